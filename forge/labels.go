@@ -1,0 +1,90 @@
+package forge
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The labels that mean something to us; who writes which stands beside each. The names are upstream's,
+// so that a repository that was worked by the bash scheduler needs no migration.
+const (
+	LabelBacklog    = "backlog"     // people, planners: may be worked on
+	LabelInProgress = "in-progress" // a claim
+	LabelBlocked    = "blocked"     // us, after the last attempt
+	LabelNeedsHuman = "needs-human" // us
+	LabelConvoy     = "convoy"      // a tracking issue, never work
+	LabelStaged     = "staged"      // people, staged convoys
+	LabelCancelled  = "cancelled"   // cancel: skip, and never unblocks what depends on it
+)
+
+// DefaultPriority is the class of an issue that says nothing; 1 is the most urgent, 10 the least.
+const DefaultPriority = 5
+
+// Label is a label that a repository must have before we work in it: an unknown label name is silently
+// dropped by Forgejo, both when filtering and when adding.
+type Label struct {
+	Name, Color, Description string
+}
+
+// RequiredLabels are created in every repository where they are missing.
+func RequiredLabels() []Label {
+	return []Label{
+		{LabelBacklog, "0e8a16", "may be worked on by an agent"},
+		{LabelInProgress, "1d76db", "an agent works on it"},
+		{LabelBlocked, "b60205", "agents gave up; see the last comment"},
+		{LabelNeedsHuman, "d93f0b", "needs a person"},
+		{LabelCancelled, "cccccc", "cancelled; does not unblock what depends on it"},
+		{LabelStaged, "fbca04", "not to be started yet"},
+		{LabelConvoy, "5319e7", "tracks other issues"},
+		{"priority", "ff7619", "before everything of the default priority"},
+	}
+}
+
+// skipLabels keep an issue from being dispatched. The second line is written by upstream's agents.
+var skipLabels = []string{
+	LabelBlocked, LabelNeedsHuman, LabelConvoy, LabelStaged, LabelCancelled,
+	"underspecified", "vision", "formula", "bug-report", "in-triage", "rejected", "awaiting-live-verification",
+}
+
+// SkipLabel returns the first label (in their sorted order) that keeps an item from being dispatched, or "".
+func SkipLabel(labels []string) string {
+	for _, l := range labels {
+		if slices.Contains(skipLabels, l) || strings.HasPrefix(l, "prediction/") {
+			return l
+		}
+	}
+	return ""
+}
+
+// Priority reads the class from the labels: priority/1 to priority/10, the bare label priority as 2, else
+// DefaultPriority. With several the most urgent counts.
+func Priority(labels []string) int {
+	best := 0
+	for _, l := range labels {
+		n := 0
+		if l == "priority" {
+			n = 2
+		} else if s, ok := strings.CutPrefix(l, "priority/"); ok {
+			n, _ = strconv.Atoi(s)
+		}
+		if n >= 1 && n <= 10 && (best == 0 || n < best) {
+			best = n
+		}
+	}
+	if best == 0 {
+		return DefaultPriority
+	}
+	return best
+}
+
+// Skills returns the names behind skill/ labels, in the order of labels.
+func Skills(labels []string) []string {
+	var skills []string
+	for _, l := range labels {
+		if s, ok := strings.CutPrefix(l, "skill/"); ok && s != "" {
+			skills = append(skills, s)
+		}
+	}
+	return skills
+}
