@@ -1,0 +1,331 @@
+// Package threads is the scheduler: what an inference thread is, and what it does next.
+//
+// It is one pure function. Decide takes a Snapshot, which is all that is known at one moment, and returns a Plan:
+// what to start, stop, merge and mark, and for every item that waits the reason why. It reads no clock and does
+// no I/O; the time is a field of the snapshot. The supervisor's tick, sling, why, status and the simulator all
+// call it, so what one of them says is what all of them do.
+//
+// Rules are ordered lists of functions that say why not: item rules in rules_item.go, candidate rules (an agent on
+// a thread) in rules_candidate.go. To add one, write the function, add its line to the list, a row to the table
+// test and an invariant to threads/sim.
+package threads
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Config is one decoded factory.toml: complete, with every default filled in and every contradiction refused.
+// It is not changed after Decode; a reload makes a new one.
+type Config struct {
+	Name    string // the file it came from, for messages
+	Forge   Forge
+	Factory Factory
+	Threads []Thread       // sorted by name
+	Agents  []agents.Agent // sorted by name; every one is assigned to a thread
+	Roles   []agents.Role  // sorted by name; every role that an agent has
+	// Secrets are the values behind every $NAME that the file uses, and where they came from. They are for keeping them
+	// away from programs and out of logs, never for printing.
+	Secrets []SecretVar
+}
+
+// SecretVar is a secret that the configuration names: the variable it was read from and who may see it.
+type SecretVar struct {
+	Name  string // environment variable, empty for a literal
+	Value agents.Secret
+	Agent string // whose it is; empty means the supervisor's own
+}
+
+// Forge is the [forge] table.
+type Forge struct {
+	URL             string
+	Token           agents.Secret
+	Repos           []string // owner/name, sorted
+	Bots            []string // logins of other hosts' agents, sorted
+	MergeAuto       bool     // merge = "auto"
+	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
+	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
+	MaxReviewRounds int      // requests for changes on one pull request before a person is asked
+	MaxCIFixes      int      // sessions spent on red CI of one pull request before a person is asked
+	ReworkWait      time.Duration
+	WebhookSecret   agents.Secret
+}
+
+// Factory is the [factory] table.
+type Factory struct {
+	State     string // state directory; empty means the command line's or the built-in default
+	User      string // system account of the agents; empty means the supervisor's own
+	StopGrace time.Duration
+}
+
+// Backend is the kind of inference behind a thread.
+type Backend string
+
+// The backends. What a local model wrote is never reviewed by a local model.
+const (
+	Anthropic Backend = "anthropic"
+	Local     Backend = "local"
+)
+
+// Thread is an inference source with its own concurrency rule: a [threads.NAME] table.
+type Thread struct {
+	Name    string
+	Backend Backend
+	BaseURL string
+	// Slots is max_concurrent: inference slots, numbered from 0.
+	Slots int
+	// Overlap says that agents may share the slots at the same time. False means sticky: a slot holds one agent from the
+	// start to the end of its session.
+	Overlap bool
+	// MaxSessions bounds the sessions of an overlap thread; it equals Slots on a sticky one.
+	MaxSessions     int
+	Interval        time.Duration // between polls while there is work
+	IdleInterval    time.Duration // between polls while there is none
+	BreakerInterval time.Duration // between probes of a backend that is down
+	Agents          []string      // names, sorted
+	EnvAllow        []string
+	EnvDeny         []string
+}
+
+// Thread finds a thread by name; nil when there is none.
+func (c *Config) Thread(name string) *Thread {
+	i := slices.IndexFunc(c.Threads, func(t Thread) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Threads[i]
+}
+
+// Agent finds an agent by name; nil when there is none.
+func (c *Config) Agent(name string) *agents.Agent {
+	i := slices.IndexFunc(c.Agents, func(a agents.Agent) bool { return a.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Agents[i]
+}
+
+// AgentByLogin finds the agent that acts under a forge account; nil when the account is not one of ours.
+func (c *Config) AgentByLogin(login string) *agents.Agent {
+	i := slices.IndexFunc(c.Agents, func(a agents.Agent) bool { return a.Login == login })
+	if i < 0 {
+		return nil
+	}
+	return &c.Agents[i]
+}
+
+// Role finds a role by name; nil when no agent has it.
+func (c *Config) Role(name string) *agents.Role {
+	i := slices.IndexFunc(c.Roles, func(r agents.Role) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Roles[i]
+}
+
+// Item is one piece of work.
+type Item struct {
+	Kind agents.Kind
+	// Ref is the issue, the pull request, or for scheduled work the repository (number 0).
+	Ref forge.Ref
+	// Role is set for scheduled work only; other items go to whoever has a fitting role.
+	Role string
+	// Chain is what warmth, workspace and attempts are keyed by: the issue that a pull request is for, else Ref itself.
+	Chain    forge.Ref
+	Title    string
+	Priority int // 1 to 10, 1 first
+	// Since is its age: the issue's creation, or when the review, the rework or the scheduled run fell due.
+	Since   time.Time
+	HeadSHA string // of a pull request
+	Cause   Cause  // of rework
+}
+
+// Cause says why a pull request needs rework.
+type Cause string
+
+// The causes, in the order in which they are looked for.
+const (
+	CauseChanges  Cause = "changes requested"
+	CauseCI       Cause = "failed CI"
+	CauseConflict Cause = "conflict"
+)
+
+// Key identifies an item across scans. It is comparable.
+type Key struct {
+	Kind agents.Kind
+	Ref  forge.Ref
+	Role string
+}
+
+// Key is the item's identity.
+func (i *Item) Key() Key { return Key{i.Kind, i.Ref, i.Role} }
+
+// SessionState is how far a session is.
+type SessionState string
+
+// The states, in their order. A session that ended is no session any more.
+const (
+	Reserved SessionState = "claiming" // committed by Decide, being claimed on the forge
+	Running  SessionState = "running"
+	Stopping SessionState = "stopping" // told to end; the slot is still taken
+)
+
+// Session is one run of an agent's program on one item in one slot.
+type Session struct {
+	RunID   string
+	Thread  string
+	Slot    int
+	Agent   string
+	Role    string
+	Item    Item
+	State   SessionState
+	Attempt int // counted from 1
+	Started time.Time
+}
+
+// Snapshot is all that Decide knows. The supervisor owns the maps in it and does not change them while Decide runs.
+type Snapshot struct {
+	Now      time.Time
+	Config   *Config
+	Facts    forge.Facts
+	Sessions []Session // sorted by RunID
+	History  History
+}
+
+// History is what the forge cannot tell: it comes from the journal, and losing it loses no work. Its maps are only
+// looked up in, never walked, so their order cannot reach a decision. A nil map is an empty one.
+type History struct {
+	// Attempts counts the failures of a chain per kind of work. An entry is removed by progress and by retry.
+	Attempts map[AttemptKey]Attempts
+	// CoolDown holds an item until a time for a reason that burnt no attempt, such as a lost claim.
+	CoolDown map[Key]time.Time
+	// Warm says what a sticky slot's cache still holds.
+	Warm map[SlotKey]Warm
+	// Writers are the agents that ran a writing session on a chain, in the order in which they first did.
+	Writers map[forge.Ref][]string
+	// CIFixes counts the rework sessions that were started for red CI, per pull request.
+	CIFixes map[forge.Ref]int
+	// LastRun is when a scheduled role last finished in a repository, whatever the outcome.
+	LastRun map[Key]time.Time
+	// PassedOver counts how often a slot went to an item standing behind this one.
+	PassedOver map[Key]int
+	// Touched is when we last wrote to an issue or pull request, or a session on it ended. A fact requested before
+	// that is stale and is not acted on.
+	Touched map[forge.Ref]time.Time
+	// Claimed are the claims that the journal says are ours, by item reference.
+	Claimed map[forge.Ref]string
+	// IdleSince is when an agent's last session ended, or when it was first seen.
+	IdleSince map[string]time.Time
+	// Parked says until when a thread starts nothing.
+	Parked map[string]Parked
+	// AgentHolds keep one agent from starting, until the time or, with a zero time, until the configuration changes.
+	AgentHolds map[string]AgentHold
+	// Retried is when somebody said retry: refusals older than that are forgotten.
+	Retried map[forge.Ref]time.Time
+	// CannotClose remembers, per open issue whose pull request is merged, that the forge refused to close it.
+	CannotClose map[forge.Ref]bool
+}
+
+// AttemptKey is what attempts are counted on.
+type AttemptKey struct {
+	Chain forge.Ref
+	Kind  agents.Kind
+	Role  string // scheduled work only
+}
+
+// Attempts is a count of failures and when the next try may begin.
+type Attempts struct {
+	Count int
+	Until time.Time
+}
+
+// SlotKey names a slot of a thread.
+type SlotKey struct {
+	Thread string
+	Slot   int
+}
+
+// Warm is the resident of a sticky slot: who ran there last, on what.
+type Warm struct {
+	Agent string
+	Chain forge.Ref
+}
+
+// Parked is why and until when a thread starts nothing.
+type Parked struct {
+	Until time.Time
+	Why   string
+}
+
+// AgentHold is why and until when an agent starts nothing.
+type AgentHold struct {
+	Until time.Time
+	Code  Code
+	Why   string
+}
+
+// Plan is what to do now. Its order is the order in which things were decided.
+type Plan struct {
+	Starts []Start
+	Stops  []Stop
+	Merges []Merge
+	Marks  []Mark
+	// Holds has one entry for each item that waits, in queue order.
+	Holds []Hold
+	// NextWake is the earliest moment at which the passing of time alone changes the plan; zero when none does.
+	NextWake time.Time
+}
+
+// Start is one session to begin.
+type Start struct {
+	Item    Item
+	Thread  string
+	Slot    int
+	Agent   string
+	Role    string
+	Attempt int // counted from 1
+	// PassedOver is the item that stood ahead by priority and age and could have had this slot; zero when there was none.
+	PassedOver Key
+}
+
+// Stop ends a session.
+type Stop struct {
+	RunID  string
+	Reason Reason
+}
+
+// Merge merges a pull request at exactly this head.
+type Merge struct {
+	Ref     forge.Ref
+	HeadSHA string
+}
+
+// Action is what a Mark does.
+type Action string
+
+// The actions. Each can be repeated without harm.
+const (
+	ActRelease    Action = "release"     // take our claim off: the agent's assignment first, then in-progress
+	ActUnlabel    Action = "unlabel"     // remove in-progress that nobody stands behind
+	ActClose      Action = "close"       // close an issue whose pull request is merged
+	ActBlocked    Action = "blocked"     // label blocked and say why
+	ActNeedsHuman Action = "needs-human" // label needs-human and say why
+	ActAddBacklog Action = "backlog"     // put backlog back where an agent's program removed it
+)
+
+// Mark changes labels, state or assignment of an issue or pull request.
+type Mark struct {
+	Action Action
+	Ref    forge.Ref
+	Agent  string // whose claim is released; empty otherwise
+	Reason Reason
+}
+
+// Hold says why an item waits.
+type Hold struct {
+	Item   Item
+	Reason Reason
+}
