@@ -11,6 +11,18 @@ type Facts struct {
 	Repos  []Repo
 	Issues []Issue // open issues, and closed ones that something still refers to
 	Pulls  []Pull  // open pull requests, and ended ones of issues that are still open
+	// More says that the scan stopped early with something useful and wants to be called again at once: a cold scan
+	// reads dependencies in dispatch order and lets the first ready item start before the rest is read.
+	More bool
+}
+
+// Look is a fresh reading of one item, asked for when a session on it ended.
+type Look struct {
+	Issue *Issue // when the item is an issue
+	Pull  *Pull  // when the item is a pull request
+	Pulls []Pull // of an issue: every pull request for it, open or ended, sorted by Ref
+	// Comments counts the comments on the item by account, since the time that was asked for.
+	Comments map[string]int
 }
 
 // Repo is one scanned repository.

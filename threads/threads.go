@@ -223,7 +223,9 @@ type History struct {
 	Parked map[string]Parked
 	// AgentHolds keep one agent from starting, until the time or, with a zero time, until the configuration changes.
 	AgentHolds map[string]AgentHold
-	// Retried is when somebody said retry: refusals older than that are forgotten.
+	// Refused are the words of an agent that refused an item, until the label needs-human is written.
+	Refused map[forge.Ref]string
+	// Retried is when somebody said retry: a rejected pull request older than that is forgotten.
 	Retried map[forge.Ref]time.Time
 	// CannotClose remembers, per open issue whose pull request is merged, that the forge refused to close it.
 	CannotClose map[forge.Ref]bool
@@ -240,6 +242,9 @@ type AttemptKey struct {
 type Attempts struct {
 	Count int
 	Until time.Time
+	// Marked says that the label blocked was written after the last attempt. When it is gone from the forge
+	// again, a person took it off, and the item starts over.
+	Marked bool
 }
 
 // SlotKey names a slot of a thread.
