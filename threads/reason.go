@@ -48,6 +48,7 @@ const (
 	Draft             Code = "draft"
 	CIPending         Code = "ci-pending"
 	NotOurs           Code = "not-ours"
+	PeopleReview      Code = "people-review"
 	MergeManual       Code = "merge-manual"
 	HumanObjects      Code = "human-objects"
 	MergeLate         Code = "merge-late"
@@ -59,6 +60,7 @@ const (
 	HasSession        Code = "running"
 	ChainBusy         Code = "chain-busy"
 	Unreviewed        Code = "unreviewed"
+	Refused           Code = "refused"
 )
 
 // The codes of candidates, in the order in which the rules are asked: of several candidates the one that came
@@ -124,6 +126,7 @@ var codeDocs = []CodeDoc{
 	{Draft, "the pull request is a draft", "mark it ready", fixed("draft")},
 	{CIPending, "its checks have not all reported", "", fixed("waits for CI")},
 	{NotOurs, "a person's pull request: what follows is theirs to do", "", noted("waits for %s")},
+	{PeopleReview, "there is no review agent, so people review", "review it, or hire a review agent", fixed("waits for a person's review")},
 	{MergeManual, "it is approved, and merge is set to manual", "merge it", fixed("approved, people merge")},
 	{HumanObjects, "a person requested changes", "resolve the review", noted("changes requested by %s")},
 	{MergeLate, "the forge has not said yet whether it merges cleanly", "", fixed("waits for the forge to check mergeability")},
@@ -134,6 +137,7 @@ var codeDocs = []CodeDoc{
 	{CoolDown, "it failed and is tried again later", "`disinto retry` to try now", until("next try %s")},
 	{HasSession, "an agent works on it", "", func(r Reason) string { return r.Agent + " works on it" }},
 	{ChainBusy, "a session on the same issue or pull request has to end first", "", func(r Reason) string { return "waits for " + r.Agent + " on " + join(r.Refs, ", ") }},
+	{Refused, "an agent refused it", "answer the agent's comment, then remove `needs-human`", noted("refused: %s")},
 	{Unreviewed, "too many pull requests wait for review", "add a review agent, or raise max_unreviewed", func(r Reason) string {
 		return fmt.Sprintf("%d of %d pull requests wait for review", r.Count, r.Limit)
 	}},

@@ -227,8 +227,9 @@ type History struct {
 	Refused map[forge.Ref]string
 	// Retried is when somebody said retry: a rejected pull request older than that is forgotten.
 	Retried map[forge.Ref]time.Time
-	// CannotClose remembers, per open issue whose pull request is merged, that the forge refused to close it.
-	CannotClose map[forge.Ref]bool
+	// Asked is how many review rounds of a pull request were already put before a person, who sent it back: they do
+	// not count again.
+	Asked map[forge.Ref]int
 }
 
 // AttemptKey is what attempts are counted on.
@@ -318,13 +319,14 @@ const (
 	ActClose      Action = "close"       // close an issue whose pull request is merged
 	ActBlocked    Action = "blocked"     // label blocked and say why
 	ActNeedsHuman Action = "needs-human" // label needs-human and say why
-	ActAddBacklog Action = "backlog"     // put backlog back where an agent's program removed it
 )
 
 // Mark changes labels, state or assignment of an issue or pull request.
 type Mark struct {
 	Action Action
 	Ref    forge.Ref
+	// Item is what gave up or was refused; only Key, Chain and Title are meant. Zero for the other actions.
+	Item   Item
 	Agent  string // whose claim is released; empty otherwise
 	Reason Reason
 }
