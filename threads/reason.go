@@ -110,7 +110,7 @@ var codeDocs = []CodeDoc{
 	{SkipLabel, "a label keeps it from being worked on", "remove the label; after `blocked`, `disinto retry`", noted("labelled %s")},
 	{AssignedHuman, "a person is assigned", "unassign the person", noted("assigned to %s")},
 	{ClaimedElsewhere, "an agent of another host works on it", "", noted("claimed by %s")},
-	{ClaimLeft, "a claim of ours is left over and being released", "", func(r Reason) string { return "claim of " + r.Agent + " is being released" }},
+	{ClaimLeft, "a claim of ours is left over and being released", "", claimLeftText},
 	{HasPull, "an open pull request is for it", "", refs("waits for its pull request %s")},
 	{MergedNotClosed, "its pull request is merged, but the forge refuses to close it", "close what it depends on", refs("merged, cannot close: %s open")},
 	{PullRejected, "a person closed its pull request unmerged", "`disinto retry`, or reopen the issue", refs("pull request %s was rejected")},
@@ -172,6 +172,13 @@ func (r Reason) Text() string {
 		}
 	}
 	return string(r.Code)
+}
+
+func claimLeftText(r Reason) string {
+	if r.Agent == "" {
+		return "labelled in-progress, and nobody is assigned"
+	}
+	return "claim of " + r.Agent + " is being released"
 }
 
 func fixed(s string) func(Reason) string { return func(Reason) string { return s } }

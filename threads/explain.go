@@ -1,0 +1,136 @@
+package threads
+
+import (
+	"fmt"
+	"slices"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Explanation is every rule that was asked about one item, in order, with its answer. It comes from the same lists
+// that Decide runs, so it cannot tell another story.
+type Explanation struct {
+	Item  Item
+	Steps []Step
+	// Candidates are the agents that could come into question, each with its own rules; empty when an item rule already
+	// said no.
+	Candidates []CandidateSteps
+	// Verdict is the answer in one line: starts, runs, merges, or the reason it waits.
+	Verdict string
+	Code    Code // of the reason it waits; empty when it does not
+	// Position is its place among the waiting items, from 1; 0 when it does not wait.
+	Position int
+}
+
+// Step is one rule and its answer.
+type Step struct {
+	Rule string
+	OK   bool
+	Why  string // when not OK
+}
+
+// CandidateSteps are the rules of one agent for the item.
+type CandidateSteps struct {
+	Agent, Role, Thread string
+	Steps               []Step
+}
+
+// Explain says what Decide would do with one issue or pull request, and which rule answers what. The error says that the
+// snapshot does not know the item.
+func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
+	if s.Config == nil {
+		return Explanation{}, fmt.Errorf("cannot explain %s: no valid configuration", ref)
+	}
+	plan, d := decide(&s)
+	w, err := d.find(ref)
+	if err != nil {
+		return Explanation{}, err
+	}
+	ex := Explanation{Item: d.shown(w)}
+	passed := true
+	for _, rule := range rulesFor(w) {
+		why, no := rule.why(d.view, w)
+		// The plan itself made this chain busy when it starts the item; that is not what keeps it from starting.
+		no = no && !(w.taken && (why.Code == HasSession || why.Code == ChainBusy))
+		ex.Steps = append(ex.Steps, stepOf(rule.name, why, no))
+		passed = passed && !no
+	}
+	if passed && w.Kind != stageMerge {
+		ex.Candidates = d.explainCandidates(w)
+	}
+	ex.conclude(&plan, d, w)
+	return ex, nil
+}
+
+// find looks an item up, also one that nobody put up for work.
+func (d *decision) find(ref forge.Ref) (*work, error) {
+	for i := range d.items {
+		if d.items[i].Ref == ref {
+			return &d.items[i], nil
+		}
+	}
+	if is := d.Facts.Issue(ref); is != nil {
+		w := d.issueWork(is)
+		return &w, nil
+	}
+	if i := slices.IndexFunc(d.Facts.Pulls, func(p forge.Pull) bool { return p.Ref == ref }); i >= 0 {
+		w := d.pullWork(&d.Facts.Pulls[i], &d.stages[i])
+		return &w, nil
+	}
+	return nil, fmt.Errorf("cannot explain %s: no open issue or pull request of that number has been read", ref)
+}
+
+// explainCandidates asks every rule of every agent whose role could fit.
+func (d *decision) explainCandidates(w *work) []CandidateSteps {
+	t := d.traitsOf(w)
+	var list []CandidateSteps
+	for _, c := range d.candidates() {
+		if _, misfit := roleFits(d.view, &t, c); misfit && w.class != nil && len(w.class.able) > 0 {
+			continue
+		}
+		steps := CandidateSteps{Agent: c.agent.Name, Role: c.role.Name, Thread: c.agent.Thread}
+		for _, rule := range candidateRules {
+			why, no := rule.why(d.view, &t, c)
+			steps.Steps = append(steps.Steps, stepOf(rule.name, why, no))
+		}
+		for _, rule := range freeRules {
+			why, no := rule.why(d.view, c)
+			steps.Steps = append(steps.Steps, stepOf(rule.name, why, no))
+		}
+		list = append(list, steps)
+	}
+	return list
+}
+
+func stepOf(rule string, why Reason, no bool) Step {
+	if no {
+		return Step{Rule: rule, Why: why.Text()}
+	}
+	return Step{Rule: rule, OK: true}
+}
+
+// conclude reads the verdict off the plan.
+func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
+	for _, s := range plan.Starts {
+		if s.Item.Key() == w.Key() {
+			ex.Verdict = fmt.Sprintf("starts now: %s on %s, slot %d", s.Agent, s.Thread, s.Slot)
+			return
+		}
+	}
+	if slices.ContainsFunc(plan.Merges, func(m Merge) bool { return m.Ref == w.Ref }) {
+		ex.Verdict = "is merged now"
+		return
+	}
+	for i, h := range plan.Holds {
+		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
+			ex.Verdict, ex.Code, ex.Position = "waits: "+h.Reason.Text(), h.Reason.Code, i+1
+			return
+		}
+	}
+	why, _ := d.objection(w)
+	ex.Verdict, ex.Code = why.Text(), why.Code
+	if s := d.byKey[w.Key()]; s != nil {
+		ex.Verdict = fmt.Sprintf("%s works on it on %s, slot %d (%s)", s.Agent, s.Thread, s.Slot, s.State)
+	}
+}
+

@@ -1,0 +1,166 @@
+package threads
+
+import (
+	"fmt"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Effect is what a session left behind on the forge.
+type Effect int
+
+// The effects, from nothing to what the work was for.
+const (
+	// NoEffect means that the forge shows nothing of the agent since the session began.
+	NoEffect Effect = iota
+	// Remarked means words or a label and no more: the agent got somewhere, and the item is as open as before.
+	Remarked
+	// Achieved means that the kind of work is done: a pull request, new commits, a verdict, or an item that is closed.
+	Achieved
+)
+
+// Judge says how a session really ended, from what its program reported and what the forge shows afterwards. An exit
+// code says neither: programs end with 0 after a usage limit, and with 1 after a pull request that is fine. So a
+// session that reached what it was for is done however it ended, one that says done and left nothing is
+// no-progress (believing it would start it again at once, for ever), and every other claim of the program stands.
+// The look must have been requested after the session ended; its comments must count since the session began.
+// headBefore is the head of the pull request when the session began. Scheduled work leaves no trace to look for: its
+// outcome is returned as it is.
+func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBefore string) (agents.Outcome, Effect) {
+	if item.Kind == agents.KindSchedule || !judged(out) {
+		return out, NoEffect
+	}
+	effect, words := effectOf(item.Kind, login, look, headBefore)
+	switch {
+	case effect == Achieved && out.Result != agents.Done:
+		out.Result, out.Reason = agents.Done, words+", although it "+howEnded(out)
+	case effect != NoEffect && out.Result == agents.Done && out.Reason == "":
+		out.Reason = words
+	case effect == NoEffect && out.Result == agents.Done:
+		out.Result, out.Reason = agents.NoProgress, "ended without "+missing[item.Kind]
+	}
+	return out, effect
+}
+
+// judged reports whether the forge has a say. A program that reports a failure, a refusal or a limit is believed; so
+// is the supervisor about the sessions that it ended itself because their item went away.
+func judged(out agents.Outcome) bool {
+	return out.Result == agents.Done || out.Result.BurnsAttempt() && !out.Claimed
+}
+
+func howEnded(out agents.Outcome) string {
+	switch {
+	case out.Result == agents.Stalled:
+		return "stalled afterwards"
+	case out.Result == agents.TimedOut:
+		return "ran out of time afterwards"
+	case out.Signal != "":
+		return "ended by " + out.Signal
+	}
+	return fmt.Sprintf("exited with %d", out.ExitCode)
+}
+
+var missing = map[agents.Kind]string{
+	agents.KindIssue:  "a pull request",
+	agents.KindReview: "a verdict",
+	agents.KindRework: "a new commit",
+}
+
+func effectOf(kind agents.Kind, login string, look forge.Look, headBefore string) (Effect, string) {
+	effect, words := NoEffect, ""
+	switch kind {
+	case agents.KindIssue:
+		effect, words = implemented(login, look)
+	case agents.KindReview:
+		effect, words = reviewed(login, look, headBefore)
+	case agents.KindRework:
+		effect, words = reworked(look, headBefore)
+	}
+	if effect == NoEffect && look.Comments[login] > 0 {
+		return Remarked, "commented"
+	}
+	return effect, words
+}
+
+func implemented(login string, look forge.Look) (Effect, string) {
+	for i := range look.Pulls {
+		p := &look.Pulls[i]
+		if p.Author != login {
+			continue
+		}
+		if p.Merged {
+			return Achieved, "merged " + p.Short()
+		}
+		if !p.Closed {
+			return Achieved, "opened " + p.Short()
+		}
+	}
+	switch is := look.Issue; {
+	case is == nil:
+		return NoEffect, ""
+	case is.Closed:
+		return Achieved, "closed " + is.Short()
+	case forge.SkipLabel(is.Labels) != "":
+		// It carried no such label when it was started.
+		return Remarked, "labelled " + forge.SkipLabel(is.Labels)
+	}
+	return NoEffect, ""
+}
+
+// reviewed accepts a verdict on the head that the session was started for, and on the one it ended with: a head that
+// moved is reviewed again anyway.
+func reviewed(login string, look forge.Look, headBefore string) (Effect, string) {
+	p := look.Pull
+	if p == nil {
+		return NoEffect, ""
+	}
+	effect, words := NoEffect, ""
+	for _, r := range p.Reviews {
+		onHead := r.CommitSHA == headBefore || r.CommitSHA == p.HeadSHA
+		if r.Author != login || r.Dismissed || !onHead {
+			continue
+		}
+		switch r.Verdict {
+		case forge.Approved:
+			effect, words = Achieved, "approved"
+		case forge.ChangesRequested:
+			effect, words = Achieved, string(CauseChanges)
+		case forge.Commented:
+			if effect == NoEffect {
+				effect, words = Remarked, "commented"
+			}
+		}
+	}
+	if effect != Achieved {
+		if gone, how := over(p); gone {
+			return Achieved, how
+		}
+	}
+	return effect, words
+}
+
+func reworked(look forge.Look, headBefore string) (Effect, string) {
+	p := look.Pull
+	if p == nil {
+		return NoEffect, ""
+	}
+	if gone, how := over(p); gone {
+		return Achieved, how
+	}
+	if p.HeadSHA != headBefore {
+		return Achieved, fmt.Sprintf("pushed %.7s", p.HeadSHA)
+	}
+	return NoEffect, ""
+}
+
+// over reports whether a pull request needs no more work, and how that came.
+func over(p *forge.Pull) (bool, string) {
+	switch {
+	case p.Merged:
+		return true, "merged"
+	case p.Closed:
+		return true, "closed"
+	}
+	return false, ""
+}

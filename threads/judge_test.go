@@ -1,0 +1,100 @@
+package threads
+
+import (
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+func TestJudge(t *testing.T) {
+	const me, other, head = "dev-qwen", "dev-opus", "aaaaaaaaaa"
+	issue := func(closed bool, labels ...string) forge.Look {
+		return forge.Look{Issue: &forge.Issue{Ref: forge.Ref{Repo: "o/r", Number: 11}, Closed: closed, Labels: labels}}
+	}
+	withPull := func(p forge.Pull) forge.Look {
+		l := issue(false)
+		p.Ref = forge.Ref{Repo: "o/r", Number: 12}
+		l.Pulls = []forge.Pull{p}
+		return l
+	}
+	pull := func(p forge.Pull) forge.Look { return forge.Look{Pull: &p} }
+	reviews := func(r ...forge.Review) forge.Look { return pull(forge.Pull{HeadSHA: head, Reviews: r}) }
+	said := func(l forge.Look, who string) forge.Look {
+		l.Comments = map[string]int{who: 1}
+		return l
+	}
+	exit := func(code int) agents.Outcome {
+		if code == 0 {
+			return agents.Outcome{Result: agents.Done}
+		}
+		return agents.Outcome{Result: agents.Failed, Reason: "exited with 1", ExitCode: code}
+	}
+	claim := func(r agents.Result, reason string) agents.Outcome {
+		return agents.Outcome{Result: r, Reason: reason, Claimed: true}
+	}
+	tests := []struct {
+		name   string
+		kind   agents.Kind
+		out    agents.Outcome
+		look   forge.Look
+		want   agents.Result
+		effect Effect
+		reason string
+	}{
+		{"pull request opened", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12"},
+		{"pull request merged already", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me, Closed: true, Merged: true}), agents.Done, Achieved, "merged #12"},
+		{"pull request opened, then exit 1", agents.KindIssue, exit(1), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it exited with 1"},
+		{
+			"pull request opened, then silence", agents.KindIssue, agents.Outcome{Result: agents.Stalled, Reason: "silent"},
+			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it stalled afterwards",
+		},
+		{"somebody else's pull request", agents.KindIssue, exit(0), withPull(forge.Pull{Author: other}), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{"own pull request closed again", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me, Closed: true}), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{"issue closed", agents.KindIssue, exit(0), issue(true), agents.Done, Achieved, "closed #11"},
+		{"exit 0 and nothing", agents.KindIssue, exit(0), issue(false, "backlog"), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{"exit 1 and nothing", agents.KindIssue, exit(1), issue(false), agents.Failed, NoEffect, "exited with 1"},
+		{"exit 0 and a comment", agents.KindIssue, exit(0), said(issue(false), me), agents.Done, Remarked, "commented"},
+		{"exit 0 and somebody else's comment", agents.KindIssue, exit(0), said(issue(false), other), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{"exit 1 and a comment", agents.KindIssue, exit(1), said(issue(false), me), agents.Failed, Remarked, "exited with 1"},
+		{"exit 0 and a label", agents.KindIssue, exit(0), issue(false, "backlog", "underspecified"), agents.Done, Remarked, "labelled underspecified"},
+		{"says done, and nothing", agents.KindIssue, claim(agents.Done, "all good"), issue(false), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{"says done, and did it", agents.KindIssue, claim(agents.Done, "all good"), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "all good"},
+		{"says failed after all", agents.KindIssue, claim(agents.Failed, "tests are red"), withPull(forge.Pull{Author: me}), agents.Failed, NoEffect, "tests are red"},
+		{"says refused", agents.KindIssue, claim(agents.Refused, "too large"), issue(false), agents.Refused, NoEffect, "too large"},
+		{"says limited", agents.KindIssue, claim(agents.Limited, "limit"), issue(false), agents.Limited, NoEffect, "limit"},
+		{"ended by us", agents.KindIssue, agents.Outcome{Result: agents.Cancelled, Reason: "closed"}, withPull(forge.Pull{Author: me}), agents.Cancelled, NoEffect, "closed"},
+
+		{"approved", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head}), agents.Done, Achieved, "approved"},
+		{"changes requested", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.ChangesRequested, CommitSHA: head}), agents.Done, Achieved, "changes requested"},
+		{
+			"head moved during the review", agents.KindReview, exit(0),
+			pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{{Author: me, Verdict: forge.Approved, CommitSHA: head}}}), agents.Done, Achieved, "approved",
+		},
+		{"verdict on an older head", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: "old"}), agents.NoProgress, NoEffect, "ended without a verdict"},
+		{"dismissed verdict", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head, Dismissed: true}), agents.NoProgress, NoEffect, "ended without a verdict"},
+		{"somebody else's verdict", agents.KindReview, exit(0), reviews(forge.Review{Author: other, Verdict: forge.Approved, CommitSHA: head}), agents.NoProgress, NoEffect, "ended without a verdict"},
+		{"review that only comments", agents.KindReview, exit(0), reviews(forge.Review{Author: me, CommitSHA: head}), agents.Done, Remarked, "commented"},
+		{
+			"comment after a verdict", agents.KindReview, exit(0),
+			reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head}, forge.Review{Author: me, CommitSHA: head}), agents.Done, Achieved, "approved",
+		},
+		{"merged without waiting for the verdict", agents.KindReview, exit(1), pull(forge.Pull{Closed: true, Merged: true}), agents.Done, Achieved, "merged, although it exited with 1"},
+
+		{"pushed", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbbbbbbbbb"}), agents.Done, Achieved, "pushed bbbbbbb"},
+		{"pushed nothing", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head}), agents.NoProgress, NoEffect, "ended without a new commit"},
+		{"answered in words", agents.KindRework, exit(0), said(pull(forge.Pull{HeadSHA: head}), me), agents.Done, Remarked, "commented"},
+		{"closed the pull request", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head, Closed: true}), agents.Done, Achieved, "closed"},
+
+		{"scheduled, exit 0", agents.KindSchedule, exit(0), forge.Look{}, agents.Done, NoEffect, ""},
+		{"scheduled, exit 1", agents.KindSchedule, exit(1), forge.Look{}, agents.Failed, NoEffect, "exited with 1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, effect := Judge(Item{Kind: tt.kind, HeadSHA: head}, me, tt.out, tt.look, head)
+			if got.Result != tt.want || got.Reason != tt.reason || effect != tt.effect {
+				t.Errorf("got %s %q, effect %d; want %s %q, effect %d", got.Result, got.Reason, effect, tt.want, tt.reason, tt.effect)
+			}
+		})
+	}
+}

@@ -1,0 +1,338 @@
+package threads
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// PassedOverLimit is how often an item may see a slot go to somebody behind it before it goes first in its priority
+// class: warmth may not starve anybody.
+const PassedOverLimit = 3
+
+// kindOrder is the order of the kinds of work: what is nearest to a merge comes first.
+var kindOrder = map[agents.Kind]int{
+	agents.KindRework: 0, agents.KindReview: 1, agents.KindSchedule: 2, agents.KindIssue: 3,
+}
+
+// Warmth of a placement on a sticky slot, most valuable first: how much of the cache it can use.
+const (
+	warmChain    = iota // the resident goes on with the chain it was on
+	warmFinisher        // the agent that finished one of the item's blockers
+	warmResident        // the resident, with something else
+	cold
+)
+
+// before orders two items as they wait, for any slot: priority, passed over, kind, age, name. Warmth belongs to a
+// slot and comes between the second and the third; see placement.
+func (v *view) before(a, b *work) int {
+	return cmp.Or(
+		cmp.Compare(a.Priority, b.Priority),
+		cmp.Compare(v.patience(a), v.patience(b)),
+		cmp.Compare(kindOrder[a.Kind], kindOrder[b.Kind]),
+		v.older(a, b),
+	)
+}
+
+// older orders by age, then name.
+func (v *view) older(a, b *work) int {
+	return cmp.Or(a.Since.Compare(b.Since), a.Ref.Compare(b.Ref), cmp.Compare(a.Item.Role, b.Item.Role))
+}
+
+// patience is 0 for an item that was passed over often enough to go first.
+func (v *view) patience(w *work) int {
+	if v.History.PassedOver[w.Key()] >= PassedOverLimit {
+		return 0
+	}
+	return 1
+}
+
+// placement is one possible start: this item, by this agent, in this slot.
+type placement struct {
+	work   *work
+	class  *class
+	cand   candidate
+	thread *threadState
+	slot   int
+	warmth int
+	home   bool // the agent is the slot's resident
+	away   bool // the agent is the resident of another slot, which a session here would waste
+	idle   time.Time
+}
+
+// better orders placements: the order of the queue first, then who and where, so that there is one best placement.
+func (v *view) better(a, b *placement) int {
+	return cmp.Or(
+		cmp.Compare(a.work.Priority, b.work.Priority),
+		cmp.Compare(v.patience(a.work), v.patience(b.work)),
+		cmp.Compare(a.warmth, b.warmth),
+		cmp.Compare(kindOrder[a.work.Kind], kindOrder[b.work.Kind]),
+		v.older(a.work, b.work),
+		falseLast(a.home, b.home),
+		falseLast(b.away, a.away),
+		a.idle.Compare(b.idle),
+		cmp.Compare(a.cand.agent.Name, b.cand.agent.Name),
+		cmp.Compare(a.thread.Name, b.thread.Name),
+		cmp.Compare(a.slot, b.slot),
+	)
+}
+
+func falseLast(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// placer fills free slots with the best placement until there is none. It remembers each thread's best, and looks
+// again only where the last start could have changed it.
+type placer struct {
+	*view
+	classes []*class
+	chains  map[forge.Ref][]*work // items that go on with a resident's chain
+	heirs   map[string][]*work    // items whose blocker this agent finished
+	best    []*placement          // per thread
+}
+
+func (v *view) newPlacer(classes []*class) *placer {
+	p := &placer{view: v, classes: classes, best: make([]*placement, len(v.threads))}
+	p.indexWarmth()
+	for i := range v.threads {
+		p.best[i] = p.bestOn(&v.threads[i])
+	}
+	return p
+}
+
+// indexWarmth finds the items for which warmth says something, so that nobody has to search the queue for them.
+func (p *placer) indexWarmth() {
+	p.chains = make(map[forge.Ref][]*work)
+	p.heirs = make(map[string][]*work)
+	for i := range p.view.threads {
+		t := &p.view.threads[i]
+		for slot := range t.Slots {
+			if w, ok := p.warm(t, slot); ok {
+				p.chains[w.Chain] = nil
+			}
+		}
+	}
+	for _, c := range p.classes {
+		for _, w := range c.items {
+			if list, wanted := p.chains[w.Chain]; wanted {
+				p.chains[w.Chain] = append(list, w)
+			}
+			for _, agent := range p.finishers(w) {
+				p.heirs[agent] = append(p.heirs[agent], w)
+			}
+		}
+	}
+}
+
+// warm is the resident of a slot. A stateless thread has none.
+func (v *view) warm(t *threadState, slot int) (Warm, bool) {
+	if t.Overlap {
+		return Warm{}, false
+	}
+	w, ok := v.History.Warm[SlotKey{t.Name, slot}]
+	return w, ok
+}
+
+// finishers are the agents that wrote last on the blockers of an issue.
+func (v *view) finishers(w *work) []string {
+	if w.issue == nil {
+		return nil
+	}
+	var names []string
+	for _, b := range w.issue.Blockers {
+		if writers := v.History.Writers[b.Ref]; len(writers) > 0 {
+			names = append(names, writers[len(writers)-1])
+		}
+	}
+	return names
+}
+
+// next returns the best placement of all threads, or nil.
+func (p *placer) next() *placement {
+	var best *placement
+	for _, b := range p.best {
+		if b != nil && (best == nil || p.better(b, best) < 0) {
+			best = b
+		}
+	}
+	return best
+}
+
+// took renews what the start of a placement may have changed: its own thread, and every thread that meant to start an
+// item of the same class or chain.
+func (p *placer) took(started *placement) {
+	for i := range p.view.threads {
+		t := &p.view.threads[i]
+		b := p.best[i]
+		if t == started.thread || b != nil && (b.work.taken || b.class == started.class || b.work.Chain == started.work.Chain) {
+			p.best[i] = p.bestOn(t)
+		}
+	}
+}
+
+// bestOn is the best placement on one thread, or nil.
+func (p *placer) bestOn(t *threadState) *placement {
+	if t.full() {
+		return nil
+	}
+	var best *placement
+	consider := func(w *work, c *class) {
+		for _, slot := range p.freeSlots(t) {
+			if got := p.choose(w, c, t, slot); got != nil && (best == nil || p.better(got, best) < 0) {
+				best = got
+			}
+		}
+	}
+	for _, c := range p.classes {
+		if !p.anyFree(c, t) {
+			continue
+		}
+		if w := p.head(c); w != nil {
+			consider(w, c)
+		}
+	}
+	if !t.Overlap {
+		for _, w := range p.warmItems(t) {
+			consider(w, w.class)
+		}
+	}
+	return best
+}
+
+// freeSlots are the slots that a new session may take. On an overlap thread a session is only shown somewhere: in
+// the slot with the fewest.
+func (p *placer) freeSlots(t *threadState) []int {
+	if t.Overlap {
+		return []int{slices.Index(t.sessions, slices.Min(t.sessions))}
+	}
+	free := make([]int, 0, t.Slots)
+	for slot, n := range t.sessions {
+		if n == 0 {
+			free = append(free, slot)
+		}
+	}
+	return free
+}
+
+// anyFree reports whether somebody on the thread could start an item of the class now.
+func (p *placer) anyFree(c *class, t *threadState) bool {
+	return slices.ContainsFunc(c.able, func(cand candidate) bool { return cand.agent.thread == t && p.free(cand) })
+}
+
+func (p *placer) free(c candidate) bool {
+	_, _, no := p.unfree(c)
+	return !no
+}
+
+// head is the first item of the class that can still start. An item whose chain got a session in this very plan waits.
+func (p *placer) head(c *class) *work {
+	for ; c.next < len(c.items); c.next++ {
+		if w := c.items[c.next]; p.open(w) {
+			return w
+		}
+	}
+	return nil
+}
+
+func (p *placer) open(w *work) bool { return !w.taken && p.chainBusy(w.Chain, w.Kind) == nil }
+
+// warmItems are the items for which a free slot of a sticky thread is warm.
+func (p *placer) warmItems(t *threadState) []*work {
+	var items []*work
+	add := func(list []*work) {
+		for _, w := range list {
+			if p.open(w) {
+				items = append(items, w)
+			}
+		}
+	}
+	for _, slot := range p.freeSlots(t) {
+		if w, ok := p.warm(t, slot); ok {
+			add(p.chains[w.Chain])
+		}
+	}
+	for _, name := range t.Agents {
+		if p.byAgent[name] == nil {
+			add(p.heirs[name])
+		}
+	}
+	return items
+}
+
+// choose picks the agent for an item in a slot; nil when nobody on the thread is free for it.
+func (p *placer) choose(w *work, c *class, t *threadState, slot int) *placement {
+	var best *placement
+	for _, cand := range c.able {
+		if cand.agent.thread != t || !p.free(cand) {
+			continue
+		}
+		got := p.rate(w, c, cand, slot)
+		if best == nil || p.better(&got, best) < 0 {
+			best = &got
+		}
+	}
+	return best
+}
+
+// rate says how well an agent fits an item in a slot.
+func (p *placer) rate(w *work, c *class, cand candidate, slot int) placement {
+	t := cand.agent.thread
+	got := placement{work: w, class: c, cand: cand, thread: t, slot: slot, warmth: cold, idle: p.History.IdleSince[cand.agent.Name]}
+	finisher := slices.Contains(p.finishers(w), cand.agent.Name)
+	if t.Overlap {
+		got.home = finisher // warmth is no matter here, but who knows the work does it best
+		return got
+	}
+	warm, _ := p.warm(t, slot)
+	got.home = warm.Agent == cand.agent.Name
+	got.away = !got.home && p.residentElsewhere(t, slot, cand.agent.Name)
+	switch {
+	case got.home && warm.Chain == w.Chain:
+		got.warmth = warmChain
+	case finisher:
+		got.warmth = warmFinisher
+	case got.home:
+		got.warmth = warmResident
+	}
+	return got
+}
+
+func (p *placer) residentElsewhere(t *threadState, slot int, agent string) bool {
+	for other := range t.Slots {
+		if w, _ := p.warm(t, other); other != slot && w.Agent == agent && t.sessions[other] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// passedOver is the item ahead of a placement by priority and age alone that could have had its slot.
+func (p *placer) passedOver(got *placement) Key {
+	var first *work
+	for _, c := range p.classes {
+		w := p.head(c)
+		if w == nil || w == got.work || !p.anyFree(c, got.thread) {
+			continue
+		}
+		if p.ahead(w, got.work) && (first == nil || p.ahead(w, first)) {
+			first = w
+		}
+	}
+	if first == nil {
+		return Key{}
+	}
+	return first.Key()
+}
+
+func (p *placer) ahead(a, b *work) bool {
+	return cmp.Or(cmp.Compare(a.Priority, b.Priority), p.older(a, b)) < 0
+}

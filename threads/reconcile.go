@@ -1,0 +1,141 @@
+package threads
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// reconcile holds the forge against the running table: sessions whose item went away are stopped, claims without a
+// session are released, and labels that we owe are written. It acts only on facts newer than our own writes.
+func (d *decision) reconcile() {
+	for i := range d.Sessions {
+		if why, stop := d.stopReason(&d.Sessions[i]); stop {
+			d.plan.Stops = append(d.plan.Stops, Stop{RunID: d.Sessions[i].RunID, Reason: why})
+		}
+	}
+	for i := range d.Facts.Issues {
+		if is := &d.Facts.Issues[i]; !is.Closed && d.readable(is.Ref, is.Ref) {
+			d.markIssue(is)
+		}
+	}
+	for i := range d.Facts.Pulls {
+		p := &d.Facts.Pulls[i]
+		if !p.Closed && d.readable(p.Ref, d.stages[i].chain) {
+			w := d.pullWork(p, &d.stages[i])
+			d.markClaim(&w, p.Updated)
+			d.markEnd(&w)
+		}
+	}
+}
+
+// readable reports whether the facts of ref may be acted on.
+func (v *view) readable(ref, chain forge.Ref) bool {
+	repo, known := v.Facts.Repo(ref.Repo)
+	return known && !repo.AsOf.IsZero() && !v.stale(repo, ref, chain)
+}
+
+// stopReason says why a session must end. Being told to stop twice does no harm, but it is not told.
+func (d *decision) stopReason(s *Session) (Reason, bool) {
+	if s.State != Running || s.Item.Kind == agents.KindSchedule {
+		return Reason{}, false
+	}
+	repo, known := d.Facts.Repo(s.Item.Ref.Repo)
+	if !known || !repo.AsOf.After(s.Started) || d.stale(repo, s.Item.Ref, s.Item.Chain) {
+		return Reason{}, false
+	}
+	if s.Item.Kind == agents.KindIssue {
+		return d.stopIssue(s)
+	}
+	return d.stopPull(s)
+}
+
+func (d *decision) stopIssue(s *Session) (Reason, bool) {
+	is := d.Facts.Issue(s.Item.Ref)
+	switch {
+	case is == nil || is.Closed:
+		// A program that waits for its own merge sees the issue closed by it, and is about to end by itself.
+		ownMerge := slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool { return p.Merged })
+		return Reason{Code: StopClosed}, !ownMerge
+	case is.Has(forge.LabelCancelled):
+		return Reason{Code: StopLabelled, Note: forge.LabelCancelled}, true
+	}
+	return d.stopTaken(s, is.Assignees)
+}
+
+func (d *decision) stopPull(s *Session) (Reason, bool) {
+	p := d.Facts.Pull(s.Item.Ref)
+	switch {
+	case p == nil || p.Closed:
+		return Reason{Code: StopClosed}, p == nil || !p.Merged || s.Item.Kind == agents.KindReview
+	case s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA:
+		return Reason{Code: StopHeadMoved}, true
+	case p.Has(forge.LabelCancelled):
+		return Reason{Code: StopLabelled, Note: forge.LabelCancelled}, true
+	}
+	return d.stopTaken(s, p.Assignees)
+}
+
+// stopTaken ends a session whose item now belongs to somebody else, or to nobody: a person took our agent off.
+func (d *decision) stopTaken(s *Session, assignees []string) (Reason, bool) {
+	a := d.Config.Agent(s.Agent)
+	if a == nil || slices.Contains(assignees, a.Login) {
+		return Reason{}, false
+	}
+	if len(assignees) == 0 {
+		return Reason{Code: StopReassigned, Note: "nobody"}, true
+	}
+	return Reason{Code: StopReassigned, Note: assignees[0]}, true
+}
+
+// markIssue finds what is to be written on an open issue.
+func (d *decision) markIssue(is *forge.Issue) {
+	w := d.issueWork(is)
+	d.markClaim(&w, is.Updated)
+	if _, done := merged(d.view, &w); done {
+		if why, no := coolDown(d.view, &w); len(openBlockers(is)) == 0 && !no {
+			d.mark(Mark{Action: ActClose, Ref: is.Ref, Reason: why})
+		}
+		return
+	}
+	d.markEnd(&w)
+}
+
+// markClaim releases a claim that no session stands behind.
+func (d *decision) markClaim(w *work, updated time.Time) {
+	if _, running := hasSession(d.view, w); running {
+		return
+	}
+	why, left := claimLeft(d.view, w)
+	switch {
+	case !left || why.Code != ClaimLeft:
+	case why.Agent != "":
+		d.mark(Mark{Action: ActRelease, Ref: w.Ref, Agent: why.Agent, Reason: why})
+	case !d.later(updated.Add(HalfWritten)):
+		d.mark(Mark{Action: ActUnlabel, Ref: w.Ref, Reason: why})
+	}
+}
+
+// markEnd asks for a person where agents have come to an end with an item.
+func (d *decision) markEnd(w *work) {
+	if forge.SkipLabel(w.labels()) != "" {
+		return
+	}
+	if why, no := refused(d.view, w); no {
+		d.mark(Mark{Action: ActNeedsHuman, Ref: w.Ref, Item: w.Item, Reason: why})
+		return
+	}
+	if w.Kind == agents.KindRework && d.ours(w.pull.Author) {
+		if why, no := tooManyRounds(d.view, w); no {
+			d.mark(Mark{Action: ActNeedsHuman, Ref: w.Ref, Item: w.Item, Reason: why})
+			return
+		}
+	}
+	if why, no := gaveUp(d.view, w); no {
+		d.mark(Mark{Action: ActBlocked, Ref: w.Ref, Item: w.Item, Reason: why})
+	}
+}
+
+func (d *decision) mark(m Mark) { d.plan.Marks = append(d.plan.Marks, m) }

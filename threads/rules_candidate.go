@@ -1,0 +1,266 @@
+package threads
+
+import (
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// traits are everything about an item that a candidate rule may ask. They are comparable, so items with the same traits
+// share one answer: ten thousand issues are a handful of questions.
+type traits struct {
+	kind    agents.Kind
+	role    string // the one role that may take it; empty means any whose trigger fits
+	labels  string // those that some role filters on, joined by spaces
+	skills  string // skill labels, joined by spaces
+	writers string // agents that wrote to the pull request, joined by spaces
+	local   bool   // one of them is local
+	pin     string // the one agent it is reserved for
+	author  string // the one agent it waits for, as the author of the pull request
+}
+
+// class is the items with the same traits, in queue order, and who may take them.
+type class struct {
+	traits
+	items []*work
+	able  []candidate // who passes every candidate rule, sorted by agent name
+	why   Reason      // the objection that came furthest, when nobody is able
+	next  int         // items before this one are taken
+}
+
+// candidate is an agent in one of its roles.
+type candidate struct {
+	agent *agentState
+	role  *agents.Role
+}
+
+// candidateRule says why an agent may not take items with these traits. It does not ask whether the agent is free:
+// freeRules do.
+type candidateRule struct {
+	name string
+	why  func(v *view, t *traits, c candidate) (Reason, bool)
+}
+
+var candidateRules = []candidateRule{
+	{"role fits", roleFits},
+	{"has the skills", hasSkills},
+	{"not pinned to another", notPinned},
+	{"author first", authorFirst},
+	{"not its own work", notOwnWork},
+	{"not local on local", notLocalPair},
+	{"somebody may review it", canBeReviewed},
+}
+
+// freeRule says why an agent can start nothing now, whatever the item.
+type freeRule struct {
+	name string
+	why  func(v *view, c candidate) (Reason, bool)
+}
+
+var freeRules = []freeRule{
+	{"role has a program", hasProgram},
+	{"has a token", hasToken},
+	{"agent not held", notHeld},
+	{"thread not parked", notParked},
+	{"agent idle", agentIdle},
+	{"slot free", slotFree},
+}
+
+// traitsOf gathers what candidate rules ask about an item.
+func (v *view) traitsOf(w *work) traits {
+	t := traits{kind: w.Kind, role: w.Item.Role, pin: w.pin}
+	t.labels = v.filterLabels(w.labels())
+	if w.pull == nil {
+		t.skills = strings.Join(forge.Skills(w.labels()), " ")
+		return t
+	}
+	t.writers = strings.Join(w.stage.writers, " ")
+	t.local = v.anyLocal(w.stage.writers)
+	if w.Kind == agents.KindRework {
+		t.role, t.author = v.reworkers(w)
+	}
+	return t
+}
+
+// filterLabels keeps the labels that some role asks for, so that all others do not tear classes apart.
+func (v *view) filterLabels(labels []string) string {
+	var kept []string
+	for i := range v.Config.Roles {
+		l := v.Config.Roles[i].Label
+		if l != "" && slices.Contains(labels, l) && !slices.Contains(kept, l) {
+			kept = append(kept, l)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+// reworkers says who may rework a pull request: its author, and after rework_wait anybody with the author's role. An author
+// who is gone, or who was fired from that role, is not waited for.
+func (v *view) reworkers(w *work) (role, author string) {
+	a := v.Config.AgentByLogin(w.pull.Author)
+	if a == nil {
+		return "", ""
+	}
+	role = a.Roles[0]
+	for _, name := range a.Roles {
+		if r := v.Config.Role(name); r != nil && r.On == agents.OnIssue {
+			role = name
+			break
+		}
+	}
+	if v.later(w.Since.Add(v.Config.Forge.ReworkWait)) {
+		author = a.Name
+	}
+	return role, author
+}
+
+// candidates are all agents in all their roles, in agent order.
+func (v *view) candidates() []candidate {
+	list := make([]candidate, 0, len(v.agents))
+	for i := range v.agents {
+		a := &v.agents[i]
+		for _, name := range a.Roles {
+			if r := v.roleOf[roleKey{a.Name, name}]; r != nil && a.thread != nil {
+				list = append(list, candidate{a, r})
+			}
+		}
+	}
+	return list
+}
+
+// qualify fills in who may take the items of a class; when nobody may, why. An agent is able in the first of its roles
+// that fits.
+func (v *view) qualify(c *class, all []candidate) {
+	furthest := -1
+	for _, cand := range all {
+		if n := len(c.able); n > 0 && c.able[n-1].agent == cand.agent {
+			continue
+		}
+		at, why, no := v.refusal(&c.traits, cand)
+		if !no {
+			c.able = append(c.able, cand)
+		} else if at > furthest {
+			furthest, c.why = at, why
+		}
+	}
+	if furthest < 0 {
+		c.why = Reason{Code: NoRole, Note: string(c.kind)}
+	}
+}
+
+// refusal is the first candidate rule that objects, and its place in the order.
+func (v *view) refusal(t *traits, c candidate) (at int, why Reason, no bool) {
+	for i, rule := range candidateRules {
+		if why, no := rule.why(v, t, c); no {
+			return i, why, true
+		}
+	}
+	return len(candidateRules), Reason{}, false
+}
+
+// unfree is the first free rule that objects, and its place in the order.
+func (v *view) unfree(c candidate) (at int, why Reason, no bool) {
+	for i, rule := range freeRules {
+		if why, no := rule.why(v, c); no {
+			return i, why, true
+		}
+	}
+	return len(freeRules), Reason{}, false
+}
+
+// waitsFor is why no item of the class can start now: the objection of the able candidate that came furthest.
+func (v *view) waitsFor(c *class) Reason {
+	furthest, reason := -1, c.why
+	for _, cand := range c.able {
+		if at, why, no := v.unfree(cand); no && at > furthest {
+			furthest, reason = at, why
+		}
+	}
+	return reason
+}
+
+func roleFits(_ *view, t *traits, c candidate) (Reason, bool) {
+	var fits bool
+	switch {
+	case t.role != "":
+		fits = c.role.Name == t.role
+	case t.kind == agents.KindReview:
+		fits = c.role.On == agents.OnReview
+	default:
+		fits = c.role.On == agents.OnIssue
+	}
+	if fits && t.kind != agents.KindSchedule && c.role.Label != "" {
+		fits = slices.Contains(strings.Fields(t.labels), c.role.Label)
+	}
+	return Reason{Code: NoRole, Note: string(t.kind)}, !fits
+}
+
+// hasSkills lets an agent take what it has all the skills for, so an issue without skill labels is for everybody.
+func hasSkills(_ *view, t *traits, c candidate) (Reason, bool) {
+	for _, skill := range strings.Fields(t.skills) {
+		if !slices.Contains(c.agent.Skills, skill) {
+			return Reason{Code: NoSkill, Note: skill}, true
+		}
+	}
+	return Reason{}, false
+}
+
+func notPinned(_ *view, t *traits, c candidate) (Reason, bool) {
+	return Reason{Code: PinnedTo, Agent: t.pin}, t.pin != "" && t.pin != c.agent.Name
+}
+
+func authorFirst(_ *view, t *traits, c candidate) (Reason, bool) {
+	return Reason{Code: AuthorFirst, Agent: t.author}, t.author != "" && t.author != c.agent.Name
+}
+
+func notOwnWork(_ *view, t *traits, c candidate) (Reason, bool) {
+	own := t.kind == agents.KindReview && slices.Contains(strings.Fields(t.writers), c.agent.Name)
+	return Reason{Code: OwnWork, Agent: c.agent.Name}, own
+}
+
+func notLocalPair(v *view, t *traits, c candidate) (Reason, bool) {
+	return Reason{Code: LocalPair, Agent: c.agent.Name}, t.kind == agents.KindReview && v.localPair(c.agent.Thread, t.local)
+}
+
+// canBeReviewed keeps an agent from writing what nobody may review. Where no review agent exists people review, and the
+// rule is off.
+func canBeReviewed(v *view, t *traits, c candidate) (Reason, bool) {
+	stuck := t.kind == agents.KindIssue && v.hasReviewers() && !v.reviewable([]string{c.agent.Name})
+	return Reason{Code: NoReviewer, Agent: c.agent.Name}, stuck
+}
+
+func hasProgram(_ *view, c candidate) (Reason, bool) {
+	return Reason{Code: NoProgram, Note: c.role.Name}, len(c.role.Command) == 0
+}
+
+func hasToken(_ *view, c candidate) (Reason, bool) {
+	return Reason{Code: NoToken, Agent: c.agent.Name, Note: agents.TokenVar(c.agent.Name)}, c.agent.Token == ""
+}
+
+func notHeld(v *view, c candidate) (Reason, bool) {
+	h, held := v.History.AgentHolds[c.agent.Name]
+	if held && !h.Until.IsZero() {
+		held = v.later(h.Until)
+	}
+	return Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.Why, Until: h.Until}, held
+}
+
+func notParked(v *view, c candidate) (Reason, bool) {
+	p, parked := v.History.Parked[c.agent.Thread]
+	return Reason{Code: ThreadPark, Thread: c.agent.Thread, Until: p.Until, Note: p.Why}, parked && v.later(p.Until)
+}
+
+func agentIdle(_ *view, c candidate) (Reason, bool) {
+	s := c.agent.busy
+	if s == nil {
+		return Reason{}, false
+	}
+	return Reason{Code: AgentBusy, Agent: c.agent.Name, Refs: []forge.Ref{s.Item.Ref}}, true
+}
+
+func slotFree(_ *view, c candidate) (Reason, bool) {
+	t := c.agent.thread
+	return Reason{Code: NoSlot, Thread: t.Name, Count: t.running, Limit: t.MaxSessions}, t.full()
+}

@@ -1,0 +1,173 @@
+package threads
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// ConflictSettled is how long "does not merge cleanly" must stand for one head and base before it counts as a conflict:
+// Forgejo answers false while it has not looked yet.
+const ConflictSettled = 30 * time.Second
+
+// stage is what an open pull request waits for next. Every open pull request is in exactly one.
+type stage struct {
+	kind     agents.Kind // review, rework, or stageMerge
+	cause    Cause       // of rework
+	since    time.Time   // when that fell due
+	chain    forge.Ref
+	writers  []string // agents who wrote to it, the opener first; none of them reviews it
+	objector string   // with stageMerge: a person whose request for changes stands on an older head
+}
+
+// stageMerge is the stage after approval. It is no kind of work: the supervisor merges by itself.
+const stageMerge agents.Kind = "merge"
+
+// stageOf finds the stage of an open pull request. Rework goes before review: a red or conflicting head is not worth a
+// reviewer's time.
+func (v *view) stageOf(p *forge.Pull) stage {
+	st := stage{kind: agents.KindReview, chain: v.chainOf(p), since: p.Created}
+	st.writers = v.writersOf(p, st.chain)
+	verdicts := v.verdicts(p, st.writers)
+	switch {
+	case verdicts.changes != nil:
+		st.kind, st.cause, st.since = agents.KindRework, CauseChanges, verdicts.changes.Submitted
+	case p.CI == forge.CIFailure:
+		st.kind, st.cause, st.since = agents.KindRework, CauseCI, p.CISince
+	case v.conflicts(p):
+		st.kind, st.cause, st.since = agents.KindRework, CauseConflict, p.ConflictSince
+	case verdicts.approved:
+		st.kind, st.objector = stageMerge, verdicts.objector
+	}
+	return st
+}
+
+// conflicts reports a conflict that has stood long enough to be one.
+func (v *view) conflicts(p *forge.Pull) bool {
+	if p.ConflictSince.IsZero() {
+		return false
+	}
+	settled := p.ConflictSince.Add(ConflictSettled)
+	v.wake(settled)
+	return !p.AsOf.Before(settled)
+}
+
+// chainOf is the issue that a pull request is for, or the pull request itself when it is for none.
+func (v *view) chainOf(p *forge.Pull) forge.Ref {
+	if len(p.Closes) > 0 {
+		return p.Closes[0]
+	}
+	return p.Ref
+}
+
+// writersOf are the opener and everybody who ran a writing session on the chain. Who opened it is known from the
+// forge even when the journal is lost.
+func (v *view) writersOf(p *forge.Pull, chain forge.Ref) []string {
+	var writers []string
+	if a := v.Config.AgentByLogin(p.Author); a != nil {
+		writers = append(writers, a.Name)
+	}
+	for _, w := range v.History.Writers[chain] {
+		if !slices.Contains(writers, w) {
+			writers = append(writers, w)
+		}
+	}
+	return writers
+}
+
+// verdicts is what the reviews of a pull request come to.
+type verdicts struct {
+	changes  *forge.Review // the oldest standing request for changes on the head
+	approved bool          // somebody who may approved the head
+	objector string        // a person whose request for changes on an older head still stands
+}
+
+// verdicts weighs the last word of each reviewer. Agents judge a head, so their word lapses with it; a person's
+// objection stands until that person takes it back. The word of somebody who may not write to the repository decides
+// nothing: on an open forge anybody can approve anything.
+func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
+	last := make(map[string]*forge.Review, len(p.Reviews))
+	var order []string
+	for i := range p.Reviews {
+		r := &p.Reviews[i]
+		outsider := !r.Official && !v.isAgent(r.Author)
+		if r.Dismissed || r.Verdict == forge.Commented || r.Author == p.Author || outsider {
+			continue
+		}
+		if last[r.Author] == nil {
+			order = append(order, r.Author)
+		}
+		last[r.Author] = r
+	}
+	var got verdicts
+	for _, login := range order {
+		r := last[login]
+		onHead := r.CommitSHA == p.HeadSHA
+		switch {
+		case r.Verdict == forge.ChangesRequested && onHead:
+			if got.changes == nil || r.Submitted.Before(got.changes.Submitted) {
+				got.changes = r
+			}
+		case r.Verdict == forge.ChangesRequested && !v.isAgent(login):
+			got.objector = login
+		case r.Verdict == forge.Approved && onHead && v.mayApprove(login, writers):
+			got.approved = true
+		}
+	}
+	return got
+}
+
+// mayApprove reports whether an approval by this account counts. People's always do, and those of other hosts' agents,
+// which their own supervisor paired.
+func (v *view) mayApprove(login string, writers []string) bool {
+	a := v.Config.AgentByLogin(login)
+	return a == nil || !slices.Contains(writers, a.Name) && !v.localPair(a.Thread, v.anyLocal(writers))
+}
+
+// localPair reports whether an agent of this thread would be a local reviewer of local work.
+func (v *view) localPair(thread string, localWork bool) bool {
+	t := v.Config.Thread(thread)
+	return localWork && t != nil && t.Backend == Local
+}
+
+// anyLocal reports whether a local model wrote to the work.
+func (v *view) anyLocal(writers []string) bool {
+	return slices.ContainsFunc(writers, func(name string) bool {
+		a := v.Config.Agent(name)
+		return a != nil && v.localPair(a.Thread, true)
+	})
+}
+
+// reviewable reports whether any configured agent may review work of these writers.
+func (v *view) reviewable(writers []string) bool {
+	local := v.anyLocal(writers)
+	return slices.ContainsFunc(v.Config.Agents, func(a agents.Agent) bool {
+		return v.hasTrigger(&a, agents.OnReview) && !slices.Contains(writers, a.Name) && !v.localPair(a.Thread, local)
+	})
+}
+
+// hasReviewers reports whether any review agent is configured at all. Without one, people review.
+func (v *view) hasReviewers() bool {
+	return slices.ContainsFunc(v.Config.Agents, func(a agents.Agent) bool { return v.hasTrigger(&a, agents.OnReview) })
+}
+
+func (v *view) hasTrigger(a *agents.Agent, on agents.On) bool {
+	return slices.ContainsFunc(a.Roles, func(name string) bool {
+		r := v.Config.Role(name)
+		return r != nil && r.On == on
+	})
+}
+
+// rounds counts the requests for changes that agents made on a pull request, over all its heads, less those a
+// person already looked at.
+func (v *view) rounds(p *forge.Pull) int {
+	n := 0
+	for i := range p.Reviews {
+		if p.Reviews[i].Verdict == forge.ChangesRequested && v.isAgent(p.Reviews[i].Author) {
+			n++
+		}
+	}
+	return n - v.History.Asked[p.Ref]
+}

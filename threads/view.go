@@ -1,0 +1,201 @@
+package threads
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// view is a snapshot with the look-ups that rules ask for, and the plan as far as it is made. Rules read it; only
+// the steps of Decide write to it.
+type view struct {
+	*Snapshot
+	byKey   map[Key]*Session
+	byAgent map[string]*Session
+	byChain map[forge.Ref][]*Session
+	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
+	stages  []stage                     // of each of Facts.Pulls
+	staged  map[forge.Ref]forge.Ref     // member of a staged convoy, to the convoy
+	cycles  map[forge.Ref][]forge.Ref   // issue on a dependency cycle, to the cycle from it back to itself
+	waiting map[string]int              // pull requests per repository whose head waits for an agent's verdict
+	roleOf  map[roleKey]*agents.Role
+	threads []threadState
+	agents  []agentState
+
+	wakeAt time.Time
+}
+
+type roleKey struct{ agent, role string }
+
+// threadState is a thread as it stands while the plan is made.
+type threadState struct {
+	*Thread
+	sessions []int // per slot
+	running  int
+}
+
+// full reports whether the thread can take no further session.
+func (t *threadState) full() bool { return t.running >= t.MaxSessions }
+
+// agentState is an agent as it stands while the plan is made.
+type agentState struct {
+	*agents.Agent
+	thread *threadState
+	busy   *Session // what it works on; nil when it is idle
+}
+
+func newView(s *Snapshot) *view {
+	v := &view{
+		Snapshot: s,
+		byKey:    make(map[Key]*Session, len(s.Sessions)),
+		byAgent:  make(map[string]*Session, len(s.Sessions)),
+		byChain:  make(map[forge.Ref][]*Session, len(s.Sessions)),
+		roleOf:   make(map[roleKey]*agents.Role),
+	}
+	for i := range s.Sessions {
+		v.addSession(&s.Sessions[i])
+	}
+	v.indexWorkers()
+	v.indexPulls()
+	v.indexConvoys()
+	v.cycles = findCycles(s.Facts.Issues)
+	return v
+}
+
+func (v *view) addSession(s *Session) {
+	v.byKey[s.Item.Key()] = s
+	v.byAgent[s.Agent] = s
+	v.byChain[s.Item.Chain] = append(v.byChain[s.Item.Chain], s)
+}
+
+// indexWorkers lays threads and agents beside the sessions that occupy them. A session whose thread or agent is no
+// longer configured occupies nothing that can be given away.
+func (v *view) indexWorkers() {
+	v.threads = make([]threadState, len(v.Config.Threads))
+	for i := range v.Config.Threads {
+		t := &v.Config.Threads[i]
+		v.threads[i] = threadState{Thread: t, sessions: make([]int, t.Slots)}
+	}
+	for i := range v.Sessions {
+		s := &v.Sessions[i]
+		if t := v.thread(s.Thread); t != nil {
+			t.running++
+			if s.Slot < len(t.sessions) {
+				t.sessions[s.Slot]++
+			}
+		}
+	}
+	v.agents = make([]agentState, len(v.Config.Agents))
+	for i := range v.Config.Agents {
+		a := &v.Config.Agents[i]
+		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread), busy: v.byAgent[a.Name]}
+		for _, name := range a.Roles {
+			if r := v.Config.Role(name); r != nil {
+				v.roleOf[roleKey{a.Name, name}] = r
+			}
+		}
+	}
+}
+
+func (v *view) thread(name string) *threadState {
+	for i := range v.threads {
+		if v.threads[i].Name == name {
+			return &v.threads[i]
+		}
+	}
+	return nil
+}
+
+// indexPulls finds the pull requests of each issue, what each waits for, and how many wait for a reviewer.
+func (v *view) indexPulls() {
+	v.pulls = make(map[forge.Ref][]*forge.Pull, len(v.Facts.Pulls))
+	v.waiting = make(map[string]int)
+	v.stages = make([]stage, len(v.Facts.Pulls))
+	for i := range v.Facts.Pulls {
+		p := &v.Facts.Pulls[i]
+		for _, ref := range p.Closes {
+			v.pulls[ref] = append(v.pulls[ref], p)
+		}
+		if p.Closed {
+			continue
+		}
+		st := v.stageOf(p)
+		v.stages[i] = st
+		ours := v.Config.AgentByLogin(p.Author) != nil
+		if st.kind == agents.KindReview && ours && !p.Draft && v.reviewable(st.writers) {
+			v.waiting[p.Repo]++
+		}
+	}
+}
+
+// indexConvoys notes the members of staged convoys: a convoy depends on its members, so they are its blockers.
+func (v *view) indexConvoys() {
+	for i := range v.Facts.Issues {
+		is := &v.Facts.Issues[i]
+		if is.Closed || len(is.Labels) < 2 || !is.Has(forge.LabelConvoy) || !is.Has(forge.LabelStaged) {
+			continue
+		}
+		if v.staged == nil {
+			v.staged = make(map[forge.Ref]forge.Ref)
+		}
+		for _, b := range is.Blockers {
+			v.staged[b.Ref] = is.Ref
+		}
+	}
+}
+
+// ours reports whether a login is one of our agents, and isAgent also counts the agents of other hosts.
+func (v *view) ours(login string) bool { return v.Config.AgentByLogin(login) != nil }
+
+func (v *view) isAgent(login string) bool {
+	_, bot := slices.BinarySearch(v.Config.Forge.Bots, login)
+	return bot || v.ours(login)
+}
+
+// wake notes that the passing of time changes the plan at t.
+func (v *view) wake(t time.Time) {
+	if t.After(v.Now) && (v.wakeAt.IsZero() || t.Before(v.wakeAt)) {
+		v.wakeAt = t
+	}
+}
+
+// later reports whether t is still to come, and asks to be called again then.
+func (v *view) later(t time.Time) bool {
+	v.wake(t)
+	return t.After(v.Now)
+}
+
+// stale reports whether we wrote to one of refs, or ended a session on it, after the facts of the repository were
+// asked for. What they say of it may then be from before our write.
+func (v *view) stale(repo forge.Repo, refs ...forge.Ref) bool {
+	for _, r := range refs {
+		if t, ok := v.History.Touched[r]; ok && !repo.AsOf.After(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// chainBusy returns the session that keeps work of this kind off the chain, or nil. At most one session writes to a
+// chain. No review and no merge goes on beside it, because their subject would change, unless the writer's program
+// itself waits for them.
+func (v *view) chainBusy(chain forge.Ref, kind agents.Kind) *Session {
+	for _, s := range v.byChain[chain] {
+		switch {
+		case kind.Writes():
+			return s
+		case s.Item.Kind.Writes() && !v.waitsForReview(s):
+			return s
+		case kind == stageMerge && s.Item.Kind == agents.KindReview:
+			return s
+		}
+	}
+	return nil
+}
+
+func (v *view) waitsForReview(s *Session) bool {
+	r := v.Config.Role(s.Role)
+	return r != nil && r.WaitsForReview
+}
