@@ -46,7 +46,8 @@ func TestJudge(t *testing.T) {
 		{"pull request merged already", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me, Closed: true, Merged: true}), agents.Done, Achieved, "merged #12"},
 		{"pull request opened, then exit 1", agents.KindIssue, exit(1), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it exited with 1"},
 		{
-			"pull request opened, then silence", agents.KindIssue, agents.Outcome{Result: agents.Stalled, Reason: "silent"},
+			"pull request opened, then silence", agents.KindIssue,
+			agents.Outcome{Result: agents.Stalled, Reason: "silent"},
 			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it stalled afterwards",
 		},
 		{"somebody else's pull request", agents.KindIssue, exit(0), withPull(forge.Pull{Author: other}), agents.NoProgress, NoEffect, "ended without a pull request"},
