@@ -9,92 +9,97 @@ import (
 
 // findCycles returns, for every open issue on a dependency cycle, the shortest cycle from that issue back to itself.
 // The forge refuses only pairs (A on B on A); longer circles it accepts. An issue that merely depends on a cycle is
-// blocked, not on it.
-func findCycles(issues []forge.Issue) map[forge.Ref][]forge.Ref {
-	g := graph{edges: make(map[forge.Ref][]forge.Ref), seen: make(map[forge.Ref]int)}
-	for i := range issues {
-		is := &issues[i]
-		if is.Closed {
-			continue
-		}
-		for _, b := range is.Blockers {
-			if b.State == forge.BlockerOpen && b.Ref != is.Ref {
-				g.edges[is.Ref] = append(g.edges[is.Ref], b.Ref)
-			}
-		}
+// blocked, not on it. Issues must be sorted by Ref.
+func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
+	g := graph{edges: make([][]int, len(f.Issues)), seen: make([]int, len(f.Issues))}
+	for i := range f.Issues {
+		g.edges[i] = openEdges(f, &f.Issues[i])
 	}
 	cycles := make(map[forge.Ref][]forge.Ref)
-	for i := range issues {
-		ref := issues[i].Ref
-		if len(g.edges[ref]) > 0 && g.seen[ref] == 0 {
-			g.visit(ref, cycles)
+	for i := range f.Issues {
+		if len(g.edges[i]) > 0 && g.seen[i] == 0 {
+			g.visit(i, func(members []int) {
+				for _, m := range members {
+					cycles[f.Issues[m].Ref] = g.shortest(f, m, members)
+				}
+			})
 		}
 	}
 	return cycles
 }
 
+// openEdges are the open issues that an open issue waits for, as places in the facts. A blocker that is not in the
+// facts cannot be known to wait for anything.
+func openEdges(f *forge.Facts, is *forge.Issue) []int {
+	if is.Closed {
+		return nil
+	}
+	var edges []int
+	for _, b := range is.Blockers {
+		if b.State != forge.BlockerOpen || b.Ref == is.Ref {
+			continue
+		}
+		if i, found := slices.BinarySearchFunc(f.Issues, b.Ref, byRef); found {
+			edges = append(edges, i)
+		}
+	}
+	return edges
+}
+
+func byRef(is forge.Issue, ref forge.Ref) int { return is.Ref.Compare(ref) }
+
 // graph is Tarjan's search for strongly connected components: linear, and it misses no cycle.
 type graph struct {
-	edges map[forge.Ref][]forge.Ref
-	seen  map[forge.Ref]int // visiting order, from 1; finished once its component is known
-	stack []forge.Ref
+	edges [][]int
+	seen  []int // visiting order, from 1; 0 is not visited, finished is a known component
+	count int
+	stack []int
 }
 
 // finished is above every order, so that an edge into a known component never lowers anything.
 const finished = math.MaxInt
 
-// visit returns the smallest visiting order that ref reaches among refs still on the stack.
-func (g *graph) visit(ref forge.Ref, cycles map[forge.Ref][]forge.Ref) int {
-	order := len(g.seen) + 1
-	g.seen[ref] = order
-	g.stack = append(g.stack, ref)
-	low := order
-	for _, next := range g.edges[ref] {
+// visit returns the smallest visiting order that node reaches among those still on the stack. found gets each
+// component of more than one node.
+func (g *graph) visit(node int, found func(members []int)) int {
+	g.count++
+	order, low := g.count, g.count
+	g.seen[node] = order
+	at := len(g.stack)
+	g.stack = append(g.stack, node)
+	for _, next := range g.edges[node] {
 		switch {
 		case len(g.edges[next]) == 0: // it waits for nobody, so it is on no cycle
 		case g.seen[next] == 0:
-			low = min(low, g.visit(next, cycles))
+			low = min(low, g.visit(next, found))
 		default:
 			low = min(low, g.seen[next])
 		}
 	}
-	if low == order {
-		at := slices.Index(g.stack, ref)
-		g.note(g.stack[at:], cycles)
-		for _, member := range g.stack[at:] {
-			g.seen[member] = finished
-		}
-		g.stack = g.stack[:at]
+	if low < order {
+		return low
 	}
+	members := g.stack[at:]
+	if len(members) > 1 {
+		found(members)
+	}
+	for _, m := range members {
+		g.seen[m] = finished
+	}
+	g.stack = g.stack[:at]
 	return low
 }
 
-// note records the cycles of one component; a component of one ref has none.
-func (g *graph) note(members []forge.Ref, cycles map[forge.Ref][]forge.Ref) {
-	if len(members) < 2 {
-		return
-	}
-	for _, ref := range members {
-		cycles[ref] = g.shortest(ref, members)
-	}
-}
-
-// shortest is a breadth-first search from ref back to ref inside its component.
-func (g *graph) shortest(ref forge.Ref, members []forge.Ref) []forge.Ref {
-	from := map[forge.Ref]forge.Ref{}
-	queue := []forge.Ref{ref}
+// shortest is a breadth-first search from a node back to itself inside its component.
+func (g *graph) shortest(f *forge.Facts, node int, members []int) []forge.Ref {
+	from := map[int]int{}
+	queue := []int{node}
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
 		for _, next := range g.edges[at] {
-			if next == ref {
-				round := []forge.Ref{ref}
-				for ; at != ref; at = from[at] {
-					round = append(round, at)
-				}
-				round = append(round, ref)
-				slices.Reverse(round)
-				return round
+			if next == node {
+				return g.round(f, node, at, from)
 			}
 			if _, known := from[next]; !known && slices.Contains(members, next) {
 				from[next] = at
@@ -103,4 +108,15 @@ func (g *graph) shortest(ref forge.Ref, members []forge.Ref) []forge.Ref {
 		}
 	}
 	return nil
+}
+
+// round walks the search back from last and returns node ... last, node.
+func (g *graph) round(f *forge.Facts, node, last int, from map[int]int) []forge.Ref {
+	refs := []forge.Ref{f.Issues[node].Ref}
+	for at := last; at != node; at = from[at] {
+		refs = append(refs, f.Issues[at].Ref)
+	}
+	refs = append(refs, f.Issues[node].Ref)
+	slices.Reverse(refs)
+	return refs
 }

@@ -37,19 +37,15 @@ type decision struct {
 	items   []work
 	classes []*class
 	plan    Plan
-	held    map[*work]Reason // by an item rule
-	ready   []*work          // approved pull requests that nothing keeps from being merged
+	ready   []*work // approved pull requests that nothing keeps from being merged
 }
 
 // classify asks the item rules of every item, and groups those that pass by traits.
 func (d *decision) classify() {
-	d.held = make(map[*work]Reason)
 	byTraits := make(map[traits]*class)
-	all := d.candidates()
 	for i := range d.items {
 		w := &d.items[i]
-		if why, ok := d.objection(w); !ok {
-			d.held[w] = why
+		if w.why, w.held = d.objection(w); w.held {
 			continue
 		}
 		if w.Kind == stageMerge {
@@ -62,13 +58,13 @@ func (d *decision) classify() {
 			c = &class{traits: t}
 			byTraits[t] = c
 			d.classes = append(d.classes, c)
-			d.qualify(c, all)
+			d.qualify(c)
 		}
 		w.class = c
 		c.items = append(c.items, w)
 	}
 	for _, c := range d.classes {
-		slices.SortFunc(c.items, d.before)
+		slices.SortFunc(c.items, before)
 	}
 }
 
@@ -81,7 +77,7 @@ func (d *decision) merge() {
 	first := make(map[string]forge.Ref)
 	for _, w := range d.ready {
 		if ahead, taken := first[w.Ref.Repo]; taken {
-			d.held[w] = Reason{Code: MergeQueued, Refs: []forge.Ref{ahead}}
+			w.why, w.held = Reason{Code: MergeQueued, Refs: []forge.Ref{ahead}}, true
 			continue
 		}
 		first[w.Ref.Repo] = w.Ref
@@ -124,21 +120,20 @@ func (d *decision) hold() {
 	}
 	queue := make([]*work, 0, len(d.items))
 	for i := range d.items {
-		w := &d.items[i]
-		if why, held := d.held[w]; !w.taken && !(held && why.Code == HasSession) {
+		if w := &d.items[i]; !w.taken && w.why.Code != HasSession {
 			queue = append(queue, w)
 		}
 	}
-	slices.SortFunc(queue, d.before)
-	d.plan.Holds = make([]Hold, 0, len(queue))
-	for _, w := range queue {
-		why, held := d.held[w]
-		if !held {
-			if why, held = chainBusy(d.view, w); !held {
-				why = waits[w.class]
+	slices.SortFunc(queue, before)
+	d.plan.Holds = make([]Hold, len(queue))
+	for i, w := range queue {
+		if !w.held {
+			// A start in this plan may have taken its chain; if not, it waits for whoever is able.
+			if w.why, w.held = chainBusy(d.view, w); !w.held {
+				w.why = waits[w.class]
 			}
 		}
-		d.plan.Holds = append(d.plan.Holds, Hold{Item: d.shown(w), Reason: why})
+		d.plan.Holds[i] = Hold{Item: d.shown(w), Reason: w.why}
 	}
 }
 

@@ -84,7 +84,7 @@ func (d *decision) find(ref forge.Ref) (*work, error) {
 func (d *decision) explainCandidates(w *work) []CandidateSteps {
 	t := d.traitsOf(w)
 	var list []CandidateSteps
-	for _, c := range d.candidates() {
+	for _, c := range d.cands {
 		if _, misfit := roleFits(d.view, &t, c); misfit && w.class != nil && len(w.class.able) > 0 {
 			continue
 		}
@@ -129,8 +129,7 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	why, _ := d.objection(w)
 	ex.Verdict, ex.Code = why.Text(), why.Code
-	if s := d.byKey[w.Key()]; s != nil {
+	if s := d.byItem[itemKey{w.Ref, w.Item.Role}]; s != nil {
 		ex.Verdict = fmt.Sprintf("%s works on it on %s, slot %d (%s)", s.Agent, s.Thread, s.Slot, s.State)
 	}
 }
-

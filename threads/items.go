@@ -17,7 +17,12 @@ type work struct {
 	// pin is the agent that the issue is reserved for by assignment; empty when it is not.
 	pin   string
 	class *class // set once no item rule objects
-	taken bool   // started, or no longer startable in this plan
+	taken bool   // started, or merged
+	held  bool   // an item rule objects
+	why   Reason // the objection
+
+	urgency  int // priority class, and within it first what was passed over too often
+	nearness int // place of the kind in kindOrder
 }
 
 // items lists everything that could be worked on now or later, in no particular order: open issues that somebody put
@@ -42,7 +47,19 @@ func (v *view) items() []work {
 			}
 		}
 	}
+	for i := range list {
+		v.rank(&list[i])
+	}
 	return list
+}
+
+// rank works out once what sorting asks for all the time.
+func (v *view) rank(w *work) {
+	w.nearness = slices.Index(kindOrder, w.Kind)
+	w.urgency = 2*w.Priority + 1
+	if v.History.PassedOver[w.Key()] >= PassedOverLimit {
+		w.urgency--
+	}
 }
 
 func (v *view) issueWork(is *forge.Issue) work {

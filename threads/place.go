@@ -14,9 +14,7 @@ import (
 const PassedOverLimit = 3
 
 // kindOrder is the order of the kinds of work: what is nearest to a merge comes first.
-var kindOrder = map[agents.Kind]int{
-	agents.KindRework: 0, agents.KindReview: 1, agents.KindSchedule: 2, agents.KindIssue: 3,
-}
+var kindOrder = []agents.Kind{stageMerge, agents.KindRework, agents.KindReview, agents.KindSchedule, agents.KindIssue}
 
 // Warmth of a placement on a sticky slot, most valuable first: how much of the cache it can use.
 const (
@@ -28,26 +26,19 @@ const (
 
 // before orders two items as they wait, for any slot: priority, passed over, kind, age, name. Warmth belongs to a
 // slot and comes between the second and the third; see placement.
-func (v *view) before(a, b *work) int {
-	return cmp.Or(
-		cmp.Compare(a.Priority, b.Priority),
-		cmp.Compare(v.patience(a), v.patience(b)),
-		cmp.Compare(kindOrder[a.Kind], kindOrder[b.Kind]),
-		v.older(a, b),
-	)
+func before(a, b *work) int {
+	if c := cmp.Or(a.urgency-b.urgency, a.nearness-b.nearness); c != 0 {
+		return c
+	}
+	return older(a, b)
 }
 
 // older orders by age, then name.
-func (v *view) older(a, b *work) int {
-	return cmp.Or(a.Since.Compare(b.Since), a.Ref.Compare(b.Ref), cmp.Compare(a.Item.Role, b.Item.Role))
-}
-
-// patience is 0 for an item that was passed over often enough to go first.
-func (v *view) patience(w *work) int {
-	if v.History.PassedOver[w.Key()] >= PassedOverLimit {
-		return 0
+func older(a, b *work) int {
+	if c := a.Since.Compare(b.Since); c != 0 {
+		return c
 	}
-	return 1
+	return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.Item.Role, b.Item.Role))
 }
 
 // placement is one possible start: this item, by this agent, in this slot.
@@ -64,13 +55,12 @@ type placement struct {
 }
 
 // better orders placements: the order of the queue first, then who and where, so that there is one best placement.
-func (v *view) better(a, b *placement) int {
+func better(a, b *placement) int {
 	return cmp.Or(
-		cmp.Compare(a.work.Priority, b.work.Priority),
-		cmp.Compare(v.patience(a.work), v.patience(b.work)),
-		cmp.Compare(a.warmth, b.warmth),
-		cmp.Compare(kindOrder[a.work.Kind], kindOrder[b.work.Kind]),
-		v.older(a.work, b.work),
+		a.work.urgency-b.work.urgency,
+		a.warmth-b.warmth,
+		a.work.nearness-b.work.nearness,
+		older(a.work, b.work),
 		falseLast(a.home, b.home),
 		falseLast(b.away, a.away),
 		a.idle.Compare(b.idle),
@@ -160,7 +150,7 @@ func (v *view) finishers(w *work) []string {
 func (p *placer) next() *placement {
 	var best *placement
 	for _, b := range p.best {
-		if b != nil && (best == nil || p.better(b, best) < 0) {
+		if b != nil && (best == nil || better(b, best) < 0) {
 			best = b
 		}
 	}
@@ -187,7 +177,7 @@ func (p *placer) bestOn(t *threadState) *placement {
 	var best *placement
 	consider := func(w *work, c *class) {
 		for _, slot := range p.freeSlots(t) {
-			if got := p.choose(w, c, t, slot); got != nil && (best == nil || p.better(got, best) < 0) {
+			if got := p.choose(w, c, t, slot); got != nil && (best == nil || better(got, best) < 0) {
 				best = got
 			}
 		}
@@ -276,7 +266,7 @@ func (p *placer) choose(w *work, c *class, t *threadState, slot int) *placement 
 			continue
 		}
 		got := p.rate(w, c, cand, slot)
-		if best == nil || p.better(&got, best) < 0 {
+		if best == nil || better(&got, best) < 0 {
 			best = &got
 		}
 	}
@@ -323,7 +313,7 @@ func (p *placer) passedOver(got *placement) Key {
 		if w == nil || w == got.work || !p.anyFree(c, got.thread) {
 			continue
 		}
-		if p.ahead(w, got.work) && (first == nil || p.ahead(w, first)) {
+		if ahead(w, got.work) && (first == nil || ahead(w, first)) {
 			first = w
 		}
 	}
@@ -333,6 +323,4 @@ func (p *placer) passedOver(got *placement) Key {
 	return first.Key()
 }
 
-func (p *placer) ahead(a, b *work) bool {
-	return cmp.Or(cmp.Compare(a.Priority, b.Priority), p.older(a, b)) < 0
-}
+func ahead(a, b *work) bool { return cmp.Or(a.Priority-b.Priority, older(a, b)) < 0 }

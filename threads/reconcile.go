@@ -105,12 +105,14 @@ func (d *decision) markIssue(is *forge.Issue) {
 
 // markClaim releases a claim that no session stands behind.
 func (d *decision) markClaim(w *work, updated time.Time) {
+	why, left := claimLeft(d.view, w)
+	if !left || why.Code != ClaimLeft {
+		return
+	}
 	if _, running := hasSession(d.view, w); running {
 		return
 	}
-	why, left := claimLeft(d.view, w)
 	switch {
-	case !left || why.Code != ClaimLeft:
 	case why.Agent != "":
 		d.mark(Mark{Action: ActRelease, Ref: w.Ref, Agent: why.Agent, Reason: why})
 	case !d.later(updated.Add(HalfWritten)):

@@ -34,6 +34,7 @@ type class struct {
 type candidate struct {
 	agent *agentState
 	role  *agents.Role
+	stuck bool // a free rule that does not move objects
 }
 
 // candidateRule says why an agent may not take items with these traits. It does not ask whether the agent is free:
@@ -55,17 +56,18 @@ var candidateRules = []candidateRule{
 
 // freeRule says why an agent can start nothing now, whatever the item.
 type freeRule struct {
-	name string
-	why  func(v *view, c candidate) (Reason, bool)
+	name  string
+	moves bool // a start in this very plan can change the answer
+	why   func(v *view, c candidate) (Reason, bool)
 }
 
 var freeRules = []freeRule{
-	{"role has a program", hasProgram},
-	{"has a token", hasToken},
-	{"agent not held", notHeld},
-	{"thread not parked", notParked},
-	{"agent idle", agentIdle},
-	{"slot free", slotFree},
+	{"role has a program", false, hasProgram},
+	{"has a token", false, hasToken},
+	{"agent not held", false, notHeld},
+	{"thread not parked", false, notParked},
+	{"agent idle", true, agentIdle},
+	{"slot free", true, slotFree},
 }
 
 // traitsOf gathers what candidate rules ask about an item.
@@ -116,25 +118,37 @@ func (v *view) reworkers(w *work) (role, author string) {
 	return role, author
 }
 
-// candidates are all agents in all their roles, in agent order.
-func (v *view) candidates() []candidate {
-	list := make([]candidate, 0, len(v.agents))
-	for i := range v.agents {
-		a := &v.agents[i]
-		for _, name := range a.Roles {
-			if r := v.roleOf[roleKey{a.Name, name}]; r != nil && a.thread != nil {
-				list = append(list, candidate{a, r})
+// newCandidate also asks the free rules that do not move, whose answer holds for the whole plan.
+func (v *view) newCandidate(a *agentState, r *agents.Role) candidate {
+	c := candidate{agent: a, role: r}
+	for _, rule := range freeRules {
+		if _, no := rule.why(v, c); no && !rule.moves {
+			c.stuck = true
+		}
+	}
+	return c
+}
+
+// free reports whether the candidate could start something now.
+func (v *view) free(c candidate) bool {
+	if c.stuck {
+		return false
+	}
+	for _, rule := range freeRules {
+		if rule.moves {
+			if _, no := rule.why(v, c); no {
+				return false
 			}
 		}
 	}
-	return list
+	return true
 }
 
 // qualify fills in who may take the items of a class; when nobody may, why. An agent is able in the first of its roles
 // that fits.
-func (v *view) qualify(c *class, all []candidate) {
+func (v *view) qualify(c *class) {
 	furthest := -1
-	for _, cand := range all {
+	for _, cand := range v.cands {
 		if n := len(c.able); n > 0 && c.able[n-1].agent == cand.agent {
 			continue
 		}

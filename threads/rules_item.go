@@ -86,14 +86,14 @@ func rulesFor(w *work) []itemRule {
 	return scheduleRules
 }
 
-// objection is the first rule's answer that is no; ok means that there is none.
-func (v *view) objection(w *work) (r Reason, ok bool) {
+// objection is the first answer that is no.
+func (v *view) objection(w *work) (why Reason, no bool) {
 	for _, rule := range rulesFor(w) {
-		if r, no := rule.why(v, w); no {
-			return r, false
+		if why, no := rule.why(v, w); no {
+			return why, true
 		}
 	}
-	return Reason{}, true
+	return Reason{}, false
 }
 
 func isClosed(_ *view, w *work) (Reason, bool) {
@@ -116,13 +116,11 @@ func staleFacts(v *view, w *work) (Reason, bool) {
 }
 
 func hasSession(v *view, w *work) (Reason, bool) {
-	// An issue and its pull request share one number space, so whatever kind the session is, it is on this item.
-	for _, kind := range []agents.Kind{w.Kind, agents.KindIssue, agents.KindReview, agents.KindRework} {
-		if s := v.byKey[Key{kind, w.Ref, w.Item.Role}]; s != nil {
-			return Reason{Code: HasSession, Agent: s.Agent, Thread: s.Thread}, true
-		}
+	s := v.byItem[itemKey{w.Ref, w.Item.Role}]
+	if s == nil {
+		return Reason{}, false
 	}
-	return Reason{}, false
+	return Reason{Code: HasSession, Agent: s.Agent, Thread: s.Thread}, true
 }
 
 // merged holds an issue whose pull request is merged: the work is done, only the issue is still open. Forgejo closes it
@@ -200,7 +198,10 @@ func pullRejected(v *view, w *work) (Reason, bool) {
 
 func stagedConvoy(v *view, w *work) (Reason, bool) {
 	convoy, in := v.staged[w.Ref]
-	return Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}, in
+	if !in {
+		return Reason{}, false
+	}
+	return Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}, true
 }
 
 func blockersUnknown(_ *view, w *work) (Reason, bool) {

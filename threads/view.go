@@ -12,7 +12,7 @@ import (
 // the steps of Decide write to it.
 type view struct {
 	*Snapshot
-	byKey   map[Key]*Session
+	byItem  map[itemKey]*Session
 	byAgent map[string]*Session
 	byChain map[forge.Ref][]*Session
 	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
@@ -20,14 +20,19 @@ type view struct {
 	staged  map[forge.Ref]forge.Ref     // member of a staged convoy, to the convoy
 	cycles  map[forge.Ref][]forge.Ref   // issue on a dependency cycle, to the cycle from it back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for an agent's verdict
-	roleOf  map[roleKey]*agents.Role
 	threads []threadState
 	agents  []agentState
+	cands   []candidate // every agent in each of its roles, in agent order
 
 	wakeAt time.Time
 }
 
-type roleKey struct{ agent, role string }
+// itemKey finds the session on an item whatever its kind: an issue and its pull requests share one number space, and
+// a pull request changes between review and rework.
+type itemKey struct {
+	ref  forge.Ref
+	role string // of scheduled work, which shares the repository's ref
+}
 
 // threadState is a thread as it stands while the plan is made.
 type threadState struct {
@@ -49,10 +54,9 @@ type agentState struct {
 func newView(s *Snapshot) *view {
 	v := &view{
 		Snapshot: s,
-		byKey:    make(map[Key]*Session, len(s.Sessions)),
+		byItem:   make(map[itemKey]*Session, len(s.Sessions)),
 		byAgent:  make(map[string]*Session, len(s.Sessions)),
 		byChain:  make(map[forge.Ref][]*Session, len(s.Sessions)),
-		roleOf:   make(map[roleKey]*agents.Role),
 	}
 	for i := range s.Sessions {
 		v.addSession(&s.Sessions[i])
@@ -60,12 +64,12 @@ func newView(s *Snapshot) *view {
 	v.indexWorkers()
 	v.indexPulls()
 	v.indexConvoys()
-	v.cycles = findCycles(s.Facts.Issues)
+	v.cycles = findCycles(&s.Facts)
 	return v
 }
 
 func (v *view) addSession(s *Session) {
-	v.byKey[s.Item.Key()] = s
+	v.byItem[itemKey{s.Item.Ref, s.Item.Role}] = s
 	v.byAgent[s.Agent] = s
 	v.byChain[s.Item.Chain] = append(v.byChain[s.Item.Chain], s)
 }
@@ -92,8 +96,8 @@ func (v *view) indexWorkers() {
 		a := &v.Config.Agents[i]
 		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread), busy: v.byAgent[a.Name]}
 		for _, name := range a.Roles {
-			if r := v.Config.Role(name); r != nil {
-				v.roleOf[roleKey{a.Name, name}] = r
+			if r := v.Config.Role(name); r != nil && v.agents[i].thread != nil {
+				v.cands = append(v.cands, v.newCandidate(&v.agents[i], r))
 			}
 		}
 	}
