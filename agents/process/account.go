@@ -1,0 +1,83 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// account is the system account a session runs as.
+type account struct {
+	name string
+	cred syscall.Credential
+}
+
+// findAccount looks up the account of that name. It answers nil when sessions run as the supervisor itself: no name, or
+// its own.
+func findAccount(name string) (*account, error) {
+	if name == "" {
+		return nil, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("no account %q on this system", name)
+	}
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("account %q: %w", name, err)
+	}
+	switch os.Geteuid() {
+	case int(uid):
+		return nil, nil
+	case 0:
+	default:
+		return nil, fmt.Errorf("only root can run agents as %q", name)
+	}
+	a := &account{name: name, cred: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("account %q: %w", name, err)
+	}
+	for _, g := range groups {
+		if id, err := strconv.ParseUint(g, 10, 32); err == nil {
+			a.cred.Groups = append(a.cred.Groups, uint32(id))
+		}
+	}
+	return a, nil
+}
+
+// credential is the account as fork wants it; nil for nil.
+func (a *account) credential() *syscall.Credential {
+	if a == nil {
+		return nil
+	}
+	return &a.cred
+}
+
+// do calls f with the account's rights to files instead of ours, so that a link which the agent made leads nowhere the
+// agent could not go itself. The nil account stands for us.
+func (a *account) do(f func() error) error {
+	if a == nil {
+		return f()
+	}
+	return asFileUser(int(a.cred.Uid), int(a.cred.Gid), f)
+}
+
+// asFileUser calls f on a thread with the file rights of uid and gid. These two ids are a thread's own in the kernel
+// (Go changes the others on all threads), and taking them gives root's file capabilities up as long as it lasts.
+func asFileUser(uid, gid int, f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	oldGID, _ := unix.SetfsgidRetGid(gid)
+	defer func() { _, _ = unix.SetfsgidRetGid(oldGID) }()
+	oldUID, _ := unix.SetfsuidRetUid(uid)
+	defer func() { _, _ = unix.SetfsuidRetUid(oldUID) }()
+	return f()
+}

@@ -1,0 +1,99 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// commandGrace is the time from TERM to KILL when the context of a short command ends: git takes its lock files away
+// when it is asked, and leaves them when it is killed.
+const commandGrace = 2 * time.Second
+
+// Cmd is a short command: git, ssh, a hook. The zero values of its fields mean: no input, output thrown away, this
+// process's own directory and environment.
+type Cmd struct {
+	Argv   []string // the program, searched for in PATH unless it has a slash, and its arguments
+	Dir    string
+	Env    []string // the complete environment
+	Stdin  io.Reader
+	Stdout io.Writer // written by one goroutine at a time, also when it is Stderr too
+	Stderr io.Writer
+}
+
+// ExitError is the error of a command that ran and did not end with status 0.
+type ExitError struct {
+	Name   string // of the program
+	Status syscall.WaitStatus
+}
+
+func (e *ExitError) Error() string { return e.Name + ": " + describe(e.Status) }
+
+// Run runs a short command to its end. The error is an *ExitError if it failed, the context's if that ended it. When
+// the context ends, the command's process group gets TERM and, 2 s later, KILL. Processes it leaves behind are not
+// waited for, even if they hold its output open; the reaper gets them when they end.
+func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(cmd.Argv) == 0 {
+		return errors.New("cannot run a command without a program")
+	}
+	env := cmd.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	path, err := lookup(cmd.Argv[0], cmd.Dir, env)
+	if err != nil {
+		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
+	}
+	var p plumbing
+	defer p.close()
+	files, err := p.connect(cmd)
+	if err != nil {
+		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
+	}
+	child, err := r.Start(path, cmd.Argv, &syscall.ProcAttr{
+		Dir:   cmd.Dir,
+		Env:   env,
+		Files: files,
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
+	}
+	p.start(cmd.Stdin)
+	e := child.await(ctx)
+	copyErr := p.finish()
+	switch {
+	case ctx.Err() != nil && e.Status != 0:
+		return fmt.Errorf("cannot finish %s: %w", cmd.Argv[0], context.Cause(ctx))
+	case e.Status != 0:
+		return &ExitError{Name: cmd.Argv[0], Status: e.Status}
+	}
+	return copyErr
+}
+
+// await waits for the child and ends its process group when the context is done.
+func (c *Child) await(ctx context.Context) Exit {
+	select {
+	case e := <-c.exit:
+		return e
+	case <-ctx.Done():
+	}
+	_ = unix.Kill(-c.PID, unix.SIGTERM)
+	defer func() { _ = unix.Kill(-c.PID, unix.SIGKILL) }()
+	select {
+	case e := <-c.exit:
+		return e
+	case <-time.After(commandGrace):
+	}
+	_ = unix.Kill(-c.PID, unix.SIGKILL)
+	return <-c.exit
+}

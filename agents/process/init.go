@@ -1,0 +1,62 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// signals carries what Init answers. It has room for every kind once and more, because a signal that finds the channel
+// full is lost.
+var signals = make(chan os.Signal, 16)
+
+// PID 1 listens from here on. Go's own handlers are in place before main, and with them a TERM in the first millisecond
+// ends the process, PID 1 or not; a container that is stopped while it starts would exit with status 2.
+func init() {
+	if os.Getpid() == 1 {
+		notify()
+	}
+}
+
+func notify() {
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+}
+
+// Init prepares this process for being a supervisor. Call it first thing, once, before NewReaper. It answers the
+// signals a supervisor acts on: TERM, INT, HUP, USR1 and USR2.
+//
+// It also takes care that a closed stdout does not end the process, that no other process of the same user may read its
+// memory and environment (they hold every token), and that it has threads before a pids limit can refuse them.
+func Init() (<-chan os.Signal, error) {
+	notify()
+	// Go ends a process that writes to a closed stdout. Ignoring SIGPIPE would be passed on to every child; a handler is
+	// not.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("cannot protect the supervisor's memory: %w", err)
+	}
+	startThreads(16)
+	return signals, nil
+}
+
+// startThreads makes the runtime start n threads, which it keeps. A Go program that needs a thread and gets none dies
+// (newosproc); as PID 1 in a container at its pids limit it takes the container with it, 3 times of 4 when it was tried
+// with another supervisor.
+func startThreads(n int) {
+	var ready, done sync.WaitGroup
+	ready.Add(n)
+	for range n {
+		done.Go(func() {
+			runtime.LockOSThread() // each goroutine needs a thread of its own until all are there
+			defer runtime.UnlockOSThread()
+			ready.Done()
+			ready.Wait()
+		})
+	}
+	done.Wait()
+}

@@ -1,0 +1,76 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// lookup finds a program the way execvp does, in the PATH of the environment it is going to get and relative to the
+// directory it is going to run in; both may differ from ours. The answer is relative if name is.
+func lookup(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, runnable(name, dir)
+	}
+	var found error = &unrunnable{"no such program in PATH", syscall.ENOENT}
+	for _, d := range filepath.SplitList(pathOf(env)) {
+		if d == "" {
+			d = "."
+		}
+		path := filepath.Join(d, name)
+		if !strings.Contains(path, "/") {
+			path = "./" + path // or the kernel's caller would take it for a name to search
+		}
+		err := runnable(path, dir)
+		if err == nil {
+			return path, nil
+		}
+		if errors.Is(err, syscall.EACCES) {
+			found = err
+		}
+	}
+	return "", found
+}
+
+// pathOf is the value of PATH in env; the last one counts, as in a shell.
+func pathOf(env []string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(env[i], "PATH="); ok {
+			return v
+		}
+	}
+	return "/usr/local/bin:/usr/bin:/bin"
+}
+
+// runnable says what is wrong with the program at path. It looks with our eyes: whether the agent's account may enter
+// every directory on the way is seen when it tries.
+func runnable(path, dir string) error {
+	full := path
+	if !filepath.IsAbs(path) {
+		full = filepath.Join(dir, path)
+	}
+	info, err := os.Stat(full)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return &unrunnable{"no such file; looked for " + full, syscall.ENOENT}
+	case err != nil:
+		return err
+	case info.IsDir():
+		return &unrunnable{full + " is a directory", syscall.EACCES}
+	case info.Mode()&0o111 == 0:
+		return &unrunnable{"not executable; chmod +x " + full, syscall.EACCES}
+	}
+	return nil
+}
+
+// unrunnable is why a program cannot be started, in words, with the kernel's number for it.
+type unrunnable struct {
+	why   string
+	errno syscall.Errno
+}
+
+func (u *unrunnable) Error() string { return u.why }
+func (u *unrunnable) Unwrap() error { return u.errno }

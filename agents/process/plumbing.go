@@ -1,0 +1,138 @@
+package process
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+)
+
+// drain is how long output is still read after a command has ended. What it wrote is in the pipe by then; whoever
+// keeps the pipe open is a process it left behind, and would be waited for until it ends too.
+const drain = 100 * time.Millisecond
+
+// plumbing is the pipes between a command and the readers and writers of its Cmd. Files are handed over as they are.
+type plumbing struct {
+	theirs  []*os.File     // the command's ends; ours to close once it runs
+	input   *os.File       // our end of its stdin, if that is a pipe
+	outputs []*os.File     // our ends of its stdout and stderr, where those are pipes
+	copies  []func() error // one for each pipe
+	reading int            // copies whose end finish waits for
+	results chan error
+}
+
+// connect answers the descriptors 0, 1 and 2 of the command.
+func (p *plumbing) connect(cmd Cmd) ([]uintptr, error) {
+	in, err := p.source(cmd.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.sink(cmd.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	errs := out
+	if !same(cmd.Stdout, cmd.Stderr) {
+		if errs, err = p.sink(cmd.Stderr); err != nil {
+			return nil, err
+		}
+	}
+	return []uintptr{in.Fd(), out.Fd(), errs.Fd()}, nil
+}
+
+// same reports whether both are one writer, which must not be written to by two goroutines. A writer that cannot be
+// compared is its own.
+func same(a, b io.Writer) (eq bool) {
+	defer func() { _ = recover() }()
+	return a == b
+}
+
+func (p *plumbing) null(flag int) (*os.File, error) {
+	f, err := os.OpenFile(os.DevNull, flag, 0)
+	if err == nil {
+		p.theirs = append(p.theirs, f)
+	}
+	return f, err
+}
+
+func (p *plumbing) source(r io.Reader) (*os.File, error) {
+	if r == nil {
+		return p.null(os.O_RDONLY)
+	}
+	if f, ok := r.(*os.File); ok {
+		return f, nil
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.theirs, p.input = append(p.theirs, theirs), ours
+	return theirs, nil
+}
+
+func (p *plumbing) sink(w io.Writer) (*os.File, error) {
+	if w == nil {
+		return p.null(os.O_WRONLY)
+	}
+	if f, ok := w.(*os.File); ok {
+		return f, nil
+	}
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.theirs, p.outputs = append(p.theirs, theirs), append(p.outputs, ours)
+	p.copies = append(p.copies, func() error {
+		_, err := io.Copy(w, ours)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil
+		}
+		_ = ours.Close() // a command that goes on writing to a broken writer ends by SIGPIPE
+		return err
+	})
+	return theirs, nil
+}
+
+// start copies, now that the command runs. Nobody waits for its input: a reader that blocks must not delay the end.
+func (p *plumbing) start(stdin io.Reader) {
+	closeAll(p.theirs)
+	p.theirs = nil
+	if input := p.input; input != nil {
+		go func() {
+			_, _ = io.Copy(input, stdin) // EPIPE: the command did not want all of it
+			_ = input.Close()
+		}()
+	}
+	p.results = make(chan error, len(p.copies))
+	p.reading = len(p.copies)
+	for _, c := range p.copies {
+		go func() { p.results <- c() }()
+	}
+}
+
+// finish reads what is left in the pipes after the end of the command.
+func (p *plumbing) finish() error {
+	until := time.Now().Add(drain)
+	for _, f := range p.outputs {
+		_ = f.SetReadDeadline(until)
+	}
+	var errs []error
+	for range p.reading {
+		errs = append(errs, <-p.results)
+	}
+	return errors.Join(errs...)
+}
+
+func (p *plumbing) close() {
+	closeAll(p.theirs)
+	closeAll(p.outputs)
+	if p.input != nil {
+		_ = p.input.Close()
+	}
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

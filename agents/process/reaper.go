@@ -1,0 +1,180 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit is how a child ended.
+type Exit struct {
+	Status syscall.WaitStatus
+	// Usage is that of the child and of everything it waited for itself.
+	Usage syscall.Rusage
+}
+
+// Child is a process that a Reaper started.
+type Child struct {
+	PID  int
+	exit chan Exit // 1-buffered, so that the reaper never waits for anybody
+}
+
+// Exit delivers how the child ended, once.
+func (c *Child) Exit() <-chan Exit { return c.exit }
+
+// Reaper owns wait4(-1): it waits for every child of this process, those it started and those that the kernel gave it
+// when their parents died. There can be one in a process, and nothing beside it may wait for children: not os/exec,
+// not os.Process. Whoever comes second loses the status for good.
+//
+// Its methods may be called at the same time.
+type Reaper struct {
+	chld    chan os.Signal
+	done    chan struct{}
+	stopped chan struct{}
+
+	mu       sync.Mutex // guards what follows; held over non-blocking system calls only
+	children map[int]*Child
+	starting int          // forks under way, whose child is not in the table yet
+	early    map[int]Exit // ends without an owner, seen while starting > 0
+	orphans  int64
+}
+
+// reaping keeps a second Reaper from taking statuses away from the first.
+var reaping atomic.Bool
+
+// NewReaper starts reaping. Unless this process is PID 1 it becomes a subreaper, so that orphans of its children are
+// given to it all the same.
+func NewReaper() (*Reaper, error) {
+	if !reaping.CompareAndSwap(false, true) {
+		return nil, errors.New("cannot reap: this process has a reaper already")
+	}
+	if os.Getpid() != 1 {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			reaping.Store(false)
+			return nil, fmt.Errorf("cannot become a subreaper: %w", err)
+		}
+	}
+	r := &Reaper{
+		chld:     make(chan os.Signal, 1),
+		done:     make(chan struct{}),
+		stopped:  make(chan struct{}),
+		children: make(map[int]*Child),
+		early:    make(map[int]Exit),
+	}
+	signal.Notify(r.chld, syscall.SIGCHLD)
+	go r.loop()
+	return r, nil
+}
+
+// Close stops reaping. Children that still run are left alone and their ends are no longer delivered.
+func (r *Reaper) Close() {
+	signal.Stop(r.chld)
+	close(r.done)
+	<-r.stopped
+	reaping.Store(false)
+}
+
+// Orphans is the number of processes reaped so far that this process did not start.
+func (r *Reaper) Orphans() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.orphans
+}
+
+// own reports whether pid is a child that the reaper started, rather than one it was given.
+func (r *Reaper) own(pid int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.children[pid] != nil
+}
+
+func (r *Reaper) loop() {
+	defer close(r.stopped)
+	for {
+		r.sweep() // before the first signal: children may have ended before there was a handler
+		select {
+		case <-r.chld:
+		case <-r.done:
+			return
+		}
+	}
+}
+
+// sweep collects every end there is. One SIGCHLD may stand for any number of them.
+func (r *Reaper) sweep() {
+	for {
+		var e Exit
+		r.mu.Lock()
+		pid, err := syscall.Wait4(-1, &e.Status, syscall.WNOHANG, &e.Usage)
+		if pid > 0 {
+			r.deliverLocked(pid, e)
+		}
+		r.mu.Unlock()
+		if pid <= 0 && err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+func (r *Reaper) deliverLocked(pid int, e Exit) {
+	if c := r.children[pid]; c != nil {
+		delete(r.children, pid)
+		c.exit <- e
+		return
+	}
+	r.orphans++
+	if r.starting > 0 {
+		r.early[pid] = e // perhaps a child whose fork has not returned yet
+	}
+}
+
+// Start starts a program. path is used as it is, without a search, relative to attr.Dir. An error for which Exhausted
+// holds may go away by itself.
+//
+// The table is not locked while the kernel forks and executes: an executable on a slow disk would hold up the ends of
+// all other children. A child that ends before it is in the table waits for its owner in early.
+func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Child, error) {
+	r.mu.Lock()
+	r.starting++
+	r.mu.Unlock()
+
+	pid, err := syscall.ForkExec(path, argv, attr)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.starting--
+	var c *Child
+	if err == nil {
+		c = &Child{PID: pid, exit: make(chan Exit, 1)}
+		r.adoptLocked(c)
+	}
+	if r.starting == 0 {
+		clear(r.early)
+	}
+	return c, err
+}
+
+// adoptLocked gives a new child its end, if that is known already, or a place in the table. An early end under its
+// number may be that of an orphan which had the number before it; then the child is still there to be waited for.
+func (r *Reaper) adoptLocked(c *Child) {
+	e, ok := r.early[c.PID]
+	if ok && unix.Waitid(unix.P_PID, c.PID, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD {
+		delete(r.early, c.PID)
+		r.orphans--
+		c.exit <- e
+		return
+	}
+	r.children[c.PID] = c
+}
+
+// Exhausted reports whether a start failed for want of a process number or memory. Nothing is wrong with the program
+// then, and the same start may work later.
+func Exhausted(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
+}

@@ -1,0 +1,202 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// session is one run of an agent's program, seen from the supervisor: the other end of its shim.
+type session struct {
+	job     agents.Job
+	reaper  *Reaper
+	account *account
+	cgroup  cgroup
+
+	shim   *Child
+	since  uint64 // start of the shim in ticks since boot: nothing of the session is older
+	socket *os.File
+	in     *json.Decoder
+	pid    atomic.Int64 // of the program; 0 until it runs
+	begun  time.Time    // written before pid
+
+	report   chan *gone // the shim's last word; nil if it was killed before it could say it
+	shimExit Exit
+}
+
+func (s *session) program() int { return int(s.pid.Load()) }
+
+// start makes the folders and the log, and starts the program under its shim.
+func (s *session) start() (err error) {
+	if s.account, err = findAccount(s.job.User); err != nil {
+		return err
+	}
+	log, err := s.prepare()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	path, err := lookup(s.job.Command[0], s.job.Dir, s.job.Env)
+	if err != nil {
+		return err
+	}
+	s.cgroup = newCgroup(s.job.RunID)
+	err = s.startShim(log)
+	if err == nil {
+		err = s.startProgram(path)
+	}
+	if err != nil {
+		s.close()
+	}
+	return err
+}
+
+// prepare makes what the program needs to find, with the home first: its missing parents are passable for the account,
+// which those of the log are not.
+func (s *session) prepare() (log *os.File, err error) {
+	if s.job.Home != "" {
+		if err := makeFolder(s.job.Home, s.account); err != nil {
+			return nil, err
+		}
+		if err := ownedBy(s.job.Home, s.account); err != nil {
+			return nil, err
+		}
+	}
+	if err := makeFolder(s.job.Dir, s.account); err != nil {
+		return nil, err
+	}
+	if err := clearResult(s.job.ResultPath, s.account); err != nil {
+		return nil, err
+	}
+	return openLog(s.job.LogPath, s.account)
+}
+
+// openLog opens the log to append to. It belongs to the account, in a folder that the account cannot enter: programs
+// open /dev/stderr, and that is a fresh look at the file's permissions.
+func openLog(path string, a *account) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err == nil && a != nil {
+		err = log.Chown(int(a.cred.Uid), int(a.cred.Gid))
+	}
+	return log, err
+}
+
+// startShim starts this program once more, as the session's shim. It goes by the link in /proc, so that it is the same
+// program even if the file has been replaced since. The settings keep the shim small: it has one thing to do at a time,
+// and next to no garbage.
+func (s *session) startShim(log *os.File) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot talk to a session shim: %w", err)
+	}
+	defer unix.Close(pair[1])
+	_ = unix.SetNonblock(pair[0], true) // or a session would cost a thread that waits in read
+	s.socket = os.NewFile(uintptr(pair[0]), "session shim")
+	s.in = json.NewDecoder(s.socket)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	files := []uintptr{null.Fd(), log.Fd(), log.Fd(), uintptr(pair[1])}
+	if s.cgroup.ok {
+		files = append(files, uintptr(s.cgroup.fd))
+	}
+	s.shim, err = s.reaper.Start("/proc/self/exe", []string{"disinto", shimArg, s.job.RunID}, &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   []string{runIDVar + s.job.RunID, "GOMAXPROCS=1", "GOGC=25"},
+		Files: files,
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot start a session shim: %w", err)
+	}
+	if p, ok := look(s.shim.PID); ok {
+		s.since = p.start
+	}
+	return nil
+}
+
+// startProgram sends the shim its order and waits for the answer.
+func (s *session) startProgram(path string) error {
+	o := order{
+		Path: path, Argv: s.job.Command, Env: s.job.Env, Dir: s.job.Dir,
+		Cred: s.account.credential(), Cgroup: s.cgroup.ok,
+	}
+	var answer started
+	err := json.NewEncoder(s.socket).Encode(o)
+	if err == nil {
+		err = s.in.Decode(&answer)
+	}
+	if err != nil {
+		// A Go program that gets no thread in its first millisecond dies like this, so it counts as exhaustion.
+		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)
+	}
+	if answer.Errno != 0 {
+		return refusal(answer.Errno, s.job)
+	}
+	s.begun = time.Now()
+	s.pid.Store(int64(answer.PID))
+	return nil
+}
+
+// listen waits for the shim's report.
+func (s *session) listen() {
+	s.report = make(chan *gone, 1)
+	go func() {
+		var g gone
+		if s.in.Decode(&g) != nil {
+			s.report <- nil
+			return
+		}
+		s.report <- &g
+	}()
+}
+
+// end asks the shim to end the tree. If the shim is gone, watch is about to find out.
+func (s *session) end(grace time.Duration) {
+	_ = json.NewEncoder(s.socket).Encode(end{Grace: grace})
+}
+
+// sweep kills what carries the run id, until there is nothing. After a proper report of the shim there is nothing, and
+// this one look proves it. A shim that was killed has given what was below it to us, its nearest subreaper; of our
+// adopted children then also those belong to the session that cannot gain privileges: only sessions are started so.
+func (s *session) sweep(lost bool) {
+	var env environ
+	self, seen := os.Getpid(), map[proc]bool{}
+	member := func(p proc) bool {
+		if p.start < s.since || p.pid == self {
+			return false
+		}
+		return env.has(p.pid, s.job.RunID+"\x00") || lost && p.ppid == self && !s.reaper.own(p.pid) && restricted(p.pid)
+	}
+	for pause := time.Duration(0); ; time.Sleep(pause) {
+		s.cgroup.kill()
+		c, err := cull(member, seen)
+		if err == nil && c.alive == 0 && s.cgroup.empty() {
+			return
+		}
+		pause = nextPause(pause, c)
+	}
+}
+
+// close gives back what the session held.
+func (s *session) close() {
+	if s.socket != nil {
+		_ = s.socket.Close()
+		s.socket = nil
+	}
+	s.cgroup.remove()
+	s.cgroup = cgroup{}
+}

@@ -1,0 +1,198 @@
+package process
+
+import (
+	"encoding/json"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// shimArg as the first argument turns any program that imports this package into the shim of one session. People never
+// type it.
+const shimArg = "session-shim"
+
+const (
+	shimSocket = 3 // the shim's end of the socket pair
+	shimCgroup = 4 // the directory of the session's cgroup, if there is one
+
+	// leftoverGrace is the time from TERM to KILL for what the program leaves behind when it ends by itself: enough for a
+	// tool server to close its files, short because the slot waits for it.
+	leftoverGrace = time.Second
+)
+
+// The shim runs here and not from main for three reasons. It starts in two milliseconds, since the packages that the
+// supervisor needs are not initialised before it. It stays on the main thread, which the parent-death signal and
+// no_new_privs belong to: both are properties of a thread. And a program cannot forget to call it.
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == shimArg {
+		os.Exit(runShim())
+	}
+}
+
+// shim is the root of one session's processes. As a subreaper it inherits every orphan among them, whatever that did to
+// its group, session and environment; so "no children" means that nothing is left, and wait4 says so without a search.
+type shim struct {
+	ends    chan time.Duration
+	running atomic.Bool // the program itself has not ended
+	ended   atomic.Bool // an end came while it was running
+	cgroup  cgroup
+}
+
+func runShim() int {
+	if err := armShim(); err != nil {
+		return 1
+	}
+	socket := os.NewFile(shimSocket, "supervisor")
+	in, out := json.NewDecoder(socket), json.NewEncoder(socket)
+	var o order
+	if in.Decode(&o) != nil {
+		return 1
+	}
+	s := &shim{ends: make(chan time.Duration, 1)}
+	if o.Cgroup {
+		s.cgroup = cgroup{fd: shimCgroup, ok: true}
+	}
+	s.running.Store(true)
+	pid, err := s.spawn(o)
+	if err != nil {
+		errno, _ := err.(syscall.Errno)
+		_ = out.Encode(started{Errno: errno})
+		return 1
+	}
+	_ = out.Encode(started{PID: pid})
+	o = order{}
+	go s.listen(in)
+	go s.end()
+	status := s.reap(pid)
+	_ = out.Encode(s.account(status))
+	return 0
+}
+
+// armShim makes the process fit for its task before anything else runs in it.
+func armShim() error {
+	// Discarded, not ignored: an ignored signal would stay ignored in the program. A service manager that tells every
+	// process to end must not end the one that ends the others.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM,
+		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
+	unix.CloseOnExec(shimSocket)
+	unix.CloseOnExec(shimCgroup)
+	if _, err := unix.GetsockoptInt(shimSocket, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		return err // started by hand
+	}
+	unix.Umask(0o077)
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	// Without it a set-uid program such as sudo would give the tree processes that we must not signal.
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+func (s *shim) spawn(o order) (int, error) {
+	attr := &syscall.ProcAttr{
+		Dir: o.Dir,
+		Env: o.Env,
+		// Stdin is /dev/null, stdout and stderr the log: the shim itself was started with them.
+		Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{
+			Setsid:     true,
+			Credential: o.Cred,
+			Pdeathsig:  syscall.SIGKILL, // the shim's main thread lives as long as the shim
+		},
+	}
+	if s.cgroup.ok {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, s.cgroup.fd
+		if pid, err := syscall.ForkExec(o.Path, o.Argv, attr); err == nil {
+			return pid, nil
+		}
+		// Refused, by the kernel or a container's profile, or the program cannot be started at all: try without.
+		attr.Sys.UseCgroupFD, s.cgroup.ok = false, false
+	}
+	return syscall.ForkExec(o.Path, o.Argv, attr)
+}
+
+// reap waits until nothing is left below the shim and answers the status of the program.
+func (s *shim) reap(program int) (status syscall.WaitStatus) {
+	options := 0
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, options, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return status
+		case pid == program:
+			status = ws
+			s.running.Store(false)
+			options = syscall.WNOHANG // most programs leave nothing behind: no need to look for it
+		case pid == 0:
+			options = 0
+			s.ask(leftoverGrace)
+		}
+	}
+}
+
+// listen passes on the supervisor's ends. A closed socket means that there is no supervisor any more: nobody will read
+// what the agent does, and another one may start the same item.
+func (s *shim) listen(in *json.Decoder) {
+	for {
+		var e end
+		err := in.Decode(&e)
+		if s.running.Load() {
+			s.ended.Store(true)
+		}
+		if err != nil {
+			s.ask(0)
+			return
+		}
+		s.ask(e.Grace)
+	}
+}
+
+// ask hands a grace to the goroutine that ends the tree.
+func (s *shim) ask(grace time.Duration) { s.ends <- grace }
+
+// end ends the tree: TERM at the first request, KILL when the shortest grace is over, and again until reap is done.
+func (s *shim) end() {
+	grace := <-s.ends
+	deadline := time.Now().Add(grace)
+	if grace > 0 {
+		askTree(os.Getpid())
+	}
+	for wait := time.Until(deadline); wait > 0; wait = time.Until(deadline) {
+		select {
+		case grace := <-s.ends:
+			if d := time.Now().Add(grace); d.Before(deadline) {
+				deadline = d
+			}
+		case <-time.After(wait):
+		}
+	}
+	go func() { // nothing can be sooner than now
+		for range s.ends {
+		}
+	}()
+	self, seen := os.Getpid(), map[proc]bool{}
+	for pause := time.Duration(0); ; time.Sleep(pause) {
+		s.cgroup.kill()
+		c, _ := cull(func(p proc) bool { return p.ppid == self }, seen)
+		pause = nextPause(pause, c)
+	}
+}
+
+// account is the last report. The kernel has added up what every process used that was waited for, here or below.
+func (s *shim) account(status syscall.WaitStatus) gone {
+	g := gone{Status: status, Ended: s.ended.Load()}
+	var ru syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru) == nil {
+		g.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+		g.MaxRSS = ru.Maxrss << 10
+	}
+	return g
+}

@@ -1,0 +1,101 @@
+package process
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+const (
+	tailLines = 20
+	tailBytes = 4 << 10  // of the answer
+	tailRead  = 64 << 10 // of the file: progress bars write long lines
+)
+
+// tail is the last lines of a log, fit to be shown: without secrets, and without what would move a terminal's cursor.
+func tail(path string, secrets []string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return ""
+	}
+	from := max(0, size-tailRead)
+	buf := make([]byte, size-from)
+	n, _ := f.ReadAt(buf, from)
+	text := string(buf[:n])
+	if from > 0 { // the first line is cut, perhaps within a secret
+		_, rest, ok := strings.Cut(text, "\n")
+		if !ok {
+			return ""
+		}
+		text = rest
+	}
+	return lastLines(agents.Redact(text, secrets))
+}
+
+// lastLines is the end of a redacted text: at most 20 lines and 4 KiB, cut at the front.
+func lastLines(text string) string {
+	text = strings.TrimRight(plain(text), "\n")
+	lines := strings.Split(text, "\n")
+	text = strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+	if len(text) > tailBytes {
+		text = strings.ToValidUTF8(text[len(text)-tailBytes:], "")
+	}
+	return text
+}
+
+// plain takes terminal control out of a text. A carriage return begins the line anew, as it does on a terminal.
+func plain(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(stripEscapes(strings.ToValidUTF8(text, "?"))) {
+		line = strings.TrimRight(line, "\r\n")
+		line = line[strings.LastIndexByte(line, '\r')+1:]
+		b.WriteString(strings.Map(func(r rune) rune {
+			if r == '\t' || unicode.IsPrint(r) {
+				return r
+			}
+			return -1
+		}, line))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// stripEscapes removes the escape sequences that programs colour their output with: ESC [ to the final byte, ESC ] to
+// BEL or ESC \, and otherwise ESC with the byte behind it.
+func stripEscapes(s string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, "\x1b")
+		b.WriteString(before)
+		if !found || after == "" {
+			return b.String()
+		}
+		s = after[escapeLen(after):]
+	}
+}
+
+func escapeLen(s string) int {
+	switch s[0] {
+	case '[':
+		for i := 1; i < len(s); i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1
+			}
+		}
+		return len(s)
+	case ']':
+		if i := strings.IndexAny(s, "\a\x1b\n"); i >= 0 {
+			return i // the terminator is itself unprintable
+		}
+		return len(s)
+	}
+	return 1
+}

@@ -1,0 +1,40 @@
+package process
+
+import (
+	"syscall"
+	"time"
+)
+
+// The supervisor and a session's shim talk over a socket pair, in JSON documents. The supervisor sends one order and
+// then any number of ends; the shim answers with one started and, if that was good, one gone. When the supervisor is
+// killed the socket closes, and that is an end too.
+
+// order is what the shim is to start. It travels over the socket because the environment holds the agent's token, and
+// arguments can be read by everybody.
+type order struct {
+	Path   string
+	Argv   []string
+	Env    []string
+	Dir    string
+	Cred   *syscall.Credential `json:",omitempty"` // nil means the shim's own
+	Cgroup bool                `json:",omitempty"` // the descriptor after the socket is the session's cgroup
+}
+
+// end asks for the end of the tree; Grace is the time from TERM to KILL. A later one can only shorten it.
+type end struct {
+	Grace time.Duration
+}
+
+// started says that the program runs, or why not.
+type started struct {
+	PID   int           `json:",omitempty"`
+	Errno syscall.Errno `json:",omitempty"`
+}
+
+// gone says that nothing is left below the shim.
+type gone struct {
+	Status syscall.WaitStatus // of the program itself
+	Ended  bool               // it was still running when the first end came
+	CPU    time.Duration
+	MaxRSS int64 // bytes
+}
