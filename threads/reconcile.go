@@ -129,7 +129,7 @@ func (d *decision) markEnd(w *work) {
 		d.mark(Mark{Action: ActNeedsHuman, Ref: w.Ref, Item: w.Item, Reason: why})
 		return
 	}
-	if w.Kind == agents.KindRework && d.ours(w.pull.Author) {
+	if w.Kind == agents.KindRework && w.stage.own {
 		if why, no := tooManyRounds(d.view, w); no {
 			d.mark(Mark{Action: ActNeedsHuman, Ref: w.Ref, Item: w.Item, Reason: why})
 			return

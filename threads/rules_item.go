@@ -264,7 +264,7 @@ func draft(_ *view, w *work) (Reason, bool) { return Reason{Code: Draft}, w.pull
 // notOurs leaves a person's pull request to its author: we review it, but neither rework nor merge it. Another host's
 // agents are that host's business.
 func notOurs(v *view, w *work) (Reason, bool) {
-	if w.Kind == agents.KindReview || v.ours(w.pull.Author) {
+	if w.Kind == agents.KindReview || w.stage.own {
 		return Reason{}, false
 	}
 	if v.isAgent(w.pull.Author) {

@@ -19,6 +19,7 @@ type stage struct {
 	since    time.Time   // when that fell due
 	chain    forge.Ref
 	writers  []string // agents who wrote to it, the opener first; none of them reviews it
+	own      bool     // one of our agents opened it
 	objector string   // with stageMerge: a person whose request for changes stands on an older head
 }
 
@@ -29,7 +30,7 @@ const stageMerge agents.Kind = "merge"
 // reviewer's time.
 func (v *view) stageOf(p *forge.Pull) stage {
 	st := stage{kind: agents.KindReview, chain: v.chainOf(p), since: p.Created}
-	st.writers = v.writersOf(p, st.chain)
+	st.writers, st.own = v.writersOf(p, st.chain)
 	verdicts := v.verdicts(p, st.writers)
 	switch {
 	case verdicts.changes != nil:
@@ -63,18 +64,23 @@ func (v *view) chainOf(p *forge.Pull) forge.Ref {
 }
 
 // writersOf are the opener and everybody who ran a writing session on the chain. Who opened it is known from the
-// forge even when the journal is lost.
-func (v *view) writersOf(p *forge.Pull, chain forge.Ref) []string {
-	var writers []string
+// forge even when the journal is lost, and from the journal even when the agent is no longer configured.
+func (v *view) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own bool) {
+	opener := p.Author
 	if a := v.Config.AgentByLogin(p.Author); a != nil {
-		writers = append(writers, a.Name)
+		opener = a.Name
+		own = true
 	}
-	for _, w := range v.History.Writers[chain] {
+	past := v.History.Writers[chain]
+	if own = own || slices.Contains(past, opener); own {
+		writers = append(writers, opener)
+	}
+	for _, w := range past {
 		if !slices.Contains(writers, w) {
 			writers = append(writers, w)
 		}
 	}
-	return writers
+	return writers, own
 }
 
 // verdicts is what the reviews of a pull request come to.
@@ -132,11 +138,11 @@ func (v *view) localPair(thread string, localWork bool) bool {
 	return localWork && t != nil && t.Backend == Local
 }
 
-// anyLocal reports whether a local model wrote to the work.
+// anyLocal reports whether a local model wrote to the work. An agent that is no longer configured may have been one.
 func (v *view) anyLocal(writers []string) bool {
 	return slices.ContainsFunc(writers, func(name string) bool {
 		a := v.Config.Agent(name)
-		return a != nil && v.localPair(a.Thread, true)
+		return a == nil || v.localPair(a.Thread, true)
 	})
 }
 

@@ -309,6 +309,9 @@ type Merge struct {
 	HeadSHA string
 }
 
+// Key is what a refused merge is held back by, in History.CoolDown.
+func (m *Merge) Key() Key { return Key{Kind: stageMerge, Ref: m.Ref} }
+
 // Action is what a Mark does.
 type Action string
 
@@ -330,6 +333,9 @@ type Mark struct {
 	Agent  string // whose claim is released; empty otherwise
 	Reason Reason
 }
+
+// Key is what a refused mark is held back by, in History.CoolDown.
+func (m *Mark) Key() Key { return Key{Kind: agents.KindIssue, Ref: m.Ref} }
 
 // Hold says why an item waits.
 type Hold struct {

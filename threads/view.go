@@ -127,8 +127,8 @@ func (v *view) indexPulls() {
 		}
 		st := v.stageOf(p)
 		v.stages[i] = st
-		ours := v.Config.AgentByLogin(p.Author) != nil
-		if st.kind == agents.KindReview && ours && !p.Draft && v.reviewable(st.writers) {
+		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == ""
+		if waits && st.own && v.reviewable(st.writers) {
 			v.waiting[p.Repo]++
 		}
 	}
