@@ -1,28 +1,50 @@
 package agents
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
-// minSecret is the length from which a secret is looked for. Shorter ones are words of the language, and hiding them
-// would make an unreadable text without hiding anything.
+// minSecret is the length in bytes from which a secret is looked for. Shorter ones are words of the language, and
+// hiding them would make an unreadable text without hiding anything.
 const minSecret = 8
 
-// Redact is text with every occurrence of a secret replaced by a placeholder. Of two secrets that begin alike the
-// longer goes first, so that no end of it stays behind. Secrets of fewer than 8 bytes are ignored.
+// Redact is text with every occurrence of a secret replaced by a placeholder. Secrets that overlap in the text, or of
+// which one is the beginning of another, are hidden together: no end of either stays behind. Secrets of fewer than 8
+// bytes are ignored.
 //
 // A text must be redacted before it is cut, or half a token may be left at the edge.
 func Redact(text string, secrets []string) string {
-	long := make([]string, 0, len(secrets))
+	hidden := make([]bool, len(text))
 	for _, s := range secrets {
 		if len(s) >= minSecret {
-			long = append(long, s)
+			hide(hidden, text, s)
 		}
 	}
-	slices.SortFunc(long, func(a, b string) int { return len(b) - len(a) })
-	for _, s := range long {
-		text = strings.ReplaceAll(text, s, "[secret]")
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		j := i
+		for j < len(text) && hidden[j] == hidden[i] {
+			j++
+		}
+		if hidden[i] {
+			b.WriteString("[secret]")
+		} else {
+			b.WriteString(text[i:j])
+		}
+		i = j
 	}
-	return text
+	return b.String()
+}
+
+// hide marks every byte that an occurrence of the secret covers.
+func hide(hidden []bool, text, secret string) {
+	for from := 0; ; {
+		i := strings.Index(text[from:], secret)
+		if i < 0 {
+			return
+		}
+		i += from
+		for j := i; j < i+len(secret); j++ {
+			hidden[j] = true
+		}
+		from = i + 1
+	}
 }

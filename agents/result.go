@@ -82,10 +82,10 @@ func (d *resultDocument) check() error {
 
 // sessionIDLike accepts the empty id, and what cannot be taken for an option or a path when it becomes an argument.
 func sessionIDLike(id string) bool {
-	if len(id) > 200 || strings.HasPrefix(id, "-") || strings.HasPrefix(id, ".") {
-		return false
+	odd := func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:-", r))
 	}
-	return strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") == "" || id == ""
+	return len(id) <= 200 && !strings.HasPrefix(id, "-") && !strings.HasPrefix(id, ".") && !strings.ContainsFunc(id, odd)
 }
 
 // oneLine makes a text printable and short. Control characters could rewrite a terminal that shows the reason.

@@ -1,0 +1,119 @@
+package agents
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseResult(t *testing.T) {
+	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	tests := []struct {
+		name string
+		text string
+		want Outcome
+	}{
+		{"the least", `{"outcome":"done"}`, Outcome{Result: Done, Claimed: true}},
+		{
+			"everything", `{"outcome":"limited","reason":"5-hour limit","retry_at":"2026-02-03T04:05:06Z","session_id":"a1-b2",
+			"usage":{"input_tokens":1,"cached_tokens":2,"output_tokens":3,"cost_usd":0.5}}`,
+			Outcome{
+				Result: Limited, Reason: "5-hour limit", RetryAt: at, SessionID: "a1-b2", Claimed: true,
+				Usage: Usage{InputTokens: 1, CachedTokens: 2, OutputTokens: 3, CostUSD: 0.5},
+			},
+		},
+		{"newer than we are", `{"outcome":"done","mood":"good","usage":{"thinking_tokens":9}}`, Outcome{Result: Done, Claimed: true}},
+		{"a reason is never missing", `{"outcome":"failed"}`, Outcome{Result: Failed, Reason: "the program gave no reason", Claimed: true}},
+		{
+			"a reason is one line", `{"outcome":"refused","reason":"too\n\tlarge\u001b[31m!\u0000 "}`,
+			Outcome{Result: Refused, Reason: "too large [31m!", Claimed: true},
+		},
+		{
+			"a reason is short", `{"outcome":"failed","reason":"` + strings.Repeat("ä", 501) + `"}`,
+			Outcome{Result: Failed, Reason: strings.Repeat("ä", 499) + "…", Claimed: true},
+		},
+		{"no progress", `{"outcome":"no-progress","reason":"x"}`, Outcome{Result: NoProgress, Reason: "x", Claimed: true}},
+		{"backend down", `{"outcome":"backend-down","reason":"x"}`, Outcome{Result: BackendDown, Reason: "x", Claimed: true}},
+		{"null is nothing", `{"outcome":"done","session_id":null,"usage":null,"retry_at":null}`, Outcome{Result: Done, Claimed: true}},
+		{"blanks around it", " {\"outcome\":\"done\"}\r\n", Outcome{Result: Done, Claimed: true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseResult([]byte(tt.text))
+			if err != nil {
+				t.Fatalf("ParseResult: %v", err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("ParseResult (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestParseResultRefuses(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"nothing", "", "not the JSON"},
+		{"a log", "all done!\n", "not the JSON"},
+		{"half a document", `{"outcome":"do`, "not the JSON"},
+		{"two documents", `{"outcome":"done"}{"outcome":"failed"}`, "not the JSON"},
+		{"a list", `["done"]`, "not the JSON"},
+		{"no outcome", `{"reason":"x"}`, "no outcome"},
+		{"an unknown outcome", `{"outcome":"success"}`, `unknown outcome "success"`},
+		{"capitals", `{"outcome":"Done"}`, `unknown outcome "Done"`},
+		{"what only we can say", `{"outcome":"cancelled"}`, `unknown outcome "cancelled"`},
+		{"a time that is none", `{"outcome":"limited","retry_at":"tomorrow"}`, `retry_at "tomorrow"`},
+		{"seconds since 1970", `{"outcome":"limited","retry_at":1770000000}`, "not the JSON"},
+		{"an id that is an option", `{"outcome":"done","session_id":"--dangerous"}`, "session_id"},
+		{"an id that is a path", `{"outcome":"done","session_id":"../../etc/passwd"}`, "session_id"},
+		{"an id with a blank", `{"outcome":"done","session_id":"a b"}`, "session_id"},
+		{"an endless id", `{"outcome":"done","session_id":"` + strings.Repeat("a", 201) + `"}`, "session_id"},
+		{"negative tokens", `{"outcome":"done","usage":{"output_tokens":-1}}`, "negative usage"},
+		{"negative cost", `{"outcome":"done","usage":{"cost_usd":-0.01}}`, "negative usage"},
+		{"too many tokens to count", `{"outcome":"done","usage":{"input_tokens":99999999999999999999}}`, "not the JSON"},
+		{"too long", `{"outcome":"done"}` + strings.Repeat(" ", MaxResult), "longer than 65536 bytes"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseResult([]byte(tt.text))
+			if err == nil {
+				t.Fatalf("ParseResult = %+v, want an error about %q", got, tt.want)
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("ParseResult: %v, want it to say %q", err, tt.want)
+			}
+			if diff := cmp.Diff(Outcome{}, got); diff != "" {
+				t.Errorf("ParseResult answers something beside its error:\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzParseResult(f *testing.F) {
+	f.Add([]byte(`{"outcome":"limited","reason":"x","retry_at":"2026-02-03T04:05:06Z","session_id":"a1","usage":{"cost_usd":1}}`))
+	f.Add([]byte(`{"outcome":"refused","reason":"\u001b]0;\u202e\n"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		o, err := ParseResult(text)
+		if err != nil {
+			return
+		}
+		if !o.Claimed || o.Result == "" || o.Reason == "" && o.Result != Done {
+			t.Errorf("%q: %+v is not a whole outcome", text, o)
+		}
+		if strings.ContainsAny(o.Reason, "\n\r\x1b\x00") || utf8.RuneCountInString(o.Reason) > maxReason || !utf8.ValidString(o.Reason) {
+			t.Errorf("%q: reason %q", text, o.Reason)
+		}
+		if strings.ContainsAny(o.SessionID, "/ \n\x00") || strings.HasPrefix(o.SessionID, "-") {
+			t.Errorf("%q: session id %q", text, o.SessionID)
+		}
+		if u := o.Usage; u.InputTokens < 0 || u.CachedTokens < 0 || u.OutputTokens < 0 || u.CostUSD < 0 {
+			t.Errorf("%q: usage %+v", text, u)
+		}
+		if _, err := json.Marshal(o.Usage); err != nil {
+			t.Errorf("%q: usage cannot be written: %v", text, err)
+		}
+	})
+}
