@@ -1,0 +1,193 @@
+package localforge
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	defaultPage = 30 // entries a list holds when "limit" is not given
+	maxPage     = 50 // entries a list holds whatever "limit" says
+	maxBody     = 32 << 20
+)
+
+// refusal is an answer that is not what was asked for.
+type refusal struct {
+	status  int
+	message string
+	empty   bool // no body at all, as Forgejo does for some 403
+}
+
+func (e *refusal) Error() string { return e.message }
+
+func fail(status int, format string, args ...any) error {
+	return &refusal{status: status, message: fmt.Sprintf(format, args...)}
+}
+
+func notFound() error { return fail(http.StatusNotFound, "The target couldn't be found.") }
+
+// forbidden is the 403 without a body that handlers give which check by themselves.
+func forbidden() error { return &refusal{status: http.StatusForbidden, empty: true} }
+
+// raw is an answer that is not JSON.
+type raw struct {
+	contentType string
+	body        []byte
+}
+
+// listing is an answer with more pages than one.
+type listing struct {
+	items any
+	total int
+	page  int
+	limit int // 0: no Link header, as in lists that Forgejo does not page
+}
+
+// paging reads page and limit as Forgejo does.
+func (c *call) paging() (page, limit int) {
+	query := c.r.URL.Query()
+	page, _ = strconv.Atoi(query.Get("page"))
+	limit, _ = strconv.Atoi(query.Get("limit"))
+	if limit <= 0 {
+		limit = defaultPage
+	}
+	return max(page, 1), min(limit, maxPage)
+}
+
+// paged cuts the asked page out of all and says how much there is.
+func paged[T, W any](c *call, all []T, wire func(T) W) listing {
+	page, limit := c.paging()
+	start := min((page-1)*limit, len(all))
+	stop := min(start+limit, len(all))
+	items := make([]W, 0, stop-start)
+	for _, item := range all[start:stop] {
+		items = append(items, wire(item))
+	}
+	return listing{items: items, total: len(all), page: page, limit: limit}
+}
+
+// bind decodes the request's JSON.
+func (c *call) bind(form any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	if err != nil {
+		return fail(http.StatusUnprocessableEntity, "[]: %v", err)
+	}
+	if len(strings.TrimSpace(string(body))) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(body, form); err != nil {
+		return fail(http.StatusUnprocessableEntity, "[]: %v", err)
+	}
+	return nil
+}
+
+// required is Forgejo's complaint about an empty field.
+func missing(field string) error {
+	return fail(http.StatusUnprocessableEntity, "[%s]: Required", field)
+}
+
+// number reads a numeric parameter; what is no number is 0, which nothing has.
+func (c *call) number(name string) int64 {
+	n, _ := strconv.ParseInt(c.params[name], 10, 64)
+	return n
+}
+
+// span reads since and before. The zero time means not given.
+func (c *call) span() (since, before time.Time, err error) {
+	query := c.r.URL.Query()
+	for _, end := range []struct {
+		text string
+		at   *time.Time
+	}{{query.Get("since"), &since}, {query.Get("before"), &before}} {
+		if end.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, end.text)
+		if err != nil {
+			return since, before, fail(http.StatusUnprocessableEntity, "%v", err)
+		}
+		*end.at = at.Truncate(time.Second)
+	}
+	return since, before, nil
+}
+
+// within says whether t lies in a span. Both ends belong to it.
+func within(t, since, before time.Time) bool {
+	return (since.IsZero() || !t.Before(since)) && (before.IsZero() || !t.After(before))
+}
+
+// write sends what a handler returned. It runs without the lock: by then body
+// must share nothing with the state that anybody changes in place.
+func (c *call) write(status int, body any, err error) {
+	header := c.w.Header()
+	header.Set("X-Content-Type-Options", "nosniff")
+	if err != nil {
+		var no *refusal
+		if !errors.As(err, &no) {
+			no = &refusal{status: http.StatusInternalServerError, message: err.Error()}
+		}
+		if no.empty {
+			c.w.WriteHeader(no.status)
+			return
+		}
+		refused := map[string]any{"message": no.message, "url": c.base + "/api/swagger"}
+		if no.status == http.StatusNotFound {
+			refused["errors"] = []string{}
+		}
+		writeJSON(c.w, no.status, refused)
+		return
+	}
+	switch b := body.(type) {
+	case nil:
+		c.w.WriteHeader(status)
+	case raw:
+		header.Set("Content-Type", b.contentType)
+		c.w.WriteHeader(status)
+		_, _ = c.w.Write(b.body)
+	case listing:
+		header.Set("X-Total-Count", strconv.Itoa(b.total))
+		if links := c.links(b); links != "" {
+			header.Set("Link", links)
+		}
+		writeJSON(c.w, status, b.items)
+	default:
+		writeJSON(c.w, status, body)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json;charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// links is the Link header: the pages beside the one that was asked for.
+func (c *call) links(l listing) string {
+	if l.limit == 0 {
+		return ""
+	}
+	last := max((l.total+l.limit-1)/l.limit, 1)
+	var links []string
+	add := func(rel string, page int) {
+		u := *c.r.URL
+		query := u.Query()
+		query.Set("page", strconv.Itoa(page))
+		u.RawQuery = query.Encode()
+		links = append(links, fmt.Sprintf("<%s%s>; rel=%q", c.base, u.RequestURI(), rel))
+	}
+	if l.page < last {
+		add("next", l.page+1)
+		add("last", last)
+	}
+	if l.page > 1 {
+		add("first", 1)
+		add("prev", l.page-1)
+	}
+	return strings.Join(links, ",")
+}

@@ -1,0 +1,149 @@
+package localforge
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// access is what a user may do in one repository. Each level includes those
+// below it.
+type access int
+
+const (
+	accessNone access = iota
+	accessRead
+	accessWrite
+	accessAdmin
+	accessOwner
+)
+
+func (a access) String() string {
+	return [...]string{"none", "read", "write", "admin", "owner"}[a]
+}
+
+// parseAccess reads a collaborator's permission. Forgejo takes a word it does
+// not know for no access and never complains.
+func parseAccess(word string) access {
+	switch word {
+	case "read":
+		return accessRead
+	case "write":
+		return accessWrite
+	case "admin", "owner":
+		return accessAdmin
+	}
+	return accessNone
+}
+
+// scope is a category of token scopes. Levels come from the request's method.
+type scope string
+
+const (
+	scopeAdmin      scope = "admin"
+	scopeIssue      scope = "issue"
+	scopeRepository scope = "repository"
+	scopeUser       scope = "user"
+)
+
+// scopeCategories are all that a token may name, also those with no route here.
+var scopeCategories = []string{
+	"activitypub", "admin", "issue", "misc", "notification", "organization", "package", "repository", "user",
+}
+
+func required(s scope, method string) string {
+	if method == http.MethodGet || method == http.MethodHead {
+		return "read:" + string(s)
+	}
+	return "write:" + string(s)
+}
+
+func scopesAllow(have []string, s scope, method string) bool {
+	if s == "" || slices.Contains(have, "all") || slices.Contains(have, "write:"+string(s)) {
+		return true
+	}
+	return slices.Contains(have, required(s, method))
+}
+
+// checkScopes refuses a name no token may carry.
+func checkScopes(scopes []string) error {
+	for _, s := range scopes {
+		if s == "all" || s == "public-only" {
+			continue
+		}
+		level, category, ok := strings.Cut(s, ":")
+		if !ok || (level != "read" && level != "write") || !slices.Contains(scopeCategories, category) {
+			return fail(http.StatusBadRequest, "invalid access token scope provided: %s", s)
+		}
+	}
+	if len(scopes) == 0 {
+		return fail(http.StatusBadRequest, "access token must have a scope")
+	}
+	return nil
+}
+
+// authenticateLocked finds out who asks. Nobody is fine (doer stays nil); bad
+// credentials are not.
+func (f *Forge) authenticateLocked(c *call) error {
+	who, err := f.identifyLocked(c.r)
+	if err != nil {
+		return err
+	}
+	c.doer, c.byBasic, c.scopes = who.user, who.byBasic, who.scopes
+	if c.doer == nil {
+		return nil
+	}
+	if !c.doer.active || c.doer.prohibitLogin {
+		return fail(http.StatusForbidden, "This account is prohibited from signing in, please contact your site administrator.")
+	}
+	if c.doer.mustChangePassword {
+		return fail(http.StatusForbidden, "You must change your password. Change it at: %s/user/change_password", c.base)
+	}
+	return nil
+}
+
+// identity is who a request says it comes from, after the secret was checked.
+type identity struct {
+	user    *user
+	byBasic bool
+	scopes  []string // nil: signed in with a password, or not at all
+}
+
+// identifyLocked reads the Authorization header. Basic takes a token in the
+// password's place (any user name), or in the name's place without a password.
+func (f *Forge) identifyLocked(r *http.Request) (identity, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return identity{}, nil
+	}
+	if name, password, ok := r.BasicAuth(); ok {
+		secret := password
+		if secret == "" || secret == "x-oauth-basic" {
+			secret = name
+		}
+		if t := f.tokens[secret]; t != nil {
+			return identity{t.user, true, t.scopes}, nil
+		}
+		if u := f.userLocked(name); u != nil && u.password != "" && u.password == password {
+			return identity{u, true, nil}, nil
+		}
+		return identity{}, badCredentials(name)
+	}
+	kind, secret, _ := strings.Cut(header, " ")
+	if kind != "token" && !strings.EqualFold(kind, "bearer") {
+		return identity{}, nil
+	}
+	t := f.tokens[strings.TrimSpace(secret)]
+	if t == nil {
+		return identity{}, badCredentials("")
+	}
+	return identity{t.user, false, t.scopes}, nil
+}
+
+func badCredentials(name string) error {
+	return &refusal{
+		status:  http.StatusUnauthorized,
+		message: fmt.Sprintf("user does not exist [uid: 0, name: %s]", name),
+	}
+}

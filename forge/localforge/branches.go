@@ -1,0 +1,208 @@
+package localforge
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+var branchRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/branches", scope: scopeRepository, status: 200, do: listBranches, free: true},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/branches", scope: scopeRepository, need: repoWriter, status: 201, do: createBranch, free: true},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/branches/{branch...}", scope: scopeRepository, status: 200, do: getBranch, free: true},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/branches/{branch...}", scope: scopeRepository, need: repoWriter, status: 204, do: removeBranch, free: true},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/git/refs", scope: scopeRepository, status: 200, do: listRefs},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/git/refs/{ref...}", scope: scopeRepository, status: 200, do: listRefs},
+}
+
+type wireBranch struct {
+	Name                string      `json:"name"`
+	Commit              *wireCommit `json:"commit"`
+	Protected           bool        `json:"protected"`
+	RequiredApprovals   int64       `json:"required_approvals"`
+	EnableStatusCheck   bool        `json:"enable_status_check"`
+	StatusCheckContexts []string    `json:"status_check_contexts"`
+	UserCanPush         bool        `json:"user_can_push"`
+	UserCanMerge        bool        `json:"user_can_merge"`
+	ProtectionName      string      `json:"effective_branch_protection_name"`
+}
+
+// branch shows the checks a branch requires to everybody who can read it; the
+// rule itself is for admins only.
+func (v view) branch(r *repo, name string, co commit) *wireBranch {
+	rule, level := r.protectionOf(name), r.accessOf(v.doer)
+	w := &wireBranch{Name: name, Commit: v.commit(r, co), Protected: rule != nil, StatusCheckContexts: []string{}}
+	if v.doer != nil {
+		w.UserCanPush, w.UserCanMerge = rule.mayPush(v.doer, level), rule.mayMerge(v.doer, level)
+	}
+	if rule == nil {
+		return w
+	}
+	w.RequiredApprovals, w.EnableStatusCheck = rule.RequiredApprovals, rule.EnableStatusCheck
+	w.StatusCheckContexts = rule.StatusCheckContexts
+	if level >= accessAdmin {
+		w.ProtectionName = rule.RuleName
+	}
+	return w
+}
+
+func listBranches(c *call) (any, error) {
+	c.f.mu.Lock()
+	refs := c.repo.refs
+	c.f.mu.Unlock()
+	var names []string
+	show := []string{"--no-walk=unsorted"}
+	for ref := range refs {
+		if name := branchName(ref); name != "" {
+			names = append(names, name)
+			show = append(show, refs[ref])
+		}
+	}
+	slices.Sort(names)
+	byID := map[string]commit{}
+	if len(names) > 0 {
+		commits, err := c.f.log(c.r.Context(), c.repo.dir, show...)
+		if err != nil {
+			return nil, err
+		}
+		for _, co := range commits {
+			byID[co.sha] = co
+		}
+	}
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	return paged(c, names, func(name string) *wireBranch {
+		return c.view.branch(c.repo, name, byID[refs["refs/heads/"+name]])
+	}), nil
+}
+
+func getBranch(c *call) (any, error) { return c.showBranch(c.params["branch"]) }
+
+func (c *call) showBranch(name string) (any, error) {
+	c.f.mu.Lock()
+	sha := c.repo.branch(name)
+	c.f.mu.Unlock()
+	if sha == "" {
+		return nil, notFound()
+	}
+	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", sha)
+	if err != nil {
+		return nil, err
+	}
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	return c.view.branch(c.repo, name, commits[0]), nil
+}
+
+// createBranch is the one write of this API that only one of many can win:
+// all others get 409.
+func createBranch(c *call) (any, error) {
+	var form struct {
+		New       string `json:"new_branch_name"`
+		OldBranch string `json:"old_branch_name"`
+		OldRef    string `json:"old_ref_name"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	ctx := c.r.Context()
+	if form.New == "" {
+		return nil, missing("BranchName")
+	}
+	if _, err := c.f.git(ctx, c.repo.dir, "check-ref-format", "refs/heads/"+form.New); err != nil {
+		return nil, fail(http.StatusUnprocessableEntity, "[BranchName]: GitRefName")
+	}
+	from, err := c.branchStart(form.OldBranch, form.OldRef)
+	if err != nil {
+		return nil, err
+	}
+	var taken bool
+	err = c.f.move(ctx, c.view, c.repo, func() error {
+		_, err := c.f.git(ctx, c.repo.dir, "update-ref", "refs/heads/"+form.New, from, noCommit)
+		taken = err != nil
+		return err
+	}, nil)
+	if taken {
+		return nil, fail(http.StatusConflict, "The branch already exists.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.showBranch(form.New)
+}
+
+// branchStart is the commit a new branch shall begin at.
+func (c *call) branchStart(oldBranch, oldRef string) (string, error) {
+	if oldRef != "" {
+		sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", oldRef+"^{commit}")
+		if err != nil {
+			return "", fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", oldRef)
+		}
+		return sha, nil
+	}
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	switch {
+	case c.repo.empty():
+		return "", fail(http.StatusNotFound, "Git Repository is empty.")
+	case oldBranch == "":
+		oldBranch = c.repo.defaultBranch
+	}
+	if sha := c.repo.branch(oldBranch); sha != "" {
+		return sha, nil
+	}
+	return "", fail(http.StatusNotFound, "The old branch does not exist")
+}
+
+func removeBranch(c *call) (any, error) {
+	name := c.params["branch"]
+	err := func() error {
+		c.f.mu.Lock()
+		defer c.f.mu.Unlock()
+		switch {
+		case c.repo.branch(name) == "":
+			return notFound()
+		case name == c.repo.defaultBranch:
+			return fail(http.StatusForbidden, "can not delete default branch")
+		case c.repo.protectionOf(name) != nil:
+			return fail(http.StatusForbidden, "branch protected")
+		}
+		return nil
+	}()
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.f.deleteBranch(c.r.Context(), c.view, c.repo, name, nil)
+}
+
+// deleteBranch removes a branch; inside is as in move.
+func (f *Forge) deleteBranch(ctx context.Context, v view, r *repo, name string, inside func()) error {
+	return f.move(ctx, v, r, func() error {
+		_, err := f.git(ctx, r.dir, "update-ref", "-d", "refs/heads/"+name)
+		return err
+	}, inside)
+}
+
+type wireRef struct {
+	Ref    string            `json:"ref"`
+	URL    string            `json:"url"`
+	Object map[string]string `json:"object"`
+}
+
+// listRefs shows all refs, or those that begin with what the path says.
+func listRefs(c *call) (any, error) {
+	prefix := "refs/" + c.params["ref"]
+	refs := []wireRef{}
+	for name, sha := range c.repo.refs {
+		if strings.HasPrefix(name, prefix) {
+			url := c.apiURL(c.repo)
+			refs = append(refs, wireRef{name, url + "/git/" + name, map[string]string{"type": "commit", "sha": sha, "url": url + "/git/commits/" + sha}})
+		}
+	}
+	if len(refs) == 0 {
+		return nil, notFound()
+	}
+	slices.SortFunc(refs, func(a, b wireRef) int { return strings.Compare(a.Ref, b.Ref) })
+	return refs, nil
+}

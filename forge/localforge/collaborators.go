@@ -1,0 +1,110 @@
+package localforge
+
+import (
+	"net/http"
+	"slices"
+)
+
+var collaboratorRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators", scope: scopeRepository, need: signedIn, status: 200, do: listCollaborators},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: signedIn, status: 204, do: isCollaborator},
+	{method: "PUT", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: repoAdmin, status: 204, do: addCollaborator},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteCollaborator},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}/permission", scope: scopeRepository, need: signedIn, status: 200, do: getPermission},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/assignees", scope: scopeRepository, need: signedIn, status: 200, do: listAssignees},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/reviewers", scope: scopeRepository, need: signedIn, status: 200, do: listAssignees},
+}
+
+// collaborator is the user the path names; unlike elsewhere a wrong name is 422.
+func (c *call) collaborator() (*user, error) {
+	if u := c.f.userLocked(c.params["user"]); u != nil {
+		return u, nil
+	}
+	return nil, fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", c.params["user"])
+}
+
+// team is everybody with a stake of their own in r: its collaborators.
+func (r *repo) team() []*user {
+	team := make([]*user, 0, len(r.collaborators))
+	for u := range r.collaborators {
+		team = append(team, u)
+	}
+	slices.SortFunc(team, func(a, b *user) int { return int(a.id - b.id) })
+	return team
+}
+
+func listCollaborators(c *call) (any, error) {
+	return paged(c, c.repo.team(), c.user), nil
+}
+
+// listAssignees also serves /reviewers: the owner and all who may write.
+func listAssignees(c *call) (any, error) {
+	users := []*wireUser{c.user(c.repo.owner)}
+	for _, u := range c.repo.team() {
+		if c.repo.accessOf(u) >= accessWrite {
+			users = append(users, c.user(u))
+		}
+	}
+	return users, nil
+}
+
+func isCollaborator(c *call) (any, error) {
+	u, err := c.collaborator()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := c.repo.collaborators[u]; !ok {
+		return nil, notFound()
+	}
+	return nil, nil
+}
+
+// addCollaborator gives write access unless told otherwise.
+func addCollaborator(c *call) (any, error) {
+	u, err := c.collaborator()
+	if err != nil {
+		return nil, err
+	}
+	var form struct {
+		Permission *string `json:"permission"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if _, ok := c.repo.collaborators[u]; !ok {
+		c.repo.collaborators[u] = accessWrite
+	}
+	if form.Permission != nil {
+		if given := parseAccess(*form.Permission); given != accessNone {
+			c.repo.collaborators[u] = given
+		}
+	}
+	return nil, nil
+}
+
+// deleteCollaborator also unassigns, as Forgejo does.
+func deleteCollaborator(c *call) (any, error) {
+	u, err := c.collaborator()
+	if err != nil {
+		return nil, err
+	}
+	delete(c.repo.collaborators, u)
+	for _, i := range c.repo.issues {
+		if c.repo.private {
+			i.assignees = remove(i.assignees, u)
+		}
+	}
+	return nil, nil
+}
+
+func getPermission(c *call) (any, error) {
+	u := c.f.userLocked(c.params["user"])
+	if !c.doer.admin && c.doer != u && c.access < accessAdmin {
+		return nil, fail(http.StatusForbidden, "Only admins can query all permissions, repo admins can query all repo permissions, collaborators can query only their own")
+	}
+	if u == nil {
+		return nil, notFound()
+	}
+	level := c.repo.accessOf(u)
+	return map[string]any{"permission": level.String(), "role_name": level.String(), "user": c.user(u)}, nil
+}

@@ -1,0 +1,291 @@
+package localforge
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// comment is one line of an issue's timeline: what somebody wrote (kind
+// "comment") or what happened. The kinds are Forgejo's.
+type comment struct {
+	id       int64
+	kind     string
+	poster   *user
+	body     string
+	created  time.Time
+	updated  time.Time
+	label    *label
+	assignee *user
+	removed  bool   // the assignee was
+	other    *issue // the dependency, or the issue that mentions this one
+	action   string // of a mention: none, closes, reopens
+	review   int64
+	oldTitle string
+	newTitle string
+	commit   string
+}
+
+var commentRoutes = []route{
+	// "comments" stands before {number}: it is no number, and the first route wins.
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/comments", scope: scopeIssue, status: 200, do: listRepoComments},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, status: 200, do: getComment},
+	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, need: signedIn, status: 200, do: editComment},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, need: signedIn, status: 204, do: deleteComment},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/comments", scope: scopeIssue, status: 200, do: listComments},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/comments", scope: scopeIssue, need: signedIn, status: 201, do: createComment},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/timeline", scope: scopeIssue, status: 200, do: listTimeline},
+}
+
+type wireComment struct {
+	ID       int64      `json:"id"`
+	HTMLURL  string     `json:"html_url"`
+	PullURL  string     `json:"pull_request_url"`
+	IssueURL string     `json:"issue_url"`
+	User     *wireUser  `json:"user"`
+	Body     string     `json:"body"`
+	Assets   []struct{} `json:"assets"`
+	Created  time.Time  `json:"created_at"`
+	Updated  time.Time  `json:"updated_at"`
+}
+
+type wireTimeline struct {
+	ID              int64      `json:"id"`
+	Type            string     `json:"type"`
+	HTMLURL         string     `json:"html_url"`
+	PullURL         string     `json:"pull_request_url"`
+	IssueURL        string     `json:"issue_url"`
+	User            *wireUser  `json:"user"`
+	Body            string     `json:"body"`
+	Created         time.Time  `json:"created_at"`
+	Updated         time.Time  `json:"updated_at"`
+	OldTitle        string     `json:"old_title"`
+	NewTitle        string     `json:"new_title"`
+	RefIssue        *wireIssue `json:"ref_issue"`
+	RefAction       string     `json:"ref_action"`
+	RefCommitSHA    string     `json:"ref_commit_sha"`
+	ReviewID        int64      `json:"review_id"`
+	Label           *wireLabel `json:"label"`
+	Assignee        *wireUser  `json:"assignee"`
+	RemovedAssignee bool       `json:"removed_assignee"`
+	DependentIssue  *wireIssue `json:"dependent_issue"`
+}
+
+func (v view) comment(i *issue, m *comment) *wireComment {
+	w := &wireComment{
+		ID: m.id, User: v.user(m.poster), Body: m.body, Assets: []struct{}{}, Created: m.created, Updated: m.updated,
+		HTMLURL: fmt.Sprintf("%s%s#issuecomment-%d", v.base, i.htmlPath(), m.id),
+	}
+	if i.pull != nil {
+		w.PullURL = v.base + i.htmlPath()
+	} else {
+		w.IssueURL = v.base + i.htmlPath()
+	}
+	return w
+}
+
+func (v view) timeline(i *issue, m *comment) *wireTimeline {
+	plain := v.comment(i, m)
+	w := &wireTimeline{
+		ID: m.id, Type: m.kind, HTMLURL: plain.HTMLURL, PullURL: plain.PullURL, IssueURL: plain.IssueURL,
+		User: plain.User, Body: m.body, Created: m.created, Updated: m.updated, OldTitle: m.oldTitle, NewTitle: m.newTitle,
+		RefAction: "none", RefCommitSHA: m.commit, ReviewID: m.review,
+		Assignee: v.user(m.assignee), RemovedAssignee: m.removed,
+	}
+	if m.label != nil {
+		w.Label = v.label(i.repo, m.label)
+	}
+	if m.other == nil {
+		return w
+	}
+	if m.kind == "add_dependency" || m.kind == "remove_dependency" {
+		w.DependentIssue = v.issue(m.other)
+	} else {
+		w.RefIssue, w.RefAction = v.issue(m.other), m.action
+	}
+	return w
+}
+
+// record adds a line to an issue's timeline, which is what moves updated_at.
+func (v view) record(i *issue, m *comment) *comment {
+	m.id, m.created, m.updated = v.f.nextIDLocked(), v.f.now(), v.f.now()
+	if m.poster == nil {
+		m.poster = v.doer
+	}
+	i.timeline = append(i.timeline, m)
+	i.updated = m.created
+	return m
+}
+
+func (i *issue) commentCount() int {
+	n := 0
+	for _, m := range i.timeline {
+		if m.kind == "comment" {
+			n++
+		}
+	}
+	return n
+}
+
+// comments are what people wrote, oldest first.
+func (i *issue) comments(since, before time.Time) []*comment {
+	var written []*comment
+	for _, m := range i.timeline {
+		if m.kind == "comment" && within(m.updated, since, before) {
+			written = append(written, m)
+		}
+	}
+	return written
+}
+
+// listComments does not page: Forgejo sends all comments of an issue at once.
+func listComments(c *call) (any, error) {
+	i, err := c.issueOrBroken()
+	if err != nil {
+		return nil, err
+	}
+	since, before, err := c.span()
+	if err != nil {
+		return nil, err
+	}
+	written := i.comments(since, before)
+	list := make([]*wireComment, 0, len(written))
+	for _, m := range written {
+		list = append(list, c.view.comment(i, m))
+	}
+	return listing{items: list, total: len(list)}, nil
+}
+
+// issueOrBroken is pathIssue for the handlers in which Forgejo answers 500,
+// not 404, for a number that is not there.
+func (c *call) issueOrBroken() (*issue, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, fail(http.StatusInternalServerError, "issue does not exist [id: 0, repo_id: %d, index: %d]", c.repo.id, c.number("number"))
+	}
+	return i, nil
+}
+
+// placed is a comment with the issue it belongs to.
+type placed struct {
+	*comment
+	on *issue
+}
+
+func listRepoComments(c *call) (any, error) {
+	since, before, err := c.span()
+	if err != nil {
+		return nil, err
+	}
+	var all []placed
+	for _, i := range c.repo.issues {
+		for _, m := range i.comments(since, before) {
+			all = append(all, placed{m, i})
+		}
+	}
+	slices.SortFunc(all, func(a, b placed) int { return int(a.id - b.id) })
+	list := paged(c, all, func(p placed) *wireComment { return c.view.comment(p.on, p.comment) })
+	list.limit = 0
+	return list, nil
+}
+
+func listTimeline(c *call) (any, error) {
+	i, err := c.issueOrBroken()
+	if err != nil {
+		return nil, err
+	}
+	since, before, err := c.span()
+	if err != nil {
+		return nil, err
+	}
+	var lines []*comment
+	for _, m := range i.timeline {
+		if within(m.updated, since, before) && (m.other == nil || m.other.repo.accessOf(c.doer) > accessNone) {
+			lines = append(lines, m)
+		}
+	}
+	list := paged(c, lines, func(m *comment) *wireTimeline { return c.view.timeline(i, m) })
+	list.limit = 0
+	return list, nil
+}
+
+func createComment(c *call) (any, error) {
+	i, err := c.issueOrBroken()
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.bindBody()
+	if err != nil {
+		return nil, err
+	}
+	m := c.record(i, &comment{kind: "comment", body: body})
+	c.mention(i, m)
+	c.notifyComment(i, m, "created")
+	return c.view.comment(i, m), nil
+}
+
+func (c *call) bindBody() (string, error) {
+	var form struct {
+		Body string `json:"body"`
+	}
+	if err := c.bind(&form); err != nil {
+		return "", err
+	}
+	if form.Body == "" {
+		return "", missing("Body")
+	}
+	return form.Body, nil
+}
+
+func (c *call) pathComment() (placed, error) {
+	id := c.number("id")
+	for _, i := range c.repo.issues {
+		for _, m := range i.timeline {
+			if m.id == id {
+				return placed{m, i}, nil
+			}
+		}
+	}
+	return placed{}, notFound()
+}
+
+func getComment(c *call) (any, error) {
+	p, err := c.pathComment()
+	if err != nil {
+		return nil, err
+	}
+	return c.view.comment(p.on, p.comment), nil
+}
+
+func editComment(c *call) (any, error) {
+	p, err := c.pathComment()
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.bindBody()
+	if err != nil {
+		return nil, err
+	}
+	if c.doer != p.poster && c.access < accessWrite {
+		return nil, forbidden()
+	}
+	p.comment.body, p.comment.updated = body, c.f.now()
+	p.on.updated = c.f.now()
+	c.mention(p.on, p.comment)
+	c.notifyComment(p.on, p.comment, "edited")
+	return c.view.comment(p.on, p.comment), nil
+}
+
+func deleteComment(c *call) (any, error) {
+	p, err := c.pathComment()
+	if err != nil {
+		return nil, err
+	}
+	if c.doer != p.poster && c.access < accessWrite {
+		return nil, forbidden()
+	}
+	p.on.timeline = remove(p.on.timeline, p.comment)
+	c.notifyComment(p.on, p.comment, "deleted")
+	return nil, nil
+}

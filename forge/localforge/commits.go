@@ -1,0 +1,134 @@
+package localforge
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// commit is what git log says of one.
+type commit struct {
+	sha, tree, parents   string
+	author, authorMail   string
+	authored             time.Time
+	committer, commitBox string
+	committed            time.Time
+	message              string
+}
+
+// logFormat separates fields with NUL and ends each commit with a record
+// separator: no message can contain the first, and none will the second.
+const logFormat = "--format=%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B%x1e"
+
+// log lists commits, newest first; args are what git log takes.
+func (f *Forge) log(ctx context.Context, dir string, args ...string) ([]commit, error) {
+	out, err := f.git(ctx, dir, append([]string{"log", logFormat}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	var list []commit
+	for record := range strings.SplitSeq(out, "\x1e") {
+		field := strings.SplitN(strings.TrimLeft(record, "\n"), "\x00", 10)
+		if len(field) < 10 {
+			continue
+		}
+		co := commit{
+			sha: field[0], tree: field[1], parents: field[2], author: field[3], authorMail: field[4],
+			committer: field[6], commitBox: field[7], message: field[9],
+		}
+		co.authored, _ = time.Parse(time.RFC3339, field[5])
+		co.committed, _ = time.Parse(time.RFC3339, field[8])
+		list = append(list, co)
+	}
+	return list, nil
+}
+
+type wireSigner struct {
+	Name     string `json:"name"`
+	Email    string `json:"email"`
+	UserName string `json:"username"`
+}
+
+// wireCommit is a commit in the short form of branches and pushes.
+type wireCommit struct {
+	ID           string      `json:"id"`
+	Message      string      `json:"message"`
+	URL          string      `json:"url"`
+	Author       *wireSigner `json:"author"`
+	Committer    *wireSigner `json:"committer"`
+	Verification *struct{}   `json:"verification"`
+	Timestamp    time.Time   `json:"timestamp"`
+	Added        []string    `json:"added"`
+	Removed      []string    `json:"removed"`
+	Modified     []string    `json:"modified"`
+}
+
+// loginOf is the user a mail address in a commit belongs to.
+func (f *Forge) loginOf(mail string) string {
+	for _, u := range f.users {
+		if strings.EqualFold(u.email, mail) {
+			return u.name
+		}
+	}
+	return ""
+}
+
+func (v view) commit(r *repo, co commit) *wireCommit {
+	return &wireCommit{
+		ID: co.sha, Message: co.message, URL: v.base + "/" + r.fullName() + "/commit/" + co.sha, Timestamp: co.authored,
+		Author:    &wireSigner{co.author, co.authorMail, v.f.loginOf(co.authorMail)},
+		Committer: &wireSigner{co.committer, co.commitBox, v.f.loginOf(co.commitBox)},
+	}
+}
+
+type wireCommitMeta struct {
+	URL     string    `json:"url"`
+	SHA     string    `json:"sha"`
+	Created time.Time `json:"created"`
+}
+
+type wireDated struct {
+	Name  string    `json:"name"`
+	Email string    `json:"email"`
+	Date  time.Time `json:"date"`
+}
+
+type wireRepoCommit struct {
+	URL       string          `json:"url"`
+	Author    *wireDated      `json:"author"`
+	Committer *wireDated      `json:"committer"`
+	Message   string          `json:"message"`
+	Tree      *wireCommitMeta `json:"tree"`
+}
+
+// wireFullCommit is a commit in the long form of lists of commits.
+type wireFullCommit struct {
+	wireCommitMeta
+	HTMLURL   string            `json:"html_url"`
+	Commit    *wireRepoCommit   `json:"commit"`
+	Author    *wireUser         `json:"author"`
+	Committer *wireUser         `json:"committer"`
+	Parents   []*wireCommitMeta `json:"parents"`
+}
+
+func (v view) fullCommit(r *repo, co commit) *wireFullCommit {
+	meta := func(sha string) *wireCommitMeta {
+		return &wireCommitMeta{URL: v.apiURL(r) + "/git/commits/" + sha, SHA: sha, Created: co.committed}
+	}
+	w := &wireFullCommit{
+		wireCommitMeta: *meta(co.sha),
+		HTMLURL:        v.base + "/" + r.fullName() + "/commit/" + co.sha,
+		Author:         v.user(v.f.userLocked(v.f.loginOf(co.authorMail))),
+		Committer:      v.user(v.f.userLocked(v.f.loginOf(co.commitBox))),
+		Parents:        []*wireCommitMeta{},
+		Commit: &wireRepoCommit{
+			URL: meta(co.sha).URL, Message: co.message, Tree: meta(co.tree),
+			Author:    &wireDated{co.author, co.authorMail, co.authored},
+			Committer: &wireDated{co.committer, co.commitBox, co.committed},
+		},
+	}
+	for parent := range strings.FieldsSeq(co.parents) {
+		w.Parents = append(w.Parents, meta(parent))
+	}
+	return w
+}

@@ -1,0 +1,182 @@
+package localforge
+
+import (
+	"net/http"
+	"slices"
+)
+
+var dependencyRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, status: 200, do: listDependencies},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, need: signedIn, status: 201, do: addDependency},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, need: signedIn, status: 201, do: removeDependency},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, status: 200, do: listBlocks},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, need: signedIn, status: 201, do: addBlock},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, need: signedIn, status: 201, do: removeBlock},
+}
+
+// blocked says whether an issue has an open dependency.
+func (i *issue) blocked() bool {
+	return slices.ContainsFunc(i.dependsOn, func(d *issue) bool { return !d.closed })
+}
+
+// forgetDependencies unties an issue that is deleted from all others.
+func (i *issue) forgetDependencies() {
+	for _, d := range i.dependsOn {
+		d.blocks = remove(d.blocks, i)
+	}
+	for _, b := range i.blocks {
+		b.dependsOn = remove(b.dependsOn, i)
+	}
+	i.dependsOn, i.blocks = nil, nil
+}
+
+// listDependencies shows a blocker the caller may not read as one that is
+// called HIDDEN and has no number, or, to who may write here, by its title and state.
+func listDependencies(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	list := paged(c, i.dependsOn, func(d *issue) *wireIssue {
+		if d.repo.accessOf(c.doer) > accessNone {
+			return c.view.issue(d)
+		}
+		hidden := &issue{repo: d.repo, title: "HIDDEN"}
+		if c.access >= accessWrite {
+			hidden.number, hidden.title, hidden.closed = d.number, d.title, d.closed
+			return c.view.issue(hidden)
+		}
+		wire := c.view.issue(hidden)
+		wire.Repository, wire.URL, wire.HTMLURL = nil, "", ""
+		return wire
+	})
+	return list.items, nil
+}
+
+func listBlocks(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	var readable []*issue
+	for _, b := range i.blocks {
+		if b.repo.accessOf(c.doer) > accessNone {
+			readable = append(readable, b)
+		}
+	}
+	return paged(c, readable, c.view.issue).items, nil
+}
+
+// dependencyPair reads the two issues of a request: the path's and the body's.
+func (c *call) dependencyPair() (path, form *issue, err error) {
+	if path, err = c.pathIssue(); err != nil {
+		return nil, nil, err
+	}
+	var meta struct {
+		Index int64  `json:"index"`
+		Owner string `json:"owner"`
+		Repo  string `json:"repo"`
+	}
+	if err := c.bind(&meta); err != nil {
+		return nil, nil, err
+	}
+	r := c.f.repoLocked(meta.Owner, meta.Repo)
+	if r == nil {
+		return nil, nil, notFound()
+	}
+	if form = r.issue(meta.Index); form == nil {
+		return nil, nil, notFound()
+	}
+	return path, form, nil
+}
+
+// mayTie says no with 404 to who may not write the blocked issue or not read
+// the one that blocks it.
+func (c *call) mayTie(blocked, blocker *issue) error {
+	if blocked.repo.accessOf(c.doer) < accessWrite || blocker.repo.accessOf(c.doer) < accessRead {
+		return notFound()
+	}
+	return nil
+}
+
+func addDependency(c *call) (any, error) {
+	blocked, blocker, err := c.dependencyPair()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.tie(blocked, blocker); err != nil {
+		return nil, err
+	}
+	return c.view.issue(blocked), nil
+}
+
+func addBlock(c *call) (any, error) {
+	blocker, blocked, err := c.dependencyPair()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.tie(blocked, blocker); err != nil {
+		return nil, err
+	}
+	return c.view.issue(blocker), nil
+}
+
+// tie refuses a dependency that is there already and its direct opposite,
+// both with 500. A longer cycle goes through: finding it is the client's job.
+func (c *call) tie(blocked, blocker *issue) error {
+	if err := c.mayTie(blocked, blocker); err != nil {
+		return err
+	}
+	if slices.Contains(blocked.dependsOn, blocker) {
+		return fail(http.StatusInternalServerError, "issue dependency does already exist [issue id: %d, dependency id: %d]", blocked.id, blocker.id)
+	}
+	if slices.Contains(blocker.dependsOn, blocked) {
+		return fail(http.StatusInternalServerError, "circular dependencies exists (two issues blocking each other) [issue id: %d, dependency id: %d]", blocked.id, blocker.id)
+	}
+	blocked.dependsOn = append(slices.Clone(blocked.dependsOn), blocker)
+	blocker.blocks = append(slices.Clone(blocker.blocks), blocked)
+	c.recordTie(blocked, blocker, "add_dependency")
+	return nil
+}
+
+func removeDependency(c *call) (any, error) {
+	blocked, blocker, err := c.dependencyPair()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.untie(blocked, blocker); err != nil {
+		return nil, err
+	}
+	return c.view.issue(blocked), nil
+}
+
+func removeBlock(c *call) (any, error) {
+	blocker, blocked, err := c.dependencyPair()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.untie(blocked, blocker); err != nil {
+		return nil, err
+	}
+	return c.view.issue(blocker), nil
+}
+
+func (c *call) untie(blocked, blocker *issue) error {
+	if err := c.mayTie(blocked, blocker); err != nil {
+		return err
+	}
+	if !slices.Contains(blocked.dependsOn, blocker) {
+		return fail(http.StatusInternalServerError, "issue dependency does not exist [issue id: %d, dependency id: %d]", blocked.id, blocker.id)
+	}
+	blocked.dependsOn = remove(blocked.dependsOn, blocker)
+	blocker.blocks = remove(blocker.blocks, blocked)
+	c.recordTie(blocked, blocker, "remove_dependency")
+	return nil
+}
+
+// recordTie writes both timelines, so both ends are updated. No web hook is
+// sent: Forgejo has none for dependencies.
+func (c *call) recordTie(blocked, blocker *issue, kind string) {
+	c.record(blocked, &comment{kind: kind, other: blocker})
+	c.record(blocker, &comment{kind: kind, other: blocked})
+}

@@ -1,0 +1,73 @@
+package localforge
+
+import (
+	"bytes"
+	"net/http"
+)
+
+// Fault is a way in which a forge fails a request, for tests.
+type Fault int
+
+const (
+	NoFault Fault = iota
+	// Drop breaks the connection before anything is done.
+	Drop
+	// Fail answers 500 without doing anything.
+	Fail
+	// Limit answers 429 with a Retry-After of one second.
+	Limit
+	// Hang does not answer until the client gives up or the forge is closed.
+	Hang
+	// Half does what was asked and sends half of the answer.
+	Half
+	// Lose does what was asked and breaks the connection instead of
+	// answering: the client cannot know whether its write took place.
+	Lose
+)
+
+// serveFault fails a request. A panic with ErrAbortHandler is how a handler
+// tells net/http to break the connection.
+func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) {
+	switch fault {
+	case Drop:
+		panic(http.ErrAbortHandler)
+	case Fail:
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+	case Limit:
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, http.StatusText(http.StatusTooManyRequests), http.StatusTooManyRequests)
+	case Hang:
+		select {
+		case <-r.Context().Done():
+		case <-f.ctx.Done():
+		}
+		panic(http.ErrAbortHandler)
+	case Lose:
+		f.serve(&kept{header: http.Header{}}, r)
+		panic(http.ErrAbortHandler)
+	case Half:
+		whole := &kept{header: http.Header{}, status: http.StatusOK}
+		f.serve(whole, r)
+		for key, values := range whole.header {
+			w.Header()[key] = values
+		}
+		body := whole.body.Bytes()
+		w.WriteHeader(whole.status)
+		_, _ = w.Write(body[:len(body)/2])
+		if flusher, ok := w.(http.Flusher); ok {
+			flusher.Flush()
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// kept is an answer that is not sent yet.
+type kept struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (k *kept) Header() http.Header         { return k.header }
+func (k *kept) WriteHeader(status int)      { k.status = status }
+func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }

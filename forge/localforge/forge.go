@@ -1,0 +1,175 @@
+package localforge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// version is what GET /version answers. Clients switch features on it, so it
+// names the release whose behaviour this package follows.
+const version = "10.0.0+gitea-1.22.0"
+
+// Options says how a Forge is set up. Dir and Run are required.
+type Options struct {
+	// Dir is the folder of the bare repositories, one DIR/OWNER/NAME.git each.
+	Dir string
+	// Run runs one git command to its end. A command that ran and failed gives
+	// an error with a method ExitCode() int somewhere in its chain.
+	Run func(ctx context.Context, cmd Cmd) error
+	// URL is the address that answers name themselves by, without a slash at
+	// its end. Empty: the address the last request was sent to.
+	URL string
+	// Lag is how long after a push Forgejo's late effects come: the conflict
+	// check, stale reviews, updated_at of the pull request. Zero: they are done
+	// before the push is answered, so that a test needs not wait.
+	Lag time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Fault, if not nil, is asked about every request before it is served.
+	// It is called from many goroutines.
+	Fault func(*http.Request) Fault
+}
+
+// Forge is a forge in memory. It is an http.Handler, safe for concurrent use.
+type Forge struct {
+	opt    Options
+	routes []route
+
+	ctx  context.Context // ends with Close; what late work runs under
+	stop context.CancelFunc
+
+	mu       sync.Mutex // guards what follows and all it points to; never held during I/O
+	idle     *sync.Cond // on mu: pending became 0
+	pending  int        // late work and deliveries that are not done yet
+	lastID   int64
+	lastURL  string
+	users    []*user
+	tokens   map[string]*token // by secret
+	repos    []*repo
+	outbox   []delivery
+	sending  bool
+	requests map[string]int // by "METHOD pattern"
+}
+
+// New returns an empty forge. It creates nothing yet: the first repository does.
+func New(opt Options) (*Forge, error) {
+	if opt.Dir == "" || opt.Run == nil {
+		return nil, errors.New("cannot set up local forge: Options.Dir and Options.Run are required")
+	}
+	dir, err := filepath.Abs(opt.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot set up local forge: %w", err)
+	}
+	opt.Dir = dir
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	f := &Forge{
+		opt:      opt,
+		lastURL:  strings.TrimSuffix(opt.URL, "/"),
+		tokens:   map[string]*token{},
+		requests: map[string]int{},
+	}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.idle = sync.NewCond(&f.mu)
+	f.routes = allRoutes()
+	return f, nil
+}
+
+// Close stops late work and deliveries and waits for them. The repositories
+// stay on disk. Requests under way are not waited for: shut the server first.
+func (f *Forge) Close() {
+	f.stop()
+	f.Settle()
+}
+
+// Settle returns when no late effect of a push and no web hook delivery is
+// outstanding. A test calls it instead of sleeping.
+func (f *Forge) Settle() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.pending > 0 {
+		f.idle.Wait()
+	}
+}
+
+// Requests returns how often each route was asked, by "METHOD /pattern" as in
+// "GET /repos/{owner}/{repo}/issues". Git requests count as "GIT upload-pack"
+// and "GIT receive-pack". The map is the caller's.
+func (f *Forge) Requests() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	counts := make(map[string]int, len(f.requests))
+	for route, n := range f.requests {
+		counts[route] = n
+	}
+	return counts
+}
+
+// ServeHTTP answers API and git requests.
+func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if f.opt.Fault != nil {
+		if fault := f.opt.Fault(r); fault != NoFault {
+			f.serveFault(w, r, fault)
+			return
+		}
+	}
+	f.serve(w, r)
+}
+
+func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
+	if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/api/v1"); ok {
+		f.serveAPI(w, r, path)
+		return
+	}
+	f.serveGit(w, r)
+}
+
+// now is the time as Forgejo keeps it: whole seconds.
+func (f *Forge) now() time.Time { return f.opt.Now().UTC().Truncate(time.Second) }
+
+// nextIDLocked hands out the ids of everything that has one. One counter for
+// all kinds is simpler than Forgejo's one per table, and nobody may care.
+func (f *Forge) nextIDLocked() int64 {
+	f.lastID++
+	return f.lastID
+}
+
+// late runs work after the lag, or at once and in this goroutine when there is
+// none. Callers must not hold mu.
+func (f *Forge) late(ctx context.Context, work func(context.Context)) {
+	if f.opt.Lag <= 0 {
+		work(context.WithoutCancel(ctx))
+		return
+	}
+	f.mu.Lock()
+	f.beginLocked()
+	f.mu.Unlock()
+	go func() {
+		defer f.end()
+		timer := time.NewTimer(f.opt.Lag)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			work(f.ctx)
+		case <-f.ctx.Done():
+		}
+	}()
+}
+
+func (f *Forge) beginLocked() { f.pending++ }
+
+func (f *Forge) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pending--
+	if f.pending == 0 {
+		f.idle.Broadcast()
+	}
+}

@@ -1,0 +1,417 @@
+package localforge
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// issue is an issue or, with pull set, the conversation of a pull request.
+type issue struct {
+	id        int64
+	number    int64
+	repo      *repo
+	poster    *user
+	title     string
+	body      string
+	ref       string
+	labels    []*label // by name
+	assignees []*user  // in the order they were assigned; replaced, never changed
+	closed    bool
+	created   time.Time
+	updated   time.Time
+	closedAt  time.Time
+	timeline  []*comment
+	dependsOn []*issue
+	blocks    []*issue
+	pull      *pull
+}
+
+var issueRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues", scope: scopeIssue, status: 200, do: listIssues},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/issues", scope: scopeIssue, need: signedIn, status: 201, do: createIssue},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, status: 200, do: getIssue},
+	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, need: signedIn, status: 201, do: editIssue},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, need: repoAdmin, status: 204, do: deleteIssue},
+}
+
+type wireIssue struct {
+	ID               int64         `json:"id"`
+	URL              string        `json:"url"`
+	HTMLURL          string        `json:"html_url"`
+	Number           int64         `json:"number"`
+	User             *wireUser     `json:"user"`
+	OriginalAuthor   string        `json:"original_author"`
+	OriginalAuthorID int64         `json:"original_author_id"`
+	Title            string        `json:"title"`
+	Body             string        `json:"body"`
+	Ref              string        `json:"ref"`
+	Assets           []struct{}    `json:"assets"`
+	Labels           []*wireLabel  `json:"labels"`
+	Milestone        *struct{}     `json:"milestone"`
+	Assignee         *wireUser     `json:"assignee"`
+	Assignees        []*wireUser   `json:"assignees"`
+	State            string        `json:"state"`
+	IsLocked         bool          `json:"is_locked"`
+	Comments         int           `json:"comments"`
+	Created          time.Time     `json:"created_at"`
+	Updated          time.Time     `json:"updated_at"`
+	Closed           *time.Time    `json:"closed_at"`
+	DueDate          *time.Time    `json:"due_date"`
+	PullRequest      *wirePullMeta `json:"pull_request"`
+	Repository       *wireRepoMeta `json:"repository"`
+	PinOrder         int           `json:"pin_order"`
+}
+
+type wirePullMeta struct {
+	Merged   bool       `json:"merged"`
+	MergedAt *time.Time `json:"merged_at"`
+	Draft    bool       `json:"draft"`
+	HTMLURL  string     `json:"html_url"`
+}
+
+type wireRepoMeta struct {
+	ID       int64  `json:"id"`
+	Name     string `json:"name"`
+	Owner    string `json:"owner"`
+	FullName string `json:"full_name"`
+}
+
+func (i *issue) state() string {
+	if i.closed {
+		return "closed"
+	}
+	return "open"
+}
+
+func (i *issue) htmlPath() string {
+	kind := "issues"
+	if i.pull != nil {
+		kind = "pulls"
+	}
+	return fmt.Sprintf("/%s/%s/%d", i.repo.fullName(), kind, i.number)
+}
+
+// when is t for JSON: null if it never was.
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (v view) issue(i *issue) *wireIssue {
+	w := &wireIssue{
+		ID: i.id, Number: i.number, Title: i.title, Body: i.body, Ref: i.ref,
+		URL: fmt.Sprintf("%s/issues/%d", v.apiURL(i.repo), i.number), HTMLURL: v.base + i.htmlPath(),
+		User: v.user(i.poster), Assets: []struct{}{}, Labels: v.labels(i.repo, i.labels),
+		Assignees: v.userList(i.assignees), State: i.state(), Comments: i.commentCount(),
+		Created: i.created, Updated: i.updated, Closed: when(i.closedAt),
+		Repository: &wireRepoMeta{ID: i.repo.id, Name: i.repo.name, Owner: i.repo.owner.name, FullName: i.repo.fullName()},
+	}
+	if len(i.assignees) > 0 {
+		w.Assignee = v.user(i.assignees[0])
+	}
+	if i.pull != nil {
+		w.PullRequest = &wirePullMeta{Merged: i.pull.merged, MergedAt: when(i.pull.mergedAt), Draft: i.draft(), HTMLURL: v.base + i.htmlPath()}
+	}
+	return w
+}
+
+// pathIssue is the issue or pull request the path names.
+func (c *call) pathIssue() (*issue, error) {
+	if i := c.repo.issue(c.number("number")); i != nil {
+		return i, nil
+	}
+	return nil, notFound()
+}
+
+// filter is what a list of issues was asked for.
+type filter struct {
+	all, closed   bool
+	kind          string // issues, pulls, or anything else for both
+	text          string
+	labels        []*label // all of them
+	since, before time.Time
+	poster        *user
+	assignee      *user
+}
+
+func (want filter) matches(i *issue) bool {
+	switch {
+	case !want.all && i.closed != want.closed,
+		want.kind == "issues" && i.pull != nil,
+		want.kind == "pulls" && i.pull == nil,
+		!within(i.updated, want.since, want.before),
+		want.poster != nil && i.poster != want.poster,
+		want.assignee != nil && !slices.Contains(i.assignees, want.assignee),
+		want.text != "" && !strings.Contains(strings.ToLower(i.title+"\n"+i.body), want.text):
+		return false
+	}
+	for _, l := range want.labels {
+		if !slices.Contains(i.labels, l) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *call) issueFilter() (want filter, err error) {
+	query := c.r.URL.Query()
+	want = filter{
+		all: query.Get("state") == "all", closed: query.Get("state") == "closed", kind: query.Get("type"),
+		text:   strings.ToLower(strings.TrimSpace(query.Get("q"))),
+		labels: c.repo.labelsNamed(strings.Split(query.Get("labels"), ",")),
+	}
+	if want.since, want.before, err = c.span(); err != nil {
+		return want, err
+	}
+	if want.poster, err = c.queryUser("created_by"); err != nil {
+		return want, err
+	}
+	want.assignee, err = c.queryUser("assigned_by")
+	return want, err
+}
+
+// queryUser is the user a filter names; nil if it names none.
+func (c *call) queryUser(key string) (*user, error) {
+	name := c.r.URL.Query().Get(key)
+	if name == "" {
+		return nil, nil
+	}
+	if u := c.f.userLocked(name); u != nil {
+		return u, nil
+	}
+	return nil, notFound()
+}
+
+// listIssues sorts newest first. "sort" is not read, and that is Forgejo's
+// doing: clients that want another order have to make it.
+func listIssues(c *call) (any, error) {
+	want, err := c.issueFilter()
+	if err != nil {
+		return nil, err
+	}
+	var found []*issue
+	for _, i := range slices.Backward(c.repo.issues) {
+		if want.matches(i) {
+			found = append(found, i)
+		}
+	}
+	return paged(c, found, c.view.issue), nil
+}
+
+func getIssue(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	return c.view.issue(i), nil
+}
+
+type issueForm struct {
+	Title     string   `json:"title"`
+	Body      string   `json:"body"`
+	Ref       string   `json:"ref"`
+	Assignee  string   `json:"assignee"`
+	Assignees []string `json:"assignees"`
+	Labels    []int64  `json:"labels"`
+	Closed    bool     `json:"closed"`
+}
+
+// createIssue lets every reader file an issue, but ignores the labels and
+// assignees of who may not write.
+func createIssue(c *call) (any, error) {
+	var form issueForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if form.Title == "" {
+		return nil, missing("Title")
+	}
+	var assignees []*user
+	var labels []*label
+	if c.access >= accessWrite {
+		var err error
+		if assignees, err = c.assignable(form.Assignee, form.Assignees); err != nil {
+			return nil, err
+		}
+		labels = c.repo.labelsByID(form.Labels)
+	}
+	i := c.newIssue(form.Title, form.Body, labels, assignees, nil)
+	i.ref = form.Ref
+	if form.Closed {
+		if err := c.setClosed(i, true, "close"); err != nil {
+			return nil, err
+		}
+	}
+	return c.view.issue(i), nil
+}
+
+// newIssue files an issue, or a pull request when p is given.
+func (c *call) newIssue(title, body string, labels []*label, assignees []*user, p *pull) *issue {
+	r := c.repo
+	r.lastNumber++
+	i := &issue{
+		id: c.f.nextIDLocked(), number: r.lastNumber, repo: r, poster: c.doer, title: title, body: body,
+		created: c.f.now(), updated: c.f.now(), pull: p,
+	}
+	r.issues = append(r.issues, i)
+	for _, l := range labels {
+		i.labels = append(i.labels, l)
+		c.record(i, &comment{kind: "label", label: l, body: "1"})
+	}
+	c.mention(i, nil)
+	if p == nil { // a pull request is announced when it has been checked
+		c.notifyIssue(i, eventIssue, "opened")
+	}
+	if len(labels) > 0 {
+		c.notifyIssue(i, eventLabel, "label_updated")
+	}
+	for _, u := range assignees {
+		c.assign(i, u)
+	}
+	return i
+}
+
+// assignable looks up who shall be assigned. It refuses with 422, as creation
+// does; PATCH has its own idea of the status.
+func (c *call) assignable(one string, many []string) ([]*user, error) {
+	names := slices.Clone(many)
+	if one != "" && !slices.Contains(names, one) {
+		names = append(names, one)
+	}
+	var users []*user
+	for _, name := range names {
+		u := c.f.userLocked(name)
+		if u == nil {
+			return nil, fail(http.StatusUnprocessableEntity, "Assignee does not exist: [name: %s]", name)
+		}
+		if c.repo.accessOf(u) == accessNone {
+			return nil, fail(http.StatusUnprocessableEntity, "user doesn't have access to repo [user_id: %d, repo_name: %s]", u.id, c.repo.name)
+		}
+		if !slices.Contains(users, u) {
+			users = append(users, u)
+		}
+	}
+	return users, nil
+}
+
+type issueEdit struct {
+	Title     string   `json:"title"`
+	Body      *string  `json:"body"`
+	Ref       *string  `json:"ref"`
+	Assignee  *string  `json:"assignee"`
+	Assignees []string `json:"assignees"` // nil: not given; empty: nobody
+	State     *string  `json:"state"`
+}
+
+func editIssue(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	var form issueEdit
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if c.doer != i.poster && c.access < accessWrite {
+		return nil, forbidden()
+	}
+	if err := c.apply(i, form, http.StatusInternalServerError); err != nil {
+		return nil, err
+	}
+	return c.view.issue(i), nil
+}
+
+// apply changes what an edit names, in Forgejo's order: what comes before the
+// part that fails stays changed. wrongAssignee is the status for a name that
+// cannot be assigned, which differs between issues and pull requests.
+func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
+	if form.Title != "" && form.Title != i.title {
+		c.record(i, &comment{kind: "change_title", oldTitle: i.title, newTitle: form.Title})
+		i.title = form.Title
+		c.mention(i, nil)
+		c.notifyIssue(i, eventIssue, "edited")
+	}
+	if form.Body != nil && *form.Body != i.body {
+		i.body = *form.Body
+		i.updated = c.f.now()
+		c.mention(i, nil)
+		c.notifyIssue(i, eventIssue, "edited")
+	}
+	assign(&i.ref, form.Ref)
+	if c.access >= accessWrite && (form.Assignees != nil || form.Assignee != nil) {
+		one := ""
+		assign(&one, form.Assignee)
+		users, err := c.assignable(one, form.Assignees)
+		if err != nil {
+			return fail(wrongAssignee, "%v", err)
+		}
+		c.setAssignees(i, users)
+	}
+	if form.State == nil {
+		return nil
+	}
+	if i.pull != nil && i.pull.merged {
+		return fail(http.StatusPreconditionFailed, "cannot change state of this pull request, it was already merged")
+	}
+	if closing := *form.State == "closed"; closing != i.closed {
+		return c.setClosed(i, closing, "close")
+	}
+	return nil
+}
+
+func (c *call) setAssignees(i *issue, users []*user) {
+	for _, u := range i.assignees {
+		if !slices.Contains(users, u) {
+			i.assignees = remove(i.assignees, u)
+			c.record(i, &comment{kind: "assignees", assignee: u, removed: true})
+			c.notifyIssue(i, eventAssign, "unassigned")
+		}
+	}
+	for _, u := range users {
+		c.assign(i, u)
+	}
+}
+
+func (c *call) assign(i *issue, u *user) {
+	if slices.Contains(i.assignees, u) {
+		return
+	}
+	i.assignees = append(slices.Clone(i.assignees), u)
+	c.record(i, &comment{kind: "assignees", assignee: u})
+	c.notifyIssue(i, eventAssign, "assigned")
+}
+
+// setClosed closes or reopens. kind is the timeline's word for a closing.
+func (v view) setClosed(i *issue, closed bool, kind string) error {
+	if closed && i.blocked() {
+		what := "issue"
+		if i.pull != nil {
+			what = "pull request"
+		}
+		return fail(http.StatusPreconditionFailed, "cannot close this %s because it still has open dependencies", what)
+	}
+	i.closed = closed
+	action := "closed"
+	i.closedAt = v.f.now()
+	if !closed {
+		kind, action, i.closedAt = "reopen", "reopened", time.Time{}
+	}
+	v.record(i, &comment{kind: kind})
+	v.notifyIssue(i, eventIssue, action)
+	return nil
+}
+
+func deleteIssue(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	i.forgetDependencies()
+	c.repo.issues = remove(c.repo.issues, i)
+	return nil, nil
+}

@@ -1,0 +1,319 @@
+package localforge
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var labelColor = regexp.MustCompile(`^#?(?:[0-9a-fA-F]{3}){1,2}$`)
+
+type label struct {
+	id          int64
+	name        string // not unique: Forgejo does not mind two of a name
+	color       string // without #
+	description string
+	exclusive   bool
+	archived    bool
+}
+
+var labelRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/labels", scope: scopeIssue, status: 200, do: listLabels},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/labels", scope: scopeIssue, need: repoWriter, status: 201, do: createLabel},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, status: 200, do: getLabel},
+	{method: "PATCH", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, need: repoWriter, status: 200, do: editLabel},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, need: repoWriter, status: 204, do: deleteLabel},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, status: 200, do: listIssueLabels},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 200, do: addIssueLabels},
+	{method: "PUT", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 200, do: replaceIssueLabels},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 204, do: clearIssueLabels},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/labels/{id}", scope: scopeIssue, need: signedIn, status: 204, do: removeIssueLabel},
+}
+
+type wireLabel struct {
+	ID          int64  `json:"id"`
+	Name        string `json:"name"`
+	Exclusive   bool   `json:"exclusive"`
+	IsArchived  bool   `json:"is_archived"`
+	Color       string `json:"color"`
+	Description string `json:"description"`
+	URL         string `json:"url"`
+}
+
+func (v view) label(r *repo, l *label) *wireLabel {
+	return &wireLabel{
+		ID: l.id, Name: l.name, Exclusive: l.exclusive, IsArchived: l.archived, Color: l.color,
+		Description: l.description, URL: fmt.Sprintf("%s/labels/%d", v.apiURL(r), l.id),
+	}
+}
+
+func (v view) labels(r *repo, labels []*label) []*wireLabel {
+	list := make([]*wireLabel, 0, len(labels))
+	for _, l := range labels {
+		list = append(list, v.label(r, l))
+	}
+	return list
+}
+
+func byName(a, b *label) int {
+	if by := strings.Compare(a.name, b.name); by != 0 {
+		return by
+	}
+	return int(a.id - b.id)
+}
+
+// scopeName is the part of an exclusive label's name that only one label of an
+// issue may have: "state" of "state/ready". Empty: any number may.
+func (l *label) scopeName() string {
+	at := strings.LastIndex(l.name, "/")
+	if !l.exclusive || at < 1 {
+		return ""
+	}
+	return l.name[:at]
+}
+
+func listLabels(c *call) (any, error) {
+	return paged(c, c.repo.labels, func(l *label) *wireLabel { return c.label(c.repo, l) }), nil
+}
+
+func (c *call) pathLabel() (*label, error) {
+	id := c.number("id")
+	for _, l := range c.repo.labels {
+		if l.id == id {
+			return l, nil
+		}
+	}
+	return nil, notFound()
+}
+
+func getLabel(c *call) (any, error) {
+	l, err := c.pathLabel()
+	if err != nil {
+		return nil, err
+	}
+	return c.label(c.repo, l), nil
+}
+
+type labelForm struct {
+	Name        *string `json:"name"`
+	Color       *string `json:"color"`
+	Description *string `json:"description"`
+	Exclusive   *bool   `json:"exclusive"`
+	IsArchived  *bool   `json:"is_archived"`
+}
+
+func (form labelForm) apply(l *label) error {
+	if form.Color != nil {
+		if !labelColor.MatchString(strings.TrimSpace(*form.Color)) {
+			return fail(http.StatusUnprocessableEntity, "bad color code: %s", *form.Color)
+		}
+		l.color = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(*form.Color), "#"))
+	}
+	assign(&l.name, form.Name)
+	assign(&l.description, form.Description)
+	assign(&l.exclusive, form.Exclusive)
+	assign(&l.archived, form.IsArchived)
+	return nil
+}
+
+func createLabel(c *call) (any, error) {
+	var form labelForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if form.Name == nil || *form.Name == "" {
+		return nil, missing("Name")
+	}
+	if form.Color == nil || *form.Color == "" {
+		return nil, missing("Color")
+	}
+	l := &label{id: c.f.nextIDLocked()}
+	if err := form.apply(l); err != nil {
+		return nil, err
+	}
+	c.repo.labels = append(slices.Clone(c.repo.labels), l)
+	slices.SortFunc(c.repo.labels, byName)
+	return c.label(c.repo, l), nil
+}
+
+func editLabel(c *call) (any, error) {
+	l, err := c.pathLabel()
+	if err != nil {
+		return nil, err
+	}
+	var form labelForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if err := form.apply(l); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(c.repo.labels, byName)
+	return c.label(c.repo, l), nil
+}
+
+func deleteLabel(c *call) (any, error) {
+	l, err := c.pathLabel()
+	if err != nil {
+		return nil, nil // 204 for a label that is not there, too
+	}
+	c.repo.labels = remove(c.repo.labels, l)
+	for _, i := range c.repo.issues {
+		i.labels = remove(i.labels, l)
+	}
+	return nil, nil
+}
+
+// labelsNamed looks names up. A name the repository does not have is left out
+// without a word, which is why a filter by it lets everything through.
+func (r *repo) labelsNamed(names []string) []*label {
+	var found []*label
+	for _, l := range r.labels {
+		if slices.Contains(names, l.name) {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+func (r *repo) labelsByID(ids []int64) []*label {
+	var found []*label
+	for _, l := range r.labels {
+		if slices.Contains(ids, l.id) {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+func listIssueLabels(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	return c.labels(c.repo, i.labels), nil
+}
+
+// askedLabels reads the issue and the labels, given by name or by id, of a
+// request that sets labels.
+func (c *call) askedLabels() (*issue, []*label, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, nil, err
+	}
+	var form struct {
+		Labels []json.RawMessage `json:"labels"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	var ids []int64
+	for _, item := range form.Labels {
+		var name string
+		var id int64
+		if json.Unmarshal(item, &name) == nil {
+			names = append(names, name)
+		} else if json.Unmarshal(item, &id) == nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(names) > 0 && len(ids) > 0 {
+		return nil, nil, fail(http.StatusBadRequest, "labels should be an array of strings or integers")
+	}
+	if c.access < accessWrite {
+		return nil, nil, forbidden()
+	}
+	return i, append(c.repo.labelsNamed(names), c.repo.labelsByID(ids)...), nil
+}
+
+func addIssueLabels(c *call) (any, error) {
+	i, asked, err := c.askedLabels()
+	if err != nil {
+		return nil, err
+	}
+	c.addLabels(i, asked)
+	return c.labels(c.repo, i.labels), nil
+}
+
+func replaceIssueLabels(c *call) (any, error) {
+	i, asked, err := c.askedLabels()
+	if err != nil {
+		return nil, err
+	}
+	for _, old := range i.labels {
+		if !slices.Contains(asked, old) {
+			c.removeLabel(i, old)
+		}
+	}
+	c.addLabels(i, asked)
+	return c.labels(c.repo, i.labels), nil
+}
+
+func clearIssueLabels(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	if c.access < accessWrite {
+		return nil, forbidden()
+	}
+	for _, l := range i.labels {
+		c.removeLabel(i, l)
+	}
+	return nil, nil
+}
+
+// removeIssueLabel answers 204 also for a label the issue does not have.
+func removeIssueLabel(c *call) (any, error) {
+	i, err := c.pathIssue()
+	if err != nil {
+		return nil, err
+	}
+	if c.access < accessWrite {
+		return nil, forbidden()
+	}
+	l, err := c.pathLabel()
+	if err != nil {
+		return nil, fail(http.StatusUnprocessableEntity, "label does not exist [label_id: %d]", c.number("id"))
+	}
+	c.removeLabel(i, l)
+	return nil, nil
+}
+
+// addLabels puts labels on an issue, each with its line in the timeline. One
+// the issue has already changes nothing, not even updated_at.
+func (c *call) addLabels(i *issue, labels []*label) {
+	changed := false
+	for _, l := range labels {
+		if slices.Contains(i.labels, l) {
+			continue
+		}
+		if scope := l.scopeName(); scope != "" {
+			for _, other := range i.labels {
+				if other.scopeName() == scope {
+					c.removeLabel(i, other)
+				}
+			}
+		}
+		i.labels = append(slices.Clone(i.labels), l)
+		slices.SortFunc(i.labels, byName)
+		c.record(i, &comment{kind: "label", label: l, body: "1"})
+		changed = true
+	}
+	if changed {
+		c.notifyIssue(i, eventLabel, "label_updated")
+	}
+}
+
+func (c *call) removeLabel(i *issue, l *label) {
+	if !slices.Contains(i.labels, l) {
+		return
+	}
+	i.labels = remove(i.labels, l)
+	c.record(i, &comment{kind: "label", label: l})
+	c.notifyIssue(i, eventLabel, "label_updated")
+}

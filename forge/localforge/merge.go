@@ -1,0 +1,301 @@
+package localforge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+)
+
+var mergeRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/merge", scope: scopeRepository, status: 204, do: isMerged},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/merge", scope: scopeRepository, need: signedIn, status: 200, do: mergePull, free: true},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/update", scope: scopeRepository, need: signedIn, status: 200, do: updatePull, free: true},
+}
+
+var mergeStyles = []string{"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}
+
+// errConflict is a merge that cannot be done without a person.
+var errConflict = errors.New("merge conflict")
+
+func isMerged(c *call) (any, error) {
+	i, err := c.pathPull()
+	if err != nil {
+		return nil, err
+	}
+	if !i.pull.merged {
+		return nil, notFound()
+	}
+	return nil, nil
+}
+
+type mergeForm struct {
+	Do             string
+	MergeTitle     string `json:"MergeTitleField"`
+	MergeMessage   string `json:"MergeMessageField"`
+	HeadCommitID   string `json:"head_commit_id"`
+	ForceMerge     bool   `json:"force_merge"`
+	DeleteBranch   bool   `json:"delete_branch_after_merge"`
+	WhenChecksPass bool   `json:"merge_when_checks_succeed"`
+}
+
+// mayMerge is the list of reasons not to, in Forgejo's order.
+func (c *call) mayMerge(i *issue, form mergeForm) error {
+	p, rule := i.pull, c.repo.protectionOf(i.pull.base)
+	refuse := func(why string) error { return fail(http.StatusMethodNotAllowed, "%s", why) }
+	switch {
+	case p.merged:
+		return refuse("")
+	case i.closed:
+		return notFound()
+	case !rule.mayMerge(c.doer, c.access):
+		return refuse("User not allowed to merge PR")
+	case i.draft():
+		return refuse("Work in progress PRs cannot be merged")
+	case p.check != mergeable && p.check != nothing:
+		return refuse("Please try again later")
+	}
+	skipRule := form.ForceMerge && (c.doer.admin || (c.access >= accessAdmin && (rule == nil || !rule.ApplyToAdmins)))
+	if why := c.repo.unmet(rule, i); why != "" && !skipRule {
+		return refuse("not allowed to merge [reason: " + why + "]")
+	}
+	if i.blocked() {
+		return fail(http.StatusInternalServerError, "is blocked by an open dependency")
+	}
+	if form.HeadCommitID != "" && form.HeadCommitID != p.headSHA {
+		return fail(http.StatusConflict, "head out of date")
+	}
+	return nil
+}
+
+// merging is a merge on its way: what was decided under the lock.
+type merging struct {
+	on         *issue
+	base, head string // commits
+	style      string
+	message    string
+	by         *user
+}
+
+func mergePull(c *call) (any, error) {
+	var form mergeForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if form.Do == "" {
+		return nil, missing("Do")
+	}
+	if !slices.Contains(mergeStyles, form.Do) {
+		return nil, fail(http.StatusUnprocessableEntity, "[Do]: In")
+	}
+	ctx := context.WithoutCancel(c.r.Context()) // half a merge is worse than one nobody waits for
+	var m merging
+	var commit string
+	err := c.f.move(ctx, c.view, c.repo, func() (err error) {
+		// Asked under the lock of the repository: of two merges at once the
+		// second sees what the first has done.
+		if m, err = c.planMerge(form); err != nil {
+			return err
+		}
+		commit, err = c.f.merge(ctx, c.repo, m)
+		return err
+	}, func() { c.merged(m.on, commit) })
+	if errors.Is(err, errConflict) {
+		return nil, fail(http.StatusConflict, "%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if form.DeleteBranch {
+		return nil, c.deleteMergedBranch(ctx, m.on)
+	}
+	return nil, nil
+}
+
+func (c *call) planMerge(form mergeForm) (merging, error) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	i, err := c.pathPull()
+	if err != nil {
+		return merging{}, err
+	}
+	if err := c.mayMerge(i, form); err != nil {
+		return merging{}, err
+	}
+	p := i.pull
+	title := strings.TrimSpace(form.MergeTitle)
+	if title == "" {
+		title = fmt.Sprintf("Merge pull request '%s' (#%d) from %s into %s", i.title, i.number, p.head, p.base)
+		if form.Do == "squash" {
+			title = fmt.Sprintf("%s (#%d)", i.title, i.number)
+		}
+	}
+	message := title
+	if extra := strings.TrimSpace(form.MergeMessage); extra != "" {
+		message += "\n\n" + extra
+	}
+	return merging{on: i, base: c.repo.branch(p.base), head: p.headSHA, style: form.Do, message: message, by: c.doer}, nil
+}
+
+// merge moves the base branch and returns the commit it then points to.
+func (f *Forge) merge(ctx context.Context, r *repo, m merging) (string, error) {
+	var commit string
+	var err error
+	switch m.style {
+	case "merge":
+		commit, err = f.mergeCommit(ctx, r.dir, m, "-p", m.base, "-p", m.head)
+	case "squash":
+		commit, err = f.mergeCommit(ctx, r.dir, m, "-p", m.base)
+	case "fast-forward-only":
+		commit = m.head
+		if _, err := f.git(ctx, r.dir, "merge-base", "--is-ancestor", m.base, m.head); err != nil {
+			return "", errConflict
+		}
+	default:
+		if commit, err = f.rebase(ctx, r.dir, m); err == nil && m.style == "rebase-merge" {
+			m.head = commit
+			commit, err = f.mergeCommit(ctx, r.dir, m, "-p", m.base, "-p", m.head)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = f.git(ctx, r.dir, "update-ref", "refs/heads/"+m.on.pull.base, commit, m.base)
+	return commit, err
+}
+
+// mergeCommit commits the merged tree of base and head.
+func (f *Forge) mergeCommit(ctx context.Context, dir string, m merging, parents ...string) (string, error) {
+	tree, clean, err := f.mergeTree(ctx, dir, m.base, m.head)
+	if err != nil {
+		return "", err
+	}
+	if !clean {
+		return "", errConflict
+	}
+	var out bytes.Buffer
+	cmd := Cmd{Dir: dir, Env: signed(m.by), Stdin: strings.NewReader(m.message + "\n"), Stdout: &out}
+	err = f.gitIO(ctx, cmd, append([]string{"commit-tree", tree}, parents...)...)
+	return strings.TrimSpace(out.String()), err
+}
+
+// rebase puts head's commits on base in a work tree of its own.
+func (f *Forge) rebase(ctx context.Context, dir string, m merging) (string, error) {
+	tree, err := os.MkdirTemp(f.opt.Dir, "rebase-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tree)
+	if _, err := f.git(ctx, dir, "worktree", "add", "--quiet", "--detach", tree, m.head); err != nil {
+		return "", err
+	}
+	defer func() { _, _ = f.git(ctx, dir, "worktree", "remove", "--force", tree) }()
+	if err := f.gitIO(ctx, Cmd{Dir: tree, Env: signed(m.by)}, "rebase", "--quiet", m.base); err != nil {
+		return "", errConflict
+	}
+	return f.git(ctx, tree, "rev-parse", "HEAD")
+}
+
+// merged closes a merged pull request and what it says it closes. Callers hold
+// Forge.mu.
+func (c *call) merged(i *issue, commit string) {
+	p := i.pull
+	p.merged, p.mergedAt, p.mergedBy, p.mergeCommit = true, c.f.now(), c.doer, commit
+	i.closed, i.closedAt = true, c.f.now()
+	c.record(i, &comment{kind: "merge_pull", commit: commit})
+	c.notifyIssue(i, eventIssue, "closed")
+	c.closedByMerge(i)
+}
+
+// deleteMergedBranch leaves a branch alone that another pull request comes
+// from, and gives those that went to it the base it was merged into.
+func (c *call) deleteMergedBranch(ctx context.Context, i *issue) error {
+	var retargeted []*issue
+	err := func() error {
+		c.f.mu.Lock()
+		defer c.f.mu.Unlock()
+		if i.pull.head == c.repo.defaultBranch {
+			return fail(http.StatusForbidden, "the head branch is the default branch")
+		}
+		if c.repo.protectionOf(i.pull.head) != nil {
+			return fail(http.StatusForbidden, "the head branch is protected")
+		}
+		for _, other := range c.repo.openPulls() {
+			if other.pull.head == i.pull.head {
+				return errBranchInUse
+			}
+		}
+		for _, other := range c.repo.openPulls() {
+			if other.pull.base == i.pull.head {
+				other.pull.base, other.pull.check = i.pull.base, checking
+				retargeted = append(retargeted, other)
+			}
+		}
+		return nil
+	}()
+	if errors.Is(err, errBranchInUse) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, other := range retargeted {
+		c.f.checkPull(ctx, other)
+	}
+	return c.f.deleteBranch(ctx, c.view, c.repo, i.pull.head, func() { c.record(i, &comment{kind: "delete_branch"}) })
+}
+
+// errBranchInUse is why a merged branch stays.
+var errBranchInUse = errors.New("another pull request comes from the branch")
+
+// updatePull merges the base into the head, or rebases the head on it with
+// style=rebase. The one who asks must be able to push to the head.
+func updatePull(c *call) (any, error) {
+	rebase := c.r.URL.Query().Get("style") == "rebase"
+	ctx := context.WithoutCancel(c.r.Context())
+	err := c.f.move(ctx, c.view, c.repo, func() error {
+		m, err := c.planUpdate()
+		if err != nil {
+			return err
+		}
+		var commit string
+		if rebase {
+			commit, err = c.f.rebase(ctx, c.repo.dir, merging{base: m.head, head: m.base, by: c.doer})
+		} else {
+			commit, err = c.f.mergeCommit(ctx, c.repo.dir, m, "-p", m.base, "-p", m.head)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = c.f.git(ctx, c.repo.dir, "update-ref", "refs/heads/"+m.on.pull.head, commit, m.base)
+		return err
+	}, nil)
+	if errors.Is(err, errConflict) {
+		return nil, fail(http.StatusConflict, "merge failed because of conflict")
+	}
+	return nil, err
+}
+
+// planUpdate is planMerge with head and base in each other's place.
+func (c *call) planUpdate() (merging, error) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	i, err := c.pathPull()
+	if err != nil {
+		return merging{}, err
+	}
+	if i.closed {
+		return merging{}, fail(http.StatusUnprocessableEntity, "")
+	}
+	if c.access < accessWrite {
+		return merging{}, forbidden()
+	}
+	return merging{
+		on: i, base: c.repo.branch(i.pull.head), head: c.repo.branch(i.pull.base), by: c.doer,
+		message: fmt.Sprintf("Merge branch '%s' into %s", i.pull.base, i.pull.head),
+	}, nil
+}

@@ -1,0 +1,238 @@
+package localforge
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// protection is a rule for the branches its name matches. Its exported fields
+// are those of the API.
+type protection struct {
+	BranchName                  string    `json:"branch_name"`
+	RuleName                    string    `json:"rule_name"`
+	EnablePush                  bool      `json:"enable_push"`
+	EnablePushWhitelist         bool      `json:"enable_push_whitelist"`
+	PushWhitelistUsernames      []string  `json:"push_whitelist_usernames"`
+	EnableMergeWhitelist        bool      `json:"enable_merge_whitelist"`
+	MergeWhitelistUsernames     []string  `json:"merge_whitelist_usernames"`
+	EnableStatusCheck           bool      `json:"enable_status_check"`
+	StatusCheckContexts         []string  `json:"status_check_contexts"`
+	RequiredApprovals           int64     `json:"required_approvals"`
+	EnableApprovalsWhitelist    bool      `json:"enable_approvals_whitelist"`
+	ApprovalsWhitelistUsernames []string  `json:"approvals_whitelist_username"`
+	BlockOnRejectedReviews      bool      `json:"block_on_rejected_reviews"`
+	BlockOnOutdatedBranch       bool      `json:"block_on_outdated_branch"`
+	DismissStaleApprovals       bool      `json:"dismiss_stale_approvals"`
+	IgnoreStaleApprovals        bool      `json:"ignore_stale_approvals"`
+	ApplyToAdmins               bool      `json:"apply_to_admins"`
+	Created                     time.Time `json:"created_at"`
+	Updated                     time.Time `json:"updated_at"`
+}
+
+var protectionRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 200, do: listProtections},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 201, do: createProtection},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/branch_protections/{rule}", scope: scopeRepository, need: repoAdmin, status: 200, do: getProtection},
+	{method: "PATCH", pattern: "/repos/{owner}/{repo}/branch_protections/{rule}", scope: scopeRepository, need: repoAdmin, status: 200, do: editProtection},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/branch_protections/{rule}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteProtection},
+}
+
+// protectionOf is the rule for a branch; nil is a branch without one. A plain
+// name goes before a pattern.
+func (r *repo) protectionOf(branch string) *protection {
+	for _, p := range r.protections {
+		if p.RuleName == branch {
+			return p
+		}
+	}
+	for _, p := range r.protections {
+		if ok, _ := path.Match(p.RuleName, branch); ok {
+			return p
+		}
+	}
+	return nil
+}
+
+func named(names []string, u *user) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, u.name) })
+}
+
+// The following take a nil rule for no rule: who may write may do everything.
+
+func (p *protection) mayPush(u *user, level access) bool {
+	if p == nil {
+		return level >= accessWrite
+	}
+	if !p.EnablePush {
+		return false
+	}
+	if p.EnablePushWhitelist {
+		return named(p.PushWhitelistUsernames, u)
+	}
+	return level >= accessWrite
+}
+
+func (p *protection) mayMerge(u *user, level access) bool {
+	if p != nil && p.EnableMergeWhitelist {
+		return named(p.MergeWhitelistUsernames, u)
+	}
+	return level >= accessWrite
+}
+
+// official says whether u's verdict counts.
+func (p *protection) official(u *user, level access) bool {
+	if p != nil && p.EnableApprovalsWhitelist {
+		return named(p.ApprovalsWhitelistUsernames, u)
+	}
+	return level >= accessWrite
+}
+
+// unmet is what a rule still wants of a pull request before it is merged; ""
+// if nothing.
+func (r *repo) unmet(p *protection, i *issue) string {
+	if p == nil {
+		return ""
+	}
+	approvals, rejected := int64(0), false
+	for _, v := range i.pull.reviews {
+		if !v.official || v.dismissed {
+			continue
+		}
+		if v.state == reviewApproved && !(p.IgnoreStaleApprovals && v.stale) {
+			approvals++
+		}
+		rejected = rejected || v.state == reviewRejected
+	}
+	switch {
+	case p.EnableStatusCheck && p.statusOf(r.latest(i.pull.headSHA)) != "success":
+		return "Not all required status checks successful"
+	case approvals < p.RequiredApprovals:
+		return "Does not have enough approvals"
+	case p.BlockOnRejectedReviews && rejected:
+		return "There are requested changes"
+	case p.BlockOnOutdatedBranch && i.pull.mergeBase != r.branch(i.pull.base):
+		return "The head branch is behind the base branch"
+	}
+	return ""
+}
+
+// statusOf is the worst state among the required contexts, which may be
+// patterns; one that nobody reported on is pending. Without required contexts
+// all that were reported count.
+func (p *protection) statusOf(last []*status) string {
+	if len(p.StatusCheckContexts) == 0 {
+		return worst(last)
+	}
+	var counted []*status
+	for _, want := range p.StatusCheckContexts {
+		at := slices.IndexFunc(last, func(s *status) bool {
+			ok, _ := path.Match(want, s.context)
+			return ok || want == s.context
+		})
+		if at < 0 {
+			return "pending"
+		}
+		counted = append(counted, last[at])
+	}
+	return worst(counted)
+}
+
+// wire is a copy for an answer: edits change the rule in place.
+func (p *protection) wire() protection { return *p }
+
+func (c *call) pathProtection() (*protection, error) {
+	for _, p := range c.repo.protections {
+		if p.RuleName == c.params["rule"] {
+			return p, nil
+		}
+	}
+	return nil, notFound()
+}
+
+func listProtections(c *call) (any, error) {
+	return paged(c, c.repo.protections, (*protection).wire).items, nil
+}
+
+func getProtection(c *call) (any, error) {
+	p, err := c.pathProtection()
+	if err != nil {
+		return nil, err
+	}
+	return p.wire(), nil
+}
+
+func createProtection(c *call) (any, error) {
+	p := &protection{}
+	if err := c.bind(p); err != nil {
+		return nil, err
+	}
+	if p.RuleName == "" {
+		p.RuleName = p.BranchName
+	}
+	if p.RuleName == "" {
+		return nil, fail(http.StatusBadRequest, "both rule_name and branch_name are empty")
+	}
+	for _, other := range c.repo.protections {
+		if other.RuleName == p.RuleName {
+			return nil, fail(http.StatusForbidden, "Branch protection already exist")
+		}
+	}
+	if err := c.knownUsers(p); err != nil {
+		return nil, err
+	}
+	p.BranchName = ""
+	if !strings.ContainsAny(p.RuleName, "*?[{\\") {
+		p.BranchName = p.RuleName
+	}
+	p.Created, p.Updated = c.f.now(), c.f.now()
+	c.repo.protections = append(c.repo.protections, p)
+	return p.wire(), nil
+}
+
+// knownUsers refuses a rule that names somebody who does not exist.
+func (c *call) knownUsers(p *protection) error {
+	for _, name := range slices.Concat(p.PushWhitelistUsernames, p.MergeWhitelistUsernames, p.ApprovalsWhitelistUsernames) {
+		if c.f.userLocked(name) == nil {
+			return fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", name)
+		}
+	}
+	return nil
+}
+
+// editProtection changes only the fields the request names: it decodes into a
+// copy of the rule.
+func editProtection(c *call) (any, error) {
+	p, err := c.pathProtection()
+	if err != nil {
+		return nil, err
+	}
+	edited := *p
+	// Decoding reuses a slice's memory, and an answer may be reading it.
+	for _, list := range []*[]string{
+		&edited.PushWhitelistUsernames, &edited.MergeWhitelistUsernames,
+		&edited.ApprovalsWhitelistUsernames, &edited.StatusCheckContexts,
+	} {
+		*list = slices.Clone(*list)
+	}
+	if err := c.bind(&edited); err != nil {
+		return nil, err
+	}
+	if err := c.knownUsers(&edited); err != nil {
+		return nil, err
+	}
+	edited.RuleName, edited.BranchName, edited.Updated = p.RuleName, p.BranchName, c.f.now()
+	*p = edited
+	return p.wire(), nil
+}
+
+func deleteProtection(c *call) (any, error) {
+	p, err := c.pathProtection()
+	if err != nil {
+		return nil, err
+	}
+	c.repo.protections = remove(c.repo.protections, p)
+	return nil, nil
+}

@@ -1,0 +1,316 @@
+package localforge
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// pull is what a pull request has beyond its conversation. Head and base are
+// branches of one repository: there are no forks here.
+type pull struct {
+	base, head  string
+	headSHA     string // what refs/pull/N/head points to
+	mergeBase   string
+	check       check
+	stat        diffStat
+	merged      bool
+	mergedAt    time.Time
+	mergedBy    *user
+	mergeCommit string
+	reviews     []*review
+}
+
+var pullRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls", scope: scopeRepository, status: 200, do: listPulls},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls", scope: scopeRepository, need: signedIn, status: 201, do: createPull, free: true},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}", scope: scopeRepository, status: 200, do: getPull, free: true},
+	{method: "PATCH", pattern: "/repos/{owner}/{repo}/pulls/{number}", scope: scopeRepository, need: signedIn, status: 201, do: editPull, free: true},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/commits", scope: scopeRepository, status: 200, do: listPullCommits, free: true},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/files", scope: scopeRepository, status: 200, do: listPullFiles, free: true},
+}
+
+type wirePull struct {
+	ID                 int64          `json:"id"`
+	URL                string         `json:"url"`
+	Number             int64          `json:"number"`
+	User               *wireUser      `json:"user"`
+	Title              string         `json:"title"`
+	Body               string         `json:"body"`
+	Labels             []*wireLabel   `json:"labels"`
+	Milestone          *struct{}      `json:"milestone"`
+	Assignee           *wireUser      `json:"assignee"`
+	Assignees          []*wireUser    `json:"assignees"`
+	RequestedReviewers []*wireUser    `json:"requested_reviewers"`
+	RequestedTeams     []struct{}     `json:"requested_reviewers_teams"`
+	State              string         `json:"state"`
+	Draft              bool           `json:"draft"`
+	IsLocked           bool           `json:"is_locked"`
+	Comments           int            `json:"comments"`
+	ReviewComments     int            `json:"review_comments"`
+	Additions          int            `json:"additions"`
+	Deletions          int            `json:"deletions"`
+	ChangedFiles       int            `json:"changed_files"`
+	HTMLURL            string         `json:"html_url"`
+	DiffURL            string         `json:"diff_url"`
+	PatchURL           string         `json:"patch_url"`
+	Mergeable          bool           `json:"mergeable"`
+	Merged             bool           `json:"merged"`
+	MergedAt           *time.Time     `json:"merged_at"`
+	MergeCommit        *string        `json:"merge_commit_sha"`
+	MergedBy           *wireUser      `json:"merged_by"`
+	MaintainerEdit     bool           `json:"allow_maintainer_edit"`
+	Base               *wireBranchRef `json:"base"`
+	Head               *wireBranchRef `json:"head"`
+	MergeBase          string         `json:"merge_base"`
+	DueDate            *time.Time     `json:"due_date"`
+	Created            time.Time      `json:"created_at"`
+	Updated            time.Time      `json:"updated_at"`
+	Closed             *time.Time     `json:"closed_at"`
+	PinOrder           int            `json:"pin_order"`
+}
+
+type wireBranchRef struct {
+	Label  string    `json:"label"`
+	Ref    string    `json:"ref"`
+	SHA    string    `json:"sha"`
+	RepoID int64     `json:"repo_id"`
+	Repo   *wireRepo `json:"repo"`
+}
+
+// draft is a word in the title; Forgejo has no other notion of it.
+func (i *issue) draft() bool {
+	title := strings.ToUpper(i.title)
+	return strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")
+}
+
+func pullRef(number int64) string { return "refs/pull/" + strconv.FormatInt(number, 10) + "/head" }
+
+func (v view) pull(i *issue) *wirePull {
+	p, plain, repo := i.pull, v.issue(i), v.repo(i.repo)
+	w := &wirePull{
+		ID: i.id, URL: plain.HTMLURL, Number: i.number, User: plain.User, Title: i.title, Body: i.body, Labels: plain.Labels,
+		Assignee: plain.Assignee, Assignees: plain.Assignees, RequestedReviewers: v.userList(p.requested()),
+		State: plain.State, Draft: i.draft(), Comments: plain.Comments, ReviewComments: p.reviewComments(),
+		Additions: p.stat.additions, Deletions: p.stat.deletions, ChangedFiles: p.stat.files,
+		HTMLURL: plain.HTMLURL, DiffURL: plain.HTMLURL + ".diff", PatchURL: plain.HTMLURL + ".patch",
+		Mergeable: p.check.fine() && !i.draft(), Merged: p.merged, MergedAt: when(p.mergedAt), MergedBy: v.user(p.mergedBy),
+		Base:      &wireBranchRef{Label: p.base, Ref: p.base, SHA: i.repo.branch(p.base), RepoID: i.repo.id, Repo: repo},
+		Head:      &wireBranchRef{Label: p.head, Ref: p.head, SHA: i.repo.branch(p.head), RepoID: i.repo.id, Repo: repo},
+		MergeBase: p.mergeBase, Created: i.created, Updated: i.updated, Closed: plain.Closed,
+	}
+	if w.Head.SHA == "" { // the branch is gone; its last commit is kept under the pull request's ref
+		w.Head.Ref, w.Head.SHA = pullRef(i.number), p.headSHA
+	}
+	if p.merged {
+		w.MergeCommit = &p.mergeCommit
+	}
+	return w
+}
+
+// pathPull is the pull request the path names.
+func (c *call) pathPull() (*issue, error) {
+	if i := c.repo.issue(c.number("number")); i != nil && i.pull != nil {
+		return i, nil
+	}
+	return nil, notFound()
+}
+
+// listPulls shows closed ones too unless a state is asked for, and unlike the
+// list of issues it knows some orders.
+func listPulls(c *call) (any, error) {
+	query := c.r.URL.Query()
+	state := query.Get("state")
+	poster, err := c.queryUser("poster")
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "user does not exist [name: %s]", query.Get("poster"))
+	}
+	var found []*issue
+	for _, i := range slices.Backward(c.repo.issues) {
+		wrongState := (state == "open" || state == "closed") && state != i.state()
+		if i.pull != nil && !wrongState && (poster == nil || i.poster == poster) {
+			found = append(found, i)
+		}
+	}
+	switch query.Get("sort") {
+	case "oldest":
+		slices.Reverse(found)
+	case "recentupdate":
+		slices.SortStableFunc(found, func(a, b *issue) int { return b.updated.Compare(a.updated) })
+	case "leastupdate":
+		slices.Reverse(found)
+		slices.SortStableFunc(found, func(a, b *issue) int { return a.updated.Compare(b.updated) })
+	}
+	return paged(c, found, c.view.pull), nil
+}
+
+// getPull also serves /pulls/N.diff and /pulls/N.patch, which share its shape.
+func getPull(c *call) (any, error) {
+	number, suffix, _ := strings.Cut(c.params["number"], ".")
+	c.params["number"] = number
+	c.f.mu.Lock()
+	i, err := c.pathPull()
+	if err != nil || suffix == "" {
+		defer c.f.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		return c.view.pull(i), nil
+	}
+	from, to := i.pull.mergeBase, i.pull.headSHA
+	c.f.mu.Unlock()
+	var out string
+	switch suffix {
+	case "diff":
+		out, err = c.f.git(c.r.Context(), c.repo.dir, "diff", from, to)
+	case "patch":
+		out, err = c.f.git(c.r.Context(), c.repo.dir, "format-patch", "--stdout", from+".."+to)
+	default:
+		return nil, notFound()
+	}
+	if out != "" {
+		out += "\n"
+	}
+	return raw{"text/plain; charset=utf-8", []byte(out)}, err
+}
+
+type pullForm struct {
+	issueForm
+	Head string `json:"head"`
+	Base string `json:"base"`
+}
+
+func createPull(c *call) (any, error) {
+	var form pullForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	switch {
+	case form.Head == "":
+		return nil, missing("Head")
+	case form.Base == "":
+		return nil, missing("Base")
+	case form.Title == "":
+		return nil, missing("Title")
+	case form.Head == form.Base:
+		return nil, fail(http.StatusUnprocessableEntity, "Invalid PullRequest: There are no changes between the head and the base")
+	}
+	// The ref of the pull request must not race with a push to its branch.
+	c.repo.moving.Lock()
+	defer c.repo.moving.Unlock()
+	i, err := c.openPull(form)
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.WithoutCancel(c.r.Context())
+	if err := c.f.setPullRef(ctx, c.repo, i.number, i.pull.headSHA); err != nil {
+		return nil, err
+	}
+	c.f.checkPull(ctx, i)
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.notifyIssue(i, eventIssue, "opened")
+	return c.view.pull(i), nil
+}
+
+// openPull checks what was asked and files the pull request.
+func (c *call) openPull(form pullForm) (*issue, error) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	head := form.Head
+	if owner, branch, ok := strings.Cut(head, ":"); ok {
+		if !strings.EqualFold(owner, c.repo.owner.name) {
+			return nil, notFound() // a fork, and nobody has any
+		}
+		head = branch
+	}
+	if c.repo.branch(form.Base) == "" || c.repo.branch(head) == "" {
+		return nil, notFound()
+	}
+	for _, other := range c.repo.openPulls() {
+		if other.pull.head == head && other.pull.base == form.Base {
+			return nil, fail(http.StatusConflict,
+				"pull request already exists for these targets [id: %d, issue_id: %d, head_repo_id: %d, base_repo_id: %d, head_branch: %s, base_branch: %s]",
+				other.id, other.number, c.repo.id, c.repo.id, head, form.Base)
+		}
+	}
+	users, err := c.assignable(form.Assignee, form.Assignees)
+	if err != nil {
+		return nil, err
+	}
+	p := &pull{base: form.Base, head: head, headSHA: c.repo.branch(head), check: checking}
+	return c.newIssue(form.Title, form.Body, c.repo.labelsByID(form.Labels), users, p), nil
+}
+
+// openPulls are the pull requests that are neither closed nor merged.
+func (r *repo) openPulls() []*issue {
+	var open []*issue
+	for _, i := range r.issues {
+		if i.pull != nil && !i.closed && !i.pull.merged {
+			open = append(open, i)
+		}
+	}
+	return open
+}
+
+func editPull(c *call) (any, error) {
+	var form struct {
+		issueEdit
+		Base   string  `json:"base"`
+		Labels []int64 `json:"labels"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	i, retargeted, err := func() (*issue, bool, error) {
+		c.f.mu.Lock()
+		defer c.f.mu.Unlock()
+		i, err := c.pathPull()
+		if err != nil {
+			return nil, false, err
+		}
+		if c.doer != i.poster && c.access < accessWrite {
+			return nil, false, forbidden()
+		}
+		if err := c.apply(i, form.issueEdit, http.StatusUnprocessableEntity); err != nil {
+			return nil, false, err
+		}
+		if c.access >= accessWrite && form.Labels != nil {
+			i.labels = c.repo.labelsByID(form.Labels)
+		}
+		retargeted, err := c.retarget(i, form.Base)
+		return i, retargeted, err
+	}()
+	if err != nil {
+		return nil, err
+	}
+	if retargeted {
+		c.f.checkPull(c.r.Context(), i)
+	}
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	return c.view.pull(i), nil
+}
+
+// retarget gives a pull request another base; the caller checks it anew.
+func (c *call) retarget(i *issue, base string) (bool, error) {
+	switch {
+	case base == "" || base == i.pull.base || i.pull.merged:
+		return false, nil
+	case c.repo.branch(base) == "":
+		return false, fail(http.StatusNotFound, "new base '%s' not exist", base)
+	case i.closed:
+		return false, fail(http.StatusUnprocessableEntity, "issue is closed [id: %d, repo_id: %d, index: %d]", i.id, c.repo.id, i.number)
+	}
+	for _, other := range c.repo.openPulls() {
+		if other != i && other.pull.head == i.pull.head && other.pull.base == base {
+			return false, fail(http.StatusConflict, "pull request already exists for these targets")
+		}
+	}
+	i.pull.base, i.pull.check = base, checking
+	c.record(i, &comment{kind: "change_target_branch"})
+	return true, nil
+}

@@ -1,0 +1,173 @@
+package localforge
+
+import (
+	"context"
+	"errors"
+	"sort"
+)
+
+// A moved ref, after it has moved. A missing end is noCommit.
+type moved struct{ ref, before, after string }
+
+// move runs change, which moves refs of r with git in by's name, and then
+// brings the state in line with what became of the refs, also when change
+// failed half-way. It holds the lock of r all the time. inside, if not nil, is
+// called under Forge.mu, before anything is derived from the new refs.
+func (f *Forge) move(ctx context.Context, v view, r *repo, change func() error, inside func()) error {
+	r.moving.Lock()
+	defer r.moving.Unlock()
+	changeErr := change()
+	ctx = context.WithoutCancel(ctx) // a client that left must not leave the state behind
+	refs, err := f.readRefs(ctx, r.dir)
+	if err != nil {
+		return errors.Join(changeErr, err)
+	}
+	f.mu.Lock()
+	moves := diffRefs(r.refs, refs)
+	r.refs = refs
+	if len(moves) > 0 {
+		r.updated = f.now()
+	}
+	if inside != nil && changeErr == nil {
+		inside()
+	}
+	f.mu.Unlock()
+	for _, m := range moves {
+		if branch := branchName(m.ref); branch != "" {
+			err = errors.Join(err, f.branchMoved(ctx, v, r, branch, m))
+		}
+	}
+	return errors.Join(changeErr, err)
+}
+
+func diffRefs(before, after map[string]string) []moved {
+	var moves []moved
+	for ref, sha := range after {
+		if old := before[ref]; old != sha {
+			if old == "" {
+				old = noCommit
+			}
+			moves = append(moves, moved{ref, old, sha})
+		}
+	}
+	for ref, sha := range before {
+		if after[ref] == "" {
+			moves = append(moves, moved{ref, sha, noCommit})
+		}
+	}
+	sort.Slice(moves, func(i, j int) bool { return moves[i].ref < moves[j].ref })
+	return moves
+}
+
+// branchMoved does what a moved branch entails: closing keywords of commits
+// that reached the default branch, hooks, and the pull requests from and to it.
+func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string, m moved) error {
+	if m.after == noCommit {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, i := range r.openPulls() {
+			if i.pull.head == branch || i.pull.base == branch {
+				_ = v.setClosed(i, true, "close") // with open dependencies it stays open, as in Forgejo
+			}
+		}
+		return nil
+	}
+	commits, err := f.newCommits(ctx, r, branch, m)
+	f.mu.Lock()
+	if branch == r.defaultBranch && m.before != noCommit {
+		for _, co := range commits {
+			v.closedByCommit(r, co.message)
+		}
+	}
+	v.notifyPush(r, branch, m.before, m.after, commits)
+	var from, to []*issue
+	for _, i := range r.openPulls() {
+		switch branch {
+		case i.pull.head:
+			i.pull.headSHA, i.pull.check = m.after, checking
+			from = append(from, i)
+		case i.pull.base:
+			i.pull.check = checking
+			to = append(to, i)
+		}
+	}
+	f.mu.Unlock()
+	for _, i := range from {
+		err = errors.Join(err, f.setPullRef(ctx, r, i.number, m.after))
+	}
+	if len(from)+len(to) > 0 {
+		f.late(ctx, func(ctx context.Context) {
+			for _, i := range from {
+				f.pullPushed(ctx, v, i, m)
+			}
+			for _, i := range to {
+				f.checkPull(ctx, i)
+			}
+		})
+	}
+	return err
+}
+
+// newCommits are those a push brought, newest first. A new branch brings what
+// the default branch does not have.
+func (f *Forge) newCommits(ctx context.Context, r *repo, branch string, m moved) ([]commit, error) {
+	span := []string{m.before + ".." + m.after}
+	if m.before == noCommit {
+		f.mu.Lock()
+		main := r.branch(r.defaultBranch)
+		isMain := branch == r.defaultBranch
+		f.mu.Unlock()
+		span = []string{m.after}
+		if main != "" && !isMain {
+			span = append(span, "^"+main)
+		}
+	}
+	return f.log(ctx, r.dir, append(span, "--")...)
+}
+
+// pullPushed is the late part of a push to the branch of a pull request.
+func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
+	f.checkPull(ctx, i)
+	f.mu.Lock()
+	mergeBase, dir := i.pull.mergeBase, i.repo.dir
+	f.mu.Unlock()
+	// Reviews go stale when files differ from what was reviewed, not because of a
+	// mere rebase: the combined diff lists those that differ from both.
+	changed := true
+	if mergeBase != "" {
+		out, err := f.git(ctx, dir, "diff", "--name-only", "-z", m.after, m.before, mergeBase)
+		changed = err != nil || out != ""
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if changed {
+		i.stale(v)
+	}
+	for _, r := range i.pull.reviews {
+		if r.commit == m.after {
+			r.stale = false
+		}
+	}
+	v.record(i, &comment{kind: "pull_push"})
+	if len(i.repo.hooks) > 0 {
+		v.send(i.repo, "pull_request", "pull_request_sync", wireIssueEvent{
+			Action: "synchronized", Number: i.number, PullRequest: v.pull(i), Repository: v.repo(i.repo), Sender: v.user(v.doer), IsPull: true,
+		})
+	}
+}
+
+// setPullRef points refs/pull/N/head to a commit. Callers hold r.moving.
+func (f *Forge) setPullRef(ctx context.Context, r *repo, number int64, sha string) error {
+	if _, err := f.git(ctx, r.dir, "update-ref", pullRef(number), sha); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	refs := make(map[string]string, len(r.refs)+1)
+	for name, old := range r.refs {
+		refs[name] = old
+	}
+	refs[pullRef(number)] = sha
+	r.refs = refs
+	return nil
+}

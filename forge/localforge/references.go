@@ -1,0 +1,156 @@
+package localforge
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// reference is a mention of an issue in a text, and what a merge or a push
+// would make of it: "closes", "reopens" or "none".
+type reference struct {
+	owner, repo string // empty: the repository the text stands in
+	number      int64
+	action      string
+}
+
+var (
+	mentioned = regexp.MustCompile(`(?:([0-9A-Za-z_.-]+)/([0-9A-Za-z_.-]+))?[#!]([0-9]+)`)
+	// A keyword counts when exactly one space, after an optional colon, is
+	// between it and the reference; of "fixes #1, #2" only #1 is meant.
+	closing   = regexp.MustCompile(`(?i)(?:^|[\s(\[])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? $`)
+	reopening = regexp.MustCompile(`(?i)(?:^|[\s(\[])reopen(?:s|ed)?:? $`)
+
+	fenced = regexp.MustCompile("(?ms)^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)[ \t]*$|\\z)")
+	inCode = regexp.MustCompile("`[^`\n]*`")
+)
+
+// plain takes the code out of Markdown: nothing in it is a reference.
+func plain(markdown string) string {
+	markdown = strings.ReplaceAll(markdown, "\r\n", "\n")
+	return inCode.ReplaceAllString(fenced.ReplaceAllString(markdown, ""), "")
+}
+
+// references finds the mentions in a text.
+func references(text string) []reference {
+	var found []reference
+	for _, at := range mentioned.FindAllStringSubmatchIndex(text, -1) {
+		before, after := text[:at[0]], text[at[1]:]
+		if !opensReference(before) || !endsReference(after) {
+			continue
+		}
+		ref := reference{action: "none"}
+		ref.number, _ = strconv.ParseInt(text[at[6]:at[7]], 10, 64)
+		if at[2] >= 0 {
+			ref.owner, ref.repo = text[at[2]:at[3]], text[at[4]:at[5]]
+		}
+		if closing.MatchString(before) {
+			ref.action = "closes"
+		} else if reopening.MatchString(before) {
+			ref.action = "reopens"
+		}
+		found = append(found, ref)
+	}
+	return found
+}
+
+func opensReference(before string) bool {
+	return before == "" || strings.ContainsAny(before[len(before)-1:], " \t\r\n([\"'")
+}
+
+// endsReference wants a space, a bracket or a quote behind a reference, or a
+// mark that ends a word.
+func endsReference(after string) bool {
+	if after == "" || strings.ContainsAny(after[:1], " \t\r\n)]\"'") {
+		return true
+	}
+	return strings.ContainsAny(after[:1], ":;,.?!") && (len(after) == 1 || strings.ContainsAny(after[1:2], " \t\r\n"))
+}
+
+// resolve turns mentions in a text of r into issues. One that is mentioned
+// twice counts once, with the action that is one.
+func (f *Forge) resolve(r *repo, refs []reference) (issues []*issue, actions []string) {
+	for _, ref := range refs {
+		in := r
+		if ref.owner != "" {
+			in = f.repoLocked(ref.owner, ref.repo)
+		}
+		if in == nil {
+			continue
+		}
+		i := in.issue(ref.number)
+		if i == nil {
+			continue
+		}
+		at := slices.Index(issues, i)
+		if at < 0 {
+			issues, actions = append(issues, i), append(actions, ref.action)
+		} else if ref.action != "none" {
+			actions[at] = ref.action
+		}
+	}
+	return issues, actions
+}
+
+// mention writes into the timelines of the issues that i, or the comment m on
+// it, mentions. That moves their updated_at. What is mentioned by the same
+// text already stays as it is.
+func (v view) mention(i *issue, m *comment) {
+	text, kind := i.title+"\n\n"+plain(i.body), "issue_ref"
+	if i.pull != nil {
+		kind = "pull_ref"
+	}
+	if m != nil {
+		text, kind = plain(m.body), "comment_ref"
+	}
+	others, actions := v.f.resolve(i.repo, references(text))
+	for at, other := range others {
+		if other == i || other.repo.accessOf(v.doer) == accessNone {
+			continue
+		}
+		action := actions[at]
+		if i.pull == nil || other.pull != nil {
+			action = "none"
+		}
+		known := slices.ContainsFunc(other.timeline, func(line *comment) bool {
+			return line.other == i && line.kind == kind && line.action == action
+		})
+		if !known {
+			v.record(other, &comment{kind: kind, other: i, action: action})
+		}
+	}
+}
+
+// closedByMerge closes and reopens what a merged pull request says it does, in
+// its title, its body and its comments. An issue that cannot be closed, because
+// it has open dependencies, stays open and nobody is told.
+func (v view) closedByMerge(i *issue) {
+	refs := references(i.title + "\n\n" + plain(i.body))
+	v.act(i.repo, refs, func(*issue) bool { return true })
+	for _, m := range i.comments(time.Time{}, time.Time{}) {
+		v.act(i.repo, references(plain(m.body)), func(other *issue) bool { return mayClose(m.poster, other) })
+	}
+}
+
+// closedByCommit does the same for a commit that reached the default branch.
+func (v view) closedByCommit(r *repo, message string) {
+	v.act(r, references(message), func(other *issue) bool { return mayClose(v.doer, other) })
+}
+
+func mayClose(u *user, i *issue) bool {
+	return u == i.poster || i.repo.accessOf(u) >= accessWrite
+}
+
+func (v view) act(r *repo, refs []reference, allowed func(*issue) bool) {
+	issues, actions := v.f.resolve(r, refs)
+	for at, other := range issues {
+		if other.pull != nil || actions[at] == "none" || !allowed(other) {
+			continue
+		}
+		if closed := actions[at] == "closes"; closed != other.closed {
+			_ = v.setClosed(other, closed, "close") // silence is Forgejo's answer too
+		}
+	}
+}

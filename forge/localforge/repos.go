@@ -1,0 +1,279 @@
+package localforge
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+)
+
+var repoName = regexp.MustCompile(`^[-._\da-zA-Z]{1,100}$`)
+
+type repo struct {
+	// Set once, read without the lock.
+	id    int64
+	owner *user
+	name  string
+	dir   string
+
+	// moving serialises what moves refs. It is taken before Forge.mu, never
+	// after, and is held while git runs.
+	moving sync.Mutex
+
+	// The rest is guarded by Forge.mu.
+	description   string
+	private       bool
+	defaultBranch string
+	created       time.Time
+	updated       time.Time
+	refs          map[string]string // by full name; replaced as a whole, never changed
+	collaborators map[*user]access
+	labels        []*label // by name
+	issues        []*issue // and pull requests, by number
+	lastNumber    int64
+	statuses      map[string][]*status // by commit, oldest first
+	protections   []*protection
+	hooks         []*hook
+}
+
+var repoRoutes = []route{
+	{method: "POST", pattern: "/user/repos", scope: scopeRepository, need: signedIn, status: 201, do: createOwnRepo, free: true},
+	{method: "GET", pattern: "/user/repos", scope: scopeRepository, need: signedIn, status: 200, do: listOwnRepos},
+	{method: "POST", pattern: "/admin/users/{user}/repos", scope: scopeAdmin, need: siteAdmin, status: 201, do: createRepoFor, free: true},
+	{method: "GET", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, status: 200, do: getRepo},
+	{method: "PATCH", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoAdmin, status: 200, do: editRepo},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoOwner, status: 204, do: deleteRepo},
+}
+
+type wirePermissions struct {
+	Admin bool `json:"admin"`
+	Push  bool `json:"push"`
+	Pull  bool `json:"pull"`
+}
+
+type wireRepo struct {
+	ID               int64            `json:"id"`
+	Owner            *wireUser        `json:"owner"`
+	Name             string           `json:"name"`
+	FullName         string           `json:"full_name"`
+	Description      string           `json:"description"`
+	Empty            bool             `json:"empty"`
+	Private          bool             `json:"private"`
+	Fork             bool             `json:"fork"`
+	Template         bool             `json:"template"`
+	Mirror           bool             `json:"mirror"`
+	HTMLURL          string           `json:"html_url"`
+	URL              string           `json:"url"`
+	SSHURL           string           `json:"ssh_url"`
+	CloneURL         string           `json:"clone_url"`
+	OpenIssues       int              `json:"open_issues_count"`
+	OpenPulls        int              `json:"open_pr_counter"`
+	DefaultBranch    string           `json:"default_branch"`
+	Archived         bool             `json:"archived"`
+	Created          time.Time        `json:"created_at"`
+	Updated          time.Time        `json:"updated_at"`
+	Permissions      *wirePermissions `json:"permissions,omitempty"`
+	HasIssues        bool             `json:"has_issues"`
+	HasPullRequests  bool             `json:"has_pull_requests"`
+	AllowMerge       bool             `json:"allow_merge_commits"`
+	AllowRebase      bool             `json:"allow_rebase"`
+	AllowRebaseMerge bool             `json:"allow_rebase_explicit"`
+	AllowSquash      bool             `json:"allow_squash_merge"`
+	AllowFastForward bool             `json:"allow_fast_forward_only_merge"`
+	DefaultMerge     string           `json:"default_merge_style"`
+	ObjectFormat     string           `json:"object_format_name"`
+}
+
+func (r *repo) fullName() string { return r.owner.name + "/" + r.name }
+
+func (v view) apiURL(r *repo) string { return v.base + "/api/v1/repos/" + r.fullName() }
+
+func (v view) repo(r *repo) *wireRepo {
+	access := r.accessOf(v.doer)
+	w := &wireRepo{
+		ID: r.id, Owner: v.user(r.owner), Name: r.name, FullName: r.fullName(), Description: r.description,
+		Empty: r.empty(), Private: r.private,
+		HTMLURL: v.base + "/" + r.fullName(), URL: v.apiURL(r), CloneURL: v.base + "/" + r.fullName() + ".git",
+		DefaultBranch: r.defaultBranch, Created: r.created, Updated: r.updated,
+		Permissions: &wirePermissions{Admin: access >= accessAdmin, Push: access >= accessWrite, Pull: access >= accessRead},
+		HasIssues:   true, HasPullRequests: true,
+		AllowMerge: true, AllowRebase: true, AllowRebaseMerge: true, AllowSquash: true, AllowFastForward: true,
+		DefaultMerge: "merge", ObjectFormat: "sha1",
+	}
+	for _, i := range r.issues {
+		if !i.closed && i.pull == nil {
+			w.OpenIssues++
+		} else if !i.closed {
+			w.OpenPulls++
+		}
+	}
+	return w
+}
+
+func (r *repo) empty() bool {
+	for name := range r.refs {
+		if strings.HasPrefix(name, "refs/heads/") {
+			return false
+		}
+	}
+	return true
+}
+
+// branch is the commit a branch points to, "" if there is no such branch.
+func (r *repo) branch(name string) string { return r.refs["refs/heads/"+name] }
+
+// accessOf says what u may do here; nil is an anonymous visitor.
+func (r *repo) accessOf(u *user) access {
+	switch {
+	case u != nil && (u == r.owner || u.admin):
+		return accessOwner
+	case u != nil && r.collaborators[u] > accessRead:
+		return r.collaborators[u]
+	case !r.private:
+		return accessRead
+	case u != nil:
+		return r.collaborators[u]
+	}
+	return accessNone
+}
+
+// issue finds an issue or pull request by number; nil without one.
+func (r *repo) issue(number int64) *issue {
+	at := sort.Search(len(r.issues), func(i int) bool { return r.issues[i].number >= number })
+	if at < len(r.issues) && r.issues[at].number == number {
+		return r.issues[at]
+	}
+	return nil
+}
+
+func (f *Forge) repoLocked(owner, name string) *repo {
+	for _, r := range f.repos {
+		if strings.EqualFold(r.owner.name, owner) && strings.EqualFold(r.name, name) {
+			return r
+		}
+	}
+	return nil
+}
+
+type repoForm struct {
+	Name          string `json:"name"`
+	Description   string `json:"description"`
+	Private       bool   `json:"private"`
+	AutoInit      bool   `json:"auto_init"`
+	DefaultBranch string `json:"default_branch"`
+}
+
+func createOwnRepo(c *call) (any, error) { return createRepo(c, c.doer) }
+
+func createRepoFor(c *call) (any, error) {
+	c.f.mu.Lock()
+	owner, err := c.pathUser()
+	c.f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return createRepo(c, owner)
+}
+
+func createRepo(c *call, owner *user) (any, error) {
+	var form repoForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if !repoName.MatchString(form.Name) || strings.Trim(form.Name, ".") == "" || strings.HasSuffix(form.Name, ".git") {
+		return nil, fail(http.StatusUnprocessableEntity, "[Name]: AlphaDashDot")
+	}
+	r, err := c.f.newRepo(c.r.Context(), owner, form)
+	if err != nil {
+		return nil, err
+	}
+	if form.AutoInit {
+		readme := "# " + form.Name + "\n\n" + form.Description
+		change := contentChange{message: "Initial commit", by: owner, branch: r.defaultBranch, files: []fileChange{{path: "README.md", body: []byte(readme)}}}
+		if _, err := c.f.commitFiles(c.r.Context(), r, change); err != nil {
+			return nil, err
+		}
+	}
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	return c.view.repo(r), nil
+}
+
+// newRepo makes an empty repository. Its name is taken before git runs, and
+// given back when git fails.
+func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo, error) {
+	branch := form.DefaultBranch
+	if branch == "" {
+		branch = "main"
+	}
+	f.mu.Lock()
+	if f.repoLocked(owner.name, form.Name) != nil {
+		f.mu.Unlock()
+		return nil, fail(http.StatusConflict, "The repository with the same name already exists.")
+	}
+	r := &repo{
+		id: f.nextIDLocked(), owner: owner, name: form.Name, defaultBranch: branch,
+		dir:         filepath.Join(f.opt.Dir, strings.ToLower(owner.name), strings.ToLower(form.Name)+".git"),
+		description: form.Description, private: form.Private, created: f.now(), updated: f.now(),
+		collaborators: map[*user]access{}, statuses: map[string][]*status{},
+	}
+	r.moving.Lock() // nobody may push before git init is through
+	defer r.moving.Unlock()
+	f.repos = append(f.repos, r)
+	f.mu.Unlock()
+	if err := f.initRepo(ctx, r); err != nil {
+		f.mu.Lock()
+		f.repos = remove(f.repos, r)
+		f.mu.Unlock()
+		return nil, err
+	}
+	return r, nil
+}
+
+func listOwnRepos(c *call) (any, error) {
+	var mine []*repo
+	for _, r := range c.f.repos {
+		if _, helps := r.collaborators[c.doer]; helps || r.owner == c.doer {
+			mine = append(mine, r)
+		}
+	}
+	return paged(c, mine, c.view.repo), nil
+}
+
+func getRepo(c *call) (any, error) { return c.view.repo(c.repo), nil }
+
+func editRepo(c *call) (any, error) {
+	var form struct {
+		Description   *string `json:"description"`
+		Private       *bool   `json:"private"`
+		DefaultBranch *string `json:"default_branch"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if form.DefaultBranch != nil && c.repo.branch(*form.DefaultBranch) == "" {
+		return nil, fail(http.StatusUnprocessableEntity, "branch does not exist [name: %s]", *form.DefaultBranch)
+	}
+	assign(&c.repo.description, form.Description)
+	assign(&c.repo.private, form.Private)
+	assign(&c.repo.defaultBranch, form.DefaultBranch)
+	c.repo.updated = c.f.now()
+	return c.view.repo(c.repo), nil
+}
+
+func deleteRepo(c *call) (any, error) {
+	c.f.repos = remove(c.f.repos, c.repo)
+	for _, i := range c.repo.issues {
+		i.forgetDependencies()
+	}
+	// Renaming is quick and frees the name at once; what is left is removed
+	// with Options.Dir by whoever made that.
+	gone := c.repo.dir + ".deleted"
+	_ = os.RemoveAll(gone)
+	return nil, os.Rename(c.repo.dir, gone)
+}

@@ -1,0 +1,373 @@
+package localforge
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The states of a review, as the API spells them.
+const (
+	reviewApproved  = "APPROVED"
+	reviewRejected  = "REQUEST_CHANGES"
+	reviewComment   = "COMMENT"
+	reviewPending   = "PENDING"
+	reviewRequested = "REQUEST_REVIEW"
+)
+
+type review struct {
+	id        int64
+	reviewer  *user
+	state     string
+	body      string
+	commit    string
+	stale     bool // what it is about has changed since
+	official  bool // by somebody whose word counts for the branch
+	dismissed bool
+	comments  int
+	created   time.Time
+	updated   time.Time
+}
+
+var reviewRoutes = []route{
+	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, status: 200, do: listReviews},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, need: signedIn, status: 200, do: createReview},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, status: 200, do: getReview},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, need: signedIn, status: 200, do: submitReview},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, need: signedIn, status: 204, do: deleteReview},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}/dismissals", scope: scopeRepository, need: signedIn, status: 200, do: dismissReview},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}/undismissals", scope: scopeRepository, need: signedIn, status: 200, do: undismissReview},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/requested_reviewers", scope: scopeRepository, need: signedIn, status: 201, do: requestReview},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/pulls/{number}/requested_reviewers", scope: scopeRepository, need: signedIn, status: 204, do: unrequestReview},
+}
+
+type wireReview struct {
+	ID        int64     `json:"id"`
+	User      *wireUser `json:"user"`
+	Team      *struct{} `json:"team"`
+	State     string    `json:"state"`
+	Body      string    `json:"body"`
+	CommitID  string    `json:"commit_id"`
+	Stale     bool      `json:"stale"`
+	Official  bool      `json:"official"`
+	Dismissed bool      `json:"dismissed"`
+	Comments  int       `json:"comments_count"`
+	Submitted time.Time `json:"submitted_at"`
+	Updated   time.Time `json:"updated_at"`
+	HTMLURL   string    `json:"html_url"`
+	PullURL   string    `json:"pull_request_url"`
+}
+
+func (v view) review(i *issue, r *review) *wireReview {
+	return &wireReview{
+		ID: r.id, User: v.user(r.reviewer), State: r.state, Body: r.body, CommitID: r.commit, Stale: r.stale,
+		Official: r.official, Dismissed: r.dismissed, Comments: r.comments, Submitted: r.created, Updated: r.updated,
+		HTMLURL: fmt.Sprintf("%s%s#issuecomment-%d", v.base, i.htmlPath(), r.id), PullURL: v.base + i.htmlPath(),
+	}
+}
+
+func (r *review) verdict() bool { return r.state == reviewApproved || r.state == reviewRejected }
+
+// stale marks every review of a pull request whose content changed.
+func (i *issue) stale(v view) {
+	dismiss := false
+	if p := i.repo.protectionOf(i.pull.base); p != nil {
+		dismiss = p.DismissStaleApprovals
+	}
+	for _, r := range i.pull.reviews {
+		r.stale = true
+		if dismiss && r.state == reviewApproved && !r.dismissed {
+			r.dismissed = true
+			v.record(i, &comment{kind: "dismiss_review", review: r.id})
+		}
+	}
+}
+
+// requested are those who were asked for a review and gave none yet.
+func (p *pull) requested() []*user {
+	var users []*user
+	for _, r := range p.reviews {
+		if r.state == reviewRequested {
+			users = append(users, r.reviewer)
+		}
+	}
+	return users
+}
+
+func (p *pull) reviewComments() int {
+	n := 0
+	for _, r := range p.reviews {
+		n += r.comments
+	}
+	return n
+}
+
+// mayRead says who sees a review: a pending one is its author's.
+func (c *call) mayRead(r *review) bool {
+	return r.state != reviewPending || (c.doer != nil && (c.doer == r.reviewer || c.doer.admin))
+}
+
+func listReviews(c *call) (any, error) {
+	i, err := c.pathPull()
+	if err != nil {
+		return nil, err
+	}
+	var readable []*review
+	for _, r := range i.pull.reviews {
+		if c.mayRead(r) {
+			readable = append(readable, r)
+		}
+	}
+	list := paged(c, readable, func(r *review) *wireReview { return c.view.review(i, r) })
+	list.limit = 0
+	return list, nil
+}
+
+func (c *call) pathReview() (*issue, *review, error) {
+	i, err := c.pathPull()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range i.pull.reviews {
+		if r.id == c.number("id") && c.mayRead(r) {
+			return i, r, nil
+		}
+	}
+	return nil, nil, notFound()
+}
+
+func getReview(c *call) (any, error) {
+	i, r, err := c.pathReview()
+	if err != nil {
+		return nil, err
+	}
+	return c.view.review(i, r), nil
+}
+
+type reviewForm struct {
+	Event    string     `json:"event"`
+	Body     string     `json:"body"`
+	CommitID string     `json:"commit_id"`
+	Comments []struct{} `json:"comments"`
+}
+
+// state checks the wanted verdict. An author's own is refused.
+func (c *call) reviewState(i *issue, form reviewForm) (string, error) {
+	hasBody := strings.TrimSpace(form.Body) != ""
+	switch form.Event {
+	case reviewApproved:
+		if c.doer == i.poster {
+			return "", fail(http.StatusUnprocessableEntity, "approve your own pull is not allowed")
+		}
+		return reviewApproved, nil
+	case reviewComment:
+		if !hasBody && len(form.Comments) == 0 {
+			return "", fail(http.StatusUnprocessableEntity, "review event COMMENT requires a body or a comment")
+		}
+		return reviewComment, nil
+	case reviewRejected:
+		if c.doer == i.poster {
+			return "", fail(http.StatusUnprocessableEntity, "reject your own pull is not allowed")
+		}
+	}
+	if !hasBody {
+		return "", fail(http.StatusUnprocessableEntity, "review event %s requires a body", form.Event)
+	}
+	if form.Event == reviewRejected {
+		return reviewRejected, nil
+	}
+	return reviewPending, nil
+}
+
+func createReview(c *call) (any, error) {
+	i, err := c.pathPull()
+	if err != nil {
+		return nil, err
+	}
+	var form reviewForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	state, err := c.reviewState(i, form)
+	if err != nil {
+		return nil, err
+	}
+	if form.CommitID == "" {
+		form.CommitID = i.pull.headSHA
+	}
+	return c.view.review(i, c.submit(i, c.pendingReview(i), state, form)), nil
+}
+
+// pendingReview is the review the caller has begun on a pull request; nil without one.
+func (c *call) pendingReview(i *issue) *review {
+	for _, r := range i.pull.reviews {
+		if r.state == reviewPending && r.reviewer == c.doer {
+			return r
+		}
+	}
+	return nil
+}
+
+func submitReview(c *call) (any, error) {
+	i, r, err := c.pathReview()
+	if err != nil {
+		return nil, err
+	}
+	var form reviewForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if r.state != reviewPending {
+		return nil, fail(http.StatusUnprocessableEntity, "only a pending review can be submitted")
+	}
+	state, err := c.reviewState(i, form)
+	if err != nil {
+		return nil, err
+	}
+	if state == reviewPending {
+		return nil, fail(http.StatusUnprocessableEntity, "review stay pending")
+	}
+	form.CommitID = i.pull.headSHA
+	return c.view.review(i, c.submit(i, r, state, form)), nil
+}
+
+// submit adds a review, or turns a pending one into its final form. A verdict
+// takes the place of the caller's earlier ones: they are dismissed and lose
+// their weight.
+func (c *call) submit(i *issue, r *review, state string, form reviewForm) *review {
+	verdict := state == reviewApproved || state == reviewRejected
+	kept := i.pull.reviews[:0:0]
+	for _, old := range i.pull.reviews {
+		if old.reviewer == c.doer && old != r {
+			if old.state == reviewRequested && state != reviewPending {
+				continue
+			}
+			if verdict {
+				old.official = false
+				old.dismissed = old.dismissed || old.verdict()
+			}
+		}
+		kept = append(kept, old)
+	}
+	if r == nil {
+		r = &review{id: c.f.nextIDLocked(), reviewer: c.doer, created: c.f.now()}
+		kept = append(kept, r)
+	}
+	i.pull.reviews = kept
+	r.state, r.body, r.commit, r.comments, r.updated = state, form.Body, form.CommitID, len(form.Comments), c.f.now()
+	r.official = verdict && c.repo.protectionOf(i.pull.base).official(c.doer, c.access)
+	r.stale = verdict && form.CommitID != i.pull.headSHA
+	if state != reviewPending {
+		c.record(i, &comment{kind: "review", body: form.Body, review: r.id})
+		c.notifyReview(i, r)
+	}
+	return r
+}
+
+func deleteReview(c *call) (any, error) {
+	i, r, err := c.pathReview()
+	if err != nil {
+		return nil, err
+	}
+	if !c.doer.admin && c.doer != r.reviewer {
+		return nil, forbidden()
+	}
+	i.pull.reviews = remove(i.pull.reviews, r)
+	return nil, nil
+}
+
+func dismissReview(c *call) (any, error)   { return setDismissed(c, true) }
+func undismissReview(c *call) (any, error) { return setDismissed(c, false) }
+
+func setDismissed(c *call, dismissed bool) (any, error) {
+	if c.access < accessAdmin {
+		return nil, fail(http.StatusForbidden, "Must be repo admin")
+	}
+	i, r, err := c.pathReview()
+	if err != nil {
+		return nil, err
+	}
+	var form struct {
+		Message string `json:"message"`
+		Priors  bool   `json:"priors"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if !r.verdict() {
+		return nil, fail(http.StatusForbidden, "not need to dismiss this review because it's type is not Approve or change request")
+	}
+	if i.closed {
+		return nil, fail(http.StatusForbidden, "can't dismiss a review associated to a closed or merged PR")
+	}
+	r.dismissed = dismissed
+	for _, other := range i.pull.reviews {
+		if form.Priors && other.reviewer == r.reviewer && other.verdict() {
+			other.dismissed = true
+		}
+	}
+	if dismissed {
+		c.record(i, &comment{kind: "dismiss_review", body: form.Message, review: r.id})
+	}
+	return c.view.review(i, r), nil
+}
+
+// reviewers reads who shall, or shall no longer, be asked for a review.
+func (c *call) reviewers() (*issue, []*user, error) {
+	i, err := c.pathPull()
+	if err != nil {
+		return nil, nil, err
+	}
+	var form struct {
+		Reviewers []string `json:"reviewers"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, nil, err
+	}
+	var users []*user
+	for _, name := range form.Reviewers {
+		u := c.f.userLocked(name)
+		if u == nil {
+			return nil, nil, fail(http.StatusNotFound, "User '%s' not exist", name)
+		}
+		if u == i.poster || (c.doer != i.poster && c.access < accessWrite) {
+			return nil, nil, fail(http.StatusUnprocessableEntity, "not valid review request")
+		}
+		users = append(users, u)
+	}
+	return i, users, nil
+}
+
+func requestReview(c *call) (any, error) {
+	i, users, err := c.reviewers()
+	if err != nil {
+		return nil, err
+	}
+	asked := []*wireReview{}
+	for _, u := range users {
+		if slices.Contains(i.pull.requested(), u) {
+			continue
+		}
+		r := &review{id: c.f.nextIDLocked(), reviewer: u, state: reviewRequested, created: c.f.now(), updated: c.f.now()}
+		i.pull.reviews = append(slices.Clone(i.pull.reviews), r)
+		c.record(i, &comment{kind: "review_request", assignee: u, review: r.id})
+		asked = append(asked, c.view.review(i, r))
+	}
+	return asked, nil
+}
+
+func unrequestReview(c *call) (any, error) {
+	i, users, err := c.reviewers()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range i.pull.reviews {
+		if r.state == reviewRequested && slices.Contains(users, r.reviewer) {
+			i.pull.reviews = remove(i.pull.reviews, r)
+			c.record(i, &comment{kind: "review_request", assignee: r.reviewer, removed: true})
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,124 @@
+package localforge
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+)
+
+type token struct {
+	id     int64
+	user   *user
+	name   string
+	secret string
+	scopes []string
+}
+
+// Tokens are managed with a password only: a stolen token must not make more.
+// (Basic with a token in the password's place counts as basic, as in Forgejo.)
+var tokenRoutes = []route{
+	{method: "GET", pattern: "/users/{user}/tokens", scope: scopeUser, status: 200, do: listTokens},
+	{method: "POST", pattern: "/users/{user}/tokens", scope: scopeUser, need: signedIn, status: 201, do: createToken},
+	{method: "DELETE", pattern: "/users/{user}/tokens/{id}", scope: scopeUser, need: signedIn, status: 204, do: deleteToken},
+}
+
+type wireToken struct {
+	ID             int64    `json:"id"`
+	Name           string   `json:"name"`
+	Secret         string   `json:"sha1"` // only in the answer to its creation
+	TokenLastEight string   `json:"token_last_eight"`
+	Scopes         []string `json:"scopes"`
+}
+
+func (t *token) wire() wireToken {
+	return wireToken{ID: t.id, Name: t.name, TokenLastEight: t.secret[len(t.secret)-8:], Scopes: t.scopes}
+}
+
+// tokenOwner is the user whose tokens the path is about, if the caller may touch them.
+func (c *call) tokenOwner() (*user, error) {
+	u, err := c.pathUser()
+	if err != nil {
+		return nil, err
+	}
+	if c.doer != u && (c.doer == nil || !c.doer.admin) {
+		return nil, fail(http.StatusForbidden, "doer should be the site admin or be same as the contextUser")
+	}
+	if !c.byBasic {
+		return nil, fail(http.StatusUnauthorized, "auth required")
+	}
+	return u, nil
+}
+
+func (f *Forge) tokensLocked(u *user) []*token {
+	var list []*token
+	for _, t := range f.tokens {
+		if t.user == u {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *token) int { return int(a.id - b.id) })
+	return list
+}
+
+func listTokens(c *call) (any, error) {
+	u, err := c.tokenOwner()
+	if err != nil {
+		return nil, err
+	}
+	return paged(c, c.f.tokensLocked(u), (*token).wire), nil
+}
+
+func createToken(c *call) (any, error) {
+	u, err := c.tokenOwner()
+	if err != nil {
+		return nil, err
+	}
+	var form struct {
+		Name   string   `json:"name"`
+		Scopes []string `json:"scopes"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if form.Name == "" {
+		return nil, missing("Name")
+	}
+	for _, t := range c.f.tokensLocked(u) {
+		if t.name == form.Name {
+			return nil, fail(http.StatusBadRequest, "access token name has been used already")
+		}
+	}
+	if err := checkScopes(form.Scopes); err != nil {
+		return nil, err
+	}
+	t := c.f.addTokenLocked(u, form.Name, form.Scopes)
+	answer := t.wire()
+	answer.Secret = t.secret
+	return answer, nil
+}
+
+func (f *Forge) addTokenLocked(u *user, name string, scopes []string) *token {
+	secret := make([]byte, 20)
+	_, _ = rand.Read(secret) // never fails, says crypto/rand
+	t := &token{id: f.nextIDLocked(), user: u, name: name, secret: hex.EncodeToString(secret), scopes: scopes}
+	f.tokens[t.secret] = t
+	return t
+}
+
+// deleteToken takes a token's id or its name.
+func deleteToken(c *call) (any, error) {
+	u, err := c.tokenOwner()
+	if err != nil {
+		return nil, err
+	}
+	id, _ := strconv.ParseInt(c.params["id"], 0, 64)
+	for _, t := range c.f.tokensLocked(u) {
+		if t.id == id || (id == 0 && t.name == c.params["id"]) {
+			delete(c.f.tokens, t.secret)
+			return nil, nil
+		}
+	}
+	return nil, notFound()
+}

@@ -1,0 +1,269 @@
+package localforge
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// minPassword is Forgejo's default for the shortest password it takes.
+const minPassword = 8
+
+// userName is what a name may look like; Forgejo wants each of -_. to stand alone.
+var userName = regexp.MustCompile(`^[\da-zA-Z]+(?:[-._][\da-zA-Z]+)*$`)
+
+type user struct {
+	id                 int64
+	name               string
+	fullName           string
+	email              string
+	password           string // in the clear: it lives in memory and guards test data
+	admin              bool
+	active             bool
+	prohibitLogin      bool
+	mustChangePassword bool
+	created            time.Time
+}
+
+func (u *user) displayName() string {
+	if u.fullName != "" {
+		return u.fullName
+	}
+	return u.name
+}
+
+var userRoutes = []route{
+	{method: "GET", pattern: "/version", status: 200, do: getVersion},
+	{method: "GET", pattern: "/user", scope: scopeUser, need: signedIn, status: 200, do: getOwnUser},
+	{method: "GET", pattern: "/users/{user}", scope: scopeUser, status: 200, do: getUser},
+	{method: "GET", pattern: "/admin/users", scope: scopeAdmin, need: siteAdmin, status: 200, do: listUsers},
+	{method: "POST", pattern: "/admin/users", scope: scopeAdmin, need: siteAdmin, status: 201, do: createUser},
+	{method: "PATCH", pattern: "/admin/users/{user}", scope: scopeAdmin, need: siteAdmin, status: 200, do: editUser},
+	{method: "DELETE", pattern: "/admin/users/{user}", scope: scopeAdmin, need: siteAdmin, status: 204, do: deleteUser},
+}
+
+// view is how one caller sees the state: the address things are named by and
+// who looks. A nil doer is an anonymous look.
+type view struct {
+	f    *Forge
+	base string
+	doer *user
+}
+
+type wireUser struct {
+	ID            int64     `json:"id"`
+	Login         string    `json:"login"`
+	LoginName     string    `json:"login_name"`
+	SourceID      int64     `json:"source_id"`
+	FullName      string    `json:"full_name"`
+	Email         string    `json:"email"`
+	AvatarURL     string    `json:"avatar_url"`
+	HTMLURL       string    `json:"html_url"`
+	Language      string    `json:"language"`
+	IsAdmin       bool      `json:"is_admin"`
+	LastLogin     time.Time `json:"last_login"`
+	Created       time.Time `json:"created"`
+	Restricted    bool      `json:"restricted"`
+	Active        bool      `json:"active"`
+	ProhibitLogin bool      `json:"prohibit_login"`
+	Location      string    `json:"location"`
+	Pronouns      string    `json:"pronouns"`
+	Website       string    `json:"website"`
+	Description   string    `json:"description"`
+	Visibility    string    `json:"visibility"`
+	Followers     int       `json:"followers_count"`
+	Following     int       `json:"following_count"`
+	Starred       int       `json:"starred_repos_count"`
+	UserName      string    `json:"username"`
+}
+
+// user is u for the caller. What only the user and admins may see is left out
+// for others.
+func (v view) user(u *user) *wireUser {
+	if u == nil {
+		return nil
+	}
+	w := &wireUser{
+		ID: u.id, Login: u.name, UserName: u.name, FullName: u.fullName, Email: u.email,
+		AvatarURL: v.base + "/avatars/" + u.name, HTMLURL: v.base + "/" + u.name,
+		Created: u.created, Visibility: "public",
+	}
+	if v.doer != nil && (v.doer == u || v.doer.admin) {
+		w.IsAdmin, w.Active, w.ProhibitLogin = u.admin, u.active, u.prohibitLogin
+	}
+	return w
+}
+
+func (v view) userList(users []*user) []*wireUser {
+	if len(users) == 0 {
+		return nil
+	}
+	list := make([]*wireUser, 0, len(users))
+	for _, u := range users {
+		list = append(list, v.user(u))
+	}
+	return list
+}
+
+// userLocked finds a user by name in any case; nil without one.
+func (f *Forge) userLocked(name string) *user {
+	for _, u := range f.users {
+		if strings.EqualFold(u.name, name) {
+			return u
+		}
+	}
+	return nil
+}
+
+// pathUser is the user the path names.
+func (c *call) pathUser() (*user, error) {
+	if u := c.f.userLocked(c.params["user"]); u != nil {
+		return u, nil
+	}
+	return nil, fail(http.StatusNotFound, "user does not exist [uid: 0, name: %s]", c.params["user"])
+}
+
+func getVersion(*call) (any, error) {
+	return map[string]string{"version": version}, nil
+}
+
+func getOwnUser(c *call) (any, error) { return c.user(c.doer), nil }
+
+func getUser(c *call) (any, error) {
+	u, err := c.pathUser()
+	if err != nil {
+		return nil, err
+	}
+	return c.user(u), nil
+}
+
+func listUsers(c *call) (any, error) {
+	return paged(c, c.f.users, c.user), nil
+}
+
+func createUser(c *call) (any, error) {
+	var form struct {
+		Username           string `json:"username"`
+		FullName           string `json:"full_name"`
+		Email              string `json:"email"`
+		Password           string `json:"password"`
+		MustChangePassword *bool  `json:"must_change_password"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	switch {
+	case form.Username == "":
+		return nil, missing("Username")
+	case form.Email == "":
+		return nil, missing("Email")
+	case len(form.Password) < minPassword:
+		return nil, fail(http.StatusBadRequest, "PasswordIsRequired")
+	}
+	u, err := c.f.addUserLocked(form.Username, form.Email, form.Password)
+	if err != nil {
+		return nil, err
+	}
+	u.fullName = form.FullName
+	u.mustChangePassword = form.MustChangePassword == nil || *form.MustChangePassword
+	return c.user(u), nil
+}
+
+func (f *Forge) addUserLocked(name, email, password string) (*user, error) {
+	if !userName.MatchString(name) {
+		return nil, fail(http.StatusUnprocessableEntity, "name is invalid [%s]: must be valid alpha or numeric or dash(-_) or dot characters", name)
+	}
+	for _, u := range f.users {
+		if strings.EqualFold(u.name, name) {
+			return nil, fail(http.StatusUnprocessableEntity, "user already exists [name: %s]", name)
+		}
+		if strings.EqualFold(u.email, email) {
+			return nil, fail(http.StatusUnprocessableEntity, "e-mail already in use [email: %s]", email)
+		}
+	}
+	u := &user{id: f.nextIDLocked(), name: name, email: email, password: password, active: true, created: f.now()}
+	f.users = append(f.users, u)
+	return u, nil
+}
+
+func editUser(c *call) (any, error) {
+	u, err := c.pathUser()
+	if err != nil {
+		return nil, err
+	}
+	var form struct {
+		LoginName          *string `json:"login_name"`
+		SourceID           *int64  `json:"source_id"`
+		FullName           *string `json:"full_name"`
+		Email              *string `json:"email"`
+		Password           string  `json:"password"`
+		MustChangePassword *bool   `json:"must_change_password"`
+		Active             *bool   `json:"active"`
+		Admin              *bool   `json:"admin"`
+		ProhibitLogin      *bool   `json:"prohibit_login"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if (form.LoginName == nil) != (form.SourceID == nil) {
+		return nil, fail(http.StatusUnprocessableEntity, "source_id and login_name must be specified together")
+	}
+	if form.Password != "" {
+		if len(form.Password) < minPassword {
+			return nil, fail(http.StatusBadRequest, "password must be at least %d characters", minPassword)
+		}
+		u.password = form.Password
+	}
+	assign(&u.fullName, form.FullName)
+	assign(&u.email, form.Email)
+	assign(&u.mustChangePassword, form.MustChangePassword)
+	assign(&u.active, form.Active)
+	assign(&u.admin, form.Admin)
+	assign(&u.prohibitLogin, form.ProhibitLogin)
+	return c.user(u), nil
+}
+
+// assign sets a field that a form gave a value for.
+func assign[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+func deleteUser(c *call) (any, error) {
+	u, err := c.pathUser()
+	if err != nil {
+		return nil, err
+	}
+	if u == c.doer {
+		return nil, fail(http.StatusUnprocessableEntity, "you cannot delete yourself")
+	}
+	for _, r := range c.f.repos {
+		if r.owner == u {
+			return nil, fail(http.StatusUnprocessableEntity, "user still has ownership of repositories [uid: %d]", u.id)
+		}
+	}
+	for secret, t := range c.f.tokens {
+		if t.user == u {
+			delete(c.f.tokens, secret)
+		}
+	}
+	for _, r := range c.f.repos {
+		delete(r.collaborators, u)
+	}
+	c.f.users = remove(c.f.users, u)
+	return nil, nil
+}
+
+// remove returns list without item, in new memory, so that a list somebody
+// reads without the lock never changes under them.
+func remove[T comparable](list []T, item T) []T {
+	kept := make([]T, 0, len(list))
+	for _, other := range list {
+		if other != item {
+			kept = append(kept, other)
+		}
+	}
+	return kept
+}
