@@ -1,0 +1,65 @@
+package forge
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Status is one report of a check on a commit. The newest of a context has the highest ID.
+type Status struct {
+	ID      int64
+	Context string // the check's name, such as "ci/woodpecker/pr"
+	State   string // pending, success, error, failure, warning or skipped
+}
+
+// CombineCI reduces a commit's statuses to one state. Of each context the newest counts.
+//
+// With required contexts, which may be globs whose * matches a slash too, only those count, and one that nobody has
+// reported is pending. A warning then fails: Forgejo refuses to merge on it, so waiting would never end. Without
+// required contexts every report counts and a warning passes, because nothing keeps the forge from merging. A skipped
+// check passes in both. No report at all is CINone, unless something is required.
+func CombineCI(required []string, statuses []Status) CI {
+	latest := make(map[string]Status, len(statuses))
+	for _, s := range statuses {
+		if old, ok := latest[s.Context]; !ok || s.ID > old.ID {
+			latest[s.Context] = s
+		}
+	}
+	if len(required) == 0 && len(latest) == 0 {
+		return CINone
+	}
+	matched := make([]bool, len(required))
+	pending := false
+	for _, s := range latest {
+		counts := len(required) == 0
+		for i, pattern := range required {
+			if matchContext(pattern, s.Context) {
+				matched[i], counts = true, true
+			}
+		}
+		switch {
+		case !counts, s.State == "success", s.State == "skipped":
+		case s.State == "warning" && len(required) == 0:
+		case s.State == "failure", s.State == "error", s.State == "warning":
+			return CIFailure
+		default:
+			pending = true
+		}
+	}
+	if pending || slices.Contains(matched, false) {
+		return CIPending
+	}
+	return CISuccess
+}
+
+// matchContext matches as Forgejo does, where a slash is a character like any other: to path.Match it is a border, so
+// it gets no slashes to see. A pattern that is no glob matches itself.
+func matchContext(pattern, context string) bool {
+	if pattern == context {
+		return true
+	}
+	plain := strings.NewReplacer("/", "\x00")
+	ok, err := path.Match(plain.Replace(pattern), plain.Replace(context))
+	return ok && err == nil
+}

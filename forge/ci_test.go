@@ -1,0 +1,44 @@
+package forge
+
+import "testing"
+
+func TestCombineCI(t *testing.T) {
+	tests := []struct {
+		name     string
+		required []string
+		statuses []Status
+		want     CI
+	}{
+		{"nothing", nil, nil, CINone},
+		{"success", nil, []Status{{1, "test", "success"}, {2, "lint", "success"}}, CISuccess},
+		{"one pending", nil, []Status{{1, "test", "success"}, {2, "lint", "pending"}}, CIPending},
+		{"failure outweighs pending", nil, []Status{{1, "test", "failure"}, {2, "lint", "pending"}}, CIFailure},
+		{"error", nil, []Status{{1, "test", "error"}}, CIFailure},
+		{"the newest counts", nil, []Status{{9, "test", "success"}, {3, "test", "failure"}}, CISuccess},
+		{"the newest counts, in any order", nil, []Status{{3, "test", "success"}, {9, "test", "failure"}}, CIFailure},
+		{"warning and skipped pass", nil, []Status{{1, "test", "warning"}, {2, "lint", "skipped"}}, CISuccess},
+		{"an unknown state is not done", nil, []Status{{1, "test", "running"}}, CIPending},
+		{"an empty state is not done", nil, []Status{{1, "test", ""}}, CIPending},
+
+		{"required and missing", []string{"test"}, nil, CIPending},
+		{"required and there", []string{"test"}, []Status{{1, "test", "success"}}, CISuccess},
+		{"one of two missing", []string{"test", "lint"}, []Status{{1, "test", "success"}}, CIPending},
+		{"failure outweighs missing", []string{"test", "lint"}, []Status{{1, "test", "failure"}}, CIFailure},
+		{"others do not count", []string{"test"}, []Status{{1, "test", "success"}, {2, "deploy", "failure"}}, CISuccess},
+		{"others do not count while missing", []string{"test"}, []Status{{2, "deploy", "failure"}}, CIPending},
+		{"a required warning fails", []string{"test"}, []Status{{1, "test", "warning"}}, CIFailure},
+		{"a required skip passes", []string{"test"}, []Status{{1, "test", "skipped"}}, CISuccess},
+		{"glob", []string{"ci/*"}, []Status{{1, "ci/woodpecker/pr", "failure"}}, CIFailure},
+		{"glob, each match counts", []string{"ci/*"}, []Status{{1, "ci/a", "success"}, {2, "ci/b", "pending"}}, CIPending},
+		{"glob that matches nothing", []string{"ci/*"}, []Status{{1, "lint", "success"}}, CIPending},
+		{"no glob, taken as it is", []string{"test [1"}, []Status{{1, "test [1", "success"}}, CISuccess},
+		{"brackets in a name", []string{"test [amd64]"}, []Status{{1, "test [amd64]", "success"}}, CISuccess},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := CombineCI(tt.required, tt.statuses); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package forge
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// This file reads Markdown just as far as the scheduler needs it: which text is code or comment and so says nothing, and
+// where other issues are named.
+
+// visibleLines splits text into lines and blanks what a reader of the rendered page does not take as prose: fenced
+// code (``` and ~~~, at any indentation, in quotes and list items) and HTML comments. A fence that is never closed
+// runs to the end, as it does on the page. A comment that is never closed is no comment: hiding the rest of an issue
+// behind a stray "<!--" would start work before its blockers.
+func visibleLines(text string) []string {
+	var (
+		lines     []string
+		fence     string // the run of ` or ~ that opened the fence we are in
+		comment   bool
+		lastClose = strings.LastIndex(text, "-->")
+		offset    int
+	)
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		start := offset
+		offset += len(line)
+		line = strings.TrimRight(line, "\r\n")
+		if fence != "" {
+			if closesFence(line, fence) {
+				fence = ""
+			}
+			lines = append(lines, "")
+			continue
+		}
+		line, comment = dropComments(line, comment, lastClose-start)
+		if fence = opensFence(line); fence != "" {
+			line = ""
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// dropComments replaces HTML comments by a space. It takes and returns whether the line begins and ends inside one;
+// lastClose is where the text's last "-->" stands, counted from the beginning of the line.
+func dropComments(line string, inside bool, lastClose int) (string, bool) {
+	var kept strings.Builder
+	for at := 0; ; {
+		if inside {
+			i := strings.Index(line[at:], "-->")
+			if i < 0 {
+				return kept.String(), true
+			}
+			at += i + len("-->")
+			kept.WriteByte(' ')
+			inside = false
+		}
+		i := strings.Index(line[at:], "<!--")
+		if i < 0 {
+			kept.WriteString(line[at:])
+			return kept.String(), false
+		}
+		kept.WriteString(line[at : at+i])
+		at += i + len("<!--")
+		inCode := strings.Count(line[:at], "`")%2 == 1 // prose about comments: `<!--`
+		inside = !inCode && lastClose >= at
+		if !inside {
+			kept.WriteString("<!--")
+		}
+	}
+}
+
+// fencePattern sees through block quotes and one list marker. A backtick fence has no backtick after the run: that is
+// a code span on one line.
+var fencePattern = regexp.MustCompile("^[\\s>]*(?:(?:[-*+]|\\d+[.)])\\s+)?(`{3,}[^`]*|~{3,}.*)$")
+
+// opensFence returns the run of backticks or tildes with which the line opens a fence, or "".
+func opensFence(line string) string {
+	m := fencePattern.FindStringSubmatch(line)
+	if m == nil {
+		return ""
+	}
+	return m[1][:len(m[1])-len(strings.TrimLeft(m[1], m[1][:1]))]
+}
+
+func closesFence(line, fence string) bool {
+	line = strings.Trim(line, " \t>")
+	return len(line) >= len(fence) && strings.Trim(line, fence[:1]) == ""
+}
+
+// mention is a reference to an issue at line[start:end].
+type mention struct {
+	ref        Ref
+	start, end int
+}
+
+var (
+	// mentionPattern takes addresses first and whole, so that a fragment such as page#5 in one is no reference.
+	mentionPattern = regexp.MustCompile("https?://[^\\s<>()\\[\\]\"'`|]+|([\\w.-]+/[\\w.-]+)?#(\\d+)\\b")
+	// addressPattern is the path of an issue or pull request page, under whatever path the forge is served.
+	addressPattern = regexp.MustCompile(`^https?://[^/]+(?:/.*)?/([\w.-]+/[\w.-]+)/(?:issues|pulls)/(\d+)\b`)
+)
+
+// mentions finds #N, owner/name#N and the addresses of issues and pull requests. #N is in the repository home.
+//
+// Of an address only the path is read. Its host is no part of a Ref, so text never chooses whom we ask; and it is not
+// compared with the configured one either, because people paste what their browser shows (http://localhost:3000),
+// which inside a container is not what we call the forge (http://forgejo:3000). An address on somebody else's forge so
+// reads as an issue of ours that does not exist: the item is held with that reason, where leaving the address out
+// would start it too early.
+func mentions(line, home string) []mention {
+	var found []mention
+	for _, m := range mentionPattern.FindAllStringSubmatchIndex(line, -1) {
+		at := mention{start: m[0], end: m[1]}
+		var repo, number string
+		switch {
+		case m[4] < 0: // an address
+			a := addressPattern.FindStringSubmatch(line[m[0]:m[1]])
+			if a == nil {
+				continue
+			}
+			repo, number = a[1], a[2]
+		case m[2] >= 0: // owner/name#N
+			if m[0] > 0 && line[m[0]-1] == '/' {
+				continue // a longer path
+			}
+			repo, number = line[m[2]:m[3]], line[m[4]:m[5]]
+		default: // #N
+			if m[0] > 0 && (isWord(line[m[0]-1]) || strings.IndexByte("&#", line[m[0]-1]) >= 0) {
+				continue // an entity such as &#39;, a name such as C#5
+			}
+			repo, number = home, line[m[4]:m[5]]
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n == 0 || !ValidRepo(repo) {
+			continue
+		}
+		if strings.EqualFold(repo, home) {
+			repo = home // the forge ignores case in names, a Ref does not
+		}
+		at.ref = Ref{Repo: repo, Number: n}
+		found = append(found, at)
+	}
+	return found
+}
+
+// lastBytes is what a pattern that looks back from a place in a line needs to see. Looking at the whole of it made a line
+// of 64 kB, which any account can write, take 30 s.
+func lastBytes(s string) string { return s[max(0, len(s)-64):] }
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
