@@ -112,7 +112,7 @@ var codeDocs = []CodeDoc{
 	{ClaimedElsewhere, "an agent of another host works on it", "", noted("claimed by %s")},
 	{ClaimLeft, "a claim of ours is left over and being released", "", claimLeftText},
 	{HasPull, "an open pull request is for it", "", refs("waits for its pull request %s")},
-	{MergedNotClosed, "its pull request is merged, but the forge refuses to close it", "close what it depends on", refs("merged, cannot close: %s open")},
+	{MergedNotClosed, "its pull request is merged, but the forge refuses to close it", "close what it depends on", mergedText},
 	{PullRejected, "a person closed its pull request unmerged", "`disinto retry`, or reopen the issue", refs("pull request %s was rejected")},
 	{StagedConvoy, "it is in a staged convoy", "remove `staged` from the convoy", refs("convoy %s is staged")},
 	{BlockersUnknown, "its dependencies could not be read yet", "", fixed("blockers unknown")},
@@ -172,6 +172,13 @@ func (r Reason) Text() string {
 		}
 	}
 	return string(r.Code)
+}
+
+func mergedText(r Reason) string {
+	if len(r.Refs) == 0 {
+		return "merged, being closed"
+	}
+	return "merged, cannot close: " + join(r.Refs, ", ") + " open"
 }
 
 func claimLeftText(r Reason) string {

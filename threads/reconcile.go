@@ -94,8 +94,8 @@ func (d *decision) stopTaken(s *Session, assignees []string) (Reason, bool) {
 func (d *decision) markIssue(is *forge.Issue) {
 	w := d.issueWork(is)
 	d.markClaim(&w, is.Updated)
-	if _, done := merged(d.view, &w); done {
-		if why, no := coolDown(d.view, &w); len(openBlockers(is)) == 0 && !no {
+	if why, done := merged(d.view, &w); done {
+		if _, refused := coolDown(d.view, &w); len(why.Refs) == 0 && !refused {
 			d.mark(Mark{Action: ActClose, Ref: is.Ref, Reason: why})
 		}
 		return

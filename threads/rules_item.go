@@ -25,10 +25,10 @@ type itemRule struct {
 var (
 	issueRules = []itemRule{
 		{"open", isClosed},
+		{"nobody works on it", hasSession},
 		{"labelled backlog", notBacklog},
 		{"repository read", notRead},
 		{"facts newer than our writes", staleFacts},
-		{"nobody works on it", hasSession},
 		{"pull request not merged", merged},
 		{"no label in the way", skipLabel},
 		{"no person assigned", assignedHuman},
@@ -49,9 +49,9 @@ var (
 	}
 	pullRules = []itemRule{
 		{"open", isClosed},
+		{"nobody works on it", hasSession},
 		{"repository read", notRead},
 		{"facts newer than our writes", staleFacts},
-		{"nobody works on it", hasSession},
 		{"no label in the way", skipLabel},
 		{"no claim left over", claimLeft},
 		{"not a draft", draft},
@@ -68,8 +68,8 @@ var (
 		{"merges cleanly", mergeLate},
 	}
 	scheduleRules = []itemRule{
-		{"repository read", notRead},
 		{"nobody works on it", hasSession},
+		{"repository read", notRead},
 		{"due", notDue},
 		{"cool-down over", coolDown},
 	}
