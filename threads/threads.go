@@ -32,12 +32,8 @@ type Config struct {
 	Secrets []SecretVar
 }
 
-// SecretVar is a secret that the configuration names: the variable it was read from and who may see it.
-type SecretVar struct {
-	Name  string // environment variable, empty for a literal
-	Value agents.Secret
-	Agent string // whose it is; empty means the supervisor's own
-}
+// SecretVar is a secret that the configuration names.
+type SecretVar = agents.SecretVar
 
 // Forge is the [forge] table.
 type Forge struct {

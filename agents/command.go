@@ -1,0 +1,67 @@
+package agents
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+// Argv renders the role's command for one session. The program and each argument is a template of its own: what the
+// forge says can become part of an argument but never a new one. A role without a command gives nil.
+func (r *Role) Argv(d CommandData) ([]string, error) {
+	if len(r.Command) == 0 {
+		return nil, nil
+	}
+	argv := make([]string, len(r.Command))
+	for i, text := range r.Command {
+		arg, err := render(text, d)
+		if err != nil {
+			return nil, fmt.Errorf("cannot render command of role %s: %w", r.Name, err)
+		}
+		argv[i] = arg
+	}
+	if argv[0] == "" {
+		return nil, fmt.Errorf("cannot render command of role %s: its program is empty", r.Name)
+	}
+	return argv, nil
+}
+
+// CheckArgument reports what is wrong with the text of a program or argument before there is a session: it is rendered
+// for an item of every kind, with a number and without.
+func CheckArgument(text string) error {
+	for _, kind := range []Kind{KindIssue, KindReview, KindRework, KindSchedule} {
+		d := CommandData{Repo: "owner/name", Agent: "agent", Role: "role", Thread: "thread", Model: "model", Kind: kind}
+		for d.Number = range 2 {
+			if _, err := render(text, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func render(text string, d CommandData) (string, error) {
+	t, err := template.New("command").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", plain(err)
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, d); err != nil {
+		return "", plain(err)
+	}
+	return b.String(), nil
+}
+
+var unknownField = regexp.MustCompile(`can't evaluate field (\w+) in type agents\.CommandData`)
+
+// plain takes the template engine's places out of an error: an argument is one short line, and the engine has nothing
+// to call it by.
+func plain(err error) error {
+	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("unknown field .%s, want one of .Repo .Number .Agent .Role .Thread .Model .Kind", m[1])
+	}
+	text := strings.TrimPrefix(err.Error(), "template: command:")
+	return errors.New(strings.TrimLeft(text, "0123456789: "))
+}

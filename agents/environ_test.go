@@ -1,0 +1,241 @@
+package agents
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// session is a session of dev-qwen on a local thread, in a factory with one more agent and a web hook.
+func session() *Env {
+	return &Env{
+		RunID:      "f00d-17",
+		Agent:      Agent{Name: "dev-qwen", Login: "qwen", Model: "qwen3.5", Token: "token-of-dev-qwen"},
+		Role:       Role{Name: "dev"},
+		Kind:       KindIssue,
+		Repo:       "johba/harb",
+		Number:     12,
+		Attempt:    2,
+		Thread:     "llama",
+		Backend:    "local",
+		BaseURL:    "http://localhost:8080/v1",
+		Slot:       1,
+		ForgeURL:   "http://forgejo:3000",
+		Home:       "/var/lib/disinto/home/dev-qwen",
+		Workspace:  "/var/lib/disinto/work/harb-12",
+		ResultPath: "/var/lib/disinto/runs/f00d-17.json",
+		Secrets: []SecretVar{
+			{Name: "FORGE_TOKEN", Value: "token-of-supervisor"},
+			{Name: "HOOK", Value: "hook-secret"},
+			{Name: "QWEN", Value: "token-of-dev-qwen", Agent: "dev-qwen"},
+			{Name: "SONNET", Value: "token-of-review", Agent: "review-sonnet"},
+			{Value: "literal-of-planner", Agent: "planner-sonnet"},
+			{Name: "PIN", Value: "1234", Agent: "review-sonnet"},
+		},
+	}
+}
+
+func TestEnvironContract(t *testing.T) {
+	want := []string{
+		"DISINTO_AGENT=dev-qwen",
+		"DISINTO_ATTEMPT=2",
+		"DISINTO_BACKEND=local",
+		"DISINTO_BASE_URL=http://localhost:8080/v1",
+		"DISINTO_KIND=issue",
+		"DISINTO_MODEL=qwen3.5",
+		"DISINTO_NUMBER=12",
+		"DISINTO_REPO=johba/harb",
+		"DISINTO_RESULT=/var/lib/disinto/runs/f00d-17.json",
+		"DISINTO_ROLE=dev",
+		"DISINTO_RUN_ID=f00d-17",
+		"DISINTO_SLOT=1",
+		"DISINTO_THREAD=llama",
+		"DISINTO_WORKSPACE=/var/lib/disinto/work/harb-12",
+		"FORGE_API=http://forgejo:3000/api/v1/repos/johba/harb",
+		"FORGE_REPO=johba/harb",
+		"FORGE_TOKEN=token-of-dev-qwen",
+		"FORGE_URL=http://forgejo:3000",
+		"GIT_AUTHOR_EMAIL=qwen@noreply.forgejo",
+		"GIT_AUTHOR_NAME=dev-qwen",
+		"GIT_COMMITTER_EMAIL=qwen@noreply.forgejo",
+		"GIT_COMMITTER_NAME=dev-qwen",
+		"HOME=/var/lib/disinto/home/dev-qwen",
+	}
+	if diff := cmp.Diff(want, Environ(nil, session())); diff != "" {
+		t.Errorf("of nothing (-want +got):\n%s", diff)
+	}
+
+	// Whatever base says of the same names, and whatever is denied, the contract stands.
+	var base []string
+	for _, entry := range want {
+		name, _, _ := strings.Cut(entry, "=")
+		base = append(base, name+"=wrong")
+	}
+	e := session()
+	e.EnvDeny = []string{"*"}
+	if diff := cmp.Diff(want, Environ(base, e)); diff != "" {
+		t.Errorf("of a base that contradicts (-want +got):\n%s", diff)
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	tests := []struct {
+		name   string
+		base   string // one variable, NAME=value
+		change func(*Env)
+		want   string // what becomes of it; empty when it must not be there
+	}{
+		{name: "everything else passes", base: "PATH=/bin", want: "PATH=/bin"},
+		{name: "an equals sign in a value", base: "OPTS=a=b", want: "OPTS=a=b"},
+		{name: "an empty value", base: "EMPTY=", want: "EMPTY="},
+		{name: "claude's directory", base: "CLAUDE_CONFIG_DIR=/c", want: "CLAUDE_CONFIG_DIR=/c"},
+		{name: "no name", base: "=x"},
+		{name: "own base URL first", base: "", change: func(e *Env) { e.Agent.BaseURL = "http://own" }, want: "DISINTO_BASE_URL=http://own"},
+		{name: "user", base: "USER=root", change: func(e *Env) { e.User = "agent" }, want: "USER=agent"},
+		{name: "login name", base: "LOGNAME=root", change: func(e *Env) { e.User = "agent" }, want: "LOGNAME=agent"},
+		{name: "user unknown", base: "USER=root", want: "USER=root"},
+		{name: "forge without a host", base: "", change: func(e *Env) { e.ForgeURL = "" }, want: "GIT_AUTHOR_EMAIL=qwen@noreply.localhost"},
+
+		// Configured secrets.
+		{name: "another agent's by name", base: "SONNET=changed-since"},
+		{name: "another agent's by value", base: "COPY=token-of-review"},
+		{name: "another agent's inside a value", base: "REMOTE=http://x:token-of-review@forgejo/"},
+		{name: "another agent's literal", base: "COPY=literal-of-planner"},
+		{name: "the supervisor's by name", base: "HOOK=changed-since"},
+		{name: "the supervisor's by value", base: "COPY=hook-secret"},
+		{name: "a short one is the whole value", base: "COPY=1234"},
+		{name: "or an accident", base: "PORT=12345", want: "PORT=12345"},
+		{name: "its own by name", base: "QWEN=token-of-dev-qwen", want: "QWEN=token-of-dev-qwen"},
+		{name: "its own by value", base: "COPY=token-of-dev-qwen", want: "COPY=token-of-dev-qwen"},
+		{
+			name: "an empty secret is none", base: "EMPTY=",
+			change: func(e *Env) { e.Secrets = append(e.Secrets, SecretVar{Agent: "review-sonnet"}) }, want: "EMPTY=",
+		},
+		{
+			name: "shared with another agent", base: "SHARED=token-of-two",
+			change: func(e *Env) {
+				e.Secrets = append(e.Secrets, SecretVar{"SHARED", "token-of-two", "review-sonnet"}, SecretVar{"SHARED", "token-of-two", "dev-qwen"})
+			},
+			want: "SHARED=token-of-two",
+		},
+
+		// Names.
+		{name: "a forge token", base: "FORGE_TOKEN_DEV_GPT=t"},
+		{name: "a forge token of upstream's", base: "FORGE_REVIEW_TOKEN=t"},
+		{name: "a forge password", base: "FORGE_PASS_DEV=p"},
+		{name: "a forge administrator", base: "FORGE_ADMIN_USER=root"},
+		{name: "a web hook", base: "WEBHOOK_SECRET=s"},
+		{name: "any web hook", base: "MY_WEBHOOK_SECRET_2=s"},
+		{name: "something of the forge", base: "FORGE_BOT_USERNAMES=a,b", want: "FORGE_BOT_USERNAMES=a,b"},
+
+		// Local backends.
+		{name: "API key", base: "ANTHROPIC_API_KEY=k"},
+		{name: "API token", base: "ANTHROPIC_AUTH_TOKEN=k"},
+		{name: "subscription", base: "CLAUDE_CODE_OAUTH_TOKEN=k"},
+		{name: "other API", base: "OPENAI_API_KEY=k"},
+		{
+			name: "API key on an API thread", base: "ANTHROPIC_API_KEY=k",
+			change: func(e *Env) { e.Backend = "anthropic" }, want: "ANTHROPIC_API_KEY=k",
+		},
+		{
+			name: "API key, allowed", base: "OPENAI_API_KEY=k",
+			change: func(e *Env) { e.Role.EnvAllow = []string{"OPENAI_API_KEY"} }, want: "OPENAI_API_KEY=k",
+		},
+
+		// Deny and allow.
+		{name: "denied by the thread", base: "AWS_KEY=k", change: func(e *Env) { e.EnvDeny = []string{"AWS_*"} }},
+		{name: "denied by the role", base: "AWS_KEY=k", change: func(e *Env) { e.Role.EnvDeny = []string{"AWS_KEY"} }},
+		{
+			name: "denied by a glob of another name", base: "AWS_KEY=k",
+			change: func(e *Env) { e.EnvDeny = []string{"AWS", "aws_*"} }, want: "AWS_KEY=k",
+		},
+		{
+			name: "allow wins over deny", base: "AWS_KEY=k",
+			change: func(e *Env) { e.EnvDeny = []string{"*"}; e.Role.EnvAllow = []string{"AWS_KEY"} }, want: "AWS_KEY=k",
+		},
+		{
+			name: "the thread allows what the role denies", base: "AWS_KEY=k",
+			change: func(e *Env) { e.Role.EnvDeny = []string{"*"}; e.EnvAllow = []string{"AWS_*"} }, want: "AWS_KEY=k",
+		},
+		{
+			name: "allow wins over names", base: "FORGE_REVIEW_TOKEN=t",
+			change: func(e *Env) { e.EnvAllow = []string{"FORGE_REVIEW_TOKEN"} }, want: "FORGE_REVIEW_TOKEN=t",
+		},
+		{
+			name: "allow wins over the supervisor's secrets", base: "HOOK=hook-secret",
+			change: func(e *Env) { e.Role.EnvAllow = []string{"HOOK"} }, want: "HOOK=hook-secret",
+		},
+		{
+			name: "allow does not hand out another agent's", base: "SONNET=token-of-review",
+			change: func(e *Env) { e.EnvAllow = []string{"*"} },
+		},
+		{
+			name: "another agent's and the supervisor's", base: "BOTH=two-owners",
+			change: func(e *Env) {
+				e.EnvAllow = []string{"*"}
+				e.Secrets = append(e.Secrets, SecretVar{"BOTH", "two-owners", "a"}, SecretVar{"BOTH", "two-owners", ""})
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := session()
+			if tt.change != nil {
+				tt.change(e)
+			}
+			got := Environ([]string{tt.base}, e)
+			if tt.want != "" && !slices.Contains(got, tt.want) {
+				t.Errorf("no %q in %q", tt.want, got)
+			}
+			if tt.want != tt.base && slices.Contains(got, tt.base) {
+				t.Errorf("%q in %q", tt.base, got)
+			}
+		})
+	}
+}
+
+func TestEnvironTwice(t *testing.T) {
+	got := Environ([]string{"EDITOR=ed", "EDITOR=vi"}, session())
+	if !slices.Contains(got, "EDITOR=vi") || slices.Contains(got, "EDITOR=ed") {
+		t.Errorf("want the last of two, got %q", got)
+	}
+}
+
+// TestEnvironKeepsSecrets makes factories at random. In none of them, whatever is allowed, does a program see the
+// secret of another agent.
+func TestEnvironKeepsSecrets(t *testing.T) {
+	pick := func(r *rand.Rand, from []string) string { return from[r.IntN(len(from))] }
+	names := []string{"A", "B", "FORGE_TOKEN_A", "WEBHOOK_SECRET", "OPENAI_API_KEY", "PATH", "DISINTO_AGENT"}
+	agents := []string{"", "dev-qwen", "review-sonnet", "planner-sonnet"}
+	patterns := []string{"*", "A", "FORGE_*", "PATH", "[AB]"}
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		e := session()
+		e.Secrets = nil
+		var values []string
+		for i := range 1 + r.IntN(6) {
+			s := SecretVar{Name: pick(r, names), Value: Secret("secret-" + strconv.Itoa(i) + strings.Repeat("x", r.IntN(3))), Agent: pick(r, agents)}
+			e.Secrets = append(e.Secrets, s)
+			values = append(values, s.Value.Reveal(), "pre"+s.Value.Reveal()+"post")
+		}
+		for range r.IntN(3) {
+			e.EnvAllow = append(e.EnvAllow, pick(r, patterns))
+			e.Role.EnvAllow = append(e.Role.EnvAllow, pick(r, patterns))
+			e.EnvDeny = append(e.EnvDeny, pick(r, patterns))
+		}
+		var base []string
+		for range r.IntN(12) {
+			base = append(base, pick(r, names)+"="+pick(r, values))
+		}
+		got := strings.Join(Environ(base, e), "\n")
+		for _, s := range e.Secrets {
+			if s.Agent != "" && s.Agent != e.Agent.Name && !e.owns(s) && strings.Contains(got, s.Value.Reveal()) {
+				t.Fatalf("seed %d: %s of %s in the environment of %s:\n%s", seed, s.Name, s.Agent, e.Agent.Name, got)
+			}
+		}
+	}
+}
