@@ -53,7 +53,10 @@ func (r Ref) IsZero() bool { return r == Ref{} }
 
 // Compare orders refs by repository, then number.
 func (r Ref) Compare(o Ref) int {
-	return cmp.Or(cmp.Compare(r.Repo, o.Repo), cmp.Compare(r.Number, o.Number))
+	if r.Repo != o.Repo {
+		return cmp.Compare(r.Repo, o.Repo)
+	}
+	return cmp.Compare(r.Number, o.Number)
 }
 
 // ParseRef reads "12", "#12" or "owner/name#12". The short forms need home, the repository they are

@@ -45,7 +45,7 @@ func (d *decision) classify() {
 	byTraits := make(map[traits]*class)
 	for i := range d.items {
 		w := &d.items[i]
-		if w.why, w.held = d.objection(w); w.held {
+		if w.Reason, w.held = d.objection(w); w.held {
 			continue
 		}
 		if w.Kind == stageMerge {
@@ -77,7 +77,7 @@ func (d *decision) merge() {
 	first := make(map[string]forge.Ref)
 	for _, w := range d.ready {
 		if ahead, taken := first[w.Ref.Repo]; taken {
-			w.why, w.held = Reason{Code: MergeQueued, Refs: []forge.Ref{ahead}}, true
+			w.Reason, w.held = Reason{Code: MergeQueued, Refs: []forge.Ref{ahead}}, true
 			continue
 		}
 		first[w.Ref.Repo] = w.Ref
@@ -89,14 +89,14 @@ func (d *decision) merge() {
 // start fills the free slots.
 func (d *decision) start() {
 	p := d.newPlacer(d.classes)
-	for got := p.next(); got != nil; got = p.next() {
+	for got := p.next(); got.work != nil; got = p.next() {
 		s := Start{
 			Item: got.work.Item, Thread: got.thread.Name, Slot: got.slot, Agent: got.cand.agent.Name,
-			Role: got.cand.role.Name, Attempt: d.attempt(&got.work.Item), PassedOver: p.passedOver(got),
+			Role: got.cand.role.Name, Attempt: d.attempt(&got.work.Item), PassedOver: p.passedOver(&got),
 		}
 		d.plan.Starts = append(d.plan.Starts, s)
-		d.occupy(got, s)
-		p.took(got)
+		d.occupy(&got, s)
+		p.took(&got)
 	}
 }
 
@@ -107,7 +107,7 @@ func (d *decision) occupy(got *placement, s Start) {
 	}
 	d.addSession(session)
 	got.work.taken = true
-	got.cand.agent.busy = session
+	got.cand.agent.on = []forge.Ref{s.Item.Ref}
 	got.thread.running++
 	got.thread.sessions[got.slot]++
 }
@@ -120,20 +120,21 @@ func (d *decision) hold() {
 	}
 	queue := make([]*work, 0, len(d.items))
 	for i := range d.items {
-		if w := &d.items[i]; !w.taken && w.why.Code != HasSession {
+		if w := &d.items[i]; !w.taken && w.Reason.Code != HasSession {
 			queue = append(queue, w)
 		}
 	}
 	slices.SortFunc(queue, before)
-	d.plan.Holds = make([]Hold, len(queue))
+	d.plan.Holds = make([]*Hold, len(queue))
 	for i, w := range queue {
 		if !w.held {
 			// A start in this plan may have taken its chain; if not, it waits for whoever is able.
-			if w.why, w.held = chainBusy(d.view, w); !w.held {
-				w.why = waits[w.class]
+			if w.Reason, w.held = chainBusy(d.view, w); !w.held {
+				w.Reason = waits[w.class]
 			}
 		}
-		d.plan.Holds[i] = Hold{Item: d.shown(w), Reason: w.why}
+		w.Item = d.shown(w)
+		d.plan.Holds[i] = &w.Hold
 	}
 }
 

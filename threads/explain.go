@@ -69,12 +69,13 @@ func (d *decision) find(ref forge.Ref) (*work, error) {
 			return &d.items[i], nil
 		}
 	}
+	var w work
 	if is := d.Facts.Issue(ref); is != nil {
-		w := d.issueWork(is)
+		d.fillIssue(&w, is)
 		return &w, nil
 	}
 	if i := slices.IndexFunc(d.Facts.Pulls, func(p forge.Pull) bool { return p.Ref == ref }); i >= 0 {
-		w := d.pullWork(&d.Facts.Pulls[i], &d.stages[i])
+		d.fillPull(&w, &d.Facts.Pulls[i], &d.stages[i])
 		return &w, nil
 	}
 	return nil, fmt.Errorf("cannot explain %s: no open issue or pull request of that number has been read", ref)

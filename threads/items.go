@@ -9,7 +9,7 @@ import (
 
 // work is an item on its way through Decide, with the facts that rules ask about.
 type work struct {
-	Item
+	Hold               // the item, and the reason once there is one
 	issue *forge.Issue // of an issue item
 	pull  *forge.Pull  // of a review, rework or merge item
 	stage *stage       // of the same
@@ -18,8 +18,7 @@ type work struct {
 	pin   string
 	class *class // set once no item rule objects
 	taken bool   // started, or merged
-	held  bool   // an item rule objects
-	why   Reason // the objection
+	held  bool   // an item rule objects: Reason is its answer
 
 	urgency  int // priority class, and within it first what was passed over too often
 	nearness int // place of the kind in kindOrder
@@ -29,28 +28,56 @@ type work struct {
 // up for work, every open pull request, and every scheduled role in every repository.
 func (v *view) items() []work {
 	list := make([]work, 0, len(v.Facts.Issues)+len(v.Facts.Pulls)+len(v.Config.Roles)*len(v.Facts.Repos))
+	add := func() *work { // filled in place: ten thousand of them are not worth copying
+		list = list[:len(list)+1]
+		return &list[len(list)-1]
+	}
 	for i := range v.Facts.Issues {
 		is := &v.Facts.Issues[i]
 		if !is.Closed && is.Has(forge.LabelBacklog) {
-			list = append(list, v.issueWork(is))
+			v.fillIssue(add(), is)
 		}
 	}
 	for i := range v.Facts.Pulls {
 		if p := &v.Facts.Pulls[i]; !p.Closed {
-			list = append(list, v.pullWork(p, &v.stages[i]))
+			v.fillPull(add(), p, &v.stages[i])
 		}
 	}
 	for i := range v.Config.Roles {
 		for _, repo := range v.Facts.Repos {
 			if r := &v.Config.Roles[i]; r.On == agents.OnSchedule {
-				list = append(list, v.scheduledWork(r, repo.Name))
+				v.fillScheduled(add(), r, repo.Name)
 			}
 		}
 	}
-	for i := range list {
-		v.rank(&list[i])
-	}
 	return list
+}
+
+func (v *view) fillIssue(w *work, is *forge.Issue) {
+	w.issue, w.pin = is, v.pinOf(is)
+	w.Kind, w.Ref, w.Chain, w.Title = agents.KindIssue, is.Ref, is.Ref, is.Title
+	w.Priority, w.Since = forge.Priority(is.Labels), is.Created
+	v.rank(w)
+}
+
+func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
+	w.pull, w.stage = p, st
+	w.Kind, w.Ref, w.Chain, w.Title = st.kind, p.Ref, st.chain, p.Title
+	w.Priority, w.Since, w.HeadSHA, w.Cause = forge.Priority(p.Labels), st.since, p.HeadSHA, st.cause
+	if is := v.Facts.Issue(st.chain); is != nil {
+		w.Priority = forge.Priority(is.Labels)
+	}
+	v.rank(w)
+}
+
+func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
+	w.role = r
+	w.Kind, w.Ref, w.Item.Role, w.Title = agents.KindSchedule, forge.Ref{Repo: repo}, r.Name, r.Name
+	w.Chain, w.Priority = w.Ref, r.Priority
+	if last, ran := v.History.LastRun[w.Key()]; ran {
+		w.Since = last.Add(r.Every)
+	}
+	v.rank(w)
 }
 
 // rank works out once what sorting asks for all the time.
@@ -60,35 +87,6 @@ func (v *view) rank(w *work) {
 	if v.History.PassedOver[w.Key()] >= PassedOverLimit {
 		w.urgency--
 	}
-}
-
-func (v *view) issueWork(is *forge.Issue) work {
-	return work{issue: is, pin: v.pinOf(is), Item: Item{
-		Kind: agents.KindIssue, Ref: is.Ref, Chain: is.Ref, Title: is.Title,
-		Priority: forge.Priority(is.Labels), Since: is.Created,
-	}}
-}
-
-func (v *view) pullWork(p *forge.Pull, st *stage) work {
-	labels := p.Labels
-	if is := v.Facts.Issue(st.chain); is != nil {
-		labels = is.Labels
-	}
-	return work{pull: p, stage: st, Item: Item{
-		Kind: st.kind, Ref: p.Ref, Chain: st.chain, Title: p.Title,
-		Priority: forge.Priority(labels), Since: st.since, HeadSHA: p.HeadSHA, Cause: st.cause,
-	}}
-}
-
-func (v *view) scheduledWork(r *agents.Role, repo string) work {
-	ref := forge.Ref{Repo: repo}
-	w := work{role: r, Item: Item{
-		Kind: agents.KindSchedule, Ref: ref, Role: r.Name, Chain: ref, Title: r.Name, Priority: r.Priority,
-	}}
-	if last, ran := v.History.LastRun[w.Key()]; ran {
-		w.Since = last.Add(r.Every)
-	}
-	return w
 }
 
 // pinOf is the agent an issue is assigned to without being claimed: work reserved, not begun.

@@ -87,11 +87,11 @@ type placer struct {
 	classes []*class
 	chains  map[forge.Ref][]*work // items that go on with a resident's chain
 	heirs   map[string][]*work    // items whose blocker this agent finished
-	best    []*placement          // per thread
+	best    []placement           // per thread; one without work is none
 }
 
 func (v *view) newPlacer(classes []*class) *placer {
-	p := &placer{view: v, classes: classes, best: make([]*placement, len(v.threads))}
+	p := &placer{view: v, classes: classes, best: make([]placement, len(v.threads))}
 	p.indexWarmth()
 	for i := range v.threads {
 		p.best[i] = p.bestOn(&v.threads[i])
@@ -134,7 +134,7 @@ func (v *view) warm(t *threadState, slot int) (Warm, bool) {
 
 // finishers are the agents that wrote last on the blockers of an issue.
 func (v *view) finishers(w *work) []string {
-	if w.issue == nil {
+	if w.issue == nil || len(w.issue.Blockers) == 0 || len(v.History.Writers) == 0 {
 		return nil
 	}
 	var names []string
@@ -146,54 +146,54 @@ func (v *view) finishers(w *work) []string {
 	return names
 }
 
-// next returns the best placement of all threads, or nil.
-func (p *placer) next() *placement {
-	var best *placement
-	for _, b := range p.best {
-		if b != nil && (best == nil || better(b, best) < 0) {
-			best = b
-		}
+// next returns the best placement of all threads; without work there is none.
+func (p *placer) next() placement {
+	var best placement
+	for i := range p.best {
+		best.improve(&p.best[i])
 	}
 	return best
+}
+
+// improve takes over a placement that is better.
+func (p *placement) improve(other *placement) {
+	if other.work != nil && (p.work == nil || better(other, p) < 0) {
+		*p = *other
+	}
 }
 
 // took renews what the start of a placement may have changed: its own thread, and every thread that meant to start an
 // item of the same class or chain.
 func (p *placer) took(started *placement) {
 	for i := range p.view.threads {
-		t := &p.view.threads[i]
-		b := p.best[i]
-		if t == started.thread || b != nil && (b.work.taken || b.class == started.class || b.work.Chain == started.work.Chain) {
+		t, b := &p.view.threads[i], &p.best[i]
+		same := b.work != nil && (b.work.taken || b.class == started.class || b.work.Chain == started.work.Chain)
+		if t == started.thread || same {
 			p.best[i] = p.bestOn(t)
 		}
 	}
 }
 
-// bestOn is the best placement on one thread, or nil.
-func (p *placer) bestOn(t *threadState) *placement {
+// bestOn is the best placement on one thread.
+func (p *placer) bestOn(t *threadState) placement {
+	var best placement
 	if t.full() {
-		return nil
+		return best
 	}
-	var best *placement
+	slots := p.freeSlots(t)
 	consider := func(w *work, c *class) {
-		for _, slot := range p.freeSlots(t) {
-			if got := p.choose(w, c, t, slot); got != nil && (best == nil || better(got, best) < 0) {
-				best = got
-			}
+		for _, slot := range slots {
+			got := p.choose(w, c, t, slot)
+			best.improve(&got)
 		}
 	}
 	for _, c := range p.classes {
-		if !p.anyFree(c, t) {
-			continue
-		}
-		if w := p.head(c); w != nil {
+		if w := p.head(c); w != nil && p.anyFree(c, t) {
 			consider(w, c)
 		}
 	}
 	if !t.Overlap {
-		for _, w := range p.warmItems(t) {
-			consider(w, w.class)
-		}
+		p.eachWarm(t, slots, func(w *work) { consider(w, w.class) })
 	}
 	return best
 }
@@ -235,39 +235,34 @@ func (p *placer) head(c *class) *work {
 
 func (p *placer) open(w *work) bool { return !w.taken && p.chainBusy(w.Chain, w.Kind) == nil }
 
-// warmItems are the items for which a free slot of a sticky thread is warm.
-func (p *placer) warmItems(t *threadState) []*work {
-	var items []*work
-	add := func(list []*work) {
-		for _, w := range list {
+// eachWarm calls back with the items for which a free slot of a sticky thread is warm, or an idle agent an heir.
+func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
+	each := func(items []*work) {
+		for _, w := range items {
 			if p.open(w) {
-				items = append(items, w)
+				use(w)
 			}
 		}
 	}
-	for _, slot := range p.freeSlots(t) {
+	for _, slot := range free {
 		if w, ok := p.warm(t, slot); ok {
-			add(p.chains[w.Chain])
+			each(p.chains[w.Chain])
 		}
 	}
 	for _, name := range t.Agents {
 		if p.byAgent[name] == nil {
-			add(p.heirs[name])
+			each(p.heirs[name])
 		}
 	}
-	return items
 }
 
-// choose picks the agent for an item in a slot; nil when nobody on the thread is free for it.
-func (p *placer) choose(w *work, c *class, t *threadState, slot int) *placement {
-	var best *placement
+// choose picks the agent for an item in a slot; the placement has no work when nobody on the thread is free for it.
+func (p *placer) choose(w *work, c *class, t *threadState, slot int) placement {
+	var best placement
 	for _, cand := range c.able {
-		if cand.agent.thread != t || !p.free(cand) {
-			continue
-		}
-		got := p.rate(w, c, cand, slot)
-		if best == nil || better(&got, best) < 0 {
-			best = &got
+		if cand.agent.thread == t && p.free(cand) {
+			got := p.rate(w, c, cand, slot)
+			best.improve(&got)
 		}
 	}
 	return best

@@ -24,7 +24,8 @@ func (d *decision) reconcile() {
 	for i := range d.Facts.Pulls {
 		p := &d.Facts.Pulls[i]
 		if !p.Closed && d.readable(p.Ref, d.stages[i].chain) {
-			w := d.pullWork(p, &d.stages[i])
+			var w work
+			d.fillPull(&w, p, &d.stages[i])
 			d.markClaim(&w, p.Updated)
 			d.markEnd(&w)
 		}
@@ -92,7 +93,8 @@ func (d *decision) stopTaken(s *Session, assignees []string) (Reason, bool) {
 
 // markIssue finds what is to be written on an open issue.
 func (d *decision) markIssue(is *forge.Issue) {
-	w := d.issueWork(is)
+	var w work
+	d.fillIssue(&w, is)
 	d.markClaim(&w, is.Updated)
 	if why, done := merged(d.view, &w); done {
 		if _, refused := coolDown(d.view, &w); len(why.Refs) == 0 && !refused {

@@ -250,7 +250,10 @@ func hasProgram(_ *view, c candidate) (Reason, bool) {
 }
 
 func hasToken(_ *view, c candidate) (Reason, bool) {
-	return Reason{Code: NoToken, Agent: c.agent.Name, Note: agents.TokenVar(c.agent.Name)}, c.agent.Token == ""
+	if c.agent.Token != "" {
+		return Reason{}, false
+	}
+	return Reason{Code: NoToken, Agent: c.agent.Name, Note: agents.TokenVar(c.agent.Name)}, true
 }
 
 func notHeld(v *view, c candidate) (Reason, bool) {
@@ -267,11 +270,7 @@ func notParked(v *view, c candidate) (Reason, bool) {
 }
 
 func agentIdle(_ *view, c candidate) (Reason, bool) {
-	s := c.agent.busy
-	if s == nil {
-		return Reason{}, false
-	}
-	return Reason{Code: AgentBusy, Agent: c.agent.Name, Refs: []forge.Ref{s.Item.Ref}}, true
+	return Reason{Code: AgentBusy, Agent: c.agent.Name, Refs: c.agent.on}, c.agent.on != nil
 }
 
 func slotFree(_ *view, c candidate) (Reason, bool) {

@@ -276,7 +276,7 @@ type Plan struct {
 	Merges []Merge
 	Marks  []Mark
 	// Holds has one entry for each item that waits, in queue order.
-	Holds []Hold
+	Holds []*Hold
 	// NextWake is the earliest moment at which the passing of time alone changes the plan; zero when none does.
 	NextWake time.Time
 }
@@ -335,6 +335,6 @@ func (m *Mark) Key() Key { return Key{Kind: agents.KindIssue, Ref: m.Ref} }
 
 // Hold says why an item waits.
 type Hold struct {
-	Item   Item
+	Item
 	Reason Reason
 }

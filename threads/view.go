@@ -48,7 +48,7 @@ func (t *threadState) full() bool { return t.running >= t.MaxSessions }
 type agentState struct {
 	*agents.Agent
 	thread *threadState
-	busy   *Session // what it works on; nil when it is idle
+	on     []forge.Ref // what it works on; nil when it is idle
 }
 
 func newView(s *Snapshot) *view {
@@ -94,7 +94,10 @@ func (v *view) indexWorkers() {
 	v.agents = make([]agentState, len(v.Config.Agents))
 	for i := range v.Config.Agents {
 		a := &v.Config.Agents[i]
-		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread), busy: v.byAgent[a.Name]}
+		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread)}
+		if busy := v.byAgent[a.Name]; busy != nil {
+			v.agents[i].on = []forge.Ref{busy.Item.Ref}
+		}
 		for _, name := range a.Roles {
 			if r := v.Config.Role(name); r != nil && v.agents[i].thread != nil {
 				v.cands = append(v.cands, v.newCandidate(&v.agents[i], r))
