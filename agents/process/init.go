@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
@@ -40,8 +41,20 @@ func Init() (<-chan os.Signal, error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("cannot protect the supervisor's memory: %w", err)
 	}
+	closeOnExec()
 	startThreads(16)
 	return signals, nil
+}
+
+// closeOnExec keeps every descriptor but the first three from being inherited. Go marks those it opens; it leaves alone
+// those that our own parent forgot.
+func closeOnExec() {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	for fd := 3; fd < 256; fd++ { // kernels before 5.11
+		unix.CloseOnExec(fd)
+	}
 }
 
 // startThreads makes the runtime start n threads, which it keeps. A Go program that needs a thread and gets none dies

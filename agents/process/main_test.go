@@ -1,9 +1,14 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,34 +18,114 @@ import (
 // reaper is the one of this test process; a process has only one.
 var reaper *Reaper
 
+// TestMain also lets the test binary play the programs that the tests start: see helpers_test.go.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "test-helper" {
-		os.Exit(helper(os.Args[2], os.Args[3:]))
+		syscall.Exit(runHelper(os.Args[2], os.Args[3:])) // os.Exit sleeps for a second under the race detector
 	}
 	var err error
 	if reaper, err = NewReaper(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	cgroupRoot = func() string { return "" } // the shim alone must do; TestCgroup puts it back
 	os.Exit(m.Run())
 }
 
-func helper(name string, args []string) int { return 0 }
+var serial atomic.Int64
 
-// newJob is a session of a shell script in fresh folders.
+// token is a word that no other process has among its arguments.
+func token() string {
+	return fmt.Sprintf("tok%dx%dx%d", os.Getpid(), serial.Add(1), time.Now().UnixNano())
+}
+
+// newJob is a session of a shell script in fresh folders, which an account without rights can reach.
 func newJob(t *testing.T, script string) agents.Job {
 	t.Helper()
 	dir := t.TempDir()
-	id := fmt.Sprintf("test%d-%s-%d", os.Getpid(), t.Name(), time.Now().UnixNano())
-	id = filepath.Base(filepath.Clean(id))
+	for d := dir; strings.HasPrefix(d, os.TempDir()+"/"); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := "i" + token()
+	result := filepath.Join(dir, "result", "result.json")
 	return agents.Job{
 		RunID: id, Agent: "dev-test", Kind: agents.KindIssue, Repo: "o/r", Number: 1,
 		Command:    []string{"/bin/sh", "-c", script},
 		Dir:        filepath.Join(dir, "work"),
 		Home:       filepath.Join(dir, "home"),
-		Env:        []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + id, "DISINTO_RESULT=" + filepath.Join(dir, "result", "r.json")},
+		Env:        []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + id, "DISINTO_RESULT=" + result, "T=" + dir},
 		LogPath:    filepath.Join(dir, "logs", "run.log"),
-		ResultPath: filepath.Join(dir, "result", "r.json"),
+		ResultPath: result,
 		Grace:      5 * time.Second,
 	}
 }
+
+// helperCommand is the command line of this test binary in one of its other parts.
+func helperCommand(name string, args ...string) []string {
+	return append([]string{"/proc/self/exe", "test-helper", name}, args...)
+}
+
+// eventually polls, because a process has no channel to wait on. The deadline is for a machine that does ten other
+// things.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not so after 30 s: %s", what)
+		}
+	}
+}
+
+// alive are the living processes that have word among their arguments or in their environment. It shares no code with
+// what it checks.
+func alive(t *testing.T, word string) (pids []int) {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		args, _ := os.ReadFile(d + "/cmdline")
+		env, _ := os.ReadFile(d + "/environ")
+		if pid != os.Getpid() && (bytes.Contains(args, []byte(word)) || bytes.Contains(env, []byte(word))) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// noneAlive checks that nothing of a session is left, right now.
+func noneAlive(t *testing.T, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if pids := alive(t, w); len(pids) > 0 {
+			for _, pid := range pids {
+				args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				t.Errorf("process %d is left: %q", pid, args)
+			}
+		}
+	}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become another user")
+	}
+}
+
+// read is a file that a program of the session wrote, or empty.
+func read(path string) string {
+	b, _ := os.ReadFile(path)
+	return strings.TrimSpace(string(b))
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,226 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// run runs a job to its end without anything else happening.
+func run(t *testing.T, job agents.Job) agents.Outcome {
+	t.Helper()
+	return (&Executor{Reaper: reaper}).Run(t.Context(), job, nil)
+}
+
+func TestOutcomes(t *testing.T) {
+	tests := []struct {
+		name   string
+		script string
+		want   agents.Outcome
+	}{
+		{"status 0 claims nothing", "echo hello", agents.Outcome{Result: agents.Done, Tail: "hello"}},
+		{
+			"status 3", "echo out; echo err >&2; exit 3",
+			agents.Outcome{Result: agents.Failed, Reason: "/bin/sh: exit status 3", ExitCode: 3, Tail: "out\nerr"},
+		},
+		{
+			"killed", "kill -SEGV $$",
+			agents.Outcome{Result: agents.Failed, Reason: "/bin/sh: killed by SIGSEGV", ExitCode: -1, Signal: "SIGSEGV"},
+		},
+		{
+			"a program of its own is missing", "exit 127",
+			agents.Outcome{Result: agents.Failed, Reason: "/bin/sh: exit status 127 (it did not find a program it needs)", ExitCode: 127},
+		},
+		{
+			"a result stands above the status", `echo '{"outcome":"refused","reason":"too large","session_id":"s1"}' >$DISINTO_RESULT; exit 1`,
+			agents.Outcome{Result: agents.Refused, Reason: "too large", SessionID: "s1", Claimed: true, ExitCode: 1},
+		},
+		{
+			"garbage is no result", `echo oops >$DISINTO_RESULT`,
+			agents.Outcome{
+				Result: agents.Done,
+				Reason: "result is not the JSON it should be: invalid character 'o' looking for beginning of value",
+			},
+		},
+		{
+			"garbage and a bad status", `echo '{"outcome":"great"}' >$DISINTO_RESULT; exit 2`,
+			agents.Outcome{Result: agents.Failed, ExitCode: 2, Reason: `/bin/sh: exit status 2; result has the unknown outcome "great"`},
+		},
+		{
+			"a result that is a pipe", `mkfifo $DISINTO_RESULT`,
+			agents.Outcome{Result: agents.Done, Reason: "the result is not a plain file of at most 65536 bytes"},
+		},
+		{
+			"a result that is too long", `head -c 65537 /dev/zero >$DISINTO_RESULT`,
+			agents.Outcome{Result: agents.Done, Reason: "the result is not a plain file of at most 65536 bytes"},
+		},
+		{
+			"a result that is a link", `ln -s /etc/passwd $DISINTO_RESULT`,
+			agents.Outcome{Result: agents.Done, Reason: "cannot open the result: too many levels of symbolic links"},
+		},
+		{"stdin is closed", "read x; echo $?", agents.Outcome{Result: agents.Done, Tail: "1"}},
+		{"the environment is the job's", "env | cut -d= -f1 | sort | tr '\\n' ' '", agents.Outcome{
+			Result: agents.Done, Tail: "DISINTO_RESULT DISINTO_RUN_ID PATH PWD T ",
+		}},
+		{"umask", "umask", agents.Outcome{Result: agents.Done, Tail: "0077"}},
+		{"its own session", "test $(cut -d' ' -f6 /proc/$$/stat) = $$ && echo yes", agents.Outcome{Result: agents.Done, Tail: "yes"}},
+		{"no new privileges", "grep -o 'NoNewPrivs:.*' /proc/self/status | tr '\\t' ' '", agents.Outcome{Result: agents.Done, Tail: "NoNewPrivs: 1"}},
+		{"no descriptor of ours", "ls /proc/self/fd | tr '\\n' ' '", agents.Outcome{Result: agents.Done, Tail: "0 1 2 3 "}},
+		{"no signal is ignored", "grep -o 'SigIgn:.*' /proc/self/status | tr '\\t' ' '", agents.Outcome{Result: agents.Done, Tail: "SigIgn: 0000000000000000"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			job := newJob(t, tt.script)
+			got := run(t, job)
+			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(agents.Outcome{}, "CPU", "MaxRSS")); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+			noneAlive(t, job.RunID)
+		})
+	}
+}
+
+func TestCannotStart(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tests := []struct {
+		name    string
+		command string
+		code    int
+		want    string
+	}{
+		{"a path", "dev/dev-agent.sh", 127, "cannot start dev/dev-agent.sh: no such file; looked for WORK/dev/dev-agent.sh"},
+		{"a name", "no-such-agent", 127, "cannot start no-such-agent: no such program in PATH"},
+		{"a folder", dir, 126, "cannot start DIR: DIR is a directory"},
+		{"not executable", write("plain", "#!/bin/sh\n", 0o600), 126, "cannot start DIR/plain: not executable; chmod +x DIR/plain"},
+		{
+			"no interpreter", write("odd", "#!/no/such/shell\n", 0o700), 127,
+			"cannot start DIR/odd: the interpreter in its first line, or WORK, does not exist",
+		},
+		{
+			"no program", write("text", "hello\n", 0o700), 126,
+			"cannot start DIR/text: it is neither a program nor a script that begins with #!",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			job := newJob(t, "")
+			job.Command = []string{tt.command}
+			called := false
+			o := (&Executor{Reaper: reaper}).Run(t.Context(), job, func(agents.Started) { called = true })
+			want := strings.NewReplacer("WORK", job.Dir, "DIR", dir).Replace(tt.want)
+			if o.Result != agents.Failed || o.Reason != want || o.ExitCode != tt.code || o.Claimed || called {
+				t.Errorf("outcome %+v (started: %v)\nwant the reason %q and status %d", o, called, want, tt.code)
+			}
+		})
+	}
+}
+
+func TestStarted(t *testing.T) {
+	job := newJob(t, "echo $$")
+	var got agents.Started
+	o := (&Executor{Reaper: reaper}).Run(t.Context(), job, func(s agents.Started) { got = s })
+	if want := o.Tail; want == "" || want != itoa(got.PID) {
+		t.Errorf("started with pid %d, the program says %q", got.PID, want)
+	}
+	if age := time.Since(got.At); age < 0 || age > time.Minute {
+		t.Errorf("started at %v, %v ago", got.At, age)
+	}
+}
+
+func TestSessionIsMeasured(t *testing.T) {
+	// The work is done by an orphan of an orphan: only the shim waits for it.
+	job := newJob(t, "mkfifo $T/p; (setsid sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo >$T/p' &); read x <$T/p")
+	o := run(t, job)
+	if o.CPU < 20*time.Millisecond || o.CPU > time.Minute {
+		t.Errorf("CPU %v, want that of the loop", o.CPU)
+	}
+	if o.MaxRSS < 1<<20 || o.MaxRSS > 1<<30 {
+		t.Errorf("MaxRSS %d bytes", o.MaxRSS)
+	}
+}
+
+func TestLogIsAppendedAndPrivate(t *testing.T) {
+	job := newJob(t, "echo second")
+	if err := os.MkdirAll(filepath.Dir(job.LogPath), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(job.LogPath, []byte("first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, job)
+	if got := read(job.LogPath); got != "first\nsecond" {
+		t.Errorf("log %q", got)
+	}
+	info, err := os.Stat(job.LogPath)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("log: %v %v", info.Mode(), err)
+	}
+}
+
+func TestTailHidesSecrets(t *testing.T) {
+	job := newJob(t, "echo the token is hunter2hunter2")
+	e := &Executor{Reaper: reaper, Secrets: func() []string { return []string{"hunter2hunter2"} }}
+	if o := e.Run(t.Context(), job, nil); o.Tail != "the token is [secret]" {
+		t.Errorf("tail %q", o.Tail)
+	}
+}
+
+func TestActivity(t *testing.T) {
+	job := newJob(t, "echo $$; touch $T/up; read x <$T/go")
+	fifo := filepath.Dir(job.Dir) + "/go"
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &Executor{Reaper: reaper}
+	if _, _, ok := e.Activity(job.RunID); ok {
+		t.Error("activity before the start")
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { e.Run(t.Context(), job, nil) })
+	eventually(t, "the program runs", func() bool { return exists(filepath.Dir(job.Dir) + "/up") })
+	at, pid, ok := e.Activity(job.RunID)
+	if !ok || itoa(pid) != read(job.LogPath) || time.Since(at) > time.Minute || time.Since(at) < -time.Second {
+		t.Errorf("activity %v %d %v; the program is %s", at, pid, ok, read(job.LogPath))
+	}
+	if o := e.Run(t.Context(), job, nil); !strings.Contains(o.Reason, "is there already") {
+		t.Errorf("the same run twice: %+v", o)
+	}
+	if err := os.WriteFile(fifo, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	if _, _, ok := e.Activity(job.RunID); ok {
+		t.Error("activity after the end")
+	}
+}
+
+func TestCancelledBeforeStart(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("issue closed"))
+	job := newJob(t, "touch $T/ran")
+	o := (&Executor{Reaper: reaper}).Run(ctx, job, nil)
+	if o.Result != agents.Cancelled || o.Reason != "ended: issue closed" {
+		t.Errorf("outcome %+v", o)
+	}
+	if exists(filepath.Dir(job.Dir) + "/ran") {
+		t.Error("the program ran")
+	}
+}

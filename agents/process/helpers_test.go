@@ -1,0 +1,117 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// runHelper plays one of the programs below and answers its exit status.
+func runHelper(name string, args []string) int {
+	helpers := map[string]func([]string) int{
+		"hop":        hop,
+		"exhaust":    exhaust,
+		"late":       late,
+		"supervisor": supervisor,
+		"pid1":       pid1,
+	}
+	h := helpers[name]
+	if h == nil {
+		return 2
+	}
+	return h(args)
+}
+
+// hop forks and exits, and so does the child, for ever: each process lives for some 100 µs, in a session of its own. It
+// ignores TERM. Only system calls are made after a fork, since the child has one thread and no Go scheduler.
+func hop([]string) int {
+	var ignore [4]uintptr // struct sigaction: the handler SIG_IGN, no flags, no mask
+	ignore[0] = 1
+	hopOn(&ignore)
+	return 0
+}
+
+//go:norace
+//go:nosplit
+func hopOn(ignore *[4]uintptr) {
+	syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(unix.SIGTERM), uintptr(unsafe.Pointer(ignore)), 0, 8, 0, 0)
+	for {
+		pid, _, _ := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		if pid != 0 {
+			syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		}
+		syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+	}
+}
+
+// exhaust starts a child where no more processes are allowed. Run it as a user without rights: root has no such limit.
+func exhaust([]string) int {
+	if _, err := Init(); err != nil { // without its threads the runtime dies here more often than not
+		return 7
+	}
+	r, err := NewReaper()
+	if err != nil {
+		return 3
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+		return 4
+	}
+	_, err = r.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{})
+	if !Exhausted(err) {
+		fmt.Println("start says", err)
+		return 5
+	}
+	if err = r.Run(context.Background(), Cmd{Argv: []string{"true"}}); !Exhausted(err) {
+		fmt.Println("run says", err)
+		return 6
+	}
+	return 0
+}
+
+// late starts its reaper when a child has ended already, and its SIGCHLD with it.
+func late([]string) int {
+	pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
+	if err != nil {
+		return 3
+	}
+	for p, ok := look(pid); !ok || !p.dead(); p, ok = look(pid) {
+		time.Sleep(time.Millisecond)
+	}
+	r, err := NewReaper()
+	if err != nil {
+		return 4
+	}
+	for range 10000 {
+		if r.Orphans() == 1 {
+			return 0
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return 5
+}
+
+// supervisor runs one session: a shell script in a folder, with a run id. It is there to be killed.
+func supervisor(args []string) int {
+	dir, runID, script := args[0], args[1], args[2]
+	if _, err := Init(); err != nil {
+		return 3
+	}
+	r, err := NewReaper()
+	if err != nil {
+		return 4
+	}
+	cgroupRoot = func() string { return "" }
+	e := &Executor{Reaper: r}
+	o := e.Run(context.Background(), agents.Job{
+		RunID: runID, Command: []string{"/bin/sh", "-c", script}, Dir: dir, LogPath: dir + "/log",
+		Env: []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + runID}, Grace: time.Minute,
+	}, nil)
+	fmt.Println(o.Reason)
+	return 5
+}

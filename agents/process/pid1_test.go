@@ -1,0 +1,80 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// TestPID1 runs this test binary as the init of a PID namespace of its own.
+func TestPID1(t *testing.T) {
+	needRoot(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	err = reaper.Run(t.Context(), Cmd{
+		Argv:   []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self, "test-helper", "pid1", t.TempDir()},
+		Stdout: &out, Stderr: &out,
+	})
+	if err != nil && strings.Contains(out.String(), "unshare failed") {
+		t.Skip("may not make a PID namespace here: " + out.String())
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+}
+
+// pid1 is the other half of TestPID1.
+func pid1(args []string) int {
+	complain := func(format string, a ...any) int {
+		fmt.Printf(format+"\n", a...)
+		return 1
+	}
+	if os.Getpid() != 1 {
+		return complain("not PID 1 but %d", os.Getpid())
+	}
+	signal.Reset(syscall.SIGUSR1) // whatever the rest of the tests did
+	sigs, err := Init()
+	if err != nil {
+		return complain("%v", err)
+	}
+	r, err := NewReaper()
+	if err != nil {
+		return complain("%v", err)
+	}
+	cgroupRoot = func() string { return "" }
+	e := &Executor{Reaper: r}
+	dir := args[0]
+	o := e.Run(context.Background(), agents.Job{
+		RunID: "i-1", Dir: dir, LogPath: filepath.Join(dir, "log"), Env: []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=i-1"},
+		Command: []string{"sh", "-c", `
+			for i in 1 2 3 4 5 6 7 8 9 10; do (true &); done
+			(setsid env -i /bin/sh -c 'trap "" TERM; /bin/sleep 1000' &)
+			kill -TERM 1; exit 7`},
+	}, nil)
+	if o.ExitCode != 7 {
+		return complain("outcome %+v", o)
+	}
+	if s := <-sigs; s != syscall.SIGTERM {
+		return complain("signal %v", s)
+	}
+	if err := r.Run(context.Background(), Cmd{Argv: []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do (true &); done; exit 0"}}); err != nil {
+		return complain("%v", err)
+	}
+	for { // until the orphans of the command are reaped
+		procs, _ := filepath.Glob("/proc/[0-9]*")
+		if len(procs) == 1 {
+			return 0
+		}
+	}
+}

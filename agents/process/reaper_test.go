@@ -1,0 +1,188 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// spawn starts a shell with the reaper.
+func spawn(t testing.TB, script string, files ...uintptr) *Child {
+	t.Helper()
+	c, err := reaper.Start("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
+	const children, nurseries, orphans = 200, 5, 100
+	before := reaper.Orphans()
+	var wg sync.WaitGroup
+	for range nurseries {
+		wg.Go(func() {
+			c := spawn(t, fmt.Sprintf("i=0; while [ $i -lt %d ]; do (sleep 0.1 &); i=$((i+1)); done", orphans))
+			<-c.Exit()
+		})
+	}
+	for i := range children {
+		wg.Go(func() {
+			c := spawn(t, fmt.Sprintf("exit %d", i))
+			if e := <-c.Exit(); e.Status.ExitStatus() != i {
+				t.Errorf("child %d: %s", i, describe(e.Status))
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "all orphans are reaped", func() bool { return reaper.Orphans() >= before+nurseries*orphans })
+	if got := reaper.Orphans() - before; got != nurseries*orphans {
+		t.Errorf("%d orphans, want %d: children of ours were counted", got, nurseries*orphans)
+	}
+}
+
+func TestReaperReportsSignalsAndUsage(t *testing.T) {
+	e := <-spawn(t, "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; kill -9 $$").Exit()
+	if !e.Status.Signaled() || e.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("status: %s", describe(e.Status))
+	}
+	if e.Usage.Utime.Nano()+e.Usage.Stime.Nano() == 0 || e.Usage.Maxrss == 0 {
+		t.Errorf("usage is empty: %+v", e.Usage)
+	}
+}
+
+// A child may end, and be reaped, before its fork has returned to Start.
+func TestReaperKeepsEarlyEnds(t *testing.T) {
+	r := reaper
+	r.mu.Lock()
+	r.starting++
+	r.mu.Unlock()
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "exit 9"}, &syscall.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end is seen", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		_, ok := r.early[pid]
+		return ok
+	})
+	before := r.Orphans()
+	c := &Child{PID: pid, exit: make(chan Exit, 1)}
+	r.mu.Lock()
+	r.starting--
+	r.adoptLocked(c)
+	r.mu.Unlock()
+	if e := <-c.Exit(); e.Status.ExitStatus() != 9 {
+		t.Errorf("status: %s, want 9", describe(e.Status))
+	}
+	if got := r.Orphans() - before; got != -1 {
+		t.Errorf("the child is still counted as an orphan (%+d)", got)
+	}
+}
+
+// An orphan may have had the number of a child before it. Its end is not the child's.
+func TestReaperTellsNumbersApart(t *testing.T) {
+	r := reaper
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "read x; exit 4"}, &syscall.ProcAttr{Files: []uintptr{pipe(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Child{PID: pid, exit: make(chan Exit, 1)}
+	r.mu.Lock()
+	r.early[pid] = Exit{Status: 99 << 8}
+	r.adoptLocked(c)
+	delete(r.early, pid)
+	r.mu.Unlock()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("status: %s, want that of the child", describe(e.Status))
+	}
+}
+
+// pipe is the reading end of a pipe that stays open, and empty, as long as the test runs.
+func pipe(t *testing.T) uintptr {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	return r.Fd()
+}
+
+func TestOnlyOneReaper(t *testing.T) {
+	if r, err := NewReaper(); err == nil {
+		r.Close()
+		t.Fatal("a second reaper was started; it would steal the first one's statuses")
+	}
+}
+
+func TestReaperFindsChildrenThatEndedBeforeIt(t *testing.T) {
+	if err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("late")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	before := len(reaper.children)
+	if _, err := reaper.Start("/nonexistent", []string{"x"}, &syscall.ProcAttr{}); err != syscall.ENOENT || Exhausted(err) {
+		t.Errorf("start of a missing program: %v", err)
+	}
+	if len(reaper.children) != before {
+		t.Error("a child that never ran is waited for")
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	needRoot(t)
+	c := asNobody(t, helperCommand("exhaust"))
+	if e := <-c.Exit(); e.Status != 0 {
+		t.Errorf("helper: %s", describe(e.Status))
+	}
+}
+
+// asNobody starts a command as an account without any rights.
+func asNobody(t *testing.T, argv []string) *Child {
+	t.Helper()
+	c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{
+		Files: []uintptr{0, 1, 2},
+		Sys:   &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestSpawnsLeaveNoDescriptors(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a finalizer must not tidy up for us
+	count := func() (n, pidfds int) {
+		fds, _ := filepath.Glob("/proc/self/fd/*")
+		for _, fd := range fds {
+			if link, _ := os.Readlink(fd); strings.Contains(link, "pidfd") {
+				pidfds++
+			}
+		}
+		return len(fds), pidfds
+	}
+	<-spawn(t, "exit 0").Exit()
+	before, _ := count()
+	for range 500 {
+		<-spawn(t, "exit 0").Exit()
+		if err := reaper.Run(t.Context(), Cmd{Argv: []string{"true"}, Stdout: &strings.Builder{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, pidfds := count()
+	if after > before || pidfds > 0 {
+		t.Errorf("%d descriptors before 1000 spawns, %d after, %d of them pidfds", before, after, pidfds)
+	}
+}
