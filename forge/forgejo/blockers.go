@@ -1,0 +1,307 @@
+package forgejo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+const (
+	// batch is how many dependency lists, and how many single blockers, one scan reads: enough to find something to
+	// start, little enough not to let it wait for the rest of ten thousand.
+	batch = 32
+	// singleEvery is how often a blocker that no list shows is asked for again, and closedEvery when it was closed: it
+	// would have to be opened again to matter.
+	singleEvery = time.Minute
+	closedEvery = time.Hour
+	// triedEvery keeps an issue whose dependencies cannot be read from being asked for in every scan.
+	triedEvery = 30 * time.Second
+)
+
+// single is what is known of an item that no list of ours shows.
+type single struct {
+	state forge.BlockerState
+	at    time.Time
+}
+
+func (s single) due(now time.Time) bool {
+	if s.state == forge.BlockerClosed || s.state == forge.BlockerCancelled {
+		return now.Sub(s.at) >= closedEvery
+	}
+	return now.Sub(s.at) >= singleEvery
+}
+
+// readBlockers reads the next dependencies, blockers and histories in dispatch order. more says that there are others.
+func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
+	now := time.Now()
+	c.mu.Lock()
+	wanted := c.unread(now)
+	c.mu.Unlock()
+	some := wanted[:min(len(wanted), batch)]
+	err = inParallel(ctx, len(some), func(ctx context.Context, n int) error {
+		return c.readDependencies(ctx, some[n])
+	})
+	if isOutage(err) {
+		return true, err
+	}
+	c.mu.Lock()
+	refs := c.unresolved(now)
+	histories := c.unreadHistories(now)
+	c.mu.Unlock()
+	more = len(wanted) > batch || len(refs) > batch
+	refs = refs[:min(len(refs), batch)]
+	unread := inParallel(ctx, len(refs)+len(histories), func(ctx context.Context, n int) error {
+		if n < len(refs) {
+			return c.readSingle(ctx, refs[n])
+		}
+		return c.readHistory(ctx, histories[n-len(refs)])
+	})
+	if isOutage(unread) {
+		return true, unread
+	}
+	return more, errors.Join(err, unread)
+}
+
+// wantsBlockers reports whether it matters what the issue waits for: it could be dispatched, or it is a convoy, whose
+// members may be staged by it.
+func (c *Client) wantsBlockers(i *issue, underWay map[forge.Ref]bool) bool {
+	if i.Closed {
+		return false
+	}
+	return i.Has(forge.LabelConvoy) || c.dispatchable(i) && !underWay[i.Ref]
+}
+
+// dispatchable reports what labels and assignees say.
+func (c *Client) dispatchable(i *issue) bool {
+	return !i.Closed && i.Has(forge.LabelBacklog) && forge.SkipLabel(i.Labels) == "" &&
+		!slices.ContainsFunc(i.Assignees, func(login string) bool { return !c.ours(login) })
+}
+
+// underWay are the issues that an open pull request is for.
+func (c *Client) underWay() map[forge.Ref]bool {
+	refs := map[forge.Ref]bool{}
+	for _, r := range c.repos {
+		for _, p := range r.pulls {
+			if p.Closed {
+				continue
+			}
+			for _, ref := range p.Closes {
+				refs[ref] = true
+			}
+		}
+	}
+	return refs
+}
+
+// wanted is what blockers are read for, in dispatch order: convoys first, because they hold others.
+func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
+	type candidate struct {
+		forge.Ref
+		class   int
+		created time.Time
+	}
+	var all []candidate
+	underWay := c.underWay()
+	for _, r := range c.repos {
+		if r.asOf.IsZero() {
+			continue
+		}
+		for _, i := range r.issues {
+			if !c.wantsBlockers(i, underWay) || !keep(r, i) {
+				continue
+			}
+			class := 0
+			if !i.Has(forge.LabelConvoy) {
+				class = forge.Priority(i.Labels)
+			}
+			all = append(all, candidate{i.Ref, class, i.Created})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.class, b.class), a.created.Compare(b.created), a.Ref.Compare(b.Ref))
+	})
+	refs := make([]forge.Ref, len(all))
+	for n, one := range all {
+		refs[n] = one.Ref
+	}
+	return refs
+}
+
+// unread lists the issues whose dependencies have to be read.
+func (c *Client) unread(now time.Time) []forge.Ref {
+	return c.wanted(func(r *repo, i *issue) bool {
+		return r.settings.dependencies && !i.settled() && !i.native.failed.recent(now, i.Updated)
+	})
+}
+
+// readDependencies asks the forge what it keeps for one issue.
+func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
+	r := c.repo(ref.Repo)
+	c.mu.Lock()
+	i := r.issues[ref.Number]
+	if i == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	updated := i.Updated
+	c.mu.Unlock()
+	in, x, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Issue, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.ListIssueDependencies(owner, name, ref.Number, gitea.ListIssueDependenciesOptions{ListOptions: page})
+	})
+	if isOutage(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i = r.issues[ref.Number]; i == nil {
+		return nil
+	}
+	if err != nil {
+		i.native.failed = failure{time.Now(), updated}
+		if errors.Is(err, forge.ErrNotFound) && time.Since(r.fullAt) >= fullAgain {
+			r.fullAt = time.Time{} // the issue is gone, or the repository keeps no dependencies any more
+		}
+		return fmt.Errorf("dependencies of %s: %w", ref, err)
+	}
+	c.applyDependencies(i, in, updated, x)
+	return nil
+}
+
+// applyDependencies takes an issue's list, which brings the blockers' own state with it. An entry that the forge hides
+// is empty, or has a number but no date where we may write to the issue.
+func (c *Client) applyDependencies(i *issue, in []*gitea.Issue, updated time.Time, x *exchange) {
+	native := dependencies{of: updated, readAt: x.forgeBegan()}
+	for _, dep := range in {
+		if dep == nil || dep.Index == 0 || dep.Repository == nil {
+			native.hidden++
+			continue
+		}
+		ref := c.canonical(forge.Ref{Repo: dep.Repository.FullName, Number: dep.Index})
+		native.refs = append(native.refs, ref)
+		if dep.Created.Unix() <= 0 {
+			c.singles[ref] = single{forge.BlockerUnreadable, x.began}
+			continue
+		}
+		c.applySingle(ref, dep, x.began)
+	}
+	slices.SortFunc(native.refs, forge.Ref.Compare)
+	i.native = native
+}
+
+// applySingle takes an item that came by itself or in a list of dependencies.
+func (c *Client) applySingle(ref forge.Ref, in *gitea.Issue, began time.Time) {
+	if r := c.repo(ref.Repo); r != nil && in.PullRequest == nil {
+		c.applyIssue(r, issueOf(r.name, in, began), true)
+		return
+	}
+	state := forge.BlockerOpen
+	if in.State == gitea.StateClosed {
+		state = c.closedState(ref, labelNames(in.Labels), in.PullRequest)
+	}
+	c.singles[ref] = single{state, began}
+}
+
+// closedState is the state of a blocker that is closed. meta is set when the blocker is a pull request itself.
+func (c *Client) closedState(ref forge.Ref, labels []string, meta *gitea.PullRequestMeta) forge.BlockerState {
+	switch {
+	case slices.Contains(labels, forge.LabelCancelled):
+		return forge.BlockerCancelled
+	case c.requireMerged && meta != nil && !meta.HasMerged:
+		return forge.BlockerUnmerged
+	case c.requireMerged && meta == nil && c.endedUnmerged(ref):
+		return forge.BlockerUnmerged
+	}
+	return forge.BlockerClosed
+}
+
+// endedUnmerged reports whether there were pull requests for an issue and none was merged. Only those count that we
+// know: in scanned repositories, open, or ended since the oldest issue of today's backlog was made. An issue closed
+// with none of them is one that a person closed, and counts as done.
+func (c *Client) endedUnmerged(ref forge.Ref) bool {
+	found := false
+	for _, r := range c.repos {
+		for _, p := range r.pulls {
+			if !slices.Contains(p.Closes, ref) {
+				continue
+			}
+			if p.Merged {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// unresolved lists the blockers whose state has to be asked for, in the order of what waits for them.
+func (c *Client) unresolved(now time.Time) []forge.Ref {
+	open := func(ref forge.Ref) bool {
+		if c.isListed(ref) {
+			return false
+		}
+		s, ok := c.singles[ref]
+		return !ok || s.state == forge.BlockerUnknown && now.Sub(s.at) >= triedEvery || c.repo(ref.Repo) == nil && s.due(now)
+	}
+	var refs []forge.Ref
+	seen := map[forge.Ref]bool{}
+	waiting := c.wanted(func(_ *repo, i *issue) bool { return slices.ContainsFunc(i.waitsFor(), open) })
+	for _, ref := range waiting {
+		for _, blocker := range c.repo(ref.Repo).issues[ref.Number].waitsFor() {
+			if !seen[blocker] && open(blocker) {
+				refs = append(refs, blocker)
+			}
+			seen[blocker] = true
+		}
+	}
+	return refs
+}
+
+// waitsFor is everything the issue refers to, once each.
+func (i *issue) waitsFor() []forge.Ref {
+	if len(i.native.refs) == 0 {
+		return i.mentioned
+	}
+	refs := slices.Concat(i.native.refs, i.mentioned)
+	slices.SortFunc(refs, forge.Ref.Compare)
+	return slices.Compact(refs)
+}
+
+// isListed reports whether the lists of a scanned repository tell the item's state.
+func (c *Client) isListed(ref forge.Ref) bool {
+	r := c.repo(ref.Repo)
+	return r != nil && (r.issues[ref.Number] != nil || r.pulls[ref.Number] != nil)
+}
+
+// readSingle asks for one item. What does not exist, or not for us, is an answer too.
+func (c *Client) readSingle(ctx context.Context, ref forge.Ref) error {
+	in, x, err := read(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.GetIssue(owner, name, ref.Number)
+	})
+	if isOutage(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		c.singles[ref] = single{forge.BlockerMissing, time.Now()}
+		return nil
+	case errors.Is(err, forge.ErrForbidden):
+		c.singles[ref] = single{forge.BlockerUnreadable, time.Now()}
+		return nil
+	case err != nil:
+		c.singles[ref] = single{forge.BlockerUnknown, time.Now()}
+		return fmt.Errorf("blocker %s: %w", ref, err)
+	}
+	c.applySingle(ref, in, x.began)
+	return nil
+}

@@ -1,0 +1,202 @@
+package forgejo
+
+import (
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// This file and pullcache.go hold what is known, and how an answer of the forge changes it. They make no request.
+// Client.mu guards all of it. Of two answers about one item the one whose request began later counts.
+
+// keepEnded is how long an item that ended is still shown, so that whoever works on it sees that it ended.
+const keepEnded = time.Hour
+
+// granularity of the forge's times: what was read in the second of a change may lack a second change in it.
+const granularity = time.Second
+
+// repo is what is known of one repository.
+type repo struct {
+	name  string // never changes
+	pause pause  // belongs to the scan
+
+	settings settings
+	asOf     time.Time // our clock: when the list of the last complete scan began; zero before the first
+	fullAt   time.Time // our clock: when the last complete listing began
+	since    time.Time // the forge's clock: where the next list of changes begins
+	issues   map[int64]*issue
+	pulls    map[int64]*pull
+	bases    map[string]*base // by branch
+}
+
+func newRepo(name string) *repo {
+	return &repo{name: name, issues: map[int64]*issue{}, pulls: map[int64]*pull{}, bases: map[string]*base{}}
+}
+
+// settings are what the forge says of the repository itself.
+type settings struct {
+	branch       string // the default one
+	style        gitea.MergeStyle
+	deleteBranch bool // after a merge
+	dependencies bool // the forge keeps dependencies of issues here
+	readAt       time.Time
+}
+
+// issue is an issue with what was read beside it.
+type issue struct {
+	forge.Issue             // Blockers are put together when facts are
+	mentioned   []forge.Ref // what its text says it waits for
+	native      dependencies
+	history     history
+	ended       time.Time // our clock: when we saw it closed; zero when it is open or was closed before we looked
+}
+
+// dependencies are those the forge keeps for an issue.
+type dependencies struct {
+	refs   []forge.Ref
+	hidden int       // how many the forge does not show us
+	of     time.Time // the issue's Updated for which they were read
+	readAt time.Time // the forge's clock; zero before the first time
+	failed failure   // of the last try
+}
+
+// failure is a try that failed: when, by our clock, and in which state of the item. The same is not tried at once again.
+type failure struct{ at, of time.Time }
+
+func (f failure) recent(now, of time.Time) bool { return f.of.Equal(of) && now.Sub(f.at) < triedEvery }
+
+// known reports whether the dependencies have been read since the issue changed.
+func (i *issue) known() bool { return !i.native.readAt.IsZero() && i.native.of.Equal(i.Updated) }
+
+// settled reports whether a later reading could only bring something new after another change of the issue.
+func (i *issue) settled() bool {
+	return i.known() && !i.native.readAt.Before(i.Updated.Add(granularity))
+}
+
+// applyIssue takes an issue from any answer. One that was closed before we knew it is of no interest unless keep says
+// that something refers to it.
+func (c *Client) applyIssue(r *repo, in forge.Issue, keep bool) {
+	old := r.issues[in.Number]
+	if old != nil && old.AsOf.After(in.AsOf) {
+		return
+	}
+	delete(c.singles, in.Ref)
+	if old == nil && in.Closed && !keep {
+		return
+	}
+	now := &issue{Issue: in}
+	if old != nil {
+		now.native, now.history, now.ended, now.Reopened = old.native, old.history, old.ended, old.Reopened
+	}
+	if old != nil && old.Body == in.Body {
+		now.mentioned = old.mentioned
+	} else {
+		now.mentioned = c.mentionedIn(in)
+	}
+	switch {
+	case !in.Closed:
+		now.ended = time.Time{}
+	case old != nil && !old.Closed:
+		now.ended = in.AsOf
+	}
+	r.issues[in.Number] = now
+}
+
+func (c *Client) mentionedIn(in forge.Issue) []forge.Ref {
+	refs := forge.Dependencies(in.Body, in.Ref)
+	for n, ref := range refs {
+		refs[n] = c.canonical(ref)
+	}
+	slices.SortFunc(refs, forge.Ref.Compare)
+	return slices.Compact(refs)
+}
+
+// applyListed takes one entry of the list that issues and pull requests share.
+func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
+	if in == nil || in.Index == 0 {
+		return // the forge sends an empty entry for what it cannot load
+	}
+	if in.PullRequest == nil {
+		c.applyIssue(r, issueOf(r.name, in, began), false)
+		return
+	}
+	c.applyListedPull(r, in, began)
+}
+
+// applyFull replaces what is open by a complete listing: what is no longer in it was closed, deleted or transferred
+// while no list of changes showed it.
+func (c *Client) applyFull(r *repo, open []*gitea.Issue, began time.Time) {
+	listed := make(map[int64]bool, len(open))
+	for _, in := range open {
+		if in != nil {
+			listed[in.Index] = true
+			c.applyListed(r, in, began)
+		}
+	}
+	for n, i := range r.issues {
+		if !i.Closed && !listed[n] && !i.AsOf.After(began) {
+			delete(r.issues, n)
+		}
+	}
+	for n, p := range r.pulls {
+		if !p.Closed && !listed[n] && !p.AsOf.After(began) {
+			delete(r.pulls, n)
+		}
+	}
+	c.forgetLost(r)
+}
+
+// forgetLost drops dependencies on issues that are gone: their deletion took the dependency with it, but does not
+// count as a change of the issue that had it.
+func (c *Client) forgetLost(r *repo) {
+	for _, i := range r.issues {
+		lost := slices.ContainsFunc(i.native.refs, func(ref forge.Ref) bool {
+			return ref.Repo == r.name && r.issues[ref.Number] == nil && r.pulls[ref.Number] == nil
+		})
+		if lost {
+			i.native = dependencies{}
+		}
+	}
+	for ref := range c.singles {
+		if ref.Repo == r.name {
+			delete(c.singles, ref)
+		}
+	}
+}
+
+// prune drops ended items that nothing refers to any more.
+func (c *Client) prune(r *repo, now time.Time) {
+	used := c.referredTo()
+	for n, i := range r.issues {
+		if i.Closed && !used[i.Ref] && now.Sub(i.ended) > keepEnded {
+			delete(r.issues, n)
+		}
+	}
+	for n, p := range r.pulls {
+		if p.Closed && !p.showEnded(c, now) && !slices.ContainsFunc(p.Closes, func(ref forge.Ref) bool { return used[ref] }) {
+			delete(r.pulls, n)
+		}
+	}
+}
+
+// referredTo is everything that an open issue waits for.
+func (c *Client) referredTo() map[forge.Ref]bool {
+	used := map[forge.Ref]bool{}
+	for _, r := range c.repos {
+		for _, i := range r.issues {
+			if i.Closed {
+				continue
+			}
+			for _, ref := range i.mentioned {
+				used[ref] = true
+			}
+			for _, ref := range i.native.refs {
+				used[ref] = true
+			}
+		}
+	}
+	return used
+}

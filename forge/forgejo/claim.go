@@ -1,0 +1,165 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Claim takes an item for an agent: the label in-progress first, then the agent as assignee, each after a fresh look.
+// It answers forge.ErrTaken when the item is closed, carries a label that keeps it from being worked on, or belongs to
+// somebody else. A person assigned to a pull request is no obstacle and stays assigned.
+//
+// Claim may be repeated: with the same runID it goes on where it broke off, and a claim that the agent has already is
+// left as it is. The forge has no compare-and-set for assignees, so that this keeps people and earlier claims safe but
+// does not decide between two hosts in the same second.
+func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) error {
+	ref = c.canonical(ref)
+	if err := c.claim(ctx, ref, login, runID); err != nil {
+		return fmt.Errorf("cannot claim %s for %s: %w", ref, login, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.writing, ref)
+	return nil
+}
+
+func (c *Client) claim(ctx context.Context, ref forge.Ref, login, runID string) error {
+	in, err := c.getIssue(ctx, ref)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	ours := c.writing[ref] == runID && runID != ""
+	c.mu.Unlock()
+	if why := c.taken(in, login, ours); why != "" {
+		return fmt.Errorf("%w: %s", forge.ErrTaken, why)
+	}
+	if !hasLabel(in, forge.LabelInProgress) {
+		c.mu.Lock()
+		c.writing[ref] = runID
+		c.mu.Unlock()
+		if err := c.addLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
+			return err
+		}
+		if in, err = c.getIssue(ctx, ref); err != nil {
+			return err
+		}
+		if why := c.taken(in, login, true); why != "" {
+			return errors.Join(fmt.Errorf("%w: %s", forge.ErrTaken, why), c.withdraw(ctx, ref, in))
+		}
+	}
+	if isAssigned(in, login) {
+		return nil
+	}
+	in, err = c.assign(ctx, ref, append(logins(in.Assignees), login))
+	if err == nil && !isAssigned(in, login) {
+		err = fmt.Errorf("%w: the forge did not assign %s; give it access to the repository", forge.ErrForbidden, login)
+	}
+	return err
+}
+
+// taken says why the item is not to be had for login; "" when it is. ours means that the label in-progress is of this
+// very claim.
+func (c *Client) taken(in *gitea.Issue, login string, ours bool) string {
+	claimed := hasLabel(in, forge.LabelInProgress)
+	pull := in.PullRequest != nil
+	if in.State == gitea.StateClosed {
+		return "it is closed"
+	}
+	if label := forge.SkipLabel(labelNames(in.Labels)); label != "" && !pull {
+		return "it carries the label " + label
+	}
+	for _, other := range logins(in.Assignees) {
+		if strings.EqualFold(other, login) {
+			continue
+		}
+		if !pull || claimed && !ours && c.isAgent(other) {
+			return "it is assigned to " + other
+		}
+	}
+	if claimed && !ours && !isAssigned(in, login) {
+		return "it is in-progress already"
+	}
+	return ""
+}
+
+func (c *Client) isAgent(login string) bool { return c.ours(login) || c.bots(login) }
+
+// withdraw takes our label off an item that somebody took while we wrote it. Another agent's claim needs the label.
+func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
+	if slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
+		return nil
+	}
+	return c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress})
+}
+
+// Release takes an agent off an item: the assignee first, then the label in-progress, which stays where another agent
+// is assigned. Other assignees and all other labels stay. Releasing what is not claimed, is closed or does not exist
+// any more is a success.
+func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) error {
+	ref = c.canonical(ref)
+	c.mu.Lock()
+	delete(c.writing, ref)
+	c.mu.Unlock()
+	in, err := c.getIssue(ctx, ref)
+	if errors.Is(err, forge.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = c.release(ctx, ref, in, login)
+		if in.State == gitea.StateClosed && !errors.Is(err, forge.ErrUnavailable) {
+			return nil // tidied as far as the forge lets us
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot release %s from %s: %w", ref, login, err)
+	}
+	return nil
+}
+
+func (c *Client) release(ctx context.Context, ref forge.Ref, in *gitea.Issue, login string) error {
+	others := slices.DeleteFunc(logins(in.Assignees), func(other string) bool { return strings.EqualFold(other, login) })
+	if isAssigned(in, login) {
+		if _, err := c.assign(ctx, ref, others); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(others, c.isAgent) {
+		return nil
+	}
+	return c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress})
+}
+
+// assign replaces the assignees, which is the only way the forge offers.
+func (c *Client) assign(ctx context.Context, ref forge.Ref, all []string) (*gitea.Issue, error) {
+	if all == nil {
+		all = []string{} // nil would leave them as they are
+	}
+	in, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.EditIssue(owner, name, ref.Number, gitea.EditIssueOption{Assignees: all})
+	})
+	return in, err
+}
+
+// getIssue reads an issue or pull request afresh.
+func (c *Client) getIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, error) {
+	in, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.GetIssue(owner, name, ref.Number)
+	})
+	return in, err
+}
+
+func hasLabel(in *gitea.Issue, name string) bool { return slices.Contains(labelNames(in.Labels), name) }
+
+func isAssigned(in *gitea.Issue, login string) bool {
+	return slices.ContainsFunc(logins(in.Assignees), func(l string) bool { return strings.EqualFold(l, login) })
+}

@@ -1,0 +1,197 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+const (
+	// requestTime bounds one request from its first byte to the last of its answer.
+	requestTime = 15 * time.Second
+	// mergeTime bounds a merge, which runs git on the forge: 0.4 s for a small repository, far more for a big one.
+	mergeTime = time.Minute
+	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, too few to hurt a small forge.
+	atOnce = 4
+	// maxAnswer bounds what is read of one answer. A page of 50 issues with texts of 64 kB each stays below it.
+	maxAnswer = 16 << 20
+)
+
+// Options says which forge to use and how. URL, Token and Repos are required.
+type Options struct {
+	// URL is the forge's address without /api/v1, such as http://forgejo:3000.
+	URL string
+	// Token is the supervisor's own: scopes write:repository, write:issue and read:user.
+	Token string
+	// Repos are the repositories to scan, owner/name.
+	Repos []string
+	// Ours reports whether a login is an agent of this factory, Bots whether it is one of another host. Everybody else
+	// is a human. They are asked at each use, so they may follow a changed configuration; nil means nobody.
+	Ours, Bots func(login string) bool
+	// RequireMerged makes a closed blocker count only when a pull request for it was merged, if it had any that we know.
+	RequireMerged bool
+	// HTTP gives the transport and is otherwise left alone; nil means one of our own.
+	HTTP *http.Client
+}
+
+// Client speaks to one forge with one account. Make it with New.
+type Client struct {
+	url, token    string
+	ours, bots    func(string) bool
+	requireMerged bool
+	transport     http.RoundTripper
+	requests      atomic.Int64
+	slots         chan struct{} // one token for each request of a scan that is under way
+
+	scanning sync.Mutex // held for a whole scan; guards paused
+	paused   pause      // of the forge as a whole
+
+	mu      sync.Mutex                  // guards what follows; never held during I/O
+	repos   []*repo                     // sorted by name; the slice itself never changes
+	singles map[forge.Ref]single        // blockers that no list shows
+	labels  map[string]map[string]int64 // by repository: label ids by name
+	writing map[forge.Ref]string        // run ids whose claim is half-written by us
+	login   string                      // of our own account; "" until asked for
+}
+
+// New returns a client that has made no request yet.
+func New(o Options) (*Client, error) {
+	if err := checkURL(o.URL); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(o.Token) == "" || strings.ContainsAny(o.Token, " \t\r\n") {
+		return nil, errors.New("cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN")
+	}
+	c := &Client{
+		url: strings.TrimRight(o.URL, "/"), token: o.Token,
+		ours: orNobody(o.Ours), bots: orNobody(o.Bots), requireMerged: o.RequireMerged,
+		transport: transportOf(o.HTTP), slots: make(chan struct{}, atOnce),
+		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, writing: map[forge.Ref]string{},
+	}
+	names := slices.Clone(o.Repos)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if !forge.ValidRepo(name) {
+			return nil, fmt.Errorf("cannot scan repository %q: write it as owner/name", name)
+		}
+		c.repos = append(c.repos, newRepo(name))
+	}
+	return c, nil
+}
+
+func orNobody(f func(string) bool) func(string) bool {
+	if f == nil {
+		return func(string) bool { return false }
+	}
+	return f
+}
+
+// checkURL refuses what would only fail later, and a password in the address, which would end up in logs.
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		return errors.New("cannot use the forge url: it is not an address; write it like http://forgejo:3000")
+	}
+	if u.User != nil {
+		return errors.New("cannot use the forge url: it has a name or password in it; put the token into [forge] token")
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("cannot use the forge url %q: write it like http://forgejo:3000", s)
+	}
+	return nil
+}
+
+func transportOf(client *http.Client) http.RoundTripper {
+	if client != nil && client.Transport != nil {
+		return client.Transport
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 2 * atOnce
+	return t
+}
+
+// Requests is how many requests this client has made.
+func (c *Client) Requests() int64 { return c.requests.Load() }
+
+// repo finds a scanned repository; nil for others. The forge ignores case in names.
+func (c *Client) repo(name string) *repo {
+	for _, r := range c.repos {
+		if r.name == name || strings.EqualFold(r.name, name) {
+			return r
+		}
+	}
+	return nil
+}
+
+// canonical spells the repository of a reference as the configuration does.
+func (c *Client) canonical(ref forge.Ref) forge.Ref {
+	if r := c.repo(ref.Repo); r != nil {
+		ref.Repo = r.name
+	}
+	return ref
+}
+
+// request is what a call asks of the SDK.
+type request[T any] func(*gitea.Client) (T, *gitea.Response, error)
+
+// read makes one request of a scan: it waits for its turn among atOnce.
+func read[T any](ctx context.Context, c *Client, ask request[T]) (T, *exchange, error) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-ctx.Done():
+		var none T
+		return none, nil, ctx.Err()
+	}
+	return do(ctx, c, ask)
+}
+
+// do makes one request with our own token.
+func do[T any](ctx context.Context, c *Client, ask request[T]) (T, *exchange, error) {
+	return doAs(ctx, c, c.token, requestTime, ask)
+}
+
+// doAs makes one request. The SDK's context belongs to its client, so that each call has a client of its own; that
+// costs no request as long as the SDK is told not to ask for the version.
+func doAs[T any](ctx context.Context, c *Client, token string, limit time.Duration, ask request[T]) (T, *exchange, error) {
+	var none T
+	outer := ctx
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	x := &exchange{next: c.transport, count: &c.requests}
+	client, err := gitea.NewClient(c.url, gitea.SetGiteaVersion(""), gitea.SetToken(token), gitea.SetContext(ctx),
+		gitea.SetHTTPClient(&http.Client{Transport: x, CheckRedirect: sameHost}))
+	if err != nil {
+		return none, x, fmt.Errorf("internal error: %w", err)
+	}
+	value, _, err := ask(client)
+	if err = x.failure(outer, token, err); err != nil {
+		return none, x, err
+	}
+	return value, x, nil
+}
+
+// sameHost follows a renamed repository, but takes our token nowhere else.
+func sameHost(req *http.Request, via []*http.Request) error {
+	if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// owner splits owner/name the way the SDK wants it.
+func owner(repo string) (string, string) {
+	owner, name, _ := strings.Cut(repo, "/")
+	return owner, name
+}

@@ -1,0 +1,157 @@
+package forgejo
+
+import (
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// issueOf is an issue as the forge sent it. What its text names is read here, once, and kept beside it.
+func issueOf(repo string, in *gitea.Issue, began time.Time) forge.Issue {
+	return forge.Issue{
+		Ref:       forge.Ref{Repo: repo, Number: in.Index},
+		Title:     in.Title,
+		Body:      in.Body,
+		Author:    loginOf(in.Poster),
+		Closed:    in.State == gitea.StateClosed,
+		Labels:    labelNames(in.Labels),
+		Assignees: logins(in.Assignees),
+		Created:   in.Created,
+		Updated:   in.Updated,
+		AsOf:      began,
+	}
+}
+
+// pullOf is a pull request as the forge sent it, without its reviews, statuses and how long it has had a conflict.
+func pullOf(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
+	p := forge.Pull{
+		Ref:       forge.Ref{Repo: repo, Number: in.Index},
+		Title:     in.Title,
+		Body:      in.Body,
+		Author:    loginOf(in.Poster),
+		Labels:    labelNames(in.Labels),
+		Assignees: logins(in.Assignees),
+		Closed:    in.State == gitea.StateClosed,
+		Merged:    in.HasMerged,
+		Draft:     forge.IsDraft(in.Title, in.Draft),
+		Created:   timeOf(in.Created),
+		Updated:   timeOf(in.Updated),
+		AsOf:      began,
+	}
+	if p.Merged {
+		p.Ended = timeOf(in.Merged)
+	} else if p.Closed {
+		p.Ended = timeOf(in.Closed)
+	}
+	if in.Base != nil {
+		p.Base = in.Base.Ref
+	}
+	if in.Head != nil {
+		p.HeadSHA = in.Head.Sha
+		p.Head = in.Head.Name // Ref is refs/pull/N/head once the branch is gone
+		if p.Head == "" {
+			p.Head = in.Head.Ref
+		}
+		if in.Head.Repository != nil {
+			p.HeadRepo = in.Head.Repository.FullName
+		}
+	}
+	p.Closes = forge.Closes(p.Head, p.Title, p.Body, repo)
+	return p
+}
+
+func reviewOf(in *gitea.PullReview) (forge.Review, bool) {
+	r := forge.Review{
+		ID:        in.ID,
+		Author:    loginOf(in.Reviewer),
+		CommitSHA: in.CommitID,
+		Dismissed: in.Dismissed,
+		Official:  in.Official,
+		Submitted: in.Submitted,
+		Body:      in.Body,
+	}
+	switch in.State {
+	case gitea.ReviewStateApproved:
+		r.Verdict = forge.Approved
+	case gitea.ReviewStateRequestChanges:
+		r.Verdict = forge.ChangesRequested
+	case gitea.ReviewStateComment:
+		r.Verdict = forge.Commented
+	default: // not submitted yet, or only asked for
+		return r, false
+	}
+	return r, true
+}
+
+func reviewsOf(in []*gitea.PullReview) []forge.Review {
+	reviews := make([]forge.Review, 0, len(in))
+	for _, one := range in {
+		if one == nil {
+			continue
+		}
+		if r, ok := reviewOf(one); ok {
+			reviews = append(reviews, r)
+		}
+	}
+	slices.SortFunc(reviews, func(a, b forge.Review) int {
+		if c := a.Submitted.Compare(b.Submitted); c != 0 {
+			return c
+		}
+		return int(a.ID - b.ID) // times are whole seconds
+	})
+	return reviews
+}
+
+// statusesOf returns the reports and when the newest was made.
+func statusesOf(in []*gitea.Status) (all []forge.Status, newest time.Time) {
+	for _, s := range in {
+		if s == nil {
+			continue
+		}
+		all = append(all, forge.Status{ID: s.ID, Context: s.Context, State: string(s.State)})
+		if s.Updated.After(newest) {
+			newest = s.Updated
+		}
+	}
+	return all, newest
+}
+
+func labelNames(in []*gitea.Label) []string {
+	var names []string
+	for _, l := range in {
+		if l != nil {
+			names = append(names, l.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names) // the forge lets two labels have one name
+}
+
+func logins(in []*gitea.User) []string {
+	var names []string
+	for _, u := range in {
+		if u != nil {
+			names = append(names, u.UserName)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// loginOf is "" for an account that the forge does not show.
+func loginOf(u *gitea.User) string {
+	if u == nil {
+		return ""
+	}
+	return u.UserName
+}
+
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

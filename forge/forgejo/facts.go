@@ -1,0 +1,128 @@
+package forgejo
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// facts puts together what is known. Values are copied, what they point to is shared: nothing here changes a slice or
+// a string in place once it was in a fact.
+func (c *Client) facts(more bool) forge.Facts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	f := forge.Facts{More: more, Repos: make([]forge.Repo, 0, len(c.repos))}
+	ends, shown := c.ends(), c.referredTo()
+	issues, pulls := 0, 0
+	for _, r := range c.repos {
+		issues, pulls = issues+len(r.issues), pulls+len(r.pulls)
+	}
+	f.Issues, f.Pulls = make([]forge.Issue, 0, issues), make([]forge.Pull, 0, pulls)
+	for _, r := range c.repos {
+		f.Repos = append(f.Repos, forge.Repo{Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch})
+		for _, n := range slices.Sorted(maps.Keys(r.issues)) {
+			i := r.issues[n]
+			if !i.Closed || shown[i.Ref] || now.Sub(i.ended) < keepEnded {
+				f.Issues = append(f.Issues, c.issueFact(r, i, ends[i.Ref]))
+			}
+		}
+		for _, n := range slices.Sorted(maps.Keys(r.pulls)) {
+			if p := r.pulls[n]; !p.Closed || p.showEnded(c, now) {
+				f.Pulls = append(f.Pulls, r.pullFact(p))
+			}
+		}
+	}
+	return f
+}
+
+// issueFact is an issue with its blockers. firstEnd is when the first ended pull request for it ended.
+func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
+	fact := i.Issue
+	fact.AsOf = later(fact.AsOf, r.asOf)
+	if fact.Closed {
+		return fact
+	}
+	read := i.known() || !r.settings.dependencies
+	fact.BlockersKnown = read && !r.asOf.IsZero() && i.settledPast(firstEnd)
+	if read {
+		fact.Blockers = c.blockers(i)
+	}
+	return fact
+}
+
+// pullFact is a pull request with what can be said of its head and base now. One that could not be read is shown,
+// because it keeps its issue from being started, but with nothing that would let work go on.
+func (r *repo) pullFact(p *pull) forge.Pull {
+	fact := p.Pull
+	if !p.failed {
+		fact.AsOf = later(fact.AsOf, r.asOf)
+	}
+	if !p.Closed {
+		fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)
+	}
+	return fact
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// blockers is the union of the forge's dependencies, those it hides, and the references in the text.
+func (c *Client) blockers(i *issue) []forge.Blocker {
+	if len(i.native.refs)+len(i.mentioned)+i.native.hidden == 0 {
+		return nil
+	}
+	all := make([]forge.Blocker, 0, len(i.native.refs)+len(i.mentioned)+i.native.hidden)
+	for range i.native.hidden {
+		all = append(all, forge.Blocker{State: forge.BlockerUnreadable})
+	}
+	for _, ref := range i.native.refs {
+		state := c.blockerState(ref)
+		if state == forge.BlockerMissing { // the forge has it, or it would not be in its list
+			state = forge.BlockerUnreadable
+		}
+		all = append(all, forge.Blocker{Ref: ref, State: state})
+	}
+	for _, ref := range i.mentioned {
+		if _, native := slices.BinarySearchFunc(i.native.refs, ref, forge.Ref.Compare); !native {
+			all = append(all, forge.Blocker{Ref: ref, State: c.blockerState(ref), InBody: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b forge.Blocker) int {
+		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.State, b.State))
+	})
+	return all
+}
+
+// blockerState is what the lists say, and for what they do not show, the last single answer.
+func (c *Client) blockerState(ref forge.Ref) forge.BlockerState {
+	r := c.repo(ref.Repo)
+	if r == nil {
+		return c.singles[ref].state
+	}
+	if i := r.issues[ref.Number]; i != nil {
+		if !i.Closed {
+			return forge.BlockerOpen
+		}
+		return c.closedState(ref, i.Labels, nil)
+	}
+	p := r.pulls[ref.Number]
+	switch {
+	case p == nil:
+		return c.singles[ref].state
+	case !p.Closed:
+		return forge.BlockerOpen
+	case p.Has(forge.LabelCancelled):
+		return forge.BlockerCancelled
+	case c.requireMerged && !p.Merged:
+		return forge.BlockerUnmerged
+	}
+	return forge.BlockerClosed
+}

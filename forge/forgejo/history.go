@@ -1,0 +1,133 @@
+package forgejo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// A pull request that ended while its issue is open is rare: the issue was opened again, a dependency kept the forge
+// from closing it, or a person closed the pull request. Only then are timelines read.
+
+// history is what an issue's timeline said.
+type history struct {
+	of     time.Time // the issue's Updated for which it was read
+	since  time.Time // how far back it was read
+	failed failure
+}
+
+// past is one timeline to read: of an issue, for when it was opened again, or of a pull request, for who closed it.
+type past struct {
+	forge.Ref
+	pull  bool
+	since time.Time
+	of    time.Time // the issue's Updated
+}
+
+// settledPast reports whether the issue's history is known as far back as first.
+func (i *issue) settledPast(first time.Time) bool {
+	return first.IsZero() || i.history.of.Equal(i.Updated) && !i.history.since.After(first)
+}
+
+// ends are the issues that ended pull requests are for, with the first end of each.
+func (c *Client) ends() map[forge.Ref]time.Time {
+	first := map[forge.Ref]time.Time{}
+	for _, r := range c.repos {
+		for _, p := range r.pulls {
+			if !p.Closed {
+				continue
+			}
+			for _, ref := range p.Closes {
+				if at, ok := first[ref]; !ok || p.Ended.Before(at) {
+					first[ref] = p.Ended
+				}
+			}
+		}
+	}
+	return first
+}
+
+// unreadHistories lists the timelines that have to be read: of open issues that ended pull requests are for, and of
+// those pull requests that were closed unmerged.
+func (c *Client) unreadHistories(now time.Time) []past {
+	var wanted []past
+	for ref, first := range c.ends() {
+		r := c.repo(ref.Repo)
+		if r == nil || !c.isOpen(ref) {
+			continue
+		}
+		i := r.issues[ref.Number]
+		if c.dispatchable(i) && !i.settledPast(first) && !i.history.failed.recent(now, i.Updated) {
+			wanted = append(wanted, past{ref, false, first, i.Updated})
+		}
+	}
+	for _, r := range c.repos {
+		for _, p := range r.pulls {
+			if p.Closed && !p.Merged && !p.closer && !p.closerFailed.recent(now, p.Ended) && slices.ContainsFunc(p.Closes, c.isOpen) {
+				wanted = append(wanted, past{p.Ref, true, p.Ended, time.Time{}})
+			}
+		}
+	}
+	slices.SortFunc(wanted, func(a, b past) int { return a.Ref.Compare(b.Ref) })
+	return wanted
+}
+
+// readHistory reads one timeline from a time on.
+func (c *Client) readHistory(ctx context.Context, w past) error {
+	r := c.repo(w.Repo)
+	events, err := listUncounted(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.TimelineComment, *gitea.Response, error) {
+		owner, name := owner(w.Repo)
+		return sdk.ListIssueTimeline(owner, name, w.Number, gitea.ListIssueCommentOptions{ListOptions: page, Since: w.since})
+	})
+	if isOutage(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := r.pulls[w.Number]; w.pull && p != nil {
+		p.applyPast(events, err)
+	} else if i := r.issues[w.Number]; !w.pull && i != nil {
+		i.applyPast(events, err, w)
+	}
+	if err != nil {
+		return fmt.Errorf("history of %s: %w", w.Ref, err)
+	}
+	return nil
+}
+
+func (p *pull) applyPast(events []*gitea.TimelineComment, err error) {
+	if err != nil {
+		p.closerFailed = failure{time.Now(), p.Ended}
+		return
+	}
+	p.closer = true
+	if e := lastEvent(events, "close"); e != nil {
+		p.ClosedBy = loginOf(e.Poster)
+	}
+}
+
+func (i *issue) applyPast(events []*gitea.TimelineComment, err error, w past) {
+	if err != nil {
+		i.history.failed = failure{time.Now(), w.of}
+		return
+	}
+	i.history = history{of: w.of, since: w.since}
+	if e := lastEvent(events, "reopen"); e != nil {
+		i.Reopened = e.Created
+	}
+}
+
+func lastEvent(events []*gitea.TimelineComment, kind string) *gitea.TimelineComment {
+	var last *gitea.TimelineComment
+	for _, e := range events {
+		if e != nil && e.Type == kind && (last == nil || !e.Created.Before(last.Created)) {
+			last = e
+		}
+	}
+	return last
+}

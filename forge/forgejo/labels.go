@@ -1,0 +1,170 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// plainColor is for labels that forge.RequiredLabels does not describe.
+const plainColor = "c5def5"
+
+// Label adds and removes labels by name and may be repeated. A label that the repository lacks is created: the forge
+// would drop its name in silence. Removing backlog is refused, because only people take work away.
+func (c *Client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
+	ref = c.canonical(ref)
+	if slices.Contains(remove, forge.LabelBacklog) {
+		return fmt.Errorf("cannot label %s: the label backlog is not ours to remove", ref)
+	}
+	in, err := c.getIssue(ctx, ref)
+	if err == nil {
+		err = c.addLabels(ctx, ref, in, add)
+	}
+	if err == nil {
+		err = c.removeLabels(ctx, ref, in, remove)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot label %s: %w", ref, err)
+	}
+	return nil
+}
+
+// addLabels adds those of names that the issue lacks.
+func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, names []string) error {
+	has := labelNames(in.Labels)
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(has, name) })
+	if len(missing) == 0 {
+		return nil
+	}
+	for attempt := 0; ; attempt++ {
+		ids, err := c.labelIDs(ctx, ref.Repo, missing)
+		if err != nil {
+			return err
+		}
+		now, _, err := do(ctx, c, func(sdk *gitea.Client) ([]*gitea.Label, *gitea.Response, error) {
+			owner, name := owner(ref.Repo)
+			return sdk.AddIssueLabels(owner, name, ref.Number, gitea.IssueLabelsOption{Labels: ids})
+		})
+		if err != nil {
+			return err
+		}
+		got := labelNames(now)
+		lost := slices.IndexFunc(missing, func(name string) bool { return !slices.Contains(got, name) })
+		if lost < 0 {
+			return nil
+		}
+		if attempt > 0 {
+			return fmt.Errorf("the forge dropped the label %s", missing[lost])
+		}
+		c.forgetLabels(ref.Repo) // an id of ours is of a label that somebody deleted
+	}
+}
+
+// removeLabels removes those of names that the issue has, by the ids it names itself: there may be two of one name.
+func (c *Client) removeLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, names []string) error {
+	for _, label := range in.Labels {
+		if label == nil || !slices.Contains(names, label.Name) {
+			continue
+		}
+		_, _, err := do(ctx, c, func(sdk *gitea.Client) (struct{}, *gitea.Response, error) {
+			owner, name := owner(ref.Repo)
+			resp, err := sdk.DeleteIssueLabel(owner, name, ref.Number, label.ID)
+			return struct{}{}, resp, err
+		})
+		if e, ok := errors.AsType[*requestError](err); ok && e.status == 422 {
+			continue // the label itself was deleted
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// labelIDs finds the ids of labels and creates those that are missing.
+func (c *Client) labelIDs(ctx context.Context, repo string, names []string) ([]int64, error) {
+	known, err := c.repoLabels(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int64
+	for _, name := range names {
+		id, ok := known[name]
+		if !ok {
+			if id, err = c.createLabel(ctx, repo, describe(name)); err != nil {
+				return nil, fmt.Errorf("cannot create the label %s: %w", name, err)
+			}
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+func describe(name string) forge.Label {
+	for _, l := range forge.RequiredLabels() {
+		if l.Name == name {
+			return l
+		}
+	}
+	return forge.Label{Name: name, Color: plainColor}
+}
+
+// repoLabels returns the ids of the labels that issues of a repository can carry: its own and its organisation's. The
+// map is not changed any more.
+func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64, error) {
+	c.mu.Lock()
+	ids := c.labels[repo]
+	c.mu.Unlock()
+	if ids != nil {
+		return ids, nil
+	}
+	owner, name := owner(repo)
+	own, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+		return sdk.ListRepoLabels(owner, name, gitea.ListLabelsOptions{ListOptions: page})
+	})
+	if err != nil {
+		return nil, err
+	}
+	shared, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
+		return sdk.ListOrgLabels(owner, gitea.ListOrgLabelsOptions{ListOptions: page})
+	})
+	if isOutage(err) {
+		return nil, err // any other refusal means that the owner is no organisation, or does not share with us
+	}
+	ids = map[string]int64{}
+	for _, l := range slices.Concat(own, shared) {
+		if l != nil && ids[l.Name] == 0 {
+			ids[l.Name] = l.ID
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.labels[repo] = ids
+	return ids, nil
+}
+
+func (c *Client) createLabel(ctx context.Context, repo string, l forge.Label) (int64, error) {
+	made, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Label, *gitea.Response, error) {
+		owner, name := owner(repo)
+		return sdk.CreateLabel(owner, name, gitea.CreateLabelOption{
+			Name: l.Name, Color: "#" + strings.TrimPrefix(l.Color, "#"), Description: l.Description,
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	c.forgetLabels(repo)
+	return made.ID, nil
+}
+
+func (c *Client) forgetLabels(repo string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.labels, repo)
+}

@@ -1,0 +1,151 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Look reads one item afresh, and puts what it read into the cache. since is when the session on it began, by our
+// clock: comments from then on are counted, and pull requests that changed from then on are found even if no scan has
+// seen them. The zero time means since the item was made.
+func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
+	ref = c.canonical(ref)
+	look, err := c.look(ctx, ref, since)
+	if err != nil {
+		return forge.Look{}, fmt.Errorf("cannot look at %s: %w", ref, err)
+	}
+	return look, nil
+}
+
+func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
+	in, x, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.GetIssue(owner, name, ref.Number)
+	})
+	if err != nil {
+		return forge.Look{}, err
+	}
+	if since.IsZero() {
+		since = in.Created
+	} else { // by the forge's clock, in which its times are
+		since = since.Add(x.forgeBegan().Sub(x.began)).Truncate(granularity)
+	}
+	r := c.repo(ref.Repo)
+	if r == nil {
+		r = newRepo(ref.Repo) // not scanned: nothing is kept
+	}
+	var look forge.Look
+	if look.Comments, err = c.countComments(ctx, ref, since); err != nil {
+		return look, err
+	}
+	if in.PullRequest != nil {
+		look.Pull, err = c.lookPull(ctx, r, ref.Number)
+		return look, err
+	}
+	c.mu.Lock()
+	c.applyIssue(r, issueOf(r.name, in, x.began), true)
+	c.mu.Unlock()
+	if look.Pulls, err = c.lookPulls(ctx, r, ref, since); err != nil {
+		return look, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := r.issues[ref.Number]; i != nil {
+		fact := c.issueFact(r, i, c.ends()[ref])
+		look.Issue = &fact
+	}
+	return look, nil
+}
+
+// countComments counts by account what was written since a time of the forge's clock.
+func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Time) (map[string]int, error) {
+	all, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Comment, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.ListIssueComments(owner, name, ref.Number, gitea.ListIssueCommentOptions{ListOptions: page, Since: since})
+	})
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for _, one := range all {
+		if one != nil && !one.Created.Before(since) { // the forge also sends those that were edited since
+			counts[loginOf(one.Poster)]++
+		}
+	}
+	return counts, nil
+}
+
+// lookPull reads one pull request with reviews and statuses.
+func (c *Client) lookPull(ctx context.Context, r *repo, number int64) (*forge.Pull, error) {
+	if err := c.readPull(ctx, r, reading{number: number, details: true, reviews: true, statuses: true}); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	p := r.pulls[number]
+	base := p != nil && !p.Closed && r.bases[p.Base].readAt.IsZero()
+	c.mu.Unlock()
+	if p == nil {
+		return nil, forge.ErrNotFound
+	}
+	if base {
+		if err := c.readBase(ctx, r, p.Base); err != nil {
+			return nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fact := r.pullFact(p)
+	return &fact, nil
+}
+
+// lookPulls finds every pull request for an issue: those that we know, and those that changed since a time.
+func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since time.Time) ([]forge.Pull, error) {
+	option := gitea.ListIssueOption{State: gitea.StateAll, Type: gitea.IssueTypePull, Since: since.Add(-overlap)}
+	changed, _, err := list(ctx, c, issuesOf(r.name, option))
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	numbers := map[int64]bool{}
+	for n, p := range r.pulls {
+		if slices.Contains(p.Closes, ref) {
+			numbers[n] = true
+		}
+	}
+	for _, in := range changed {
+		if in != nil && in.PullRequest != nil && c.mayClose(r, in, ref) {
+			numbers[in.Index] = true
+		}
+	}
+	c.mu.Unlock()
+	var pulls []forge.Pull
+	for n := range numbers {
+		p, err := c.lookPull(ctx, r, n)
+		if errors.Is(err, forge.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(p.Closes, ref) {
+			pulls = append(pulls, *p)
+		}
+	}
+	slices.SortFunc(pulls, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })
+	return pulls, nil
+}
+
+// mayClose reports whether a listed pull request can be for ref: its text says so, or we do not know its branch yet.
+func (c *Client) mayClose(r *repo, in *gitea.Issue, ref forge.Ref) bool {
+	if p := r.pulls[in.Index]; p != nil && p.Head != "" {
+		return slices.Contains(forge.Closes(p.Head, in.Title, in.Body, r.name), ref)
+	}
+	return true
+}

@@ -1,0 +1,69 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+const (
+	firstPause = time.Second
+	longPause  = time.Minute
+	// longestAsked bounds a Retry-After: a proxy that says an hour must not cost an hour of work.
+	longestAsked = 10 * time.Minute
+)
+
+// pause keeps us from hammering what fails: each failure in a row doubles the time until the next try. The zero value
+// is "no failure".
+type pause struct {
+	failures int
+	until    time.Time
+	why      error
+}
+
+// fail notes a failed try. Half of the pause is chance, so that the supervisors of a fleet do not come back together.
+func (p *pause) fail(now time.Time, err error) {
+	wait := min(firstPause<<min(p.failures, 10), longPause)
+	p.failures++
+	wait = wait/2 + rand.N(wait/2+1)
+	if e, ok := errors.AsType[*requestError](err); ok && e.retryAfter > wait {
+		wait = min(e.retryAfter, longestAsked)
+	}
+	p.until, p.why = now.Add(wait), err
+}
+
+func (p *pause) succeed() { *p = pause{} }
+
+// check returns nil when it is time to try again. The reason of the pause is in the error's text but not in its
+// chain: the caller shall see "unavailable" and nothing else.
+func (p *pause) check(now time.Time) error {
+	if !now.Before(p.until) {
+		return nil
+	}
+	why, _, _ := strings.Cut(p.why.Error(), "\n")
+	why = strings.TrimPrefix(why, forge.ErrUnavailable.Error()+": ")
+	return fmt.Errorf("%w, next try at %s: %s", forge.ErrUnavailable, p.until.Format(time.TimeOnly), why)
+}
+
+// isOutage reports whether err means that other requests are pointless for now: no answer, a gateway's answer, "too
+// many requests", or our own caller who gave up. A 500 is no outage; Forgejo gives it for single items as well.
+func isOutage(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	e, ok := errors.AsType[*requestError](err)
+	if !ok || !errors.Is(e, forge.ErrUnavailable) {
+		return false
+	}
+	switch e.status {
+	case 0, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}

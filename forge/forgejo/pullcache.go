@@ -1,0 +1,196 @@
+package forgejo
+
+import (
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+const (
+	// pollEvery is how often an open pull request is asked about what moves no updated_at: commit statuses, and
+	// mergeability, which Forgejo computes late.
+	pollEvery = 30 * time.Second
+	// conflictAfter is how long "not mergeable" has to be the answer for one head and base to be a conflict.
+	conflictAfter = 30 * time.Second
+	// youngHead is how long a head without statuses is watched: a CI needs a moment to report its first.
+	youngHead = time.Minute
+	// settledEvery and baseEvery are for what should not change any more, and for what a base branch requires.
+	settledEvery = 5 * time.Minute
+	baseEvery    = 2 * time.Minute
+)
+
+// pull is a pull request with how it was read.
+type pull struct {
+	forge.Pull   // CI and Mergeable are put together when facts are
+	baseSHA      string
+	clean        bool
+	statuses     []forge.Status
+	headSeen     time.Time // our clock: when this head was first seen
+	detailsAt    time.Time // our clock: when the details were last read
+	statusAt     time.Time
+	tried        time.Time // the last try to read it, failed ones too
+	detailsFrom  time.Time // the forge's clock: when the reading of the details began
+	readAt       time.Time // the same, once reviews and statuses were read after them; zero before the first time
+	failed       bool      // the last try failed
+	closer       bool      // ClosedBy was asked for
+	closerFailed failure
+	ended        time.Time // when we saw it end
+}
+
+// base is a branch that pull requests go to.
+type base struct {
+	required []string  // contexts that must succeed
+	sha      string    // where it stands; "" when we know only that it moved
+	readAt   time.Time // our clock; zero before the first time
+}
+
+// applyListedPull takes a pull request from the list of issues, which lacks everything about its branches.
+func (c *Client) applyListedPull(r *repo, in *gitea.Issue, began time.Time) {
+	p := r.pulls[in.Index]
+	closed := in.State == gitea.StateClosed
+	if p == nil {
+		if closed && !c.wantEnded(r, in) {
+			return
+		}
+		p = &pull{}
+		p.Ref = forge.Ref{Repo: r.name, Number: in.Index}
+		r.pulls[in.Index] = p
+	} else if p.AsOf.After(began) {
+		return
+	}
+	delete(c.singles, p.Ref)
+	i := issueOf(r.name, in, began)
+	p.Title, p.Body, p.Author, p.Labels, p.Assignees = i.Title, i.Body, i.Author, i.Labels, i.Assignees
+	p.Created, p.Updated, p.AsOf = i.Created, i.Updated, began
+	p.Draft = forge.IsDraft(p.Title, p.Draft)
+	p.Closes = c.closes(&p.Pull)
+	end := timeOf(in.Closed)
+	if in.PullRequest.HasMerged {
+		end = timeOf(in.PullRequest.Merged)
+	}
+	r.markEnd(p, closed, in.PullRequest.HasMerged, end, began)
+}
+
+// wantEnded reports whether a pull request that ended before we knew it matters: it ended since the last scan, or it
+// says that it is for an issue that is open.
+func (c *Client) wantEnded(r *repo, in *gitea.Issue) bool {
+	if r.asOf.IsZero() {
+		return false // the cold scan looks for these by itself
+	}
+	if end := timeOf(in.Closed); !end.Before(r.since) {
+		return true
+	}
+	return slices.ContainsFunc(forge.Closes("", in.Title, in.Body, r.name), c.isOpen)
+}
+
+// isOpen reports whether ref is an open issue that we know.
+func (c *Client) isOpen(ref forge.Ref) bool {
+	r := c.repo(ref.Repo)
+	if r == nil {
+		return false
+	}
+	i := r.issues[ref.Number]
+	return i != nil && !i.Closed
+}
+
+func (c *Client) closes(p *forge.Pull) []forge.Ref {
+	refs := forge.Closes(p.Head, p.Title, p.Body, p.Repo)
+	for n, ref := range refs {
+		refs[n] = c.canonical(ref)
+	}
+	slices.SortFunc(refs, forge.Ref.Compare)
+	return slices.Compact(refs)
+}
+
+// markEnd notes whether the pull request is open. One that was merged moved its base, so that what we know of the
+// mergeability of the others is old.
+func (r *repo) markEnd(p *pull, closed, merged bool, end, began time.Time) {
+	switch {
+	case closed && !p.Closed:
+		p.ended, p.closer, p.ClosedBy = began, false, ""
+		if b := r.bases[p.Base]; merged && b != nil {
+			b.sha = ""
+		}
+	case !closed:
+		p.ended, end, p.ClosedBy = time.Time{}, time.Time{}, ""
+	}
+	p.Closed, p.Merged, p.Ended = closed, merged, end
+}
+
+// applyDetails takes a pull request's own answer and reports whether its head is new to us.
+func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) (newHead bool) {
+	began := x.began
+	p := r.pulls[in.Index]
+	if p == nil {
+		p = &pull{}
+		r.pulls[in.Index] = p
+	} else if p.AsOf.After(began) {
+		return false
+	}
+	old := *p
+	p.Pull = pullOf(r.name, in, began)
+	p.Closes = c.closes(&p.Pull)
+	p.Reviews, p.CISince, p.ClosedBy = old.Reviews, old.CISince, old.ClosedBy
+	p.Closed, p.Merged = old.Closed, old.Merged
+	r.markEnd(p, in.State == gitea.StateClosed, in.HasMerged, p.Ended, began)
+	p.detailsAt, p.detailsFrom = began, x.forgeBegan()
+	if in.Base != nil {
+		p.baseSHA = in.Base.Sha
+		r.baseStands(p.Base, p.baseSHA)
+	}
+	newHead = p.HeadSHA != old.HeadSHA
+	if newHead {
+		p.headSeen, p.statuses, p.CISince, p.statusAt = began, nil, time.Time{}, time.Time{}
+	}
+	p.clean = in.Mergeable
+	switch {
+	case p.clean || p.Draft || p.Closed: // Forgejo says "not mergeable" of every draft
+		p.ConflictSince = time.Time{}
+	case !old.ConflictSince.IsZero() && !newHead && p.baseSHA == old.baseSHA:
+		p.ConflictSince = old.ConflictSince
+	default:
+		p.ConflictSince = began
+	}
+	return newHead
+}
+
+func (r *repo) baseStands(branch, sha string) {
+	b := r.bases[branch]
+	if b == nil {
+		b = &base{}
+		r.bases[branch] = b
+	}
+	b.sha = sha
+}
+
+// mergeable is what is known for the head and base as they are now. One "no" is not yet an answer.
+func (r *repo) mergeable(p *pull) forge.Mergeability {
+	b := r.bases[p.Base]
+	switch {
+	case p.Closed || p.Draft || p.readAt.IsZero() || b == nil || b.sha != p.baseSHA:
+		return forge.MergeUnknown
+	case p.clean:
+		return forge.MergeClean
+	case p.detailsAt.Sub(p.ConflictSince) >= conflictAfter:
+		return forge.MergeNotClean
+	}
+	return forge.MergeUnknown
+}
+
+// ci is the state of the head's checks; pending as long as not everything it depends on was read.
+func (r *repo) ci(p *pull) forge.CI {
+	b := r.bases[p.Base]
+	if b == nil || b.readAt.IsZero() || p.statusAt.IsZero() {
+		return forge.CIPending
+	}
+	return forge.CombineCI(b.required, p.statuses)
+}
+
+// showEnded reports whether a pull request that ended is still of interest: an issue it is for is open, or it ended
+// just now.
+func (p *pull) showEnded(c *Client, now time.Time) bool {
+	return now.Sub(p.ended) < keepEnded || slices.ContainsFunc(p.Closes, c.isOpen)
+}

@@ -1,0 +1,359 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// unlinkedLimit bounds how many pull requests that ended before a cold scan are opened only to see their branch: their
+// text names no issue, but the branch may be fix/issue-N. The newest are read.
+const unlinkedLimit = 100
+
+// reading is what is to be read of one pull request.
+type reading struct {
+	number                     int64
+	details, reviews, statuses bool
+	head                       string
+}
+
+// readPulls reads what changed of the pull requests, what cannot be seen in a list of changes, and one thing that was
+// not looked at for long.
+func (c *Client) readPulls(ctx context.Context, r *repo) error {
+	now := time.Now()
+	c.mu.Lock()
+	work := r.pullWork(now)
+	c.mu.Unlock()
+	err := inParallel(ctx, len(work), func(ctx context.Context, n int) error {
+		return c.readPull(ctx, r, work[n])
+	})
+	if isOutage(err) {
+		return err
+	}
+	c.mu.Lock()
+	bases, chore := r.newBases(), r.nextChore(now)
+	c.mu.Unlock()
+	if len(bases) == 0 && chore.base != "" {
+		bases = []string{chore.base}
+	}
+	unread := inParallel(ctx, len(bases), func(ctx context.Context, n int) error {
+		return c.readBase(ctx, r, bases[n])
+	})
+	if unread == nil && chore.base == "" && chore.number != 0 {
+		unread = c.readPull(ctx, r, chore.reading)
+	}
+	if isOutage(unread) {
+		return unread
+	}
+	return errors.Join(err, unread)
+}
+
+// pullWork lists what has to be read now, in order of number. An open pull request that changed is read whole; what
+// failed is not tried again at once.
+func (r *repo) pullWork(now time.Time) []reading {
+	var work []reading
+	for n, p := range r.pulls {
+		w := reading{number: n, head: p.HeadSHA}
+		failedNow := p.failed && now.Sub(p.tried) < pollEvery
+		switch {
+		case failedNow:
+		case p.Closed:
+			w.details = p.Head == ""
+		case p.readAt.Before(p.Updated.Add(granularity)):
+			w.details = p.detailsFrom.Before(p.Updated.Add(granularity)) // else they came with the list of a cold scan
+			w.reviews, w.statuses = true, true
+		default:
+			w.details = r.mergeabilityDue(p, now)
+			w.statuses = r.statusDue(p, now)
+		}
+		if w.details || w.reviews || w.statuses {
+			work = append(work, w)
+		}
+	}
+	slices.SortFunc(work, func(a, b reading) int { return int(a.number - b.number) })
+	return work
+}
+
+// mergeabilityDue reports whether the forge has to be asked again whether p merges. Right after a change it is asked
+// more often, because Forgejo takes a second or two, and a queue of merges waits for it.
+func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
+	if p.Draft {
+		return false
+	}
+	b := r.bases[p.Base]
+	if b != nil && b.sha == p.baseSHA && (p.clean || r.mergeable(p) == forge.MergeNotClean) {
+		return false
+	}
+	if b != nil && b.sha != p.baseSHA {
+		return true
+	}
+	wait := min(max(p.detailsAt.Sub(p.ConflictSince)/2, 2*time.Second), pollEvery)
+	return now.Sub(p.detailsAt) >= wait
+}
+
+// statusDue reports whether the head's checks are to be read again: some are pending, or none was reported yet for a
+// head that is new.
+func (r *repo) statusDue(p *pull, now time.Time) bool {
+	if p.Draft || now.Sub(p.statusAt) < pollEvery {
+		return false
+	}
+	ci := r.ci(p)
+	return ci == forge.CIPending || ci == forge.CINone && now.Sub(p.headSeen) < youngHead+pollEvery
+}
+
+// newBases are the branches that open pull requests go to and that we know nothing of.
+func (r *repo) newBases() []string {
+	var names []string
+	for _, p := range r.pulls {
+		if b := r.bases[p.Base]; !p.Closed && p.Base != "" && (b == nil || b.readAt.IsZero()) {
+			names = append(names, p.Base)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// chore is one refresh of something that is settled.
+type chore struct {
+	reading
+	base string
+	due  time.Time
+}
+
+// nextChore picks what is due for longest; the zero chore when nothing is. One for each scan keeps the cost of an
+// unchanged repository at two requests, however many pull requests are open.
+func (r *repo) nextChore(now time.Time) chore {
+	var best chore
+	offer := func(c chore) {
+		if c.due.Before(now) && (best.due.IsZero() || c.due.Before(best.due)) {
+			best = c
+		}
+	}
+	used := map[string]bool{}
+	for n, p := range r.pulls {
+		if p.Closed || p.readAt.IsZero() || p.failed && now.Sub(p.tried) < pollEvery {
+			continue
+		}
+		used[p.Base] = true
+		offer(chore{reading: reading{number: n, details: true}, due: p.detailsAt.Add(settledEvery)})
+		offer(chore{reading: reading{number: n, statuses: true, head: p.HeadSHA}, due: p.statusAt.Add(settledEvery)})
+	}
+	for name, b := range r.bases {
+		if used[name] {
+			offer(chore{base: name, due: b.readAt.Add(baseEvery)})
+		}
+	}
+	return best
+}
+
+// readPull does one reading. A pull request that is gone is dropped. The statuses are those of the head that the
+// details name.
+func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
+	ref := forge.Ref{Repo: r.name, Number: w.number}
+	whole := w.reviews && w.statuses
+	defer func() {
+		if err != nil && !isOutage(err) {
+			err = fmt.Errorf("%s: %w", ref, err)
+		}
+		c.noteRead(r, w.number, whole, err)
+	}()
+	if w.details {
+		in, x, err := c.readDetails(ctx, ref)
+		if errors.Is(err, forge.ErrNotFound) {
+			c.mu.Lock()
+			delete(r.pulls, w.number)
+			c.mu.Unlock()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		newHead := c.applyDetails(r, in, x)
+		c.mu.Unlock()
+		w.statuses = w.statuses || newHead
+		w.head = headOf(in)
+		if in.State == gitea.StateClosed {
+			return nil
+		}
+	}
+	return c.readChecks(ctx, r, w)
+}
+
+// noteRead writes down how a reading went. One that brought reviews and statuses settles the pull request as far as
+// the details reach, which were read first.
+func (c *Client) noteRead(r *repo, number int64, whole bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := r.pulls[number]
+	if p == nil || isOutage(err) {
+		return
+	}
+	p.tried, p.failed = time.Now(), err != nil
+	if whole && err == nil {
+		p.readAt = p.detailsFrom
+	}
+}
+
+func headOf(in *gitea.PullRequest) string {
+	if in.Head == nil {
+		return ""
+	}
+	return in.Head.Sha
+}
+
+// readDetails asks for a pull request itself. Forgejo answers null for one whose repositories it cannot open.
+func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullRequest, *exchange, error) {
+	in, x, err := read(ctx, c, func(sdk *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.GetPullRequest(owner, name, ref.Number)
+	})
+	if err == nil && in.Index != ref.Number {
+		err = errors.New("the forge cannot load this pull request")
+	}
+	return in, x, err
+}
+
+// readChecks reads reviews and statuses.
+func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
+	owner, name := owner(r.name)
+	if w.reviews {
+		in, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
+			return sdk.ListPullReviews(owner, name, w.number, gitea.ListPullReviewsOptions{ListOptions: page})
+		})
+		if err != nil {
+			return err
+		}
+		c.update(r, w.number, func(p *pull) { p.Reviews = reviewsOf(in) })
+	}
+	if !w.statuses || w.head == "" {
+		return nil
+	}
+	// Not the combined status: the SDK takes a broken answer to that for "no checks", and it holds 30 contexts at most.
+	in, x, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Status, *gitea.Response, error) {
+		return sdk.ListStatuses(owner, name, w.head, gitea.ListStatusesOption{ListOptions: page})
+	})
+	if err != nil {
+		return err
+	}
+	c.update(r, w.number, func(p *pull) {
+		if p.HeadSHA == w.head {
+			p.statuses, p.CISince = statusesOf(in)
+			p.statusAt = x.began
+		}
+	})
+	return nil
+}
+
+func (c *Client) update(r *repo, number int64, change func(*pull)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := r.pulls[number]; p != nil {
+		change(p)
+	}
+}
+
+// readBase asks what a branch requires of those who merge into it. Any writer may ask; the protection itself is for
+// administrators. A branch that is gone requires nothing.
+func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
+	in, x, err := read(ctx, c, func(sdk *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
+		owner, name := owner(r.name)
+		return sdk.GetRepoBranch(owner, name, branch)
+	})
+	if errors.Is(err, forge.ErrNotFound) {
+		in, err = &gitea.Branch{}, nil
+	}
+	if err != nil {
+		if isOutage(err) {
+			return err
+		}
+		return fmt.Errorf("%s: branch %s: %w", r.name, branch, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := r.bases[branch]
+	if b == nil {
+		b = &base{}
+		r.bases[branch] = b
+	}
+	b.required, b.readAt = nil, x.began
+	if in.EnableStatusCheck {
+		b.required = in.StatusCheckContexts
+	}
+	if in.Commit != nil {
+		b.sha = in.Commit.ID
+	}
+	return nil
+}
+
+// readColdPulls reads what a first scan needs beside the open items: the details of all open pull requests, a page at
+// a time, and which ended ones are for an issue that is still open.
+func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
+	owner, name := owner(r.name)
+	c.mu.Lock()
+	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
+	c.mu.Unlock()
+	if open {
+		all, x, err := listAtOnce(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
+			return sdk.ListRepoPullRequests(owner, name, gitea.ListPullRequestsOptions{ListOptions: page, State: gitea.StateOpen})
+		})
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		for _, in := range all {
+			if in != nil && in.Index != 0 {
+				c.applyDetails(r, in, x)
+			}
+		}
+		c.mu.Unlock()
+	}
+	if oldest.IsZero() {
+		return nil
+	}
+	option := gitea.ListIssueOption{State: gitea.StateClosed, Type: gitea.IssueTypePull, Since: oldest}
+	ended, x, err := listAtOnce(ctx, c, issuesOf(r.name, option))
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applyEnded(r, ended, x.began)
+	return nil
+}
+
+// oldestBacklog is when the oldest issue was made that could be dispatched: no pull request for any of them ended before.
+func (r *repo) oldestBacklog() time.Time {
+	var oldest time.Time
+	for _, i := range r.issues {
+		if !i.Closed && i.Has(forge.LabelBacklog) && (oldest.IsZero() || i.Created.Before(oldest)) {
+			oldest = i.Created
+		}
+	}
+	return oldest
+}
+
+// applyEnded keeps those pull requests of a cold scan that may be for an open issue.
+func (c *Client) applyEnded(r *repo, ended []*gitea.Issue, began time.Time) {
+	ended = slices.DeleteFunc(slices.Clone(ended), func(in *gitea.Issue) bool { return in == nil || in.PullRequest == nil })
+	slices.SortFunc(ended, func(a, b *gitea.Issue) int { return int(b.Index - a.Index) })
+	unlinked := 0
+	for _, in := range ended {
+		named := forge.Closes("", in.Title, in.Body, r.name)
+		if len(named) == 0 {
+			unlinked++
+		}
+		if (len(named) == 0 && unlinked <= unlinkedLimit) || slices.ContainsFunc(named, c.isOpen) {
+			if r.pulls[in.Index] == nil {
+				r.pulls[in.Index] = &pull{Pull: forge.Pull{Ref: forge.Ref{Repo: r.name, Number: in.Index}}}
+			}
+			c.applyListedPull(r, in, began)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+var keyPattern = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
+
+// Comment writes a comment once for each key: a hidden mark in it is looked for first, in our own comments only,
+// because anybody may write the same mark.
+func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
+	ref = c.canonical(ref)
+	if !keyPattern.MatchString(key) || strings.Contains(key, "--") {
+		return fmt.Errorf("cannot comment on %s: internal error: key %q", ref, key)
+	}
+	mark := "<!-- disinto:" + key + " -->"
+	found, err := c.hasComment(ctx, ref, mark)
+	if err == nil && !found {
+		_, _, err = do(ctx, c, func(sdk *gitea.Client) (*gitea.Comment, *gitea.Response, error) {
+			owner, name := owner(ref.Repo)
+			return sdk.CreateIssueComment(owner, name, ref.Number, gitea.CreateIssueCommentOption{Body: body + "\n\n" + mark})
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("cannot comment on %s: %w", ref, err)
+	}
+	return nil
+}
+
+func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bool, error) {
+	me, err := c.me(ctx)
+	if err != nil {
+		return false, err
+	}
+	all, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Comment, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.ListIssueComments(owner, name, ref.Number, gitea.ListIssueCommentOptions{ListOptions: page})
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, one := range all {
+		if one != nil && loginOf(one.Poster) == me && strings.Contains(one.Body, mark) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Close closes an issue; one that is closed stays so. forge.ErrConflict means that the forge refuses it because the
+// issue still has open dependencies.
+func (c *Client) Close(ctx context.Context, ref forge.Ref) error {
+	ref = c.canonical(ref)
+	closed := gitea.StateClosed
+	_, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.EditIssue(owner, name, ref.Number, gitea.EditIssueOption{State: &closed})
+	})
+	if err != nil {
+		return fmt.Errorf("cannot close %s: %w", ref, err)
+	}
+	return nil
+}
+
+// Merge merges a pull request at exactly the head that is given, in the repository's own style. One that is merged
+// already is a success. forge.ErrConflict means that the forge refuses it as things are: another head, a conflict,
+// missing checks or approvals, or, for a second or two after a push, that it has not looked yet.
+//
+// The branch is deleted when it is an issue's (a next try would find it in its way), or when the repository says so.
+func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA string) error {
+	ref = c.canonical(ref)
+	if err := c.merge(ctx, ref, headSHA); err != nil {
+		return fmt.Errorf("cannot merge %s: %w", ref, err)
+	}
+	return nil
+}
+
+func (c *Client) merge(ctx context.Context, ref forge.Ref, headSHA string) error {
+	in, x, err := c.readDetails(ctx, ref)
+	if err != nil {
+		return err
+	}
+	p := pullOf(ref.Repo, in, x.began)
+	switch {
+	case p.Merged:
+		return nil
+	case p.Closed:
+		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
+	case headSHA == "" || p.HeadSHA != headSHA:
+		return fmt.Errorf("%w: its head is %.10s now, not %.10s", forge.ErrConflict, p.HeadSHA, headSHA)
+	}
+	s, err := c.settings(ctx, ref.Repo)
+	if err != nil {
+		return err
+	}
+	remove := s.deleteBranch || isIssueBranch(p.Head) && strings.EqualFold(p.HeadRepo, ref.Repo)
+	_, _, err = doAs(ctx, c, c.token, mergeTime, func(sdk *gitea.Client) (bool, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.MergePullRequest(owner, name, ref.Number, gitea.MergePullRequestOption{
+			Style: s.style, HeadCommitId: headSHA, DeleteBranchAfterMerge: &remove,
+		})
+	})
+	if err == nil {
+		return nil
+	}
+	// The forge says 405 of what is merged already, and may fail after the merge, over the branch.
+	if in, _, again := c.readDetails(ctx, ref); again == nil && in.HasMerged {
+		return nil
+	}
+	if errors.Is(err, forge.ErrNotFound) { // its answer for a pull request that was closed meanwhile
+		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
+	}
+	return err
+}
+
+// isIssueBranch reports whether a branch's name says that it is an issue's.
+func isIssueBranch(name string) bool { return len(forge.Closes(name, "", "", "")) > 0 }
+
+// settings are those of the last scan, or read now.
+func (c *Client) settings(ctx context.Context, name string) (settings, error) {
+	r := c.repo(name)
+	if r == nil {
+		r = newRepo(name)
+	}
+	c.mu.Lock()
+	s := r.settings
+	c.mu.Unlock()
+	if !s.readAt.IsZero() {
+		return s, nil
+	}
+	return c.readSettings(ctx, r)
+}
