@@ -1,0 +1,485 @@
+package threads
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
+
+// TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
+// a command (decide, why) a block between ---- and the next empty line is what it answers. Lines:
+//
+//	config                             then TOML up to a line ----
+//	issue N [LABEL...] [key=value...]  created=-3h blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed reopened=-1h
+//	pull N [LABEL...] [key=value...]   author= closes= head= ci= conflict=-1m late draft merged=-1h rejected=-1h by=
+//	review N LOGIN approved|changes [head=] [at=-5m]
+//	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
+//	history KEY ...                    attempts, cooldown, warm, writers, parked, agent-hold, ran, passed, touched, claimed,
+//	                                   idle, refused, retried, asked, ci-fixes
+//	unissue N, unpull N, unsession AGENT, now +5m, scan
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runScript(t, file) })
+	}
+}
+
+func runScript(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newScriptWorld(t)
+	var out strings.Builder
+	in := bufio.NewScanner(strings.NewReader(string(text)))
+	for in.Scan() {
+		line := in.Text()
+		out.WriteString(line + "\n")
+		answer, isCommand := w.line(line, in, &out)
+		if !isCommand {
+			continue
+		}
+		for in.Scan() && in.Text() != "" { // the old answer
+		}
+		out.WriteString("----\n" + answer + "\n")
+	}
+	if got := out.String(); got != string(text) {
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		t.Errorf("%s: got\n%s\nrun with -update and read the diff if this is right", file, got)
+	}
+}
+
+// scriptWorld is the snapshot that a script has built so far.
+type scriptWorld struct {
+	*testing.T
+	s Snapshot
+}
+
+var scriptStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func newScriptWorld(t *testing.T) *scriptWorld {
+	w := &scriptWorld{T: t}
+	w.s.Now = scriptStart
+	w.s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: scriptStart}}
+	w.s.History = History{
+		Attempts: map[AttemptKey]Attempts{}, CoolDown: map[Key]time.Time{}, Warm: map[SlotKey]Warm{},
+		Writers: map[forge.Ref][]string{}, CIFixes: map[forge.Ref]int{}, LastRun: map[Key]time.Time{},
+		PassedOver: map[Key]int{}, Touched: map[forge.Ref]time.Time{}, Claimed: map[forge.Ref]string{},
+		IdleSince: map[string]time.Time{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
+		Refused: map[forge.Ref]string{}, Retried: map[forge.Ref]time.Time{}, Asked: map[forge.Ref]int{},
+	}
+	return w
+}
+
+// line executes one line; isCommand means that answer is to be compared.
+func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder) (answer string, isCommand bool) {
+	f := strings.Fields(line)
+	if len(f) == 0 || strings.HasPrefix(line, "#") {
+		return "", false
+	}
+	switch f[0] {
+	case "config":
+		w.config(in, out)
+	case "issue":
+		w.issue(f[1], f[2:])
+	case "pull":
+		w.pull(f[1], f[2:])
+	case "review":
+		w.review(f[1:])
+	case "session":
+		w.session(f[1:])
+	case "history":
+		w.history(f[1:])
+	case "unissue":
+		w.s.Facts.Issues = slices.DeleteFunc(w.s.Facts.Issues, func(i forge.Issue) bool { return i.Ref == w.ref(f[1]) })
+	case "unpull":
+		w.s.Facts.Pulls = slices.DeleteFunc(w.s.Facts.Pulls, func(p forge.Pull) bool { return p.Ref == w.ref(f[1]) })
+	case "unsession":
+		w.s.Sessions = slices.DeleteFunc(w.s.Sessions, func(s Session) bool { return s.Agent == f[1] })
+	case "now":
+		w.s.Now = w.at(f[1])
+	case "scan":
+		w.scan()
+	case "decide":
+		return w.decide(), true
+	case "why":
+		return w.why(f[1]), true
+	default:
+		w.Fatalf("unknown line %q", line)
+	}
+	return "", false
+}
+
+// decide runs Decide as a first scan of these facts would.
+func (w *scriptWorld) decide() string { return formatPlan(Decide(w.s), w.s.Now) }
+
+// scan makes every fact as fresh as now.
+func (w *scriptWorld) scan() {
+	for i := range w.s.Facts.Repos {
+		w.s.Facts.Repos[i].AsOf = w.s.Now
+	}
+	for i := range w.s.Facts.Issues {
+		w.s.Facts.Issues[i].AsOf = w.s.Now
+	}
+	for i := range w.s.Facts.Pulls {
+		w.s.Facts.Pulls[i].AsOf = w.s.Now
+	}
+}
+
+func (w *scriptWorld) why(number string) string {
+	ex, err := Explain(w.s, w.ref(number))
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var b strings.Builder
+	for _, s := range ex.Steps {
+		fmt.Fprintf(&b, "%-3s %s%s\n", yesNo(s.OK), s.Rule, dash(s.Why))
+	}
+	for _, c := range ex.Candidates {
+		fmt.Fprintf(&b, "%s as %s on %s\n", c.Agent, c.Role, c.Thread)
+		for _, s := range c.Steps {
+			if !s.OK {
+				fmt.Fprintf(&b, "    no %s%s\n", s.Rule, dash(s.Why))
+			}
+		}
+	}
+	fmt.Fprintf(&b, "=> %s", ex.Verdict)
+	if ex.Position > 0 {
+		fmt.Fprintf(&b, " (%d in the queue)", ex.Position)
+	}
+	return b.String() + "\n"
+}
+
+func yesNo(ok bool) string {
+	if ok {
+		return "yes"
+	}
+	return "no"
+}
+
+func dash(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+func formatPlan(p Plan, now time.Time) string {
+	var b strings.Builder
+	for _, s := range p.Stops {
+		fmt.Fprintf(&b, "stop   %s: %s\n", s.RunID, s.Reason.Text())
+	}
+	for _, m := range p.Marks {
+		fmt.Fprintf(&b, "mark   %s %s %s\n", m.Ref.Short(), m.Action, m.Reason.Text())
+	}
+	for _, m := range p.Merges {
+		fmt.Fprintf(&b, "merge  %s at %s\n", m.Ref.Short(), m.HeadSHA)
+	}
+	for _, s := range p.Starts {
+		fmt.Fprintf(&b, "start  %s/%d %s %s %s", s.Thread, s.Slot, s.Agent, s.Item.Kind, itemName(s.Item))
+		if s.Item.Cause != "" {
+			fmt.Fprintf(&b, " (%s)", s.Item.Cause)
+		}
+		if s.Attempt > 1 {
+			fmt.Fprintf(&b, ", attempt %d", s.Attempt)
+		}
+		if (s.PassedOver != Key{}) {
+			fmt.Fprintf(&b, ", before %s %s", s.PassedOver.Kind, s.PassedOver.Ref.Short())
+		}
+		b.WriteString("\n")
+	}
+	for _, h := range p.Holds {
+		fmt.Fprintf(&b, "hold   %s %s: %s: %s\n", h.Item.Kind, itemName(h.Item), h.Reason.Code, h.Reason.Text())
+	}
+	if !p.NextWake.IsZero() {
+		fmt.Fprintf(&b, "wake   in %s\n", p.NextWake.Sub(now))
+	}
+	return b.String()
+}
+
+func itemName(it Item) string {
+	if it.Role != "" {
+		return it.Role + "@" + it.Ref.Repo
+	}
+	return it.Ref.Short()
+}
+
+func (w *scriptWorld) config(in *bufio.Scanner, out *strings.Builder) {
+	var text strings.Builder
+	for in.Scan() {
+		out.WriteString(in.Text() + "\n")
+		if in.Text() == "----" {
+			break
+		}
+		text.WriteString(in.Text() + "\n")
+	}
+	env := map[string]string{"FORGE_URL": "http://forge", "FORGE_TOKEN": "supervisor", "FORGE_REPO": "o/r"}
+	cfg, err := Decode("factory.toml", text.String(), func(name string) (string, bool) {
+		v, ok := env[name]
+		if !ok && strings.HasPrefix(name, "FORGE_TOKEN_") {
+			return "token-of-" + name, true
+		}
+		return v, ok
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.s.Config = cfg
+}
+
+func (w *scriptWorld) ref(s string) forge.Ref {
+	ref, err := forge.ParseRef(s, "o/r")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return ref
+}
+
+func (w *scriptWorld) refs(list string) []forge.Ref {
+	var refs []forge.Ref
+	for s := range strings.SplitSeq(list, ",") {
+		refs = append(refs, w.ref(s))
+	}
+	slices.SortFunc(refs, forge.Ref.Compare)
+	return refs
+}
+
+// at reads a time relative to now: -3h, +5m, now.
+func (w *scriptWorld) at(s string) time.Time {
+	if s == "now" {
+		return w.s.Now
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.s.Now.Add(d)
+}
+
+func (w *scriptWorld) number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+var scriptBlockers = map[string]forge.BlockerState{
+	"unknown": forge.BlockerUnknown, "open": forge.BlockerOpen, "closed": forge.BlockerClosed,
+	"cancelled": forge.BlockerCancelled, "unmerged": forge.BlockerUnmerged, "missing": forge.BlockerMissing,
+	"unreadable": forge.BlockerUnreadable,
+}
+
+func (w *scriptWorld) issue(number string, words []string) {
+	is := forge.Issue{Ref: w.ref(number), Title: "issue " + number, Created: w.s.Now, BlockersKnown: true, AsOf: w.s.Now, Updated: w.s.Now}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "created":
+			is.Created = w.at(value)
+		case "updated":
+			is.Updated = w.at(value)
+		case "reopened":
+			is.Reopened = w.at(value)
+		case "assigned":
+			is.Assignees = append(is.Assignees, value)
+		case "closed":
+			is.Closed = true
+		case "unread":
+			is.BlockersKnown = false
+		case "blocked-by":
+			for _, ref := range w.refs(value) {
+				is.Blockers = append(is.Blockers, forge.Blocker{Ref: ref, State: forge.BlockerOpen})
+			}
+		case "blocker":
+			ref, state, _ := strings.Cut(value, ":")
+			is.Blockers = append(is.Blockers, forge.Blocker{Ref: w.ref(ref), State: scriptBlockers[state]})
+		default:
+			is.Labels = append(is.Labels, word)
+		}
+	}
+	slices.Sort(is.Labels)
+	w.s.Facts.Issues = append(slices.DeleteFunc(w.s.Facts.Issues, func(o forge.Issue) bool { return o.Ref == is.Ref }), is)
+	slices.SortFunc(w.s.Facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
+}
+
+var scriptCI = map[string]forge.CI{"pending": forge.CIPending, "success": forge.CISuccess, "failure": forge.CIFailure}
+
+func (w *scriptWorld) pull(number string, words []string) {
+	p := forge.Pull{
+		Ref: w.ref(number), Title: "pull " + number, Created: w.s.Now, Updated: w.s.Now, AsOf: w.s.Now, HeadSHA: "aa",
+		Mergeable: forge.MergeClean,
+	}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "author":
+			p.Author = value
+		case "closes":
+			p.Closes = w.refs(value)
+		case "head":
+			p.HeadSHA = value
+		case "created":
+			p.Created = w.at(value)
+		case "assigned":
+			p.Assignees = append(p.Assignees, value)
+		case "ci":
+			p.CI, p.CISince = scriptCI[value], w.s.Now
+		case "conflict":
+			p.Mergeable, p.ConflictSince = forge.MergeNotClean, w.at(value)
+		case "late":
+			p.Mergeable = forge.MergeUnknown
+		case "draft":
+			p.Draft = true
+		case "merged":
+			p.Closed, p.Merged, p.Ended = true, true, w.at(value)
+		case "rejected":
+			p.Closed, p.Ended = true, w.at(value)
+		case "by":
+			p.ClosedBy = value
+		default:
+			p.Labels = append(p.Labels, word)
+		}
+	}
+	slices.Sort(p.Labels)
+	if old := w.s.Facts.Pull(p.Ref); old != nil {
+		p.Reviews = old.Reviews
+	}
+	w.s.Facts.Pulls = append(slices.DeleteFunc(w.s.Facts.Pulls, func(o forge.Pull) bool { return o.Ref == p.Ref }), p)
+	slices.SortFunc(w.s.Facts.Pulls, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })
+}
+
+func (w *scriptWorld) review(f []string) {
+	p := w.s.Facts.Pull(w.ref(f[0]))
+	r := forge.Review{Author: f[1], CommitSHA: p.HeadSHA, Official: true, Submitted: w.s.Now}
+	r.Verdict = map[string]forge.Verdict{"approved": forge.Approved, "changes": forge.ChangesRequested, "comment": forge.Commented}[f[2]]
+	for _, word := range f[3:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "head":
+			r.CommitSHA = value
+		case "at":
+			r.Submitted = w.at(value)
+		case "dismissed":
+			r.Dismissed = true
+		case "unofficial":
+			r.Official = false
+		default:
+			w.Fatalf("unknown word %q in a review", word)
+		}
+	}
+	p.Reviews = append(p.Reviews, r)
+}
+
+func (w *scriptWorld) session(f []string) {
+	thread, slot, _ := strings.Cut(f[1], "/")
+	s := Session{RunID: "run-" + f[0], Agent: f[0], Thread: thread, Slot: w.number(slot), State: Running, Started: w.s.Now, Attempt: 1}
+	s.Item = Item{Kind: agents.Kind(f[2])}
+	if s.Item.Kind == agents.KindSchedule {
+		s.Item.Ref, s.Item.Role = forge.Ref{Repo: "o/r"}, f[3]
+		s.Item.Chain = s.Item.Ref
+	} else {
+		s.Item.Ref = w.ref(f[3])
+		s.Item.Chain = s.Item.Ref
+	}
+	if p := w.s.Facts.Pull(s.Item.Ref); p != nil {
+		s.Item.HeadSHA = p.HeadSHA
+		if len(p.Closes) > 0 {
+			s.Item.Chain = p.Closes[0]
+		}
+	}
+	if a := w.s.Config.Agent(f[0]); a != nil {
+		s.Role = a.Roles[0]
+	}
+	for _, word := range f[4:] {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "role":
+			s.Role = value
+		case "started":
+			s.Started = w.at(value)
+		case "claiming":
+			s.State = Reserved
+		case "chain":
+			s.Item.Chain = w.ref(value)
+		}
+	}
+	w.s.Sessions = append(w.s.Sessions, s)
+}
+
+// key reads KIND:N, or schedule:ROLE.
+func (w *scriptWorld) key(s string) Key {
+	kind, n, _ := strings.Cut(s, ":")
+	if kind == string(agents.KindSchedule) {
+		return Key{Kind: agents.KindSchedule, Ref: forge.Ref{Repo: "o/r"}, Role: n}
+	}
+	return Key{Kind: agents.Kind(kind), Ref: w.ref(n)}
+}
+
+func (w *scriptWorld) history(f []string) {
+	h := &w.s.History
+	switch f[0] {
+	case "attempts": // KIND:CHAIN COUNT UNTIL [marked]
+		k := w.key(f[1])
+		h.Attempts[AttemptKey{Chain: k.Ref, Kind: k.Kind}] = Attempts{Count: w.number(f[2]), Until: w.at(f[3]), Marked: len(f) > 4}
+	case "cooldown":
+		h.CoolDown[w.key(f[1])] = w.at(f[2])
+	case "warm": // THREAD/SLOT AGENT CHAIN
+		thread, slot, _ := strings.Cut(f[1], "/")
+		h.Warm[SlotKey{thread, w.number(slot)}] = Warm{Agent: f[2], Chain: w.ref(f[3])}
+	case "writers":
+		h.Writers[w.ref(f[1])] = f[2:]
+	case "parked": // THREAD UNTIL WHY...
+		h.Parked[f[1]] = Parked{Until: w.at(f[2]), Why: strings.Join(f[3:], " ")}
+	case "agent-hold": // AGENT UNTIL|- WHY...
+		hold := AgentHold{Code: AgentHeld, Why: strings.Join(f[3:], " ")}
+		if f[2] != "-" {
+			hold.Until = w.at(f[2])
+		}
+		h.AgentHolds[f[1]] = hold
+	case "ran":
+		h.LastRun[w.key(f[1])] = w.at(f[2])
+	case "passed":
+		h.PassedOver[w.key(f[1])] = w.number(f[2])
+	case "touched":
+		ref := forge.Ref{Repo: "o/r"}
+		if f[1] != "o/r" {
+			ref = w.ref(f[1])
+		}
+		h.Touched[ref] = w.at(f[2])
+	case "claimed":
+		h.Claimed[w.ref(f[1])] = f[2]
+	case "idle":
+		h.IdleSince[f[1]] = w.at(f[2])
+	case "refused":
+		h.Refused[w.ref(f[1])] = strings.Join(f[2:], " ")
+	case "retried":
+		h.Retried[w.ref(f[1])] = w.at(f[2])
+	case "asked":
+		h.Asked[w.ref(f[1])] = w.number(f[2])
+	case "ci-fixes":
+		h.CIFixes[w.ref(f[1])] = w.number(f[2])
+	default:
+		w.Fatalf("unknown history %q", f[0])
+	}
+}
