@@ -1,3 +1,302 @@
-// Package supervisor is the shell around the pure scheduler: it scans the forge, asks threads.Decide what to do, does
-// it, and remembers in a journal what the forge cannot.
+// Package supervisor is the shell around the pure scheduler. It scans the forge, asks threads.Decide what to do, does it,
+// and remembers in a journal what the forge cannot.
+//
+// # One tick
+//
+// Each inference thread has a loop of its own (loop.go). A tick waits for facts that are new enough (scan.go; one scan serves
+// all threads), decides under the lock and reserves what it starts (tick.go), and acts outside the lock: each session (session.go),
+// merge and label (marks.go) in a goroutine of its own. What a session leads to is a table (outcome.go).
+//
+// # State
+//
+// The forge is the truth about work. What it cannot tell is the fold of the journal's records (journal.go, record.go,
+// history.go), live and after a restart by the same code. A line is on the disk before anything is done about it.
+//
+// # Concurrency
+//
+// One mutex guards all state and is never held during I/O. Decisions are made under it, so no two loops can take the same
+// agent, item or slot. The journal has a lock of its own for its file, taken before the mutex.
+//
+// # Failure
+//
+// An error of the forge never ends anything: what runs goes on, and nothing starts in a repository that could not be
+// read. A panic in a tick is caught, counted and shown; elsewhere it ends the program, and the next start recovers.
 package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Reader reads the forge. Scan is called by one goroutine at a time; after a partial failure it returns what it has with
+// the error, old facts of what it could not read included.
+type Reader interface {
+	Prepare(ctx context.Context) error
+	Scan(ctx context.Context) (forge.Facts, error)
+	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
+}
+
+// Claims takes and gives back items under an agent's login. Release may be repeated.
+type Claims interface {
+	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
+	Release(ctx context.Context, ref forge.Ref, login string) error
+}
+
+// Writer changes issues and pull requests. Every change may be repeated; a comment is written once per key.
+type Writer interface {
+	Label(ctx context.Context, ref forge.Ref, add, remove []string) error
+	Comment(ctx context.Context, ref forge.Ref, key, body string) error
+	Close(ctx context.Context, ref forge.Ref) error
+}
+
+// Merger merges a pull request at exactly one head.
+type Merger interface {
+	Merge(ctx context.Context, ref forge.Ref, headSHA string) error
+}
+
+// Accounts knows whose token is whose, and counts requests.
+type Accounts interface {
+	WhoAmI(ctx context.Context, token string) (login string, err error)
+	Requests() int64
+}
+
+// Forge is a forge as one client offers it. Its errors wrap those of package forge.
+type Forge interface {
+	Reader
+	Claims
+	Writer
+	Merger
+	Accounts
+}
+
+// Executor runs sessions. Run blocks until nothing of the session is left; when ctx is done it ends it. Activity tells
+// when a run last printed something.
+type Executor interface {
+	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
+	Activity(runID string) (lastOutput time.Time, pid int, ok bool)
+}
+
+// Supervisor runs a factory. Set the exported fields before Run and leave them alone after it.
+type Supervisor struct {
+	Forge    Forge
+	Executor Executor
+	Log      hclog.Logger // nil logs nothing
+	// Config is nil when there is no valid configuration: Run then stays up, holds everything and shows ConfigError until
+	// Reload brings one. Forge may be nil as long as Config is.
+	Config      *threads.Config
+	ConfigPath  string
+	ConfigError error
+	StateDir    string   // absolute; created if missing
+	Environ     []string // the supervisor's own environment, from which those of agents are made
+	Version     string   // of the program, for the status document
+	// EndStale ends every process that an earlier supervisor of this instance left behind. Nil does nothing.
+	EndStale func(ctx context.Context, instance string) (int, error)
+	// Listen makes the listener of the control API; nil makes a unix socket that only our own user can use.
+	Listen func(path string) (net.Listener, error)
+	// Decide is the scheduler; nil means threads.Decide.
+	Decide func(threads.Snapshot) threads.Plan
+
+	log      hclog.Logger
+	journal  *journal
+	instance string
+	started  time.Time
+	until    context.Context // Run's: done when the supervisor is to stop
+	base     context.Context // of what outlives that: sessions and what follows them, merges and marks
+	running  sync.WaitGroup  // sessions, merges and marks
+	loops    sync.WaitGroup
+	events   hub
+	changed  chan struct{} // the status document is no longer what was written
+
+	mu         sync.Mutex // guards what follows; never held during I/O
+	looping    bool       // stale processes are ended, loops may begin
+	stopping   bool
+	client     Forge
+	config     *threads.Config
+	configErr  error
+	generation int
+	facts      forge.Facts
+	history    *history
+	plan       threads.Plan
+	sessions   map[string]*session
+	busy       map[forge.Ref]int // what is being written to right now, counted
+	chores     map[choreKey]*chore
+	verified   map[agents.Secret]string // token to login
+	kicks      map[string]*kick         // one for each loop that runs
+	forgetAt   time.Time
+	scans      scans
+	problems   problems
+}
+
+// Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
+// is one line about why it could not begin.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	held, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	s.until, s.base = ctx, base
+	closeAPI, err := s.serve()
+	if err != nil {
+		return errors.Join(err, s.journal.close())
+	}
+	written := s.keepStatusFile()
+	if s.endStale(ctx) == nil {
+		s.startLoops()
+		<-ctx.Done()
+	}
+	s.shutdown(abandon)
+	closeAPI()
+	written()
+	return s.journal.close()
+}
+
+// prepare fills in what is derived from the exported fields.
+func (s *Supervisor) prepare() error {
+	if s.StateDir == "" || !filepath.IsAbs(s.StateDir) {
+		return fmt.Errorf("internal error: the state directory %q is not absolute", s.StateDir)
+	}
+	if s.Config != nil && s.Forge == nil {
+		return errors.New("internal error: a configuration without a forge")
+	}
+	s.log = s.Log
+	if s.log == nil {
+		s.log = hclog.NewNullLogger()
+	}
+	if s.Decide == nil {
+		s.Decide = threads.Decide
+	}
+	s.started = time.Now()
+	s.changed = make(chan struct{}, 1)
+	s.client, s.config, s.configErr = s.Forge, s.Config, s.ConfigError
+	if s.config != nil {
+		s.generation = 1
+	}
+	s.sessions = make(map[string]*session)
+	s.busy = make(map[forge.Ref]int)
+	s.chores = make(map[choreKey]*chore)
+	s.verified = make(map[agents.Secret]string)
+	s.kicks = make(map[string]*kick)
+	return nil
+}
+
+// enter takes the state directory and brings its memory back.
+func (s *Supervisor) enter() (held *os.File, err error) {
+	// Agents with accounts of their own pass through to their folders; every file in it is ours alone.
+	if err := os.MkdirAll(s.StateDir, 0o711); err != nil {
+		return nil, fmt.Errorf("cannot create the state directory: %w", err)
+	}
+	if held, err = lock(s.StateDir); err != nil {
+		return nil, err
+	}
+	if s.instance, err = instance(s.StateDir); err == nil {
+		err = s.remember()
+	}
+	if err != nil {
+		held.Close()
+		return nil, err
+	}
+	return held, nil
+}
+
+// remember folds the journal, ends the sessions that the last supervisor left open, and starts the journal afresh. What
+// keeps it from being rewritten, such as a full disk, keeps nothing else from working.
+func (s *Supervisor) remember() error {
+	j, records, corrupt, err := openJournal(s.StateDir)
+	if err != nil {
+		return err
+	}
+	s.journal, s.history = j, newHistory()
+	for _, r := range records {
+		s.history.apply(r)
+	}
+	now := time.Now()
+	for _, run := range sorted(s.history.open, strings.Compare) {
+		o := s.history.open[run]
+		s.history.apply(record{At: now, End: &endRecord{
+			Run: run, Result: agents.Lost, Reason: "the supervisor ended under it",
+		}})
+		s.log.Warn(tag(s.config, o.Agent, forge.Ref(o.Item.Ref)) + " lost: the supervisor ended under it")
+	}
+	if len(corrupt) > 0 {
+		err = j.setAside(corrupt)
+		s.problems.corrupt = len(corrupt)
+		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and were set aside in journal.corrupt", len(corrupt)))
+	}
+	if err == nil {
+		err = j.rewrite(func() []record { return s.history.dump(now) })
+	}
+	s.journalled(err)
+	return nil
+}
+
+// endStale ends what the last supervisor of this state directory left running. Nothing is released or started before
+// that: outside a PID namespace agents outlive a kill -9.
+func (s *Supervisor) endStale(ctx context.Context) error {
+	if s.EndStale == nil {
+		return nil
+	}
+	n, err := s.EndStale(ctx, s.instance)
+	if n > 0 {
+		s.log.Warn(fmt.Sprintf("ended %d processes that an earlier supervisor left behind", n))
+	}
+	return err
+}
+
+const (
+	// releaseTime is how long releases may take while the supervisor stops.
+	releaseTime = 2 * time.Second
+	// stopGrace is the grace when there is no configuration to say another.
+	stopGrace = 7 * time.Second
+)
+
+// shutdown ends all sessions and waits for them and their releases, but not for ever: Docker kills after 10 s, and what
+// was not released by then is released at the next start.
+func (s *Supervisor) shutdown(abandon func()) {
+	s.mu.Lock()
+	s.stopping = true
+	grace := stopGrace
+	if s.config != nil {
+		grace = s.config.Factory.StopGrace
+	}
+	for _, x := range s.sessions {
+		x.cancel(errShutdown)
+	}
+	n := len(s.sessions)
+	s.mu.Unlock()
+	if n > 0 {
+		s.log.Info(fmt.Sprintf("stopping: %d sessions are ended, within %s", n, grace))
+	}
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		s.loops.Wait()
+		close(done)
+	}()
+	limit := time.NewTimer(grace + releaseTime)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		abandon()
+		s.log.Warn("stopped before every claim was released: the next start does that")
+	}
+}

@@ -24,11 +24,15 @@ const (
 // code says neither: programs end with 0 after a usage limit, and with 1 after a pull request that is fine. So a
 // session that reached what it was for is done however it ended, one that says done and left nothing is
 // no-progress (believing it would start it again at once, for ever), and every other claim of the program stands.
+// One that we ended because its item was closed is done if that was by the merge of its own work.
 // The look must have been requested after the session ended; its comments must count since the session began.
 // headBefore is the head of the pull request when the session began. Scheduled work leaves no trace to look for: its
 // outcome is returned as it is.
 func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBefore string) (agents.Outcome, Effect) {
-	if item.Kind == agents.KindSchedule || !judged(out) {
+	if out.Result == agents.Cancelled {
+		return judgeCancelled(item, login, out, look)
+	}
+	if !AsksForge(item, out) {
 		return out, NoEffect
 	}
 	effect, words := effectOf(item.Kind, login, look, headBefore)
@@ -43,10 +47,33 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 	return out, effect
 }
 
-// judged reports whether the forge has a say. A program that reports a failure, a refusal or a limit is believed; so
-// is the supervisor about the sessions that it ended itself because their item went away.
-func judged(out agents.Outcome) bool {
-	return out.Result == agents.Done || out.Result.BurnsAttempt() && !out.Claimed
+// AsksForge reports whether the forge has a say in how a session ended by itself, so that Judge needs a look. A program
+// that reports a failure, a refusal or a limit is believed.
+func AsksForge(item Item, out agents.Outcome) bool {
+	return item.Kind != agents.KindSchedule && (out.Result == agents.Done || out.Result.BurnsAttempt() && !out.Claimed)
+}
+
+func judgeCancelled(item Item, login string, out agents.Outcome, look forge.Look) (agents.Outcome, Effect) {
+	if item.Kind.Writes() {
+		if p := ownMerged(login, look); p != nil {
+			out.Result, out.Reason = agents.Done, "merged "+p.Short()
+			return out, Achieved
+		}
+	}
+	return out, NoEffect
+}
+
+// ownMerged is a merged pull request of the account for the item, or the item itself if that is one.
+func ownMerged(login string, look forge.Look) *forge.Pull {
+	if look.Pull != nil && look.Pull.Merged {
+		return look.Pull
+	}
+	for i := range look.Pulls {
+		if p := &look.Pulls[i]; p.Merged && p.Author == login {
+			return p
+		}
+	}
+	return nil
 }
 
 func howEnded(out agents.Outcome) string {
@@ -84,15 +111,11 @@ func effectOf(kind agents.Kind, login string, look forge.Look, headBefore string
 }
 
 func implemented(login string, look forge.Look) (Effect, string) {
+	if p := ownMerged(login, look); p != nil {
+		return Achieved, "merged " + p.Short()
+	}
 	for i := range look.Pulls {
-		p := &look.Pulls[i]
-		if p.Author != login {
-			continue
-		}
-		if p.Merged {
-			return Achieved, "merged " + p.Short()
-		}
-		if !p.Closed {
+		if p := &look.Pulls[i]; p.Author == login && !p.Closed {
 			return Achieved, "opened " + p.Short()
 		}
 	}

@@ -65,6 +65,18 @@ func TestJudge(t *testing.T) {
 		{"says refused", agents.KindIssue, claim(agents.Refused, "too large"), issue(false), agents.Refused, NoEffect, "too large"},
 		{"says limited", agents.KindIssue, claim(agents.Limited, "limit"), issue(false), agents.Limited, NoEffect, "limit"},
 		{"ended by us", agents.KindIssue, agents.Outcome{Result: agents.Cancelled, Reason: "closed"}, withPull(forge.Pull{Author: me}), agents.Cancelled, NoEffect, "closed"},
+		{
+			"ended by us, its own merge closed the issue", agents.KindIssue,
+			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
+			withPull(forge.Pull{Author: me, Closed: true, Merged: true}), agents.Done, Achieved, "merged #12",
+		},
+		{
+			"ended by us, somebody else's merge closed the issue", agents.KindIssue,
+			agents.Outcome{Result: agents.Cancelled, Reason: "closed"},
+			withPull(forge.Pull{Author: other, Closed: true, Merged: true}), agents.Cancelled, NoEffect, "closed",
+		},
+		{"ended by us, the issue was closed", agents.KindIssue, agents.Outcome{Result: agents.Cancelled, Reason: "closed"}, issue(true), agents.Cancelled, NoEffect, "closed"},
+		{"rework ended by us at the merge", agents.KindRework, agents.Outcome{Result: agents.Cancelled, Reason: "closed"}, pull(forge.Pull{Closed: true, Merged: true}), agents.Done, Achieved, "merged #0"},
 
 		{"approved", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.Approved, CommitSHA: head}), agents.Done, Achieved, "approved"},
 		{"changes requested", agents.KindReview, exit(0), reviews(forge.Review{Author: me, Verdict: forge.ChangesRequested, CommitSHA: head}), agents.Done, Achieved, "changes requested"},

@@ -1,0 +1,54 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// identified makes sure that the agent's token is the agent's: work done under another account would be claimed, reviewed
+// and counted as somebody else's. Each token is asked about once. An agent that fails is held, with what to do.
+func (s *Supervisor) identified(x *session) bool {
+	token := x.agent.Token
+	s.mu.Lock()
+	login, known := s.verified[token]
+	s.mu.Unlock()
+	if !known {
+		err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
+			login, err = f.WhoAmI(ctx, token.Reveal())
+			return err
+		})
+		switch {
+		case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound):
+			s.holdAgent(x, time.Now().Add(forbiddenRest), fmt.Sprintf("the forge refuses the token of %s: set $%s",
+				x.Agent, agents.TokenVar(x.Agent)))
+			return false
+		case err != nil:
+			s.log.Warn(fmt.Sprintf("%s not started: cannot verify its token: %s", x.tag, text(err)))
+			return false
+		}
+		s.mu.Lock()
+		s.verified[token] = login
+		s.mu.Unlock()
+	}
+	if login != x.agent.Login {
+		s.holdAgent(x, time.Time{}, fmt.Sprintf("the token of %s logs in as %s: set $%s, or forge_user = %q",
+			x.Agent, login, agents.TokenVar(x.Agent), login))
+		return false
+	}
+	return true
+}
+
+// holdAgent keeps an agent from starting until a time; a zero time is until the configuration changes. Such a hold is not
+// journalled: the next supervisor asks again.
+func (s *Supervisor) holdAgent(x *session, until time.Time, why string) {
+	s.mu.Lock()
+	s.history.AgentHolds[x.Agent] = threads.AgentHold{Until: until, Code: threads.AgentHeld, Why: why}
+	s.mu.Unlock()
+	s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, why))
+}

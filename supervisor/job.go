@@ -1,0 +1,73 @@
+package supervisor
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// job is a session as the executor needs it. Its paths are made of configured names and numbers only.
+func (s *Supervisor) job(x *session) (agents.Job, error) {
+	argv, err := x.role.Argv(agents.CommandData{
+		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
+		Model: x.agent.Model, Kind: x.Item.Kind,
+	})
+	if err != nil {
+		return agents.Job{}, err
+	}
+	user := x.agent.User
+	if user == "" {
+		user = x.config.Factory.User
+	}
+	place := func(kind, name string) string { return filepath.Join(s.StateDir, kind, x.Agent, name) }
+	j := agents.Job{
+		RunID: x.RunID, Agent: x.Agent, Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number,
+		Command: argv, Home: place("home", ""), User: user,
+		LogPath: place("logs", x.RunID+".log"), ResultPath: place("results", x.RunID+".json"),
+		Timeout: x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
+	}
+	workspace := place("work", workspaceName(x))
+	j.Dir = workspace
+	if x.role.Cwd != "" {
+		j.Dir = x.role.Cwd
+	}
+	j.Env = agents.Environ(s.Environ, x.environ(&j, workspace))
+	return j, nil
+}
+
+// workspaceName is the same for every session of an agent on a chain, so that rework finds what the implementation left.
+func workspaceName(x *session) string {
+	what := strconv.FormatInt(x.Item.Chain.Number, 10)
+	if x.Item.Chain.Number == 0 {
+		what = x.Role
+	}
+	return strings.ReplaceAll(x.Item.Chain.Repo, "/", "_") + "_" + what
+}
+
+func (x *session) environ(j *agents.Job, workspace string) *agents.Env {
+	e := &agents.Env{
+		RunID: x.RunID, Agent: x.agent, Role: x.role, Kind: j.Kind, Repo: j.Repo, Number: j.Number, Attempt: x.Attempt,
+		Thread: x.Thread, Backend: string(x.thread.Backend), BaseURL: x.thread.BaseURL, Slot: x.Slot,
+		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
+		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
+		Workspace: workspace, ResultPath: j.ResultPath,
+	}
+	for _, secret := range x.config.Secrets {
+		e.Secrets = append(e.Secrets, agents.SecretVar(secret))
+	}
+	return e
+}
+
+// secrets are the texts that must not leave the supervisor's own memory, redacted from what agents printed.
+func (x *session) secrets() []string {
+	list := []string{x.config.Forge.Token.Reveal(), x.config.Forge.WebhookSecret.Reveal()}
+	for i := range x.config.Agents {
+		list = append(list, x.config.Agents[i].Token.Reveal())
+	}
+	for _, v := range x.config.Secrets {
+		list = append(list, v.Value.Reveal())
+	}
+	return list
+}

@@ -1,0 +1,125 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	// lookTime is how long a slot waits for the forge to say how its session ended.
+	lookTime = 10 * time.Second
+	// lookRestMin and lookRestMax bound the pause between further questions, which hold no slot.
+	lookRestMin = 5 * time.Second
+	lookRestMax = time.Minute
+	// tailMax bounds the output that is kept of a failure, in bytes: the end of a stack trace.
+	tailMax = 4 << 10
+)
+
+// judge says how a session ended. Where the program did not say so itself the forge is asked, for as long as it takes:
+// guessing would burn an attempt, or do the work twice. It returns nil if the supervisor stops before there is an answer;
+// the session is then lost, which costs nothing.
+func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *endRecord {
+	end := &endRecord{Run: x.RunID, NeverRan: !ran, Breaker: x.thread.BreakerInterval}
+	if ran && (threads.AsksForge(x.Item, out) || out.Result == agents.Cancelled && s.stopCode(x) == threads.StopClosed) {
+		look, err := s.look(x)
+		switch {
+		case errors.Is(err, forge.ErrNotFound):
+			out.Result, out.Reason = agents.Cancelled, "gone from the forge"
+		case err != nil:
+			return nil
+		default:
+			var effect threads.Effect
+			out, effect = threads.Judge(x.Item, x.agent.Login, out, look, x.Item.HeadSHA)
+			end.Remarked = effect == threads.Remarked
+		}
+	}
+	s.fill(end, x, out)
+	return end
+}
+
+// fill copies what is kept of an outcome.
+func (s *Supervisor) fill(end *endRecord, x *session, out agents.Outcome) {
+	secrets := x.secrets()
+	end.Result, end.Reason, end.RetryAt = out.Result, agents.Redact(out.Reason, secrets), out.RetryAt
+	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
+	if out.Usage != (agents.Usage{}) {
+		end.Usage = &out.Usage
+	}
+	switch {
+	case out.Signal != "":
+		end.Exit = out.Signal
+	case out.ExitCode != 0:
+		end.Exit = fmt.Sprint(out.ExitCode)
+	}
+	if out.Result.BurnsAttempt() {
+		end.Tail = lastLines(agents.Redact(out.Tail, secrets), tailMax)
+	}
+	if out.Result == agents.Cancelled {
+		end.Stop = s.stopCode(x)
+	}
+}
+
+// stopCode says why reconcile ended the session; empty if it did not.
+func (s *Supervisor) stopCode(x *session) threads.Code {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return x.stop.Code
+}
+
+// lastLines is the end of a text in at most limit bytes, from the beginning of a line if there is one.
+func lastLines(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	text = text[len(text)-limit:]
+	if _, whole, found := strings.Cut(text, "\n"); found {
+		text = whole
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// look asks the forge about the session's item until it answers. After the first time without an answer the slot and the
+// agent go on to other work; the item itself stays out of reach.
+func (s *Supervisor) look(x *session) (forge.Look, error) {
+	limit, rest := lookTime, lookRestMin
+	for {
+		var look forge.Look
+		err := s.call(s.base, limit, func(ctx context.Context, f Forge) (err error) {
+			look, err = f.Look(ctx, x.Item.Ref, x.begun())
+			return err
+		})
+		if err == nil || errors.Is(err, forge.ErrNotFound) {
+			return look, err
+		}
+		if limit == lookTime {
+			s.retire(x, err)
+		}
+		limit = callTimeout
+		select {
+		case <-s.until.Done():
+			return look, err
+		case <-time.After(rest):
+		}
+		rest = min(2*rest, lookRestMax)
+	}
+}
+
+// begun is when the program began. Nothing changes it any more once the program ended.
+func (x *session) begun() time.Time { return x.Started }
+
+// retire frees the slot and the agent of a session that is over but not judged.
+func (s *Supervisor) retire(x *session, err error) {
+	s.mu.Lock()
+	delete(s.sessions, x.RunID)
+	s.mu.Unlock()
+	s.log.Warn(fmt.Sprintf("%s ended; how will be known when the forge answers: %s", x.tag, text(err)))
+	s.kickThread(x.Thread, time.Now())
+	s.touchStatus()
+}

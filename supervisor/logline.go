@@ -1,0 +1,66 @@
+package supervisor
+
+import (
+	"fmt"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// notice is something to tell people. It is made under the lock and told outside it: a log is I/O.
+type notice struct {
+	bad   bool
+	words string // empty: nothing to tell
+}
+
+func (s *Supervisor) tell(list ...notice) {
+	for _, n := range list {
+		switch {
+		case n.words == "":
+		case n.bad:
+			s.log.Error(n.words)
+		default:
+			s.log.Info(n.words)
+		}
+	}
+}
+
+// tag begins a log line about an agent's work: [dev-qwen #11]. The repository is only said where there are several.
+func tag(cfg *threads.Config, agent string, item forge.Ref) string {
+	return "[" + agent + wordsOf(cfg, item, " ") + "]"
+}
+
+// wordsOf is an issue as log lines name it, after a separator; scheduled work has none.
+func wordsOf(cfg *threads.Config, item forge.Ref, separator string) string {
+	switch single := cfg != nil && len(cfg.Forge.Repos) == 1; {
+	case single && item.Number == 0:
+		return ""
+	case single:
+		return separator + item.Short()
+	}
+	return separator + item.String()
+}
+
+// task is what an agent does with an item, in a word or two.
+func task(it *threads.Item) string {
+	switch it.Kind {
+	case agents.KindIssue:
+		return "implementation"
+	case agents.KindSchedule:
+		return it.Role + " run"
+	}
+	return string(it.Kind)
+}
+
+// ending is the log line of a session that ended.
+func ending(x *session, e *endRecord) notice {
+	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
+	if e.Result.BurnsAttempt() && x.Item.Kind != agents.KindSchedule {
+		words += fmt.Sprintf(" (attempt %d of %d)", x.Attempt, threads.MaxAttempts)
+	}
+	if e.Reason != "" {
+		words += ": " + e.Reason
+	}
+	return notice{bad: e.Result.BurnsAttempt(), words: words}
+}

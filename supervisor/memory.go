@@ -1,0 +1,74 @@
+package supervisor
+
+import (
+	"fmt"
+	"time"
+)
+
+// problems are what a person has to mend, for the status document.
+type problems struct {
+	journal string // why the newest record could not be written
+	corrupt int    // lines of the journal that were set aside at the start
+	panics  int
+	panic   string // the newest
+}
+
+// append journals what is about to be done, and makes it true. After an error it must not be done.
+func (s *Supervisor) append(r record) error {
+	err := s.journal.append(r, func() { s.apply(r, nil) })
+	s.journalled(err)
+	return err
+}
+
+// note journals what has happened. It is true whether or not it could be written.
+func (s *Supervisor) note(r record) { s.noteThen(r, nil) }
+
+// noteThen is note with something that becomes true in the same moment, under the lock.
+func (s *Supervisor) noteThen(r record, then func()) {
+	s.journalled(s.journal.note(r, func() { s.apply(r, then) }))
+}
+
+func (s *Supervisor) apply(r record, then func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history.apply(r)
+	if then != nil {
+		then()
+	}
+}
+
+// journalled tells people when the journal begins to fail, and when that is over, and compacts one that has grown.
+func (s *Supervisor) journalled(err error) {
+	if err == nil && s.journal.oversize() {
+		err = s.journal.rewrite(func() []record {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.history.dump(time.Now())
+		})
+	}
+	s.mu.Lock()
+	was := s.problems.journal
+	s.problems.journal = text(err)
+	s.mu.Unlock()
+	switch {
+	case err != nil && was == "":
+		s.log.Error(text(err) + ": nothing is started until that works again")
+	case err == nil && was != "":
+		s.log.Info("the journal can be written again")
+	}
+}
+
+// lines are the problems in words.
+func (p *problems) lines() []string {
+	list := []string{}
+	if p.journal != "" {
+		list = append(list, p.journal+": nothing is started until that works again")
+	}
+	if p.corrupt > 0 {
+		list = append(list, fmt.Sprintf("%d lines of the journal were corrupt: see journal.corrupt", p.corrupt))
+	}
+	if p.panics > 0 {
+		list = append(list, fmt.Sprintf("internal error: %d ticks panicked, last: %s", p.panics, p.panic))
+	}
+	return list
+}

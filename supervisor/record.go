@@ -1,0 +1,205 @@
+package supervisor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// record is one line of the journal: when, and exactly one of the things that can happen or be the case. What the
+// supervisor remembers is the fold of its records by history.apply, live and after a restart alike.
+type record struct {
+	At time.Time `json:"at"`
+
+	// What happens.
+	Start    *startRecord    `json:"start,omitempty"`
+	End      *endRecord      `json:"end,omitempty"`
+	Released *releasedRecord `json:"released,omitempty"`
+	Blocked  *blockedRecord  `json:"blocked,omitempty"`
+	Handed   *handedRecord   `json:"handed,omitempty"`
+	Forget   *forgetRecord   `json:"forget,omitempty"`
+
+	// What is the case: the lines that compaction writes.
+	Open   *startRecord    `json:"open,omitempty"`
+	Chain  *chainRecord    `json:"chain,omitempty"`
+	Item   *itemRecord     `json:"item,omitempty"`
+	Agent  *agentRecord    `json:"agent,omitempty"`
+	Thread *threadRecord   `json:"thread,omitempty"`
+	Slot   *slotRecord     `json:"slot,omitempty"`
+	Recent *RecentDocument `json:"recent,omitempty"`
+}
+
+// startRecord says that a session is about to claim its item.
+type startRecord struct {
+	Run     string        `json:"run"`
+	Thread  string        `json:"thread"`
+	Slot    int           `json:"slot"`
+	Sticky  bool          `json:"sticky,omitempty"` // the slot keeps a cache between sessions
+	Agent   string        `json:"agent"`
+	Login   string        `json:"login"` // the account that claims
+	Role    string        `json:"role"`
+	Item    key           `json:"item"`
+	Chain   ref           `json:"chain"`
+	Cause   threads.Cause `json:"cause,omitempty"`
+	Attempt int           `json:"attempt"`
+	// PassedOver is the item that stood ahead and could have had the slot.
+	PassedOver key `json:"passed_over,omitzero"`
+	// NewWriter is set in the open record of an agent that had not written on the chain before.
+	NewWriter bool `json:"new_writer,omitempty"`
+}
+
+// endRecord says how a session ended, with all that its consequences follow from.
+type endRecord struct {
+	Run    string        `json:"run"`
+	Result agents.Result `json:"result"`
+	Reason string        `json:"reason,omitempty"`
+	// Remarked marks a session that left words only: see threads.Remarked.
+	Remarked bool          `json:"remarked,omitempty"`
+	Claim    claimFailure  `json:"claim,omitempty"`    // of agents.ClaimFailed
+	Stop     threads.Code  `json:"stop,omitempty"`     // of agents.Cancelled by reconcile
+	RetryAt  time.Time     `json:"retry_at,omitzero"`  // of agents.Limited; zero means unknown
+	Breaker  time.Duration `json:"breaker,omitempty"`  // the thread's breaker_interval
+	Tail     string        `json:"tail,omitempty"`     // last lines of output of a failure, redacted
+	Session  string        `json:"session,omitempty"`  // the program's own session id
+	Usage    *agents.Usage `json:"usage,omitempty"`    // nil means unknown
+	CPU      time.Duration `json:"cpu,omitempty"`      // user and system time of the whole tree
+	MaxRSS   int64         `json:"max_rss,omitempty"`  // bytes
+	Exit     string        `json:"exit,omitempty"`     // exit code or signal, where it is not 0
+	NeverRan bool          `json:"no_start,omitempty"` // the program could not be started
+}
+
+// claimFailure says why a claim failed.
+type claimFailure string
+
+const (
+	claimTaken       claimFailure = "taken"       // somebody else has it
+	claimForbidden   claimFailure = "forbidden"   // the account may not
+	claimUnavailable claimFailure = "unavailable" // the forge did not answer, or said something unexpected
+)
+
+// releasedRecord says that no claim of ours is left on the item.
+type releasedRecord struct {
+	Ref ref `json:"ref"`
+}
+
+// blockedRecord says that the label blocked was written after the last attempt.
+type blockedRecord struct {
+	Chain ref         `json:"chain"`
+	Kind  agents.Kind `json:"kind"`
+}
+
+// handedRecord says that needs-human was written: a person has it now, and what led there is forgotten.
+type handedRecord struct {
+	Ref    ref  `json:"ref"`
+	Rounds int  `json:"rounds,omitempty"` // review rounds that led there
+	Fixes  bool `json:"fixes,omitempty"`  // CI fixes led there
+}
+
+// forgetRecord says that the issue or pull request is gone from the forge's open work.
+type forgetRecord struct {
+	Ref ref `json:"ref"`
+}
+
+// chainRecord is what is known of an issue or pull request.
+type chainRecord struct {
+	Ref       ref             `json:"ref"`
+	Claimed   string          `json:"claimed,omitempty"` // agent
+	Login     string          `json:"login,omitempty"`   // its account
+	Writers   []string        `json:"writers,omitempty"`
+	CIFixes   int             `json:"ci_fixes,omitempty"`
+	Asked     int             `json:"asked,omitempty"`
+	Refused   string          `json:"refused,omitempty"`
+	RefusedAt time.Time       `json:"refused_at,omitzero"`
+	Retried   time.Time       `json:"retried,omitzero"`
+	Attempts  []attemptRecord `json:"attempts,omitempty"`
+}
+
+// attemptRecord is the failure count of one kind of work on a chain.
+type attemptRecord struct {
+	Kind   agents.Kind `json:"kind"`
+	Count  int         `json:"count"`
+	Until  time.Time   `json:"until,omitzero"`
+	Marked bool        `json:"marked,omitempty"`
+	Failed time.Time   `json:"failed,omitzero"` // when the last one ended
+	Reason string      `json:"reason,omitempty"`
+	Tail   string      `json:"tail,omitempty"`
+}
+
+// itemRecord is what is known of one piece of work.
+type itemRecord struct {
+	Key        key       `json:"key"`
+	CoolDown   time.Time `json:"cool_down,omitzero"`
+	LastRun    time.Time `json:"last_run,omitzero"`
+	PassedOver int       `json:"passed_over,omitempty"`
+	Remarks    int       `json:"remarks,omitempty"`
+}
+
+// agentRecord is what is known of an agent.
+type agentRecord struct {
+	Name      string    `json:"name"`
+	IdleSince time.Time `json:"idle_since,omitzero"`
+	HeldUntil time.Time `json:"held_until,omitzero"`
+	HeldWhy   string    `json:"held_why,omitempty"`
+	Done      int       `json:"done,omitempty"`
+	Failed    int       `json:"failed,omitempty"`
+}
+
+// threadRecord is what is known of a thread.
+type threadRecord struct {
+	Name        string    `json:"name"`
+	ParkedUntil time.Time `json:"parked_until,omitzero"`
+	ParkedWhy   string    `json:"parked_why,omitempty"`
+	Downs       int       `json:"downs,omitempty"`
+}
+
+// slotRecord is the resident of a sticky slot.
+type slotRecord struct {
+	Thread string `json:"thread"`
+	Slot   int    `json:"slot"`
+	Agent  string `json:"agent"`
+	Chain  ref    `json:"chain"`
+}
+
+// ref is a forge.Ref that is written as people write it.
+type ref forge.Ref
+
+// MarshalText writes owner/name#12.
+func (r ref) MarshalText() ([]byte, error) { return []byte(forge.Ref(r).String()), nil }
+
+// UnmarshalText reads owner/name#12, and owner/name for the repository itself.
+func (r *ref) UnmarshalText(text []byte) error {
+	repo, number, numbered := strings.Cut(string(text), "#")
+	*r = ref{Repo: repo}
+	if !numbered {
+		return nil
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 {
+		return fmt.Errorf("cannot read %q as an issue", text)
+	}
+	r.Number = n
+	return nil
+}
+
+// key is a threads.Key in a journal line.
+type key struct {
+	Kind agents.Kind `json:"kind"`
+	Ref  ref         `json:"ref"`
+	Role string      `json:"role,omitempty"`
+}
+
+func keyOf(k threads.Key) key { return key{k.Kind, ref(k.Ref), k.Role} }
+func (k key) threads() threads.Key {
+	return threads.Key{Kind: k.Kind, Ref: forge.Ref(k.Ref), Role: k.Role}
+}
+
+// known reports whether a line says anything that this version understands.
+func (r *record) known() bool {
+	return r.Start != nil || r.End != nil || r.Released != nil || r.Blocked != nil || r.Handed != nil || r.Forget != nil ||
+		r.Open != nil || r.Chain != nil || r.Item != nil || r.Agent != nil || r.Thread != nil || r.Slot != nil || r.Recent != nil
+}

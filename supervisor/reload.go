@@ -1,0 +1,42 @@
+package supervisor
+
+import (
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Reload puts a new configuration in force, for future work only: sessions that run keep what they were started with,
+// threads and agents that are gone finish what they have. A nil client keeps the present one. It may be called by any
+// goroutine while Run works.
+func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if client != nil && client != s.client {
+		s.client = client
+		s.verified = make(map[agents.Secret]string)
+		s.scans.prepared, s.scans.prepareAt, s.scans.retryAt = false, time.Time{}, time.Time{}
+	}
+	s.config, s.configErr = cfg, nil
+	s.generation++
+	for name, hold := range s.history.AgentHolds {
+		if hold.Until.IsZero() {
+			delete(s.history.AgentHolds, name)
+		}
+	}
+	s.startLoopsLocked()
+	for name := range s.kicks {
+		s.kickLocked(name, time.Now())
+	}
+	s.touchStatus()
+}
+
+// SetError shows what is wrong with the configuration as its file is now. The last good one stays in force; nil means
+// that the file is good again.
+func (s *Supervisor) SetError(err error) {
+	s.mu.Lock()
+	s.configErr = err
+	s.mu.Unlock()
+	s.touchStatus()
+}

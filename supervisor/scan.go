@@ -1,0 +1,174 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+const (
+	// scanTimeout bounds one scan. A cold scan of ten thousand issues takes half a minute.
+	scanTimeout = 2 * time.Minute
+	// callTimeout bounds any other call to the forge.
+	callTimeout = 30 * time.Second
+	// prepareRest is the time between attempts to prepare a forge that answers and refuses.
+	prepareRest = time.Minute
+	// scanRestMin and scanRestMax bound the pause after a scan that read nothing; it doubles from one to the other.
+	scanRestMin = time.Second
+	scanRestMax = time.Minute
+)
+
+// scans is the one scan that serves all threads. It is guarded by the supervisor's mu.
+type scans struct {
+	flight   chan struct{} // closed when the scan under way is over; nil when there is none
+	began    time.Time     // when the newest finished scan began
+	good     time.Time     // when the newest scan without an error began
+	err      error         // of the newest finished scan
+	failures int           // scans in a row that read nothing
+	retryAt  time.Time     // no scan begins before
+
+	prepared   bool
+	prepareErr error
+	prepareAt  time.Time
+}
+
+// scan returns when a scan is over that began at need or later; it begins one where none is under way. While a forge that
+// does not answer is left alone, it returns at once. What was read, and the error, are in the supervisor's state.
+func (s *Supervisor) scan(ctx context.Context, need time.Time) {
+	for {
+		s.mu.Lock()
+		flight := s.scans.flight
+		switch {
+		case !s.scans.began.Before(need), flight == nil && time.Now().Before(s.scans.retryAt), s.client == nil:
+			s.mu.Unlock()
+			return
+		case flight != nil:
+			s.mu.Unlock()
+			select {
+			case <-flight:
+			case <-ctx.Done():
+				return
+			}
+		default:
+			s.scans.flight = make(chan struct{})
+			s.mu.Unlock()
+			s.fly(ctx)
+			return
+		}
+	}
+}
+
+// fly is the scan itself. Those who wait for it are let go even if the client panics.
+func (s *Supervisor) fly(ctx context.Context) {
+	began := time.Now()
+	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
+	defer func() {
+		if news := s.land(began, facts, err); ctx.Err() == nil {
+			s.tell(news)
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, scanTimeout)
+	defer cancel()
+	facts, err = s.read(limited)
+}
+
+// read prepares the forge where that was not done yet, and scans it.
+func (s *Supervisor) read(ctx context.Context) (forge.Facts, error) {
+	s.mu.Lock()
+	client, due := s.client, !s.scans.prepared && !time.Now().Before(s.scans.prepareAt)
+	s.mu.Unlock()
+	if due {
+		if err := s.prepareForge(ctx, client); err != nil {
+			return forge.Facts{}, err
+		}
+	}
+	return client.Scan(ctx)
+}
+
+// prepareForge has the labels made that we need, and the token's rights looked at. Only a forge that does not answer is an
+// error: one that refuses something is shown, asked again later and scanned all the same, for other repositories may be
+// fine.
+func (s *Supervisor) prepareForge(ctx context.Context, client Forge) error {
+	err := client.Prepare(ctx)
+	if errors.Is(err, forge.ErrUnavailable) || ctx.Err() != nil {
+		return err
+	}
+	s.mu.Lock()
+	was := text(s.scans.prepareErr)
+	s.scans.prepared, s.scans.prepareErr, s.scans.prepareAt = err == nil, err, time.Now().Add(prepareRest)
+	s.mu.Unlock()
+	if err != nil && text(err) != was {
+		s.log.Error("the forge is not ready: " + text(err))
+	}
+	return nil
+}
+
+// land takes in what a scan brought and lets everybody go who waited for it. It returns what there is to tell people.
+func (s *Supervisor) land(began time.Time, facts forge.Facts, err error) (news notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.scans.flight)
+	was := text(s.scans.err)
+	s.scans.flight, s.scans.began, s.scans.err = nil, began, err
+	if err == nil {
+		s.facts, s.scans.failures, s.scans.retryAt, s.scans.good = facts, 0, time.Time{}, began
+		if was != "" {
+			news = notice{words: "the forge answers again"}
+		}
+		return news
+	}
+	if len(facts.Repos) == 0 {
+		facts = s.facts
+	}
+	var read bool
+	if s.facts, read = onlyRead(facts, began); read {
+		s.scans.failures, s.scans.retryAt = 0, time.Time{}
+	} else {
+		s.scans.retryAt = time.Now().Add(min(scanRestMin<<min(s.scans.failures, 10), scanRestMax))
+		s.scans.failures++
+	}
+	if text(err) != was {
+		news = notice{bad: true, words: "cannot read the forge, what runs goes on: " + text(err)}
+	}
+	return news
+}
+
+// onlyRead marks every repository that the scan did not read as not read, so that nothing is started, stopped or written
+// in it on facts that nobody confirmed.
+func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {
+	facts.Repos = slices.Clone(facts.Repos)
+	for i := range facts.Repos {
+		if facts.Repos[i].AsOf.Before(began) {
+			facts.Repos[i].AsOf = time.Time{}
+		} else {
+			any = true
+		}
+	}
+	return facts, any
+}
+
+// text is an error in one line; joined errors are separated by semicolons.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
+}
+
+// call makes one call to the forge, within the time that any of them may take.
+func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) error {
+	s.mu.Lock()
+	client := s.client
+	s.mu.Unlock()
+	if client == nil {
+		return fmt.Errorf("no forge is configured: %w", forge.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return f(ctx, client)
+}

@@ -1,0 +1,180 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// A session's life. Every arrow out of a box is taken on every path; what is written behind a slash is journalled first.
+//
+//	reserved -> identity checked -> /start -> claimed -> running -> ended -> judged -> /end -> released -> /released
+//	    \____________\__________________________\ (claim failed) _____________________/
+//
+// The slot and the agent are taken from reserved to /end; the item cannot be decided on from the claim's beginning until
+// a scan that was asked for after the release.
+type session struct {
+	threads.Session // its State and Started are guarded by the supervisor's mu
+
+	// What it was started with. A reload changes none of it.
+	config   *threads.Config
+	agent    agents.Agent
+	role     agents.Role
+	thread   threads.Thread
+	over     threads.Key // the item that was passed over
+	tag      string      // of its log lines
+	reserved time.Time
+
+	ctx    context.Context // done when it has to end; the cause says why
+	cancel context.CancelCauseFunc
+
+	// Guarded by the supervisor's mu.
+	stop threads.Reason // why reconcile ended it
+	pid  int
+}
+
+// stopped is why a session's context ended: reconcile found that its item went away.
+type stopped struct{ reason threads.Reason }
+
+func (s stopped) Error() string { return s.reason.Text() }
+
+var errShutdown = errors.New("the supervisor stops")
+
+// reserveLocked takes agent, slot and item for a start.
+func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session {
+	x := &session{
+		Session: threads.Session{
+			RunID: runID(s.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
+			Item: start.Item, State: threads.Reserved, Attempt: start.Attempt, Started: now,
+		},
+		config: s.config, agent: *s.config.Agent(start.Agent), role: *s.config.Role(start.Role),
+		thread: *s.config.Thread(start.Thread), over: start.PassedOver, reserved: now,
+		tag: tag(s.config, start.Agent, start.Item.Ref),
+	}
+	x.ctx, x.cancel = context.WithCancelCause(s.base)
+	s.sessions[x.RunID] = x
+	s.running.Add(1)
+	return x
+}
+
+// run is a session from its reservation to its release.
+func (s *Supervisor) run(x *session) {
+	defer s.running.Done()
+	defer x.cancel(nil)
+	if !s.identified(x) || s.append(startOf(x)) != nil {
+		s.drop(x) // a later tick tries again
+		return
+	}
+	grip := s.grip(x.Item.Ref)
+	if failed := s.claim(x); failed != nil {
+		s.finish(x, failed, grip)
+		return
+	}
+	grip.letGo()
+	s.events.send(sessionEvent(EventClaimed, s.show(x)))
+	out, ran := s.execute(x)
+	grip = s.grip(x.Item.Ref)
+	if end := s.judge(x, out, ran); end != nil {
+		s.finish(x, end, grip)
+	}
+}
+
+// drop gives back a reservation of which nobody heard.
+func (s *Supervisor) drop(x *session) {
+	s.mu.Lock()
+	delete(s.sessions, x.RunID)
+	s.mu.Unlock()
+	s.touchStatus()
+}
+
+func startOf(x *session) record {
+	return record{At: time.Now(), Start: &startRecord{
+		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
+		Role: x.Role, Item: keyOf(x.Item.Key()), Chain: ref(x.Item.Chain), Cause: x.Item.Cause, Attempt: x.Attempt,
+		PassedOver: keyOf(x.over),
+	}}
+}
+
+// claims reports whether the session's item is claimed on the forge. Scheduled work belongs to no issue.
+func (x *session) claims() bool { return x.Item.Kind != agents.KindSchedule }
+
+// claim takes the item on the forge under the agent's login. It returns how the session ended if it could not.
+func (s *Supervisor) claim(x *session) *endRecord {
+	if !x.claims() {
+		return nil
+	}
+	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
+		return f.Claim(ctx, x.Item.Ref, x.agent.Login, x.RunID)
+	})
+	if err == nil && x.ctx.Err() == nil {
+		return nil
+	}
+	end := &endRecord{Run: x.RunID, Result: agents.ClaimFailed, Claim: claimUnavailable, NeverRan: true}
+	switch {
+	case x.ctx.Err() != nil:
+		end.Result, end.Claim, end.Reason = agents.Cancelled, "", context.Cause(x.ctx).Error()
+	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
+		end.Claim, end.Reason = claimTaken, text(err)
+	case errors.Is(err, forge.ErrForbidden):
+		end.Claim, end.Reason = claimForbidden, fmt.Sprintf("may not claim %s: %s", x.Item.Ref, text(err))
+	default:
+		end.Reason = text(err)
+	}
+	return end
+}
+
+// execute runs the program and waits until nothing of it is left. ran is false when it never began.
+func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
+	job, err := s.job(x)
+	if err != nil {
+		return agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}, false
+	}
+	out = s.Executor.Run(x.ctx, job, func(begun agents.Started) {
+		ran = true
+		s.mu.Lock()
+		x.pid, x.Started = begun.PID, begun.At
+		if x.State == threads.Reserved {
+			x.State = threads.Running
+		}
+		s.mu.Unlock()
+		s.log.Info(fmt.Sprintf("%s running %s", x.tag, task(&x.Item)))
+		s.events.send(sessionEvent(EventStarted, s.show(x)))
+		s.touchStatus()
+	})
+	return out, ran
+}
+
+// finish journals the end, frees slot and agent, and takes the claim off the forge.
+func (s *Supervisor) finish(x *session, end *endRecord, grip *grip) {
+	ended := record{At: time.Now(), End: end}
+	s.noteThen(ended, func() { delete(s.sessions, x.RunID) })
+	s.tell(ending(x, end))
+	s.events.send(endedEvent(x, end, ended.At))
+	s.kickThread(x.Thread, ended.At)
+	s.touchStatus()
+	if x.claims() && end.Claim != claimTaken {
+		s.release(x)
+	}
+	s.kickThread(x.Thread, grip.letGo())
+}
+
+// release takes the claim off. What does not succeed is left to reconcile, which finds a claim without a session.
+func (s *Supervisor) release(x *session) {
+	limit := callTimeout
+	if s.until.Err() != nil {
+		limit = releaseTime
+	}
+	err := s.call(s.base, limit, func(ctx context.Context, f Forge) error {
+		return f.Release(ctx, x.Item.Ref, x.agent.Login)
+	})
+	if err != nil {
+		s.log.Warn(fmt.Sprintf("%s claim not released yet: %s", x.tag, text(err)))
+		return
+	}
+	s.note(record{At: time.Now(), Released: &releasedRecord{ref(x.Item.Ref)}})
+}

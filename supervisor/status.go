@@ -1,0 +1,210 @@
+package supervisor
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// statusRest is the least time between two versions of status.json.
+const statusRest = time.Second
+
+// Document is the status as it is now.
+func (s *Supervisor) Document() *Document {
+	d := s.remembered()
+	if d.Forge.URL != "" {
+		s.mu.Lock()
+		client := s.client
+		s.mu.Unlock()
+		d.Forge.Requests = client.Requests()
+	}
+	for i := range d.Sessions {
+		if last, pid, ok := s.Executor.Activity(d.Sessions[i].RunID); ok {
+			d.Sessions[i].LastOutputAt, d.Sessions[i].PID = last, pid
+		}
+	}
+	return d
+}
+
+// remembered is the part of the document that is in memory.
+func (s *Supervisor) remembered() *Document {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	d := &Document{
+		Version: s.Version, PID: os.Getpid(), StartedAt: s.started,
+		Config:  ConfigDocument{Path: s.ConfigPath, Generation: s.generation, Error: text(s.configErr)},
+		Threads: []ThreadDocument{}, Agents: []AgentDocument{}, Sessions: []SessionDocument{}, Queue: []QueueDocument{},
+		Recent: append([]RecentDocument{}, s.history.recent...), Problems: s.problems.lines(),
+	}
+	for _, x := range s.sessions {
+		d.Sessions = append(d.Sessions, x.document())
+	}
+	slices.SortFunc(d.Sessions, func(a, b SessionDocument) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
+	})
+	for i := range s.plan.Holds {
+		d.Queue = append(d.Queue, queueDocument(s.plan.Holds[i]))
+	}
+	if s.config == nil {
+		return d
+	}
+	d.Forge = s.forgeLocked()
+	parked := s.parkedLocked(now)
+	for i := range s.config.Threads {
+		d.Threads = append(d.Threads, s.threadDocumentLocked(&s.config.Threads[i], parked))
+	}
+	for i := range s.config.Agents {
+		d.Agents = append(d.Agents, s.agentLocked(&s.config.Agents[i], now))
+	}
+	return d
+}
+
+func (s *Supervisor) forgeLocked() ForgeDocument {
+	return ForgeDocument{
+		URL: s.config.Forge.URL, OK: s.scans.err == nil && s.scans.prepareErr == nil && !s.scans.good.IsZero(),
+		Error: text(errors.Join(s.scans.err, s.scans.prepareErr)), LastScan: s.scans.good,
+	}
+}
+
+func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked) ThreadDocument {
+	d := ThreadDocument{
+		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]SlotDocument, t.Slots),
+		ParkedUntil: parked[t.Name].Until, ParkedWhy: parked[t.Name].Why,
+	}
+	for i := range d.Slots {
+		d.Slots[i] = SlotDocument{Index: i, Agents: []string{}}
+		if !t.Overlap {
+			d.Slots[i].Warm = s.history.Warm[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
+		}
+	}
+	for _, x := range s.sessions {
+		if x.Thread == t.Name && x.Slot < len(d.Slots) {
+			d.Slots[x.Slot].Agents = append(d.Slots[x.Slot].Agents, x.Agent)
+		}
+	}
+	for i := range d.Slots {
+		slices.Sort(d.Slots[i].Agents)
+	}
+	return d
+}
+
+func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) AgentDocument {
+	d := AgentDocument{
+		Name: a.Name, Thread: a.Thread, Model: a.Model, State: AgentIdle, IdleSince: s.history.IdleSince[a.Name],
+		Done: s.history.tallies[a.Name].done, Failed: s.history.tallies[a.Name].failed,
+	}
+	if len(a.Roles) > 0 {
+		d.Role = a.Roles[0]
+	}
+	if d.IdleSince.IsZero() {
+		d.IdleSince = s.started
+	}
+	if why := s.heldWhyLocked(a, now); why != "" {
+		d.State, d.Why = AgentHeld, why
+	}
+	for _, x := range s.sessions {
+		if x.Agent == a.Name {
+			d.State, d.Why, d.IdleSince = AgentWorking, "", time.Time{}
+		}
+	}
+	return d
+}
+
+// heldWhyLocked says why an agent can start nothing, whatever there is to do; empty when it can.
+func (s *Supervisor) heldWhyLocked(a *agents.Agent, now time.Time) string {
+	hold, held := s.history.AgentHolds[a.Name]
+	programs := slices.ContainsFunc(a.Roles, func(name string) bool {
+		r := s.config.Role(name)
+		return r != nil && len(r.Command) > 0
+	})
+	switch {
+	case held && (hold.Until.IsZero() || hold.Until.After(now)):
+		return hold.Why
+	case a.Token == "":
+		return threads.Reason{Code: threads.NoToken, Agent: a.Name, Note: agents.TokenVar(a.Name)}.Text()
+	case !programs && len(a.Roles) > 0:
+		return threads.Reason{Code: threads.NoProgram, Note: a.Roles[0]}.Text()
+	}
+	return ""
+}
+
+// show is the document of a session.
+func (s *Supervisor) show(x *session) SessionDocument {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return x.document()
+}
+
+// document needs the supervisor's mu.
+func (x *session) document() SessionDocument {
+	return SessionDocument{
+		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
+		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid,
+		Attempt: x.Attempt, StartedAt: x.Started,
+	}
+}
+
+func queueDocument(h *threads.Hold) QueueDocument {
+	return QueueDocument{
+		Repo: h.Item.Ref.Repo, Number: h.Item.Ref.Number, Kind: h.Item.Kind, Title: h.Item.Title,
+		Priority: h.Item.Priority, Code: h.Reason.Code, Why: h.Reason.Text(),
+	}
+}
+
+// touchStatus says that the status is another now.
+func (s *Supervisor) touchStatus() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// keepStatusFile writes status.json whenever the status changed, so that there is something to show without a
+// supervisor. It returns how to write it a last time.
+func (s *Supervisor) keepStatusFile() (last func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.writeStatus()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-s.changed:
+			}
+			s.writeStatus()
+			select {
+			case <-stop:
+				return
+			case <-time.After(statusRest):
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-done
+		s.writeStatus()
+	}
+}
+
+// writeStatus replaces status.json. It is a convenience: when it fails, as on a full disk, the journal tells people. Unlike
+// the journal it is not synced.
+func (s *Supervisor) writeStatus() {
+	text, err := json.Marshal(s.Document())
+	if err != nil {
+		return
+	}
+	path := filepath.Join(s.StateDir, "status.json")
+	if os.WriteFile(path+".new", append(text, '\n'), 0o600) == nil {
+		_ = os.Rename(path+".new", path)
+	}
+}

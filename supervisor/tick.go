@@ -1,0 +1,230 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// probeTime is how long a session has to run before its backend counts as found: a usage limit and a dead server show
+// within the first request.
+const probeTime = time.Minute
+
+const (
+	// panicRest is the pause of a thread after a panic where its own idle_interval is not known.
+	panicRest = 30 * time.Second
+	// forgetRest is the time between two looks for what needs to be remembered no more.
+	forgetRest = 10 * time.Minute
+)
+
+// tick is one pass of a thread: scan, decide, act. It returns how long to wait for the next one. This is the one place
+// that recovers from a panic: a mistake in one pass must not stop what the other threads do.
+func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (delay time.Duration) {
+	defer func() {
+		if v := recover(); v != nil {
+			delay = s.panicked(thread, v, debug.Stack())
+		}
+	}()
+	s.scan(ctx, need)
+	if ctx.Err() != nil {
+		return 0
+	}
+	todo := s.decide(thread)
+	s.act(todo)
+	return todo.delay
+}
+
+// panicked counts a panic. The stack is logged the first time it says what it says.
+func (s *Supervisor) panicked(thread string, v any, stack []byte) time.Duration {
+	words := fmt.Sprint(v)
+	s.mu.Lock()
+	first := s.problems.panic != words
+	s.problems.panics++
+	s.problems.panic = words
+	delay := panicRest
+	if t := s.threadLocked(thread); t != nil {
+		delay = t.IdleInterval
+	}
+	s.mu.Unlock()
+	if first {
+		s.log.Error(fmt.Sprintf("internal error: a tick of %s panicked: %s\n%s", thread, words, stack))
+	}
+	s.touchStatus()
+	return delay
+}
+
+// todo is what a tick decided to do, to be done outside the lock.
+type todo struct {
+	starts  []*session
+	stops   []*session
+	chores  []*chore
+	dropped []forge.Ref // claims in our books that are not on the forge
+	gone    []forge.Ref // what the journal can forget
+	events  []Event
+	delay   time.Duration
+}
+
+// decide makes the plan of this moment and commits what this tick is to do of it: the sessions of its own thread, and all
+// stops, merges and marks that nobody else is at.
+func (s *Supervisor) decide(thread string) todo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config == nil || s.stopping {
+		return todo{}
+	}
+	now := time.Now()
+	var t todo
+	t.dropped = s.dropClaimsLocked()
+	if !now.Before(s.forgetAt) {
+		s.forgetAt = now.Add(forgetRest)
+		t.gone = s.forgetLocked(now)
+	}
+	plan := s.Decide(s.snapshotLocked(now))
+	t.events = s.heldLocked(plan.Holds)
+	s.plan = plan
+	for i := range plan.Starts {
+		start := &plan.Starts[i]
+		switch {
+		case start.Thread != thread:
+			s.kickLocked(start.Thread, s.scans.began)
+		case s.mayProbeLocked(thread, now):
+			t.starts = append(t.starts, s.reserveLocked(start, now))
+		}
+	}
+	t.stops = s.stopsLocked(plan.Stops)
+	t.chores = s.choresLocked(&plan, now)
+	t.delay = s.delayLocked(thread, now)
+	return t
+}
+
+// act does what decide committed.
+func (s *Supervisor) act(t todo) {
+	for _, x := range t.stops {
+		x.cancel(stopped{x.stop})
+		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, x.stop.Text()))
+	}
+	for _, x := range t.starts {
+		go s.run(x)
+	}
+	for _, c := range t.chores {
+		go s.do(c)
+	}
+	for _, r := range t.dropped {
+		s.note(record{At: time.Now(), Released: &releasedRecord{ref(r)}})
+	}
+	for _, r := range t.gone {
+		s.note(record{At: time.Now(), Forget: &forgetRecord{ref(r)}})
+	}
+	for _, e := range t.events {
+		s.events.send(e)
+	}
+	s.touchStatus()
+}
+
+// snapshotLocked is all that is known now. What is being written to counts as touched this very moment, so that no facts
+// are new enough to act on it.
+func (s *Supervisor) snapshotLocked(now time.Time) threads.Snapshot {
+	for r := range s.busy {
+		s.history.Touched[r] = now
+	}
+	snap := threads.Snapshot{Now: now, Config: s.config, Facts: s.facts, History: s.history.History}
+	snap.History.Parked = s.parkedLocked(now)
+	for _, run := range sorted(s.sessions, strings.Compare) {
+		snap.Sessions = append(snap.Sessions, s.sessions[run].Session)
+	}
+	return snap
+}
+
+// parkedLocked is what keeps threads from starting: a limit or an open breaker, and after it the one probe that has to
+// find the backend before more is risked.
+func (s *Supervisor) parkedLocked(now time.Time) map[string]threads.Parked {
+	parked := make(map[string]threads.Parked, len(s.history.Parked))
+	for name, p := range s.history.Parked {
+		if probe := s.probeLocked(name); !p.Until.After(now) && probe != nil {
+			p = threads.Parked{Until: probe.reserved.Add(probeTime), Why: p.Why + ", " + probe.Agent + " tries it"}
+		}
+		if p.Until.After(now) {
+			parked[name] = p
+		}
+	}
+	return parked
+}
+
+// probeLocked is the first session that a thread started after it was parked; nil when there is none.
+func (s *Supervisor) probeLocked(thread string) *session {
+	var first *session
+	for _, x := range s.sessions {
+		if x.Thread == thread && !x.reserved.Before(s.history.Parked[thread].Until) && (first == nil || x.reserved.Before(first.reserved)) {
+			first = x
+		}
+	}
+	return first
+}
+
+// mayProbeLocked lets a thread that was parked begin with one session only.
+func (s *Supervisor) mayProbeLocked(thread string, now time.Time) bool {
+	if _, parked := s.history.Parked[thread]; !parked {
+		return true
+	}
+	probe := s.probeLocked(thread)
+	return probe == nil || !now.Before(probe.reserved.Add(probeTime))
+}
+
+// stopsLocked picks the sessions that are to end and have not been told so.
+func (s *Supervisor) stopsLocked(stops []threads.Stop) []*session {
+	var list []*session
+	for _, stop := range stops {
+		if x := s.sessions[stop.RunID]; x != nil && x.State == threads.Running {
+			x.State, x.stop = threads.Stopping, stop.Reason
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// dropClaimsLocked forgets claims that the journal remembers and the forge does not show, such as one that never got
+// there. If they stayed in the books, the claim of another host on the same item would be taken for ours.
+func (s *Supervisor) dropClaimsLocked() []forge.Ref {
+	var dropped []forge.Ref
+	for _, r := range sorted(s.history.Claimed, forge.Ref.Compare) {
+		repo, known := s.facts.Repo(r.Repo)
+		fresh := known && s.busy[r] == 0 && repo.AsOf.After(s.history.Touched[r])
+		if fresh && !s.claimShownLocked(r) && !s.hasSessionLocked(r) {
+			delete(s.history.Claimed, r)
+			dropped = append(dropped, r)
+		}
+	}
+	return dropped
+}
+
+// claimShownLocked reports whether the forge shows a claim on an open item that may be ours: in-progress, and no other host's
+// agent assigned.
+func (s *Supervisor) claimShownLocked(r forge.Ref) bool {
+	var labelled, closed bool
+	var assignees []string
+	if is := s.facts.Issue(r); is != nil {
+		labelled, closed, assignees = is.Has(forge.LabelInProgress), is.Closed, is.Assignees
+	} else if p := s.facts.Pull(r); p != nil {
+		labelled, closed, assignees = p.Has(forge.LabelInProgress), p.Closed, p.Assignees
+	}
+	foreign := slices.ContainsFunc(assignees, func(login string) bool {
+		_, bot := slices.BinarySearch(s.config.Forge.Bots, login)
+		return bot && s.config.AgentByLogin(login) == nil
+	})
+	return labelled && !closed && !foreign
+}
+
+func (s *Supervisor) hasSessionLocked(r forge.Ref) bool {
+	for _, x := range s.sessions {
+		if x.Item.Ref == r {
+			return true
+		}
+	}
+	return false
+}
