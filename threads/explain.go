@@ -4,35 +4,41 @@ import (
 	"fmt"
 	"slices"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
 // Explanation is every rule that was asked about one item, in order, with its answer. It comes from the same lists
-// that Decide runs, so it cannot tell another story.
+// that Decide runs, so it cannot tell another story. Its JSON form is part of the control API.
 type Explanation struct {
-	Item  Item
-	Steps []Step
+	Repo   string      `json:"repo"`
+	Number int64       `json:"number"`
+	Kind   agents.Kind `json:"kind"`
+	Title  string      `json:"title"`
+	Steps  []Step      `json:"steps"`
 	// Candidates are the agents that could come into question, each with its own rules; empty when an item rule already
 	// said no.
-	Candidates []CandidateSteps
+	Candidates []CandidateSteps `json:"candidates"`
 	// Verdict is the answer in one line: starts, runs, merges, or the reason it waits.
-	Verdict string
-	Code    Code // of the reason it waits; empty when it does not
+	Verdict string `json:"verdict"`
+	Code    Code   `json:"code"` // of the reason it waits; empty when it does not
 	// Position is its place among the waiting items, from 1; 0 when it does not wait.
-	Position int
+	Position int `json:"position"`
 }
 
 // Step is one rule and its answer.
 type Step struct {
-	Rule string
-	OK   bool
-	Why  string // when not OK
+	Rule string `json:"rule"`
+	OK   bool   `json:"ok"`
+	Why  string `json:"why"` // when not OK
 }
 
 // CandidateSteps are the rules of one agent for the item.
 type CandidateSteps struct {
-	Agent, Role, Thread string
-	Steps               []Step
+	Agent  string `json:"agent"`
+	Role   string `json:"role"`
+	Thread string `json:"thread"`
+	Steps  []Step `json:"steps"`
 }
 
 // Explain says what Decide would do with one issue or pull request, and which rule answers what. The error says that the
@@ -46,7 +52,8 @@ func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	ex := Explanation{Item: d.shown(w)}
+	it := d.shown(w)
+	ex := Explanation{Repo: it.Ref.Repo, Number: it.Ref.Number, Kind: it.Kind, Title: it.Title}
 	passed := true
 	for _, rule := range rulesFor(w) {
 		why, no := rule.why(d.view, w)
