@@ -136,6 +136,9 @@ func (c *call) write(status int, body any, err error) {
 			c.w.WriteHeader(no.status)
 			return
 		}
+		if no.status == http.StatusInternalServerError && (c.doer == nil || !c.doer.admin) {
+			no = &refusal{status: no.status} // what broke inside is for admins only
+		}
 		refused := map[string]any{"message": no.message, "url": c.base + "/api/swagger"}
 		if no.status == http.StatusNotFound {
 			refused["errors"] = []string{}
@@ -173,21 +176,22 @@ func (c *call) links(l listing) string {
 		return ""
 	}
 	last := max((l.total+l.limit-1)/l.limit, 1)
+	page := min(l.page, last) // a page behind the end counts as the last
 	var links []string
-	add := func(rel string, page int) {
+	add := func(rel string, to int) {
 		u := *c.r.URL
 		query := u.Query()
-		query.Set("page", strconv.Itoa(page))
+		query.Set("page", strconv.Itoa(to))
 		u.RawQuery = query.Encode()
 		links = append(links, fmt.Sprintf("<%s%s>; rel=%q", c.base, u.RequestURI(), rel))
 	}
-	if l.page < last {
-		add("next", l.page+1)
+	if page < last {
+		add("next", page+1)
 		add("last", last)
 	}
-	if l.page > 1 {
+	if page > 1 {
 		add("first", 1)
-		add("prev", l.page-1)
+		add("prev", page-1)
 	}
 	return strings.Join(links, ",")
 }

@@ -37,7 +37,8 @@ func parseAccess(word string) access {
 	return accessNone
 }
 
-// scope is a category of token scopes. Levels come from the request's method.
+// scope is a category of token scopes, or two with a comma where a token needs
+// both. Levels come from the request's method.
 type scope string
 
 const (
@@ -45,6 +46,7 @@ const (
 	scopeIssue      scope = "issue"
 	scopeRepository scope = "repository"
 	scopeUser       scope = "user"
+	scopeUserRepos  scope = "user,repository"
 )
 
 // scopeCategories are all that a token may name, also those with no route here.
@@ -52,18 +54,22 @@ var scopeCategories = []string{
 	"activitypub", "admin", "issue", "misc", "notification", "organization", "package", "repository", "user",
 }
 
-func required(s scope, method string) string {
-	if method == http.MethodGet || method == http.MethodHead {
-		return "read:" + string(s)
+// lacking is the first scope that a token with the scopes it has would need
+// for a request and has not; "" if it may go on.
+func lacking(have []string, s scope, method string) string {
+	if s == "" || slices.Contains(have, "all") {
+		return ""
 	}
-	return "write:" + string(s)
-}
-
-func scopesAllow(have []string, s scope, method string) bool {
-	if s == "" || slices.Contains(have, "all") || slices.Contains(have, "write:"+string(s)) {
-		return true
+	for category := range strings.SplitSeq(string(s), ",") {
+		level := "write:"
+		if method == http.MethodGet {
+			level = "read:"
+		}
+		if !slices.Contains(have, "write:"+category) && !slices.Contains(have, level+category) {
+			return level + category
+		}
 	}
-	return slices.Contains(have, required(s, method))
+	return ""
 }
 
 // checkScopes refuses a name no token may carry.

@@ -49,7 +49,7 @@ func (v view) branch(r *repo, name string, co commit) *wireBranch {
 
 func listBranches(c *call) (any, error) {
 	c.f.mu.Lock()
-	refs := c.repo.refs
+	refs, first := c.repo.refs, c.repo.defaultBranch
 	c.f.mu.Unlock()
 	var names []string
 	show := []string{"--no-walk=unsorted"}
@@ -59,7 +59,15 @@ func listBranches(c *call) (any, error) {
 			show = append(show, refs[ref])
 		}
 	}
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b string) int {
+		switch first {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
 	byID := map[string]commit{}
 	if len(names) > 0 {
 		commits, err := c.f.log(c.r.Context(), c.repo.dir, show...)

@@ -12,7 +12,7 @@ var collaboratorRoutes = []route{
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteCollaborator},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}/permission", scope: scopeRepository, need: signedIn, status: 200, do: getPermission},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/assignees", scope: scopeRepository, need: signedIn, status: 200, do: listAssignees},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/reviewers", scope: scopeRepository, need: signedIn, status: 200, do: listAssignees},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/reviewers", scope: scopeRepository, need: signedIn, status: 200, do: listReviewers},
 }
 
 // collaborator is the user the path names; unlike elsewhere a wrong name is 422.
@@ -37,15 +37,19 @@ func listCollaborators(c *call) (any, error) {
 	return paged(c, c.repo.team(), c.user), nil
 }
 
-// listAssignees also serves /reviewers: the owner and all who may write.
-func listAssignees(c *call) (any, error) {
-	users := []*wireUser{c.user(c.repo.owner)}
+func listAssignees(c *call) (any, error) { return c.insiders(accessWrite), nil }
+func listReviewers(c *call) (any, error) { return c.insiders(accessRead), nil }
+
+// insiders are the owner and the collaborators with at least some access, by name.
+func (c *call) insiders(least access) []*wireUser {
+	users := []*user{c.repo.owner}
 	for _, u := range c.repo.team() {
-		if c.repo.accessOf(u) >= accessWrite {
-			users = append(users, c.user(u))
+		if c.repo.collaborators[u] >= least {
+			users = append(users, u)
 		}
 	}
-	return users, nil
+	slices.SortFunc(users, byLogin)
+	return c.userList(users)
 }
 
 func isCollaborator(c *call) (any, error) {
@@ -98,8 +102,10 @@ func deleteCollaborator(c *call) (any, error) {
 }
 
 func getPermission(c *call) (any, error) {
+	// Forgejo means to let everybody ask about themselves, but compares with a
+	// name that is always empty.
 	u := c.f.userLocked(c.params["user"])
-	if !c.doer.admin && c.doer != u && c.access < accessAdmin {
+	if !c.doer.admin && c.access < accessAdmin {
 		return nil, fail(http.StatusForbidden, "Only admins can query all permissions, repo admins can query all repo permissions, collaborators can query only their own")
 	}
 	if u == nil {

@@ -28,7 +28,7 @@ type comment struct {
 }
 
 var commentRoutes = []route{
-	// "comments" stands before {number}: it is no number, and the first route wins.
+	// These go before the routes with {number}: the first that fits wins.
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/comments", scope: scopeIssue, status: 200, do: listRepoComments},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, status: 200, do: getComment},
 	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, need: signedIn, status: 200, do: editComment},
@@ -118,10 +118,11 @@ func (v view) record(i *issue, m *comment) *comment {
 	return m
 }
 
-func (i *issue) commentCount() int {
+// count is the number of lines of one kind in an issue's timeline.
+func (i *issue) count(kind string) int {
 	n := 0
 	for _, m := range i.timeline {
-		if m.kind == "comment" {
+		if m.kind == kind {
 			n++
 		}
 	}

@@ -112,23 +112,43 @@ type wireFullCommit struct {
 }
 
 func (v view) fullCommit(r *repo, co commit) *wireFullCommit {
-	meta := func(sha string) *wireCommitMeta {
-		return &wireCommitMeta{URL: v.apiURL(r) + "/git/commits/" + sha, SHA: sha, Created: co.committed}
-	}
-	w := &wireFullCommit{
-		wireCommitMeta: *meta(co.sha),
-		HTMLURL:        v.base + "/" + r.fullName() + "/commit/" + co.sha,
+	made := v.fileCommit(r, co)
+	return &wireFullCommit{
+		wireCommitMeta: made.wireCommitMeta,
+		HTMLURL:        made.HTMLURL,
 		Author:         v.user(v.f.userLocked(v.f.loginOf(co.authorMail))),
 		Committer:      v.user(v.f.userLocked(v.f.loginOf(co.commitBox))),
+		Parents:        made.Parents,
+		Commit:         &wireRepoCommit{URL: made.URL, Message: co.message, Tree: made.Tree, Author: made.Author, Committer: made.Committer},
+	}
+}
+
+// wireFileCommit is a commit in the form of the answers about changed files.
+type wireFileCommit struct {
+	wireCommitMeta
+	HTMLURL   string            `json:"html_url"`
+	Author    *wireDated        `json:"author"`
+	Committer *wireDated        `json:"committer"`
+	Parents   []*wireCommitMeta `json:"parents"`
+	Message   string            `json:"message"`
+	Tree      *wireCommitMeta   `json:"tree"`
+}
+
+func (v view) fileCommit(r *repo, co commit) *wireFileCommit {
+	meta := func(kind, sha string) *wireCommitMeta {
+		return &wireCommitMeta{URL: v.apiURL(r) + "/git/" + kind + "/" + sha, SHA: sha, Created: co.committed}
+	}
+	w := &wireFileCommit{
+		wireCommitMeta: *meta("commits", co.sha),
+		HTMLURL:        v.base + "/" + r.fullName() + "/commit/" + co.sha,
+		Author:         &wireDated{co.author, co.authorMail, co.authored},
+		Committer:      &wireDated{co.committer, co.commitBox, co.committed},
 		Parents:        []*wireCommitMeta{},
-		Commit: &wireRepoCommit{
-			URL: meta(co.sha).URL, Message: co.message, Tree: meta(co.tree),
-			Author:    &wireDated{co.author, co.authorMail, co.authored},
-			Committer: &wireDated{co.committer, co.commitBox, co.committed},
-		},
+		Message:        co.message,
+		Tree:           meta("trees", co.tree),
 	}
 	for parent := range strings.FieldsSeq(co.parents) {
-		w.Parents = append(w.Parents, meta(parent))
+		w.Parents = append(w.Parents, meta("commits", parent))
 	}
 	return w
 }

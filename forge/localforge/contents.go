@@ -116,7 +116,7 @@ func changeFiles(c *call) (any, error) {
 
 type changedContents struct {
 	files  []*wireContent
-	commit *wireFullCommit
+	commit *wireFileCommit
 }
 
 // changeContents checks permission, commits and describes what it made.
@@ -145,7 +145,7 @@ func (c *call) changeContents(form contentForm, files []fileChange) (changedCont
 	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	done.commit = c.fullCommit(c.repo, commits[0])
+	done.commit = c.fileCommit(c.repo, commits[0])
 	return done, nil
 }
 
@@ -164,7 +164,7 @@ func (c *call) mayCommit(change *contentChange) error {
 		}
 	}
 	if c.access < accessWrite || !c.repo.protectionOf(target).mayPush(c.doer, c.access) {
-		return fail(http.StatusForbidden, "user should have a permission to write to the target branch")
+		return fail(http.StatusForbidden, "user should have a permission to write to this branch")
 	}
 	if c.repo.branch(change.branch) == "" && !c.repo.empty() {
 		return fail(http.StatusNotFound, "branch does not exist [name: %s]", change.branch)
@@ -235,7 +235,7 @@ func importStream(change contentChange, target, from string, now int64) *bytes.B
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "commit refs/heads/%s\n", target)
 	fmt.Fprintf(&b, "committer %s <%s> %d +0000\n", change.by.displayName(), change.by.email, now)
-	fmt.Fprintf(&b, "data %d\n%s\n", len(change.message), change.message)
+	fmt.Fprintf(&b, "data %d\n%s\n\n", len(change.message)+1, change.message)
 	if from != "" {
 		fmt.Fprintf(&b, "from %s\n", from)
 	}

@@ -31,7 +31,8 @@ func (i *issue) forgetDependencies() {
 }
 
 // listDependencies shows a blocker the caller may not read as one that is
-// called HIDDEN and has no number, or, to who may write here, by its title and state.
+// called HIDDEN and has no number. Forgejo means to show more of it to who may
+// write here, and ends up showing nothing at all.
 func listDependencies(c *call) (any, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -41,14 +42,10 @@ func listDependencies(c *call) (any, error) {
 		if d.repo.accessOf(c.doer) > accessNone {
 			return c.view.issue(d)
 		}
-		hidden := &issue{repo: d.repo, title: "HIDDEN"}
 		if c.access >= accessWrite {
-			hidden.number, hidden.title, hidden.closed = d.number, d.title, d.closed
-			return c.view.issue(hidden)
+			return &wireIssue{}
 		}
-		wire := c.view.issue(hidden)
-		wire.Repository, wire.URL, wire.HTMLURL = nil, "", ""
-		return wire
+		return &wireIssue{Title: "HIDDEN", State: "open", Assets: []struct{}{}}
 	})
 	return list.items, nil
 }

@@ -27,8 +27,10 @@
 //     process.
 //   - No organisations, teams, forks, milestones, attachments, releases,
 //     reactions or code comments' diffs. Fields of these are null or absent.
-//   - A mergeable pull request turns to "checking" (mergeable is false) in the
-//     moment a push lands. Forgejo shows the old answer for a short time first.
+//   - Texts of refusals are often shorter, and what they list under "errors" is
+//     left out. Commits come without the files they touch.
+//   - Forgejo answers 500 to the second deletion of a branch. Here it is 404.
+//   - A mention stays in the timeline when the text loses it.
 //   - Web hooks may go to loopback. Forgejo refuses that by default.
 //   - References are read from text with code taken out, not from parsed
 //     Markdown, and full URLs are no references.

@@ -25,8 +25,10 @@ type Options struct {
 	// URL is the address that answers name themselves by, without a slash at
 	// its end. Empty: the address the last request was sent to.
 	URL string
-	// Lag is how long after a push Forgejo's late effects come: the conflict
-	// check, stale reviews, updated_at of the pull request. Zero: they are done
+	// Lag is how long Forgejo's late effects take. After a push the pull requests
+	// from and to the branch stay as they were for one Lag, are not mergeable for
+	// another, and then have their conflict check, stale reviews and a new
+	// updated_at. A real Forgejo takes about a second for each. Zero: all is done
 	// before the push is answered, so that a test needs not wait.
 	Lag time.Duration
 	// Now is the clock; nil means time.Now.
@@ -141,11 +143,13 @@ func (f *Forge) nextIDLocked() int64 {
 	return f.lastID
 }
 
-// late runs work after the lag, or at once and in this goroutine when there is
-// none. Callers must not hold mu.
-func (f *Forge) late(ctx context.Context, work func(context.Context)) {
+// late runs each step one lag after the one before it, or all at once and in
+// this goroutine when there is no lag. Callers must not hold mu.
+func (f *Forge) late(ctx context.Context, steps ...func(context.Context)) {
 	if f.opt.Lag <= 0 {
-		work(context.WithoutCancel(ctx))
+		for _, step := range steps {
+			step(context.WithoutCancel(ctx))
+		}
 		return
 	}
 	f.mu.Lock()
@@ -153,12 +157,15 @@ func (f *Forge) late(ctx context.Context, work func(context.Context)) {
 	f.mu.Unlock()
 	go func() {
 		defer f.end()
-		timer := time.NewTimer(f.opt.Lag)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			work(f.ctx)
-		case <-f.ctx.Done():
+		for _, step := range steps {
+			timer := time.NewTimer(f.opt.Lag)
+			select {
+			case <-timer.C:
+				step(f.ctx)
+			case <-f.ctx.Done():
+				timer.Stop()
+				return
+			}
 		}
 	}()
 }

@@ -107,7 +107,7 @@ func (v view) issue(i *issue) *wireIssue {
 		ID: i.id, Number: i.number, Title: i.title, Body: i.body, Ref: i.ref,
 		URL: fmt.Sprintf("%s/issues/%d", v.apiURL(i.repo), i.number), HTMLURL: v.base + i.htmlPath(),
 		User: v.user(i.poster), Assets: []struct{}{}, Labels: v.labels(i.repo, i.labels),
-		Assignees: v.userList(i.assignees), State: i.state(), Comments: i.commentCount(),
+		Assignees: v.userList(i.assignees), State: i.state(), Comments: i.count("comment"),
 		Created: i.created, Updated: i.updated, Closed: when(i.closedAt),
 		Repository: &wireRepoMeta{ID: i.repo.id, Name: i.repo.name, Owner: i.repo.owner.name, FullName: i.repo.fullName()},
 	}

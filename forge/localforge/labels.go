@@ -76,7 +76,9 @@ func (l *label) scopeName() string {
 }
 
 func listLabels(c *call) (any, error) {
-	return paged(c, c.repo.labels, func(l *label) *wireLabel { return c.label(c.repo, l) }), nil
+	list := paged(c, c.repo.labels, func(l *label) *wireLabel { return c.label(c.repo, l) })
+	list.limit = 0
+	return list, nil
 }
 
 func (c *call) pathLabel() (*label, error) {
@@ -111,6 +113,9 @@ func (form labelForm) apply(l *label) error {
 			return fail(http.StatusUnprocessableEntity, "bad color code: %s", *form.Color)
 		}
 		l.color = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(*form.Color), "#"))
+		if c := l.color; len(c) == 3 {
+			l.color = string([]byte{c[0], c[0], c[1], c[1], c[2], c[2]})
+		}
 	}
 	assign(&l.name, form.Name)
 	assign(&l.description, form.Description)

@@ -206,7 +206,7 @@ func (c *call) merged(i *issue, commit string) {
 	p := i.pull
 	p.merged, p.mergedAt, p.mergedBy, p.mergeCommit = true, c.f.now(), c.doer, commit
 	i.closed, i.closedAt = true, c.f.now()
-	c.record(i, &comment{kind: "merge_pull", commit: commit})
+	c.record(i, &comment{kind: "merge_pull"})
 	c.notifyIssue(i, eventIssue, "closed")
 	c.closedByMerge(i)
 }

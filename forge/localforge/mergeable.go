@@ -24,6 +24,17 @@ func (ch check) fine() bool { return ch == mergeable || ch == nothing || ch == a
 
 type diffStat struct{ files, additions, deletions int }
 
+// unchecked marks pull requests whose conflict check is to be done again.
+func (f *Forge) unchecked(issues []*issue) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, i := range issues {
+		if !i.pull.merged {
+			i.pull.check = checking
+		}
+	}
+}
+
 // checkPull finds out whether a pull request merges and what it changes. If a
 // branch moves meanwhile the result is dropped: that move brings its own check.
 func (f *Forge) checkPull(ctx context.Context, i *issue) {

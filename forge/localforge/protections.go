@@ -140,6 +140,10 @@ func (p *protection) statusOf(last []*status) string {
 	return worst(counted)
 }
 
+func (p *protection) lists() []*[]string {
+	return []*[]string{&p.PushWhitelistUsernames, &p.MergeWhitelistUsernames, &p.ApprovalsWhitelistUsernames, &p.StatusCheckContexts}
+}
+
 // wire is a copy for an answer: edits change the rule in place.
 func (p *protection) wire() protection { return *p }
 
@@ -183,6 +187,11 @@ func createProtection(c *call) (any, error) {
 	if err := c.knownUsers(p); err != nil {
 		return nil, err
 	}
+	for _, list := range p.lists() {
+		if *list == nil {
+			*list = []string{} // not null in JSON
+		}
+	}
 	p.BranchName = ""
 	if !strings.ContainsAny(p.RuleName, "*?[{\\") {
 		p.BranchName = p.RuleName
@@ -211,10 +220,7 @@ func editProtection(c *call) (any, error) {
 	}
 	edited := *p
 	// Decoding reuses a slice's memory, and an answer may be reading it.
-	for _, list := range []*[]string{
-		&edited.PushWhitelistUsernames, &edited.MergeWhitelistUsernames,
-		&edited.ApprovalsWhitelistUsernames, &edited.StatusCheckContexts,
-	} {
+	for _, list := range edited.lists() {
 		*list = slices.Clone(*list)
 	}
 	if err := c.bind(&edited); err != nil {

@@ -93,8 +93,8 @@ func (v view) pull(i *issue) *wirePull {
 	p, plain, repo := i.pull, v.issue(i), v.repo(i.repo)
 	w := &wirePull{
 		ID: i.id, URL: plain.HTMLURL, Number: i.number, User: plain.User, Title: i.title, Body: i.body, Labels: plain.Labels,
-		Assignee: plain.Assignee, Assignees: plain.Assignees, RequestedReviewers: v.userList(p.requested()),
-		State: plain.State, Draft: i.draft(), Comments: plain.Comments, ReviewComments: p.reviewComments(),
+		Assignee: plain.Assignee, Assignees: plain.Assignees, RequestedReviewers: v.userList(p.reviewers()),
+		State: plain.State, Draft: i.draft(), Comments: plain.Comments, ReviewComments: i.count("review"),
 		Additions: p.stat.additions, Deletions: p.stat.deletions, ChangedFiles: p.stat.files,
 		HTMLURL: plain.HTMLURL, DiffURL: plain.HTMLURL + ".diff", PatchURL: plain.HTMLURL + ".patch",
 		Mergeable: p.check.fine() && !i.draft(), Merged: p.merged, MergedAt: when(p.mergedAt), MergedBy: v.user(p.mergedBy),
@@ -242,7 +242,9 @@ func (c *call) openPull(form pullForm) (*issue, error) {
 		return nil, err
 	}
 	p := &pull{base: form.Base, head: head, headSHA: c.repo.branch(head), check: checking}
-	return c.newIssue(form.Title, form.Body, c.repo.labelsByID(form.Labels), users, p), nil
+	i := c.newIssue(form.Title, form.Body, c.repo.labelsByID(form.Labels), users, p)
+	c.record(i, &comment{kind: "pull_push"})
+	return i, nil
 }
 
 // openPulls are the pull requests that are neither closed nor merged.

@@ -3,6 +3,7 @@ package localforge
 import (
 	"context"
 	"errors"
+	"slices"
 	"sort"
 )
 
@@ -74,20 +75,17 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 	}
 	commits, err := f.newCommits(ctx, r, branch, m)
 	f.mu.Lock()
-	if branch == r.defaultBranch && m.before != noCommit {
-		for _, co := range commits {
-			v.closedByCommit(r, co.message)
-		}
+	for _, co := range slices.Backward(commits) {
+		v.namedByCommit(r, co, branch == r.defaultBranch)
 	}
 	v.notifyPush(r, branch, m.before, m.after, commits)
 	var from, to []*issue
 	for _, i := range r.openPulls() {
 		switch branch {
 		case i.pull.head:
-			i.pull.headSHA, i.pull.check = m.after, checking
+			i.pull.headSHA = m.after
 			from = append(from, i)
 		case i.pull.base:
-			i.pull.check = checking
 			to = append(to, i)
 		}
 	}
@@ -96,7 +94,9 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 		err = errors.Join(err, f.setPullRef(ctx, r, i.number, m.after))
 	}
 	if len(from)+len(to) > 0 {
-		f.late(ctx, func(ctx context.Context) {
+		// What is known about conflicts stays as it is for a while, then it is
+		// unknown, then known again. So it is in Forgejo.
+		f.late(ctx, func(context.Context) { f.unchecked(append(from, to...)) }, func(ctx context.Context) {
 			for _, i := range from {
 				f.pullPushed(ctx, v, i, m)
 			}
@@ -131,13 +131,8 @@ func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 	f.mu.Lock()
 	mergeBase, dir := i.pull.mergeBase, i.repo.dir
 	f.mu.Unlock()
-	// Reviews go stale when files differ from what was reviewed, not because of a
-	// mere rebase: the combined diff lists those that differ from both.
-	changed := true
-	if mergeBase != "" {
-		out, err := f.git(ctx, dir, "diff", "--name-only", "-z", m.after, m.before, mergeBase)
-		changed = err != nil || out != ""
-	}
+	changed, err := f.contentChanged(ctx, dir, m.before, m.after, mergeBase)
+	changed = changed || err != nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if changed {
@@ -154,6 +149,15 @@ func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 			Action: "synchronized", Number: i.number, PullRequest: v.pull(i), Repository: v.repo(i.repo), Sender: v.user(v.doer), IsPull: true,
 		})
 	}
+}
+
+// contentChanged says whether a branch brings something else at after than it
+// did at before. That makes reviews stale; an amended message or a rebase alone
+// does not: the combined diff lists only files that differ from both before
+// and the merge base.
+func (f *Forge) contentChanged(ctx context.Context, dir, before, after, mergeBase string) (bool, error) {
+	out, err := f.git(ctx, dir, "diff", "--name-only", "-z", after, before, mergeBase)
+	return out != "", err
 }
 
 // setPullRef points refs/pull/N/head to a commit. Callers hold r.moving.

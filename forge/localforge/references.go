@@ -134,9 +134,20 @@ func (v view) closedByMerge(i *issue) {
 	}
 }
 
-// closedByCommit does the same for a commit that reached the default branch.
-func (v view) closedByCommit(r *repo, message string) {
-	v.act(r, references(message), func(other *issue) bool { return mayClose(v.doer, other) })
+// namedByCommit writes a pushed commit into the timelines of the issues its
+// message names, once, and on the default branch does what it says.
+func (v view) namedByCommit(r *repo, co commit, onDefault bool) {
+	refs := references(co.message)
+	issues, _ := v.f.resolve(r, refs)
+	for _, i := range issues {
+		known := slices.ContainsFunc(i.timeline, func(m *comment) bool { return m.kind == "commit_ref" && m.commit == co.sha })
+		if !known && i.repo.accessOf(v.doer) > accessNone {
+			v.record(i, &comment{kind: "commit_ref", commit: co.sha})
+		}
+	}
+	if onDefault {
+		v.act(r, refs, func(other *issue) bool { return mayClose(v.doer, other) })
+	}
 }
 
 func mayClose(u *user, i *issue) bool {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -42,8 +43,8 @@ type repo struct {
 }
 
 var repoRoutes = []route{
-	{method: "POST", pattern: "/user/repos", scope: scopeRepository, need: signedIn, status: 201, do: createOwnRepo, free: true},
-	{method: "GET", pattern: "/user/repos", scope: scopeRepository, need: signedIn, status: 200, do: listOwnRepos},
+	{method: "POST", pattern: "/user/repos", scope: scopeUserRepos, need: signedIn, status: 201, do: createOwnRepo, free: true},
+	{method: "GET", pattern: "/user/repos", scope: scopeUserRepos, need: signedIn, status: 200, do: listOwnRepos},
 	{method: "POST", pattern: "/admin/users/{user}/repos", scope: scopeAdmin, need: siteAdmin, status: 201, do: createRepoFor, free: true},
 	{method: "GET", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, status: 200, do: getRepo},
 	{method: "PATCH", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoAdmin, status: 200, do: editRepo},
@@ -79,14 +80,22 @@ type wireRepo struct {
 	Updated          time.Time        `json:"updated_at"`
 	Permissions      *wirePermissions `json:"permissions,omitempty"`
 	HasIssues        bool             `json:"has_issues"`
+	Tracker          wireTracker      `json:"internal_tracker"`
 	HasPullRequests  bool             `json:"has_pull_requests"`
 	AllowMerge       bool             `json:"allow_merge_commits"`
 	AllowRebase      bool             `json:"allow_rebase"`
 	AllowRebaseMerge bool             `json:"allow_rebase_explicit"`
 	AllowSquash      bool             `json:"allow_squash_merge"`
 	AllowFastForward bool             `json:"allow_fast_forward_only_merge"`
+	AllowUpdate      bool             `json:"allow_rebase_update"`
 	DefaultMerge     string           `json:"default_merge_style"`
 	ObjectFormat     string           `json:"object_format_name"`
+}
+
+type wireTracker struct {
+	Times            bool `json:"enable_time_tracker"`
+	ContributorsOnly bool `json:"allow_only_contributors_to_track_time"`
+	Dependencies     bool `json:"enable_issue_dependencies"`
 }
 
 func (r *repo) fullName() string { return r.owner.name + "/" + r.name }
@@ -102,7 +111,8 @@ func (v view) repo(r *repo) *wireRepo {
 		DefaultBranch: r.defaultBranch, Created: r.created, Updated: r.updated,
 		Permissions: &wirePermissions{Admin: access >= accessAdmin, Push: access >= accessWrite, Pull: access >= accessRead},
 		HasIssues:   true, HasPullRequests: true,
-		AllowMerge: true, AllowRebase: true, AllowRebaseMerge: true, AllowSquash: true, AllowFastForward: true,
+		AllowMerge: true, AllowRebase: true, AllowRebaseMerge: true, AllowSquash: true, AllowFastForward: true, AllowUpdate: true,
+		Tracker:      wireTracker{true, true, true},
 		DefaultMerge: "merge", ObjectFormat: "sha1",
 	}
 	for _, i := range r.issues {
@@ -242,6 +252,7 @@ func listOwnRepos(c *call) (any, error) {
 			mine = append(mine, r)
 		}
 	}
+	slices.SortFunc(mine, func(a, b *repo) int { return strings.Compare(a.fullName(), b.fullName()) })
 	return paged(c, mine, c.view.repo), nil
 }
 

@@ -33,7 +33,7 @@ type review struct {
 
 var reviewRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, status: 200, do: listReviews},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, need: signedIn, status: 200, do: createReview},
+	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, need: signedIn, status: 200, do: createReview, free: true},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, status: 200, do: getReview},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, need: signedIn, status: 200, do: submitReview},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, need: signedIn, status: 204, do: deleteReview},
@@ -85,23 +85,21 @@ func (i *issue) stale(v view) {
 	}
 }
 
-// requested are those who were asked for a review and gave none yet.
-func (p *pull) requested() []*user {
+// requested says whether u was asked for a review and gave none yet.
+func (p *pull) requested(u *user) bool {
+	return slices.ContainsFunc(p.reviews, func(r *review) bool { return r.state == reviewRequested && r.reviewer == u })
+}
+
+// reviewers are those whom Forgejo lists as requested: who was asked, and also
+// who has given a verdict that stands.
+func (p *pull) reviewers() []*user {
 	var users []*user
 	for _, r := range p.reviews {
-		if r.state == reviewRequested {
+		if !r.dismissed && (r.state == reviewRequested || r.verdict()) && !slices.Contains(users, r.reviewer) {
 			users = append(users, r.reviewer)
 		}
 	}
 	return users
-}
-
-func (p *pull) reviewComments() int {
-	n := 0
-	for _, r := range p.reviews {
-		n += r.comments
-	}
-	return n
 }
 
 // mayRead says who sees a review: a pending one is its author's.
@@ -182,12 +180,18 @@ func (c *call) reviewState(i *issue, form reviewForm) (string, error) {
 }
 
 func createReview(c *call) (any, error) {
-	i, err := c.pathPull()
+	var form reviewForm
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	stale, err := c.reviewsOldContent(form)
 	if err != nil {
 		return nil, err
 	}
-	var form reviewForm
-	if err := c.bind(&form); err != nil {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	i, err := c.pathPull()
+	if err != nil {
 		return nil, err
 	}
 	state, err := c.reviewState(i, form)
@@ -197,7 +201,27 @@ func createReview(c *call) (any, error) {
 	if form.CommitID == "" {
 		form.CommitID = i.pull.headSHA
 	}
-	return c.view.review(i, c.submit(i, c.pendingReview(i), state, form)), nil
+	return c.view.review(i, c.submit(i, c.pendingReview(i), state, stale, form)), nil
+}
+
+// reviewsOldContent says whether a verdict is about a commit whose content has
+// changed since. A commit nobody has is an internal error, as in Forgejo.
+func (c *call) reviewsOldContent(form reviewForm) (bool, error) {
+	if form.CommitID == "" || (form.Event != reviewApproved && form.Event != reviewRejected) {
+		return false, nil
+	}
+	c.f.mu.Lock()
+	i, err := c.pathPull()
+	if err != nil {
+		c.f.mu.Unlock()
+		return false, err
+	}
+	head, mergeBase := i.pull.headSHA, i.pull.mergeBase
+	c.f.mu.Unlock()
+	if form.CommitID == head {
+		return false, nil
+	}
+	return c.f.contentChanged(c.r.Context(), c.repo.dir, form.CommitID, head, mergeBase)
 }
 
 // pendingReview is the review the caller has begun on a pull request; nil without one.
@@ -230,13 +254,13 @@ func submitReview(c *call) (any, error) {
 		return nil, fail(http.StatusUnprocessableEntity, "review stay pending")
 	}
 	form.CommitID = i.pull.headSHA
-	return c.view.review(i, c.submit(i, r, state, form)), nil
+	return c.view.review(i, c.submit(i, r, state, false, form)), nil
 }
 
 // submit adds a review, or turns a pending one into its final form. A verdict
 // takes the place of the caller's earlier ones: they are dismissed and lose
 // their weight.
-func (c *call) submit(i *issue, r *review, state string, form reviewForm) *review {
+func (c *call) submit(i *issue, r *review, state string, stale bool, form reviewForm) *review {
 	verdict := state == reviewApproved || state == reviewRejected
 	kept := i.pull.reviews[:0:0]
 	for _, old := range i.pull.reviews {
@@ -258,11 +282,9 @@ func (c *call) submit(i *issue, r *review, state string, form reviewForm) *revie
 	i.pull.reviews = kept
 	r.state, r.body, r.commit, r.comments, r.updated = state, form.Body, form.CommitID, len(form.Comments), c.f.now()
 	r.official = verdict && c.repo.protectionOf(i.pull.base).official(c.doer, c.access)
-	r.stale = verdict && form.CommitID != i.pull.headSHA
-	if state != reviewPending {
-		c.record(i, &comment{kind: "review", body: form.Body, review: r.id})
-		c.notifyReview(i, r)
-	}
+	r.stale = stale
+	c.record(i, &comment{kind: "review", body: form.Body, review: r.id})
+	c.notifyReview(i, r)
 	return r
 }
 
@@ -275,6 +297,7 @@ func deleteReview(c *call) (any, error) {
 		return nil, forbidden()
 	}
 	i.pull.reviews = remove(i.pull.reviews, r)
+	i.timeline = slices.DeleteFunc(slices.Clone(i.timeline), func(m *comment) bool { return m.review == r.id })
 	return nil, nil
 }
 
@@ -347,7 +370,7 @@ func requestReview(c *call) (any, error) {
 	}
 	asked := []*wireReview{}
 	for _, u := range users {
-		if slices.Contains(i.pull.requested(), u) {
+		if i.pull.requested(u) {
 			continue
 		}
 		r := &review{id: c.f.nextIDLocked(), reviewer: u, state: reviewRequested, created: c.f.now(), updated: c.f.now()}

@@ -52,7 +52,7 @@ type call struct {
 func allRoutes() []route {
 	routes := slices.Concat(
 		userRoutes, tokenRoutes, repoRoutes, collaboratorRoutes, branchRoutes,
-		protectionRoutes, contentRoutes, labelRoutes, issueRoutes, commentRoutes,
+		protectionRoutes, contentRoutes, commentRoutes, labelRoutes, issueRoutes,
 		dependencyRoutes, pullRoutes, reviewRoutes, mergeRoutes, statusRoutes, hookRoutes,
 	)
 	for i := range routes {
@@ -113,11 +113,11 @@ func (f *Forge) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 	found, params, otherMethod := f.find(r.Method, strings.Split(strings.Trim(path, "/"), "/"))
 	if found == nil {
 		// HEAD comes here too: Forgejo's router knows no HEAD routes.
-		status := http.StatusNotFound
-		if otherMethod || r.Method == http.MethodHead {
-			status = http.StatusMethodNotAllowed
+		if otherMethod {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		} else {
+			http.NotFound(w, r)
 		}
-		w.WriteHeader(status)
 		return
 	}
 	c := &call{r: r, w: w, params: params}
@@ -151,8 +151,10 @@ func (f *Forge) answer(c *call, rt *route) (any, error) {
 // allowedLocked checks in the order Forgejo does, which decides the status of
 // a request that has several faults: scope, repository, sign-in, permission.
 func (c *call) allowedLocked(rt *route) error {
-	if c.scopes != nil && !scopesAllow(c.scopes, rt.scope, c.r.Method) {
-		return fail(http.StatusForbidden, "token does not have at least one of required scope(s): [%s]", required(rt.scope, c.r.Method))
+	if c.scopes != nil {
+		if need := lacking(c.scopes, rt.scope, c.r.Method); need != "" {
+			return fail(http.StatusForbidden, "token does not have at least one of required scope(s): [%s]", need)
+		}
 	}
 	if owner, ok := c.params["owner"]; ok {
 		c.repo = c.f.repoLocked(owner, c.params["repo"])

@@ -93,7 +93,7 @@ func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	switch {
 	case who.user == nil:
 		return http.StatusUnauthorized
-	case who.scopes != nil && !scopesAllow(who.scopes, scopeRepository, method), !who.user.active, who.user.prohibitLogin:
+	case who.scopes != nil && lacking(who.scopes, scopeRepository, method) != "", !who.user.active, who.user.prohibitLogin:
 		return http.StatusForbidden
 	case g.repo == nil:
 		return http.StatusNotFound

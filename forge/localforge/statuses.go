@@ -3,12 +3,10 @@ package localforge
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
+	"strconv"
 	"time"
 )
-
-var wholeSHA = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // status is what a CI system said about a commit.
 type status struct {
@@ -76,9 +74,6 @@ func createStatus(c *call) (any, error) {
 	if err != nil {
 		return nil, fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", c.params["sha"])
 	}
-	if form.Context == "" {
-		form.Context = "default"
-	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	s := &status{
@@ -89,32 +84,28 @@ func createStatus(c *call) (any, error) {
 	return c.status(c.repo, sha, s), nil
 }
 
-// pathCommit resolves the ref or commit of the path.
-func (c *call) pathCommit() (string, error) {
+// pathCommit resolves the branch or tag of the path. What is neither is taken
+// for a commit, of which nobody has said anything if it does not exist.
+func (c *call) pathCommit() string {
 	name := c.params["sha"]
-	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name, name} {
+	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name} {
 		if sha := c.repo.refs[ref]; sha != "" {
-			return sha, nil
+			return sha
 		}
 	}
-	if wholeSHA.MatchString(name) {
-		return name, nil
-	}
-	return "", notFound()
+	return name
 }
 
-// listStatuses shows all of a commit, the last given first.
+// listStatuses shows the newest first, but those of one second in the order
+// they were given: clients have to look at the ids.
 func listStatuses(c *call) (any, error) {
-	sha, err := c.pathCommit()
-	if err != nil {
-		return nil, err
-	}
+	sha := c.pathCommit()
 	all := slices.Clone(c.repo.statuses[sha])
-	slices.Reverse(all)
+	slices.SortStableFunc(all, func(a, b *status) int { return b.created.Compare(a.created) })
 	return paged(c, all, func(s *status) wireStatus { return c.status(c.repo, sha, s) }), nil
 }
 
-// latest are the last statuses of each context, the last given first.
+// latest are the last statuses of each context, in the order they were given.
 func (r *repo) latest(sha string) []*status {
 	var last []*status
 	for _, s := range slices.Backward(r.statuses[sha]) {
@@ -122,13 +113,17 @@ func (r *repo) latest(sha string) []*status {
 			last = append(last, s)
 		}
 	}
+	slices.Reverse(last)
 	return last
 }
 
+// worst is the worst state of several. A word that is no state counts only as
+// long as nothing else does, and stays if it came first: so it does in Forgejo.
 func worst(statuses []*status) string {
 	state := ""
 	for _, s := range statuses {
-		if state == "" || slices.Index(statusOrder, s.state) < slices.Index(statusOrder, state) {
+		is, was := slices.Index(statusOrder, s.state), slices.Index(statusOrder, state)
+		if state == "" || (is >= 0 && is < was) {
 			state = s.state
 		}
 	}
@@ -138,10 +133,7 @@ func worst(statuses []*status) string {
 // combinedStatus answers an empty object, with state "", for a commit nobody
 // said anything about.
 func combinedStatus(c *call) (any, error) {
-	sha, err := c.pathCommit()
-	if err != nil {
-		return nil, err
-	}
+	sha := c.pathCommit()
 	last := c.repo.latest(sha)
 	if len(last) == 0 {
 		return wireCombined{}, nil
@@ -153,5 +145,6 @@ func combinedStatus(c *call) (any, error) {
 	for _, s := range last {
 		whole.Statuses = append(whole.Statuses, c.status(c.repo, sha, s))
 	}
+	c.w.Header().Set("X-Total-Count", strconv.Itoa(len(last)))
 	return whole, nil
 }

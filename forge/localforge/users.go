@@ -3,6 +3,7 @@ package localforge
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -35,6 +36,7 @@ func (u *user) displayName() string {
 
 var userRoutes = []route{
 	{method: "GET", pattern: "/version", status: 200, do: getVersion},
+	{method: "GET", pattern: "/settings/api", status: 200, do: getSettings},
 	{method: "GET", pattern: "/user", scope: scopeUser, need: signedIn, status: 200, do: getOwnUser},
 	{method: "GET", pattern: "/users/{user}", scope: scopeUser, status: 200, do: getUser},
 	{method: "GET", pattern: "/admin/users", scope: scopeAdmin, need: siteAdmin, status: 200, do: listUsers},
@@ -121,11 +123,19 @@ func (c *call) pathUser() (*user, error) {
 	if u := c.f.userLocked(c.params["user"]); u != nil {
 		return u, nil
 	}
-	return nil, fail(http.StatusNotFound, "user does not exist [uid: 0, name: %s]", c.params["user"])
+	return nil, fail(http.StatusNotFound, "user redirect does not exist [name: %s]", c.params["user"])
+}
+
+func byLogin(a, b *user) int {
+	return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name))
 }
 
 func getVersion(*call) (any, error) {
 	return map[string]string{"version": version}, nil
+}
+
+func getSettings(*call) (any, error) {
+	return map[string]int{"max_response_items": maxPage, "default_paging_num": defaultPage}, nil
 }
 
 func getOwnUser(c *call) (any, error) { return c.user(c.doer), nil }
@@ -139,7 +149,9 @@ func getUser(c *call) (any, error) {
 }
 
 func listUsers(c *call) (any, error) {
-	return paged(c, c.f.users, c.user), nil
+	users := slices.Clone(c.f.users)
+	slices.SortFunc(users, byLogin)
+	return paged(c, users, c.user), nil
 }
 
 func createUser(c *call) (any, error) {
