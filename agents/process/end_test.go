@@ -224,14 +224,14 @@ func TestShimKilled(t *testing.T) {
 		t.Fatal("the program is gone")
 	}
 	// A stranger that we were given, and that has nothing to do with the session, must survive.
-	stranger := token()
-	<-spawn(t, "(setsid sh -c 'while :; do sleep 0.1; done' "+stranger+" >/dev/null &)").Exit()
+	other := token()
+	<-spawn(t, "(setsid sh -c 'while :; do sleep 0.1; done' "+other+" >/dev/null &)").Exit()
 	if err := syscall.Kill(p.ppid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	o := <-r.ended
 	noneAlive(t, word, job.RunID)
-	pids := alive(t, stranger)
+	pids := alive(t, other)
 	if len(pids) != 1 && !restricted(os.Getpid()) {
 		t.Errorf("%d strangers, want 1: it was taken for a part of the session", len(pids))
 	}

@@ -1,9 +1,7 @@
 package process
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,55 +14,100 @@ import (
 //
 // As root this is not MkdirAll and chown: an agent that puts a link to /etc where its workspace will be must not be
 // given a folder in /etc. So the path is walked folder by folder, and from the first one that somebody else than root
-// could have changed, everything is done with the account's rights only.
+// can change, the rest is done with the account's own rights.
 func makeFolder(path string, a *account) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("cannot create %q: the path is not absolute", path)
+	}
 	if a == nil {
 		return os.MkdirAll(path, 0o700)
 	}
-	path, err := physical(path)
-	if err != nil {
-		return err
-	}
-	dir, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(dir) }()
-	names := strings.Split(strings.Trim(path, "/"), "/")
-	ours := true
-	for i, name := range names {
-		ours = ours && onlyOurs(dir)
-		next, err := openFolder(dir, name)
-		if err == unix.ENOENT {
-			if err = a.mkdirat(dir, name, ours, i == len(names)-1); err == nil {
-				next, err = openFolder(dir, name)
-			}
+	w := walker{account: a, names: strings.Split(path, "/")}
+	err := w.begin()
+	for err == nil && len(w.names) > 0 {
+		if !onlyOurs(w.dir) {
+			err = a.do(func() error { return os.MkdirAll(path, 0o700) })
+			break
 		}
-		if err != nil {
-			return fmt.Errorf("cannot create /%s: %w", strings.Join(names[:i+1], "/"), err)
-		}
-		_ = unix.Close(dir)
-		dir = next
+		err = w.step()
+	}
+	_ = unix.Close(w.dir)
+	if err != nil {
+		return fmt.Errorf("cannot create %s: %w", path, err)
 	}
 	return nil
 }
 
-func openFolder(dir int, name string) (int, error) {
-	return unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// walker walks down a path through folders that only we can change.
+type walker struct {
+	account *account
+	dir     int      // where it stands
+	names   []string // still to go
+	links   int      // followed so far
 }
 
-// mkdirat creates one folder of a path in a folder which is ours alone, or is not.
-func (a *account) mkdirat(dir int, name string, ours, last bool) error {
-	switch {
-	case !ours:
-		return a.do(func() error { return unix.Mkdirat(dir, name, 0o700) })
-	case !last:
-		return unix.Mkdirat(dir, name, 0o711)
+// begin puts the walker at the root, from wherever it is.
+func (w *walker) begin() (err error) {
+	if w.dir > 0 {
+		_ = unix.Close(w.dir)
 	}
-	if err := unix.Mkdirat(dir, name, 0o700); err != nil {
+	w.dir, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return err
+}
+
+// step goes on by one name, creating the folder or following the link: one that stands here is the operator's.
+func (w *walker) step() error {
+	name := w.names[0]
+	w.names = w.names[1:]
+	if name == "" || name == "." {
+		return nil
+	}
+	var st unix.Stat_t
+	err := unix.Fstatat(w.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err == unix.ENOENT {
+		err = w.mkdir(name)
+	}
+	if err != nil {
 		return err
 	}
-	return unix.Fchownat(dir, name, int(a.cred.Uid), int(a.cred.Gid), unix.AT_SYMLINK_NOFOLLOW)
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return w.follow(name)
+	}
+	next, err := unix.Openat(w.dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_ = unix.Close(w.dir)
+	w.dir = next
+	return nil
+}
+
+func (w *walker) mkdir(name string) error {
+	if len(w.names) > 0 {
+		return unix.Mkdirat(w.dir, name, 0o711)
+	}
+	if err := unix.Mkdirat(w.dir, name, 0o700); err != nil {
+		return err
+	}
+	cred := w.account.cred
+	return unix.Fchownat(w.dir, name, int(cred.Uid), int(cred.Gid), unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func (w *walker) follow(name string) error {
+	if w.links++; w.links > 40 { // the kernel's own limit
+		return unix.ELOOP
+	}
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(w.dir, name, buf)
+	if err != nil {
+		return err
+	}
+	target := string(buf[:n])
+	w.names = append(strings.Split(target, "/"), w.names...)
+	if filepath.IsAbs(target) {
+		return w.begin()
+	}
+	return nil
 }
 
 // onlyOurs reports whether nobody else can replace what is in the folder: it is root's or ours, and either nobody else
@@ -75,26 +118,6 @@ func onlyOurs(dir int) bool {
 		return false
 	}
 	return (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && (st.Mode&0o022 == 0 || st.Mode&unix.S_ISVTX != 0)
-}
-
-// physical is the path without links, as far as it exists. Links are the operator's (a state folder on another disk);
-// one that appears after this look is refused by openFolder.
-func physical(path string) (string, error) {
-	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("cannot create %s: the path is not absolute", path)
-	}
-	path = filepath.Clean(path)
-	for rest := ""; ; {
-		real, err := filepath.EvalSymlinks(path)
-		if err == nil {
-			return filepath.Join(real, rest), nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) || path == "/" {
-			return "", err
-		}
-		rest = filepath.Join(filepath.Base(path), rest)
-		path = filepath.Dir(path)
-	}
 }
 
 // ownedBy checks that an agent's home is its own: it would fail later in ways that are hard to understand.

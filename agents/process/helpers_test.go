@@ -15,11 +15,12 @@ import (
 // runHelper plays one of the programs below and answers its exit status.
 func runHelper(name string, args []string) int {
 	helpers := map[string]func([]string) int{
-		"hop":        hop,
-		"exhaust":    exhaust,
-		"late":       late,
-		"supervisor": supervisor,
-		"pid1":       pid1,
+		"hop":         hop,
+		"exhaust":     exhaust,
+		"late":        late,
+		"supervisor":  supervisor,
+		"pid1":        pid1,
+		"drop-ptrace": dropPtrace,
 	}
 	h := helpers[name]
 	if h == nil {

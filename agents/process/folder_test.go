@@ -1,0 +1,111 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// treeOfOthers is a folder of root's with one of nobody's in it.
+func treeOfOthers(t *testing.T) (ours, theirs string, a *account) {
+	t.Helper()
+	needRoot(t)
+	a, err := findAccount(stranger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours = filepath.Dir(newJob(t, "").Dir)
+	theirs = filepath.Join(ours, "home")
+	if err := makeFolder(theirs, a); err != nil {
+		t.Fatal(err)
+	}
+	return ours, theirs, a
+}
+
+func uid(t *testing.T, path string) uint32 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Uid
+}
+
+func TestMakeFolder(t *testing.T) {
+	ours, theirs, a := treeOfOthers(t)
+	if err := makeFolder(ours+"/a/b/c", a); err != nil {
+		t.Fatal(err)
+	}
+	if uid(t, ours+"/a") != 0 || uid(t, ours+"/a/b") != 0 || uid(t, ours+"/a/b/c") != 65534 {
+		t.Error("only the last folder is the account's")
+	}
+	if err := makeFolder(theirs+"/a/b", a); err != nil {
+		t.Fatal(err)
+	}
+	if uid(t, theirs+"/a") != 65534 || uid(t, theirs+"/a/b") != 65534 {
+		t.Error("what is made in the account's folder is made by the account")
+	}
+	for name, target := range map[string]string{"absolute": ours, "relative": "a/../../" + filepath.Base(ours)} {
+		if err := os.Symlink(target, ours+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+		if err := makeFolder(ours+"/"+name+"/d"+name, a); err != nil || uid(t, ours+"/d"+name) != 65534 {
+			t.Errorf("through the operator's %s link: %v", name, err)
+		}
+	}
+	if err := os.Symlink("loop", ours+"/loop"); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeFolder(ours+"/loop/d", a); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("through a link to itself: %v", err)
+	}
+	if err := makeFolder("relative/path", a); err == nil {
+		t.Error("a relative path was accepted")
+	}
+	if err := makeFolder(ours+"/a/b/c", a); err != nil {
+		t.Errorf("a folder that exists: %v", err)
+	}
+}
+
+// An agent that can make us create a folder where it may not write owns the machine.
+func TestMakeFolderIsNotLedAstray(t *testing.T) {
+	ours, theirs, a := treeOfOthers(t)
+	secret := filepath.Join(ours, "secret")
+	if err := os.Mkdir(secret, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, theirs+"/work"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Lchown(theirs+"/work", 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	err := makeFolder(theirs+"/work/issue-1", a)
+	if err == nil || exists(secret+"/issue-1") {
+		t.Errorf("a folder was made where the agent's link led: %v", err)
+	}
+}
+
+func TestResultIsReadWithTheAgentsRights(t *testing.T) {
+	_, theirs, a := treeOfOthers(t)
+	hidden := filepath.Join(t.TempDir(), "hidden")
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hidden+"/result.json", []byte(`{"outcome":"done"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(hidden, theirs+"/out"); err != nil {
+		t.Fatal(err)
+	}
+	path := theirs + "/out/result.json"
+	if _, found, err := readResult(path, a); err == nil {
+		t.Errorf("a file that the agent may not read was read for it (found %v)", found)
+	}
+	if err := clearResult(path, a); err == nil || !exists(hidden+"/result.json") {
+		t.Errorf("a file of ours was removed for the agent: %v", err)
+	}
+}
