@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
 //	history KEY ...                    attempts, cooldown, warm, writers, parked, agent-hold, ran, passed, touched, claimed,
 //	                                   idle, refused, retried, asked, ci-fixes
-//	unissue N, unpull N, unsession AGENT, now +5m, scan
+//	unissue N, unpull N, unsession AGENT, now +5m, scan, unread
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -120,6 +120,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Now = w.at(f[1])
 	case "scan":
 		w.scan()
+	case "unread":
+		w.s.Facts.Repos[0].AsOf = time.Time{}
 	case "decide":
 		return w.decide(), true
 	case "why":
@@ -236,7 +238,7 @@ func (w *scriptWorld) config(in *bufio.Scanner, out *strings.Builder) {
 	env := map[string]string{"FORGE_URL": "http://forge", "FORGE_TOKEN": "supervisor", "FORGE_REPO": "o/r"}
 	cfg, err := Decode("factory.toml", text.String(), func(name string) (string, bool) {
 		v, ok := env[name]
-		if !ok && strings.HasPrefix(name, "FORGE_TOKEN_") {
+		if !ok && strings.HasPrefix(name, "FORGE_TOKEN_") && !strings.Contains(name, "POOR") {
 			return "token-of-" + name, true
 		}
 		return v, ok
