@@ -1,0 +1,185 @@
+package threads
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Mistake is one thing that is wrong in a configuration file.
+type Mistake struct {
+	File string
+	Line int    // from 1; 0 when it is about something that the file does not have
+	Key  string // dotted, as TOML writes it; empty for a syntax error outside any key
+	Text string
+}
+
+// Error is the mistake on one line, with its place in front.
+func (m Mistake) Error() string {
+	var b strings.Builder
+	b.WriteString(m.File)
+	if m.Line > 0 {
+		fmt.Fprintf(&b, ":%d", m.Line)
+	}
+	if m.Key != "" {
+		b.WriteString(": " + m.Key)
+	}
+	return b.String() + ": " + m.Text
+}
+
+// Mistakes is everything that is wrong in a configuration file, in the order of its lines. Never empty as an error.
+type Mistakes []Mistake
+
+// Error is one line per mistake.
+func (m Mistakes) Error() string { return errors.Join(m.Unwrap()...).Error() }
+
+// Unwrap is the mistakes one by one.
+func (m Mistakes) Unwrap() []error {
+	all := make([]error, len(m))
+	for i := range m {
+		all[i] = m[i]
+	}
+	return all
+}
+
+// Decode reads a factory.toml. name is what messages call it, lookupEnv is os.LookupEnv or a stand-in. The error is of
+// type Mistakes and has every mistake at once; only a syntax error hides those behind it.
+//
+// Where a value comes from when the file does not say it, and what it may be, is written in factory.toml.example.
+func Decode(name, text string, lookupEnv func(string) (string, bool)) (*Config, error) {
+	d := &decoder{config: Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
+	var values map[string]any
+	md, err := toml.Decode(text, &values)
+	if err != nil {
+		return nil, Mistakes{syntaxMistake(name, err)}
+	}
+	d.lines = linesOf(text, md.Keys())
+	root := &table{d: d, values: values}
+	d.readForge(root.table("forge"))
+	d.readFactory(root.table("factory"))
+	d.readThreads(root.tables("threads"))
+	d.readAgents(root.tables("agents"))
+	d.readRoles(root.tables("roles"))
+	root.done()
+	d.checkAccounts()
+	d.checkWaiting()
+	if len(d.mistakes) > 0 {
+		slices.SortFunc(d.mistakes, func(a, b Mistake) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Text, b.Text))
+		})
+		return nil, d.mistakes
+	}
+	slices.SortFunc(d.config.Secrets, func(a, b SecretVar) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
+	})
+	return &d.config, nil
+}
+
+// decoder is what the parts of one Decode share.
+type decoder struct {
+	config    Config
+	lookupEnv func(string) (string, bool)
+	lines     map[string]int
+	mistakes  Mistakes
+	assigned  map[string]assignment // of every agent that a thread names
+}
+
+func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
+	d.mistakes = append(d.mistakes, Mistake{d.config.Name, line, key.String(), fmt.Sprintf(format, args...)})
+}
+
+// secret notes whose a secret is and returns it. An empty one is none.
+func (d *decoder) secret(name, value, owner string) agents.Secret {
+	s := SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
+	if value != "" && !slices.Contains(d.config.Secrets, s) {
+		d.config.Secrets = append(d.config.Secrets, s)
+	}
+	return s.Value
+}
+
+// syntaxMistake says in our form what the TOML parser says in its own.
+func syntaxMistake(name string, err error) Mistake {
+	var pe toml.ParseError
+	if !errors.As(err, &pe) {
+		return Mistake{File: name, Text: err.Error()}
+	}
+	return Mistake{File: name, Line: pe.Position.Line, Key: pe.LastKey, Text: pe.Message}
+}
+
+func (d *decoder) readForge(t *table) {
+	f := &d.config.Forge
+	f.URL = d.forgeURL(t)
+	if f.Token = t.token("token", "", "FORGE_TOKEN"); f.Token == "" && !t.has("token") {
+		t.wrong("token", "is not set, and $FORGE_TOKEN is not either")
+	}
+	f.Repos = d.repos(t)
+	f.Bots = t.set("bots")
+	f.MergeAuto = t.oneOf("merge", "auto", "auto", "manual") == "auto"
+	f.RequireMerged = t.truth("require_merged", false)
+	f.MaxUnreviewed = t.number("max_unreviewed", 3, 1)
+	f.MaxReviewRounds = t.number("max_review_rounds", 5, 1)
+	f.MaxCIFixes = t.number("max_ci_fixes", 3, 0)
+	f.ReworkWait = t.duration("rework_wait", 30*time.Minute, 0)
+	f.WebhookSecret = t.secret("webhook_secret", "", "")
+	t.done()
+}
+
+func (d *decoder) forgeURL(t *table) string {
+	if t.has("url") {
+		s, ok := get[string](t, "url", "an address in quotes")
+		if !ok {
+			return ""
+		}
+		return t.address("url", "", s)
+	}
+	t.ignore("url")
+	s, _ := d.lookupEnv("FORGE_URL")
+	if s == "" {
+		t.wrong("url", "is not set, and $FORGE_URL is not either")
+		return ""
+	}
+	return t.address("url", "$FORGE_URL", s)
+}
+
+// repos are the repositories of the file, else of $FORGE_REPO, where commas separate them.
+func (d *decoder) repos(t *table) []string {
+	repos := t.set("repos")
+	if !t.has("repos") {
+		s, _ := d.lookupEnv("FORGE_REPO")
+		for repo := range strings.SplitSeq(s, ",") {
+			if repo = strings.TrimSpace(repo); repo != "" {
+				repos = append(repos, repo)
+			}
+		}
+		slices.Sort(repos)
+		repos = slices.Compact(repos)
+		if len(repos) == 0 {
+			t.wrong("repos", "is not set, and $FORGE_REPO is not either")
+		}
+	} else if list, ok := t.values["repos"].([]any); ok && len(list) == 0 {
+		t.wrong("repos", `is empty, want at least one "owner/name"`)
+	}
+	for _, repo := range repos {
+		if !forge.ValidRepo(repo) {
+			t.wrong("repos", `has %q in it, want "owner/name"`, repo)
+		}
+	}
+	return repos
+}
+
+func (d *decoder) readFactory(t *table) {
+	d.config.Factory = Factory{
+		State:     t.text("state"),
+		User:      t.text("user"),
+		StopGrace: t.duration("stop_grace", 7*time.Second, 0),
+	}
+	t.done()
+}

@@ -1,0 +1,118 @@
+package threads
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+const exampleFile = "../factory.toml.example"
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// dump is a configuration with one thing on a line. Secrets print as placeholders.
+func dump(c *Config) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "forge %+v\nfactory %+v\n", c.Forge, c.Factory)
+	for _, t := range c.Threads {
+		fmt.Fprintf(&b, "thread %+v\n", t)
+	}
+	for _, a := range c.Agents {
+		fmt.Fprintf(&b, "agent %+v\n", a)
+	}
+	for _, r := range c.Roles {
+		fmt.Fprintf(&b, "role %+v\n", r)
+	}
+	for _, s := range c.Secrets {
+		fmt.Fprintf(&b, "secret %+v\n", s)
+	}
+	for _, p := range c.Problems() {
+		fmt.Fprintf(&b, "problem %s\n", p)
+	}
+	return b.String()
+}
+
+// TestDecodeFiles decodes the file of the founding document, to the letter, and the documented example.
+func TestDecodeFiles(t *testing.T) {
+	for name, file := range map[string]string{"seed": "testdata/decode/seed.toml", "example": exampleFile} {
+		t.Run(name, func(t *testing.T) {
+			c, err := Decode(file, read(t, file), inContainer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := "testdata/decode/" + name + ".golden"
+			got := dump(c)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(read(t, golden), got); diff != "" {
+				t.Errorf("run with -update if this is right (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestExampleDefaults takes the # from every commented-out key of the example. Nothing may change: what stands there
+// is the default.
+func TestExampleDefaults(t *testing.T) {
+	text := read(t, exampleFile)
+	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(text, "$1")
+	c, err := Decode(exampleFile, text, inContainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Decode(exampleFile, full, inContainer)
+	if err != nil {
+		t.Fatalf("without the marks: %v", err)
+	}
+	if diff := cmp.Diff(c, all); diff != "" {
+		t.Errorf("a commented-out key is not the default (-commented +in force):\n%s", diff)
+	}
+}
+
+// TestExampleHasEveryKey compares the keys of the example with those that the decoder asks for.
+func TestExampleHasEveryKey(t *testing.T) {
+	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(read(t, exampleFile), "$1")
+	var values map[string]any
+	md, err := toml.Decode(full, &values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// asked collects what the decoder asks of an empty table.
+	asked := func(read func(*decoder, *table)) []string {
+		d := &decoder{lookupEnv: inContainer, assigned: map[string]assignment{}}
+		empty := &table{d: d, path: []string{"x", "dev-x"}}
+		read(d, empty)
+		return empty.known
+	}
+	for kind, keys := range map[string][]string{
+		"forge":   asked((*decoder).readForge),
+		"factory": asked((*decoder).readFactory),
+		"threads": asked(func(d *decoder, t *table) { d.thread(t) }),
+		"agents":  asked(func(d *decoder, t *table) { d.agent(t) }),
+		"roles":   asked(func(d *decoder, t *table) { d.role(t, agents.Role{}) }),
+	} {
+		for _, key := range keys {
+			if !slices.ContainsFunc(md.Keys(), func(k toml.Key) bool { return k[0] == kind && k[len(k)-1] == key }) {
+				t.Errorf("the example does not explain %s of [%s]", key, kind)
+			}
+		}
+	}
+}

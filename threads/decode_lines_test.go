@@ -1,0 +1,198 @@
+package threads
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// TestLines numbers the keys of a text in which everything stands that moves lines about: the number in a value or
+// comment is its line.
+func TestLines(t *testing.T) {
+	text := `# 1
+top = 2 # "not a key = 1"
+long = """
+a = 1
+[b]
+\""" quoted """
+raw = '''
+it's \'''
+five = """ two more quotes""""" # 9
+list = [
+  1, # ]
+  "]", 'x = 1', """
+  ]""",
+]
+end = 15
+"quoted.key" = 16
+'raw "key"' = 17
+"esc\"aped = " = 18
+a.b."c.d" = 19
+"" = 20
+date = 1979-05-27 07:32:00 # 21
+
+[ t . "u.v" ] # 23
+x = 24
+y.z = 25
+inline = { p = 26, q.r = [ { s = 26 }, { s = 26 } ], "w}" = 26 }
+multi = {
+  p = 28,
+  q = [
+    30, # }
+  ],
+}
+[[at]]
+p = 34
+[[at]] # 35
+p = 36
+[at.sub]
+q = 38`
+	lines := map[string]int{
+		"top": 2, "long": 3, "raw": 7, "five": 9, "list": 10, "end": 15, `"quoted.key"`: 16, `"raw \"key\""`: 17,
+		`"esc\"aped = "`: 18, "a": 19, "a.b": 19, `a.b."c.d"`: 19, `""`: 20, "date": 21,
+		"t": 23, `t."u.v"`: 23, `t."u.v".x`: 24, `t."u.v".y`: 25, `t."u.v".y.z`: 25,
+		`t."u.v".inline`: 26, `t."u.v".inline.p`: 26, `t."u.v".inline.q`: 26, `t."u.v".inline.q.r`: 26,
+		`t."u.v".inline.q.r.s`: 26, `t."u.v".inline."w}"`: 26,
+		`t."u.v".multi`: 27, `t."u.v".multi.p`: 28, `t."u.v".multi.q`: 29,
+		"at": 33, "at.p": 34, "at.sub": 37, "at.sub.q": 38,
+	}
+	for name, ends := range map[string]string{"unix": "\n", "windows": "\r\n"} {
+		text := strings.ReplaceAll(text, "\n", ends)
+		var values map[string]any
+		md, err := toml.Decode(text, &values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := linesOf(text, md.Keys())
+		if diff := gocmp.Diff(lines, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// decoderLine asks the TOML package for the line of a key by refusing its value. It knows nothing of tables without a
+// header, and of a value over several lines it tells the last.
+func decoderLine(md *toml.MetaData, p toml.Primitive) int {
+	var pe toml.ParseError
+	errors.As(md.PrimitiveDecode(p, refuser{}), &pe)
+	return pe.Position.Line
+}
+
+type refuser struct{}
+
+func (refuser) UnmarshalTOML(any) error { return errors.New("refused") }
+
+// checkLines compares the lines of all keys whose values stand on one line with what the TOML package says.
+func checkLines(t *testing.T, text string) {
+	var top map[string]toml.Primitive
+	md, err := toml.Decode(text, &top)
+	if err != nil {
+		return
+	}
+	if found := keyLines(text); len(found) != len(md.Keys()) {
+		t.Fatalf("%d keys found of %d in %q", len(found), len(md.Keys()), text)
+	}
+	lines := linesOf(text, md.Keys())
+	var walk func(path toml.Key, m map[string]toml.Primitive)
+	walk = func(path toml.Key, m map[string]toml.Primitive) {
+		for name, p := range m {
+			key := append(path[:len(path):len(path)], name)
+			var table map[string]toml.Primitive
+			if md.PrimitiveDecode(p, &table) == nil && table != nil {
+				walk(key, table)
+				continue
+			}
+			var value any
+			if md.PrimitiveDecode(p, &value) != nil {
+				continue
+			}
+			switch v := value.(type) {
+			case []map[string]any, []any:
+				continue // the package tells where the last of them is
+			case string:
+				if strings.Contains(v, "\n") || strings.Contains(text, `"""`) || strings.Contains(text, "'''") {
+					continue
+				}
+			}
+			if want, got := decoderLine(&md, p), lines[key.String()]; want != got {
+				t.Errorf("%s is on line %d, the decoder says %d, in %q", key, got, want, text)
+			}
+		}
+	}
+	walk(nil, top)
+}
+
+// FuzzLines holds the scanner against the TOML package.
+func FuzzLines(f *testing.F) {
+	for _, text := range []string{
+		"a = 1\n[b]\nc.d = \"x\" # y\n", "[[a]]\nb = {c = 1, d = [1,\n2]}\n", "a = \"\"\"\n\\\"\"\"\"\"\"\n'b'=''", "a=[[],[{}],\n]\nb=2",
+		"a = '''\n''''\nb = 1", "\ufeffa = 1",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) { checkLines(t, text) })
+}
+
+// FuzzDecode looks for texts that crash the decoder, and holds what the scheduler relies on for those that it accepts.
+// Its seeds are also in testdata/fuzz/FuzzDecode.
+func FuzzDecode(f *testing.F) {
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Decode("factory.toml", text, inContainer)
+		var mistakes Mistakes
+		switch {
+		case err == nil:
+			checkInvariants(t, c)
+			c.Problems()
+		case !errors.As(err, &mistakes) || len(mistakes) == 0:
+			t.Fatalf("an error without mistakes: %v", err)
+		}
+		end := 1 + strings.Count(text, "\n")
+		for _, m := range mistakes {
+			if m.Line < 0 || m.Line > end {
+				t.Errorf("%v is behind line %d", m, end)
+			}
+		}
+	})
+}
+
+func checkInvariants(t *testing.T, c *Config) {
+	for i, th := range c.Threads {
+		if i > 0 && c.Threads[i-1].Name >= th.Name {
+			t.Errorf("threads are not sorted: %q", th.Name)
+		}
+		if th.Slots < 1 || th.MaxSessions < 1 || !th.Overlap && th.MaxSessions != th.Slots {
+			t.Errorf("thread %s has %d slots for %d sessions", th.Name, th.Slots, th.MaxSessions)
+		}
+		if th.Backend != Anthropic && th.Backend != Local || min(th.Interval, th.IdleInterval, th.BreakerInterval) <= 0 {
+			t.Errorf("thread %s is %v", th.Name, th)
+		}
+	}
+	for i, a := range c.Agents {
+		if i > 0 && cmp.Compare(c.Agents[i-1].Name, a.Name) >= 0 {
+			t.Errorf("agents are not sorted: %q", a.Name)
+		}
+		if c.Thread(a.Thread) == nil || c.AgentByLogin(a.Login).Name != a.Name || len(a.Roles) == 0 {
+			t.Errorf("agent %s has thread %q, login %q, roles %q", a.Name, a.Thread, a.Login, a.Roles)
+		}
+		for _, name := range a.Roles {
+			if c.Role(name) == nil {
+				t.Errorf("agent %s has an unknown role %q", a.Name, name)
+			}
+		}
+	}
+	for i, r := range c.Roles {
+		if i > 0 && c.Roles[i-1].Name >= r.Name {
+			t.Errorf("roles are not sorted: %q", r.Name)
+		}
+		if r.On == "" || (r.On == "schedule") != (r.Every > 0) || r.Priority < 1 || r.Priority > 10 || r.Timeout <= 0 || r.Stall <= 0 {
+			t.Errorf("role %s is %v", r.Name, r)
+		}
+	}
+	if c.Forge.URL == "" || len(c.Forge.Repos) == 0 || c.Forge.Token == "" {
+		t.Errorf("the forge is %v", c.Forge)
+	}
+}

@@ -1,0 +1,308 @@
+package threads
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// table is one table of the file while it is read. Each of its methods names a key that the table may have, takes its
+// value, and reports what is wrong with it; done reports the keys that nobody named.
+type table struct {
+	d      *decoder
+	path   toml.Key
+	line   int // where to point when a key is missing
+	values map[string]any
+	known  []string
+}
+
+// wrong reports a mistake in a key.
+func (t *table) wrong(key, format string, args ...any) {
+	full := append(slices.Clone(t.path), key)
+	t.d.wrong(cmp.Or(t.d.lines[full.String()], t.line), full, format, args...)
+}
+
+// done reports every key that none of the other methods asked for.
+func (t *table) done() {
+	for key := range t.values {
+		if !slices.Contains(t.known, key) {
+			t.wrong(key, "unknown key%s", suggest(key, t.known))
+		}
+	}
+}
+
+// ignore accepts keys that mean something elsewhere and nothing here.
+func (t *table) ignore(keys ...string) { t.known = append(t.known, keys...) }
+
+// has reports whether the file has the key, whatever its value.
+func (t *table) has(key string) bool {
+	_, ok := t.values[key]
+	return ok
+}
+
+// get takes a value of one type.
+func get[T any](t *table, key, want string) (T, bool) {
+	t.known = append(t.known, key)
+	value, there := t.values[key]
+	v, ok := value.(T)
+	if there && !ok {
+		t.wrong(key, "is %s, want %s", kindOf(value), want)
+	}
+	return v, ok
+}
+
+func kindOf(value any) string {
+	switch value.(type) {
+	case string:
+		return "a string"
+	case int64:
+		return "a number"
+	case float64:
+		return "a fraction"
+	case bool:
+		return "true or false"
+	case map[string]any:
+		return "a table"
+	case []any, []map[string]any:
+		return "a list"
+	default:
+		return "a date or time"
+	}
+}
+
+// table is the table below key; an empty one when there is none.
+func (t *table) table(key string) *table {
+	values, _ := get[map[string]any](t, key, "a table")
+	full := append(slices.Clone(t.path), key)
+	return &table{d: t.d, path: full, line: t.d.lines[full.String()], values: values}
+}
+
+// tables are the tables below key in the order of the file. Each name must be fit for logs, paths and commands.
+func (t *table) tables(key string) []*table {
+	parent := t.table(key)
+	var all []*table
+	for name, value := range parent.values {
+		if _, ok := value.(map[string]any); !ok {
+			parent.wrong(name, "is %s, want a table", kindOf(value))
+		} else {
+			all = append(all, parent.table(name))
+		}
+	}
+	slices.SortFunc(all, func(a, b *table) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.name(), b.name()))
+	})
+	return all
+}
+
+// name is the last part of the table's path.
+func (t *table) name() string { return t.path[len(t.path)-1] }
+
+func (t *table) text(key string) string {
+	s, _ := get[string](t, key, "a string")
+	return s
+}
+
+func (t *table) truth(key string, unset bool) bool {
+	v, ok := get[bool](t, key, "true or false")
+	if !ok {
+		return unset
+	}
+	return v
+}
+
+// most bounds every number. What they count is shown in tables and kept in memory.
+const most = 1000
+
+func (t *table) number(key string, unset, least int) int {
+	n, ok := get[int64](t, key, "a whole number")
+	switch {
+	case !ok:
+		return unset
+	case n < int64(least):
+		t.wrong(key, "is %d, want at least %d", n, least)
+	case n > most:
+		t.wrong(key, "is %d, want at most %d", n, most)
+	default:
+		return int(n)
+	}
+	return max(unset, least)
+}
+
+func (t *table) duration(key string, unset, least time.Duration) time.Duration {
+	const want = `want a duration such as "30s", "15m" or "2h"`
+	s, ok := get[string](t, key, want[len("want "):])
+	if !ok {
+		return unset
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.wrong(key, "is %q, %s", s, want)
+		return unset
+	}
+	if d < least {
+		t.wrong(key, "is %s, want at least %s", s, least)
+		return unset
+	}
+	return d
+}
+
+// oneOf takes one of a few words; unset is what the key says when it is not there.
+func (t *table) oneOf(key, unset string, words ...string) string {
+	want := `"` + strings.Join(words[:len(words)-1], `", "`) + `" or "` + words[len(words)-1] + `"`
+	s, ok := get[string](t, key, want)
+	switch {
+	case slices.Contains(words, s):
+		return s
+	case ok:
+		t.wrong(key, "is %q, want %s%s", s, want, suggest(s, words))
+	case unset == "" && !t.has(key):
+		t.wrong(key, "is not set, want %s", want)
+	}
+	return unset
+}
+
+// list takes a list of strings, none of them empty.
+func (t *table) list(key string) []string {
+	const want = "a list of strings"
+	values, _ := get[[]any](t, key, want)
+	var list []string
+	for _, v := range values {
+		s, ok := v.(string)
+		switch {
+		case !ok:
+			t.wrong(key, "has %s in it, want %s", kindOf(v), want)
+		case s == "":
+			t.wrong(key, "has an empty string in it")
+		default:
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// set takes a list whose order means nothing: it comes back sorted, and nothing may be in it twice.
+func (t *table) set(key string) []string {
+	list := t.list(key)
+	slices.Sort(list)
+	for i := 1; i < len(list); i++ {
+		if list[i] == list[i-1] {
+			t.wrong(key, "has %q twice", list[i])
+		}
+	}
+	return slices.Compact(list)
+}
+
+// patterns takes names of environment variables, which may be globs.
+func (t *table) patterns(key string) []string {
+	list := t.set(key)
+	for _, p := range list {
+		if _, err := path.Match(p, ""); err != nil || strings.Contains(p, "=") {
+			t.wrong(key, "has %q in it, want names or globs of environment variables", p)
+		}
+	}
+	return list
+}
+
+// address takes the URL of a server, without a slash at its end. What it says of a bad one begins with subject, which
+// is empty for the key itself.
+func (t *table) address(key, subject, s string) string {
+	const want = `want an address such as "http://forgejo:3000"`
+	subject = strings.TrimLeft(subject+" ", " ")
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		t.wrong(key, "%sis %q, %s", subject, s, want)
+	case u.User != nil:
+		t.wrong(key, "%shas a password in it: it would be shown in logs", subject)
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		t.wrong(key, "%sis %q, want it without a query", subject, s)
+	default:
+		return strings.TrimRight(s, "/")
+	}
+	return ""
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// secret takes a secret and remembers whose it is. The file says it literally or as $NAME; when it says nothing the
+// variable unset is asked, if one is given; it need not be there.
+func (t *table) secret(key, owner, unset string) agents.Secret {
+	s, ok := get[string](t, key, `a string, "$NAME" for an environment variable`)
+	name, isVar := strings.CutPrefix(s, "$")
+	switch {
+	case !ok && unset == "":
+		return ""
+	case !ok:
+		value, _ := t.d.lookupEnv(unset)
+		return t.d.secret(unset, value, owner)
+	case !isVar:
+		return t.d.secret("", s, owner)
+	case !envName.MatchString(name):
+		t.wrong(key, "begins with $, want $NAME with the name of an environment variable")
+		return ""
+	}
+	value, there := t.d.lookupEnv(name)
+	if !there {
+		t.wrong(key, "$%s is not set", name)
+	} else if value == "" {
+		t.wrong(key, "$%s is empty", name)
+	}
+	return t.d.secret(name, value, owner)
+}
+
+// token takes a secret that goes into a header.
+func (t *table) token(key, owner, unset string) agents.Secret {
+	s := t.secret(key, owner, unset)
+	if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		t.wrong(key, "is no token: it has white space or other odd characters in it")
+	}
+	return s
+}
+
+// suggest is the end of a sentence about a word that is none of the words.
+func suggest(word string, words []string) string {
+	best, far := "", max(1, min(len(word), 40)/3)+1
+	for _, w := range slices.Sorted(slices.Values(words)) {
+		if d := distance(strings.ToLower(word), w); d < far {
+			best, far = w, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %s?", best)
+}
+
+// distance is how many letters have to be added, removed, changed or swapped with their neighbour to make b of a.
+func distance(a, b string) int {
+	if len(a) > 40 || len(b) > 40 {
+		return 40
+	}
+	var d [41][41]int
+	for i := range len(a) + 1 {
+		for j := range len(b) + 1 {
+			if i == 0 || j == 0 {
+				d[i][j] = i + j
+				continue
+			}
+			change := d[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			d[i][j] = min(change, d[i-1][j]+1, d[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}

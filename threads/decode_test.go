@@ -1,0 +1,326 @@
+package threads
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// env makes a lookupEnv of pairs.
+func env(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+// inContainer is what compose sets beside the agents' own tokens.
+var inContainer = env("FORGE_URL", "http://forgejo:3000", "FORGE_REPO", "johba/harb", "FORGE_TOKEN", "supervisor-token",
+	"FORGE_TOKEN_DEV_QWEN", "qwen-token", "FORGE_TOKEN_REVIEW_SONNET", "sonnet-token", "EMPTY", "", "SPACED", "a token\n", "HOOK", "hook secret")
+
+// worker is the least that a factory needs; rows of TestMistakes stand before or behind it.
+const worker = `[threads.llama]
+backend = "local"
+agents = ["dev-qwen"]
+`
+
+// TestMistakes has a row for each thing that can be wrong. Every line of want stands for one mistake, without the
+// file's name.
+func TestMistakes(t *testing.T) {
+	tests := []struct {
+		name, text string
+		env        func(string) (string, bool)
+		want       string
+	}{
+		{name: "syntax", text: "[threads.llama]\nbackend = local", want: `:2: threads.llama.backend: expected value but found "local" instead`},
+		{name: "syntax outside a key", text: "a b = 1", want: `:1: expected '.' or '=', but got 'b' instead`},
+		{name: "key twice", text: "[forge]\nurl = \"http://f\"\nurl = \"http://g\"", want: `:3: forge.url: Key 'forge.url' has already been defined.`},
+		{name: "no threads", text: "", want: `: no threads: add a [threads.NAME] table with the agents that work there`},
+
+		// Keys.
+		{name: "unknown key", text: worker + "colour = 1", want: `:4: threads.llama.colour: unknown key`},
+		{name: "unknown key, close", text: worker + "max_concurent = 2", want: `:4: threads.llama.max_concurent: unknown key, did you mean max_concurrent?`},
+		{name: "case of a key", text: worker + "Overlap = false", want: `:4: threads.llama.Overlap: unknown key, did you mean overlap?`},
+		{name: "unknown table", text: worker + "[agent.dev-qwen]\nrole = \"dev\"", want: `:4: agent: unknown key, did you mean agents?`},
+		{name: "unknown key of the forge", text: "[forge]\ntokens = 1\n" + worker, want: `:2: forge.tokens: unknown key, did you mean token?`},
+		{name: "unknown key of the factory", text: "[factory]\nlog = 1\n" + worker, want: `:2: factory.log: unknown key`},
+		{name: "unknown key of an agent", text: worker + "[agents.dev-qwen]\nmodels = \"x\"", want: `:5: agents.dev-qwen.models: unknown key, did you mean model?`},
+		{name: "unknown key of a role", text: worker + "[roles.dev]\ntime_out = \"1h\"", want: `:5: roles.dev.time_out: unknown key, did you mean timeout?`},
+		{name: "unknown quoted key", text: worker + `"max concurrent" = 2`, want: `:4: threads.llama."max concurrent": unknown key, did you mean max_concurrent?`},
+		{name: "dotted key", text: "forge.urk = 1\n" + worker, want: `:1: forge.urk: unknown key, did you mean url?`},
+		{name: "inline table", text: "forge = { urk = 1 }\n" + worker, want: `:1: forge.urk: unknown key, did you mean url?`},
+		{
+			name: "behind a long string", text: worker + "[roles.dev]\ncommand = [\"\"\"\na\n] \"b\" = 1\n\"\"\"]\nurk = 1",
+			want: `:9: roles.dev.urk: unknown key`,
+		},
+
+		// Types.
+		{name: "number for a string", text: "[factory]\nuser = 1000\n" + worker, want: `:2: factory.user: is a number, want a string`},
+		{name: "string for a number", text: worker + `max_concurrent = "2"`, want: `:4: threads.llama.max_concurrent: is a string, want a whole number`},
+		{name: "fraction for a number", text: worker + `max_concurrent = 2.5`, want: `:4: threads.llama.max_concurrent: is a fraction, want a whole number`},
+		{name: "string for a truth", text: worker + `overlap = "false"`, want: `:4: threads.llama.overlap: is a string, want true or false`},
+		{name: "number for a duration", text: worker + `interval = 5`, want: `:4: threads.llama.interval: is a number, want a duration such as "30s", "15m" or "2h"`},
+		{name: "string for a list", text: "[forge]\nrepos = \"a/b\"\n" + worker, want: `:2: forge.repos: is a string, want a list of strings`},
+		{name: "number in a list", text: "[forge]\nbots = [1]\n" + worker, want: `:2: forge.bots: has a number in it, want a list of strings`},
+		{name: "empty string in a list", text: "[forge]\nbots = [\"\"]\n" + worker, want: `:2: forge.bots: has an empty string in it`},
+		{name: "date for a string", text: "[factory]\nstate = 2026-01-01\n" + worker, want: `:2: factory.state: is a date or time, want a string`},
+		{name: "truth for a secret", text: "[forge]\ntoken = true\n" + worker, want: `:2: forge.token: is true or false, want a string, "$NAME" for an environment variable`},
+		{name: "value for a table", text: "forge = 1\n" + worker, want: `:1: forge: is a number, want a table`},
+		{name: "value for a thread", text: worker + "[threads]\nopus = 1", want: `:5: threads.opus: is a number, want a table`},
+		{name: "array of tables", text: "[[threads]]\nname = 1\n[[threads]]\nname = 2", want: ": no threads: add a [threads.NAME] table with the agents that work there\n:1: threads: is a list, want a table"},
+
+		// [forge]
+		{name: "no url", text: worker, env: env("FORGE_TOKEN", "t", "FORGE_REPO", "a/b"), want: `: forge.url: is not set, and $FORGE_URL is not either`},
+		{name: "no url in the table", text: "\n[forge]\n" + worker, env: env("FORGE_TOKEN", "t", "FORGE_REPO", "a/b"), want: `:2: forge.url: is not set, and $FORGE_URL is not either`},
+		{name: "no token", text: worker, env: env("FORGE_URL", "http://f", "FORGE_REPO", "a/b"), want: `: forge.token: is not set, and $FORGE_TOKEN is not either`},
+		{name: "no repository", text: worker, env: env("FORGE_URL", "http://f", "FORGE_TOKEN", "t"), want: `: forge.repos: is not set, and $FORGE_REPO is not either`},
+		{name: "empty repositories", text: "[forge]\nrepos = []\n" + worker, want: `:2: forge.repos: is empty, want at least one "owner/name"`},
+		{name: "bad repository", text: "[forge]\nrepos = [\"harb\", \"a/b\"]\n" + worker, want: `:2: forge.repos: has "harb" in it, want "owner/name"`},
+		{name: "bad repository in a variable", text: worker, env: env("FORGE_URL", "http://f", "FORGE_TOKEN", "t", "FORGE_REPO", "a/b, http://f/c/d"), want: `: forge.repos: has "http://f/c/d" in it, want "owner/name"`},
+		{name: "repository twice", text: "[forge]\nrepos = [\"a/b\", \"a/b\"]\n" + worker, want: `:2: forge.repos: has "a/b" twice`},
+		{name: "no scheme", text: "[forge]\nurl = \"forgejo:3000\"\n" + worker, want: `:2: forge.url: is "forgejo:3000", want an address such as "http://forgejo:3000"`},
+		{name: "a variable is no address", text: "[forge]\nurl = \"$FORGE_URL\"\n" + worker, want: `:2: forge.url: is "$FORGE_URL", want an address such as "http://forgejo:3000"`},
+		{name: "empty address", text: "[forge]\nurl = \"\"\n" + worker, want: `:2: forge.url: is "", want an address such as "http://forgejo:3000"`},
+		{name: "no address at all", text: "[forge]\nurl = \"http://[\"\n" + worker, want: `:2: forge.url: is "http://[", want an address such as "http://forgejo:3000"`},
+		{name: "address is a number", text: "[forge]\nurl = 3000\n" + worker, want: `:2: forge.url: is a number, want an address in quotes`},
+		{name: "password in the address", text: "[forge]\nurl = \"http://a:b@f\"\n" + worker, want: `:2: forge.url: has a password in it: it would be shown in logs`},
+		{name: "query in the address", text: "[forge]\nurl = \"http://f/?x\"\n" + worker, want: `:2: forge.url: is "http://f/?x", want it without a query`},
+		{name: "bad address in a variable", text: worker, env: env("FORGE_URL", "f", "FORGE_TOKEN", "t", "FORGE_REPO", "a/b"), want: `: forge.url: $FORGE_URL is "f", want an address such as "http://forgejo:3000"`},
+		{name: "variable missing", text: "[forge]\ntoken = \"$NOPE\"\n" + worker, want: `:2: forge.token: $NOPE is not set`},
+		{name: "variable empty", text: "[forge]\ntoken = \"$EMPTY\"\n" + worker, want: `:2: forge.token: $EMPTY is empty`},
+		{name: "no variable", text: "[forge]\ntoken = \"$A-B\"\n" + worker, want: `:2: forge.token: begins with $, want $NAME with the name of an environment variable`},
+		{name: "white space in a token", text: "[forge]\ntoken = \"$SPACED\"\n" + worker, want: `:2: forge.token: is no token: it has white space or other odd characters in it`},
+		{name: "hook secret missing", text: "[forge]\nwebhook_secret = \"$NOPE\"\n" + worker, want: `:2: forge.webhook_secret: $NOPE is not set`},
+		{name: "merge", text: "[forge]\nmerge = \"manuel\"\n" + worker, want: `:2: forge.merge: is "manuel", want "auto" or "manual", did you mean manual?`},
+		{name: "no unreviewed work allowed", text: "[forge]\nmax_unreviewed = 0\n" + worker, want: `:2: forge.max_unreviewed: is 0, want at least 1`},
+		{name: "negative rounds", text: "[forge]\nmax_review_rounds = -1\n" + worker, want: `:2: forge.max_review_rounds: is -1, want at least 1`},
+		{name: "negative fixes", text: "[forge]\nmax_ci_fixes = -1\n" + worker, want: `:2: forge.max_ci_fixes: is -1, want at least 0`},
+		{name: "bad duration", text: "[forge]\nrework_wait = \"5 min\"\n" + worker, want: `:2: forge.rework_wait: is "5 min", want a duration such as "30s", "15m" or "2h"`},
+		{name: "negative duration", text: "[factory]\nstop_grace = \"-1s\"\n" + worker, want: `:2: factory.stop_grace: is -1s, want at least 0s`},
+
+		// [threads.X]
+		{name: "no backend", text: "[threads.llama]\nagents = [\"dev-qwen\"]", want: `:1: threads.llama.backend: is not set, want "anthropic" or "local"`},
+		{name: "unknown backend", text: "[threads.llama]\nbackend = \"locale\"", want: `:2: threads.llama.backend: is "locale", want "anthropic" or "local", did you mean local?`},
+		{name: "no slots", text: worker + "max_concurrent = 0", want: `:4: threads.llama.max_concurrent: is 0, want at least 1`},
+		{name: "too many slots", text: worker + "max_concurrent = 100000", want: `:4: threads.llama.max_concurrent: is 100000, want at most 1000`},
+		{name: "no sessions", text: worker + "overlap = true\nmax_sessions = 0", want: `:5: threads.llama.max_sessions: is 0, want at least 1`},
+		{name: "sessions without overlap", text: worker + "max_sessions = 3", want: `:4: threads.llama.max_sessions: is 3, want 1 like max_concurrent: without overlap a slot has one session`},
+		{name: "interval too short", text: worker + `interval = "5ms"`, want: `:4: threads.llama.interval: is 5ms, want at least 100ms`},
+		{name: "idle interval", text: worker + `idle_interval = "0s"`, want: `:4: threads.llama.idle_interval: is 0s, want at least 100ms`},
+		{name: "breaker interval", text: worker + `breaker_interval = ""`, want: `:4: threads.llama.breaker_interval: is "", want a duration such as "30s", "15m" or "2h"`},
+		{name: "bad base URL", text: worker + `base_url = "localhost:8080"`, want: `:4: threads.llama.base_url: is "localhost:8080", want an address such as "http://forgejo:3000"`},
+		{name: "thread name", text: "[threads.\"a b\"]\nbackend = \"local\"", want: `:1: threads."a b": is no name: want letters and digits, with - _ . between them`},
+		{name: "agent name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev_qwen\"]", want: `:3: threads.a.agents: has "dev_qwen" in it, want names of lower-case letters and digits, single hyphens between them`},
+		{name: "agent twice", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-x\"]", want: `:3: threads.a.agents: has "dev-x" twice`},
+		{name: "agent on two threads", text: "[threads.z]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]", want: `:6: threads.a.agents: has dev-x in it, who is on thread z already`},
+		{name: "bad glob", text: worker + `env_allow = ["A["]`, want: `:4: threads.llama.env_allow: has "A[" in it, want names or globs of environment variables`},
+		{name: "no variable name", text: worker + `env_deny = ["A=b"]`, want: `:4: threads.llama.env_deny: has "A=b" in it, want names or globs of environment variables`},
+
+		// [agents.X]
+		{name: "agent on no thread", text: worker + "[agents.dev-gpt]\nrole = \"dev\"", want: `:4: agents.dev-gpt: is in no thread's agents`},
+		{name: "agent misspelt", text: worker + "[agents.dev-qwne]\nrole = \"dev\"", want: `:4: agents.dev-qwne: is in no thread's agents, did you mean dev-qwen?`},
+		{name: "upstream's schedule", text: worker + "[agents.schedule]\nplanner_interval = 1", want: `:4: agents.schedule: is upstream's table of intervals and no agent: write every = "6h" in the table of a role`},
+		{name: "two ways to say the role", text: worker + "[agents.dev-qwen]\nrole = \"dev\"\nroles = [\"dev\"]", want: `:5: agents.dev-qwen.role: is set, and roles is too: want one of them`},
+		{name: "no roles", text: worker + "[agents.dev-qwen]\nroles = []", want: `:5: agents.dev-qwen.roles: is empty, want at least one role`},
+		{name: "empty role", text: worker + "[agents.dev-qwen]\nrole = \"\"", want: `:5: agents.dev-qwen.role: is empty`},
+		{name: "role twice", text: worker + "[agents.dev-qwen]\nroles = [\"dev\", \"dev\"]", want: `:5: agents.dev-qwen.roles: has "dev" twice`},
+		{name: "role misspelt", text: worker + "[agents.dev-qwen]\nrole = \"deb\"", want: `:5: agents.dev-qwen.role: "deb" is no built-in role and has no table, did you mean dev?`},
+		{name: "unknown roles", text: worker + "[agents.dev-qwen]\nroles = [\"dev\", \"writer\"]", want: `:5: agents.dev-qwen.roles: "writer" is no built-in role and has no table: add [roles.writer] with on = "issue", "review" or "schedule"`},
+		{name: "unknown role by name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"writer-x\"]", want: `:3: agents.writer-x.role: "writer" is no built-in role and has no table: add [roles.writer] with on = "issue", "review" or "schedule"`},
+		{name: "no role by name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"qwen\"]", want: `:3: agents.qwen.role: is not set, and qwen begins with no role as dev-qwen does`},
+		{name: "no role in the table", text: "[threads.a]\nbackend = \"local\"\nagents = [\"qwen\"]\n[agents.qwen]", want: `:4: agents.qwen.role: is not set, and qwen begins with no role as dev-qwen does`},
+		{name: "agent's variable missing", text: worker + "[agents.dev-qwen]\ntoken = \"$NOPE\"", want: `:5: agents.dev-qwen.token: $NOPE is not set`},
+		{name: "login", text: worker + "[agents.dev-qwen]\nforge_user = \"../qwen\"", want: `:5: agents.dev-qwen.forge_user: is "../qwen", which cannot be a login`},
+		{name: "login of two", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-y\"]\n[agents.dev-y]\nforge_user = \"Dev-X\"", want: `:5: agents.dev-y.forge_user: is "Dev-X", which dev-x has too: give each agent an account of its own`},
+		{name: "login of one without a key", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-a\"]\n[agents.dev-a]\nforge_user = \"dev-x\"", want: `:3: agents.dev-x.forge_user: is "dev-x", which dev-a has too: give each agent an account of its own`},
+		{name: "agent is a bot", text: "[forge]\nbots = [\"dev-qwen\"]\n" + worker, want: `:2: forge.bots: has "dev-qwen" in it, which is dev-qwen here: bots are the agents of other hosts`},
+		{name: "agent's base URL", text: worker + "[agents.dev-qwen]\nbase_url = \"x\"", want: `:5: agents.dev-qwen.base_url: is "x", want an address such as "http://forgejo:3000"`},
+
+		// [roles.X]
+		{name: "no trigger", text: worker + "[agents.dev-qwen]\nrole = \"writer\"\n[roles.writer]\nlabel = \"docs\"", want: `:6: roles.writer.on: is not set, want "issue", "review" or "schedule"`},
+		{name: "unknown trigger", text: worker + "[roles.dev]\non = \"issues\"", want: `:5: roles.dev.on: is "issues", want "issue", "review" or "schedule", did you mean issue?`},
+		{name: "schedule without every", text: worker + "[agents.dev-qwen]\nrole = \"writer\"\n[roles.writer]\non = \"schedule\"", want: `:6: roles.writer.every: is not set, but on is "schedule": want a duration such as "6h"`},
+		{name: "every without schedule", text: worker + "[roles.dev]\nevery = \"6h\"", want: `:5: roles.dev.every: is set, but on is "issue": only a role with on = "schedule" has it`},
+		{name: "every too short", text: worker + "[roles.planner]\nevery = \"1ms\"", want: `:5: roles.planner.every: is 1ms, want at least 1s`},
+		{name: "label on a schedule", text: worker + "[roles.planner]\nlabel = \"x\"", want: `:5: roles.planner.label: is set, but on is "schedule": scheduled work has no labels`},
+		{name: "waiting reviewer", text: worker + "[roles.review]\nwaits_for_review = true", want: `:5: roles.review.waits_for_review: is set, but on is "review": only a role with on = "issue" has work to be reviewed`},
+		{name: "priority too low", text: worker + "[roles.dev]\npriority = 0", want: `:5: roles.dev.priority: is 0, want at least 1`},
+		{name: "priority too high", text: worker + "[roles.dev]\npriority = 11", want: `:5: roles.dev.priority: is 11, want 1 (first) to 10 (last)`},
+		{name: "role nobody has", text: worker + "[roles.writer]\non = \"issue\"", want: `:4: roles.writer: no agent has this role`},
+		{name: "role misspelt in its table", text: worker + "[roles.dve]\non = \"issue\"", want: `:4: roles.dve: no agent has this role, did you mean dev?`},
+		{name: "role name", text: worker + "[agents.dev-qwen]\nrole = \"a b\"\n[roles.\"a b\"]\non = \"issue\"", want: `:6: roles."a b": is no name: want letters and digits, with - _ . between them`},
+		{name: "command is a string", text: worker + "[roles.dev]\ncommand = \"dev-agent.sh\"", want: `:5: roles.dev.command: is a string, want a list such as ["dev/dev-agent.sh", "{{.Number}}"]`},
+		{name: "command is empty", text: worker + "[roles.dev]\ncommand = []", want: `:5: roles.dev.command: is empty: leave it out for a role without a program`},
+		{name: "program is empty", text: worker + "[roles.dev]\ncommand = [\" \", \"x\"]", want: `:5: roles.dev.command: has an empty program`},
+		{name: "number in a command", text: worker + "[roles.dev]\ncommand = [\"x\", 1]", want: `:5: roles.dev.command: has a number in it, want strings`},
+		{name: "unknown field", text: worker + "[roles.dev]\ncommand = [\"x\", \"{{.Num}}\"]", want: `:5: roles.dev.command: "{{.Num}}": unknown field .Num, want one of .Repo .Number .Agent .Role .Thread .Model .Kind`},
+		{name: "template syntax", text: worker + "[roles.dev]\ncommand = [\"{{.Number\"]", want: `:5: roles.dev.command: "{{.Number": unclosed action`},
+		{name: "timeout", text: worker + "[roles.dev]\ntimeout = \"0s\"", want: `:5: roles.dev.timeout: is 0s, want at least 1ms`},
+		{name: "stall", text: worker + "[roles.dev]\nstall = \"soon\"", want: `:5: roles.dev.stall: is "soon", want a duration such as "30s", "15m" or "2h"`},
+		{name: "role's patterns", text: worker + "[roles.dev]\nenv_allow = [\"[\"]\nenv_deny = [\"[\"]", want: ":5: roles.dev.env_allow: has \"[\" in it, want names or globs of environment variables\n:6: roles.dev.env_deny: has \"[\" in it, want names or globs of environment variables"},
+
+		// Sessions that wait for each other.
+		{
+			name: "reviewer behind the one who waits", want: `:4: threads.a.agents: dev-x would wait for a review in its only slot, and only agents of the same thread may review: put a reviewer on another thread`,
+			text: "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nagents = [\"dev-x\", \"review-x\"]\n[roles.dev]\nwaits_for_review = true",
+		},
+		{
+			name: "two who wait and two slots", want: `:5: threads.a.agents: dev-x and dev-y would wait for a review in all of its 2 slots, and only agents of the same thread may review: put a reviewer on another thread`,
+			text: "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nmax_concurrent = 2\nagents = [\"dev-x\", \"dev-y\", \"review-x\"]\n[roles.dev]\nwaits_for_review = true",
+		},
+		{
+			name: "one session on an overlapping thread", want: `:4: threads.a.agents: dev-x would wait for a review in its only slot, and only agents of the same thread may review: put a reviewer on another thread`,
+			text: "[threads.a]\nbackend = \"anthropic\"\nmax_sessions = 1\nagents = [\"dev-x\", \"review-x\"]\n[roles.dev]\nwaits_for_review = true",
+		},
+
+		{
+			name: "everything at once, in the order of the file",
+			text: "[threads.b]\nbackend = \"cloud\"\nagents = [\"dev-x\"]\nmax_concurrent = 0\n\n[forge]\nrepos = [\"x\"]\ntoken = \"$NOPE\"\n\n[agents.dev-x]\nrole = \"deb\"\n",
+			env:  env(),
+			want: `:2: threads.b.backend: is "cloud", want "anthropic" or "local"` + "\n" +
+				`:4: threads.b.max_concurrent: is 0, want at least 1` + "\n" +
+				`:6: forge.url: is not set, and $FORGE_URL is not either` + "\n" +
+				`:7: forge.repos: has "x" in it, want "owner/name"` + "\n" +
+				`:8: forge.token: $NOPE is not set` + "\n" +
+				`:11: agents.dev-x.role: "deb" is no built-in role and has no table, did you mean dev?`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			lookup := tt.env
+			if lookup == nil {
+				lookup = inContainer
+			}
+			config, err := Decode("factory.toml", tt.text, lookup)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if config != nil {
+				t.Error("a configuration beside the error")
+			}
+			want := "factory.toml" + strings.ReplaceAll(tt.want, "\n", "\nfactory.toml")
+			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("of\n%s\n(-want +got):\n%s", tt.text, diff)
+			}
+		})
+	}
+}
+
+func TestMistakesAsErrors(t *testing.T) {
+	_, err := Decode("f.toml", "a = 1\nb = 2", inContainer)
+	var one Mistake
+	var all Mistakes
+	if !errors.As(err, &all) || len(all) != 3 || !errors.As(err, &one) || one != all[0] {
+		t.Fatalf("%d mistakes, the first is %v, of %v", len(all), one, err)
+	}
+	if joined := errors.Join(err, errors.New("more")); !errors.Is(joined, all[2]) {
+		t.Errorf("no %v in %v", all[2], joined)
+	}
+}
+
+// TestNotMistakes has what looks like one of TestMistakes and is allowed.
+func TestNotMistakes(t *testing.T) {
+	for name, text := range map[string]string{
+		"thread without agents":      "[threads.a]\nbackend = \"local\"",
+		"sessions as many as slots":  worker + "max_concurrent = 2\nmax_sessions = 2",
+		"table of a built-in role":   worker + "[roles.planner]\nevery = \"1h\"",
+		"empty base URL":             worker + "base_url = \"\"",
+		"upstream's agent":           worker + "[agents.dev-qwen]\nbase_url = \"http://x\"\napi_key = \"sk-no-key-required\"\nroles = [\"dev\"]\nforge_user = \"dev-qwen\"\ncompact_pct = 60\npoll_interval = 60",
+		"upstream's key is missing":  worker + "[agents.dev-qwen]\napi_key = \"$NOPE\"",
+		"no CI fixes":                "[forge]\nmax_ci_fixes = 0\n" + worker,
+		"no grace":                   "[factory]\nstop_grace = \"0s\"\n" + worker,
+		"hook secret with spaces":    "[forge]\nwebhook_secret = \"$HOOK\"\n" + worker,
+		"reviewer on another thread": "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.b]\nbackend = \"anthropic\"\nagents = [\"review-x\"]\n[roles.dev]\nwaits_for_review = true",
+		"a slot beside the one that waits": "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nmax_concurrent = 2\n" +
+			"agents = [\"dev-x\", \"review-x\"]\n[roles.dev]\nwaits_for_review = true",
+		"people review":       worker + "[roles.dev]\nwaits_for_review = true",
+		"byte order mark":     "\ufeff" + worker,
+		"windows":             strings.ReplaceAll(worker, "\n", "\r\n"),
+		"a custom role":       worker + "[agents.dev-qwen]\nrole = \"writer\"\n[roles.writer]\non = \"issue\"",
+		"inline agents":       "agents = { dev-qwen = { model = \"x\" } }\n" + worker,
+		"role turned around":  worker + "[roles.dev]\non = \"schedule\"\nevery = \"1h\"",
+		"planner from issues": worker + "[roles.planner]\non = \"issue\"\nlabel = \"plan\"",
+	} {
+		if _, err := Decode("factory.toml", text, inContainer); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDefaults holds the defaults of section 9 of the design.
+func TestDefaults(t *testing.T) {
+	text := "[threads.llama]\nbackend = \"local\"\nagents = [\"dev-qwen\", \"gardener-qwen\"]\nmax_concurrent = 3\n" +
+		"[threads.opus]\nbackend = \"anthropic\"\nagents = [\"review-opus\", \"planner-opus\"]\n[threads.spare]\nbackend = \"anthropic\""
+	got, err := Decode("factory.toml", text, env("FORGE_URL", "http://forgejo:3000/", "FORGE_REPO", "johba/harb, a/b,a/b", "FORGE_TOKEN", "s", "FORGE_TOKEN_DEV_QWEN", "q"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := func(name string, on agents.On, every time.Duration) agents.Role {
+		return agents.Role{Name: name, On: on, Every: every, Priority: 5, Timeout: 2 * time.Hour, Stall: 15 * time.Minute}
+	}
+	thread := func(th Thread) Thread {
+		th.Interval, th.IdleInterval, th.BreakerInterval = 5*time.Second, 30*time.Second, 5*time.Minute
+		return th
+	}
+	want := &Config{
+		Name: "factory.toml",
+		Forge: Forge{
+			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
+			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
+		},
+		Factory: Factory{StopGrace: 7 * time.Second},
+		Threads: []Thread{
+			thread(Thread{Name: "llama", Backend: Local, Slots: 3, MaxSessions: 3, Agents: []string{"dev-qwen", "gardener-qwen"}}),
+			thread(Thread{Name: "opus", Backend: Anthropic, Slots: 1, Overlap: true, MaxSessions: 2, Agents: []string{"planner-opus", "review-opus"}}),
+			thread(Thread{Name: "spare", Backend: Anthropic, Slots: 1, Overlap: true, MaxSessions: 1}),
+		},
+		Agents: []agents.Agent{
+			{Name: "dev-qwen", Login: "dev-qwen", Roles: []string{"dev"}, Thread: "llama", Token: "q"},
+			{Name: "gardener-qwen", Login: "gardener-qwen", Roles: []string{"gardener"}, Thread: "llama"},
+			{Name: "planner-opus", Login: "planner-opus", Roles: []string{"planner"}, Thread: "opus"},
+			{Name: "review-opus", Login: "review-opus", Roles: []string{"review"}, Thread: "opus"},
+		},
+		Roles: []agents.Role{
+			role("dev", agents.OnIssue, 0), role("gardener", agents.OnSchedule, 5*time.Minute),
+			role("planner", agents.OnSchedule, 12*time.Hour), role("review", agents.OnReview, 0),
+		},
+		Secrets: []SecretVar{
+			{Name: "FORGE_TOKEN", Value: "s"},
+			{Name: "FORGE_TOKEN_DEV_QWEN", Value: "q", Agent: "dev-qwen"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestSecrets holds who is said to own what the file names.
+func TestSecrets(t *testing.T) {
+	text := "[forge]\ntoken = \"literal\"\nwebhook_secret = \"$HOOK\"\n" + worker +
+		"[agents.dev-qwen]\ntoken = \"$MINE\"\napi_key = \"$KEY\""
+	got, err := Decode("factory.toml", text, env("FORGE_URL", "http://f", "FORGE_REPO", "a/b", "HOOK", "h", "MINE", "m", "KEY", "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []SecretVar{
+		{Value: "literal"},
+		{Name: "HOOK", Value: "h"},
+		{Name: "KEY", Value: "k", Agent: "dev-qwen"},
+		{Name: "MINE", Value: "m", Agent: "dev-qwen"},
+	}
+	if diff := cmp.Diff(want, got.Secrets); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got.Agents[0].Token != "m" || got.Forge.WebhookSecret != "h" || got.Forge.Token != "literal" {
+		t.Errorf("tokens %q %q %q", got.Agents[0].Token.Reveal(), got.Forge.WebhookSecret.Reveal(), got.Forge.Token.Reveal())
+	}
+}

@@ -1,0 +1,312 @@
+package threads
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+var (
+	// agentName is also what upstream's hire-an-agent accepts. It fits a login, a directory and an environment variable.
+	agentName = regexp.MustCompile(`^[a-z]([a-z0-9]|-[a-z0-9])*$`)
+	otherName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+)
+
+// assignment is where an agent was assigned to a thread.
+type assignment struct {
+	thread string
+	line   int
+}
+
+func (d *decoder) readThreads(tables []*table) {
+	if len(tables) == 0 {
+		d.wrong(0, nil, "no threads: add a [threads.NAME] table with the agents that work there")
+	}
+	for _, t := range tables {
+		d.config.Threads = append(d.config.Threads, d.thread(t))
+	}
+	slices.SortFunc(d.config.Threads, func(a, b Thread) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// leastInterval keeps a slip such as "5ms" from asking the forge 200 times a second.
+const leastInterval = 100 * time.Millisecond
+
+func (d *decoder) thread(t *table) Thread {
+	d.checkName(t, otherName)
+	backend := Backend(t.oneOf("backend", "", string(Anthropic), string(Local)))
+	th := Thread{
+		Name:            t.name(),
+		Backend:         backend,
+		Slots:           t.number("max_concurrent", 1, 1),
+		Overlap:         t.truth("overlap", backend == Anthropic),
+		Interval:        t.duration("interval", 5*time.Second, leastInterval),
+		IdleInterval:    t.duration("idle_interval", 30*time.Second, leastInterval),
+		BreakerInterval: t.duration("breaker_interval", 5*time.Minute, leastInterval),
+		BaseURL:         t.baseURL(),
+		Agents:          t.set("agents"),
+		EnvAllow:        t.patterns("env_allow"),
+		EnvDeny:         t.patterns("env_deny"),
+	}
+	if th.Overlap {
+		th.MaxSessions = t.number("max_sessions", max(1, len(th.Agents)), 1)
+	} else {
+		th.MaxSessions = t.number("max_sessions", th.Slots, 1)
+		if th.MaxSessions != th.Slots {
+			t.wrong("max_sessions", "is %d, want %d like max_concurrent: without overlap a slot has one session", th.MaxSessions, th.Slots)
+		}
+	}
+	for _, name := range th.Agents {
+		d.assign(t, name)
+	}
+	t.done()
+	return th
+}
+
+// assign notes that an agent is on a thread.
+func (d *decoder) assign(t *table, name string) {
+	if !agentName.MatchString(name) {
+		t.wrong("agents", "has %q in it, want names of lower-case letters and digits, single hyphens between them", name)
+		return
+	}
+	if other, ok := d.assigned[name]; ok {
+		t.wrong("agents", "has %s in it, who is on thread %s already", name, other.thread)
+		return
+	}
+	key := append(slices.Clone(t.path), "agents")
+	d.assigned[name] = assignment{t.name(), d.lines[key.String()]}
+}
+
+func (d *decoder) checkName(t *table, grammar *regexp.Regexp) {
+	if !grammar.MatchString(t.name()) {
+		d.wrong(t.line, t.path, "is no name: want letters and digits, with - _ . between them")
+	}
+}
+
+// baseURL takes the address of an inference server. Empty is none.
+func (t *table) baseURL() string {
+	s := t.text("base_url")
+	if s == "" {
+		return ""
+	}
+	return t.address("base_url", "", s)
+}
+
+// readAgents reads the agents that threads name; they need no table. A table whose agent no thread names is a mistake:
+// that agent would silently never work.
+func (d *decoder) readAgents(tables []*table) {
+	byName := make(map[string]*table)
+	for _, t := range tables {
+		byName[t.name()] = t
+		if _, ok := d.assigned[t.name()]; ok {
+			continue
+		}
+		if t.name() == "schedule" {
+			d.wrong(t.line, t.path, `is upstream's table of intervals and no agent: write every = "6h" in the table of a role`)
+		} else {
+			d.wrong(t.line, t.path, "is in no thread's agents%s", suggest(t.name(), slices.Collect(maps.Keys(d.assigned))))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.assigned)) {
+		t := byName[name]
+		if t == nil {
+			t = &table{d: d, path: []string{"agents", name}, line: d.assigned[name].line}
+		}
+		d.config.Agents = append(d.config.Agents, d.agent(t))
+	}
+}
+
+func (d *decoder) agent(t *table) agents.Agent {
+	name := t.name()
+	a := agents.Agent{
+		Name:    name,
+		Login:   cmp.Or(t.text("forge_user"), name),
+		Roles:   d.agentRoles(t),
+		Thread:  d.assigned[name].thread,
+		Model:   t.text("model"),
+		BaseURL: t.baseURL(),
+		Token:   t.token("token", name, agents.TokenVar(name)),
+		Skills:  t.set("skills"),
+		User:    t.text("user"),
+	}
+	if !forge.ValidRepo(a.Login + "/x") {
+		t.wrong("forge_user", "is %q, which cannot be a login", a.Login)
+	}
+	// Upstream's hire-an-agent writes these. The first may name somebody's key, to be kept from all others; what it is for
+	// is the agent program's own affair.
+	if s := t.text("api_key"); strings.HasPrefix(s, "$") {
+		value, _ := d.lookupEnv(s[1:])
+		d.secret(s[1:], value, name)
+	}
+	t.ignore("compact_pct", "poll_interval")
+	t.done()
+	return a
+}
+
+// agentRoles are the roles of an agent: those of role or roles, else the one that its name begins with.
+func (d *decoder) agentRoles(t *table) []string {
+	one, many := t.text("role"), t.list("roles")
+	switch {
+	case t.has("role") && t.has("roles"):
+		t.wrong("role", "is set, and roles is too: want one of them")
+	case t.has("roles"):
+		for i, name := range many {
+			if slices.Contains(many[:i], name) {
+				t.wrong("roles", "has %q twice", name)
+			}
+		}
+		if list, ok := t.values["roles"].([]any); ok && len(list) == 0 {
+			t.wrong("roles", "is empty, want at least one role")
+		}
+		return many
+	case t.has("role"):
+		if s, ok := t.values["role"].(string); ok && s == "" {
+			t.wrong("role", "is empty")
+		}
+	default:
+		if one = agents.RoleFromName(t.name()); one == "" {
+			t.wrong("role", "is not set, and %s begins with no role as dev-qwen does", t.name())
+		}
+	}
+	if one == "" {
+		return nil
+	}
+	return []string{one}
+}
+
+// builtinRoles need no table. The intervals are those of upstream's scheduler, less its rounding.
+func builtinRoles() map[string]agents.Role {
+	return map[string]agents.Role{
+		"dev":        {On: agents.OnIssue},
+		"review":     {On: agents.OnReview},
+		"gardener":   {On: agents.OnSchedule, Every: 5 * time.Minute},
+		"architect":  {On: agents.OnSchedule, Every: 15 * time.Minute},
+		"supervisor": {On: agents.OnSchedule, Every: 20 * time.Minute},
+		"planner":    {On: agents.OnSchedule, Every: 12 * time.Hour},
+		"predictor":  {On: agents.OnSchedule, Every: 24 * time.Hour},
+	}
+}
+
+// readRoles reads the tables of roles and fills the configuration with the roles that agents have.
+func (d *decoder) readRoles(tables []*table) {
+	builtin := builtinRoles()
+	known := slices.Collect(maps.Keys(builtin))
+	used := d.usedRoles()
+	roles := make(map[string]agents.Role)
+	for _, t := range tables {
+		name := t.name()
+		known = append(known, name)
+		roles[name] = d.role(t, builtin[name])
+		if _, ok := builtin[name]; !ok && !slices.Contains(used, name) {
+			d.wrong(t.line, t.path, "no agent has this role%s", suggest(name, used))
+		}
+	}
+	for _, name := range used {
+		r, ok := roles[name]
+		if _, isBuiltin := builtin[name]; !ok && isBuiltin {
+			r, ok = d.role(&table{d: d, path: []string{"roles", name}}, builtin[name]), true
+		}
+		if ok {
+			d.config.Roles = append(d.config.Roles, r)
+		} else {
+			d.unknownRole(name, known)
+		}
+	}
+}
+
+// usedRoles are the names of all roles that agents have, sorted.
+func (d *decoder) usedRoles() []string {
+	var used []string
+	for _, a := range d.config.Agents {
+		used = append(used, a.Roles...)
+	}
+	slices.Sort(used)
+	return slices.Compact(used)
+}
+
+// unknownRole points at every agent that has a role which nothing explains.
+func (d *decoder) unknownRole(name string, known []string) {
+	for _, a := range d.config.Agents {
+		if !slices.Contains(a.Roles, name) {
+			continue
+		}
+		line := d.assigned[a.Name].line
+		key := []string{"agents", a.Name, "role"}
+		for _, last := range []string{"role", "roles"} {
+			k := append(slices.Clone(key[:2]), last)
+			if l := d.lineOf(k); l > 0 {
+				key, line = k, l
+			}
+		}
+		d.wrong(line, key, "%q is no built-in role and has no table%s", name,
+			cmp.Or(suggest(name, known), `: add [roles.`+name+`] with on = "issue", "review" or "schedule"`))
+	}
+}
+
+func (d *decoder) role(t *table, unset agents.Role) agents.Role {
+	d.checkName(t, otherName)
+	on := agents.On(t.oneOf("on", string(unset.On), string(agents.OnIssue), string(agents.OnReview), string(agents.OnSchedule)))
+	if on != unset.On {
+		unset.Every = 0
+	}
+	r := agents.Role{
+		Name:           t.name(),
+		On:             on,
+		Label:          t.text("label"),
+		Every:          t.duration("every", unset.Every, time.Second),
+		Priority:       t.number("priority", forge.DefaultPriority, 1),
+		Command:        d.command(t),
+		Cwd:            t.text("cwd"),
+		Timeout:        t.duration("timeout", 2*time.Hour, time.Millisecond),
+		Stall:          t.duration("stall", 15*time.Minute, time.Millisecond),
+		WaitsForReview: t.truth("waits_for_review", false),
+		EnvAllow:       t.patterns("env_allow"),
+		EnvDeny:        t.patterns("env_deny"),
+	}
+	if r.Priority > 10 {
+		t.wrong("priority", "is %d, want 1 (first) to 10 (last)", r.Priority)
+	}
+	switch {
+	case on == "": // reported as a role without a trigger
+	case on != agents.OnSchedule && t.has("every"):
+		t.wrong("every", `is set, but on is %q: only a role with on = "schedule" has it`, on)
+	case on == agents.OnSchedule && r.Every == 0 && !t.has("every"):
+		t.wrong("every", `is not set, but on is "schedule": want a duration such as "6h"`)
+	}
+	if on == agents.OnSchedule && r.Label != "" {
+		t.wrong("label", `is set, but on is "schedule": scheduled work has no labels`)
+	}
+	if on != agents.OnIssue && on != "" && r.WaitsForReview {
+		t.wrong("waits_for_review", `is set, but on is %q: only a role with on = "issue" has work to be reviewed`, on)
+	}
+	t.done()
+	return r
+}
+
+func (d *decoder) command(t *table) []string {
+	values, _ := get[[]any](t, "command", `a list such as ["dev/dev-agent.sh", "{{.Number}}"]`)
+	var command []string
+	for i, v := range values {
+		arg, ok := v.(string)
+		if !ok {
+			t.wrong("command", "has %s in it, want strings", kindOf(v))
+			continue
+		}
+		if err := agents.CheckArgument(arg); err != nil {
+			t.wrong("command", "%q: %v", arg, err)
+		}
+		if i == 0 && strings.TrimSpace(arg) == "" {
+			t.wrong("command", "has an empty program")
+		}
+		command = append(command, arg)
+	}
+	if list, ok := t.values["command"].([]any); ok && len(list) == 0 {
+		t.wrong("command", "is empty: leave it out for a role without a program")
+	}
+	return command
+}

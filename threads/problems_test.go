@@ -1,0 +1,58 @@
+package threads
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProblems(t *testing.T) {
+	const programs = "[roles.dev]\ncommand = [\"x\"]\n[roles.review]\ncommand = [\"x\"]\n"
+	tests := []struct {
+		name, text string
+		want       []string
+	}{
+		{
+			name: "none",
+			text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.b]\nbackend = \"anthropic\"\nagents = [\"review-x\"]\n" + programs,
+		},
+		{
+			name: "people review",
+			text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n" + programs,
+		},
+		{
+			name: "local on local",
+			text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"review-x\"]\n" + programs,
+			want: []string{"agents.dev-x: nobody may review the work of dev-x: add a review agent on an API thread"},
+		},
+		{
+			name: "own work only",
+			text: "[threads.a]\nbackend = \"anthropic\"\nagents = [\"dev-x\"]\n[agents.dev-x]\nroles = [\"dev\", \"review\"]\n" + programs,
+			want: []string{"agents.dev-x: nobody may review the work of dev-x: add a review agent on an API thread"},
+		},
+		{
+			name: "no token, no program",
+			text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-y\"]\n",
+			want: []string{
+				"agents.dev-y: dev-y has no forge token: set $FORGE_TOKEN_DEV_Y",
+				"roles.dev: role dev has no program: set `command` in the role's table",
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Decode("factory.toml", tt.text, env("FORGE_URL", "http://f", "FORGE_REPO", "a/b", "FORGE_TOKEN", "s",
+				"FORGE_TOKEN_DEV_X", "d", "FORGE_TOKEN_REVIEW_X", "r"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range c.Problems() {
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
