@@ -102,6 +102,13 @@ func (h *hub) shut() {
 	}
 }
 
+// Events returns what happens from now on, to a reader in this process; leave ends that. It may be called before Run, so
+// that nothing is missed. The channel is closed when the reader falls too far behind, and when Run ends.
+func (s *Supervisor) Events() (events <-chan Event, leave func()) {
+	c := s.events.listen()
+	return c, func() { s.events.leave(c) }
+}
+
 func sessionEvent(t EventType, d SessionDocument) Event { return Event{Type: t, Data: d} }
 
 func endedEvent(x *session, e *endRecord, at time.Time) Event {
