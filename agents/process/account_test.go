@@ -146,10 +146,10 @@ func dropPtrace(args []string) int {
 	var pid int
 	_, _ = fmt.Sscan(args[0], &pid)
 	var env environ
-	if !env.has(pid, args[1]+"-") {
+	if !env.has(pid, runIDVar+args[1]+"-") {
 		return 4
 	}
-	if env.has(pid, args[1]+"-2") || unix.Getuid() != 0 {
+	if env.has(pid, runIDVar+args[1]+"-2") || unix.Getuid() != 0 {
 		return 5
 	}
 	if _, err := os.ReadDir("/root"); err != nil { // our own rights are back

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +27,9 @@ type cgroup struct {
 
 // cgroupRoot is where sessions' cgroups are made: our own, in version 2, if we can make one there that has cgroup.kill
 // or cgroup.freeze. Empty means that there are none, as in most containers, which see it read-only.
-var cgroupRoot = sync.OnceValue(func() string {
+var cgroupRoot = sync.OnceValue(writableCgroup)
+
+func writableCgroup() string {
 	mounts, err1 := os.ReadFile("/proc/self/mountinfo")
 	own, err2 := os.ReadFile("/proc/self/cgroup")
 	if errors.Join(err1, err2) != nil {
@@ -45,7 +48,7 @@ var cgroupRoot = sync.OnceValue(func() string {
 		return ""
 	}
 	return root
-})
+}
 
 // findCgroup is the folder of our own version 2 cgroup, from /proc/self/mountinfo and /proc/self/cgroup.
 func findCgroup(mountinfo, own []byte) string {
@@ -88,12 +91,15 @@ func newCgroup(runID string) cgroup {
 	return cgroup{path: path, fd: fd, ok: true}
 }
 
-// kill kills everything in the cgroup, forks under way included. Kernels before 5.14 cannot; they can freeze it first,
-// so that nothing forks while it is killed one by one.
+// kill kills everything in the cgroup, forks under way included.
 func (c cgroup) kill() {
-	if !c.ok || c.write("cgroup.kill", "1") == nil {
-		return
+	if c.ok && c.write("cgroup.kill", "1") != nil {
+		c.killFrozen()
 	}
+}
+
+// killFrozen is for kernels before 5.14: nothing forks while it is killed one by one.
+func (c cgroup) killFrozen() {
 	_ = c.write("cgroup.freeze", "1")
 	procs, err := c.read("cgroup.procs")
 	if err != nil {
@@ -151,18 +157,36 @@ func (c cgroup) read(name string) (string, error) {
 	return b.String(), err
 }
 
-// removeStaleCgroups ends what an earlier supervisor of this instance left in its cgroups.
-func removeStaleCgroups(instance string) {
+// cgroups are those that an earlier supervisor left.
+type cgroups []cgroup
+
+// staleCgroups are the cgroups of an instance's sessions.
+func staleCgroups(instance string) (stale cgroups) {
 	root := cgroupRoot()
 	if root == "" {
-		return
+		return nil
 	}
 	entries, _ := os.ReadDir(root)
 	for _, e := range entries {
 		if id, ok := strings.CutPrefix(e.Name(), "disinto-"); ok && strings.HasPrefix(id, instance+"-") {
-			c := newCgroup(id)
-			c.kill()
-			c.remove()
+			stale = append(stale, newCgroup(id))
 		}
+	}
+	return stale
+}
+
+func (cs cgroups) kill() {
+	for _, c := range cs {
+		c.kill()
+	}
+}
+
+func (cs cgroups) empty() bool {
+	return !slices.ContainsFunc(cs, func(c cgroup) bool { return !c.empty() })
+}
+
+func (cs cgroups) remove() {
+	for _, c := range cs {
+		c.remove()
 	}
 }

@@ -63,7 +63,8 @@ func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 		Dir:   cmd.Dir,
 		Env:   env,
 		Files: files,
-		Sys:   &syscall.SysProcAttr{Setpgid: true},
+		// A session of its own, to be ended as a whole, and without our terminal: a git that asks for a password fails.
+		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)

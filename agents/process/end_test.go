@@ -27,7 +27,6 @@ type running struct {
 	cancel  context.CancelCauseFunc
 	started chan agents.Started
 	ended   chan agents.Outcome
-	asked   time.Time
 }
 
 func background(t *testing.T, job agents.Job) *running {
@@ -219,9 +218,9 @@ func TestShimKilled(t *testing.T) {
 	job.Command[2] = fmt.Sprintf(escape, word, up) + "(setsid sleep 1000 &); sleep 1000"
 	r := background(t, job)
 	eventually(t, "it has escaped", func() bool { return exists(up) })
-	p, ok := look((<-r.started).PID)
-	if !ok {
-		t.Fatal("the program is gone")
+	p, err := look((<-r.started).PID)
+	if err != nil {
+		t.Fatal(err)
 	}
 	// A stranger that we were given, and that has nothing to do with the session, must survive.
 	other := token()
@@ -243,21 +242,42 @@ func TestShimKilled(t *testing.T) {
 	}
 }
 
-// TestSupervisorKilled takes the supervisor away, outside a PID namespace.
-func TestSupervisorKilled(t *testing.T) {
-	word, runID, dir := token(), "i"+token(), t.TempDir()
+// doomedSupervisor is a supervisor in another process, with a session from which something has escaped. word is among
+// the arguments of all of it.
+func doomedSupervisor(t *testing.T) (word string, c *Child, instance string) {
+	t.Helper()
+	word, instance, dir := token(), "i"+token(), t.TempDir()
 	script := fmt.Sprintf(escape, word, dir+"/up") + "sleep 1000"
-	argv := helperCommand("supervisor", dir, runID, script)
+	argv := helperCommand("supervisor", dir, instance+"-1", script)
 	c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{Env: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "its session has escaped", func() bool { return exists(dir + "/up") })
+	return word, c, instance
+}
+
+// TestSupervisorKilled takes the supervisor away, outside a PID namespace, and starts the next one.
+func TestSupervisorKilled(t *testing.T) {
+	word, c, instance := doomedSupervisor(t)
 	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-c.Exit()
-	eventually(t, "its tree is gone", func() bool { return len(alive(t, word)) == 0 && len(alive(t, runID)) == 0 })
+	if _, err := EndStale(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	noneAlive(t, word, instance)
+}
+
+// Shims do without being told: the next supervisor may start much later, or never.
+func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
+	word, c, _ := doomedSupervisor(t)
+	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Exit()
+	eventually(t, "its tree is gone", func() bool { return len(alive(t, word)) == 0 })
 }
 
 // TestEndStale finds what an earlier supervisor left, even without a shim.
@@ -279,7 +299,7 @@ func TestEndStale(t *testing.T) {
 		t.Errorf("the stale process: %s", describe(e.Status))
 	}
 	for _, c := range []*Child{other, later} {
-		if p, ok := look(c.PID); !ok || p.dead() {
+		if p, err := look(c.PID); err != nil || p.dead() {
 			t.Error("a process of somebody else was ended")
 		}
 		_ = syscall.Kill(c.PID, syscall.SIGKILL)

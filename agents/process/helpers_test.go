@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
@@ -16,6 +17,7 @@ import (
 func runHelper(name string, args []string) int {
 	helpers := map[string]func([]string) int{
 		"hop":         hop,
+		"nursery":     nursery,
 		"exhaust":     exhaust,
 		"late":        late,
 		"supervisor":  supervisor,
@@ -81,7 +83,7 @@ func late([]string) int {
 	if err != nil {
 		return 3
 	}
-	for p, ok := look(pid); !ok || !p.dead(); p, ok = look(pid) {
+	for p, err := look(pid); err != nil || !p.dead(); p, err = look(pid) {
 		time.Sleep(time.Millisecond)
 	}
 	r, err := NewReaper()
@@ -115,4 +117,32 @@ func supervisor(args []string) int {
 	}, nil)
 	fmt.Println(o.Reason)
 	return 5
+}
+
+// nursery forks children that wait until its stdin is closed, and leaves them. They are forks without exec, so that
+// 10,000 of them fit.
+func nursery(args []string) int {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return 2
+	}
+	for range n {
+		if !forkWaiting() {
+			return 3
+		}
+	}
+	return 0
+}
+
+//go:norace
+//go:nosplit
+func forkWaiting() bool {
+	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno != 0 || pid != 0 {
+		return errno == 0
+	}
+	var b [1]byte
+	syscall.RawSyscall(unix.SYS_READ, 0, uintptr(unsafe.Pointer(&b)), 1)
+	syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+	return true
 }

@@ -52,14 +52,21 @@ func parseStat(b []byte) (proc, bool) {
 	return p, true
 }
 
-// look reads the process with this number; it answers false when there is none.
-func look(pid int) (proc, bool) {
+// look reads the process with this number; the error is ESRCH when there is none.
+func look(pid int) (proc, error) {
 	var buf [1024]byte // a stat line is under 400 bytes
 	n, err := readProc(pid, "stat", buf[:])
-	if err != nil {
-		return proc{}, false
+	if err == unix.ENOENT {
+		return proc{}, unix.ESRCH
 	}
-	return parseStat(buf[:n])
+	if err != nil {
+		return proc{}, err
+	}
+	p, ok := parseStat(buf[:n])
+	if !ok {
+		return proc{}, unix.EINVAL
+	}
+	return p, nil
 }
 
 // readProc fills buf from /proc/PID/name. It is os.ReadFile without the allocations and without the poller: a walk
@@ -90,7 +97,9 @@ func readProc(pid int, name string, buf []byte) (int, error) {
 // walk calls visit for every process, in the order of their numbers. It reads /proc a few entries at a time on
 // purpose: the kernel looks for the next number at each call, so a process that forks a successor and exits, again and
 // again, is met at the end of the walk. A list made beforehand would always be one fork behind.
-func walk(visit func(proc)) error {
+//
+// An error means that there may be processes it has not met.
+func walk(visit func(proc)) (missed error) {
 	fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -103,8 +112,11 @@ func walk(visit func(proc)) error {
 		if err == unix.EINTR {
 			continue
 		}
-		if n <= 0 || err != nil {
+		if err != nil {
 			return err
+		}
+		if n <= 0 {
+			return missed
 		}
 		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
 		for _, name := range names {
@@ -112,8 +124,12 @@ func walk(visit func(proc)) error {
 			if err != nil {
 				continue
 			}
-			if p, ok := look(pid); ok {
+			switch p, err := look(pid); err {
+			case nil:
 				visit(p)
+			case unix.ESRCH: // ended meanwhile
+			default:
+				missed = err // out of descriptors, say
 			}
 		}
 	}
@@ -134,11 +150,10 @@ func (p proc) signal(sig unix.Signal) error {
 	if err == unix.ESRCH {
 		return err
 	}
-	now, ok := look(p.pid)
 	if err == nil {
 		defer unix.Close(fd)
 	}
-	if !ok || now.start != p.start {
+	if now, err := look(p.pid); err != nil || now.start != p.start {
 		return unix.ESRCH
 	}
 	if err == nil {

@@ -32,12 +32,8 @@ func (c *Child) Exit() <-chan Exit { return c.exit }
 // when their parents died. There can be one in a process, and nothing beside it may wait for children: not os/exec,
 // not os.Process. Whoever comes second loses the status for good.
 //
-// Its methods may be called at the same time.
+// A Reaper lives as long as its process. Its methods may be called at the same time.
 type Reaper struct {
-	chld    chan os.Signal
-	done    chan struct{}
-	stopped chan struct{}
-
 	mu       sync.Mutex // guards what follows; held over non-blocking system calls only
 	children map[int]*Child
 	starting int          // forks under way, whose child is not in the table yet
@@ -60,24 +56,11 @@ func NewReaper() (*Reaper, error) {
 			return nil, fmt.Errorf("cannot become a subreaper: %w", err)
 		}
 	}
-	r := &Reaper{
-		chld:     make(chan os.Signal, 1),
-		done:     make(chan struct{}),
-		stopped:  make(chan struct{}),
-		children: make(map[int]*Child),
-		early:    make(map[int]Exit),
-	}
-	signal.Notify(r.chld, syscall.SIGCHLD)
-	go r.loop()
+	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit)}
+	chld := make(chan os.Signal, 1)
+	signal.Notify(chld, syscall.SIGCHLD)
+	go r.loop(chld)
 	return r, nil
-}
-
-// Close stops reaping. Children that still run are left alone and their ends are no longer delivered.
-func (r *Reaper) Close() {
-	signal.Stop(r.chld)
-	close(r.done)
-	<-r.stopped
-	reaping.Store(false)
 }
 
 // Orphans is the number of processes reaped so far that this process did not start.
@@ -94,15 +77,10 @@ func (r *Reaper) own(pid int) bool {
 	return r.children[pid] != nil
 }
 
-func (r *Reaper) loop() {
-	defer close(r.stopped)
+func (r *Reaper) loop(chld <-chan os.Signal) {
 	for {
-		r.sweep() // before the first signal: children may have ended before there was a handler
-		select {
-		case <-r.chld:
-		case <-r.done:
-			return
-		}
+		r.sweep() // before the first signal, too: children may have ended when there was no handler yet
+		<-chld
 	}
 }
 

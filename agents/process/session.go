@@ -2,9 +2,11 @@ package process
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,6 +46,9 @@ func (s *session) start() (err error) {
 		return err
 	}
 	defer log.Close()
+	if strings.Contains(strings.Join(s.job.Command, "")+strings.Join(s.job.Env, "")+s.job.Dir, "\x00") {
+		return errors.New("a NUL byte in its arguments or environment")
+	}
 	path, err := lookup(s.job.Command[0], s.job.Dir, s.job.Env)
 	if err != nil {
 		return err
@@ -115,14 +120,14 @@ func (s *session) startShim(log *os.File) error {
 	}
 	s.shim, err = s.reaper.Start("/proc/self/exe", []string{"disinto", shimArg, s.job.RunID}, &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   []string{runIDVar + s.job.RunID, "GOMAXPROCS=1", "GOGC=25"},
+		Env:   []string{shimVar + s.job.RunID, "GOMAXPROCS=1", "GOGC=25"},
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return fmt.Errorf("cannot start a session shim: %w", err)
 	}
-	if p, ok := look(s.shim.PID); ok {
+	if p, err := look(s.shim.PID); err == nil {
 		s.since = p.start
 	}
 	return nil
@@ -131,7 +136,7 @@ func (s *session) startShim(log *os.File) error {
 // startProgram sends the shim its order and waits for the answer.
 func (s *session) startProgram(path string) error {
 	o := order{
-		Path: path, Argv: s.job.Command, Env: s.job.Env, Dir: s.job.Dir,
+		Path: []byte(path), Dir: []byte(s.job.Dir), Argv: pack(s.job.Command), Env: pack(s.job.Env),
 		Cred: s.account.credential(), Cgroup: s.cgroup.ok,
 	}
 	var answer started
@@ -179,7 +184,7 @@ func (s *session) sweep(lost bool) {
 		if p.start < s.since || p.pid == self {
 			return false
 		}
-		return env.has(p.pid, s.job.RunID+"\x00") || lost && p.ppid == self && !s.reaper.own(p.pid) && restricted(p.pid)
+		return env.has(p.pid, runIDVar+s.job.RunID+"\x00") || lost && p.ppid == self && !s.reaper.own(p.pid) && restricted(p.pid)
 	}
 	for pause := time.Duration(0); ; time.Sleep(pause) {
 		s.cgroup.kill()

@@ -94,9 +94,10 @@ func armShim() error {
 }
 
 func (s *shim) spawn(o order) (int, error) {
+	path, argv := string(o.Path), unpack(o.Argv)
 	attr := &syscall.ProcAttr{
-		Dir: o.Dir,
-		Env: o.Env,
+		Dir: string(o.Dir),
+		Env: unpack(o.Env),
 		// Stdin is /dev/null, stdout and stderr the log: the shim itself was started with them.
 		Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{
@@ -107,13 +108,13 @@ func (s *shim) spawn(o order) (int, error) {
 	}
 	if s.cgroup.ok {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, s.cgroup.fd
-		if pid, err := syscall.ForkExec(o.Path, o.Argv, attr); err == nil {
+		if pid, err := syscall.ForkExec(path, argv, attr); err == nil {
 			return pid, nil
 		}
 		// Refused, by the kernel or a container's profile, or the program cannot be started at all: try without.
 		attr.Sys.UseCgroupFD, s.cgroup.ok = false, false
 	}
-	return syscall.ForkExec(o.Path, o.Argv, attr)
+	return syscall.ForkExec(path, argv, attr)
 }
 
 // reap waits until nothing is left below the shim and answers the status of the program.

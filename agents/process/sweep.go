@@ -10,8 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runIDVar is in the environment of every process of a session, unless the process took care to lose it.
-const runIDVar = "DISINTO_RUN_ID="
+const (
+	// runIDVar is in the environment of every process of a session, unless the process took care to lose it.
+	runIDVar = "DISINTO_RUN_ID="
+	// shimVar is in the environment of the session's shim. It is another name, because a shim must never be killed
+	// before what is below it.
+	shimVar = "DISINTO_SHIM="
+)
 
 // maxEnviron bounds what is read of a process's environment. The kernel allows more only for an unlimited stack.
 const maxEnviron = 6 << 20
@@ -20,7 +25,7 @@ const maxEnviron = 6 << 20
 // reads hundreds.
 type environ struct{ buf []byte }
 
-// has reports whether the process was started with a run id that begins with prefix. Kernel threads, zombies, and
+// has reports whether the process was started with an environment entry that begins so. Kernel threads, zombies, and
 // processes that we may not look into have none.
 func (e *environ) has(pid int, prefix string) bool {
 	if e.buf == nil {
@@ -30,8 +35,8 @@ func (e *environ) has(pid int, prefix string) bool {
 	if err != nil {
 		return false
 	}
-	env, want := e.buf[:n], []byte(runIDVar+prefix)
-	return bytes.HasPrefix(env, want) || bytes.Contains(env, append([]byte{0}, want...))
+	env := append(e.buf[:n:n], 0)
+	return bytes.HasPrefix(env, []byte(prefix)) || bytes.Contains(env, append([]byte{0}, prefix...))
 }
 
 func (e *environ) read(pid int) (n int, err error) {
@@ -68,25 +73,37 @@ func (e *environ) readAsOwner(pid int) (n int, err error) {
 // with the instance id and a dash. It returns how many there were when none is left, or the context's error. Call it
 // before the first session of this instance is started.
 //
-// Normally there are none: a PID namespace takes them with it, and elsewhere the shims notice that their supervisor is
-// gone.
+// Normally there are none: a PID namespace takes them with it, and elsewhere the shims end what is below them as soon
+// as their supervisor is gone. A shim that has not finished is waited for; killed, it would let go of what it holds.
 func EndStale(ctx context.Context, instance string) (int, error) {
-	removeStaleCgroups(instance)
 	var env environ
-	self, seen := os.Getpid(), map[proc]bool{}
-	member := func(p proc) bool { return p.pid != self && env.has(p.pid, instance+"-") }
-	for pause := time.Duration(0); ; {
-		c, err := cull(member, seen)
-		if err != nil {
-			return len(seen), fmt.Errorf("cannot end the processes of an earlier run: %w", err)
+	self, seen, shims := os.Getpid(), map[proc]bool{}, 0
+	member := func(p proc) bool {
+		if p.pid == self {
+			return false
 		}
-		if c.alive == 0 {
+		if env.has(p.pid, shimVar+instance+"-") {
+			shims++
+			return false
+		}
+		return env.has(p.pid, runIDVar+instance+"-")
+	}
+	groups := staleCgroups(instance)
+	for pause := time.Duration(0); ; {
+		shims = 0
+		groups.kill()
+		c, err := cull(member, seen)
+		if err == nil && c.alive == 0 && shims == 0 && groups.empty() {
+			groups.remove()
 			return len(seen), nil
+		}
+		if err != nil {
+			return len(seen), fmt.Errorf("cannot look for processes of an earlier run: %w", err)
 		}
 		pause = nextPause(pause, c)
 		select {
 		case <-ctx.Done():
-			return len(seen), fmt.Errorf("cannot end %d processes of an earlier run: %w", c.alive, ctx.Err())
+			return len(seen), fmt.Errorf("cannot end %d processes of an earlier run: %w", c.alive+shims, ctx.Err())
 		case <-time.After(pause):
 		}
 	}

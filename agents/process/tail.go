@@ -37,12 +37,13 @@ func tail(path string, secrets []string) string {
 		}
 		text = rest
 	}
-	return lastLines(agents.Redact(text, secrets))
+	text = plain(agents.Redact(text, secrets))
+	return lastLines(agents.Redact(text, secrets)) // again: a secret may have been coloured
 }
 
 // lastLines is the end of a redacted text: at most 20 lines and 4 KiB, cut at the front.
 func lastLines(text string) string {
-	text = strings.TrimRight(plain(text), "\n")
+	text = strings.TrimRight(text, "\n")
 	lines := strings.Split(text, "\n")
 	text = strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 	if len(text) > tailBytes {

@@ -1,6 +1,8 @@
 package process
 
 import (
+	"bytes"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -12,10 +14,10 @@ import (
 // order is what the shim is to start. It travels over the socket because the environment holds the agent's token, and
 // arguments can be read by everybody.
 type order struct {
-	Path   string
-	Argv   []string
-	Env    []string
-	Dir    string
+	Path   []byte // bytes, here and below: JSON strings would change what is not UTF-8
+	Dir    []byte
+	Argv   []byte              // packed
+	Env    []byte              // packed
 	Cred   *syscall.Credential `json:",omitempty"` // nil means the shim's own
 	Cgroup bool                `json:",omitempty"` // the descriptor after the socket is the session's cgroup
 }
@@ -37,4 +39,20 @@ type gone struct {
 	Ended  bool               // it was still running when the first end came
 	CPU    time.Duration
 	MaxRSS int64 // bytes
+}
+
+// pack puts strings without NUL into one text, each followed by a NUL.
+func pack(list []string) []byte {
+	var b bytes.Buffer
+	for _, s := range list {
+		b.WriteString(s)
+		b.WriteByte(0)
+	}
+	return b.Bytes()
+}
+
+// unpack undoes pack.
+func unpack(b []byte) []string {
+	list := strings.Split(string(b), "\x00")
+	return list[:len(list)-1]
 }

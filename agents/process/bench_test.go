@@ -1,0 +1,100 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// BenchmarkSpawn is from fork to the end of a program that does nothing.
+func BenchmarkSpawn(b *testing.B) {
+	for b.Loop() {
+		c, err := reaper.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		<-c.Exit()
+	}
+}
+
+// BenchmarkCommand is BenchmarkSpawn with what Run adds: a search in PATH, a pipe.
+func BenchmarkCommand(b *testing.B) {
+	for b.Loop() {
+		var out nothing
+		if err := reaper.Run(context.Background(), Cmd{Argv: []string{"true"}, Stdout: &out}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Write(p []byte) (int, error) { return len(p), nil }
+
+// BenchmarkSession is a whole session of a program that does nothing: folders, shim, program, its end, the sweep, the
+// outcome. start/op is the part until the program runs.
+func BenchmarkSession(b *testing.B) {
+	dir := b.TempDir()
+	e := &Executor{Reaper: reaper}
+	var start float64
+	for i := 0; b.Loop(); i++ {
+		id := fmt.Sprintf("i%s-%d", token(), i)
+		begin := b.Elapsed()
+		o := e.Run(context.Background(), agents.Job{
+			RunID: id, Command: []string{"/bin/true"}, Dir: dir, LogPath: dir + "/log", ResultPath: dir + "/result/r.json",
+			Env: []string{"PATH=/bin:/usr/bin", "DISINTO_RUN_ID=" + id},
+		}, func(agents.Started) { start += float64(b.Elapsed() - begin) })
+		if o.Result != agents.Done {
+			b.Fatalf("outcome %+v", o)
+		}
+	}
+	b.ReportMetric(start/float64(b.N)/1e6, "start-ms/op")
+}
+
+// BenchmarkOrphans is 10,000 orphans that all end at once, from the moment they are released until the last one is
+// reaped. They are forked by a program in another process, which is no part of the time.
+func BenchmarkOrphans(b *testing.B) {
+	const orphans = 10_000
+	for b.Loop() {
+		b.StopTimer()
+		before := reaper.Orphans()
+		var ready, release [2]int
+		if syscall.Pipe2(ready[:], syscall.O_CLOEXEC) != nil || syscall.Pipe2(release[:], syscall.O_CLOEXEC) != nil {
+			b.Fatal("no pipes")
+		}
+		argv := helperCommand("nursery", itoa(orphans))
+		c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{Files: []uintptr{uintptr(release[0]), uintptr(ready[1]), 2}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		<-c.Exit() // its children are ours now
+		_ = syscall.Close(release[0])
+		_ = syscall.Close(ready[1])
+		b.StartTimer()
+		_ = syscall.Close(release[1])
+		for reaper.Orphans() < before+orphans {
+			time.Sleep(time.Millisecond)
+		}
+		b.StopTimer()
+		_ = syscall.Close(ready[0])
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/10000-orphans")
+}
+
+// BenchmarkSweep is one look at every process of the machine, environments included: the proof at the end of a session.
+func BenchmarkSweep(b *testing.B) {
+	var env environ
+	n := 0
+	for b.Loop() {
+		n = 0
+		if err := walk(func(p proc) { n++; env.has(p.pid, runIDVar+"none") }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/process")
+}
