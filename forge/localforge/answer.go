@@ -1,10 +1,10 @@
 package localforge
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -74,20 +74,16 @@ func paged[T, W any](c *call, all []T, wire func(T) W) listing {
 
 // bind decodes the request's JSON.
 func (c *call) bind(form any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
-	if err != nil {
-		return fail(http.StatusUnprocessableEntity, "[]: %v", err)
-	}
-	if len(strings.TrimSpace(string(body))) == 0 {
+	if len(bytes.TrimSpace(c.body)) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(body, form); err != nil {
+	if err := json.Unmarshal(c.body, form); err != nil {
 		return fail(http.StatusUnprocessableEntity, "[]: %v", err)
 	}
 	return nil
 }
 
-// required is Forgejo's complaint about an empty field.
+// missing is Forgejo's complaint about an empty field.
 func missing(field string) error {
 	return fail(http.StatusUnprocessableEntity, "[%s]: Required", field)
 }

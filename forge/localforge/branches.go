@@ -118,8 +118,8 @@ func createBranch(c *call) (any, error) {
 	if form.New == "" {
 		return nil, missing("BranchName")
 	}
-	if _, err := c.f.git(ctx, c.repo.dir, "check-ref-format", "refs/heads/"+form.New); err != nil {
-		return nil, fail(http.StatusUnprocessableEntity, "[BranchName]: GitRefName")
+	if err := c.f.checkBranchName(ctx, c.repo, form.New); err != nil {
+		return nil, err
 	}
 	from, err := c.branchStart(form.OldBranch, form.OldRef)
 	if err != nil {
@@ -138,6 +138,15 @@ func createBranch(c *call) (any, error) {
 		return nil, err
 	}
 	return c.showBranch(form.New)
+}
+
+// checkBranchName refuses what git would not take for a branch, line ends and
+// spaces among it.
+func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error {
+	if _, err := f.git(ctx, r.dir, "check-ref-format", "refs/heads/"+name); err != nil {
+		return fail(http.StatusUnprocessableEntity, "[BranchName]: GitRefName")
+	}
+	return nil
 }
 
 // branchStart is the commit a new branch shall begin at.

@@ -17,7 +17,7 @@ const version = "10.0.0+gitea-1.22.0"
 
 // Options says how a Forge is set up. Dir and Run are required.
 type Options struct {
-	// Dir is the folder of the bare repositories, one DIR/OWNER/NAME.git each.
+	// Dir is the folder of the bare repositories, one DIR/OWNER-NAME-ID.git each.
 	Dir string
 	// Run runs one git command to its end. A command that ran and failed gives
 	// an error with a method ExitCode() int somewhere in its chain.

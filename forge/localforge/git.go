@@ -59,9 +59,10 @@ func exitCode(err error) int {
 
 // signed is the environment that makes u author and committer.
 func signed(u *user) []string {
+	name, mail := u.signature()
 	return []string{
-		"GIT_AUTHOR_NAME=" + u.displayName(), "GIT_AUTHOR_EMAIL=" + u.email,
-		"GIT_COMMITTER_NAME=" + u.displayName(), "GIT_COMMITTER_EMAIL=" + u.email,
+		"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + mail,
+		"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + mail,
 	}
 }
 

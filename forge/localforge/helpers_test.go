@@ -3,13 +3,18 @@ package localforge
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"code.gitea.io/sdk/gitea"
 )
@@ -123,4 +128,117 @@ func (w *world) push(dir, branch, path, body string) string {
 	w.git(dir, "commit", "--quiet", "-m", "change "+path)
 	w.git(dir, "push", "--quiet", "origin", branch)
 	return w.git(dir, "rev-parse", "HEAD")
+}
+
+// clock is Options.Now for tests: it stands still until it is moved.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newClock() *clock { return &clock{at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+	return c.at
+}
+
+// object is a JSON object that came back.
+type object = map[string]any
+
+// answered is what came back on a request.
+type answered struct {
+	status int
+	header http.Header
+	text   string
+	object object
+	list   []object
+}
+
+// ask sends a request in somebody's name ("" for nobody's, "user:password" for
+// basic authentication) to a path below /api/v1.
+func (w *world) ask(who, method, path string, body any) answered {
+	w.t.Helper()
+	var content io.Reader
+	if text, ok := body.(string); ok {
+		content = strings.NewReader(text)
+	} else if body != nil {
+		encoded, err := json.Marshal(body)
+		w.must(err)
+		content = bytes.NewReader(encoded)
+	}
+	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+"/api/v1"+path, content)
+	w.must(err)
+	if name, password, ok := strings.Cut(who, ":"); ok {
+		req.SetBasicAuth(name, password)
+	} else if token, ok := w.tokens[who]; ok {
+		req.Header.Set("Authorization", "token "+token)
+	} else if who != "" {
+		req.Header.Set("Authorization", "token "+who)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	w.must(err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	w.must(err)
+	got := answered{status: resp.StatusCode, header: resp.Header, text: string(text)}
+	if json.Unmarshal(text, &got.object) != nil {
+		_ = json.Unmarshal(text, &got.list)
+	}
+	return got
+}
+
+// want is ask for a request whose status is the point, or is taken for granted.
+func (w *world) want(status int, who, method, path string, body any) answered {
+	w.t.Helper()
+	got := w.ask(who, method, path, body)
+	if got.status != status {
+		w.t.Fatalf("%s %s as %q: got %d, want %d: %s", method, path, who, got.status, status, got.text)
+	}
+	return got
+}
+
+// harb is where the repository of a world is.
+const harb = "/repos/johba/harb"
+
+// file files issues with the given titles, numbered on from the last.
+func (w *world) file(titles ...string) {
+	w.t.Helper()
+	for _, title := range titles {
+		w.want(201, "johba", "POST", harb+"/issues", object{"title": title})
+	}
+}
+
+// numbers are the numbers of a list of issues, in its order.
+func numbers(list []object) []int {
+	var n []int
+	for _, item := range list {
+		n = append(n, int(item["number"].(float64)))
+	}
+	return n
+}
+
+func (w *world) issue(number int) object {
+	w.t.Helper()
+	return w.want(200, "johba", "GET", fmt.Sprintf("%s/issues/%d", harb, number), nil).object
+}
+
+func (w *world) pull(number int) object {
+	w.t.Helper()
+	return w.want(200, "johba", "GET", fmt.Sprintf("%s/pulls/%d", harb, number), nil).object
+}
+
+// open opens a pull request of dev's and returns its number.
+func (w *world) open(head, title, body string) int {
+	w.t.Helper()
+	form := object{"head": head, "base": "main", "title": title, "body": body}
+	return int(w.want(201, "dev", "POST", harb+"/pulls", form).object["number"].(float64))
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,7 +32,7 @@ var issueRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues", scope: scopeIssue, status: 200, do: listIssues},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/issues", scope: scopeIssue, need: signedIn, status: 201, do: createIssue},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, status: 200, do: getIssue},
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, need: signedIn, status: 201, do: editIssue},
+	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, need: signedIn, status: 201, do: editIssue, free: true},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, need: repoAdmin, status: 204, do: deleteIssue},
 }
 
@@ -126,81 +125,6 @@ func (c *call) pathIssue() (*issue, error) {
 		return i, nil
 	}
 	return nil, notFound()
-}
-
-// filter is what a list of issues was asked for.
-type filter struct {
-	all, closed   bool
-	kind          string // issues, pulls, or anything else for both
-	text          string
-	labels        []*label // all of them
-	since, before time.Time
-	poster        *user
-	assignee      *user
-}
-
-func (want filter) matches(i *issue) bool {
-	switch {
-	case !want.all && i.closed != want.closed,
-		want.kind == "issues" && i.pull != nil,
-		want.kind == "pulls" && i.pull == nil,
-		!within(i.updated, want.since, want.before),
-		want.poster != nil && i.poster != want.poster,
-		want.assignee != nil && !slices.Contains(i.assignees, want.assignee),
-		want.text != "" && !strings.Contains(strings.ToLower(i.title+"\n"+i.body), want.text):
-		return false
-	}
-	for _, l := range want.labels {
-		if !slices.Contains(i.labels, l) {
-			return false
-		}
-	}
-	return true
-}
-
-func (c *call) issueFilter() (want filter, err error) {
-	query := c.r.URL.Query()
-	want = filter{
-		all: query.Get("state") == "all", closed: query.Get("state") == "closed", kind: query.Get("type"),
-		text:   strings.ToLower(strings.TrimSpace(query.Get("q"))),
-		labels: c.repo.labelsNamed(strings.Split(query.Get("labels"), ",")),
-	}
-	if want.since, want.before, err = c.span(); err != nil {
-		return want, err
-	}
-	if want.poster, err = c.queryUser("created_by"); err != nil {
-		return want, err
-	}
-	want.assignee, err = c.queryUser("assigned_by")
-	return want, err
-}
-
-// queryUser is the user a filter names; nil if it names none.
-func (c *call) queryUser(key string) (*user, error) {
-	name := c.r.URL.Query().Get(key)
-	if name == "" {
-		return nil, nil
-	}
-	if u := c.f.userLocked(name); u != nil {
-		return u, nil
-	}
-	return nil, notFound()
-}
-
-// listIssues sorts newest first. "sort" is not read, and that is Forgejo's
-// doing: clients that want another order have to make it.
-func listIssues(c *call) (any, error) {
-	want, err := c.issueFilter()
-	if err != nil {
-		return nil, err
-	}
-	var found []*issue
-	for _, i := range slices.Backward(c.repo.issues) {
-		if want.matches(i) {
-			found = append(found, i)
-		}
-	}
-	return paged(c, found, c.view.issue), nil
 }
 
 func getIssue(c *call) (any, error) {
@@ -297,113 +221,6 @@ func (c *call) assignable(one string, many []string) ([]*user, error) {
 		}
 	}
 	return users, nil
-}
-
-type issueEdit struct {
-	Title     string   `json:"title"`
-	Body      *string  `json:"body"`
-	Ref       *string  `json:"ref"`
-	Assignee  *string  `json:"assignee"`
-	Assignees []string `json:"assignees"` // nil: not given; empty: nobody
-	State     *string  `json:"state"`
-}
-
-func editIssue(c *call) (any, error) {
-	i, err := c.pathIssue()
-	if err != nil {
-		return nil, err
-	}
-	var form issueEdit
-	if err := c.bind(&form); err != nil {
-		return nil, err
-	}
-	if c.doer != i.poster && c.access < accessWrite {
-		return nil, forbidden()
-	}
-	if err := c.apply(i, form, http.StatusInternalServerError); err != nil {
-		return nil, err
-	}
-	return c.view.issue(i), nil
-}
-
-// apply changes what an edit names, in Forgejo's order: what comes before the
-// part that fails stays changed. wrongAssignee is the status for a name that
-// cannot be assigned, which differs between issues and pull requests.
-func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
-	if form.Title != "" && form.Title != i.title {
-		c.record(i, &comment{kind: "change_title", oldTitle: i.title, newTitle: form.Title})
-		i.title = form.Title
-		c.mention(i, nil)
-		c.notifyIssue(i, eventIssue, "edited")
-	}
-	if form.Body != nil && *form.Body != i.body {
-		i.body = *form.Body
-		i.updated = c.f.now()
-		c.mention(i, nil)
-		c.notifyIssue(i, eventIssue, "edited")
-	}
-	assign(&i.ref, form.Ref)
-	if c.access >= accessWrite && (form.Assignees != nil || form.Assignee != nil) {
-		one := ""
-		assign(&one, form.Assignee)
-		users, err := c.assignable(one, form.Assignees)
-		if err != nil {
-			return fail(wrongAssignee, "%v", err)
-		}
-		c.setAssignees(i, users)
-	}
-	if form.State == nil {
-		return nil
-	}
-	if i.pull != nil && i.pull.merged {
-		return fail(http.StatusPreconditionFailed, "cannot change state of this pull request, it was already merged")
-	}
-	if closing := *form.State == "closed"; closing != i.closed {
-		return c.setClosed(i, closing, "close")
-	}
-	return nil
-}
-
-func (c *call) setAssignees(i *issue, users []*user) {
-	for _, u := range i.assignees {
-		if !slices.Contains(users, u) {
-			i.assignees = remove(i.assignees, u)
-			c.record(i, &comment{kind: "assignees", assignee: u, removed: true})
-			c.notifyIssue(i, eventAssign, "unassigned")
-		}
-	}
-	for _, u := range users {
-		c.assign(i, u)
-	}
-}
-
-func (c *call) assign(i *issue, u *user) {
-	if slices.Contains(i.assignees, u) {
-		return
-	}
-	i.assignees = append(slices.Clone(i.assignees), u)
-	c.record(i, &comment{kind: "assignees", assignee: u})
-	c.notifyIssue(i, eventAssign, "assigned")
-}
-
-// setClosed closes or reopens. kind is the timeline's word for a closing.
-func (v view) setClosed(i *issue, closed bool, kind string) error {
-	if closed && i.blocked() {
-		what := "issue"
-		if i.pull != nil {
-			what = "pull request"
-		}
-		return fail(http.StatusPreconditionFailed, "cannot close this %s because it still has open dependencies", what)
-	}
-	i.closed = closed
-	action := "closed"
-	i.closedAt = v.f.now()
-	if !closed {
-		kind, action, i.closedAt = "reopen", "reopened", time.Time{}
-	}
-	v.record(i, &comment{kind: kind})
-	v.notifyIssue(i, eventIssue, action)
-	return nil
 }
 
 func deleteIssue(c *call) (any, error) {

@@ -267,30 +267,25 @@ func editPull(c *call) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
-	i, retargeted, err := func() (*issue, bool, error) {
-		c.f.mu.Lock()
-		defer c.f.mu.Unlock()
-		i, err := c.pathPull()
-		if err != nil {
-			return nil, false, err
-		}
-		if c.doer != i.poster && c.access < accessWrite {
-			return nil, false, forbidden()
-		}
-		if err := c.apply(i, form.issueEdit, http.StatusUnprocessableEntity); err != nil {
-			return nil, false, err
-		}
-		if c.access >= accessWrite && form.Labels != nil {
-			i.labels = c.repo.labelsByID(form.Labels)
-		}
-		retargeted, err := c.retarget(i, form.Base)
-		return i, retargeted, err
-	}()
+	c.f.mu.Lock()
+	i, err := c.pathPull()
+	if err == nil {
+		err = c.apply(i, form.issueEdit, http.StatusUnprocessableEntity)
+	}
+	if err == nil && c.access >= accessWrite && form.Labels != nil {
+		i.labels = c.repo.labelsByID(form.Labels)
+	}
+	if err == nil {
+		err = c.retarget(i, form.Base)
+	}
+	c.f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if retargeted {
-		c.f.checkPull(c.r.Context(), i)
+	if form.State != nil || form.Base != "" {
+		if err := c.f.refreshPull(c.r.Context(), i); err != nil {
+			return nil, err
+		}
 	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -298,21 +293,42 @@ func editPull(c *call) (any, error) {
 }
 
 // retarget gives a pull request another base; the caller checks it anew.
-func (c *call) retarget(i *issue, base string) (bool, error) {
+func (c *call) retarget(i *issue, base string) error {
 	switch {
 	case base == "" || base == i.pull.base || i.pull.merged:
-		return false, nil
+		return nil
 	case c.repo.branch(base) == "":
-		return false, fail(http.StatusNotFound, "new base '%s' not exist", base)
+		return fail(http.StatusNotFound, "new base '%s' not exist", base)
 	case i.closed:
-		return false, fail(http.StatusUnprocessableEntity, "issue is closed [id: %d, repo_id: %d, index: %d]", i.id, c.repo.id, i.number)
+		return fail(http.StatusUnprocessableEntity, "issue is closed [id: %d, repo_id: %d, index: %d]", i.id, c.repo.id, i.number)
 	}
 	for _, other := range c.repo.openPulls() {
 		if other != i && other.pull.head == i.pull.head && other.pull.base == base {
-			return false, fail(http.StatusConflict, "pull request already exists for these targets")
+			return fail(http.StatusConflict, "pull request already exists for these targets")
 		}
 	}
 	i.pull.base, i.pull.check = base, checking
 	c.record(i, &comment{kind: "change_target_branch"})
-	return true, nil
+	return nil
+}
+
+// refreshPull brings a pull request that was opened again, or got another
+// base, up to what its branch is now: pushes to it while it was closed went by.
+func (f *Forge) refreshPull(ctx context.Context, i *issue) error {
+	ctx = context.WithoutCancel(ctx)
+	i.repo.moving.Lock()
+	defer i.repo.moving.Unlock()
+	f.mu.Lock()
+	head := i.repo.branch(i.pull.head)
+	if i.closed || head == "" {
+		f.mu.Unlock()
+		return nil
+	}
+	i.pull.headSHA = head
+	f.mu.Unlock()
+	if err := f.setPullRef(ctx, i.repo, i.number, head); err != nil {
+		return err
+	}
+	f.checkPull(ctx, i)
+	return nil
 }

@@ -2,6 +2,7 @@ package localforge
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ var repoRoutes = []route{
 	{method: "POST", pattern: "/admin/users/{user}/repos", scope: scopeAdmin, need: siteAdmin, status: 201, do: createRepoFor, free: true},
 	{method: "GET", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, status: 200, do: getRepo},
 	{method: "PATCH", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoAdmin, status: 200, do: editRepo},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoOwner, status: 204, do: deleteRepo},
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoOwner, status: 204, do: deleteRepo, free: true},
 }
 
 type wirePermissions struct {
@@ -221,19 +222,21 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 	if branch == "" {
 		branch = "main"
 	}
-	f.mu.Lock()
-	if f.repoLocked(owner.name, form.Name) != nil {
-		f.mu.Unlock()
-		return nil, fail(http.StatusConflict, "The repository with the same name already exists.")
-	}
 	r := &repo{
-		id: f.nextIDLocked(), owner: owner, name: form.Name, defaultBranch: branch,
-		dir:         filepath.Join(f.opt.Dir, strings.ToLower(owner.name), strings.ToLower(form.Name)+".git"),
+		owner: owner, name: form.Name, defaultBranch: branch,
 		description: form.Description, private: form.Private, created: f.now(), updated: f.now(),
 		collaborators: map[*user]access{}, statuses: map[string][]*status{},
 	}
 	r.moving.Lock() // nobody may push before git init is through
 	defer r.moving.Unlock()
+	f.mu.Lock()
+	if f.repoLocked(owner.name, form.Name) != nil {
+		f.mu.Unlock()
+		return nil, fail(http.StatusConflict, "The repository with the same name already exists.")
+	}
+	r.id = f.nextIDLocked()
+	// The id keeps a repository apart from one of the same name that is being deleted.
+	r.dir = filepath.Join(f.opt.Dir, fmt.Sprintf("%s-%s-%d.git", owner.name, form.Name, r.id))
 	f.repos = append(f.repos, r)
 	f.mu.Unlock()
 	if err := f.initRepo(ctx, r); err != nil {
@@ -278,13 +281,13 @@ func editRepo(c *call) (any, error) {
 }
 
 func deleteRepo(c *call) (any, error) {
+	c.repo.moving.Lock() // a push under way comes to its end first
+	defer c.repo.moving.Unlock()
+	c.f.mu.Lock()
 	c.f.repos = remove(c.f.repos, c.repo)
 	for _, i := range c.repo.issues {
 		i.forgetDependencies()
 	}
-	// Renaming is quick and frees the name at once; what is left is removed
-	// with Options.Dir by whoever made that.
-	gone := c.repo.dir + ".deleted"
-	_ = os.RemoveAll(gone)
-	return nil, os.Rename(c.repo.dir, gone)
+	c.f.mu.Unlock()
+	return nil, os.RemoveAll(c.repo.dir)
 }

@@ -1,6 +1,7 @@
 package localforge
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -42,6 +43,7 @@ type call struct {
 	view
 	r       *http.Request
 	w       http.ResponseWriter
+	body    []byte
 	params  map[string]string
 	byBasic bool
 	scopes  []string // of the token that was used; nil without one
@@ -121,6 +123,12 @@ func (f *Forge) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
 		return
 	}
 	c := &call{r: r, w: w, params: params}
+	// Read before the lock is taken: a client that sends slowly waits alone.
+	var err error
+	if c.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	body, err := f.answer(c, found)
 	c.write(found.status, body, err)
 }

@@ -27,11 +27,20 @@ type user struct {
 	created            time.Time
 }
 
-func (u *user) displayName() string {
-	if u.fullName != "" {
-		return u.fullName
+// signature is how git shall name a user. What would end a name or an address
+// in a commit object is taken out.
+func (u *user) signature() (name, mail string) {
+	clean := func(r rune) rune {
+		if r < ' ' || r == '<' || r == '>' {
+			return -1
+		}
+		return r
 	}
-	return u.name
+	name = u.fullName
+	if name == "" {
+		name = u.name
+	}
+	return strings.Map(clean, name), strings.Map(clean, u.email)
 }
 
 var userRoutes = []route{

@@ -1,0 +1,100 @@
+package localforge
+
+import (
+	"net/http"
+	"slices"
+)
+
+func dismissReview(c *call) (any, error)   { return setDismissed(c, true) }
+func undismissReview(c *call) (any, error) { return setDismissed(c, false) }
+
+func setDismissed(c *call, dismissed bool) (any, error) {
+	if c.access < accessAdmin {
+		return nil, fail(http.StatusForbidden, "Must be repo admin")
+	}
+	i, r, err := c.pathReview()
+	if err != nil {
+		return nil, err
+	}
+	var form struct {
+		Message string `json:"message"`
+		Priors  bool   `json:"priors"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, err
+	}
+	if !r.verdict() {
+		return nil, fail(http.StatusForbidden, "not need to dismiss this review because it's type is not Approve or change request")
+	}
+	if i.closed {
+		return nil, fail(http.StatusForbidden, "can't dismiss a review associated to a closed or merged PR")
+	}
+	r.dismissed = dismissed
+	for _, other := range i.pull.reviews {
+		if form.Priors && other.reviewer == r.reviewer && other.verdict() {
+			other.dismissed = true
+		}
+	}
+	if dismissed {
+		c.record(i, &comment{kind: "dismiss_review", body: form.Message, review: r.id})
+	}
+	return c.view.review(i, r), nil
+}
+
+// reviewers reads who shall, or shall no longer, be asked for a review.
+func (c *call) reviewers() (*issue, []*user, error) {
+	i, err := c.pathPull()
+	if err != nil {
+		return nil, nil, err
+	}
+	var form struct {
+		Reviewers []string `json:"reviewers"`
+	}
+	if err := c.bind(&form); err != nil {
+		return nil, nil, err
+	}
+	var users []*user
+	for _, name := range form.Reviewers {
+		u := c.f.userLocked(name)
+		if u == nil {
+			return nil, nil, fail(http.StatusNotFound, "User '%s' not exist", name)
+		}
+		if u == i.poster || (c.doer != i.poster && c.access < accessWrite) {
+			return nil, nil, fail(http.StatusUnprocessableEntity, "not valid review request")
+		}
+		users = append(users, u)
+	}
+	return i, users, nil
+}
+
+func requestReview(c *call) (any, error) {
+	i, users, err := c.reviewers()
+	if err != nil {
+		return nil, err
+	}
+	asked := []*wireReview{}
+	for _, u := range users {
+		if i.pull.requested(u) {
+			continue
+		}
+		r := &review{id: c.f.nextIDLocked(), reviewer: u, state: reviewRequested, created: c.f.now(), updated: c.f.now()}
+		i.pull.reviews = append(slices.Clone(i.pull.reviews), r)
+		c.record(i, &comment{kind: "review_request", assignee: u, review: r.id})
+		asked = append(asked, c.view.review(i, r))
+	}
+	return asked, nil
+}
+
+func unrequestReview(c *call) (any, error) {
+	i, users, err := c.reviewers()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range i.pull.reviews {
+		if r.state == reviewRequested && slices.Contains(users, r.reviewer) {
+			i.pull.reviews = remove(i.pull.reviews, r)
+			c.record(i, &comment{kind: "review_request", assignee: r.reviewer, removed: true})
+		}
+	}
+	return nil, nil
+}
