@@ -1,0 +1,329 @@
+// Package disinto_test holds the rules of the whole tree: who may import whom, what pure packages may not touch, and how
+// long things may be. Each failure says what to do instead.
+package disinto_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "codeberg.org/johba/disinto"
+
+// layers says which packages of ours each package may import, besides the standard library. forge, agents, threads,
+// supervisor stand on each other in this order. The packages that speak to something outside hang beside them, and
+// only cmd/disinto knows which of them are in use: so each can be replaced, and the core tested without any.
+var layers = map[string][]string{
+	"forge":              {},
+	"forge/forgejo":      {"forge"},
+	"forge/localforge":   {"forge"},
+	"forge/forgetest":    {"forge"},
+	"agents":             {"forge"},
+	"agents/process":     {"agents", "forge"},
+	"agents/session":     {"agents", "forge"},
+	"agents/hire":        {"agents", "forge"},
+	"threads":            {"agents", "forge"},
+	"threads/sim":        {"threads", "agents", "forge"},
+	"supervisor":         {"threads", "agents", "forge"},
+	"supervisor/simtest": {"supervisor", "threads", "agents", "forge"},
+	"cmd/disinto":        {"*"},
+	"cmd/disinto/demo":   {"supervisor", "threads", "agents", "forge"},
+	".":                  {},
+}
+
+// only says where a package or function may be used. Tests may use all of them.
+var only = []struct {
+	name  string   // an import path, or one with a function
+	where []string // folders; what is below them counts too
+	why   string
+}{
+	{"os/exec", []string{"agents/process"}, "one goroutine owns wait4(-1): a child that somebody else waits for loses its exit status. Take a runner from cmd/disinto"},
+	{"net/http/cgi", []string{"agents/process"}, "it starts processes behind our back. Take a runner from cmd/disinto"},
+	{"os.StartProcess", []string{"agents/process"}, "only agents/process starts processes"},
+	{"syscall.ForkExec", []string{"agents/process"}, "only agents/process starts processes"},
+	{"syscall.StartProcess", []string{"agents/process"}, "only agents/process starts processes"},
+	{"syscall.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
+	{"golang.org/x/sys/unix.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
+	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
+}
+
+// pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
+// report repeat it exactly.
+var pure = []string{"forge", "agents", "threads", "threads/sim"}
+
+// impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.
+var impure = []struct{ name, why string }{
+	{"os/...", "the outside comes in as an argument: text, a lookup function, a value"},
+	{"io/fs", "the outside comes in as an argument: text, a lookup function, a value"},
+	{"net", "no network"},
+	{"net/http/...", "no network"},
+	{"syscall", "no system calls"},
+	{"golang.org/x/sys/...", "no system calls"},
+	{"context", "nothing here takes long enough to be cancelled"},
+	{"sync/...", "nothing here runs beside anything else"},
+	{"math/rand/...", "the same snapshot gives the same plan"},
+	{"crypto/rand", "the same snapshot gives the same plan"},
+	{"log/...", "errors and reasons are returned, whoever asked logs them"},
+	{"time.Now", "the time is a field of the snapshot"},
+	{"time.Since", "the time is a field of the snapshot"},
+	{"time.Until", "the time is a field of the snapshot"},
+	{"time.Sleep", "nothing here waits; a plan has NextWake"},
+	{"time.After", "nothing here waits; a plan has NextWake"},
+	{"time.AfterFunc", "nothing here waits; a plan has NextWake"},
+	{"time.Tick", "nothing here waits; a plan has NextWake"},
+	{"time.NewTimer", "nothing here waits; a plan has NextWake"},
+	{"time.NewTicker", "nothing here waits; a plan has NextWake"},
+	{"time.LoadLocation", "it reads files"},
+	{"fmt.Print", "return the text"},
+	{"fmt.Printf", "return the text"},
+	{"fmt.Println", "return the text"},
+	{"github.com/BurntSushi/toml.DecodeFile", "it reads files; Decode takes the text"},
+	{"github.com/BurntSushi/toml.DecodeFS", "it reads files; Decode takes the text"},
+}
+
+// excused are pure packages' exceptions.
+var excused = map[string][]string{
+	"threads/sim": {"math/rand/v2"}, // with a seed, which a failure prints
+}
+
+// source is one parsed Go file.
+type source struct {
+	dir  string // of its package, from the root, with slashes
+	name string // from the root
+	test bool
+	fset *token.FileSet
+	file *ast.File
+}
+
+// at is a place in the file, as compilers write it.
+func (s *source) at(pos token.Pos) string {
+	return s.name + ":" + strconv.Itoa(s.fset.Position(pos).Line)
+}
+
+func parse(name, text string) (*source, error) {
+	fset := token.NewFileSet()
+	var src any
+	if text != "" {
+		src = text
+	}
+	file, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	name = filepath.ToSlash(name)
+	return &source{dir: path.Dir(name), name: name, test: strings.HasSuffix(name, "_test.go"), fset: fset, file: file}, err
+}
+
+// sources are all Go files of the tree.
+func sources(t *testing.T) []*source {
+	t.Helper()
+	var all []*source
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata"):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		s, err := parse(name, "")
+		all = append(all, s)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// imports are the import paths of the file by the name that they have in it.
+func (s *source) imports() map[string]*ast.ImportSpec {
+	byName := make(map[string]*ast.ImportSpec)
+	for _, spec := range s.file.Imports {
+		name := path.Base(importPath(spec))
+		if name == "v2" {
+			name = path.Base(path.Dir(importPath(spec)))
+		}
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		byName[name] = spec
+	}
+	return byName
+}
+
+func importPath(spec *ast.ImportSpec) string {
+	p, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return spec.Path.Value
+	}
+	return p
+}
+
+// uses calls found for every import of the file, and with path.Name for every name that it uses of one.
+func (s *source) uses(found func(name string, isImport bool, pos token.Pos)) {
+	byName := s.imports()
+	for _, spec := range s.file.Imports {
+		found(importPath(spec), true, spec.Pos())
+	}
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && byName[x.Name] != nil {
+				found(importPath(byName[x.Name])+"."+sel.Sel.Name, false, sel.Pos())
+			}
+		}
+		return true
+	})
+}
+
+// below reports whether a folder is one of the folders or in one of them.
+func below(dir string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(f string) bool { return dir == f || strings.HasPrefix(dir, f+"/") })
+}
+
+// checkLayers reports imports of our own packages that the file's package may not have.
+func (s *source) checkLayers() (failures []string) {
+	allowed, known := layers[s.dir]
+	if !known {
+		return []string{s.name + ": package " + s.dir + " is not in the table of layers: add it, with what it may import, where it belongs"}
+	}
+	for _, spec := range s.file.Imports {
+		p, ours := strings.CutPrefix(importPath(spec), module+"/")
+		if ours && !slices.Contains(allowed, p) && !slices.Contains(allowed, "*") {
+			failures = append(failures, s.at(spec.Pos())+": "+s.dir+" may not import "+p+
+				": imports go one way, forge <- agents <- threads <- supervisor <- cmd/disinto, and only cmd/disinto wires the rest")
+		}
+		if spec.Name != nil && spec.Name.Name == "." {
+			failures = append(failures, s.at(spec.Pos())+": a dot import hides where names come from")
+		}
+	}
+	return failures
+}
+
+// checkOnly reports what is used outside the one place for it.
+func (s *source) checkOnly() (failures []string) {
+	s.uses(func(name string, _ bool, pos token.Pos) {
+		for _, rule := range only {
+			if rule.name == name && !below(s.dir, rule.where) {
+				failures = append(failures, s.at(pos)+": "+name+" is for "+strings.Join(rule.where, ", ")+" only: "+rule.why)
+			}
+		}
+	})
+	return failures
+}
+
+// checkPure reports what makes a pure package depend on more than its arguments.
+func (s *source) checkPure() (failures []string) {
+	s.uses(func(name string, isImport bool, pos token.Pos) {
+		for _, rule := range impure {
+			tree, isTree := strings.CutSuffix(rule.name, "/...")
+			hit := name == rule.name || isTree && isImport && below(name, []string{tree})
+			if hit && !slices.Contains(excused[s.dir], name) {
+				failures = append(failures, s.at(pos)+": "+s.dir+" is pure and may not use "+name+": "+rule.why)
+			}
+		}
+	})
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if g, ok := n.(*ast.GoStmt); ok {
+			failures = append(failures, s.at(g.Pos())+": "+s.dir+" is pure and may not start goroutines: nothing here runs beside anything else")
+		}
+		return true
+	})
+	return failures
+}
+
+func TestLayers(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		report(t, s.checkLayers())
+		report(t, s.checkOnly())
+		if slices.Contains(pure, s.dir) {
+			report(t, s.checkPure())
+		}
+	}
+}
+
+func report(t *testing.T, failures []string) {
+	t.Helper()
+	for _, f := range failures {
+		t.Error(f)
+	}
+}
+
+// TestPackageComments wants one comment for each package: none leaves a reader alone, of two one is stale.
+func TestPackageComments(t *testing.T) {
+	commented := make(map[string][]string) // files with a package comment, by folder
+	for _, s := range sources(t) {
+		if s.test && s.dir != "." { // the root has tests only
+			continue
+		}
+		files := commented[s.dir]
+		if s.file.Doc != nil {
+			files = append(files, s.name)
+		}
+		commented[s.dir] = files
+	}
+	for dir, files := range commented {
+		switch len(files) {
+		case 0:
+			t.Errorf("%s: no file has a package comment: say what the package is for, and what it leaves to others", dir)
+		case 1:
+		default:
+			t.Errorf("%s: %s each have a package comment: keep one", dir, strings.Join(files, " and "))
+		}
+	}
+}
+
+// TestRulesBite plants a breach of each rule and expects it to be found.
+func TestRulesBite(t *testing.T) {
+	tests := []struct {
+		name, text, want string
+		check            func(*source) []string
+	}{
+		{"agents/x.go", `import _ "codeberg.org/johba/disinto/threads"`, "agents may not import threads", (*source).checkLayers},
+		{"supervisor/x.go", `import _ "codeberg.org/johba/disinto/forge/forgejo"`, "supervisor may not import forge/forgejo", (*source).checkLayers},
+		{"threads/x.go", `import _ "codeberg.org/johba/disinto/threads/sim"`, "threads may not import threads/sim", (*source).checkLayers},
+		{"util/x.go", ``, "util is not in the table", (*source).checkLayers},
+		{"threads/x.go", `import . "strings"`, "dot import", (*source).checkLayers},
+		{"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/forge/forgejo"`, "", (*source).checkLayers},
+		{"supervisor/x.go", `import "os/exec"`, "os/exec is for agents/process only", (*source).checkOnly},
+		{"forge/localforge/x.go", `import "net/http/cgi"`, "net/http/cgi is for agents/process only", (*source).checkOnly},
+		{"cmd/disinto/x.go", `import unix "golang.org/x/sys/unix"; var _ = unix.Wait4`, "unix.Wait4 is for agents/process only", (*source).checkOnly},
+		{"supervisor/x.go", `import "code.gitea.io/sdk/gitea"`, "is for forge/forgejo only", (*source).checkOnly},
+		{"agents/process/x.go", `import "os/exec"`, "", (*source).checkOnly},
+		{"threads/x.go", `import "time"; var _ = time.Now`, "may not use time.Now", (*source).checkPure},
+		{"threads/x.go", `import clock "time"; func f() { clock.Sleep(1) }`, "may not use time.Sleep", (*source).checkPure},
+		{"threads/x.go", `func f() { go f() }`, "may not start goroutines", (*source).checkPure},
+		{"forge/x.go", `import "os"`, "may not use os", (*source).checkPure},
+		{"forge/x.go", `import "os/user"`, "may not use os/user", (*source).checkPure},
+		{"forge/x.go", `import "sync/atomic"`, "may not use sync/atomic", (*source).checkPure},
+		{"threads/x.go", `import "math/rand/v2"`, "may not use math/rand/v2", (*source).checkPure},
+		{"threads/sim/x.go", `import "math/rand/v2"; var _ rand.Rand`, "", (*source).checkPure},
+		{"threads/sim/x.go", `import "math/rand"`, "may not use math/rand", (*source).checkPure},
+		{"threads/x.go", `import "github.com/BurntSushi/toml"; var _ = toml.DecodeFile`, "toml.DecodeFile", (*source).checkPure},
+		{"threads/x.go", `import ("net/url"; "time"; "path"); var _ = time.Second; var _ time.Time`, "", (*source).checkPure},
+		{"threads/x.go", "func f() {\n" + strings.Repeat("\n", 60) + "}", "f has 62 lines", (*source).checkLength},
+		{"threads/x.go", "// long: a table\nfunc f() {\n" + strings.Repeat("\n", 60) + "}", "", (*source).checkLength},
+		{"threads/x.go", "// long:\nfunc f() {\n" + strings.Repeat("\n", 60) + "}", "f has 62 lines", (*source).checkLength},
+		{"threads/x.go", "func f() {\n" + strings.Repeat("\n", 58) + "}", "", (*source).checkLength},
+		{"threads/x.go", strings.Repeat("\n", 500), "the file has", (*source).checkLength},
+	}
+	for _, tt := range tests {
+		s, err := parse(tt.name, "package x\n"+tt.text)
+		if err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+			continue
+		}
+		got := strings.Join(tt.check(s), "\n")
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s in %s: got %q, want %q", strings.TrimSpace(tt.text), tt.name, got, tt.want)
+		}
+	}
+}
