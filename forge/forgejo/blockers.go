@@ -42,9 +42,10 @@ func (s single) due(now time.Time) bool {
 func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
 	now := time.Now()
 	c.mu.Lock()
-	wanted := c.unread(now)
+	unknown, unsettled := c.unread(now)
 	c.mu.Unlock()
-	some := wanted[:min(len(wanted), batch)]
+	some := slices.Concat(unknown, unsettled)
+	some = some[:min(len(some), batch)]
 	err = inParallel(ctx, len(some), func(ctx context.Context, n int) error {
 		return c.readDependencies(ctx, some[n])
 	})
@@ -55,7 +56,7 @@ func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
 	refs := c.unresolved(now)
 	histories := c.unreadHistories(now)
 	c.mu.Unlock()
-	more = len(wanted) > batch || len(refs) > batch
+	more = len(unknown) > batch || len(refs) > batch
 	refs = refs[:min(len(refs), batch)]
 	unread := inParallel(ctx, len(refs)+len(histories), func(ctx context.Context, n int) error {
 		if n < len(refs) {
@@ -134,11 +135,20 @@ func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	return refs
 }
 
-// unread lists the issues whose dependencies have to be read.
-func (c *Client) unread(now time.Time) []forge.Ref {
-	return c.wanted(func(r *repo, i *issue) bool {
+// unread lists the issues whose dependencies have to be read: unknown ones hold their issue, unsettled ones were read
+// in the second of the change and may have a second one.
+func (c *Client) unread(now time.Time) (unknown, unsettled []forge.Ref) {
+	keep := func(r *repo, i *issue) bool {
 		return r.settings.dependencies && !i.settled() && !i.native.failed.recent(now, i.Updated)
-	})
+	}
+	for _, ref := range c.wanted(keep) {
+		if c.repo(ref.Repo).issues[ref.Number].known() {
+			unsettled = append(unsettled, ref)
+		} else {
+			unknown = append(unknown, ref)
+		}
+	}
+	return unknown, unsettled
 }
 
 // readDependencies asks the forge what it keeps for one issue.
@@ -166,8 +176,11 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	}
 	if err != nil {
 		i.native.failed = failure{time.Now(), updated}
-		if errors.Is(err, forge.ErrNotFound) && time.Since(r.fullAt) >= fullAgain {
-			r.fullAt = time.Time{} // the issue is gone, or the repository keeps no dependencies any more
+		if errors.Is(err, forge.ErrNotFound) { // the issue is gone, or the repository keeps no dependencies any more
+			if time.Since(r.fullAt) >= fullAgain {
+				r.fullAt = time.Time{}
+			}
+			return nil
 		}
 		return fmt.Errorf("dependencies of %s: %w", ref, err)
 	}

@@ -123,6 +123,7 @@ func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
 		c.applyIssue(r, issueOf(r.name, in, began), false)
 		return
 	}
+	delete(c.singles, forge.Ref{Repo: r.name, Number: in.Index})
 	c.applyListedPull(r, in, began)
 }
 
@@ -154,7 +155,8 @@ func (c *Client) applyFull(r *repo, open []*gitea.Issue, began time.Time) {
 func (c *Client) forgetLost(r *repo) {
 	for _, i := range r.issues {
 		lost := slices.ContainsFunc(i.native.refs, func(ref forge.Ref) bool {
-			return ref.Repo == r.name && r.issues[ref.Number] == nil && r.pulls[ref.Number] == nil
+			_, asked := c.singles[ref]
+			return ref.Repo == r.name && !asked && !c.isListed(ref)
 		})
 		if lost {
 			i.native = dependencies{}

@@ -37,7 +37,8 @@ type Options struct {
 	// Repos are the repositories to scan, owner/name.
 	Repos []string
 	// Ours reports whether a login is an agent of this factory, Bots whether it is one of another host. Everybody else
-	// is a human. They are asked at each use, so they may follow a changed configuration; nil means nobody.
+	// is a human. They are asked at each use, so they may follow a changed configuration; they must be quick and not call the
+	// client. nil means nobody.
 	Ours, Bots func(login string) bool
 	// RequireMerged makes a closed blocker count only when a pull request for it was merged, if it had any that we know.
 	RequireMerged bool
@@ -147,36 +148,52 @@ type request[T any] func(*gitea.Client) (T, *gitea.Response, error)
 
 // read makes one request of a scan: it waits for its turn among atOnce.
 func read[T any](ctx context.Context, c *Client, ask request[T]) (T, *exchange, error) {
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	case <-ctx.Done():
+	if err := c.turn(ctx); err != nil {
 		var none T
-		return none, nil, ctx.Err()
+		return none, nil, err
 	}
+	defer c.done()
 	return do(ctx, c, ask)
 }
+
+func (c *Client) turn(ctx context.Context) error {
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Client) done() { <-c.slots }
 
 // do makes one request with our own token.
 func do[T any](ctx context.Context, c *Client, ask request[T]) (T, *exchange, error) {
 	return doAs(ctx, c, c.token, requestTime, ask)
 }
 
-// doAs makes one request. The SDK's context belongs to its client, so that each call has a client of its own; that
-// costs no request as long as the SDK is told not to ask for the version.
+// doAs makes one request with a client of its own: the SDK keeps the context in the client. That costs no request as
+// long as the SDK is told not to ask for the version.
 func doAs[T any](ctx context.Context, c *Client, token string, limit time.Duration, ask request[T]) (T, *exchange, error) {
-	var none T
-	outer := ctx
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	return send(ctx, c, token, limit, func(ctx context.Context, h *http.Client) (T, error) {
+		var none T
+		sdk, err := gitea.NewClient(c.url, gitea.SetGiteaVersion(""), gitea.SetToken(token), gitea.SetContext(ctx), gitea.SetHTTPClient(h))
+		if err != nil {
+			return none, err
+		}
+		value, _, err := ask(sdk)
+		return value, err
+	})
+}
+
+// send makes one request through an exchange of its own, within limit.
+func send[T any](ctx context.Context, c *Client, token string, limit time.Duration, ask func(context.Context, *http.Client) (T, error)) (T, *exchange, error) {
+	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	x := &exchange{next: c.transport, count: &c.requests}
-	client, err := gitea.NewClient(c.url, gitea.SetGiteaVersion(""), gitea.SetToken(token), gitea.SetContext(ctx),
-		gitea.SetHTTPClient(&http.Client{Transport: x, CheckRedirect: sameHost}))
-	if err != nil {
-		return none, x, fmt.Errorf("internal error: %w", err)
-	}
-	value, _, err := ask(client)
-	if err = x.failure(outer, token, err); err != nil {
+	value, err := ask(within, &http.Client{Transport: x, CheckRedirect: sameHost})
+	if err = x.failure(ctx, token, err); err != nil {
+		var none T
 		return none, x, err
 	}
 	return value, x, nil

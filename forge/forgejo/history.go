@@ -2,8 +2,12 @@ package forgejo
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
@@ -80,10 +84,7 @@ func (c *Client) unreadHistories(now time.Time) []past {
 // readHistory reads one timeline from a time on.
 func (c *Client) readHistory(ctx context.Context, w past) error {
 	r := c.repo(w.Repo)
-	events, err := listUncounted(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.TimelineComment, *gitea.Response, error) {
-		owner, name := owner(w.Repo)
-		return sdk.ListIssueTimeline(owner, name, w.Number, gitea.ListIssueCommentOptions{ListOptions: page, Since: w.since})
-	})
+	events, err := c.timeline(ctx, w)
 	if isOutage(err) {
 		return err
 	}
@@ -100,18 +101,18 @@ func (c *Client) readHistory(ctx context.Context, w past) error {
 	return nil
 }
 
-func (p *pull) applyPast(events []*gitea.TimelineComment, err error) {
+func (p *pull) applyPast(events []event, err error) {
 	if err != nil {
 		p.closerFailed = failure{time.Now(), p.Ended}
 		return
 	}
 	p.closer = true
 	if e := lastEvent(events, "close"); e != nil {
-		p.ClosedBy = loginOf(e.Poster)
+		p.ClosedBy = loginOf(e.User)
 	}
 }
 
-func (i *issue) applyPast(events []*gitea.TimelineComment, err error, w past) {
+func (i *issue) applyPast(events []event, err error, w past) {
 	if err != nil {
 		i.history.failed = failure{time.Now(), w.of}
 		return
@@ -122,10 +123,58 @@ func (i *issue) applyPast(events []*gitea.TimelineComment, err error, w past) {
 	}
 }
 
-func lastEvent(events []*gitea.TimelineComment, kind string) *gitea.TimelineComment {
-	var last *gitea.TimelineComment
-	for _, e := range events {
-		if e != nil && e.Type == kind && (last == nil || !e.Created.Before(last.Created)) {
+// event is an entry of a timeline.
+type event struct {
+	Type    string      `json:"type"`
+	User    *gitea.User `json:"user"`
+	Created time.Time   `json:"created_at"`
+}
+
+// timeline reads the entries from a time on. It does without the SDK, which wants a list where Forgejo sends the label
+// of a label event. X-Total-Count is the length of the page here, and Forgejo filters pages late, so that any of them
+// may be short: only an empty one is the last.
+func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
+	var all []event
+	for page := 1; page <= maxPages; page++ {
+		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageSize)}, "since": {w.since.Format(time.RFC3339)}}
+		events, err := get[[]event](ctx, c, fmt.Sprintf("/repos/%s/issues/%d/timeline?%s", w.Repo, w.Number, query.Encode()))
+		if err != nil || len(events) == 0 {
+			return all, err
+		}
+		all = append(all, events...)
+	}
+	return nil, errEndless
+}
+
+// get makes one request of a scan without the SDK. path has to be one that needs no escaping, as forge.ValidRepo sees to.
+func get[T any](ctx context.Context, c *Client, path string) (T, error) {
+	var value T
+	if err := c.turn(ctx); err != nil {
+		return value, err
+	}
+	defer c.done()
+	value, _, err := send(ctx, c, c.token, requestTime, func(ctx context.Context, h *http.Client) (T, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/api/v1"+path, nil)
+		if err != nil {
+			return value, err
+		}
+		req.Header.Set("Authorization", "token "+c.token)
+		resp, err := h.Do(req)
+		if err != nil {
+			return value, err
+		}
+		defer resp.Body.Close()
+		err = json.NewDecoder(resp.Body).Decode(&value)
+		return value, err
+	})
+	return value, err
+}
+
+// lastEvent is the newest of a kind; nil without one.
+func lastEvent(events []event, kind string) *event {
+	var last *event
+	for n := range events {
+		if e := &events[n]; e.Type == kind && (last == nil || !e.Created.Before(last.Created)) {
 			last = e
 		}
 	}

@@ -61,20 +61,6 @@ func lastPage(here, soFar, total int) bool {
 	return here < smallestCap
 }
 
-// listUncounted is list for the timeline, whose X-Total-Count is the length of the page and whose pages may be short
-// because Forgejo filters them late: only an empty page ends it.
-func listUncounted[T any](ctx context.Context, c *Client, ask pageRequest[T]) ([]T, error) {
-	var all []T
-	for n := 1; n <= maxPages; n++ {
-		items, _, err := readPage(ctx, c, n, ask)
-		if err != nil || len(items) == 0 {
-			return all, err
-		}
-		all = append(all, items...)
-	}
-	return nil, errEndless
-}
-
 // listAtOnce reads a long list with several requests under way: its first page says how many there are. What is
 // added or taken away meanwhile moves items between pages, so the caller has to look for changes afterwards.
 func listAtOnce[T any](ctx context.Context, c *Client, ask pageRequest[T]) ([]T, *exchange, error) {

@@ -61,7 +61,6 @@ func (c *Client) applyListedPull(r *repo, in *gitea.Issue, began time.Time) {
 	} else if p.AsOf.After(began) {
 		return
 	}
-	delete(c.singles, p.Ref)
 	i := issueOf(r.name, in, began)
 	p.Title, p.Body, p.Author, p.Labels, p.Assignees = i.Title, i.Body, i.Author, i.Labels, i.Assignees
 	p.Created, p.Updated, p.AsOf = i.Created, i.Updated, began

@@ -13,8 +13,8 @@ import (
 )
 
 // unlinkedLimit bounds how many pull requests that ended before a cold scan are opened only to see their branch: their
-// text names no issue, but the branch may be fix/issue-N. The newest are read.
-const unlinkedLimit = 100
+// text names no issue, but the branch may be fix/issue-N. The newest are read, at 30 ms each of the forge's time.
+const unlinkedLimit = 50
 
 // reading is what is to be read of one pull request.
 type reading struct {

@@ -86,7 +86,9 @@ func (m inMemory) RoundTrip(req *http.Request) (resp *http.Response, err error) 
 	return resp, nil
 }
 
-type brokenBody struct{ whole interface{ Read([]byte) (int, error) } }
+type brokenBody struct {
+	whole interface{ Read([]byte) (int, error) }
+}
 
 func (b brokenBody) Read(p []byte) (int, error) {
 	n, err := b.whole.Read(p)

@@ -1,0 +1,322 @@
+package forgejo
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// eventually scans until the item shows as wanted, for what a real forge does late.
+func (w *world) eventually(c *Client, n int64, want string) {
+	w.Helper()
+	var got string
+	for range 30 {
+		if got = w.show(w.scan(c), n); got == want {
+			return
+		}
+		time.Sleep(2 * time.Second)
+	}
+	w.Errorf("#%d after a minute:\n got %s\nwant %s", n, got, want)
+}
+
+func TestPullChanges(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		owner, name := owner(w.repo)
+		c := w.client()
+		w.scan(c)
+		p, head := w.pull("fix/issue-1", "Work", "")
+		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 clean ci none`)
+		w.verdict(w.review, p, head, gitea.ReviewStateRequestChanges)
+		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 clean ci none changes by review`)
+		next := w.commit("fix/issue-1", "", "fix-issue-1.txt", "better\n")
+		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 clean ci none changes by review of an old head`)
+		w.verdict(w.review, p, next, gitea.ReviewStateApproved)
+		w.verdict(w.human, p, next, gitea.ReviewStateComment)
+		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 clean ci none changes by review of an old head dismissed approved by review commented by human`)
+		_, _, err := w.as(w.dev).EditPullRequest(owner, name, p, gitea.EditPullRequestOption{Title: "WIP: Work"})
+		w.must(err)
+		w.eventually(c, p, `pull open dev fix/issue-1->main draft for #1 unknown ci none changes by review of an old head dismissed approved by review commented by human`)
+		_, _, err = w.as(w.dev).EditPullRequest(owner, name, p, gitea.EditPullRequestOption{Title: "Work", Body: new("closes #2")})
+		w.must(err)
+		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 for #2 clean ci none changes by review of an old head dismissed approved by review commented by human`)
+		w.merge(p)
+		w.eventually(c, p, `pull merged dev fix/issue-1->main for #1 for #2 changes by review of an old head dismissed approved by review commented by human`)
+		if f := w.scan(c); !f.Issue(w.ref(n)).Closed && f.Pull(w.ref(p)).Ended.IsZero() {
+			w.Error("it is not said when the pull request was merged")
+		}
+	})
+}
+
+// TestEndedPulls: a pull request that ended counts only while its issue is open, and the issue's history decides.
+func TestEndedPulls(t *testing.T) {
+	onEach(t, func(w *world) {
+		blocker := w.file("blocker", "")
+		stuck := w.file("merged, cannot close", "", "backlog")
+		w.depends(stuck, blocker)
+		p1, _ := w.pull("fix/issue-2", "Work", "Fixes #2")
+		w.merge(p1)
+		rejected := w.file("rejected", "", "backlog")
+		p2, _ := w.pull(fmt.Sprintf("fix/issue-%d", rejected), "No", "")
+		w.setState(p2, gitea.StateClosed)
+		again := w.file("opened again", "", "backlog")
+		p3, _ := w.pull(fmt.Sprintf("fix/issue-%d-2", again), "Work", fmt.Sprintf("Fixes #%d", again))
+		w.merge(p3)
+		w.nextSecond()
+		w.setState(again, gitea.StateOpen)
+		done := w.file("done", "", "backlog")
+		p4, _ := w.pull(fmt.Sprintf("fix/issue-%d", done), "Work", fmt.Sprintf("Fixes #%d", done))
+		w.merge(p4)
+
+		wants := []struct {
+			n    int64
+			want string
+		}{
+			{stuck, `issue open "merged, cannot close" [backlog] blockers: #1 open;`},
+			{p1, `pull merged dev fix/issue-2->main for #2`},
+			{rejected, `issue open "rejected" [backlog] blockers:`},
+			{p2, `pull closed by owner dev fix/issue-4->main for #4`},
+			{again, `issue open "opened again" [backlog] reopened blockers:`},
+			{p3, `pull merged dev fix/issue-6-2->main for #6`},
+			{done, `not there`},
+			{p4, `not there`},
+		}
+		c := w.client()
+		f := w.scan(c)
+		for _, i := range wants {
+			if got := w.show(f, i.n); got != i.want {
+				w.Errorf("cold: #%d:\n got %s\nwant %s", i.n, got, i.want)
+			}
+		}
+		if i, p := f.Issue(w.ref(again)), f.Pull(w.ref(p3)); i != nil && p != nil && !i.Reopened.After(p.Ended) {
+			w.Errorf("merged at %v, opened again at %v", p.Ended, i.Reopened)
+		}
+		w.setState(done, gitea.StateOpen)
+		if got := strings.Replace(w.show(w.scan(c), done), " reopened", "", 1); got != `issue open "done" [backlog] blockers:` {
+			w.Errorf("opened again long after its pull request: %s", got)
+		}
+	})
+}
+
+// TestEndsAreSeen: whoever works on an item that ends sees that it ended.
+func TestEndsAreSeen(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		p, _ := w.pull("fix/issue-1", "Work", "Fixes #1")
+		p2, _ := w.pull("topic", "Other", "")
+		c := w.client()
+		w.scan(c)
+		w.merge(p)
+		w.setState(p2, gitea.StateClosed)
+		f := w.scan(c)
+		for n, want := range map[int64]string{
+			n: `issue closed "one" [backlog]`, p: `pull merged dev fix/issue-1->main for #1`, p2: `pull closed dev topic->main`,
+		} {
+			if got := w.show(f, n); got != want {
+				w.Errorf("#%d: got %s, want %s", n, got, want)
+			}
+		}
+		if w.local == nil {
+			return
+		}
+		time.Sleep(3 * time.Hour)
+		w.scan(c)
+		f = w.scan(c)
+		for _, n := range []int64{n, p, p2} {
+			if got := w.show(f, n); got != "not there" {
+				w.Errorf("#%d three hours later: %s", n, got)
+			}
+		}
+	})
+}
+
+// TestConflict: "not mergeable" is a conflict only when it is still the answer half a minute later.
+func TestConflict(t *testing.T) {
+	onLocal(t, func(w *world) {
+		w.commit("main", "", "same.txt", "base\n")
+		w.commit("one", "main", "same.txt", "one\n")
+		w.commit("two", "main", "same.txt", "two\n")
+		owner, name := owner(w.repo)
+		open := func(head string) int64 {
+			in, _, err := w.as(w.dev).CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: head, Base: "main", Title: head})
+			w.must(err)
+			return in.Index
+		}
+		p1, p2 := open("one"), open("two")
+		c := w.client()
+		time.Sleep(time.Minute)
+		w.eventually(c, p2, `pull open dev two->main clean ci none`)
+		w.merge(p1)
+		merged := time.Now()
+		f := w.scan(c)
+		if got := w.show(f, p2); got != `pull open dev two->main unknown ci none` {
+			w.Errorf("right after the merge: %s", got)
+		}
+		since := f.Pull(w.ref(p2)).ConflictSince
+		if !since.Equal(merged) {
+			w.Errorf("not mergeable since %v, want %v", since, merged)
+		}
+		for time.Since(merged) < conflictAfter-3*time.Second {
+			time.Sleep(3 * time.Second)
+			if got := w.show(w.scan(c), p2); got != `pull open dev two->main unknown ci none` {
+				w.Errorf("%v after the merge: %s", time.Since(merged), got)
+			}
+		}
+		time.Sleep(15 * time.Second)
+		f = w.scan(c)
+		if got := w.show(f, p2); got != `pull open dev two->main conflict ci none` {
+			w.Errorf("%v after the merge: %s", time.Since(merged), got)
+		}
+		if got := f.Pull(w.ref(p2)).ConflictSince; !got.Equal(since) {
+			w.Errorf("not mergeable since %v now, was %v", got, since)
+		}
+		w.commit("two", "", "same.txt", "base\n") // as main was: nothing to merge, no conflict with one's side
+		w.commit("main", "", "same.txt", "base\n")
+		time.Sleep(time.Minute)
+		w.eventually(c, p2, `pull open dev two->main clean ci none`)
+		if got := w.scan(c); !got.Pull(w.ref(p2)).ConflictSince.IsZero() {
+			w.Error("it merges, and still says since when it does not")
+		}
+	})
+}
+
+// TestBaseMovesUnseen: a push to the base shows in no list; the branch is looked at every few minutes.
+func TestBaseMovesUnseen(t *testing.T) {
+	onLocal(t, func(w *world) {
+		w.commit("main", "", "same.txt", "base\n")
+		w.commit("two", "main", "same.txt", "two\n")
+		owner, name := owner(w.repo)
+		in, _, err := w.as(w.dev).CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: "two", Base: "main", Title: "two"})
+		w.must(err)
+		c := w.client()
+		w.scan(c)
+		time.Sleep(time.Minute)
+		w.commit("main", "", "same.txt", "main\n")
+		for range 20 {
+			time.Sleep(15 * time.Second)
+			w.scan(c)
+		}
+		if got := w.show(w.scan(c), in.Index); got != `pull open dev two->main conflict ci none` {
+			w.Errorf("five minutes after the push: %s", got)
+		}
+	})
+}
+
+// TestChecks: statuses do not show in a list of changes, so they are polled.
+func TestChecks(t *testing.T) {
+	onLocal(t, func(w *world) {
+		p, head := w.pull("topic", "Work", "")
+		c := w.client()
+		want := func(want string) {
+			w.Helper()
+			if got := w.show(w.scan(c), p); got != "pull open dev topic->main clean ci "+want {
+				w.Errorf("got %s, want ci %s", got, want)
+			}
+		}
+		want("none")
+		w.nextSecond()
+		w.nextSecond()
+		want("none")
+		time.Sleep(20 * time.Second)
+		w.status(head, "a", gitea.StatusPending)
+		want("none")
+		time.Sleep(11 * time.Second)
+		want("pending") // a new head is watched although nothing was reported for it
+		w.status(head, "a", gitea.StatusSuccess)
+		w.status(head, "b", gitea.StatusSuccess)
+		time.Sleep(31 * time.Second)
+		want("success")
+		w.status(head, "b", gitea.StatusFailure)
+		time.Sleep(20 * time.Minute)
+		w.scan(c)
+		w.scan(c)
+		w.scan(c)
+		want("failure") // seen when it was looked at again, although it had settled
+	})
+}
+
+func TestRequiredChecks(t *testing.T) {
+	onEach(t, func(w *world) {
+		owner, name := owner(w.repo)
+		_, _, err := w.as(w.owner).CreateBranchProtection(owner, name, gitea.CreateBranchProtectionOption{
+			RuleName: "main", EnableStatusCheck: true, StatusCheckContexts: []string{"ci/*"},
+		})
+		w.must(err)
+		p, head := w.pull("topic", "Work", "")
+		w.status(head, "other", gitea.StatusFailure)
+		p2, head2 := w.pull("second", "Work", "")
+		w.status(head2, "ci/test", gitea.StatusSuccess)
+		f := w.scan(w.client())
+		if got := f.Pull(w.ref(p)).CI; got != forge.CIPending {
+			w.Errorf("a required check is missing, ci %s", cis[got])
+		}
+		if got := f.Pull(w.ref(p2)).CI; got != forge.CISuccess {
+			w.Errorf("all required checks succeeded, ci %s", cis[got])
+		}
+	})
+}
+
+// TestUnreadablePull: one pull request that cannot be read holds up only itself and its issue.
+func TestUnreadablePull(t *testing.T) {
+	onLocal(t, func(w *world) {
+		w.file("one", "", "backlog")
+		n := w.file("two", "", "backlog")
+		p, _ := w.pull("fix/issue-1", "Work", "Fixes #1")
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.HasSuffix(r.URL.Path, fmt.Sprintf("/pulls/%d/reviews", p)) {
+				return localforge.Fail
+			}
+			return localforge.NoFault
+		}
+		c := w.client()
+		f, err := c.Scan(w.Context())
+		if err == nil || !strings.Contains(err.Error(), w.ref(p).String()) {
+			w.Errorf("the error does not name the pull request: %v", err)
+		}
+		if got := w.show(f, n); got != `issue open "two" [backlog] blockers:` {
+			w.Errorf("another issue: %s", got)
+		}
+		if got := w.show(f, p); got != `pull open dev fix/issue-1->main for #1 unknown ci pending` {
+			w.Errorf("the pull request: %s", got)
+		}
+		if r, _ := f.Repo(w.repo); r.AsOf.IsZero() {
+			w.Error("the repository does not count as read")
+		}
+		if n := w.requests(c, func() { w.scan(c) }); n > 2 {
+			w.Errorf("the next scan made %d requests", n)
+		}
+		w.fault = nil
+		time.Sleep(pollEvery)
+		if got := w.show(w.scan(c), p); got != `pull open dev fix/issue-1->main for #1 clean ci none` {
+			w.Errorf("when it can be read again: %s", got)
+		}
+	})
+}
+
+// TestBrokenStatuses: half an answer must not read as "no checks".
+func TestBrokenStatuses(t *testing.T) {
+	onLocal(t, func(w *world) {
+		p, head := w.pull("topic", "Work", "")
+		w.status(head, "ci", gitea.StatusFailure)
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.Contains(r.URL.Path, "/status") {
+				return localforge.Half
+			}
+			return localforge.NoFault
+		}
+		f, err := w.client().Scan(w.Context())
+		if err == nil {
+			w.Error("no error")
+		}
+		if got := w.show(f, p); got != `pull open dev topic->main unknown ci pending` {
+			w.Errorf("got %s", got)
+		}
+	})
+}
