@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -172,39 +173,53 @@ func (s *Supervisor) touchStatus() {
 // supervisor. It returns how to write it a last time.
 func (s *Supervisor) keepStatusFile() (last func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
+	file := statusFile{path: filepath.Join(s.StateDir, "status.json")}
 	go func() {
 		defer close(done)
-		s.writeStatus()
 		for {
-			select {
-			case <-stop:
-				return
-			case <-s.changed:
-			}
-			s.writeStatus()
+			file.write(s.Document())
 			select {
 			case <-stop:
 				return
 			case <-time.After(statusRest):
+			}
+			select {
+			case <-stop:
+				return
+			case <-s.changed:
 			}
 		}
 	}()
 	return func() {
 		close(stop)
 		<-done
-		s.writeStatus()
+		file.write(s.Document())
 	}
 }
 
-// writeStatus replaces status.json. It is a convenience: when it fails, as on a full disk, the journal tells people. Unlike
-// the journal it is not synced.
-func (s *Supervisor) writeStatus() {
-	text, err := json.Marshal(s.Document())
-	if err != nil {
+// statusFile is status.json and what stands in it.
+type statusFile struct {
+	path    string
+	written []byte
+}
+
+// write replaces the file. What every scan changes is no news and does not count. When it fails, as on a full disk, the
+// journal tells people; and unlike the journal it need not survive a power cut, so it is not synced.
+func (f *statusFile) write(d *Document) {
+	steady := *d
+	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
+	news, err := json.Marshal(&steady)
+	if err != nil || bytes.Equal(news, f.written) {
 		return
 	}
-	path := filepath.Join(s.StateDir, "status.json")
-	if os.WriteFile(path+".new", append(text, '\n'), 0o600) == nil {
-		_ = os.Rename(path+".new", path)
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = os.WriteFile(f.path+".new", append(text, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(f.path+".new", f.path)
+	}
+	if err == nil {
+		f.written = news
 	}
 }

@@ -1,0 +1,149 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Script is what one session does.
+type Script struct {
+	Takes   time.Duration
+	Do      func()         // its effect, at the end; nil means none
+	Outcome agents.Outcome // the zero value is an exit with 0 and without a result
+	// Stubborn makes it ignore TERM: it takes the whole grace to end.
+	Stubborn bool
+}
+
+// Run is one session that ran.
+type Run struct {
+	Job        agents.Job
+	Begin, End time.Time // End is zero while it runs
+	Outcome    agents.Outcome
+}
+
+// Executor runs sessions in virtual time. It watches the rules that only the executor can see broken: nobody works on two
+// things, nothing is worked on twice, and a sticky slot holds one session.
+type Executor struct {
+	// Script says what a session does; n counts the sessions of this kind on this item, from 1.
+	Script func(job agents.Job, n int) Script
+	// Sticky are the threads whose slots hold one session.
+	Sticky []string
+
+	mu         sync.Mutex // guards what follows
+	runs       []*Run
+	violations []string
+}
+
+// Run sleeps as long as the script takes, and has its effect.
+func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+	return e.run(ctx, job, started, func() bool { return false })
+}
+
+func (e *Executor) run(ctx context.Context, job agents.Job, started func(agents.Started), dead func() bool) agents.Outcome {
+	if ctx.Err() != nil {
+		return agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}
+	}
+	run, script := e.begin(job)
+	started(agents.Started{PID: 1000 + len(e.Runs()), At: time.Now()})
+	out := script.Outcome
+	if out.Result == "" {
+		out.Result = agents.Done
+	}
+	select {
+	case <-time.After(script.Takes):
+		if script.Do != nil && !dead() {
+			script.Do()
+		}
+	case <-ctx.Done():
+		pause := 100 * time.Millisecond
+		if script.Stubborn {
+			pause = job.Grace
+		}
+		if !dead() {
+			time.Sleep(pause)
+		}
+		out = agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	run.End, run.Outcome = time.Now(), out
+	return out
+}
+
+func (e *Executor) begin(job agents.Job) (*Run, Script) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := 1
+	for _, r := range e.runs {
+		if r.Job.Kind == job.Kind && r.Job.Number == job.Number {
+			n++
+		}
+		if r.End.IsZero() {
+			e.check(r.Job, job)
+		}
+	}
+	run := &Run{Job: job, Begin: time.Now()}
+	e.runs = append(e.runs, run)
+	return run, e.Script(job, n)
+}
+
+// check compares a new session with one that runs.
+func (e *Executor) check(old, job agents.Job) {
+	violated := func(what string) {
+		e.violations = append(e.violations, fmt.Sprintf("%s: %s #%d by %s beside %s #%d by %s", what,
+			job.Kind, job.Number, job.Agent, old.Kind, old.Number, old.Agent))
+	}
+	if old.Agent == job.Agent {
+		violated("agent twice")
+	}
+	if old.Number == job.Number {
+		violated("item twice")
+	}
+	thread := variable(job, "DISINTO_THREAD")
+	same := thread == variable(old, "DISINTO_THREAD") && variable(job, "DISINTO_SLOT") == variable(old, "DISINTO_SLOT")
+	if same && slices.Contains(e.Sticky, thread) {
+		violated("sticky slot twice")
+	}
+}
+
+// variable is one variable of a job's environment.
+func variable(job agents.Job, name string) string {
+	for _, v := range job.Env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Activity knows nothing.
+func (e *Executor) Activity(string) (time.Time, int, bool) { return time.Time{}, 0, false }
+
+// Runs are all sessions that began, oldest first.
+func (e *Executor) Runs() []Run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := make([]Run, len(e.runs))
+	for i, r := range e.runs {
+		list[i] = *r
+	}
+	return list
+}
+
+// RunsOf are the sessions of one kind on one item.
+func (e *Executor) RunsOf(kind agents.Kind, number int64) []Run {
+	return slices.DeleteFunc(e.Runs(), func(r Run) bool { return r.Job.Kind != kind || r.Job.Number != number })
+}
+
+// Violations are the rules that were seen broken.
+func (e *Executor) Violations() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.violations)
+}

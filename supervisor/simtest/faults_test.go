@@ -1,0 +1,189 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// For half an hour the forge answers nothing. What runs goes on and nothing is started; one line is logged; the session
+// that ended meanwhile is judged afterwards, without a burnt attempt.
+func TestForgeDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		w.Forge.Issue("two")
+		w.Forge.Issue("three")
+		var down atomic.Bool
+		w.Forge.Fault = func(context.Context, string) error {
+			if down.Load() {
+				return fmt.Errorf("no route: %w", forge.ErrUnavailable)
+			}
+			return nil
+		}
+		began := time.Now()
+		l := w.Start()
+		time.Sleep(time.Minute)
+		if n := len(w.Exec.Runs()); n != 2 {
+			t.Fatalf("%d sessions before the forge went down, want 2", n)
+		}
+		down.Store(true)
+		time.Sleep(30 * time.Minute)
+		runs := w.Exec.Runs()
+		if len(runs) != 2 || runs[0].Outcome.Result != agents.Done || runs[1].Outcome.Result != agents.Done {
+			t.Errorf("while the forge was down: %+v", runs)
+		}
+		d := l.Document()
+		if d.Forge.OK || !strings.Contains(d.Forge.Error, "no route") || len(d.Sessions) != 0 {
+			t.Errorf("status while the forge is down: %+v, %d sessions", d.Forge, len(d.Sessions))
+		}
+		for _, q := range d.Queue {
+			if q.Code != threads.NotRead {
+				t.Errorf("%s waits because of %s, want %s", q.Title, q.Code, threads.NotRead)
+			}
+		}
+		if n := strings.Count(w.Log.String(), "cannot read the forge"); n != 1 {
+			t.Errorf("%d lines about the forge, want 1:\n%s", n, w.Log.String())
+		}
+		down.Store(false)
+		w.Until(65*time.Second, "work goes on", func() bool { return len(w.Exec.Runs()) > 2 })
+		w.Until(3*time.Hour, "everything is merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		for n := range int64(3) {
+			if runs := w.Exec.RunsOf(agents.KindIssue, n+1); len(runs) != 1 {
+				t.Errorf("issue %d was implemented %d times", n+1, len(runs))
+			}
+		}
+		_ = began
+	})
+}
+
+// A scan that never answers holds nobody for ever, and nothing else at all.
+func TestHangingForge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		var hang atomic.Bool
+		w.Forge.Fault = func(ctx context.Context, call string) error {
+			if hang.Load() && call == "scan" {
+				<-ctx.Done()
+				return fmt.Errorf("%w: %w", forge.ErrUnavailable, ctx.Err())
+			}
+			return nil
+		}
+		l := w.Start()
+		time.Sleep(time.Minute)
+		hang.Store(true)
+		time.Sleep(time.Hour)
+		// Only scans hang: the session was judged, and its claim released.
+		if left := w.Forge.Claimed(); len(left) > 0 {
+			t.Errorf("claims left while scans hang: %v", left)
+		}
+		if runs := w.Exec.Runs(); len(runs) != 1 || runs[0].Outcome.Result != agents.Done {
+			t.Errorf("sessions while scans hang: %+v", runs)
+		}
+		if d := l.Document(); d.Forge.OK || d.Forge.Error == "" {
+			t.Errorf("status while scans hang: %+v", d.Forge)
+		}
+		hang.Store(false)
+		w.Until(3*time.Minute+10*time.Minute, "merged", w.Forge.Done)
+		if took := l.Stop(); took > time.Second {
+			t.Errorf("idle, it stopped in %s", took)
+		}
+		w.Check()
+	})
+}
+
+// Stopping does not wait for a scan that hangs.
+func TestStopWhileForgeHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Fault = func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return fmt.Errorf("%w: %w", forge.ErrUnavailable, ctx.Err())
+		}
+		l := w.Start()
+		time.Sleep(time.Second)
+		if took := l.Stop(); took > time.Second {
+			t.Errorf("it stopped in %s", took)
+		}
+	})
+}
+
+// The scheduler panics whenever the thread llama has something to start. The other thread goes on, and the stack is
+// logged once.
+func TestPanicInTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		pull := w.Forge.Open(w.Forge.Issue("reviewed"), "dev-qwen")
+		w.Forge.Issue("never started")
+		var panics atomic.Int64
+		l := w.Start(func(l *Life) {
+			l.Decide = func(s threads.Snapshot) threads.Plan {
+				plan := threads.Decide(s)
+				for _, start := range plan.Starts {
+					// The first plan of all lets the reviewer begin.
+					if start.Thread == "llama" && len(s.Sessions) > 0 && panics.Add(1) > 0 {
+						panic("planned")
+					}
+				}
+				return threads.Plan{Starts: only(plan.Starts, "anthropic"), Merges: plan.Merges, Holds: plan.Holds}
+			}
+		})
+		time.Sleep(20 * time.Minute)
+		if runs := w.Exec.RunsOf(agents.KindReview, pull); len(runs) != 1 || runs[0].Outcome.Result != agents.Done {
+			t.Errorf("reviews: %+v", runs)
+		}
+		d := l.Document()
+		l.Stop()
+		if panics.Load() < 2 || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "panicked, last: planned") {
+			t.Errorf("%d panics, problems %v", panics.Load(), d.Problems)
+		}
+		if n := strings.Count(w.Log.String(), "panicked: planned"); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		if !strings.Contains(w.Log.String(), "faults_test.go") {
+			t.Error("the log has no stack")
+		}
+	})
+}
+
+func only(starts []threads.Start, thread string) (list []threads.Start) {
+	for _, s := range starts {
+		if s.Thread == thread {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// The client panics in a scan: those who wait for that scan are let go, and the next one works.
+func TestPanicInScan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		var scans atomic.Int64
+		w.Forge.Fault = func(_ context.Context, call string) error {
+			if call == "scan" && scans.Add(1) == 3 {
+				panic("scan")
+			}
+			return nil
+		}
+		l := w.Start()
+		w.Until(time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		if !strings.Contains(w.Log.String(), "panicked: scan") {
+			t.Errorf("the panic was not told:\n%s", w.Log.String())
+		}
+	})
+}

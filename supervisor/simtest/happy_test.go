@@ -1,0 +1,106 @@
+package simtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// The whole loop: two issues, the second blocked by the first; the first pull request gets changes requested once.
+func TestIssueToMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("two", w.Forge.Issue("one"))
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindReview && job.Number == 3 && n == 1 {
+				s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
+			}
+			return s
+		}
+		began := time.Now()
+		l := w.Start()
+		w.Until(2*time.Hour, "both issues are closed", w.Forge.Done)
+		took := time.Since(began)
+		time.Sleep(time.Minute)
+		d := l.Document()
+		l.Stop()
+		w.Check()
+
+		want := []string{
+			"issue #1 dev-coder done", "review #3 review-opus done", "rework #3 dev-coder done", "review #3 review-sonnet done",
+			"issue #2 dev-coder done", "review #4 review-opus done",
+		}
+		var got []string
+		for _, r := range w.Exec.Runs() {
+			got = append(got, strings.Join([]string{string(r.Job.Kind), Ref(r.Job.Number).Short(), r.Job.Agent, string(r.Outcome.Result)}, " "))
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("sessions:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		// Sessions take 43 minutes. What is between them is calls to the forge, of 40 ms each: no step waits for a timer.
+		if limit := 43*time.Minute + 4*time.Second; took > limit {
+			t.Errorf("took %s, want at most %s", took, limit)
+		}
+		if left := w.Forge.Claimed(); len(left) > 0 {
+			t.Errorf("claims left: %v", left)
+		}
+		if len(d.Recent) != 6 || len(d.Sessions) != 0 || len(d.Queue) != 0 || len(d.Problems) != 0 || !d.Forge.OK {
+			t.Errorf("status afterwards: %d recent, %d sessions, queue %v, problems %v, forge %+v",
+				len(d.Recent), len(d.Sessions), d.Queue, d.Problems, d.Forge)
+		}
+		if w := d.Threads[1].Slots[0].Warm; w != "dev-coder" {
+			t.Errorf("slot 0 of llama is warm with %q, want dev-coder", w)
+		}
+		for _, line := range []string{
+			"[dev-coder #1] running implementation", "[dev-coder #1] implementation done: opened #3",
+			"[review-opus #3] review done: changes requested", "[dev-coder #3] rework done: pushed", "[#3] merged",
+		} {
+			if !strings.Contains(w.Log.String(), line) {
+				t.Errorf("no log line %q in\n%s", line, w.Log.String())
+			}
+		}
+	})
+}
+
+// Nothing that is secret leaves by the log, the journal or the status.
+func TestNoTokenAnywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		w.Exec.Script = func(agents.Job, int) Script {
+			return Script{Takes: time.Minute, Outcome: agents.Outcome{
+				Result: agents.Failed, Claimed: true, Reason: "cannot push with token-of-dev-coder", Tail: "password token-of-disinto\n",
+			}}
+		}
+		l := w.Start()
+		time.Sleep(time.Hour)
+		l.Stop()
+		w.Check()
+		texts := map[string]string{"log": w.Log.String()}
+		for _, c := range w.Forge.Comments() {
+			texts["comment"] += c.Body
+		}
+		for _, name := range []string{"journal.jsonl", "status.json"} {
+			text, err := os.ReadFile(filepath.Join(w.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[name] = string(text)
+		}
+		for name, text := range texts {
+			if strings.Contains(text, "token-of-") {
+				t.Errorf("%s has a token in it:\n%s", name, text)
+			}
+			if !strings.Contains(text, "cannot push with [secret]") {
+				t.Errorf("%s does not say what happened:\n%s", name, text)
+			}
+		}
+	})
+}

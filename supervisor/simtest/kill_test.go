@@ -1,0 +1,146 @@
+package simtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// A supervisor is killed at every call that it makes, before and after the call has its effect; what it wrote to its
+// journal by then is all that the next one has. Between any two of its journal records there is such a call. Whatever the
+// moment: every issue is implemented effectively once, its pull request merged once, no claim is lost, and within one pass
+// after the restart no claim stands without a session.
+func TestKilledAnywhere(t *testing.T) {
+	calls := map[string]int{ // how often to try each: once per kind of work
+		"prepare": 1, "scan": 6, "whoami": 2, "claim": 3, "run": 3, "look": 3, "release": 3, "merge": 1,
+	}
+	for call, times := range calls {
+		for n := 1; n <= times; n++ {
+			for _, after := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%d/after=%v", call, n, after), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { killedAt(t, call, n, after) })
+				})
+			}
+		}
+	}
+}
+
+func killedAt(t *testing.T, call string, n int, after bool) {
+	w := New(t)
+	w.Forge.Issue("one")
+	w.Exec.Script = func(job agents.Job, n int) Script {
+		s := w.Work(job, n)
+		if first := len(w.Forge.Pulls()) == 1 && len(w.Forge.Pulls()[0].Reviews) == 0; job.Kind == agents.KindReview && first {
+			s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
+		}
+		return s
+	}
+	l := w.Start(KillAt(call, n, after))
+	select {
+	case <-l.Killed:
+	case <-time.After(2 * time.Hour):
+		t.Fatalf("%s was not called %d times", call, n)
+	}
+	l.Bury()
+	w.logf("---- killed ----\n")
+
+	l = w.Start()
+	time.Sleep(30 * time.Second)
+	running := len(slices.DeleteFunc(w.Exec.Runs(), func(r Run) bool { return !r.End.IsZero() }))
+	if claims := w.Forge.Claimed(); len(claims) > running {
+		t.Errorf("30 s after the restart %d sessions run, and claimed are %v\n%s", running, claims, w.Log.String())
+	}
+	w.Until(2*time.Hour, "merged", w.Forge.Done)
+	time.Sleep(time.Minute)
+	l.Stop()
+	w.Check()
+
+	if left := w.Forge.Claimed(); len(left) > 0 {
+		t.Errorf("claims left: %v", left)
+	}
+	if pulls := w.Forge.Pulls(); len(pulls) != 1 || !pulls[0].Merged || len(pulls[0].Reviews) != 2 {
+		t.Errorf("pull requests: %+v", pulls)
+	}
+	effective := make(map[string]int)
+	for _, r := range w.Exec.Runs() {
+		if r.Outcome.Result == agents.Done {
+			effective[string(r.Job.Kind)]++
+		}
+	}
+	if fmt.Sprint(effective) != "map[issue:1 review:2 rework:1]" {
+		t.Errorf("effective sessions: %v\n%s", effective, w.Log.String())
+	}
+	for _, r := range w.Exec.Runs() {
+		if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
+			t.Errorf("attempt %s of %s: a lost session burnt an attempt", variable(r.Job, "DISINTO_ATTEMPT"), r.Job.Kind)
+		}
+	}
+}
+
+// A crash in the middle of a line costs nothing but that line.
+func TestTornJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		l := w.Start()
+		time.Sleep(time.Minute)
+		l.Kill()
+		l.Bury()
+		path := filepath.Join(w.Dir, "journal.jsonl")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append([]byte("no line of ours\n"), text...)
+		if err := os.WriteFile(path, append(text, `{"at":"2000-01-01T00:00:00Z","end":{"ru`...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l = w.Start()
+		w.Until(time.Hour, "merged", w.Forge.Done)
+		d := l.Document()
+		l.Stop()
+		w.Check()
+		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "1 lines of the journal were corrupt") {
+			t.Errorf("problems: %v", d.Problems)
+		}
+		aside, err := os.ReadFile(filepath.Join(w.Dir, "journal.corrupt"))
+		if err != nil || string(aside) != "no line of ours\n" {
+			t.Errorf("set aside: %q, %v", aside, err)
+		}
+		lost := slices.ContainsFunc(w.Exec.Runs(), func(r Run) bool { return r.Job.Kind == agents.KindIssue && !r.End.IsZero() })
+		if n := len(w.Exec.RunsOf(agents.KindIssue, 1)); !lost || n != 2 {
+			t.Errorf("the issue was started %d times, want 2: the first session was lost", n)
+		}
+	})
+}
+
+// Without its journal the next supervisor knows what the forge knows, and no claim is lost.
+func TestJournalDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		w.Forge.Issue("two")
+		l := w.Start()
+		time.Sleep(time.Minute)
+		l.Kill()
+		l.Bury()
+		if err := os.Remove(filepath.Join(w.Dir, "journal.jsonl")); err != nil {
+			t.Fatal(err)
+		}
+		l = w.Start()
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		if left := w.Forge.Claimed(); len(left) > 0 {
+			t.Errorf("claims left: %v", left)
+		}
+	})
+}

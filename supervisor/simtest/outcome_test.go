@@ -1,0 +1,413 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// always lets every session of a kind do the same.
+func always(w *World, kind agents.Kind, s Script) {
+	w.Exec.Script = func(job agents.Job, n int) Script {
+		if job.Kind == kind {
+			return s
+		}
+		return w.Work(job, n)
+	}
+}
+
+// minutes are the times of sessions since began, in full minutes.
+func minutes(runs []Run, began time.Time) (list []int) {
+	for _, r := range runs {
+		list = append(list, int(r.Begin.Sub(began).Minutes()))
+	}
+	return list
+}
+
+// Sessions of no length that fail start at 0, 2, 4, 9 and 19 minutes, whoever runs them and although the supervisor is
+// killed in between; then the issue is blocked, with one comment. Taking the label off starts over.
+func TestFiveFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		issue := w.Forge.Issue("hopeless")
+		always(w, agents.KindIssue, Script{Outcome: agents.Outcome{
+			Result: agents.Failed, Reason: "work: exit status 3", ExitCode: 3, Tail: "building\n```\n<!-- disinto:x -->\nboom\n",
+		}})
+		began := time.Now()
+		l := w.Start()
+		time.Sleep(6 * time.Minute)
+		l.Kill()
+		l.Bury()
+		l = w.Start()
+		time.Sleep(54 * time.Minute)
+
+		runs := w.Exec.RunsOf(agents.KindIssue, issue)
+		if got, want := fmt.Sprint(minutes(runs, began)), "[0 2 4 9 19]"; got != want {
+			t.Errorf("started at %s minutes, want %s", got, want)
+		}
+		for i, r := range runs {
+			if got, want := variable(r.Job, "DISINTO_ATTEMPT"), fmt.Sprint(i+1); got != want {
+				t.Errorf("attempt %s, want %s", got, want)
+			}
+		}
+		if is := w.Forge.Get(issue); !is.Has(forge.LabelBlocked) || !is.Has(forge.LabelBacklog) || len(is.Assignees) > 0 {
+			t.Errorf("afterwards labelled %v, assigned %v", is.Labels, is.Assignees)
+		}
+		comments := w.Forge.Comments()
+		if len(comments) != 1 {
+			t.Fatalf("%d comments, want 1: %v", len(comments), comments)
+		}
+		want := "Agents gave up on the implementation after 5 attempts. The last one ended with:\n\n" +
+			"```text\nwork: exit status 3\n```\n\nThe last lines of its output:\n\n" +
+			"````text\nbuilding\n```\n<! -- disinto:x -->\nboom\n````\n\n" +
+			"To have it tried again, remove the label `blocked`, or say `disinto retry 1`."
+		if comments[0].Body != want {
+			t.Errorf("comment:\n%s\nwant:\n%s", comments[0].Body, want)
+		}
+
+		w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = without(is.Labels, forge.LabelBlocked) })
+		began = time.Now()
+		time.Sleep(time.Hour)
+		l.Stop()
+		w.Check()
+		again := w.Exec.RunsOf(agents.KindIssue, issue)[len(runs):]
+		if len(again) != 5 || variable(again[0].Job, "DISINTO_ATTEMPT") != "1" {
+			t.Errorf("after the label was taken off it started at %v minutes", minutes(again, began))
+		}
+		if n := len(w.Forge.Comments()); n != 2 {
+			t.Errorf("%d comments after giving up twice, want 2", n)
+		}
+	})
+}
+
+// How a session of ten minutes ends decides when, and whether, the next one begins.
+func TestOutcomes(t *testing.T) {
+	const refusal = "there is no such file; @johba fixes #1"
+	tests := []struct {
+		name   string
+		script func(w *World) Script
+		want   string // minutes at which sessions on the issue start within two hours
+		result agents.Result
+		labels []string // beside backlog
+	}{
+		{"pull request", func(w *World) Script {
+			return w.Work(agents.Job{Kind: agents.KindIssue, Number: 1, Agent: "dev-coder"}, 1)
+		}, "[0]", agents.Done, nil},
+		{
+			"pull request, then exit 1", func(w *World) Script {
+				s := w.Work(agents.Job{Kind: agents.KindIssue, Number: 1, Agent: "dev-coder"}, 1)
+				s.Outcome = agents.Outcome{Result: agents.Failed, ExitCode: 1, Reason: "exit status 1"}
+				return s
+			}, "[0]", agents.Done, nil,
+		},
+		{"exit 0 and nothing", func(*World) Script { return Script{Takes: 10 * time.Minute} }, "[0 12 24 39 59]", agents.NoProgress, []string{forge.LabelBlocked}},
+		{
+			"says done and did nothing", func(*World) Script {
+				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Done, Claimed: true}}
+			}, "[0 12 24 39 59]", agents.NoProgress, []string{forge.LabelBlocked},
+		},
+		{
+			"stalled", func(*World) Script {
+				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Stalled, Reason: "silent"}}
+			}, "[0 12 24 39 59]", agents.Stalled, []string{forge.LabelBlocked},
+		},
+		{
+			"a comment each time", func(w *World) Script {
+				return Script{Takes: 10 * time.Minute, Do: func() { w.Forge.Say(1, "dev-coder"); w.Forge.Say(1, "dev-qwen") }}
+			}, "[0 11 23 37 55 81]", agents.Done, nil, // rests 1, 2, 4, 8, 16 minutes
+		},
+		{
+			"refused", func(*World) Script {
+				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Refused, Claimed: true, Reason: refusal}}
+			}, "[0]", agents.Refused, []string{forge.LabelNeedsHuman},
+		},
+		{
+			"limited for an hour", func(w *World) Script {
+				at := time.Now().Add(70 * time.Minute)
+				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: at}}
+			}, "[0 70]", agents.Limited, nil,
+		},
+		{
+			"limited until the past", func(*World) Script {
+				return Script{Takes: 40 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: time.Unix(1, 0)}}
+			}, "[0 41 82]", agents.Limited, nil,
+		},
+		{
+			"limited, nobody knows how long", func(*World) Script {
+				return Script{Takes: 40 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit"}}
+			}, "[0 45 90]", agents.Limited, nil,
+		},
+		{
+			"no backend", func(*World) Script { // three times at once, then a probe each five minutes
+				return Script{Takes: 35 * time.Minute, Outcome: agents.Outcome{Result: agents.BackendDown, Claimed: true, Reason: "refused"}}
+			}, "[0 35 70 110]", agents.BackendDown, nil,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				issue := w.Forge.Issue("one")
+				w.Exec.Script = func(job agents.Job, n int) Script {
+					if job.Kind == agents.KindIssue {
+						return tt.script(w)
+					}
+					return w.Work(job, n)
+				}
+				began := time.Now()
+				l := w.Start()
+				time.Sleep(2 * time.Hour)
+				l.Stop()
+				w.Check()
+				runs := w.Exec.RunsOf(agents.KindIssue, issue)
+				if got := fmt.Sprint(minutes(runs, began)); got != tt.want {
+					t.Errorf("sessions started at %s minutes, want %s\n%s", got, tt.want, w.Log.String())
+				}
+				d := l.Document()
+				if first := d.Recent[len(d.Recent)-1]; first.Outcome != tt.result || first.Reason == "" {
+					t.Errorf("outcome %s %q, want %s and a reason", first.Outcome, first.Reason, tt.result)
+				}
+				want := with(tt.labels, forge.LabelBacklog)
+				if is := w.Forge.Get(issue); !slices.Equal(is.Labels, want) {
+					t.Errorf("labels %v, want %v", is.Labels, want)
+				}
+				for _, c := range w.Forge.Comments() {
+					if tt.result == agents.Refused && !strings.Contains(c.Body, "```text\n"+refusal+"\n```") {
+						t.Errorf("the agent's words are not fenced:\n%s", c.Body)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A usage limit parks the thread, not the item and not the other thread; when it is over one session tries, and the rest
+// follow a minute later.
+func TestUsageLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		for i := range 4 {
+			w.Forge.Issue(fmt.Sprint("issue ", i))
+		}
+		w.Config.Forge.MaxUnreviewed = 10
+		began := time.Now()
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if job.Kind == agents.KindIssue && time.Since(began) < 30*time.Minute {
+				return Script{Takes: time.Minute, Outcome: agents.Outcome{
+					Result: agents.Limited, Claimed: true, Reason: "weekly limit", RetryAt: began.Add(time.Hour),
+				}}
+			}
+			return w.Work(job, n)
+		}
+		review := w.Forge.Open(w.Forge.Issue("reviewed"), "johba")
+		l := w.Start()
+		time.Sleep(30 * time.Minute)
+		llama := l.Document().Threads[1]
+		if !llama.ParkedUntil.Equal(began.Add(time.Hour)) || llama.ParkedWhy != "weekly limit" {
+			t.Errorf("parked until %s: %s", llama.ParkedUntil, llama.ParkedWhy)
+		}
+		for _, q := range l.Document().Queue {
+			if q.Kind == agents.KindIssue && q.Code != threads.ThreadPark && q.Code != threads.HasPull {
+				t.Errorf("%s waits because of %s", q.Title, q.Code)
+			}
+		}
+		if n := len(w.Exec.RunsOf(agents.KindReview, review)); n == 0 {
+			t.Error("the other thread stood still")
+		}
+		time.Sleep(40 * time.Minute)
+		l.Stop()
+		w.Check()
+		var starts []string
+		for _, r := range w.Exec.Runs() {
+			if r.Job.Kind == agents.KindIssue {
+				starts = append(starts, r.Begin.Sub(began).Truncate(10*time.Second).String()+" attempt "+variable(r.Job, "DISINTO_ATTEMPT"))
+			}
+		}
+		want := "0s attempt 1, 0s attempt 1, 1h0m0s attempt 1, 1h1m0s attempt 1"
+		if got := strings.Join(starts, ", "); got != want {
+			t.Errorf("sessions: %s\nwant: %s", got, want)
+		}
+	})
+}
+
+// With a dead backend and fifty issues there are three starts, then one each five minutes until it is back.
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		for i := range 50 {
+			w.Forge.Issue(fmt.Sprint("issue ", i))
+		}
+		w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1
+		w.Config.Forge.MaxUnreviewed = 100
+		var back atomic.Bool
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if job.Kind == agents.KindIssue && !back.Load() {
+				return Script{Takes: time.Second, Outcome: agents.Outcome{Result: agents.BackendDown, Claimed: true, Reason: "connection refused"}}
+			}
+			return w.Work(job, n)
+		}
+		began := time.Now()
+		l := w.Start()
+		time.Sleep(31 * time.Minute)
+		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 0 0 5 10 15 20 25 30]"; got != want {
+			t.Errorf("sessions at %s minutes, want %s", got, want)
+		}
+		back.Store(true)
+		w.Until(6*time.Minute, "the breaker is closed", func() bool { return len(w.Exec.Runs()) > 9 })
+		time.Sleep(30 * time.Minute)
+		if d := l.Document(); !d.Threads[1].ParkedUntil.IsZero() {
+			t.Errorf("still parked: %+v", d.Threads[1])
+		}
+		l.Stop()
+		w.Check()
+		for _, r := range w.Exec.Runs() {
+			if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
+				t.Error("a dead backend burnt an attempt")
+			}
+		}
+	})
+}
+
+// What people do to an issue while an agent works on it.
+func TestPeopleInterfere(t *testing.T) {
+	tests := []struct {
+		name   string
+		edit   func(*forge.Issue)
+		result agents.Result
+		reason string
+		runs   int // within the half hour after it
+	}{
+		{"closed", func(is *forge.Issue) { is.Closed = true }, agents.Cancelled, "closed on the forge", 1},
+		{
+			"taken by a person", func(is *forge.Issue) {
+				is.Assignees = []string{"johba"}
+				is.Labels = without(is.Labels, forge.LabelInProgress)
+			},
+			agents.Cancelled, "assigned to johba", 1,
+		},
+		{"agent taken off", func(is *forge.Issue) { is.Assignees = nil }, agents.Cancelled, "assigned to nobody", 2},
+		{"cancelled", func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelCancelled) }, agents.Cancelled, "labelled cancelled", 1},
+		{"title changed", func(is *forge.Issue) { is.Title = "other" }, agents.Done, "opened #2", 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				issue := w.Forge.Issue("one")
+				l := w.Start()
+				time.Sleep(5 * time.Minute)
+				w.Forge.Edit(issue, tt.edit)
+				time.Sleep(30 * time.Minute)
+				d := l.Document()
+				l.Stop()
+				w.Check()
+				runs := w.Exec.RunsOf(agents.KindIssue, issue)
+				if len(runs) != tt.runs {
+					t.Errorf("%d sessions, want %d", len(runs), tt.runs)
+				}
+				if cancelled := runs[0].End.Sub(runs[0].Begin); tt.result == agents.Cancelled && cancelled > 5*time.Minute+6*time.Second {
+					t.Errorf("it ran for %s", cancelled)
+				}
+				first := d.Recent[len(d.Recent)-1]
+				if first.Outcome != tt.result || first.Reason != tt.reason {
+					t.Errorf("ended %s: %s; want %s: %s", first.Outcome, first.Reason, tt.result, tt.reason)
+				}
+				if is := w.Forge.Get(issue); tt.runs == 1 && (is.Has(forge.LabelInProgress) || slices.Contains(is.Assignees, "dev-coder")) {
+					t.Errorf("claim left: %v %v", is.Labels, is.Assignees)
+				}
+			})
+		})
+	}
+}
+
+// How a claim fails decides who rests: the item, the agent, or nobody for long. The forge fails for 110 seconds.
+func TestClaimFails(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		at   time.Duration // of the first session that runs
+		held bool          // the agent is held, and not the item
+	}{
+		{"taken", forge.ErrTaken, 2 * time.Minute, false},
+		{"gone", forge.ErrNotFound, 2 * time.Minute, false},
+		{"unavailable", forge.ErrUnavailable, 110 * time.Second, false},
+		{"forbidden", forge.ErrForbidden, 5 * time.Minute, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Forge.Issue("one")
+				began := time.Now()
+				w.Forge.Fault = func(_ context.Context, call string) error {
+					if call == "claim" && time.Since(began) < 110*time.Second {
+						return fmt.Errorf("claim: %w", tt.err)
+					}
+					return nil
+				}
+				l := w.Start()
+				time.Sleep(30 * time.Second)
+				held := l.Document().Agents[0]
+				time.Sleep(10 * time.Minute)
+				l.Stop()
+				w.Check()
+				if got := held.State == "held"; got != tt.held || got && !strings.Contains(held.Why, "may not claim johba/harb#1") {
+					t.Errorf("agent %+v, want held=%v", held, tt.held)
+				}
+				runs := w.Exec.Runs()
+				if len(runs) == 0 {
+					t.Fatalf("it was never started\n%s", w.Log.String())
+				}
+				at, attempt := runs[0].Begin.Sub(began), variable(runs[0].Job, "DISINTO_ATTEMPT")
+				if at < tt.at || at > tt.at+2*time.Second || attempt != "1" {
+					t.Errorf("started after %s, attempt %s; want after %s, attempt 1\n%s", at, attempt, tt.at, w.Log.String())
+				}
+			})
+		})
+	}
+}
+
+// An agent never starts under another's name.
+func TestWrongIdentity(t *testing.T) {
+	tests := []struct {
+		name, login, why string
+	}{
+		{"another account's", "dev-bot", `the token of dev-coder logs in as dev-bot: set $FORGE_TOKEN_DEV_CODER, or forge_user = "dev-bot"`},
+		{"nobody's", "", "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Forge.Tokens["token-of-dev-coder"] = tt.login
+				w.Forge.Issue("one")
+				w.Forge.Issue("two")
+				l := w.Start()
+				time.Sleep(time.Minute)
+				if a := l.Document().Agents[0]; a.State != "held" || a.Why != tt.why {
+					t.Errorf("%s is %s: %s\nwant held: %s", a.Name, a.State, a.Why, tt.why)
+				}
+				time.Sleep(time.Hour)
+				l.Stop()
+				w.Check()
+				for _, r := range w.Exec.Runs() {
+					if r.Job.Agent == "dev-coder" {
+						t.Errorf("dev-coder ran %s", r.Job.RunID)
+					}
+				}
+				if len(w.Exec.RunsOf(agents.KindIssue, 1)) != 1 {
+					t.Error("the other agent did not take the work")
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,221 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// SIGTERM ends every session within the grace, and releases every claim.
+func TestStop(t *testing.T) {
+	tests := []struct {
+		name     string
+		stubborn bool
+		fault    func(ctx context.Context, call string) error
+		min, max time.Duration
+		released bool
+	}{
+		{"sessions that obey", false, nil, 100 * time.Millisecond, time.Second, true},
+		{"sessions that ignore TERM", true, nil, 7 * time.Second, 8 * time.Second, true},
+		{
+			"a forge that hangs", true, func(ctx context.Context, call string) error {
+				if call == "unassign" {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			}, 9 * time.Second, 9*time.Second + 100*time.Millisecond, false,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Forge.Issue("one")
+				w.Forge.Issue("two")
+				w.Exec.Script = func(job agents.Job, n int) Script {
+					s := w.Work(job, n)
+					s.Stubborn = tt.stubborn
+					return s
+				}
+				l := w.Start()
+				time.Sleep(time.Minute)
+				w.Forge.Fault = tt.fault
+				if took := l.Stop(); took < tt.min || took > tt.max {
+					t.Errorf("stopped in %s, want %s to %s", took, tt.min, tt.max)
+				}
+				w.Check()
+				if left := w.Forge.Claimed(); len(left) == 0 != tt.released {
+					t.Errorf("claims left: %v", left)
+				}
+				for _, r := range w.Exec.Runs() {
+					if r.End.IsZero() || r.Outcome.Result != agents.Cancelled {
+						t.Errorf("session of #%d: %+v", r.Job.Number, r.Outcome)
+					}
+				}
+				// What was stopped is started again by the next supervisor, at once and without a burnt attempt.
+				w.Forge.Fault = nil
+				l = w.Start()
+				w.Until(2*time.Second, "both are started again", func() bool { return len(w.Exec.Runs()) == 4 })
+				for _, r := range w.Exec.Runs() {
+					if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
+						t.Error("stopping burnt an attempt")
+					}
+				}
+				w.Until(2*time.Hour, "merged", w.Forge.Done)
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}
+
+// Nothing is started while the supervisor stops.
+func TestNoStartWhileStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		w.Forge.Issue("two")
+		w.Forge.Issue("three")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Stubborn = job.Number == 2
+			return s
+		}
+		l := w.Start()
+		time.Sleep(time.Minute)
+		l.Stop()
+		if n := len(w.Exec.Runs()); n != 2 {
+			t.Errorf("%d sessions, want the 2 from before", n)
+		}
+	})
+}
+
+// Two threads want the same work all the time. The claims show that nobody ever got what another one had: the executor
+// watches for items, agents and slots that are taken twice.
+func TestManyThreadsOneQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		other := w.Config.Threads[1]
+		other.Name, other.Agents = "llama-two", []string{"dev-two-a", "dev-two-b"}
+		w.Config.Threads = append(w.Config.Threads, other)
+		w.Exec.Sticky = append(w.Exec.Sticky, other.Name)
+		w.Config.Forge.MaxUnreviewed = 100
+		for i, name := range other.Agents {
+			a := w.Config.Agents[i]
+			a.Name, a.Login, a.Thread, a.Token = name, name, other.Name, agents.Secret("token-of-"+name)
+			w.Config.Agents = append(w.Config.Agents, a)
+			w.Forge.Tokens[a.Token.Reveal()] = name
+		}
+		const issues = 40
+		for i := range issues {
+			w.Forge.Issue(fmt.Sprint("issue ", i))
+		}
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Takes = time.Duration(job.Number%7) * 10 * time.Second
+			if job.Kind == agents.KindReview {
+				s.Takes = time.Second
+			}
+			return s
+		}
+		l := w.Start()
+		w.Until(5*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		for i := range int64(issues) {
+			if n := len(w.Exec.RunsOf(agents.KindIssue, i+1)); n != 1 {
+				t.Errorf("issue %d was implemented %d times", i+1, n)
+			}
+		}
+		used := make(map[string]bool)
+		for _, r := range w.Exec.Runs() {
+			used[r.Job.Agent] = true
+		}
+		if len(used) != 6 {
+			t.Errorf("agents that worked: %v, want all 6", used)
+		}
+	})
+}
+
+// A scheduled role runs when it is due, claims nothing, and waits for its next time after a failure.
+func TestSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Roles = append(w.Config.Roles, agents.Role{
+			Name: "watch", On: agents.OnSchedule, Every: 6 * time.Hour, Priority: 5, Command: []string{"watch"},
+		})
+		w.Config.Agents[3].Roles = append(w.Config.Agents[3].Roles, "watch")
+		always(w, agents.KindSchedule, Script{Takes: time.Hour, Outcome: agents.Outcome{Result: agents.Failed, Reason: "exit status 1"}})
+		began := time.Now()
+		l := w.Start()
+		time.Sleep(10 * time.Hour)
+		l.Kill() // its last run is remembered
+		l.Bury()
+		l = w.Start()
+		time.Sleep(14 * time.Hour)
+		l.Stop()
+		w.Check()
+		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 420 840 1260]"; got != want {
+			t.Errorf("it ran at %s minutes, want %s", got, want)
+		}
+		if writes := w.Forge.Writes(); len(writes) > 0 {
+			t.Errorf("it wrote %v", writes)
+		}
+		job := w.Exec.Runs()[0].Job
+		if !strings.HasSuffix(job.Dir, "/work/review-sonnet/johba_harb_watch") {
+			t.Errorf("it worked in %s", job.Dir)
+		}
+	})
+}
+
+// What a session gets: its folders, its log, its result and its own token.
+func TestJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Roles[0].Command = []string{"dev-agent.sh", "{{.Number}}"}
+		w.Config.Secrets = append(w.Config.Secrets, agents.SecretVar{Name: "HIDDEN", Value: "hidden-value"})
+		w.Forge.Issue("one")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindReview && len(w.Forge.Pulls()[0].Reviews) == 0 {
+				s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
+			}
+			return s
+		}
+		l := w.Start(func(l *Life) { l.Environ = []string{"PATH=/bin", "HIDDEN=hidden-value", "LANG=C"} })
+		w.Until(time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		issue, rework := w.Exec.RunsOf(agents.KindIssue, 1)[0].Job, w.Exec.RunsOf(agents.KindRework, 2)[0].Job
+		if got := strings.Join(issue.Command, " "); got != "dev-agent.sh 1" {
+			t.Errorf("command %q", got)
+		}
+		place := func(kind, name string) string { return w.Dir + "/" + kind + "/dev-coder/" + name }
+		if issue.Dir != place("work", "johba_harb_1") || rework.Dir != issue.Dir {
+			t.Errorf("works in %s, and reworks in %s; want one folder for the chain", issue.Dir, rework.Dir)
+		}
+		if issue.LogPath != place("logs", issue.RunID+".log") || issue.ResultPath != place("results", issue.RunID+".json") {
+			t.Errorf("log %s, result %s", issue.LogPath, issue.ResultPath)
+		}
+		for name, want := range map[string]string{
+			"FORGE_TOKEN": "token-of-dev-coder", "FORGE_URL": "http://forge", "DISINTO_KIND": "issue", "DISINTO_NUMBER": "1",
+			"DISINTO_SLOT": "0", "DISINTO_THREAD": "llama", "DISINTO_BACKEND": "local", "DISINTO_WORKSPACE": issue.Dir,
+			"DISINTO_RESULT": issue.ResultPath, "HOME": w.Dir + "/home/dev-coder", "LANG": "C", "HIDDEN": "",
+			"DISINTO_RUN_ID": issue.RunID,
+		} {
+			if got := variable(issue, name); got != want {
+				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+		if issue.Timeout != 2*time.Hour || issue.Stall != 15*time.Minute || issue.Grace != 7*time.Second {
+			t.Errorf("limits: %+v", issue)
+		}
+	})
+}

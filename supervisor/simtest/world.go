@@ -1,0 +1,360 @@
+// Package simtest runs the real supervisor against a forge in memory and an executor that sleeps, in the virtual time of
+// testing/synctest: a night of work takes milliseconds, and a test can say at which minute what has to happen.
+//
+// A World is what outlives a supervisor: the forge, the state directory, the record of sessions. A Life is one supervisor
+// in it. It ends as a process does, by Stop, which is SIGTERM, or by Kill, after which nothing of it has any effect.
+// Everything must be used inside one synctest bubble.
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// World is a factory without its supervisor.
+type World struct {
+	T      *testing.T
+	Forge  *Forge
+	Exec   *Executor
+	Config *threads.Config
+	Dir    string // the state directory of the next life
+	Log    Log
+	lives  int
+}
+
+// New is a world with Factory's configuration, in which every issue gets a pull request after ten minutes, which is
+// approved after another five.
+func New(t *testing.T) *World {
+	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir()}
+	for _, a := range w.Config.Agents {
+		w.Forge.Tokens[a.Token.Reveal()] = a.Login
+	}
+	for _, th := range w.Config.Threads {
+		if !th.Overlap {
+			w.Exec.Sticky = append(w.Exec.Sticky, th.Name)
+		}
+	}
+	w.Exec.Script = w.Work
+	return w
+}
+
+// Work is what good agents do.
+func (w *World) Work(job agents.Job, _ int) Script {
+	switch job.Kind {
+	case agents.KindIssue:
+		return Script{Takes: 10 * time.Minute, Do: func() { w.Forge.Open(job.Number, job.Agent) }}
+	case agents.KindReview:
+		return Script{Takes: 5 * time.Minute, Do: func() { w.Forge.Review(job.Number, job.Agent, forge.Approved) }}
+	case agents.KindRework:
+		return Script{Takes: 8 * time.Minute, Do: func() { w.Forge.Push(job.Number) }}
+	}
+	return Script{Takes: time.Minute}
+}
+
+// Factory is a configuration with an API thread for reviews and a local one with two sticky slots.
+func Factory() *threads.Config {
+	command := []string{"work"}
+	agent := func(name, role, thread string) agents.Agent {
+		return agents.Agent{Name: name, Login: name, Roles: []string{role}, Thread: thread, Token: agents.Secret("token-of-" + name)}
+	}
+	return &threads.Config{
+		Name: "factory.toml",
+		Forge: threads.Forge{
+			URL: "http://forge", Token: "token-of-disinto", Repos: []string{Repo}, Bots: []string{"dev-elsewhere"}, MergeAuto: true, MaxUnreviewed: 3,
+			MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
+		},
+		Factory: threads.Factory{StopGrace: 7 * time.Second},
+		Threads: []threads.Thread{
+			{
+				Name: "anthropic", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 2, Interval: 5 * time.Second,
+				IdleInterval: 30 * time.Second, BreakerInterval: 5 * time.Minute, Agents: []string{"review-opus", "review-sonnet"},
+			},
+			{
+				Name: "llama", Backend: threads.Local, Slots: 2, MaxSessions: 2, Interval: 5 * time.Second,
+				IdleInterval: 30 * time.Second, BreakerInterval: 5 * time.Minute, Agents: []string{"dev-coder", "dev-qwen"},
+			},
+		},
+		Agents: []agents.Agent{
+			agent("dev-coder", "dev", "llama"), agent("dev-qwen", "dev", "llama"),
+			agent("review-opus", "review", "anthropic"), agent("review-sonnet", "review", "anthropic"),
+		},
+		Roles: []agents.Role{
+			{Name: "dev", On: agents.OnIssue, Priority: 5, Command: command, Timeout: 2 * time.Hour, Stall: 15 * time.Minute},
+			{Name: "review", On: agents.OnReview, Priority: 5, Command: command, Timeout: 2 * time.Hour, Stall: 15 * time.Minute},
+		},
+	}
+}
+
+// Life is one supervisor, from its start to its end.
+type Life struct {
+	*supervisor.Supervisor
+	Killed chan struct{} // closed by a kill
+	w      *World
+	cancel context.CancelFunc
+	ended  chan error
+	power  *power
+}
+
+// Start begins a life, changed before it begins by each of the options.
+func (w *World) Start(options ...func(*Life)) *Life {
+	w.T.Helper()
+	w.lives++
+	l := &Life{w: w, ended: make(chan error, 1), Killed: make(chan struct{})}
+	l.power = &power{life: l}
+	l.Supervisor = &supervisor.Supervisor{
+		Forge: &client{w.Forge, l.power}, Executor: &executor{w.Exec, l.power}, Config: w.Config, ConfigPath: "factory.toml",
+		StateDir: w.Dir, Environ: []string{"PATH=/bin"}, Version: "test",
+		Listen: func(string) (net.Listener, error) { return newListener(), nil },
+		Log:    hclog.New(&hclog.LoggerOptions{Output: &w.Log, Level: hclog.Debug, TimeFormat: "15:04:05"}),
+	}
+	for _, o := range options {
+		o(l)
+	}
+	ctx, cancel := context.WithCancel(w.T.Context())
+	l.cancel = cancel
+	go func() { l.ended <- l.Run(ctx) }()
+	w.T.Cleanup(func() { l.power.off.Store(true) })
+	return l
+}
+
+// Stop ends a life as SIGTERM does, and returns how long that took.
+func (l *Life) Stop() time.Duration {
+	l.w.T.Helper()
+	began := time.Now()
+	l.cancel()
+	if err := <-l.ended; err != nil {
+		l.w.T.Errorf("Run: %v", err)
+	}
+	return time.Since(began)
+}
+
+// Kill ends a life as SIGKILL does: from now on nothing that it does is seen by anybody. The next life begins with a copy
+// of its journal as it is at this moment.
+func (l *Life) Kill() {
+	if !l.power.off.CompareAndSwap(false, true) {
+		return
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(l.w.Dir), "life")
+	if err != nil {
+		l.w.T.Error(err)
+		return
+	}
+	for _, name := range []string{"journal.jsonl", "instance"} {
+		text, err := os.ReadFile(filepath.Join(l.w.Dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			l.w.T.Error(err)
+		}
+	}
+	l.w.Dir = dir
+	close(l.Killed)
+}
+
+// Bury waits until the goroutines of a killed life have ended.
+func (l *Life) Bury() {
+	l.cancel()
+	<-l.ended
+}
+
+// KillAt kills the life when it makes the n-th call of a name: before the call has its effect, or after it.
+func KillAt(call string, n int, after bool) func(*Life) {
+	return func(l *Life) { l.power.call, l.power.n, l.power.after = call, n, after }
+}
+
+// power is what keeps a life's hands on the world.
+type power struct {
+	life  *Life
+	off   atomic.Bool
+	call  string
+	n     int
+	after bool
+	count atomic.Int64
+}
+
+var errDead = fmt.Errorf("the supervisor is dead: %w", forge.ErrUnavailable)
+
+// use is one call to the world.
+func (p *power) use(call string, f func() error) error {
+	hit := call == p.call && int(p.count.Add(1)) == p.n
+	if hit && !p.after {
+		p.life.Kill()
+	}
+	if p.off.Load() {
+		return errDead
+	}
+	err := f()
+	if hit && p.after {
+		p.life.Kill()
+	}
+	if p.off.Load() {
+		return errDead
+	}
+	return err
+}
+
+// client is a life's hold on the forge.
+type client struct {
+	f *Forge
+	p *power
+}
+
+func (c *client) Prepare(ctx context.Context) error {
+	return c.p.use("prepare", func() error { return c.f.Prepare(ctx) })
+}
+
+func (c *client) Scan(ctx context.Context) (facts forge.Facts, err error) {
+	err = c.p.use("scan", func() (err error) { facts, err = c.f.Scan(ctx); return err })
+	return facts, err
+}
+
+func (c *client) Look(ctx context.Context, ref forge.Ref, since time.Time) (look forge.Look, err error) {
+	err = c.p.use("look", func() (err error) { look, err = c.f.Look(ctx, ref, since); return err })
+	return look, err
+}
+
+func (c *client) Claim(ctx context.Context, ref forge.Ref, login, run string) error {
+	return c.p.use("claim", func() error { return c.f.Claim(ctx, ref, login, run) })
+}
+
+func (c *client) Release(ctx context.Context, ref forge.Ref, login string) error {
+	return c.p.use("release", func() error { return c.f.Release(ctx, ref, login) })
+}
+
+func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
+	return c.p.use("label", func() error { return c.f.Label(ctx, ref, add, remove) })
+}
+
+func (c *client) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
+	return c.p.use("comment", func() error { return c.f.Comment(ctx, ref, key, body) })
+}
+
+func (c *client) Close(ctx context.Context, ref forge.Ref) error {
+	return c.p.use("close", func() error { return c.f.Close(ctx, ref) })
+}
+
+func (c *client) Merge(ctx context.Context, ref forge.Ref, head string) error {
+	return c.p.use("merge", func() error { return c.f.Merge(ctx, ref, head) })
+}
+
+func (c *client) WhoAmI(ctx context.Context, token string) (login string, err error) {
+	err = c.p.use("whoami", func() (err error) { login, err = c.f.WhoAmI(ctx, token); return err })
+	return login, err
+}
+
+func (c *client) Requests() int64 { return c.f.Requests() }
+
+// executor is a life's hold on its sessions: they die with it.
+type executor struct {
+	e *Executor
+	p *power
+}
+
+func (x *executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) (out agents.Outcome) {
+	ctx, die := context.WithCancelCause(ctx)
+	defer die(nil)
+	go func() {
+		select {
+		case <-x.p.life.Killed:
+			die(errDead)
+		case <-ctx.Done():
+		}
+	}()
+	err := x.p.use("run", func() error {
+		out = x.e.run(ctx, job, started, x.p.off.Load)
+		return nil
+	})
+	if err != nil {
+		return agents.Outcome{Result: agents.Cancelled, Reason: err.Error()}
+	}
+	return out
+}
+
+func (x *executor) Activity(run string) (time.Time, int, bool) { return x.e.Activity(run) }
+
+// Log collects log lines.
+type Log struct {
+	mu   sync.Mutex // guards what follows
+	text strings.Builder
+}
+
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// listener is a socket in memory: a real one would stop the bubble's clock.
+type listener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newListener() *listener {
+	return &listener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
+
+// Until waits, a second at a time, until something is so.
+func (w *World) Until(limit time.Duration, what string, so func() bool) {
+	w.T.Helper()
+	end := time.Now().Add(limit)
+	for !so() {
+		if time.Now().After(end) {
+			w.T.Fatalf("not within %s: %s\n%s", limit, what, w.Log.String())
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// Check fails the test for everything that must not be the case at any time.
+func (w *World) Check() {
+	w.T.Helper()
+	for _, v := range w.Exec.Violations() {
+		w.T.Error("violation: " + v)
+	}
+	for _, e := range w.Forge.Errors() {
+		w.T.Error("forge: " + e)
+	}
+}
+
+// logf adds a line of the test's own to the log.
+func (w *World) logf(format string, args ...any) { fmt.Fprintf(&w.Log, format, args...) }
