@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -139,14 +140,15 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// contract sets the variables that every agent's program can rely on.
+// contract sets the variables that every agent's program can rely on. FORGE_API is the repository's part of the API, as
+// upstream's scripts expect it.
 func (e *Env) contract(vars map[string]string) {
 	baseURL := e.Agent.BaseURL
 	if baseURL == "" {
 		baseURL = e.BaseURL
 	}
 	email := e.Agent.Login + "@" + noReplyHost(e.ForgeURL)
-	for name, value := range map[string]string{
+	maps.Copy(vars, map[string]string{
 		"DISINTO_RUN_ID":    e.RunID,
 		"DISINTO_AGENT":     e.Agent.Name,
 		"DISINTO_ROLE":      e.Role.Name,
@@ -164,7 +166,7 @@ func (e *Env) contract(vars map[string]string) {
 
 		"FORGE_URL":   e.ForgeURL,
 		"FORGE_REPO":  e.Repo,
-		"FORGE_API":   e.ForgeURL + "/api/v1/repos/" + e.Repo, // of the repository, as upstream's scripts expect it
+		"FORGE_API":   e.ForgeURL + "/api/v1/repos/" + e.Repo,
 		"FORGE_TOKEN": e.Agent.Token.Reveal(),
 
 		"HOME":                e.Home,
@@ -172,9 +174,7 @@ func (e *Env) contract(vars map[string]string) {
 		"GIT_AUTHOR_EMAIL":    email,
 		"GIT_COMMITTER_NAME":  e.Agent.Name,
 		"GIT_COMMITTER_EMAIL": email,
-	} {
-		vars[name] = value
-	}
+	})
 	if e.User != "" {
 		vars["USER"], vars["LOGNAME"] = e.User, e.User
 	}
