@@ -28,8 +28,8 @@ func lookup(name, dir string, env []string) (string, error) {
 		if err == nil {
 			return path, nil
 		}
-		if errors.Is(err, syscall.EACCES) {
-			found = err
+		if u := (*unrunnable)(nil); errors.As(err, &u) && u.errno == syscall.EACCES {
+			found = err // it is there, and of no use
 		}
 	}
 	return "", found

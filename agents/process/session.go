@@ -120,7 +120,7 @@ func (s *session) startShim(log *os.File) error {
 	}
 	s.shim, err = s.reaper.Start("/proc/self/exe", []string{"disinto", shimArg, s.job.RunID}, &syscall.ProcAttr{
 		Dir:   "/",
-		Env:   []string{shimVar + s.job.RunID, "GOMAXPROCS=1", "GOGC=25"},
+		Env:   []string{"GOMAXPROCS=1", "GOGC=25"},
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})

@@ -10,13 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// runIDVar is in the environment of every process of a session, unless the process took care to lose it.
-	runIDVar = "DISINTO_RUN_ID="
-	// shimVar is in the environment of the session's shim. It is another name, because a shim must never be killed
-	// before what is below it.
-	shimVar = "DISINTO_SHIM="
-)
+// runIDVar is in the environment of every process of a session, unless the process took care to lose it. The session's
+// shim does not have it.
+const runIDVar = "DISINTO_RUN_ID="
 
 // maxEnviron bounds what is read of a process's environment. The kernel allows more only for an unlimited stack.
 const maxEnviron = 6 << 20
@@ -69,22 +65,36 @@ func (e *environ) readAsOwner(pid int) (n int, err error) {
 	return n, err
 }
 
+// isShim reports whether the process is, or pretends to be, the shim of a run whose id begins so. It goes by the
+// arguments, which can be read of a process that is protected like a shim.
+func isShim(pid int, runID string) bool {
+	var buf [512]byte
+	n, err := readProc(pid, "cmdline", buf[:])
+	args := bytes.SplitN(buf[:n], []byte{0}, 3)
+	return err == nil && len(args) == 3 && string(args[1]) == shimArg && bytes.HasPrefix(args[2], []byte(runID))
+}
+
+// shimPatience is how long a stale shim is waited for. They need milliseconds; one that takes longer is stopped, or an
+// agent that took its name.
+const shimPatience = 5 * time.Second
+
 // EndStale ends every process that an earlier supervisor of this instance left behind: each one whose run id begins
 // with the instance id and a dash. It returns how many there were when none is left, or the context's error. Call it
 // before the first session of this instance is started.
 //
 // Normally there are none: a PID namespace takes them with it, and elsewhere the shims end what is below them as soon
-// as their supervisor is gone. A shim that has not finished is waited for; killed, it would let go of what it holds.
+// as their supervisor is gone. A shim that has not finished is waited for: killed, it would let go of what it holds.
 func EndStale(ctx context.Context, instance string) (int, error) {
 	var env environ
-	self, seen, shims := os.Getpid(), map[proc]bool{}, 0
+	var shims int
+	self, seen, began := os.Getpid(), map[proc]bool{}, time.Now()
 	member := func(p proc) bool {
-		if p.pid == self {
+		switch {
+		case p.pid == self:
 			return false
-		}
-		if env.has(p.pid, shimVar+instance+"-") {
+		case isShim(p.pid, instance+"-"):
 			shims++
-			return false
+			return time.Since(began) > shimPatience
 		}
 		return env.has(p.pid, runIDVar+instance+"-")
 	}
@@ -93,12 +103,12 @@ func EndStale(ctx context.Context, instance string) (int, error) {
 		shims = 0
 		groups.kill()
 		c, err := cull(member, seen)
-		if err == nil && c.alive == 0 && shims == 0 && groups.empty() {
-			groups.remove()
-			return len(seen), nil
-		}
 		if err != nil {
 			return len(seen), fmt.Errorf("cannot look for processes of an earlier run: %w", err)
+		}
+		if c.alive == 0 && shims == 0 && groups.empty() {
+			groups.remove()
+			return len(seen), nil
 		}
 		pause = nextPause(pause, c)
 		select {
