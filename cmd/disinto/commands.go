@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// action does what a command is for, after its flags are read.
+type action func(ctx context.Context, c *cli, args []string) error
+
+// command is one line of disinto help. To add one, write its file and add it to commands.
+type command struct {
+	name             string
+	args             string // what follows the flags, for people
+	minArgs, maxArgs int
+	short            string // one line
+	long             string // the rest of its help; may be empty
+	hidden           bool   // for our own processes, not for people
+	setup            func(*pflag.FlagSet) action
+}
+
+// commands are all subcommands, in the order in which help shows them. It is a function because help itself is one
+// of them.
+func commands() []command {
+	return []command{
+		runCommand, demoCommand, statusCommand, whyCommand,
+		versionCommand, helpCommand(),
+		localforgeCommand, demoAgentCommand,
+	}
+}
+
+func findCommand(name string) (*command, error) {
+	for _, cmd := range commands() {
+		if cmd.name == name {
+			return &cmd, nil
+		}
+	}
+	hint := ""
+	for _, cmd := range commands() {
+		if !cmd.hidden && near(name, cmd.name) {
+			hint = ", did you mean " + cmd.name + "?"
+			break
+		}
+	}
+	return nil, usagef("there is no command %q%s (disinto help lists them)", name, hint)
+}
+
+// near reports whether two words differ by one letter, or one begins the other.
+func near(a, b string) bool {
+	if len(a) >= 2 && (strings.HasPrefix(b, a) || strings.HasPrefix(a, b)) {
+		return true
+	}
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	swapped := len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+	return len(a) <= 1 && len(b) <= 1 || swapped
+}
+
+func (cmd *command) usage() string {
+	usage := cmd.name
+	if cmd.args != "" {
+		usage += " " + cmd.args
+	}
+	if cmd.flags().HasAvailableFlags() {
+		usage += " [flags]"
+	}
+	return usage
+}
+
+func (cmd *command) flags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet(cmd.name, pflag.ContinueOnError)
+	flags.SortFlags = false
+	cmd.setup(flags)
+	return flags
+}
+
+func (cmd *command) help(w io.Writer) {
+	fmt.Fprintf(w, "disinto %s\n\n%s.\n", cmd.usage(), strings.ToUpper(cmd.short[:1])+cmd.short[1:])
+	if cmd.long != "" {
+		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(cmd.long))
+	}
+	if flags := cmd.flags(); flags.HasAvailableFlags() {
+		fmt.Fprintf(w, "\n%s", flags.FlagUsages())
+	}
+}
+
+func helpCommand() command {
+	return command{
+		name: "help", args: "[COMMAND]", maxArgs: 1,
+		short: "what the commands are, or all about one",
+		setup: func(*pflag.FlagSet) action { return help },
+	}
+}
+
+func help(_ context.Context, c *cli, args []string) error {
+	if len(args) == 1 {
+		cmd, err := findCommand(args[0])
+		if err != nil {
+			return err
+		}
+		cmd.help(c.stdout)
+		return nil
+	}
+	fmt.Fprintln(c.stdout, "disinto runs AI coding agents on the issues and pull requests of a Forgejo.")
+	fmt.Fprintln(c.stdout)
+	for _, cmd := range commands() {
+		if !cmd.hidden {
+			fmt.Fprintf(c.stdout, "  disinto %-16s %s\n", strings.TrimSpace(cmd.name+" "+cmd.args), cmd.short)
+		}
+	}
+	fmt.Fprintln(c.stdout)
+	fmt.Fprintln(c.stdout, "disinto help COMMAND has the flags. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
+	return nil
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var demoCommand = command{
+	name:  "demo",
+	short: "a whole factory in front of you: no network, account or model needed",
+	long: `
+Starts a forge on loopback, fills it with issues, and has five scripted agents
+work on them under the real supervisor: they clone, push, open pull requests and
+review each other. It ends by itself in well under a minute and says what was
+merged, what is held and why, and whether a rule was broken.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var d demoRun
+		flags.BoolVar(&d.json, "json", false, "print one document at the end, and nothing before")
+		flags.BoolVar(&d.keep, "keep", false, "go on until interrupted, so that you can file issues")
+		flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "how long agents pretend to think")
+		return d.run
+	},
+}
+
+// demoPatience is when a demo that is not done gives up. It takes 20 seconds on a small machine; this is for one that
+// does ten other things.
+const demoPatience = 2 * time.Minute
+
+// demoFrame is the time between two pictures.
+const demoFrame = 200 * time.Millisecond
+
+// demoRun is one run of the demo.
+type demoRun struct {
+	json, keep bool
+	think      time.Duration
+
+	c       *cli
+	dir     string
+	self    string // our own program
+	reaper  *process.Reaper
+	world   *demo.World
+	factory *factory
+	events  <-chan supervisor.Event
+	audit   demo.Audit
+	show    *display
+}
+
+func (d *demoRun) run(ctx context.Context, c *cli, _ []string) (err error) {
+	d.c = c
+	signals, err := process.Init()
+	if err != nil {
+		return err
+	}
+	if d.reaper, err = process.NewReaper(); err != nil {
+		return err
+	}
+	if d.self, err = os.Executable(); err != nil {
+		return fmt.Errorf("cannot find our own program: %w", err)
+	}
+	if d.dir, err = os.MkdirTemp("", "disinto-demo-"); err != nil {
+		return fmt.Errorf("cannot make a place for the demo: %w", err)
+	}
+	if !d.keep {
+		defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	// The forge is there until the supervisor has released its claims.
+	forge, err := d.startForge(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	defer forge.end()
+	if d.world, err = demo.Build(ctx, forge.URL, forge.Token); err != nil {
+		return err
+	}
+	if err := d.wire(); err != nil {
+		return err
+	}
+	go d.factory.watch(ctx, stop, signals, d.show.log)
+	return d.supervise(ctx)
+}
+
+// wire writes the factory.toml and makes the supervisor from it, exactly as run does.
+func (d *demoRun) wire() error {
+	path, state := filepath.Join(d.dir, "factory.toml"), filepath.Join(d.dir, "state")
+	program := []string{d.self, demoAgentCommand.name, "--think", d.think.String()}
+	if err := os.WriteFile(path, []byte(demo.Config(d.world.URL, state, program)), 0o600); err != nil {
+		return fmt.Errorf("cannot write the demo's configuration: %w", err)
+	}
+	lookup := func(name string) (string, bool) {
+		if token, ok := d.world.Tokens[name]; ok {
+			return token, true
+		}
+		return d.c.lookup(name)
+	}
+	d.show = newDisplay(d.c, d.json)
+	d.factory = newFactory(path, state, d.c.environ, lookup, d.reaper, d.show.log)
+	return d.factory.ConfigError
+}
+
+// supervise runs the factory until everything that can be done is done, and reports.
+func (d *demoRun) supervise(ctx context.Context) error {
+	events, leave := d.factory.Events()
+	defer leave()
+	d.events = events
+	working, stop := context.WithCancel(ctx)
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed = d.factory.Run(working)
+	}()
+	finish := func() error {
+		stop()
+		<-ended
+		return failed
+	}
+	began := time.Now()
+	d.show.begin()
+	doc, err := d.follow(ctx, began, ended)
+	d.show.end()
+	took := time.Since(began)
+	if err != nil || !d.keep {
+		err = errors.Join(err, finish())
+	}
+	if err != nil {
+		return err
+	}
+	report, err := d.world.Report(ctx, doc, &d.audit, d.factory.Config)
+	if err == nil {
+		err = d.conclude(report, took)
+	}
+	if d.keep {
+		d.show.invite(d.world, d.dir)
+		<-ctx.Done()
+	}
+	return errors.Join(err, finish())
+}
+
+// follow shows what happens until everything is merged and nobody works any more. It returns the last status.
+func (d *demoRun) follow(ctx context.Context, began time.Time, ended <-chan struct{}) (*supervisor.Document, error) {
+	frame := time.NewTicker(demoFrame)
+	defer frame.Stop()
+	patience := time.NewTimer(demoPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case e, open := <-d.events:
+			if !open {
+				return nil, errors.New("cannot follow the supervisor: it stopped telling what happens")
+			}
+			d.audit.Note(e)
+			continue
+		case <-frame.C:
+		case <-patience.C:
+			return d.factory.Document(), nil // the report says what is missing
+		case <-ended:
+			return nil, errors.New("the supervisor ended before the work was done")
+		case <-ctx.Done():
+			return nil, errors.New("interrupted")
+		}
+		doc := d.factory.Document()
+		d.show.frame(doc, d.audit.Merged(), time.Since(began))
+		if d.audit.Done(doc) {
+			return doc, nil
+		}
+	}
+}
+
+// conclude prints the report. The error says what went wrong, if anything did.
+func (d *demoRun) conclude(r *demo.Report, took time.Duration) error {
+	if err := d.show.report(r, took); err != nil {
+		return err
+	}
+	switch {
+	case len(r.Violations) > 0:
+		return fmt.Errorf("the demo failed: %s", count(len(r.Violations), "violation"))
+	case len(r.Missing) > 0:
+		return fmt.Errorf("the demo failed: not merged: %v", r.Missing)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Audit watches a supervisor from outside, by its events, and finds rules that it broke. The zero value is ready; it is
+// not safe for use by several goroutines.
+type Audit struct {
+	sessions []*session // in the order of their claims
+	byRun    map[string]*session
+	merged   []int64 // pull requests, in the order in which they were merged
+}
+
+// session is one session as the events told it. Its slot and agent were taken from began to ended.
+type session struct {
+	supervisor.SessionDocument
+	began, ended time.Time // ended is zero while it runs
+	outcome      agents.Result
+}
+
+// Note takes one event.
+func (a *Audit) Note(e supervisor.Event) {
+	switch data := e.Data.(type) {
+	case supervisor.SessionDocument:
+		a.noteSession(data)
+	case supervisor.RecentDocument:
+		if s := a.byRun[data.RunID]; s != nil {
+			s.began, s.ended, s.outcome = data.StartedAt, data.EndedAt, data.Outcome
+		}
+	case supervisor.RefData:
+		if e.Type == supervisor.EventMerged {
+			a.merged = append(a.merged, data.Number)
+		}
+	}
+}
+
+func (a *Audit) noteSession(d supervisor.SessionDocument) {
+	if a.byRun == nil {
+		a.byRun = make(map[string]*session)
+	}
+	if a.byRun[d.RunID] != nil {
+		return
+	}
+	s := &session{SessionDocument: d, began: d.StartedAt}
+	a.byRun[d.RunID] = s
+	a.sessions = append(a.sessions, s)
+}
+
+// Merged is how many pull requests have been merged so far.
+func (a *Audit) Merged() int { return len(a.merged) }
+
+// Done reports whether all that can be done is done, and a status shows it: every issue merged that can be, nobody at
+// work, and nothing waiting but what waits for a person or for a clock.
+func (a *Audit) Done(d *supervisor.Document) bool {
+	waits := slices.ContainsFunc(d.Queue, func(q supervisor.QueueDocument) bool {
+		return q.Number > int64(len(backlog)) || q.Number != 0 && backlog[q.Number-1].due()
+	})
+	running := slices.ContainsFunc(a.sessions, func(s *session) bool { return s.ended.IsZero() })
+	return a.Merged() >= Due() && !waits && !running && len(d.Sessions) == 0
+}
+
+// Agents are those that ran a session, sorted.
+func (a *Audit) Agents() []string {
+	var names []string
+	for _, s := range a.sessions {
+		names = append(names, s.Agent)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Switches counts how often a slot of a sticky thread went to another agent than the one before: each time a local
+// server forgets one conversation and reads another.
+func (a *Audit) Switches(config *threads.Config) int {
+	last := map[threads.SlotKey]string{}
+	n := 0
+	for _, s := range a.sessions {
+		slot := threads.SlotKey{Thread: s.Thread, Slot: s.Slot}
+		if !sticky(config, s.Thread) {
+			continue
+		}
+		if before, ok := last[slot]; ok && before != s.Agent {
+			n++
+		}
+		last[slot] = s.Agent
+	}
+	return n
+}
+
+// Violations lists every rule that was broken, a line each. results are the forge's own account of what happened.
+func (a *Audit) Violations(config *threads.Config, results []Result) []string {
+	found := []string{} // a list in JSON also when it is empty
+	for i, s := range a.sessions {
+		for _, o := range a.sessions[i+1:] {
+			if s.overlaps(o) {
+				found = append(found, a.collisions(config, s, o)...)
+			}
+		}
+		switch s.Kind {
+		case agents.KindReview:
+			found = append(found, a.pairing(config, s, results)...)
+		case agents.KindIssue:
+			found = append(found, s.tooEarly(results)...)
+		}
+	}
+	for i := range results {
+		if r := &results[i]; r.Pull != 0 && len(r.Approvers) == 0 {
+			found = append(found, fmt.Sprintf("#%d was merged without an approval", r.Pull))
+		}
+	}
+	return found
+}
+
+func (s *session) String() string {
+	return fmt.Sprintf("%s %s #%d", s.Agent, s.Kind, s.Number)
+}
+
+// overlaps reports whether two sessions existed at the same moment.
+func (s *session) overlaps(o *session) bool {
+	return (o.ended.IsZero() || s.began.Before(o.ended)) && (s.ended.IsZero() || o.began.Before(s.ended))
+}
+
+// collisions are the rules about sessions that exist at the same time.
+func (a *Audit) collisions(config *threads.Config, s, o *session) (found []string) {
+	if s.Agent == o.Agent {
+		found = append(found, fmt.Sprintf("one agent in two sessions: %s and %s", s, o))
+	}
+	if s.Thread == o.Thread && s.Slot == o.Slot && sticky(config, s.Thread) {
+		found = append(found, fmt.Sprintf("two sessions in slot %d of %s: %s and %s", s.Slot, s.Thread, s, o))
+	}
+	if s.Number == o.Number && s.Number != 0 && s.Repo == o.Repo {
+		found = append(found, fmt.Sprintf("two sessions on one item: %s and %s", s, o))
+	}
+	return found
+}
+
+// pairing is about who reviews whom.
+func (a *Audit) pairing(config *threads.Config, review *session, results []Result) (found []string) {
+	i := slices.IndexFunc(results, func(r Result) bool { return r.Pull == review.Number })
+	if i < 0 {
+		return nil
+	}
+	for _, w := range a.sessions {
+		wrote := w.Kind == agents.KindIssue && w.Number == results[i].Issue || w.Kind == agents.KindRework && w.Number == review.Number
+		if !wrote {
+			continue
+		}
+		if w.Agent == review.Agent {
+			found = append(found, fmt.Sprintf("an agent reviewed its own work: %s after %s", review, w))
+		}
+		if local(config, w.Thread) && local(config, review.Thread) {
+			found = append(found, fmt.Sprintf("local work was reviewed by a local model: %s after %s", review, w))
+		}
+	}
+	return found
+}
+
+// tooEarly is about work that was begun before what it depends on was closed. The forge's times are whole seconds, cut
+// off, so a start in the same second passes here; the agents themselves look whether what they build on is there.
+func (s *session) tooEarly(results []Result) (found []string) {
+	for _, n := range needs(s.Number) {
+		i := slices.IndexFunc(results, func(r Result) bool { return r.Issue == n })
+		if i < 0 || results[i].ClosedAt.IsZero() || s.began.Before(results[i].ClosedAt) {
+			found = append(found, fmt.Sprintf("started while blocked: %s before #%d was closed", s, n))
+		}
+	}
+	return found
+}
+
+func sticky(config *threads.Config, thread string) bool {
+	t := config.Thread(thread)
+	return t != nil && !t.Overlap
+}
+
+func local(config *threads.Config, thread string) bool {
+	t := config.Thread(thread)
+	return t != nil && t.Backend == threads.Local
+}

@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Config is the factory.toml of the demo: an API thread that its agents share, and a llama thread with two slots that
+// each hold one agent at a time. program starts an agent; tokens come from the environment, as everywhere.
+func Config(url, state string, program []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `[forge]
+url = %q
+token = "$FORGE_TOKEN"
+repos = [%q]
+
+[factory]
+state = %q
+stop_grace = "2s"
+
+[threads.anthropic]
+backend = "anthropic"
+max_concurrent = 1
+overlap = true      # agents can share the slot
+interval = "1s"
+idle_interval = "2s"
+agents = [%s]
+
+[threads.llama]
+backend = "local"
+max_concurrent = 2
+overlap = false     # sticky: one agent per slot until done
+interval = "1s"
+idle_interval = "2s"
+agents = [%s]
+`, url, Repo, state, members("anthropic"), members("llama"))
+	for _, a := range team {
+		fmt.Fprintf(&b, "\n[agents.%s]\ntoken = %q\n", a.name, "$"+agents.TokenVar(a.name))
+	}
+	for _, r := range roles {
+		fmt.Fprintf(&b, "\n[roles.%s]\non = %q\ncommand = [%s]\n", r.name, r.on, quotedList(program))
+		if r.every > 0 {
+			fmt.Fprintf(&b, "every = %q\n", r.every)
+		}
+	}
+	return b.String()
+}
+
+// roles are what the agents do. The scheduled ones come round a few times in the demo.
+var roles = []struct {
+	name, on string
+	every    time.Duration
+}{
+	{"dev", "issue", 0},
+	{"review", "review", 0},
+	{"gardener", "schedule", 6 * time.Second},
+	{"planner", "schedule", 8 * time.Second},
+}
+
+func members(thread string) string {
+	var names []string
+	for _, a := range team {
+		if a.thread == thread {
+			names = append(names, a.name)
+		}
+	}
+	return quotedList(names)
+}
+
+func quotedList(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = fmt.Sprintf("%q", w)
+	}
+	return strings.Join(quoted, ", ")
+}

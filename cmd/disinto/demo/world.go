@@ -1,0 +1,220 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Repo is the repository of the demo, and Human the person it belongs to.
+const (
+	Repo  = Human + "/teashop"
+	Human = "ada"
+	robot = "disinto" // the supervisor's own account
+)
+
+// task is one issue of the backlog.
+type task struct {
+	title string
+	file  string // what its pull request adds
+	about string // the rest of its text
+	// needs are the tasks it depends on, by their place in the backlog from 1. The first is a dependency that the forge
+	// knows, or, where inText is set, a line of the issue's text: both ways count.
+	needs  []int
+	inText bool
+	// mind is something the first attempt forgets, so that the reviewer asks for a change.
+	mind  bool
+	human bool // a person works on it
+	stuck bool // it can never start
+}
+
+// backlog is what the demo begins with: a chain of five, three that depend on nothing, one of which needs a second
+// round, two that wait for each other, and one that a person has taken.
+var backlog = []task{
+	1 - 1:  {title: "Write down what an order is", file: "orders/format.md"},
+	2 - 1:  {title: "Read orders from a file", file: "orders/read.sh", needs: []int{1}},
+	3 - 1:  {title: "Work out what an order costs", file: "orders/price.sh", needs: []int{2}, inText: true},
+	4 - 1:  {title: "Print the invoice", file: "orders/invoice.sh", needs: []int{3}},
+	5 - 1:  {title: "Mail the invoice", file: "orders/mail.sh", needs: []int{4}, inText: true},
+	6 - 1:  {title: "Say how to install it", file: "INSTALL.md"},
+	7 - 1:  {title: "List the teas", file: "teas.md"},
+	8 - 1:  {title: "Refuse an order without a name", file: "orders/check.sh", mind: true, about: "Mind: a name may contain spaces."},
+	9 - 1:  {title: "Take the stock from the ledger", file: "stock.sh", needs: []int{10}, stuck: true},
+	10 - 1: {title: "Let the ledger count the stock", file: "ledger.sh", needs: []int{9}, inText: true, stuck: true},
+	11 - 1: {title: "Choose a name for the shop", file: "NAME", human: true},
+}
+
+// agent is one worker of the demo.
+type agent struct{ name, thread string }
+
+var team = []agent{
+	{"planner-sonnet", "anthropic"},
+	{"review-sonnet", "anthropic"},
+	{"dev-kimi", "llama"},
+	{"dev-qwen", "llama"},
+	{"gardener-qwen", "llama"},
+}
+
+// World is the demo's forge after it was filled.
+type World struct {
+	URL    string
+	Tokens map[string]string // by variable, as the factory.toml names them
+	// HumanToken is for the person at the keyboard: with it one files issues of one's own.
+	HumanToken string
+	Backlog    int64 // id of the label backlog, which the API wants to have when an issue is filed
+
+	api api
+}
+
+// Build fills an empty forge: accounts with tokens, a repository that they may write to, and the backlog.
+func Build(ctx context.Context, url, adminToken string) (*World, error) {
+	w := &World{URL: url, Tokens: map[string]string{}, api: api{url: url, token: adminToken}}
+	for _, step := range []func(context.Context) error{w.addAccounts, w.addRepo, w.addBacklog} {
+		if err := step(ctx); err != nil {
+			return nil, fmt.Errorf("cannot build the demo's forge: %w", err)
+		}
+	}
+	return w, nil
+}
+
+func (w *World) addAccounts(ctx context.Context) (err error) {
+	if w.HumanToken, err = w.addAccount(ctx, Human); err != nil {
+		return err
+	}
+	if w.Tokens["FORGE_TOKEN"], err = w.addAccount(ctx, robot); err != nil {
+		return err
+	}
+	for _, a := range team {
+		if w.Tokens[agents.TokenVar(a.name)], err = w.addAccount(ctx, a.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addAccount makes an account and a token for it, with no more scopes than README.md says an agent needs.
+func (w *World) addAccount(ctx context.Context, login string) (token string, err error) {
+	password := rand.Text()
+	user := map[string]any{
+		"username": login, "email": login + "@demo.invalid", "password": password, "must_change_password": false,
+	}
+	if err := w.api.post(ctx, "/admin/users", user, nil); err != nil {
+		return "", err
+	}
+	self := api{url: w.URL, user: login, password: password}
+	form := map[string]any{
+		"name":   "demo",
+		"scopes": []string{"write:repository", "write:issue", "read:user"},
+	}
+	var made struct {
+		Secret string `json:"sha1"`
+	}
+	err = self.post(ctx, "/users/"+login+"/tokens", form, &made)
+	return made.Secret, err
+}
+
+func (w *World) addRepo(ctx context.Context) error {
+	owner, name, _ := strings.Cut(Repo, "/")
+	if err := w.api.post(ctx, "/admin/users/"+owner+"/repos", map[string]any{"name": name, "default_branch": "main"}, nil); err != nil {
+		return err
+	}
+	readme := map[string]any{
+		"message": "Begin", "branch": "main",
+		"content": base64.StdEncoding.EncodeToString([]byte("# Teashop\n\nSells tea.\n")),
+	}
+	human := api{url: w.URL, token: w.HumanToken}
+	if err := human.post(ctx, "/repos/"+Repo+"/contents/README.md", readme, nil); err != nil {
+		return err
+	}
+	for _, login := range w.writers() {
+		err := w.api.call(ctx, http.MethodPut, "/repos/"+Repo+"/collaborators/"+login, map[string]string{"permission": "write"}, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *World) writers() []string {
+	logins := []string{robot}
+	for _, a := range team {
+		logins = append(logins, a.name)
+	}
+	return logins
+}
+
+// addBacklog files the issues as the person would. The numbers begin at 1, because the repository is new.
+func (w *World) addBacklog(ctx context.Context) error {
+	human := api{url: w.URL, token: w.HumanToken}
+	var label struct {
+		ID int64 `json:"id"`
+	}
+	if err := human.post(ctx, "/repos/"+Repo+"/labels", map[string]string{"name": "backlog", "color": "0e8a16"}, &label); err != nil {
+		return err
+	}
+	w.Backlog = label.ID
+	for i := range backlog {
+		issue := map[string]any{"title": backlog[i].title, "body": backlog[i].text(), "labels": []int64{label.ID}}
+		if backlog[i].human {
+			issue["assignees"] = []string{Human}
+		}
+		var made wireIssue
+		if err := human.post(ctx, "/repos/"+Repo+"/issues", issue, &made); err != nil {
+			return err
+		}
+		if made.Number != int64(i+1) {
+			return fmt.Errorf("the forge is not new: issue %d got number %d", i+1, made.Number)
+		}
+	}
+	owner, name, _ := strings.Cut(Repo, "/")
+	for i := range backlog {
+		if backlog[i].inText {
+			continue
+		}
+		for _, n := range backlog[i].needs {
+			dependency := map[string]any{"owner": owner, "repo": name, "index": n}
+			if err := human.post(ctx, fmt.Sprintf("/repos/%s/issues/%d/dependencies", Repo, i+1), dependency, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// text is the issue's text. Agents take from it which file to write and which must be there already.
+func (t *task) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Add `%s`.", t.file)
+	for _, n := range t.needs {
+		fmt.Fprintf(&b, " It builds on `%s`.", backlog[n-1].file)
+	}
+	if t.about != "" {
+		b.WriteString("\n\n" + t.about)
+	}
+	if t.inText {
+		b.WriteString("\n\n## Depends on\n")
+		for _, n := range t.needs {
+			fmt.Fprintf(&b, "- #%d\n", n)
+		}
+	}
+	return b.String()
+}
+
+// due reports whether the demo has to get the task merged.
+func (t *task) due() bool { return !t.human && !t.stuck }
+
+// Due is how many issues the demo has to get merged.
+func Due() int {
+	n := 0
+	for i := range backlog {
+		if backlog[i].due() {
+			n++
+		}
+	}
+	return n
+}

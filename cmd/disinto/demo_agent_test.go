@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// testForge is the demo's forge in this process, filled.
+type testForge struct {
+	*demo.World
+	reaper *process.Reaper
+	t      *testing.T
+}
+
+func newTestForge(t *testing.T) *testForge {
+	t.Helper()
+	reaper := oneReaper(t)
+	f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: forgeGit(reaper, os.Environ())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	if err := f.AddUser(forgeAdmin, "", true); err != nil {
+		t.Fatal(err)
+	}
+	token, err := f.AddToken(forgeAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, err := demo.Build(t.Context(), server.URL, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &testForge{world, reaper, t}
+}
+
+// session runs one session of a demo agent and returns the result that it left.
+func (f *testForge) session(workspace, agent string, kind agents.Kind, role string, number int) agents.Outcome {
+	f.t.Helper()
+	resultPath := filepath.Join(f.t.TempDir(), "result.json")
+	vars := map[string]string{
+		"DISINTO_AGENT": agent, "DISINTO_KIND": string(kind), "DISINTO_ROLE": role, "DISINTO_REPO": demo.Repo,
+		"DISINTO_NUMBER": strconv.Itoa(number), "DISINTO_WORKSPACE": workspace, "DISINTO_RESULT": resultPath,
+		"FORGE_URL": f.URL, "FORGE_TOKEN": f.Tokens[agents.TokenVar(agent)],
+	}
+	environ := append(os.Environ(), "GIT_AUTHOR_NAME="+agent, "GIT_AUTHOR_EMAIL="+agent+"@x", "GIT_COMMITTER_NAME="+agent, "GIT_COMMITTER_EMAIL="+agent+"@x")
+	a := demo.Agent{
+		Getenv: func(name string) string { return vars[name] }, Git: agentGit(f.reaper, environ), Out: f.t.Output(),
+	}
+	_ = a.Run(f.t.Context())
+	text, err := os.ReadFile(resultPath)
+	if err != nil {
+		f.t.Fatalf("%s left no result: %v", agent, err)
+	}
+	out, err := agents.ParseResult(text)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return out
+}
+
+// get asks the forge as the person.
+func (f *testForge) get(path string, into any) {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.URL+"/api/v1/repos/"+demo.Repo+path, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "token "+f.HumanToken)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// The scripted agents really do what agents do, in the order that a supervisor would have them do it: implement, get
+// asked for a change, answer, get approved.
+func TestDemoAgents(t *testing.T) {
+	f := newTestForge(t)
+	dev, reviewer := t.TempDir(), t.TempDir()
+	step := func(workspace, agent string, kind agents.Kind, number int) {
+		t.Helper()
+		if out := f.session(workspace, agent, kind, "", number); out.Result != agents.Done {
+			t.Fatalf("%s %s: %+v", agent, kind, out)
+		}
+	}
+	step(dev, "dev-qwen", agents.KindIssue, 8)
+	var pull struct {
+		Number int
+		Body   string
+		User   struct{ Login string }
+		Head   struct{ Ref string }
+	}
+	f.get("/pulls/12", &pull)
+	if pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" || pull.Body != "Fixes #8\n\ncreated by dev-qwen" {
+		t.Errorf("pull request %+v", pull)
+	}
+	step(reviewer, "review-sonnet", agents.KindReview, 12)
+	step(dev, "dev-qwen", agents.KindRework, 12)
+	step(reviewer, "review-sonnet", agents.KindReview, 12)
+	var reviews []struct{ State, Body string }
+	f.get("/pulls/12/reviews", &reviews)
+	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" {
+		t.Fatalf("reviews %+v", reviews)
+	}
+	if !strings.Contains(reviews[0].Body, "still to do: a name may contain spaces.") || !strings.Contains(reviews[0].Body, "reviewed by review-sonnet") {
+		t.Errorf("review says %q", reviews[0].Body)
+	}
+}
+
+// An agent that is started too early says so: what it builds on is not there.
+func TestDemoAgentNeedsWhatItBuildsOn(t *testing.T) {
+	f := newTestForge(t)
+	out := f.session(t.TempDir(), "dev-qwen", agents.KindIssue, "dev", 2)
+	if out.Result != agents.Failed || out.Reason != "orders/format.md is not there yet, and this builds on it" {
+		t.Errorf("outcome %+v", out)
+	}
+}

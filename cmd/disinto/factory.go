@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/forge/forgejo"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// factory is a supervisor and what is wired into it: here the pure scheduler meets a real forge and real processes.
+type factory struct {
+	*supervisor.Supervisor
+	path      string // of factory.toml
+	lookupEnv func(string) (string, bool)
+	executor  *process.Executor
+	config    atomic.Pointer[threads.Config] // in force; nil before the first valid one
+	text      string                         // of the file when it was read last
+}
+
+// newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.
+func newFactory(path, state string, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper, log hclog.Logger) *factory {
+	f := &factory{path: path, lookupEnv: lookupEnv, executor: &process.Executor{Reaper: r}}
+	f.executor.Secrets = f.secrets
+	f.Supervisor = &supervisor.Supervisor{
+		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
+		EndStale: process.EndStale,
+	}
+	config, client, err := f.read()
+	f.ConfigError = err
+	if err == nil {
+		f.config.Store(config)
+		f.Config, f.Forge = config, client
+	}
+	return f
+}
+
+// read reads the file and makes a client for the forge in it.
+func (f *factory) read() (*threads.Config, *forgejo.Client, error) {
+	config, text, err := readConfig(f.path, f.lookupEnv)
+	f.text = text
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := newForge(config, f.config.Load)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
+	}
+	return config, client, nil
+}
+
+// readConfig reads a factory.toml. Every mistake in it is one line of the error.
+func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, "", fmt.Errorf("cannot read %s: there is no such file; write one (factory.toml.example shows how) or say --config", path)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	config, err = threads.Decode(path, string(raw), lookupEnv)
+	return config, string(raw), err
+}
+
+// newForge makes the client for the forge of a configuration. Whose account is whose it asks of the configuration in
+// force at the moment, so that a reload counts.
+func newForge(config *threads.Config, now func() *threads.Config) (*forgejo.Client, error) {
+	current := func() *threads.Config {
+		if c := now(); c != nil {
+			return c
+		}
+		return config
+	}
+	return forgejo.New(forgejo.Options{
+		URL: config.Forge.URL, Token: config.Forge.Token.Reveal(), Repos: config.Forge.Repos,
+		Ours:          func(login string) bool { return current().AgentByLogin(login) != nil },
+		Bots:          func(login string) bool { return slices.Contains(current().Forge.Bots, login) },
+		RequireMerged: config.Forge.RequireMerged,
+	})
+}
+
+// reload puts the file as it is now in force. A file with mistakes changes nothing but what status shows.
+func (f *factory) reload(log hclog.Logger) {
+	config, client, err := f.read()
+	if err != nil {
+		for _, line := range errorLines(err) {
+			log.Error("configuration not changed: " + line)
+		}
+		f.SetError(err)
+		return
+	}
+	old := f.config.Swap(config)
+	if old != nil && sameForge(old.Forge, config.Forge) {
+		client = nil // the one in force has read the forge already
+	}
+	if client == nil {
+		f.Reload(config, nil) // a nil *forgejo.Client would be a forge
+	} else {
+		f.Reload(config, client)
+	}
+	log.Info("configuration reloaded: " + describe(config))
+}
+
+// sameForge reports whether a client for one configuration serves the other too.
+func sameForge(a, b threads.Forge) bool {
+	return a.URL == b.URL && a.Token == b.Token && a.RequireMerged == b.RequireMerged && slices.Equal(a.Repos, b.Repos)
+}
+
+// changed reports whether the file is not what was read last. It is asked every few seconds, instead of having the
+// kernel tell: a file that is mounted into a container by itself can be replaced without a word.
+func (f *factory) changed() bool {
+	raw, err := os.ReadFile(f.path)
+	return err == nil && string(raw) != f.text
+}
+
+// secrets are what is hidden in the ends of logs that become comments on the forge.
+func (f *factory) secrets() []string {
+	config := f.config.Load()
+	if config == nil {
+		return nil
+	}
+	var all []string
+	for _, s := range config.Secrets {
+		all = append(all, s.Value.Reveal())
+	}
+	return all
+}
+
+// describe is a configuration in a line.
+func describe(c *threads.Config) string {
+	return fmt.Sprintf("%s, %s, %s on %s", count(len(c.Threads), "thread"), count(len(c.Agents), "agent"),
+		strings.Join(c.Forge.Repos, " "), c.Forge.URL)
+}
+
+// sharesAccount reports whether agents run under the supervisor's own account, where they can read every secret.
+func sharesAccount(c *threads.Config) bool {
+	return c.Factory.User == "" && slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
+}
+
+// newLog is the log of a supervisor: a line for everything that happens.
+func newLog(w io.Writer) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Info, TimeFormat: "2006-01-02T15:04:05Z07:00"})
+}
+
+var _ supervisor.Forge = (*forgejo.Client)(nil)
+
+var _ supervisor.Executor = (*process.Executor)(nil)

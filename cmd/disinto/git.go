@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// forgeGit runs localforge's git commands as children of the one reaper.
+func forgeGit(r *process.Reaper, environ []string) func(context.Context, localforge.Cmd) error {
+	return func(ctx context.Context, cmd localforge.Cmd) error {
+		var complaint bytes.Buffer
+		err := r.Run(ctx, process.Cmd{
+			Argv: cmd.Argv, Dir: cmd.Dir, Env: withEnv(environ, cmd.Env),
+			Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: &complaint,
+		})
+		return complained(err, complaint.String())
+	}
+}
+
+// agentGit runs the git commands of a demo agent and returns what they print.
+func agentGit(r *process.Reaper, environ []string) func(context.Context, string, []string, ...string) (string, error) {
+	return func(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+		var out, complaint bytes.Buffer
+		err := r.Run(ctx, process.Cmd{
+			Argv: append([]string{"git"}, args...), Dir: dir, Env: withEnv(environ, env), Stdout: &out, Stderr: &complaint,
+		})
+		return out.String(), complained(err, complaint.String())
+	}
+}
+
+// withEnv adds variables to an environment, in place of those of the same names. Where a name is there twice it
+// depends on the program which one it sees.
+func withEnv(environ, more []string) []string {
+	env := slices.DeleteFunc(slices.Clone(environ), func(old string) bool {
+		name, _, _ := strings.Cut(old, "=")
+		return slices.ContainsFunc(more, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	})
+	return append(env, more...)
+}
+
+// complained adds a failed command's own words, which are worth more than its exit code.
+func complained(err error, words string) error {
+	if err == nil || strings.TrimSpace(words) == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, clean(words))
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// localforgeCommand serves the embedded forge. demo runs it as a child, so that what it shows is two programs that
+// speak over the network, as they do in real life.
+var localforgeCommand = command{
+	name:   "localforge",
+	hidden: true,
+	short:  "the embedded forge on loopback, for demo and tests",
+	long: `
+Prints one line of JSON with its address and the token of its first account,
+which is an administrator. Repositories are in --dir; everything else is in
+memory and ends with it. It ends when its input does, so it cannot outlive the
+one who started it.`,
+	setup: func(flags *pflag.FlagSet) action {
+		dir := flags.String("dir", "", "the `DIR` of the repositories")
+		return func(ctx context.Context, c *cli, _ []string) error { return serveForge(ctx, c, *dir) }
+	},
+}
+
+// forgeAdmin is the first account of the embedded forge.
+const forgeAdmin = "root"
+
+// forgeReady is what localforge says when it can be used.
+type forgeReady struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+}
+
+func serveForge(ctx context.Context, c *cli, dir string) error {
+	if dir == "" {
+		return usagef("localforge needs --dir")
+	}
+	reaper, err := process.NewReaper()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("cannot serve the forge: %w", err)
+	}
+	defer listener.Close()
+	ready := forgeReady{URL: "http://" + listener.Addr().String()}
+	f, err := localforge.New(localforge.Options{Dir: dir, URL: ready.URL, Run: forgeGit(reaper, c.environ)})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.AddUser(forgeAdmin, "", true); err != nil {
+		return err
+	}
+	if ready.Token, err = f.AddToken(forgeAdmin); err != nil {
+		return err
+	}
+	if err := json.NewEncoder(c.stdout).Encode(ready); err != nil {
+		return fmt.Errorf("cannot say where the forge is: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, c.stdin)
+		cancel()
+	}()
+	return serve(ctx, listener, f)
+}
+
+// serve answers until ctx is done, then lets what is under way finish, for a moment.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() {
+		brief, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(brief) != nil {
+			server.Close()
+		}
+	})
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("cannot serve the forge: %w", err)
+	}
+	return nil
+}

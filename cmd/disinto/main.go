@@ -1,0 +1,142 @@
+// Disinto is the entrypoint of a container in which AI coding agents work on a self-hosted Forgejo.
+//
+// Each subcommand is one small file: its flags, what it wires together, its exit code. What they do lives in the
+// packages beside this one; only here do all of them meet.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Exit codes, the same for every command.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2 // the command line was wrong; nothing was done
+	exitNotNow = 3 // understood, but queued or blocked
+)
+
+// cli is what a command has of the outside world. Tests make their own.
+type cli struct {
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	now            func() time.Time
+}
+
+func main() {
+	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	c := &cli{environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now}
+	os.Exit(c.run(ctx, os.Args[1:]))
+}
+
+// run is the whole program without its process: arguments in, exit code out.
+func (c *cli) run(ctx context.Context, args []string) int {
+	err := c.dispatch(ctx, args)
+	for _, line := range errorLines(err) {
+		fmt.Fprintln(c.stderr, "disinto: "+clean(line))
+	}
+	return exitCode(err)
+}
+
+func (c *cli) dispatch(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return usagef("say what to do, such as disinto demo (disinto help lists the commands)")
+	}
+	switch args[0] {
+	case "-h", "--help":
+		args[0] = "help"
+	case "-v", "--version":
+		args[0] = "version"
+	}
+	cmd, err := findCommand(args[0])
+	if err != nil {
+		return err
+	}
+	flags := pflag.NewFlagSet(cmd.name, pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
+	act := cmd.setup(flags)
+	err = flags.Parse(args[1:])
+	if errors.Is(err, pflag.ErrHelp) {
+		cmd.help(c.stdout)
+		return nil
+	}
+	if err != nil {
+		return usagef("%v (disinto help %s)", err, cmd.name)
+	}
+	if n := flags.NArg(); n < cmd.minArgs || n > cmd.maxArgs {
+		return usagef("usage: disinto %s", cmd.usage())
+	}
+	return act(ctx, c, flags.Args())
+}
+
+// lookup reads a variable of the environment that the command was started with.
+func (c *cli) lookup(name string) (string, bool) {
+	for _, kv := range c.environ {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// getenv is lookup for those who take unset and empty as the same.
+func (c *cli) getenv(name string) string {
+	v, _ := c.lookup(name)
+	return v
+}
+
+// exitError is an error with an exit code other than 1. One without text exits in silence: everything was said.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+func usagef(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
+}
+
+// errSaid ends a command with exit code 1 when its output already says what is wrong.
+var errSaid = &exitError{exitFailed, ""}
+
+func exitCode(err error) int {
+	var coded *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &coded):
+		return coded.code
+	}
+	return exitFailed
+}
+
+// errorLines splits an error into the lines that people read: joined errors are several problems, one line each.
+func errorLines(err error) []string {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var lines []string
+		for _, e := range joined.Unwrap() {
+			lines = append(lines, errorLines(e)...)
+		}
+		return lines
+	}
+	if err.Error() == "" {
+		return nil
+	}
+	return []string{err.Error()}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents/process"
+)
+
+// TestMain lets the test binary be disinto itself: the demo starts its forge and its agents as processes of their own.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+var newReaper = sync.OnceValues(process.NewReaper)
+
+// oneReaper is the one reaper that a process may have.
+func oneReaper(t *testing.T) *process.Reaper {
+	t.Helper()
+	r, err := newReaper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// result is what a command left behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// disinto runs a command in this process, in an environment of its own.
+func disinto(ctx context.Context, environ []string, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	c := &cli{
+		environ: environ, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		now: func() time.Time { return noon },
+	}
+	code := c.run(ctx, args)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func TestUsage(t *testing.T) {
+	tests := []struct {
+		name   string
+		args   string
+		code   int
+		stderr string // all of it, or its beginning where it ends in ...
+		stdout string // a part of it
+	}{
+		{name: "no command", code: 2, stderr: "disinto: say what to do, such as disinto demo (disinto help lists the commands)"},
+		{name: "unknown command", args: "frobnicate", code: 2, stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`},
+		{name: "one letter off", args: "stauts", code: 2, stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)`},
+		{name: "hidden is not suggested", args: "localforg", code: 2, stderr: `disinto: there is no command "localforg" (disinto help lists them)`},
+		{name: "unknown flag", args: "status --jsno", code: 2, stderr: "disinto: unknown flag: --jsno (disinto help status)"},
+		{name: "flag without value", args: "status --state", code: 2, stderr: "disinto: flag needs an argument: --state (disinto help status)"},
+		{name: "too many arguments", args: "status now", code: 2, stderr: "disinto: usage: disinto status [flags]"},
+		{name: "too few arguments", args: "why", code: 2, stderr: "disinto: usage: disinto why REF [flags]"},
+		{name: "escape sequences are not passed on", args: "\x1b[31mred", code: 2, stderr: `disinto: there is no command "\x1b[31mred" (disinto help lists them)`},
+		{name: "help", args: "help", stdout: "disinto status"},
+		{name: "help flag", args: "--help", stdout: "disinto status"},
+		{name: "help hides what is not for people", args: "help", stdout: "!demo-agent"},
+		{name: "help of a command", args: "help status", stdout: "--watch"},
+		{name: "help flag of a command", args: "status --help", stdout: "--watch"},
+		{name: "help of what is not there", args: "help frobnicate", code: 2, stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`},
+		{name: "version", args: "version", stdout: "disinto "},
+		{name: "version flag", args: "--version", stdout: "disinto "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := disinto(t.Context(), nil, strings.Fields(tt.args)...)
+			if got.code != tt.code {
+				t.Errorf("exit code %d, want %d", got.code, tt.code)
+			}
+			if want := strings.TrimPrefix(tt.stderr+"\n", "\n"); got.stderr != want {
+				t.Errorf("stderr %q, want %q", got.stderr, want)
+			}
+			if part, absent := strings.CutPrefix(tt.stdout, "!"); strings.Contains(got.stdout, part) == absent {
+				t.Errorf("stdout does not fit %q:\n%s", tt.stdout, got.stdout)
+			}
+		})
+	}
+}
+
+// Every command says what it is for in help that fits a terminal.
+func TestHelp(t *testing.T) {
+	for _, cmd := range commands() {
+		var b bytes.Buffer
+		cmd.help(&b)
+		for line := range strings.Lines(b.String()) {
+			if n := cells(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("help %s has a line of %d columns: %s", cmd.name, n, line)
+			}
+		}
+		if cmd.short == "" || strings.HasSuffix(cmd.short, ".") {
+			t.Errorf("help %s: the short text %q should be there and have no full stop", cmd.name, cmd.short)
+		}
+	}
+}

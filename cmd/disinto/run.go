@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/threads"
+)
+
+var runCommand = command{
+	name:  "run",
+	short: "work: scan the forge, start agents, keep the rules, reap",
+	long: `
+The entrypoint of a container. It stays up whatever the forge or the file do,
+and says in disinto status what it waits for. A change of the file, or HUP,
+reloads it; sessions that run keep what they were started with.
+
+TERM or INT ends all sessions within stop_grace and releases their claims; a
+second one kills at once.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var p place
+		p.flags(flags)
+		return func(ctx context.Context, c *cli, _ []string) error { return run(ctx, c, &p) }
+	},
+}
+
+// fileInterval is how often factory.toml is looked at.
+const fileInterval = 2 * time.Second
+
+func run(ctx context.Context, c *cli, p *place) error {
+	signals, err := process.Init()
+	if err != nil {
+		return err
+	}
+	reaper, err := process.NewReaper()
+	if err != nil {
+		return err
+	}
+	log := newLog(c.stderr)
+	f := newFactory(p.configFile(), p.stateDir(c), c.environ, c.lookup, reaper, log)
+	f.greet(log)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go f.watch(ctx, stop, signals, log)
+	return f.Run(ctx)
+}
+
+// greet logs what a person who starts a factory wants to know, above all what will not work.
+func (f *factory) greet(log hclog.Logger) {
+	for _, line := range errorLines(f.ConfigError) {
+		log.Error(line)
+	}
+	if f.Config == nil {
+		log.Error("no valid configuration: nothing starts until " + f.path + " is mended; it is read again when it changes")
+		return
+	}
+	log.Info("disinto " + f.Version + " starts: " + describe(f.Config) + ", state in " + f.StateDir)
+	for _, problem := range problems(f.Config) {
+		log.Warn(problem)
+	}
+	if sharesAccount(f.Config) {
+		log.Warn(sharedAccount)
+	}
+}
+
+// sharedAccount is said where it is so.
+const sharedAccount = "agents run under the supervisor's own account and can read every secret: set [factory] user"
+
+// problems are what keeps agents from working, in lines.
+func problems(c *threads.Config) []string {
+	var lines []string
+	for _, p := range c.Problems() {
+		lines = append(lines, p.String())
+	}
+	return lines
+}
+
+// watch hands the file's changes and the person's signals to the factory until ctx is done, and the second signal also
+// after that: it is for those who do not want to wait for the grace.
+func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Signal, log hclog.Logger) {
+	tick := time.NewTicker(fileInterval)
+	defer tick.Stop()
+	stopping := false
+	for {
+		select {
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGHUP:
+				f.reload(log)
+			case s != syscall.SIGTERM && s != syscall.SIGINT:
+			case stopping:
+				f.executor.Hurry()
+			default:
+				log.Info("stopping: " + s.String())
+				stopping = true
+				stop()
+			}
+		case <-tick.C:
+			if ctx.Err() == nil && f.changed() {
+				f.reload(log)
+			}
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// How many lines of the queue and of ended sessions a status shows where no screen says how many fit.
+const queueLines, recentLines = 20, 6
+
+// view says how to show a status document.
+type view struct {
+	now           time.Time
+	width, height int // in characters; no height means as long as it gets
+	colour        bool
+	lost          bool   // nobody answers: the document is the last that was journalled, at now
+	repo          string // the one repository of the document, which then is left out everywhere
+}
+
+// render shows a status document: what is wrong first, then threads with who works in which slot, then what waits
+// and why, then what ended. Where the height is bounded the queue and then the ended sessions are shortened.
+func (v view) render(d *supervisor.Document) string {
+	v.repo = onlyRepo(d)
+	queue, recent := queueLines, recentLines
+	if v.height > 0 {
+		queue, recent = min(v.height, len(d.Queue)), min(v.height, len(d.Recent))
+	}
+	text := v.renderWith(d, queue, recent)
+	// A reason may take several lines, so what fits is found by trying.
+	for v.height > 0 && strings.Count(text, "\n") > v.height && queue+recent > 0 {
+		if recent > 3 || queue == 0 {
+			recent--
+		} else {
+			queue--
+		}
+		text = v.renderWith(d, queue, recent)
+	}
+	return v.crop(text)
+}
+
+// crop cuts what still does not fit, such as forty threads on a small screen.
+func (v view) crop(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	if v.height == 0 || len(lines) <= v.height+1 {
+		return text
+	}
+	return strings.Join(lines[:v.height], "")
+}
+
+func (v view) renderWith(d *supervisor.Document, queue, recent int) string {
+	p := &page{width: v.width, colour: v.colour}
+	v.head(p, d)
+	v.threads(p, d)
+	v.waiting(p, d)
+	v.queue(p, d, queue)
+	v.recent(p, d, recent)
+	return p.text.String()
+}
+
+func (v view) head(p *page, d *supervisor.Document) {
+	rows := [][]cell{{
+		{"disinto", bold},
+		{fmt.Sprintf("%s, up %s, pid %d", d.Version, age(v.now.Sub(d.StartedAt)), d.PID), plain},
+	}, v.forge(d.Forge)}
+	if v.lost {
+		rows[0][1] = cell{d.Version + ", not running: this is its last state", held}
+	}
+	rows = append(rows, config(d.Config)...)
+	for _, problem := range d.Problems {
+		rows = append(rows, []cell{{"problem", faint}, {problem, wrong}})
+	}
+	p.table(-1, rows)
+}
+
+func (v view) forge(f supervisor.ForgeDocument) []cell {
+	scanned := "not scanned yet"
+	if !f.LastScan.IsZero() {
+		scanned = "scanned " + age(v.now.Sub(f.LastScan)) + " ago"
+	}
+	state, s := fmt.Sprintf("%s, %s, %s", f.URL, scanned, count(f.Requests, "request")), plain
+	switch {
+	case f.URL == "":
+		state = "none"
+	case f.Error != "":
+		state, s = fmt.Sprintf("%s, %s: %s", f.URL, scanned, f.Error), wrong
+	}
+	return []cell{{"forge", faint}, {state, s}}
+}
+
+// config is one line, and one more for each mistake in the file.
+func config(c supervisor.ConfigDocument) [][]cell {
+	state := c.Path
+	switch {
+	case c.Generation > 1:
+		state += fmt.Sprintf(", reloaded %s", count(c.Generation-1, "time"))
+	case c.Generation == 0 && c.Error != "":
+		state += ", not valid: nothing starts until it is"
+	}
+	rows := [][]cell{{{"config", faint}, {state, plain}}}
+	for line := range strings.Lines(c.Error) {
+		rows = append(rows, []cell{{"", plain}, {line, wrong}})
+	}
+	return rows
+}
+
+// threads shows every slot of every thread, and in it the sessions that run there: one line each.
+func (v view) threads(p *page, d *supervisor.Document) {
+	rows := [][]cell{heads("THREAD", "SLOT", "AGENT", "WORK", "FOR", "TITLE")}
+	for _, t := range d.Threads {
+		first := len(rows)
+		for _, slot := range t.Slots {
+			rows = append(rows, v.slot(d, t, slot)...)
+		}
+		if first < len(rows) {
+			rows[first][0] = cell{t.Name, bold}
+		}
+	}
+	if len(rows) > 1 {
+		p.end()
+		p.table(5, rows)
+	}
+}
+
+func (v view) slot(d *supervisor.Document, t supervisor.ThreadDocument, slot supervisor.SlotDocument) [][]cell {
+	var rows [][]cell
+	index := cell{fmt.Sprint(slot.Index), plain}
+	for _, s := range d.Sessions {
+		if s.Thread != t.Name || s.Slot != slot.Index {
+			continue
+		}
+		rows = append(rows, []cell{
+			{},
+			index,
+			{s.Agent, good},
+			{v.work(s.Kind, s.Repo, s.Number), plain},
+			{v.lasting(s), plain},
+			{attempt(s.Attempt) + s.Title, plain},
+		})
+		index = cell{}
+	}
+	if len(rows) == 0 {
+		warm := ""
+		if slot.Warm != "" {
+			warm = "warm for " + slot.Warm
+		}
+		rows = append(rows, []cell{{}, index, {"free", faint}, {}, {}, {warm, faint}})
+	}
+	return rows
+}
+
+// lasting is how long a session has run, or what it does while it does not.
+func (v view) lasting(s supervisor.SessionDocument) string {
+	if s.State == threads.Reserved || s.State == threads.Stopping {
+		return string(s.State)
+	}
+	return age(v.now.Sub(s.StartedAt))
+}
+
+// attempt is shown from the second on.
+func attempt(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("(attempt %d) ", n)
+}
+
+// waiting names what does not work: threads that start nothing, agents that cannot and what to do about it, and on
+// one line the agents that are free.
+func (v view) waiting(p *page, d *supervisor.Document) {
+	var rows [][]cell
+	for _, t := range d.Threads {
+		if t.Paused {
+			rows = append(rows, []cell{{"paused", faint}, {t.Name, held}})
+		}
+		if t.ParkedUntil.After(v.now) {
+			text := fmt.Sprintf("%s for %s: %s", t.Name, age(t.ParkedUntil.Sub(v.now)), t.ParkedWhy)
+			rows = append(rows, []cell{{"parked", faint}, {text, held}})
+		}
+	}
+	var idle []string
+	for _, a := range d.Agents {
+		switch {
+		case a.State == supervisor.AgentHeld && strings.Contains(a.Why, a.Name):
+			rows = append(rows, []cell{{"held", faint}, {a.Why, held}})
+		case a.State == supervisor.AgentHeld:
+			rows = append(rows, []cell{{"held", faint}, {a.Name + ": " + a.Why, held}})
+		case a.State == supervisor.AgentIdle:
+			idle = append(idle, strings.TrimSpace(a.Name+" "+v.since(a.IdleSince)))
+		}
+	}
+	if len(idle) > 0 {
+		rows = append(rows, []cell{{"idle", faint}, {strings.Join(idle, ", "), plain}})
+	}
+	if len(rows) > 0 {
+		p.end()
+		p.table(-1, rows)
+	}
+}
+
+func (v view) since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return age(v.now.Sub(t))
+}
+
+func (v view) queue(p *page, d *supervisor.Document, limit int) {
+	if len(d.Queue) == 0 {
+		return
+	}
+	rows := [][]cell{heads("WAITS", "TITLE", "WHY")}
+	shown := d.Queue[:min(limit, len(d.Queue))]
+	for _, q := range shown {
+		rows = append(rows, []cell{{v.work(q.Kind, q.Repo, q.Number), plain}, {q.Title, plain}, {v.short(q.Why), plain}})
+	}
+	p.end()
+	p.table(1, rows)
+	if more := len(d.Queue) - len(shown); more > 0 {
+		p.line(fmt.Sprintf("and %d more", more), faint)
+	}
+}
+
+func (v view) recent(p *page, d *supervisor.Document, limit int) {
+	if limit = min(limit, len(d.Recent)); limit <= 0 {
+		return
+	}
+	rows := [][]cell{heads("ENDED", "AGENT", "WORK", "TOOK", "OUTCOME")}
+	for _, r := range d.Recent[:limit] {
+		outcome := cell{string(r.Outcome), plain}
+		if r.Outcome.BurnsAttempt() || r.Outcome == agents.Lost {
+			outcome.style = wrong
+		}
+		if r.Reason != "" {
+			outcome.text += ": " + v.short(r.Reason)
+		}
+		rows = append(rows, []cell{
+			{age(v.now.Sub(r.EndedAt)) + " ago", plain},
+			{r.Agent, plain},
+			{v.work(r.Kind, r.Repo, r.Number), plain},
+			{age(r.EndedAt.Sub(r.StartedAt)), plain},
+			outcome,
+		})
+	}
+	p.end()
+	p.table(-1, rows)
+}
+
+func heads(names ...string) []cell {
+	row := make([]cell, len(names))
+	for i, n := range names {
+		row[i] = cell{n, faint}
+	}
+	return row
+}
+
+// work is "issue #12", with the repository where there are several. Scheduled work has no number.
+func (v view) work(kind agents.Kind, repo string, number int64) string {
+	ref := forge.Ref{Repo: repo, Number: number}
+	switch {
+	case v.repo == "":
+		return string(kind) + " " + ref.String()
+	case number == 0:
+		return string(kind)
+	}
+	return string(kind) + " " + ref.Short()
+}
+
+// short leaves the repository out of the references in a reason where there is only one.
+func (v view) short(why string) string {
+	if v.repo == "" {
+		return why
+	}
+	return strings.ReplaceAll(why, v.repo+"#", "#")
+}
+
+// onlyRepo is the repository that everything in the document is in; empty when there are several.
+func onlyRepo(d *supervisor.Document) string {
+	var repos []string
+	for _, s := range d.Sessions {
+		repos = append(repos, s.Repo)
+	}
+	for _, q := range d.Queue {
+		repos = append(repos, q.Repo)
+	}
+	for _, r := range d.Recent {
+		repos = append(repos, r.Repo)
+	}
+	slices.Sort(repos)
+	repos = slices.Compact(repos)
+	if len(repos) != 1 {
+		return ""
+	}
+	return repos[0]
+}
+
+// count is "1 request", "2 requests".
+func count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
+
+func readDocument(t *testing.T, name string) *supervisor.Document {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "status", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d supervisor.Document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	return &d
+}
+
+func TestStatusView(t *testing.T) {
+	tests := []struct {
+		name, golden string
+		view         view
+	}{
+		{"busy", "busy", view{width: 80}},
+		{"busy", "busy-wide", view{width: 120}},
+		{"busy", "busy-colour", view{width: 80, colour: true}},
+		{"busy", "busy-lost", view{width: 80, lost: true}},
+		{"trouble", "trouble", view{width: 80}},
+		{"hostile", "hostile", view{width: 80}},
+		{"empty", "empty", view{width: 80}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.golden, func(t *testing.T) {
+			tt.view.now = noon
+			got := tt.view.render(readDocument(t, tt.name))
+			golden(t, filepath.Join("testdata", "status", tt.golden+".txt"), got)
+		})
+	}
+}
+
+// A screen must never scroll or wrap, or redrawing it would leave pieces behind.
+func TestStatusViewFits(t *testing.T) {
+	d := readDocument(t, "busy")
+	for i := range 10_000 {
+		d.Queue = append(d.Queue, supervisor.QueueDocument{
+			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue,
+			Title: "An issue with a title of some length, as they are", Why: "blocked by johba/harb#11",
+		})
+	}
+	for _, height := range []int{1, 5, 12, 24, 40, 200} {
+		for _, width := range []int{80, 100, 200} {
+			text := view{now: noon, width: width, height: height}.render(d)
+			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+			if len(lines) > height {
+				t.Errorf("%dx%d: %d lines", width, height, len(lines))
+			}
+			for _, line := range lines {
+				if cells(line) > width {
+					t.Errorf("%dx%d: a line of %d columns: %q", width, height, cells(line), line)
+				}
+				if line != strings.TrimRight(line, " ") {
+					t.Errorf("%dx%d: spaces at the end of %q", width, height, line)
+				}
+			}
+			if height >= 40 && len(lines) < height*8/10 {
+				t.Errorf("%dx%d: %d lines, which leaves much of the screen empty", width, height, len(lines))
+			}
+		}
+	}
+}
+
+func TestStatusViewBoundsQueue(t *testing.T) {
+	d := readDocument(t, "busy")
+	for i := range 53 {
+		d.Queue = append(d.Queue, supervisor.QueueDocument{Repo: "johba/harb", Number: int64(100 + i)})
+	}
+	if got := (view{now: noon, width: 80}).render(d); !strings.Contains(got, "\nand 37 more\n") {
+		t.Errorf("no word of the 37 items that are not shown:\n%s", got)
+	}
+}
+
+func TestClean(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"plain text, Ünïcode 元 🚀", "plain text, Ünïcode 元 🚀"},
+		{"\x1b[31mred\x1b[0m", "[31mred[0m"},
+		{"\x1b]0;title\a", "]0;title"},
+		{"two\nlines\r\nand\ttab", "two lines and tab"},
+		{"\n\nlead and trail\n", "lead and trail"},
+		{"c1 \u009b31m", "c1 31m"},
+		{"raw c1 \x9b31m", "raw c1 \ufffd31m"},
+		{"bidi \u202eexe.gpj", "bidi exe.gpj"},
+		{"zero\u200bwidth\u200d", "zerowidth"},
+		{"sep\u2028arator", "sep arator"},
+		{"del\x7f", "del"},
+	}
+	for _, tt := range tests {
+		if got := clean(tt.in); got != tt.want {
+			t.Errorf("clean(%q) = %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("\x1b[31m\x9b\u202e\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, r := range clean(s) {
+			if !unicode.IsGraphic(r) || r != ' ' && unicode.IsSpace(r) {
+				t.Errorf("clean(%q) lets %U through", s, r)
+			}
+		}
+		for _, line := range wrap(clean(s), 20) {
+			if cells(line) > 21 { // one wide character may not fit
+				t.Errorf("wrap(%q) has a line of %d columns", s, cells(line))
+			}
+		}
+		if got := cells(cut(clean(s), 10)); got > 10 {
+			t.Errorf("cut(%q, 10) has %d columns", s, got)
+		}
+	})
+}
+
+func TestAge(t *testing.T) {
+	tests := []struct {
+		d    time.Duration
+		want string
+	}{
+		{-time.Second, "0s"},
+		{1999 * time.Millisecond, "1s"},
+		{59 * time.Second, "59s"},
+		{3*time.Minute + 12*time.Second, "3m12s"},
+		{2*time.Hour + 5*time.Minute, "2h05m"},
+		{76 * time.Hour, "3d4h"},
+	}
+	for _, tt := range tests {
+		if got := age(tt.d); got != tt.want {
+			t.Errorf("age(%v) = %s, want %s", tt.d, got, tt.want)
+		}
+	}
+}

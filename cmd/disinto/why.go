@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+var whyCommand = command{
+	name: "why", args: "REF", minArgs: 1, maxArgs: 1,
+	short: "why an issue or pull request is not worked on: rule by rule",
+	long: `
+REF is 12, #12 or owner/name#12. Asks the running supervisor, which answers with
+the rules it decides by.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var p place
+		p.flags(flags)
+		asJSON := flags.Bool("json", false, "print the explanation, for programs")
+		return func(ctx context.Context, c *cli, args []string) error { return why(ctx, c, &p, args[0], *asJSON) }
+	},
+}
+
+func why(ctx context.Context, c *cli, p *place, ref string, asJSON bool) error {
+	// The supervisor knows which repository a bare number means; what is no reference at all is wrong usage.
+	if _, err := forge.ParseRef(ref, "owner/name"); err != nil {
+		return usagef("%v", err)
+	}
+	var raw json.RawMessage
+	if err := newClient(p.stateDir(c)).get(ctx, "/v1/why?ref="+url.QueryEscape(ref), &raw); err != nil {
+		return err
+	}
+	t := c.terminal()
+	if asJSON {
+		return printJSON(t, raw)
+	}
+	var ex threads.Explanation
+	if err := json.Unmarshal(raw, &ex); err != nil {
+		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+	}
+	width, _ := t.size()
+	_, err := fmt.Fprint(t, explanation(&ex, width, t.colour))
+	return err
+}
+
+// explanation is every rule in order, with the answer to each: first those about the item, then, if none of them says
+// no, those about each agent that could take it.
+func explanation(ex *threads.Explanation, width int, colour bool) string {
+	p := &page{width: width, colour: colour}
+	ref := forge.Ref{Repo: ex.Repo, Number: ex.Number}
+	p.table(2, [][]cell{{{string(ex.Kind), plain}, {ref.String(), bold}, {ex.Title, plain}}})
+	verdict := ex.Verdict
+	if ex.Position > 0 {
+		verdict += fmt.Sprintf(" (number %d of those that wait)", ex.Position)
+	}
+	p.line(verdict, verdictStyle(ex))
+	p.end()
+	p.steps(ex.Steps)
+	for i := range ex.Candidates {
+		c := &ex.Candidates[i]
+		p.end()
+		p.line(fmt.Sprintf("%s as %s on %s", c.Agent, c.Role, c.Thread), bold)
+		p.steps(c.Steps)
+	}
+	return p.text.String()
+}
+
+func verdictStyle(ex *threads.Explanation) style {
+	if ex.Code != "" {
+		return held
+	}
+	return good
+}
+
+// steps shows rules and their answers. Only the first no is why: what comes after it was asked all the same, so that
+// one sees what else would be in the way.
+func (p *page) steps(steps []threads.Step) {
+	rows := make([][]cell, 0, len(steps))
+	first := true
+	for _, s := range steps {
+		row := []cell{{"  yes", faint}, {s.Rule, faint}, {"", plain}}
+		if !s.OK {
+			row = []cell{{"  no", plain}, {s.Rule, plain}, {s.Why, plain}}
+			if first {
+				row[0].style, row[2].style = wrong, wrong
+			}
+			first = false
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 0 {
+		p.table(-1, rows)
+	}
+}
