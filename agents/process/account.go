@@ -18,6 +18,13 @@ type account struct {
 	cred syscall.Credential
 }
 
+// CheckUser reports why no session could run as the system account of that name; nil when one can. The empty name is the
+// supervisor's own.
+func CheckUser(name string) error {
+	_, err := findAccount(name)
+	return err
+}
+
 // findAccount looks up the account of that name. It answers nil when sessions run as the supervisor itself: no name, or
 // its own.
 func findAccount(name string) (*account, error) {

@@ -49,7 +49,7 @@ func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 	if env == nil {
 		env = os.Environ()
 	}
-	path, err := lookup(cmd.Argv[0], cmd.Dir, env)
+	path, err := Lookup(cmd.Argv[0], cmd.Dir, env)
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
 	}

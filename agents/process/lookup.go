@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// lookup finds a program the way execvp does, in the PATH of the environment it is going to get and relative to the
+// Lookup finds a program the way execvp does, in the PATH of the environment it is going to get and relative to the
 // directory it is going to run in; both may differ from ours. The answer is relative if name is.
-func lookup(name, dir string, env []string) (string, error) {
+func Lookup(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, runnable(name, dir)
 	}

@@ -43,7 +43,7 @@ func TestLookup(t *testing.T) {
 			if tt.path != "" {
 				env = []string{"PATH=/overridden", in(tt.path), "XPATH=/other"}
 			}
-			got, err := lookup(in(tt.program), dir+"/work", env)
+			got, err := Lookup(in(tt.program), dir+"/work", env)
 			if tt.err != "" {
 				if err == nil || err.Error() != in(tt.err) {
 					t.Errorf("error %v, want %s", err, in(tt.err))

@@ -49,7 +49,7 @@ func (s *session) start() (err error) {
 	if strings.Contains(strings.Join(s.job.Command, "")+strings.Join(s.job.Env, "")+s.job.Dir, "\x00") {
 		return errors.New("a NUL byte in its arguments or environment")
 	}
-	path, err := lookup(s.job.Command[0], s.job.Dir, s.job.Env)
+	path, err := Lookup(s.job.Command[0], s.job.Dir, s.job.Env)
 	if err != nil {
 		return err
 	}
