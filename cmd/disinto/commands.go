@@ -27,7 +27,7 @@ type command struct {
 // of them.
 func commands() []command {
 	return []command{
-		runCommand, demoCommand, statusCommand, whyCommand,
+		runCommand, demoCommand, statusCommand, whyCommand, checkCommand,
 		versionCommand, helpCommand(),
 		localforgeCommand, demoAgentCommand,
 	}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+var checkCommand = command{
+	name:  "check",
+	short: "find every problem at once: file, forge, tokens, labels, backends",
+	long: `
+Asks what run would find out later: whether the file is right, the forge answers,
+every token belongs to its agent, the repositories may be written to (missing
+labels are created), every backend answers and every program is there. Exits 1
+when there is a problem.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var p place
+		p.flags(flags)
+		asJSON := flags.Bool("json", false, "print the findings, for programs")
+		return func(ctx context.Context, c *cli, _ []string) error { return check(ctx, c, &p, *asJSON) }
+	},
+}
+
+// finding is what was found out about one thing.
+type finding struct {
+	About   string `json:"about"`
+	Problem bool   `json:"problem"`
+	Text    string `json:"text"`
+}
+
+// checker asks, and collects what it finds.
+type checker struct {
+	c      *cli
+	config *threads.Config
+	found  []finding
+}
+
+func (k *checker) well(about, format string, args ...any) {
+	k.found = append(k.found, finding{about, false, fmt.Sprintf(format, args...)})
+}
+
+func (k *checker) problem(about string, err error) {
+	for _, line := range errorLines(err) {
+		k.found = append(k.found, finding{about, true, line})
+	}
+}
+
+func check(ctx context.Context, c *cli, p *place, asJSON bool) error {
+	k := &checker{c: c}
+	config, _, err := readConfig(p.configFile(), c.lookup)
+	k.problem("file", err)
+	if err == nil {
+		k.config = config
+		k.well("file", "%s: %s", p.configFile(), describe(config))
+		k.agents()
+		k.forge(ctx)
+		k.backends(ctx)
+		k.programs()
+	}
+	if err := k.print(asJSON); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(k.found, func(f finding) bool { return f.Problem }) {
+		return errSaid
+	}
+	return nil
+}
+
+// print shows the findings, the problems last, where they are seen.
+func (k *checker) print(asJSON bool) error {
+	slices.SortStableFunc(k.found, func(a, b finding) int {
+		return rank(a) - rank(b)
+	})
+	t := k.c.terminal()
+	if asJSON {
+		raw, err := json.Marshal(map[string][]finding{"findings": k.found})
+		if err != nil {
+			return err
+		}
+		return printJSON(t, raw)
+	}
+	rows := make([][]cell, 0, len(k.found))
+	for _, f := range k.found {
+		row := []cell{{"ok", good}, {f.About, plain}, {f.Text, plain}}
+		if f.Problem {
+			row[0], row[2].style = cell{"wrong", wrong}, wrong
+		}
+		rows = append(rows, row)
+	}
+	width, _ := t.size()
+	out := &page{width: width, colour: t.colour}
+	out.table(-1, rows)
+	_, err := io.WriteString(t, out.text.String())
+	return err
+}
+
+func rank(f finding) int {
+	if f.Problem {
+		return 1
+	}
+	return 0
+}
+
+// agents are checked against the scheduler's own rules, and their accounts against the system.
+func (k *checker) agents() {
+	for _, line := range problems(k.config) {
+		k.problem("agents", errors.New(line))
+	}
+	users := []string{k.config.Factory.User}
+	for i := range k.config.Agents {
+		users = append(users, k.config.Agents[i].User)
+	}
+	slices.Sort(users)
+	for _, user := range slices.Compact(users) {
+		if err := process.CheckUser(user); err != nil {
+			k.problem("agents", fmt.Errorf("cannot run agents as %s: %w", user, err))
+		}
+	}
+	if sharesAccount(k.config) {
+		k.well("agents", "%s", sharedAccount)
+	}
+}
+
+// forge asks for everything the supervisor needs of it, then whose the agents' tokens are.
+func (k *checker) forge(ctx context.Context) {
+	client, err := newForge(k.config, func() *threads.Config { return k.config })
+	if err != nil {
+		k.problem("forge", err)
+		return
+	}
+	err = client.Prepare(ctx)
+	k.problem("forge", err)
+	if errors.Is(err, forge.ErrUnavailable) {
+		return // the agents' tokens would say the same, once for each
+	}
+	if err == nil {
+		k.well("forge", "%s: %s can be written to, all labels are there", k.config.Forge.URL, strings.Join(k.config.Forge.Repos, " "))
+	}
+	for i := range k.config.Agents {
+		a := &k.config.Agents[i]
+		if a.Token == "" {
+			continue // said already
+		}
+		login, err := client.WhoAmI(ctx, a.Token.Reveal())
+		switch {
+		case err != nil:
+			k.problem("agents", fmt.Errorf("%s: %w; give it a new token", a.Name, err))
+		case !strings.EqualFold(login, a.Login):
+			k.problem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`, a.Name, login, a.Login, login))
+		default:
+			k.well("agents", "%s is %s on the forge", a.Name, login)
+		}
+	}
+}
+
+// backendTime is how long a backend may take to answer anything at all.
+const backendTime = 5 * time.Second
+
+// backends are asked whether anybody is there. Any answer will do: which paths a server knows is its own business.
+func (k *checker) backends(ctx context.Context) {
+	asked := map[string]bool{"": true}
+	for i := range k.config.Threads {
+		t := &k.config.Threads[i]
+		urls := []string{t.BaseURL}
+		for _, name := range t.Agents {
+			if a := k.config.Agent(name); a != nil {
+				urls = append(urls, a.BaseURL)
+			}
+		}
+		for _, url := range urls {
+			if asked[url] {
+				continue
+			}
+			asked[url] = true
+			if err := reach(ctx, url); err != nil {
+				k.problem("backends", fmt.Errorf("%s: no answer from %s: %w; start it, or correct base_url", t.Name, url, err))
+			} else {
+				k.well("backends", "%s: %s answers", t.Name, url)
+			}
+		}
+	}
+}
+
+func reach(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, backendTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(url, "/")+"/models", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// programs are looked for as they would be when a session starts.
+func (k *checker) programs() {
+	for i := range k.config.Roles {
+		r := &k.config.Roles[i]
+		argv, err := r.Argv(agents.CommandData{Repo: "owner/name", Number: 1, Kind: agents.KindIssue})
+		if err != nil {
+			k.problem("programs", err)
+			continue
+		}
+		if len(argv) == 0 {
+			continue // said of every agent that has the role
+		}
+		path, err := process.Lookup(argv[0], r.Cwd, k.c.environ)
+		if err != nil {
+			k.problem("programs", fmt.Errorf("role %s: cannot find %s: %w", r.Name, argv[0], err))
+			continue
+		}
+		k.well("programs", "%s: %s", r.Name, path)
+	}
+}
