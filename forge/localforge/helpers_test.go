@@ -36,13 +36,38 @@ func runGit(ctx context.Context, cmd Cmd) error {
 // tests use: owner "johba" of johba/harb, writers "dev" and "review", a
 // reader "reader", a stranger "stranger" and the site admin "root".
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	f      *Forge
 	url    string
+	client *http.Client
 	tokens map[string]string
 }
 
-func newWorld(t *testing.T, change ...func(*Options)) *world {
+// newWorld is a world with a server on loopback.
+func newWorld(t testing.TB, change ...func(*Options)) *world {
+	t.Helper()
+	w := newQuietWorld(t, change...)
+	server := httptest.NewServer(w.f)
+	t.Cleanup(func() { w.f.stop(); server.Close() })
+	w.url, w.client = server.URL, server.Client()
+	return w
+}
+
+// handled answers requests without a network, as testing/synctest needs it.
+type handled struct{ http.Handler }
+
+func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	h.ServeHTTP(answer, r)
+	return answer.Result(), nil
+}
+
+// newQuietWorld is a world without a server: API requests are function calls,
+// and git cannot reach it.
+func newQuietWorld(t testing.TB, change ...func(*Options)) *world {
 	t.Helper()
 	opt := Options{Dir: t.TempDir(), Run: runGit}
 	for _, c := range change {
@@ -52,9 +77,8 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(f)
-	t.Cleanup(func() { f.stop(); server.Close(); f.Close() })
-	w := &world{t: t, f: f, url: server.URL, tokens: map[string]string{}}
+	t.Cleanup(f.Close)
+	w := &world{t: t, f: f, url: "http://forge", client: &http.Client{Transport: handled{f}}, tokens: map[string]string{}}
 	for _, name := range []string{"root", "johba", "dev", "review", "reader", "stranger"} {
 		w.must(f.AddUser(name, name+"-password", name == "root"))
 		token, err := f.AddToken(name)
@@ -184,7 +208,7 @@ func (w *world) ask(who, method, path string, body any) answered {
 	} else if who != "" {
 		req.Header.Set("Authorization", "token "+who)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := w.client.Do(req)
 	w.must(err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)

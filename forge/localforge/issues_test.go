@@ -127,7 +127,9 @@ func TestWhatMovesUpdatedAt(t *testing.T) {
 		{"dependency: both ends", func() { w.want(201, "dev", "POST", harb+"/issues/2/dependencies", meta(1)) }, []int{2, 1}},
 		{"closing a blocker", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"state": "closed"}) }, []int{1}},
 		{"dependency removed: both ends", func() { w.want(201, "dev", "DELETE", harb+"/issues/2/dependencies", meta(1)) }, []int{2, 1}},
-		{"commit status", func() { w.want(201, "dev", "POST", harb+"/statuses/"+head, object{"state": "success", "context": "ci"}) }, nil},
+		{"commit status", func() {
+			w.want(201, "dev", "POST", harb+"/statuses/"+head, object{"state": "success", "context": "ci"})
+		}, nil},
 		{"review", func() {
 			w.want(200, "review", "POST", harb+"/pulls/4/reviews", object{"event": "APPROVED", "commit_id": head})
 		}, []int{4}},
