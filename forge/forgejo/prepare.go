@@ -69,6 +69,8 @@ func (c *Client) checkVersion(ctx context.Context) error {
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return fmt.Errorf("cannot find a Forgejo at %s: %w; check [forge] url", c.url, err)
+	case errors.Is(err, forge.ErrForbidden):
+		return explainToken(err)
 	case err != nil:
 		return fmt.Errorf("cannot reach the forge at %s: %w", c.url, err)
 	case major(version) < oldestForgejo:
