@@ -20,6 +20,7 @@ import (
 // testForge is the demo's forge in this process, filled.
 type testForge struct {
 	*demo.World
+	forge  *localforge.Forge
 	reaper *process.Reaper
 	t      *testing.T
 }
@@ -45,7 +46,24 @@ func newTestForge(t *testing.T) *testForge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &testForge{world, reaper, t}
+	return &testForge{world, f, reaper, t}
+}
+
+// addReader adds an account that may only read, and returns its token.
+func (f *testForge) addReader() (token string) {
+	f.t.Helper()
+	owner, name, _ := strings.Cut(demo.Repo, "/")
+	if err := f.forge.AddUser("eve", "", false); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := f.forge.AddCollaborator(owner, name, "eve", "read"); err != nil {
+		f.t.Fatal(err)
+	}
+	token, err := f.forge.AddToken("eve")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return token
 }
 
 // session runs one session of a demo agent and returns the result that it left.

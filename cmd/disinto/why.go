@@ -56,7 +56,7 @@ func explanation(ex *threads.Explanation, width int, colour bool) string {
 	p.table(2, [][]cell{{{string(ex.Kind), plain}, {ref.String(), bold}, {ex.Title, plain}}})
 	verdict := ex.Verdict
 	if ex.Position > 0 {
-		verdict += fmt.Sprintf(" (number %d of those that wait)", ex.Position)
+		verdict += fmt.Sprintf(" (place %d in the queue)", ex.Position)
 	}
 	p.line(verdict, verdictStyle(ex))
 	p.end()

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fakeSupervisor answers on the control socket of a new state directory, as a supervisor that is asked does.
+func fakeSupervisor(t *testing.T, answers map[string]string) (state string) {
+	t.Helper()
+	state = t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(state, "disinto.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, ok := answers[r.URL.RequestURI()]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			answer = fmt.Sprintf(`{"error": "cannot explain %s: nobody knows it"}`, r.URL.RequestURI())
+		}
+		fmt.Fprint(w, answer)
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return state
+}
+
+func readTestdata(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestStatus(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/busy.json")})
+	for _, how := range [][]string{{"--state", state}, nil} {
+		got := disinto(t.Context(), []string{"DISINTO_STATE_DIR=" + state}, append([]string{"status"}, how...)...)
+		if got.code != exitDone || got.stderr != "" {
+			t.Errorf("exit code %d, stderr %q", got.code, got.stderr)
+		}
+		golden(t, "testdata/status/busy.txt", got.stdout)
+	}
+}
+
+// What a newer supervisor says reaches programs also through an older status.
+func TestStatusJSON(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{"/v1/state": `{"version":"v9","new_field":[1]}`})
+	got := disinto(t.Context(), nil, "status", "--json", "--state", state)
+	want := "{\n  \"version\": \"v9\",\n  \"new_field\": [\n    1\n  ]\n}\n"
+	if got.code != exitDone || got.stdout != want {
+		t.Errorf("exit code %d, stdout %q, want %q", got.code, got.stdout, want)
+	}
+}
+
+// A health check asks whether a supervisor answers, not whether its forge does.
+func TestStatusWithForgeDown(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/trouble.json")})
+	if got := disinto(t.Context(), nil, "status", "--state", state); got.code != exitDone {
+		t.Errorf("exit code %d, want 0", got.code)
+	}
+}
+
+func TestStatusWithoutSupervisor(t *testing.T) {
+	state := t.TempDir()
+	said := "disinto: no supervisor runs on " + state + ": start one with disinto run, or say --state\n"
+	got := disinto(t.Context(), nil, "status", "--state", state)
+	if got.code != exitFailed || got.stdout != "" || got.stderr != said {
+		t.Errorf("with nothing there: exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+	}
+	path := filepath.Join(state, "status.json")
+	if err := os.WriteFile(path, []byte(readTestdata(t, "status/busy.json")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, noon, noon); err != nil {
+		t.Fatal(err)
+	}
+	got = disinto(t.Context(), nil, "status", "--state", state)
+	if got.code != exitFailed || got.stderr != said {
+		t.Errorf("with a last state: exit code %d, stderr %q", got.code, got.stderr)
+	}
+	golden(t, "testdata/status/busy-lost.txt", got.stdout)
+}
+
+// A supervisor that died leaves its socket behind.
+func TestStatusWithDeadSocket(t *testing.T) {
+	state := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(state, "disinto.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	got := disinto(t.Context(), nil, "status", "--state", state)
+	if got.code != exitFailed || !strings.HasPrefix(got.stderr, "disinto: no supervisor runs on ") {
+		t.Errorf("exit code %d, stderr %q", got.code, got.stderr)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{
+		"/v1/why?ref=17":  readTestdata(t, "why/cycle.json"),
+		"/v1/why?ref=20":  readTestdata(t, "why/pairing.json"),
+	})
+	for ref, name := range map[string]string{"17": "cycle", "20": "pairing"} {
+		got := disinto(t.Context(), nil, "why", ref, "--state", state)
+		if got.code != exitDone || got.stderr != "" {
+			t.Errorf("why %s: exit code %d, stderr %q", ref, got.code, got.stderr)
+		}
+		golden(t, "testdata/why/"+name+".txt", got.stdout)
+	}
+	for ref, want := range map[string]struct {
+		code   int
+		stderr string
+	}{
+		"99":     {exitFailed, "disinto: cannot explain /v1/why?ref=99: nobody knows it\n"},
+		"twelve": {exitUsage, "disinto: cannot read \"twelve\" as an issue: write 12, #12 or owner/name#12\n"},
+		"a/b#0":  {exitUsage, "disinto: cannot read \"a/b#0\" as an issue: write 12, #12 or owner/name#12\n"},
+	} {
+		got := disinto(t.Context(), nil, "why", ref, "--state", state)
+		if got.code != want.code || got.stderr != want.stderr {
+			t.Errorf("why %s: exit code %d, stderr %q", ref, got.code, got.stderr)
+		}
+	}
+}

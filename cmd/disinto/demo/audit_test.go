@@ -1,0 +1,200 @@
+package demo
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// config is the demo's, decoded as run decodes it.
+func config(t *testing.T) *threads.Config {
+	t.Helper()
+	text := Config("http://127.0.0.1:3000", "/state", []string{"program"})
+	c, err := threads.Decode("factory.toml", text, func(string) (string, bool) { return "token", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := c.Problems(); len(problems) > 0 {
+		t.Errorf("the demo's configuration has problems: %v", problems)
+	}
+	return c
+}
+
+var start = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
+
+// at is so many seconds after the start.
+func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+// run is one session of a story.
+type run struct {
+	agent     string
+	slot      int
+	kind      agents.Kind
+	number    int64
+	from, end int // seconds; an end of 0 means that it still runs
+}
+
+// events is a story as a supervisor would tell it, but all claims first: the audit must not rely on the order.
+func events(config *threads.Config, runs []run) []supervisor.Event {
+	var begun, ended []supervisor.Event
+	for i, r := range runs {
+		id := fmt.Sprintf("run-%d", i)
+		d := supervisor.SessionDocument{
+			RunID: id, Thread: config.Agent(r.agent).Thread, Slot: r.slot, Agent: r.agent, Kind: r.kind,
+			Repo: Repo, Number: r.number, StartedAt: at(r.from),
+		}
+		begun = append(begun, supervisor.Event{Type: supervisor.EventClaimed, Data: d})
+		d.StartedAt = at(r.from + 1) // when the program ran; the slot was taken before
+		begun = append(begun, supervisor.Event{Type: supervisor.EventStarted, Data: d})
+		if r.end > 0 {
+			ended = append(ended, supervisor.Event{Type: supervisor.EventEnded, Data: supervisor.RecentDocument{
+				RunID: id, Agent: r.agent, Repo: Repo, Number: r.number, Kind: r.kind, StartedAt: at(r.from), EndedAt: at(r.end),
+			}})
+		}
+	}
+	return append(begun, ended...)
+}
+
+func TestViolations(t *testing.T) {
+	done := []Result{ // what the forge says: #1 merged by pull request 12 at 20 s, #2 by 13 at 40 s
+		{Issue: 1, Pull: 12, Author: "dev-qwen", Approvers: []string{"review-sonnet"}, ClosedAt: at(20)},
+		{Issue: 2, Pull: 13, Author: "dev-qwen", Approvers: []string{"review-sonnet"}, ClosedAt: at(40)},
+	}
+	tests := []struct {
+		name    string
+		runs    []run
+		results []Result
+		want    []string
+	}{
+		{
+			name: "all is well",
+			runs: []run{
+				{"dev-qwen", 0, agents.KindIssue, 1, 0, 10},
+				{"review-sonnet", 0, agents.KindReview, 12, 10, 15},
+				{"planner-sonnet", 0, agents.KindSchedule, 0, 9, 20}, // shares the slot of an overlap thread
+				{"dev-kimi", 1, agents.KindIssue, 6, 5, 12},
+				{"dev-qwen", 0, agents.KindIssue, 2, 20, 30}, // begins in the very second in which #1 was closed
+				{"gardener-qwen", 1, agents.KindSchedule, 0, 12, 13},
+			},
+		},
+		{
+			name: "two sessions in a sticky slot",
+			runs: []run{{"dev-qwen", 0, agents.KindIssue, 1, 0, 10}, {"dev-kimi", 0, agents.KindIssue, 6, 9, 12}},
+			want: []string{"two sessions in slot 0 of llama: dev-qwen issue #1 and dev-kimi issue #6"},
+		},
+		{
+			name: "a session that has not ended takes its slot",
+			runs: []run{{"dev-qwen", 0, agents.KindIssue, 1, 0, 0}, {"dev-kimi", 0, agents.KindIssue, 6, 100, 110}},
+			want: []string{"two sessions in slot 0 of llama: dev-qwen issue #1 and dev-kimi issue #6"},
+		},
+		{
+			name: "an agent twice",
+			runs: []run{{"dev-qwen", 0, agents.KindIssue, 1, 0, 10}, {"dev-qwen", 1, agents.KindIssue, 6, 5, 12}},
+			want: []string{"one agent in two sessions: dev-qwen issue #1 and dev-qwen issue #6"},
+		},
+		{
+			name: "an item twice",
+			runs: []run{{"dev-qwen", 0, agents.KindIssue, 1, 0, 10}, {"dev-kimi", 1, agents.KindIssue, 1, 5, 12}},
+			want: []string{"two sessions on one item: dev-qwen issue #1 and dev-kimi issue #1"},
+		},
+		{
+			name: "local reviewed by local",
+			runs: []run{{"dev-qwen", 0, agents.KindIssue, 1, 0, 10}, {"dev-kimi", 1, agents.KindReview, 12, 10, 15}},
+			want: []string{"local work was reviewed by a local model: dev-kimi review #12 after dev-qwen issue #1"},
+		},
+		{
+			name: "own work, by a rework of it",
+			runs: []run{{"review-sonnet", 0, agents.KindRework, 12, 0, 10}, {"review-sonnet", 0, agents.KindReview, 12, 10, 15}},
+			want: []string{"an agent reviewed its own work: review-sonnet review #12 after review-sonnet rework #12"},
+		},
+		{
+			name: "started while blocked",
+			runs: []run{{"dev-qwen", 0, agents.KindIssue, 2, 19, 25}},
+			want: []string{"started while blocked: dev-qwen issue #2 before #1 was closed"},
+		},
+		{
+			name: "started though what it needs was never closed",
+			runs: []run{{"dev-qwen", 0, agents.KindIssue, 9, 19, 25}},
+			want: []string{"started while blocked: dev-qwen issue #9 before #10 was closed"},
+		},
+		{
+			name:    "merged without an approval",
+			results: []Result{{Issue: 1, Pull: 12, ClosedAt: at(20)}, {Issue: 2}},
+			want:    []string{"#12 was merged without an approval"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := config(t)
+			if tt.results == nil {
+				tt.results = done
+			}
+			var a Audit
+			for _, e := range events(c, tt.runs) {
+				a.Note(e)
+			}
+			if got := a.Violations(c, tt.results); !slices.Equal(got, tt.want) {
+				t.Errorf("violations %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A switch is another agent in the same sticky slot; the same agent again is none, and neither is an overlap thread.
+func TestSwitches(t *testing.T) {
+	c := config(t)
+	var a Audit
+	for _, e := range events(c, []run{
+		{"dev-qwen", 0, agents.KindIssue, 1, 0, 1},
+		{"dev-qwen", 0, agents.KindIssue, 2, 1, 2},
+		{"dev-kimi", 1, agents.KindIssue, 6, 1, 2},
+		{"gardener-qwen", 0, agents.KindSchedule, 0, 2, 3}, // one
+		{"dev-qwen", 0, agents.KindIssue, 3, 3, 4},         // two
+		{"review-sonnet", 0, agents.KindReview, 12, 3, 4},
+		{"planner-sonnet", 0, agents.KindSchedule, 0, 4, 5},
+	}) {
+		a.Note(e)
+	}
+	if got := a.Switches(c); got != 2 {
+		t.Errorf("%d switches, want 2", got)
+	}
+}
+
+// The demo is done when nothing is left that it could do, not a moment earlier.
+func TestDone(t *testing.T) {
+	held := []supervisor.QueueDocument{{Number: 9}, {Number: 10}, {Number: 11}, {Number: 0, Kind: agents.KindSchedule}}
+	merged := func(n int) (a *Audit) {
+		a = &Audit{}
+		for i := range n {
+			a.Note(supervisor.Event{Type: supervisor.EventMerged, Data: supervisor.RefData{Repo: Repo, Number: int64(12 + i)}})
+		}
+		return a
+	}
+	running := merged(Due())
+	running.Note(supervisor.Event{Type: supervisor.EventClaimed, Data: supervisor.SessionDocument{RunID: "r"}})
+	tests := []struct {
+		name  string
+		audit *Audit
+		doc   supervisor.Document
+		want  bool
+	}{
+		{"all merged", merged(Due()), supervisor.Document{Queue: held}, true},
+		{"one is missing", merged(Due() - 1), supervisor.Document{Queue: held}, false},
+		{"one waits that could be done", merged(Due()), supervisor.Document{Queue: append(held, supervisor.QueueDocument{Number: 5})}, false},
+		{"a pull request waits", merged(Due()), supervisor.Document{Queue: append(held, supervisor.QueueDocument{Number: 19})}, false},
+		{"somebody works", merged(Due()), supervisor.Document{Queue: held, Sessions: []supervisor.SessionDocument{{}}}, false},
+		{"an end was not told yet", running, supervisor.Document{Queue: held}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.audit.Done(&tt.doc); got != tt.want {
+				t.Errorf("done is %v, want %v", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// demoReport is what demo --json prints, read as a program would read it.
+type demoReport struct {
+	supervisor.Document
+	Merged []struct {
+		Issue, Pull int64
+		Author      string
+		Approvers   []string
+		Rounds      int
+	}
+	Switches   int
+	Violations []string
+}
+
+func (r *demoReport) place(issue int64) int {
+	for i, m := range r.Merged {
+		if m.Issue == issue {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *demoReport) code(issue int64) threads.Code {
+	for _, q := range r.Queue {
+		if q.Number == issue {
+			return q.Code
+		}
+	}
+	return ""
+}
+
+// The whole factory, end to end: a forge, a supervisor and agents as processes, from issues to merged pull requests.
+func TestDemo(t *testing.T) {
+	tmp := t.TempDir()
+	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--json", "--think", "0s")
+	checkDemo(t, d)
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("the demo leaves %v behind (%v)", left, err)
+	}
+	if left := mentions(t, tmp); len(left) > 0 {
+		t.Errorf("the demo leaves processes behind: %q", left)
+	}
+}
+
+func checkDemo(t *testing.T, d *running) {
+	t.Helper()
+	if code := d.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if said := d.read(d.stderr); said != "" {
+		t.Errorf("stderr %q, want nothing", said)
+	}
+	var r demoReport
+	if err := json.Unmarshal([]byte(d.read(d.stdout)), &r); err != nil {
+		t.Fatalf("stdout is not one document: %v", err)
+	}
+	var merged []int64
+	for _, m := range r.Merged {
+		merged = append(merged, m.Issue)
+		if !strings.HasPrefix(m.Author, "dev-") || !slices.Equal(m.Approvers, []string{"review-sonnet"}) {
+			t.Errorf("#%d is by %s, approved by %v", m.Issue, m.Author, m.Approvers)
+		}
+		if want := map[int64]int{8: 1}[m.Issue]; m.Rounds != want {
+			t.Errorf("#%d had %d requests for changes, want %d", m.Issue, m.Rounds, want)
+		}
+	}
+	slices.Sort(merged)
+	if !slices.Equal(merged, []int64{1, 2, 3, 4, 5, 6, 7, 8}) {
+		t.Errorf("merged %v", merged)
+	}
+	for n := int64(2); n <= 5; n++ {
+		if r.place(n) < r.place(n-1) {
+			t.Errorf("#%d was merged before #%d, which it depends on", n, n-1)
+		}
+	}
+	if len(r.Violations) > 0 {
+		t.Errorf("violations: %q", r.Violations)
+	}
+	for issue, want := range map[int64]threads.Code{
+		9: threads.BlockerCycle, 10: threads.BlockerCycle, 11: threads.AssignedHuman,
+	} {
+		if got := r.code(issue); got != want {
+			t.Errorf("#%d is held because of %q, want %q", issue, got, want)
+		}
+	}
+	if len(r.Agents) != 5 {
+		t.Errorf("%d agents, want 5", len(r.Agents))
+	}
+	if r.PID == 0 || len(r.Threads) != 2 || r.Forge.URL == "" {
+		t.Errorf("the status is not in the document: %+v", r.Document)
+	}
+}
+
+// Somebody who has seen enough presses Ctrl-C.
+func TestDemoInterrupted(t *testing.T) {
+	tmp := t.TempDir()
+	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--think", "1h")
+	eventually(t, "an agent works", func() bool { return strings.Contains(d.read(d.stdout), "running implementation") })
+	d.signal(syscall.SIGINT)
+	if code := d.wait(); code != exitFailed {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if said := d.read(d.stderr); said != "disinto: interrupted\n" {
+		t.Errorf("stderr %q", said)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("the demo leaves %v behind (%v)", left, err)
+	}
+	if left := mentions(t, tmp); len(left) > 0 {
+		t.Errorf("the demo leaves processes behind: %q", left)
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// running is a disinto that runs as a process of its own.
+type running struct {
+	t              *testing.T
+	pid            int
+	child          *process.Child
+	stdout, stderr string // files
+	code           int    // once it has ended
+	ended          bool
+}
+
+// start starts a program, with our own environment and what is added to it.
+func start(t *testing.T, environ []string, argv ...string) *running {
+	t.Helper()
+	dir := t.TempDir()
+	r := &running{t: t, stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr")}
+	path, err := process.Lookup(argv[0], "", os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []*os.File{open(t, os.DevNull, os.O_RDONLY), open(t, r.stdout, os.O_CREATE|os.O_WRONLY), open(t, r.stderr, os.O_CREATE|os.O_WRONLY)}
+	fds := make([]uintptr, len(files))
+	for i, f := range files {
+		fds[i] = f.Fd()
+		defer f.Close()
+	}
+	r.child, err = oneReaper(t).Start(path, argv, &syscall.ProcAttr{Env: withEnv(os.Environ(), environ), Files: fds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.pid = r.child.PID
+	t.Cleanup(func() {
+		if !r.ended {
+			r.signal(syscall.SIGKILL)
+			r.wait()
+		}
+		if t.Failed() {
+			t.Logf("%s\nstderr: %s", strings.Join(argv, " "), r.read(r.stderr))
+		}
+	})
+	return r
+}
+
+func open(t *testing.T, path string, flag int) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// startDisinto starts this very program.
+func startDisinto(t *testing.T, environ []string, args ...string) *running {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, environ, append([]string{self}, args...)...)
+}
+
+func (r *running) signal(s syscall.Signal) { _ = syscall.Kill(r.pid, s) }
+
+// wait returns the exit code, 128 and the signal if one ended it.
+func (r *running) wait() int {
+	r.t.Helper()
+	if r.ended {
+		return r.code
+	}
+	select {
+	case e := <-r.child.Exit():
+		r.ended, r.code = true, e.Status.ExitStatus()
+		if e.Status.Signaled() {
+			r.code = 128 + int(e.Status.Signal())
+		}
+	case <-time.After(3 * time.Minute):
+		r.t.Fatal("it does not end")
+	}
+	return r.code
+}
+
+func (r *running) read(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text)
+}
+
+// status asks a supervisor until its document is as it should be. There is nothing to wait on from outside.
+func status(t *testing.T, state, what string, ok func(*supervisor.Document) bool) *supervisor.Document {
+	t.Helper()
+	var d supervisor.Document
+	eventually(t, what, func() bool {
+		d = supervisor.Document{}
+		got := disinto(t.Context(), nil, "status", "--json", "--state", state)
+		return got.code == exitDone && json.Unmarshal([]byte(got.stdout), &d) == nil && ok(&d)
+	})
+	return &d
+}
+
+// eventually polls. The deadline is for a machine that does ten other things.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not so after a minute: %s", what)
+		}
+	}
+}
+
+// mentions are the living processes that have word among their arguments or in their environment, ourselves aside.
+func mentions(t *testing.T, word string) (commands []string) {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		args, _ := os.ReadFile(d + "/cmdline")
+		env, _ := os.ReadFile(d + "/environ")
+		if filepath.Base(d) != itoa(os.Getpid()) && (bytes.Contains(args, []byte(word)) || bytes.Contains(env, []byte(word))) {
+			commands = append(commands, string(bytes.ReplaceAll(args, []byte{0}, []byte{' '})))
+		}
+	}
+	return commands
+}
