@@ -24,9 +24,6 @@ func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) 
 	if err := c.claim(ctx, ref, login, runID); err != nil {
 		return fmt.Errorf("cannot claim %s for %s: %w", ref, login, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.writing, ref)
 	return nil
 }
 
@@ -36,14 +33,14 @@ func (c *Client) claim(ctx context.Context, ref forge.Ref, login, runID string) 
 		return err
 	}
 	c.mu.Lock()
-	ours := c.writing[ref] == runID && runID != ""
+	ours := runID != "" && c.claims[ref] == runID
 	c.mu.Unlock()
 	if why := c.taken(in, login, ours); why != "" {
 		return fmt.Errorf("%w: %s", forge.ErrTaken, why)
 	}
 	if !hasLabel(in, forge.LabelInProgress) {
 		c.mu.Lock()
-		c.writing[ref] = runID
+		c.claims[ref] = runID
 		c.mu.Unlock()
 		if err := c.addLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
 			return err
@@ -94,6 +91,9 @@ func (c *Client) isAgent(login string) bool { return c.ours(login) || c.bots(log
 
 // withdraw takes our label off an item that somebody took while we wrote it. Another agent's claim needs the label.
 func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
+	c.mu.Lock()
+	delete(c.claims, ref)
+	c.mu.Unlock()
 	if slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) e
 func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) error {
 	ref = c.canonical(ref)
 	c.mu.Lock()
-	delete(c.writing, ref)
+	delete(c.claims, ref)
 	c.mu.Unlock()
 	in, err := c.getIssue(ctx, ref)
 	if errors.Is(err, forge.ErrNotFound) {

@@ -62,7 +62,7 @@ type Client struct {
 	repos   []*repo                     // sorted by name; the slice itself never changes
 	singles map[forge.Ref]single        // blockers that no list shows
 	labels  map[string]map[string]int64 // by repository: label ids by name
-	writing map[forge.Ref]string        // run ids whose claim is half-written by us
+	claims  map[forge.Ref]string        // run ids of the claims that this process wrote or began to write
 	login   string                      // of our own account; "" until asked for
 }
 
@@ -78,7 +78,7 @@ func New(o Options) (*Client, error) {
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
 		ours: orNobody(o.Ours), bots: orNobody(o.Bots), requireMerged: o.RequireMerged,
 		transport: transportOf(o.HTTP), slots: make(chan struct{}, atOnce),
-		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, writing: map[forge.Ref]string{},
+		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]string{},
 	}
 	names := slices.Clone(o.Repos)
 	slices.Sort(names)

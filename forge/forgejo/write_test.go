@@ -1,0 +1,309 @@
+package forgejo
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+func TestLabel(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "", "backlog", "priority")
+		c := w.client()
+		for range 2 {
+			w.must(c.Label(w.Context(), w.ref(n), []string{"cancelled", "stolen"}, []string{"priority", "in-progress"}))
+			if got := w.state(n); got != "backlog cancelled stolen" {
+				w.Errorf("got %s", got)
+			}
+		}
+		if err := c.Label(w.Context(), w.ref(n), nil, []string{"backlog"}); err == nil || w.state(n) != "backlog cancelled stolen" {
+			w.Errorf("removing backlog: %v, %s", err, w.state(n))
+		}
+		if err := c.Label(w.Context(), w.ref(9999), []string{"cancelled"}, nil); !errors.Is(err, forge.ErrNotFound) {
+			w.Errorf("a missing issue: %v", err)
+		}
+		owner, name := owner(w.repo)
+		all, _, err := w.as(w.owner).ListRepoLabels(owner, name, gitea.ListLabelsOptions{})
+		w.must(err)
+		for _, l := range all { // the label is made anew by somebody, with another id
+			if l.Name == "needs-human" {
+				w.must(c.Label(w.Context(), w.ref(n), []string{"needs-human"}, nil))
+				_, err := w.as(w.owner).DeleteLabel(owner, name, l.ID)
+				w.must(err)
+			}
+		}
+		w.must(c.Label(w.Context(), w.ref(n), []string{"needs-human"}, nil))
+		if got := w.state(n); got != "backlog cancelled needs-human stolen" {
+			w.Errorf("after the label itself was deleted: %s", got)
+		}
+	})
+}
+
+func TestComment(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "")
+		owner, name := owner(w.repo)
+		// Somebody else's comment with the mark in it does not keep us from writing ours.
+		_, _, err := w.as(w.human).CreateIssueComment(owner, name, n, gitea.CreateIssueCommentOption{Body: "<!-- disinto:blocked-1 -->"})
+		w.must(err)
+		c := w.client()
+		for range 2 {
+			w.must(c.Comment(w.Context(), w.ref(n), "blocked-1", "It failed."))
+			w.must(c.Comment(w.Context(), w.ref(n), "blocked-11", "It failed again."))
+		}
+		all, _, err := w.as(w.owner).ListIssueComments(owner, name, n, gitea.ListIssueCommentOptions{})
+		w.must(err)
+		var texts []string
+		for _, one := range all {
+			if one.Poster.UserName == w.boss {
+				texts = append(texts, one.Body)
+			}
+		}
+		want := []string{"It failed.\n\n<!-- disinto:blocked-1 -->", "It failed again.\n\n<!-- disinto:blocked-11 -->"}
+		if strings.Join(texts, "|") != strings.Join(want, "|") {
+			w.Errorf("got %q, want %q", texts, want)
+		}
+		for _, key := range []string{"", "a b", "a-->b", "a--b"} {
+			if err := c.Comment(w.Context(), w.ref(n), key, "text"); err == nil {
+				w.Errorf("key %q was taken", key)
+			}
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	onEach(t, func(w *world) {
+		n, blocker := w.file("one", ""), w.file("blocker", "")
+		w.depends(n, blocker)
+		c := w.client()
+		if err := c.Close(w.Context(), w.ref(n)); !errors.Is(err, forge.ErrConflict) || !strings.Contains(err.Error(), "dependencies") {
+			w.Errorf("with an open blocker: %v", err)
+		}
+		w.must(c.Close(w.Context(), w.ref(blocker)))
+		for range 2 {
+			w.must(c.Close(w.Context(), w.ref(n)))
+		}
+		if got := w.state(n); got != "closed" {
+			w.Errorf("got %s", got)
+		}
+		if err := c.Close(w.Context(), w.ref(9999)); !errors.Is(err, forge.ErrNotFound) {
+			w.Errorf("a missing issue: %v", err)
+		}
+	})
+}
+
+func TestMerge(t *testing.T) {
+	onEach(t, func(w *world) {
+		owner, name := owner(w.repo)
+		branches := func() string {
+			all, _, err := w.as(w.owner).ListRepoBranches(owner, name, gitea.ListRepoBranchesOptions{})
+			w.must(err)
+			var names []string
+			for _, b := range all {
+				names = append(names, b.Name)
+			}
+			return strings.Join(names, " ")
+		}
+		c := w.client()
+		w.file("one", "", "backlog")
+		n, head := w.pull("fix/issue-1", "Work", "Fixes #1")
+		topic, topicHead := w.pull("topic", "Other", "")
+		if err := c.Merge(w.Context(), w.ref(n), strings.Repeat("1", 40)); !errors.Is(err, forge.ErrConflict) {
+			w.Errorf("another head: %v", err)
+		}
+		if err := c.Merge(w.Context(), w.ref(n), ""); !errors.Is(err, forge.ErrConflict) {
+			w.Errorf("no head: %v", err)
+		}
+		w.mergeBy(c, n, head)
+		w.must(c.Merge(w.Context(), w.ref(n), head)) // merged already
+		if got := w.state(1); got != "backlog closed" {
+			w.Errorf("the issue: %s", got)
+		}
+		w.mergeBy(c, topic, topicHead)
+		if got := branches(); strings.Contains(got, "fix/issue-1") || !strings.Contains(got, "topic") {
+			w.Errorf("branches afterwards: %s", got)
+		}
+		shut, head := w.pull("shut", "No", "")
+		w.setState(shut, gitea.StateClosed)
+		if err := c.Merge(w.Context(), w.ref(shut), head); !errors.Is(err, forge.ErrConflict) {
+			w.Errorf("closed: %v", err)
+		}
+		draft, head := w.pull("draft", "WIP: not yet", "")
+		if err := c.Merge(w.Context(), w.ref(draft), head); !errors.Is(err, forge.ErrConflict) || !strings.Contains(err.Error(), "progress") {
+			w.Errorf("a draft: %v", err)
+		}
+		if err := c.Merge(w.Context(), w.ref(9999), head); !errors.Is(err, forge.ErrNotFound) {
+			w.Errorf("missing: %v", err)
+		}
+	})
+}
+
+// mergeBy merges with the client; the forge may want a moment after a push.
+func (w *world) mergeBy(c *Client, n int64, head string) {
+	w.Helper()
+	var err error
+	for range 10 {
+		if err = c.Merge(w.Context(), w.ref(n), head); !errors.Is(err, forge.ErrConflict) {
+			break
+		}
+		w.nextSecond()
+	}
+	w.must(err)
+}
+
+// TestMergeLostAnswer: the merge took place, its answer was lost.
+func TestMergeLostAnswer(t *testing.T) {
+	for name, fault := range map[string]localforge.Fault{"lost": localforge.Lose, "half": localforge.Half} {
+		t.Run(name, func(t *testing.T) {
+			onLocal(t, func(w *world) {
+				n, head := w.pull("topic", "Work", "")
+				c := w.client()
+				w.fault = func(r *http.Request) localforge.Fault {
+					if strings.HasSuffix(r.URL.Path, "/merge") {
+						return fault
+					}
+					return localforge.NoFault
+				}
+				w.must(c.Merge(w.Context(), w.ref(n), head))
+			})
+		})
+	}
+}
+
+// TestMergeHeadMoves: the head moves between our look and the merge.
+func TestMergeHeadMoves(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n, head := w.pull("topic", "Work", "")
+		c := w.client()
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.HasSuffix(r.URL.Path, "/merge") {
+				w.fault = nil
+				w.commit("topic", "", "topic.txt", "more\n")
+			}
+			return localforge.NoFault
+		}
+		if err := c.Merge(w.Context(), w.ref(n), head); !errors.Is(err, forge.ErrConflict) {
+			w.Errorf("got %v", err)
+		}
+		if got := w.state(n); got != "" {
+			w.Errorf("afterwards %s", got)
+		}
+	})
+}
+
+func TestLook(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "depends on #2", "backlog")
+		w.file("blocker", "")
+		c := w.client()
+		owner, name := owner(w.repo)
+		say := func(login string, n int64) {
+			_, _, err := w.as(login).CreateIssueComment(owner, name, n, gitea.CreateIssueCommentOption{Body: "hello"})
+			w.must(err)
+		}
+		say(w.dev, n)
+		w.scan(c)
+		w.nextSecond()
+		w.nextSecond()
+		begin := time.Now()
+		w.nextSecond()
+		say(w.dev, n)
+		say(w.dev, n)
+		say(w.human, n)
+		p, head := w.pull("fix/issue-1", "Work", "")
+		other, _ := w.pull("topic", "Other", "")
+		w.verdict(w.review, p, head, gitea.ReviewStateApproved)
+
+		look, err := c.Look(w.Context(), w.ref(n), begin)
+		w.must(err)
+		if look.Pull != nil || look.Issue == nil || len(look.Pulls) != 1 || look.Pulls[0].Number != p {
+			w.Fatalf("got %+v", look)
+		}
+		if len(look.Comments) != 2 || look.Comments[w.dev] != 2 || look.Comments[w.human] != 1 {
+			w.Errorf("comments: %v", look.Comments)
+		}
+		if got := w.short(showIssue(look.Issue)); !strings.HasPrefix(got, `issue open "one" [backlog]`) {
+			w.Errorf("issue: %s", got)
+		}
+		if got := w.short(showPull(&look.Pulls[0])); got != `pull open dev fix/issue-1->main for #1 clean ci none approved by review` {
+			w.Errorf("pull request: %s", got)
+		}
+		// What a look read is in the cache, although no scan has seen it.
+		if got := w.show(c.facts(false), p); got != `pull open dev fix/issue-1->main for #1 clean ci none approved by review` {
+			w.Errorf("facts: %s", got)
+		}
+		next := w.commit("fix/issue-1", "", "more.txt", "more\n")
+		look, err = c.Look(w.Context(), w.ref(p), begin)
+		w.must(err)
+		if look.Issue != nil || look.Pull == nil || look.Pull.HeadSHA != next || look.Pull.AsOf.Before(begin) {
+			w.Errorf("after a push: %+v", look.Pull)
+		}
+		if look, err = c.Look(w.Context(), w.ref(other), begin); err != nil || len(look.Pull.Closes) != 0 {
+			w.Errorf("another pull request: %+v, %v", look.Pull, err)
+		}
+		w.setState(n, gitea.StateClosed)
+		look, err = c.Look(w.Context(), w.ref(n), begin)
+		w.must(err)
+		if look.Issue == nil || !look.Issue.Closed {
+			w.Errorf("closed: %+v", look.Issue)
+		}
+		if _, err := c.Look(w.Context(), w.ref(9999), begin); !errors.Is(err, forge.ErrNotFound) {
+			w.Errorf("missing: %v", err)
+		}
+	})
+}
+
+// TestLookDoesNotGoBack: a scan that began before a look does not undo what the look brought.
+func TestLookDoesNotGoBack(t *testing.T) {
+	onLocal(t, func(w *world) {
+		p, _ := w.pull("topic", "Work", "")
+		n := w.file("one", "", "backlog")
+		c := w.client()
+		w.scan(c)
+		w.nextSecond()
+		w.label(n, "priority")
+		var listed chan struct{}
+		w.transport = holding{w.transport, func(r *http.Request) { // after the answer is made, before it arrives
+			if r.URL.Query().Has("since") && listed == nil {
+				listed = make(chan struct{})
+				w.nextSecond()
+				w.unlabel(n, "priority")
+				w.label(p, "priority")
+				for _, ref := range []forge.Ref{w.ref(n), w.ref(p)} {
+					_, err := c.Look(w.Context(), ref, time.Now())
+					w.must(err)
+				}
+			}
+		}}
+		c.transport = w.transport
+		f := w.scan(c)
+		if listed == nil {
+			w.Fatal("nothing was listed")
+		}
+		if got := w.show(f, n); got != `issue open "one" [backlog] blockers:` && got != `issue open "one" [backlog]` {
+			w.Errorf("issue: %s", got)
+		}
+		if got := w.show(f, p); !strings.HasPrefix(got, `pull open dev topic->main [priority]`) {
+			w.Errorf("pull request: %s", got)
+		}
+	})
+}
+
+// holding lets something happen between the forge's answer and its arrival.
+type holding struct {
+	next   http.RoundTripper
+	answer func(*http.Request)
+}
+
+func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := h.next.RoundTrip(req)
+	h.answer(req)
+	return resp, err
+}
