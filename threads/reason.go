@@ -115,7 +115,7 @@ var codeDocs = []CodeDoc{
 	{MergedNotClosed, "its pull request is merged, but the forge refuses to close it", "close what it depends on", mergedText},
 	{PullRejected, "a person closed its pull request unmerged", "`disinto retry`, or reopen the issue", refs("pull request %s was rejected")},
 	{StagedConvoy, "it is in a staged convoy", "remove `staged` from the convoy", refs("convoy %s is staged")},
-	{BlockersUnknown, "its dependencies could not be read yet", "", fixed("blockers unknown")},
+	{BlockersUnknown, "its dependencies could not be read yet", "", blockersUnknownText},
 	{BlocksItself, "it depends on itself", "edit its dependencies", fixed("depends on itself")},
 	{BlockerCycle, "its dependencies form a circle", "remove one dependency of the circle", func(r Reason) string { return "dependency cycle: " + join(r.Refs, " -> ") }},
 	{BlockerMissing, "it depends on something that does not exist", "correct the number", refs("depends on %s, which does not exist")},
@@ -174,6 +174,13 @@ func (r Reason) Text() string {
 	return string(r.Code)
 }
 
+func blockersUnknownText(r Reason) string {
+	if len(r.Refs) == 0 {
+		return "blockers unknown"
+	}
+	return "members of staged convoy " + join(r.Refs, ", ") + " unknown"
+}
+
 func mergedText(r Reason) string {
 	if len(r.Refs) == 0 {
 		return "merged, being closed"
@@ -211,6 +218,9 @@ func join(refs []forge.Ref, sep string) string {
 	s := make([]string, len(refs))
 	for i, r := range refs {
 		s[i] = r.String()
+		if r.IsZero() { // the forge says that there is one, and not which
+			s[i] = "a hidden issue"
+		}
 	}
 	return strings.Join(s, sep)
 }

@@ -18,6 +18,7 @@ type view struct {
 	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
 	stages  []stage                     // of each of Facts.Pulls
 	staged  map[forge.Ref]forge.Ref     // member of a staged convoy, to the convoy
+	unread  []forge.Ref                 // staged convoys whose members are not known yet
 	cycles  map[forge.Ref][]forge.Ref   // issue on a dependency cycle, to the cycle from it back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for an agent's verdict
 	threads []threadState
@@ -149,6 +150,9 @@ func (v *view) indexConvoys() {
 		}
 		for _, b := range is.Blockers {
 			v.staged[b.Ref] = is.Ref
+		}
+		if !is.BlockersKnown {
+			v.unread = append(v.unread, is.Ref)
 		}
 	}
 }
