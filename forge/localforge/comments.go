@@ -206,9 +206,13 @@ func listTimeline(c *call) (any, error) {
 			lines = append(lines, m)
 		}
 	}
-	list := paged(c, lines, func(m *comment) *wireTimeline { return c.view.timeline(i, m) })
-	list.limit = 0
-	return list, nil
+	page := paged(c, lines, func(m *comment) *wireTimeline { return c.view.timeline(i, m) })
+	// Forgejo counts what it sends, not what there is, and sends null behind the end.
+	items := page.items.([]*wireTimeline)
+	if len(items) == 0 {
+		items = nil
+	}
+	return listing{items: items, total: len(items)}, nil
 }
 
 func createComment(c *call) (any, error) {

@@ -125,10 +125,11 @@ func (v view) mention(i *issue, m *comment) {
 
 // closedByMerge closes and reopens what a merged pull request says it does, in
 // its title, its body and its comments. An issue that cannot be closed, because
-// it has open dependencies, stays open and nobody is told.
+// it has open dependencies, stays open and nobody is told. In another
+// repository the author of the text must have a say himself.
 func (v view) closedByMerge(i *issue) {
 	refs := references(i.title + "\n\n" + plain(i.body))
-	v.act(i.repo, refs, func(*issue) bool { return true })
+	v.act(i.repo, refs, func(other *issue) bool { return other.repo == i.repo || mayClose(i.poster, other) })
 	for _, m := range i.comments(time.Time{}, time.Time{}) {
 		v.act(i.repo, references(plain(m.body)), func(other *issue) bool { return mayClose(m.poster, other) })
 	}

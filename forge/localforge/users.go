@@ -24,6 +24,7 @@ type user struct {
 	active             bool
 	prohibitLogin      bool
 	mustChangePassword bool
+	deleted            bool // what it wrote is a ghost's now
 	created            time.Time
 }
 
@@ -94,6 +95,9 @@ type wireUser struct {
 func (v view) user(u *user) *wireUser {
 	if u == nil {
 		return nil
+	}
+	if u.deleted {
+		return &wireUser{ID: -1, Login: "Ghost", UserName: "Ghost", HTMLURL: v.base + "/Ghost", Visibility: "public"}
 	}
 	w := &wireUser{
 		ID: u.id, Login: u.name, UserName: u.name, FullName: u.fullName, Email: u.email,
@@ -272,8 +276,12 @@ func deleteUser(c *call) (any, error) {
 	}
 	for _, r := range c.f.repos {
 		delete(r.collaborators, u)
+		for _, i := range r.issues {
+			i.assignees = remove(i.assignees, u)
+		}
 	}
 	c.f.users = remove(c.f.users, u)
+	u.deleted = true
 	return nil, nil
 }
 
