@@ -1,0 +1,100 @@
+package forgetest
+
+import (
+	"net/http"
+	"sync"
+)
+
+var assigneeRules = []rule{
+	{
+		"the last write wins",
+		"forge/forgejo Claim, which cannot use assignees as a lock and takes refs/disinto/claims first",
+		lastWriteWins,
+	},
+	{
+		"several are kept in the order of assigning",
+		"forge/forgejo, which adds an agent beside a person on a pull request",
+		severalAssignees,
+	},
+	{
+		"an empty list assigns nobody",
+		"forge/forgejo Release",
+		clearAssignees,
+	},
+	{
+		"an unknown name is refused, and nothing changes",
+		"forge/forgejo Claim, whose error says so: an agent whose account was removed",
+		unknownAssignee,
+	},
+	{
+		"somebody without a role may be assigned where he can read",
+		"threads, which takes an assignee that is no agent for a human",
+		strangerAssigned,
+	},
+}
+
+// assign sets the assignees in somebody's name.
+func (r *repo) assign(a *account, n int64, names ...string) issue {
+	r.w.Helper()
+	return decode[issue](a.patch(r.at("/issues/%d", n), fields{"assignees": append([]string{}, names...)}).want(http.StatusCreated))
+}
+
+// lastWriteWins lets both claim at the same time, as two hosts would.
+func lastWriteWins(w *world) {
+	r := w.repo()
+	one, two := r.writer("one"), r.writer("two")
+	n := r.open("first")
+	r.assign(one, n, one.name)
+	same(w, "after the second", r.assign(two, n, two.name).assignees(), two.name)
+	var both sync.WaitGroup
+	for _, dev := range []*account{one, two} {
+		both.Go(func() {
+			if a := dev.patch(r.at("/issues/%d", n), fields{"assignees": []string{dev.name}}); a.status != http.StatusCreated {
+				w.Errorf("%s was told %s: the forge does not say who was first", dev.name, a)
+			}
+		})
+	}
+	both.Wait()
+}
+
+func severalAssignees(w *world) {
+	r := w.repo()
+	one, two := r.writer("one"), r.writer("two")
+	n := r.open("first")
+	r.assign(r.owner, n, one.name)
+	i := r.assign(r.owner, n, one.name, two.name)
+	same(w, "assignees", i.assignees(), one.name+" "+two.name)
+	if i.Assignee == nil || i.Assignee.Login != one.name {
+		w.Errorf("assignee: got %v, want the first, %s", i.Assignee, one.name)
+	}
+}
+
+func clearAssignees(w *world) {
+	r := w.repo()
+	dev := r.writer("dev")
+	n := r.open("first")
+	r.assign(dev, n, dev.name)
+	for range 2 {
+		i := r.assign(dev, n)
+		same(w, "assignees", i.assignees(), "")
+		if i.Assignee != nil {
+			w.Errorf("assignee: got %v, want none", i.Assignee)
+		}
+	}
+}
+
+func unknownAssignee(w *world) {
+	r := w.repo()
+	dev := r.writer("dev")
+	n := r.open("first")
+	r.assign(dev, n, dev.name)
+	dev.patch(r.at("/issues/%d", n), fields{"assignees": []string{"nobody-" + w.suffix}}).refused() // 500 in Forgejo 10
+	same(w, "assignees", r.issue(n).assignees(), dev.name)
+}
+
+func strangerAssigned(w *world) {
+	r := w.repo()
+	stranger := w.account("stranger")
+	n := r.open("first")
+	same(w, "assignees", r.assign(r.owner, n, stranger.name).assignees(), stranger.name)
+}

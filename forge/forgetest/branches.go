@@ -1,0 +1,164 @@
+package forgetest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+var branchRules = []rule{
+	{
+		"what a branch requires can be read by who may write",
+		"forge/forgejo, which learns required checks from the branch",
+		branchRequirements,
+	},
+	{
+		"its protection is for administrators",
+		"forge/forgejo, which therefore never asks for it, and agents/hire, which may find no right to set one",
+		protectionRights,
+	},
+	{
+		"a branch that is there is refused with 409",
+		"forge/forgejo Prepare, which asks for one that exists to learn whether it may write",
+		existingBranch,
+	},
+	{
+		"of several that make a branch at once one succeeds",
+		"nothing yet: the other way of claiming, for a forge that refuses refs/disinto",
+		branchRace,
+	},
+	{
+		"a repository says what its caller may do, and how it merges",
+		"forge/forgejo Prepare and Scan",
+		repositorySettings,
+	},
+}
+
+type branch struct {
+	Name   string `json:"name"`
+	Commit struct {
+		ID string `json:"id"`
+	} `json:"commit"`
+	Protected   bool     `json:"protected"`
+	Approvals   int      `json:"required_approvals"`
+	StatusCheck bool     `json:"enable_status_check"`
+	Contexts    []string `json:"status_check_contexts"`
+	MayPush     bool     `json:"user_can_push"`
+	MayMerge    bool     `json:"user_can_merge"`
+}
+
+func (r *repo) branch(name string) branch {
+	r.w.Helper()
+	return read[branch](r.owner, r.at("/branches/%s", name))
+}
+
+// branches are the names of all, sorted.
+func (r *repo) branches() string {
+	r.w.Helper()
+	var names []string
+	for _, b := range read[[]branch](r.owner, r.at("/branches?limit=50&page=1")) {
+		names = append(names, b.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+func branchRequirements(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	before := read[branch](dev, r.at("/branches/main"))
+	if before.Protected || before.StatusCheck || len(before.Contexts) != 0 || !before.MayPush || !before.MayMerge {
+		w.Errorf("unprotected: got %+v", before)
+	}
+	r.owner.post(r.at("/branch_protections"), fields{
+		"rule_name": "main", "enable_push": false, "required_approvals": 1,
+		"enable_status_check": true, "status_check_contexts": []string{"ci/*", "lint"},
+	}).want(http.StatusCreated)
+	got := read[branch](dev, r.at("/branches/main"))
+	if !got.Protected || !got.StatusCheck || got.Approvals != 1 || got.MayPush || !got.MayMerge {
+		w.Errorf("protected: got %+v", got)
+	}
+	same(w, "required contexts", list(got.Contexts), "[ci/* lint]")
+	r.owner.post(r.at("/contents/direct.txt"), fields{"content": "eA==", "message": "past the rule", "branch": "main"}).refused()
+}
+
+func protectionRights(w *world) {
+	r := w.code()
+	dev, chief := r.writer("dev"), r.collaborator("chief", "admin")
+	dev.get(r.at("/branch_protections")).want(http.StatusForbidden)
+	dev.post(r.at("/branch_protections"), fields{"rule_name": "main"}).want(http.StatusForbidden)
+	chief.post(r.at("/branch_protections"), fields{"rule_name": "main"}).want(http.StatusCreated)
+	chief.get(r.at("/branch_protections")).want(http.StatusOK)
+}
+
+func existingBranch(w *world) {
+	r := w.code()
+	dev, reader := r.writer("dev"), r.collaborator("reader", "read")
+	again := fields{"new_branch_name": "main", "old_branch_name": "main"}
+	dev.post(r.at("/branches"), again).want(http.StatusConflict)
+	reader.post(r.at("/branches"), again).want(http.StatusForbidden)
+	dev.as(dev.newToken("issues", "write:issue", "read:repository")).post(r.at("/branches"), again).want(http.StatusForbidden)
+	same(w, "branches", r.branches(), "main")
+}
+
+// branchRace allows for the losers to be turned down by git, which Forgejo 10
+// answers with 500.
+func branchRace(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	for round := range 3 {
+		name := fmt.Sprintf("claim-%d", round)
+		var mu sync.Mutex
+		won := 0
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				a := dev.post(r.at("/branches"), fields{"new_branch_name": name, "old_branch_name": "main"})
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case a.status == http.StatusCreated:
+					won++
+				case a.status < 400:
+					w.Errorf("%s: %s", a.request, a)
+				}
+			})
+		}
+		all.Wait()
+		if won < 1 {
+			w.Errorf("round %d: nobody made the branch", round)
+		}
+		if won > 1 {
+			w.Errorf("round %d: %d were told that they made the branch", round, won)
+		}
+	}
+}
+
+func repositorySettings(w *world) {
+	r := w.code()
+	type settings struct {
+		FullName    string          `json:"full_name"`
+		Empty       bool            `json:"empty"`
+		Archived    bool            `json:"archived"`
+		Branch      string          `json:"default_branch"`
+		Issues      bool            `json:"has_issues"`
+		Pulls       bool            `json:"has_pull_requests"`
+		Style       string          `json:"default_merge_style"`
+		Permissions map[string]bool `json:"permissions"`
+		Tracker     *struct {
+			Dependencies bool `json:"enable_issue_dependencies"`
+		} `json:"internal_tracker"`
+	}
+	for a, push := range map[*account]bool{r.owner: true, r.writer("dev"): true, r.collaborator("reader", "read"): false} {
+		got := read[settings](a, r.at(""))
+		same(w, "full_name", got.FullName, r.fullName())
+		same(w, "default_branch", got.Branch, "main")
+		same(w, "default_merge_style", got.Style, "merge")
+		same(w, "push for "+a.name, got.Permissions["push"], push)
+		if got.Empty || got.Archived || !got.Issues || !got.Pulls || got.Tracker == nil || !got.Tracker.Dependencies {
+			w.Errorf("a fresh repository: got %+v", got)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package forgetest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// claimsUse is the same for all rules about claims.
+const claimsUse = `forge/forgejo's claim by ref (claim = "ref"), the only lock between two hosts`
+
+var claimRules = []rule{
+	{"the first push of a claim is taken, the second refused", claimsUse, claimTwice},
+	{"a claim's commit must be its own", claimsUse + ", which puts the run id into a commit without parents", claimSameCommit},
+	{"without a lease a descendant or a forced push takes over", claimsUse + ", which always pushes with a lease on absence", claimWithoutLease},
+	{"who holds a claim gives it up, and nobody else by mistake", claimsUse + ", whose release names the commit it holds", claimRelease},
+	{"a claim is seen where claims are looked for and nowhere else", claimsUse + ", which must not show as a branch or start a CI", claimVisibility},
+	{"a claim takes a writer", claimsUse + ", made with the agent's or the supervisor's token", claimRights},
+	{"an empty repository takes claims", claimsUse + ", which needs no clone", claimInEmpty},
+	{"of many at once exactly one wins", claimsUse, claimRace},
+	{"claims of different items do not disturb each other", claimsUse, claimsApart},
+}
+
+// defaultRaces is how many races are run unless the caller asks for more: each
+// takes half a second of a real server.
+const defaultRaces = 5
+
+// claimant can push claims. It needs no clone: its commits have no parent and an
+// empty tree.
+type claimant struct {
+	r   *repo
+	by  *account
+	dir string
+}
+
+func (r *repo) claimant(a *account) *claimant {
+	r.w.Helper()
+	c := &claimant{r: r, by: a, dir: r.w.TempDir()}
+	a.git(c.dir, "init", "--quiet", ".")
+	return c
+}
+
+// commit makes a commit that no other is like.
+func (c *claimant) commit(parents ...string) string {
+	c.r.w.Helper()
+	args := []string{"commit-tree", "-m", "run " + rand.Text()}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	return c.by.git(c.dir, append(args, c.by.git(c.dir, "write-tree"))...)
+}
+
+func claimRef(n int64) string { return fmt.Sprintf("refs/disinto/claims/%d", n) }
+
+// take pushes a commit to a claim that must not exist and reports whether this
+// very push made it. A push of what is there already is no error to git, so
+// the exit status alone does not tell.
+func (c *claimant) take(n int64, commit string) bool {
+	c.r.w.Helper()
+	ref := claimRef(n)
+	out, code := c.by.tryGit(c.dir, "push", "--porcelain", "--force-with-lease="+ref+":", c.r.url(), commit+":"+ref)
+	return code == 0 && strings.Contains(out, "*\t"+commit+":"+ref)
+}
+
+// release deletes a claim that has to be at a commit, and reports success.
+func (c *claimant) release(n int64, commit string) bool {
+	c.r.w.Helper()
+	ref := claimRef(n)
+	_, code := c.by.tryGit(c.dir, "push", "--quiet", "--force-with-lease="+ref+":"+commit, c.r.url(), ":"+ref)
+	return code == 0
+}
+
+// holder is the commit of a claim, "" without one.
+func (r *repo) holder(n int64) string {
+	r.w.Helper()
+	commit, _, _ := strings.Cut(r.refs(claimRef(n)), " ")
+	return commit
+}
+
+func claimTwice(w *world) {
+	r := w.repo()
+	one, two := r.claimant(r.writer("one")), r.claimant(r.writer("two"))
+	first, second := one.commit(), two.commit()
+	same(w, "the first takes it", one.take(7, first), true)
+	same(w, "the second takes it", two.take(7, second), false)
+	same(w, "holder", r.holder(7), first)
+	_, code := two.by.tryGit(two.dir, "push", "--quiet", r.url(), second+":"+claimRef(7))
+	same(w, "a plain push of an unrelated commit is refused", code != 0, true)
+	same(w, "holder", r.holder(7), first)
+}
+
+func claimSameCommit(w *world) {
+	r := w.repo()
+	c := r.claimant(r.owner)
+	commit := c.commit()
+	same(w, "the first takes it", c.take(7, commit), true)
+	out, code := c.by.tryGit(c.dir, "push", "--porcelain", "--force-with-lease="+claimRef(7)+":", r.url(), commit+":"+claimRef(7))
+	same(w, "exit status of the same again", code, 0)
+	if !strings.Contains(out, "=\t"+commit) || strings.Contains(out, "*\t") {
+		w.Errorf("the same again says %q, want a line with = and none with *", out)
+	}
+	same(w, "the second takes it", c.take(7, commit), false)
+}
+
+func claimWithoutLease(w *world) {
+	r := w.repo()
+	c := r.claimant(r.owner)
+	first := c.commit()
+	c.take(7, first)
+	child := c.commit(first)
+	same(w, "a descendant with a lease", c.take(7, child), false)
+	c.by.git(c.dir, "push", "--quiet", r.url(), child+":"+claimRef(7))
+	same(w, "holder after a descendant", r.holder(7), child)
+	stranger := c.commit()
+	c.by.git(c.dir, "push", "--quiet", "--force", r.url(), stranger+":"+claimRef(7))
+	same(w, "holder after force", r.holder(7), stranger)
+}
+
+func claimRelease(w *world) {
+	r := w.repo()
+	one, two := r.claimant(r.writer("one")), r.claimant(r.writer("two"))
+	first, second := one.commit(), two.commit()
+	one.take(7, first)
+	same(w, "the other releases it", two.release(7, second), false)
+	same(w, "holder", r.holder(7), first)
+	same(w, "the holder releases it", one.release(7, first), true)
+	same(w, "the holder releases it again", one.release(7, first), false)
+	same(w, "holder", r.holder(7), "")
+	same(w, "the other takes it", two.take(7, second), true)
+}
+
+func claimVisibility(w *world) {
+	r := w.code()
+	r.owner.get(r.at("/git/refs/disinto")).want(http.StatusNotFound)
+	c := r.claimant(r.owner)
+	commits := map[int64]string{7: c.commit(), 70: c.commit()}
+	for n, commit := range commits {
+		c.take(n, commit)
+	}
+	same(w, "branches", r.branches(), "main")
+	got := read[[]struct {
+		Ref    string `json:"ref"`
+		Object struct {
+			SHA string `json:"sha"`
+		} `json:"object"`
+	}](r.owner, r.at("/git/refs/disinto/claims"))
+	same(w, "refs over the API", len(got), len(commits))
+	for _, ref := range got {
+		same(w, ref.Ref, ref.Object.SHA, commits[map[string]int64{claimRef(7): 7, claimRef(70): 70}[ref.Ref]])
+	}
+	clone := r.clone(r.owner)
+	if refs := clone.git("for-each-ref"); strings.Contains(refs, "disinto") {
+		w.Errorf("a clone brings claims: %s", refs)
+	}
+	r.owner.post(r.at("/git/refs"), fields{"ref": claimRef(9), "sha": commits[7]}).refused() // only git makes them
+}
+
+func claimRights(w *world) {
+	r := w.repo()
+	for _, a := range []*account{r.collaborator("reader", "read"), w.account("stranger"), r.owner.as(r.owner.newToken("read", "read:repository"))} {
+		c := r.claimant(a)
+		same(w, a.name+" takes it", c.take(7, c.commit()), false)
+	}
+	same(w, "holder", r.holder(7), "")
+	dev := r.writer("dev")
+	c := r.claimant(dev.as(dev.newToken("agent", "write:repository", "write:issue", "read:user")))
+	commit := c.commit()
+	same(w, "an agent takes it", c.take(7, commit), true)
+	same(w, "holder", r.holder(7), commit)
+}
+
+func claimInEmpty(w *world) {
+	r := w.repo()
+	c := r.claimant(r.owner)
+	same(w, "taken", c.take(7, c.commit()), true)
+	same(w, "empty", read[struct {
+		Empty bool `json:"empty"`
+	}](r.owner, r.at("")).Empty, true)
+	same(w, "branches", r.branches(), "")
+}
+
+func claimRace(w *world) {
+	r := w.repo()
+	const racers = 4
+	var all [racers]*claimant
+	for i := range all {
+		all[i] = r.claimant(r.writer(fmt.Sprintf("racer%d", i)))
+	}
+	races := w.server.Races
+	if races == 0 {
+		races = defaultRaces
+	}
+	for race := range races {
+		n := int64(race + 1)
+		var commits [racers]string
+		for i, c := range all {
+			commits[i] = c.commit()
+		}
+		var won [racers]bool
+		var running sync.WaitGroup
+		for i, c := range all {
+			running.Go(func() { won[i] = c.take(n, commits[i]) })
+		}
+		running.Wait()
+		winners, holder := 0, r.holder(n)
+		for i := range all {
+			if won[i] {
+				winners++
+				same(w, fmt.Sprintf("race %d: what is held", race), holder, commits[i])
+			}
+		}
+		same(w, fmt.Sprintf("race %d: winners", race), winners, 1)
+		if w.Failed() {
+			return
+		}
+	}
+}
+
+func claimsApart(w *world) {
+	r := w.repo()
+	c := r.claimant(r.owner)
+	const items = 6
+	var taken [items]bool
+	var commits [items]string
+	for i := range commits {
+		commits[i] = c.commit()
+	}
+	var running sync.WaitGroup
+	for i := range commits {
+		running.Go(func() { taken[i] = c.take(int64(i+1), commits[i]) })
+	}
+	running.Wait()
+	for i := range commits {
+		same(w, fmt.Sprintf("item %d taken", i+1), taken[i], true)
+		same(w, fmt.Sprintf("holder of item %d", i+1), r.holder(int64(i+1)), commits[i])
+	}
+}

@@ -1,0 +1,168 @@
+package forgetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// requestTime is far more than any answer takes; a merge on a busy machine
+// took two seconds. It only keeps a dead server from hanging the suite.
+const requestTime = time.Minute
+
+// fields is the JSON object of a request.
+type fields map[string]any
+
+// account is somebody on the forge, and how he asks for things: with his token,
+// or, when that is empty, without saying who he is.
+type account struct {
+	w        *world
+	name     string
+	password string
+	token    string
+}
+
+func (a *account) get(path string) answer { return a.ask(http.MethodGet, path, nil) }
+
+func (a *account) post(path string, body any) answer { return a.ask(http.MethodPost, path, body) }
+
+func (a *account) put(path string, body any) answer { return a.ask(http.MethodPut, path, body) }
+
+func (a *account) patch(path string, body any) answer { return a.ask(http.MethodPatch, path, body) }
+
+// remove is DELETE; dependencies and file contents need a body in it.
+func (a *account) remove(path string, body ...any) answer {
+	if len(body) > 0 {
+		return a.ask(http.MethodDelete, path, body[0])
+	}
+	return a.ask(http.MethodDelete, path, nil)
+}
+
+// ask sends a request to a path below /api/v1 and returns the answer, whatever
+// it is. A nil body sends none.
+func (a *account) ask(method, path string, body any) answer {
+	a.w.Helper()
+	return a.w.send(a.w.request(method, path, body, func(r *http.Request) {
+		if a.token != "" {
+			r.Header.Set("Authorization", "token "+a.token)
+		}
+	}))
+}
+
+// withPassword is ask with name and password instead of the token.
+func (a *account) withPassword(method, path string, body any) answer {
+	a.w.Helper()
+	return a.w.send(a.w.request(method, path, body, func(r *http.Request) { r.SetBasicAuth(a.name, a.password) }))
+}
+
+func (w *world) request(method, path string, body any, sign func(*http.Request)) *http.Request {
+	w.Helper()
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			w.Fatalf("%s %s: cannot encode the request: %v", method, path, err)
+		}
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(w.ctx, method, w.server.URL+"/api/v1"+path, content)
+	if err != nil {
+		w.Fatalf("%s %s: %v", method, path, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	sign(r)
+	return r
+}
+
+func (w *world) send(r *http.Request) answer {
+	w.Helper()
+	in, err := client.Do(r)
+	if err != nil {
+		w.Fatalf("%v", err)
+	}
+	defer in.Body.Close()
+	body, err := io.ReadAll(in.Body)
+	if err != nil {
+		w.Fatalf("%s %s: the answer broke off: %v", r.Method, r.URL.Path, err)
+	}
+	return answer{
+		w: w, request: r.Method + " " + strings.TrimPrefix(r.URL.RequestURI(), "/api/v1"),
+		status: in.StatusCode, header: in.Header, body: body,
+	}
+}
+
+// client is shared so that connections are. It follows no redirects: an answer
+// is what the server said first.
+var client = &http.Client{
+	Timeout:       requestTime,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// answer is what the forge said to one request.
+type answer struct {
+	w       *world
+	request string
+	status  int
+	header  http.Header
+	body    []byte
+}
+
+// want ends the test unless the status is one of those given.
+func (a answer) want(status ...int) answer {
+	a.w.Helper()
+	if !slices.Contains(status, a.status) {
+		a.w.Fatalf("%s: got %s, want %v", a.request, a, status)
+	}
+	return a
+}
+
+// refused ends the test unless the forge said no, in whatever way: the statuses
+// of some refusals differ between versions, and 500 is among them.
+func (a answer) refused() answer {
+	a.w.Helper()
+	if a.status < 400 {
+		a.w.Fatalf("%s: got %s, want a refusal", a.request, a)
+	}
+	return a
+}
+
+// into decodes the answer, which ends the test if it is not JSON of that kind.
+func (a answer) into(value any) {
+	a.w.Helper()
+	if err := json.Unmarshal(a.body, value); err != nil {
+		a.w.Fatalf("%s: cannot read the answer %s: %v", a.request, a, err)
+	}
+}
+
+// total is X-Total-Count, -1 without one.
+func (a answer) total() int {
+	n := -1
+	_, _ = fmt.Sscan(a.header.Get("X-Total-Count"), &n)
+	return n
+}
+
+// String is the status and the beginning of the body.
+func (a answer) String() string {
+	return fmt.Sprintf("%d %.300s", a.status, bytes.TrimSpace(a.body))
+}
+
+// read is what GET path says, which has to be 200.
+func read[T any](a *account, path string) T {
+	a.w.Helper()
+	return decode[T](a.get(path).want(http.StatusOK))
+}
+
+// decode is into with the value returned.
+func decode[T any](a answer) T {
+	a.w.Helper()
+	var value T
+	a.into(&value)
+	return value
+}

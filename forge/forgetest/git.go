@@ -1,0 +1,264 @@
+package forgetest
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+var gitRules = []rule{
+	{
+		"a token is the password, whatever the name",
+		"agents/session, whose git credentials are the agent's login and token",
+		tokenAsPassword,
+	},
+	{
+		"a private repository is closed without one",
+		"agents/session, which always brings credentials",
+		privateClone,
+	},
+	{
+		"who may only read cannot push",
+		"agents/hire, which makes agents writers",
+		pushRights,
+	},
+	{
+		"scopes of a token hold for git",
+		"agents/hire, which asks for write:repository",
+		gitScopes,
+	},
+	{
+		"a protected branch takes no push",
+		"agents/session, which pushes to branches of its own",
+		protectedPush,
+	},
+	{
+		"a branch that moved refuses a push, unless it is forced",
+		"agents/session, which pushes rework with --force-with-lease",
+		forcedPush,
+	},
+	{
+		"a push to the branch moves the pull request",
+		"forge/forgejo, which sees the new head at the next scan, and updated_at later",
+		pushMovesPull,
+	},
+	{
+		"a commit that changes nothing leaves reviews fresh",
+		"forge/forgejo, which compares commit_id with the head instead of trusting stale",
+		emptyCommit,
+	},
+}
+
+// checkout is a work tree in somebody's name.
+type checkout struct {
+	r   *repo
+	by  *account
+	dir string
+}
+
+// url is the repository's address for git, without credentials.
+func (r *repo) url() string { return r.w.server.URL + "/" + r.fullName() + ".git" }
+
+// gitEnv is how git signs in and what it signs with. The token is in the
+// environment, where no list of processes shows it.
+func (a *account) gitEnv() []string {
+	env := []string{
+		"GIT_AUTHOR_NAME=" + a.name, "GIT_AUTHOR_EMAIL=" + a.name + "@example.invalid",
+		"GIT_COMMITTER_NAME=" + a.name, "GIT_COMMITTER_EMAIL=" + a.name + "@example.invalid",
+	}
+	if a.token == "" {
+		return env
+	}
+	return append(env,
+		"FORGETEST_NAME="+a.name, "FORGETEST_TOKEN="+a.token,
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=credential.helper",
+		`GIT_CONFIG_VALUE_0=!f() { echo "username=$FORGETEST_NAME"; echo "password=$FORGETEST_TOKEN"; }; f`,
+	)
+}
+
+// tryGit runs git in somebody's name and returns what it printed and its exit status.
+func (a *account) tryGit(dir string, args ...string) (string, int) {
+	a.w.Helper()
+	out, err := a.w.server.Git(a.w.ctx, dir, a.gitEnv(), args...)
+	if err == nil {
+		return out, 0
+	}
+	var ended interface{ ExitCode() int }
+	if !errors.As(err, &ended) {
+		a.w.Fatalf("git %s did not run: %v", args[0], err)
+	}
+	return out, ended.ExitCode()
+}
+
+// git is tryGit for what has to work.
+func (a *account) git(dir string, args ...string) string {
+	a.w.Helper()
+	out, code := a.tryGit(dir, args...)
+	if code != 0 {
+		a.w.Fatalf("git %s ended with %d: %s", strings.Join(args, " "), code, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+// clone makes a work tree.
+func (r *repo) clone(a *account) *checkout {
+	r.w.Helper()
+	c := &checkout{r: r, by: a, dir: r.w.TempDir()}
+	c.git("clone", "--quiet", r.url(), ".")
+	return c
+}
+
+func (c *checkout) git(args ...string) string {
+	c.r.w.Helper()
+	return c.by.git(c.dir, args...)
+}
+
+// push commits nothing but a message, on top of where HEAD is, pushes it to a
+// branch and returns the commit and git's exit status.
+func (c *checkout) push(branch string, options ...string) (string, int) {
+	c.r.w.Helper()
+	c.git("commit", "--quiet", "--allow-empty", "-m", "only "+rand.Text()) // two of one second would be one commit
+	_, code := c.by.tryGit(c.dir, append(append([]string{"push", "--quiet"}, options...), "origin", "HEAD:refs/heads/"+branch)...)
+	return c.git("rev-parse", "HEAD"), code
+}
+
+// commits is how many commits lead to main.
+func (r *repo) commits() string {
+	r.w.Helper()
+	return r.clone(r.owner).git("rev-list", "--count", "origin/main")
+}
+
+// refs are the refs of the repository that match, "COMMIT REF" each.
+func (r *repo) refs(pattern string) string {
+	r.w.Helper()
+	return strings.ReplaceAll(r.owner.git(r.w.TempDir(), "ls-remote", r.url(), pattern), "\t", " ")
+}
+
+func tokenAsPassword(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	commit, code := r.clone(dev).push("mine")
+	same(w, "exit status of the push", code, 0)
+	same(w, "the branch", r.branch("mine").Commit.ID, commit)
+	other := dev.as(dev.token)
+	other.name = "whoever"
+	_, code = r.clone(other).push("theirs")
+	same(w, "exit status of the push with another name", code, 0)
+	wrong := dev.as(strings.Repeat("0", 40))
+	c := r.clone(wrong) // a public repository is never asked for credentials
+	if _, code = c.push("wrong"); code == 0 {
+		w.Error("a wrong token may push")
+	}
+	same(w, "branches", r.branches(), "main mine theirs")
+}
+
+func privateClone(w *world) {
+	r := w.account("owner").repo("secret", fields{"private": true, "auto_init": true, "default_branch": "main"})
+	r.clone(r.owner)
+	stranger := w.account("stranger")
+	for _, a := range []*account{w.nobody(), stranger} {
+		if out, code := a.tryGit(w.TempDir(), "ls-remote", r.url()); code == 0 {
+			w.Errorf("%q may read: %s", a.name, out)
+		}
+	}
+	stranger.get(r.at("")).want(http.StatusNotFound)
+}
+
+func pushRights(w *world) {
+	r := w.code()
+	for _, a := range []*account{r.collaborator("reader", "read"), w.account("stranger")} {
+		if _, code := r.clone(a).push("mine"); code == 0 {
+			w.Errorf("%s may push", a.name)
+		}
+	}
+	same(w, "branches", r.branches(), "main")
+}
+
+func gitScopes(w *world) {
+	r := w.account("owner").repo("secret", fields{"private": true, "auto_init": true, "default_branch": "main"})
+	reading := r.owner.as(r.owner.newToken("reading", "read:repository"))
+	if _, code := r.clone(reading).push("mine"); code == 0 {
+		w.Error("read:repository may push")
+	}
+	if _, code := r.owner.as(r.owner.newToken("issues", "write:issue")).tryGit(w.TempDir(), "ls-remote", r.url()); code == 0 {
+		w.Error("write:issue may read the code")
+	}
+	writing := r.owner.as(r.owner.newToken("writing", "write:repository"))
+	_, code := r.clone(writing).push("mine")
+	same(w, "exit status with write:repository", code, 0)
+}
+
+func protectedPush(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	r.owner.post(r.at("/branch_protections"), fields{"rule_name": "main", "enable_push": false}).want(http.StatusCreated)
+	c := r.clone(dev)
+	before := r.branch("main").Commit.ID
+	if _, code := c.push("main"); code == 0 {
+		w.Error("the protected branch took a push")
+	}
+	_, code := c.push("mine")
+	same(w, "exit status of a push to another branch", code, 0)
+	same(w, "main", r.branch("main").Commit.ID, before)
+}
+
+func forcedPush(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	one, two := r.clone(dev), r.clone(dev)
+	held, _ := one.push("shared")
+	if _, code := two.push("shared"); code == 0 { // a sibling, not a descendant
+		w.Error("a branch that moved took a push that does not contain it")
+	}
+	if _, code := two.push("shared", "--force-with-lease=refs/heads/shared:"+strings.Repeat("1", 40)); code == 0 {
+		w.Error("a lease on another commit held")
+	}
+	same(w, "the branch", r.branch("shared").Commit.ID, held)
+	commit, code := two.push("shared", "--force-with-lease=refs/heads/shared:"+held)
+	same(w, "exit status of a push with the right lease", code, 0)
+	same(w, "the branch", r.branch("shared").Commit.ID, commit)
+}
+
+func pushMovesPull(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	p := r.ready("one", "one", "")
+	c := r.clone(dev)
+	c.git("checkout", "--quiet", "one")
+	head, code := c.push("one")
+	same(w, "exit status", code, 0)
+	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == head })
+}
+
+// emptyCommit waits for the line that the forge writes into the timeline before
+// it looks at reviews, and then for the conflict check, which comes after.
+func emptyCommit(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	p := r.ready("one", "one", "")
+	old := r.pull(p).Head.SHA
+	r.review(reviewer, p, "APPROVED", old)
+	c := r.clone(r.owner)
+	c.git("checkout", "--quiet", "one")
+	pushes := len(r.pushes(p))
+	head, _ := c.push("one")
+	w.eventually("the timeline tells of the push", func() bool { return len(r.pushes(p)) > pushes })
+	r.eventuallyMergeable(p, true)
+	same(w, "head", r.pull(p).Head.SHA, head)
+	got := r.reviews(p)[0]
+	same(w, "commit of the review", got.CommitID, old)
+	same(w, "stale", got.Stale, false)
+}
+
+// pushes are the lines of a timeline that tell of pushes.
+func (r *repo) pushes(n int64) []event {
+	r.w.Helper()
+	var found []event
+	for _, e := range r.timeline(n) {
+		if e.Type == "pull_push" {
+			found = append(found, e)
+		}
+	}
+	return found
+}

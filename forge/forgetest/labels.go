@@ -1,0 +1,103 @@
+package forgetest
+
+import "net/http"
+
+var labelRules = []rule{
+	{
+		"an unknown name is ignored when it is added",
+		"forge/forgejo Prepare, which makes the labels first, and Label, which makes sure that one is there before it trusts an answer of 200",
+		unknownLabels,
+	},
+	{
+		"adding says which labels there are now",
+		"forge/forgejo Claim, which reads from the answer whether in-progress took",
+		addLabels,
+	},
+	{
+		"removing wants an id and may be repeated",
+		"forge/forgejo Release, which is safe to repeat",
+		removeLabels,
+	},
+	{
+		"two labels may have one name",
+		"forge/forgejo, which lists before it makes a label, and shows a name once",
+		doubleLabels,
+	},
+	{
+		"replacing takes names",
+		"forge/forgejo, which never does it: labels that a human adds in between would be lost",
+		replaceLabels,
+	},
+	{
+		"a label that is deleted leaves the issues without a change",
+		"forge/forgejo, which sees it with the next complete listing",
+		deletedLabel,
+	},
+}
+
+func unknownLabels(w *world) {
+	r := w.repo()
+	r.label("backlog")
+	n := r.open("first")
+	a := r.owner.post(r.at("/issues/%d/labels", n), fields{"labels": []string{"in-progress"}}).want(http.StatusOK)
+	same(w, "labels in the answer", labelNames(decode[[]label](a)), "")
+	r.addLabels(n, "in-progress", "backlog")
+	same(w, "labels", r.issue(n).labels(), "backlog")
+	same(w, "labels of one that is opened with an unknown id", r.issue(r.open("second", fields{"labels": []int64{1 << 40}})).labels(), "")
+}
+
+func addLabels(w *world) {
+	r := w.repo()
+	backlog := r.label("backlog")
+	r.label("in-progress")
+	n := r.open("first", fields{"labels": []int64{backlog}})
+	for _, names := range [][]any{{"in-progress"}, {"in-progress"}, {backlog}} {
+		a := r.owner.post(r.at("/issues/%d/labels", n), fields{"labels": names}).want(http.StatusOK)
+		same(w, "labels in the answer", labelNames(decode[[]label](a)), "backlog in-progress")
+	}
+}
+
+func removeLabels(w *world) {
+	r := w.repo()
+	id := r.label("in-progress")
+	n := r.open("first")
+	r.addLabels(n, "in-progress")
+	r.owner.remove(r.at("/issues/%d/labels/in-progress", n)).want(http.StatusUnprocessableEntity)
+	for range 2 {
+		r.owner.remove(r.at("/issues/%d/labels/%d", n, id)).want(http.StatusNoContent)
+	}
+	same(w, "labels", r.issue(n).labels(), "")
+}
+
+func doubleLabels(w *world) {
+	r := w.repo()
+	r.label("in-progress")
+	r.label("in-progress")
+	n := r.open("first")
+	r.addLabels(n, "in-progress")
+	same(w, "labels", r.issue(n).labels(), "in-progress in-progress")
+}
+
+func replaceLabels(w *world) {
+	r := w.repo()
+	for _, name := range []string{"backlog", "in-progress", "blocked"} {
+		r.label(name)
+	}
+	n := r.open("first")
+	r.addLabels(n, "backlog", "in-progress")
+	a := r.owner.put(r.at("/issues/%d/labels", n), fields{"labels": []string{"blocked", "backlog"}}).want(http.StatusOK)
+	same(w, "labels in the answer", labelNames(decode[[]label](a)), "backlog blocked")
+}
+
+func deletedLabel(w *world) {
+	r := w.repo()
+	id := r.label("backlog")
+	n := r.open("first")
+	r.addLabels(n, "backlog")
+	before := r.issue(n).Updated
+	w.nextSecond()
+	r.owner.remove(r.at("/labels/%d", id)).want(http.StatusNoContent)
+	after := r.issue(n)
+	same(w, "labels", after.labels(), "")
+	same(w, "updated_at", after.Updated, before)
+}

@@ -1,0 +1,216 @@
+package forgetest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+var listRules = []rule{
+	{
+		"a page holds fifty at most",
+		"forge/forgejo, which asks for 50 and counts pages by X-Total-Count",
+		pageCap,
+	},
+	{
+		"the order is not to be trusted",
+		"threads, which orders by priority and age itself, and forge/forgejo, which never stops at the first item it knows",
+		listOrder,
+	},
+	{
+		"filters by labels take all of them",
+		"forge/forgejo, which filters again by itself",
+		labelFilter,
+	},
+	{
+		"an unknown label widens the list",
+		"forge/forgejo, which lists everything open and looks at the labels itself: upstream once blocked a human's issue over this",
+		unknownLabelFilter,
+	},
+	{
+		"issues and pull requests share numbers and lists",
+		"forge.Ref, which names either, and forge/forgejo, which reads one list of changes for both",
+		sharedLists,
+	},
+	{
+		"only some lists say how long they are",
+		"forge/forgejo, which pages by X-Total-Count where there is one, and else reads on until a page is empty",
+		totals,
+	},
+	{
+		"comments come all at once",
+		"forge/forgejo Comment, which looks for its marker among them",
+		unpagedComments,
+	},
+	{
+		"HEAD is answered with 405",
+		"forge/forgejo and supervisor, which use GET for everything: upstream's status was wrong because of this",
+		headRefused,
+	},
+	{
+		"no answer can be asked for conditionally",
+		"forge/forgejo, whose cheap question is since=, not If-None-Match",
+		noETags,
+	},
+	{
+		"what is not there is 404",
+		"forge/forgejo, which turns it into forge.ErrNotFound: a blocker that is missing, an item to release that is gone",
+		missingThings,
+	},
+}
+
+// pageCap leaves servers alone whose administrator set another limit.
+func pageCap(w *world) {
+	settings := read[struct {
+		Most int `json:"max_response_items"`
+	}](w.nobody(), "/settings/api")
+	if settings.Most != 50 {
+		w.Skipf("this server's limit was set to %d", settings.Most)
+	}
+	r := w.repo()
+	const all = 53
+	for n := range all {
+		r.open(fmt.Sprintf("issue %d", n+1))
+	}
+	seen := map[int64]bool{}
+	for page, want := range []int{50, 3, 0} {
+		a := r.owner.get(r.at("/issues?limit=100&page=%d", page+1)).want(http.StatusOK)
+		items := decode[[]issue](a)
+		if items == nil {
+			w.Errorf("page %d is %s, want a list", page+1, a)
+		}
+		same(w, fmt.Sprintf("items on page %d", page+1), len(items), want)
+		same(w, "X-Total-Count", a.total(), all)
+		same(w, fmt.Sprintf("page %d has a next one", page+1), strings.Contains(a.header.Get("Link"), `rel="next"`), page == 0)
+		for _, n := range numbers(items) {
+			seen[n] = true
+		}
+	}
+	same(w, "different items on all pages", len(seen), all)
+}
+
+// listOrder allows both answers to sort=oldest: Forgejo 10 ignores it, and a
+// later one may not. Newest first is what nobody asked for and what all do.
+func listOrder(w *world) {
+	r := w.repo()
+	for range 3 {
+		r.open("an issue")
+	}
+	w.nextSecond()
+	r.comment(1, "the last change is to the oldest")
+	for _, query := range []string{"", "state=all&since=2001-01-01T00:00:00Z"} {
+		same(w, "order of "+query, list(numbers(r.list(query))), "[3 2 1]")
+	}
+	got := numbers(r.list("sort=oldest"))
+	if !slices.Equal(got, []int64{3, 2, 1}) && !slices.Equal(got, []int64{1, 2, 3}) {
+		w.Errorf("sort=oldest: got %v, want all three", got)
+	}
+}
+
+func labelFilter(w *world) {
+	r := w.repo()
+	r.label("backlog")
+	r.label("priority")
+	r.addLabels(r.open("both"), "backlog", "priority")
+	r.addLabels(r.open("one"), "backlog")
+	same(w, "with both", list(numbers(r.list("labels=backlog,priority"))), "[1]")
+	same(w, "with one", list(numbers(r.list("labels=backlog"))), "[2 1]")
+}
+
+func unknownLabelFilter(w *world) {
+	r := w.repo()
+	r.label("backlog")
+	r.addLabels(r.open("work"), "backlog")
+	r.open("a question")
+	same(w, "with a label that the repository lacks", list(numbers(r.list("labels=in-progress"))), "[2 1]")
+	same(w, "with one that it has and one that it lacks", list(numbers(r.list("labels=backlog,in-progress"))), "[1]")
+}
+
+func sharedLists(w *world) {
+	r := w.code()
+	first := r.open("first")
+	r.commit("fix/issue-1", "main", "a.txt", "a")
+	p := r.openPull("fix/issue-1", "second", "")
+	same(w, "number after issue 1", p.Number, first+1)
+	both := r.list("state=all")
+	same(w, "all", list(numbers(both)), "[2 1]")
+	if both[0].PullRequest == nil || both[1].PullRequest != nil {
+		w.Error("pull_request does not tell the pull request from the issue")
+	}
+	same(w, "type=issues", list(numbers(r.list("type=issues"))), "[1]")
+	same(w, "type=pulls", list(numbers(r.list("type=pulls"))), "[2]")
+	r.edit(first, fields{"state": "closed"})
+	same(w, "without a state", list(numbers(r.list(""))), "[2]")
+	same(w, "state=closed", list(numbers(r.list("state=closed"))), "[1]")
+}
+
+// totals: each list has three entries.
+func totals(w *world) {
+	r := w.repo()
+	for _, name := range []string{"a", "b", "c"} {
+		r.label(name)
+		r.open(name)
+	}
+	r.open("blocked")
+	for n := range int64(3) {
+		r.dependsOn(4, n+1)
+	}
+	for _, want := range []struct {
+		path  string
+		total int
+		end   string // what is behind the last page
+	}{
+		{"/labels", 3, "[]"},
+		{"/issues", 4, "[]"},
+		{"/issues/4/dependencies", -1, "[]"},
+		{"/issues/4/timeline", 2, "null"}, // the length of the page
+	} {
+		a := r.owner.get(r.at("%s?limit=2&page=1", want.path)).want(http.StatusOK)
+		same(w, "entries of "+want.path, len(decode[[]any](a)), 2)
+		same(w, "X-Total-Count of "+want.path, a.total(), want.total)
+		a = r.owner.get(r.at("%s?limit=2&page=9", want.path)).want(http.StatusOK)
+		same(w, "end of "+want.path, strings.TrimSpace(string(a.body)), want.end)
+	}
+}
+
+func unpagedComments(w *world) {
+	r := w.repo()
+	r.open("talked about")
+	for range 3 {
+		r.comment(1, "something")
+	}
+	a := r.owner.get(r.at("/issues/1/comments?limit=2&page=1")).want(http.StatusOK)
+	same(w, "comments", len(decode[[]any](a)), 3)
+}
+
+func headRefused(w *world) {
+	r := w.repo()
+	for _, path := range []string{"/version", r.at(""), r.at("/issues")} {
+		r.owner.ask(http.MethodHead, path, nil).want(http.StatusMethodNotAllowed)
+	}
+}
+
+func noETags(w *world) {
+	r := w.repo()
+	r.open("first")
+	a := r.owner.get(r.at("/issues")).want(http.StatusOK)
+	for _, key := range []string{"ETag", "Last-Modified"} {
+		same(w, key, a.header.Get(key), "")
+	}
+	if a.header.Get("Date") == "" {
+		w.Error("no Date: the forge's own clock is where the next since= comes from")
+	}
+}
+
+func missingThings(w *world) {
+	r := w.repo()
+	for _, path := range []string{
+		"/repos/" + r.owner.name + "/nonesuch", "/repos/nonesuch-" + w.suffix + "/harb/issues",
+		r.at("/issues/999"), r.at("/pulls/999"), r.at("/branches/nonesuch"),
+	} {
+		r.owner.get(path).want(http.StatusNotFound)
+	}
+	r.owner.patch(r.at("/issues/999"), fields{"state": "closed"}).want(http.StatusNotFound)
+	r.owner.get(r.at("/issues/999/comments")).refused() // 500 in Forgejo 10
+}

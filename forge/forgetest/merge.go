@@ -1,0 +1,293 @@
+package forgetest
+
+import (
+	"fmt"
+	"net/http"
+)
+
+var mergeRules = []rule{
+	{
+		"a merge ends the pull request",
+		"forge/forgejo, which reads merged, who did it and when",
+		mergeEnds,
+	},
+	{
+		"a merge names the head it is for",
+		"forge/forgejo Merge, which merges what was reviewed and nothing else",
+		staleHead,
+	},
+	{
+		"what cannot be merged is refused with 405",
+		"forge/forgejo Merge, which answers forge.ErrConflict and, after 405, reads whether it was merged already",
+		refusedMerges,
+	},
+	{
+		"who may only read may not merge",
+		"forge/forgejo Prepare, which finds out before: the answer is the same as for a conflict",
+		mergeRights,
+	},
+	{
+		"required checks and approvals hold a merge back",
+		"threads, which waits for what the base branch requires",
+		requiredToMerge,
+	},
+	{
+		"squash and rebase merge too",
+		"forge/forgejo Merge, which uses the repository's own style",
+		mergeStyles,
+	},
+	{
+		"the merged branch goes when asked",
+		"forge/forgejo Merge, so that the next try of an issue finds its branch name free",
+		branchAfterMerge,
+	},
+	{
+		"closing keywords close at the merge",
+		"forge.Closes, which has to agree with the forge about which issue a pull request is for",
+		closingKeywords,
+	},
+	{
+		"keywords of comments and commits close too",
+		"threads, which takes an issue that is closed for closed, whoever did it",
+		otherKeywords,
+	},
+	{
+		"a keyword closes in another repository only where the author may write",
+		"forge.Closes, whose references may cross repositories",
+		crossRepositoryKeyword,
+	},
+	{
+		"an issue with open blockers stays open in silence",
+		"threads, which closes what was merged by itself, and tries again when a blocker changes",
+		blockedKeyword,
+	},
+	{
+		"what was merged stays closed",
+		"threads: a merged pull request is the end of it",
+		mergedForGood,
+	},
+}
+
+// tryMerge asks for a merge, once.
+func (r *repo) tryMerge(n int64, more fields) answer {
+	r.w.Helper()
+	return r.tryMergeAs(r.owner, n, more)
+}
+
+func (r *repo) tryMergeAs(a *account, n int64, more fields) answer {
+	r.w.Helper()
+	form := fields{"Do": "merge"}
+	for key, value := range more {
+		form[key] = value
+	}
+	return a.post(r.at("/pulls/%d/merge", n), form)
+}
+
+// merge merges. Forgejo says 405 "Please try again later" for a second or so
+// after a push, while it checks anew, and even when it has just said that the
+// pull request is mergeable; that is no answer, so it is asked again.
+func (r *repo) merge(n int64, more ...fields) {
+	r.w.Helper()
+	var form fields
+	for _, m := range more {
+		form = m
+	}
+	var last answer
+	r.w.eventually(fmt.Sprintf("#%d is merged", n), func() bool {
+		last = r.tryMerge(n, form).want(http.StatusOK, http.StatusMethodNotAllowed)
+		return last.status == http.StatusOK
+	})
+}
+
+// ready makes a branch with one commit and opens a pull request from it. What
+// it changes is in a file of its own.
+func (r *repo) ready(branch, title, body string) int64 {
+	r.w.Helper()
+	r.commit(branch, "main", "of-"+branch+".txt", branch)
+	return r.openPull(branch, title, body).Number
+}
+
+func mergeEnds(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	p := r.ready("one", "one", "")
+	r.eventuallyMergeable(p, true)
+	w.eventually("merged", func() bool {
+		return r.tryMergeAs(reviewer, p, nil).want(http.StatusOK, http.StatusMethodNotAllowed).status == http.StatusOK
+	})
+	got := r.pull(p)
+	if got.State != "closed" || !got.Merged || got.MergedAt == nil || got.MergedBy == nil || got.MergedBy.Login != reviewer.name {
+		w.Errorf("got %+v, want it closed and merged by %s", got, reviewer.name)
+	}
+	same(w, "main", r.branch("main").Commit.ID, got.Commit)
+	if i := r.issue(p); i.State != "closed" || i.PullRequest == nil || !i.PullRequest.Merged {
+		w.Errorf("the list of issues does not say that it was merged: %+v", i)
+	}
+	same(w, "timeline", story(r.timeline(p), "merge_pull", "close"), list([]string{"merge_pull by " + reviewer.name}))
+}
+
+func staleHead(w *world) {
+	r := w.code()
+	p := r.ready("one", "one", "")
+	first := r.pull(p).Head.SHA
+	second := r.commit("one", "", "b.txt", "two")
+	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == second })
+	r.eventuallyMergeable(p, true)
+	w.eventually("it says that the head is another", func() bool {
+		return r.tryMerge(p, fields{"head_commit_id": first}).want(http.StatusConflict, http.StatusMethodNotAllowed).status == http.StatusConflict
+	})
+	same(w, "merged", r.pull(p).Merged, false)
+	r.merge(p, fields{"head_commit_id": second})
+}
+
+func refusedMerges(w *world) {
+	r := w.code()
+	draft := r.ready("draft", "WIP: draft", "")
+	r.tryMerge(draft, nil).want(http.StatusMethodNotAllowed)
+
+	r.commit("mine", "main", "same.txt", "mine")
+	conflict := r.openPull("mine", "mine", "").Number
+	r.commit("main", "", "same.txt", "theirs")
+	r.eventuallyMergeable(conflict, false)
+	r.tryMerge(conflict, nil).want(http.StatusMethodNotAllowed, http.StatusConflict)
+
+	closed := r.ready("closed", "closed", "")
+	r.edit(closed, fields{"state": "closed"})
+	r.tryMerge(closed, nil).want(http.StatusNotFound)
+
+	twice := r.ready("twice", "twice", "")
+	r.merge(twice)
+	r.tryMerge(twice, nil).want(http.StatusMethodNotAllowed)
+	for _, n := range []int64{draft, conflict, closed} {
+		same(w, fmt.Sprintf("#%d merged", n), r.pull(n).Merged, false)
+	}
+}
+
+func mergeRights(w *world) {
+	r := w.code()
+	p := r.ready("one", "one", "")
+	r.eventuallyMergeable(p, true)
+	r.tryMergeAs(w.nobody(), p, nil).want(http.StatusUnauthorized)
+	for _, a := range []*account{r.collaborator("reader", "read"), w.account("stranger")} {
+		r.tryMergeAs(a, p, nil).want(http.StatusMethodNotAllowed, http.StatusForbidden)
+	}
+	same(w, "merged", r.pull(p).Merged, false)
+}
+
+func requiredToMerge(w *world) {
+	r := w.code()
+	dev, reviewer := r.writer("dev"), r.writer("review")
+	r.owner.post(r.at("/branch_protections"), fields{
+		"rule_name": "main", "enable_status_check": true, "status_check_contexts": []string{"ci/test"}, "required_approvals": 1,
+	}).want(http.StatusCreated)
+	head := r.commit("fix/issue-1", "main", "a.txt", "a")
+	p := r.openPullAs(dev, "fix/issue-1", "fix", "").Number
+	r.eventuallyMergeable(p, true)
+	refused := func() { w.Helper(); r.tryMergeAs(dev, p, nil).want(http.StatusMethodNotAllowed) }
+	refused()
+	r.status(head, "ci/test", "success")
+	refused()
+	r.review(r.collaborator("reader", "read"), p, "APPROVED", head)
+	refused()
+	r.review(reviewer, p, "APPROVED", head)
+	r.status(head, "ci/test", "failure")
+	refused()
+	r.status(head, "ci/test", "success")
+	r.merge(p)
+}
+
+func mergeStyles(w *world) {
+	r := w.code()
+	squash, rebase := r.ready("one", "one", ""), r.ready("two", "two", "")
+	r.merge(squash, fields{"Do": "squash"})
+	r.eventuallyMergeable(rebase, true)
+	r.merge(rebase, fields{"Do": "rebase"})
+	got := r.pull(rebase)
+	same(w, "main", r.branch("main").Commit.ID, got.Commit)
+	if got.Commit == got.Head.SHA {
+		w.Error("the head was not put on the new base")
+	}
+	r.tryMerge(r.ready("three", "three", ""), fields{"Do": "nonesuch"}).want(http.StatusUnprocessableEntity)
+}
+
+func branchAfterMerge(w *world) {
+	r := w.code()
+	r.commit("fix/issue-1", "main", "a.txt", "a")
+	p := r.openPull("fix/issue-1", "fix", "").Number
+	r.merge(p, fields{"delete_branch_after_merge": true})
+	r.owner.get(r.at("/branches/fix%%2Fissue-1")).want(http.StatusNotFound)
+	same(w, "label of the head", r.pull(p).Head.Label, "fix/issue-1")
+	kept := r.ready("kept", "kept", "")
+	r.merge(kept)
+	r.owner.get(r.at("/branches/kept")).want(http.StatusOK)
+}
+
+// closingKeywords merges into a branch that is not the default one: that is no
+// obstacle. Its text mentions ten issues and closes five.
+func closingKeywords(w *world) {
+	r := w.code()
+	for n := range 10 {
+		r.open(fmt.Sprintf("issue %d", n+1))
+	}
+	r.commit("release", "main", "release.txt", "r")
+	r.commit("one", "release", "one.txt", "1")
+	p := decode[pull](r.owner.post(r.at("/pulls"), fields{
+		"head": "one", "base": "release", "title": "Fixes #1",
+		"body": "Closes #2, resolved: #3 and fixes #4, #5\n\nfixes  #6, prefixes #7, see #8\n\n`fixes #9`\n\n```\nfixes #10\n```\n\nFIXES #10.",
+	}).want(http.StatusCreated)).Number
+	same(w, "closed before the merge", len(r.list("state=closed&type=issues")), 0)
+	r.merge(p)
+	same(w, "closed", list(numbers(r.list("state=closed&type=issues"))), "[10 4 3 2 1]")
+	same(w, "timeline", story(r.timeline(1), "close"), list([]string{"close by " + r.owner.name}))
+}
+
+// otherKeywords: what a commit message says counts once the commit is on the
+// default branch, which Forgejo notices late.
+func otherKeywords(w *world) {
+	r := w.code()
+	byWriter, byStranger, byCommit := r.open("by a writer"), r.open("by a stranger"), r.open("by a commit")
+	r.commitMessage("one", "main", "one.txt", "1", fmt.Sprintf("a change\n\nfixes #%d", byCommit))
+	p := r.openPull("one", "one", "").Number
+	for a, n := range map[*account]int64{r.writer("dev"): byWriter, w.account("stranger"): byStranger} {
+		a.post(r.at("/issues/%d/comments", p), fields{"body": fmt.Sprintf("fixes #%d", n)}).want(http.StatusCreated)
+	}
+	r.merge(p)
+	w.eventually("the commit has closed its issue", func() bool { return r.issue(byCommit).State == "closed" })
+	same(w, "closed", list(numbers(r.list("state=closed&type=issues"))), list([]int64{byCommit, byWriter}))
+}
+
+func crossRepositoryKeyword(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	ours, theirs := r.owner.repo("ours", nil), r.owner.repo("theirs", nil)
+	ours.owner.put(ours.at("/collaborators/%s", dev.name), fields{"permission": "write"}).want(http.StatusNoContent)
+	ours.open("first")
+	theirs.open("first")
+	r.commit("one", "main", "one.txt", "1")
+	p := r.openPullAs(dev, "one", "one", fmt.Sprintf("fixes %s#1, fixes %s#1", ours.fullName(), theirs.fullName())).Number
+	r.merge(p)
+	same(w, "where the author may write", ours.issue(1).State, "closed")
+	same(w, "where he may not", theirs.issue(1).State, "open")
+}
+
+func blockedKeyword(w *world) {
+	r := w.code()
+	blocker, blocked := r.open("blocker"), r.open("blocked")
+	r.dependsOn(blocked, blocker)
+	p := r.ready("one", "one", fmt.Sprintf("fixes #%d", blocked))
+	r.merge(p)
+	same(w, "merged", r.pull(p).Merged, true)
+	same(w, "the issue", r.issue(blocked).State, "open")
+	r.edit(blocker, fields{"state": "closed"})
+	same(w, "the issue once its blocker is closed", r.issue(blocked).State, "open")
+	same(w, "the issue when we close it", r.edit(blocked, fields{"state": "closed"}).State, "closed")
+}
+
+func mergedForGood(w *world) {
+	r := w.code()
+	p := r.ready("one", "one", "")
+	r.merge(p)
+	r.owner.patch(r.at("/pulls/%d", p), fields{"state": "open"}).want(http.StatusPreconditionFailed)
+	r.owner.patch(r.at("/issues/%d", p), fields{"state": "open"}).want(http.StatusPreconditionFailed)
+	same(w, "state", r.pull(p).State, "closed")
+}

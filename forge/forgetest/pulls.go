@@ -1,0 +1,245 @@
+package forgetest
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+var pullRules = []rule{
+	{
+		"opening one answers with everything",
+		"agents/session, which reads the number, and forge/forgejo, which reads branches and heads",
+		openedPull,
+	},
+	{
+		"there is one open pull request for a head and a base",
+		"agents/session, which updates the one that is there when it is told 409",
+		samePull,
+	},
+	{
+		"a head that is not there is refused",
+		"agents/session, which pushes first",
+		missingHead,
+	},
+	{
+		"a title that begins with WIP makes a draft",
+		"forge.IsDraft, and forge/forgejo: a draft is said not to be mergeable, which is no conflict",
+		drafts,
+	},
+	{
+		"whether it can be merged is said late",
+		"forge/forgejo, which takes `not mergeable` for a conflict only in two scans 30 s apart",
+		lateMergeability,
+	},
+	{
+		"a push moves the head",
+		"forge/forgejo, for which verdicts and checks of another head are void",
+		movedHead,
+	},
+	{
+		"closing and reopening say who did it",
+		"forge/forgejo for forge.Pull.ClosedBy, and threads: a human who closes one of ours means pr-rejected",
+		closedBy,
+	},
+	{
+		"one can be opened again beside another for the same branch",
+		"threads, which expects two open pull requests for one issue",
+		reopenedBeside,
+	},
+	{
+		"a deleted branch closes its pull request",
+		"forge/forgejo, which still reads the branch's name from head.label, and threads, to which it is closed unmerged",
+		deletedBranch,
+	},
+	{
+		"the list of pull requests has all that one of them has",
+		"forge/forgejo, whose first scan reads them fifty at a time",
+		pullList,
+	},
+}
+
+type pull struct {
+	Number    int64  `json:"number"`
+	State     string `json:"state"`
+	Draft     bool   `json:"draft"`
+	Mergeable bool   `json:"mergeable"`
+	Merged    bool   `json:"merged"`
+	MergedBy  *user  `json:"merged_by"`
+	Commit    string `json:"merge_commit_sha"`
+	User      *user  `json:"user"`
+	Head      struct {
+		Label string `json:"label"`
+		Ref   string `json:"ref"`
+		SHA   string `json:"sha"`
+		Repo  *struct {
+			FullName string `json:"full_name"`
+		} `json:"repo"`
+	} `json:"head"`
+	Base struct {
+		Ref string `json:"ref"`
+		SHA string `json:"sha"`
+	} `json:"base"`
+	Closed   *time.Time `json:"closed_at"`
+	MergedAt *time.Time `json:"merged_at"`
+}
+
+// openPull opens a pull request to main in the owner's name.
+func (r *repo) openPull(head, title, body string) pull {
+	r.w.Helper()
+	return r.openPullAs(r.owner, head, title, body)
+}
+
+func (r *repo) openPullAs(a *account, head, title, body string) pull {
+	r.w.Helper()
+	return decode[pull](a.post(r.at("/pulls"), fields{"head": head, "base": "main", "title": title, "body": body}).want(http.StatusCreated))
+}
+
+func (r *repo) pull(n int64) pull {
+	r.w.Helper()
+	return read[pull](r.owner, r.at("/pulls/%d", n))
+}
+
+// eventuallyMergeable waits for the late answer.
+func (r *repo) eventuallyMergeable(n int64, want bool) {
+	r.w.Helper()
+	r.w.eventually(fmt.Sprintf("mergeable is %v", want), func() bool { return r.pull(n).Mergeable == want })
+}
+
+func openedPull(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	head := r.commit("fix/issue-1", "main", "a.txt", "a")
+	base := r.branch("main").Commit.ID
+	for _, p := range []pull{r.openPullAs(dev, "fix/issue-1", "fix", "body"), r.pull(1)} {
+		same(w, "number", p.Number, 1)
+		same(w, "state", p.State, "open")
+		same(w, "opened by", p.User.Login, dev.name)
+		same(w, "head", p.Head.Ref+" "+p.Head.Label+" "+p.Head.SHA, "fix/issue-1 fix/issue-1 "+head)
+		same(w, "base", p.Base.Ref+" "+p.Base.SHA, "main "+base)
+		if p.Head.Repo == nil || p.Head.Repo.FullName != r.fullName() {
+			w.Errorf("repository of the head: got %v, want %s", p.Head.Repo, r.fullName())
+		}
+		if p.Draft || p.Merged || p.Closed != nil || p.MergedAt != nil {
+			w.Errorf("got %+v, want neither draft nor merged nor closed", p)
+		}
+	}
+}
+
+func samePull(w *world) {
+	r := w.code()
+	r.commit("fix/issue-1", "main", "a.txt", "a")
+	n := r.openPull("fix/issue-1", "fix", "").Number
+	form := fields{"head": "fix/issue-1", "base": "main", "title": "fix again"}
+	r.owner.post(r.at("/pulls"), form).want(http.StatusConflict)
+	r.owner.patch(r.at("/pulls/%d", n), fields{"state": "closed"}).want(http.StatusCreated)
+	same(w, "number of the next", decode[pull](r.owner.post(r.at("/pulls"), form).want(http.StatusCreated)).Number, n+1)
+}
+
+func missingHead(w *world) {
+	r := w.code()
+	r.owner.post(r.at("/pulls"), fields{"head": "nonesuch", "base": "main", "title": "t"}).want(http.StatusNotFound)
+	r.owner.post(r.at("/pulls"), fields{"head": "main", "base": "nonesuch", "title": "t"}).want(http.StatusNotFound)
+	r.owner.post(r.at("/pulls"), fields{"head": "main", "base": "main", "title": "t"}).want(http.StatusUnprocessableEntity)
+	same(w, "pull requests", len(r.list("state=all&type=pulls")), 0)
+}
+
+func drafts(w *world) {
+	r := w.code()
+	r.commit("fix/issue-1", "main", "a.txt", "a")
+	p := r.openPull("fix/issue-1", "WIP: fix", "")
+	same(w, "draft", p.Draft, true)
+	same(w, "mergeable", p.Mergeable, false)
+	for title, draft := range map[string]bool{"[WIP] fix": true, "wip: fix": true, "A WIP: fix": false, "fix": false} {
+		r.owner.patch(r.at("/pulls/%d", p.Number), fields{"title": title}).want(http.StatusCreated)
+		same(w, "draft with the title "+title, r.pull(p.Number).Draft, draft)
+	}
+	r.owner.patch(r.at("/pulls/%d", p.Number), fields{"title": "fix"}).want(http.StatusCreated)
+	r.eventuallyMergeable(p.Number, true)
+}
+
+// lateMergeability has a conflict come and go, by commits to the base and to
+// the head.
+func lateMergeability(w *world) {
+	r := w.code()
+	r.commit("fix/issue-1", "main", "a.txt", "mine")
+	p := r.openPull("fix/issue-1", "fix", "").Number
+	r.eventuallyMergeable(p, true)
+	r.commit("main", "", "a.txt", "theirs")
+	r.eventuallyMergeable(p, false)
+	r.tryMerge(p, nil).want(http.StatusMethodNotAllowed)
+	r.overwrite("fix/issue-1", "a.txt", "theirs")
+	r.eventuallyMergeable(p, true)
+	same(w, "state", r.pull(p).State, "open")
+}
+
+func movedHead(w *world) {
+	r := w.code()
+	first := r.commit("fix/issue-1", "main", "a.txt", "one")
+	p := r.openPull("fix/issue-1", "fix", "").Number
+	second := r.commit("fix/issue-1", "", "b.txt", "two")
+	w.eventually("the head has moved", func() bool {
+		head := r.pull(p).Head.SHA
+		if head != first && head != second {
+			w.Fatalf("head is %s, want %s and then %s", head, first, second)
+		}
+		return head == second
+	})
+}
+
+func closedBy(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	r.commit("fix/issue-1", "main", "a.txt", "a")
+	p := r.openPullAs(dev, "fix/issue-1", "fix", "").Number
+	closed := decode[pull](r.owner.patch(r.at("/pulls/%d", p), fields{"state": "closed"}).want(http.StatusCreated))
+	if closed.State != "closed" || closed.Merged || closed.Closed == nil {
+		w.Errorf("got %+v, want it closed and not merged", closed)
+	}
+	dev.patch(r.at("/issues/%d", p), fields{"state": "open"}).want(http.StatusCreated)
+	same(w, "state", r.pull(p).State, "open")
+	want := list([]string{"close by " + r.owner.name, "reopen by " + dev.name})
+	same(w, "timeline", story(r.timeline(p), "close", "reopen"), want)
+}
+
+func reopenedBeside(w *world) {
+	r := w.code()
+	r.commit("fix/issue-1", "main", "a.txt", "a")
+	one := r.openPull("fix/issue-1", "one", "").Number
+	r.owner.patch(r.at("/pulls/%d", one), fields{"state": "closed"}).want(http.StatusCreated)
+	two := r.openPull("fix/issue-1", "two", "").Number
+	r.owner.patch(r.at("/pulls/%d", one), fields{"state": "open"}).want(http.StatusCreated)
+	same(w, "open", list(numbers(r.list("type=pulls"))), list([]int64{two, one}))
+}
+
+func deletedBranch(w *world) {
+	r := w.code()
+	head := r.commit("fix/issue-1", "main", "a.txt", "a")
+	p := r.openPull("fix/issue-1", "fix", "").Number
+	r.owner.remove(r.at("/branches/fix%%2Fissue-1")).want(http.StatusNoContent)
+	w.eventually("the pull request is closed", func() bool { return r.pull(p).State == "closed" })
+	got := r.pull(p)
+	same(w, "merged", got.Merged, false)
+	same(w, "label of the head", got.Head.Label, "fix/issue-1")
+	same(w, "head", got.Head.SHA, head)
+}
+
+func pullList(w *world) {
+	r := w.code()
+	for n := range 2 {
+		branch := fmt.Sprintf("fix/issue-%d", n+1)
+		r.commit(branch, "main", "a.txt", branch)
+		r.openPull(branch, branch, "")
+		r.eventuallyMergeable(int64(n+1), true)
+	}
+	a := r.owner.get(r.at("/pulls?state=open&limit=1&page=1")).want(http.StatusOK)
+	same(w, "X-Total-Count", a.total(), 2)
+	all := read[[]pull](r.owner, r.at("/pulls?state=open&limit=50&page=1"))
+	same(w, "pull requests", len(all), 2)
+	for _, got := range all {
+		want := r.pull(got.Number)
+		same(w, "head in the list", got.Head.SHA, want.Head.SHA)
+		same(w, "base in the list", got.Base.SHA, want.Base.SHA)
+		same(w, "mergeable in the list", got.Mergeable, want.Mergeable)
+	}
+}

@@ -1,0 +1,242 @@
+package forgetest
+
+import (
+	"net/http"
+	"time"
+)
+
+var reviewRules = []rule{
+	{
+		"a review is for the commit it names",
+		"agents/session, which always names one, and forge/forgejo, which takes a verdict for that head and no other",
+		reviewedCommit,
+	},
+	{
+		"nobody approves or rejects his own work",
+		"threads' pairing rule, which the forge backs up",
+		ownReview,
+	},
+	{
+		"a verdict of who may write is official",
+		"forge.Review.Official: anybody may approve on a public repository",
+		officialReviews,
+	},
+	{
+		"a verdict replaces the one before, a comment does not",
+		"threads, which counts the newest verdict of each reviewer that was not dismissed",
+		newestVerdict,
+	},
+	{
+		"a misspelt event makes a draft that nobody else sees",
+		"agents/session, which says APPROVED and looks at what came of it",
+		misspeltEvent,
+	},
+	{
+		"a rejection needs words, an approval does not",
+		"agents/session, which never posts an empty one",
+		emptyReviews,
+	},
+	{
+		"a review goes stale late",
+		"forge/forgejo, which compares commit_id with the head instead",
+		staleReviews,
+	},
+	{
+		"dismissing takes an administrator",
+		"threads, which cannot count on it: a rejection of ours ends with our own next verdict",
+		dismissals,
+	},
+	{
+		"a request for a review is an entry without a verdict",
+		"forge/forgejo, which leaves it out",
+		requestedReview,
+	},
+	{
+		"reviews come in the order of writing and say how many there are",
+		"forge/forgejo, which pages by X-Total-Count",
+		reviewList,
+	},
+}
+
+type review struct {
+	ID        int64     `json:"id"`
+	User      *user     `json:"user"`
+	State     string    `json:"state"`
+	Body      string    `json:"body"`
+	CommitID  string    `json:"commit_id"`
+	Stale     bool      `json:"stale"`
+	Official  bool      `json:"official"`
+	Dismissed bool      `json:"dismissed"`
+	Submitted time.Time `json:"submitted_at"`
+}
+
+// review gives a verdict on a commit; "" is the head.
+func (r *repo) review(a *account, n int64, event, commit string) review {
+	r.w.Helper()
+	return decode[review](r.tryReview(a, n, event, commit).want(http.StatusOK))
+}
+
+func (r *repo) tryReview(a *account, n int64, event, commit string) answer {
+	r.w.Helper()
+	return a.post(r.at("/pulls/%d/reviews", n), fields{"event": event, "body": "what I think", "commit_id": commit})
+}
+
+// reviews are those that an account sees, in the forge's order.
+func (r *repo) reviewsFor(a *account, n int64) []review {
+	r.w.Helper()
+	return read[[]review](a, r.at("/pulls/%d/reviews?limit=50&page=1", n))
+}
+
+func (r *repo) reviews(n int64) []review {
+	r.w.Helper()
+	return r.reviewsFor(r.owner, n)
+}
+
+// verdicts is the states of reviews, with a mark for those that are dismissed.
+func verdicts(reviews []review) string {
+	var states []string
+	for _, v := range reviews {
+		state := v.State
+		if v.Dismissed {
+			state += "(dismissed)"
+		}
+		states = append(states, state)
+	}
+	return list(states)
+}
+
+func reviewedCommit(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	old := r.commit("one", "main", "a.txt", "a")
+	p := r.openPull("one", "one", "").Number
+	head := r.commit("one", "", "b.txt", "b")
+	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == head })
+	same(w, "commit of an approval", r.review(reviewer, p, "APPROVED", head).CommitID, head)
+	got := r.review(reviewer, p, "REQUEST_CHANGES", old)
+	same(w, "commit of a review of an old one", got.CommitID, old)
+	// One that names none is for the old head for a moment after a push.
+	if none := r.review(reviewer, p, "APPROVED", "").CommitID; none != head && none != old {
+		w.Errorf("commit of a review that names none: got %s, want %s or %s", none, head, old)
+	}
+	same(w, "its author", got.User.Login, reviewer.name)
+	same(w, "its text", got.Body, "what I think")
+	if got.Submitted.IsZero() {
+		w.Error("submitted_at is missing")
+	}
+	r.tryReview(reviewer, p, "APPROVED", "1111111111111111111111111111111111111111").refused() // 500 in Forgejo 10
+}
+
+func ownReview(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	r.commit("one", "main", "a.txt", "a")
+	p := r.openPullAs(dev, "one", "one", "").Number
+	r.tryReview(dev, p, "APPROVED", "").want(http.StatusUnprocessableEntity)
+	r.tryReview(dev, p, "REQUEST_CHANGES", "").want(http.StatusUnprocessableEntity)
+	r.review(dev, p, "COMMENT", "")
+	same(w, "reviews", verdicts(r.reviews(p)), "[COMMENT]")
+}
+
+func officialReviews(w *world) {
+	r := w.code()
+	p := r.ready("one", "one", "")
+	same(w, "of a writer", r.review(r.writer("review"), p, "APPROVED", "").Official, true)
+	same(w, "of a reader", r.review(r.collaborator("reader", "read"), p, "APPROVED", "").Official, false)
+	same(w, "of a stranger", r.review(w.account("stranger"), p, "REQUEST_CHANGES", "").Official, false)
+	same(w, "reviews", verdicts(r.reviews(p)), "[APPROVED APPROVED REQUEST_CHANGES]")
+}
+
+func newestVerdict(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	p := r.ready("one", "one", "")
+	r.review(reviewer, p, "REQUEST_CHANGES", "")
+	r.review(reviewer, p, "COMMENT", "")
+	same(w, "after a comment", verdicts(r.reviews(p)), "[REQUEST_CHANGES COMMENT]")
+	r.review(reviewer, p, "APPROVED", "")
+	got := r.reviews(p)
+	same(w, "after an approval", verdicts(got), "[REQUEST_CHANGES(dismissed) COMMENT APPROVED]")
+	same(w, "the approval is official", got[2].Official, true)
+	r.review(reviewer, p, "REQUEST_CHANGES", "")
+	same(w, "after another rejection", verdicts(r.reviews(p)), "[REQUEST_CHANGES(dismissed) COMMENT APPROVED(dismissed) REQUEST_CHANGES]")
+}
+
+func misspeltEvent(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	p := r.ready("one", "one", "")
+	same(w, "state", r.review(reviewer, p, "APPROVE", "").State, "PENDING")
+	same(w, "seen by others", verdicts(r.reviews(p)), "[]")
+	same(w, "seen by its author", verdicts(r.reviewsFor(reviewer, p)), "[PENDING]")
+}
+
+func emptyReviews(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	p := r.ready("one", "one", "")
+	for event, want := range map[string]int{
+		"REQUEST_CHANGES": http.StatusUnprocessableEntity, "COMMENT": http.StatusUnprocessableEntity, "APPROVED": http.StatusOK,
+	} {
+		reviewer.post(r.at("/pulls/%d/reviews", p), fields{"event": event}).want(want)
+	}
+}
+
+func staleReviews(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	first := r.commit("one", "main", "a.txt", "a")
+	p := r.openPull("one", "one", "").Number
+	r.review(reviewer, p, "APPROVED", first)
+	second := r.commit("one", "", "b.txt", "b")
+	w.eventually("the review is stale", func() bool { return r.reviews(p)[0].Stale })
+	got := r.reviews(p)[0]
+	same(w, "its commit", got.CommitID, first)
+	same(w, "dismissed", got.Dismissed, false)
+	same(w, "head", r.pull(p).Head.SHA, second)
+}
+
+func dismissals(w *world) {
+	r := w.code()
+	dev, reviewer := r.writer("dev"), r.writer("review")
+	p := r.ready("one", "one", "")
+	id := r.review(reviewer, p, "REQUEST_CHANGES", "").ID
+	dismiss := func(a *account) answer {
+		return a.post(r.at("/pulls/%d/reviews/%d/dismissals", p, id), fields{"message": "old"})
+	}
+	dismiss(dev).want(http.StatusForbidden)
+	dismiss(reviewer).want(http.StatusForbidden)
+	same(w, "before", verdicts(r.reviews(p)), "[REQUEST_CHANGES]")
+	dismiss(r.owner).want(http.StatusOK)
+	same(w, "after", verdicts(r.reviews(p)), "[REQUEST_CHANGES(dismissed)]")
+}
+
+func requestedReview(w *world) {
+	r := w.code()
+	reviewer := r.writer("review")
+	p := r.ready("one", "one", "")
+	r.owner.post(r.at("/pulls/%d/requested_reviewers", p), fields{"reviewers": []string{reviewer.name}}).want(http.StatusCreated)
+	same(w, "asked", verdicts(r.reviews(p)), "[REQUEST_REVIEW]")
+	r.review(reviewer, p, "APPROVED", "")
+	same(w, "answered", verdicts(r.reviews(p)), "[APPROVED]")
+}
+
+func reviewList(w *world) {
+	r := w.code()
+	p := r.ready("one", "one", "")
+	for range 3 {
+		r.review(r.owner, p, "COMMENT", "")
+	}
+	var ids []int64
+	for page := range 3 {
+		a := r.owner.get(r.at("/pulls/%d/reviews?limit=1&page=%d", p, page+1)).want(http.StatusOK)
+		same(w, "X-Total-Count", a.total(), 3)
+		for _, v := range decode[[]review](a) {
+			ids = append(ids, v.ID)
+		}
+	}
+	if len(ids) != 3 || ids[0] >= ids[1] || ids[1] >= ids[2] {
+		w.Errorf("ids page by page: got %v, want three, growing", ids)
+	}
+	r.owner.get(r.at("/pulls/999/reviews")).want(http.StatusNotFound)
+}

@@ -1,0 +1,166 @@
+package forgetest
+
+import (
+	"net/http"
+	"strings"
+)
+
+var tokenRules = []rule{
+	{
+		"a token says whose it is",
+		"forge/forgejo WhoAmI: an agent's token has to be the agent's",
+		whoseToken,
+	},
+	{
+		"making a token takes a password",
+		"agents/hire, which therefore sets one for the account it makes",
+		tokenNeedsPassword,
+	},
+	{
+		"another token can stand in the password's place",
+		"agents/hire, which makes an agent's token with the administrator's own; " +
+			"and why agents' tokens must not have write:user: one that has can make tokens that may do more than itself",
+		tokenForPassword,
+	},
+	{
+		"an administrator's password makes tokens for others",
+		"agents/hire, where only the administrator's password is known",
+		adminMakesTokens,
+	},
+	{
+		"names of tokens are unique",
+		"agents/hire, which names each by its time when an agent is hired again",
+		tokenNames,
+	},
+	{
+		"a revoked token is refused everywhere",
+		"agents/hire, which deletes the old token once the new one works",
+		revokedToken,
+	},
+	{
+		"a wrong token is worse than none",
+		"forge/forgejo, to which 401 means that the token has to be replaced",
+		wrongToken,
+	},
+	{
+		"scopes are kept",
+		"agents/hire and forge/forgejo Prepare: write:repository, write:issue and read:user are all that is needed",
+		scopesKept,
+	},
+	{
+		"a token needs a scope",
+		"agents/hire, whose list of scopes is never empty",
+		scopesNeeded,
+	},
+}
+
+func whoseToken(w *world) {
+	dev := w.account("dev")
+	same(w, "login", read[user](dev, "/user").Login, dev.name)
+	same(w, "login with a narrow token", read[user](dev.as(dev.newToken("narrow", "read:user")), "/user").Login, dev.name)
+}
+
+func tokenNeedsPassword(w *world) {
+	dev := w.account("dev")
+	form := fields{"name": "more", "scopes": []string{"all"}}
+	path := "/users/" + dev.name + "/tokens"
+	dev.post(path, form).want(http.StatusUnauthorized)
+	w.admin.post(path, form).want(http.StatusUnauthorized)
+	dev.get(path).want(http.StatusUnauthorized)
+	w.account("stranger").withPassword(http.MethodPost, path, form).want(http.StatusForbidden)
+	dev.withPassword(http.MethodPost, path, form).want(http.StatusCreated)
+}
+
+func tokenForPassword(w *world) {
+	dev := w.newcomer("dev")
+	path := "/users/" + dev.name + "/tokens"
+	with := func(token, name string) answer {
+		a := &account{w: w, name: "whoever", password: token}
+		return a.withPassword(http.MethodPost, path, fields{"name": name, "scopes": []string{"all"}})
+	}
+	with(w.server.AdminToken, "by the administrator").want(http.StatusCreated)
+	with(dev.newToken("users", "write:user"), "by one that may do less").want(http.StatusCreated)
+	with(dev.newToken("agent", "write:repository", "write:issue", "read:user"), "by an agent").want(http.StatusForbidden)
+}
+
+func adminMakesTokens(w *world) {
+	dev, chief := w.newcomer("dev"), w.newcomer("chief")
+	w.admin.patch("/admin/users/"+chief.name, fields{"admin": true}).want(http.StatusOK)
+	a := chief.withPassword(http.MethodPost, "/users/"+dev.name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).want(http.StatusCreated)
+	token := decode[struct {
+		Secret string `json:"sha1"`
+	}](a).Secret
+	same(w, "login", read[user](dev.as(token), "/user").Login, dev.name)
+}
+
+func tokenNames(w *world) {
+	dev := w.account("dev")
+	path := "/users/" + dev.name + "/tokens"
+	dev.withPassword(http.MethodPost, path, fields{"name": "test", "scopes": []string{"all"}}).want(http.StatusBadRequest)
+	a := dev.withPassword(http.MethodGet, path, nil).want(http.StatusOK)
+	tokens := decode[[]struct {
+		Name   string `json:"name"`
+		Secret string `json:"sha1"`
+	}](a)
+	if len(tokens) != 1 || tokens[0].Name != "test" || tokens[0].Secret != "" {
+		w.Errorf("got %+v, want the one that is there, without its secret", tokens)
+	}
+}
+
+func revokedToken(w *world) {
+	r := w.code()
+	dev := r.writer("dev")
+	old := dev.as(dev.newToken("old", "all"))
+	c := r.clone(old)
+	old.get(r.at("/issues")).want(http.StatusOK)
+	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNoContent)
+	old.get("/user").want(http.StatusUnauthorized)
+	old.get(r.at("/issues")).want(http.StatusUnauthorized) // although anybody may read them
+	if _, code := c.push("mine"); code == 0 {
+		w.Error("a revoked token may push")
+	}
+	dev.withPassword(http.MethodDelete, "/users/"+dev.name+"/tokens/old", nil).want(http.StatusNotFound)
+	dev.get("/user").want(http.StatusOK)
+}
+
+func wrongToken(w *world) {
+	r := w.repo()
+	wrong := r.owner.as(strings.Repeat("0", 40))
+	wrong.get(r.at("/issues")).want(http.StatusUnauthorized)
+	w.nobody().get(r.at("/issues")).want(http.StatusOK)
+	w.nobody().get("/user").want(http.StatusUnauthorized)
+	bad := &account{w: w, name: r.owner.name, password: "not the password"}
+	bad.withPassword(http.MethodGet, "/user", nil).want(http.StatusUnauthorized)
+}
+
+func scopesKept(w *world) {
+	r := w.code()
+	id := r.label("backlog")
+	n := r.open("first")
+	enough := r.owner.as(r.owner.newToken("enough", "write:repository", "write:issue", "read:user"))
+	enough.get("/user").want(http.StatusOK)
+	enough.get(r.at("")).want(http.StatusOK)
+	enough.post(r.at("/issues/%d/labels", n), fields{"labels": []int64{id}}).want(http.StatusOK)
+	enough.post(r.at("/issues/%d/comments", n), fields{"body": "x"}).want(http.StatusCreated)
+	enough.get(r.at("/pulls")).want(http.StatusOK)
+	enough.post(r.at("/hooks"), fields{"type": "forgejo", "config": fields{"url": "http://127.0.0.1:1/", "content_type": "json"}}).want(http.StatusCreated)
+
+	reading := r.owner.as(r.owner.newToken("reading", "read:issue", "read:repository"))
+	reading.get(r.at("/issues")).want(http.StatusOK)
+	reading.get("/user").want(http.StatusForbidden)
+	reading.post(r.at("/issues/%d/labels", n), fields{"labels": []int64{id}}).want(http.StatusForbidden)
+	reading.post(r.at("/issues/%d/comments", n), fields{"body": "x"}).want(http.StatusForbidden)
+	reading.patch(r.at("/labels/%d", id), fields{}).want(http.StatusForbidden)
+	reading.post(r.at("/pulls"), fields{"head": "x", "base": "main", "title": "t"}).want(http.StatusForbidden)
+
+	issues := r.owner.as(r.owner.newToken("issues", "write:issue"))
+	issues.get(r.at("/pulls")).want(http.StatusForbidden)
+	issues.get(r.at("/issues")).want(http.StatusOK)
+}
+
+func scopesNeeded(w *world) {
+	dev := w.newcomer("dev")
+	for _, scopes := range [][]string{nil, {"bogus"}, {"write:bogus"}} {
+		dev.withPassword(http.MethodPost, "/users/"+dev.name+"/tokens", fields{"name": "t", "scopes": scopes}).want(http.StatusBadRequest)
+	}
+}

@@ -1,0 +1,135 @@
+package forgetest
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+)
+
+var userRules = []rule{
+	{
+		"an administrator makes accounts, and names are taken once",
+		"agents/hire, which goes on with the account that is there when it is told 422",
+		makeUser,
+	},
+	{
+		"who has to change his password can do nothing",
+		"agents/hire, which says must_change_password: false, because the default is true",
+		mustChange,
+	},
+	{
+		"an administrator sets a password",
+		"agents/hire, when an agent is hired again and its password is lost; its tokens stay good",
+		setPassword,
+	},
+	{
+		"others may not",
+		"agents/hire, whose error says that an administrator's token is needed",
+		onlyAdmins,
+	},
+	{
+		"an administrator makes repositories for others",
+		"agents/hire, for the agent's profile",
+		adminMakesRepository,
+	},
+	{
+		"making somebody a collaborator may be repeated",
+		"agents/hire, which may be run again",
+		collaborators,
+	},
+	{
+		"an account that is gone leaves its words to a ghost",
+		"threads, to which an author who is no agent of ours is a human",
+		ghosts,
+	},
+}
+
+func makeUser(w *world) {
+	dev := w.newcomer("dev")
+	form := func(name, mail string) fields {
+		return fields{"username": name, "email": mail + "@example.invalid", "password": rand.Text()}
+	}
+	w.admin.post("/admin/users", form(dev.name, "other-"+w.suffix)).want(http.StatusUnprocessableEntity)
+	w.admin.post("/admin/users", form(strings.ToUpper(dev.name), "other-"+w.suffix)).want(http.StatusUnprocessableEntity)
+	w.admin.post("/admin/users", form("other-"+w.suffix, dev.name)).want(http.StatusUnprocessableEntity)
+	w.admin.post("/admin/users", form("-wrong-"+w.suffix, "wrong-"+w.suffix)).want(http.StatusUnprocessableEntity)
+	same(w, "login", read[user](w.admin, "/users/"+dev.name).Login, dev.name)
+	w.admin.get("/users/other-" + w.suffix).want(http.StatusNotFound)
+}
+
+func mustChange(w *world) {
+	name := "dev-" + w.suffix
+	dev := &account{w: w, name: name, password: rand.Text()}
+	w.admin.post("/admin/users", fields{"username": name, "email": name + "@example.invalid", "password": dev.password}).want(http.StatusCreated)
+	w.made = append(w.made, dev)
+	dev.withPassword(http.MethodGet, "/user", nil).want(http.StatusForbidden)
+	dev.withPassword(http.MethodPost, "/users/"+name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).want(http.StatusForbidden)
+	w.admin.patch("/admin/users/"+name, fields{"must_change_password": false}).want(http.StatusOK)
+	dev.withPassword(http.MethodGet, "/user", nil).want(http.StatusOK)
+}
+
+func setPassword(w *world) {
+	dev := w.account("dev")
+	old := *dev
+	dev.password = rand.Text()
+	w.admin.patch("/admin/users/"+dev.name, fields{"password": dev.password, "must_change_password": false}).want(http.StatusOK)
+	old.withPassword(http.MethodGet, "/user", nil).want(http.StatusUnauthorized)
+	dev.withPassword(http.MethodGet, "/user", nil).want(http.StatusOK)
+	dev.get("/user").want(http.StatusOK)
+}
+
+func onlyAdmins(w *world) {
+	dev := w.account("dev")
+	dev.get("/admin/users").want(http.StatusForbidden)
+	dev.post("/admin/users", fields{"username": "x-" + w.suffix, "email": "x@example.invalid", "password": rand.Text()}).want(http.StatusForbidden)
+	dev.patch("/admin/users/"+dev.name, fields{"admin": true}).want(http.StatusForbidden)
+	w.nobody().get("/admin/users").want(http.StatusUnauthorized)
+	w.admin.get("/admin/users?limit=1").want(http.StatusOK)
+}
+
+func adminMakesRepository(w *world) {
+	dev := w.account("dev")
+	form := fields{"name": ".profile", "private": true, "auto_init": true, "default_branch": "main"}
+	w.admin.post("/admin/users/"+dev.name+"/repos", form).want(http.StatusCreated)
+	r := &repo{w: w, owner: dev, name: ".profile"}
+	w.repos = append(w.repos, r)
+	dev.get(r.at("")).want(http.StatusOK)
+	w.admin.post("/admin/users/"+dev.name+"/repos", form).want(http.StatusConflict)
+	same(w, "branches", r.branches(), "main")
+}
+
+func collaborators(w *world) {
+	r := w.repo()
+	dev := w.account("dev")
+	path := r.at("/collaborators/%s", dev.name)
+	r.owner.get(path).want(http.StatusNotFound)
+	for range 2 {
+		r.owner.put(path, fields{"permission": "write"}).want(http.StatusNoContent)
+	}
+	r.owner.get(path).want(http.StatusNoContent)
+	permission := func() string {
+		return read[struct {
+			Permission string `json:"permission"`
+		}](r.owner, path+"/permission").Permission
+	}
+	same(w, "permission", permission(), "write")
+	r.owner.put(path, fields{"permission": "read"}).want(http.StatusNoContent)
+	same(w, "permission", permission(), "read")
+	dev.put(path, fields{"permission": "admin"}).want(http.StatusForbidden)
+	r.owner.put(r.at("/collaborators/nobody-%s", w.suffix), fields{"permission": "write"}).want(http.StatusUnprocessableEntity)
+	r.owner.remove(path).want(http.StatusNoContent)
+	r.owner.get(path).want(http.StatusNotFound)
+}
+
+func ghosts(w *world) {
+	r := w.repo()
+	gone := r.writer("gone")
+	gone.post(r.at("/issues"), fields{"title": "last words"}).want(http.StatusCreated)
+	r.assign(r.owner, 1, gone.name)
+	w.admin.remove("/admin/users/" + gone.name).want(http.StatusNoContent)
+	gone.get("/user").want(http.StatusUnauthorized)
+	i := r.issue(1)
+	same(w, "author", i.User.Login, "Ghost")
+	same(w, "assignees", i.assignees(), "")
+	w.admin.remove("/admin/users/" + r.owner.name).refused() // who owns a repository stays
+}

@@ -1,0 +1,125 @@
+package forgetest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// patience is how long a late effect may take. The slowest seen on Forgejo 10
+	// (reviews that go stale after a push) took two seconds.
+	patience = 30 * time.Second
+	// pollEvery is how often a late effect is looked for.
+	pollEvery = 25 * time.Millisecond
+)
+
+// world is what one rule is checked in: a test, a server, and accounts and
+// repositories that nobody else uses.
+type world struct {
+	*testing.T
+	server Server
+	ctx    context.Context
+	admin  *account
+	suffix string
+	made   []*account
+	repos  []*repo
+}
+
+func newWorld(t *testing.T, server Server) *world {
+	t.Helper()
+	w := &world{T: t, server: server, ctx: context.WithoutCancel(t.Context()), suffix: strings.ToLower(rand.Text()[:8])}
+	w.server.URL = strings.TrimSuffix(server.URL, "/")
+	w.admin = &account{w: w, token: server.AdminToken}
+	t.Cleanup(w.leave)
+	return w
+}
+
+// leave removes all that was made, also after a failure. Repositories go first:
+// an account that owns one cannot go.
+func (w *world) leave() {
+	for _, r := range w.repos {
+		w.gone(w.admin.remove(r.at("")))
+	}
+	for _, a := range w.made {
+		w.gone(w.admin.remove("/admin/users/" + a.name))
+	}
+}
+
+func (w *world) gone(a answer) {
+	w.Helper()
+	if a.status != http.StatusNoContent && a.status != http.StatusNotFound {
+		w.Errorf("cannot clean up: %s: %s", a.request, a)
+	}
+}
+
+// account makes an account whose name begins with what it is here for, with a
+// token that may do everything.
+func (w *world) account(purpose string) *account {
+	w.Helper()
+	a := w.newcomer(purpose)
+	a.token = a.newToken("test", "all")
+	return a
+}
+
+// newcomer makes an account that has a password and no token.
+func (w *world) newcomer(purpose string) *account {
+	w.Helper()
+	a := &account{w: w, name: purpose + "-" + w.suffix, password: rand.Text()}
+	w.admin.post("/admin/users", fields{
+		"username": a.name, "email": a.name + "@example.invalid", "password": a.password, "must_change_password": false,
+	}).want(http.StatusCreated)
+	w.made = append(w.made, a)
+	return a
+}
+
+// newToken makes a token, for which Forgejo wants the password.
+func (a *account) newToken(name string, scopes ...string) string {
+	a.w.Helper()
+	return decode[struct {
+		Secret string `json:"sha1"`
+	}](a.withPassword(http.MethodPost, "/users/"+a.name+"/tokens", fields{"name": name, "scopes": scopes}).want(http.StatusCreated)).Secret
+}
+
+// as is the same account with another token.
+func (a *account) as(token string) *account {
+	return &account{w: a.w, name: a.name, password: a.password, token: token}
+}
+
+// nobody asks without a token.
+func (w *world) nobody() *account { return &account{w: w} }
+
+// nextSecond returns when the forge's clock shows another second than now.
+func (w *world) nextSecond() {
+	const second = time.Second + 50*time.Millisecond // a margin, since the forge rounds down and we do not know when
+	if w.server.Pass != nil {
+		w.server.Pass(second)
+		return
+	}
+	time.Sleep(second)
+}
+
+// eventually polls for something that the forge does late.
+func (w *world) eventually(what string, holds func() bool) {
+	w.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(pollEvery) {
+		if time.Now().After(end) {
+			w.Fatalf("after %v still not so: %s", patience, what)
+		}
+	}
+}
+
+// same ends nothing but reports a difference.
+func same[T comparable](w *world, what string, got, want T) {
+	w.Helper()
+	if got != want {
+		w.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// list is a slice in a form that can be compared and shown.
+func list[T any](items []T) string { return fmt.Sprint(items) }
