@@ -128,7 +128,7 @@ func hasSession(v *view, w *work) (Reason, bool) {
 func merged(v *view, w *work) (Reason, bool) {
 	for _, p := range v.pulls[w.Ref] {
 		if p.Merged && p.Ended.After(w.issue.Reopened) {
-			return Reason{Code: MergedNotClosed, Refs: openBlockers(w.issue)}, true
+			return Reason{Code: MergedNotClosed, Refs: openDependencies(w.issue)}, true
 		}
 	}
 	return Reason{}, false
@@ -204,13 +204,17 @@ func stagedConvoy(v *view, w *work) (Reason, bool) {
 	return Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}, true
 }
 
-func blockersUnknown(_ *view, w *work) (Reason, bool) {
+// blockersUnknown also holds every issue while the members of a staged convoy are not read: it may be one of them.
+func blockersUnknown(v *view, w *work) (Reason, bool) {
 	for _, b := range w.issue.Blockers {
 		if b.State == forge.BlockerUnknown && b.Ref != w.Ref {
 			return Reason{Code: BlockersUnknown}, true
 		}
 	}
-	return Reason{Code: BlockersUnknown}, !w.issue.BlockersKnown
+	if !w.issue.BlockersKnown {
+		return Reason{Code: BlockersUnknown}, true
+	}
+	return Reason{Code: BlockersUnknown, Refs: v.unread}, len(v.unread) > 0
 }
 
 func blocksItself(_ *view, w *work) (Reason, bool) {
@@ -257,7 +261,17 @@ func blockersIn(is *forge.Issue, state forge.BlockerState) []forge.Ref {
 	return refs
 }
 
-func openBlockers(is *forge.Issue) []forge.Ref { return blockersIn(is, forge.BlockerOpen) }
+// openDependencies are why the forge refuses to close an issue. References in its text are not among them: those are
+// between people and us, and the forge does not know them.
+func openDependencies(is *forge.Issue) []forge.Ref {
+	var refs []forge.Ref
+	for _, b := range is.Blockers {
+		if b.State == forge.BlockerOpen && !b.InBody {
+			refs = append(refs, b.Ref)
+		}
+	}
+	return refs
+}
 
 func draft(_ *view, w *work) (Reason, bool) { return Reason{Code: Draft}, w.pull.Draft }
 
