@@ -55,8 +55,16 @@ func (v *view) conflicts(p *forge.Pull) bool {
 	return !p.AsOf.Before(settled)
 }
 
-// chainOf is the issue that a pull request is for, or the pull request itself when it is for none.
+// chainOf is the issue that a pull request is for, or the pull request itself when it is for none. Of several it is the
+// one whose branch it lies on: that is where a session that still runs on the issue writes.
 func (v *view) chainOf(p *forge.Pull) forge.Ref {
+	if len(p.Closes) > 1 {
+		for _, ref := range forge.Closes(p.Head, "", "", p.Repo) {
+			if slices.Contains(p.Closes, ref) {
+				return ref
+			}
+		}
+	}
 	if len(p.Closes) > 0 {
 		return p.Closes[0]
 	}
