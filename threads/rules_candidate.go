@@ -9,13 +9,14 @@ import (
 )
 
 // traits are everything about an item that a candidate rule may ask. They are comparable, so items with the same traits
-// share one answer: ten thousand issues are a handful of questions.
+// share one answer: ten thousand issues are a handful of questions. Lists are joined by newlines, which no name on the
+// forge can contain; a label may well contain spaces.
 type traits struct {
 	kind    agents.Kind
 	role    string // the one role that may take it; empty means any whose trigger fits
-	labels  string // those that some role filters on, joined by spaces
-	skills  string // skill labels, joined by spaces
-	writers string // agents that wrote to the pull request, joined by spaces
+	labels  string // those that some role filters on
+	skills  string // skill labels
+	writers string // agents that wrote to the pull request, or tried the issue
 	local   bool   // one of them is local
 	pin     string // the one agent it is reserved for
 	author  string // the one agent it waits for, as the author of the pull request
@@ -73,21 +74,27 @@ var freeRules = []freeRule{
 // traitsOf gathers what candidate rules ask about an item.
 func (v *view) traitsOf(w *work) traits {
 	t := traits{kind: w.Kind, role: w.Item.Role, pin: w.pin}
-	t.labels = v.filterLabels(w.labels())
+	t.labels = v.filterLabels(w)
 	if w.pull == nil {
-		t.skills = strings.Join(forge.Skills(w.labels()), " ")
+		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
+		t.writers = strings.Join(v.History.Writers[w.Chain], "\n")
 		return t
 	}
-	t.writers = strings.Join(w.stage.writers, " ")
+	t.writers = strings.Join(w.stage.writers, "\n")
 	t.local = v.anyLocal(w.stage.writers)
 	if w.Kind == agents.KindRework {
-		t.role, t.author = v.reworkers(w)
+		t.role, t.author = v.reworkers(w, t.labels)
 	}
 	return t
 }
 
-// filterLabels keeps the labels that some role asks for, so that all others do not tear classes apart.
-func (v *view) filterLabels(labels []string) string {
+// filterLabels keeps the labels that some role asks for, so that all others do not tear classes apart. A pull request
+// also counts as labelled with what its issue carries: whoever was to implement that is to rework this.
+func (v *view) filterLabels(w *work) string {
+	labels := w.labels()
+	if is := v.Facts.Issue(w.Chain); is != nil && w.pull != nil {
+		labels = append(slices.Clone(labels), is.Labels...)
+	}
 	var kept []string
 	for i := range v.Config.Roles {
 		l := v.Config.Roles[i].Label
@@ -95,19 +102,19 @@ func (v *view) filterLabels(labels []string) string {
 			kept = append(kept, l)
 		}
 	}
-	return strings.Join(kept, " ")
+	return strings.Join(kept, "\n")
 }
 
 // reworkers says who may rework a pull request: its author, and after rework_wait anybody with the author's role. An author
 // who is gone, or who was fired from that role, is not waited for.
-func (v *view) reworkers(w *work) (role, author string) {
+func (v *view) reworkers(w *work, labels string) (role, author string) {
 	a := v.Config.AgentByLogin(w.pull.Author)
 	if a == nil {
 		return "", ""
 	}
 	role = a.Roles[0]
 	for _, name := range a.Roles {
-		if r := v.Config.Role(name); r != nil && r.On == agents.OnIssue {
+		if r := v.Config.Role(name); r != nil && r.On == agents.OnIssue && takes(r, labels) {
 			role = name
 			break
 		}
@@ -205,15 +212,26 @@ func roleFits(_ *view, t *traits, c candidate) (Reason, bool) {
 	default:
 		fits = c.role.On == agents.OnIssue
 	}
-	if fits && t.kind != agents.KindSchedule && c.role.Label != "" {
-		fits = slices.Contains(strings.Fields(t.labels), c.role.Label)
-	}
+	fits = fits && (t.kind == agents.KindSchedule || takes(c.role, t.labels))
 	return Reason{Code: NoRole, Note: string(t.kind)}, !fits
+}
+
+// takes reports whether a role's label is among those of an item.
+func takes(r *agents.Role, labels string) bool {
+	return r.Label == "" || slices.Contains(lines(labels), r.Label)
+}
+
+// lines takes a list of traits apart again.
+func lines(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, "\n")
 }
 
 // hasSkills lets an agent take what it has all the skills for, so an issue without skill labels is for everybody.
 func hasSkills(_ *view, t *traits, c candidate) (Reason, bool) {
-	for _, skill := range strings.Fields(t.skills) {
+	for _, skill := range lines(t.skills) {
 		if !slices.Contains(c.agent.Skills, skill) {
 			return Reason{Code: NoSkill, Note: skill}, true
 		}
@@ -230,7 +248,7 @@ func authorFirst(_ *view, t *traits, c candidate) (Reason, bool) {
 }
 
 func notOwnWork(_ *view, t *traits, c candidate) (Reason, bool) {
-	own := t.kind == agents.KindReview && slices.Contains(strings.Fields(t.writers), c.agent.Name)
+	own := t.kind == agents.KindReview && slices.Contains(lines(t.writers), c.agent.Name)
 	return Reason{Code: OwnWork, Agent: c.agent.Name}, own
 }
 
@@ -238,10 +256,13 @@ func notLocalPair(v *view, t *traits, c candidate) (Reason, bool) {
 	return Reason{Code: LocalPair, Agent: c.agent.Name}, t.kind == agents.KindReview && v.localPair(c.agent.Thread, t.local)
 }
 
-// canBeReviewed keeps an agent from writing what nobody may review. Where no review agent exists people review, and the
-// rule is off.
+// canBeReviewed keeps an agent from writing what nobody may review, alone or with those who wrote before: the last agent
+// that could have reviewed must not become a writer. What is beyond review already may still be mended, because people
+// review it. Where no review agent exists people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) (Reason, bool) {
-	stuck := t.kind == agents.KindIssue && v.hasReviewers() && !v.reviewable([]string{c.agent.Name})
+	before := lines(t.writers)
+	stuck := t.kind.Writes() && v.hasReviewers() && !v.reviewable(append(before, c.agent.Name)) &&
+		(t.kind == agents.KindIssue || v.reviewable(before))
 	return Reason{Code: NoReviewer, Agent: c.agent.Name}, stuck
 }
 
