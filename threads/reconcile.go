@@ -58,7 +58,8 @@ func (d *decision) stopIssue(s *Session) (Reason, bool) {
 	switch {
 	case is == nil || is.Closed:
 		// A program that waits for its own merge sees the issue closed by it, and is about to end by itself.
-		ownMerge := slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool { return p.Merged })
+		// A merge from before its time is no reason to go on: the issue was opened again since.
+		ownMerge := slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool { return p.Merged && p.Ended.After(s.Started) })
 		return Reason{Code: StopClosed}, !ownMerge
 	case is.Has(forge.LabelCancelled):
 		return Reason{Code: StopLabelled, Note: forge.LabelCancelled}, true
