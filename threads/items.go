@@ -89,17 +89,26 @@ func (v *view) rank(w *work) {
 	}
 }
 
-// pinOf is the agent an issue is assigned to without being claimed: work reserved, not begun.
+// starved reports whether the item was passed over often enough to go first in its class.
+func (w *work) starved() bool { return w.urgency%2 == 0 }
+
+// pinOf is the agent an issue is assigned to without being claimed: work reserved, not begun. Two such agents are nobody:
+// each keeps the other from claiming the issue, and the reason shows both.
 func (v *view) pinOf(is *forge.Issue) string {
 	if is.Has(forge.LabelInProgress) {
 		return ""
 	}
+	pin := ""
 	for _, login := range is.Assignees {
-		if a := v.Config.AgentByLogin(login); a != nil {
-			return a.Name
+		switch a := v.Config.AgentByLogin(login); {
+		case a == nil:
+		case pin == "":
+			pin = a.Name
+		default:
+			pin += " and " + a.Name
 		}
 	}
-	return ""
+	return pin
 }
 
 // attempts is the failure count of an item. Scheduled work has none: a failure waits for the next due time.
