@@ -302,20 +302,33 @@ func (p *placer) residentElsewhere(t *threadState, slot int, agent string) bool 
 
 // passedOver is the item ahead of a placement by priority and age alone that could have had its slot.
 func (p *placer) passedOver(got *placement) Key {
-	var first *work
+	first := got.work
 	for _, c := range p.classes {
-		w := p.head(c)
-		if w == nil || w == got.work || !p.anyFree(c, got.thread) {
-			continue
-		}
-		if ahead(w, got.work) && (first == nil || ahead(w, first)) {
+		if w := p.oldest(c); w != nil && ahead(w, first) && p.anyFree(c, got.thread) {
 			first = w
 		}
 	}
-	if first == nil {
+	if first == got.work {
 		return Key{}
 	}
 	return first.Key()
+}
+
+// oldest is the open item of a class that is first by priority and age alone. It is the head, or, where the head was
+// passed over too often and so went ahead of older ones, the first behind all of those.
+func (p *placer) oldest(c *class) *work {
+	first := p.head(c)
+	for i, starved := c.next, true; i < len(c.items) && starved; i++ {
+		w := c.items[i]
+		if !p.open(w) {
+			continue
+		}
+		if ahead(w, first) {
+			first = w
+		}
+		starved = w.starved()
+	}
+	return first
 }
 
 func ahead(a, b *work) bool { return cmp.Or(a.Priority-b.Priority, older(a, b)) < 0 }
