@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# The image, tried: PID 1, environment, accounts, stop, kill, reload. It pulls nothing: the base is made here with
+# debootstrap, containers use the host network, and the forge is the embedded one on loopback.
+#
+# Needs root, a Docker engine (one is started if dockerd is installed and none runs) and debootstrap; where one is missing it says
+# so and ends with 0. TEST_BASE names an image to use instead of a fresh debootstrap.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+skip() { echo "docker/test.sh: skipped: $*"; exit 0; }
+fail() { echo "docker/test.sh: FAILED: $*" >&2; exit 1; }
+step() { echo "== $*"; }
+
+[ "$(id -u)" -eq 0 ] || skip "needs root"
+command -v docker >/dev/null || skip "no docker here"
+
+work=$(mktemp -d)
+name=disinto-test-$$
+image=disinto-test:$$
+nap="sleep 1000.$$" # what sessions do, told apart from everybody else's
+engine='' forge_pid=''
+cleanup() {
+  docker rm -f "$name" >/dev/null 2>&1 || true
+  docker image rm -f "$image" >/dev/null 2>&1 || true
+  [ -z "$forge_pid" ] || kill "$forge_pid" 2>/dev/null || true
+  [ -z "$engine" ] || { kill "$engine" 2>/dev/null || true; wait "$engine" 2>/dev/null || true; }
+  rm -rf "$work"
+}
+trap cleanup EXIT
+
+# wait_for SECONDS WHAT COMMAND... polls until the command succeeds.
+wait_for() {
+  local left=$(($1 * 10)) what=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    left=$((left - 1))
+    [ $left -gt 0 ] || { docker logs "$name" 2>&1 | tail -20 >&2; fail "$what did not happen"; }
+    sleep 0.1
+  done
+}
+
+step "an engine"
+if ! docker info >/dev/null 2>&1; then
+  command -v dockerd >/dev/null || skip "no Docker engine answers, and no dockerd is installed"
+  dockerd --data-root "$work/engine" --exec-root "$work/exec" --pidfile "$work/engine.pid" >"$work/dockerd.log" 2>&1 &
+  engine=$!
+  for _ in $(seq 100); do docker info >/dev/null 2>&1 && break; sleep 0.2; done
+  docker info >/dev/null 2>&1 || skip "dockerd does not start here: $(tail -1 "$work/dockerd.log")"
+fi
+
+step "a base without a registry"
+base=${TEST_BASE:-disinto-test-base}
+if ! docker image inspect "$base" >/dev/null 2>&1; then
+  command -v debootstrap >/dev/null || skip "no image $base, and no debootstrap to make one"
+  debootstrap --variant=minbase --include=git,ca-certificates,openssh-client bookworm "$work/root" >"$work/debootstrap.log" 2>&1 ||
+    skip "debootstrap finds no packages: $(tail -1 "$work/debootstrap.log")"
+  tar -C "$work/root" -c . | docker import - "$base" >/dev/null
+  rm -rf "$work/root"
+fi
+
+step "the image"
+make build >/dev/null
+mkdir "$work/context" && mkdir "$work/context/dist"
+cp bin/disinto "$work/context/dist/"
+# The stage that compiles needs a Go image. Docker's old builder runs every stage, so it is left out here.
+sed '/ AS source$/,/^$/d' docker/Dockerfile >"$work/context/Dockerfile"
+DOCKER_BUILDKIT=0 docker build -q --network none --build-arg BUILD=prebuilt --build-arg RUNTIME="$base" \
+  -t "$image" "$work/context" >"$work/build.log" 2>&1 || fail "the image does not build: $(tail -3 "$work/build.log")"
+
+step "a forge"
+mkfifo "$work/open"
+bin/disinto localforge --dir "$work/forge" <"$work/open" >"$work/forge.json" 2>"$work/forge.log" &
+forge_pid=$!
+exec 9>"$work/open" # it ends when its input does
+for _ in $(seq 100); do [ -s "$work/forge.json" ] && break; sleep 0.1; done
+url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' "$work/forge.json")
+admin=$(sed -n 's/.*"token":"\([^"]*\)".*/\1/p' "$work/forge.json")
+
+# api METHOD PATH [JSON] speaks to the forge as its administrator.
+api() {
+  curl -fsS -X "$1" -H "Authorization: token $admin" -H 'Content-Type: application/json' ${3:+-d "$3"} "$url/api/v1/$2"
+}
+new_user() { api POST admin/users "{\"username\":\"$1\",\"email\":\"$1@example.org\",\"password\":\"secret-$1\",\"must_change_password\":false}" >/dev/null; }
+new_token() {
+  curl -fsS -u "$1:secret-$1" -H 'Content-Type: application/json' -d '{"name":"t","scopes":["all"]}' "$url/api/v1/users/$1/tokens" |
+    sed -n 's/.*"sha1":"\([^"]*\)".*/\1/p'
+}
+for u in johba disinto dev-one dev-two; do new_user $u; done
+johba=$(new_token johba) disinto=$(new_token disinto) one=$(new_token dev-one) two=$(new_token dev-two)
+curl -fsS -H "Authorization: token $johba" -H 'Content-Type: application/json' -d '{"name":"shop","auto_init":true}' "$url/api/v1/user/repos" >/dev/null
+for u in disinto dev-one dev-two; do api PUT repos/johba/shop/collaborators/$u '{"permission":"write"}' >/dev/null; done
+
+# The program says who and where it is, then works until it is told to stop.
+cat >"$work/factory.toml" <<TOML
+[forge]
+repos = ["johba/shop"]
+
+[factory]
+user = "agent"
+
+[threads.api]
+backend = "anthropic"
+interval = "1s"
+idle_interval = "1s"
+agents = ["dev-one", "dev-two"]
+
+[roles.dev]
+on = "issue"
+command = ["sh", "-c", "echo uid=\$(id -u) word=\$WORD token=\${FORGE_TOKEN_DEV_TWO:-none} pid=\$\$; (setsid $nap &); $nap"]
+TOML
+cat >"$work/env" <<ENV
+FORGE_URL=$url
+FORGE_TOKEN=$disinto
+FORGE_TOKEN_DEV_ONE=$one
+FORGE_TOKEN_DEV_TWO=$two
+WORD=inherited
+ENV
+
+status() { docker exec "$name" disinto status --json; }
+issue() { api GET "repos/johba/shop/issues/$1"; }
+claimed() { issue "$1" | grep -q '"login":"dev-' && issue "$1" | grep -q in-progress; }
+unclaimed() { ! issue "$1" | grep -q '"login":"dev-' && ! issue "$1" | grep -q in-progress; }
+# sleepers counts the processes of sessions: each leaves one in its own session and waits for another.
+sleepers() { docker exec "$name" sh -c 'for f in /proc/[0-9]*/cmdline; do tr "\0" " " <$f; echo; done 2>/dev/null' | grep -cx "$nap " || true; }
+sleep_exactly() { [ "$(sleepers)" -eq "$1" ]; }
+
+step "run: PID 1, environment, accounts"
+docker run -d --name "$name" --network host --env-file "$work/env" -v "$work/factory.toml:/etc/disinto/factory.toml" "$image" >/dev/null
+wait_for 10 "an answer of the supervisor" status
+docker exec "$name" cat /proc/1/cmdline | tr '\0' ' ' | grep -q '^disinto run' || fail "PID 1 is not disinto"
+label() { api GET repos/johba/shop/labels | sed 's/},{/}\n{/g' | sed -n "s/.*\"id\":\([0-9]*\),\"name\":\"$1\".*/\1/p"; }
+wait_for 10 "the label backlog" sh -c "curl -fsS '$url/api/v1/repos/johba/shop/labels' | grep -q '\"backlog\"'"
+backlog=$(label backlog)
+for n in 1 2; do api POST repos/johba/shop/issues "{\"title\":\"work $n\",\"labels\":[$backlog]}" >/dev/null; done
+wait_for 10 "the claim of both issues" claimed 1
+wait_for 10 "the claim of both issues" claimed 2
+wait_for 10 "two sessions with their strays" sleep_exactly 4
+logs=$(docker exec "$name" sh -c 'cat /var/lib/disinto/logs/*/*.log')
+echo "$logs" | grep -q 'uid=1000 ' || fail "agents do not run as the account agent: $logs"
+echo "$logs" | grep -q 'word=inherited ' || fail "agents do not inherit the environment: $logs"
+echo "$logs" | grep -c 'token=none' | grep -qx 2 || fail "an agent sees another's token: $logs"
+if docker logs "$name" 2>&1 | grep -qF -e "$one" -e "$two" -e "$disinto"; then fail "a token stands in the log"; fi
+
+step "reload: one bind-mounted file, written in place"
+sed 's/, "dev-two"//' "$work/factory.toml" >"$work/new.toml" && cat "$work/new.toml" >"$work/factory.toml"
+wait_for 10 "the new configuration" sh -c "docker exec $name disinto status --json | tr -d ' \n' | grep -q '\"generation\":2'"
+echo '[threads' >>"$work/factory.toml"
+wait_for 10 "the mistake in status" sh -c "docker exec $name disinto status --json | grep -q 'factory.toml:'"
+sleep_exactly 4 || fail "a broken file stopped what ran"
+cat "$work/new.toml" >"$work/factory.toml"
+
+step "kill -9 of the container, then start: nothing lost, nothing double"
+docker kill "$name" >/dev/null
+claimed 1 || fail "a kill cannot release a claim"
+docker start "$name" >/dev/null
+wait_for 20 "the restart of one session" sleep_exactly 2
+sleep 3
+sleep_exactly 2 || fail "$(sleepers) processes of sessions run, want the 2 of one session"
+both=0
+for n in 1 2; do if claimed $n; then both=$((both + 1)); fi; done
+[ $both -eq 1 ] || fail "$both issues are claimed, want the one that is worked on"
+
+step "docker stop: sessions end, claims are released, under 10 s"
+begin=$(date +%s%N)
+docker stop -t 30 "$name" >/dev/null
+took=$((($(date +%s%N) - begin) / 1000000))
+[ $took -lt 10000 ] || fail "docker stop took $took ms"
+[ "$(docker inspect -f '{{.State.ExitCode}}' "$name")" -eq 0 ] || fail "exit code $(docker inspect -f '{{.State.ExitCode}}' "$name")"
+for n in 1 2; do unclaimed $n || fail "issue $n is still claimed after docker stop"; done
+if pgrep -fx "$nap" >/dev/null; then fail "an agent's process outlived the container"; fi
+
+echo "docker/test.sh: passed; docker stop took $took ms"
