@@ -26,7 +26,8 @@
 //   - Everything but the git objects lives in memory and is lost with the
 //     process.
 //   - No organisations, teams, forks, milestones, attachments, releases,
-//     reactions or code comments' diffs. Fields of these are null or absent.
+//     reactions, sudo, search across repositories or code comments' diffs.
+//     Fields of these are null or absent.
 //   - Texts of refusals are often shorter, and what they list under "errors" is
 //     left out. Commits come without the files they touch.
 //   - Forgejo answers 500 to the second deletion of a branch. Here it is 404.

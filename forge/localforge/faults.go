@@ -9,6 +9,7 @@ import (
 type Fault int
 
 const (
+	// NoFault serves the request as if nothing were wrong.
 	NoFault Fault = iota
 	// Drop breaks the connection before anything is done.
 	Drop

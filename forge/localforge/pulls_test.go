@@ -189,5 +189,8 @@ func TestBranchGoesAndComes(t *testing.T) {
 	if p := w.pull(1); p["state"] != "open" || p["head"].(object)["sha"] != head || p["mergeable"] != true {
 		t.Errorf("opened again: %v, head %v", p["state"], p["head"].(object)["sha"])
 	}
+	if got := w.git(dir, "ls-remote", "origin", "refs/pull/1/head"); !strings.HasPrefix(got, head) {
+		t.Errorf("refs/pull/1/head: %q, want %s", got, head)
+	}
 	w.want(200, "dev", "POST", harb+"/pulls/1/merge", object{"Do": "merge", "head_commit_id": head})
 }
