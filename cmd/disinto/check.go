@@ -23,10 +23,10 @@ var checkCommand = command{
 	name:  "check",
 	short: "find every problem at once: file, forge, tokens, labels, backends",
 	long: `
-Asks what run would find out later: whether the file is right, the forge answers,
-every token belongs to its agent, the repositories may be written to (missing
-labels are created), every backend answers and every program is there. Exits 1
-when there is a problem.`,
+Asks what run would find out later: whether the file is right, the forge
+answers, every token belongs to its agent, the repositories may be written to
+(missing labels are created), every backend answers and every program is there.
+Exits 1 when there is a problem.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)

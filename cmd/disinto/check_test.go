@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,13 +30,8 @@ func factoryFile(t *testing.T, text string) (path string) {
 // empty value takes a variable away.
 func (f *testForge) environ(changes map[string]string) []string {
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
-	tokens := map[string]string{}
-	for name, token := range f.Tokens {
-		tokens[name] = token
-	}
-	for name, token := range changes {
-		tokens[name] = token
-	}
+	tokens := maps.Clone(f.Tokens)
+	maps.Copy(tokens, changes)
 	for name, token := range tokens {
 		if token != "" {
 			environ = append(environ, name+"="+token)

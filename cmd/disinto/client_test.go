@@ -107,8 +107,8 @@ func TestStatusWithDeadSocket(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{
-		"/v1/why?ref=17":  readTestdata(t, "why/cycle.json"),
-		"/v1/why?ref=20":  readTestdata(t, "why/pairing.json"),
+		"/v1/why?ref=17": readTestdata(t, "why/cycle.json"),
+		"/v1/why?ref=20": readTestdata(t, "why/pairing.json"),
 	})
 	for ref, name := range map[string]string{"17": "cycle", "20": "pairing"} {
 		got := disinto(t.Context(), nil, "why", ref, "--state", state)

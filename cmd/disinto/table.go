@@ -127,7 +127,7 @@ func (p *page) end() {
 func wrap(s string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		for cells(word) > width {
 			if line != "" {
 				lines, line = append(lines, line), ""

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -215,7 +216,7 @@ func (s *script) rework(ctx context.Context) error {
 	if err := s.think(ctx, "answering the review"); err != nil {
 		return err
 	}
-	for _, file := range strings.Fields(changed) {
+	for file := range strings.FieldsSeq(changed) {
 		text, err := os.ReadFile(filepath.Join(s.dir, file))
 		if err != nil {
 			return err
@@ -238,13 +239,8 @@ func (s *script) errand(ctx context.Context) error {
 	if err := s.api.get(ctx, s.path("/issues?state=open&type=issues&limit=50"), &open); err != nil {
 		return err
 	}
-	found := fmt.Sprintf("%d issues are open", len(open))
-	for _, is := range open {
-		if strings.TrimSpace(is.Body) == "" {
-			found += fmt.Sprintf(", #%d says nothing", is.Number)
-		}
-	}
-	return s.think(ctx, found)
+	silent := slices.DeleteFunc(slices.Clone(open), func(is wireIssue) bool { return strings.TrimSpace(is.Body) != "" })
+	return s.think(ctx, fmt.Sprintf("%d issues are open, %d of them say nothing", len(open), len(silent)))
 }
 
 func firstLine(s string) string {

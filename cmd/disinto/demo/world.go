@@ -22,31 +22,31 @@ const (
 type task struct {
 	title string
 	file  string // what its pull request adds
-	about string // the rest of its text
-	// needs are the tasks it depends on, by their place in the backlog from 1. The first is a dependency that the forge
-	// knows, or, where inText is set, a line of the issue's text: both ways count.
+	about string // the rest of its text; of what it says to mind, the first attempt leaves something to do
+	// needs are the issues it depends on: dependencies that the forge knows or, with inText, lines of the issue's text.
 	needs  []int
 	inText bool
-	// mind is something the first attempt forgets, so that the reviewer asks for a change.
-	mind  bool
-	human bool // a person works on it
-	stuck bool // it can never start
+	human  bool // a person works on it
+	stuck  bool // it can never start
 }
 
 // backlog is what the demo begins with: a chain of five, three that depend on nothing, one of which needs a second
-// round, two that wait for each other, and one that a person has taken.
+// round, two that wait for each other, and one that a person has taken. The first has number 1.
 var backlog = []task{
-	1 - 1:  {title: "Write down what an order is", file: "orders/format.md"},
-	2 - 1:  {title: "Read orders from a file", file: "orders/read.sh", needs: []int{1}},
-	3 - 1:  {title: "Work out what an order costs", file: "orders/price.sh", needs: []int{2}, inText: true},
-	4 - 1:  {title: "Print the invoice", file: "orders/invoice.sh", needs: []int{3}},
-	5 - 1:  {title: "Mail the invoice", file: "orders/mail.sh", needs: []int{4}, inText: true},
-	6 - 1:  {title: "Say how to install it", file: "INSTALL.md"},
-	7 - 1:  {title: "List the teas", file: "teas.md"},
-	8 - 1:  {title: "Refuse an order without a name", file: "orders/check.sh", mind: true, about: "Mind: a name may contain spaces."},
-	9 - 1:  {title: "Take the stock from the ledger", file: "stock.sh", needs: []int{10}, stuck: true},
-	10 - 1: {title: "Let the ledger count the stock", file: "ledger.sh", needs: []int{9}, inText: true, stuck: true},
-	11 - 1: {title: "Choose a name for the shop", file: "NAME", human: true},
+	{title: "Write down what an order is", file: "orders/format.md"},
+	{title: "Read orders from a file", file: "orders/read.sh", needs: []int{1}},
+	{title: "Work out what an order costs", file: "orders/price.sh", needs: []int{2}, inText: true},
+	{title: "Print the invoice", file: "orders/invoice.sh", needs: []int{3}},
+	{title: "Mail the invoice", file: "orders/mail.sh", needs: []int{4}, inText: true},
+
+	{title: "Say how to install it", file: "INSTALL.md"},
+	{title: "List the teas", file: "teas.md"},
+	{title: "Refuse an order without a name", file: "orders/check.sh", about: "Mind: a name may contain spaces."},
+
+	{title: "Take the stock from the ledger", file: "stock.sh", needs: []int{10}, stuck: true},
+	{title: "Let the ledger count the stock", file: "ledger.sh", needs: []int{9}, inText: true, stuck: true},
+
+	{title: "Choose a name for the shop", file: "NAME", human: true},
 }
 
 // agent is one worker of the demo.

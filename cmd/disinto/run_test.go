@@ -1,0 +1,275 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// startRun starts a supervisor on this forge, with agents that think for an hour unless edits say otherwise.
+func (f *testForge) startRun(state string, environ map[string]string, edits ...string) *running {
+	f.t.Helper()
+	path := f.file(state, append(edits, `"demo-agent"`, `"demo-agent", "--think", "1h"`)...)
+	return startDisinto(f.t, f.environ(environ), "run", "--config", path)
+}
+
+// claimed are the numbers of the issues that carry a claim.
+func (f *testForge) claimed() (numbers []int) {
+	f.t.Helper()
+	var issues []struct {
+		Number    int
+		Labels    []struct{ Name string }
+		Assignees []struct{ Login string }
+	}
+	f.get("/issues?state=open&limit=50", &issues)
+	for _, is := range issues {
+		labelled := slices.ContainsFunc(is.Labels, func(l struct{ Name string }) bool { return l.Name == "in-progress" })
+		ours := slices.ContainsFunc(is.Assignees, func(a struct{ Login string }) bool { return strings.HasPrefix(a.Login, "dev-") })
+		if labelled || ours {
+			numbers = append(numbers, is.Number)
+		}
+	}
+	return numbers
+}
+
+func working(d *supervisor.Document) bool {
+	return slices.ContainsFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.PID > 0 && s.Kind == agents.KindIssue })
+}
+
+// A container that is stopped: sessions end, claims are taken off, the exit code is 0 and nothing is left.
+func TestRunStops(t *testing.T) {
+	f := newTestForge(t)
+	state := t.TempDir()
+	r := f.startRun(state, nil)
+	status(t, state, "somebody works", working)
+	if len(f.claimed()) == 0 {
+		t.Error("somebody works, and nothing is claimed")
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if left := f.claimed(); len(left) > 0 {
+		t.Errorf("claims are left on %v", left)
+	}
+	if left := mentions(t, state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+	got := disinto(t.Context(), nil, "status", "--state", state)
+	if got.code != exitFailed || !strings.Contains(got.stdout, "not running") {
+		t.Errorf("status afterwards: exit code %d\n%s", got.code, got.stdout)
+	}
+}
+
+// Who signals twice does not want to wait for an agent that takes its time to end.
+func TestRunStopsAtOnce(t *testing.T) {
+	f := newTestForge(t)
+	state := t.TempDir()
+	deaf := factoryFile(t, "trap '' TERM\nwhile :; do sleep 1; done\n")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := f.startRun(state, nil, fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q,`, deaf), `stop_grace = "2s"`, `stop_grace = "1h"`)
+	status(t, state, "somebody works", working)
+	r.signal(syscall.SIGTERM)
+	eventually(t, "it is stopping", func() bool { return strings.Contains(r.read(r.stderr), "stopping:") })
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if left := mentions(t, state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+func TestSecondSupervisor(t *testing.T) {
+	f := newTestForge(t)
+	state := t.TempDir()
+	first := f.startRun(state, nil)
+	status(t, state, "it answers", func(*supervisor.Document) bool { return true })
+	second := f.startRun(state, nil)
+	if code := second.wait(); code != exitFailed {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	said := second.read(second.stderr)
+	want := fmt.Sprintf("disinto: cannot start: pid %d already works on %s: end it, or say --state\n", first.pid, state)
+	if !strings.HasSuffix(said, want) {
+		t.Errorf("stderr ends in %q, want %q", said, want)
+	}
+	status(t, state, "the first goes on", working)
+}
+
+// A file that is not valid keeps nothing from running but work, and mending it is enough.
+func TestRunWithBrokenFile(t *testing.T) {
+	f := newTestForge(t)
+	state := t.TempDir()
+	path := f.file(state, "[forge]", "[forge]\nurls = 3")
+	good, err := os.ReadFile(f.file(state))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := startDisinto(t, f.environ(nil), "run", "--config", path)
+	d := status(t, state, "the mistake is shown", func(d *supervisor.Document) bool { return d.Config.Error != "" })
+	if want := path + ":2: forge.urls: unknown key, did you mean url?"; d.Config.Error != want || d.Config.Generation != 0 {
+		t.Errorf("configuration %+v, want the error %q", d.Config, want)
+	}
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status(t, state, "it works with the mended file", func(d *supervisor.Document) bool {
+		return d.Config.Error == "" && d.Config.Generation == 1 && working(d)
+	})
+	if err := os.WriteFile(path, []byte("[forge"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.signal(syscall.SIGHUP)
+	status(t, state, "what runs goes on under the last good file", func(d *supervisor.Document) bool {
+		return strings.Contains(d.Config.Error, "factory.toml:1") && d.Config.Generation == 1 && working(d)
+	})
+}
+
+// With a forge that is down a supervisor starts, says so, and works when the forge is back.
+func TestRunWithForgeDown(t *testing.T) {
+	f := newTestForge(t)
+	state, address := t.TempDir(), nobody(t)
+	f.startRun(state, nil, f.URL, "http://"+address)
+	d := status(t, state, "it says that the forge is down", func(d *supervisor.Document) bool { return d.Forge.Error != "" })
+	if d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") {
+		t.Errorf("forge %+v", d.Forge)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Skipf("the address is taken by now: %v", err)
+	}
+	server := &http.Server{Handler: f.forge}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	status(t, state, "it works", func(d *supervisor.Document) bool { return d.Forge.OK && working(d) })
+}
+
+// What a start cannot know is a held state, in words that say what to do.
+func TestRunHolds(t *testing.T) {
+	tests := []struct {
+		name    string
+		environ func(*testForge) map[string]string
+		edits   []string
+		held    func(*supervisor.Document) string
+		want    string
+	}{
+		{
+			name: "an agent whose login differs",
+			environ: func(f *testForge) map[string]string {
+				return map[string]string{"FORGE_TOKEN_DEV_KIMI": f.Tokens["FORGE_TOKEN_DEV_QWEN"]}
+			},
+			held: agentWhy("dev-kimi"), // who is the first to get a slot
+			want: "dev-qwen",
+		},
+		{
+			name:    "an agent without a token",
+			environ: func(*testForge) map[string]string { return map[string]string{"FORGE_TOKEN_DEV_QWEN": ""} },
+			edits:   []string{"[agents.dev-qwen]\ntoken = \"$FORGE_TOKEN_DEV_QWEN\"", "[agents.dev-qwen]\nmodel = \"qwen\""},
+			held:    agentWhy("dev-qwen"),
+			want:    "set $FORGE_TOKEN_DEV_QWEN",
+		},
+		{
+			name: "wrong token",
+			environ: func(*testForge) map[string]string {
+				return map[string]string{"FORGE_TOKEN": "0000000000000000000000000000000000000000"}
+			},
+			held: func(d *supervisor.Document) string { return d.Forge.Error },
+			want: "make a new one and put it into [forge] token",
+		},
+		{
+			name:    "an account that may only read",
+			environ: func(f *testForge) map[string]string { return map[string]string{"FORGE_TOKEN": f.addReader()} },
+			held:    func(d *supervisor.Document) string { return d.Forge.Error },
+			want:    "eve may only read it; make it a collaborator with write access",
+		},
+		{
+			name:    "a program that is not there",
+			environ: func(*testForge) map[string]string { return nil },
+			edits:   []string{"[roles.dev]\non = \"issue\"\ncommand = [", "[roles.dev]\non = \"issue\"\ncommand = [\"no-such-agent\", "},
+			held: func(d *supervisor.Document) string {
+				for _, r := range d.Recent {
+					if r.Outcome == agents.Failed {
+						return r.Reason
+					}
+				}
+				return ""
+			},
+			want: "no-such-agent",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newTestForge(t)
+			state := t.TempDir()
+			f.startRun(state, tt.environ(f), tt.edits...)
+			status(t, state, "it says "+strconv.Quote(tt.want), func(d *supervisor.Document) bool { return strings.Contains(tt.held(d), tt.want) })
+		})
+	}
+}
+
+func agentWhy(name string) func(*supervisor.Document) string {
+	return func(d *supervisor.Document) string {
+		for _, a := range d.Agents {
+			if a.Name == name && a.State == supervisor.AgentHeld {
+				return a.Why
+			}
+		}
+		return ""
+	}
+}
+
+// Disinto is PID 1 of its container.
+func TestPID1(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a PID namespace")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unshare := []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self}
+	t.Run("demo", func(t *testing.T) {
+		checkDemo(t, start(t, []string{"TMPDIR=" + t.TempDir()}, append(unshare, "demo", "--json", "--think", "0s")...))
+	})
+	t.Run("run", func(t *testing.T) {
+		f := newTestForge(t)
+		state := t.TempDir()
+		path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
+		r := start(t, f.environ(nil), append(unshare, "run", "--config", path)...)
+		d := status(t, state, "somebody works", working)
+		if d.PID != 1 {
+			t.Errorf("pid %d, want 1", d.PID)
+		}
+		children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/%d/children", r.pid, r.pid))
+		if err != nil || len(children) != 1 {
+			t.Skip("this kernel does not tell whose child is whose")
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(r.read(children[0])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if code := r.wait(); code != exitDone {
+			t.Errorf("exit code %d, want 0", code)
+		}
+		if left := f.claimed(); len(left) > 0 {
+			t.Errorf("claims are left on %v", left)
+		}
+	})
+}
