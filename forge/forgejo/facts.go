@@ -56,13 +56,22 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 
 // pullFact is a pull request with what can be said of its head and base now. One that could not be read is shown,
 // because it keeps its issue from being started, but with nothing that would let work go on.
+//
+// A list of changes confirms a pull request, except for what it cannot show: while it is not known whether it merges,
+// the fact is as old as the last answer to that, so that a conflict is one only when a later answer says so again.
 func (r *repo) pullFact(p *pull) forge.Pull {
 	fact := p.Pull
-	if !p.failed {
+	if p.Closed {
 		fact.AsOf = later(fact.AsOf, r.asOf)
+		return fact
 	}
-	if !p.Closed {
-		fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)
+	fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)
+	switch {
+	case p.failed:
+	case fact.Mergeable == forge.MergeUnknown && !p.Draft:
+		fact.AsOf = p.detailsAt
+	default:
+		fact.AsOf = later(fact.AsOf, r.asOf)
 	}
 	return fact
 }

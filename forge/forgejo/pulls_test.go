@@ -165,8 +165,12 @@ func TestConflict(t *testing.T) {
 		}
 		for time.Since(merged) < conflictAfter-3*time.Second {
 			time.Sleep(3 * time.Second)
-			if got := w.show(w.scan(c), p2); got != `pull open dev two->main unknown ci none` {
+			f := w.scan(c)
+			if got := w.show(f, p2); got != `pull open dev two->main unknown ci none` {
 				w.Errorf("%v after the merge: %s", time.Since(merged), got)
+			}
+			if p := f.Pull(w.ref(p2)); p.AsOf.Sub(p.ConflictSince) >= conflictAfter {
+				w.Errorf("%v after the merge: as of %v", time.Since(merged), p.AsOf)
 			}
 		}
 		time.Sleep(15 * time.Second)
@@ -174,8 +178,8 @@ func TestConflict(t *testing.T) {
 		if got := w.show(f, p2); got != `pull open dev two->main conflict ci none` {
 			w.Errorf("%v after the merge: %s", time.Since(merged), got)
 		}
-		if got := f.Pull(w.ref(p2)).ConflictSince; !got.Equal(since) {
-			w.Errorf("not mergeable since %v now, was %v", got, since)
+		if p := f.Pull(w.ref(p2)); !p.ConflictSince.Equal(since) || p.AsOf.Sub(since) < conflictAfter {
+			w.Errorf("not mergeable since %v as of %v, was since %v", p.ConflictSince, p.AsOf, since)
 		}
 		w.commit("two", "", "same.txt", "base\n") // as main was: nothing to merge, no conflict with one's side
 		w.commit("main", "", "same.txt", "base\n")

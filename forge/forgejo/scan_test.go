@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,16 +216,15 @@ func TestListMovesWhileRead(t *testing.T) {
 			w.file(fmt.Sprintf("issue %d", n+1), "")
 		}
 		c := w.client()
-		done := false
+		var done atomic.Bool
 		w.fault = func(r *http.Request) localforge.Fault {
-			if q := r.URL.Query(); !done && q.Get("page") == "2" && strings.HasSuffix(r.URL.Path, "/issues") {
-				done = true
+			if r.URL.Query().Get("page") == "2" && strings.HasSuffix(r.URL.Path, "/issues") && !done.Swap(true) {
 				w.setState(101, gitea.StateClosed) // the newest is on the first page
 			}
 			return localforge.NoFault
 		}
 		f := w.scan(c)
-		if !done {
+		if !done.Load() {
 			w.Fatal("the second page was not asked for")
 		}
 		for n := int64(1); n <= 100; n++ {
