@@ -93,6 +93,20 @@ func TestOwnExitEndsWhatIsLeft(t *testing.T) {
 	}
 }
 
+// What the program did before anybody wanted it to end counts, even if its leftovers are still being ended.
+func TestOwnExitComesFirst(t *testing.T) {
+	job := newJob(t, `(setsid sh -c 'trap "" TERM; touch $T/up; while :; do sleep 0.01; done' &)
+		while [ ! -e $T/up ]; do sleep 0.01; done; exit 5`)
+	r := background(t, job)
+	pid := (<-r.started).PID
+	eventually(t, "the program has ended", func() bool { _, err := look(pid); return err != nil })
+	o, _ := r.stop()
+	if o.Result != agents.Failed || o.ExitCode != 5 {
+		t.Errorf("outcome %+v, want the exit status 5", o)
+	}
+	noneAlive(t, job.RunID)
+}
+
 // An agent saves its work on TERM, with programs that it starts only then.
 func TestGraceIsForSaving(t *testing.T) {
 	job := newJob(t, `trap 'sh -c "sleep 0.3; echo saved >$T/saved"; exit 0' TERM; touch $T/up; while :; do sleep 0.01; done`)
@@ -222,23 +236,57 @@ func TestShimKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A stranger that we were given, and that has nothing to do with the session, must survive.
-	other := token()
-	<-spawn(t, "(setsid sh -c 'while :; do sleep 0.1; done' "+other+" >/dev/null &)").Exit()
+	other := strange(t, "sh", "-c", "while :; do sleep 0.1; done")
 	if err := syscall.Kill(p.ppid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	o := <-r.ended
 	noneAlive(t, word, job.RunID)
-	pids := alive(t, other)
-	if len(pids) != 1 && !restricted(os.Getpid()) {
-		t.Errorf("%d strangers, want 1: it was taken for a part of the session", len(pids))
-	}
-	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	if len(alive(t, other)) != 1 && !restricted(os.Getpid()) {
+		t.Error("a stranger was taken for a part of the session")
 	}
 	if o.Result != agents.Failed || !strings.Contains(o.Reason, "its session shim was ended from outside, killed by SIGKILL") {
 		t.Errorf("outcome %+v", o)
+	}
+}
+
+// strange gives us an orphan that has nothing to do with any session, and answers a word to find it by.
+func strange(t *testing.T, argv ...string) (word string) {
+	t.Helper()
+	word = token()
+	if err := reaper.Run(t.Context(), Cmd{Argv: append([]string{"sh", "-c", `(setsid "$@" >/dev/null 2>&1 &)`, "sh"}, append(argv, word)...)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the stranger runs", func() bool { return len(alive(t, word)) == 1 })
+	t.Cleanup(func() {
+		for _, pid := range alive(t, word) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return word
+}
+
+// In a container where nobody can gain privileges, orphans of ours look like those of a shim that was killed.
+func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
+	job := newJob(t, "touch $T/up; read x <$T/go")
+	fifo := filepath.Join(filepath.Dir(job.Dir), "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := background(t, job)
+	eventually(t, "it is up", func() bool { return exists(r.file("up")) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := strange(t, self, "test-helper", "restricted")
+	eventually(t, "the stranger gave up its rights", func() bool { return restricted(alive(t, word)[0]) })
+	if err := os.WriteFile(fifo, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-r.ended
+	if len(alive(t, word)) != 1 {
+		t.Error("a stranger was ended with the session")
 	}
 }
 

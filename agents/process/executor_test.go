@@ -194,7 +194,9 @@ func TestActivity(t *testing.T) {
 		t.Error("activity before the start")
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { e.Run(t.Context(), job, nil) })
+	started := make(chan agents.Started, 1)
+	wg.Go(func() { e.Run(t.Context(), job, func(s agents.Started) { started <- s }) })
+	<-started
 	eventually(t, "the program runs", func() bool { return exists(filepath.Dir(job.Dir) + "/up") })
 	at, pid, ok := e.Activity(job.RunID)
 	if !ok || itoa(pid) != read(job.LogPath) || time.Since(at) > time.Minute || time.Since(at) < -time.Second {

@@ -3,7 +3,10 @@ package process
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -18,6 +21,7 @@ func runHelper(name string, args []string) int {
 	helpers := map[string]func([]string) int{
 		"hop":         hop,
 		"nursery":     nursery,
+		"restricted":  restrict,
 		"exhaust":     exhaust,
 		"late":        late,
 		"supervisor":  supervisor,
@@ -53,26 +57,49 @@ func hopOn(ignore *[4]uintptr) {
 	}
 }
 
-// exhaust starts a child where no more processes are allowed. Run it as a user without rights: root has no such limit.
-func exhaust([]string) int {
-	if _, err := Init(); err != nil { // without its threads the runtime dies here more often than not
-		return 7
+// exhaust starts children where no more processes are allowed, until some are. Run it as a user without rights: root has
+// no such limit.
+func exhaust(args []string) int {
+	if _, err := Init(); err != nil { // without its threads the runtime dies here
+		return 3
 	}
 	r, err := NewReaper()
 	if err != nil {
-		return 3
-	}
-	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
 		return 4
 	}
-	_, err = r.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{})
-	if !Exhausted(err) {
-		fmt.Println("start says", err)
+	var old unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &old); err != nil {
 		return 5
 	}
-	if err = r.Run(context.Background(), Cmd{Argv: []string{"true"}}); !Exhausted(err) {
-		fmt.Println("run says", err)
+	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: 1, Max: old.Max}, nil); err != nil {
 		return 6
+	}
+	if _, err = r.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{}); !Exhausted(err) {
+		return 7
+	}
+	if err = r.Run(context.Background(), Cmd{Argv: []string{"true"}}); !Exhausted(err) {
+		return 8
+	}
+	var busy sync.WaitGroup
+	for range 10 { // each keeps a thread, which must be there by now
+		busy.Go(func() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 20e6}, nil) })
+	}
+	busy.Wait()
+
+	ended := make(chan agents.Outcome)
+	go func() {
+		dir := args[0]
+		ended <- (&Executor{Reaper: r}).Run(context.Background(), agents.Job{
+			RunID: "i-1", Command: []string{"true"}, Dir: dir, LogPath: dir + "/log", Env: []string{"PATH=/usr/bin:/bin"},
+		}, nil)
+	}()
+	time.Sleep(2 * startPause) // the first attempt fails meanwhile
+	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &old, nil); err != nil {
+		return 9
+	}
+	if o := <-ended; o.Result != agents.Done {
+		fmt.Printf("%+v\n", o)
+		return 10
 	}
 	return 0
 }
@@ -145,4 +172,14 @@ func forkWaiting() bool {
 	syscall.RawSyscall(unix.SYS_READ, 0, uintptr(unsafe.Pointer(&b)), 1)
 	syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	return true
+}
+
+// restrict gives up gaining privileges, and waits. The words it was given are among its arguments.
+func restrict(words []string) int {
+	runtime.LockOSThread()
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		return 2
+	}
+	_ = syscall.Exec("/bin/sh", append([]string{"sh", "-c", "while :; do sleep 0.1; done"}, words...), os.Environ())
+	return 2
 }

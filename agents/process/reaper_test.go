@@ -142,7 +142,11 @@ func TestStartErrors(t *testing.T) {
 
 func TestExhausted(t *testing.T) {
 	needRoot(t)
-	c := asNobody(t, helperCommand("exhaust"))
+	dir := filepath.Dir(newJob(t, "").Dir)
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	c := asNobody(t, helperCommand("exhaust", dir))
 	if e := <-c.Exit(); e.Status != 0 {
 		t.Errorf("helper: %s", describe(e.Status))
 	}
