@@ -64,6 +64,7 @@ func listenUnix(path string) (net.Listener, error) {
 
 // Handler answers the control API. It reads memory only: no question waits for the forge.
 func (s *Supervisor) Handler() http.Handler {
+	s.init()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")

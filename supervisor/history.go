@@ -111,14 +111,19 @@ func (h *history) start(at time.Time, s *startRecord) {
 	}
 }
 
-// neverStarted takes back what start said of a session that then could not claim its item.
+// neverStarted takes back what start said of a session whose program then never ran.
 func (h *history) neverStarted(o *openSession) {
 	item, chain := forge.Ref(o.Item.Ref), forge.Ref(o.Chain)
 	if o.NewWriter {
 		h.Writers[chain] = slices.DeleteFunc(h.Writers[chain], func(a string) bool { return a == o.Agent })
+		if len(h.Writers[chain]) == 0 {
+			delete(h.Writers, chain)
+		}
 	}
 	if o.Cause == threads.CauseCI {
-		h.CIFixes[item]--
+		if h.CIFixes[item]--; h.CIFixes[item] <= 0 {
+			delete(h.CIFixes, item)
+		}
 	}
 }
 

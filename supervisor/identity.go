@@ -28,8 +28,10 @@ func (s *Supervisor) identified(x *session) bool {
 			s.holdAgent(x, time.Now().Add(forbiddenRest), fmt.Sprintf("the forge refuses the token of %s: set $%s",
 				x.Agent, agents.TokenVar(x.Agent)))
 			return false
+		case x.ctx.Err() != nil:
+			return false
 		case err != nil:
-			s.log.Warn(fmt.Sprintf("%s not started: cannot verify its token: %s", x.tag, text(err)))
+			s.holdAgent(x, time.Now().Add(unavailableRest), "cannot verify its token: "+text(err))
 			return false
 		}
 		s.mu.Lock()
@@ -48,7 +50,10 @@ func (s *Supervisor) identified(x *session) bool {
 // journalled: the next supervisor asks again.
 func (s *Supervisor) holdAgent(x *session, until time.Time, why string) {
 	s.mu.Lock()
+	was := s.history.AgentHolds[x.Agent].Why
 	s.history.AgentHolds[x.Agent] = threads.AgentHold{Until: until, Code: threads.AgentHeld, Why: why}
 	s.mu.Unlock()
-	s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, why))
+	if why != was {
+		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, why))
+	}
 }

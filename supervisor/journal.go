@@ -59,7 +59,7 @@ func parseJournal(text []byte) (records []record, corrupt [][]byte) {
 		}
 		var r record
 		switch err := json.Unmarshal(line, &r); {
-		case err == nil && r.known():
+		case err == nil && r.valid():
 			records = append(records, r)
 		case whole:
 			corrupt = append(corrupt, line)

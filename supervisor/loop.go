@@ -114,9 +114,6 @@ func (s *Supervisor) delayLocked(name string, now time.Time) time.Duration {
 	if t == nil {
 		return 0
 	}
-	if s.facts.More && s.scans.err == nil {
-		return 0
-	}
 	delay := t.IdleInterval
 	if s.activeLocked() {
 		delay = t.Interval

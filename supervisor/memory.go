@@ -40,11 +40,7 @@ func (s *Supervisor) apply(r record, then func()) {
 // journalled tells people when the journal begins to fail, and when that is over, and compacts one that has grown.
 func (s *Supervisor) journalled(err error) {
 	if err == nil && s.journal.oversize() {
-		err = s.journal.rewrite(func() []record {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.history.dump(time.Now())
-		})
+		err = s.compact()
 	}
 	s.mu.Lock()
 	was := s.problems.journal
@@ -56,6 +52,15 @@ func (s *Supervisor) journalled(err error) {
 	case err == nil && was != "":
 		s.log.Info("the journal can be written again")
 	}
+}
+
+// compact replaces the journal by the shortest one with the same meaning.
+func (s *Supervisor) compact() error {
+	return s.journal.rewrite(func() []record {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.history.dump(time.Now())
+	})
 }
 
 // lines are the problems in words.

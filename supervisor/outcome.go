@@ -37,8 +37,10 @@ func (h *history) end(at time.Time, e *endRecord) {
 	}
 	delete(h.open, e.Run)
 	h.IdleSince[o.Agent] = at
-	if e.Result == agents.ClaimFailed {
+	if e.NeverRan {
 		h.neverStarted(&o)
+	}
+	if e.Result == agents.ClaimFailed {
 		h.claimFailed(at, &o, e)
 		return
 	}
@@ -73,13 +75,13 @@ func (h *history) end(at time.Time, e *endRecord) {
 // supervisor's own end kept from its work is still due.
 func (h *history) count(at time.Time, o *openSession, e *endRecord) {
 	t := h.tallies[o.Agent]
-	switch {
-	case e.Result == agents.Done:
+	if e.Result == agents.Done {
 		t.done++
-	case e.Result.BurnsAttempt():
+	}
+	if e.Result.BurnsAttempt() {
 		t.failed++
 	}
-	h.tallies[o.Agent] = t
+	setUnlessZero(h.tallies, o.Agent, t)
 	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result.BurnsAttempt()
 	if o.Item.Kind == agents.KindSchedule && ran {
 		h.LastRun[o.Item.threads()] = at

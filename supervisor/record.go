@@ -198,8 +198,40 @@ func (k key) threads() threads.Key {
 	return threads.Key{Kind: k.Kind, Ref: forge.Ref(k.Ref), Role: k.Role}
 }
 
-// known reports whether a line says anything that this version understands.
-func (r *record) known() bool {
-	return r.Start != nil || r.End != nil || r.Released != nil || r.Blocked != nil || r.Handed != nil || r.Forget != nil ||
-		r.Open != nil || r.Chain != nil || r.Item != nil || r.Agent != nil || r.Thread != nil || r.Slot != nil || r.Recent != nil
+// valid reports whether a line says something that this version understands, and says it wholly.
+func (r *record) valid() bool {
+	switch {
+	case r.At.IsZero():
+		return false
+	case r.Start != nil:
+		return r.Start.valid()
+	case r.Open != nil:
+		return r.Open.valid()
+	case r.End != nil:
+		return r.End.Run != "" && r.End.Result != ""
+	case r.Released != nil:
+		return r.Released.Ref.Repo != ""
+	case r.Blocked != nil:
+		return r.Blocked.Chain.Repo != "" && r.Blocked.Kind != ""
+	case r.Handed != nil:
+		return r.Handed.Ref.Repo != "" && r.Handed.Rounds >= 0
+	case r.Forget != nil:
+		return r.Forget.Ref.Repo != ""
+	case r.Chain != nil:
+		return r.Chain.Ref.Repo != "" && min(r.Chain.CIFixes, r.Chain.Asked) >= 0
+	case r.Item != nil:
+		return r.Item.Key.Ref.Repo != "" && min(r.Item.PassedOver, r.Item.Remarks) >= 0
+	case r.Agent != nil:
+		return r.Agent.Name != ""
+	case r.Thread != nil:
+		return r.Thread.Name != "" && r.Thread.Downs >= 0
+	case r.Slot != nil:
+		return r.Slot.Thread != "" && r.Slot.Slot >= 0
+	}
+	return r.Recent != nil
+}
+
+func (s *startRecord) valid() bool {
+	over := s.PassedOver == (key{}) || s.PassedOver.Ref.Repo != ""
+	return s.Run != "" && s.Agent != "" && s.Thread != "" && s.Item.Kind != "" && s.Item.Ref.Repo != "" && s.Chain.Repo != "" && over
 }

@@ -9,8 +9,9 @@ import (
 
 // Reload puts a new configuration in force, for future work only: sessions that run keep what they were started with,
 // threads and agents that are gone finish what they have. A nil client keeps the present one. It may be called by any
-// goroutine while Run works.
+// goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
+	s.init()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if client != nil && client != s.client {
@@ -35,6 +36,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 // SetError shows what is wrong with the configuration as its file is now. The last good one stays in force; nil means
 // that the file is good again.
 func (s *Supervisor) SetError(err error) {
+	s.init()
 	s.mu.Lock()
 	s.configErr = err
 	s.mu.Unlock()

@@ -20,11 +20,12 @@ const statusRest = time.Second
 
 // Document is the status as it is now.
 func (s *Supervisor) Document() *Document {
+	s.init()
 	d := s.remembered()
-	if d.Forge.URL != "" {
-		s.mu.Lock()
-		client := s.client
-		s.mu.Unlock()
+	s.mu.Lock()
+	client := s.client
+	s.mu.Unlock()
+	if client != nil {
 		d.Forge.Requests = client.Requests()
 	}
 	for i := range d.Sessions {

@@ -109,6 +109,7 @@ type Supervisor struct {
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 
+	once     sync.Once // for init
 	log      hclog.Logger
 	journal  *journal
 	instance string
@@ -143,9 +144,10 @@ type Supervisor struct {
 // Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
 // is one line about why it could not begin.
 func (s *Supervisor) Run(ctx context.Context) error {
-	if err := s.prepare(); err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
+	s.init()
 	held, err := s.enter()
 	if err != nil {
 		return err
@@ -169,33 +171,41 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return s.journal.close()
 }
 
-// prepare fills in what is derived from the exported fields.
-func (s *Supervisor) prepare() error {
-	if s.StateDir == "" || !filepath.IsAbs(s.StateDir) {
+// check says what is wrong with the exported fields.
+func (s *Supervisor) check() error {
+	if !filepath.IsAbs(s.StateDir) {
 		return fmt.Errorf("internal error: the state directory %q is not absolute", s.StateDir)
 	}
-	if s.Config != nil && s.Forge == nil {
-		return errors.New("internal error: a configuration without a forge")
+	if s.Config != nil && (s.Forge == nil || s.Executor == nil) {
+		return errors.New("internal error: a configuration without a forge or an executor")
 	}
-	s.log = s.Log
-	if s.log == nil {
-		s.log = hclog.NewNullLogger()
-	}
-	if s.Decide == nil {
-		s.Decide = threads.Decide
-	}
-	s.started = time.Now()
-	s.changed = make(chan struct{}, 1)
-	s.client, s.config, s.configErr = s.Forge, s.Config, s.ConfigError
-	if s.config != nil {
-		s.generation = 1
-	}
-	s.sessions = make(map[string]*session)
-	s.busy = make(map[forge.Ref]int)
-	s.chores = make(map[choreKey]*chore)
-	s.verified = make(map[agents.Secret]string)
-	s.kicks = make(map[string]*kick)
 	return nil
+}
+
+// init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
+// come while Run is still on its way.
+func (s *Supervisor) init() {
+	s.once.Do(func() {
+		s.log = s.Log
+		if s.log == nil {
+			s.log = hclog.NewNullLogger()
+		}
+		if s.Decide == nil {
+			s.Decide = threads.Decide
+		}
+		s.started = time.Now()
+		s.changed = make(chan struct{}, 1)
+		s.client, s.config, s.configErr = s.Forge, s.Config, s.ConfigError
+		if s.config != nil {
+			s.generation = 1
+		}
+		s.history = newHistory()
+		s.sessions = make(map[string]*session)
+		s.busy = make(map[forge.Ref]int)
+		s.chores = make(map[choreKey]*chore)
+		s.verified = make(map[agents.Secret]string)
+		s.kicks = make(map[string]*kick)
+	})
 }
 
 // enter takes the state directory and brings its memory back.
@@ -224,28 +234,37 @@ func (s *Supervisor) remember() error {
 	if err != nil {
 		return err
 	}
-	s.journal, s.history = j, newHistory()
-	for _, r := range records {
-		s.history.apply(r)
-	}
+	s.journal = j
 	now := time.Now()
-	for _, run := range sorted(s.history.open, strings.Compare) {
-		o := s.history.open[run]
-		s.history.apply(record{At: now, End: &endRecord{
-			Run: run, Result: agents.Lost, Reason: "the supervisor ended under it",
-		}})
-		s.log.Warn(tag(s.config, o.Agent, forge.Ref(o.Item.Ref)) + " lost: the supervisor ended under it")
-	}
+	s.tell(s.foldAll(records, now)...)
 	if len(corrupt) > 0 {
-		err = j.setAside(corrupt)
+		s.mu.Lock()
 		s.problems.corrupt = len(corrupt)
-		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and were set aside in journal.corrupt", len(corrupt)))
+		s.mu.Unlock()
+		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", len(corrupt)))
+		err = j.setAside(corrupt)
 	}
 	if err == nil {
-		err = j.rewrite(func() []record { return s.history.dump(now) })
+		err = s.compact()
 	}
 	s.journalled(err)
 	return nil
+}
+
+// foldAll makes all of a journal true, and then that its open sessions are lost.
+func (s *Supervisor) foldAll(records []record, now time.Time) (news []notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range records {
+		s.history.apply(r)
+	}
+	const why = "the supervisor ended under it"
+	for _, run := range sorted(s.history.open, strings.Compare) {
+		o := s.history.open[run]
+		s.history.apply(record{At: now, End: &endRecord{Run: run, Result: agents.Lost, Reason: why}})
+		news = append(news, notice{bad: true, words: tag(s.config, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + why})
+	}
+	return news
 }
 
 // endStale ends what the last supervisor of this state directory left running. Nothing is released or started before

@@ -99,6 +99,9 @@ func (s *Supervisor) decide(thread string) todo {
 	}
 	t.stops = s.stopsLocked(plan.Stops)
 	t.chores = s.choresLocked(&plan, now)
+	if s.facts.More && s.scans.err == nil {
+		s.kickLocked(thread, now)
+	}
 	t.delay = s.delayLocked(thread, now)
 	return t
 }

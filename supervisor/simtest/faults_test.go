@@ -23,12 +23,12 @@ func TestForgeDown(t *testing.T) {
 		w.Forge.Issue("two")
 		w.Forge.Issue("three")
 		var down atomic.Bool
-		w.Forge.Fault = func(context.Context, string) error {
+		w.Forge.Fail(func(context.Context, string) error {
 			if down.Load() {
 				return fmt.Errorf("no route: %w", forge.ErrUnavailable)
 			}
 			return nil
-		}
+		})
 		began := time.Now()
 		l := w.Start()
 		time.Sleep(time.Minute)
@@ -73,13 +73,13 @@ func TestHangingForge(t *testing.T) {
 		w := New(t)
 		w.Forge.Issue("one")
 		var hang atomic.Bool
-		w.Forge.Fault = func(ctx context.Context, call string) error {
+		w.Forge.Fail(func(ctx context.Context, call string) error {
 			if hang.Load() && call == "scan" {
 				<-ctx.Done()
 				return fmt.Errorf("%w: %w", forge.ErrUnavailable, ctx.Err())
 			}
 			return nil
-		}
+		})
 		l := w.Start()
 		time.Sleep(time.Minute)
 		hang.Store(true)
@@ -107,10 +107,10 @@ func TestHangingForge(t *testing.T) {
 func TestStopWhileForgeHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		w.Forge.Fault = func(ctx context.Context, _ string) error {
+		w.Forge.Fail(func(ctx context.Context, _ string) error {
 			<-ctx.Done()
 			return fmt.Errorf("%w: %w", forge.ErrUnavailable, ctx.Err())
-		}
+		})
 		l := w.Start()
 		time.Sleep(time.Second)
 		if took := l.Stop(); took > time.Second {
@@ -172,12 +172,12 @@ func TestPanicInScan(t *testing.T) {
 		w := New(t)
 		w.Forge.Issue("one")
 		var scans atomic.Int64
-		w.Forge.Fault = func(_ context.Context, call string) error {
+		w.Forge.Fail(func(_ context.Context, call string) error {
 			if call == "scan" && scans.Add(1) == 3 {
 				panic("scan")
 			}
 			return nil
-		}
+		})
 		l := w.Start()
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		l.Stop()

@@ -29,12 +29,12 @@ type Comment struct {
 // the bubble's time, half of it before the call takes effect and half after. Its methods may be called by any goroutine.
 type Forge struct {
 	Latency time.Duration
-	// Fault is asked before each call, with its name, such as scan or claim; an error is the call's answer. It may block.
-	Fault func(ctx context.Context, call string) error
 	// Tokens are the logins behind tokens.
 	Tokens map[string]string
 
 	mu       sync.Mutex // guards what follows
+	fault    Fault
+	cold     int // scans that stop early
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
@@ -44,6 +44,23 @@ type Forge struct {
 	heads    int64
 	requests int64
 	errs     []string
+}
+
+// Fault is asked before each call, with its name, such as scan or claim; an error is the call's answer. It may block.
+type Fault func(ctx context.Context, call string) error
+
+// Fail sets what goes wrong from now on; nil is nothing.
+func (f *Forge) Fail(fault Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = fault
+}
+
+// Cold lets the next n scans stop early: they know the issues and do not know what any of them depends on.
+func (f *Forge) Cold(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cold = n
 }
 
 // NewForge is an empty forge.
@@ -226,8 +243,11 @@ func (f *Forge) pullsLocked(want func(*forge.Pull) bool) []forge.Pull {
 
 // call is what all calls have in common.
 func (f *Forge) call(ctx context.Context, name string, effect func() error) error {
-	if f.Fault != nil {
-		if err := f.Fault(ctx, name); err != nil {
+	f.mu.Lock()
+	fault := f.fault
+	f.mu.Unlock()
+	if fault != nil {
+		if err := fault(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -270,6 +290,13 @@ func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 	began := time.Now()
 	err = f.call(ctx, "scan", func() error {
 		facts = f.factsLocked(began)
+		if f.cold > 0 {
+			f.cold--
+			facts.More = true
+			for i := range facts.Issues {
+				facts.Issues[i].BlockersKnown = false
+			}
+		}
 		return nil
 	})
 	if err != nil {

@@ -69,6 +69,41 @@ func TestIssueToMerge(t *testing.T) {
 	})
 }
 
+// A cold scan that stops early is gone on with at once, not at the next poll.
+func TestColdScan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Slow()
+		w.Forge.Issue("one")
+		w.Forge.Cold(20)
+		l := w.Start()
+		w.Until(5*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
+		if n := w.Forge.Requests(); n > 20+10 {
+			t.Errorf("%d requests for 21 scans and a start", n)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// Two polls of an unchanged forge, of two threads, are two scans.
+func TestThreadsShareScans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Edit(w.Forge.Issue("held"), func(is *forge.Issue) { is.Assignees = []string{"johba"} })
+		l := w.Start()
+		time.Sleep(time.Minute)
+		before := w.Forge.Requests()
+		time.Sleep(10 * time.Minute)
+		n := w.Forge.Requests() - before
+		l.Stop()
+		// Each thread polls every 30 s; what it reads serves the other one for half of that.
+		if n < 18 || n > 22 {
+			t.Errorf("%d scans in 10 idle minutes, want 20", n)
+		}
+	})
+}
+
 // Nothing that is secret leaves by the log, the journal or the status.
 func TestNoTokenAnywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

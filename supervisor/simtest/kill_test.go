@@ -35,6 +35,7 @@ func TestKilledAnywhere(t *testing.T) {
 
 func killedAt(t *testing.T, call string, n int, after bool) {
 	w := New(t)
+	w.Slow()
 	w.Forge.Issue("one")
 	w.Exec.Script = func(job agents.Job, n int) Script {
 		s := w.Work(job, n)

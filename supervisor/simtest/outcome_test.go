@@ -348,12 +348,12 @@ func TestClaimFails(t *testing.T) {
 				w := New(t)
 				w.Forge.Issue("one")
 				began := time.Now()
-				w.Forge.Fault = func(_ context.Context, call string) error {
+				w.Forge.Fail(func(_ context.Context, call string) error {
 					if call == "claim" && time.Since(began) < 110*time.Second {
 						return fmt.Errorf("claim: %w", tt.err)
 					}
 					return nil
-				}
+				})
 				l := w.Start()
 				time.Sleep(30 * time.Second)
 				held := l.Document().Agents[0]

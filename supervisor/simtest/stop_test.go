@@ -46,7 +46,7 @@ func TestStop(t *testing.T) {
 				}
 				l := w.Start()
 				time.Sleep(time.Minute)
-				w.Forge.Fault = tt.fault
+				w.Forge.Fail(tt.fault)
 				if took := l.Stop(); took < tt.min || took > tt.max {
 					t.Errorf("stopped in %s, want %s to %s", took, tt.min, tt.max)
 				}
@@ -60,7 +60,7 @@ func TestStop(t *testing.T) {
 					}
 				}
 				// What was stopped is started again by the next supervisor, at once and without a burnt attempt.
-				w.Forge.Fault = nil
+				w.Forge.Fail(nil)
 				l = w.Start()
 				w.Until(2*time.Second, "both are started again", func() bool { return len(w.Exec.Runs()) == 4 })
 				for _, r := range w.Exec.Runs() {

@@ -100,6 +100,13 @@ func Factory() *threads.Config {
 	}
 }
 
+// Slow has the forge polled once a minute. Nothing in a day's work should wait for a poll, and the day is over sooner.
+func (w *World) Slow() {
+	for i := range w.Config.Threads {
+		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Minute, time.Minute
+	}
+}
+
 // Life is one supervisor, from its start to its end.
 type Life struct {
 	*supervisor.Supervisor

@@ -1,0 +1,51 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	held, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = lock(dir)
+	want := fmt.Sprintf("cannot start: pid %d already works on %s: end it, or say --state", os.Getpid(), dir)
+	if err == nil || err.Error() != want {
+		t.Errorf("a second supervisor got %v\nwant %s", err, want)
+	}
+	held.Close()
+	again, err := lock(dir)
+	if err != nil {
+		t.Fatalf("after the first one ended: %v", err)
+	}
+	again.Close()
+}
+
+func TestInstance(t *testing.T) {
+	dir := t.TempDir()
+	first, err := instance(dir)
+	if err != nil || !validInstance(first) {
+		t.Fatalf("%q, %v", first, err)
+	}
+	if again, err := instance(dir); err != nil || again != first {
+		t.Errorf("the second time it is %q, %v; want %q", again, err, first)
+	}
+	if id := runID(first); !strings.HasPrefix(id, first+"-") || id == runID(first) {
+		t.Errorf("run id %q", id)
+	}
+	// An id that would match processes of others is not used.
+	for _, damaged := range []string{"", "a", strings.Repeat("x", 11), "abc=def\x00gh"} {
+		if err := os.WriteFile(filepath.Join(dir, "instance"), []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := instance(dir); err != nil || !validInstance(id) {
+			t.Errorf("instance file %q gave %q, %v", damaged, id, err)
+		}
+	}
+}
