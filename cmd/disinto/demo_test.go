@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,5 +128,55 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 	if left := mentions(t, tmp); len(left) > 0 {
 		t.Errorf("the demo leaves processes behind: %q", left)
+	}
+}
+
+// What --keep says can be done, can be done.
+func TestDemoKeep(t *testing.T) {
+	tmp := t.TempDir()
+	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--keep", "--think", "0s")
+	eventually(t, "it says how to go on", func() bool { return strings.Contains(d.read(d.stdout), "Its files stay in") })
+	said := d.read(d.stdout)
+	token := regexp.MustCompile(`Authorization: (token \w+)`).FindStringSubmatch(said)
+	body := regexp.MustCompile(`-d '(.*)'`).FindStringSubmatch(said)
+	url := regexp.MustCompile(`http://\S+/issues`).FindString(said)
+	state := regexp.MustCompile(`--state (\S+)`).FindStringSubmatch(said)
+	if token == nil || body == nil || url == "" || state == nil {
+		t.Fatalf("it does not say how:\n%s", said)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", token[1])
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var filed struct{ Number int64 }
+	if err := json.NewDecoder(resp.Body).Decode(&filed); err != nil || resp.StatusCode != http.StatusCreated {
+		t.Fatalf("filing an issue: %s, %v", resp.Status, err)
+	}
+	opened := fmt.Sprintf("#%d] implementation done: opened #%d", filed.Number, filed.Number+1)
+	merged := fmt.Sprintf("[#%d] merged", filed.Number+1)
+	eventually(t, "the issue is worked on and merged", func() bool {
+		said := d.read(d.stdout)
+		return strings.Contains(said, opened) && strings.Contains(said, merged)
+	})
+	got := disinto(t.Context(), nil, "why", "9", "--state", state[1])
+	if got.code != exitDone || !strings.Contains(got.stdout, "dependency cycle: #9 -> #10 -> #9") {
+		t.Errorf("why 9: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	d.signal(syscall.SIGINT)
+	if code := d.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if _, err := os.Stat(state[1]); err != nil {
+		t.Errorf("its files do not stay: %v", err)
+	}
+	if left := mentions(t, tmp); len(left) > 0 {
+		t.Errorf("it leaves processes behind: %q", left)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -218,7 +219,7 @@ func (v view) queue(p *page, d *supervisor.Document, limit int) {
 	rows := [][]cell{heads("WAITS", "TITLE", "WHY")}
 	shown := d.Queue[:min(limit, len(d.Queue))]
 	for _, q := range shown {
-		rows = append(rows, []cell{{v.work(q.Kind, q.Repo, q.Number), plain}, {q.Title, plain}, {v.short(q.Why), plain}})
+		rows = append(rows, []cell{{v.work(q.Kind, q.Repo, q.Number), plain}, {q.Title, plain}, {v.countdown(v.short(q.Why)), plain}})
 	}
 	p.end()
 	p.table(1, rows)
@@ -278,6 +279,21 @@ func (v view) short(why string) string {
 		return why
 	}
 	return strings.ReplaceAll(why, v.repo+"#", "#")
+}
+
+// next finds the times in reasons that are about a next time.
+var next = regexp.MustCompile(`(next (?:run|try)) (\d{4}-\d\d-\d\dT\S+)`)
+
+// countdown says when something is next as the time that is left, which is what a person would work out.
+func (v view) countdown(why string) string {
+	return next.ReplaceAllStringFunc(why, func(s string) string {
+		words := next.FindStringSubmatch(s)
+		at, err := time.Parse(time.RFC3339, words[2])
+		if err != nil {
+			return s
+		}
+		return words[1] + " in " + age(at.Sub(v.now))
+	})
 }
 
 // onlyRepo is the repository that everything in the document is in; empty when there are several.

@@ -40,11 +40,16 @@ func TestStatusView(t *testing.T) {
 		{"trouble", "trouble", view{width: 80}},
 		{"hostile", "hostile", view{width: 80}},
 		{"empty", "empty", view{width: 80}},
+		{"demo", "demo", view{width: 80}}, // recorded in a demo; the picture in README.md
 	}
 	for _, tt := range tests {
 		t.Run(tt.golden, func(t *testing.T) {
+			d := readDocument(t, tt.name)
 			tt.view.now = noon
-			got := tt.view.render(readDocument(t, tt.name))
+			if tt.name == "demo" {
+				tt.view.now = d.Forge.LastScan
+			}
+			got := tt.view.render(d)
 			golden(t, filepath.Join("testdata", "status", tt.golden+".txt"), got)
 		})
 	}

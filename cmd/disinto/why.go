@@ -52,20 +52,22 @@ func why(ctx context.Context, c *cli, p *place, ref string, asJSON bool) error {
 // no, those about each agent that could take it.
 func explanation(ex *threads.Explanation, width int, colour bool) string {
 	p := &page{width: width, colour: colour}
+	// The heading says the repository; the references of the reasons need not.
+	short := view{repo: ex.Repo}.short
 	ref := forge.Ref{Repo: ex.Repo, Number: ex.Number}
 	p.table(2, [][]cell{{{string(ex.Kind), plain}, {ref.String(), bold}, {ex.Title, plain}}})
-	verdict := ex.Verdict
+	verdict := short(ex.Verdict)
 	if ex.Position > 0 {
 		verdict += fmt.Sprintf(" (place %d in the queue)", ex.Position)
 	}
 	p.line(verdict, verdictStyle(ex))
 	p.end()
-	p.steps(ex.Steps)
+	p.steps(ex.Steps, short)
 	for i := range ex.Candidates {
 		c := &ex.Candidates[i]
 		p.end()
 		p.line(fmt.Sprintf("%s as %s on %s", c.Agent, c.Role, c.Thread), bold)
-		p.steps(c.Steps)
+		p.steps(c.Steps, short)
 	}
 	return p.text.String()
 }
@@ -79,13 +81,13 @@ func verdictStyle(ex *threads.Explanation) style {
 
 // steps shows rules and their answers. Only the first no is why: what comes after it was asked all the same, so that
 // one sees what else would be in the way.
-func (p *page) steps(steps []threads.Step) {
+func (p *page) steps(steps []threads.Step, short func(string) string) {
 	rows := make([][]cell, 0, len(steps))
 	first := true
 	for _, s := range steps {
 		row := []cell{{"  yes", faint}, {s.Rule, faint}, {"", plain}}
 		if !s.OK {
-			row = []cell{{"  no", plain}, {s.Rule, plain}, {s.Why, plain}}
+			row = []cell{{"  no", plain}, {s.Rule, plain}, {short(s.Why), plain}}
 			if first {
 				row[0].style, row[2].style = wrong, wrong
 			}
