@@ -23,6 +23,9 @@ const (
 	closedEvery = time.Hour
 	// triedEvery keeps an issue whose dependencies cannot be read from being asked for in every scan.
 	triedEvery = 30 * time.Second
+	// mostAsked is how many blockers of one issue are asked for one by one. Beyond it they stay unknown: whoever may edit
+	// a text must not make us ask for all the numbers that fit into it.
+	mostAsked = 100
 )
 
 // single is what is known of an item that no list of ours shows.
@@ -171,26 +174,25 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i = r.issues[ref.Number]; i == nil {
+	if err == nil {
+		c.applyDependencies(r, ref.Number, in, updated, x)
 		return nil
 	}
-	if err != nil {
+	if i = r.issues[ref.Number]; i != nil {
 		i.native.failed = failure{time.Now(), updated}
-		if errors.Is(err, forge.ErrNotFound) { // the issue is gone, or the repository keeps no dependencies any more
-			if time.Since(r.fullAt) >= fullAgain {
-				r.fullAt = time.Time{}
-			}
-			return nil
-		}
-		return fmt.Errorf("dependencies of %s: %w", ref, err)
 	}
-	c.applyDependencies(i, in, updated, x)
-	return nil
+	if errors.Is(err, forge.ErrNotFound) { // the issue is gone, or the repository keeps no dependencies any more
+		if time.Since(r.fullAt) >= fullAgain {
+			r.fullAt = time.Time{}
+		}
+		return nil
+	}
+	return fmt.Errorf("dependencies of %s: %w", ref, err)
 }
 
 // applyDependencies takes an issue's list, which brings the blockers' own state with it. An entry that the forge hides
 // is empty, or has a number but no date where we may write to the issue.
-func (c *Client) applyDependencies(i *issue, in []*gitea.Issue, updated time.Time, x *exchange) {
+func (c *Client) applyDependencies(r *repo, number int64, in []*gitea.Issue, updated time.Time, x *exchange) {
 	native := dependencies{of: updated, readAt: x.forgeBegan()}
 	for _, dep := range in {
 		if dep == nil || dep.Index == 0 || dep.Repository == nil {
@@ -206,7 +208,9 @@ func (c *Client) applyDependencies(i *issue, in []*gitea.Issue, updated time.Tim
 		c.applySingle(ref, dep, x.began)
 	}
 	slices.SortFunc(native.refs, forge.Ref.Compare)
-	i.native = native
+	if i := r.issues[number]; i != nil { // looked up last, because an issue may depend on itself
+		i.native = native
+	}
 }
 
 // applySingle takes an item that came by itself or in a list of dependencies.
@@ -265,9 +269,12 @@ func (c *Client) unresolved(now time.Time) []forge.Ref {
 	}
 	var refs []forge.Ref
 	seen := map[forge.Ref]bool{}
-	waiting := c.wanted(func(_ *repo, i *issue) bool { return slices.ContainsFunc(i.waitsFor(), open) })
-	for _, ref := range waiting {
-		for _, blocker := range c.repo(ref.Repo).issues[ref.Number].waitsFor() {
+	few := func(i *issue) []forge.Ref {
+		all := i.waitsFor()
+		return all[:min(len(all), mostAsked)]
+	}
+	for _, ref := range c.wanted(func(_ *repo, i *issue) bool { return slices.ContainsFunc(few(i), open) }) {
+		for _, blocker := range few(c.repo(ref.Repo).issues[ref.Number]) {
 			if !seen[blocker] && open(blocker) {
 				refs = append(refs, blocker)
 			}

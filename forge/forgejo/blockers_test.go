@@ -96,6 +96,38 @@ func TestBlockerStates(t *testing.T) {
 	})
 }
 
+// TestSelfDependency: Forgejo lets an issue depend on itself.
+func TestSelfDependency(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("itself", "", "backlog")
+		w.depends(n, n)
+		if got := w.show(w.scan(w.client()), n); got != `issue open "itself" [backlog] blockers: #1 open;` {
+			w.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestTooManyBlockers: a text that names a thousand issues does not make us ask for all of them.
+func TestTooManyBlockers(t *testing.T) {
+	onLocal(t, func(w *world) {
+		var text strings.Builder
+		text.WriteString("## Dependencies\n")
+		for n := range 1000 {
+			fmt.Fprintf(&text, "- #%d\n", n+100)
+		}
+		n := w.file("greedy", text.String(), "backlog")
+		c := w.client()
+		f := w.scan(c)
+		if got := w.local.Requests()["GET /repos/{owner}/{repo}/issues/{number}"]; got != mostAsked {
+			w.Errorf("asked for %d issues", got)
+		}
+		blockers := f.Issue(w.ref(n)).Blockers
+		if len(blockers) != 1000 || blockers[0].State != forge.BlockerMissing || blockers[999].State != forge.BlockerUnknown {
+			w.Errorf("%d blockers, the first %+v", len(blockers), blockers[0])
+		}
+	})
+}
+
 // TestForeignBlocker: a blocker in a repository that is not scanned is asked for once a minute, and no more.
 func TestForeignBlocker(t *testing.T) {
 	onLocal(t, func(w *world) {

@@ -127,38 +127,56 @@ func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
 	c.applyListedPull(r, in, began)
 }
 
-// applyFull replaces what is open by a complete listing: what is no longer in it was closed, deleted or transferred
-// while no list of changes showed it.
-func (c *Client) applyFull(r *repo, open []*gitea.Issue, began time.Time) {
-	listed := make(map[int64]bool, len(open))
-	for _, in := range open {
+// listing is a list of issues and pull requests, and when its request began.
+type listing struct {
+	items []*gitea.Issue
+	began time.Time
+}
+
+// applyFull replaces what is open by a complete listing and the changes that were read after it: what is in neither
+// was deleted or transferred, which no list of changes shows. Where the forge could not load an entry, we do not know
+// which item it was, and take none away.
+func (c *Client) applyFull(r *repo, open, changed listing) {
+	listed, newer := map[int64]bool{}, map[int64]bool{}
+	for _, in := range changed.items {
+		c.applyListed(r, in, changed.began)
 		if in != nil {
-			listed[in.Index] = true
-			c.applyListed(r, in, began)
+			listed[in.Index], newer[in.Index] = true, true
 		}
 	}
+	for _, in := range open.items {
+		if in == nil {
+			continue
+		}
+		if listed[in.Index] = true; !newer[in.Index] {
+			c.applyListed(r, in, open.began)
+		}
+	}
+	if listed[0] {
+		return
+	}
 	for n, i := range r.issues {
-		if !i.Closed && !listed[n] && !i.AsOf.After(began) {
+		if !i.Closed && !listed[n] && !i.AsOf.After(open.began) {
 			delete(r.issues, n)
 		}
 	}
 	for n, p := range r.pulls {
-		if !p.Closed && !listed[n] && !p.AsOf.After(began) {
+		if !p.Closed && !listed[n] && !p.AsOf.After(open.began) {
 			delete(r.pulls, n)
 		}
 	}
 	c.forgetLost(r)
 }
 
-// forgetLost drops dependencies on issues that are gone: their deletion took the dependency with it, but does not
-// count as a change of the issue that had it.
+// forgetLost drops dependencies that may have changed without a change of the issue: on one that is gone, whose
+// deletion took the dependency with it, and on those that were hidden from us.
 func (c *Client) forgetLost(r *repo) {
 	for _, i := range r.issues {
 		lost := slices.ContainsFunc(i.native.refs, func(ref forge.Ref) bool {
 			_, asked := c.singles[ref]
 			return ref.Repo == r.name && !asked && !c.isListed(ref)
 		})
-		if lost {
+		if lost || i.native.hidden > 0 {
 			i.native = dependencies{}
 		}
 	}

@@ -24,8 +24,8 @@ const (
 	mergeTime = time.Minute
 	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, too few to hurt a small forge.
 	atOnce = 4
-	// maxAnswer bounds what is read of one answer. A page of 50 issues with texts of 64 kB each stays below it.
-	maxAnswer = 16 << 20
+	// maxAnswer bounds what is read of one answer: a page of 50 issues with texts of 1 MB each, which is more than people write.
+	maxAnswer = 64 << 20
 )
 
 // Options says which forge to use and how. URL, Token and Repos are required.

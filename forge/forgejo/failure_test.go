@@ -283,7 +283,7 @@ func TestErrors(t *testing.T) {
 		{"a page", say(200, "<html>login</html>"), forge.ErrUnavailable, "forge unavailable: the answer is not a forge's: invalid character '<' looking for beginning of value (200 to GET /repos/o/r/issues/1)"},
 		{"moved", say(301, "", "Location", "https://forge.test/api/v1/repos/o/r/issues/1"), nil, "the forge sends us to https://forge.test/api/v1/repos/o/r/issues/1 (301 to GET /repos/o/r/issues/1)"},
 		{"elsewhere", say(302, "", "Location", "http://evil.test/"), nil, "the forge sends us to http://evil.test/ (302 to GET /repos/o/r/issues/1)"},
-		{"endless", say(200, strings.Repeat(" ", maxAnswer+1)), forge.ErrUnavailable, "forge unavailable: the answer broke off: answer is longer than 16 MB (200 to GET /repos/o/r/issues/1)"},
+		{"endless", say(200, strings.Repeat(" ", maxAnswer+1)), forge.ErrUnavailable, "forge unavailable: the answer broke off: answer is longer than 64 MB (200 to GET /repos/o/r/issues/1)"},
 	} {
 		c := clientOf(t, tc.answer)
 		_, err := c.getIssue(t.Context(), forge.Ref{Repo: "o/r", Number: 1})

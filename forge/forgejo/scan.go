@@ -137,32 +137,34 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, first, err := listAtOnce(ctx, c, issuesOf(r.name, gitea.ListIssueOption{State: gitea.StateOpen}))
+	everything := issuesOf(r.name, gitea.ListIssueOption{State: gitea.StateOpen})
+	open, first, err := listAtOnce(ctx, c, everything)
 	if err != nil {
 		return nil, err
 	}
-	since := first.forgeBegan().Add(-overlap)
-	changed, x, err := list(ctx, c, changesOf(r.name, first.forgeBegan()))
+	c.mu.Lock()
+	cold, since := r.asOf.IsZero(), r.since
+	c.mu.Unlock()
+	if cold {
+		since = first.forgeBegan()
+	} // else from the last scan on: what was closed since then is to be seen to end
+	changed, x, err := list(ctx, c, changesOf(r.name, since))
 	if err != nil {
 		return nil, err
 	}
 	if moved(open, changed) {
-		again, _, err := listAtOnce(ctx, c, issuesOf(r.name, gitea.ListIssueOption{State: gitea.StateOpen}))
+		again, _, err := listAtOnce(ctx, c, everything)
 		if err != nil {
 			return nil, err
 		}
 		open = append(open, again...)
-		if changed, x, err = list(ctx, c, changesOf(r.name, first.forgeBegan())); err != nil {
+		if changed, x, err = list(ctx, c, changesOf(r.name, since)); err != nil {
 			return nil, err
 		}
 	}
 	c.mu.Lock()
 	r.settings = settings
-	c.applyFull(r, open, first.began)
-	for _, in := range changed {
-		c.applyListed(r, in, x.began)
-	}
-	cold := r.asOf.IsZero()
+	c.applyFull(r, listing{open, first.began}, listing{changed, x.began})
 	c.prune(r, first.began)
 	c.mu.Unlock()
 	if cold {
@@ -170,7 +172,9 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 			return nil, err
 		}
 	}
-	return func(r *repo) { r.asOf, r.fullAt, r.since = first.began, first.began, since }, nil
+	return func(r *repo) {
+		r.asOf, r.fullAt, r.since = first.began, first.began, first.forgeBegan().Add(-overlap)
+	}, nil
 }
 
 // moved reports whether something was opened or closed while the pages of open were read.

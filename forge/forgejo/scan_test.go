@@ -265,6 +265,49 @@ func TestDeletion(t *testing.T) {
 	})
 }
 
+// TestEndsBeforeTheFullListing: an item that ended after the last scan, just before everything is listed, is still seen
+// to have ended; it is not just gone.
+func TestEndsBeforeTheFullListing(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		p, _ := w.pull("topic", "Work", "")
+		c := w.client()
+		w.scan(c)
+		time.Sleep(fullEvery - 20*time.Second)
+		w.scan(c)
+		time.Sleep(time.Second)
+		w.setState(n, gitea.StateClosed)
+		w.merge(p)
+		time.Sleep(20 * time.Second)
+		f := w.scan(c)
+		if got := w.show(f, n); got != `issue closed "one" [backlog]` {
+			w.Errorf("issue: %s", got)
+		}
+		if got := w.show(f, p); got != `pull merged dev topic->main` {
+			w.Errorf("pull request: %s", got)
+		}
+	})
+}
+
+// TestUnloadedEntry: an entry of a list that the forge could not load says nothing, not even that another is gone.
+func TestUnloadedEntry(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		c := w.client()
+		w.scan(c)
+		time.Sleep(2 * fullEvery)
+		c.transport = answers(func(req *http.Request) (*http.Response, error) {
+			if req.URL.Query().Get("state") == "open" {
+				return say(200, `[{"number":0,"title":""}]`, "Date", time.Now().UTC().Format(http.TimeFormat), "X-Total-Count", "1")(req)
+			}
+			return w.transport.RoundTrip(req)
+		})
+		if got := w.show(w.scan(c), n); got != `issue open "one" [backlog] blockers:` {
+			w.Errorf("got %s", got)
+		}
+	})
+}
+
 // TestDispatchOrder: of many candidates the first to be dispatched are read first, and may start before the others
 // are read.
 func TestDispatchOrder(t *testing.T) {
