@@ -57,14 +57,20 @@ func (d *decision) stopIssue(s *Session) (Reason, bool) {
 	is := d.Facts.Issue(s.Item.Ref)
 	switch {
 	case is == nil || is.Closed:
-		// A program that waits for its own merge sees the issue closed by it, and is about to end by itself.
-		// A merge from before its time is no reason to go on: the issue was opened again since.
-		ownMerge := slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool { return p.Merged && p.Ended.After(s.Started) })
-		return Reason{Code: StopClosed}, !ownMerge
+		return Reason{Code: StopClosed}, !d.ownMerge(s)
 	case is.Has(forge.LabelCancelled):
 		return Reason{Code: StopLabelled, Note: forge.LabelCancelled}, true
 	}
 	return d.stopTaken(s, is.Assignees)
+}
+
+// ownMerge reports whether an issue was closed by what its session came to: a program that waits for its own merge is then
+// about to end by itself. A merge from before its time, or of what somebody else did, is no reason to go on.
+func (d *decision) ownMerge(s *Session) bool {
+	a := d.Config.Agent(s.Agent)
+	return slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool {
+		return p.Merged && p.Ended.After(s.Started) && (a == nil || p.Author == a.Login)
+	})
 }
 
 func (d *decision) stopPull(s *Session) (Reason, bool) {
