@@ -57,6 +57,9 @@ type demoRun struct {
 
 func (d *demoRun) run(ctx context.Context, c *cli, _ []string) (err error) {
 	d.c = c
+	if _, err := process.Lookup("git", "", c.environ); err != nil {
+		return fmt.Errorf("cannot run the demo without git: %w: install it", err)
+	}
 	signals, err := process.Init()
 	if err != nil {
 		return err

@@ -131,6 +131,14 @@ func TestDemoInterrupted(t *testing.T) {
 	}
 }
 
+func TestDemoWithoutGit(t *testing.T) {
+	got := disinto(t.Context(), []string{"PATH=" + t.TempDir()}, "demo")
+	want := "disinto: cannot run the demo without git: no such program in PATH: install it\n"
+	if got.code != exitFailed || got.stderr != want {
+		t.Errorf("exit code %d, stderr %q, want %q", got.code, got.stderr, want)
+	}
+}
+
 // What --keep says can be done, can be done.
 func TestDemoKeep(t *testing.T) {
 	tmp := t.TempDir()

@@ -105,7 +105,8 @@ func config(c supervisor.ConfigDocument) [][]cell {
 		state += ", not valid: nothing starts until it is"
 	}
 	rows := [][]cell{{{"config", faint}, {state, plain}}}
-	for line := range strings.Lines(c.Error) {
+	// Each mistake begins with the file's name.
+	for line := range strings.Lines(strings.ReplaceAll(c.Error, "; "+c.Path, "\n"+c.Path)) {
 		rows = append(rows, []cell{{"", plain}, {line, wrong}})
 	}
 	return rows

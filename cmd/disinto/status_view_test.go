@@ -96,6 +96,17 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 	}
 }
 
+// A picture covers the one before it, whatever that showed: each line clears what is behind it, the last what is below.
+func TestRedraw(t *testing.T) {
+	var out strings.Builder
+	if err := (&terminal{Writer: &out}).redraw("one\ntwo\n"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
 func TestClean(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"plain text, Ünïcode 元 🚀", "plain text, Ünïcode 元 🚀"},

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -11,34 +13,32 @@ import (
 // are shown in seconds.
 const watchInterval = time.Second
 
-// watch shows the status until it is interrupted: redrawn on a terminal; elsewhere, and as JSON, printed anew
-// whenever it is read.
-func (q *statusQuery) watch(ctx context.Context) error {
+// watch shows the status until it is interrupted: redrawn on a terminal; elsewhere, and as JSON, printed whenever it
+// is another one. On a terminal it stays when the supervisor goes: who watches wants to see it come back.
+func (q *statusQuery) watch(ctx context.Context, every time.Duration) error {
 	t := q.c.terminal()
 	redrawn := t.live() && !q.json
 	if redrawn {
 		_, _ = io.WriteString(t, enterScreen)
 		defer func() { _, _ = io.WriteString(t, leaveScreen) }()
 	}
-	tick := time.NewTicker(watchInterval)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var last json.RawMessage
 	for {
-		height := 0
-		if redrawn {
-			_, height = t.size()
-		}
 		raw, at, err := q.read(ctx)
 		switch {
-		case raw != nil:
-			if err := q.show(t, raw, at, err != nil, height); err != nil {
-				return err
-			}
+		case ctx.Err() != nil:
+			return nil
 		case redrawn:
-			// Somebody who watches wants to see it come back.
-			if err := t.redraw(clean(err.Error()) + "\n"); err != nil {
-				return err
+			err = q.redraw(t, raw, at, err)
+		case err == nil && !bytes.Equal(raw, last):
+			if last != nil && !q.json {
+				fmt.Fprintln(t)
 			}
-		default:
+			last, err = raw, q.show(t, raw, at, false, 0)
+		}
+		if err != nil {
 			return err
 		}
 		select {
@@ -46,8 +46,14 @@ func (q *statusQuery) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if !redrawn && !q.json {
-			fmt.Fprintln(t)
-		}
 	}
+}
+
+// redraw shows what there is to show: a status, that of a supervisor which is gone, or why there is none.
+func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err error) error {
+	if raw == nil {
+		return t.redraw(clean(err.Error()) + "\n")
+	}
+	_, height := t.size()
+	return q.show(t, raw, at, err != nil, height)
 }
