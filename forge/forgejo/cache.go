@@ -36,15 +36,6 @@ func newRepo(name string) *repo {
 	return &repo{name: name, issues: map[int64]*issue{}, pulls: map[int64]*pull{}, bases: map[string]*base{}}
 }
 
-// settings are what the forge says of the repository itself.
-type settings struct {
-	branch       string // the default one
-	style        gitea.MergeStyle
-	deleteBranch bool // after a merge
-	dependencies bool // the forge keeps dependencies of issues here
-	readAt       time.Time
-}
-
 // issue is an issue with what was read beside it.
 type issue struct {
 	forge.Issue             // Blockers are put together when facts are

@@ -12,10 +12,6 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// unlinkedLimit bounds how many pull requests that ended before a cold scan are opened only to see their branch: their
-// text names no issue, but the branch may be fix/issue-N. The newest are read, at 30 ms each of the forge's time.
-const unlinkedLimit = 50
-
 // reading is what is to be read of one pull request.
 type reading struct {
 	number                     int64
@@ -290,70 +286,4 @@ func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
 		b.sha = in.Commit.ID
 	}
 	return nil
-}
-
-// readColdPulls reads what a first scan needs beside the open items: the details of all open pull requests, a page at
-// a time, and which ended ones are for an issue that is still open.
-func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
-	owner, name := owner(r.name)
-	c.mu.Lock()
-	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
-	c.mu.Unlock()
-	if open {
-		all, x, err := listAtOnce(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
-			return sdk.ListRepoPullRequests(owner, name, gitea.ListPullRequestsOptions{ListOptions: page, State: gitea.StateOpen})
-		})
-		if err != nil {
-			return err
-		}
-		c.mu.Lock()
-		for _, in := range all {
-			if in != nil && in.Index != 0 {
-				c.applyDetails(r, in, x)
-			}
-		}
-		c.mu.Unlock()
-	}
-	if oldest.IsZero() {
-		return nil
-	}
-	option := gitea.ListIssueOption{State: gitea.StateClosed, Type: gitea.IssueTypePull, Since: oldest}
-	ended, x, err := listAtOnce(ctx, c, issuesOf(r.name, option))
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.applyEnded(r, ended, x.began)
-	return nil
-}
-
-// oldestBacklog is when the oldest issue was made that could be dispatched: no pull request for any of them ended before.
-func (r *repo) oldestBacklog() time.Time {
-	var oldest time.Time
-	for _, i := range r.issues {
-		if !i.Closed && i.Has(forge.LabelBacklog) && (oldest.IsZero() || i.Created.Before(oldest)) {
-			oldest = i.Created
-		}
-	}
-	return oldest
-}
-
-// applyEnded keeps those pull requests of a cold scan that may be for an open issue.
-func (c *Client) applyEnded(r *repo, ended []*gitea.Issue, began time.Time) {
-	ended = slices.DeleteFunc(slices.Clone(ended), func(in *gitea.Issue) bool { return in == nil || in.PullRequest == nil })
-	slices.SortFunc(ended, func(a, b *gitea.Issue) int { return int(b.Index - a.Index) })
-	unlinked := 0
-	for _, in := range ended {
-		named := forge.Closes("", in.Title, in.Body, r.name)
-		if len(named) == 0 {
-			unlinked++
-		}
-		if (len(named) == 0 && unlinked <= unlinkedLimit) || slices.ContainsFunc(named, c.isOpen) {
-			if r.pulls[in.Index] == nil {
-				r.pulls[in.Index] = &pull{Pull: forge.Pull{Ref: forge.Ref{Repo: r.name, Number: in.Index}}}
-			}
-			c.applyListedPull(r, in, began)
-		}
-	}
 }

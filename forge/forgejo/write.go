@@ -123,18 +123,3 @@ func (c *Client) merge(ctx context.Context, ref forge.Ref, headSHA string) error
 
 // isIssueBranch reports whether a branch's name says that it is an issue's.
 func isIssueBranch(name string) bool { return len(forge.Closes(name, "", "", "")) > 0 }
-
-// settings are those of the last scan, or read now.
-func (c *Client) settings(ctx context.Context, name string) (settings, error) {
-	r := c.repo(name)
-	if r == nil {
-		r = newRepo(name)
-	}
-	c.mu.Lock()
-	s := r.settings
-	c.mu.Unlock()
-	if !s.readAt.IsZero() {
-		return s, nil
-	}
-	return c.readSettings(ctx, r)
-}
