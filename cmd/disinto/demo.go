@@ -145,7 +145,11 @@ func (d *demoRun) supervise(ctx context.Context) error {
 		err = d.conclude(report, took)
 	}
 	if d.keep {
-		d.show.invite(d.world, d.dir)
+		to := d.c.stdout
+		if d.json {
+			to = d.c.stderr // stdout is one document
+		}
+		d.show.invite(to, d.world, d.dir)
 		<-ctx.Done()
 	}
 	return errors.Join(err, finish())

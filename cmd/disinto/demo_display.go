@@ -66,7 +66,7 @@ func (s *display) frame(d *supervisor.Document, merged int, took time.Duration) 
 	head := &page{width: width, colour: s.colour}
 	head.line(fmt.Sprintf("demo: %d of %d merged, %s", merged, demo.Due(), age(took)), bold)
 	head.end()
-	v := view{now: time.Now(), width: width, height: height - 2, colour: s.colour}
+	v := view{now: time.Now(), width: width, height: max(height-2, 1), colour: s.colour}
 	_ = s.redraw(head.text.String() + v.render(d))
 }
 
@@ -136,8 +136,8 @@ func broken(r *demo.Report) []cell {
 }
 
 // invite says how to use a demo that goes on.
-func (s *display) invite(w *demo.World, dir string) {
-	fmt.Fprintf(s, `
+func (s *display) invite(to io.Writer, w *demo.World, dir string) {
+	fmt.Fprintf(to, `
 The factory goes on until you interrupt it. File an issue as %s:
 
   curl -H "Authorization: token %s" -H "Content-Type: application/json" \
@@ -151,5 +151,5 @@ The factory goes on until you interrupt it. File an issue as %s:
 Its files stay in %s.
 
 `, demo.Human, w.HumanToken, w.Backlog, w.URL, demo.Repo, dir, dir, w.URL, demo.Repo, dir)
-	s.logging.Store(true)
+	s.logging.Store(!s.json)
 }
