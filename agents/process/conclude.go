@@ -28,7 +28,7 @@ func (s *session) conclude(v verdict) agents.Outcome {
 }
 
 // ending is what the exit of the program tells, or that of the shim if the program's is not known.
-func (s *session) ending(report *gone) agents.Outcome {
+func (s *session) ending(report *endReport) agents.Outcome {
 	if report != nil {
 		return exited(s.job.Command[0], report.Status)
 	}
@@ -40,7 +40,7 @@ func (s *session) ending(report *gone) agents.Outcome {
 }
 
 // measured adds what the tree used. Without a report that is what the shim had waited for when it was killed.
-func (s *session) measured(o agents.Outcome, report *gone) agents.Outcome {
+func (s *session) measured(o agents.Outcome, report *endReport) agents.Outcome {
 	u := s.shimExit.Usage
 	o.CPU, o.MaxRSS = time.Duration(u.Utime.Nano()+u.Stime.Nano()), u.Maxrss<<10
 	if report != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -145,8 +146,8 @@ func TestHurry(t *testing.T) {
 	eventually(t, "it is up", func() bool { return exists(r.file("up")) })
 	r.exec.Hurry()
 	r.exec.Hurry()
-	if len(alive(t, job.RunID)) == 0 {
-		t.Error("a session that nobody is ending was hurried to death")
+	if o := r.exec.Run(t.Context(), newJob(t, "sleep 0.2"), nil); o.Result != agents.Done {
+		t.Errorf("a session that nobody is ending: %+v", o)
 	}
 	o, _ := r.stop()
 	noneAlive(t, job.RunID)
@@ -178,7 +179,7 @@ func TestStall(t *testing.T) {
 		{"silent and idle after a word", "echo working; (setsid sleep 1000 &) ; sleep 1000", agents.Stalled},
 		{"computes", "while :; do :; done", agents.TimedOut},
 		{"something below it computes", "(setsid env -i sh -c 'while :; do :; done' &); sleep 1000", agents.TimedOut},
-		{"prints", "while :; do echo; sleep 0.02; done", agents.TimedOut},
+		{"prints", "exec sleep 1000", agents.TimedOut},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,6 +189,9 @@ func TestStall(t *testing.T) {
 			if tt.want == agents.Stalled {
 				job.Timeout = time.Minute
 			}
+			if tt.name == "prints" {
+				printFor(t, job.LogPath)
+			}
 			o := run(t, job)
 			if o.Result != tt.want {
 				t.Errorf("outcome %+v, want %s", o, tt.want)
@@ -195,6 +199,19 @@ func TestStall(t *testing.T) {
 			noneAlive(t, job.RunID)
 		})
 	}
+}
+
+// printFor prints in the place of a program, which could not do so without using the processor.
+func printFor(t *testing.T, log string) {
+	ctx := t.Context()
+	go func() {
+		for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+			if f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+				_, _ = f.WriteString("still here\n")
+				_ = f.Close()
+			}
+		}
+	}()
 }
 
 // A program that is faster than a list of processes can be made must be ended all the same.
@@ -280,7 +297,7 @@ func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	word := strange(t, self, "test-helper", "restricted")
-	eventually(t, "the stranger gave up its rights", func() bool { return restricted(alive(t, word)[0]) })
+	eventually(t, "the stranger gave up its rights", func() bool { return slices.ContainsFunc(alive(t, word), restricted) })
 	if err := os.WriteFile(fifo, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -316,6 +333,56 @@ func TestSupervisorKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	noneAlive(t, word, instance)
+}
+
+// A shim that is killed lets go of what it holds, so the next supervisor must not kill it but wait.
+func TestEndStaleWaitsForShims(t *testing.T) {
+	word, c, instance := doomedSupervisor(t)
+	var shim int
+	for _, pid := range alive(t, instance) {
+		if isShim(pid, instance) {
+			shim = pid
+		}
+	}
+	for _, kill := range []struct {
+		pid int
+		sig syscall.Signal
+	}{{shim, syscall.SIGSTOP}, {c.PID, syscall.SIGKILL}} {
+		if err := syscall.Kill(kill.pid, kill.sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-c.Exit()
+	go func() {
+		time.Sleep(300 * time.Millisecond) // long enough for an EndStale that does not wait to come back
+		_ = syscall.Kill(shim, syscall.SIGCONT)
+	}()
+	if _, err := EndStale(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	noneAlive(t, word, instance)
+}
+
+// An agent that calls itself a shim gains 5 s.
+func TestEndStaleKillsFalseShims(t *testing.T) {
+	t.Parallel() // it waits for those 5 s
+	instance := token()
+	script := filepath.Join(t.TempDir(), "session-shim") // for sh, the first argument is a script
+	if err := os.WriteFile(script, []byte("while :; do sleep 0.1; done"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := reaper.Start("/bin/sh", []string{"sh", "session-shim", instance + "-1"}, &syscall.ProcAttr{
+		Dir: filepath.Dir(script), Env: []string{"PATH=/usr/bin:/bin"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EndStale(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("the false shim: %s", describe(e.Status))
+	}
 }
 
 // Shims do without being told: the next supervisor may start much later, or never.

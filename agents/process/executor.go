@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +40,8 @@ type Executor struct {
 // stall is over (TimedOut, Stalled), and when the program has ended by itself but left processes behind. Ending it is
 // TERM to every process, KILL after the grace, and again until there are none.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
-	if len(job.Command) == 0 || job.RunID == "" {
-		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command or run id"}
+	if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
+		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command, or a good run id"}
 	}
 	s := &session{job: job, reaper: e.Reaper}
 	if !e.enter(s) {

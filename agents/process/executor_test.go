@@ -133,6 +133,39 @@ func TestCannotStart(t *testing.T) {
 	}
 }
 
+func TestBadJobs(t *testing.T) {
+	tests := map[string]struct {
+		change func(*agents.Job)
+		want   string
+	}{
+		"no command":       {func(j *agents.Job) { j.Command = nil }, "internal error"},
+		"no run id":        {func(j *agents.Job) { j.RunID = "" }, "internal error"},
+		"a run id with /":  {func(j *agents.Job) { j.RunID = "../x" }, "internal error"},
+		"NUL in arguments": {func(j *agents.Job) { j.Command = []string{"echo", "a\x00b"} }, "NUL byte"},
+		"NUL in variables": {func(j *agents.Job) { j.Env = append(j.Env, "A=b\x00C=d") }, "NUL byte"},
+		"relative folder":  {func(j *agents.Job) { j.Dir = "work" }, "not absolute"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := newJob(t, "true")
+			tt.change(&job)
+			if o := run(t, job); o.Result != agents.Failed || !strings.Contains(o.Reason, tt.want) {
+				t.Errorf("outcome %+v, want a reason with %q", o, tt.want)
+			}
+		})
+	}
+}
+
+// Arguments and variables are bytes; not everybody's are UTF-8.
+func TestBytesArriveAsTheyAre(t *testing.T) {
+	job := newJob(t, `printf %s "$1$LATIN" | od -An -tx1`)
+	job.Command = append(job.Command, "sh", "a\xff\"<")
+	job.Env = append(job.Env, "LATIN=\xe4\n")
+	if o := run(t, job); o.Tail != " 61 ff 22 3c e4 0a" {
+		t.Errorf("it got %q", o.Tail)
+	}
+}
+
 func TestStarted(t *testing.T) {
 	job := newJob(t, "echo $$")
 	var got agents.Started

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -30,7 +31,7 @@ type session struct {
 	pid    atomic.Int64 // of the program; 0 until it runs
 	begun  time.Time    // written before pid
 
-	report   chan *gone // the shim's last word; nil if it was killed before it could say it
+	report   chan *endReport // the shim's last word; nil if it was killed before it could say it
 	shimExit Exit
 }
 
@@ -46,7 +47,7 @@ func (s *session) start() (err error) {
 		return err
 	}
 	defer log.Close()
-	if strings.Contains(strings.Join(s.job.Command, "")+strings.Join(s.job.Env, "")+s.job.Dir, "\x00") {
+	if slices.ContainsFunc(slices.Concat(s.job.Command, s.job.Env), func(v string) bool { return strings.Contains(v, "\x00") }) {
 		return errors.New("a NUL byte in its arguments or environment")
 	}
 	path, err := Lookup(s.job.Command[0], s.job.Dir, s.job.Env)
@@ -54,14 +55,22 @@ func (s *session) start() (err error) {
 		return err
 	}
 	s.cgroup = newCgroup(s.job.RunID)
-	err = s.startShim(log)
-	if err == nil {
-		err = s.startProgram(path)
-	}
-	if err != nil {
+	if err = s.startShim(log); err != nil {
 		s.close()
+		return err
+	}
+	if err = s.startProgram(path); err != nil {
+		s.abandon()
 	}
 	return err
+}
+
+// abandon is for a shim that has not said that the program runs. It may run all the same.
+func (s *session) abandon() {
+	_ = s.socket.Close()
+	<-s.shim.Exit()
+	s.sweep(true)
+	s.close()
 }
 
 // prepare makes what the program needs to find, with the home first: its missing parents are passable for the account,
@@ -133,45 +142,45 @@ func (s *session) startShim(log *os.File) error {
 	return nil
 }
 
-// startProgram sends the shim its order and waits for the answer.
+// startProgram sends the shim its order and waits for the report.
 func (s *session) startProgram(path string) error {
-	o := order{
+	o := startOrder{
 		Path: []byte(path), Dir: []byte(s.job.Dir), Argv: pack(s.job.Command), Env: pack(s.job.Env),
 		Cred: s.account.credential(), Cgroup: s.cgroup.ok,
 	}
-	var answer started
+	var report startReport
 	err := json.NewEncoder(s.socket).Encode(o)
 	if err == nil {
-		err = s.in.Decode(&answer)
+		err = s.in.Decode(&report)
 	}
 	if err != nil {
 		// A Go program that gets no thread in its first millisecond dies like this, so it counts as exhaustion.
 		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)
 	}
-	if answer.Errno != 0 {
-		return refusal(answer.Errno, s.job)
+	if report.Errno != 0 {
+		return refusal(report.Errno, s.job)
 	}
 	s.begun = time.Now()
-	s.pid.Store(int64(answer.PID))
+	s.pid.Store(int64(report.PID))
 	return nil
 }
 
 // listen waits for the shim's report.
 func (s *session) listen() {
-	s.report = make(chan *gone, 1)
+	s.report = make(chan *endReport, 1)
 	go func() {
-		var g gone
-		if s.in.Decode(&g) != nil {
+		var r endReport
+		if s.in.Decode(&r) != nil {
 			s.report <- nil
 			return
 		}
-		s.report <- &g
+		s.report <- &r
 	}()
 }
 
 // end asks the shim to end the tree. If the shim is gone, watch is about to find out.
 func (s *session) end(grace time.Duration) {
-	_ = json.NewEncoder(s.socket).Encode(end{Grace: grace})
+	_ = json.NewEncoder(s.socket).Encode(endOrder{Grace: grace})
 }
 
 // sweep kills what carries the run id, until there is nothing. After a proper report of the shim there is nothing, and
@@ -200,7 +209,6 @@ func (s *session) sweep(lost bool) {
 func (s *session) close() {
 	if s.socket != nil {
 		_ = s.socket.Close()
-		s.socket = nil
 	}
 	s.cgroup.remove()
 	s.cgroup = cgroup{}

@@ -2,6 +2,8 @@ package process
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -44,11 +46,12 @@ type shim struct {
 
 func runShim() int {
 	if err := armShim(); err != nil {
+		fmt.Fprintf(os.Stderr, "disinto: cannot be a session shim: %v\n", err)
 		return 1
 	}
 	socket := os.NewFile(shimSocket, "supervisor")
 	in, out := json.NewDecoder(socket), json.NewEncoder(socket)
-	var o order
+	var o startOrder
 	if in.Decode(&o) != nil {
 		return 1
 	}
@@ -59,17 +62,24 @@ func runShim() int {
 	s.running.Store(true)
 	pid, err := s.spawn(o)
 	if err != nil {
-		errno, _ := err.(syscall.Errno)
-		_ = out.Encode(started{Errno: errno})
+		_ = out.Encode(startReport{Errno: errnoOf(err)})
 		return 1
 	}
-	_ = out.Encode(started{PID: pid})
-	o = order{}
+	_ = out.Encode(startReport{PID: pid})
+	o = startOrder{}
 	go s.listen(in)
 	go s.end()
 	status := s.reap(pid)
 	_ = out.Encode(s.account(status))
 	return 0
+}
+
+// errnoOf is the kernel's number of an error; never 0, which would mean that there was none.
+func errnoOf(err error) syscall.Errno {
+	if errno := syscall.Errno(0); errors.As(err, &errno) && errno != 0 {
+		return errno
+	}
+	return syscall.EINVAL
 }
 
 // armShim makes the process fit for its task before anything else runs in it.
@@ -93,7 +103,7 @@ func armShim() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-func (s *shim) spawn(o order) (int, error) {
+func (s *shim) spawn(o startOrder) (int, error) {
 	path, argv := string(o.Path), unpack(o.Argv)
 	attr := &syscall.ProcAttr{
 		Dir: string(o.Dir),
@@ -142,7 +152,7 @@ func (s *shim) reap(program int) (status syscall.WaitStatus) {
 // what the agent does, and another one may start the same item.
 func (s *shim) listen(in *json.Decoder) {
 	for {
-		var e end
+		var e endOrder
 		err := in.Decode(&e)
 		if s.running.Load() {
 			s.ended.Store(true)
@@ -187,12 +197,12 @@ func (s *shim) end() {
 }
 
 // account is the last report. The kernel has added up what every process used that was waited for, here or below.
-func (s *shim) account(status syscall.WaitStatus) gone {
-	g := gone{Status: status, Ended: s.ended.Load()}
+func (s *shim) account(status syscall.WaitStatus) endReport {
+	r := endReport{Status: status, Ended: s.ended.Load()}
 	var ru syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru) == nil {
-		g.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
-		g.MaxRSS = ru.Maxrss << 10
+		r.CPU = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+		r.MaxRSS = ru.Maxrss << 10
 	}
-	return g
+	return r
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// The supervisor and a session's shim talk over a socket pair, in JSON documents. The supervisor sends one order and
-// then any number of ends; the shim answers with one started and, if that was good, one gone. When the supervisor is
-// killed the socket closes, and that is an end too.
+// The supervisor and a session's shim talk over a socket pair, in JSON documents. The supervisor orders one start and
+// then any number of ends; the shim reports the start and, if that was good, the end. When the supervisor is killed
+// the socket closes, and that is an order to end too.
 
-// order is what the shim is to start. It travels over the socket because the environment holds the agent's token, and
+// startOrder is what the shim is to start. It travels over the socket because the environment holds the agent's token, and
 // arguments can be read by everybody.
-type order struct {
+type startOrder struct {
 	Path   []byte // bytes, here and below: JSON strings would change what is not UTF-8
 	Dir    []byte
 	Argv   []byte              // packed
@@ -22,21 +22,21 @@ type order struct {
 	Cgroup bool                `json:",omitempty"` // the descriptor after the socket is the session's cgroup
 }
 
-// end asks for the end of the tree; Grace is the time from TERM to KILL. A later one can only shorten it.
-type end struct {
+// endOrder asks for the end of the tree; Grace is the time from TERM to KILL. A later one can only shorten it.
+type endOrder struct {
 	Grace time.Duration
 }
 
-// started says that the program runs, or why not.
-type started struct {
+// startReport says that the program runs, or why not.
+type startReport struct {
 	PID   int           `json:",omitempty"`
 	Errno syscall.Errno `json:",omitempty"`
 }
 
-// gone says that nothing is left below the shim.
-type gone struct {
+// endReport says that nothing is left below the shim.
+type endReport struct {
 	Status syscall.WaitStatus // of the program itself
-	Ended  bool               // it was still running when the first end came
+	Ended  bool               // it was still running when the first order to end came
 	CPU    time.Duration
 	MaxRSS int64 // bytes
 }
