@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// able says why an agent may not take an item; empty when it may. Whether it is free is another question: see idle.
+func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
+	switch {
+	case in.roleFor(it, a) == nil:
+		return "no role of it fits"
+	case it.Kind == agents.KindIssue:
+		return in.ableIssue(it, a)
+	case it.Kind == agents.KindReview && in.unpaired(a.Login, in.writers(in.s.Facts.Pull(it.Ref))):
+		return "it must not review that"
+	case it.Kind == agents.KindRework:
+		return in.ableRework(it, a)
+	}
+	return ""
+}
+
+// roleFor is the first role of an agent that takes the item; nil when there is none.
+func (in *inspection) roleFor(it *threads.Item, a *agents.Agent) *agents.Role {
+	for _, name := range a.Roles {
+		if r := in.cfg.Role(name); in.fits(it, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// fits reports whether a role takes the item at all.
+func (in *inspection) fits(it *threads.Item, r *agents.Role) bool {
+	switch it.Kind {
+	case agents.KindSchedule:
+		return r.Name == it.Role
+	case agents.KindReview:
+		return r.On == agents.OnReview && in.labelled(it, r)
+	case agents.KindRework:
+		if author := in.cfg.AgentByLogin(in.s.Facts.Pull(it.Ref).Author); author != nil {
+			return r == in.writing(it, author)
+		}
+	}
+	return r.On == agents.OnIssue && in.labelled(it, r)
+}
+
+// writing is the role in which the author of a pull request took its issue; nil when it lost that role.
+func (in *inspection) writing(it *threads.Item, author *agents.Agent) *agents.Role {
+	for _, name := range author.Roles {
+		if r := in.cfg.Role(name); r.On == agents.OnIssue && in.labelled(it, r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// labelled reports whether an item, or the issue that it is for, carries what the role asks for.
+func (in *inspection) labelled(it *threads.Item, r *agents.Role) bool {
+	is, p := in.s.Facts.Issue(it.Chain), in.s.Facts.Pull(it.Ref)
+	return r.Label == "" || is != nil && is.Has(r.Label) || p != nil && p.Has(r.Label)
+}
+
+func (in *inspection) ableIssue(it *threads.Item, a *agents.Agent) string {
+	is := in.s.Facts.Issue(it.Ref)
+	for _, skill := range forge.Skills(is.Labels) {
+		if !slices.Contains(a.Skills, skill) {
+			return "it lacks the skill " + skill
+		}
+	}
+	pinned := func(login string) bool { return login != a.Login && in.ours(login) }
+	switch {
+	case slices.ContainsFunc(is.Assignees, pinned) && !is.Has(forge.LabelInProgress):
+		return "the issue is pinned to another"
+	case slices.ContainsFunc(in.cfg.Agents, in.reviewer) && !in.reviewable(append(slices.Clone(in.s.History.Writers[it.Chain]), a.Name)):
+		return "nobody could review it"
+	}
+	return ""
+}
+
+func (in *inspection) ableRework(it *threads.Item, a *agents.Agent) string {
+	p := in.s.Facts.Pull(it.Ref)
+	author := in.cfg.AgentByLogin(p.Author)
+	writers := in.writers(p)
+	switch {
+	case author != nil && author.Name != a.Name && in.now.Before(it.Since.Add(in.cfg.Forge.ReworkWait)):
+		return "its author comes first"
+	case in.reviewable(writers) && !in.reviewable(append(writers, a.Name)):
+		return "nobody could review it any more"
+	}
+	return ""
+}
+
+// idle says why an agent can start nothing now beside these sessions; empty when it can.
+func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Session) string {
+	t := in.cfg.Thread(a.Thread)
+	hold, held := in.s.History.AgentHolds[a.Name]
+	running := 0
+	for i := range busy {
+		if busy[i].Thread == t.Name {
+			running++
+		}
+		if busy[i].Agent == a.Name {
+			return "it works"
+		}
+	}
+	switch {
+	case a.Token == "":
+		return "it has no token"
+	case len(in.roleFor(it, a).Command) == 0:
+		return "its role has no program"
+	case held && (hold.Until.IsZero() || hold.Until.After(in.now)):
+		return "it is held"
+	case in.s.History.Parked[t.Name].Until.After(in.now):
+		return "its thread is parked"
+	case running >= t.MaxSessions:
+		return "its thread is full"
+	}
+	return ""
+}
+
+// startsFit holds the choice of the agent against what it may do.
+func startsFit(in *inspection) error {
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		a := in.cfg.Agent(st.Agent)
+		busy := append(slices.Clone(in.s.Sessions), sessionsOf(in.plan.Starts[:i])...)
+		var why string
+		switch role := in.roleFor(&st.Item, a); {
+		case a.Thread != st.Thread:
+			why = "it is on " + a.Thread
+		case role != nil && role.Name != st.Role:
+			why = "as " + st.Role + ", when its role for that is " + role.Name
+		default:
+			why = cmp.Or(in.able(&st.Item, a), in.idle(&st.Item, a, busy))
+		}
+		if why != "" {
+			return fmt.Errorf("%s %s by %s on %s: %s", st.Item.Kind, st.Item.Ref, st.Agent, st.Thread, why)
+		}
+	}
+	return nil
+}
+
+func sessionsOf(starts []threads.Start) []threads.Session {
+	list := make([]threads.Session, len(starts))
+	for i, st := range starts {
+		list[i] = threads.Session{
+			Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role, Item: st.Item, State: threads.Reserved,
+		}
+	}
+	return list
+}
+
+// pairing goes by who really wrote, which can be less than what is remembered but never more.
+func pairing(in *inspection) error {
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		if st.Item.Kind != agents.KindReview {
+			continue
+		}
+		if authors := in.forge.authors(in.forge.pull(st.Item.Ref)); in.unpaired(in.cfg.Agent(st.Agent).Login, authors) {
+			return fmt.Errorf("%s reviews %s, which %v wrote", st.Agent, st.Item.Ref, authors)
+		}
+	}
+	return nil
+}
+
+// slotsKept goes through the starts in their order, as they would be committed.
+func slotsKept(in *inspection) error {
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		t := in.cfg.Thread(st.Thread)
+		used := make([]int, t.Slots)
+		for _, s := range append(slices.Clone(in.s.Sessions), sessionsOf(in.plan.Starts[:i])...) {
+			if s.Thread == t.Name && s.Slot < t.Slots {
+				used[s.Slot]++
+			}
+		}
+		switch {
+		case st.Slot < 0 || st.Slot >= t.Slots:
+			return fmt.Errorf("%s has no slot %d", t.Name, st.Slot)
+		case !t.Overlap && used[st.Slot] > 0:
+			return fmt.Errorf("slot %d of %s is taken and sticky, %s is to start in it", st.Slot, t.Name, st.Agent)
+		case t.Overlap && used[st.Slot] != slices.Min(used):
+			return fmt.Errorf("slot %d of %s is not the emptiest", st.Slot, t.Name)
+		}
+	}
+	return nil
+}

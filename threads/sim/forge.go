@@ -1,0 +1,277 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// server is the forge as it really is. What the factory knows of it comes through scans, and may be old.
+type server struct {
+	w       *world
+	repos   []*repo // by name
+	changed time.Time
+	dirty   bool // something changed since settle
+	heads   int  // commits so far
+}
+
+type repo struct {
+	name   string
+	ci     bool // its commits are checked
+	base   int  // version of the default branch; each merge makes a new one
+	issues []*issue
+	pulls  []*pull
+	last   int64 // number given out last
+}
+
+// issue is an issue with what the API does not say.
+type issue struct {
+	forge.Issue
+	deps     []forge.Ref
+	secret   bool                      // unreadable for our account
+	ended    time.Time                 // when it was closed last
+	writers  []string                  // agents that ran a session on it
+	obstacle [issueObstacles]time.Time // since when it stands, without a break; zero when it does not
+}
+
+// pull is a pull request with what the API does not say.
+type pull struct {
+	forge.Pull
+	home     forge.Ref // the issue whose branch it is, or the first that it closes, or itself
+	keyword  bool      // its text closes its issues at the merge; a branch name alone does not
+	conflict bool
+	checked  time.Time // when the forge will know about conflicts of this head and base
+	moved    time.Time // when its head came
+	stubborn bool      // the forge refuses to merge it: a protected branch wants a second approval
+	writers  []string  // agents that ran a session on it, beside its opener
+	obstacle [pullObstacles]time.Time
+}
+
+func newServer(w *world) *server { return &server{w: w, changed: w.now} }
+
+func (s *server) repo(name string) *repo {
+	i := slices.IndexFunc(s.repos, func(r *repo) bool { return r.name == name })
+	return s.repos[i]
+}
+
+func (s *server) issue(ref forge.Ref) *issue {
+	r := s.repo(ref.Repo)
+	i, ok := slices.BinarySearchFunc(r.issues, ref.Number, func(is *issue, n int64) int { return int(is.Number - n) })
+	if !ok {
+		return nil
+	}
+	return r.issues[i]
+}
+
+func (s *server) pull(ref forge.Ref) *pull {
+	r := s.repo(ref.Repo)
+	i, ok := slices.BinarySearchFunc(r.pulls, ref.Number, func(p *pull, n int64) int { return int(p.Number - n) })
+	if !ok {
+		return nil
+	}
+	return r.pulls[i]
+}
+
+// touch says that something on the forge changed.
+func (s *server) touch(updated *time.Time) {
+	*updated = s.w.now
+	s.changed, s.dirty = s.w.now, true
+}
+
+// file opens an issue.
+func (s *server) file(r *repo, labels ...string) *issue {
+	r.last++
+	is := &issue{Issue: forge.Issue{
+		Ref: forge.Ref{Repo: r.name, Number: r.last}, Title: fmt.Sprintf("issue %d", r.last), Author: "ada", Created: s.w.now,
+	}}
+	for _, l := range labels {
+		is.Labels = with(is.Labels, l)
+	}
+	r.issues = append(r.issues, is)
+	s.touch(&is.Updated)
+	return is
+}
+
+func (s *server) depend(is *issue, on forge.Ref) {
+	if !slices.Contains(is.deps, on) {
+		is.deps = append(slices.Clone(is.deps), on)
+		slices.SortFunc(is.deps, forge.Ref.Compare)
+		s.touch(&is.Updated)
+	}
+}
+
+// open opens a pull request by an account, for some issues; branch says whether it lies on the branch of the first.
+func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *pull {
+	r.last++
+	ref := forge.Ref{Repo: r.name, Number: r.last}
+	p := &pull{home: ref, keyword: s.w.chance(0.8), stubborn: s.w.trouble(0.02), Pull: forge.Pull{
+		Ref: ref, Title: fmt.Sprintf("pull %d", r.last), Author: login, Created: s.w.now, Base: "main", HeadRepo: r.name,
+		Head: "topic", Closes: closes,
+	}}
+	if len(closes) > 0 {
+		p.home = closes[0]
+		if branch {
+			p.Head = fmt.Sprintf("fix/issue-%d", p.home.Number)
+		}
+		slices.SortFunc(p.Closes, forge.Ref.Compare)
+		if !branch {
+			p.home = p.Closes[0]
+		}
+	}
+	r.pulls = append(r.pulls, p)
+	s.push(p)
+	return p
+}
+
+// push brings a new head. It merges cleanly with the base as it is now.
+func (s *server) push(p *pull) {
+	s.heads++
+	p.HeadSHA = fmt.Sprintf("%07x", s.heads)
+	p.moved, p.conflict = s.w.now, false
+	s.recheck(p)
+	if s.repo(p.Repo).ci {
+		p.CI, p.CISince = forge.CIPending, s.w.now
+		head := p.HeadSHA
+		s.w.after(s.w.between(time.Minute, 8*time.Minute), func() { s.report(p, head) })
+	}
+	s.touch(&p.Updated)
+}
+
+// recheck lets the forge look at conflicts again, which takes a moment.
+func (s *server) recheck(p *pull) {
+	p.checked = s.w.now.Add(s.w.between(0, 25*time.Second))
+}
+
+// report is what the checks say of a head. It does not change Updated: a commit status does not bump a pull request.
+func (s *server) report(p *pull, head string) {
+	if p.HeadSHA != head || p.Closed {
+		return
+	}
+	p.CI, p.CISince = forge.CISuccess, s.w.now
+	if s.w.trouble(s.w.mood.red) {
+		p.CI = forge.CIFailure
+	}
+	s.changed, s.dirty = s.w.now, true
+	s.w.log("ci     %s %s", p.Ref, map[forge.CI]string{forge.CISuccess: "green", forge.CIFailure: "red"}[p.CI])
+}
+
+// review posts a formal review of a head.
+func (s *server) review(p *pull, login, head string, v forge.Verdict, official bool) {
+	r := forge.Review{
+		ID: int64(len(p.Reviews) + 1), Author: login, Verdict: v, CommitSHA: head, Official: official, Submitted: s.w.now,
+	}
+	p.Reviews = append(slices.Clone(p.Reviews), r)
+	s.touch(&p.Updated)
+}
+
+var errRefused = fmt.Errorf("cannot merge: %w", forge.ErrConflict)
+
+// merge is what the forge does when somebody asks it to merge a head.
+func (s *server) merge(p *pull, head string) error {
+	switch {
+	case p.Merged:
+		return nil
+	case p.Closed, p.HeadSHA != head, p.conflict, p.Draft, p.stubborn:
+		return errRefused
+	}
+	p.Merged = true
+	s.end(p, "")
+	r := s.repo(p.Repo)
+	r.base++
+	for _, other := range r.pulls {
+		if !other.Closed {
+			other.conflict = other.conflict || s.w.chance(s.w.mood.conflict)
+			s.recheck(other)
+		}
+	}
+	for _, ref := range p.Closes {
+		if is := s.issue(ref); p.keyword && is != nil {
+			_ = s.close(is) // the forge says nothing when it cannot
+		}
+	}
+	s.w.seen.Merged++
+	return nil
+}
+
+func (s *server) end(p *pull, by string) {
+	p.Closed, p.Ended, p.ClosedBy = true, s.w.now, by
+	s.touch(&p.Updated)
+}
+
+// close refuses while a dependency that is set on the forge is open, as Forgejo does.
+func (s *server) close(is *issue) error {
+	if len(s.openDeps(is.Ref)) > 0 {
+		return fmt.Errorf("cannot close: %w", forge.ErrConflict)
+	}
+	if !is.Closed {
+		is.Closed, is.ended = true, s.w.now
+		s.touch(&is.Updated)
+	}
+	return nil
+}
+
+// openDeps are the open issues that keep one from being closed.
+func (s *server) openDeps(ref forge.Ref) []forge.Ref {
+	return slices.DeleteFunc(slices.Clone(s.issue(ref).deps), func(d forge.Ref) bool {
+		on := s.issue(d)
+		return inBody(ref, d) || on == nil || on.Closed
+	})
+}
+
+// inBody tells dependencies that stand in an issue's text from those that are set on the forge, which knows only these.
+// Nobody can set a dependency of an issue on itself.
+func inBody(of, on forge.Ref) bool { return of == on || on.Number%2 == 0 }
+
+func (s *server) reopen(is *issue) {
+	is.Closed, is.Reopened = false, s.w.now
+	s.touch(&is.Updated)
+}
+
+func (s *server) label(is *issue, add, remove string) {
+	is.Labels = with(without(is.Labels, remove), add)
+	s.touch(&is.Updated)
+}
+
+func (s *server) labelPull(p *pull, add, remove string) {
+	p.Labels = with(without(p.Labels, remove), add)
+	s.touch(&p.Updated)
+}
+
+// claim and release work on an issue or a pull request alike.
+type claimable struct {
+	labels, assignees *[]string
+	updated           *time.Time
+	closed            bool
+	pull              bool
+}
+
+var errGone = errors.New("gone")
+
+func (s *server) claimable(ref forge.Ref) (claimable, error) {
+	if is := s.issue(ref); is != nil {
+		return claimable{&is.Labels, &is.Assignees, &is.Updated, is.Closed, false}, nil
+	}
+	if p := s.pull(ref); p != nil {
+		return claimable{&p.Labels, &p.Assignees, &p.Updated, p.Closed, true}, nil
+	}
+	return claimable{}, errGone
+}
+
+// with and without make a new sorted list: whoever holds the old one keeps what it read.
+func with(list []string, s string) []string {
+	at, found := slices.BinarySearch(list, s)
+	if found || s == "" {
+		return list
+	}
+	return slices.Insert(slices.Clone(list), at, s)
+}
+
+func without(list []string, s string) []string {
+	if !slices.Contains(list, s) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(o string) bool { return o == s })
+}

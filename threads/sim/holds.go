@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// holdsTrue asks of every hold whether its reason is documented, can be read, and is the case. This is what makes the
+// scheduler work-conserving: an item that could start has no true reason to wait.
+func holdsTrue(in *inspection) error {
+	busy := in.busy()
+	for i := range in.plan.Holds {
+		h := in.plan.Holds[i]
+		err := readable(h.Reason)
+		if err == nil {
+			err = in.holdTrue(h, busy)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s waits, %s %q: %w", h.Item.Kind, h.Item.Ref, h.Reason.Code, h.Reason.Text(), err)
+		}
+	}
+	return nil
+}
+
+func readable(r threads.Reason) error {
+	text := r.Text()
+	switch {
+	case !slices.ContainsFunc(threads.Codes(), func(d threads.CodeDoc) bool { return d.Code == r.Code }):
+		return fmt.Errorf("no such code")
+	case text == "" || text != strings.TrimSpace(text),
+		strings.Contains(text, "  "), strings.Contains(text, " ,"), strings.Contains(text, "0001-01-01"), strings.Contains(text, "%!"):
+		return fmt.Errorf("no such sentence")
+	}
+	return nil
+}
+
+var errUntrue = fmt.Errorf("that is not so")
+
+// held is a hold beside the facts that it speaks of; what it does not speak of is empty.
+type held struct {
+	*inspection
+	*threads.Hold
+	is *forge.Issue
+	p  *forge.Pull
+}
+
+func (in *inspection) holdTrue(h *threads.Hold, busy []threads.Session) error {
+	it := held{in, h, in.s.Facts.Issue(h.Item.Ref), in.s.Facts.Pull(h.Item.Ref)}
+	if it.is == nil {
+		it.is = &forge.Issue{}
+	}
+	if it.p == nil {
+		it.p = &forge.Pull{}
+	}
+	test, listed := holdTests[h.Reason.Code]
+	switch {
+	case h.Reason.Code == threads.ChainBusy && in.chainFree(&h.Item, busy), listed && !test(it):
+		return errUntrue
+	case h.Reason.Code == threads.ChainBusy, listed:
+		return nil
+	}
+	return in.nobodyCan(h, busy)
+}
+
+// nobodyCan is the test of all reasons that speak of agents: it tries every agent, and finds none that could take the
+// item now.
+func (in *inspection) nobodyCan(h *threads.Hold, busy []threads.Session) error {
+	for i := range in.cfg.Agents {
+		a := &in.cfg.Agents[i]
+		if in.able(&h.Item, a) == "" && in.idle(&h.Item, a, busy) == "" {
+			return fmt.Errorf("%s on %s could take it", a.Name, a.Thread)
+		}
+	}
+	if candidateCode(h.Reason.Code) {
+		return nil
+	}
+	return fmt.Errorf("%s is no reason for that", h.Reason.Code)
+}
+
+func candidateCode(c threads.Code) bool {
+	switch c {
+	case threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.AuthorFirst, threads.OwnWork, threads.LocalPair, threads.NoReviewer:
+		return true
+	}
+	return waits(&threads.Hold{Reason: threads.Reason{Code: c}})
+}
+
+// chainFree reports whether no session keeps the item off its chain.
+func (in *inspection) chainFree(it *threads.Item, busy []threads.Session) bool {
+	merge := in.approved(it)
+	return !slices.ContainsFunc(busy, func(s threads.Session) bool {
+		if s.Item.Chain != it.Chain || s.Item.Kind == agents.KindSchedule {
+			return false
+		}
+		role := in.cfg.Role(s.Role)
+		waits := role != nil && role.WaitsForReview
+		return it.Kind.Writes() || s.Item.Kind.Writes() && !waits || merge && s.Item.Kind == agents.KindReview
+	})
+}
+
+// approved reports whether a pull request that shows as a review is past it.
+func (in *inspection) approved(it *threads.Item) bool {
+	p := in.s.Facts.Pull(it.Ref)
+	return p != nil && it.Kind == agents.KindReview && in.verdicts(p, in.writers(p)).approved
+}

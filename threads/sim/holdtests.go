@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// holdTests say what has to be the case for a reason to be given. The reasons that are missing speak of agents: see
+// nobodyCan.
+var holdTests = map[threads.Code]func(held) bool{
+	threads.NotRead:    func(h held) bool { return h.readAt().IsZero() },
+	threads.StaleFacts: func(h held) bool { return h.outdated(h.Item.Ref, h.Item.Chain) },
+	threads.CoolDown:   held.cooling,
+	threads.GaveUp: func(h held) bool {
+		return h.Reason.Count >= threads.MaxAttempts && h.owes(h.Item.Ref, threads.ActBlocked)
+	},
+	threads.Refused: func(h held) bool {
+		_, refused := h.s.History.Refused[h.Item.Ref]
+		return refused && h.owes(h.Item.Ref, threads.ActNeedsHuman)
+	},
+	threads.NotDue: func(h held) bool { return h.later() && h.Item.Kind == agents.KindSchedule },
+	threads.SkipLabel: func(h held) bool {
+		return h.labelled(h.Reason.Note) && forge.SkipLabel([]string{h.Reason.Note}) != ""
+	},
+	threads.ClaimedElsewhere: func(h held) bool {
+		return h.bot(h.Reason.Note) && (h.assigned(h.Reason.Note) || h.p.Author == h.Reason.Note)
+	},
+	threads.ClaimLeft: func(h held) bool {
+		return h.labelled(forge.LabelInProgress) && (h.Reason.Agent == "" || h.owes(h.Item.Ref, threads.ActRelease))
+	},
+
+	threads.AssignedHuman: func(h held) bool {
+		return h.assigned(h.Reason.Note) && !h.ours(h.Reason.Note) && !h.bot(h.Reason.Note)
+	},
+	threads.HasPull: func(h held) bool {
+		return allOf(h.Reason.Refs, func(ref forge.Ref) bool {
+			p := h.s.Facts.Pull(ref)
+			return !p.Closed && slices.Contains(p.Closes, h.is.Ref)
+		})
+	},
+	threads.MergedNotClosed: held.mergedNotClosed,
+	threads.PullRejected: func(h held) bool {
+		return h.ended(func(p *forge.Pull) bool {
+			return p.Ref == h.Reason.Refs[0] && !p.Merged && h.ours(p.Author) && !h.ours(p.ClosedBy)
+		})
+	},
+	threads.StagedConvoy: func(h held) bool {
+		convoy := h.s.Facts.Issue(h.Reason.Refs[0])
+		return stagedConvoy(convoy) && slices.ContainsFunc(convoy.Blockers, func(b forge.Blocker) bool { return b.Ref == h.is.Ref })
+	},
+	threads.BlockersUnknown: func(h held) bool {
+		return !h.is.BlockersKnown || len(states(h.is, forge.BlockerUnknown)) > 0 || h.unreadConvoy()
+	},
+	threads.BlocksItself: func(h held) bool {
+		return slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool { return b.Ref == h.is.Ref })
+	},
+	threads.BlockerCycle:      func(h held) bool { return h.circle(h.Reason.Refs) },
+	threads.BlockerMissing:    func(h held) bool { return h.names(forge.BlockerMissing) },
+	threads.BlockerUnreadable: func(h held) bool { return h.names(forge.BlockerUnreadable) },
+	threads.BlockerCancelled:  func(h held) bool { return h.names(forge.BlockerCancelled) },
+	threads.BlockerOpen:       func(h held) bool { return h.names(forge.BlockerOpen) },
+	threads.BlockerUnmerged:   func(h held) bool { return h.names(forge.BlockerUnmerged) && h.cfg.Forge.RequireMerged },
+	threads.Unreviewed: func(h held) bool {
+		return h.backlogFull(h.is.Repo) && h.Reason.Count == len(h.unreviewed(h.is.Repo))
+	},
+
+	threads.Draft:     func(h held) bool { return h.p.Draft },
+	threads.CIPending: func(h held) bool { return h.p.CI == forge.CIPending && h.Item.Kind != agents.KindRework },
+	threads.NotOurs: func(h held) bool {
+		return h.p.Author == h.Reason.Note && !h.own(h.p) && !h.wantsReview(h.p)
+	},
+	threads.PeopleReview: func(h held) bool { return !slices.ContainsFunc(h.cfg.Agents, h.reviewer) },
+	threads.MergeManual:  func(h held) bool { return !h.cfg.Forge.MergeAuto && h.approved(&h.Item) },
+	threads.HumanObjects: func(h held) bool { return h.verdicts(h.p, h.writers(h.p)).objected },
+	threads.MergeLate: func(h held) bool {
+		late := h.p.Mergeable != forge.MergeClean || h.outdated(forge.Ref{Repo: h.p.Repo})
+		return h.approved(&h.Item) && late
+	},
+	threads.MergeQueued: func(h held) bool {
+		first := h.Reason.Refs[0]
+		return first.Repo == h.p.Repo && slices.ContainsFunc(h.plan.Merges, func(m threads.Merge) bool { return m.Ref == first })
+	},
+	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.p.Ref, threads.ActNeedsHuman) },
+}
+
+func (h held) later() bool { return h.Reason.Until.After(h.now) }
+
+func (h held) readAt() time.Time {
+	r, _ := h.s.Facts.Repo(h.Item.Ref.Repo)
+	return r.AsOf
+}
+
+// outdated reports whether the facts of these were asked for before we last did something to one of them.
+func (h held) outdated(refs ...forge.Ref) bool {
+	_, err := h.asOf(refs...)
+	return err != nil
+}
+
+func (h held) labelled(label string) bool { return h.is.Has(label) || h.p.Has(label) }
+
+func (h held) assigned(login string) bool {
+	return slices.Contains(h.is.Assignees, login) || slices.Contains(h.p.Assignees, login)
+}
+
+// owes reports whether the plan asks for a mark.
+func (h held) owes(ref forge.Ref, a threads.Action) bool {
+	return slices.ContainsFunc(h.plan.Marks, func(m threads.Mark) bool { return m.Ref == ref && m.Action == a })
+}
+
+func (h held) cooling() bool {
+	k := h.Item.Key()
+	if h.approved(&h.Item) {
+		k = (&threads.Merge{Ref: h.Item.Ref}).Key()
+	}
+	attempts := h.s.History.Attempts[threads.AttemptKey{Chain: h.Item.Chain, Kind: k.Kind}]
+	return h.later() && (h.s.History.CoolDown[k].Equal(h.Reason.Until) || attempts.Until.Equal(h.Reason.Until))
+}
+
+// mergedNotClosed also asks that the issue is closed now if it can be.
+func (h held) mergedNotClosed() bool {
+	due := !h.kept() && !h.s.History.CoolDown[h.Item.Key()].After(h.now)
+	return h.ended(func(p *forge.Pull) bool { return p.Merged }) && (!due || h.owes(h.is.Ref, threads.ActClose))
+}
+
+// kept reports whether an open dependency keeps the issue from being closed.
+func (h held) kept() bool {
+	return slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool { return b.State == forge.BlockerOpen && !b.InBody })
+}
+
+// ended reports whether a pull request of the issue, ended since the issue was last opened, is as asked.
+func (h held) ended(fits func(*forge.Pull) bool) bool {
+	return slices.ContainsFunc(h.s.Facts.Pulls, func(p forge.Pull) bool {
+		return p.Closed && p.Ended.After(h.is.Reopened) && slices.Contains(p.Closes, h.is.Ref) && fits(&p)
+	})
+}
+
+// names reports whether the reason names exactly the blockers in a state.
+func (h held) names(state forge.BlockerState) bool {
+	return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, states(h.is, state))
+}
+
+// states are the blockers of an issue in one state.
+func states(is *forge.Issue, state forge.BlockerState) []forge.Ref {
+	var refs []forge.Ref
+	for _, b := range is.Blockers {
+		if b.State == state {
+			refs = append(refs, b.Ref)
+		}
+	}
+	return refs
+}
+
+func stagedConvoy(is *forge.Issue) bool {
+	return is != nil && !is.Closed && is.Has(forge.LabelConvoy) && is.Has(forge.LabelStaged)
+}
+
+// unreadConvoy reports whether there is a staged convoy whose members nobody knows yet: any issue may be one.
+func (h held) unreadConvoy() bool {
+	return slices.ContainsFunc(h.s.Facts.Issues, func(is forge.Issue) bool { return stagedConvoy(&is) && !is.BlockersKnown })
+}
+
+// circle reports whether refs lead from the issue along open blockers back to it.
+func (h held) circle(refs []forge.Ref) bool {
+	if len(refs) < 3 || refs[0] != h.is.Ref || refs[len(refs)-1] != h.is.Ref {
+		return false
+	}
+	for i, ref := range refs[1:] {
+		if !slices.Contains(states(h.s.Facts.Issue(refs[i]), forge.BlockerOpen), ref) {
+			return false
+		}
+	}
+	return true
+}
+
+func allOf(refs []forge.Ref, holds func(forge.Ref) bool) bool {
+	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r forge.Ref) bool { return !holds(r) })
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// checks are the invariants. What they know they take from the world itself and from the design, never from a helper of
+// package threads, so that the two cannot be wrong in the same way.
+type checks struct{ w *world }
+
+// tableInvariants hold after every step, whatever happened in it.
+var tableInvariants = []struct {
+	name  string
+	check func(*world, []*run) error
+}{
+	{"no item with two sessions", oneSessionPerItem},
+	{"no agent with two sessions", oneSessionPerAgent},
+	{"one writing session per chain, and no review beside it", chainKept},
+}
+
+// planInvariants hold for every plan.
+var planInvariants = []struct {
+	name  string
+	check func(*inspection) error
+}{
+	{"nothing starts against the state of the forge", startsAllowed},
+	{"nothing starts against what is remembered", startsRemembered},
+	{"an agent starts only what it may", startsFit},
+	{"nobody reviews own work, no local model that of a local model", pairing},
+	{"slots are kept", slotsKept},
+	{"the order of the queue", orderKept},
+	{"warmth starves nobody", passedOver},
+	{"nothing is merged that is not approved, green and clean", mergesAllowed},
+	{"nothing runs on closed work", stopsInTime},
+	{"nothing is stopped without need", stopsAllowed},
+	{"marks are due", marksDue},
+	{"everything is somewhere, and once", accounted},
+	{"every hold has a reason that is true", holdsTrue},
+}
+
+// table checks what holds after every step.
+func (c checks) table() {
+	for _, inv := range tableInvariants {
+		if err := inv.check(c.w, c.w.shell.runs); err != nil {
+			c.w.fail(inv.name, err)
+		}
+	}
+}
+
+func oneSessionPerItem(_ *world, runs []*run) error {
+	for i, a := range runs {
+		for _, b := range runs[i+1:] {
+			if a.Item.Ref == b.Item.Ref && a.Item.Role == b.Item.Role {
+				return fmt.Errorf("%s and %s", a, b)
+			}
+		}
+	}
+	return nil
+}
+
+func oneSessionPerAgent(_ *world, runs []*run) error {
+	for i, a := range runs {
+		for _, b := range runs[i+1:] {
+			if a.Agent == b.Agent {
+				return fmt.Errorf("%s and %s", a, b)
+			}
+		}
+	}
+	return nil
+}
+
+// chainKept looks at the branch that a session is about: two sessions on one branch are at odds when both write, and when
+// one reviews what the other changes, unless that other's program waits for the review.
+func chainKept(w *world, runs []*run) error {
+	for i, a := range runs {
+		for _, b := range runs[i+1:] {
+			if w.forge.branch(a) != w.forge.branch(b) || a.Item.Kind == agents.KindSchedule {
+				continue
+			}
+			switch {
+			case a.Item.Kind.Writes() && b.Item.Kind.Writes(),
+				a.Item.Kind.Writes() && !w.waits(a),
+				b.Item.Kind.Writes() && !w.waits(b):
+				return fmt.Errorf("%s and %s", a, b)
+			}
+		}
+	}
+	return nil
+}
+
+// branch is the issue whose branch a session is about, or the pull request that has no issue.
+func (s *server) branch(r *run) forge.Ref {
+	if p := s.pull(r.Item.Ref); p != nil {
+		return p.home
+	}
+	return r.Item.Ref
+}
+
+func (w *world) waits(r *run) bool {
+	i := slices.IndexFunc(w.roles, func(role agents.Role) bool { return role.Name == r.Role })
+	return w.roles[i].WaitsForReview
+}
+
+// plan checks a plan, and now and then the function that made it.
+func (c checks) plan(s *threads.Snapshot, p *threads.Plan) {
+	in := &inspection{world: c.w, s: s, plan: p}
+	in.tally()
+	for _, inv := range planInvariants {
+		if err := inv.check(in); err != nil {
+			c.w.fail(inv.name, err)
+		}
+	}
+	c.function(s, p)
+}
+
+// inspection is one plan under the eyes of the invariants.
+type inspection struct {
+	*world
+	s    *threads.Snapshot
+	plan *threads.Plan
+}
+
+// tally counts which reasons and marks a world came to, so that a test can say whether the worlds reach everything.
+func (in *inspection) tally() {
+	for _, h := range in.plan.Holds {
+		in.seen.Codes[h.Reason.Code]++
+	}
+	for _, s := range in.plan.Stops {
+		in.seen.Codes[s.Reason.Code]++
+	}
+	for _, m := range in.plan.Marks {
+		in.seen.Actions[m.Action]++
+	}
+}
+
+// busy is every session that the plan leaves in the table: those that run and those that start.
+func (in *inspection) busy() []threads.Session {
+	list := slices.Clone(in.s.Sessions)
+	for _, st := range in.plan.Starts {
+		list = append(list, threads.Session{
+			Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role, Item: st.Item, State: threads.Reserved,
+		})
+	}
+	return list
+}
+
+// accounted holds every open issue of the backlog and every open pull request against the plan: it has a session, is
+// started, is merged, or waits with a reason, and only one of these.
+func accounted(in *inspection) error {
+	count := make(map[threads.Key]int)
+	for _, s := range in.busy() {
+		count[itemOf(&s.Item)]++
+	}
+	for _, m := range in.plan.Merges {
+		count[threads.Key{Ref: m.Ref}]++
+	}
+	for i := range in.plan.Holds {
+		count[itemOf(&in.plan.Holds[i].Item)]++
+	}
+	for i := range in.s.Facts.Issues {
+		if is := &in.s.Facts.Issues[i]; !is.Closed && is.Has(forge.LabelBacklog) && count[threads.Key{Ref: is.Ref}] != 1 {
+			return fmt.Errorf("issue %s is %d times in sessions, starts, merges and holds", is.Ref, count[threads.Key{Ref: is.Ref}])
+		}
+	}
+	for i := range in.s.Facts.Pulls {
+		if p := &in.s.Facts.Pulls[i]; !p.Closed && count[threads.Key{Ref: p.Ref}] != 1 {
+			return fmt.Errorf("pull request %s is %d times in sessions, starts, merges and holds", p.Ref, count[threads.Key{Ref: p.Ref}])
+		}
+	}
+	for _, r := range in.cfg.Roles {
+		for _, repo := range in.s.Facts.Repos {
+			k := threads.Key{Ref: forge.Ref{Repo: repo.Name}, Role: r.Name}
+			if r.On == agents.OnSchedule && count[k] != 1 {
+				return fmt.Errorf("role %s in %s is %d times in sessions, starts and holds", r.Name, repo.Name, count[k])
+			}
+		}
+	}
+	return nil
+}
+
+// itemOf is the identity of an item whatever is to be done with it: a pull request goes from review to rework and back.
+func itemOf(it *threads.Item) threads.Key { return threads.Key{Ref: it.Ref, Role: it.Role} }

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// quiet reports whether a calm world has come to its end: nothing runs, nothing is being written, the facts are newer than
+// everything that happened, the plan is empty, and whatever still waits does so for a reason that only people can mend.
+func (sh *shell) quiet(s *threads.Snapshot, p *threads.Plan) bool {
+	if len(sh.runs)+len(sh.writes)+len(p.Starts)+len(p.Stops)+len(p.Merges)+len(p.Marks) > 0 {
+		return false
+	}
+	for _, r := range sh.facts.Repos {
+		if !r.AsOf.After(sh.w.forge.changed) {
+			return false
+		}
+	}
+	for _, h := range p.Holds {
+		if !sh.final(s, p, h, nil) {
+			return false
+		}
+	}
+	err := sh.w.forge.tidy()
+	if err != nil && sh.w.now.Sub(sh.w.forge.changed) > tidyTime {
+		sh.w.fail("no claim is left behind", err)
+	}
+	return err == nil
+}
+
+// tidyTime is how long a claim may be left over: until it can be no half-written one any more, and the next scan.
+const tidyTime = threads.HalfWritten + 15*time.Minute
+
+// mendable are the reasons that waiting does not mend. Most of them say so in their Mend column; of the others the
+// invariants make sure that they are true.
+var mendable = []threads.Code{
+	threads.SkipLabel, threads.AssignedHuman, threads.ClaimedElsewhere, threads.PullRejected, threads.StagedConvoy,
+	threads.BlocksItself, threads.BlockerCycle, threads.BlockerMissing, threads.BlockerUnreadable, threads.BlockerCancelled,
+	threads.BlockerUnmerged, threads.Draft, threads.NotOurs, threads.PeopleReview, threads.MergeManual, threads.HumanObjects,
+	threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.OwnWork, threads.LocalPair, threads.NoReviewer,
+	threads.NoProgram, threads.NoToken,
+}
+
+// final reports whether a hold will last until a person does something. A reason that names others is as final as theirs.
+func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, path []forge.Ref) bool {
+	all := func(refs []forge.Ref) bool {
+		return allOf(refs, func(ref forge.Ref) bool { return sh.finalRef(s, p, ref, append(path, h.Ref)) })
+	}
+	switch h.Reason.Code {
+	case threads.NotDue:
+		return true
+	case threads.AgentHeld: // paused, not resting
+		return h.Reason.Until.IsZero()
+	case threads.BlockerOpen, threads.HasPull:
+		return all(h.Reason.Refs)
+	case threads.MergedNotClosed: // what is open need not have been read, when the issue could not be worked on anyway
+		return all(sh.w.forge.openDeps(h.Ref))
+	case threads.CoolDown:
+		p := sh.w.forge.pull(h.Ref)
+		return p != nil && p.stubborn
+	case threads.Unreviewed:
+		in := &inspection{world: sh.w, s: s, plan: p}
+		return all(in.unreviewed(h.Ref.Repo))
+	}
+	return slices.Contains(mendable, h.Reason.Code)
+}
+
+// finalRef is final for something that is named: what nobody put up for work is a person's business.
+func (sh *shell) finalRef(s *threads.Snapshot, p *threads.Plan, ref forge.Ref, path []forge.Ref) bool {
+	if slices.Contains(path, ref) {
+		return true
+	}
+	for _, h := range p.Holds {
+		if h.Ref == ref {
+			return sh.final(s, p, h, path)
+		}
+	}
+	is := s.Facts.Issue(ref)
+	return is == nil || !is.Has(forge.LabelBacklog)
+}
+
+// tidy reports a claim of ours that is left on the forge although nothing runs.
+func (s *server) tidy() error {
+	left := func(ref forge.Ref, labels, assignees []string) error {
+		claimed := slices.Contains(labels, forge.LabelInProgress) && !slices.ContainsFunc(assignees, s.w.bot)
+		if claimed {
+			return fmt.Errorf("%s is labelled %v and assigned to %v", ref, labels, assignees)
+		}
+		return nil
+	}
+	for _, r := range s.repos {
+		for _, is := range s.openIssues(r) {
+			if err := left(is.Ref, is.Labels, is.Assignees); err != nil {
+				return err
+			}
+		}
+		for _, p := range s.openPulls(r) {
+			if err := left(p.Ref, p.Labels, p.Assignees); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// The order for a free slot, as the design has it: priority class; passed over three times or more; what the slot is
+// warm for; rework, review, scheduled, new issue; age; name.
+
+// rank is the place of an item in the queue of a slot, smallest first. warmth is how much of the slot's cache it
+// could use.
+type rank struct {
+	priority, patient, warmth, kind int
+
+	item *threads.Item
+}
+
+func (in *inspection) rank(it *threads.Item, warmth int) rank {
+	r := rank{priority: it.Priority, patient: 1, warmth: warmth, item: it}
+	if in.s.History.PassedOver[it.Key()] >= threads.PassedOverLimit {
+		r.patient = 0
+	}
+	r.kind = slices.Index([]agents.Kind{agents.KindRework, agents.KindReview, agents.KindSchedule, agents.KindIssue}, it.Kind)
+	return r
+}
+
+func (a rank) compare(b rank) int {
+	return cmp.Or(
+		a.priority-b.priority, a.patient-b.patient, a.warmth-b.warmth, a.kind-b.kind, older(a.item, b.item),
+	)
+}
+
+// older compares by age and name alone.
+func older(a, b *threads.Item) int {
+	return cmp.Or(a.Since.Compare(b.Since), a.Ref.Compare(b.Ref), cmp.Compare(a.Role, b.Role))
+}
+
+// warmth of an item for an agent in a slot: 0 the resident's own chain, 1 the agent that finished a blocker of it, 2 the
+// resident with something else, 3 cold. Nothing is warm where agents share slots.
+func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent string) int {
+	if in.cfg.Thread(thread).Overlap {
+		return 3
+	}
+	warm := in.s.History.Warm[threads.SlotKey{Thread: thread, Slot: slot}]
+	switch {
+	case warm.Agent == agent && warm.Chain == it.Chain:
+		return 0
+	case in.finished(it, agent):
+		return 1
+	case warm.Agent == agent:
+		return 2
+	}
+	return 3
+}
+
+// finished reports whether the agent wrote last on something that the issue depended on.
+func (in *inspection) finished(it *threads.Item, agent string) bool {
+	is := in.s.Facts.Issue(it.Ref)
+	return is != nil && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool {
+		w := in.s.History.Writers[b.Ref]
+		return len(w) > 0 && w[len(w)-1] == agent
+	})
+}
+
+// orderKept looks at each start beside each item that waits for nothing but an agent or a slot: whoever of the thread is
+// free beside the others, and could have taken the waiting item into that very slot, must find it behind.
+func orderKept(in *inspection) error {
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		others := slices.Delete(in.busy(), len(in.s.Sessions)+i, len(in.s.Sessions)+i+1)
+		got := in.rank(&st.Item, in.warmth(&st.Item, st.Thread, st.Slot, st.Agent))
+		err := in.rivals(st, others, func(h *threads.Hold, a *agents.Agent) bool {
+			return in.rank(&h.Item, in.warmth(&h.Item, st.Thread, st.Slot, a.Name)).compare(got) < 0
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rivals finds an item that waits although an agent on the thread of a start could have taken it, and that stood before
+// the started one.
+func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood func(*threads.Hold, *agents.Agent) bool) error {
+	for i := range in.plan.Holds {
+		h := in.plan.Holds[i]
+		if !waits(h) {
+			continue
+		}
+		for j := range in.cfg.Agents {
+			a := &in.cfg.Agents[j]
+			if a.Thread == st.Thread && in.able(&h.Item, a) == "" && in.idle(&h.Item, a, busy) == "" && stood(h, a) {
+				return fmt.Errorf("%s %s got slot %d of %s with %s, and %s %s stood before it for %s",
+					st.Item.Kind, st.Item.Ref, st.Slot, st.Thread, st.Agent, h.Item.Kind, h.Item.Ref, a.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// waits reports whether an item waits for nothing but an agent or a slot.
+func waits(h *threads.Hold) bool {
+	switch h.Reason.Code {
+	case threads.AgentBusy, threads.NoSlot, threads.ThreadPark, threads.AgentHeld, threads.NoToken, threads.NoProgram:
+		return true
+	}
+	return false
+}
+
+// passedOver bounds what warmth and the kinds of work may do to an item. Whoever stood ahead by priority and age alone
+// is named in the start, and who was named three times is named again only by another of that kind.
+func passedOver(in *inspection) error {
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		if st.PassedOver == (threads.Key{}) {
+			busy := append(slices.Clone(in.s.Sessions), sessionsOf(in.plan.Starts[:i])...)
+			err := in.rivals(st, busy, func(h *threads.Hold, _ *agents.Agent) bool { return ahead(&h.Item, &st.Item) })
+			if err != nil {
+				return fmt.Errorf("it is not named: %w", err)
+			}
+			continue
+		}
+		over := in.item(st.PassedOver)
+		h := &in.s.History
+		starved := h.PassedOver[st.PassedOver] >= threads.PassedOverLimit && h.PassedOver[st.Item.Key()] < threads.PassedOverLimit
+		if over == nil || !ahead(over, &st.Item) || starved {
+			return fmt.Errorf("%s %s names %s %s, passed over %d times", st.Item.Kind, st.Item.Ref,
+				st.PassedOver.Kind, st.PassedOver.Ref, h.PassedOver[st.PassedOver])
+		}
+	}
+	return nil
+}
+
+func ahead(a, b *threads.Item) bool { return cmp.Or(a.Priority-b.Priority, older(a, b)) < 0 }
+
+// item finds something that waits or starts in the plan.
+func (in *inspection) item(k threads.Key) *threads.Item {
+	for i := range in.plan.Holds {
+		if in.plan.Holds[i].Item.Key() == k {
+			return &in.plan.Holds[i].Item
+		}
+	}
+	for i := range in.plan.Starts {
+		if in.plan.Starts[i].Item.Key() == k {
+			return &in.plan.Starts[i].Item
+		}
+	}
+	return nil
+}

@@ -1,0 +1,333 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// acts are what people do to a factory while it works. Each picks its own victim, and may find none.
+var acts = []func(w *world, r *repo){
+	(*world).fileMore, (*world).fileMore, (*world).relabel, (*world).unlabel, (*world).prioritise, (*world).assign,
+	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).rewire, (*world).stage, (*world).botClaims,
+	(*world).botEnds, (*world).rejectPull, (*world).mergePull, (*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
+	(*world).pushPull, (*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
+	(*world).pause, (*world).reload,
+}
+
+// people do something every now and then, until the world is calm.
+func (w *world) people() {
+	if w.calm {
+		return
+	}
+	acts[w.rng.IntN(len(acts))](w, oneOf(w, w.forge.repos...))
+	if w.shell.hooked {
+		w.shell.kick()
+	}
+	w.after(w.between(time.Second, 12*time.Minute), w.people)
+}
+
+// anIssue is an open issue of the repository that fits, or nil.
+func (w *world) anIssue(r *repo, fits func(*issue) bool) *issue {
+	list := slices.DeleteFunc(slices.Clone(r.issues), func(is *issue) bool { return is.secret || !fits(is) })
+	if len(list) == 0 {
+		return nil
+	}
+	return oneOf(w, list...)
+}
+
+func (w *world) aPull(r *repo, fits func(*pull) bool) *pull {
+	list := slices.DeleteFunc(slices.Clone(r.pulls), func(p *pull) bool { return p.Closed || !fits(p) })
+	if len(list) == 0 {
+		return nil
+	}
+	return oneOf(w, list...)
+}
+
+func open(is *issue) bool { return !is.Closed }
+func anyPull(*pull) bool  { return true }
+
+func (w *world) fileMore(r *repo) {
+	if r.last < 16 {
+		w.log("people file more in %s", r.name)
+		w.plant(r)
+	}
+}
+
+func (w *world) relabel(r *repo) {
+	if is := w.anIssue(r, open); is != nil {
+		l := oneOf(w, forge.LabelBacklog, forge.LabelBacklog, forge.LabelNeedsHuman, "vision", forge.LabelCancelled, forge.LabelStaged, forge.LabelInProgress)
+		w.log("people label %s %s", is.Ref, l)
+		w.forge.label(is, l, "")
+	}
+}
+
+func (w *world) unlabel(r *repo) {
+	marked := func(is *issue) bool {
+		return !is.Closed && (forge.SkipLabel(is.Labels) != "" || is.Has(forge.LabelInProgress))
+	}
+	is := w.anIssue(r, marked)
+	if is == nil || w.chance(0.1) {
+		is = w.anIssue(r, open)
+	}
+	if is != nil && len(is.Labels) > 0 {
+		l := forge.SkipLabel(is.Labels)
+		if l == "" {
+			l = oneOf(w, is.Labels...)
+		}
+		w.log("people take %s off %s", l, is.Ref)
+		w.forge.label(is, "", l)
+	}
+}
+
+func (w *world) prioritise(r *repo) {
+	if is := w.anIssue(r, open); is != nil {
+		l := oneOf(w, "priority/1", "priority/3", "priority/8")
+		w.log("people label %s %s", is.Ref, l)
+		w.forge.label(is, l, "")
+	}
+}
+
+// assign gives an issue to a person, or reserves it for an agent.
+func (w *world) assign(r *repo) {
+	if is := w.anIssue(r, open); is != nil {
+		login := oneOf(w, "ada", w.anyLogin(), w.anyLogin())
+		w.log("people assign %s to %s", is.Ref, login)
+		_ = w.forge.assign(is.Ref, login, "")
+	}
+}
+
+// unassign takes anybody off, also an agent in the middle of its work.
+func (w *world) unassign(r *repo) {
+	if is := w.anIssue(r, func(is *issue) bool { return len(is.Assignees) > 0 }); is != nil {
+		login := oneOf(w, is.Assignees...)
+		w.log("people take %s off %s", login, is.Ref)
+		_ = w.forge.assign(is.Ref, "", login)
+	}
+}
+
+func (w *world) closeIssue(r *repo) {
+	if is := w.anIssue(r, open); is != nil {
+		err := w.forge.close(is)
+		w.log("people close %s: %v", is.Ref, orDone(err))
+	}
+}
+
+func (w *world) reopenIssue(r *repo) {
+	if is := w.anIssue(r, func(is *issue) bool { return is.Closed }); is != nil {
+		w.log("people reopen %s", is.Ref)
+		w.forge.reopen(is)
+	}
+}
+
+// rewire adds a dependency or takes one away.
+func (w *world) rewire(r *repo) {
+	is := w.anIssue(r, open)
+	if is == nil {
+		return
+	}
+	if len(is.deps) > 0 && w.chance(0.5) {
+		is.deps = is.deps[1:]
+		w.forge.touch(&is.Updated)
+	} else {
+		w.forge.depend(is, oneOf(w, r.issues...).Ref)
+	}
+	w.log("people let %s depend on %v", is.Ref, is.deps)
+}
+
+func (w *world) stage(r *repo) {
+	if is := w.anIssue(r, func(is *issue) bool { return !is.Closed && is.Has(forge.LabelConvoy) }); is != nil {
+		if is.Has(forge.LabelStaged) {
+			w.log("people start convoy %s", is.Ref)
+			w.forge.label(is, "", forge.LabelStaged)
+			return
+		}
+		w.log("people stage convoy %s", is.Ref)
+		w.forge.label(is, forge.LabelStaged, "")
+	}
+}
+
+// botClaims is another host's supervisor, which takes the same steps as ours.
+func (w *world) botClaims(r *repo) {
+	free := func(is *issue) bool { return !is.Closed && len(is.Assignees) == 0 && is.Has(forge.LabelBacklog) }
+	is := w.anIssue(r, free)
+	if is == nil {
+		return
+	}
+	bot := oneOf(w, w.cfg.Forge.Bots...)
+	w.log("%s claims %s", bot, is.Ref)
+	steps := w.forge.claimSteps(is.Ref, bot)
+	if steps[0]() == nil {
+		w.after(time.Second, func() { _ = steps[1]() })
+	}
+}
+
+func (w *world) botEnds(r *repo) {
+	theirs := func(is *issue) bool { return !is.Closed && slices.ContainsFunc(is.Assignees, w.bot) }
+	if is := w.anIssue(r, theirs); is != nil {
+		bot := is.Assignees[slices.IndexFunc(is.Assignees, w.bot)]
+		if w.chance(0.5) {
+			p := w.forge.open(r, bot, true, is.Ref)
+			w.log("%s opens %s for %s", bot, p.Ref, is.Ref)
+		}
+		w.log("%s lets go of %s", bot, is.Ref)
+		_ = w.forge.assign(is.Ref, "", bot)
+		w.forge.label(is, "", forge.LabelInProgress)
+	}
+}
+
+func (w *world) rejectPull(r *repo) {
+	if p := w.aPull(r, anyPull); p != nil {
+		by := oneOf(w, "ada", "ada", p.Author)
+		w.log("%s closes %s unmerged", by, p.Ref)
+		w.forge.end(p, by)
+	}
+}
+
+func (w *world) mergePull(r *repo) {
+	if p := w.aPull(r, anyPull); p != nil {
+		p.stubborn = false
+		err := w.forge.merge(p, p.HeadSHA)
+		w.log("people merge %s: %v", p.Ref, orDone(err))
+	}
+}
+
+// judgePull is a review by a person, or by somebody whose word does not count.
+func (w *world) judgePull(r *repo) {
+	if p := w.aPull(r, anyPull); p != nil {
+		who := oneOf(w, "ada", "eve", "passer-by")
+		v := oneOf(w, forge.Approved, forge.ChangesRequested, forge.ChangesRequested, forge.Commented)
+		w.log("people %s reviews %s: %v", who, p.Ref, v)
+		w.forge.review(p, who, p.HeadSHA, v, who != "passer-by")
+	}
+}
+
+// approveAll is a person who goes through everything that waits.
+func (w *world) approveAll(r *repo) {
+	for _, p := range w.forge.openPulls(r) {
+		w.log("people ada approves %s", p.Ref)
+		w.forge.review(p, "ada", p.HeadSHA, forge.Approved, true)
+	}
+}
+
+// takeBack dismisses a review.
+func (w *world) takeBack(r *repo) {
+	if p := w.aPull(r, func(p *pull) bool { return len(p.Reviews) > 0 }); p != nil {
+		p.Reviews = slices.Clone(p.Reviews)
+		i := w.rng.IntN(len(p.Reviews))
+		p.Reviews[i].Dismissed = true
+		w.log("people dismiss the review of %s on %s", p.Reviews[i].Author, p.Ref)
+		w.forge.touch(&p.Updated)
+	}
+}
+
+func (w *world) pushPull(r *repo) {
+	if p := w.aPull(r, anyPull); p != nil {
+		w.forge.push(p)
+		w.log("people push %s to %s", p.HeadSHA, p.Ref)
+	}
+}
+
+func (w *world) openPull(r *repo) {
+	var closes []forge.Ref
+	if is := w.anIssue(r, open); is != nil && w.chance(0.7) {
+		closes = append(closes, is.Ref)
+	}
+	p := w.forge.open(r, "ada", w.chance(0.3), closes...)
+	w.log("people open %s for %v", p.Ref, closes)
+}
+
+func (w *world) draftPull(r *repo) {
+	if p := w.aPull(r, anyPull); p != nil {
+		p.Draft = !p.Draft
+		w.log("people draft %s: %v", p.Ref, p.Draft)
+		w.forge.touch(&p.Updated)
+	}
+}
+
+func (w *world) labelPull(r *repo) {
+	p := w.aPull(r, func(p *pull) bool { return forge.SkipLabel(p.Labels) != "" })
+	if p != nil && w.chance(0.8) {
+		l := forge.SkipLabel(p.Labels)
+		w.log("people take %s off %s", l, p.Ref)
+		w.forge.labelPull(p, "", l)
+		return
+	}
+	if p = w.aPull(r, anyPull); p != nil {
+		l := oneOf(w, forge.LabelNeedsHuman, forge.LabelCancelled, forge.LabelInProgress, "needs docs")
+		w.log("people label %s %s", p.Ref, l)
+		w.forge.labelPull(p, l, "")
+	}
+}
+
+// retry is `disinto retry` on an issue that agents have come to an end with.
+func (w *world) retry(r *repo) {
+	is := w.anIssue(r, open)
+	if is == nil || w.shell.down {
+		return
+	}
+	w.log("people retry %s", is.Ref)
+	w.forge.label(is, "", forge.LabelBlocked)
+	w.forge.label(is, "", forge.LabelNeedsHuman)
+	w.shell.memory.retry(is.Ref, w.now)
+	w.shell.memory.touch(w.now, is.Ref)
+	w.shell.kick()
+}
+
+// sling hands one issue to the scheduler: backlog if missing, and its start is committed whatever its thread.
+func (w *world) sling(r *repo) {
+	is := w.anIssue(r, open)
+	if is == nil || w.shell.down {
+		return
+	}
+	w.log("people sling %s", is.Ref)
+	w.forge.label(is, forge.LabelBacklog, "")
+	w.shell.pass(func(s threads.Start) bool { return s.Item.Ref == is.Ref })
+	w.shell.kick()
+}
+
+// pause holds an agent until it is resumed; on a calm day nobody does that.
+func (w *world) pause(*repo) {
+	if w.shell.down {
+		return
+	}
+	a := oneOf(w, w.cfg.Agents...).Name
+	if _, held := w.shell.memory.AgentHolds[a]; held {
+		w.log("people resume %s", a)
+		delete(w.shell.memory.AgentHolds, a)
+		w.shell.kick()
+		return
+	}
+	w.log("people pause %s", a)
+	w.shell.memory.AgentHolds[a] = threads.AgentHold{Code: threads.AgentHeld, Why: "paused"}
+}
+
+// reload changes the configuration under running sessions: slots come and go, an agent is hired or let go.
+func (w *world) reload(*repo) {
+	if w.shell.down {
+		return
+	}
+	cfg := *w.cfg
+	cfg.Agents, cfg.Threads = slices.Clone(cfg.Agents), slices.Clone(cfg.Threads)
+	switch w.rng.IntN(4) {
+	case 0:
+		if len(cfg.Agents) > 2 {
+			gone := w.rng.IntN(len(cfg.Agents))
+			cfg.Agents = slices.Delete(cfg.Agents, gone, gone+1)
+		}
+	case 1:
+		cfg.Agents = append(cfg.Agents, w.agent(&cfg))
+	case 2:
+		cfg.Threads[0].Slots = w.number(1, 3)
+	case 3:
+		cfg.Threads[0].Overlap = !cfg.Threads[0].Overlap
+	}
+	cfg.Roles = slices.Clone(w.roles)
+	w.wire(&cfg)
+	w.cfg = &cfg
+	w.forge.dirty = true
+	w.log("people reload: %d agents, %s has %d slots, overlap %v", len(cfg.Agents), cfg.Threads[0].Name, cfg.Threads[0].Slots, cfg.Threads[0].Overlap)
+	w.shell.kick()
+}

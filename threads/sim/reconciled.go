@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// stopsInTime allows no session on closed work, or for a head that is gone, once a scan that began after that and after
+// the session's own start has come back.
+func stopsInTime(in *inspection) error {
+	for i := range in.s.Sessions {
+		s := &in.s.Sessions[i]
+		asOf, err := in.asOf(s.Item.Ref, s.Item.Chain)
+		if err != nil || s.State != threads.Running || s.Item.Kind == agents.KindSchedule || !asOf.After(s.Started) {
+			continue
+		}
+		told := slices.ContainsFunc(in.plan.Stops, func(st threads.Stop) bool { return st.RunID == s.RunID })
+		if why := in.overdue(s, asOf.Add(-1)); why != "" && !told {
+			return fmt.Errorf("%s goes on with %s %s: %s", s.RunID, s.Item.Kind, s.Item.Ref, why)
+		}
+	}
+	return nil
+}
+
+// overdue says what every reading since then has shown, and what a session must not go on with.
+func (in *inspection) overdue(s *threads.Session, then time.Time) string {
+	if is := in.forge.issue(s.Item.Ref); is != nil {
+		if stood(is.obstacle[issueClosed], then) && !in.forge.mergedBy(s, in.now) {
+			return "it is closed"
+		}
+	} else if p := in.forge.pull(s.Item.Ref); stood(p.obstacle[pullClosed], then) && (s.Item.Kind == agents.KindReview || !p.Merged) {
+		return "it is closed"
+	} else if s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA && !p.moved.After(then) {
+		return "its head moved"
+	}
+	labels, assignees, open := in.fact(s.Item.Ref)
+	a := in.cfg.Agent(s.Agent)
+	switch {
+	case open && slices.Contains(labels, forge.LabelCancelled):
+		return "it is cancelled"
+	case open && a != nil && !slices.Contains(assignees, a.Login):
+		return "the agent was taken off"
+	}
+	return ""
+}
+
+// fact is what is known of an issue or pull request.
+func (in *inspection) fact(ref forge.Ref) (labels, assignees []string, open bool) {
+	if is := in.s.Facts.Issue(ref); is != nil {
+		return is.Labels, is.Assignees, !is.Closed
+	}
+	if p := in.s.Facts.Pull(ref); p != nil {
+		return p.Labels, p.Assignees, !p.Closed
+	}
+	return nil, nil, false
+}
+
+// stopsAllowed asks for the ground of every stop. A program that waits for its own merge is let alone when that closes
+// its issue.
+func stopsAllowed(in *inspection) error {
+	for _, st := range in.plan.Stops {
+		i := slices.IndexFunc(in.s.Sessions, func(s threads.Session) bool { return s.RunID == st.RunID })
+		s := &in.s.Sessions[i]
+		asOf, err := in.asOf(s.Item.Ref, s.Item.Chain)
+		labels, assignees, open := in.fact(s.Item.Ref)
+		p := in.s.Facts.Pull(s.Item.Ref)
+		var ground bool
+		switch st.Reason.Code {
+		case threads.StopClosed:
+			is := in.forge.issue(s.Item.Ref)
+			ground = !open && (is == nil || !in.forge.mergedBy(s, asOf))
+		case threads.StopReassigned:
+			ground = !slices.Contains(assignees, in.cfg.Agent(s.Agent).Login)
+		case threads.StopLabelled:
+			ground = slices.Contains(labels, st.Reason.Note)
+		case threads.StopHeadMoved:
+			ground = s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA
+		}
+		if err != nil || !asOf.After(s.Started) || s.State != threads.Running || !ground {
+			return fmt.Errorf("%s on %s %s: %s (%v)", s.RunID, s.Item.Kind, s.Item.Ref, st.Reason.Text(), err)
+		}
+	}
+	return nil
+}
+
+// marksDue asks for the ground of every mark, and that it is not in the way of anything else in the plan.
+func marksDue(in *inspection) error {
+	for i := range in.plan.Marks {
+		m := &in.plan.Marks[i]
+		_, err := in.asOf(m.Ref)
+		busy := slices.ContainsFunc(in.busy(), func(s threads.Session) bool { return s.Item.Ref == m.Ref })
+		claims := m.Action == threads.ActRelease || m.Action == threads.ActUnlabel
+		if err == nil {
+			err = readable(m.Reason)
+		}
+		if err != nil || busy && claims || !in.due(m) {
+			return fmt.Errorf("%s %s, %q: %v", m.Action, m.Ref, m.Reason.Text(), err)
+		}
+	}
+	return nil
+}
+
+func (in *inspection) due(m *threads.Mark) bool {
+	labels, _, open := in.fact(m.Ref)
+	h := held{inspection: in, is: in.s.Facts.Issue(m.Ref), Hold: &threads.Hold{Item: m.Item}}
+	switch m.Action {
+	case threads.ActRelease:
+		return open && slices.Contains(labels, forge.LabelInProgress) && m.Agent != ""
+	case threads.ActUnlabel:
+		return open && slices.Contains(labels, forge.LabelInProgress) && !in.now.Before(in.written(m.Ref).Add(threads.HalfWritten))
+	case threads.ActClose:
+		merged := h.ended(func(p *forge.Pull) bool { return p.Merged })
+		return open && merged && !h.kept()
+	case threads.ActBlocked:
+		a := in.s.History.Attempts[threads.AttemptKey{Chain: m.Item.Chain, Kind: m.Item.Kind}]
+		return open && forge.SkipLabel(labels) == "" && a.Count >= threads.MaxAttempts && !a.Marked
+	case threads.ActNeedsHuman:
+		_, refused := in.s.History.Refused[m.Ref]
+		return open && forge.SkipLabel(labels) == "" && (refused || in.tooOften(&m.Item))
+	}
+	return false
+}
+
+// written is when an issue or pull request was last changed, as far as is known.
+func (in *inspection) written(ref forge.Ref) time.Time {
+	if is := in.s.Facts.Issue(ref); is != nil {
+		return is.Updated
+	}
+	return in.s.Facts.Pull(ref).Updated
+}

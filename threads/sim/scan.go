@@ -1,0 +1,218 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// scanner reads the forge as the real client does: one scan at a time, issues and pull requests of each repository
+// in requests of their own, each at another moment and each able to fail. What could not be read stays as it was.
+type scanner struct {
+	w       *world
+	life    int
+	running bool
+	again   bool // somebody wants another one right after
+	cold    bool // nothing was read yet
+	kept    map[string]*reading
+	seen    map[forge.Ref]conflictSeen
+}
+
+// reading is what is known of one repository.
+type reading struct {
+	asOf   time.Time // when the last scan began that read all of it
+	issues []forge.Issue
+	pulls  []forge.Pull
+}
+
+type conflictSeen struct {
+	head  string
+	base  int
+	since time.Time
+}
+
+func newScanner(w *world, life int) *scanner {
+	return &scanner{w: w, life: life, cold: true, kept: make(map[string]*reading), seen: make(map[forge.Ref]conflictSeen)}
+}
+
+// scan starts a scan, and hands its facts to the shell when the answers are there.
+func (sc *scanner) scan() {
+	if sc.running {
+		sc.again = true
+		return
+	}
+	sc.running, sc.again = true, false
+	began := sc.w.now
+	slow := sc.w.between(100*time.Millisecond, 4*time.Second)
+	if sc.w.trouble(0.1) {
+		slow *= 8
+	}
+	for _, r := range sc.w.forge.repos {
+		sc.read(r, began, slow)
+	}
+	sc.w.after(slow, func() { sc.deliver() })
+}
+
+// read asks for one repository. The two halves are read at any time until the answers are due, in any order.
+func (sc *scanner) read(r *repo, began time.Time, slow time.Duration) {
+	halves := 0
+	half := func(read func()) {
+		sc.w.after(sc.w.between(0, slow), func() {
+			if sc.stale() || sc.w.trouble(0.05) {
+				return
+			}
+			read()
+			if halves++; halves == 2 {
+				sc.keep(r).asOf = began
+			}
+		})
+	}
+	half(func() { sc.keep(r).issues = sc.issues(r) })
+	half(func() { sc.keep(r).pulls = sc.pulls(r) })
+}
+
+func (sc *scanner) keep(r *repo) *reading {
+	if sc.kept[r.name] == nil {
+		sc.kept[r.name] = &reading{}
+	}
+	return sc.kept[r.name]
+}
+
+// stale reports whether the supervisor that asked is dead.
+func (sc *scanner) stale() bool { return sc.life != sc.w.shell.life }
+
+func (sc *scanner) deliver() {
+	if sc.stale() {
+		return
+	}
+	sc.running = false
+	more := sc.cold
+	sc.cold = false
+	var f forge.Facts
+	for _, r := range sc.w.forge.repos {
+		f.Repos = append(f.Repos, forge.Repo{Name: r.name, AsOf: sc.keep(r).asOf, DefaultBranch: "main"})
+		f.Issues = append(f.Issues, sc.keep(r).issues...)
+		f.Pulls = append(f.Pulls, sc.keep(r).pulls...)
+	}
+	sc.shorten(&f)
+	sc.w.shell.scanned(f, more || sc.again)
+}
+
+// keepEnded is how long the client goes on showing what ended, so that whoever works on it sees that.
+const keepEnded = time.Hour
+
+// shorten drops what ended a while ago: issues that nothing refers to, and pull requests of issues that are closed too.
+func (sc *scanner) shorten(f *forge.Facts) {
+	old := func(ended time.Time) bool { return sc.w.now.Sub(ended) > keepEnded }
+	referred, open := make(map[forge.Ref]bool), make(map[forge.Ref]bool)
+	for i := range f.Issues {
+		open[f.Issues[i].Ref] = !f.Issues[i].Closed
+		for _, b := range f.Issues[i].Blockers {
+			referred[b.Ref] = true
+		}
+	}
+	f.Pulls = slices.DeleteFunc(f.Pulls, func(p forge.Pull) bool {
+		return p.Closed && old(p.Ended) && !slices.ContainsFunc(p.Closes, func(ref forge.Ref) bool { return open[ref] })
+	})
+	for i := range f.Pulls {
+		for _, ref := range f.Pulls[i].Closes {
+			referred[ref] = true
+		}
+	}
+	f.Issues = slices.DeleteFunc(f.Issues, func(is forge.Issue) bool {
+		return is.Closed && old(sc.w.forge.issue(is.Ref).ended) && !referred[is.Ref]
+	})
+}
+
+// issues reads the issues of a repository that our account may see.
+func (sc *scanner) issues(r *repo) []forge.Issue {
+	list := make([]forge.Issue, 0, len(r.issues))
+	for _, is := range r.issues {
+		if is.secret {
+			continue
+		}
+		got := is.Issue
+		got.AsOf = sc.w.now
+		tracked := is.Has(forge.LabelConvoy)
+		if !is.Closed && (tracked || is.Has(forge.LabelBacklog) && forge.SkipLabel(is.Labels) == "") {
+			sc.dependencies(is, &got)
+		}
+		list = append(list, got)
+	}
+	return list
+}
+
+// dependencies is one more request for each issue, which may fail for one and not for another. A first scan leaves many
+// for later.
+func (sc *scanner) dependencies(is *issue, got *forge.Issue) {
+	if sc.cold && sc.w.chance(0.5) || sc.w.trouble(0.03) {
+		return
+	}
+	got.BlockersKnown = true
+	for _, d := range is.deps {
+		b := forge.Blocker{Ref: d, State: sc.w.forge.blocker(is, d), InBody: inBody(is.Ref, d)}
+		switch {
+		case b.State == forge.BlockerUnreadable: // the forge does not even say which
+			b.Ref = forge.Ref{}
+		case sc.w.trouble(0.03):
+			b.State = forge.BlockerUnknown
+		}
+		got.Blockers = append(got.Blockers, b)
+	}
+}
+
+// pulls reads the pull requests of a repository.
+func (sc *scanner) pulls(r *repo) []forge.Pull {
+	list := make([]forge.Pull, 0, len(r.pulls))
+	for _, p := range r.pulls {
+		got := p.Pull
+		got.AsOf = sc.w.now
+		if !p.Closed {
+			sc.mergeability(r, p, &got)
+		}
+		list = append(list, got)
+	}
+	return list
+}
+
+// mergeability is what Forgejo says of conflicts: while it has not looked at this head and base yet, either nothing or
+// that there is one.
+func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
+	got.Mergeable = forge.MergeClean
+	switch {
+	case p.checked.After(sc.w.now):
+		got.Mergeable = oneOf(sc.w, forge.MergeUnknown, forge.MergeNotClean)
+	case p.conflict:
+		got.Mergeable = forge.MergeNotClean
+	}
+	seen := sc.seen[p.Ref]
+	if got.Mergeable != forge.MergeNotClean {
+		delete(sc.seen, p.Ref)
+		return
+	}
+	if seen.head != p.HeadSHA || seen.base != r.base {
+		seen = conflictSeen{p.HeadSHA, r.base, sc.w.now}
+		sc.seen[p.Ref] = seen
+	}
+	got.ConflictSince = seen.since
+}
+
+// look reads one item afresh, as it is asked for when a session on it ended.
+func (s *server) look(ref forge.Ref) forge.Look {
+	var l forge.Look
+	if is := s.issue(ref); is != nil {
+		got := is.Issue
+		l.Issue = &got
+	}
+	if p := s.pull(ref); p != nil {
+		got := p.Pull
+		l.Pull = &got
+	}
+	for _, p := range s.repo(ref.Repo).pulls {
+		if slices.Contains(p.Closes, ref) {
+			l.Pulls = append(l.Pulls, p.Pull)
+		}
+	}
+	return l
+}

@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// run is a session from its commit until its claim is off the forge.
+type run struct {
+	threads.Session
+	life     int
+	dead     bool // its program runs no more
+	remarked bool // its program left a comment
+	writer   bool // it made its agent a writer of the chain, as far as the memory knew
+	stopped  threads.Code
+}
+
+func (r *run) String() string {
+	return fmt.Sprintf("%s %s on %s %s (%s/%d, %s)", r.RunID, r.Agent, r.Item.Kind, r.Item.Ref, r.Thread, r.Slot, r.State)
+}
+
+// commit reserves agent and slot, remembers the start, and claims the item.
+func (sh *shell) commit(st threads.Start) {
+	sh.names++
+	r := &run{life: sh.life, Session: threads.Session{
+		RunID: fmt.Sprintf("run-%06d", sh.names), Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role,
+		Item: st.Item, State: threads.Reserved, Attempt: st.Attempt,
+	}}
+	sh.runs = append(sh.runs, r)
+	sh.memory.begun(r, st.PassedOver)
+	sh.w.log("start  %s attempt %d %s", r, r.Attempt, r.Item.Cause)
+	if r.Item.Kind == agents.KindSchedule {
+		sh.launch(r)
+		return
+	}
+	claimed := func(err error) {
+		if err != nil {
+			sh.w.log("claim  %s: %v", r, err)
+			sh.memory.unclaimed(r, sh.w.now, err)
+			sh.remove(r)
+			return
+		}
+		sh.launch(r)
+	}
+	if sh.w.trouble(0.01) {
+		sh.write(sh.related(r.Item.Ref), claimed, func() error { return fmt.Errorf("cannot claim: %w", forge.ErrForbidden) })
+		return
+	}
+	sh.write(sh.related(r.Item.Ref), claimed, sh.w.forge.claimSteps(r.Item.Ref, sh.w.logins[r.Agent])...)
+}
+
+// launch lets the agent's program run.
+func (sh *shell) launch(r *run) {
+	r.State, r.Started = threads.Running, sh.w.now
+	sh.w.seen.Sessions++
+	sh.w.forge.wrote(r)
+	sh.w.work(r)
+}
+
+// stop ends a session that the plan wants gone.
+func (sh *shell) stop(st threads.Stop) {
+	i := slices.IndexFunc(sh.runs, func(r *run) bool { return r.RunID == st.RunID })
+	r := sh.runs[i]
+	sh.w.log("stop   %s: %s", r, st.Reason.Text())
+	r.State, r.stopped = threads.Stopping, st.Reason.Code
+	sh.w.after(sh.w.between(0, 7*time.Second), func() {
+		sh.exited(r, agents.Outcome{Result: agents.Cancelled, Reason: st.Reason.Text()})
+	})
+}
+
+// exited hears that no process of a session is left, and asks the forge what it achieved.
+func (sh *shell) exited(r *run, out agents.Outcome) {
+	if r.dead {
+		return
+	}
+	r.dead = true
+	if r.life != sh.life {
+		return // its supervisor died before it
+	}
+	r.State = threads.Stopping
+	sh.judge(r, out)
+}
+
+// judge looks at the item, as often as it takes, and remembers how the session ended. Then its claim is taken off.
+func (sh *shell) judge(r *run, out agents.Outcome) {
+	sh.w.after(sh.w.between(10*time.Millisecond, 2*time.Second), func() {
+		if r.life != sh.life {
+			return
+		}
+		if sh.w.trouble(0.05) {
+			sh.judge(r, out)
+			return
+		}
+		look := sh.w.forge.look(r.Item.Ref)
+		if r.remarked {
+			look.Comments = map[string]int{sh.w.logins[r.Agent]: 1}
+		}
+		out, effect := threads.Judge(r.Item, sh.w.logins[r.Agent], out, look, r.Item.HeadSHA)
+		sh.w.log("end    %s: %s %s", r, out.Result, out.Reason)
+		sh.memory.ended(r, sh.w, out, effect)
+		sh.release(r)
+	})
+}
+
+// release takes the claim off and frees agent and slot. Whether that worked is not waited for twice: a claim that is
+// left over is found by the next plan.
+func (sh *shell) release(r *run) {
+	if r.Item.Kind == agents.KindSchedule {
+		sh.remove(r)
+		return
+	}
+	done := func(err error) {
+		sh.memory.released(r.Item.Ref, err)
+		sh.remove(r)
+	}
+	sh.write(sh.related(r.Item.Ref), done, sh.w.forge.releaseSteps(r.Item.Ref, sh.w.logins[r.Agent])...)
+}
+
+// remove frees agent and slot, and gives them away again at once: first on old facts, then on new ones.
+func (sh *shell) remove(r *run) {
+	r.dead = true
+	sh.runs = slices.DeleteFunc(sh.runs, func(o *run) bool { return o == r })
+	sh.tick()
+	sh.kick()
+}
+
+// claimSteps are the requests of a claim: it looks whether the item is free, then comes the label, then the assignee.
+func (s *server) claimSteps(ref forge.Ref, login string) []func() error {
+	label := func() error {
+		it, err := s.claimable(ref)
+		unfit := it.labels != nil && forge.SkipLabel(*it.labels) != "" && !it.pull
+		if err != nil || it.closed || unfit || slices.Contains(*it.labels, forge.LabelInProgress) {
+			return fmt.Errorf("cannot claim %s: %w", ref, forge.ErrTaken)
+		}
+		foreign := slices.ContainsFunc(*it.assignees, func(l string) bool { return l != login })
+		if foreign && !it.pull {
+			return fmt.Errorf("cannot claim %s: %w", ref, forge.ErrTaken)
+		}
+		*it.labels = with(*it.labels, forge.LabelInProgress)
+		s.touch(it.updated)
+		return nil
+	}
+	return []func() error{label, func() error { return s.assign(ref, login, "") }}
+}
+
+// releaseSteps take a claim off in the other order. A claim that meanwhile is somebody else's is left alone.
+func (s *server) releaseSteps(ref forge.Ref, login string) []func() error {
+	unlabel := func() error {
+		it, err := s.claimable(ref)
+		if errors.Is(err, errGone) || slices.ContainsFunc(*it.assignees, s.w.bot) {
+			return nil
+		}
+		*it.labels = without(*it.labels, forge.LabelInProgress)
+		s.touch(it.updated)
+		return nil
+	}
+	return []func() error{func() error { return s.assign(ref, "", login) }, unlabel}
+}
+
+func (s *server) assign(ref forge.Ref, add, remove string) error {
+	it, err := s.claimable(ref)
+	if err == nil {
+		*it.assignees = with(without(*it.assignees, remove), add)
+		s.touch(it.updated)
+	}
+	return nil
+}
+
+// markSteps are the requests of a mark.
+func (s *server) markSteps(m threads.Mark, login string) []func() error {
+	label := func(l string) []func() error {
+		return []func() error{func() error {
+			it, err := s.claimable(m.Ref)
+			if err == nil {
+				*it.labels = with(*it.labels, l)
+				s.touch(it.updated)
+			}
+			return nil
+		}}
+	}
+	switch m.Action {
+	case threads.ActRelease:
+		return s.releaseSteps(m.Ref, login)
+	case threads.ActUnlabel:
+		return s.releaseSteps(m.Ref, "")
+	case threads.ActBlocked:
+		return label(forge.LabelBlocked)
+	case threads.ActNeedsHuman:
+		return label(forge.LabelNeedsHuman)
+	case threads.ActClose:
+		return []func() error{func() error { return s.close(s.issue(m.Ref)) }}
+	}
+	panic("no such action: " + m.Action)
+}
+
+// wrote notes who really writes to what, from the moment a program runs.
+func (s *server) wrote(r *run) {
+	if !r.Item.Kind.Writes() {
+		return
+	}
+	if is := s.issue(r.Item.Ref); is != nil {
+		is.writers = append(slices.Clone(is.writers), r.Agent)
+	}
+	if p := s.pull(r.Item.Ref); p != nil {
+		p.writers = append(slices.Clone(p.writers), r.Agent)
+	}
+	s.dirty = true
+}
+
+// forgetWriters is the price of a lost journal: only the openers of pull requests are still known.
+func (s *server) forgetWriters() {
+	for _, r := range s.repos {
+		for _, is := range r.issues {
+			is.writers = nil
+		}
+		for _, p := range r.pulls {
+			p.writers = nil
+		}
+	}
+	s.dirty = true
+}

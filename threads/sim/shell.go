@@ -1,0 +1,285 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// shell is a supervisor as small as it can be: it scans, asks threads.Decide, and does what the plan says. It holds to
+// these rules, and the real one has to as well:
+//
+//   - A start is in the table of sessions from the moment it is committed until its claim is off the forge again.
+//   - An issue or pull request that is being written to counts as touched now, and from the end of the write as touched
+//     then. So no fact that was asked for before the end of a write is ever acted on.
+//   - What is to be remembered is remembered before it is acted on: see memory.
+//   - After a restart nothing is known of the forge, and everything that still carries a claim of ours is left over.
+type shell struct {
+	w        *world
+	life     int  // counts restarts; what was under way in an earlier life does not come back
+	down     bool // dead, and not started again yet
+	memory   memory
+	facts    forge.Facts
+	runs     []*run // by run id
+	writes   []*write
+	scanner  *scanner
+	interval time.Duration
+	hooked   bool // web hooks tell of what people do
+	apart    bool // each thread has a tick of its own
+	names    int
+	alarm    int // the newest alarm for NextWake
+}
+
+func newShell(w *world) *shell {
+	return &shell{
+		w: w, memory: newMemory(), apart: w.chance(0.4),
+		interval: w.between(30*time.Second, 10*time.Minute), hooked: w.chance(0.7),
+	}
+}
+
+// crash ends the supervisor at any point: every write under way gets some of its steps done, and nobody hears of it.
+// The programs of its agents live on until it is started again.
+func (w *world) crash() {
+	if w.calm {
+		return
+	}
+	sh := w.shell
+	kept := w.chance(0.7)
+	w.log("--- crash, journal kept: %v", kept)
+	sh.life++
+	sh.down = true
+	for _, wr := range sh.writes {
+		for wr.err == nil && len(wr.steps) > 0 && w.chance(0.5) {
+			wr.step()
+		}
+	}
+	w.after(w.between(0, time.Minute), func() { sh.boot(kept) })
+	w.after(w.between(20*time.Minute, 3*time.Hour), w.crash)
+}
+
+// boot starts the supervisor: it ends every program of the life before, and knows nothing but its journal.
+func (sh *shell) boot(journal bool) {
+	sh.w.log("boot")
+	for _, r := range sh.runs {
+		r.dead = true
+		if journal {
+			sh.memory.lost(r, sh.w.now)
+		}
+	}
+	if !journal {
+		sh.memory = newMemory()
+		sh.w.forge.forgetWriters()
+	}
+	clear(sh.memory.Touched)
+	sh.runs, sh.writes, sh.facts, sh.down = nil, nil, forge.Facts{}, false
+	sh.scanner = newScanner(sh.w, sh.life)
+	sh.poll()
+}
+
+// poll scans by the clock.
+func (sh *shell) poll() {
+	life := sh.life
+	sh.scanner.scan()
+	sh.w.after(sh.interval, func() {
+		if life == sh.life {
+			sh.poll()
+		}
+	})
+}
+
+// kick is what a web hook, the end of a session or a person's command does: look now.
+func (sh *shell) kick() {
+	life := sh.life
+	sh.w.after(time.Millisecond, func() {
+		if !sh.down && life == sh.life {
+			sh.scanner.scan()
+		}
+	})
+}
+
+// scanned takes the facts of a scan.
+func (sh *shell) scanned(f forge.Facts, more bool) {
+	sh.facts = f
+	sh.tick()
+	if more {
+		sh.scanner.scan()
+	}
+}
+
+// tick decides and acts: for all threads at once, or for one after the other.
+func (sh *shell) tick() {
+	if sh.down {
+		return
+	}
+	if !sh.apart {
+		sh.pass(func(threads.Start) bool { return true })
+	} else {
+		for _, i := range sh.w.rng.Perm(len(sh.w.cfg.Threads)) {
+			name := sh.w.cfg.Threads[i].Name
+			sh.pass(func(s threads.Start) bool { return s.Thread == name })
+		}
+	}
+	sh.w.checks.settled()
+}
+
+// pass acts on one plan, and on those of its starts that are ours to commit.
+func (sh *shell) pass(ours func(threads.Start) bool) {
+	s := sh.snapshot()
+	plan := threads.Decide(s)
+	sh.w.seen.Plans++
+	sh.w.checks.plan(&s, &plan)
+	for _, stop := range plan.Stops {
+		sh.stop(stop)
+	}
+	for _, m := range plan.Merges {
+		sh.merge(m)
+	}
+	for _, m := range plan.Marks {
+		sh.mark(m)
+	}
+	for _, start := range plan.Starts {
+		if ours(start) {
+			sh.commit(start)
+		}
+	}
+	sh.setAlarm(plan.NextWake)
+	sh.w.over = sh.w.calm && sh.quiet(&s, &plan)
+}
+
+// snapshot is all that Decide gets to know.
+func (sh *shell) snapshot() threads.Snapshot {
+	for _, wr := range sh.writes {
+		sh.memory.touch(sh.w.now, wr.refs...)
+	}
+	sessions := make([]threads.Session, len(sh.runs))
+	for i, r := range sh.runs {
+		sessions[i] = r.Session
+	}
+	return threads.Snapshot{Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.memory.History}
+}
+
+// setAlarm ticks at the time that the newest plan asked for.
+func (sh *shell) setAlarm(at time.Time) {
+	sh.alarm++
+	if at.IsZero() {
+		return
+	}
+	life, alarm := sh.life, sh.alarm
+	sh.w.after(at.Sub(sh.w.now), func() {
+		if life == sh.life && alarm == sh.alarm {
+			sh.tick()
+		}
+	})
+}
+
+// write is a change on the forge under way: steps that each may fail, at moments of their own.
+type write struct {
+	refs  []forge.Ref
+	steps []func() error
+	err   error
+}
+
+func (wr *write) step() {
+	wr.err = wr.steps[0]()
+	wr.steps = wr.steps[1:]
+}
+
+var errUnavailable = fmt.Errorf("cannot write: %w", forge.ErrUnavailable)
+
+// write begins a change of some issues and pull requests. done hears how it ended, which need not be what happened: an
+// answer can get lost on its way.
+func (sh *shell) write(refs []forge.Ref, done func(error), steps ...func() error) {
+	wr := &write{refs: refs, steps: steps}
+	if sh.w.trouble(0.04) {
+		wr.steps = []func() error{func() error { return errUnavailable }}
+	}
+	sh.writes = append(sh.writes, wr)
+	life := sh.life
+	var next func()
+	next = func() {
+		if life != sh.life {
+			return
+		}
+		if len(wr.steps) > 0 && wr.err == nil {
+			wr.step()
+			sh.w.after(sh.w.between(10*time.Millisecond, time.Second), next)
+			return
+		}
+		if wr.err == nil && sh.w.trouble(0.02) {
+			wr.err = errUnavailable
+		}
+		sh.writes = slices.DeleteFunc(sh.writes, func(o *write) bool { return o == wr })
+		sh.memory.touch(sh.w.now, refs...)
+		done(wr.err)
+	}
+	sh.w.after(sh.w.between(10*time.Millisecond, 2*time.Second), next)
+}
+
+// merge merges a pull request. Every other pull request of the repository then has a new base, so the repository
+// itself counts as touched.
+func (sh *shell) merge(m threads.Merge) {
+	p := sh.w.forge.pull(m.Ref)
+	refs := append(sh.related(m.Ref), forge.Ref{Repo: m.Ref.Repo})
+	done := func(err error) {
+		sh.w.log("merge  %s at %s: %v", m.Ref, m.HeadSHA, orDone(err))
+		sh.memory.answered(m.Key(), sh.w.now, err)
+		sh.kick()
+	}
+	sh.write(refs, done, func() error { return sh.w.forge.merge(p, m.HeadSHA) })
+}
+
+// mark writes what a plan owes to an issue or pull request.
+func (sh *shell) mark(m threads.Mark) {
+	done := func(err error) {
+		sh.w.log("mark   %s %s (%s): %v", m.Ref, m.Action, m.Reason.Text(), orDone(err))
+		sh.memory.marked(m, sh.w.now, err)
+		sh.kick()
+	}
+	sh.write(sh.related(m.Ref), done, sh.w.forge.markSteps(m, sh.w.logins[m.Agent])...)
+}
+
+// related is an issue or pull request with all that it belongs to: the issues that a pull request is for, and every pull
+// request of those. A write to one of them says something about all.
+func (sh *shell) related(ref forge.Ref) []forge.Ref {
+	refs := []forge.Ref{ref}
+	if p := sh.facts.Pull(ref); p != nil {
+		refs = append(refs, p.Closes...)
+	}
+	for i := range sh.facts.Pulls {
+		p := &sh.facts.Pulls[i]
+		if slices.ContainsFunc(p.Closes, func(r forge.Ref) bool { return slices.Contains(refs, r) }) {
+			refs = append(refs, p.Ref)
+		}
+	}
+	return refs
+}
+
+func orDone(err error) string {
+	if err == nil {
+		return "done"
+	}
+	return err.Error()
+}
+
+// unfinished names what keeps the world from being over.
+func (sh *shell) unfinished() string {
+	s := sh.snapshot()
+	plan := threads.Decide(s)
+	var words []string
+	for _, r := range sh.runs {
+		words = append(words, r.String())
+	}
+	for _, st := range plan.Starts {
+		words = append(words, fmt.Sprintf("%s would start %s %s", st.Agent, st.Item.Kind, st.Item.Ref))
+	}
+	for _, h := range plan.Holds {
+		if !sh.final(&s, &plan, h, nil) {
+			words = append(words, fmt.Sprintf("%s %s: %s", h.Item.Kind, h.Item.Ref, h.Reason.Text()))
+		}
+	}
+	return strings.Join(words, "; ")
+}

@@ -1,0 +1,179 @@
+// Package sim plays whole factories in virtual time, to find out what a scheduler does that nobody thought of.
+//
+// A world is made from a seed: a configuration, a forge with issues and pull requests, people who change their minds,
+// agents that succeed, fail, refuse and die, scans that come late or in part, writes that get lost, restarts with and
+// without the journal. The scheduler in it is the real threads.Decide. Between the two stands a small model of the
+// supervisor (shell.go, session.go, memory.go), which is also the shortest description of how the supervisor has to
+// keep a threads.History.
+//
+// Every plan and every step is held against the invariants in the tables of invariants.go. After some hours of trouble
+// the people go home and the faults stop, and from there everything that can end has to end.
+//
+// One seed is one world: the same seed plays the same way on every machine, because nothing in here looks at a clock,
+// starts a goroutine or walks a map. To see a world that fails, run
+//
+//	go test ./threads/sim -run Worlds -seed N
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// epoch is when every world begins.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// patience is how long a calm world may take until nothing is left to do: a dozen issues of three sessions each, one
+// after the other in a single slot, with every cool-down there is, take a day and a half.
+const patience = 6 * 24 * time.Hour
+
+// world is one factory, its forge and its people.
+type world struct {
+	seed     uint64
+	rng      *rand.Rand
+	cfg      *threads.Config
+	roles    []agents.Role     // all there are, also those that nobody has
+	hired    int               // agents that ever were configured
+	logins   map[string]string // their accounts
+	accounts []string          // the same, as a list
+	forge    *server
+	shell    *shell
+	checks   checks
+
+	now     time.Time
+	queue   []event // latest first
+	posted  int     // events so far; of two at the same moment the one posted first comes first
+	calm    bool    // people and faults have stopped
+	over    bool    // nothing is left to do
+	mood    mood
+	failure error // the first violation
+	say     func(string)
+	seen    Stats
+}
+
+// mood is how likely things go wrong in a world, so that some of them see much of what others see little of.
+type mood struct {
+	failure  float64 // a session does not do what it is for
+	changes  float64 // a review wants changes
+	red      float64 // checks fail
+	conflict float64 // a merge leaves another pull request in conflict
+}
+
+type event struct {
+	at  time.Time
+	seq int
+	do  func()
+}
+
+// Stats says what happened in a world.
+type Stats struct {
+	Virtual  time.Duration // how long it lasted
+	Events   int
+	Plans    int                    // calls of Decide for a tick
+	Sessions int                    // that got to run
+	Merged   int                    // pull requests
+	Codes    map[threads.Code]int   // reasons that a plan gave
+	Actions  map[threads.Action]int // marks that a plan asked for
+	Ignored  int                    // plans nobody acted on, made to check others
+}
+
+// Play plays the world of a seed to its end. The error names the first invariant that did not hold. say, unless nil, gets
+// a line for everything that happens.
+func Play(seed uint64, say func(string)) (Stats, error) {
+	w := newWorld(seed, say)
+	w.populate()
+	w.shell.boot(true)
+	w.after(w.between(0, 5*time.Minute), w.people)
+	w.after(w.between(10*time.Minute, 2*time.Hour), w.crash)
+	w.after(w.between(90*time.Minute, 5*time.Hour), w.becalm)
+	for w.failure == nil && !w.over {
+		w.step()
+	}
+	w.seen.Virtual = w.now.Sub(epoch)
+	return w.seen, w.failure
+}
+
+func newWorld(seed uint64, say func(string)) *world {
+	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, say: say, logins: make(map[string]string)}
+	w.seen = Stats{Codes: make(map[threads.Code]int), Actions: make(map[threads.Action]int)}
+	w.mood = mood{
+		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
+		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
+	}
+	w.forge = newServer(w)
+	w.shell = newShell(w)
+	w.checks = checks{w}
+	return w
+}
+
+// step lets the next thing happen, and looks whether all is well afterwards.
+func (w *world) step() {
+	last := len(w.queue) - 1
+	e := w.queue[last]
+	w.queue = w.queue[:last]
+	w.now = e.at
+	w.seen.Events++
+	e.do()
+	w.forge.settle()
+	w.checks.table()
+}
+
+// after posts an event.
+func (w *world) after(d time.Duration, do func()) {
+	e := event{w.now.Add(d), w.posted, do}
+	w.posted++
+	at, _ := slices.BinarySearchFunc(w.queue, e, func(a, b event) int {
+		if c := b.at.Compare(a.at); c != 0 {
+			return c
+		}
+		return b.seq - a.seq
+	})
+	w.queue = slices.Insert(w.queue, at, e)
+}
+
+// becalm ends the troubles. What agents do from now on succeeds, and nobody touches the forge but the factory.
+func (w *world) becalm() {
+	w.log("--- calm from here: no people, no faults")
+	w.calm = true
+	w.after(patience, func() {
+		w.fail("everything ends", fmt.Errorf("%s after the last fault there is still something to do: %s", patience, w.shell.unfinished()))
+	})
+	w.shell.kick()
+}
+
+func (w *world) fail(invariant string, err error) {
+	if w.failure == nil {
+		w.failure = fmt.Errorf("world %d at %s: %s: %w", w.seed, w.clock(), invariant, err)
+		w.log("VIOLATION %s: %v", invariant, err)
+	}
+}
+
+func (w *world) log(format string, args ...any) {
+	if w.say != nil {
+		w.say(w.clock() + " " + fmt.Sprintf(format, args...))
+	}
+}
+
+// clock is the time as the log shows it: since the beginning.
+func (w *world) clock() string { return w.now.Sub(epoch).Round(time.Millisecond).String() }
+
+// chance is true with probability p.
+func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
+
+// trouble is chance while people and faults are about.
+func (w *world) trouble(p float64) bool { return w.chance(p) && !w.calm }
+
+// between is a duration from lo up to, not including, hi.
+func (w *world) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(w.rng.Int64N(int64(hi-lo)))
+}
+
+// number is from lo to hi, both included.
+func (w *world) number(lo, hi int) int { return lo + w.rng.IntN(hi-lo+1) }
+
+func oneOf[T any](w *world, list ...T) T { return list[w.rng.IntN(len(list))] }

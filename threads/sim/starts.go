@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// asOf is how old the facts about an item may be: the request of the scan that read its repository began then. The
+// error says that they are no ground to act on.
+func (in *inspection) asOf(refs ...forge.Ref) (time.Time, error) {
+	repo, known := in.s.Facts.Repo(refs[0].Repo)
+	if !known || repo.AsOf.IsZero() {
+		return time.Time{}, fmt.Errorf("%s was never read", refs[0].Repo)
+	}
+	for _, ref := range refs {
+		if t, wrote := in.s.History.Touched[ref]; wrote && !repo.AsOf.After(t) {
+			return time.Time{}, fmt.Errorf("the facts of %s are older than what we did to it", ref)
+		}
+	}
+	return repo.AsOf, nil
+}
+
+// startsAllowed holds the starts against the forge as it really is, and allows for what changed after the scan.
+func startsAllowed(in *inspection) error {
+	for i := range in.plan.Starts {
+		it := &in.plan.Starts[i].Item
+		if it.Kind == agents.KindSchedule {
+			continue
+		}
+		asOf, err := in.asOf(it.Ref, it.Chain)
+		switch {
+		case err != nil:
+		case it.Kind == agents.KindIssue:
+			err = in.issueFree(it, asOf)
+		default:
+			err = in.pullFree(it, asOf)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", it.Kind, it.Ref, err)
+		}
+	}
+	return nil
+}
+
+func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
+	for o, since := range in.forge.issue(it.Ref).obstacle {
+		if stood(since, asOf) {
+			return fmt.Errorf("it is %s since %s", issueObstacleNames[o], since.Sub(epoch))
+		}
+	}
+	fact := in.s.Facts.Issue(it.Ref)
+	unread := func(b forge.Blocker) bool { return b.State == forge.BlockerUnknown }
+	if !fact.BlockersKnown || slices.ContainsFunc(fact.Blockers, unread) {
+		return fmt.Errorf("its blockers were not read")
+	}
+	return nil
+}
+
+// needs are the obstacles that keep a kind of work off a pull request.
+var needs = map[agents.Kind][]pullObstacle{
+	agents.KindReview: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullNotGreen, pullJudged},
+	agents.KindRework: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullStranger, pullContented},
+	"merge":           {pullClosed, pullDraft, pullSkipped, pullClaimed, pullStranger, pullNotGreen, pullUnapproved, pullObjected, pullConflicts},
+}
+
+func (in *inspection) pullFree(it *threads.Item, asOf time.Time) error {
+	p := in.forge.pull(it.Ref)
+	for _, o := range needs[it.Kind] {
+		if stood(p.obstacle[o], asOf) {
+			return fmt.Errorf("it is %s since %s", pullObstacleNames[o], p.obstacle[o].Sub(epoch))
+		}
+	}
+	if p.HeadSHA != it.HeadSHA && !p.moved.After(asOf) {
+		return fmt.Errorf("its head is %s since %s, not %s", p.HeadSHA, p.moved.Sub(epoch), it.HeadSHA)
+	}
+	return nil
+}
+
+// mergesAllowed does the same for merges.
+func mergesAllowed(in *inspection) error {
+	repos := make(map[string]bool)
+	for _, m := range in.plan.Merges {
+		asOf, err := in.asOf(m.Ref, in.forge.pull(m.Ref).home, forge.Ref{Repo: m.Ref.Repo})
+		if err == nil {
+			err = in.pullFree(&threads.Item{Kind: "merge", Ref: m.Ref, HeadSHA: m.HeadSHA}, asOf)
+		}
+		if err != nil {
+			return fmt.Errorf("merge of %s: %w", m.Ref, err)
+		}
+		for _, r := range in.shell.runs {
+			if r.Item.Ref == m.Ref || in.forge.branch(r) == in.forge.pull(m.Ref).home && r.Item.Kind.Writes() && !in.waits(r) {
+				return fmt.Errorf("merge of %s beside %s", m.Ref, r)
+			}
+		}
+		if in.s.History.CoolDown[m.Key()].After(in.now) {
+			return fmt.Errorf("merge of %s: it cools down", m.Ref)
+		}
+		if repos[m.Ref.Repo] || !in.cfg.Forge.MergeAuto {
+			return fmt.Errorf("merge of %s: a second one at once, or people merge", m.Ref)
+		}
+		repos[m.Ref.Repo] = true
+	}
+	return nil
+}
+
+// startsRemembered holds the starts against the history.
+func startsRemembered(in *inspection) error {
+	h := &in.s.History
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		a := h.Attempts[threads.AttemptKey{Chain: st.Item.Chain, Kind: st.Item.Kind}]
+		hold, held := h.AgentHolds[st.Agent]
+		_, refused := h.Refused[st.Item.Ref]
+		var why string
+		switch {
+		case h.CoolDown[st.Item.Key()].After(in.now), !a.Marked && a.Until.After(in.now):
+			why = "it cools down"
+		case a.Count >= threads.MaxAttempts && !a.Marked:
+			why = "its attempts are used up"
+		case a.Marked && st.Attempt != 1, !a.Marked && st.Attempt != a.Count+1:
+			why = fmt.Sprintf("it calls itself attempt %d after %d", st.Attempt, a.Count)
+		case refused:
+			why = "an agent refused it"
+		case h.Parked[st.Thread].Until.After(in.now):
+			why = st.Thread + " is parked"
+		case held && (hold.Until.IsZero() || hold.Until.After(in.now)):
+			why = st.Agent + " is held"
+		case st.Item.Kind == agents.KindSchedule && h.LastRun[st.Item.Key()].Add(in.cfg.Role(st.Role).Every).After(in.now) && !h.LastRun[st.Item.Key()].IsZero():
+			why = "it is not due"
+		case st.Item.Kind == agents.KindRework && in.tooOften(&st.Item):
+			why = "it was sent back too often"
+		case st.Item.Kind == agents.KindIssue && in.backlogFull(st.Item.Ref.Repo):
+			why = "too much waits for review"
+		default:
+			continue
+		}
+		return fmt.Errorf("%s %s by %s: %s", st.Item.Kind, st.Item.Ref, st.Agent, why)
+	}
+	return nil
+}
+
+// tooOften reports whether a pull request went around as often as the configuration allows.
+func (in *inspection) tooOften(it *threads.Item) bool {
+	p := in.s.Facts.Pull(it.Ref)
+	switch it.Cause {
+	case threads.CauseChanges:
+		return in.rounds(p) > in.cfg.Forge.MaxReviewRounds
+	case threads.CauseCI:
+		return in.s.History.CIFixes[it.Ref] >= in.cfg.Forge.MaxCIFixes
+	}
+	return false
+}
+
+// rounds counts the requests for changes by agents that nobody has looked at yet.
+func (in *inspection) rounds(p *forge.Pull) int {
+	n := -in.s.History.Asked[p.Ref]
+	for _, r := range p.Reviews {
+		if r.Verdict == forge.ChangesRequested && (in.ours(r.Author) || in.bot(r.Author)) {
+			n++
+		}
+	}
+	return n
+}
+
+// backlogFull reports whether so many pull requests of ours wait for an agent's verdict that no new issue may begin.
+func (in *inspection) backlogFull(repo string) bool {
+	return len(in.unreviewed(repo)) >= in.cfg.Forge.MaxUnreviewed && slices.ContainsFunc(in.cfg.Agents, in.reviewer)
+}
+
+// unreviewed are the pull requests that an agent could review, once their checks are green.
+func (in *inspection) unreviewed(repo string) []forge.Ref {
+	var refs []forge.Ref
+	for i := range in.s.Facts.Pulls {
+		p := &in.s.Facts.Pulls[i]
+		ready := p.Repo == repo && !p.Closed && !p.Draft && in.own(p) && forge.SkipLabel(p.Labels) == ""
+		if ready && in.wantsReview(p) && in.reviewable(in.writers(p)) {
+			refs = append(refs, p.Ref)
+		}
+	}
+	return refs
+}
+
+// wantsReview reports whether the facts of an open pull request call for a review rather than for rework or a merge.
+func (in *inspection) wantsReview(p *forge.Pull) bool {
+	v := in.verdicts(p, in.writers(p))
+	return !v.changes && !v.approved && p.CI != forge.CIFailure && !in.conflicts(p)
+}
+
+// conflicts reports whether a conflict stood for long enough to be believed.
+func (in *inspection) conflicts(p *forge.Pull) bool {
+	return !p.ConflictSince.IsZero() && p.AsOf.Sub(p.ConflictSince) >= 30*time.Second
+}
+
+// home is the chain that the facts of a pull request say it belongs to.
+func home(p *forge.Pull) forge.Ref {
+	for _, refs := range [][]forge.Ref{forge.Closes(p.Head, "", "", p.Repo), p.Closes} {
+		if len(refs) > 0 {
+			return refs[0]
+		}
+	}
+	return p.Ref
+}
+
+// writers are the agents that wrote to a pull request as far as anybody remembers.
+func (in *inspection) writers(p *forge.Pull) []string {
+	list := slices.Clone(in.s.History.Writers[home(p)])
+	if a := in.cfg.AgentByLogin(p.Author); a != nil {
+		list = append(list, a.Name)
+	}
+	return list
+}
+
+// own reports whether one of our agents opened a pull request, as far as anybody remembers.
+func (in *inspection) own(p *forge.Pull) bool {
+	return in.ours(p.Author) || slices.Contains(in.s.History.Writers[home(p)], p.Author)
+}
+
+func (in *inspection) reviewer(a agents.Agent) bool { return in.does(&a, agents.OnReview) }
+
+// does reports whether an agent has a role with this trigger.
+func (w *world) does(a *agents.Agent, on agents.On) bool {
+	return slices.ContainsFunc(a.Roles, func(name string) bool { return w.cfg.Role(name).On == on })
+}
+
+// reviewable reports whether somebody may review what these agents wrote.
+func (in *inspection) reviewable(writers []string) bool {
+	return slices.ContainsFunc(in.cfg.Agents, func(a agents.Agent) bool {
+		return in.reviewer(a) && !in.unpaired(a.Login, writers)
+	})
+}

@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// This file says what really keeps work from being done, and since when. It is written from the design and not from the
+// rules of threads, so that the two can disagree.
+//
+// A plan is made from facts that are a while old, and what changed in between cannot be held against it. So the question
+// is not whether an obstacle stands when a session is started. It is whether it stood, without a break, since before
+// the request of the scan began: then every reading of that scan has shown it.
+
+type issueObstacle int
+
+const (
+	issueClosed issueObstacle = iota
+	issueNoBacklog
+	issueSkipped
+	issueOfPerson
+	issueElsewhere // an agent of another host has it
+	issueClaimed   // it carries in-progress: somebody works on it, or a claim is left over
+	issueHasPull
+	issueMerged
+	issueRejected
+	issueStaged
+	issueBlocked
+	issueObstacles
+)
+
+var issueObstacleNames = [issueObstacles]string{
+	"closed", "not in the backlog", "labelled so that nobody works on it", "assigned to a person", "claimed by another host",
+	"claimed", "in work as a pull request", "merged already", "rejected by a person", "in a staged convoy", "blocked",
+}
+
+type pullObstacle int
+
+const (
+	pullClosed pullObstacle = iota
+	pullDraft
+	pullSkipped
+	pullNotGreen // its checks are red or running
+	pullUnapproved
+	pullObjected // a person's objection stands, on whatever head
+	pullConflicts
+	pullJudged    // somebody's verdict on the head stands: no review is wanted
+	pullContented // nothing to mend: no rework is wanted
+	pullStranger  // not opened by one of our agents
+	pullClaimed
+	pullObstacles
+)
+
+var pullObstacleNames = [pullObstacles]string{
+	"closed", "a draft", "labelled so that nobody works on it", "not green", "not approved", "objected to by a person",
+	"in conflict", "judged already", "in order", "not ours", "claimed",
+}
+
+// settle brings the obstacles up to date after something changed.
+func (s *server) settle() {
+	if !s.dirty {
+		return
+	}
+	s.dirty = false
+	staged := s.staged()
+	for _, r := range s.repos {
+		for _, is := range r.issues {
+			now := s.issueObstacles(is, staged)
+			for o, stands := range now {
+				note(&is.obstacle[o], stands, s.w.now)
+			}
+		}
+		for _, p := range r.pulls {
+			now := s.pullObstacles(p)
+			for o, stands := range now {
+				note(&p.obstacle[o], stands, s.w.now)
+			}
+		}
+	}
+}
+
+func note(since *time.Time, stands bool, now time.Time) {
+	switch {
+	case !stands:
+		*since = time.Time{}
+	case since.IsZero():
+		*since = now
+	}
+}
+
+// stood reports whether an obstacle stands since before a moment.
+func stood(since, before time.Time) bool { return !since.IsZero() && !since.After(before) }
+
+func (s *server) issueObstacles(is *issue, staged map[forge.Ref]bool) (now [issueObstacles]bool) {
+	now[issueClosed] = is.Closed
+	now[issueNoBacklog] = !is.Has(forge.LabelBacklog)
+	now[issueSkipped] = forge.SkipLabel(is.Labels) != ""
+	for _, login := range is.Assignees {
+		switch {
+		case s.w.ours(login):
+		case s.w.bot(login):
+			now[issueElsewhere] = true
+		default:
+			now[issueOfPerson] = true
+		}
+	}
+	for _, p := range s.repo(is.Repo).pulls {
+		if !slices.Contains(p.Closes, is.Ref) {
+			continue
+		}
+		byPerson := p.Closed && !p.Merged && !s.w.ours(p.ClosedBy) && !s.w.bot(p.ClosedBy)
+		now[issueHasPull] = now[issueHasPull] || !p.Closed
+		now[issueMerged] = now[issueMerged] || p.Merged && p.Ended.After(is.Reopened)
+		now[issueRejected] = now[issueRejected] || byPerson && s.w.ours(p.Author) && p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.memory.Retried[is.Ref])
+	}
+	now[issueClaimed] = is.Has(forge.LabelInProgress)
+	now[issueStaged] = staged[is.Ref]
+	for _, d := range is.deps {
+		now[issueBlocked] = now[issueBlocked] || s.blocker(is, d) != forge.BlockerClosed
+	}
+	return now
+}
+
+// staged are the members of staged convoys.
+func (s *server) staged() map[forge.Ref]bool {
+	members := make(map[forge.Ref]bool)
+	for _, r := range s.repos {
+		for _, is := range r.issues {
+			if !is.Closed && is.Has(forge.LabelConvoy) && is.Has(forge.LabelStaged) {
+				for _, d := range is.deps {
+					members[d] = true
+				}
+			}
+		}
+	}
+	return members
+}
+
+// blocker is the state of something that an issue depends on.
+func (s *server) blocker(of *issue, ref forge.Ref) forge.BlockerState {
+	is := s.issue(ref)
+	switch {
+	case ref == of.Ref:
+		return forge.BlockerOpen
+	case is == nil:
+		return forge.BlockerMissing
+	case is.secret:
+		return forge.BlockerUnreadable
+	case !is.Closed:
+		return forge.BlockerOpen
+	case is.Has(forge.LabelCancelled):
+		return forge.BlockerCancelled
+	case s.w.cfg.Forge.RequireMerged && !s.merged(is):
+		return forge.BlockerUnmerged
+	}
+	return forge.BlockerClosed
+}
+
+// merged reports whether a pull request for the issue was ever merged.
+func (s *server) merged(is *issue) bool {
+	return slices.ContainsFunc(s.repo(is.Repo).pulls, func(p *pull) bool {
+		return p.Merged && slices.Contains(p.Closes, is.Ref)
+	})
+}
+
+// mergedBy reports whether a session's own pull request was merged before a moment.
+func (s *server) mergedBy(session *threads.Session, before time.Time) bool {
+	return slices.ContainsFunc(s.repo(session.Item.Ref.Repo).pulls, func(p *pull) bool {
+		own := p.Author == s.w.logins[session.Agent] && p.Ended.After(session.Started) && p.Ended.Before(before)
+		return own && p.Merged && slices.Contains(p.Closes, session.Item.Ref)
+	})
+}
+
+func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
+	v := s.w.verdicts(&p.Pull, s.authors(p))
+	now[pullClosed] = p.Closed
+	now[pullDraft] = p.Draft
+	now[pullSkipped] = forge.SkipLabel(p.Labels) != ""
+	now[pullNotGreen] = p.CI == forge.CIPending || p.CI == forge.CIFailure
+	now[pullUnapproved] = !v.approved || v.changes
+	now[pullObjected] = v.objected
+	now[pullConflicts] = p.conflict
+	now[pullStranger] = !s.w.everOurs(p.Author)
+	now[pullClaimed] = p.Has(forge.LabelInProgress)
+	// Whoever may have written counts, because the factory cannot always tell: then it asks for one review too many.
+	now[pullJudged] = v.changes || s.w.verdicts(&p.Pull, s.suspects(p)).approved
+	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
+	return now
+}
+
+// verdict is what the standing reviews of a pull request say.
+type verdict struct {
+	changes  bool // somebody wants changes on this head
+	approved bool // somebody who may approved this head
+	objected bool // a person's request for changes stands
+}
+
+// verdicts weighs the reviews of a pull request that these agents wrote.
+func (w *world) verdicts(p *forge.Pull, authors []string) (v verdict) {
+	for i := range p.Reviews {
+		r := &p.Reviews[i]
+		agent := w.ours(r.Author) || w.bot(r.Author)
+		counts := !r.Dismissed && r.Verdict != forge.Commented && r.Author != p.Author && (r.Official || agent)
+		if !counts || answered(p, i) {
+			continue
+		}
+		onHead := r.CommitSHA == p.HeadSHA
+		v.changes = v.changes || onHead && r.Verdict == forge.ChangesRequested
+		v.objected = v.objected || !agent && r.Verdict == forge.ChangesRequested
+		v.approved = v.approved || onHead && r.Verdict == forge.Approved && !w.unpaired(r.Author, authors)
+	}
+	return v
+}
+
+// answered reports whether the same reviewer gave a newer verdict.
+func answered(p *forge.Pull, i int) bool {
+	return slices.ContainsFunc(p.Reviews[i+1:], func(r forge.Review) bool {
+		return r.Author == p.Reviews[i].Author && !r.Dismissed && r.Verdict != forge.Commented
+	})
+}
+
+// authors are the agents that really wrote to a pull request: its opener, and who ran a session on it or on the issue
+// whose branch it is.
+func (s *server) authors(p *pull) []string {
+	list := slices.Clone(p.writers)
+	if a := s.w.cfg.AgentByLogin(p.Author); a != nil {
+		list = append(list, a.Name)
+	}
+	if is := s.issue(p.home); is != nil {
+		list = append(list, is.writers...)
+	}
+	return list
+}
+
+// suspects are the authors and everybody who worked on one of its issues.
+func (s *server) suspects(p *pull) []string {
+	list := s.authors(p)
+	for _, other := range s.repo(p.Repo).pulls {
+		for _, ref := range other.Closes {
+			if slices.Contains(p.Closes, ref) {
+				list = append(list, other.writers...)
+				list = append(list, s.issue(ref).writers...)
+			}
+		}
+	}
+	return list
+}
+
+// unpaired reports whether an account must not review the work of these agents: nobody reviews their own work, and no
+// local model that of a local model.
+func (w *world) unpaired(login string, authors []string) bool {
+	a := w.cfg.AgentByLogin(login)
+	return a != nil && (slices.Contains(authors, a.Name) || w.local(a.Name) && slices.ContainsFunc(authors, w.local))
+}
+
+// everOurs reports whether an account is, or was, one of our agents.
+func (w *world) everOurs(login string) bool { return slices.Contains(w.accounts, login) }
+
+func (w *world) ours(login string) bool { return w.cfg.AgentByLogin(login) != nil }
+func (w *world) bot(login string) bool  { return slices.Contains(w.cfg.Forge.Bots, login) }
+
+// local reports whether an agent is a local model. Of one that was let go nobody knows any more, so it may have been.
+func (w *world) local(agent string) bool {
+	a := w.cfg.Agent(agent)
+	return a == nil || w.cfg.Thread(a.Thread).Backend == threads.Local
+}
