@@ -51,6 +51,7 @@ func (r *demoReport) code(issue int64) threads.Code {
 
 // The whole factory, end to end: a forge, a supervisor and agents as processes, from issues to merged pull requests.
 func TestDemo(t *testing.T) {
+	t.Parallel() // its processes wait for each other most of the time
 	tmp := t.TempDir()
 	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--json", "--think", "0s")
 	checkDemo(t, d)
@@ -113,6 +114,7 @@ func checkDemo(t *testing.T, d *running) {
 
 // Somebody who has seen enough presses Ctrl-C.
 func TestDemoInterrupted(t *testing.T) {
+	t.Parallel()
 	tmp := t.TempDir()
 	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--think", "1h")
 	eventually(t, "an agent works", func() bool { return strings.Contains(d.read(d.stdout), "running implementation") })
@@ -141,6 +143,7 @@ func TestDemoWithoutGit(t *testing.T) {
 
 // What --keep says can be done, can be done.
 func TestDemoKeep(t *testing.T) {
+	t.Parallel()
 	tmp := t.TempDir()
 	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--keep", "--think", "0s")
 	eventually(t, "it says how to go on", func() bool { return strings.Contains(d.read(d.stdout), "Its files stay in") })

@@ -48,6 +48,7 @@ func working(d *supervisor.Document) bool {
 
 // A container that is stopped: sessions end, claims are taken off, the exit code is 0 and nothing is left.
 func TestRunStops(t *testing.T) {
+	t.Parallel() // its processes wait for each other most of the time
 	f := newTestForge(t)
 	state := t.TempDir()
 	r := f.startRun(state, nil)
@@ -73,6 +74,7 @@ func TestRunStops(t *testing.T) {
 
 // Who signals twice does not want to wait for an agent that takes its time to end.
 func TestRunStopsAtOnce(t *testing.T) {
+	t.Parallel()
 	f := newTestForge(t)
 	state := t.TempDir()
 	deaf := factoryFile(t, "trap '' TERM\nwhile :; do sleep 1; done\n")
@@ -94,6 +96,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 }
 
 func TestSecondSupervisor(t *testing.T) {
+	t.Parallel()
 	f := newTestForge(t)
 	state := t.TempDir()
 	first := f.startRun(state, nil)
@@ -112,6 +115,7 @@ func TestSecondSupervisor(t *testing.T) {
 
 // A file that is not valid keeps nothing from running but work, and mending it is enough.
 func TestRunWithBrokenFile(t *testing.T) {
+	t.Parallel()
 	f := newTestForge(t)
 	state := t.TempDir()
 	path := f.file(state, "[forge]", "[forge]\nurls = 3")
@@ -141,6 +145,7 @@ func TestRunWithBrokenFile(t *testing.T) {
 
 // With a forge that is down a supervisor starts, says so, and works when the forge is back.
 func TestRunWithForgeDown(t *testing.T) {
+	t.Parallel()
 	f := newTestForge(t)
 	state, address := t.TempDir(), nobody(t)
 	f.startRun(state, nil, f.URL, "http://"+address)
@@ -213,6 +218,7 @@ func TestRunHolds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			f := newTestForge(t)
 			state := t.TempDir()
 			f.startRun(state, tt.environ(f), tt.edits...)
@@ -243,9 +249,11 @@ func TestPID1(t *testing.T) {
 	}
 	unshare := []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self}
 	t.Run("demo", func(t *testing.T) {
+		t.Parallel()
 		checkDemo(t, start(t, []string{"TMPDIR=" + t.TempDir()}, append(unshare, "demo", "--json", "--think", "0s")...))
 	})
 	t.Run("run", func(t *testing.T) {
+		t.Parallel()
 		f := newTestForge(t)
 		state := t.TempDir()
 		path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)

@@ -39,6 +39,8 @@ func start(t *testing.T, environ []string, argv ...string) *running {
 		fds[i] = f.Fd()
 		defer f.Close()
 	}
+	// A program with the race detector in it sleeps for a second before it ends, and a factory starts many.
+	environ = append([]string{"GORACE=atexit_sleep_ms=0"}, environ...)
 	r.child, err = oneReaper(t).Start(path, argv, &syscall.ProcAttr{Env: withEnv(os.Environ(), environ), Files: fds})
 	if err != nil {
 		t.Fatal(err)
