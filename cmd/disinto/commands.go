@@ -69,17 +69,19 @@ func (cmd *command) usage() string {
 	if cmd.args != "" {
 		usage += " " + cmd.args
 	}
-	if cmd.flags().HasAvailableFlags() {
+	if flags, _ := cmd.prepare(); flags.HasAvailableFlags() {
 		usage += " [flags]"
 	}
 	return usage
 }
 
-func (cmd *command) flags() *pflag.FlagSet {
+// prepare makes the command's flags and the action that uses them. Errors and help are printed by us.
+func (cmd *command) prepare() (*pflag.FlagSet, action) {
 	flags := pflag.NewFlagSet(cmd.name, pflag.ContinueOnError)
 	flags.SortFlags = false
-	cmd.setup(flags)
-	return flags
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
+	return flags, cmd.setup(flags)
 }
 
 func (cmd *command) help(w io.Writer) {
@@ -87,7 +89,7 @@ func (cmd *command) help(w io.Writer) {
 	if cmd.long != "" {
 		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(cmd.long))
 	}
-	if flags := cmd.flags(); flags.HasAvailableFlags() {
+	if flags, _ := cmd.prepare(); flags.HasAvailableFlags() {
 		fmt.Fprintf(w, "\n%s", flags.FlagUsages())
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -76,7 +78,7 @@ func (d *demoRun) run(ctx context.Context, c *cli, _ []string) (err error) {
 	if !d.keep {
 		defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
 	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // who closes the terminal is done with it
 	defer stop()
 	// The forge is there until the supervisor has released its claims.
 	forge, err := d.startForge(context.WithoutCancel(ctx))
@@ -190,11 +192,9 @@ func (d *demoRun) conclude(r *demo.Report, took time.Duration) error {
 	if err := d.show.report(r, took); err != nil {
 		return err
 	}
-	switch {
-	case len(r.Violations) > 0:
-		return fmt.Errorf("the demo failed: %s", count(len(r.Violations), "violation"))
-	case len(r.Missing) > 0:
-		return fmt.Errorf("the demo failed: not merged: %v", r.Missing)
+	if len(r.Violations)+len(r.Missing) > 0 {
+		return fmt.Errorf("the demo failed: %d of %d issues were not merged, %s",
+			len(r.Missing), demo.Due(), count(len(r.Violations), "violation"))
 	}
 	return nil
 }

@@ -53,21 +53,19 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return usagef("say what to do, such as disinto demo (disinto help lists the commands)")
 	}
-	switch args[0] {
+	name, args := args[0], args[1:]
+	switch name {
 	case "-h", "--help":
-		args[0] = "help"
+		name = "help"
 	case "-v", "--version":
-		args[0] = "version"
+		name = "version"
 	}
-	cmd, err := findCommand(args[0])
+	cmd, err := findCommand(name)
 	if err != nil {
 		return err
 	}
-	flags := pflag.NewFlagSet(cmd.name, pflag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
-	act := cmd.setup(flags)
-	err = flags.Parse(args[1:])
+	flags, act := cmd.prepare()
+	err = flags.Parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
 		cmd.help(c.stdout)
 		return nil
@@ -123,20 +121,10 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// errorLines splits an error into the lines that people read: joined errors are several problems, one line each.
+// errorLines are the lines of an error: joined errors are several problems, one line each.
 func errorLines(err error) []string {
-	if err == nil {
+	if err == nil || err.Error() == "" {
 		return nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var lines []string
-		for _, e := range joined.Unwrap() {
-			lines = append(lines, errorLines(e)...)
-		}
-		return lines
-	}
-	if err.Error() == "" {
-		return nil
-	}
-	return []string{err.Error()}
+	return strings.Split(err.Error(), "\n")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -41,12 +42,18 @@ type result struct {
 // disinto runs a command in this process, in an environment of its own.
 func disinto(ctx context.Context, environ []string, args ...string) result {
 	var stdout, stderr bytes.Buffer
-	c := &cli{
-		environ: environ, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
-		now: func() time.Time { return noon },
-	}
+	c := testCLI(environ)
+	c.stdout, c.stderr = &stdout, &stderr
 	code := c.run(ctx, args)
 	return result{code, stdout.String(), stderr.String()}
+}
+
+// testCLI is a command's outside world at noon, with nobody to read what it says.
+func testCLI(environ []string) *cli {
+	return &cli{
+		environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,
+		now: func() time.Time { return noon },
+	}
 }
 
 func TestUsage(t *testing.T) {

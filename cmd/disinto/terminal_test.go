@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pseudoTerminal is a terminal of so many columns; screen is what a person would look at.
+func pseudoTerminal(t *testing.T, columns uint16) (terminal, screen *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	fd := int(screen.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: columns})
+	}
+	if err == nil {
+		terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { terminal.Close() })
+	return terminal, screen
+}
+
+// Colour is for a terminal, and for people who want it; the width is the terminal's.
+func TestTerminal(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/busy.json")})
+	tests := []struct {
+		name    string
+		environ []string
+		columns uint16
+		golden  string
+	}{
+		{"colour", nil, 80, "status/busy-colour.txt"},
+		{"NO_COLOR", []string{"NO_COLOR=1"}, 80, "status/busy.txt"},
+		{"an empty NO_COLOR says nothing", []string{"NO_COLOR="}, 80, "status/busy-colour.txt"},
+		{"a terminal that knows no colour", []string{"TERM=dumb"}, 80, "status/busy.txt"},
+		{"a wide one", []string{"NO_COLOR=1"}, 120, "status/busy-wide.txt"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			terminal, screen := pseudoTerminal(t, tt.columns)
+			c := testCLI(tt.environ)
+			c.stdout = terminal
+			if code := c.run(t.Context(), []string{"status", "--state", state}); code != exitDone {
+				t.Fatalf("exit code %d", code)
+			}
+			shown := make([]byte, 64<<10)
+			n, err := screen.Read(shown)
+			for want := readTestdata(t, tt.golden); err == nil && n < len(want); {
+				var more int
+				more, err = screen.Read(shown[n:])
+				n += more
+			}
+			got := strings.ReplaceAll(string(shown[:n]), "\r\n", "\n")
+			if want := readTestdata(t, tt.golden); got != want {
+				t.Errorf("the screen shows\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// On a terminal the demo draws on a screen of its own and leaves the person's as it was.
+func TestDemoOnTerminal(t *testing.T) {
+	terminal, screen := pseudoTerminal(t, 80)
+	c := testCLI([]string{"NO_COLOR=1"})
+	c.stdout = terminal
+	s := newDisplay(c, false)
+	s.begin()
+	s.frame(readDocument(t, "demo"), 3, 12*time.Second)
+	s.log.Info("a log line would tear the picture")
+	s.end()
+	var shown strings.Builder
+	for buf := make([]byte, 4096); !strings.HasSuffix(shown.String(), leaveScreen); {
+		n, err := screen.Read(buf)
+		if err != nil {
+			t.Fatalf("%v after %q", err, shown.String())
+		}
+		shown.Write(buf[:n])
+	}
+	got := shown.String()
+	if !strings.HasPrefix(got, enterScreen+homeCursor+"demo: 3 of 8 merged, 12s"+clearLine) {
+		t.Errorf("it begins with %.80q", got)
+	}
+	for _, want := range []string{"review-sonnet  review #13", "dependency cycle: #9 -> #10 -> #9"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("nothing shows %q", want)
+		}
+	}
+	if strings.Contains(got, "a log line") {
+		t.Error("a log line is in the picture")
+	}
+}
