@@ -30,8 +30,14 @@ second one kills at once.`,
 	},
 }
 
-// fileInterval is how often factory.toml is looked at.
-const fileInterval = 2 * time.Second
+const (
+	// fileInterval is how often factory.toml is looked at.
+	fileInterval = 2 * time.Second
+	// trimInterval is how often memory that is not needed is given back, beside once after the start.
+	trimInterval = 10 * time.Minute
+	// startTime is how long the start may take before that.
+	startTime = 5 * time.Second
+)
 
 func run(ctx context.Context, c *cli, p *place) error {
 	signals, err := process.Init()
@@ -86,9 +92,14 @@ func problems(c *threads.Config) []string {
 func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Signal, log hclog.Logger) {
 	tick := time.NewTicker(fileInterval)
 	defer tick.Stop()
+	trim := time.NewTimer(startTime)
+	defer trim.Stop()
 	stopping := false
 	for {
 		select {
+		case <-trim.C:
+			process.Trim()
+			trim.Reset(trimInterval)
 		case s := <-signals:
 			switch {
 			case s == syscall.SIGHUP:
