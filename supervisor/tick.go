@@ -179,11 +179,11 @@ func (s *Supervisor) mayProbeLocked(thread string, now time.Time) bool {
 	return probe == nil || !now.Before(probe.reserved.Add(probeTime))
 }
 
-// stopsLocked picks the sessions that are to end and have not been told so.
+// stopsLocked picks the sessions that are to end. The scheduler names none that was told so already.
 func (s *Supervisor) stopsLocked(stops []threads.Stop) []*session {
 	var list []*session
 	for _, stop := range stops {
-		if x := s.sessions[stop.RunID]; x != nil && x.State == threads.Running {
+		if x := s.sessions[stop.RunID]; x != nil {
 			x.State, x.stop = threads.Stopping, stop.Reason
 			list = append(list, x)
 		}

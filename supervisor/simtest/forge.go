@@ -29,6 +29,7 @@ type Comment struct {
 // the bubble's time, half of it before the call takes effect and half after. Its methods may be called by any goroutine.
 type Forge struct {
 	Latency time.Duration
+	Lag     time.Duration // from the moment that a scan shows to its answer
 	// Tokens are the logins behind tokens.
 	Tokens map[string]string
 
@@ -302,6 +303,7 @@ func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 	if err != nil {
 		return forge.Facts{}, err
 	}
+	time.Sleep(f.Lag)
 	return facts, nil
 }
 

@@ -223,7 +223,12 @@ func TestUsageLimit(t *testing.T) {
 		if n := len(w.Exec.RunsOf(agents.KindReview, review)); n == 0 {
 			t.Error("the other thread stood still")
 		}
-		time.Sleep(40 * time.Minute)
+		time.Sleep(30*time.Minute + 30*time.Second)
+		llama = l.Document().Threads[1]
+		if !strings.HasPrefix(llama.ParkedWhy, "weekly limit, dev-") || !strings.HasSuffix(llama.ParkedWhy, " tries it") {
+			t.Errorf("while one session tries: parked until %s: %q", llama.ParkedUntil, llama.ParkedWhy)
+		}
+		time.Sleep(9 * time.Minute)
 		l.Stop()
 		w.Check()
 		var starts []string
@@ -357,8 +362,9 @@ func TestClaimFails(t *testing.T) {
 				l := w.Start()
 				time.Sleep(30 * time.Second)
 				held := l.Document().Agents[0]
-				time.Sleep(10 * time.Minute)
-				l.Stop()
+				time.Sleep(6 * time.Minute)
+				l.Kill()
+				l.Bury()
 				w.Check()
 				if got := held.State == "held"; got != tt.held || got && !strings.Contains(held.Why, "may not claim johba/harb#1") {
 					t.Errorf("agent %+v, want held=%v", held, tt.held)
@@ -366,6 +372,9 @@ func TestClaimFails(t *testing.T) {
 				runs := w.Exec.Runs()
 				if len(runs) == 0 {
 					t.Fatalf("it was never started\n%s", w.Log.String())
+				}
+				if wrong := slices.Contains(w.Forge.Writes(), "release #1 dev-coder"); wrong && tt.err == forge.ErrTaken {
+					t.Error("somebody else's claim was released")
 				}
 				at, attempt := runs[0].Begin.Sub(began), variable(runs[0].Job, "DISINTO_ATTEMPT")
 				if at < tt.at || at > tt.at+2*time.Second || attempt != "1" {

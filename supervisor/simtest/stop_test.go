@@ -14,24 +14,24 @@ import (
 
 // SIGTERM ends every session within the grace, and releases every claim.
 func TestStop(t *testing.T) {
+	hang := func(ctx context.Context, call string) error {
+		if call == "unassign" {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
 	tests := []struct {
 		name     string
 		stubborn bool
-		fault    func(ctx context.Context, call string) error
+		fault    Fault
 		min, max time.Duration
 		released bool
 	}{
 		{"sessions that obey", false, nil, 100 * time.Millisecond, time.Second, true},
 		{"sessions that ignore TERM", true, nil, 7 * time.Second, 8 * time.Second, true},
-		{
-			"a forge that hangs", true, func(ctx context.Context, call string) error {
-				if call == "unassign" {
-					<-ctx.Done()
-					return ctx.Err()
-				}
-				return nil
-			}, 9 * time.Second, 9*time.Second + 100*time.Millisecond, false,
-		},
+		{"a forge that hangs, sessions that obey", false, hang, 2 * time.Second, 2*time.Second + 200*time.Millisecond, false},
+		{"a forge that hangs, sessions that ignore TERM", true, hang, 9 * time.Second, 9*time.Second + 100*time.Millisecond, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,219 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// unavailable fails the named calls for as long as it is on.
+func unavailable(on *atomic.Bool, calls ...string) Fault {
+	return func(_ context.Context, call string) error {
+		if on.Load() && slices.Contains(calls, call) {
+			return fmt.Errorf("%s: %w", call, forge.ErrUnavailable)
+		}
+		return nil
+	}
+}
+
+// Scans work, and only the question how a session ended is not answered for half an hour. Its slot and agent go on, and its
+// issue stays claimed and out of reach until the answer is there.
+func TestLookFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		one, two := w.Forge.Issue("one"), w.Forge.Issue("two")
+		w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1
+		var silent atomic.Bool
+		silent.Store(true)
+		w.Forge.Fail(unavailable(&silent, "look"))
+		began := time.Now()
+		l := w.Start()
+		time.Sleep(30 * time.Minute)
+		if got, want := fmt.Sprint(minutes(w.Exec.RunsOf(agents.KindIssue, one), began)), "[0]"; got != want {
+			t.Errorf("the issue was started at %s minutes, want %s", got, want)
+		}
+		if got, want := fmt.Sprint(minutes(w.Exec.RunsOf(agents.KindIssue, two), began)), "[10]"; got != want {
+			t.Errorf("the next issue was started at %s minutes, want %s", got, want)
+		}
+		if is := w.Forge.Get(one); !is.Has(forge.LabelInProgress) {
+			t.Errorf("released before it was known how the session ended: %v %v", is.Labels, is.Assignees)
+		}
+		silent.Store(false)
+		w.Until(65*time.Second, "the claim is released", func() bool {
+			is := w.Forge.Get(one)
+			return !is.Has(forge.LabelInProgress)
+		})
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		if n := len(w.Exec.RunsOf(agents.KindIssue, one)) + len(w.Exec.RunsOf(agents.KindIssue, two)); n != 2 {
+			t.Errorf("%d implementations of 2 issues\n%s", n, w.Log.String())
+		}
+	})
+}
+
+// A release that hangs holds no slot: the next issue is started at once.
+func TestReleaseHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Slow()
+		w.Forge.Issue("one")
+		two := w.Forge.Issue("two")
+		w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Takes += 20 * time.Second // so that it does not end at a poll
+			return s
+		}
+		began := time.Now()
+		w.Forge.Fail(func(ctx context.Context, call string) error {
+			if call == "unassign" {
+				<-ctx.Done()
+				return forge.ErrUnavailable
+			}
+			return nil
+		})
+		l := w.Start()
+		time.Sleep(11 * time.Minute)
+		runs := w.Exec.RunsOf(agents.KindIssue, two)
+		if len(runs) != 1 || runs[0].Begin.Sub(began) > 10*time.Minute+22*time.Second {
+			t.Errorf("the next issue: %+v", runs)
+		}
+		w.Forge.Fail(nil)
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		time.Sleep(2 * time.Minute)
+		if left := w.Forge.Claimed(); len(left) > 0 {
+			t.Errorf("claims left: %v", left)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// A scan takes longer than a session: when it comes back it still shows the issue without its pull request. Nobody starts
+// it again on that.
+func TestSlowScans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Lag = 5 * time.Second
+		w.Config.Forge.MaxUnreviewed = 100
+		for i := range w.Config.Threads {
+			w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Second, time.Second
+		}
+		other := w.Config.Threads[1]
+		other.Name, other.Agents = "llama-two", []string{"dev-two"}
+		w.Config.Threads = append(w.Config.Threads, other)
+		a := w.Config.Agents[0]
+		a.Name, a.Login, a.Thread, a.Token = "dev-two", "dev-two", other.Name, "token-of-dev-two"
+		w.Config.Agents = append(w.Config.Agents, a)
+		w.Forge.Tokens["token-of-dev-two"] = "dev-two"
+		const issues = 12
+		for i := range issues {
+			w.Forge.Issue(fmt.Sprint("issue ", i))
+		}
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Takes = time.Duration(job.Number%3) * 700 * time.Millisecond
+			return s
+		}
+		l := w.Start()
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		for _, r := range w.Exec.Runs() {
+			if n := len(w.Exec.RunsOf(r.Job.Kind, r.Job.Number)); n != 1 {
+				t.Errorf("%s of #%d ran %d times", r.Job.Kind, r.Job.Number, n)
+			}
+			if r.Outcome.Result != agents.Done {
+				t.Errorf("%s of #%d: %+v", r.Job.Kind, r.Job.Number, r.Outcome)
+			}
+		}
+	})
+}
+
+// A claim that never reached the forge is struck off the books: when another host writes the first half of its own later,
+// that is theirs.
+func TestClaimNeverArrived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		issue := w.Forge.Issue("one")
+		var down atomic.Bool
+		down.Store(true)
+		w.Forge.Fail(unavailable(&down, "claim", "unassign"))
+		l := w.Start()
+		time.Sleep(5 * time.Second)
+		w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelInProgress) })
+		time.Sleep(15 * time.Second)
+		down.Store(false)
+		time.Sleep(30 * time.Second)
+		w.Forge.Edit(issue, func(is *forge.Issue) { is.Assignees = []string{"dev-elsewhere"} })
+		time.Sleep(20 * time.Minute)
+		l.Stop()
+		w.Check()
+		if writes := w.Forge.Writes(); len(writes) > 0 {
+			t.Errorf("we wrote %q", writes)
+		}
+		if is := w.Forge.Get(issue); !is.Has(forge.LabelInProgress) || !slices.Equal(is.Assignees, []string{"dev-elsewhere"}) || len(w.Exec.Runs()) > 0 {
+			t.Errorf("%v %v, %d sessions", is.Labels, is.Assignees, len(w.Exec.Runs()))
+		}
+	})
+}
+
+// Another host has written the first half of its claim, the label, a moment after our release. It has a minute for the
+// other half.
+func TestHalfWrittenClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		issue := w.Forge.Issue("one")
+		always(w, agents.KindIssue, Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Failed, Reason: "no", Claimed: true}})
+		l := w.Start()
+		w.Until(2*time.Minute, "released", func() bool { return slices.Contains(w.Forge.Writes(), "release #1 dev-coder") })
+		w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelInProgress) })
+		time.Sleep(50 * time.Second)
+		if is := w.Forge.Get(issue); !is.Has(forge.LabelInProgress) {
+			t.Error("it was taken for ours")
+		}
+		time.Sleep(20 * time.Second)
+		if is := w.Forge.Get(issue); is.Has(forge.LabelInProgress) {
+			t.Error("nobody stands behind it, and it is still there")
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// A merge that the forge refuses rests, longer each time, and is not a matter of every tick.
+func TestMergeRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Open(w.Forge.Issue("one"), "dev-qwen")
+		var tries atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "merge" && tries.Add(1) <= 4 {
+				return fmt.Errorf("try again later: %w", forge.ErrConflict)
+			}
+			return nil
+		})
+		l := w.Start()
+		w.Until(10*time.Minute, "reviewed", func() bool { return len(w.Forge.Pulls()[0].Reviews) == 1 })
+		began := time.Now()
+		w.Until(10*time.Minute, "merged", w.Forge.Done)
+		// It rests 15 s, 30 s, 1 min and 2 min.
+		if took := time.Since(began); tries.Load() != 5 || took < 3*time.Minute+45*time.Second || took > 4*time.Minute {
+			t.Errorf("merged at try %d after %s", tries.Load(), took)
+		}
+		l.Stop()
+		w.Check()
+		if n := strings.Count(w.Log.String(), "cannot merge"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, w.Log.String())
+		}
+	})
+}
