@@ -111,8 +111,8 @@ func (s *Supervisor) explain(said string) (threads.Explanation, int, error) {
 // stream sends events as they happen, until the reader goes, is too slow, or the supervisor stops.
 func (s *Supervisor) stream(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
-	events := s.events.listen()
-	defer s.events.leave(events)
+	events, leave := s.Events()
+	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)

@@ -113,11 +113,11 @@ func (s *Supervisor) land(began time.Time, facts forge.Facts, err error) (news n
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.scans.flight)
-	was := text(s.scans.err)
+	was := s.scans.err
 	s.scans.flight, s.scans.began, s.scans.err = nil, began, err
 	if err == nil {
 		s.facts, s.scans.failures, s.scans.retryAt, s.scans.good = facts, 0, time.Time{}, began
-		if was != "" {
+		if was != nil {
 			news = notice{words: "the forge answers again"}
 		}
 		return news
@@ -132,8 +132,9 @@ func (s *Supervisor) land(began time.Time, facts forge.Facts, err error) (news n
 		s.scans.retryAt = time.Now().Add(min(scanRestMin<<min(s.scans.failures, 10), scanRestMax))
 		s.scans.failures++
 	}
-	if text(err) != was {
-		news = notice{bad: true, words: "cannot read the forge, what runs goes on: " + text(err)}
+	// The text of an outage names the time of the next try, and is another one each time.
+	if was == nil || errors.Is(was, forge.ErrUnavailable) != errors.Is(err, forge.ErrUnavailable) {
+		news = notice{bad: true, words: "the forge could not be read, what runs goes on: " + text(err)}
 	}
 	return news
 }
