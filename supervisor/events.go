@@ -109,13 +109,6 @@ func (s *Supervisor) Events() (events <-chan Event, leave func()) {
 	return c, func() { s.events.leave(c) }
 }
 
-// Events returns what happens from now on, for who shares our process. The channel is closed when its reader is more than
-// a few hundred events behind, when the supervisor ends, or by leave, which must be called.
-func (s *Supervisor) Events() (events <-chan Event, leave func()) {
-	c := s.events.listen()
-	return c, func() { s.events.leave(c) }
-}
-
 func sessionEvent(t EventType, d SessionDocument) Event { return Event{Type: t, Data: d} }
 
 func endedEvent(x *session, e *endRecord, at time.Time) Event {
