@@ -168,6 +168,54 @@ func TestMissingBlockerAppears(t *testing.T) {
 	})
 }
 
+// TestMissingBlockerComesAndGoes: it was closed before a scan could see it open.
+func TestMissingBlockerComesAndGoes(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("waits", "depends on #2", "backlog")
+		c := w.client()
+		w.scan(c)
+		w.setState(w.file("comes and goes", ""), gitea.StateClosed)
+		if got := w.show(w.scan(c), n); got != `issue open "waits" [backlog] blockers: #2 closed (text);` {
+			w.Errorf("got %s", got)
+		}
+	})
+}
+
+// TestMissingBlockerCost: one in a scanned repository costs nothing while nothing changes.
+func TestMissingBlockerCost(t *testing.T) {
+	onLocal(t, func(w *world) {
+		w.file("waits", "depends on #99", "backlog")
+		time.Sleep(time.Minute)
+		c := w.client()
+		w.scan(c)
+		for range 20 {
+			time.Sleep(time.Minute)
+			if n := w.requests(c, func() { w.scan(c) }); n != 1 {
+				w.Errorf("a scan made %d requests", n)
+			}
+		}
+	})
+}
+
+// TestBlockerBecomesPrivate: the forge still names it as a dependency, but does not show it any more.
+func TestBlockerBecomesPrivate(t *testing.T) {
+	onLocal(t, func(w *world) {
+		other := w.elsewhere("other", false)
+		n := w.file("waits", "", "backlog")
+		w.dependency(http.MethodPost, n, other)
+		c := w.client()
+		w.nextSecond()
+		w.nextSecond()
+		w.scan(c)
+		_, _, err := w.as(w.owner).EditRepo(w.owner, "other", gitea.EditRepoOption{Private: new(true)})
+		w.must(err)
+		time.Sleep(singleEvery)
+		if got := w.show(w.scan(c), n); got != `issue open "waits" [backlog] blockers: owner/other#1 unreadable;` {
+			w.Errorf("got %s", got)
+		}
+	})
+}
+
 func TestRequireMerged(t *testing.T) {
 	onEach(t, func(w *world) {
 		merged, rejected, byHand := w.file("merged", ""), w.file("rejected", ""), w.file("by hand", "")

@@ -82,8 +82,12 @@ func TestRetryAfter(t *testing.T) {
 		header string
 		want   time.Duration
 	}{
-		{"", 0}, {"7", 7 * time.Second}, {"-7", 0}, {"soon", 0},
-		{date.Add(90 * time.Second).Format(http.TimeFormat), 90 * time.Second}, {date.Format(http.TimeFormat), 0},
+		{"", 0},
+		{"7", 7 * time.Second},
+		{"-7", 0},
+		{"soon", 0},
+		{date.Add(90 * time.Second).Format(http.TimeFormat), 90 * time.Second},
+		{date.Format(http.TimeFormat), 0},
 	} {
 		if got := retryAfter(tc.header, date); got != tc.want {
 			t.Errorf("%q: %v, want %v", tc.header, got, tc.want)

@@ -215,6 +215,7 @@ func TestListMovesWhileRead(t *testing.T) {
 		for n := range 101 {
 			w.file(fmt.Sprintf("issue %d", n+1), "")
 		}
+		time.Sleep(time.Minute) // or all of them are in the list of changes, too
 		c := w.client()
 		var done atomic.Bool
 		w.fault = func(r *http.Request) localforge.Fault {
@@ -295,6 +296,8 @@ func TestUnloadedEntry(t *testing.T) {
 		n := w.file("one", "", "backlog")
 		c := w.client()
 		w.scan(c)
+		time.Sleep(time.Minute)
+		w.scan(c)
 		time.Sleep(2 * fullEvery)
 		c.transport = answers(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("state") == "open" {
@@ -347,6 +350,8 @@ func TestAsOf(t *testing.T) {
 		n := w.file("one", "", "backlog")
 		second := w.newRepo("second")
 		c := w.client(func(o *Options) { o.Repos = append(o.Repos, second) })
+		w.scan(c)
+		time.Sleep(time.Minute)
 		w.scan(c)
 		time.Sleep(time.Minute)
 		at := time.Now()
