@@ -155,13 +155,14 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 				_, _ = io.Copy(io.Discard, r)
 			}()
 			err := reaper.Run(ctx, Cmd{
-				Argv:   []string{"sh", "-c", tt.trap + `; echo up; while :; do sleep 0.01; done`, word, note},
+				// Something that it started stays in its group, and is deaf.
+				Argv:   []string{"sh", "-c", `(trap "" TERM; while :; do sleep 0.1; done) & ` + tt.trap + `; echo up; while :; do sleep 0.01; done`, word, note},
 				Stdout: w,
 			})
 			if err == nil || err.Error() != "cannot finish sh: too slow" {
 				t.Errorf("error %v", err)
 			}
-			noneAlive(t, word)
+			eventually(t, "its group is gone", func() bool { return len(alive(t, word)) == 0 })
 			if read(note) != tt.wantNote {
 				t.Errorf("note %q, want %q", read(note), tt.wantNote)
 			}

@@ -1,0 +1,276 @@
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// TestShimKilled takes the shim away, as the kernel does when memory is short. What was below it comes to us.
+func TestShimKilled(t *testing.T) {
+	word := token()
+	job := newJob(t, "")
+	up := filepath.Join(filepath.Dir(job.Dir), "up")
+	job.Command[2] = fmt.Sprintf(escape, word, up) + "(setsid sleep 1000 &); sleep 1000"
+	r := background(t, job)
+	eventually(t, "it has escaped", func() bool { return exists(up) })
+	p, err := look((<-r.started).PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strange(t, "sh", "-c", "while :; do sleep 0.1; done")
+	if err := syscall.Kill(p.ppid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	o := <-r.ended
+	noneAlive(t, word, job.RunID)
+	if len(alive(t, other)) == 0 && !restricted(os.Getpid()) {
+		t.Error("a stranger was taken for a part of the session")
+	}
+	if o.Result != agents.Failed || !strings.Contains(o.Reason, "its session shim was ended from outside, killed by SIGKILL") {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// marked is a process of our own that carries a run id, as if it had got out from under its shim.
+func marked(t *testing.T, runID string) *Child {
+	t.Helper()
+	c, err := reaper.Start("/bin/sh", []string{"sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"}, &syscall.ProcAttr{
+		Env: []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + runID},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The slot is free when nothing has the run id any more, wherever it is.
+func TestSweepGoesByRunID(t *testing.T) {
+	job := newJob(t, "read x; sleep 0.2")
+	r := background(t, job)
+	<-r.started
+	c, other := marked(t, job.RunID), marked(t, job.RunID+"0")
+	if o := <-r.ended; o.Result != agents.Done {
+		t.Errorf("outcome %+v", o)
+	}
+	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("what has the run id: %s", describe(e.Status))
+	}
+	if p, err := look(other.PID); err != nil || p.dead() {
+		t.Error("a run whose id begins alike was ended, too")
+	}
+	_ = syscall.Kill(other.PID, syscall.SIGKILL)
+	<-other.Exit()
+}
+
+// A shim that dies early may have started the program. It counts as want of room, because that is what kills a Go
+// program in its first millisecond.
+func TestShimThatSaysNothing(t *testing.T) {
+	job := newJob(t, "")
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(pair[1])
+	s := &session{job: job, reaper: reaper, socket: os.NewFile(uintptr(pair[0]), "socket")}
+	s.in = json.NewDecoder(s.socket)
+	if err := s.startProgram("/bin/true"); !Exhausted(err) {
+		t.Errorf("error %v", err)
+	}
+	s.shim = spawn(t, "exit 1")
+	c := marked(t, job.RunID)
+	s.abandon()
+	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("what the shim had started: %s", describe(e.Status))
+	}
+}
+
+// Between the death of a shim and the answer of a supervisor that is busy, the program must not go on.
+func TestProgramDiesWithItsShim(t *testing.T) {
+	_, c, instance := doomedSupervisor(t)
+	shim, program := shimOf(t, instance), 0
+	for _, pid := range alive(t, "the program") {
+		if p, err := look(pid); err == nil && p.ppid == shim {
+			program = pid
+		}
+	}
+	for _, kill := range []struct {
+		pid int
+		sig syscall.Signal
+	}{{c.PID, syscall.SIGSTOP}, {shim, syscall.SIGKILL}} {
+		if err := syscall.Kill(kill.pid, kill.sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the program has ended", func() bool { p, err := look(program); return err != nil || p.dead() })
+	_ = syscall.Kill(c.PID, syscall.SIGCONT)
+	<-c.Exit()
+}
+
+// strange gives us an orphan that has nothing to do with any session, and answers a word to find it by.
+func strange(t *testing.T, argv ...string) (word string) {
+	t.Helper()
+	word = token()
+	if err := reaper.Run(t.Context(), Cmd{Argv: append([]string{"sh", "-c", `(setsid "$@" >/dev/null 2>&1 &)`, "sh"}, append(argv, word)...)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the stranger runs", func() bool { return len(alive(t, word)) > 0 })
+	t.Cleanup(func() {
+		for _, pid := range alive(t, word) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return word
+}
+
+// In a container where nobody can gain privileges, orphans of ours look like those of a shim that was killed.
+func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
+	job := newJob(t, "touch $T/up; read x <$T/go")
+	fifo := filepath.Join(filepath.Dir(job.Dir), "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := background(t, job)
+	eventually(t, "it is up", func() bool { return exists(r.file("up")) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := strange(t, self, "test-helper", "restricted")
+	eventually(t, "the stranger gave up its rights", func() bool { return slices.ContainsFunc(alive(t, word), restricted) })
+	if err := os.WriteFile(fifo, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-r.ended
+	if len(alive(t, word)) == 0 {
+		t.Error("a stranger was ended with the session")
+	}
+}
+
+// doomedSupervisor is a supervisor in another process, with a session from which something has escaped. word is among
+// the arguments of all of it.
+func doomedSupervisor(t *testing.T) (word string, c *Child, instance string) {
+	t.Helper()
+	word, instance, dir := token(), "i"+token(), t.TempDir()
+	script := fmt.Sprintf(escape, word, dir+"/up") + "sleep 1000 # the program"
+	argv := helperCommand("supervisor", dir, instance+"-1", script)
+	c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its session has escaped", func() bool { return exists(dir + "/up") })
+	return word, c, instance
+}
+
+// shimOf is the shim of an instance's only session.
+func shimOf(t *testing.T, instance string) int {
+	t.Helper()
+	for _, pid := range alive(t, instance) {
+		if isShim(pid, instance) {
+			return pid
+		}
+	}
+	t.Fatal("no shim")
+	return 0
+}
+
+// TestSupervisorKilled takes the supervisor away, outside a PID namespace, and starts the next one.
+func TestSupervisorKilled(t *testing.T) {
+	word, c, instance := doomedSupervisor(t)
+	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Exit()
+	if _, err := EndStale(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	noneAlive(t, word, instance)
+}
+
+// A shim that is killed lets go of what it holds, so the next supervisor must not kill it but wait.
+func TestEndStaleWaitsForShims(t *testing.T) {
+	word, c, instance := doomedSupervisor(t)
+	shim := shimOf(t, instance)
+	for _, kill := range []struct {
+		pid int
+		sig syscall.Signal
+	}{{shim, syscall.SIGSTOP}, {c.PID, syscall.SIGKILL}} {
+		if err := syscall.Kill(kill.pid, kill.sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-c.Exit()
+	go func() {
+		time.Sleep(300 * time.Millisecond) // long enough for an EndStale that does not wait to come back
+		_ = syscall.Kill(shim, syscall.SIGCONT)
+	}()
+	if _, err := EndStale(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	noneAlive(t, word, instance)
+}
+
+// An agent that calls itself a shim gains 5 s.
+func TestEndStaleKillsFalseShims(t *testing.T) {
+	t.Parallel() // it waits for those 5 s
+	instance := token()
+	script := filepath.Join(t.TempDir(), "session-shim") // for sh, the first argument is a script
+	if err := os.WriteFile(script, []byte("while :; do sleep 0.1; done"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := reaper.Start("/bin/sh", []string{"sh", "session-shim", instance + "-1"}, &syscall.ProcAttr{
+		Dir: filepath.Dir(script), Env: []string{"PATH=/usr/bin:/bin"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EndStale(t.Context(), instance); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("the false shim: %s", describe(e.Status))
+	}
+}
+
+// Shims do without being told: the next supervisor may start much later, or never.
+func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
+	word, c, _ := doomedSupervisor(t)
+	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Exit()
+	eventually(t, "its tree is gone", func() bool { return len(alive(t, word)) == 0 })
+}
+
+// TestEndStale finds what an earlier supervisor left, even without a shim.
+func TestEndStale(t *testing.T) {
+	instance := token()
+	stale, other, later := marked(t, instance+"-1"), marked(t, instance+"x-1"), marked(t, "X=DISINTO_RUN_ID="+instance+"-1")
+	n, err := EndStale(t.Context(), instance)
+	if err != nil || n < 1 {
+		t.Errorf("EndStale = %d, %v", n, err)
+	}
+	if e := <-stale.Exit(); e.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("the stale process: %s", describe(e.Status))
+	}
+	for _, c := range []*Child{other, later} {
+		if p, err := look(c.PID); err != nil || p.dead() {
+			t.Error("a process of somebody else was ended")
+		}
+		_ = syscall.Kill(c.PID, syscall.SIGKILL)
+		<-c.Exit()
+	}
+	if n, err := EndStale(t.Context(), instance); n != 0 || err != nil {
+		t.Errorf("EndStale again = %d, %v", n, err)
+	}
+}
