@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
@@ -43,23 +46,22 @@ func (s *Supervisor) serve() (end func(), err error) {
 	}, nil
 }
 
+// maxSocketPath is the longest path that the kernel has room for in a socket's address.
+const maxSocketPath = 107
+
 // listenUnix listens on a socket that only our own user can use. A socket that is there already is a dead supervisor's:
 // we hold the lock of its directory.
 func listenUnix(path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("%s is %d bytes long, and a socket's path can have %d: say a shorter --state", path, len(path), maxSocketPath)
+	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	// Between the two calls others may connect only if they may pass the state directory, and there is nothing to
-	// connect to before Serve.
-	if err := os.Chmod(path, 0o600); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
+	// Not chmod afterwards: who connects in between stays connected.
+	old := unix.Umask(0o177)
+	defer unix.Umask(old)
+	return net.Listen("unix", path)
 }
 
 // Handler answers the control API. It reads memory only: no question waits for the forge.
@@ -91,7 +93,7 @@ func (s *Supervisor) explain(said string) (threads.Explanation, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.config == nil {
-		return threads.Explanation{}, http.StatusServiceUnavailable, errors.New("cannot explain anything without a valid configuration")
+		return threads.Explanation{}, http.StatusServiceUnavailable, s.noConfigLocked()
 	}
 	home := ""
 	if len(s.config.Forge.Repos) == 1 {
@@ -151,4 +153,13 @@ func answer(w http.ResponseWriter, status int, v any) {
 // refuse says no in one line.
 func refuse(w http.ResponseWriter, status int, err error) {
 	answer(w, status, map[string]string{"error": text(err)})
+}
+
+// noConfigLocked says that there is no valid configuration, and the first thing that is wrong with it.
+func (s *Supervisor) noConfigLocked() error {
+	if s.configErr == nil {
+		return errors.New("cannot explain anything without a configuration")
+	}
+	first, _, _ := strings.Cut(s.configErr.Error(), "\n")
+	return fmt.Errorf("cannot explain anything without a valid configuration: %s", first)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 
 	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 // FillDisk makes every write to the journal fail until the answer is called.
@@ -41,4 +43,12 @@ func (s *Supervisor) ReplayDiff() (string, error) {
 	live := *s.history
 	live.Touched = replayed.Touched // never journalled
 	return cmp.Diff(&live, replayed, cmp.AllowUnexported(history{}, openSession{}, failure{}, tally{})), nil
+}
+
+// Remembered are the issues and pull requests of which the supervisor keeps anything.
+func (s *Supervisor) Remembered() []forge.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := append(s.history.remembered(), sorted(s.history.Claimed, forge.Ref.Compare)...)
+	return append(list, sorted(s.history.Touched, forge.Ref.Compare)...)
 }

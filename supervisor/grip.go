@@ -66,21 +66,16 @@ func (s *Supervisor) relatedLocked(item forge.Ref) []forge.Ref {
 
 // forgetLocked drops what will not be asked for again, and returns the issues and pull requests of which the journal can
 // forget everything: their repository was read, and they are in it no more.
-func (s *Supervisor) forgetLocked(now time.Time) []forge.Ref {
+func (s *Supervisor) forgetLocked() []forge.Ref {
 	for r, touched := range s.history.Touched {
 		if repo, known := s.facts.Repo(r.Repo); known && repo.AsOf.After(touched) && s.busy[r] == 0 {
 			delete(s.history.Touched, r)
 		}
 	}
-	for k, until := range s.history.CoolDown {
-		if !until.After(now) {
-			delete(s.history.CoolDown, k)
-		}
-	}
 	var gone []forge.Ref
 	for _, r := range s.history.remembered() {
 		repo, known := s.facts.Repo(r.Repo)
-		read := known && !repo.AsOf.IsZero() && !s.facts.More && s.scans.err == nil
+		read := known && !repo.AsOf.IsZero() && !s.facts.More
 		unused := s.history.Claimed[r] == "" && s.busy[r] == 0 && !s.hasChainLocked(r)
 		if read && unused && r.Number > 0 && s.facts.Issue(r) == nil && s.facts.Pull(r) == nil {
 			gone = append(gone, r)

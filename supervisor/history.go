@@ -164,6 +164,7 @@ func (h *history) forget(item forge.Ref) {
 		delete(h.PassedOver, k)
 		delete(h.remarks, k)
 	}
+	delete(h.CoolDown, (&threads.Merge{Ref: item}).Key())
 }
 
 // remembered lists the issues and pull requests that something is remembered of, sorted.

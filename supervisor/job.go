@@ -28,12 +28,11 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 		LogPath: place("logs", x.RunID+".log"), ResultPath: place("results", x.RunID+".json"),
 		Timeout: x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
 	}
-	workspace := place("work", workspaceName(x))
-	j.Dir = workspace
+	j.Dir = place("work", workspaceName(x))
 	if x.role.Cwd != "" {
-		j.Dir = x.role.Cwd
+		j.Dir = x.role.Cwd // its workspace too: nobody makes another one
 	}
-	j.Env = agents.Environ(s.Environ, x.environ(&j, workspace))
+	j.Env = agents.Environ(s.Environ, x.environ(&j))
 	return j, nil
 }
 
@@ -46,13 +45,13 @@ func workspaceName(x *session) string {
 	return strings.ReplaceAll(x.Item.Chain.Repo, "/", "_") + "_" + what
 }
 
-func (x *session) environ(j *agents.Job, workspace string) *agents.Env {
+func (x *session) environ(j *agents.Job) *agents.Env {
 	e := &agents.Env{
 		RunID: x.RunID, Agent: x.agent, Role: x.role, Kind: j.Kind, Repo: j.Repo, Number: j.Number, Attempt: x.Attempt,
 		Thread: x.Thread, Backend: string(x.thread.Backend), BaseURL: x.thread.BaseURL, Slot: x.Slot,
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
-		Workspace: workspace, ResultPath: j.ResultPath,
+		Workspace: j.Dir, ResultPath: j.ResultPath,
 	}
 	for _, secret := range x.config.Secrets {
 		e.Secrets = append(e.Secrets, agents.SecretVar(secret))

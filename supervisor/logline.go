@@ -48,7 +48,7 @@ func task(it *threads.Item) string {
 	case agents.KindIssue:
 		return "implementation"
 	case agents.KindSchedule:
-		return it.Role + " run"
+		return "scheduled " + it.Role
 	}
 	return string(it.Kind)
 }

@@ -102,6 +102,10 @@ func TestReplayIsLive(t *testing.T) {
 		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
 			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
 		}
+		// Everything is closed: in a month of such days nothing piles up.
+		if left := l.Remembered(); len(left) > 0 {
+			t.Errorf("still remembered: %v", left)
+		}
 		l.Stop()
 		w.Check()
 	})
@@ -351,6 +355,15 @@ func TestEvents(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("missing, in order: %v\nof %v", want, seen)
+	}
+}
+
+func TestSocketPathTooLong(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	_, _, stop := real(t, dir, nil)
+	eventually(t, "an end", func() bool { _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); return err == nil })
+	if err := stop(); err == nil || !strings.Contains(err.Error(), "say a shorter --state") {
+		t.Errorf("it said %v", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Supervisor) decide(thread string) todo {
 	t.dropped = s.dropClaimsLocked()
 	if !now.Before(s.forgetAt) {
 		s.forgetAt = now.Add(forgetRest)
-		t.gone = s.forgetLocked(now)
+		t.gone = s.forgetLocked()
 	}
 	plan := s.Decide(s.snapshotLocked(now))
 	t.events = s.heldLocked(plan.Holds)

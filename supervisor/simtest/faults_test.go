@@ -67,6 +67,43 @@ func TestForgeDown(t *testing.T) {
 	})
 }
 
+// The forge is not there when the supervisor starts, and then it refuses what only its token's rights could allow.
+func TestForgeNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		began := time.Now()
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			switch since := time.Since(began); {
+			case since < 30*time.Minute:
+				return fmt.Errorf("%s: connection refused: %w", call, forge.ErrUnavailable)
+			case since < 50*time.Minute && call == "prepare":
+				return fmt.Errorf("cannot create the label blocked: %w", forge.ErrForbidden)
+			}
+			return nil
+		})
+		l := w.Start()
+		time.Sleep(30 * time.Minute)
+		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") || len(w.Exec.Runs()) > 0 {
+			t.Errorf("while it is not there: %+v", d.Forge)
+		}
+		w.Until(62*time.Second, "it begins", func() bool { return len(w.Exec.Runs()) == 1 })
+		time.Sleep(10 * time.Minute)
+		if d := l.Document(); d.Forge.OK || !strings.Contains(d.Forge.Error, "cannot create the label") {
+			t.Errorf("while it refuses: %+v", d.Forge)
+		}
+		time.Sleep(20 * time.Minute)
+		if d := l.Document(); !d.Forge.OK || d.Forge.Error != "" {
+			t.Errorf("afterwards: %+v", d.Forge)
+		}
+		l.Stop()
+		w.Check()
+		if n := strings.Count(w.Log.String(), "the forge is not ready"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, w.Log.String())
+		}
+	})
+}
+
 // A scan that never answers holds nobody for ever, and nothing else at all.
 func TestHangingForge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

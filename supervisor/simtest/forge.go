@@ -309,7 +309,16 @@ func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 
 func (f *Forge) factsLocked(began time.Time) forge.Facts {
 	facts := forge.Facts{Repos: []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main"}}}
+	blockers := make(map[int64]bool)
 	for _, is := range f.issues {
+		for _, b := range is.Blockers {
+			blockers[b.Number] = blockers[b.Number] || !is.Closed
+		}
+	}
+	for n, is := range f.issues {
+		if is.Closed && !blockers[n] {
+			continue
+		}
 		got := *is
 		got.AsOf = began
 		got.Blockers = slices.Clone(is.Blockers)

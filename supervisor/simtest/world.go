@@ -28,7 +28,7 @@ import (
 
 // World is a factory without its supervisor.
 type World struct {
-	T      *testing.T
+	T      testing.TB
 	Forge  *Forge
 	Exec   *Executor
 	Config *threads.Config
@@ -39,7 +39,7 @@ type World struct {
 
 // New is a world with Factory's configuration, in which every issue gets a pull request after ten minutes, which is
 // approved after another five.
-func New(t *testing.T) *World {
+func New(t testing.TB) *World {
 	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir()}
 	for _, a := range w.Config.Agents {
 		w.Forge.Tokens[a.Token.Reveal()] = a.Login
