@@ -218,11 +218,6 @@ func (p *placer) anyFree(c *class, t *threadState) bool {
 	return slices.ContainsFunc(c.able, func(cand candidate) bool { return cand.agent.thread == t && p.free(cand) })
 }
 
-func (p *placer) free(c candidate) bool {
-	_, _, no := p.unfree(c)
-	return !no
-}
-
 // head is the first item of the class that can still start. An item whose chain got a session in this very plan waits.
 func (p *placer) head(c *class) *work {
 	for ; c.next < len(c.items); c.next++ {
