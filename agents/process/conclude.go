@@ -8,10 +8,10 @@ import (
 )
 
 // conclude makes sure that nothing is left of a session whose shim has ended, and says how it ended.
-func (s *session) conclude(v verdict) agents.Outcome {
+func (s *session) conclude(v verdict, secrets []string) agents.Outcome {
 	report := <-s.report
 	s.sweep(report == nil)
-	said, found, err := readResult(s.job.ResultPath, s.account)
+	said, found, err := readResult(s.job.ResultPath, s.account, secrets)
 	if err != nil {
 		said = agents.Outcome{}
 	}

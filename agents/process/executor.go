@@ -23,8 +23,8 @@ const (
 // called at the same time.
 type Executor struct {
 	Reaper *Reaper
-	// Secrets are the texts to hide in the tails of logs; nil means none. It is asked at the end of every session, so
-	// that a reloaded configuration counts.
+	// Secrets are the texts to hide in what a session leaves: its result, and the tail of its log. nil means none. It is
+	// asked at the end of every session, so that a reloaded configuration counts.
 	Secrets func() []string
 
 	mu       sync.Mutex // guards what follows
@@ -59,8 +59,9 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		started(agents.Started{PID: s.program(), At: s.begun})
 	}
 	v := s.watch(ctx, e.hurryChannel())
-	o := s.conclude(v)
-	o.Tail = tail(job.LogPath, e.secrets())
+	secrets := e.secrets()
+	o := s.conclude(v, secrets)
+	o.Tail = tail(job.LogPath, secrets)
 	return o
 }
 

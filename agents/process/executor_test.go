@@ -208,11 +208,20 @@ func TestLogIsAppendedAndPrivate(t *testing.T) {
 	}
 }
 
-func TestTailHidesSecrets(t *testing.T) {
-	job := newJob(t, "echo the token is hunter2hunter2")
-	e := &Executor{Reaper: reaper, Secrets: func() []string { return []string{"hunter2hunter2"} }}
-	if o := e.Run(t.Context(), job, nil); o.Tail != "the token is [secret]" {
-		t.Errorf("tail %q", o.Tail)
+func TestSecretsAreHidden(t *testing.T) {
+	e := &Executor{Reaper: reaper, Secrets: func() []string { return []string{"hunter2/hunter2"} }}
+	long := strings.Repeat("x", 490)
+	for reason, want := range map[string]string{
+		"tried hunter2/hunter2":         "tried [secret]",
+		`tried hunter2\/hunter2`:        "tried [secret]",
+		long + " hunter2/hunter2 again": long + " [secret]…", // cut after it was hidden
+	} {
+		job := newJob(t, `echo the token is hunter2/hunter2; printf '{"outcome":"failed","reason":"%s"}' "$1" >$DISINTO_RESULT`)
+		job.Command = append(job.Command, "sh", reason)
+		o := e.Run(t.Context(), job, nil)
+		if o.Tail != "the token is [secret]" || o.Reason != want {
+			t.Errorf("tail %q, reason %q, want %q", o.Tail, o.Reason, want)
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func TestResultIsReadWithTheAgentsRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := theirs + "/out/result.json"
-	if _, found, err := readResult(path, a); err == nil {
+	if _, found, err := readResult(path, a, nil); err == nil {
 		t.Errorf("a file that the agent may not read was read for it (found %v)", found)
 	}
 	if err := clearResult(path, a); err == nil || !exists(hidden+"/result.json") {

@@ -165,27 +165,50 @@ func asNobody(t *testing.T, argv []string) *Child {
 	return c
 }
 
+// descriptors are how many there are, and how many of them are pidfds.
+func descriptors() (n, pidfds int) {
+	fds, _ := filepath.Glob("/proc/self/fd/*")
+	for _, fd := range fds {
+		if link, _ := os.Readlink(fd); strings.Contains(link, "pidfd") {
+			pidfds++
+		}
+	}
+	return len(fds), pidfds
+}
+
 func TestSpawnsLeaveNoDescriptors(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a finalizer must not tidy up for us
-	count := func() (n, pidfds int) {
-		fds, _ := filepath.Glob("/proc/self/fd/*")
-		for _, fd := range fds {
-			if link, _ := os.Readlink(fd); strings.Contains(link, "pidfd") {
-				pidfds++
-			}
-		}
-		return len(fds), pidfds
-	}
 	<-spawn(t, "exit 0").Exit()
-	before, _ := count()
+	before, _ := descriptors()
 	for range 500 {
 		<-spawn(t, "exit 0").Exit()
 		if err := reaper.Run(t.Context(), Cmd{Argv: []string{"true"}, Stdout: &strings.Builder{}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	after, pidfds := count()
+	after, pidfds := descriptors()
 	if after > before || pidfds > 0 {
 		t.Errorf("%d descriptors before 1000 spawns, %d after, %d of them pidfds", before, after, pidfds)
+	}
+}
+
+func TestSessionsLeaveNoDescriptors(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	run(t, newJob(t, "true"))
+	odd := filepath.Join(t.TempDir(), "odd")
+	if err := os.WriteFile(odd, []byte("#!/no/such/shell\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := descriptors()
+	for range 20 {
+		run(t, newJob(t, "(setsid true &)"))
+		job := newJob(t, "")
+		job.Command = []string{"/no/such/program"}
+		run(t, job)
+		job.Command = []string{odd} // fails in the shim
+		run(t, job)
+	}
+	if after, pidfds := descriptors(); after > before || pidfds > 0 {
+		t.Errorf("%d descriptors before 60 sessions, %d after, %d of them pidfds", before, after, pidfds)
 	}
 }

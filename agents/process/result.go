@@ -14,8 +14,9 @@ import (
 
 // readResult reads what the program left at path. found is false if it left nothing. The file belongs to an agent: it
 // is read with the agent's own rights, and only if it is a plain file of sane size, so that neither a link to a file
-// of ours nor a pipe without a writer is of any use.
-func readResult(path string, a *account) (o agents.Outcome, found bool, err error) {
+// of ours nor a pipe without a writer is of any use. Its reason is going to be shown, and commented on the forge, so
+// secrets are hidden twice: before the reason is cut, and when nothing is escaped any more.
+func readResult(path string, a *account, secrets []string) (o agents.Outcome, found bool, err error) {
 	if path == "" {
 		return o, false, nil
 	}
@@ -28,8 +29,9 @@ func readResult(path string, a *account) (o agents.Outcome, found bool, err erro
 		return o, false, nil
 	}
 	if err == nil {
-		o, err = agents.ParseResult(text)
+		o, err = agents.ParseResult([]byte(agents.Redact(string(text), secrets)))
 	}
+	o.Reason = agents.Redact(o.Reason, secrets)
 	return o, true, err
 }
 
