@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // Agent is the program of every agent in the demo: a script in place of a model. It knows nothing but the environment
@@ -30,7 +32,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	s := &script{
 		Agent: a, me: a.Getenv("DISINTO_AGENT"), repo: a.Getenv("DISINTO_REPO"), number: a.Getenv("DISINTO_NUMBER"),
 		dir: filepath.Join(a.Getenv("DISINTO_WORKSPACE"), "repo"),
-		api: api{url: a.Getenv("FORGE_URL"), token: a.Getenv("FORGE_TOKEN")},
+		api: rest.API{URL: a.Getenv("FORGE_URL"), Token: a.Getenv("FORGE_TOKEN")},
 	}
 	kind := a.Getenv("DISINTO_KIND")
 	work := map[string]func(context.Context) error{
@@ -57,7 +59,7 @@ type script struct {
 	*Agent
 	me, repo, number string
 	dir              string // of the clone
-	api              api
+	api              rest.API
 }
 
 // think passes the time, or ends early when the session is ended.
@@ -81,7 +83,7 @@ func (s *script) git(ctx context.Context, args ...string) (string, error) {
 	env := []string{
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http.extraHeader",
-		"GIT_CONFIG_VALUE_0=Authorization: token " + s.api.token,
+		"GIT_CONFIG_VALUE_0=Authorization: token " + s.api.Token,
 	}
 	out, err := s.Git(ctx, s.dir, env, args...)
 	if err != nil {
@@ -99,7 +101,7 @@ func (s *script) clone(ctx context.Context) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	_, err := s.git(ctx, "clone", "--quiet", s.api.url+"/"+s.repo+".git", ".")
+	_, err := s.git(ctx, "clone", "--quiet", s.api.URL+"/"+s.repo+".git", ".")
 	return err
 }
 
@@ -108,7 +110,7 @@ var quoted = regexp.MustCompile("`([A-Za-z0-9][A-Za-z0-9._/-]*)`")
 // implement answers an issue with a pull request.
 func (s *script) implement(ctx context.Context) error {
 	var issue wireIssue
-	if err := s.api.get(ctx, s.path("/issues/%s", s.number), &issue); err != nil {
+	if err := s.api.Get(ctx, s.path("/issues/%s", s.number), &issue); err != nil {
 		return err
 	}
 	if err := s.clone(ctx); err != nil {
@@ -143,7 +145,7 @@ func (s *script) implement(ctx context.Context) error {
 		"title": issue.Title, "head": branch, "base": "main",
 		"body": fmt.Sprintf("Fixes #%s\n\ncreated by %s", s.number, s.me),
 	}
-	return s.api.post(ctx, s.path("/pulls"), pull, nil)
+	return s.api.Post(ctx, s.path("/pulls"), pull, nil)
 }
 
 // publish writes one file, commits and pushes it.
@@ -169,7 +171,7 @@ func (s *script) publish(ctx context.Context, file, text, message, branch string
 
 // pull reads the pull request of this session and fetches its head and its base.
 func (s *script) pull(ctx context.Context) (p wirePull, err error) {
-	if err = s.api.get(ctx, s.path("/pulls/%s", s.number), &p); err != nil {
+	if err = s.api.Get(ctx, s.path("/pulls/%s", s.number), &p); err != nil {
 		return p, err
 	}
 	return p, s.clone(ctx)
@@ -197,7 +199,7 @@ func (s *script) review(ctx context.Context) error {
 	review := map[string]string{
 		"event": verdict, "commit_id": p.Head.SHA, "body": words + "\n\nreviewed by " + s.me,
 	}
-	return s.api.post(ctx, s.path("/pulls/%s/reviews", s.number), review, nil)
+	return s.api.Post(ctx, s.path("/pulls/%s/reviews", s.number), review, nil)
 }
 
 // rework answers a review: what was still to do is done.
@@ -230,13 +232,13 @@ func (s *script) rework(ctx context.Context) error {
 		}
 	}
 	answer := map[string]string{"body": "Done.\n\ncreated by " + s.me}
-	return s.api.post(ctx, s.path("/issues/%s/comments", s.number), answer, nil)
+	return s.api.Post(ctx, s.path("/issues/%s/comments", s.number), answer, nil)
 }
 
 // errand is scheduled work: it looks at the backlog and says what it finds.
 func (s *script) errand(ctx context.Context) error {
 	var open []wireIssue
-	if err := s.api.get(ctx, s.path("/issues?state=open&type=issues&limit=50"), &open); err != nil {
+	if err := s.api.Get(ctx, s.path("/issues?state=open&type=issues&limit=50"), &open); err != nil {
 		return err
 	}
 	silent := slices.DeleteFunc(slices.Clone(open), func(is wireIssue) bool { return strings.TrimSpace(is.Body) != "" })

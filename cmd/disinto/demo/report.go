@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/rest"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -59,13 +60,13 @@ func (w *World) Report(ctx context.Context, d *supervisor.Document, a *Audit, co
 
 // results reads every issue, and the pull request that was merged for it.
 func (w *World) results(ctx context.Context) ([]Result, error) {
-	human := api{url: w.URL, token: w.HumanToken}
+	human := rest.API{URL: w.URL, Token: w.HumanToken}
 	var issues []wireIssue
-	if err := human.get(ctx, "/repos/"+Repo+"/issues?state=all&type=issues&limit=50", &issues); err != nil {
+	if err := human.Get(ctx, "/repos/"+Repo+"/issues?state=all&type=issues&limit=50", &issues); err != nil {
 		return nil, err
 	}
 	var pulls []wirePull
-	if err := human.get(ctx, "/repos/"+Repo+"/pulls?state=closed&limit=50", &pulls); err != nil {
+	if err := human.Get(ctx, "/repos/"+Repo+"/pulls?state=closed&limit=50", &pulls); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(issues, func(a, b wireIssue) int { return int(a.Number - b.Number) })
@@ -77,7 +78,7 @@ func (w *World) results(ctx context.Context) ([]Result, error) {
 			if !p.Merged || !slices.Contains(forge.Closes("", p.Title, p.Body, Repo), forge.Ref{Repo: Repo, Number: is.Number}) {
 				continue
 			}
-			if err := results[i].merged(ctx, human, p); err != nil {
+			if err := results[i].merged(ctx, &human, p); err != nil {
 				return nil, err
 			}
 		}
@@ -85,9 +86,9 @@ func (w *World) results(ctx context.Context) ([]Result, error) {
 	return results, nil
 }
 
-func (r *Result) merged(ctx context.Context, as api, p wirePull) error {
+func (r *Result) merged(ctx context.Context, as *rest.API, p wirePull) error {
 	var reviews []wireReview
-	if err := as.get(ctx, fmt.Sprintf("/repos/%s/pulls/%d/reviews?limit=50", Repo, p.Number), &reviews); err != nil {
+	if err := as.Get(ctx, fmt.Sprintf("/repos/%s/pulls/%d/reviews?limit=50", Repo, p.Number), &reviews); err != nil {
 		return err
 	}
 	r.Pull, r.Author = p.Number, p.User.Login

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // Repo is the repository of the demo, and Human the person it belongs to.
@@ -68,12 +69,12 @@ type World struct {
 	HumanToken string
 	Backlog    int64 // id of the label backlog, which the API wants to have when an issue is filed
 
-	api api
+	api rest.API
 }
 
 // Build fills an empty forge: accounts with tokens, a repository that they may write to, and the backlog.
 func Build(ctx context.Context, url, adminToken string) (*World, error) {
-	w := &World{URL: url, Tokens: map[string]string{}, api: api{url: url, token: adminToken}}
+	w := &World{URL: url, Tokens: map[string]string{}, api: rest.API{URL: url, Token: adminToken}}
 	for _, step := range []func(context.Context) error{w.addAccounts, w.addRepo, w.addBacklog} {
 		if err := step(ctx); err != nil {
 			return nil, fmt.Errorf("cannot build the demo's forge: %w", err)
@@ -103,10 +104,10 @@ func (w *World) addAccount(ctx context.Context, login string) (token string, err
 	user := map[string]any{
 		"username": login, "email": login + "@demo.invalid", "password": password, "must_change_password": false,
 	}
-	if err := w.api.post(ctx, "/admin/users", user, nil); err != nil {
+	if err := w.api.Post(ctx, "/admin/users", user, nil); err != nil {
 		return "", err
 	}
-	self := api{url: w.URL, user: login, password: password}
+	self := rest.API{URL: w.URL, User: login, Password: password}
 	form := map[string]any{
 		"name":   "demo",
 		"scopes": []string{"write:repository", "write:issue", "read:user"},
@@ -114,25 +115,25 @@ func (w *World) addAccount(ctx context.Context, login string) (token string, err
 	var made struct {
 		Secret string `json:"sha1"`
 	}
-	err = self.post(ctx, "/users/"+login+"/tokens", form, &made)
+	err = self.Post(ctx, "/users/"+login+"/tokens", form, &made)
 	return made.Secret, err
 }
 
 func (w *World) addRepo(ctx context.Context) error {
 	owner, name, _ := strings.Cut(Repo, "/")
-	if err := w.api.post(ctx, "/admin/users/"+owner+"/repos", map[string]any{"name": name, "default_branch": "main"}, nil); err != nil {
+	if err := w.api.Post(ctx, "/admin/users/"+owner+"/repos", map[string]any{"name": name, "default_branch": "main"}, nil); err != nil {
 		return err
 	}
 	readme := map[string]any{
 		"message": "Begin", "branch": "main",
 		"content": base64.StdEncoding.EncodeToString([]byte("# Teashop\n\nSells tea.\n")),
 	}
-	human := api{url: w.URL, token: w.HumanToken}
-	if err := human.post(ctx, "/repos/"+Repo+"/contents/README.md", readme, nil); err != nil {
+	human := rest.API{URL: w.URL, Token: w.HumanToken}
+	if err := human.Post(ctx, "/repos/"+Repo+"/contents/README.md", readme, nil); err != nil {
 		return err
 	}
 	for _, login := range w.writers() {
-		err := w.api.call(ctx, http.MethodPut, "/repos/"+Repo+"/collaborators/"+login, map[string]string{"permission": "write"}, nil)
+		err := w.api.Call(ctx, http.MethodPut, "/repos/"+Repo+"/collaborators/"+login, map[string]string{"permission": "write"}, nil)
 		if err != nil {
 			return err
 		}
@@ -150,11 +151,11 @@ func (w *World) writers() []string {
 
 // addBacklog files the issues as the person would. The numbers begin at 1, because the repository is new.
 func (w *World) addBacklog(ctx context.Context) error {
-	human := api{url: w.URL, token: w.HumanToken}
+	human := rest.API{URL: w.URL, Token: w.HumanToken}
 	var label struct {
 		ID int64 `json:"id"`
 	}
-	if err := human.post(ctx, "/repos/"+Repo+"/labels", map[string]string{"name": "backlog", "color": "0e8a16"}, &label); err != nil {
+	if err := human.Post(ctx, "/repos/"+Repo+"/labels", map[string]string{"name": "backlog", "color": "0e8a16"}, &label); err != nil {
 		return err
 	}
 	w.Backlog = label.ID
@@ -164,7 +165,7 @@ func (w *World) addBacklog(ctx context.Context) error {
 			issue["assignees"] = []string{Human}
 		}
 		var made wireIssue
-		if err := human.post(ctx, "/repos/"+Repo+"/issues", issue, &made); err != nil {
+		if err := human.Post(ctx, "/repos/"+Repo+"/issues", issue, &made); err != nil {
 			return err
 		}
 		if made.Number != int64(i+1) {
@@ -178,7 +179,7 @@ func (w *World) addBacklog(ctx context.Context) error {
 		}
 		for _, n := range backlog[i].needs {
 			dependency := map[string]any{"owner": owner, "repo": name, "index": n}
-			if err := human.post(ctx, fmt.Sprintf("/repos/%s/issues/%d/dependencies", Repo, i+1), dependency, nil); err != nil {
+			if err := human.Post(ctx, fmt.Sprintf("/repos/%s/issues/%d/dependencies", Repo, i+1), dependency, nil); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,122 @@
+// Package rest sends single requests to a forge's API. It is for programs that need a handful of them: an agent, the
+// demo. forge/forgejo, which watches whole repositories for a scheduler, has a client of its own.
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// API speaks to a forge as one account. Its methods may be called at the same time.
+type API struct {
+	URL   string // of the forge, without a slash at its end
+	Token string
+	// User and Password sign in where there is no Token: only so can tokens be made.
+	User, Password string
+}
+
+// client has a timeout, so that a forge that takes a connection and says nothing is an error.
+var client = &http.Client{Timeout: 30 * time.Second}
+
+// maxAnswer bounds an answer in bytes; the largest ones are lists of 50 issues with long texts.
+const maxAnswer = 32 << 20
+
+// maxWords bounds in bytes what an error repeats of the forge's answer: a proxy may answer with a whole page.
+const maxWords = 300
+
+// Call sends one request below /api/v1, with in as its JSON, and decodes the answer into out. Both may be nil; an out
+// of type *[]byte gets the answer as it is. Errors wrap those of package forge, and have no token in them.
+func (a *API) Call(ctx context.Context, method, path string, in, out any) error {
+	var body bytes.Buffer
+	if in != nil {
+		if err := json.NewEncoder(&body).Encode(in); err != nil {
+			return fmt.Errorf("cannot send %s %s: %w", method, path, err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, a.URL+"/api/v1"+path, &body)
+	if err != nil {
+		return fmt.Errorf("cannot send %s %s: %w", method, path, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if a.Token != "" {
+		req.Header.Set("Authorization", "token "+a.Token)
+	} else if a.User != "" {
+		req.SetBasicAuth(a.User, a.Password)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w: %w", forge.ErrUnavailable, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %w", method, path, forge.ErrUnavailable, err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return refusal(method, path, resp, answer)
+	}
+	return decode(answer, out)
+}
+
+// Get reads what is at a path.
+func (a *API) Get(ctx context.Context, path string, out any) error {
+	return a.Call(ctx, http.MethodGet, path, nil, out)
+}
+
+// Post adds something at a path.
+func (a *API) Post(ctx context.Context, path string, in, out any) error {
+	return a.Call(ctx, http.MethodPost, path, in, out)
+}
+
+func decode(answer []byte, out any) error {
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *[]byte:
+		*out = answer
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("cannot read the forge's answer: %w", err)
+	}
+	return nil
+}
+
+// Refusal is an answer other than success. It wraps the error of package forge that says what it means, if one does.
+type Refusal struct {
+	Status int // of HTTP
+	Text   string
+	err    error
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// Unwrap is one of package forge's errors, or nil.
+func (r *Refusal) Unwrap() error { return r.err }
+
+func refusal(method, path string, resp *http.Response, answer []byte) error {
+	words := strings.Join(strings.Fields(string(answer)), " ")
+	if len(words) > maxWords {
+		words = strings.ToValidUTF8(words[:maxWords], "") + "…"
+	}
+	r := &Refusal{Status: resp.StatusCode, Text: strings.TrimSpace(fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, words))}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		r.err = forge.ErrForbidden
+	case code == http.StatusNotFound:
+		r.err = forge.ErrNotFound
+	case code == http.StatusConflict, code == http.StatusMethodNotAllowed, code == http.StatusPreconditionFailed:
+		r.err = forge.ErrConflict
+	case code == http.StatusTooManyRequests, code >= 500:
+		r.err = forge.ErrUnavailable
+	}
+	return r
+}

@@ -1,0 +1,66 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+func TestCall(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if len(body) == 0 {
+			body = []byte("null")
+		}
+		fmt.Fprintf(w, `{"path":%q,"auth":%q,"sent":%s}`, r.URL.Path, r.Header.Get("Authorization"), body)
+	}))
+	defer server.Close()
+	a := &API{URL: server.URL, Token: "t0ken"}
+	var got struct {
+		Path, Auth string
+		Sent       map[string]string
+	}
+	if err := a.Post(t.Context(), "/repos/a/b", map[string]string{"k": "v"}, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Path != "/api/v1/repos/a/b" || got.Auth != "token t0ken" || got.Sent["k"] != "v" {
+		t.Errorf("the forge got %+v", got)
+	}
+	var raw []byte
+	if err := a.Get(t.Context(), "/x", &raw); err != nil || !strings.Contains(string(raw), `"/api/v1/x"`) {
+		t.Errorf("raw answer %s, %v", raw, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	tests := map[int]error{
+		401: forge.ErrForbidden, 403: forge.ErrForbidden, 404: forge.ErrNotFound, 405: forge.ErrConflict, 409: forge.ErrConflict,
+		412: forge.ErrConflict, 422: nil, 429: forge.ErrUnavailable, 500: forge.ErrUnavailable, 502: forge.ErrUnavailable,
+	}
+	for status, want := range tests {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, strings.Repeat("no ", 1000))
+		}))
+		err := (&API{URL: server.URL, Token: "t0ken"}).Get(t.Context(), "/x", nil)
+		server.Close()
+		var r *Refusal
+		if !errors.As(err, &r) || r.Status != status || !errors.Is(r.Unwrap(), want) {
+			t.Errorf("status %d: %v", status, err)
+		}
+		if len(err.Error()) > 400 || strings.Contains(err.Error(), "t0ken") {
+			t.Errorf("status %d: the error says %q", status, err)
+		}
+	}
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	if err := (&API{URL: gone.URL}).Get(t.Context(), "/x", nil); !errors.Is(err, forge.ErrUnavailable) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
