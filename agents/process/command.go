@@ -45,27 +45,9 @@ func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 	if len(cmd.Argv) == 0 {
 		return errors.New("cannot run a command without a program")
 	}
-	env := cmd.Env
-	if env == nil {
-		env = os.Environ()
-	}
-	path, err := Lookup(cmd.Argv[0], cmd.Dir, env)
-	if err != nil {
-		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
-	}
 	var p plumbing
 	defer p.close()
-	files, err := p.connect(cmd)
-	if err != nil {
-		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
-	}
-	child, err := r.Start(path, cmd.Argv, &syscall.ProcAttr{
-		Dir:   cmd.Dir,
-		Env:   env,
-		Files: files,
-		// A session of its own, to be ended as a whole, and without our terminal: a git that asks for a password fails.
-		Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	child, err := r.launch(cmd, &p)
 	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", cmd.Argv[0], err)
 	}
@@ -81,7 +63,29 @@ func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 	return copyErr
 }
 
-// await waits for the child and ends its process group when the context is done.
+func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	path, err := Lookup(cmd.Argv[0], cmd.Dir, cmd.Env)
+	if err != nil {
+		return nil, err
+	}
+	files, err := p.connect(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return r.Start(path, cmd.Argv, &syscall.ProcAttr{
+		Dir:   cmd.Dir,
+		Env:   cmd.Env,
+		Files: files,
+		// A session of its own, to be ended as a whole, and without our terminal: a git that asks for a password fails.
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// await waits for the child and ends its process group when the context is done. The last KILL is for members that
+// outlive the child; the number cannot be somebody else's yet, numbers are given out in a circle of at least 32,768.
 func (c *Child) await(ctx context.Context) Exit {
 	select {
 	case e := <-c.exit:
