@@ -119,15 +119,15 @@ func (r *repo) markEnd(p *pull, closed, merged bool, end, began time.Time) {
 	p.Closed, p.Merged, p.Ended = closed, merged, end
 }
 
-// applyDetails takes a pull request's own answer and reports whether its head is new to us.
-func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) (newHead bool) {
+// applyDetails takes a pull request's own answer. What is known of the checks goes with the head that they were for.
+func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) {
 	began := x.began
 	p := r.pulls[in.Index]
 	if p == nil {
 		p = &pull{}
 		r.pulls[in.Index] = p
 	} else if p.AsOf.After(began) {
-		return false
+		return
 	}
 	old := *p
 	p.Pull = pullOf(r.name, in, began)
@@ -140,7 +140,7 @@ func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) (newH
 		p.baseSHA = in.Base.Sha
 		r.baseStands(p.Base, p.baseSHA)
 	}
-	newHead = p.HeadSHA != old.HeadSHA
+	newHead := p.HeadSHA != old.HeadSHA
 	if newHead {
 		p.headSeen, p.statuses, p.CISince, p.statusAt = began, nil, time.Time{}, time.Time{}
 	}
@@ -153,7 +153,6 @@ func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) (newH
 	default:
 		p.ConflictSince = began
 	}
-	return newHead
 }
 
 func (r *repo) baseStands(branch, sha string) {

@@ -171,9 +171,8 @@ func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 			return err
 		}
 		c.mu.Lock()
-		newHead := c.applyDetails(r, in, x)
+		c.applyDetails(r, in, x)
 		c.mu.Unlock()
-		w.statuses = w.statuses || newHead
 		w.head = headOf(in)
 		if in.State == gitea.StateClosed {
 			return nil

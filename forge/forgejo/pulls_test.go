@@ -181,6 +181,37 @@ func TestNewHeadOldChecks(t *testing.T) {
 	})
 }
 
+// TestOneFailingRefresh does not keep the others from being looked at again.
+func TestOneFailingRefresh(t *testing.T) {
+	onLocal(t, func(w *world) {
+		p1, _ := w.pull("one", "Work", "")
+		p2, head := w.pull("two", "Work", "")
+		w.status(head, "ci", gitea.StatusSuccess)
+		c := w.client()
+		w.scan(c)
+		time.Sleep(time.Minute)
+		w.scan(c)
+		w.status(head, "ci", gitea.StatusFailure)
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.HasSuffix(r.URL.Path, fmt.Sprintf("/pulls/%d", p1)) {
+				return localforge.Fail
+			}
+			return localforge.NoFault
+		}
+		for range 120 {
+			time.Sleep(10 * time.Second)
+			_, _ = c.Scan(w.Context())
+		}
+		f := c.facts(false)
+		if got := w.show(f, p2); got != `pull open dev two->main clean ci failure` {
+			w.Errorf("got %s", got)
+		}
+		if p, r := f.Pull(w.ref(p1)), f.Repos[0]; !p.AsOf.Before(r.AsOf) {
+			w.Errorf("the one that cannot be read is as of %v", p.AsOf)
+		}
+	})
+}
+
 // TestMergeabilityOfAnOldBase says nothing after another pull request was merged.
 func TestMergeabilityOfAnOldBase(t *testing.T) {
 	onLocal(t, func(w *world) {

@@ -461,6 +461,7 @@ func TestClockGoesBack(t *testing.T) {
 		w.scan(c)
 		back = 10 * time.Minute
 		w.label(n, "priority")
+		time.Sleep(time.Minute)
 		w.scan(c)
 		if got := w.show(w.scan(c), n); got != `issue open "one" [backlog priority] blockers:` {
 			w.Errorf("got %s", got)

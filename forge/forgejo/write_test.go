@@ -204,11 +204,12 @@ func TestLook(t *testing.T) {
 		w.file("blocker", "")
 		c := w.client()
 		owner, name := owner(w.repo)
-		say := func(login string, n int64) {
-			_, _, err := w.as(login).CreateIssueComment(owner, name, n, gitea.CreateIssueCommentOption{Body: "hello"})
+		say := func(login string, n int64) int64 {
+			in, _, err := w.as(login).CreateIssueComment(owner, name, n, gitea.CreateIssueCommentOption{Body: "hello"})
 			w.must(err)
+			return in.ID
 		}
-		say(w.dev, n)
+		old := say(w.dev, n)
 		w.scan(c)
 		w.nextSecond()
 		w.nextSecond()
@@ -217,6 +218,8 @@ func TestLook(t *testing.T) {
 		say(w.dev, n)
 		say(w.dev, n)
 		say(w.human, n)
+		_, _, err := w.as(w.dev).EditIssueComment(owner, name, old, gitea.EditIssueCommentOption{Body: "edited since"})
+		w.must(err)
 		p, head := w.pull("fix/issue-1", "Work", "")
 		other, _ := w.pull("topic", "Other", "")
 		w.verdict(w.review, p, head, gitea.ReviewStateApproved)
