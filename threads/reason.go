@@ -199,6 +199,7 @@ func fixed(s string) func(Reason) string { return func(Reason) string { return s
 func noted(f string) func(Reason) string {
 	return func(r Reason) string { return fmt.Sprintf(f, r.Note) }
 }
+
 func refs(f string) func(Reason) string {
 	return func(r Reason) string { return fmt.Sprintf(f, join(r.Refs, ", ")) }
 }
