@@ -1,0 +1,287 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// call is what all calls have in common.
+func (f *Forge) call(ctx context.Context, name string, effect func() error) error {
+	f.mu.Lock()
+	fault := f.fault
+	f.mu.Unlock()
+	if fault != nil {
+		if err := fault(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := f.wait(ctx); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.requests++
+	err := effect()
+	f.mu.Unlock()
+	if late := f.wait(ctx); late != nil {
+		return late
+	}
+	return err
+}
+
+func (f *Forge) wait(ctx context.Context) error {
+	select {
+	case <-time.After(f.Latency / 2):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", forge.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (f *Forge) wrote(format string, args ...any) {
+	f.writes = append(f.writes, fmt.Sprintf(format, args...))
+}
+
+// Prepare has nothing to do.
+func (f *Forge) Prepare(ctx context.Context) error {
+	return f.call(ctx, "prepare", func() error { return nil })
+}
+
+// Scan reads everything. Its facts are dated with the beginning of the request, as a client has to. In a bubble no time
+// passes between two statements, so that a request seems to begin in the very moment of the write before it; outside,
+// there are microseconds.
+func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
+	time.Sleep(time.Microsecond)
+	began := time.Now()
+	err = f.call(ctx, "scan", func() error {
+		facts = f.factsLocked(began)
+		if f.cold > 0 {
+			f.cold--
+			facts.More = true
+			for i := range facts.Issues {
+				facts.Issues[i].BlockersKnown = false
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return forge.Facts{}, err
+	}
+	time.Sleep(f.Lag)
+	return facts, nil
+}
+
+func (f *Forge) factsLocked(began time.Time) forge.Facts {
+	facts := forge.Facts{Repos: []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main"}}}
+	blockers := make(map[int64]bool)
+	for _, is := range f.issues {
+		for _, b := range is.Blockers {
+			blockers[b.Number] = blockers[b.Number] || !is.Closed
+		}
+	}
+	for n, is := range f.issues {
+		if is.Closed && !blockers[n] {
+			continue
+		}
+		got := *is
+		got.AsOf = began
+		got.Blockers = slices.Clone(is.Blockers)
+		for i := range got.Blockers {
+			got.Blockers[i].State = forge.BlockerMissing
+			if b := f.issues[got.Blockers[i].Number]; b != nil {
+				got.Blockers[i].State = forge.BlockerOpen
+				if b.Closed {
+					got.Blockers[i].State = forge.BlockerClosed
+				}
+			}
+		}
+		facts.Issues = append(facts.Issues, got)
+	}
+	slices.SortFunc(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
+	facts.Pulls = f.pullsLocked(func(p *forge.Pull) bool {
+		return !p.Closed || !f.issues[p.Closes[0].Number].Closed
+	})
+	for i := range facts.Pulls {
+		facts.Pulls[i].AsOf = began
+	}
+	return facts
+}
+
+// Look reads one item.
+func (f *Forge) Look(ctx context.Context, ref forge.Ref, since time.Time) (look forge.Look, err error) {
+	err = f.call(ctx, "look", func() error {
+		look.Comments = make(map[string]int)
+		for login, times := range f.asked[ref.Number] {
+			for _, t := range times {
+				if !t.Before(since) {
+					look.Comments[login]++
+				}
+			}
+		}
+		if is := f.issues[ref.Number]; is != nil {
+			got := *is
+			look.Issue = &got
+			look.Pulls = f.pullsLocked(func(p *forge.Pull) bool { return slices.Contains(p.Closes, ref) })
+			return nil
+		}
+		if p := f.pulls[ref.Number]; p != nil {
+			got := *p
+			look.Pull = &got
+			return nil
+		}
+		return forge.ErrNotFound
+	})
+	return look, err
+}
+
+// Claim labels first and assigns then, as two requests.
+func (f *Forge) Claim(ctx context.Context, ref forge.Ref, login, _ string) error {
+	err := f.call(ctx, "claim", func() error {
+		labels, assignees, closed := f.markedLocked(ref)
+		if closed || slices.Contains(*labels, forge.LabelInProgress) || len(*assignees) > 0 && f.issues[ref.Number] != nil &&
+			!slices.Equal(*assignees, []string{login}) {
+			f.errs = append(f.errs, fmt.Sprintf("claim of %s by %s: labels %v, assignees %v", ref.Short(), login, *labels, *assignees))
+			return fmt.Errorf("%s: %w", ref.Short(), forge.ErrTaken)
+		}
+		*labels = with(*labels, forge.LabelInProgress)
+		f.wrote("label %s in-progress", ref.Short())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.call(ctx, "assign", func() error {
+		_, assignees, _ := f.markedLocked(ref)
+		*assignees = with(*assignees, login)
+		f.wrote("claim %s %s", ref.Short(), login)
+		return nil
+	})
+}
+
+// Release takes the assignee off first and the label then, as two requests.
+func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error {
+	err := f.call(ctx, "unassign", func() error {
+		_, assignees, _ := f.markedLocked(ref)
+		*assignees = without(*assignees, login)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.call(ctx, "release", func() error {
+		labels, assignees, _ := f.markedLocked(ref)
+		if len(*assignees) == 0 || f.pulls[ref.Number] != nil {
+			*labels = without(*labels, forge.LabelInProgress)
+		}
+		f.wrote("release %s %s", ref.Short(), login)
+		return nil
+	})
+}
+
+// Label adds and removes labels.
+func (f *Forge) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
+	return f.call(ctx, "label", func() error {
+		labels, _, _ := f.markedLocked(ref)
+		for _, l := range add {
+			*labels = with(*labels, l)
+			f.wrote("label %s %s", ref.Short(), l)
+		}
+		for _, l := range remove {
+			*labels = without(*labels, l)
+			f.wrote("unlabel %s %s", ref.Short(), l)
+		}
+		return nil
+	})
+}
+
+// Comment writes one comment per key.
+func (f *Forge) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
+	return f.call(ctx, "comment", func() error {
+		for _, c := range f.comments {
+			if c.Ref == ref && c.Key == key {
+				return nil
+			}
+		}
+		f.comments = append(f.comments, Comment{ref, key, body, time.Now()})
+		f.wrote("comment %s %s", ref.Short(), key)
+		return nil
+	})
+}
+
+// Close closes an issue.
+func (f *Forge) Close(ctx context.Context, ref forge.Ref) error {
+	return f.call(ctx, "close", func() error {
+		f.closeLocked(f.issues[ref.Number])
+		f.wrote("close %s", ref.Short())
+		return nil
+	})
+}
+
+func (f *Forge) closeLocked(is *forge.Issue) {
+	is.Closed, is.Updated = true, time.Now()
+}
+
+// Merge merges, and closes the issue that the pull request is for.
+func (f *Forge) Merge(ctx context.Context, ref forge.Ref, headSHA string) error {
+	return f.call(ctx, "merge", func() error {
+		p := f.pulls[ref.Number]
+		switch {
+		case p.Merged:
+			return nil
+		case p.Closed, p.HeadSHA != headSHA, p.Mergeable != forge.MergeClean:
+			return fmt.Errorf("cannot merge %s: %w", ref.Short(), forge.ErrConflict)
+		}
+		p.Merged, p.Closed, p.Ended, p.Updated = true, true, time.Now(), time.Now()
+		for _, c := range p.Closes {
+			f.closeLocked(f.issues[c.Number])
+		}
+		f.wrote("merge %s", ref.Short())
+		return nil
+	})
+}
+
+// WhoAmI knows the tokens.
+func (f *Forge) WhoAmI(ctx context.Context, token string) (login string, err error) {
+	err = f.call(ctx, "whoami", func() error {
+		if login = f.Tokens[token]; login == "" {
+			return fmt.Errorf("token: %w", forge.ErrForbidden)
+		}
+		return nil
+	})
+	return login, err
+}
+
+// Requests counts calls.
+func (f *Forge) Requests() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.requests
+}
+
+func (f *Forge) markedLocked(ref forge.Ref) (labels, assignees *[]string, closed bool) {
+	if is := f.issues[ref.Number]; is != nil {
+		is.Updated = time.Now()
+		return &is.Labels, &is.Assignees, is.Closed
+	}
+	p := f.pulls[ref.Number]
+	p.Updated = time.Now()
+	return &p.Labels, &p.Assignees, p.Closed
+}
+
+// with and without make new lists: facts that were handed out must not change.
+func with(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	list = append(slices.Clone(list), s)
+	slices.Sort(list)
+	return list
+}
+
+func without(list []string, s string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(o string) bool { return strings.EqualFold(o, s) })
+}
