@@ -97,7 +97,7 @@ func TestSameUserCannotLookIntoSupervisor(t *testing.T) {
 		for p in $PPID $supervisor; do for f in environ mem; do
 			head -c1 /proc/$p/$f >/dev/null 2>&1 && echo $p/$f
 		done; done >` + dir + `/read; touch ` + dir + `/done`
-	argv := helperCommand("supervisor", dir, "i"+token(), script)
+	argv := helperCommand("supervisor", dir, "i"+token(), script, "")
 	c := asNobody(t, argv)
 	<-c.Exit()
 	if !exists(dir + "/done") {

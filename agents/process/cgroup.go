@@ -121,12 +121,19 @@ func (c cgroup) empty() bool {
 	return err != nil || strings.Contains(events, "populated 0")
 }
 
-// remove gives an empty cgroup back. The kernel may need a moment after the last process has been reaped.
+// remove gives an empty cgroup back.
 func (c cgroup) remove() {
-	if !c.ok {
+	if c.ok {
+		_ = unix.Close(c.fd)
+		c.rmdir()
+	}
+}
+
+// rmdir is remove without closing anything. The kernel may need a moment after the last process has been reaped.
+func (c cgroup) rmdir() {
+	if c.path == "" {
 		return
 	}
-	_ = unix.Close(c.fd)
 	for range 20 {
 		if err := os.Remove(c.path); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return

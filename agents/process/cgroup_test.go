@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -83,6 +84,22 @@ func TestCgroupEndsWhatEscaped(t *testing.T) {
 			noneAlive(t, word, job.RunID)
 		})
 	}
+}
+
+// A supervisor that is killed, and never started again, must not leave cgroups behind.
+func TestShimGivesCgroupBack(t *testing.T) {
+	root := withCgroup(t)
+	word, c, instance := doomedSupervisor(t)
+	path := filepath.Join(root, "disinto-"+instance+"-1")
+	if !exists(path) {
+		t.Fatal("there is no " + path)
+	}
+	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Exit()
+	eventually(t, "the cgroup is given back", func() bool { return !exists(path) })
+	noneAlive(t, word)
 }
 
 // A shim that is killed cannot hold its tree; the cgroup still does.

@@ -163,7 +163,7 @@ func doomedSupervisor(t *testing.T) (word string, c *Child, instance string) {
 	t.Helper()
 	word, instance, dir := token(), "i"+token(), t.TempDir()
 	script := fmt.Sprintf(escape, word, dir+"/up") + "sleep 1000 # the program"
-	argv := helperCommand("supervisor", dir, instance+"-1", script)
+	argv := helperCommand("supervisor", dir, instance+"-1", script, cgroupRoot())
 	c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{Env: os.Environ()})
 	if err != nil {
 		t.Fatal(err)

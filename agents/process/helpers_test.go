@@ -126,9 +126,10 @@ func late([]string) int {
 	return 5
 }
 
-// supervisor runs one session: a shell script in a folder, with a run id. It is there to be killed.
+// supervisor runs one session: a shell script in a folder, with a run id, below a cgroup if that is not empty. It is
+// there to be killed.
 func supervisor(args []string) int {
-	dir, runID, script := args[0], args[1], args[2]
+	dir, runID, script, group := args[0], args[1], args[2], args[3]
 	if _, err := Init(); err != nil {
 		return 3
 	}
@@ -136,7 +137,7 @@ func supervisor(args []string) int {
 	if err != nil {
 		return 4
 	}
-	cgroupRoot = func() string { return "" }
+	cgroupRoot = func() string { return group }
 	e := &Executor{Reaper: r}
 	o := e.Run(context.Background(), agents.Job{
 		RunID: runID, Command: []string{"/bin/sh", "-c", script}, Dir: dir, LogPath: dir + "/log",

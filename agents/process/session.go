@@ -146,7 +146,7 @@ func (s *session) startShim(log *os.File) error {
 func (s *session) startProgram(path string) error {
 	o := startOrder{
 		Path: []byte(path), Dir: []byte(s.job.Dir), Argv: pack(s.job.Command), Env: pack(s.job.Env),
-		Cred: s.account.credential(), Cgroup: s.cgroup.ok,
+		Cred: s.account.credential(), Cgroup: s.cgroup.path,
 	}
 	var report startReport
 	err := json.NewEncoder(s.socket).Encode(o)

@@ -56,8 +56,8 @@ func runShim() int {
 		return 1
 	}
 	s := &shim{ends: make(chan time.Duration, 1)}
-	if o.Cgroup {
-		s.cgroup = cgroup{fd: shimCgroup, ok: true}
+	if o.Cgroup != "" {
+		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}
 	}
 	s.running.Store(true)
 	pid, err := s.spawn(o)
@@ -70,6 +70,7 @@ func runShim() int {
 	go s.listen(in)
 	go s.end()
 	status := s.reap(pid)
+	s.cgroup.rmdir() // here, because a supervisor that was killed cannot
 	_ = out.Encode(s.account(status))
 	return 0
 }

@@ -19,7 +19,7 @@ type startOrder struct {
 	Argv   []byte              // packed
 	Env    []byte              // packed
 	Cred   *syscall.Credential `json:",omitempty"` // nil means the shim's own
-	Cgroup bool                `json:",omitempty"` // the descriptor after the socket is the session's cgroup
+	Cgroup string              `json:",omitempty"` // path of the session's cgroup, whose descriptor is the one after the socket
 }
 
 // endOrder asks for the end of the tree; Grace is the time from TERM to KILL. A later one can only shorten it.
