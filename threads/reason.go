@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -76,6 +77,7 @@ const (
 	NoProgram   Code = "no-program"
 	NoToken     Code = "no-token"
 	AgentHeld   Code = "agent-held"
+	Paused      Code = "paused"
 	ThreadPark  Code = "parked"
 	AgentBusy   Code = "agent-busy"
 	NoSlot      Code = "no-slot"
@@ -87,6 +89,8 @@ const (
 	StopReassigned Code = "item-reassigned"
 	StopLabelled   Code = "item-labelled"
 	StopHeadMoved  Code = "head-moved"
+	StopCancelled  Code = "item-cancelled"
+	StopReleased   Code = "item-released"
 )
 
 // CodeDoc explains a code to people: it makes the text of a Reason, and the troubleshooting table of the README.
@@ -152,6 +156,7 @@ var codeDocs = []CodeDoc{
 	{NoProgram, "the agent's role has no program", "set `command` in the role's table", func(r Reason) string { return "role " + r.Note + " has no program" }},
 	{NoToken, "the agent has no forge token", "set its token", func(r Reason) string { return r.Agent + " has no forge token: set $" + r.Note }},
 	{AgentHeld, "the agent cannot work", "see the reason", func(r Reason) string { return r.Agent + " is held: " + r.Note + untilWords(r.Until) }},
+	{Paused, "somebody said `disinto pause`", "`disinto resume`", func(r Reason) string { return cmp.Or(r.Agent, r.Thread, "everything") + " is paused" }},
 	{ThreadPark, "the thread is parked", "", func(r Reason) string { return r.Thread + " is parked" + untilWords(r.Until) + ": " + r.Note }},
 	{AgentBusy, "every agent that could take it works", "", func(r Reason) string { return r.Agent + " works on " + join(r.Refs, ", ") }},
 	{NoSlot, "every slot of the thread is taken", "", func(r Reason) string {
@@ -161,6 +166,8 @@ var codeDocs = []CodeDoc{
 	{StopClosed, "its issue or pull request was closed", "", fixed("closed on the forge")},
 	{StopReassigned, "it was given to somebody else", "", noted("assigned to %s")},
 	{StopLabelled, "it was labelled so that nobody works on it", "", noted("labelled %s")},
+	{StopCancelled, "somebody said `disinto cancel`", "`disinto retry`", fixed("cancelled by hand")},
+	{StopReleased, "somebody said `disinto release`", "", fixed("released by hand")},
 	{StopHeadMoved, "the pull request changed under its reviewer", "", fixed("the head moved during the review")},
 }
 

@@ -66,6 +66,7 @@ var freeRules = []freeRule{
 	{"role has a program", false, hasProgram},
 	{"has a token", false, hasToken},
 	{"agent not held", false, notHeld},
+	{"not paused", false, notPaused},
 	{"thread not parked", false, notParked},
 	{"agent idle", true, agentIdle},
 	{"slot free", true, slotFree},
@@ -283,6 +284,17 @@ func notHeld(v *view, c candidate) (Reason, bool) {
 		held = v.later(h.Until)
 	}
 	return Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.Why, Until: h.Until}, held
+}
+
+// notPaused asks for the agent first: who paused one agent of a paused thread wants to see that it still is when the
+// thread goes on.
+func notPaused(v *view, c candidate) (Reason, bool) {
+	for _, p := range []Pause{{Agent: c.agent.Name}, {Thread: c.agent.Thread}, {}} {
+		if _, paused := v.History.Paused[p]; paused {
+			return Reason{Code: Paused, Agent: p.Agent, Thread: p.Thread}, true
+		}
+	}
+	return Reason{}, false
 }
 
 func notParked(v *view, c candidate) (Reason, bool) {

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	pull N [LABEL...] [key=value...]   author= closes= head= ci= conflict=-1m late draft merged=-1h rejected=-1h by=
 //	review N LOGIN approved|changes [head=] [at=-5m]
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
-//	history KEY ...                    attempts, cooldown, warm, writers, parked, agent-hold, ran, passed, touched, claimed,
+//	history KEY ...                    attempts, cooldown, warm, writers, parked, paused, resumed, agent-hold, ran, passed, touched, claimed,
 //	                                   idle, refused, retried, asked, ci-fixes
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread
 func TestScripts(t *testing.T) {
@@ -87,6 +87,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 		PassedOver: map[Key]int{}, Touched: map[forge.Ref]time.Time{}, Claimed: map[forge.Ref]string{},
 		IdleSince: map[string]time.Time{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
 		Refused: map[forge.Ref]string{}, Retried: map[forge.Ref]time.Time{}, Asked: map[forge.Ref]int{},
+		Paused: map[Pause]time.Time{},
 	}
 	return w
 }
@@ -453,6 +454,21 @@ func (w *scriptWorld) history(f []string) {
 		h.Writers[w.ref(f[1])] = f[2:]
 	case "parked": // THREAD UNTIL WHY...
 		h.Parked[f[1]] = Parked{Until: w.at(f[2]), Why: strings.Join(f[3:], " ")}
+	case "paused", "resumed": // thread=NAME, agent=NAME, or nothing
+		var p Pause
+		if len(f) > 1 {
+			kind, name, _ := strings.Cut(f[1], "=")
+			switch kind {
+			case "thread":
+				p.Thread = name
+			case "agent":
+				p.Agent = name
+			}
+		}
+		h.Paused[p] = w.s.Now
+		if f[0] == "resumed" {
+			delete(h.Paused, p)
+		}
 	case "agent-hold": // AGENT UNTIL|- WHY...
 		hold := AgentHold{Code: AgentHeld, Why: strings.Join(f[3:], " ")}
 		if f[2] != "-" {

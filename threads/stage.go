@@ -174,12 +174,13 @@ func (v *view) hasTrigger(a *agents.Agent, on agents.On) bool {
 	})
 }
 
-// rounds counts the requests for changes that agents made on a pull request, over all its heads, less those a
-// person already looked at.
+// rounds counts the requests for changes that agents made on a pull request, over all its heads, since somebody said
+// retry, less those a person already looked at.
 func (v *view) rounds(p *forge.Pull) int {
 	n := 0
 	for i := range p.Reviews {
-		if p.Reviews[i].Verdict == forge.ChangesRequested && v.isAgent(p.Reviews[i].Author) {
+		r := &p.Reviews[i]
+		if r.Verdict == forge.ChangesRequested && v.isAgent(r.Author) && r.Submitted.After(v.History.Retried[p.Ref]) {
 			n++
 		}
 	}

@@ -217,11 +217,14 @@ type History struct {
 	IdleSince map[string]time.Time
 	// Parked says until when a thread starts nothing.
 	Parked map[string]Parked
+	// Paused is what somebody said pause to, and when: it starts no new session until they say resume.
+	Paused map[Pause]time.Time
 	// AgentHolds keep one agent from starting, until the time or, with a zero time, until the configuration changes.
 	AgentHolds map[string]AgentHold
 	// Refused are the words of an agent that refused an item, until the label needs-human is written.
 	Refused map[forge.Ref]string
-	// Retried is when somebody said retry: a rejected pull request older than that is forgotten.
+	// Retried is when somebody said retry: a rejected pull request older than that is forgotten, and so are the review
+	// rounds of a pull request.
 	Retried map[forge.Ref]time.Time
 	// Asked is how many review rounds of a pull request were already put before a person, who sent it back: they do
 	// not count again.
@@ -260,6 +263,11 @@ type Warm struct {
 type Parked struct {
 	Until time.Time
 	Why   string
+}
+
+// Pause names what is paused: a thread, an agent, or with neither everything.
+type Pause struct {
+	Thread, Agent string
 }
 
 // AgentHold is why and until when an agent starts nothing.
