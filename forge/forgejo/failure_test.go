@@ -110,15 +110,15 @@ func TestPause(t *testing.T) {
 		t.Errorf("no failure: %v", err)
 	}
 	for n, longest := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		p.fail(now, errors.New("broken"))
+		p.fail(now, forge.ErrNotFound)
 		if wait := p.until.Sub(now); wait < longest*time.Second/2 || wait > longest*time.Second {
 			t.Errorf("failure %d: waits %v, want %d s at most and half of it at least", n+1, wait, longest)
 		}
 	}
 	for range 100 {
-		p.fail(now, errors.New("broken"))
+		p.fail(now, forge.ErrNotFound)
 	}
-	if err := p.check(p.until.Add(-1)); !errors.Is(err, forge.ErrUnavailable) || !strings.Contains(err.Error(), "broken") {
+	if err := p.check(p.until.Add(-1)); !errors.Is(err, forge.ErrNotFound) || !strings.Contains(err.Error(), "next try at") {
 		t.Errorf("before the time: %v", err)
 	}
 	if err := p.check(p.until); err != nil {
@@ -180,7 +180,7 @@ func TestOneRepositoryFails(t *testing.T) {
 		}
 		for range 60 {
 			f, err := c.Scan(w.Context())
-			if err == nil || !strings.Contains(err.Error(), missing) || strings.Contains(err.Error(), w.repo) {
+			if !errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUnavailable) || !strings.Contains(err.Error(), missing) || strings.Contains(err.Error(), w.repo) {
 				w.Fatalf("got %v", err)
 			}
 			if r, _ := f.Repo(w.repo); !r.AsOf.Equal(time.Now()) {

@@ -104,13 +104,13 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 		return nil
 	}
 	option := gitea.ListIssueOption{State: gitea.StateClosed, Type: gitea.IssueTypePull, Since: oldest}
-	ended, x, err := listAtOnce(ctx, c, issuesOf(r.name, option))
+	ended, x, err := list(ctx, c, issuesOf(r.name, option)) // one page after the other: what ends meanwhile moves others
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.applyEnded(r, ended, x.began)
+	c.applyEnded(r, ended, oldest, x.began)
 	return nil
 }
 
@@ -125,17 +125,19 @@ func (r *repo) oldestBacklog() time.Time {
 	return oldest
 }
 
-// applyEnded keeps those pull requests of a cold scan that may be for an open issue.
-func (c *Client) applyEnded(r *repo, ended []*gitea.Issue, began time.Time) {
+// applyEnded keeps those pull requests of a cold scan that may be for an open issue. A branch can be named after an
+// issue only once there is one.
+func (c *Client) applyEnded(r *repo, ended []*gitea.Issue, oldest, began time.Time) {
 	ended = slices.DeleteFunc(slices.Clone(ended), func(in *gitea.Issue) bool { return in == nil || in.PullRequest == nil })
 	slices.SortFunc(ended, func(a, b *gitea.Issue) int { return int(b.Index - a.Index) })
 	unlinked := 0
 	for _, in := range ended {
 		named := forge.Closes("", in.Title, in.Body, r.name)
-		if len(named) == 0 {
+		maybe := len(named) == 0 && !in.Created.Before(oldest)
+		if maybe {
 			unlinked++
 		}
-		if (len(named) == 0 && unlinked <= unlinkedLimit) || slices.ContainsFunc(named, c.isOpen) {
+		if maybe && unlinked <= unlinkedLimit || slices.ContainsFunc(named, c.isOpen) {
 			if r.pulls[in.Index] == nil {
 				r.pulls[in.Index] = &pull{Pull: forge.Pull{Ref: forge.Ref{Repo: r.name, Number: in.Index}}}
 			}

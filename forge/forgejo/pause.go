@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -40,15 +39,12 @@ func (p *pause) fail(now time.Time, err error) {
 
 func (p *pause) succeed() { *p = pause{} }
 
-// check returns nil when it is time to try again. The reason of the pause is in the error's text but not in its
-// chain: the caller shall see "unavailable" and nothing else.
+// check returns nil when it is time to try again, and else the failure and when that will be.
 func (p *pause) check(now time.Time) error {
 	if !now.Before(p.until) {
 		return nil
 	}
-	why, _, _ := strings.Cut(p.why.Error(), "\n")
-	why = strings.TrimPrefix(why, forge.ErrUnavailable.Error()+": ")
-	return fmt.Errorf("%w, next try at %s: %s", forge.ErrUnavailable, p.until.Format(time.TimeOnly), why)
+	return fmt.Errorf("%w; next try at %s", p.why, p.until.Format(time.TimeOnly))
 }
 
 // isOutage reports whether err means that other requests are pointless for now: no answer, a gateway's answer, "too

@@ -56,9 +56,8 @@ func (r *repo) pullWork(now time.Time) []reading {
 	var work []reading
 	for n, p := range r.pulls {
 		w := reading{number: n, head: p.HeadSHA}
-		failedNow := p.failed && now.Sub(p.tried) < pollEvery
 		switch {
-		case failedNow:
+		case p.resting(now):
 		case p.Closed:
 			w.details = p.Head == ""
 		case p.readAt.Before(p.Updated.Add(granularity)):
@@ -74,6 +73,15 @@ func (r *repo) pullWork(now time.Time) []reading {
 	}
 	slices.SortFunc(work, func(a, b reading) int { return int(a.number - b.number) })
 	return work
+}
+
+// resting reports whether p could not be read just now. One that ended is nobody's work, and may take its time.
+func (p *pull) resting(now time.Time) bool {
+	wait := pollEvery
+	if p.Closed {
+		wait = settledEvery
+	}
+	return p.failed && now.Sub(p.tried) < wait
 }
 
 // mergeabilityDue reports whether the forge has to be asked again whether p merges. Right after a change it is asked
@@ -133,7 +141,7 @@ func (r *repo) nextChore(now time.Time) chore {
 	}
 	used := map[string]bool{}
 	for n, p := range r.pulls {
-		if p.Closed || p.readAt.IsZero() || p.failed && now.Sub(p.tried) < pollEvery {
+		if p.Closed || p.readAt.IsZero() || p.resting(now) {
 			continue
 		}
 		used[p.Base] = true

@@ -190,6 +190,10 @@ func TestOneFailingRefresh(t *testing.T) {
 		c := w.client()
 		w.scan(c)
 		time.Sleep(time.Minute)
+		w.label(p2, "priority") // so that it was read later than the other, which is refreshed first
+		w.scan(c)
+		w.nextSecond()
+		w.nextSecond()
 		w.scan(c)
 		w.status(head, "ci", gitea.StatusFailure)
 		w.fault = func(r *http.Request) localforge.Fault {
@@ -203,7 +207,7 @@ func TestOneFailingRefresh(t *testing.T) {
 			_, _ = c.Scan(w.Context())
 		}
 		f := c.facts(false)
-		if got := w.show(f, p2); got != `pull open dev two->main clean ci failure` {
+		if got := w.show(f, p2); got != `pull open dev two->main [priority] clean ci failure` {
 			w.Errorf("got %s", got)
 		}
 		if p, r := f.Pull(w.ref(p1)), f.Repos[0]; !p.AsOf.Before(r.AsOf) {
