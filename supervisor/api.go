@@ -76,6 +76,9 @@ func (s *Supervisor) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /v1/why", s.why)
 	mux.HandleFunc("GET /v1/events", s.stream)
+	for pattern, do := range commands {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { do(s, w, r) })
+	}
 	return mux
 }
 

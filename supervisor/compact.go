@@ -18,6 +18,9 @@ func (h *history) dump(now time.Time) []record {
 		o := h.open[run]
 		list = append(list, record{At: o.at, Open: &o.startRecord})
 	}
+	for _, p := range sorted(h.Paused, comparePauses) {
+		list = append(list, record{At: h.Paused[p], Pause: &pauseRecord{Thread: p.Thread, Agent: p.Agent}})
+	}
 	for _, r := range h.chains() {
 		list = append(list, record{At: now, Chain: h.chainRecord(r)})
 	}

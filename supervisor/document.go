@@ -19,6 +19,7 @@ type Document struct {
 	Threads   []ThreadDocument  `json:"threads"`  // by name
 	Agents    []AgentDocument   `json:"agents"`   // by name
 	Sessions  []SessionDocument `json:"sessions"` // by start, oldest first
+	Paused    bool              `json:"paused"`   // everything: no thread starts anything
 	Queue     []QueueDocument   `json:"queue"`    // in the order in which they would be started
 	Recent    []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
 	// Problems are things that a person has to mend, one line each: a journal that cannot be written, a tick that
@@ -51,7 +52,7 @@ type ThreadDocument struct {
 	Backend     threads.Backend `json:"backend"`
 	Overlap     bool            `json:"overlap"`
 	Slots       []SlotDocument  `json:"slots"` // by index
-	Paused      bool            `json:"paused"`
+	Paused      bool            `json:"paused"` // by itself, or because everything is
 	ParkedUntil time.Time       `json:"parked_until,omitzero"`
 	ParkedWhy   string          `json:"parked_why"`
 }

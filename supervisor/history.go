@@ -55,6 +55,7 @@ func newHistory() *history {
 			Refused:    make(map[forge.Ref]string),
 			Retried:    make(map[forge.Ref]time.Time),
 			Asked:      make(map[forge.Ref]int),
+			Paused:     make(map[threads.Pause]time.Time),
 		},
 		open:      make(map[string]openSession),
 		logins:    make(map[forge.Ref]string),
@@ -82,6 +83,8 @@ func (h *history) apply(r record) {
 		h.handed(r.Handed)
 	case r.Forget != nil:
 		h.forget(forge.Ref(r.Forget.Ref))
+	case r.Pause != nil:
+		h.pause(r.At, r.Pause)
 	case r.Open != nil:
 		h.open[r.Open.Run] = openSession{*r.Open, r.At}
 	default:
@@ -124,6 +127,15 @@ func (h *history) neverStarted(o *openSession) {
 		if h.CIFixes[item]--; h.CIFixes[item] <= 0 {
 			delete(h.CIFixes, item)
 		}
+	}
+}
+
+func (h *history) pause(at time.Time, r *pauseRecord) {
+	p := threads.Pause{Thread: r.Thread, Agent: r.Agent}
+	if r.Off {
+		delete(h.Paused, p)
+	} else {
+		h.Paused[p] = at
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *Supervisor) startLoops() {
 }
 
 func (s *Supervisor) startLoopsLocked() {
-	if s.config == nil || s.stopping || !s.looping {
+	if s.config == nil || !s.looping || s.until.Err() != nil {
 		return
 	}
 	for i := range s.config.Threads {

@@ -24,6 +24,9 @@ type record struct {
 	Handed   *handedRecord   `json:"handed,omitempty"`
 	Forget   *forgetRecord   `json:"forget,omitempty"`
 
+	// What a person said, which is also what is the case.
+	Pause *pauseRecord `json:"pause,omitempty"`
+
 	// What is the case: the lines that compaction writes.
 	Open   *startRecord    `json:"open,omitempty"`
 	Chain  *chainRecord    `json:"chain,omitempty"`
@@ -103,6 +106,13 @@ type handedRecord struct {
 // forgetRecord says that the issue or pull request is gone from the forge's open work.
 type forgetRecord struct {
 	Ref ref `json:"ref"`
+}
+
+// pauseRecord says that a thread, an agent or, with neither, everything was paused, or is no more.
+type pauseRecord struct {
+	Thread string `json:"thread,omitempty"`
+	Agent  string `json:"agent,omitempty"`
+	Off    bool   `json:"off,omitempty"`
 }
 
 // chainRecord is what is known of an issue or pull request.
@@ -217,6 +227,8 @@ func (r *record) valid() bool {
 		return r.Handed.Ref.Repo != "" && r.Handed.Rounds >= 0
 	case r.Forget != nil:
 		return r.Forget.Ref.Repo != ""
+	case r.Pause != nil:
+		return r.Pause.Thread == "" || r.Pause.Agent == ""
 	case r.Chain != nil:
 		return r.Chain.Ref.Repo != "" && min(r.Chain.CIFixes, r.Chain.Asked) >= 0
 	case r.Item != nil:

@@ -47,6 +47,7 @@ func (s *Supervisor) remembered() *Document {
 		Threads: []ThreadDocument{}, Agents: []AgentDocument{}, Sessions: []SessionDocument{}, Queue: []QueueDocument{},
 		Recent: append([]RecentDocument{}, s.history.recent...), Problems: s.problems.lines(),
 	}
+	_, d.Paused = s.history.Paused[threads.Pause{}]
 	for _, x := range s.sessions {
 		d.Sessions = append(d.Sessions, x.document())
 	}
@@ -80,7 +81,7 @@ func (s *Supervisor) forgeLocked() ForgeDocument {
 func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked) ThreadDocument {
 	d := ThreadDocument{
 		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]SlotDocument, t.Slots),
-		ParkedUntil: parked[t.Name].Until, ParkedWhy: parked[t.Name].Why,
+		Paused: s.pausedLocked(t.Name), ParkedUntil: parked[t.Name].Until, ParkedWhy: parked[t.Name].Why,
 	}
 	for i := range d.Slots {
 		d.Slots[i] = SlotDocument{Index: i, Agents: []string{}}
@@ -128,7 +129,10 @@ func (s *Supervisor) heldWhyLocked(a *agents.Agent, now time.Time) string {
 		r := s.config.Role(name)
 		return r != nil && len(r.Command) > 0
 	})
+	_, paused := s.history.Paused[threads.Pause{Agent: a.Name}]
 	switch {
+	case paused:
+		return threads.Reason{Code: threads.Paused, Agent: a.Name}.Text()
 	case held && (hold.Until.IsZero() || hold.Until.After(now)):
 		return hold.Why
 	case a.Token == "":

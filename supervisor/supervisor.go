@@ -123,7 +123,6 @@ type Supervisor struct {
 
 	mu         sync.Mutex // guards what follows; never held during I/O
 	looping    bool       // stale processes are ended, loops may begin
-	stopping   bool
 	client     Forge
 	config     *threads.Config
 	configErr  error
@@ -288,10 +287,10 @@ const (
 )
 
 // shutdown ends all sessions and waits for them and their releases, but not for ever: Docker kills after 10 s, and what
-// was not released by then is released at the next start.
+// was not released by then is released at the next start. Run's context is done, so that whoever decides after us commits
+// nothing; what was committed before is in the table.
 func (s *Supervisor) shutdown(abandon func()) {
 	s.mu.Lock()
-	s.stopping = true
 	grace := stopGrace
 	if s.config != nil {
 		grace = s.config.Factory.StopGrace

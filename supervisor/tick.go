@@ -75,7 +75,7 @@ type todo struct {
 func (s *Supervisor) decide(thread string) todo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.config == nil || s.stopping {
+	if s.config == nil || s.until.Err() != nil {
 		return todo{}
 	}
 	now := time.Now()

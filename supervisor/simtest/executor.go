@@ -18,6 +18,8 @@ type Script struct {
 	Outcome agents.Outcome // the zero value is an exit with 0 and without a result
 	// Stubborn makes it ignore TERM: it takes the whole grace to end.
 	Stubborn bool
+	// Undead makes it ignore KILL too, as a process in an uninterruptible wait does.
+	Undead bool
 }
 
 // Run is one session that ran.
@@ -64,6 +66,9 @@ func (e *Executor) run(ctx context.Context, job agents.Job, started func(agents.
 		pause := 100 * time.Millisecond
 		if script.Stubborn {
 			pause = job.Grace
+		}
+		if script.Undead {
+			pause = script.Takes
 		}
 		if !dead() {
 			time.Sleep(pause)

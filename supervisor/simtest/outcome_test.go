@@ -334,6 +334,28 @@ func TestPeopleInterfere(t *testing.T) {
 	}
 }
 
+// A session is ended because its issue is closed, and that was by the merge of its own pull request, which is not even
+// listed any more: it is done.
+func TestOwnMergeIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		issue := w.Forge.Issue("one")
+		l := w.Start()
+		time.Sleep(3 * time.Minute)
+		pull := w.Forge.Open(issue, "dev-coder")
+		time.Sleep(time.Second)
+		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Merged, p.Closed, p.Ended = true, true, time.Now() })
+		w.Forge.Edit(issue, func(is *forge.Issue) { is.Closed = true })
+		time.Sleep(time.Minute)
+		recent := l.Document().Recent
+		if len(recent) != 1 || recent[0].Outcome != agents.Done || recent[0].Reason != "merged #2" {
+			t.Errorf("it is shown as %+v\n%s", recent, w.Log.String())
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
 // How a claim fails decides who rests: the item, the agent, or nobody for long. The forge fails for 110 seconds.
 func TestClaimFails(t *testing.T) {
 	tests := []struct {

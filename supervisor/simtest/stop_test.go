@@ -76,6 +76,57 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// A session that nothing can end does not keep the supervisor from stopping in time.
+func TestStopWithUndead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		always(w, agents.KindIssue, Script{Takes: time.Hour, Undead: true})
+		l := w.Start()
+		time.Sleep(time.Minute)
+		if took := l.Stop(); took != 9*time.Second {
+			t.Errorf("stopped in %s, want 9 s", took)
+		}
+		w.Check()
+		time.Sleep(2 * time.Hour) // what it does when it ends after all hurts nobody
+	})
+}
+
+// The supervisor stops while it waits for the forge to say how a session ended. That is not guessed: the session counts as
+// lost, and burns nothing.
+func TestStopWhileJudging(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		always(w, agents.KindIssue, Script{Takes: time.Minute})
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "look" {
+				return forge.ErrUnavailable
+			}
+			return nil
+		})
+		l := w.Start()
+		time.Sleep(2 * time.Minute)
+		if took := l.Stop(); took > time.Second {
+			t.Errorf("stopped in %s", took)
+		}
+		w.Forge.Fail(nil)
+		w.Exec.Script = w.Work
+		l = w.Start()
+		time.Sleep(time.Minute)
+		runs := w.Exec.RunsOf(agents.KindIssue, 1)
+		if len(runs) != 2 || variable(runs[1].Job, "DISINTO_ATTEMPT") != "1" {
+			t.Errorf("after the restart: %+v", runs)
+		}
+		if recent := l.Document().Recent; len(recent) != 1 || recent[0].Outcome != agents.Lost {
+			t.Errorf("it is shown as %+v", recent)
+		}
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+	})
+}
+
 // Nothing is started while the supervisor stops.
 func TestNoStartWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,93 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Report is what a command came to: the answer of every POST of the control API.
+type Report struct {
+	// Subject is what it was about, such as owner/name#12 or the name of a thread.
+	Subject string `json:"subject"`
+	// Did is what was done, in order, in words; empty when nothing was left to do.
+	Did []string `json:"did"`
+	// Note is what else a person wants to know; often empty.
+	Note string `json:"note"`
+	// Pending is what is still to be done, and what it waits for. The supervisor does it by itself. Empty when all is done.
+	Pending string `json:"pending"`
+}
+
+// did adds to what was done.
+func (r *Report) did(format string, args ...any) { r.Did = append(r.Did, fmt.Sprintf(format, args...)) }
+
+// commands are the POSTs of the control API: each takes a JSON document, and answers a Report or {"error": "..."}. To add
+// one, write its method and its line.
+var commands = map[string]func(*Supervisor, http.ResponseWriter, *http.Request){
+	"POST /v1/pause":  post((*Supervisor).Pause),
+	"POST /v1/resume": post((*Supervisor).Resume),
+}
+
+// maxCommand bounds the document of a command, in bytes.
+const maxCommand = 64 << 10
+
+// refusal is a command that was not done, and the HTTP status that says whose fault that is: 400 the caller's, 404 there is
+// no such thing, 409 not as things are, 503 not now.
+type refusal struct {
+	status int
+	words  string
+}
+
+func (r *refusal) Error() string { return r.words }
+
+func refusef(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// post makes a handler of a command. What it takes is read strictly: a word that this version does not know might be the
+// one that mattered.
+func post[T any](do func(*Supervisor, context.Context, T) (Report, error)) func(*Supervisor, http.ResponseWriter, *http.Request) {
+	return func(s *Supervisor, w http.ResponseWriter, r *http.Request) {
+		var asked T
+		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&asked); err != nil && !errors.Is(err, io.EOF) {
+			refuse(w, http.StatusBadRequest, fmt.Errorf("cannot read the command: %s", strings.TrimPrefix(err.Error(), "json: ")))
+			return
+		}
+		report, err := do(s, r.Context(), asked)
+		if err != nil {
+			status := http.StatusServiceUnavailable
+			if no := (*refusal)(nil); errors.As(err, &no) {
+				status = no.status
+			}
+			refuse(w, status, err)
+			return
+		}
+		if report.Did == nil {
+			report.Did = []string{}
+		}
+		answer(w, http.StatusOK, report)
+	}
+}
+
+// enterCommand lets a command begin, and keeps the supervisor from ending under it until the answer is called.
+func (s *Supervisor) enterCommand() (leave func(), err error) {
+	s.init()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stopping:
+		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
+	case !s.looping:
+		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
+	case s.config == nil:
+		return nil, refusef(http.StatusServiceUnavailable, "not now: %s", s.noConfigLocked())
+	}
+	s.running.Add(1)
+	return s.running.Done, nil
+}
