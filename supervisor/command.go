@@ -81,12 +81,12 @@ func (s *Supervisor) enterCommand() (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.stopping:
-		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
 	case !s.looping:
 		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
+	case s.until.Err() != nil:
+		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
 	case s.config == nil:
-		return nil, refusef(http.StatusServiceUnavailable, "not now: %s", s.noConfigLocked())
+		return nil, refusef(http.StatusServiceUnavailable, "not now: there is no valid configuration")
 	}
 	s.running.Add(1)
 	return s.running.Done, nil

@@ -51,7 +51,7 @@ type ThreadDocument struct {
 	Name        string          `json:"name"`
 	Backend     threads.Backend `json:"backend"`
 	Overlap     bool            `json:"overlap"`
-	Slots       []SlotDocument  `json:"slots"` // by index
+	Slots       []SlotDocument  `json:"slots"`  // by index
 	Paused      bool            `json:"paused"` // by itself, or because everything is
 	ParkedUntil time.Time       `json:"parked_until,omitzero"`
 	ParkedWhy   string          `json:"parked_why"`

@@ -63,6 +63,10 @@ func everything() []record {
 		{At: noon, Blocked: &blockedRecord{ref{Repo: "o/r", Number: 10}, agents.KindIssue}},
 		{At: noon, Released: &releasedRecord{ref{Repo: "o/r", Number: 1}}},
 		{At: noon, Handed: &handedRecord{Ref: ref{Repo: "o/r", Number: 20}, Rounds: 6}},
+		{At: noon, Pause: &pauseRecord{}},
+		{At: noon, Pause: &pauseRecord{Off: true}},
+		{At: noon, Pause: &pauseRecord{Thread: "llama"}},
+		{At: noon, Pause: &pauseRecord{Agent: "dev-qwen"}},
 		{At: noon, Chain: &chainRecord{Ref: ref{Repo: "o/r", Number: 30}, Retried: noon}},
 	}
 }

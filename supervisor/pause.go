@@ -35,9 +35,7 @@ func (s *Supervisor) Pause(_ context.Context, r PauseRequest) (Report, error) {
 	if err := s.setPauses(todo, false); err != nil {
 		return Report{}, err
 	}
-	for _, p := range todo {
-		report.did("%s paused", pauseWords(p))
-	}
+	report.pauses(todo, "paused")
 	if len(todo) == 0 {
 		report.Note = "paused already"
 	}
@@ -67,9 +65,7 @@ func (s *Supervisor) Resume(_ context.Context, r PauseRequest) (Report, error) {
 	if err := s.setPauses(todo, true); err != nil {
 		return Report{}, err
 	}
-	for _, p := range todo {
-		report.did("%s resumed", pauseWords(p))
-	}
+	report.pauses(todo, "resumed")
 	if len(todo) == 0 {
 		report.Note = "not paused"
 	}
@@ -124,6 +120,17 @@ func (s *Supervisor) pausedLocked(thread string) bool {
 
 func comparePauses(a, b threads.Pause) int {
 	return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Agent, b.Agent))
+}
+
+// pauses says what was done to each, and which where that is not the subject.
+func (r *Report) pauses(list []threads.Pause, done string) {
+	for _, p := range list {
+		if p == (threads.Pause{}) || len(list) == 1 && cmp.Or(p.Thread, p.Agent) == r.Subject {
+			r.did("%s", done)
+		} else {
+			r.did("%s %s", pauseWords(p), done)
+		}
+	}
 }
 
 func subject(name string) string { return cmp.Or(name, "everything") }

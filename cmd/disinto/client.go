@@ -46,6 +46,10 @@ func (c *client) get(ctx context.Context, path string, answer any) error {
 	if err != nil {
 		return err
 	}
+	return c.do(req, answer)
+}
+
+func (c *client) do(req *http.Request, answer any) error {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.dialError(err)
@@ -56,7 +60,7 @@ func (c *client) get(ctx context.Context, path string, answer any) error {
 		return fmt.Errorf("cannot read the supervisor's answer: %w", err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return refusal(resp.Status, body)
+		return refusal(resp, body)
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
 		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
@@ -71,21 +75,27 @@ func (c *client) dialError(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot ask the supervisor on %s: permission denied, ask as the user it runs as", c.state)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("cannot ask the supervisor on %s: no answer within %s", c.state, answerTime)
+		return fmt.Errorf("cannot ask the supervisor on %s: no answer in time", c.state)
 	}
 	return fmt.Errorf("cannot ask the supervisor on %s: %w", c.state, err)
 }
 
 // refusal is the error behind an answer that says no: {"error": "..."} or plain text.
-func refusal(status string, body []byte) error {
+func refusal(resp *http.Response, body []byte) error {
 	var said struct {
 		Error string `json:"error"`
 	}
+	words := "the supervisor answered " + resp.Status
 	if json.Unmarshal(body, &said) == nil && said.Error != "" {
-		return errors.New(said.Error)
+		words = said.Error
+	} else if text := strings.TrimSpace(string(body)); text != "" {
+		words = text
 	}
-	if text := strings.TrimSpace(string(body)); text != "" {
-		return errors.New(text)
+	switch resp.StatusCode {
+	case http.StatusBadRequest:
+		return &exitError{exitUsage, words}
+	case http.StatusServiceUnavailable:
+		return &exitError{exitNotNow, words}
 	}
-	return errors.New("the supervisor answered " + status)
+	return errors.New(words)
 }

@@ -28,8 +28,9 @@ type command struct {
 func commands() []command {
 	return []command{
 		runCommand, demoCommand, statusCommand, whyCommand, checkCommand,
+		pauseCommand, resumeCommand,
 		versionCommand, helpCommand(),
-		localforgeCommand, demoAgentCommand,
+		agentCommand, localforgeCommand, demoAgentCommand,
 	}
 }
 

@@ -177,8 +177,11 @@ func attempt(n int) string {
 // one line the agents that are free.
 func (v view) waiting(p *page, d *supervisor.Document) {
 	var rows [][]cell
+	if d.Paused {
+		rows = append(rows, []cell{{"paused", faint}, {"everything, until disinto resume", held}})
+	}
 	for _, t := range d.Threads {
-		if t.Paused {
+		if t.Paused && !d.Paused {
 			rows = append(rows, []cell{{"paused", faint}, {t.Name, held}})
 		}
 		if t.ParkedUntil.After(v.now) {

@@ -40,6 +40,7 @@ func TestStatusView(t *testing.T) {
 		{"trouble", "trouble", view{width: 80}},
 		{"hostile", "hostile", view{width: 80}},
 		{"empty", "empty", view{width: 80}},
+		{"paused", "paused", view{width: 80}},
 		{"demo", "demo", view{width: 80}}, // recorded in a demo; the picture in README.md
 	}
 	for _, tt := range tests {

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"testing"
+)
+
+// obedient is a supervisor that answers every command with one answer, and what it was told.
+func obedient(t *testing.T, status int, answer string) (state string, told func() string) {
+	t.Helper()
+	state = t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(state, "disinto.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan string, 1)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		heard <- fmt.Sprint(r.Method, " ", r.URL.RequestURI(), " ", r.Header.Get("Content-Type"), " ", string(body))
+		w.WriteHeader(status)
+		fmt.Fprint(w, answer)
+	})}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return state, func() string {
+		select {
+		case s := <-heard:
+			return s
+		default:
+			return "nothing"
+		}
+	}
+}
+
+// What each command tells the supervisor.
+func TestOrders(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"pause"}, `POST /v1/pause application/json {"name":""}`},
+		{[]string{"pause", "llama"}, `POST /v1/pause application/json {"name":"llama"}`},
+		{[]string{"resume", "dev-qwen"}, `POST /v1/resume application/json {"name":"dev-qwen"}`},
+	} {
+		state, told := obedient(t, 200, `{"subject":"x","did":["done"],"note":"","pending":""}`)
+		got := disinto(t.Context(), nil, append(tt.args, "--state", state)...)
+		if got.code != exitDone || got.stdout != "x: done\n" || got.stderr != "" {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
+		}
+		if said := told(); said != tt.want {
+			t.Errorf("%v: the supervisor was told %s, want %s", tt.args, said, tt.want)
+		}
+	}
+}
+
+// What came of a command, and the exit code.
+func TestOrderAnswers(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		status         int
+		answer         string
+		code           int
+		stdout, stderr string
+	}{
+		{"several things", 200, `{"subject":"a/b#1","did":["one","two"]}`, exitDone, "a/b#1: one, two\n", ""},
+		{"nothing", 200, `{"subject":"a/b#1","did":[]}`, exitDone, "a/b#1: nothing to do\n", ""},
+		{"only a note", 200, `{"subject":"a/b#1","note":"closed"}`, exitDone, "a/b#1: closed\n", ""},
+		{"a note", 200, `{"subject":"a/b#1","did":["one"],"note":"two"}`, exitDone, "a/b#1: one; two\n", ""},
+		{"not all of it yet", 200, `{"subject":"a/b#1","did":["one"],"pending":"the label follows"}`, exitNotNow, "a/b#1: one; the label follows\n", ""},
+		{"escape sequences", 200, `{"subject":"a/b#1","did":["\u001b[31mred"]}`, exitDone, "a/b#1: [31mred\n", ""},
+		{"wrong usage", 400, `{"error":"cannot read x"}`, exitUsage, "", "disinto: cannot read x\n"},
+		{"no such thing", 404, `{"error":"no thread x"}`, exitFailed, "", "disinto: no thread x\n"},
+		{"not now", 503, `{"error":"not now: it stops"}`, exitNotNow, "", "disinto: not now: it stops\n"},
+		{"an older supervisor", 404, "404 page not found\n", exitFailed, "", "disinto: 404 page not found\n"},
+		{"not a supervisor", 200, "hello", exitFailed, "", "disinto: cannot understand the supervisor's answer: invalid character 'h' looking for beginning of value\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			state, _ := obedient(t, tt.status, tt.answer)
+			got := disinto(t.Context(), nil, "pause", "--state", state)
+			if got.code != tt.code || got.stdout != tt.stdout || got.stderr != tt.stderr {
+				t.Errorf("exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+			}
+		})
+	}
+	got := disinto(t.Context(), nil, "pause", "--state", t.TempDir())
+	if got.code != exitFailed || got.stdout != "" {
+		t.Errorf("without a supervisor: exit code %d, stdout %q", got.code, got.stdout)
+	}
+}
+
+func TestOrderJSON(t *testing.T) {
+	state, _ := obedient(t, 200, `{"subject":"x","did":["done"],"pending":"more","later":1}`)
+	got := disinto(t.Context(), nil, "resume", "--json", "--state", state)
+	want := "{\n  \"subject\": \"x\",\n  \"did\": [\n    \"done\"\n  ],\n  \"pending\": \"more\",\n  \"later\": 1\n}\n"
+	if got.code != exitNotNow || got.stdout != want {
+		t.Errorf("exit code %d, stdout %q", got.code, got.stdout)
+	}
+}

@@ -1,0 +1,152 @@
+package supervisor_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+)
+
+// tell says a command over the control API and returns its answer in a line.
+func tell(t *testing.T, l *simtest.Life, path, body string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	l.Handler().ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
+	if w.Code != 200 {
+		var no struct{ Error string }
+		if err := json.Unmarshal(w.Body.Bytes(), &no); err != nil {
+			t.Errorf("%s: %v: %s", path, err, w.Body)
+		}
+		return fmt.Sprint(w.Code, " ", no.Error)
+	}
+	var r supervisor.Report
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+		t.Errorf("%s: %v: %s", path, err, w.Body)
+	}
+	line := r.Subject + ": " + strings.Join(r.Did, ", ")
+	if r.Note != "" {
+		line += " (" + r.Note + ")"
+	}
+	if r.Pending != "" {
+		line += " [" + r.Pending + "]"
+	}
+	return line
+}
+
+// told fails the test when a command does not answer what it should.
+func told(t *testing.T, l *simtest.Life, path, body, want string) {
+	t.Helper()
+	if got := tell(t, l, path, body); got != want {
+		t.Errorf("%s %s: %q, want %q", path, body, got, want)
+	}
+}
+
+// held are the codes of what waits.
+func held(l *simtest.Life) string {
+	var codes []string
+	for _, q := range l.Document().Queue {
+		codes = append(codes, fmt.Sprintf("#%d %s", q.Number, q.Code))
+	}
+	return strings.Join(codes, ", ")
+}
+
+// What is paused starts nothing, also after a restart; what runs goes on; and resume starts it at once.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Slow()
+		l := w.Start()
+		time.Sleep(time.Second)
+		w.Forge.Issue("one")
+		w.Until(2*time.Minute, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
+		told(t, l, "/v1/pause", `{"name":"llama"}`, "llama: paused")
+		told(t, l, "/v1/pause", `{"name":"llama"}`, "llama:  (paused already)")
+		w.Forge.Issue("two")
+		time.Sleep(30 * time.Minute)
+		// The session that ran went on, its pull request was reviewed on the other thread, and merged.
+		if n := len(w.Exec.RunsOf(agents.KindIssue, 2)); n != 0 || !w.Forge.Get(1).Closed {
+			t.Errorf("%d sessions on a paused thread; the first issue: %+v", n, w.Forge.Get(1))
+		}
+		if got := held(l); got != "#2 paused" {
+			t.Errorf("waiting: %s", got)
+		}
+		if d := l.Document(); d.Paused || d.Threads[0].Paused || !d.Threads[1].Paused {
+			t.Errorf("status: %v %+v", d.Paused, d.Threads)
+		}
+		told(t, l, "/v1/pause", `{"name":"dev-coder"}`, "dev-coder: paused")
+		told(t, l, "/v1/pause", `{}`, "everything: paused")
+		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama: resumed (everything is still paused: say disinto resume)")
+		told(t, l, "/v1/pause", `{"name":"nobody"}`, "404 cannot pause nobody: no thread or agent has that name")
+		told(t, l, "/v1/pause", `{"nam":"llama"}`, `400 cannot read the command: unknown field "nam"`)
+		told(t, l, "/v1/pause", `{"name":`, `400 cannot read the command: unexpected EOF`)
+		l.Stop()
+		l = w.Start()
+		time.Sleep(time.Hour)
+		d := l.Document()
+		if !d.Paused || !d.Threads[1].Paused || d.Agents[0].Why != "dev-coder is paused" || d.Agents[1].Why != "" {
+			t.Errorf("after a restart: %v, %+v, %+v", d.Paused, d.Threads, d.Agents)
+		}
+		if n := len(w.Exec.Runs()); n != 2 {
+			t.Errorf("%d sessions while everything was paused", n)
+		}
+		began := time.Now()
+		told(t, l, "/v1/resume", ``, "everything: resumed, agent dev-coder resumed")
+		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama:  (not paused)")
+		told(t, l, "/v1/resume", `{"name":"nobody"}`, "404 cannot resume nobody: no thread or agent has that name")
+		w.Until(2*time.Second, "the session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("resumed after %s", took)
+		}
+		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
+			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// Without a journal record there is no pause.
+func TestPauseIsWrittenDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		l := w.Start()
+		time.Sleep(time.Second)
+		empty, err := l.FillDisk()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tell(t, l, "/v1/pause", `{}`); !strings.HasPrefix(got, "503 cannot write the journal") || l.Document().Paused {
+			t.Errorf("with a full disk: %s, paused %v", got, l.Document().Paused)
+		}
+		empty()
+		told(t, l, "/v1/pause", `{}`, "everything: paused")
+		l.Stop()
+	})
+}
+
+// A command needs a supervisor that works.
+func TestCommandNotNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		s := &supervisor.Supervisor{Config: w.Config}
+		if got := tell(t, &simtest.Life{Supervisor: s}, "/v1/pause", `{}`); got != "503 not now: the supervisor is still starting" {
+			t.Errorf("before it runs: %s", got)
+		}
+		l := w.Start(func(l *simtest.Life) { l.Config, l.Forge = nil, nil })
+		time.Sleep(time.Second)
+		if got := tell(t, l, "/v1/pause", `{}`); got != "503 not now: there is no valid configuration" {
+			t.Errorf("without a configuration: %s", got)
+		}
+		l.Stop()
+		if got := tell(t, l, "/v1/pause", `{}`); got != "503 not now: the supervisor stops" {
+			t.Errorf("after it ran: %s", got)
+		}
+	})
+}
