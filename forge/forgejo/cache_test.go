@@ -122,10 +122,14 @@ func TestLastPage(t *testing.T) {
 		here, soFar, total int
 		want               bool
 	}{
-		{0, 0, 0, true}, {50, 50, 50, true}, {50, 50, 51, false}, {1, 51, 51, true},
-		{0, 40, 51, true},                      // it says that there are more, and has none
-		{20, 20, 51, false},                    // a cap below what we ask for
-		{50, 50, -1, false}, {9, 59, -1, true}, // it does not say
+		{0, 0, 0, true},
+		{50, 50, 50, true},
+		{50, 50, 51, false},
+		{1, 51, 51, true},
+		{0, 40, 51, true},   // it says that there are more, and has none
+		{20, 20, 51, false}, // a cap below what we ask for
+		{50, 50, -1, false},
+		{9, 59, -1, true}, // it does not say
 		{20, 20, -1, false},
 	} {
 		if got := lastPage(tc.here, tc.soFar, tc.total); got != tc.want {

@@ -3,9 +3,12 @@ package forgejo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,6 +166,71 @@ func TestCancelledScan(t *testing.T) {
 		}
 		w.fault = nil
 		w.scan(c)
+	})
+}
+
+// TestAtOnce: four requests of a scan are under way at a time, no more, and where there are many no less.
+func TestAtOnce(t *testing.T) {
+	onLocal(t, func(w *world) {
+		for n := range 30 {
+			w.file(fmt.Sprintf("issue %d", n), "", "backlog")
+		}
+		second := w.newRepo("second")
+		var now, most atomic.Int32
+		next := w.transport
+		w.transport = answers(func(req *http.Request) (*http.Response, error) {
+			defer now.Add(-1)
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(10 * time.Millisecond)
+			return next.RoundTrip(req)
+		})
+		w.scan(w.client(func(o *Options) { o.Repos = append(o.Repos, second) }))
+		if most.Load() != atOnce {
+			w.Errorf("%d requests at a time", most.Load())
+		}
+	})
+}
+
+// TestTogether: scans, looks and writes at the same time do not disturb each other.
+func TestTogether(t *testing.T) {
+	onEach(t, func(w *world) {
+		n, other := w.file("one", "depends on #2", "backlog"), w.file("other", "", "backlog")
+		p, _ := w.pull("fix/issue-1", "Work", "Fixes #1")
+		c := w.client()
+		w.scan(c)
+		var wg sync.WaitGroup
+		for _, call := range []func() error{
+			func() error { _, err := c.Scan(w.Context()); return err },
+			func() error { _, err := c.Scan(w.Context()); return err },
+			func() error { _, err := c.Look(w.Context(), w.ref(p), time.Time{}); return err },
+			func() error { _, err := c.Look(w.Context(), w.ref(n), time.Time{}); return err },
+			func() error { return c.Claim(w.Context(), w.ref(other), w.dev, "run-1") },
+			func() error { return c.Comment(w.Context(), w.ref(n), "once", "text") },
+			func() error { return c.Label(w.Context(), w.ref(n), []string{"priority"}, []string{"needs-human"}) },
+			func() error { return c.Prepare(w.Context()) },
+		} {
+			wg.Go(func() {
+				for range 5 {
+					if err := call(); err != nil {
+						w.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		w.nextSecond()
+		w.nextSecond()
+		f := w.scan(c)
+		for n, want := range map[int64]string{
+			n: `issue open "one" [backlog priority]`, other: `issue open "other" [backlog in-progress] @dev blockers:`,
+			p: `pull open dev fix/issue-1->main for #1 clean ci none`,
+		} {
+			if got := w.show(f, n); got != want {
+				w.Errorf("#%d: got %s, want %s", n, got, want)
+			}
+		}
 	})
 }
 

@@ -44,6 +44,7 @@ type pull struct {
 type base struct {
 	required []string  // contexts that must succeed
 	sha      string    // where it stands; "" when we know only that it moved
+	moved    time.Time // our clock: when we saw it move, other than by a pull request's details
 	readAt   time.Time // our clock; zero before the first time
 }
 
@@ -111,7 +112,7 @@ func (r *repo) markEnd(p *pull, closed, merged bool, end, began time.Time) {
 	case closed && !p.Closed:
 		p.ended, p.closer, p.ClosedBy = began, false, ""
 		if b := r.bases[p.Base]; merged && b != nil {
-			b.sha = ""
+			b.sha, b.moved = "", began
 		}
 	case !closed:
 		p.ended, end, p.ClosedBy = time.Time{}, time.Time{}, ""

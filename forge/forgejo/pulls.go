@@ -94,7 +94,7 @@ func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	if b != nil && b.sha == p.baseSHA && (p.clean || r.mergeable(p) == forge.MergeNotClean) {
 		return false
 	}
-	if b != nil && b.sha != p.baseSHA {
+	if b != nil && b.sha != p.baseSHA && !p.detailsAt.After(b.moved) {
 		return true
 	}
 	wait := min(max(p.detailsAt.Sub(p.ConflictSince)/2, 2*time.Second), pollEvery)
@@ -289,8 +289,8 @@ func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
 	if in.EnableStatusCheck {
 		b.required = in.StatusCheckContexts
 	}
-	if in.Commit != nil {
-		b.sha = in.Commit.ID
+	if in.Commit != nil && b.sha != in.Commit.ID {
+		b.sha, b.moved = in.Commit.ID, x.began
 	}
 	return nil
 }
