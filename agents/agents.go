@@ -81,6 +81,9 @@ type Role struct {
 	// Command is the program and its arguments, each a text/template over CommandData. Empty means that the role
 	// has no program and holds all its work.
 	Command []string
+	// CLI is the agent CLI that the built-in program works with, such as claude; Command is that program then. Empty
+	// means that Command is somebody's own.
+	CLI string
 	// Cwd is the working directory of Command; empty means the session's workspace.
 	Cwd     string
 	Timeout time.Duration // a session is ended after this long
@@ -91,6 +94,9 @@ type Role struct {
 	EnvAllow       []string // names or globs that the program may see although they are secrets by default
 	EnvDeny        []string // names or globs that it must not see
 }
+
+// CLIs are the agent CLIs that the built-in program works with, sorted.
+var CLIs = []string{"claude", "codex", "opencode", "qwen"}
 
 // CommandData is what the templates of Role.Command may use.
 type CommandData struct {

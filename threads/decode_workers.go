@@ -260,6 +260,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Label:          t.text("label"),
 		Every:          t.duration("every", unset.Every, time.Second),
 		Priority:       t.number("priority", forge.DefaultPriority, 1),
+		CLI:            t.cli(),
 		Command:        d.command(t),
 		Cwd:            t.text("cwd"),
 		Timeout:        t.duration("timeout", 2*time.Hour, time.Millisecond),
@@ -267,6 +268,10 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		WaitsForReview: t.truth("waits_for_review", false),
 		EnvAllow:       t.patterns("env_allow"),
 		EnvDeny:        t.patterns("env_deny"),
+	}
+	if r.CLI != "" {
+		t.checkCLI(&r)
+		r.Command = []string{builtinProgram, "agent", "--cli", r.CLI}
 	}
 	if r.Priority > 10 {
 		t.wrong("priority", "is %d, want 1 (first) to 10 (last)", r.Priority)
@@ -286,6 +291,32 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	}
 	t.done()
 	return r
+}
+
+// builtinProgram is what the program of a role with cli is called until it is known where it is.
+const builtinProgram = "disinto"
+
+// cli takes the name of an agent CLI that the built-in program can work with.
+func (t *table) cli() string {
+	if !t.has("cli") {
+		t.ignore("cli")
+		return ""
+	}
+	return t.oneOf("cli", "", agents.CLIs...)
+}
+
+// checkCLI reports what makes no sense beside cli: the built-in program has its own command line, works in a worktree
+// of its own, and never waits for a review.
+func (t *table) checkCLI(r *agents.Role) {
+	if t.has("command") {
+		t.wrong("command", "is set, and cli is too: want one of them")
+	}
+	if r.Cwd != "" {
+		t.wrong("cwd", "is set, and cli is too: the built-in program works in the workspace of its item")
+	}
+	if r.WaitsForReview {
+		t.wrong("waits_for_review", "is set, and cli is too: the built-in program ends when its pull request is open")
+	}
 }
 
 func (d *decoder) command(t *table) []string {

@@ -226,6 +226,12 @@ func (k *checker) programs() {
 			k.problem("programs", fmt.Errorf("role %s: cannot find %s: %w", r.Name, argv[0], err))
 			continue
 		}
+		if r.CLI != "" {
+			if path, err = process.Lookup(r.CLI, "", k.c.environ); err != nil {
+				k.problem("programs", fmt.Errorf("role %s: cannot find %s: %w; install it, or put it into PATH", r.Name, r.CLI, err))
+				continue
+			}
+		}
 		k.well("programs", "%s: %s", r.Name, path)
 	}
 }

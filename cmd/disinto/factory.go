@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -69,7 +70,36 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 		return nil, "", fmt.Errorf("cannot read the configuration: %w", err)
 	}
 	config, err = threads.Decode(path, string(raw), lookupEnv)
+	if err == nil {
+		err = placeBuiltin(config, path)
+	}
 	return config, string(raw), err
+}
+
+// promptsDir is the folder beside factory.toml whose templates stand before the built-in ones.
+const promptsDir = "prompts"
+
+// placeBuiltin makes this very binary the program of the roles with a cli.
+func placeBuiltin(config *threads.Config, path string) error {
+	for i := range config.Roles {
+		r := &config.Roles[i]
+		if r.CLI == "" {
+			continue
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("cannot find the program of role %s: %w", r.Name, err)
+		}
+		r.Command[0] = self
+		dir, err := filepath.Abs(filepath.Join(filepath.Dir(path), promptsDir))
+		if err != nil {
+			return fmt.Errorf("cannot find the prompts: %w", err)
+		}
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			r.Command = append(r.Command, "--prompts", dir)
+		}
+	}
+	return nil
 }
 
 // newForge makes the client for the forge of a configuration. Whose account is whose it asks of the configuration in

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
@@ -32,6 +33,11 @@ func agentGit(r *process.Reaper, environ []string) func(context.Context, string,
 		})
 		return out.String(), complained(err, complaint.String())
 	}
+}
+
+// sessionRun runs git and the CLI of a built-in agent.
+func sessionRun(r *process.Reaper) func(context.Context, session.Cmd) error {
+	return func(ctx context.Context, cmd session.Cmd) error { return r.Run(ctx, process.Cmd(cmd)) }
 }
 
 // withEnv adds variables to an environment, in place of those of the same names. Where a name is there twice it

@@ -1,0 +1,189 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// claude is Claude Code (2.1.329). What is known of its events was recorded from it; testdata/claude has the recordings.
+type claude struct{}
+
+func (claude) command(c *call) (argv, env []string) {
+	argv = []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "bypassPermissions"}
+	if c.Resume {
+		argv = append(argv, "--resume", c.Session)
+	} else {
+		argv = append(argv, "--session-id", c.Session)
+	}
+	env = []string{
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+	}
+	// Its own 10 retries take minutes in which a slot is held by nobody; who waits for a backend is the scheduler.
+	env = append(env, c.unless("CLAUDE_CODE_MAX_RETRIES", "2")...)
+	if c.BaseURL != "" {
+		env = append(env, "ANTHROPIC_BASE_URL="+c.host())
+	}
+	if c.Model != "" {
+		env = append(env, "ANTHROPIC_MODEL="+c.Model)
+	}
+	if c.Local {
+		argv = append(argv, "--bare")
+		env = append(env, claudeLocal(c)...)
+	}
+	return argv, env
+}
+
+// claudeLocal is what claude needs on a server of one's own. --bare, beside it, is more than a saving of 40 kB prompt:
+// for a model that it does not know claude puts a system message into the middle of the conversation, which the chat
+// templates of Qwen refuse with a 500. With --bare it does not. Of a model it does not know it also believes that the
+// context has a million tokens.
+func claudeLocal(c *call) []string {
+	env := []string{"ANTHROPIC_AUTH_TOKEN=" + dummyKey, "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=", "CLAUDE_CODE_ATTRIBUTION_HEADER=0"}
+	if c.Model != "" {
+		for _, name := range []string{"SMALL_FAST_MODEL", "DEFAULT_OPUS_MODEL", "DEFAULT_SONNET_MODEL", "DEFAULT_HAIKU_MODEL"} {
+			env = append(env, "ANTHROPIC_"+name+"="+c.Model)
+		}
+	}
+	env = append(env, c.unless("CLAUDE_CODE_MAX_CONTEXT_TOKENS", number(c.Context))...)
+	return append(env, c.unless("CLAUDE_CODE_AUTO_COMPACT_WINDOW", number(c.Context))...)
+}
+
+// claudeEvent is the union of the events that mean something to us.
+type claudeEvent struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+
+	// Of a retry.
+	Attempt     int `json:"attempt"`
+	MaxRetries  int `json:"max_retries"`
+	ErrorStatus int `json:"error_status"`
+
+	Message struct {
+		Content    json.RawMessage `json:"content"`
+		StopReason string          `json:"stop_reason"`
+	} `json:"message"`
+
+	RateLimit struct {
+		Status   string `json:"status"`
+		ResetsAt int64  `json:"resetsAt"` // seconds
+		Type     string `json:"rateLimitType"`
+	} `json:"rate_limit_info"`
+
+	// Of the result.
+	IsError        bool         `json:"is_error"`
+	TerminalReason string       `json:"terminal_reason"`
+	StopReason     string       `json:"stop_reason"`
+	APIStatus      int          `json:"api_error_status"`
+	Result         string       `json:"result"`
+	Errors         []string     `json:"errors"`
+	Cost           float64      `json:"total_cost_usd"`
+	Usage          *claudeUsage `json:"usage"`
+}
+
+type claudeUsage struct {
+	Input   int64 `json:"input_tokens"`
+	Created int64 `json:"cache_creation_input_tokens"`
+	Read    int64 `json:"cache_read_input_tokens"`
+	Output  int64 `json:"output_tokens"`
+}
+
+func (claude) read(line []byte, r *report) {
+	r.Note = ""
+	var e claudeEvent
+	if json.Unmarshal(line, &e) != nil || e.Type == "" {
+		r.Unread++
+		return
+	}
+	if e.SessionID != "" {
+		r.Session = e.SessionID
+	}
+	switch {
+	case e.Type == "system" && e.Subtype == "api_retry":
+		r.Note = fmt.Sprintf("the backend answers %d, try %d of %d", e.ErrorStatus, e.Attempt, e.MaxRetries)
+	case e.Type == "assistant":
+		r.answer(e.Message.Content)
+		if e.Message.StopReason == "refusal" {
+			r.trouble(Trouble{What: refused, Words: "the model refused: " + r.Words})
+		}
+	case e.Type == "rate_limit_event" && e.RateLimit.Status == "rejected":
+		t := Trouble{What: limited, Words: "usage limit " + e.RateLimit.Type}
+		if e.RateLimit.ResetsAt > 0 {
+			t.Until = time.Unix(e.RateLimit.ResetsAt, 0).UTC()
+		}
+		r.trouble(t)
+	case e.Type == "result":
+		r.claudeResult(&e)
+	}
+}
+
+// claudeResult reads the last line. A run can have several, one per turn of a live conversation; the last one counts.
+func (r *report) claudeResult(e *claudeEvent) {
+	r.Ended = true
+	if u := e.Usage; u != nil {
+		r.Usage = agents.Usage{InputTokens: u.Input + u.Created, CachedTokens: u.Read, OutputTokens: u.Output}
+	}
+	r.Usage.CostUSD, r.TotalCost = e.Cost, true // of the whole conversation, while the tokens are this run's
+	if e.StopReason == "refusal" {
+		r.trouble(Trouble{What: refused, Words: "the model refused: " + e.Result})
+		return
+	}
+	if !e.IsError {
+		if r.What != refused { // a limit that was waited for inside
+			r.Trouble = Trouble{}
+		}
+		return
+	}
+	words := e.Result
+	if words == "" && len(e.Errors) > 0 {
+		words = e.Errors[0]
+	}
+	what := broken
+	switch {
+	case e.APIStatus != 0 || e.TerminalReason == "api_error" || e.TerminalReason == "":
+		what = classify(e.APIStatus, words)
+	case e.TerminalReason == "prompt_too_long":
+		what = overflown
+	}
+	r.trouble(Trouble{What: what, Words: words})
+}
+
+// answer reads the content of a message of the model, in Anthropic's form, which qwen writes too.
+func (r *report) answer(content json.RawMessage) {
+	var parts []struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return
+	}
+	r.Turns++
+	for _, p := range parts {
+		switch p.Type {
+		case "text":
+			r.Words = p.Text
+			r.Note = firstWords(p.Text)
+		case "tool_use":
+			r.Note = toolNote(p.Name, p.Input)
+		}
+	}
+}
+
+// toolNote is a tool's use in a line: of its arguments, the one that says most.
+func toolNote(name string, input json.RawMessage) string {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(input, &args) == nil {
+		for _, key := range []string{"command", "file_path", "filePath", "path", "absolute_path", "pattern", "url", "query"} {
+			var s string
+			if json.Unmarshal(args[key], &s) == nil && s != "" {
+				return name + ": " + firstWords(s)
+			}
+		}
+	}
+	return name
+}

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// opencode is opencode (1.18.33). It chooses the id of a conversation itself, and counts per step.
+type opencode struct{}
+
+func (opencode) command(c *call) (argv, env []string) {
+	// With a title of ours it does not ask the model for one, which would go through the same slot.
+	argv = []string{"opencode", "run", "--format", "json", "--auto", "--title", "disinto"}
+	if c.Resume {
+		argv = append(argv, "--session", c.Session)
+	}
+	env = []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}
+	if c.BaseURL == "" {
+		if c.Model != "" {
+			argv = append(argv, "--model", c.Model)
+		}
+		return argv, env
+	}
+	model := c.Model
+	if model == "" {
+		model = "default"
+	}
+	env = append(env, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_CONFIG_CONTENT="+opencodeConfig(c, model))
+	return append(argv, "--model", "disinto/"+model), env
+}
+
+// opencodeContext is assumed where the server does not say how long its context is. Without a limit opencode never
+// shortens a conversation.
+const opencodeContext = 32768
+
+// opencodeConfig is opencode's configuration for a backend with an address. The key of a paid one stays in the
+// environment.
+func opencodeConfig(c *call, model string) string {
+	key := "{env:OPENAI_API_KEY}"
+	if c.Local {
+		key = dummyKey
+	}
+	window := c.Context
+	if window == 0 {
+		window = opencodeContext
+	}
+	text, _ := json.Marshal(map[string]any{
+		"model": "disinto/" + model, "small_model": "disinto/" + model,
+		"permission": map[string]string{"*": "allow"}, "autoupdate": false, "share": "disabled",
+		"provider": map[string]any{"disinto": map[string]any{
+			"npm":     "@ai-sdk/openai-compatible",
+			"options": map[string]string{"baseURL": c.v1(), "apiKey": key},
+			"models":  map[string]any{model: map[string]any{"limit": map[string]int{"context": window, "output": min(8192, window/4)}}},
+		}},
+	})
+	return string(text)
+}
+
+type opencodeEvent struct {
+	Type      string `json:"type"`
+	SessionID string `json:"sessionID"`
+	Part      struct {
+		Text   string `json:"text"`
+		Tool   string `json:"tool"`
+		Reason string `json:"reason"`
+		State  struct {
+			Input json.RawMessage `json:"input"`
+		} `json:"state"`
+		Cost   float64 `json:"cost"`
+		Tokens struct {
+			Input     int64 `json:"input"` // without what was cached
+			Output    int64 `json:"output"`
+			Reasoning int64 `json:"reasoning"`
+			Cache     struct {
+				Read  int64 `json:"read"`
+				Write int64 `json:"write"`
+			} `json:"cache"`
+		} `json:"tokens"`
+	} `json:"part"`
+	Error struct {
+		Name string `json:"name"`
+		Data struct {
+			Message string            `json:"message"`
+			Status  int               `json:"statusCode"`
+			Headers map[string]string `json:"responseHeaders"`
+			Body    string            `json:"responseBody"`
+		} `json:"data"`
+	} `json:"error"`
+}
+
+func (opencode) read(line []byte, r *report) {
+	r.Note = ""
+	var e opencodeEvent
+	if json.Unmarshal(line, &e) != nil || e.Type == "" {
+		r.Unread++
+		return
+	}
+	if e.SessionID != "" {
+		r.Session = e.SessionID
+	}
+	switch e.Type {
+	case "text":
+		r.Words, r.Note = e.Part.Text, firstWords(e.Part.Text)
+	case "tool_use":
+		r.Note = toolNote(e.Part.Tool, e.Part.State.Input)
+	case "step_finish":
+		r.Turns++
+		t := e.Part.Tokens
+		r.Usage = sum(r.Usage, agents.Usage{
+			InputTokens: t.Input + t.Cache.Write, CachedTokens: t.Cache.Read, OutputTokens: t.Output + t.Reasoning, CostUSD: e.Part.Cost,
+		})
+		r.Ended = e.Part.Reason != "tool-calls"
+	case "error":
+		r.opencodeError(&e)
+	}
+}
+
+func (r *report) opencodeError(e *opencodeEvent) {
+	r.Ended = true
+	d := e.Error.Data
+	words := d.Message
+	if words == "" {
+		words = e.Error.Name
+	}
+	t := Trouble{What: classify(d.Status, words+" "+d.Body), Words: words}
+	switch e.Error.Name {
+	case "ContextOverflowError":
+		t.What = overflown
+	case "ProviderAuthError":
+		t.What = signedOut
+	}
+	if seconds, err := strconv.ParseInt(d.Headers["retry-after"], 10, 32); err == nil && seconds > 0 {
+		t.After = time.Duration(seconds) * time.Second
+	}
+	r.trouble(t)
+}

@@ -1,0 +1,159 @@
+package session
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+// prompts are the templates that everybody has: one per kind of work, and one for each role that has its own.
+//
+//go:embed prompts/*.md
+var prompts embed.FS
+
+// quoted is text that somebody wrote on the forge, or a program. In a prompt it stands between fences that it cannot
+// close, so that it is seen to be data.
+type quoted string
+
+// String is the text between fences, longer than any in it. Nothing is "(empty)".
+func (q quoted) String() string {
+	text := strings.TrimSpace(string(q))
+	if text == "" {
+		return "(empty)"
+	}
+	fence := "~~~~"
+	for strings.Contains(text, fence) {
+		fence += "~"
+	}
+	return fence + "text\n" + text + "\n" + fence
+}
+
+// promptData is what the templates may use. A variable that is not here is an error, not an empty place.
+type promptData struct {
+	Agent, Role, Repo string
+	Number            int64  // of the issue or pull request; 0 for scheduled work
+	Base              string // the branch that work is based on and merged into
+	Branch            string // the branch to commit on; empty for a review
+	Title             quoted // of the issue or pull request
+	Body              quoted
+	Author            string // login of who wrote it
+	Comments          []remark
+	// Issues are those that a pull request is for.
+	Issues []issueText
+	// Reviews are the formal reviews of a pull request that are not dismissed, oldest first, each with its inline comments.
+	Reviews []reviewText
+	Checks  []check // of the pull request's head that did not succeed
+	// Conflict says that the pull request does not merge cleanly.
+	Conflict bool
+	Diff     quoted // of the pull request; cut when it is long
+	Lessons  quoted // what the agent has learnt; (empty) when nothing
+	// Continues says that an earlier session on this was interrupted, and its work is in the tree.
+	Continues bool
+	// Answer and Verdict are the files that the CLI writes its answer to.
+	Answer, Verdict string
+}
+
+type remark struct {
+	Author string
+	Body   quoted
+}
+
+type issueText struct {
+	Number int64
+	Title  quoted
+	Body   quoted
+}
+
+type reviewText struct {
+	Author, State string
+	Body          quoted
+	Inline        []inlineText
+}
+
+type inlineText struct {
+	Path string
+	Line int64
+	Body quoted
+}
+
+type check struct {
+	Name  string
+	State string
+	Words quoted
+	URL   string
+}
+
+// source is a place that templates come from. It returns nil text for a name that it does not have.
+type source func(name string) (text []byte, err error)
+
+// embedded are our own.
+func embedded(name string) ([]byte, error) {
+	text, err := prompts.ReadFile("prompts/" + name)
+	if err != nil {
+		return nil, nil
+	}
+	return text, nil
+}
+
+// findPrompt returns the template for a role's kind of work, and its name. A template for the role stands before one
+// for the kind; of one name, the first source that has it counts.
+func findPrompt(role, kind string, sources []source) (name, text string, err error) {
+	names := []string{role + ".md", kind + ".md"}
+	if kind == "rework" {
+		names[0] = role + "-rework.md"
+	}
+	for _, name := range names {
+		for _, s := range sources {
+			text, err := s(name)
+			if err != nil {
+				return "", "", fmt.Errorf("cannot read the prompt %s: %w", name, err)
+			}
+			if text != nil {
+				return name, string(text), nil
+			}
+		}
+	}
+	return "", "", fmt.Errorf("there is no prompt %s or %s", names[0], names[1])
+}
+
+var unknownVariable = regexp.MustCompile(`can't evaluate field (\w+)`)
+
+// renderPrompt fills a template.
+func renderPrompt(name, text string, d *promptData) (string, error) {
+	t, err := template.New(name).Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("cannot use the prompt: %w", err)
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, d); err != nil {
+		if m := unknownVariable.FindStringSubmatch(err.Error()); m != nil {
+			return "", fmt.Errorf("cannot use the prompt %s: there is no variable .%s", name, m[1])
+		}
+		return "", fmt.Errorf("cannot use the prompt: %w", err)
+	}
+	if strings.TrimSpace(b.String()) == "" {
+		return "", errors.New("cannot use the prompt " + name + ": it comes out empty")
+	}
+	return b.String(), nil
+}
+
+// cut is a text of at most limit bytes, whole lines, with a word where it was cut.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	text = text[:limit]
+	if i := strings.LastIndexByte(text, '\n'); i > 0 {
+		text = text[:i]
+	}
+	return strings.ToValidUTF8(text, "") + "\n[cut here, it goes on]"
+}
+
+// lastLine is the last line of a text that is not empty.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}

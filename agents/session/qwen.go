@@ -1,0 +1,106 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// qwen is Qwen Code (0.24.4). Its events are claude's, more or less.
+type qwen struct{}
+
+func (qwen) command(c *call) (argv, env []string) {
+	auth := "openai"
+	if !c.Local && variable(c.environ, "OPENAI_API_KEY") == "" && variable(c.environ, "ANTHROPIC_API_KEY") != "" {
+		auth = "anthropic"
+	}
+	argv = []string{"qwen", "--auth-type", auth, "-o", "stream-json", "--yolo"}
+	if c.Resume {
+		argv = append(argv, "--resume", c.Session)
+	} else {
+		argv = append(argv, "--session-id", c.Session)
+	}
+	if c.Model != "" {
+		argv = append(argv, "--model", c.Model)
+	}
+	switch {
+	case c.BaseURL != "" && auth == "anthropic":
+		env = append(env, "ANTHROPIC_BASE_URL="+c.host())
+	case c.BaseURL != "":
+		env = append(env, "OPENAI_BASE_URL="+c.v1())
+	}
+	if c.Local {
+		// Without it qwen asks the model what to remember after every run, with another prompt: the slot's cache is lost.
+		argv = append(argv, "--bare")
+		env = append(env, "OPENAI_API_KEY="+dummyKey)
+	}
+	return argv, env
+}
+
+type qwenEvent struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+	Message   struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	Data struct {
+		Reason  string `json:"reason"`
+		Attempt int    `json:"attempt"`
+		Max     int    `json:"maxRetries"`
+		Delay   int64  `json:"delayMs"`
+	} `json:"data"`
+	IsError bool   `json:"is_error"`
+	Result  string `json:"result"`
+	Error   struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	Usage *struct {
+		Input  int64 `json:"input_tokens"`
+		Read   int64 `json:"cache_read_input_tokens"`
+		Output int64 `json:"output_tokens"`
+	} `json:"usage"`
+}
+
+// qwenPatience is the pause before a retry from which on it is a limit: qwen waits 60 s, up to ten times, when it is
+// told 429, and holds the slot meanwhile.
+const qwenPatience = 30 * time.Second
+
+func (qwen) read(line []byte, r *report) {
+	r.Note = ""
+	var e qwenEvent
+	if json.Unmarshal(line, &e) != nil || e.Type == "" {
+		r.Unread++
+		return
+	}
+	if e.SessionID != "" {
+		r.Session = e.SessionID
+	}
+	switch {
+	case e.Type == "system" && e.Subtype == "retry":
+		delay := time.Duration(e.Data.Delay) * time.Millisecond
+		r.Note = fmt.Sprintf("the backend does not answer well, try %d of %d in %s", e.Data.Attempt, e.Data.Max, delay)
+		if delay >= qwenPatience {
+			r.trouble(Trouble{What: limited, Words: fmt.Sprintf("it would wait %s before it tries again", delay), After: delay})
+			r.Hopeless = true
+		}
+	case e.Type == "assistant":
+		r.answer(e.Message.Content)
+	case e.Type == "result":
+		r.Ended = true
+		if u := e.Usage; u != nil {
+			// Of the whole conversation; what was cached is in the input.
+			r.Usage = agents.Usage{InputTokens: max(0, u.Input-u.Read), CachedTokens: u.Read, OutputTokens: u.Output}
+			r.TotalTokens = true
+		}
+		if e.IsError {
+			words := e.Error.Message
+			if words == "" {
+				words = e.Result
+			}
+			r.trouble(Trouble{What: classify(0, words), Words: words})
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// verdict is a review as the CLI writes it.
+type verdict struct {
+	Approve  bool
+	Summary  string
+	Comments []inline
+}
+
+// inline is a comment on a line of the new version of a file.
+type inline struct {
+	Path string `json:"path"`
+	Line int64  `json:"line"`
+	Body string `json:"body"`
+}
+
+const (
+	maxAnswerFile = 256 << 10 // bytes; more is a log and no answer
+	maxInline     = 40        // comments; more nobody answers
+)
+
+// parseVerdict reads the verdict file. What is not clearly an approval is none: a missing, empty or unreadable file is an
+// error, and so is an approval without a word of reason.
+func parseVerdict(text []byte) (*verdict, error) {
+	var d struct {
+		Verdict  string   `json:"verdict"`
+		Summary  string   `json:"summary"`
+		Comments []inline `json:"comments"`
+	}
+	if len(text) > maxAnswerFile {
+		return nil, fmt.Errorf("the verdict is longer than %d bytes", maxAnswerFile)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("the verdict is not the JSON it should be: %w", err)
+	}
+	v := &verdict{Summary: strings.TrimSpace(d.Summary)}
+	switch strings.ToLower(strings.ReplaceAll(d.Verdict, " ", "_")) {
+	case "approve", "approved":
+		v.Approve = true
+	case "request_changes", "changes_requested":
+	default:
+		return nil, fmt.Errorf(`the verdict is %q, want "approve" or "request_changes"`, firstWords(d.Verdict))
+	}
+	for _, c := range d.Comments {
+		if c.Body = strings.TrimSpace(c.Body); c.Body != "" && len(v.Comments) < maxInline {
+			v.Comments = append(v.Comments, c)
+		}
+	}
+	if v.Summary == "" && len(v.Comments) == 0 {
+		return nil, errors.New("the verdict has no summary")
+	}
+	return v, nil
+}
+
+// place sorts the comments: those that the forge can put on a line of the difference, and those that it cannot, which
+// become part of the summary.
+func (v *verdict) place(lines map[string][]span) (on []inline, summary string) {
+	var b strings.Builder
+	b.WriteString(v.Summary)
+	for _, c := range v.Comments {
+		if in(lines[c.Path], c.Line) {
+			on = append(on, c)
+			continue
+		}
+		b.WriteString("\n\n")
+		if c.Path != "" {
+			fmt.Fprintf(&b, "`%s`", strings.ReplaceAll(firstWords(c.Path), "`", "'"))
+			if c.Line > 0 {
+				fmt.Fprintf(&b, ", line %d", c.Line)
+			}
+			b.WriteString(": ")
+		}
+		b.WriteString(c.Body)
+	}
+	return on, strings.TrimSpace(b.String())
+}
+
+// span is a run of lines of the new version of a file, both ends included.
+type span struct{ from, to int64 }
+
+func in(spans []span, line int64) bool {
+	for _, s := range spans {
+		if s.from <= line && line <= s.to {
+			return true
+		}
+	}
+	return false
+}
+
+var hunk = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
+
+// diffLines are the lines of each file's new version that a difference shows, as git prints it.
+func diffLines(diff string) map[string][]span {
+	shown := make(map[string][]span)
+	path, left := "", int64(0) // lines of the new version that the hunk still has
+	for line := range strings.Lines(diff) {
+		line = strings.TrimRight(line, "\r\n")
+		switch m := hunk.FindStringSubmatch(line); {
+		case left > 0 && m == nil:
+			if line == "" || line[0] == ' ' || line[0] == '+' {
+				left--
+			}
+		case m != nil:
+			from, _ := strconv.ParseInt(m[1], 10, 64)
+			count := int64(1)
+			if m[2] != "" {
+				count, _ = strconv.ParseInt(m[2], 10, 64)
+			}
+			if left = count; path != "" && count > 0 {
+				shown[path] = append(shown[path], span{from, from + count - 1})
+			}
+		case strings.HasPrefix(line, "+++ "):
+			path = strings.TrimPrefix(strings.TrimPrefix(line, "+++ "), "b/")
+			if path == "/dev/null" {
+				path = ""
+			}
+		}
+	}
+	return shown
+}
+
+// answer is what a developer's CLI says about its work.
+type answer struct {
+	Title   string `json:"title"`
+	Summary string `json:"summary"`
+	Refused string `json:"refused"`
+}
+
+// parseAnswer reads the answer file. It is a courtesy: one that is missing or unreadable is an empty one.
+func parseAnswer(text []byte) (a answer) {
+	if len(text) > maxAnswerFile || json.Unmarshal(text, &a) != nil {
+		return answer{}
+	}
+	a.Title, a.Summary, a.Refused = firstWords(a.Title), strings.TrimSpace(a.Summary), strings.TrimSpace(a.Refused)
+	return a
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/session"
+)
+
+// agentCommand is the program of roles with a cli.
+var agentCommand = command{
+	name:   "agent",
+	hidden: true,
+	short:  "one session of the built-in agent, driven by its environment",
+	long: `
+A supervisor starts it for roles that say cli = "claude" or the like. It reads
+the contract's variables, works in $DISINTO_WORKSPACE, speaks to the forge with
+$FORGE_TOKEN and leaves its result in $DISINTO_RESULT.`,
+	setup: func(flags *pflag.FlagSet) action {
+		name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLIs, ", "))
+		prompts := flags.String("prompts", "", "a `DIR` with prompts that stand before ours")
+		return func(ctx context.Context, c *cli, _ []string) error { return runAgent(ctx, c, *name, *prompts) }
+	},
+}
+
+func runAgent(ctx context.Context, c *cli, name, prompts string) error {
+	if name == "" {
+		return usagef("agent needs --cli")
+	}
+	reaper, err := process.NewReaper()
+	if err != nil {
+		return err
+	}
+	p := session.Program{
+		CLI: name, Prompts: prompts, Environ: c.environ, Run: sessionRun(reaper), Out: c.stdout, Now: time.Now,
+	}
+	return p.Do(ctx)
+}
