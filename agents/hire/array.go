@@ -1,0 +1,112 @@
+package hire
+
+import "strings"
+
+// array is where the elements of an array of strings stand in a text.
+type array struct {
+	text     string
+	whole    span // with its brackets
+	elements []span
+}
+
+// arrayAt finds the elements of the array that stands at a place.
+func arrayAt(text string, whole span) array {
+	a := array{text: text, whole: whole}
+	s := &scanner{document: document{text: text}, at: whole.from}
+	s.list("]", func() {
+		from := s.at
+		s.value(nil, false)
+		a.elements = append(a.elements, span{from, s.at})
+	})
+	return a
+}
+
+// index is the place of a string among the elements, -1 when it is not there.
+func (a array) index(element string) int {
+	for i, e := range a.elements {
+		if unquote(a.text[e.from:e.to]) == element {
+			return i
+		}
+	}
+	return -1
+}
+
+// add returns the text with a string more in the array, in the way in which the last element stands: on a line of its
+// own, or behind it.
+func (a array) add(element string) string {
+	element = quote(element)
+	if len(a.elements) == 0 {
+		return a.addFirst(element)
+	}
+	last := a.elements[len(a.elements)-1]
+	indent, alone := a.alone(last)
+	comma := a.commaBehind(last)
+	switch {
+	case !alone && comma > 0:
+		return a.text[:comma] + " " + element + "," + a.text[comma:]
+	case !alone:
+		return a.text[:last.to] + ", " + element + a.text[last.to:]
+	case comma > 0:
+		return insertLine(a.text, endOfLine(a.text, comma), indent+element+",")
+	}
+	// The closing bracket may stand behind the last element.
+	line := breakOf(a.text) + indent + element
+	if endOfLine(a.text, last.to) >= a.whole.to {
+		return a.text[:last.to] + "," + line + a.text[last.to:]
+	}
+	end := endOfLine(a.text, last.to)
+	return a.text[:last.to] + "," + insertLine(a.text[last.to:], end-last.to, indent+element)
+}
+
+// addFirst fills an empty array. One with comments in it keeps them.
+func (a array) addFirst(element string) string {
+	inside := a.text[a.whole.from+1 : a.whole.to-1]
+	if !strings.Contains(inside, "\n") {
+		return a.text[:a.whole.from] + "[" + element + "]" + a.text[a.whole.to:]
+	}
+	closing := startOfLine(a.text, a.whole.to-1)
+	indent := a.text[closing : a.whole.to-1]
+	return insertLine(a.text, closing, indent+"    "+element+",")
+}
+
+// alone reports whether an element is the first thing on its line, and the white space in front of it.
+func (a array) alone(e span) (indent string, alone bool) {
+	before := a.text[startOfLine(a.text, e.from):e.from]
+	return before, strings.Trim(before, " \t") == ""
+}
+
+// commaBehind is the place behind the comma that follows an element, 0 when none does. Comments may stand before it.
+func (a array) commaBehind(e span) int {
+	s := &scanner{document: document{text: a.text}, at: e.to}
+	if s.skip(" \t\r\n"); s.starts(",") {
+		return s.at + 1
+	}
+	return 0
+}
+
+// drop returns the text without an element.
+func (a array) drop(i int) string {
+	e, comma := a.elements[i], a.commaBehind(a.elements[i])
+	end := max(e.to, comma)
+	text, from, to := a.text, e.from, end
+	_, alone := a.alone(e)
+	rest := strings.TrimLeft(text[end:endOfLine(text, end)], " \t\r\n")
+	sameLine := i+1 < len(a.elements) && !strings.Contains(text[e.to:a.elements[i+1].from], "\n")
+	switch {
+	case alone && (rest == "" || strings.HasPrefix(rest, "#")): // its comment goes with it
+		from, to = startOfLine(text, e.from), endOfLine(text, end)
+	case sameLine:
+		to = a.elements[i+1].from
+	case i > 0 && !strings.Contains(text[a.elements[i-1].to:e.from], "#") && (!alone || end+1 >= a.whole.to):
+		from, to = a.elements[i-1].to, e.to
+		comma = 1 // the one before went, the one behind stays
+	}
+	text = text[:from] + text[to:]
+	if i == len(a.elements)-1 && i > 0 && comma == 0 {
+		before := array{text: text}
+		if at := before.commaBehind(a.elements[i-1]); at > 0 {
+			text = text[:at-1] + text[at:]
+		}
+	}
+	return text
+}

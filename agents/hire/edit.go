@@ -1,0 +1,197 @@
+package hire
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// set gives a key of a table a value, which is written as TOML writes it. Everything else stays where it is. A table
+// that is not there yet comes to the end of the text, where it cannot get between a key and its comment.
+func set(text string, table []string, key, value string) string {
+	d := scan(text)
+	if e := d.find(slices.Concat(table, []string{key})); e != nil {
+		return text[:e.value.from] + value + text[e.value.to:]
+	}
+	if s := d.section(table); s != nil {
+		return insertLine(text, s.end, indentBefore(text, s.end)+quoteKey(key)+" = "+value)
+	}
+	if e := d.find(table); e != nil && strings.HasPrefix(text[e.value.from:], "{") {
+		return insertPair(text, e.value, quoteKey(key)+" = "+value)
+	}
+	if e := d.lastBelow(table); e != nil {
+		return insertBehind(text, e, relative(e.base, table, key)+" = "+value)
+	}
+	if parent, name := table[:len(table)-1], table[len(table)-1]; len(parent) > 0 {
+		if e := d.find(parent); e != nil {
+			return set(text, parent, name, "{ "+quoteKey(key)+" = "+value+" }")
+		}
+	}
+	text = endLine(text)
+	if strings.TrimSpace(text) != "" {
+		text += breakOf(text)
+	}
+	return text + "[" + relative(nil, table) + "]" + breakOf(text) + quoteKey(key) + " = " + value + breakOf(text)
+}
+
+// lastBelow is the last entry that says a key of a table without the table's header, as in agents.dev-qwen.model = "x".
+func (d *document) lastBelow(table []string) *entry {
+	for i := len(d.entries) - 1; i >= 0; i-- {
+		if e := &d.entries[i]; isBelow(e.path, table) && len(e.base) < len(table) {
+			return e
+		}
+	}
+	return nil
+}
+
+// insertBehind adds a pair behind an entry, in the way in which the entry itself stands.
+func insertBehind(text string, e *entry, pair string) string {
+	if e.inline {
+		return text[:e.value.to] + ", " + pair + text[e.value.to:]
+	}
+	end := endOfLine(text, e.value.to)
+	return insertLine(text, end, indentBefore(text, end)+pair)
+}
+
+// insertPair adds a pair to the inline table at a place.
+func insertPair(text string, table span, pair string) string {
+	inside := strings.TrimRight(text[table.from+1:table.to-1], " \t\r\n")
+	at := table.from + 1 + len(inside)
+	switch {
+	case inside == "":
+		return text[:table.from] + "{ " + pair + " }" + text[table.to:]
+	case strings.HasSuffix(inside, ","):
+		return text[:at] + " " + pair + text[at:]
+	}
+	return text[:at] + ", " + pair + text[at:]
+}
+
+// insertLine adds a line at the beginning of another one, or at the end of the text.
+func insertLine(text string, at int, line string) string {
+	if at == len(text) {
+		return endLine(text) + line + breakOf(text)
+	}
+	return text[:at] + line + breakOf(text) + text[at:]
+}
+
+// endLine gives the last line a line break if it has none.
+func endLine(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + breakOf(text)
+}
+
+// breakOf is the line break that a text uses.
+func breakOf(text string) string {
+	if strings.Contains(text, "\r\n") {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// indentBefore is the white space in front of the line that ends before a place.
+func indentBefore(text string, at int) string {
+	line := strings.TrimSuffix(text[:at], "\n")
+	line = strings.TrimPrefix(line[strings.LastIndexByte(line, '\n')+1:], byteOrderMark)
+	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+}
+
+// relative writes the path of a table, and keys in it, as seen from a table above it.
+func relative(base, table []string, keys ...string) string {
+	parts := slices.Concat(table[len(base):], keys)
+	for i := range parts {
+		parts[i] = quoteKey(parts[i])
+	}
+	return strings.Join(parts, ".")
+}
+
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+func quoteKey(key string) string {
+	if bareKey.MatchString(key) {
+		return key
+	}
+	return quote(key)
+}
+
+// quote writes a string as TOML does.
+func quote(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteRune('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return `"` + b.String() + `"`
+}
+
+func quoteList(list []string) string {
+	quoted := make([]string, len(list))
+	for i := range list {
+		quoted[i] = quote(list[i])
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// cut takes a table out of a text: its sections with those below, or the pairs that say its keys without a header.
+// Comments between its keys go with it, all others stay.
+func cut(text string, table []string) string {
+	for {
+		shorter, ok := cutOne(text, table)
+		if !ok {
+			return text
+		}
+		text = shorter
+	}
+}
+
+func cutOne(text string, table []string) (string, bool) {
+	d := scan(text)
+	for _, s := range d.sections {
+		if s.head.to > 0 && (slices.Equal(s.path, table) || isBelow(s.path, table)) {
+			return cutLines(text, s.head.from, s.end), true
+		}
+	}
+	for _, e := range d.entries {
+		if !slices.Equal(e.path, table) && !isBelow(e.path, table) {
+			continue
+		}
+		if e.inline {
+			return cutPair(text, span{e.key.from, e.value.to}), true
+		}
+		return cutLines(text, startOfLine(text, e.key.from), endOfLine(text, e.value.to)), true
+	}
+	return text, false
+}
+
+func startOfLine(text string, at int) int {
+	return strings.LastIndexByte(text[:at], '\n') + 1
+}
+
+// cutLines takes lines out, and the empty line in front of them if one follows too or the text ends.
+func cutLines(text string, from, to int) string {
+	before, after := text[:from], text[to:]
+	gap := strings.HasSuffix(before, "\n\n") || strings.HasSuffix(before, "\n\r\n")
+	if gap && strings.TrimLeft(after[:endOfLine(after, 0)], " \t\r\n") == "" {
+		before = strings.TrimSuffix(strings.TrimSuffix(before, "\n"), "\r")
+	}
+	return before + after
+}
+
+// cutPair takes a pair out of an inline table, with the comma that parts it from its neighbours.
+func cutPair(text string, pair span) string {
+	after := strings.TrimLeft(text[pair.to:], " \t\r\n")
+	if rest, ok := strings.CutPrefix(after, ","); ok {
+		return text[:pair.from] + strings.TrimLeft(rest, " \t")
+	}
+	before := strings.TrimRight(text[:pair.from], " \t\r\n")
+	return strings.TrimSuffix(before, ",") + text[pair.to:]
+}

@@ -1,0 +1,185 @@
+package hire
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Entry is what a factory.toml says of an agent. Empty fields, other than the first two, leave what it says already.
+type Entry struct {
+	Name, Thread string
+	Role         string
+	Model        string
+	BaseURL      string // of the agent's own inference server
+	TokenVar     string // the variable that holds the token
+	Skills       []string
+	PollInterval int // seconds; upstream's, without a meaning of its own
+}
+
+// pair is a key and its value, as a value of TOML and as text.
+type pair struct {
+	key   string
+	value any
+	text  string
+}
+
+// pairs are the keys that the agent's table shall have.
+func (e *Entry) pairs() []pair {
+	var all []pair
+	add := func(key, value string) {
+		if value != "" {
+			all = append(all, pair{key, value, quote(value)})
+		}
+	}
+	add("role", e.Role)
+	add("model", e.Model)
+	add("base_url", e.BaseURL)
+	if e.TokenVar != "" {
+		add("token", "$"+e.TokenVar)
+	}
+	if len(e.Skills) > 0 {
+		list := make([]any, len(e.Skills))
+		for i := range e.Skills {
+			list[i] = e.Skills[i]
+		}
+		all = append(all, pair{"skills", list, quoteList(e.Skills)})
+	}
+	if e.PollInterval > 0 {
+		all = append(all, pair{"poll_interval", int64(e.PollInterval), strconv.Itoa(e.PollInterval)})
+	}
+	return all
+}
+
+// Register adds an agent to a factory.toml, or brings what it says there up to date. Comments, order and formatting of
+// everything else stay. Registering what is registered already changes nothing.
+//
+// The edit is made on the text and checked on the values: where the two differ, the file is laid out in a way that this
+// does not understand, and the error says what to write by hand.
+func Register(text string, e Entry) (string, error) {
+	want, err := valuesOf(text)
+	if err != nil {
+		return "", err
+	}
+	threads, _ := want["threads"].(map[string]any)
+	thread, ok := threads[e.Thread].(map[string]any)
+	if !ok {
+		return "", fmt.Errorf("there is no thread %s: say one of those in the file, or add [threads.%s]", e.Thread, e.Thread)
+	}
+	table := tableIn(tableIn(want, "agents"), e.Name)
+	edited := text
+	for _, p := range e.pairs() {
+		at := []string{"agents", e.Name}
+		if _, many := table["roles"]; many && p.key == "role" {
+			edited = addTo(edited, append(at, "roles"), e.Role)
+			table["roles"] = with(table["roles"], e.Role)
+			continue
+		}
+		if !reflect.DeepEqual(table[p.key], p.value) {
+			edited = set(edited, at, p.key, p.text)
+			table[p.key] = p.value
+		}
+	}
+	edited = addTo(edited, []string{"threads", e.Thread, "agents"}, e.Name)
+	thread["agents"] = with(thread["agents"], e.Name)
+	if !means(edited, want) {
+		return "", fmt.Errorf("its layout is beyond this command: write [agents.%s] and its keys, and add %q to agents of [threads.%s], by hand", e.Name, e.Name, e.Thread)
+	}
+	return edited, nil
+}
+
+// Unregister takes an agent out of a factory.toml: its table, and its name in every thread's list. Taking out who is not
+// in it changes nothing.
+func Unregister(text, name string) (string, error) {
+	want, err := valuesOf(text)
+	if err != nil {
+		return "", err
+	}
+	if tables, ok := want["agents"].(map[string]any); ok {
+		delete(tables, name)
+	}
+	edited := cut(text, []string{"agents", name})
+	threads, _ := want["threads"].(map[string]any)
+	for thread, value := range threads {
+		if table, ok := value.(map[string]any); ok && slices.Contains(stringsOf(table["agents"]), name) {
+			table["agents"] = without(table["agents"], name)
+			edited = dropFrom(edited, []string{"threads", thread, "agents"}, name)
+		}
+	}
+	if !means(edited, want) {
+		return "", fmt.Errorf("its layout is beyond this command: take [agents.%s] and %q in the agents of its thread out by hand", name, name)
+	}
+	return edited, nil
+}
+
+// addTo adds a string to the array at a path, unless it is in there. Where there is no array it makes one.
+func addTo(text string, path []string, element string) string {
+	e := scan(text).find(path)
+	if e == nil {
+		return set(text, path[:len(path)-1], path[len(path)-1], quoteList([]string{element}))
+	}
+	a := arrayAt(text, e.value)
+	if a.index(element) >= 0 {
+		return text
+	}
+	return a.add(element)
+}
+
+// dropFrom takes a string out of the array at a path, as often as it is in there.
+func dropFrom(text string, path []string, element string) string {
+	for e := scan(text).find(path); e != nil; e = scan(text).find(path) {
+		a := arrayAt(text, e.value)
+		i := a.index(element)
+		if i < 0 {
+			break
+		}
+		text = a.drop(i)
+	}
+	return text
+}
+
+func valuesOf(text string) (map[string]any, error) {
+	var values map[string]any
+	_, err := toml.Decode(text, &values)
+	return values, err
+}
+
+// means reports whether a text has the values, where no agents at all are as good as an empty table of them.
+func means(text string, want map[string]any) bool {
+	got, err := valuesOf(text)
+	if err != nil {
+		return false
+	}
+	for _, values := range []map[string]any{got, want} {
+		if tables, ok := values["agents"].(map[string]any); ok && len(tables) == 0 {
+			delete(values, "agents")
+		}
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+// tableIn is the table of a name, made if need be.
+func tableIn(values map[string]any, name string) map[string]any {
+	if table, ok := values[name].(map[string]any); ok {
+		return table
+	}
+	table := map[string]any{}
+	values[name] = table
+	return table
+}
+
+func with(list any, element string) any {
+	if slices.Contains(stringsOf(list), element) {
+		return list
+	}
+	values, _ := list.([]any)
+	return append(values, element)
+}
+
+func without(list any, element string) any {
+	values, _ := list.([]any)
+	return slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == element })
+}

@@ -1,0 +1,230 @@
+package hire
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// span is a part of a text, in bytes.
+type span struct{ from, to int }
+
+// entry is a key with its value, be it on a line of its own or in an inline table.
+type entry struct {
+	path       []string // from the root
+	base       []string // path of the table that key is written relative to
+	key, value span
+	inline     bool // it stands in an inline table
+}
+
+// section is what stands below one header, or above the first one.
+type section struct {
+	path []string // empty above the first header
+	head span     // the header's line; empty above the first header
+	end  int      // behind the last line that has one of its keys, or behind the header
+}
+
+// document is a TOML text and where things stand in it.
+type document struct {
+	text     string
+	sections []section // in the order of the text; the first one is what stands above all headers
+	entries  []entry   // in the order of the text; none from within arrays
+}
+
+// byteOrderMark may stand in front of a text. TOML does not count it.
+const byteOrderMark = "\ufeff"
+
+// scan finds where things stand in a TOML text. The text must be valid: of another one it answers something.
+func scan(text string) *document {
+	s := &scanner{document: document{text: text}}
+	s.at = len(text) - len(strings.TrimPrefix(text, byteOrderMark))
+	s.sections = []section{{end: s.at}}
+	below, known := []string(nil), true
+	for s.skip(" \t\r\n"); s.at < len(text); s.skip(" \t\r\n") {
+		last := &s.sections[len(s.sections)-1]
+		if text[s.at] != '[' {
+			s.pair(below, false, known)
+			last.end = s.endOfLine()
+			continue
+		}
+		from := s.startOfLine()
+		known = !strings.HasPrefix(text[s.at:], "[[") // elements of an array of tables have no path
+		s.take("[ \t")
+		below = s.key()
+		s.take("] \t")
+		s.sections = append(s.sections, section{path: below, head: span{from, s.endOfLine()}, end: s.endOfLine()})
+		if !known {
+			s.sections[len(s.sections)-1].path = []string{""}
+		}
+	}
+	return &s.document
+}
+
+// scanner walks through a TOML text.
+type scanner struct {
+	document
+	at int
+}
+
+func (s *scanner) rest() string { return s.text[s.at:] }
+
+func (s *scanner) starts(with string) bool { return strings.HasPrefix(s.rest(), with) }
+
+// take moves over characters.
+func (s *scanner) take(chars string) {
+	s.at = len(s.text) - len(strings.TrimLeft(s.rest(), chars))
+}
+
+// skip moves over white space, of which the caller says what it is, and comments.
+func (s *scanner) skip(space string) {
+	for s.take(space); s.starts("#"); s.take(space) {
+		s.until("\n")
+	}
+}
+
+// until moves to the next of the characters.
+func (s *scanner) until(chars string) {
+	if i := strings.IndexAny(s.rest(), chars); i >= 0 {
+		s.at += i
+	} else {
+		s.at = len(s.text)
+	}
+}
+
+func (s *scanner) startOfLine() int { return strings.LastIndexByte(s.text[:s.at], '\n') + 1 }
+
+func (s *scanner) endOfLine() int { return endOfLine(s.text, s.at) }
+
+// endOfLine is behind the line break that follows, or the end of the text.
+func endOfLine(text string, at int) int {
+	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
+}
+
+// pair moves over a key and its value. known is false within arrays, whose elements have no path.
+func (s *scanner) pair(base []string, inline, known bool) {
+	e := entry{base: base, inline: inline}
+	e.key.from = s.at
+	e.path = slices.Concat(base, s.key())
+	e.key.to = s.at
+	s.take(" \t")
+	s.at = min(s.at+1, len(s.text)) // the equals sign
+	s.take(" \t")
+	n := len(s.entries)
+	if known {
+		s.entries = append(s.entries, e)
+	}
+	e.value.from = s.at
+	s.value(e.path, known)
+	e.value.to = s.at
+	if known {
+		s.entries[n] = e
+	}
+}
+
+// key moves over a key and returns its parts.
+func (s *scanner) key() []string {
+	var parts []string
+	for {
+		s.take(" \t")
+		from := s.at
+		if s.starts(`"`) || s.starts(`'`) {
+			s.quoted()
+			parts = append(parts, unquote(s.text[from:s.at]))
+		} else {
+			s.until(" \t.=]\r\n")
+			parts = append(parts, s.text[from:s.at])
+		}
+		end := s.at
+		s.take(" \t")
+		if !s.starts(".") {
+			s.at = end
+			return parts
+		}
+		s.at++
+	}
+}
+
+func (s *scanner) value(path []string, known bool) {
+	switch {
+	case s.starts(`"`), s.starts(`'`):
+		s.quoted()
+	case s.starts("["):
+		s.list("]", func() { s.value(nil, false) })
+	case s.starts("{"):
+		s.list("}", func() { s.pair(path, true, known) })
+	default: // a number, a date, true or false
+		from := s.at
+		s.until(",]}#\r\n")
+		s.at = from + len(strings.TrimRight(s.text[from:s.at], " \t"))
+	}
+}
+
+// list moves over an array or inline table.
+func (s *scanner) list(end string, element func()) {
+	s.at++
+	for s.skip(" \t\r\n,"); s.at < len(s.text) && !s.starts(end); s.skip(" \t\r\n,") {
+		before := s.at
+		element()
+		if s.at == before {
+			return // not TOML
+		}
+	}
+	s.at = min(s.at+1, len(s.text))
+}
+
+// quoted moves over a string of any of the four kinds.
+func (s *scanner) quoted() {
+	quote, escapes := s.text[s.at:s.at+1], s.text[s.at] == '"'
+	if long := strings.Repeat(quote, 3); s.starts(long) {
+		quote = long
+	}
+	s.at += len(quote)
+	for s.at < len(s.text) && !s.starts(quote) {
+		if escapes && s.text[s.at] == '\\' {
+			s.at++
+		}
+		s.at++
+	}
+	s.at = min(s.at+len(quote), len(s.text))
+	// A long string may end in one or two quotes of its own.
+	for n := 0; len(quote) == 3 && n < 2 && s.starts(quote[:1]); n++ {
+		s.at++
+	}
+}
+
+// unquote is the string behind a quoted one; "" for what is none.
+func unquote(quoted string) string {
+	var v struct{ V any }
+	if _, err := toml.Decode("V = "+quoted, &v); err != nil {
+		return ""
+	}
+	text, _ := v.V.(string)
+	return text
+}
+
+// find is the entry of a path; nil when there is none.
+func (d *document) find(path []string) *entry {
+	i := slices.IndexFunc(d.entries, func(e entry) bool { return slices.Equal(e.path, path) })
+	if i < 0 {
+		return nil
+	}
+	return &d.entries[i]
+}
+
+// section is the one whose header says a path; nil when there is none.
+func (d *document) section(path []string) *section {
+	i := slices.IndexFunc(d.sections, func(s section) bool { return s.head.to > 0 && slices.Equal(s.path, path) })
+	if i < 0 {
+		return nil
+	}
+	return &d.sections[i]
+}
+
+// isBelow reports whether a path leads into a table.
+func isBelow(path, table []string) bool {
+	return len(path) > len(table) && slices.Equal(path[:len(table)], table)
+}

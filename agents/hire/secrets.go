@@ -1,0 +1,61 @@
+package hire
+
+import "strings"
+
+// Secrets are the variables of a secrets file, which is written as for docker compose: NAME=value on a line, with
+// comments behind #, values in quotes or not. Of a name that is there twice the last one counts.
+func Secrets(text string) map[string]string {
+	values := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := assignment(line); ok {
+			values[name] = value
+		}
+	}
+	return values
+}
+
+// assignment reads a line of a secrets file; not ok is a comment or an empty line.
+func assignment(line string) (name, value string, ok bool) {
+	line = strings.TrimSpace(strings.TrimPrefix(line, byteOrderMark))
+	name, value, ok = strings.Cut(strings.TrimPrefix(line, "export "), "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	if !ok || name == "" || strings.HasPrefix(name, "#") {
+		return "", "", false
+	}
+	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		value = value[1 : n-1]
+	}
+	return name, value, true
+}
+
+// SetSecret gives a variable of a secrets file a value and leaves everything else as it is.
+func SetSecret(text, name, value string) string {
+	line := name + "=" + value
+	var b strings.Builder
+	written := false
+	for old := range strings.Lines(text) {
+		if n, _, ok := assignment(old); ok && n == name {
+			if written {
+				continue
+			}
+			written = true
+			old = line + "\n"
+		}
+		b.WriteString(old)
+	}
+	if written {
+		return b.String()
+	}
+	return endLine(b.String()) + line + "\n"
+}
+
+// DropSecret takes a variable out of a secrets file.
+func DropSecret(text, name string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if n, _, ok := assignment(line); !ok || n != name {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,131 @@
+package hire
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Survey is what a factory.toml says about who works where. It is read leniently: a file that is not valid yet because
+// the agent is missing, such as one with a role that nobody has, can be mended by hiring.
+type Survey struct {
+	Threads []Thread // sorted by name
+	agents  map[string]map[string]any
+}
+
+// Thread is what hiring needs to know of a [threads.NAME] table.
+type Thread struct {
+	Name, BaseURL string
+	Agents        []string // in the order of the file
+}
+
+// Look surveys a factory.toml. The error is that it is no TOML.
+func Look(text string) (Survey, error) {
+	var file struct {
+		Threads map[string]any
+		Agents  map[string]any
+	}
+	if _, err := toml.Decode(text, &file); err != nil {
+		return Survey{}, err
+	}
+	s := Survey{agents: map[string]map[string]any{}}
+	for _, name := range slices.Sorted(maps.Keys(file.Threads)) {
+		if table, ok := file.Threads[name].(map[string]any); ok {
+			url, _ := table["base_url"].(string)
+			s.Threads = append(s.Threads, Thread{name, url, stringsOf(table["agents"])})
+		}
+	}
+	for name, value := range file.Agents {
+		if table, ok := value.(map[string]any); ok {
+			s.agents[name] = table
+		}
+	}
+	return s, nil
+}
+
+// stringsOf are the strings of a TOML array.
+func stringsOf(value any) []string {
+	list, _ := value.([]any)
+	var all []string
+	for _, v := range list {
+		if s, ok := v.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// ThreadOf is the thread that an agent is on, "" when it is on none.
+func (s Survey) ThreadOf(agent string) string {
+	for _, t := range s.Threads {
+		if slices.Contains(t.Agents, agent) {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// ChooseThread is the thread of a new agent when nobody says it: the one with the model server's address, else the only
+// one. The error says what there is to choose from.
+func (s Survey) ChooseThread(baseURL string) (string, error) {
+	names := make([]string, len(s.Threads))
+	for i, t := range s.Threads {
+		names[i] = t.Name
+		if baseURL != "" && strings.TrimRight(t.BaseURL, "/") == strings.TrimRight(baseURL, "/") {
+			return t.Name, nil
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "", fmt.Errorf("the file has no threads: add a [threads.NAME] table first")
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("say which thread it works on: --thread %s", strings.Join(names, " or --thread "))
+}
+
+// Has reports whether an agent is on a thread or has a table.
+func (s Survey) Has(agent string) bool { return s.agents[agent] != nil || s.ThreadOf(agent) != "" }
+
+// Role is the role that an agent has by its table, else by its name; "" when neither says one.
+func (s Survey) Role(agent string) string {
+	if role, _ := s.agents[agent]["role"].(string); role != "" {
+		return role
+	}
+	if roles := stringsOf(s.agents[agent]["roles"]); len(roles) > 0 {
+		return roles[0]
+	}
+	return agents.RoleFromName(agent)
+}
+
+// Login is the account of an agent: its name, unless its table has a forge_user.
+func (s Survey) Login(agent string) string {
+	if login, _ := s.agents[agent]["forge_user"].(string); login != "" {
+		return login
+	}
+	return agent
+}
+
+// Model is the model that an agent's table says; may be empty.
+func (s Survey) Model(agent string) string {
+	model, _ := s.agents[agent]["model"].(string)
+	return model
+}
+
+// Skills are the skills that an agent's table says.
+func (s Survey) Skills(agent string) []string { return stringsOf(s.agents[agent]["skills"]) }
+
+// TokenVar is the variable of an agent's token: the one that its table names, else the one that follows from its name.
+// A token that stands in the file itself is replaced by the latter.
+func (s Survey) TokenVar(agent string) string {
+	token, _ := s.agents[agent]["token"].(string)
+	if name, ok := strings.CutPrefix(token, "$"); ok && name != "" {
+		return name
+	}
+	return agents.TokenVar(agent)
+}
