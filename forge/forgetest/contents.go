@@ -60,7 +60,7 @@ func makeFile(w *world) {
 func changeFile(w *world) {
 	r := w.code()
 	path := r.at("/contents/a.txt")
-	r.commit("main", "", "a.txt", "one")
+	r.commit("main", "a.txt", "one")
 	old := read[content](r.owner, path).SHA
 	change := func(sha, text string) answer {
 		return r.owner.put(path, fields{"content": encode(text), "message": "change", "branch": "main", "sha": sha})
@@ -73,7 +73,7 @@ func changeFile(w *world) {
 
 func firstFile(w *world) {
 	r := w.repo()
-	r.commit("main", "", "README.md", "hello")
+	r.commit("main", "README.md", "hello")
 	same(w, "branches", r.branches(), "main")
 	same(w, "content", read[content](r.owner, r.at("/contents/README.md")).text(w), "hello")
 }

@@ -131,10 +131,9 @@ func closeBlocked(w *world) {
 }
 
 func dependsOnPull(w *world) {
-	r := w.code()
+	r := w.code("other")
 	n := r.open("waits")
-	r.commit("other", "main", "a.txt", "a")
-	p := r.openPull("other", "other", "").Number
+	p := r.ready("other")
 	r.dependsOn(n, p)
 	got := r.blockers(n)
 	if len(got) != 1 || got[0].Number != p || got[0].PullRequest == nil {
@@ -147,10 +146,9 @@ func dependsOnPull(w *world) {
 }
 
 func pullDependsOn(w *world) {
-	r := w.code()
+	r := w.code("one")
 	n := r.open("first")
-	r.commit("fix", "main", "a.txt", "a")
-	p := r.openPull("fix", "fix", "").Number
+	p := r.ready("one")
 	r.dependsOn(p, n)
 	r.eventuallyMergeable(p, true)
 	r.tryMerge(p, nil).refused() // 500 in Forgejo 10

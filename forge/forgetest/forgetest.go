@@ -21,9 +21,9 @@
 // # What it leaves behind
 //
 // Every rule works with accounts and repositories of its own, with random
-// names, and removes them at the end, so that the suite may run on a server
-// that is in use, and twice at a time. It needs an administrator's token, as it
-// makes accounts.
+// names, and all are removed when the last rule is through, so that the suite
+// may run on a server that is in use, and twice at a time. It needs an
+// administrator's token, as it makes accounts.
 //
 // # Time
 //
@@ -73,6 +73,7 @@ var rules = []struct {
 	noun  string
 	rules []rule
 }{
+	{"settings", settingRules},
 	{"lists", listRules},
 	{"issues", issueRules},
 	{"labels", labelRules},
@@ -95,6 +96,9 @@ var rules = []struct {
 
 // Exercise checks all rules as subtests of t, side by side.
 func Exercise(t *testing.T, server Server) {
+	made := &leavings{server: server}
+	t.Cleanup(func() { made.remove(t) })
+	t.Cleanup(func() { made.settle(t) })
 	for _, group := range rules {
 		t.Run(group.noun, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +110,7 @@ func Exercise(t *testing.T, server Server) {
 							t.Logf("relied on by %s", r.used)
 						}
 					})
-					r.check(newWorld(t, server))
+					r.check(newWorld(t, server, made))
 				})
 			}
 		})

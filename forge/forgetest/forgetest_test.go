@@ -2,8 +2,11 @@ package forgetest_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"net"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +17,8 @@ import (
 	"codeberg.org/johba/disinto/forge/forgetest"
 	"codeberg.org/johba/disinto/forge/localforge"
 )
+
+var races = flag.Int("races", 0, "run so many races for one claim instead of a handful")
 
 // git is Server.Git: what the machine and the user have configured stays out of it.
 func git(ctx context.Context, dir string, env []string, args ...string) (string, error) {
@@ -59,16 +64,21 @@ func TestLocalforge(t *testing.T) {
 		t.Fatal(err)
 	}
 	forgetest.Exercise(t, forgetest.Server{
-		URL: server.URL, AdminToken: token, Git: git, Hooks: true,
+		URL: server.URL, AdminToken: token, Git: git, Hooks: true, Races: *races,
 		Pass: func(d time.Duration) { ahead.Add(int64(d)) },
 	})
 }
 
 // TestForgejo runs the rules against a real server.
 func TestForgejo(t *testing.T) {
-	url, token := os.Getenv("FORGE_TEST_URL"), os.Getenv("FORGE_TEST_ADMIN_TOKEN")
-	if url == "" || token == "" {
+	address, token := os.Getenv("FORGE_TEST_URL"), os.Getenv("FORGE_TEST_ADMIN_TOKEN")
+	if address == "" || token == "" {
 		t.Skip("needs a Forgejo: set FORGE_TEST_URL, and FORGE_TEST_ADMIN_TOKEN to a token of an administrator with the scope all")
 	}
-	forgetest.Exercise(t, forgetest.Server{URL: url, AdminToken: token, Git: git, Hooks: true})
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+	forgetest.Exercise(t, forgetest.Server{URL: address, AdminToken: token, Git: git, Hooks: local, Races: *races})
 }

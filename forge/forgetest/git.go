@@ -221,9 +221,9 @@ func forcedPush(w *world) {
 }
 
 func pushMovesPull(w *world) {
-	r := w.code()
+	r := w.code("one")
 	dev := r.writer("dev")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	c := r.clone(dev)
 	c.git("checkout", "--quiet", "one")
 	head, code := c.push("one")
@@ -234,9 +234,9 @@ func pushMovesPull(w *world) {
 // emptyCommit waits for the line that the forge writes into the timeline before
 // it looks at reviews, and then for the conflict check, which comes after.
 func emptyCommit(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	old := r.pull(p).Head.SHA
 	r.review(reviewer, p, "APPROVED", old)
 	c := r.clone(r.owner)

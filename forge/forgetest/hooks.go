@@ -155,7 +155,7 @@ func signedHooks(w *world) {
 // silentChanges ends with a change that is announced. What was to come before
 // it would have come.
 func silentChanges(w *world) {
-	r := w.code()
+	r := w.repo()
 	blocker, blocked := r.open("blocker"), r.open("blocked")
 	in := r.receive("issues", "issue_label", "issue_assign", "issue_comment", "push", "create", "delete", "pull_request")
 	r.dependsOn(blocked, blocker)
@@ -170,16 +170,15 @@ func silentChanges(w *world) {
 }
 
 func pullHooks(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
 	in := r.receive("pull_request", "pull_request_review", "push")
-	head := r.commit("one", "main", "a.txt", "a")
-	in.await(r, "push", 0)
-	p := r.openPull("one", "one", "").Number
+	p := r.ready("one")
 	in.await(r, "pull_request opened", p)
-	r.review(reviewer, p, "APPROVED", head)
+	r.review(reviewer, p, "APPROVED", "")
 	in.await(r, "pull_request_approved reviewed", p)
-	r.commit("one", "", "b.txt", "b")
+	r.commit("one", "b.txt", "b")
+	in.await(r, "push", 0)
 	in.await(r, "pull_request synchronized", p)
 	r.merge(p)
 	in.await(r, "pull_request closed", p)

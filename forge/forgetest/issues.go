@@ -24,8 +24,8 @@ var issueRules = []rule{
 		wholeSeconds,
 	},
 	{
-		"reopening clears the time of closing",
-		"forge/forgejo, which finds the time of reopening in the timeline",
+		"closing may be repeated, and reopening clears the time of closing",
+		"forge/forgejo Close, and Scan, which finds the time of reopening in the timeline",
 		reopening,
 	},
 	{
@@ -82,8 +82,10 @@ func wholeSeconds(w *world) {
 func reopening(w *world) {
 	r := w.repo()
 	n := r.open("first")
-	if i := r.edit(n, fields{"state": "closed"}); i.Closed == nil || i.State != "closed" {
-		w.Errorf("closed: got state %s, closed_at %v", i.State, i.Closed)
+	for range 2 {
+		if i := r.edit(n, fields{"state": "closed"}); i.Closed == nil || i.State != "closed" {
+			w.Errorf("closed: got state %s, closed_at %v", i.State, i.Closed)
+		}
 	}
 	if i := r.edit(n, fields{"state": "open"}); i.Closed != nil || i.State != "open" {
 		w.Errorf("reopened: got state %s, closed_at %v", i.State, i.Closed)
@@ -94,11 +96,7 @@ func reopening(w *world) {
 type event struct {
 	Type      string `json:"type"`
 	User      *user  `json:"user"`
-	Body      string `json:"body"`
-	RefAction string `json:"ref_action"`
-	RefIssue  *issue `json:"ref_issue"`
 	Dependent *issue `json:"dependent_issue"`
-	ReviewID  int64  `json:"review_id"`
 }
 
 // timeline is what happened to an issue or pull request, oldest first.

@@ -4,13 +4,13 @@ import "net/http"
 
 var labelRules = []rule{
 	{
-		"an unknown name is ignored when it is added",
-		"forge/forgejo Prepare, which makes the labels first, and Label, which makes sure that one is there before it trusts an answer of 200",
+		"an unknown label is ignored when it is added",
+		"forge/forgejo Label and Claim, which make the labels that are missing and read in the answer whether they took",
 		unknownLabels,
 	},
 	{
-		"adding says which labels there are now",
-		"forge/forgejo Claim, which reads from the answer whether in-progress took",
+		"adding takes names and ids, and says which labels there are now",
+		"forge/forgejo Claim and Label, which add by id",
 		addLabels,
 	},
 	{
@@ -30,8 +30,13 @@ var labelRules = []rule{
 	},
 	{
 		"a label that is deleted leaves the issues without a change",
-		"forge/forgejo, which sees it with the next complete listing",
+		"forge/forgejo, which sees it with the next complete listing, and Release, to which 422 means that it is gone",
 		deletedLabel,
+	},
+	{
+		"a label can be saved as it is, and people have none of their own",
+		"forge/forgejo Prepare, which finds out that way whether it may write, and which asks for an organisation's labels too",
+		savedLabel,
 	},
 }
 
@@ -43,6 +48,8 @@ func unknownLabels(w *world) {
 	same(w, "labels in the answer", labelNames(decode[[]label](a)), "")
 	r.addLabels(n, "in-progress", "backlog")
 	same(w, "labels", r.issue(n).labels(), "backlog")
+	a = r.owner.post(r.at("/issues/%d/labels", n), fields{"labels": []int64{1 << 40}}).want(http.StatusOK)
+	same(w, "labels after an unknown id", labelNames(decode[[]label](a)), "backlog")
 	same(w, "labels of one that is opened with an unknown id", r.issue(r.open("second", fields{"labels": []int64{1 << 40}})).labels(), "")
 }
 
@@ -100,4 +107,14 @@ func deletedLabel(w *world) {
 	after := r.issue(n)
 	same(w, "labels", after.labels(), "")
 	same(w, "updated_at", after.Updated, before)
+	r.owner.remove(r.at("/issues/%d/labels/%d", n, id)).want(http.StatusUnprocessableEntity)
+}
+
+func savedLabel(w *world) {
+	r := w.repo()
+	id := r.label("backlog")
+	a := r.writer("dev").patch(r.at("/labels/%d", id), fields{}).want(http.StatusOK)
+	same(w, "name", decode[label](a).Name, "backlog")
+	r.collaborator("reader", "read").patch(r.at("/labels/%d", id), fields{}).want(http.StatusForbidden)
+	r.owner.get("/orgs/" + r.owner.name + "/labels").want(http.StatusNotFound)
 }

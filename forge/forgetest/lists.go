@@ -30,7 +30,7 @@ var listRules = []rule{
 	},
 	{
 		"issues and pull requests share numbers and lists",
-		"forge.Ref, which names either, and forge/forgejo, which reads one list of changes for both",
+		"forge.Ref, which names either, and forge/forgejo, which reads one list of changes and claims both alike",
 		sharedLists,
 	},
 	{
@@ -128,11 +128,9 @@ func unknownLabelFilter(w *world) {
 }
 
 func sharedLists(w *world) {
-	r := w.code()
+	r := w.code("one")
 	first := r.open("first")
-	r.commit("fix/issue-1", "main", "a.txt", "a")
-	p := r.openPull("fix/issue-1", "second", "")
-	same(w, "number after issue 1", p.Number, first+1)
+	same(w, "number after issue 1", r.ready("one"), first+1)
 	both := r.list("state=all")
 	same(w, "all", list(numbers(both)), "[2 1]")
 	if both[0].PullRequest == nil || both[1].PullRequest != nil {
@@ -140,6 +138,10 @@ func sharedLists(w *world) {
 	}
 	same(w, "type=issues", list(numbers(r.list("type=issues"))), "[1]")
 	same(w, "type=pulls", list(numbers(r.list("type=pulls"))), "[2]")
+	r.label("in-progress")
+	r.addLabels(2, "in-progress")
+	r.assign(r.owner, 2, r.owner.name)
+	same(w, "labels and assignees of the pull request", r.issue(2).labels()+" "+r.issue(2).assignees(), "in-progress "+r.owner.name)
 	r.edit(first, fields{"state": "closed"})
 	same(w, "without a state", list(numbers(r.list(""))), "[2]")
 	same(w, "state=closed", list(numbers(r.list("state=closed"))), "[1]")

@@ -18,7 +18,7 @@ var mergeRules = []rule{
 	},
 	{
 		"what cannot be merged is refused with 405",
-		"forge/forgejo Merge, which answers forge.ErrConflict and, after 405, reads whether it was merged already",
+		"forge/forgejo Merge, which answers forge.ErrConflict: what is wrong and what is only late cannot be told apart",
 		refusedMerges,
 	},
 	{
@@ -62,8 +62,8 @@ var mergeRules = []rule{
 		blockedKeyword,
 	},
 	{
-		"what was merged stays closed",
-		"threads: a merged pull request is the end of it",
+		"what was merged is not merged again, and stays closed",
+		"forge/forgejo Merge, to which it is a success, and threads: a merged pull request is the end of it",
 		mergedForGood,
 	},
 }
@@ -99,18 +99,10 @@ func (r *repo) merge(n int64, more ...fields) {
 	})
 }
 
-// ready makes a branch with one commit and opens a pull request from it. What
-// it changes is in a file of its own.
-func (r *repo) ready(branch, title, body string) int64 {
-	r.w.Helper()
-	r.commit(branch, "main", "of-"+branch+".txt", branch)
-	return r.openPull(branch, title, body).Number
-}
-
 func mergeEnds(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	r.eventuallyMergeable(p, true)
 	w.eventually("merged", func() bool {
 		return r.tryMergeAs(reviewer, p, nil).want(http.StatusOK, http.StatusMethodNotAllowed).status == http.StatusOK
@@ -120,6 +112,7 @@ func mergeEnds(w *world) {
 		w.Errorf("got %+v, want it closed and merged by %s", got, reviewer.name)
 	}
 	same(w, "main", r.branch("main").Commit.ID, got.Commit)
+	same(w, "branches", r.branches(), "main one")
 	if i := r.issue(p); i.State != "closed" || i.PullRequest == nil || !i.PullRequest.Merged {
 		w.Errorf("the list of issues does not say that it was merged: %+v", i)
 	}
@@ -127,10 +120,10 @@ func mergeEnds(w *world) {
 }
 
 func staleHead(w *world) {
-	r := w.code()
-	p := r.ready("one", "one", "")
+	r := w.code("one")
+	p := r.ready("one")
 	first := r.pull(p).Head.SHA
-	second := r.commit("one", "", "b.txt", "two")
+	second := r.commit("one", "b.txt", "two")
 	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == second })
 	r.eventuallyMergeable(p, true)
 	w.eventually("it says that the head is another", func() bool {
@@ -141,31 +134,24 @@ func staleHead(w *world) {
 }
 
 func refusedMerges(w *world) {
-	r := w.code()
-	draft := r.ready("draft", "WIP: draft", "")
+	r := w.code("draft", "conflict")
+	draft := r.openPull("draft", "WIP: draft", "").Number
 	r.tryMerge(draft, nil).want(http.StatusMethodNotAllowed)
 
-	r.commit("mine", "main", "same.txt", "mine")
-	conflict := r.openPull("mine", "mine", "").Number
-	r.commit("main", "", "same.txt", "theirs")
+	conflict := r.ready("conflict")
+	r.commit("main", fileOf("conflict"), "theirs")
 	r.eventuallyMergeable(conflict, false)
 	r.tryMerge(conflict, nil).want(http.StatusMethodNotAllowed, http.StatusConflict)
-
-	closed := r.ready("closed", "closed", "")
-	r.edit(closed, fields{"state": "closed"})
-	r.tryMerge(closed, nil).want(http.StatusNotFound)
-
-	twice := r.ready("twice", "twice", "")
-	r.merge(twice)
-	r.tryMerge(twice, nil).want(http.StatusMethodNotAllowed)
-	for _, n := range []int64{draft, conflict, closed} {
+	r.edit(conflict, fields{"state": "closed"})
+	r.tryMerge(conflict, nil).want(http.StatusNotFound)
+	for _, n := range []int64{draft, conflict} {
 		same(w, fmt.Sprintf("#%d merged", n), r.pull(n).Merged, false)
 	}
 }
 
 func mergeRights(w *world) {
-	r := w.code()
-	p := r.ready("one", "one", "")
+	r := w.code("one")
+	p := r.ready("one")
 	r.eventuallyMergeable(p, true)
 	r.tryMergeAs(w.nobody(), p, nil).want(http.StatusUnauthorized)
 	for _, a := range []*account{r.collaborator("reader", "read"), w.account("stranger")} {
@@ -175,13 +161,13 @@ func mergeRights(w *world) {
 }
 
 func requiredToMerge(w *world) {
-	r := w.code()
+	r := w.code("one")
 	dev, reviewer := r.writer("dev"), r.writer("review")
 	r.owner.post(r.at("/branch_protections"), fields{
 		"rule_name": "main", "enable_status_check": true, "status_check_contexts": []string{"ci/test"}, "required_approvals": 1,
 	}).want(http.StatusCreated)
-	head := r.commit("fix/issue-1", "main", "a.txt", "a")
-	p := r.openPullAs(dev, "fix/issue-1", "fix", "").Number
+	head := r.branch("one").Commit.ID
+	p := r.openPullAs(dev, "one", "one", "").Number
 	r.eventuallyMergeable(p, true)
 	refused := func() { w.Helper(); r.tryMergeAs(dev, p, nil).want(http.StatusMethodNotAllowed) }
 	refused()
@@ -197,8 +183,9 @@ func requiredToMerge(w *world) {
 }
 
 func mergeStyles(w *world) {
-	r := w.code()
-	squash, rebase := r.ready("one", "one", ""), r.ready("two", "two", "")
+	r := w.code("one", "two")
+	squash, rebase := r.ready("one"), r.ready("two")
+	r.tryMerge(squash, fields{"Do": "nonesuch"}).want(http.StatusUnprocessableEntity)
 	r.merge(squash, fields{"Do": "squash"})
 	r.eventuallyMergeable(rebase, true)
 	r.merge(rebase, fields{"Do": "rebase"})
@@ -207,30 +194,23 @@ func mergeStyles(w *world) {
 	if got.Commit == got.Head.SHA {
 		w.Error("the head was not put on the new base")
 	}
-	r.tryMerge(r.ready("three", "three", ""), fields{"Do": "nonesuch"}).want(http.StatusUnprocessableEntity)
 }
 
 func branchAfterMerge(w *world) {
-	r := w.code()
-	r.commit("fix/issue-1", "main", "a.txt", "a")
-	p := r.openPull("fix/issue-1", "fix", "").Number
+	r := w.code("fix/issue-1")
+	p := r.ready("fix/issue-1")
 	r.merge(p, fields{"delete_branch_after_merge": true})
 	r.owner.get(r.at("/branches/fix%%2Fissue-1")).want(http.StatusNotFound)
 	same(w, "label of the head", r.pull(p).Head.Label, "fix/issue-1")
-	kept := r.ready("kept", "kept", "")
-	r.merge(kept)
-	r.owner.get(r.at("/branches/kept")).want(http.StatusOK)
 }
 
 // closingKeywords merges into a branch that is not the default one: that is no
 // obstacle. Its text mentions ten issues and closes five.
 func closingKeywords(w *world) {
-	r := w.code()
+	r := w.code("release", "one")
 	for n := range 10 {
 		r.open(fmt.Sprintf("issue %d", n+1))
 	}
-	r.commit("release", "main", "release.txt", "r")
-	r.commit("one", "release", "one.txt", "1")
 	p := decode[pull](r.owner.post(r.at("/pulls"), fields{
 		"head": "one", "base": "release", "title": "Fixes #1",
 		"body": "Closes #2, resolved: #3 and fixes #4, #5\n\nfixes  #6, prefixes #7, see #8\n\n`fixes #9`\n\n```\nfixes #10\n```\n\nFIXES #10.",
@@ -244,10 +224,12 @@ func closingKeywords(w *world) {
 // otherKeywords: what a commit message says counts once the commit is on the
 // default branch, which Forgejo notices late.
 func otherKeywords(w *world) {
-	r := w.code()
+	r := w.code("one")
 	byWriter, byStranger, byCommit := r.open("by a writer"), r.open("by a stranger"), r.open("by a commit")
-	r.commitMessage("one", "main", "one.txt", "1", fmt.Sprintf("a change\n\nfixes #%d", byCommit))
-	p := r.openPull("one", "one", "").Number
+	r.owner.post(r.at("/contents/b.txt"), fields{
+		"content": encode("b"), "message": fmt.Sprintf("a change\n\nfixes #%d", byCommit), "branch": "one",
+	}).want(http.StatusCreated)
+	p := r.ready("one")
 	for a, n := range map[*account]int64{r.writer("dev"): byWriter, w.account("stranger"): byStranger} {
 		a.post(r.at("/issues/%d/comments", p), fields{"body": fmt.Sprintf("fixes #%d", n)}).want(http.StatusCreated)
 	}
@@ -257,13 +239,12 @@ func otherKeywords(w *world) {
 }
 
 func crossRepositoryKeyword(w *world) {
-	r := w.code()
+	r := w.code("one")
 	dev := r.writer("dev")
 	ours, theirs := r.owner.repo("ours", nil), r.owner.repo("theirs", nil)
 	ours.owner.put(ours.at("/collaborators/%s", dev.name), fields{"permission": "write"}).want(http.StatusNoContent)
 	ours.open("first")
 	theirs.open("first")
-	r.commit("one", "main", "one.txt", "1")
 	p := r.openPullAs(dev, "one", "one", fmt.Sprintf("fixes %s#1, fixes %s#1", ours.fullName(), theirs.fullName())).Number
 	r.merge(p)
 	same(w, "where the author may write", ours.issue(1).State, "closed")
@@ -271,10 +252,10 @@ func crossRepositoryKeyword(w *world) {
 }
 
 func blockedKeyword(w *world) {
-	r := w.code()
+	r := w.code("one")
 	blocker, blocked := r.open("blocker"), r.open("blocked")
 	r.dependsOn(blocked, blocker)
-	p := r.ready("one", "one", fmt.Sprintf("fixes #%d", blocked))
+	p := r.openPull("one", "one", fmt.Sprintf("fixes #%d", blocked)).Number
 	r.merge(p)
 	same(w, "merged", r.pull(p).Merged, true)
 	same(w, "the issue", r.issue(blocked).State, "open")
@@ -284,9 +265,10 @@ func blockedKeyword(w *world) {
 }
 
 func mergedForGood(w *world) {
-	r := w.code()
-	p := r.ready("one", "one", "")
+	r := w.code("one")
+	p := r.ready("one")
 	r.merge(p)
+	r.tryMerge(p, nil).want(http.StatusMethodNotAllowed)
 	r.owner.patch(r.at("/pulls/%d", p), fields{"state": "open"}).want(http.StatusPreconditionFailed)
 	r.owner.patch(r.at("/issues/%d", p), fields{"state": "open"}).want(http.StatusPreconditionFailed)
 	same(w, "state", r.pull(p).State, "closed")

@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"net/http"
+	"time"
 )
 
 var permissionRules = []rule{
@@ -38,7 +39,7 @@ func publicRights(w *world) {
 		ok, made, done   = http.StatusOK, http.StatusCreated, http.StatusNoContent
 		forbidden, login = http.StatusForbidden, http.StatusUnauthorized
 	)
-	r := w.code()
+	r := w.repo()
 	people := []*account{r.owner, r.writer("writer"), r.collaborator("reader", "read"), w.account("stranger"), w.nobody()}
 	id := r.label("backlog")
 	n := r.open("first")
@@ -50,7 +51,6 @@ func publicRights(w *world) {
 		want   [5]int
 	}{
 		{"read an issue", http.MethodGet, "/issues/1", nil, [5]int{ok, ok, ok, ok, ok}},
-		{"read the branch", http.MethodGet, "/branches/main", nil, [5]int{ok, ok, ok, ok, ok}},
 		{"open an issue", http.MethodPost, "/issues", fields{"title": "t"}, [5]int{made, made, made, made, login}},
 		{"comment", http.MethodPost, "/issues/1/comments", fields{"body": "b"}, [5]int{made, made, made, made, login}},
 		{"add a label", http.MethodPost, "/issues/1/labels", fields{"labels": []int64{id}}, [5]int{ok, ok, forbidden, forbidden, login}},
@@ -59,7 +59,6 @@ func publicRights(w *world) {
 		{"assign", http.MethodPatch, "/issues/1", fields{"assignees": []string{r.owner.name}}, [5]int{made, made, forbidden, forbidden, login}},
 		{"close", http.MethodPatch, "/issues/1", fields{"state": "closed"}, [5]int{made, made, forbidden, forbidden, login}},
 		{"reopen", http.MethodPatch, "/issues/1", fields{"state": "open"}, [5]int{made, made, forbidden, forbidden, login}},
-		{"make a branch", http.MethodPost, "/branches", fields{"new_branch_name": "main", "old_branch_name": "main"}, [5]int{409, 409, forbidden, forbidden, login}},
 		{"read hooks", http.MethodGet, "/hooks", nil, [5]int{ok, forbidden, forbidden, forbidden, login}},
 		{"edit the repository", http.MethodPatch, "", fields{"description": "d"}, [5]int{ok, forbidden, forbidden, forbidden, login}},
 	} {
@@ -123,9 +122,10 @@ func changedComments(w *world) {
 }
 
 type issueComment struct {
-	ID   int64  `json:"id"`
-	Body string `json:"body"`
-	User *user  `json:"user"`
+	ID      int64     `json:"id"`
+	Body    string    `json:"body"`
+	User    *user     `json:"user"`
+	Created time.Time `json:"created_at"`
 }
 
 func privateRepository(w *world) {

@@ -100,6 +100,12 @@ func (r *repo) pull(n int64) pull {
 	return read[pull](r.owner, r.at("/pulls/%d", n))
 }
 
+// ready is openPull for those whose text does not matter.
+func (r *repo) ready(branch string) int64 {
+	r.w.Helper()
+	return r.openPull(branch, branch, "").Number
+}
+
 // eventuallyMergeable waits for the late answer.
 func (r *repo) eventuallyMergeable(n int64, want bool) {
 	r.w.Helper()
@@ -107,9 +113,9 @@ func (r *repo) eventuallyMergeable(n int64, want bool) {
 }
 
 func openedPull(w *world) {
-	r := w.code()
+	r := w.code("fix/issue-1")
 	dev := r.writer("dev")
-	head := r.commit("fix/issue-1", "main", "a.txt", "a")
+	head := r.branch("fix%2Fissue-1").Commit.ID
 	base := r.branch("main").Commit.ID
 	for _, p := range []pull{r.openPullAs(dev, "fix/issue-1", "fix", "body"), r.pull(1)} {
 		same(w, "number", p.Number, 1)
@@ -127,9 +133,8 @@ func openedPull(w *world) {
 }
 
 func samePull(w *world) {
-	r := w.code()
-	r.commit("fix/issue-1", "main", "a.txt", "a")
-	n := r.openPull("fix/issue-1", "fix", "").Number
+	r := w.code("fix/issue-1")
+	n := r.ready("fix/issue-1")
 	form := fields{"head": "fix/issue-1", "base": "main", "title": "fix again"}
 	r.owner.post(r.at("/pulls"), form).want(http.StatusConflict)
 	r.owner.patch(r.at("/pulls/%d", n), fields{"state": "closed"}).want(http.StatusCreated)
@@ -145,8 +150,7 @@ func missingHead(w *world) {
 }
 
 func drafts(w *world) {
-	r := w.code()
-	r.commit("fix/issue-1", "main", "a.txt", "a")
+	r := w.code("fix/issue-1")
 	p := r.openPull("fix/issue-1", "WIP: fix", "")
 	same(w, "draft", p.Draft, true)
 	same(w, "mergeable", p.Mergeable, false)
@@ -161,23 +165,22 @@ func drafts(w *world) {
 // lateMergeability has a conflict come and go, by commits to the base and to
 // the head.
 func lateMergeability(w *world) {
-	r := w.code()
-	r.commit("fix/issue-1", "main", "a.txt", "mine")
-	p := r.openPull("fix/issue-1", "fix", "").Number
+	r := w.code("fix/issue-1")
+	p := r.ready("fix/issue-1")
 	r.eventuallyMergeable(p, true)
-	r.commit("main", "", "a.txt", "theirs")
+	r.commit("main", fileOf("fix/issue-1"), "theirs")
 	r.eventuallyMergeable(p, false)
 	r.tryMerge(p, nil).want(http.StatusMethodNotAllowed)
-	r.overwrite("fix/issue-1", "a.txt", "theirs")
+	r.overwrite("fix/issue-1", fileOf("fix/issue-1"), "theirs")
 	r.eventuallyMergeable(p, true)
 	same(w, "state", r.pull(p).State, "open")
 }
 
 func movedHead(w *world) {
-	r := w.code()
-	first := r.commit("fix/issue-1", "main", "a.txt", "one")
-	p := r.openPull("fix/issue-1", "fix", "").Number
-	second := r.commit("fix/issue-1", "", "b.txt", "two")
+	r := w.code("fix/issue-1")
+	p := r.ready("fix/issue-1")
+	first := r.pull(p).Head.SHA
+	second := r.commit("fix/issue-1", "b.txt", "two")
 	w.eventually("the head has moved", func() bool {
 		head := r.pull(p).Head.SHA
 		if head != first && head != second {
@@ -188,9 +191,8 @@ func movedHead(w *world) {
 }
 
 func closedBy(w *world) {
-	r := w.code()
+	r := w.code("fix/issue-1")
 	dev := r.writer("dev")
-	r.commit("fix/issue-1", "main", "a.txt", "a")
 	p := r.openPullAs(dev, "fix/issue-1", "fix", "").Number
 	closed := decode[pull](r.owner.patch(r.at("/pulls/%d", p), fields{"state": "closed"}).want(http.StatusCreated))
 	if closed.State != "closed" || closed.Merged || closed.Closed == nil {
@@ -203,8 +205,7 @@ func closedBy(w *world) {
 }
 
 func reopenedBeside(w *world) {
-	r := w.code()
-	r.commit("fix/issue-1", "main", "a.txt", "a")
+	r := w.code("fix/issue-1")
 	one := r.openPull("fix/issue-1", "one", "").Number
 	r.owner.patch(r.at("/pulls/%d", one), fields{"state": "closed"}).want(http.StatusCreated)
 	two := r.openPull("fix/issue-1", "two", "").Number
@@ -213,9 +214,9 @@ func reopenedBeside(w *world) {
 }
 
 func deletedBranch(w *world) {
-	r := w.code()
-	head := r.commit("fix/issue-1", "main", "a.txt", "a")
-	p := r.openPull("fix/issue-1", "fix", "").Number
+	r := w.code("fix/issue-1")
+	p := r.ready("fix/issue-1")
+	head := r.pull(p).Head.SHA
 	r.owner.remove(r.at("/branches/fix%%2Fissue-1")).want(http.StatusNoContent)
 	w.eventually("the pull request is closed", func() bool { return r.pull(p).State == "closed" })
 	got := r.pull(p)
@@ -225,12 +226,9 @@ func deletedBranch(w *world) {
 }
 
 func pullList(w *world) {
-	r := w.code()
-	for n := range 2 {
-		branch := fmt.Sprintf("fix/issue-%d", n+1)
-		r.commit(branch, "main", "a.txt", branch)
-		r.openPull(branch, branch, "")
-		r.eventuallyMergeable(int64(n+1), true)
+	r := w.code("one", "two")
+	for _, branch := range []string{"one", "two"} {
+		r.eventuallyMergeable(r.ready(branch), true)
 	}
 	a := r.owner.get(r.at("/pulls?state=open&limit=1&page=1")).want(http.StatusOK)
 	same(w, "X-Total-Count", a.total(), 2)

@@ -106,11 +106,11 @@ func verdicts(reviews []review) string {
 }
 
 func reviewedCommit(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	old := r.commit("one", "main", "a.txt", "a")
-	p := r.openPull("one", "one", "").Number
-	head := r.commit("one", "", "b.txt", "b")
+	p := r.ready("one")
+	old := r.pull(p).Head.SHA
+	head := r.commit("one", "b.txt", "b")
 	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == head })
 	same(w, "commit of an approval", r.review(reviewer, p, "APPROVED", head).CommitID, head)
 	got := r.review(reviewer, p, "REQUEST_CHANGES", old)
@@ -128,9 +128,8 @@ func reviewedCommit(w *world) {
 }
 
 func ownReview(w *world) {
-	r := w.code()
+	r := w.code("one")
 	dev := r.writer("dev")
-	r.commit("one", "main", "a.txt", "a")
 	p := r.openPullAs(dev, "one", "one", "").Number
 	r.tryReview(dev, p, "APPROVED", "").want(http.StatusUnprocessableEntity)
 	r.tryReview(dev, p, "REQUEST_CHANGES", "").want(http.StatusUnprocessableEntity)
@@ -139,8 +138,8 @@ func ownReview(w *world) {
 }
 
 func officialReviews(w *world) {
-	r := w.code()
-	p := r.ready("one", "one", "")
+	r := w.code("one")
+	p := r.ready("one")
 	same(w, "of a writer", r.review(r.writer("review"), p, "APPROVED", "").Official, true)
 	same(w, "of a reader", r.review(r.collaborator("reader", "read"), p, "APPROVED", "").Official, false)
 	same(w, "of a stranger", r.review(w.account("stranger"), p, "REQUEST_CHANGES", "").Official, false)
@@ -148,9 +147,9 @@ func officialReviews(w *world) {
 }
 
 func newestVerdict(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	r.review(reviewer, p, "REQUEST_CHANGES", "")
 	r.review(reviewer, p, "COMMENT", "")
 	same(w, "after a comment", verdicts(r.reviews(p)), "[REQUEST_CHANGES COMMENT]")
@@ -163,18 +162,18 @@ func newestVerdict(w *world) {
 }
 
 func misspeltEvent(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	same(w, "state", r.review(reviewer, p, "APPROVE", "").State, "PENDING")
 	same(w, "seen by others", verdicts(r.reviews(p)), "[]")
 	same(w, "seen by its author", verdicts(r.reviewsFor(reviewer, p)), "[PENDING]")
 }
 
 func emptyReviews(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	for event, want := range map[string]int{
 		"REQUEST_CHANGES": http.StatusUnprocessableEntity, "COMMENT": http.StatusUnprocessableEntity, "APPROVED": http.StatusOK,
 	} {
@@ -183,12 +182,12 @@ func emptyReviews(w *world) {
 }
 
 func staleReviews(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	first := r.commit("one", "main", "a.txt", "a")
-	p := r.openPull("one", "one", "").Number
+	p := r.ready("one")
+	first := r.pull(p).Head.SHA
 	r.review(reviewer, p, "APPROVED", first)
-	second := r.commit("one", "", "b.txt", "b")
+	second := r.commit("one", "b.txt", "b")
 	w.eventually("the review is stale", func() bool { return r.reviews(p)[0].Stale })
 	got := r.reviews(p)[0]
 	same(w, "its commit", got.CommitID, first)
@@ -197,9 +196,9 @@ func staleReviews(w *world) {
 }
 
 func dismissals(w *world) {
-	r := w.code()
+	r := w.code("one")
 	dev, reviewer := r.writer("dev"), r.writer("review")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	id := r.review(reviewer, p, "REQUEST_CHANGES", "").ID
 	dismiss := func(a *account) answer {
 		return a.post(r.at("/pulls/%d/reviews/%d/dismissals", p, id), fields{"message": "old"})
@@ -212,9 +211,9 @@ func dismissals(w *world) {
 }
 
 func requestedReview(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
-	p := r.ready("one", "one", "")
+	p := r.ready("one")
 	r.owner.post(r.at("/pulls/%d/requested_reviewers", p), fields{"reviewers": []string{reviewer.name}}).want(http.StatusCreated)
 	same(w, "asked", verdicts(r.reviews(p)), "[REQUEST_REVIEW]")
 	r.review(reviewer, p, "APPROVED", "")
@@ -222,8 +221,8 @@ func requestedReview(w *world) {
 }
 
 func reviewList(w *world) {
-	r := w.code()
-	p := r.ready("one", "one", "")
+	r := w.code("one")
+	p := r.ready("one")
 	for range 3 {
 		r.review(r.owner, p, "COMMENT", "")
 	}

@@ -1,6 +1,7 @@
 package forgetest
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -27,6 +28,11 @@ var updateRules = []rule{
 		"forge/forgejo Scan, which may ask from the very second of the last change",
 		sinceInclusive,
 	},
+	{
+		"comments and timelines can be asked for since a time",
+		"forge/forgejo Look, which leaves out comments that were only edited since, and its search for who closed and who reopened",
+		talkSince,
+	},
 }
 
 // changedAfter lists what changed in a later second.
@@ -41,89 +47,80 @@ func (r *repo) changedSince(t time.Time) []issue {
 }
 
 // movesUpdated gives each change an issue of its own, so that one second is
-// enough for all.
+// enough for all. Dependencies are tied to the issue that was opened before.
 func movesUpdated(w *world) {
 	r := w.repo()
 	dev := r.writer("dev")
 	id := r.label("backlog")
+	none := func(int64) {}
+	label := func(n int64) { r.addLabels(n, "backlog") }
+	unlabel := func(n int64) { r.owner.remove(r.at("/issues/%d/labels/%d", n, id)).want(http.StatusNoContent) }
+	assign := func(n int64) { r.assign(dev, n, dev.name) }
+	edit := func(key, value string) func(int64) { return func(n int64) { r.edit(n, fields{key: value}) } }
+	tie := func(n int64) { r.dependsOn(n, n-1) }
 	changes := []struct {
-		what string
-		also bool // the issue before moves too
-		do   func(n int64)
+		what       string
+		before, do func(n int64)
+		both       bool // the issue before moves too
 	}{
-		{"comment", false, func(n int64) { r.comment(n, "hello") }},
-		{"label added", false, func(n int64) { r.addLabels(n, "backlog") }},
-		{"label removed", false, func(n int64) { r.owner.remove(r.at("/issues/%d/labels/%d", n, id)).want(http.StatusNoContent) }},
-		{"assigned", false, func(n int64) { r.assign(dev, n, dev.name) }},
-		{"unassigned", false, func(n int64) { r.assign(dev, n) }},
-		{"title", false, func(n int64) { r.edit(n, fields{"title": "other"}) }},
-		{"body", false, func(n int64) { r.edit(n, fields{"body": "other"}) }},
-		{"closed", false, func(n int64) { r.edit(n, fields{"state": "closed"}) }},
-		{"reopened", false, func(n int64) { r.edit(n, fields{"state": "open"}) }},
-		{"dependency added", true, func(n int64) { r.dependsOn(n, n-1) }},
-		{"dependency removed", true, func(n int64) { r.independent(n, n-1) }},
+		{"a comment", none, func(n int64) { r.comment(n, "hello") }, false},
+		{"a label", none, label, false},
+		{"a label less", label, unlabel, false},
+		{"an assignee", none, assign, false},
+		{"an assignee less", assign, func(n int64) { r.assign(dev, n) }, false},
+		{"another title", none, edit("title", "other"), false},
+		{"another text", none, edit("body", "other"), false},
+		{"closing", none, edit("state", "closed"), false},
+		{"reopening", edit("state", "closed"), edit("state", "open"), false},
+		{"a dependency", none, tie, true},
+		{"a dependency less", tie, func(n int64) { r.independent(n, n-1) }, true},
 	}
-	prepare := map[string]func(n int64){
-		"label removed":      func(n int64) { r.addLabels(n, "backlog") },
-		"unassigned":         func(n int64) { r.assign(dev, n, dev.name) },
-		"reopened":           func(n int64) { r.edit(n, fields{"state": "closed"}) },
-		"dependency removed": func(n int64) { r.dependsOn(n, n-1) },
-	}
-	at := map[string]int64{}
+	number := map[string]int64{}
 	var last time.Time
 	for _, c := range changes {
-		if c.also {
-			r.open("before " + c.what)
-		}
-		at[c.what] = r.open(c.what)
-		if first := prepare[c.what]; first != nil {
-			first(at[c.what])
-		}
-		last = r.issue(at[c.what]).Updated
+		r.open("before " + c.what)
+		n := r.open(c.what)
+		c.before(n)
+		number[c.what], last = n, r.issue(n).Updated
 	}
 	w.nextSecond()
 	same(w, "changed before anything was done", list(numbers(r.changedAfter(last))), "[]")
 	for _, c := range changes {
-		c.do(at[c.what])
+		c.do(number[c.what])
 	}
 	moved := map[int64]bool{}
 	for _, n := range numbers(r.changedAfter(last)) {
 		moved[n] = true
 	}
 	for _, c := range changes {
-		same(w, c.what+": moved", moved[at[c.what]], true)
-		if c.also {
-			same(w, c.what+": the other end moved", moved[at[c.what]-1], true)
-		}
+		n := number[c.what]
+		same(w, c.what+" moves it", moved[n], true)
+		same(w, c.what+" moves the one before", moved[n-1], c.both)
 	}
 }
 
 func leavesUpdated(w *world) {
-	r := w.code()
+	r := w.code("one")
 	blocker, blocked := r.open("blocker"), r.open("blocked")
 	r.dependsOn(blocked, blocker)
-	r.commit("one", "main", "a.txt", "one")
-	head := r.commit("two", "main", "a.txt", "two")
-	merged, left := r.openPull("one", "one", "").Number, r.openPull("two", "two", "").Number
-	r.eventuallyMergeable(left, true)
-	since := r.issue(left).Updated
+	p := r.ready("one")
+	r.eventuallyMergeable(p, true)
+	since := r.issue(p).Updated
 	w.nextSecond()
 	r.edit(blocker, fields{"state": "closed"})
-	r.owner.post(r.at("/statuses/%s", head), fields{"context": "ci", "state": "success"}).want(http.StatusCreated)
-	r.merge(merged)
-	r.eventuallyMergeable(left, false)
-	// What was closed and what was merged moved; what waited for them did not.
-	same(w, "changed", list(numbers(r.changedAfter(since))), list([]int64{merged, blocker}))
+	r.status(r.pull(p).Head.SHA, "ci", "success")
+	r.commit("main", fileOf("one"), "theirs")
+	r.eventuallyMergeable(p, false)
+	same(w, "changed", list(numbers(r.changedAfter(since))), list([]int64{blocker}))
 }
 
 func movesPull(w *world) {
-	r := w.code()
+	r := w.code("one")
 	reviewer := r.writer("review")
 	n := r.open("first")
-	r.commit("fix/issue-1", "main", "a.txt", "one")
 	w.nextSecond()
 	since := r.issue(n).Updated
-	p := r.openPull("fix/issue-1", "fix", "Fixes #1").Number
+	p := r.openPull("one", "one", "Fixes #1").Number
 	same(w, "moved by a pull request that names the issue", r.issue(n).Updated.After(since), true)
 	moves := func(what string, do func()) {
 		since := r.issue(p).Updated
@@ -134,7 +131,7 @@ func movesPull(w *world) {
 	moves("a review", func() {
 		reviewer.post(r.at("/pulls/%d/reviews", p), fields{"event": "APPROVED", "body": "good"}).want(http.StatusOK)
 	})
-	moves("a push", func() { r.commit("fix/issue-1", "", "b.txt", "two") })
+	moves("a push", func() { r.commit("one", "b.txt", "two") })
 	since = r.issue(n).Updated
 	moves("its merge", func() { r.merge(p) })
 	same(w, "moved by the merge that closes the issue", r.issue(n).Updated.After(since), true)
@@ -148,4 +145,25 @@ func sinceInclusive(w *world) {
 	same(w, "since the next", list(numbers(r.changedSince(at.Add(time.Second)))), "[]")
 	same(w, "since, with an offset", list(numbers(r.list("since="+url.QueryEscape(at.UTC().Format("2006-01-02T15:04:05+00:00"))))), "[1]")
 	r.owner.get(r.at("/issues?since=yesterday")).want(http.StatusUnprocessableEntity)
+}
+
+func talkSince(w *world) {
+	r := w.repo()
+	n := r.open("first")
+	old := decode[issueComment](r.owner.post(r.at("/issues/%d/comments", n), fields{"body": "old"}).want(http.StatusCreated)).ID
+	r.comment(n, "left alone")
+	r.edit(n, fields{"state": "closed"})
+	since := r.issue(n).Updated.Add(time.Second)
+	w.nextSecond()
+	r.owner.patch(r.at("/issues/comments/%d", old), fields{"body": "edited"}).want(http.StatusOK)
+	r.comment(n, "new")
+	r.edit(n, fields{"state": "open"})
+	at := url.QueryEscape(since.UTC().Format(time.RFC3339))
+	var said []string
+	for _, c := range read[[]issueComment](r.owner, r.at("/issues/%d/comments?since=%s", n, at)) {
+		said = append(said, fmt.Sprintf("%s %v", c.Body, c.Created.Before(since)))
+	}
+	same(w, "comments, and whether they are older", list(said), "[edited true new false]")
+	events := read[[]event](r.owner, r.at("/issues/%d/timeline?limit=50&page=1&since=%s", n, at))
+	same(w, "timeline", story(events, "close", "reopen"), list([]string{"reopen by " + r.owner.name}))
 }

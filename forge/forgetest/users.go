@@ -61,7 +61,7 @@ func mustChange(w *world) {
 	name := "dev-" + w.suffix
 	dev := &account{w: w, name: name, password: rand.Text()}
 	w.admin.post("/admin/users", fields{"username": name, "email": name + "@example.invalid", "password": dev.password}).want(http.StatusCreated)
-	w.made = append(w.made, dev)
+	w.made.user(name)
 	dev.withPassword(http.MethodGet, "/user", nil).want(http.StatusForbidden)
 	dev.withPassword(http.MethodPost, "/users/"+name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).want(http.StatusForbidden)
 	w.admin.patch("/admin/users/"+name, fields{"must_change_password": false}).want(http.StatusOK)
@@ -92,7 +92,7 @@ func adminMakesRepository(w *world) {
 	form := fields{"name": ".profile", "private": true, "auto_init": true, "default_branch": "main"}
 	w.admin.post("/admin/users/"+dev.name+"/repos", form).want(http.StatusCreated)
 	r := &repo{w: w, owner: dev, name: ".profile"}
-	w.repos = append(w.repos, r)
+	w.made.repo(r.fullName())
 	dev.get(r.at("")).want(http.StatusOK)
 	w.admin.post("/admin/users/"+dev.name+"/repos", form).want(http.StatusConflict)
 	same(w, "branches", r.branches(), "main")

@@ -1,0 +1,64 @@
+package forgetest
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+)
+
+// leavings is what all rules have made and nobody has removed yet.
+//
+// Nothing is removed while rules are running: Forgejo 10 handles pushes one
+// after the other and late, and when a repository goes away under the one that
+// it is at, it can wait for ever. The server then answers as before, but no
+// push moves a pull request any more until it is restarted.
+type leavings struct {
+	server Server
+
+	mu           sync.Mutex // guards what follows
+	repos, users []string
+}
+
+func (l *leavings) repo(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.repos = append(l.repos, name)
+}
+
+func (l *leavings) user(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users = append(l.users, name)
+}
+
+// settle pushes once more and waits until the server has handled that, and with
+// it everything before.
+func (l *leavings) settle(t *testing.T) {
+	w := newWorld(t, l.server, l)
+	r := w.code("last")
+	p := r.ready("last")
+	before := len(r.pushes(p))
+	r.commit("last", "b.txt", "b")
+	w.eventually("the server handles pushes", func() bool { return len(r.pushes(p)) > before })
+	w.nextSecond()
+}
+
+// remove deletes repositories first: an account that owns one cannot go.
+func (l *leavings) remove(t *testing.T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := newWorld(t, l.server, l)
+	for _, name := range l.repos {
+		l.gone(w.admin.remove("/repos/" + name))
+	}
+	for _, name := range l.users {
+		l.gone(w.admin.remove("/admin/users/" + name))
+	}
+}
+
+func (l *leavings) gone(a answer) {
+	a.w.Helper()
+	if a.status != http.StatusNoContent && a.status != http.StatusNotFound {
+		a.w.Errorf("cannot clean up: %s: %s", a.request, a)
+	}
+}

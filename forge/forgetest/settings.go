@@ -1,0 +1,71 @@
+package forgetest
+
+import (
+	"fmt"
+	"net/http"
+)
+
+var settingRules = []rule{
+	{
+		"the version begins with Forgejo's own number",
+		"forge/forgejo Prepare, which wants Forgejo 7 or later and takes a Gitea for too old",
+		serverVersion,
+	},
+	{
+		"a repository says what its caller may do, and how it merges",
+		"forge/forgejo Prepare, which says what is missing, and Merge, which merges in the repository's style",
+		repositorySettings,
+	},
+	{
+		"the first push to an empty repository is noticed late",
+		"agents/hire, which lets the forge make the first commit",
+		firstPush,
+	},
+}
+
+func serverVersion(w *world) {
+	version := read[struct {
+		Version string `json:"version"`
+	}](w.nobody(), "/version").Version
+	var major int
+	if _, err := fmt.Sscanf(version, "%d.", &major); err != nil || major < 7 {
+		w.Errorf("version is %q, want 7 or more, and a dot", version)
+	}
+}
+
+func repositorySettings(w *world) {
+	r := w.code()
+	type settings struct {
+		FullName    string          `json:"full_name"`
+		Empty       bool            `json:"empty"`
+		Archived    bool            `json:"archived"`
+		Branch      string          `json:"default_branch"`
+		Issues      bool            `json:"has_issues"`
+		Pulls       bool            `json:"has_pull_requests"`
+		Style       string          `json:"default_merge_style"`
+		Permissions map[string]bool `json:"permissions"`
+		Tracker     *struct {
+			Dependencies bool `json:"enable_issue_dependencies"`
+		} `json:"internal_tracker"`
+	}
+	for a, push := range map[*account]bool{r.owner: true, r.writer("dev"): true, r.collaborator("reader", "read"): false} {
+		got := read[settings](a, r.at(""))
+		same(w, "full_name", got.FullName, r.fullName())
+		same(w, "default_branch", got.Branch, "main")
+		same(w, "default_merge_style", got.Style, "merge")
+		same(w, "push for "+a.name, got.Permissions["push"], push)
+		if got.Empty || got.Archived || !got.Issues || !got.Pulls || got.Tracker == nil || !got.Tracker.Dependencies {
+			w.Errorf("a fresh repository: got %+v", got)
+		}
+	}
+}
+
+// firstPush makes sure that what code waits for is enough.
+func firstPush(w *world) {
+	none := w.account("other").repo("none", nil)
+	same(w, "empty", none.empty(), true)
+	none.owner.get(none.at("/branches/main")).want(http.StatusNotFound)
+	r := w.code("one")
+	same(w, "branches", r.branches(), "main one")
+	same(w, "pull request", r.ready("one"), 1)
+}
