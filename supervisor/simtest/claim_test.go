@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -190,33 +189,5 @@ func TestHalfWrittenClaim(t *testing.T) {
 		}
 		l.Stop()
 		w.Check()
-	})
-}
-
-// A merge that the forge refuses rests, longer each time, and is not a matter of every tick.
-func TestMergeRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := New(t)
-		w.Forge.Open(w.Forge.Issue("one"), "dev-qwen")
-		var tries atomic.Int64
-		w.Forge.Fail(func(_ context.Context, call string) error {
-			if call == "merge" && tries.Add(1) <= 4 {
-				return fmt.Errorf("try again later: %w", forge.ErrConflict)
-			}
-			return nil
-		})
-		l := w.Start()
-		w.Until(10*time.Minute, "reviewed", func() bool { return len(w.Forge.Pulls()[0].Reviews) == 1 })
-		began := time.Now()
-		w.Until(10*time.Minute, "merged", w.Forge.Done)
-		// It rests 15 s, 30 s, 1 min and 2 min.
-		if took := time.Since(began); tries.Load() != 5 || took < 3*time.Minute+45*time.Second || took > 4*time.Minute {
-			t.Errorf("merged at try %d after %s", tries.Load(), took)
-		}
-		l.Stop()
-		w.Check()
-		if n := strings.Count(w.Log.String(), "cannot merge"); n != 1 {
-			t.Errorf("told %d times:\n%s", n, w.Log.String())
-		}
 	})
 }

@@ -23,20 +23,30 @@ func TestForgeDown(t *testing.T) {
 		w.Forge.Issue("two")
 		w.Forge.Issue("three")
 		var down atomic.Bool
-		w.Forge.Fail(func(context.Context, string) error {
+		var scans atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
 			if down.Load() {
+				if call == "scan" {
+					scans.Add(1)
+				}
 				return fmt.Errorf("no route: %w", forge.ErrUnavailable)
 			}
 			return nil
 		})
-		began := time.Now()
 		l := w.Start()
 		time.Sleep(time.Minute)
 		if n := len(w.Exec.Runs()); n != 2 {
 			t.Fatalf("%d sessions before the forge went down, want 2", n)
 		}
 		down.Store(true)
-		time.Sleep(30 * time.Minute)
+		for range 30 {
+			time.Sleep(time.Minute)
+			l.Reload(w.Config, nil) // wakes everybody
+		}
+		// After 1, 2, 4, ... 32 s once a minute, whoever is awake.
+		if n := scans.Load(); n < 30 || n > 40 {
+			t.Errorf("%d scans of a forge that was down for 30 minutes", n)
+		}
 		runs := w.Exec.Runs()
 		if len(runs) != 2 || runs[0].Outcome.Result != agents.Done || runs[1].Outcome.Result != agents.Done {
 			t.Errorf("while the forge was down: %+v", runs)
@@ -44,6 +54,9 @@ func TestForgeDown(t *testing.T) {
 		d := l.Document()
 		if d.Forge.OK || !strings.Contains(d.Forge.Error, "no route") || len(d.Sessions) != 0 {
 			t.Errorf("status while the forge is down: %+v, %d sessions", d.Forge, len(d.Sessions))
+		}
+		if len(d.Queue) != 3 {
+			t.Errorf("the queue while the forge is down: %+v", d.Queue)
 		}
 		for _, q := range d.Queue {
 			if q.Code != threads.NotRead {
@@ -63,7 +76,6 @@ func TestForgeDown(t *testing.T) {
 				t.Errorf("issue %d was implemented %d times", n+1, len(runs))
 			}
 		}
-		_ = began
 	})
 }
 

@@ -120,7 +120,7 @@ func (f *Forge) Push(pull int64) {
 
 func (f *Forge) pushLocked(p *forge.Pull) {
 	f.heads++
-	p.HeadSHA, p.Updated = fmt.Sprintf("%040x", f.heads), time.Now()
+	p.HeadSHA, p.Updated = fmt.Sprintf("%07x%033d", f.heads, 0), time.Now()
 }
 
 // Review gives a verdict on the head of a pull request.

@@ -322,6 +322,9 @@ func TestPeopleInterfere(t *testing.T) {
 				if cancelled := runs[0].End.Sub(runs[0].Begin); tt.result == agents.Cancelled && cancelled > 5*time.Minute+6*time.Second {
 					t.Errorf("it ran for %s", cancelled)
 				}
+				if tt.runs == 2 && runs[1].Begin.Sub(runs[0].End) < time.Minute {
+					t.Errorf("it was started again %s later", runs[1].Begin.Sub(runs[0].End))
+				}
 				first := d.Recent[len(d.Recent)-1]
 				if first.Outcome != tt.result || first.Reason != tt.reason {
 					t.Errorf("ended %s: %s; want %s: %s", first.Outcome, first.Reason, tt.result, tt.reason)

@@ -1,0 +1,179 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// A merge that the forge refuses rests, longer each time, and is not a matter of every tick. The next pull request does not
+// wait for it.
+func TestMergeRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Exec.Script = quickly(w)
+		w.Forge.Open(w.Forge.Issue("one"), "dev-qwen")
+		w.Forge.Open(w.Forge.Issue("two"), "dev-qwen")
+		var calls atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call != "merge" {
+				return nil
+			}
+			if n := calls.Add(1); n == 1 || n >= 3 && n <= 5 {
+				return fmt.Errorf("try again later: %w", forge.ErrConflict)
+			}
+			return nil
+		})
+		l := w.Start()
+		w.Until(10*time.Minute, "approved", func() bool { return len(w.Forge.Pulls()[1].Reviews) == 1 })
+		began := time.Now()
+		w.Until(10*time.Minute, "merged", w.Forge.Done)
+		// The first one rests 15 s, 30 s, 1 min and 2 min.
+		if took := time.Since(began); calls.Load() != 6 || took < 3*time.Minute+40*time.Second || took > 4*time.Minute {
+			t.Errorf("merged at call %d after %s", calls.Load(), took)
+		}
+		var merges []string
+		for _, write := range w.Forge.Writes() {
+			if strings.HasPrefix(write, "merge") {
+				merges = append(merges, write)
+			}
+		}
+		if got := strings.Join(merges, ", "); got != "merge #4, merge #2" {
+			t.Errorf("%s; the second pull request was to go first", got)
+		}
+		l.Stop()
+		w.Check()
+		if n := strings.Count(w.Log.String(), "cannot merge"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, w.Log.String())
+		}
+	})
+}
+
+// quickly is work of a minute each, so that reviews that begin together end together.
+func quickly(w *World) func(agents.Job, int) Script {
+	return func(job agents.Job, n int) Script {
+		s := w.Work(job, n)
+		s.Takes = time.Minute
+		return s
+	}
+}
+
+// While a merge is under way no other one of the repository begins, however often the threads tick.
+func TestMergesOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Exec.Script = quickly(w)
+		w.Forge.Open(w.Forge.Issue("one"), "dev-qwen")
+		w.Forge.Open(w.Forge.Issue("two"), "dev-qwen")
+		var merging, calls atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "merge" {
+				calls.Add(1)
+				if merging.Add(1) > 1 {
+					t.Errorf("%s beside another one", call)
+				}
+				time.Sleep(20 * time.Second)
+				merging.Add(-1)
+			}
+			return nil
+		})
+		l := w.Start()
+		w.Until(10*time.Minute, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d merges of 2 pull requests", n)
+		}
+	})
+}
+
+// What the forge refuses our account is not asked for at every tick, and not twice at the same time.
+func TestChoreRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Edit(w.Forge.Issue("left over"), func(is *forge.Issue) {
+			is.Labels, is.Assignees = with(is.Labels, forge.LabelInProgress), []string{"dev-coder"}
+		})
+		var tries, at atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call != "unassign" {
+				return nil
+			}
+			tries.Add(1)
+			if at.Add(1) > 1 {
+				t.Error("released twice at the same time")
+			}
+			time.Sleep(20 * time.Second)
+			at.Add(-1)
+			return forge.ErrForbidden
+		})
+		l := w.Start()
+		time.Sleep(16 * time.Minute) // rests 1, 2, 4 and 8 minutes
+		if n := tries.Load(); n < 4 || n > 5 {
+			t.Errorf("%d tries in 16 minutes, want 4", n)
+		}
+		w.Forge.Fail(nil)
+		w.Until(10*time.Minute, "it is taken off", func() bool { return len(w.Exec.Runs()) > 0 })
+		l.Stop()
+		w.Check()
+	})
+}
+
+// An agent refuses an issue. When the person has answered and taken the label off, work begins again; a second refusal is
+// told like the first.
+func TestRefusedAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		issue := w.Forge.Issue("one")
+		always(w, agents.KindIssue, Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Refused, Claimed: true, Reason: "too vague"}})
+		l := w.Start()
+		for i := range 2 {
+			time.Sleep(10 * time.Minute)
+			if n, c := len(w.Exec.Runs()), len(w.Forge.Comments()); n != i+1 || c != i+1 {
+				t.Errorf("%d sessions and %d comments, want %d of each", n, c, i+1)
+			}
+			w.Forge.Edit(issue, func(is *forge.Issue) { is.Labels = without(is.Labels, forge.LabelNeedsHuman) })
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// A pull request that goes back and forth is put before a person after max_review_rounds, once; sent back, it gets as many
+// rounds again.
+func TestTooManyRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Forge.MaxReviewRounds = 2
+		pull := w.Forge.Open(w.Forge.Issue("one"), "dev-qwen")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindReview {
+				s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
+			}
+			return s
+		}
+		l := w.Start()
+		for i := range 2 {
+			time.Sleep(3 * time.Hour)
+			p := w.Forge.Pulls()[0]
+			if rework, c := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Forge.Comments()); !p.Has(forge.LabelNeedsHuman) || rework == 0 || c != i+1 {
+				t.Errorf("labelled %v after %d times rework, %d comments", p.Labels, rework, c)
+			}
+			reviews := len(p.Reviews)
+			if want := 3 * (i + 1); reviews != want {
+				t.Errorf("%d reviews, want %d", reviews, want)
+			}
+			w.Forge.EditPull(pull, func(p *forge.Pull) { p.Labels = without(p.Labels, forge.LabelNeedsHuman) })
+		}
+		l.Stop()
+		w.Check()
+	})
+}
