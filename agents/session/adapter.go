@@ -69,4 +69,3 @@ func (c *call) unless(name, value string) []string {
 const dummyKey = "local"
 
 func number(n int) string { return strconv.Itoa(n) }
-

@@ -18,7 +18,7 @@ type report struct {
 	Usage   agents.Usage
 	// TotalTokens and TotalCost say that these parts of Usage are of the whole conversation and not of this run.
 	TotalTokens, TotalCost bool
-	Ended  bool // the event that stands at the end of a complete run was there
+	Ended                  bool // the event that stands at the end of a complete run was there
 	Trouble
 	// Hopeless says that the CLI will go on trying what cannot succeed: it is better ended.
 	Hopeless bool

@@ -61,4 +61,3 @@ func gitError(command string, err error, words string) error {
 	}
 	return fmt.Errorf("git %s: %w", command, err)
 }
-

@@ -30,7 +30,9 @@ func newTree(run func(context.Context, Cmd) error, w work, environ []string) *tr
 }
 
 // in runs git in the worktree.
-func (t *tree) in(ctx context.Context, args ...string) (string, error) { return t.do(ctx, t.dir, nil, args...) }
+func (t *tree) in(ctx context.Context, args ...string) (string, error) {
+	return t.do(ctx, t.dir, nil, args...)
+}
 
 // fetch brings the mirror up to date, and makes it first if need be.
 func (t *tree) fetch(ctx context.Context, more ...string) error {

@@ -1,0 +1,390 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/session"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+)
+
+// bench runs built-in agents by hand on the demo's forge, with a script in place of the claude CLI.
+type bench struct {
+	*testForge
+	dir string
+	ctx context.Context
+	log strings.Builder
+}
+
+func newBench(t *testing.T) *bench {
+	return &bench{testForge: newTestForge(t), dir: t.TempDir(), ctx: t.Context()}
+}
+
+// The beginning of every stub: it keeps its prompt and its arguments, and says that it is there.
+const stubHead = `#!/bin/sh
+cat > "$HOME/prompt"
+echo "$@" >> "$HOME/args"
+id=none
+while [ $# -gt 0 ]; do case "$1" in --session-id|--resume) id="$2" ;; esac; shift; done
+echo '{"type":"system","subtype":"init","session_id":"'$id'"}'
+`
+
+const stubDone = `
+echo '{"type":"assistant","session_id":"'$id'","message":{"content":[{"type":"text","text":"All done."}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","session_id":"'$id'","result":"All done.","total_cost_usd":0.5,"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":100,"output_tokens":20}}'
+`
+
+// stub writes a claude that does what the script says, and returns the folder that it is in.
+func stub(t *testing.T, script string) (bin string) {
+	t.Helper()
+	bin = t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "claude"), []byte(stubHead+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+func (b *bench) home(agent string) string { return filepath.Join(b.dir, "home", agent) }
+
+func (b *bench) workspace(agent string) string { return filepath.Join(b.dir, "work", agent) }
+
+// at is a file of the agent's worktree.
+func (b *bench) at(agent, name string) string {
+	return filepath.Join(b.workspace(agent), "repo", name)
+}
+
+// run runs one session of a built-in agent with a stub for its CLI.
+func (b *bench) run(agent string, kind agents.Kind, number int, script string, more ...string) agents.Outcome {
+	b.t.Helper()
+	role, backend := agents.RoleFromName(agent), "local"
+	if strings.HasSuffix(agent, "-sonnet") {
+		backend = "anthropic"
+	}
+	if err := os.MkdirAll(b.home(agent), 0o700); err != nil {
+		b.t.Fatal(err)
+	}
+	result := filepath.Join(b.dir, "result.json")
+	_ = os.Remove(result)
+	environ := withEnv(os.Environ(), []string{
+		"PATH=" + stub(b.t, script) + ":" + os.Getenv("PATH"), "HOME=" + b.home(agent),
+		"DISINTO_RUN_ID=inst-1", "DISINTO_AGENT=" + agent, "DISINTO_ROLE=" + role, "DISINTO_THREAD=t", "DISINTO_SLOT=0",
+		"DISINTO_BACKEND=" + backend, "DISINTO_KIND=" + string(kind), "DISINTO_REPO=" + demo.Repo,
+		"DISINTO_NUMBER=" + strconv.Itoa(number), "DISINTO_MODEL=m", "DISINTO_BASE_URL=",
+		"DISINTO_WORKSPACE=" + b.workspace(agent), "DISINTO_RESULT=" + result,
+		"FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens[agents.TokenVar(agent)],
+		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent, "GIT_COMMITTER_EMAIL=" + agent + "@x",
+	})
+	p := session.Program{CLI: "claude", Environ: append(environ, more...), Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
+	if err := p.Do(b.ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	text, err := os.ReadFile(result)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, err := agents.ParseResult(text)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// want runs a session and checks how it ended.
+func (b *bench) want(result agents.Result, reason, agent string, kind agents.Kind, number int, script string, more ...string) agents.Outcome {
+	b.t.Helper()
+	out := b.run(agent, kind, number, script, more...)
+	if out.Result != result || !strings.Contains(out.Reason, reason) {
+		b.t.Fatalf("%s %s #%d: %+v, want %s with %q\n%s", agent, kind, number, out, result, reason, b.log.String())
+	}
+	return out
+}
+
+func (b *bench) prompt(agent string) string { return b.read(filepath.Join(b.home(agent), "prompt")) }
+
+func (b *bench) read(path string) string {
+	b.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// branches are those of the forge that begin so.
+func (b *bench) branches(prefix string) (names []string) {
+	var all []struct{ Name string }
+	b.get("/branches?limit=50", &all)
+	for _, br := range all {
+		if strings.HasPrefix(br.Name, prefix) {
+			names = append(names, br.Name)
+		}
+	}
+	return names
+}
+
+const (
+	writeOrder = `echo order > order.txt; git add order.txt; git commit -q -m "Add the order"` + stubDone
+	approve    = `echo '{"verdict":"approve","summary":"Good."}' > "$DISINTO_WORKSPACE/verdict.json"` + stubDone
+	objections = `echo '{"verdict":"request_changes","summary":"Not yet.","comments":[{"path":"order.txt","line":1,"body":"Say more."},{"path":"README.md","line":99,"body":"And here."}]}' > "$DISINTO_WORKSPACE/verdict.json"` + stubDone
+)
+
+// What agents do with an issue, in the order that a supervisor would have them do it.
+func TestAgentFlow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	out := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8,
+		`echo '{"title":"Check orders","summary":"It checks."}' > "$DISINTO_WORKSPACE/answer.json";`+writeOrder)
+	if out.SessionID == "" || out.Usage != (agents.Usage{InputTokens: 15, CachedTokens: 100, OutputTokens: 20}) {
+		t.Errorf("outcome %+v, want an id, and usage that costs nothing on a local backend", out)
+	}
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Mind: a name may contain spaces.") || !strings.Contains(p, "fix/issue-8") {
+		t.Errorf("the prompt says\n%s", p)
+	}
+	var pull struct {
+		Title, Body string
+		User        struct{ Login string }
+		Head        struct{ Ref, SHA string }
+	}
+	b.get("/pulls/12", &pull)
+	if pull.Title != "Check orders" || pull.Body != "It checks.\n\nFixes #8\n\ncreated by dev-qwen" || pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" {
+		t.Errorf("pull request %+v", pull)
+	}
+	b.want(agents.Done, "asked for changes", "review-sonnet", agents.KindReview, 12, objections)
+	if p := b.prompt("review-sonnet"); !strings.Contains(p, "+order") || !strings.Contains(p, "Mind: a name may contain spaces.") {
+		t.Errorf("the reviewer's prompt says\n%s", p)
+	}
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam "Say more"`+stubDone)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Not yet.") || !strings.Contains(p, "`README.md`, line 99: And here.") {
+		t.Errorf("the prompt of the rework says\n%s", p)
+	}
+	if args := b.read(filepath.Join(b.home("dev-qwen"), "args")); !strings.Contains(args, "--resume "+out.SessionID) {
+		t.Errorf("the rework did not go on with the conversation: %s", args)
+	}
+	b.want(agents.Done, "approved", "review-sonnet", agents.KindReview, 12, approve)
+	var reviews []struct {
+		State, Body string
+		CommitID    string `json:"commit_id"`
+		Comments    int    `json:"comments_count"`
+	}
+	b.get("/pulls/12/reviews", &reviews)
+	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[0].CommitID != pull.Head.SHA || reviews[0].Comments != 1 ||
+		reviews[1].State != "APPROVED" || reviews[1].Body != "Good.\n\nreviewed by review-sonnet" || reviews[1].CommitID == pull.Head.SHA {
+		t.Errorf("reviews %+v", reviews)
+	}
+	b.noSecrets()
+}
+
+// noSecrets looks for the tokens in everything that sessions left on disk.
+func (b *bench) noSecrets() {
+	b.t.Helper()
+	err := filepath.WalkDir(b.dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for name, token := range b.Tokens {
+			if strings.Contains(string(text), token) {
+				b.t.Errorf("%s has %s in it", path, name)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		b.t.Error(err)
+	}
+	for name, token := range b.Tokens {
+		if strings.Contains(b.log.String(), token) {
+			b.t.Errorf("the log has %s in it", name)
+		}
+	}
+}
+
+// What a CLI says of itself decides, and not its exit code; and what it says is not enough where nothing changed.
+func TestAgentOutcomes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tests := []struct {
+		name, script string
+		result       agents.Result
+		reason       string
+	}{
+		{"no commits", stubDone, agents.NoProgress, "no commits; it said last: All done."},
+		{"usage limit", `echo '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424,"rateLimitType":"five_hour"}}'
+echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":429,"result":"You have hit your limit"}'; exit 1`, agents.Limited, "limit"},
+		{"not signed in", `echo '{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":401,"result":"Invalid API key"}'; exit 0`, agents.BackendDown, "not signed in"},
+		{"no last event", `exit 0`, agents.Failed, "ended without saying how"},
+		{"dies with words", `echo "something broke" >&2; exit 7`, agents.Failed, "exit status 7: something broke"},
+		{"refused", `echo '{"refused":"It does not say which orders."}' > "$DISINTO_WORKSPACE/answer.json"` + stubDone, agents.Refused, "It does not say which orders."},
+		{"forgets to commit", `echo x > forgotten.txt` + stubDone, agents.Done, "opened #12"},
+	}
+	for _, tt := range tests {
+		b.want(tt.result, tt.reason, "dev-qwen", agents.KindIssue, 8, tt.script)
+		if tt.result == agents.Limited {
+			out := b.run("dev-qwen", agents.KindIssue, 8, tt.script)
+			if want := time.Unix(1795242424, 0); !out.RetryAt.Equal(want) {
+				t.Errorf("%s: retry at %s, want %s", tt.name, out.RetryAt, want)
+			}
+		}
+	}
+	b.want(agents.Failed, "it wrote no verdict", "review-sonnet", agents.KindReview, 12, stubDone)
+	b.want(agents.Failed, `the verdict is "maybe"`, "review-sonnet", agents.KindReview, 12, `echo '{"verdict":"maybe"}' > "$DISINTO_WORKSPACE/verdict.json"`+stubDone)
+	var reviews []struct{ State string }
+	b.get("/pulls/12/reviews", &reviews)
+	if len(reviews) > 0 {
+		t.Errorf("reviews without a verdict: %+v", reviews)
+	}
+	b.want(agents.NoProgress, "", "dev-qwen", agents.KindRework, 12, stubDone)
+}
+
+// A CLI that is not installed costs no attempt of any issue.
+func TestAgentWithoutCLI(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	empty := t.TempDir()
+	for _, name := range []string{"git", "sh"} {
+		path, err := filepath.EvalSymlinks(lookPath(t, name))
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(empty, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.want(agents.BackendDown, "cannot run claude: no such program in PATH", "dev-qwen", agents.KindIssue, 8, "", "PATH="+empty)
+}
+
+func lookPath(t *testing.T, name string) string {
+	t.Helper()
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return filepath.Join(dir, name)
+		}
+	}
+	t.Skip("no " + name)
+	return ""
+}
+
+// What a failed session left is saved on a branch of its own before the next one begins afresh.
+func TestAgentSavesLeftovers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.want(agents.Failed, "", "dev-qwen", agents.KindIssue, 8, `echo half > half.txt; echo c > c.txt; git add c.txt; git commit -qm c; exit 3`)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	if _, err := os.Stat(b.at("dev-qwen", "half.txt")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the leftover is in the new session's tree: %v", err)
+	}
+	wip := b.branches("wip/dev-qwen/issue-8-")
+	if len(wip) != 1 {
+		t.Fatalf("branches %q, want one with the work in progress", wip)
+	}
+	for _, name := range []string{"half.txt", "c.txt"} {
+		var file struct{ Type string }
+		if b.get("/contents/"+name+"?ref="+wip[0], &file); file.Type != "file" {
+			t.Errorf("%s is not on %s", name, wip[0])
+		}
+	}
+	if len(b.branches("fix/issue-8")) != 1 {
+		t.Error("the branch of the issue is not there")
+	}
+}
+
+// A session that is told to end pushes its work in progress, says so, and the next one goes on from there.
+func TestAgentInterrupted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b.ctx = ctx
+	begun := filepath.Join(b.dir, "begun")
+	go func() {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(begun); err == nil {
+				cancel()
+				return
+			}
+		}
+	}()
+	b.want(agents.Failed, "ended by a signal; the work in progress is on wip/dev-qwen/issue-8-", "dev-qwen", agents.KindIssue, 8,
+		fmt.Sprintf("echo half > half.txt; touch %s; exec sleep 60", begun))
+	if wip := b.branches("wip/"); len(wip) != 1 {
+		t.Fatalf("branches %q", wip)
+	}
+	b.ctx = t.Context()
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, `test -f half.txt || exit 9; git add half.txt; git commit -qm half`+stubDone)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "An earlier session was interrupted") {
+		t.Error("the prompt does not say that it goes on")
+	}
+}
+
+// A rework never loses what somebody else pushed, and a rewritten branch of one's own is fine.
+func TestAgentPushesWithCare(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `git commit -q --amend -m "Better said"`+stubDone)
+	remote := "http://x:" + b.HumanToken + "@" + strings.TrimPrefix(b.URL, "http://") + "/" + demo.Repo + ".git"
+	theirs := fmt.Sprintf(`(cd "$HOME"; rm -rf other; git clone -q -b fix/issue-8 %s other; cd other; git commit -q --allow-empty -m theirs; git push -q);`, remote)
+	b.want(agents.Failed, "rejected", "dev-qwen", agents.KindRework, 12, theirs+`echo more > order.txt; git commit -qam more`+stubDone)
+	var commits []struct{ Commit struct{ Message string } }
+	b.get("/pulls/12/commits", &commits)
+	if !slices.ContainsFunc(commits, func(c struct{ Commit struct{ Message string } }) bool { return strings.Contains(c.Commit.Message, "theirs") }) {
+		t.Errorf("what somebody else pushed is gone: %+v", commits)
+	}
+}
+
+// Prompts of the factory stand before ours, and a mistake in one is an error.
+func TestAgentPrompts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := filepath.Join(b.dir, "prompts")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "dev.md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() agents.Outcome {
+		t.Helper()
+		path := filepath.Join(b.dir, "result.json")
+		environ := withEnv(os.Environ(), []string{
+			"PATH=" + stub(t, writeOrder) + ":" + os.Getenv("PATH"), "HOME=" + b.home("dev-qwen"), "DISINTO_RUN_ID=r", "DISINTO_AGENT=dev-qwen",
+			"DISINTO_ROLE=dev", "DISINTO_KIND=issue", "DISINTO_REPO=" + demo.Repo, "DISINTO_NUMBER=8", "DISINTO_WORKSPACE=" + b.workspace("dev-qwen"),
+			"DISINTO_RESULT=" + path, "FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens["FORGE_TOKEN_DEV_QWEN"],
+			"GIT_AUTHOR_NAME=d", "GIT_AUTHOR_EMAIL=d@x", "GIT_COMMITTER_NAME=d", "GIT_COMMITTER_EMAIL=d@x",
+		})
+		_ = os.MkdirAll(b.home("dev-qwen"), 0o700)
+		p := session.Program{CLI: "claude", Prompts: dir, Environ: environ, Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
+		if err := p.Do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		out, err := agents.ParseResult([]byte(b.read(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	write("Do {{.Titel}}")
+	if out := run(); out.Result != agents.Failed || out.Reason != "cannot use the prompt dev.md: there is no variable .Titel" {
+		t.Errorf("outcome %+v", out)
+	}
+	write("Please: {{.Title}}")
+	if out := run(); out.Result != agents.Done {
+		t.Errorf("outcome %+v", out)
+	}
+	if p := b.prompt("dev-qwen"); p != "Please: ~~~~text\nRefuse an order without a name\n~~~~" {
+		t.Errorf("prompt %q", p)
+	}
+}
