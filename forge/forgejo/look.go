@@ -82,20 +82,40 @@ func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Ti
 	return counts, nil
 }
 
+// lookTries is how often a look asks again when the list of a scan overtakes its answer: the list is newer, but lacks the
+// branches, and so the answer was not taken.
+const lookTries = 5
+
 // lookPull reads one pull request with reviews and statuses.
 func (c *Client) lookPull(ctx context.Context, r *repo, number int64) (*forge.Pull, error) {
-	if err := c.readPull(ctx, r, reading{number: number, details: true, reviews: true, statuses: true}); err != nil {
-		return nil, err
+	asked := time.Now()
+	for try := 0; ; try++ {
+		if err := c.readPull(ctx, r, reading{number: number, details: true, reviews: true, statuses: true}); err != nil {
+			return nil, err
+		}
+		c.mu.Lock()
+		p := r.pulls[number]
+		taken := p != nil && !p.detailsAt.Before(asked)
+		c.mu.Unlock()
+		switch {
+		case p == nil:
+			return nil, forge.ErrNotFound
+		case taken:
+			return c.lookBase(ctx, r, p)
+		case try == lookTries:
+			return nil, fmt.Errorf("%w: %s#%d changes faster than it can be read", forge.ErrUnavailable, r.name, number)
+		}
 	}
+}
+
+// lookBase adds what the branch that p goes to requires.
+func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, error) {
 	c.mu.Lock()
-	p := r.pulls[number]
-	base := p != nil && !p.Closed && r.bases[p.Base].readAt.IsZero()
+	branch, b := p.Base, r.bases[p.Base]
+	unread := !p.Closed && branch != "" && (b == nil || b.readAt.IsZero())
 	c.mu.Unlock()
-	if p == nil {
-		return nil, forge.ErrNotFound
-	}
-	if base {
-		if err := c.readBase(ctx, r, p.Base); err != nil {
+	if unread {
+		if err := c.readBase(ctx, r, branch); err != nil {
 			return nil, err
 		}
 	}

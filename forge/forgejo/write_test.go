@@ -2,6 +2,7 @@ package forgejo
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -295,6 +296,43 @@ func TestLookDoesNotGoBack(t *testing.T) {
 		}
 		if got := w.show(f, p); !strings.HasPrefix(got, `pull open dev topic->main [priority]`) {
 			w.Errorf("pull request: %s", got)
+		}
+	})
+}
+
+// TestLookOvertaken: while a look reads a new pull request, a scan lists it. The list is newer and does not have the
+// branches, so that the look's answer is not taken. In a young repository no base is known either.
+func TestLookOvertaken(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		c := w.client()
+		w.scan(c)
+		p, _ := w.pull("fix/issue-1", "Work", "")
+		path, overtaken := fmt.Sprintf("/pulls/%d", p), 0
+		before := c.transport
+		c.transport = holding{before, func(r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, path) || overtaken == 2 {
+				return
+			}
+			overtaken++
+			w.nextSecond()
+			owner, name := owner(w.repo)
+			in, _, err := w.as(w.dev).GetIssue(owner, name, p)
+			w.must(err)
+			c.mu.Lock()
+			c.applyListed(c.repos[0], in, time.Now())
+			c.mu.Unlock()
+		}}
+		look, err := c.Look(w.Context(), w.ref(n), time.Now())
+		w.must(err)
+		if overtaken != 2 {
+			w.Fatalf("the look was overtaken %d times, want 2", overtaken)
+		}
+		if len(look.Pulls) != 1 {
+			w.Fatalf("got %+v", look.Pulls)
+		}
+		if got := w.short(showPull(&look.Pulls[0])); got != `pull open dev fix/issue-1->main for #1 clean ci none` {
+			w.Errorf("got %s", got)
 		}
 	})
 }
