@@ -44,7 +44,7 @@ type pull struct {
 type base struct {
 	required []string  // contexts that must succeed
 	sha      string    // where it stands; "" when we know only that it moved
-	moved    time.Time // our clock: when we saw it move, other than by a pull request's details
+	moved    time.Time // our clock: when we saw a merge move it
 	readAt   time.Time // our clock; zero before the first time
 }
 

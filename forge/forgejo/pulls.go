@@ -289,8 +289,8 @@ func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
 	if in.EnableStatusCheck {
 		b.required = in.StatusCheckContexts
 	}
-	if in.Commit != nil && b.sha != in.Commit.ID {
-		b.sha, b.moved = in.Commit.ID, x.began
+	if in.Commit != nil {
+		b.sha = in.Commit.ID
 	}
 	return nil
 }

@@ -1,0 +1,187 @@
+package forgejo
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/rest"
+)
+
+// AdminOptions says which forge to administer, and as whom: with a token, or with a name and password.
+type AdminOptions struct {
+	URL            string
+	Token          string // scopes write:admin, write:repository, write:issue and read:user, or all
+	User, Password string
+}
+
+// Admin does what only an administrator of the forge can: accounts, their tokens, their repositories. It speaks through
+// package rest, because the SDK manages nobody's tokens but one's own. It is not safe for concurrent use.
+type Admin struct {
+	api rest.API
+	// passwords are those that this Admin gave to accounts, by login. Nobody else ever learns them.
+	passwords map[string]string
+	unlocked  map[string]bool // accounts that can sign in
+}
+
+// NewAdmin returns an Admin that has made no request yet.
+func NewAdmin(o AdminOptions) (*Admin, error) {
+	if err := checkURL(o.URL); err != nil {
+		return nil, err
+	}
+	a := &Admin{passwords: map[string]string{}, unlocked: map[string]bool{}}
+	a.api = rest.API{URL: strings.TrimRight(o.URL, "/"), Token: o.Token, User: o.User, Password: o.Password}
+	return a, nil
+}
+
+// nobody is a login that no account can have. Asked for something that names it, the forge checks the asker's rights
+// first and then refuses, so that it changes nothing.
+const nobody = "no.such.user."
+
+// Check finds out whether the forge answers, we are its administrator with all rights that are needed, and the
+// repositories are there. It returns every problem at once, each on one line that says what to do. It changes nothing.
+func (a *Admin) Check(ctx context.Context, repos []string) error {
+	var said struct{ Version string }
+	if err := a.api.Get(ctx, "/version", &said); err != nil {
+		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.api.URL, err)
+	}
+	if major(said.Version) < oldestForgejo {
+		return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later", a.api.URL, oneLine(said.Version), oldestForgejo)
+	}
+	me, err := a.me(ctx)
+	if err != nil {
+		return err
+	}
+	if !me.Admin {
+		return fmt.Errorf("cannot make accounts: %s is no administrator of the forge; use the token or password of one", me.Login)
+	}
+	var problems []error
+	if err := a.api.Post(ctx, "/admin/users", struct{}{}, nil); refused(err, http.StatusForbidden) {
+		problems = append(problems, fmt.Errorf("cannot make accounts: the administrator's token lacks the scope write:admin"))
+	}
+	for _, repo := range repos {
+		problems = append(problems, a.checkRepo(ctx, repo, me.Login))
+	}
+	return errors.Join(problems...)
+}
+
+func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
+	err := a.allow(ctx, repo, nobody)
+	switch {
+	case refused(err, http.StatusForbidden):
+		return fmt.Errorf("cannot give access to %s: the administrator's token lacks the scope write:repository", repo)
+	case errors.Is(err, forge.ErrNotFound):
+		return fmt.Errorf("cannot give access to %s: %s sees no such repository; check [forge] repos", repo, me)
+	case err != nil && !refused(err, http.StatusUnprocessableEntity):
+		return fmt.Errorf("cannot give access to %s: %w", repo, err)
+	}
+	return nil
+}
+
+// me is the account that we administer with.
+func (a *Admin) me(ctx context.Context) (forge.Account, error) {
+	var u wireAccount
+	err := a.api.Get(ctx, "/user", &u)
+	switch {
+	case refused(err, http.StatusUnauthorized) && a.api.Token != "":
+		return forge.Account{}, errors.New("cannot sign in as administrator: the forge does not know this token")
+	case refused(err, http.StatusUnauthorized):
+		return forge.Account{}, fmt.Errorf("cannot sign in as %s: the password is wrong, or the account has a second factor; use a token then", a.api.User)
+	case refused(err, http.StatusForbidden):
+		return forge.Account{}, fmt.Errorf("cannot tell whose the administrator's token is: %w; make one with all scopes", err)
+	case err != nil:
+		return forge.Account{}, fmt.Errorf("cannot sign in as administrator: %w", err)
+	}
+	return u.account(), nil
+}
+
+// refused reports whether the forge answered with a status.
+func refused(err error, status int) bool {
+	r, ok := errors.AsType[*rest.Refusal](err)
+	return ok && r.Status == status
+}
+
+type wireAccount struct {
+	Login     string `json:"login"`
+	LoginName string `json:"login_name"`
+	SourceID  int64  `json:"source_id"`
+	IsAdmin   bool   `json:"is_admin"`
+}
+
+func (u *wireAccount) account() forge.Account {
+	return forge.Account{Login: u.Login, Admin: u.IsAdmin, External: u.SourceID != 0}
+}
+
+// Account looks an account up by its login; forge.ErrNotFound when there is none.
+func (a *Admin) Account(ctx context.Context, login string) (forge.Account, error) {
+	u, err := a.lookUp(ctx, login)
+	return u.account(), err
+}
+
+func (a *Admin) lookUp(ctx context.Context, login string) (u wireAccount, err error) {
+	if err := a.api.Get(ctx, "/users/"+url.PathEscape(login), &u); err != nil {
+		return u, fmt.Errorf("cannot look up the account %s: %w", login, err)
+	}
+	return u, nil
+}
+
+// CreateAccount makes an account with a password that nobody is told: it works with tokens.
+func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
+	password := newPassword()
+	err := a.api.Post(ctx, "/admin/users", map[string]any{
+		"username": login, "full_name": login, "email": email, "password": password, "must_change_password": false,
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("cannot create the account %s: %w", login, err)
+	}
+	a.passwords[login], a.unlocked[login] = password, true
+	return nil
+}
+
+// newPassword is 26 letters and digits at random, and one of each kind that a forge may ask for.
+func newPassword() string { return rand.Text() + "-a1A" }
+
+// WithPassword reports whether we sign in with a password. Then we manage anybody's tokens; with a token alone the
+// forge lets us do it only as the account itself, to which we have to give a new password.
+func (a *Admin) WithPassword() bool { return a.api.Token == "" }
+
+// owner signs in as whom the forge lets manage an account's tokens. It makes sure that the account may sign in.
+func (a *Admin) owner(ctx context.Context, login string) (*rest.API, error) {
+	if !a.unlocked[login] {
+		if err := a.unlock(ctx, login); err != nil {
+			return nil, fmt.Errorf("cannot let %s sign in: %w", login, err)
+		}
+		a.unlocked[login] = true
+	}
+	if a.WithPassword() {
+		return &a.api, nil
+	}
+	return &rest.API{URL: a.api.URL, User: login, Password: a.passwords[login]}, nil
+}
+
+// unlock lifts what keeps an account from signing in, such as a password that has to be changed first.
+func (a *Admin) unlock(ctx context.Context, login string) error {
+	u, err := a.lookUp(ctx, login)
+	if err != nil {
+		return err
+	}
+	change := map[string]any{
+		"source_id": u.SourceID, "login_name": cmp.Or(u.LoginName, u.Login), // the forge wants both or neither, old ones both
+		"active": true, "prohibit_login": false, "must_change_password": false,
+	}
+	password := newPassword()
+	if !a.WithPassword() {
+		change["password"] = password
+	}
+	if err := a.api.Call(ctx, http.MethodPatch, "/admin/users/"+url.PathEscape(login), change, nil); err != nil {
+		return err
+	}
+	a.passwords[login] = password
+	return nil
+}

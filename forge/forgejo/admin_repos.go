@@ -1,0 +1,198 @@
+package forgejo
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// CanWrite reports whether an account may push to a repository, as its owner, a collaborator or a member of a team.
+func (a *Admin) CanWrite(ctx context.Context, repo, login string) (bool, error) {
+	var may struct{ Permission string }
+	err := a.api.Get(ctx, collaborator(repo, login)+"/permission", &may)
+	if errors.Is(err, forge.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot tell whether %s may write to %s: %w", login, repo, err)
+	}
+	return slices.Contains([]string{"write", "admin", "owner"}, may.Permission), nil
+}
+
+func collaborator(repo, login string) string {
+	return "/repos/" + repo + "/collaborators/" + url.PathEscape(login)
+}
+
+// Allow makes an account a collaborator who may push.
+func (a *Admin) Allow(ctx context.Context, repo, login string) error {
+	if err := a.allow(ctx, repo, login); err != nil {
+		return fmt.Errorf("cannot let %s write to %s: %w", login, repo, err)
+	}
+	return nil
+}
+
+func (a *Admin) allow(ctx context.Context, repo, login string) error {
+	return a.api.Call(ctx, http.MethodPut, collaborator(repo, login), map[string]string{"permission": "write"}, nil)
+}
+
+// Disallow ends what Allow began. Who is no collaborator stays none.
+func (a *Admin) Disallow(ctx context.Context, repo, login string) error {
+	err := a.api.Call(ctx, http.MethodDelete, collaborator(repo, login), nil, nil)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return fmt.Errorf("cannot take %s's access to %s away: %w", login, repo, err)
+	}
+	return nil
+}
+
+// Collaborates reports whether an account is a collaborator of a repository, in whatever capacity.
+func (a *Admin) Collaborates(ctx context.Context, repo, login string) (bool, error) {
+	err := a.api.Get(ctx, collaborator(repo, login), nil)
+	if errors.Is(err, forge.ErrNotFound) || refused(err, http.StatusUnprocessableEntity) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot tell whether %s is a collaborator of %s: %w", login, repo, err)
+	}
+	return true, nil
+}
+
+// Repository looks a repository up; forge.ErrNotFound when there is none.
+func (a *Admin) Repository(ctx context.Context, name string) (forge.Repository, error) {
+	var r struct {
+		FullName      string `json:"full_name"`
+		DefaultBranch string `json:"default_branch"`
+		Empty         bool   `json:"empty"`
+		Private       bool   `json:"private"`
+	}
+	if err := a.api.Get(ctx, "/repos/"+name, &r); err != nil {
+		return forge.Repository{}, fmt.Errorf("cannot look up the repository %s: %w", name, err)
+	}
+	return forge.Repository{Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private}, nil
+}
+
+// CreateRepository makes an empty private repository for the account that its name begins with.
+func (a *Admin) CreateRepository(ctx context.Context, name, description string) error {
+	login, short := owner(name)
+	err := a.api.Post(ctx, "/admin/users/"+url.PathEscape(login)+"/repos", map[string]any{
+		"name": short, "description": description, "private": true, "auto_init": false, "default_branch": "main",
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("cannot create the repository %s: %w", name, err)
+	}
+	return nil
+}
+
+// File reads a file of a repository's default branch; forge.ErrNotFound when there is none.
+func (a *Admin) File(ctx context.Context, repo, path string) (forge.File, error) {
+	var f struct{ SHA, Content string }
+	if err := a.api.Get(ctx, "/repos/"+repo+"/contents/"+path, &f); err != nil {
+		return forge.File{}, fmt.Errorf("cannot read %s of %s: %w", path, repo, err)
+	}
+	text, err := base64.StdEncoding.DecodeString(f.Content)
+	if err != nil {
+		return forge.File{}, fmt.Errorf("cannot read %s of %s: %w", path, repo, err)
+	}
+	return forge.File{Path: path, Text: string(text), SHA: f.SHA}, nil
+}
+
+// Commit writes files to a branch in one commit, of which an account is the author. The repository may be empty. Files
+// with a SHA are replaced, if they are still the same; the others are new.
+func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email string, files []forge.File) error {
+	type change struct {
+		Operation string `json:"operation"`
+		Path      string `json:"path"`
+		Content   string `json:"content"`
+		SHA       string `json:"sha,omitempty"`
+	}
+	changes := make([]change, len(files))
+	for i, f := range files {
+		changes[i] = change{"create", f.Path, base64.StdEncoding.EncodeToString([]byte(f.Text)), f.SHA}
+		if f.SHA != "" {
+			changes[i].Operation = "update"
+		}
+	}
+	author := map[string]string{"name": login, "email": email}
+	err := a.api.Post(ctx, "/repos/"+repo+"/contents", map[string]any{
+		"branch": branch, "message": message, "author": author, "committer": author, "files": changes,
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("cannot write to %s: %w", repo, err)
+	}
+	return nil
+}
+
+// wireWork is an issue or pull request, as far as a claim is concerned.
+type wireWork struct {
+	Number    int64
+	Assignees []struct{ Login string }
+	Labels    []struct {
+		ID   int64
+		Name string
+	}
+}
+
+func (w *wireWork) assigned(login string) bool {
+	return slices.ContainsFunc(w.Assignees, func(u struct{ Login string }) bool { return strings.EqualFold(u.Login, login) })
+}
+
+// Assigned lists the open issues and pull requests of a repository that an account is assigned to, oldest first.
+func (a *Admin) Assigned(ctx context.Context, repo, login string) ([]forge.Ref, error) {
+	var refs []forge.Ref
+	for page := 1; page <= maxPages; page++ {
+		var some []wireWork
+		path := fmt.Sprintf("/repos/%s/issues?state=open&assigned_by=%s&limit=%d&page=%d", repo, url.QueryEscape(login), pageSize, page)
+		if err := a.api.Get(ctx, path, &some); err != nil {
+			return nil, fmt.Errorf("cannot list the issues of %s: %w", repo, err)
+		}
+		for _, w := range some { // a filter with a name that the forge does not know filters nothing
+			if w.assigned(login) {
+				refs = append(refs, forge.Ref{Repo: repo, Number: w.Number})
+			}
+		}
+		if len(some) < smallestCap {
+			slices.SortFunc(refs, forge.Ref.Compare)
+			return slices.Compact(refs), nil
+		}
+	}
+	return nil, fmt.Errorf("cannot list the issues of %s: %w", repo, errEndless)
+}
+
+// Unassign takes an account off an issue or pull request: the assignee first, then the label in-progress, which stays
+// where somebody is assigned whom isAgent knows.
+func (a *Admin) Unassign(ctx context.Context, ref forge.Ref, login string, isAgent func(login string) bool) error {
+	at := "/repos/" + ref.Repo + "/issues/" + strconv.FormatInt(ref.Number, 10)
+	var w wireWork
+	if err := a.api.Get(ctx, at, &w); err != nil {
+		return fmt.Errorf("cannot unassign %s from %s: %w", login, ref, err)
+	}
+	others, claimed := []string{}, false
+	for _, u := range w.Assignees {
+		if !strings.EqualFold(u.Login, login) {
+			others = append(others, u.Login)
+			claimed = claimed || isAgent(u.Login)
+		}
+	}
+	if w.assigned(login) {
+		if err := a.api.Call(ctx, http.MethodPatch, at, map[string]any{"assignees": others}, nil); err != nil {
+			return fmt.Errorf("cannot unassign %s from %s: %w", login, ref, err)
+		}
+	}
+	for _, l := range w.Labels {
+		if claimed || l.Name != forge.LabelInProgress {
+			continue
+		}
+		err := a.api.Call(ctx, http.MethodDelete, at+"/labels/"+strconv.FormatInt(l.ID, 10), nil, nil)
+		if err != nil && !errors.Is(err, forge.ErrNotFound) {
+			return fmt.Errorf("cannot put %s back into the queue: %w", ref, err)
+		}
+	}
+	return nil
+}

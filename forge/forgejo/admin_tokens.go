@@ -1,0 +1,79 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/rest"
+)
+
+// AgentScopes is the least that an agent's token needs, found out by leaving each away: it pushes, opens pull requests
+// and reviews (write:repository), comments and labels (write:issue), and asks who it is (read:user).
+func AgentScopes() []string { return []string{"write:repository", "write:issue", "read:user"} }
+
+// Tokens lists the tokens of an account. The texts are not in it.
+func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error) {
+	as, err := a.owner(ctx, login)
+	if err != nil {
+		return nil, err
+	}
+	var all []forge.Token
+	for page := 1; page <= maxPages; page++ {
+		var some []forge.Token
+		if err := as.Get(ctx, tokensOf(login)+fmt.Sprintf("?limit=%d&page=%d", pageSize, page), &some); err != nil {
+			return nil, fmt.Errorf("cannot list the tokens of %s: %w", login, err)
+		}
+		all = append(all, some...)
+		if len(some) < smallestCap {
+			return all, nil
+		}
+	}
+	return nil, fmt.Errorf("cannot list the tokens of %s: %w", login, errEndless)
+}
+
+func tokensOf(login string) string { return "/users/" + url.PathEscape(login) + "/tokens" }
+
+// CreateToken makes a token for an account with AgentScopes and returns its text.
+func (a *Admin) CreateToken(ctx context.Context, login, name string) (text string, err error) {
+	as, err := a.owner(ctx, login)
+	if err != nil {
+		return "", err
+	}
+	var made struct {
+		Text string `json:"sha1"`
+	}
+	if err := as.Post(ctx, tokensOf(login), map[string]any{"name": name, "scopes": AgentScopes()}, &made); err != nil {
+		return "", fmt.Errorf("cannot make a token for %s: %w", login, err)
+	}
+	if made.Text == "" {
+		return "", fmt.Errorf("cannot make a token for %s: the forge's answer has none in it", login)
+	}
+	return made.Text, nil
+}
+
+// RevokeToken takes a token away. One that is gone already is a success.
+func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) error {
+	as, err := a.owner(ctx, login)
+	if err != nil {
+		return err
+	}
+	err = as.Call(ctx, http.MethodDelete, tokensOf(login)+"/"+strconv.FormatInt(t.ID, 10), nil, nil)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return fmt.Errorf("cannot revoke the token %s of %s: %w", t.Name, login, err)
+	}
+	return nil
+}
+
+// WhoAmI returns the login of the account that a token belongs to.
+func (a *Admin) WhoAmI(ctx context.Context, token string) (string, error) {
+	var u wireAccount
+	if err := (&rest.API{URL: a.api.URL, Token: token}).Get(ctx, "/user", &u); err != nil {
+		return "", fmt.Errorf("cannot sign in with the token: %w", err)
+	}
+	return u.Login, nil
+}
