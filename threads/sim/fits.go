@@ -114,7 +114,7 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 		return "it has no token"
 	case len(in.roleFor(it, a).Command) == 0:
 		return "its role has no program"
-	case held && (hold.Until.IsZero() || hold.Until.After(in.now)):
+	case held && (hold.Until.IsZero() || hold.Until.After(in.now)), in.paused(a.Name, t.Name):
 		return "it is held"
 	case in.s.History.Parked[t.Name].Until.After(in.now):
 		return "its thread is parked"

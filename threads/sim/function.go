@@ -5,14 +5,14 @@ import (
 	"reflect"
 	"time"
 
-	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
 // function checks Decide as a function. These checks cost as much as several plans each, so each is made now and then.
 func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 	w := c.w
-	switch w.rng.IntN(40) {
+	switch w.rng.IntN(60) {
 	case 0:
 		c.report("the same snapshot gives the same plan", sameAgain(s, p))
 	case 1:
@@ -95,24 +95,41 @@ func todo(p *threads.Plan) threads.Plan {
 	return threads.Plan{Starts: p.Starts, Stops: p.Stops, Merges: p.Merges, Marks: p.Marks}
 }
 
-// explained asks about one issue or pull request of the plan.
+// explained asks about one issue or pull request, in the plan or not.
 func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
-	n := w.rng.IntN(len(p.Holds) + len(p.Starts) + 1)
-	var it *threads.Item
+	var ref forge.Ref
 	var code threads.Code
 	position := 0
-	switch {
-	case n < len(p.Holds):
-		it, code, position = &p.Holds[n].Item, p.Holds[n].Reason.Code, n+1
-	case n < len(p.Holds)+len(p.Starts):
-		it = &p.Starts[n-len(p.Holds)].Item
+	switch n := w.rng.IntN(4); {
+	case n == 0 && len(p.Starts) > 0:
+		ref = oneOf(w, p.Starts...).Item.Ref
+	case n == 1 && len(s.Facts.Issues) > 0:
+		ref, code = unlisted(&s.Facts.Issues[w.rng.IntN(len(s.Facts.Issues))])
+	case n == 2 && len(s.Facts.Pulls) > 0:
+		if p := oneOf(w, s.Facts.Pulls...); p.Closed {
+			ref, code = p.Ref, threads.Closed
+		}
+	case len(p.Holds) > 0:
+		position = w.number(1, len(p.Holds))
+		ref, code = p.Holds[position-1].Ref, p.Holds[position-1].Reason.Code
 	}
-	if it == nil || it.Kind == agents.KindSchedule {
+	if ref.Number == 0 { // scheduled work, or nothing
 		return nil
 	}
-	ex, err := threads.Explain(*s, it.Ref)
+	ex, err := threads.Explain(*s, ref)
 	if err != nil || ex.Code != code || ex.Position != position {
-		return fmt.Errorf("%s %s: got %q at %d (%v), want %q at %d", it.Kind, it.Ref, ex.Code, ex.Position, err, code, position)
+		return fmt.Errorf("%s: got %q at %d (%v), want %q at %d", ref, ex.Code, ex.Position, err, code, position)
 	}
 	return nil
+}
+
+// unlisted says why an issue is in no plan; a zero ref means that it may be in one.
+func unlisted(is *forge.Issue) (forge.Ref, threads.Code) {
+	switch {
+	case is.Closed:
+		return is.Ref, threads.Closed
+	case !is.Has(forge.LabelBacklog) && !is.Has(forge.LabelInProgress): // otherwise somebody may work on it all the same
+		return is.Ref, threads.NotBacklog
+	}
+	return forge.Ref{}, ""
 }

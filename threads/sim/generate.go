@@ -107,7 +107,7 @@ func (w *world) configure() *threads.Config {
 	for _, name := range []string{"anthropic", "llama", "vllm"}[:w.number(1, 3)] {
 		cfg.Threads = append(cfg.Threads, w.thread(name))
 	}
-	for range w.number(2, 7) {
+	for range oneOf(w, 2, 3, 3, 4, 5, 7) {
 		cfg.Agents = append(cfg.Agents, w.agent(cfg))
 	}
 	w.wire(cfg)
@@ -152,7 +152,7 @@ func (w *world) agent(cfg *threads.Config) agents.Agent {
 	if w.chance(0.2) {
 		a.Login = "x" + a.Name
 	}
-	if second := oneOf(w, "dev", "review", "tidy"); second != role && w.chance(0.3) {
+	if second := oneOf(w, "dev", "review", "tidy"); second != role && w.chance(0.35) {
 		a.Roles = append(a.Roles, second)
 	}
 	if w.chance(0.6) {

@@ -76,7 +76,8 @@ func (in *inspection) nobodyCan(h *threads.Hold, busy []threads.Session) error {
 			return fmt.Errorf("%s on %s could take it", a.Name, a.Thread)
 		}
 	}
-	if candidateCode(h.Reason.Code) {
+	people := h.Item.Kind == agents.KindReview && !slices.ContainsFunc(in.cfg.Agents, in.reviewer)
+	if candidateCode(h.Reason.Code) && !people {
 		return nil
 	}
 	return fmt.Errorf("%s is no reason for that", h.Reason.Code)

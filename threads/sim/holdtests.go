@@ -16,7 +16,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.StaleFacts: func(h held) bool { return h.outdated(h.Item.Ref, h.Item.Chain) },
 	threads.CoolDown:   held.cooling,
 	threads.GaveUp: func(h held) bool {
-		return h.Reason.Count >= threads.MaxAttempts && h.owes(h.Item.Ref, threads.ActBlocked)
+		return h.Reason.Count >= maxAttempts && h.owes(h.Item.Ref, threads.ActBlocked)
 	},
 	threads.Refused: func(h held) bool {
 		_, refused := h.s.History.Refused[h.Item.Ref]
@@ -45,7 +45,8 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.MergedNotClosed: held.mergedNotClosed,
 	threads.PullRejected: func(h held) bool {
 		return h.ended(func(p *forge.Pull) bool {
-			return p.Ref == h.Reason.Refs[0] && !p.Merged && h.ours(p.Author) && !h.ours(p.ClosedBy)
+			forgiven := !p.Ended.After(h.s.History.Retried[h.is.Ref])
+			return p.Ref == h.Reason.Refs[0] && !p.Merged && h.ours(p.Author) && !h.ours(p.ClosedBy) && !forgiven
 		})
 	},
 	threads.StagedConvoy: func(h held) bool {
@@ -62,7 +63,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.BlockerMissing:    func(h held) bool { return h.names(forge.BlockerMissing) },
 	threads.BlockerUnreadable: func(h held) bool { return h.names(forge.BlockerUnreadable) },
 	threads.BlockerCancelled:  func(h held) bool { return h.names(forge.BlockerCancelled) },
-	threads.BlockerOpen:       func(h held) bool { return h.names(forge.BlockerOpen) },
+	threads.BlockerOpen:       func(h held) bool { return h.names(forge.BlockerOpen) && !h.reaches(h.is.Ref, h.is.Ref, nil) },
 	threads.BlockerUnmerged:   func(h held) bool { return h.names(forge.BlockerUnmerged) && h.cfg.Forge.RequireMerged },
 	threads.Unreviewed: func(h held) bool {
 		return h.backlogFull(h.is.Repo) && h.Reason.Count == len(h.unreviewed(h.is.Repo))
@@ -161,6 +162,18 @@ func stagedConvoy(is *forge.Issue) bool {
 // unreadConvoy reports whether there is a staged convoy whose members nobody knows yet: any issue may be one.
 func (h held) unreadConvoy() bool {
 	return slices.ContainsFunc(h.s.Facts.Issues, func(is forge.Issue) bool { return stagedConvoy(&is) && !is.BlockersKnown })
+}
+
+// reaches reports whether open blockers lead from one issue to another. Such a circle never opens by itself, and it would be
+// no answer to say that its next member is open.
+func (h held) reaches(from, to forge.Ref, path []forge.Ref) bool {
+	is := h.s.Facts.Issue(from)
+	if is == nil || slices.Contains(path, from) {
+		return false
+	}
+	return slices.ContainsFunc(states(is, forge.BlockerOpen), func(ref forge.Ref) bool {
+		return ref == to || h.reaches(ref, to, append(path, from))
+	})
 }
 
 // circle reports whether refs lead from the issue along open blockers back to it.

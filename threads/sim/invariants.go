@@ -3,15 +3,27 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
+// What the design says in numbers. They are written here once more, so that a change over there is noticed.
+const (
+	maxAttempts    = 5
+	passedOverMost = 3
+	halfWritten    = 60 * time.Second
+	settledAfter   = 30 * time.Second // a conflict
+)
+
 // checks are the invariants. What they know they take from the world itself and from the design, never from a helper of
 // package threads, so that the two cannot be wrong in the same way.
-type checks struct{ w *world }
+type checks struct {
+	w      *world
+	starts map[threads.Key][]time.Time // when each item was started lately
+}
 
 // tableInvariants hold after every step, whatever happened in it.
 var tableInvariants = []struct {
@@ -34,6 +46,7 @@ var planInvariants = []struct {
 	{"nobody reviews own work, no local model that of a local model", pairing},
 	{"slots are kept", slotsKept},
 	{"the order of the queue", orderKept},
+	{"the best agent and slot for an item", placedWell},
 	{"warmth starves nobody", passedOver},
 	{"nothing is merged that is not approved, green and clean", mergesAllowed},
 	{"nothing runs on closed work", stopsInTime},
@@ -147,6 +160,22 @@ func (in *inspection) busy() []threads.Session {
 		})
 	}
 	return list
+}
+
+// An item may be started this often in this time. Whoever starts it more often has no reason to expect anything else from
+// the next start.
+const (
+	spinMost = 10
+	spinTime = 10 * time.Minute
+)
+
+// spin counts the starts of an item.
+func (c checks) spin(k threads.Key) {
+	recent := slices.DeleteFunc(c.starts[k], func(at time.Time) bool { return c.w.now.Sub(at) > spinTime })
+	c.starts[k] = append(recent, c.w.now)
+	if len(c.starts[k]) > spinMost {
+		c.w.fail("nothing spins", fmt.Errorf("%s %s was started %d times in %s", k.Kind, k.Ref, len(c.starts[k]), spinTime))
+	}
 }
 
 // accounted holds every open issue of the backlog and every open pull request against the plan: it has a session, is

@@ -33,7 +33,7 @@ func (sh *shell) quiet(s *threads.Snapshot, p *threads.Plan) bool {
 }
 
 // tidyTime is how long a claim may be left over: until it can be no half-written one any more, and the next scan.
-const tidyTime = threads.HalfWritten + 15*time.Minute
+const tidyTime = halfWritten + 15*time.Minute
 
 // mendable are the reasons that waiting does not mend. Most of them say so in their Mend column; of the others the
 // invariants make sure that they are true.
@@ -42,7 +42,7 @@ var mendable = []threads.Code{
 	threads.BlocksItself, threads.BlockerCycle, threads.BlockerMissing, threads.BlockerUnreadable, threads.BlockerCancelled,
 	threads.BlockerUnmerged, threads.Draft, threads.NotOurs, threads.PeopleReview, threads.MergeManual, threads.HumanObjects,
 	threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.OwnWork, threads.LocalPair, threads.NoReviewer,
-	threads.NoProgram, threads.NoToken,
+	threads.NoProgram, threads.NoToken, threads.Paused,
 }
 
 // final reports whether a hold will last until a person does something. A reason that names others is as final as theirs.
@@ -53,7 +53,7 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 	switch h.Reason.Code {
 	case threads.NotDue:
 		return true
-	case threads.AgentHeld: // paused, not resting
+	case threads.AgentHeld: // for good, not for a rest
 		return h.Reason.Until.IsZero()
 	case threads.BlockerOpen, threads.HasPull:
 		return all(h.Reason.Refs)

@@ -23,7 +23,7 @@ const (
 )
 
 // attemptRests are the cool-downs after attempts 1 to 4; after the fifth a person is asked.
-var attemptRests = [threads.MaxAttempts]time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
+var attemptRests = [maxAttempts]time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
 
 // memory keeps a threads.History. It survives a restart, except Touched: every fact is then newer than every write.
 type memory struct {
@@ -51,6 +51,7 @@ func newMemory() memory {
 			Refused:    make(map[forge.Ref]string),
 			Retried:    make(map[forge.Ref]time.Time),
 			Asked:      make(map[forge.Ref]int),
+			Paused:     make(map[threads.Pause]time.Time),
 		},
 		remarks: make(map[threads.Key]int),
 		refused: make(map[threads.Key]int),
@@ -147,7 +148,7 @@ func (m *memory) ended(r *run, w *world, out agents.Outcome, effect threads.Effe
 }
 
 func (m *memory) fail(k threads.AttemptKey, attempt int, now time.Time) {
-	m.Attempts[k] = threads.Attempts{Count: attempt, Until: now.Add(attemptRests[min(attempt, threads.MaxAttempts)-1])}
+	m.Attempts[k] = threads.Attempts{Count: attempt, Until: now.Add(attemptRests[min(attempt, maxAttempts)-1])}
 }
 
 // park never shortens.
@@ -208,5 +209,6 @@ func (m *memory) retry(ref forge.Ref, now time.Time) {
 	}
 	delete(m.Refused, ref)
 	delete(m.CIFixes, ref)
+	delete(m.Asked, ref)
 	m.Retried[ref] = now
 }

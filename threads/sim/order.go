@@ -23,7 +23,7 @@ type rank struct {
 
 func (in *inspection) rank(it *threads.Item, warmth int) rank {
 	r := rank{priority: it.Priority, patient: 1, warmth: warmth, item: it}
-	if in.s.History.PassedOver[it.Key()] >= threads.PassedOverLimit {
+	if in.s.History.PassedOver[it.Key()] >= passedOverMost {
 		r.patient = 0
 	}
 	r.kind = slices.Index([]agents.Kind{agents.KindRework, agents.KindReview, agents.KindSchedule, agents.KindIssue}, it.Kind)
@@ -107,7 +107,7 @@ func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood fu
 // waits reports whether an item waits for nothing but an agent or a slot.
 func waits(h *threads.Hold) bool {
 	switch h.Reason.Code {
-	case threads.AgentBusy, threads.NoSlot, threads.ThreadPark, threads.AgentHeld, threads.NoToken, threads.NoProgram:
+	case threads.AgentBusy, threads.NoSlot, threads.ThreadPark, threads.AgentHeld, threads.Paused, threads.NoToken, threads.NoProgram:
 		return true
 	}
 	return false
@@ -128,7 +128,7 @@ func passedOver(in *inspection) error {
 		}
 		over := in.item(st.PassedOver)
 		h := &in.s.History
-		starved := h.PassedOver[st.PassedOver] >= threads.PassedOverLimit && h.PassedOver[st.Item.Key()] < threads.PassedOverLimit
+		starved := h.PassedOver[st.PassedOver] >= passedOverMost && h.PassedOver[st.Item.Key()] < passedOverMost
 		if over == nil || !ahead(over, &st.Item) || starved {
 			return fmt.Errorf("%s %s names %s %s, passed over %d times", st.Item.Kind, st.Item.Ref,
 				st.PassedOver.Kind, st.PassedOver.Ref, h.PassedOver[st.PassedOver])

@@ -11,10 +11,10 @@ import (
 // acts are what people do to a factory while it works. Each picks its own victim, and may find none.
 var acts = []func(w *world, r *repo){
 	(*world).fileMore, (*world).fileMore, (*world).relabel, (*world).unlabel, (*world).prioritise, (*world).assign,
-	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).rewire, (*world).stage, (*world).botClaims,
+	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).cancel, (*world).rewire, (*world).stage, (*world).botClaims,
 	(*world).botEnds, (*world).rejectPull, (*world).mergePull, (*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
 	(*world).pushPull, (*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
-	(*world).pause, (*world).reload,
+	(*world).pause, (*world).revoke, (*world).reload, (*world).reload,
 }
 
 // people do something every now and then, until the world is calm.
@@ -112,6 +112,17 @@ func (w *world) closeIssue(r *repo) {
 	if is := w.anIssue(r, open); is != nil {
 		err := w.forge.close(is)
 		w.log("people close %s: %v", is.Ref, orDone(err))
+	}
+}
+
+// cancel closes an issue that others may wait for: that does not unblock them.
+func (w *world) cancel(r *repo) {
+	needed := func(is *issue) bool {
+		return slices.ContainsFunc(r.issues, func(o *issue) bool { return slices.Contains(o.deps, is.Ref) })
+	}
+	if is := w.anIssue(r, needed); is != nil {
+		w.forge.label(is, forge.LabelCancelled, "")
+		w.log("people cancel %s: %v", is.Ref, orDone(w.forge.close(is)))
 	}
 }
 
@@ -262,17 +273,25 @@ func (w *world) labelPull(r *repo) {
 	}
 }
 
-// retry is `disinto retry` on an issue that agents have come to an end with.
+// retry is `disinto retry` on an issue or a pull request that agents have come to an end with.
 func (w *world) retry(r *repo) {
-	is := w.anIssue(r, open)
-	if is == nil || w.shell.down {
+	if w.shell.down {
 		return
 	}
-	w.log("people retry %s", is.Ref)
-	w.forge.label(is, "", forge.LabelBlocked)
-	w.forge.label(is, "", forge.LabelNeedsHuman)
-	w.shell.memory.retry(is.Ref, w.now)
-	w.shell.memory.touch(w.now, is.Ref)
+	var ref forge.Ref
+	if is := w.anIssue(r, open); is != nil {
+		ref = is.Ref
+		w.forge.label(is, "", forge.LabelBlocked)
+		w.forge.label(is, "", forge.LabelNeedsHuman)
+	}
+	if p := w.aPull(r, anyPull); p != nil && w.chance(0.5) {
+		ref = p.Ref
+		w.forge.labelPull(p, "", forge.LabelBlocked)
+		w.forge.labelPull(p, "", forge.LabelNeedsHuman)
+	}
+	w.log("people retry %s", ref)
+	w.shell.memory.retry(ref, w.now)
+	w.shell.memory.touch(w.coarse(), ref)
 	w.shell.kick()
 }
 
@@ -288,20 +307,36 @@ func (w *world) sling(r *repo) {
 	w.shell.kick()
 }
 
-// pause holds an agent until it is resumed; on a calm day nobody does that.
+// pause keeps an agent, a thread or everything from starting until somebody says resume. Only agents stay paused for long.
 func (w *world) pause(*repo) {
 	if w.shell.down {
 		return
 	}
-	a := oneOf(w, w.cfg.Agents...).Name
-	if _, held := w.shell.memory.AgentHolds[a]; held {
-		w.log("people resume %s", a)
-		delete(w.shell.memory.AgentHolds, a)
-		w.shell.kick()
+	paused := w.shell.memory.Paused
+	p := oneOf(w, threads.Pause{}, threads.Pause{Thread: oneOf(w, w.cfg.Threads...).Name}, threads.Pause{Agent: oneOf(w, w.cfg.Agents...).Name})
+	if _, already := paused[p]; already {
+		w.resume(p)
 		return
 	}
-	w.log("people pause %s", a)
-	w.shell.memory.AgentHolds[a] = threads.AgentHold{Code: threads.AgentHeld, Why: "paused"}
+	w.log("people pause %+v", p)
+	paused[p] = w.now
+	if p.Agent == "" {
+		w.after(w.between(time.Minute, time.Hour), func() { w.resume(p) })
+	}
+}
+
+func (w *world) resume(p threads.Pause) {
+	w.log("people resume %+v", p)
+	delete(w.shell.memory.Paused, p)
+	w.shell.kick()
+}
+
+// revoke takes an agent its rights on the forge, which only a new configuration gives back.
+func (w *world) revoke(*repo) {
+	if a := oneOf(w, w.cfg.Agents...).Name; !w.shell.down && w.chance(0.5) {
+		w.log("people revoke %s", a)
+		w.shell.memory.AgentHolds[a] = threads.AgentHold{Code: threads.AgentHeld, Why: "its token is revoked"}
+	}
 }
 
 // reload changes the configuration under running sessions: slots come and go, an agent is hired or let go.
@@ -328,6 +363,11 @@ func (w *world) reload(*repo) {
 	w.wire(&cfg)
 	w.cfg = &cfg
 	w.forge.dirty = true
+	for _, a := range cfg.Agents {
+		if w.shell.memory.AgentHolds[a.Name].Until.IsZero() {
+			delete(w.shell.memory.AgentHolds, a.Name)
+		}
+	}
 	w.log("people reload: %d agents, %s has %d slots, overlap %v", len(cfg.Agents), cfg.Threads[0].Name, cfg.Threads[0].Slots, cfg.Threads[0].Overlap)
 	w.shell.kick()
 }

@@ -20,7 +20,7 @@ func stopsInTime(in *inspection) error {
 			continue
 		}
 		told := slices.ContainsFunc(in.plan.Stops, func(st threads.Stop) bool { return st.RunID == s.RunID })
-		if why := in.overdue(s, asOf.Add(-1)); why != "" && !told {
+		if why := in.overdue(s, asOf); why != "" && !told {
 			return fmt.Errorf("%s goes on with %s %s: %s", s.RunID, s.Item.Kind, s.Item.Ref, why)
 		}
 	}
@@ -106,19 +106,20 @@ func marksDue(in *inspection) error {
 }
 
 func (in *inspection) due(m *threads.Mark) bool {
-	labels, _, open := in.fact(m.Ref)
+	labels, assignees, open := in.fact(m.Ref)
+	claimed := open && slices.Contains(labels, forge.LabelInProgress) && !slices.ContainsFunc(assignees, in.bot)
 	h := held{inspection: in, is: in.s.Facts.Issue(m.Ref), Hold: &threads.Hold{Item: m.Item}}
 	switch m.Action {
 	case threads.ActRelease:
-		return open && slices.Contains(labels, forge.LabelInProgress) && m.Agent != ""
+		return claimed && m.Agent != ""
 	case threads.ActUnlabel:
-		return open && slices.Contains(labels, forge.LabelInProgress) && !in.now.Before(in.written(m.Ref).Add(threads.HalfWritten))
+		return claimed && !in.now.Before(in.written(m.Ref).Add(halfWritten))
 	case threads.ActClose:
 		merged := h.ended(func(p *forge.Pull) bool { return p.Merged })
 		return open && merged && !h.kept()
 	case threads.ActBlocked:
 		a := in.s.History.Attempts[threads.AttemptKey{Chain: m.Item.Chain, Kind: m.Item.Kind}]
-		return open && forge.SkipLabel(labels) == "" && a.Count >= threads.MaxAttempts && !a.Marked
+		return open && forge.SkipLabel(labels) == "" && a.Count >= maxAttempts && !a.Marked
 	case threads.ActNeedsHuman:
 		_, refused := in.s.History.Refused[m.Ref]
 		return open && forge.SkipLabel(labels) == "" && (refused || in.tooOften(&m.Item))

@@ -43,7 +43,7 @@ func (sc *scanner) scan() {
 		return
 	}
 	sc.running, sc.again = true, false
-	began := sc.w.now
+	began := sc.w.coarse()
 	slow := sc.w.between(100*time.Millisecond, 4*time.Second)
 	if sc.w.trouble(0.1) {
 		slow *= 8

@@ -27,6 +27,7 @@ func (r *run) String() string {
 
 // commit reserves agent and slot, remembers the start, and claims the item.
 func (sh *shell) commit(st threads.Start) {
+	sh.w.checks.spin(st.Item.Key())
 	sh.names++
 	r := &run{life: sh.life, Session: threads.Session{
 		RunID: fmt.Sprintf("run-%06d", sh.names), Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role,

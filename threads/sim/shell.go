@@ -91,10 +91,10 @@ func (sh *shell) poll() {
 	})
 }
 
-// kick is what a web hook, the end of a session or a person's command does: look now.
+// kick is what a web hook, the end of a session or a person's command does: look as soon as the clock has moved on.
 func (sh *shell) kick() {
 	life := sh.life
-	sh.w.after(time.Millisecond, func() {
+	sh.w.after(clockStep, func() {
 		if !sh.down && life == sh.life {
 			sh.scanner.scan()
 		}
@@ -153,7 +153,7 @@ func (sh *shell) pass(ours func(threads.Start) bool) {
 // snapshot is all that Decide gets to know.
 func (sh *shell) snapshot() threads.Snapshot {
 	for _, wr := range sh.writes {
-		sh.memory.touch(sh.w.now, wr.refs...)
+		sh.memory.touch(sh.w.coarse(), wr.refs...)
 	}
 	sessions := make([]threads.Session, len(sh.runs))
 	for i, r := range sh.runs {
@@ -213,7 +213,7 @@ func (sh *shell) write(refs []forge.Ref, done func(error), steps ...func() error
 			wr.err = errUnavailable
 		}
 		sh.writes = slices.DeleteFunc(sh.writes, func(o *write) bool { return o == wr })
-		sh.memory.touch(sh.w.now, refs...)
+		sh.memory.touch(sh.w.coarse(), refs...)
 		done(wr.err)
 	}
 	sh.w.after(sh.w.between(10*time.Millisecond, 2*time.Second), next)

@@ -74,12 +74,16 @@ type event struct {
 type Stats struct {
 	Virtual  time.Duration // how long it lasted
 	Events   int
-	Plans    int                    // calls of Decide for a tick
-	Sessions int                    // that got to run
-	Merged   int                    // pull requests
-	Codes    map[threads.Code]int   // reasons that a plan gave
-	Actions  map[threads.Action]int // marks that a plan asked for
-	Ignored  int                    // plans nobody acted on, made to check others
+	Plans    int // made for a tick; those that only check others are not counted
+	Sessions int // that got to run
+	Merged   int // pull requests
+	// Codes and Actions count the reasons that plans gave and the marks that they asked for, once for each plan.
+	Codes   map[threads.Code]int
+	Actions map[threads.Action]int
+}
+
+func newStats() Stats {
+	return Stats{Codes: make(map[threads.Code]int), Actions: make(map[threads.Action]int)}
 }
 
 // Play plays the world of a seed to its end. The error names the first invariant that did not hold. say, unless nil, gets
@@ -99,15 +103,14 @@ func Play(seed uint64, say func(string)) (Stats, error) {
 }
 
 func newWorld(seed uint64, say func(string)) *world {
-	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, say: say, logins: make(map[string]string)}
-	w.seen = Stats{Codes: make(map[threads.Code]int), Actions: make(map[threads.Action]int)}
+	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, say: say, logins: make(map[string]string), seen: newStats()}
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
 	}
 	w.forge = newServer(w)
 	w.shell = newShell(w)
-	w.checks = checks{w}
+	w.checks = checks{w, make(map[threads.Key][]time.Time)}
 	return w
 }
 
@@ -161,6 +164,12 @@ func (w *world) log(format string, args ...any) {
 
 // clock is the time as the log shows it: since the beginning.
 func (w *world) clock() string { return w.now.Sub(epoch).Round(time.Millisecond).String() }
+
+// clockStep is how finely the supervisor can tell its own doings apart. With a clock as fine as ours no scan would ever
+// begin at the very time at which a write ends, and whether that counts as before would make no difference.
+const clockStep = 50 * time.Millisecond
+
+func (w *world) coarse() time.Time { return w.now.Truncate(clockStep) }
 
 // chance is true with probability p.
 func (w *world) chance(p float64) bool { return w.rng.Float64() < p }

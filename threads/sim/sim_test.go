@@ -2,47 +2,137 @@ package sim
 
 import (
 	"flag"
+	"os"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"codeberg.org/johba/disinto/threads"
 )
 
 var (
 	seed   = flag.Uint64("seed", 0, "play this one world and print what happens in it")
-	worlds = flag.Int("worlds", 0, "how many worlds to play; 0 means as many as fit into an ordinary test run")
+	worlds = flag.Int("worlds", 0, "how many worlds to play; 0 means a few seconds' worth")
 )
+
+// TestMain lets garbage pile up: a world makes much and keeps next to nothing.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
+	os.Exit(m.Run())
+}
 
 // TestWorlds plays many worlds. A failing one prints its seed; with -seed it plays again and tells its story.
 func TestWorlds(t *testing.T) {
 	if *seed != 0 {
 		stats, err := Play(*seed, func(line string) { t.Log(line) })
-		t.Logf("%+v", stats)
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Logf("%d sessions and %d merges in %s: every invariant held", stats.Sessions, stats.Merged, stats.Virtual)
 		return
 	}
-	n := *worlds
+	n := uint64(*worlds)
 	if n == 0 {
 		n = ordinary
 	}
-	var next atomic.Uint64
-	var failures atomic.Int32
-	var wg sync.WaitGroup
+	total := playAll(t, n)
+	t.Logf("%d worlds: %d sessions, %d merges, %d plans", n, total.Sessions, total.Merged, total.Plans)
+	if n >= enough && !t.Failed() {
+		reached(t, n, &total)
+	}
+}
+
+// playAll plays the worlds 1 to n, on all processors.
+func playAll(t *testing.T, n uint64) Stats {
+	var (
+		next     atomic.Uint64
+		failures atomic.Int32
+		wg       sync.WaitGroup
+		mu       sync.Mutex // guards total
+		total    = newStats()
+	)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for i := next.Add(1); i <= uint64(n) && failures.Load() < 5; i = next.Add(1) {
-				if _, err := Play(i, nil); err != nil {
+			for i := next.Add(1); i <= n && failures.Load() < 5; i = next.Add(1) {
+				stats, err := Play(i, nil)
+				if err != nil {
 					failures.Add(1)
 					t.Errorf("%v\nreplay with: go test ./threads/sim -run Worlds -seed %d -v", err, i)
 				}
+				mu.Lock()
+				add(&total, &stats)
+				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
+	return total
 }
 
+func add(total, s *Stats) {
+	total.Sessions, total.Merged, total.Plans = total.Sessions+s.Sessions, total.Merged+s.Merged, total.Plans+s.Plans
+	for code, n := range s.Codes {
+		total.Codes[code] += n
+	}
+	for action, n := range s.Actions {
+		total.Actions[action] += n
+	}
+}
+
+// enough is how many worlds it takes to see every reason, and manyMore what it takes for the rare ones.
+const (
+	enough   = 800
+	manyMore = 10_000
+)
+
+// rare are the reasons that a few worlds in a thousand come to.
+var rare = []threads.Code{threads.OwnWork}
+
+// unseen are the reasons that no plan ever gives: only `why` does, about what nobody put up for work or what is not the
+// furthest that a candidate came.
+var unseen = []threads.Code{threads.Closed, threads.NotBacklog, threads.HasSession, threads.AuthorFirst,
+	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
+}
+
+// reached checks that the worlds are not too tame: every reason and every action has to come up, or its invariant
+// guards nothing.
+func reached(t *testing.T, n uint64, total *Stats) {
+	for _, d := range threads.Codes() {
+		excused := slices.Contains(unseen, d.Code) || slices.Contains(rare, d.Code) && n < manyMore
+		if total.Codes[d.Code] == 0 && !excused {
+			t.Errorf("no plan gave the reason %q", d.Code)
+		}
+	}
+	for _, a := range []threads.Action{threads.ActRelease, threads.ActUnlabel, threads.ActClose, threads.ActBlocked, threads.ActNeedsHuman} {
+		if total.Actions[a] == 0 {
+			t.Errorf("no plan asked for %q", a)
+		}
+	}
+	if total.Merged == 0 || total.Sessions == 0 {
+		t.Errorf("%d sessions, %d merges", total.Sessions, total.Merged)
+	}
+}
+
+// TestSameWorld plays one world twice: a seed would be worth nothing if it told two stories.
+func TestSameWorld(t *testing.T) {
+	for seed := uint64(1); seed <= 5; seed++ {
+		var first, second []string
+		if _, err := Play(seed, func(line string) { first = append(first, line) }); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Play(seed, func(line string) { second = append(second, line) }); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(first, second) || len(first) < 20 {
+			t.Errorf("world %d told two stories, of %d and %d lines", seed, len(first), len(second))
+		}
+	}
+}
+
+// BenchmarkWorlds measures how many worlds one processor plays in a second.
 func BenchmarkWorlds(b *testing.B) {
 	var seed uint64
 	for b.Loop() {

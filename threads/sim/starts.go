@@ -29,7 +29,10 @@ func (in *inspection) asOf(refs ...forge.Ref) (time.Time, error) {
 func startsAllowed(in *inspection) error {
 	for i := range in.plan.Starts {
 		it := &in.plan.Starts[i].Item
-		if it.Kind == agents.KindSchedule {
+		if it.Kind == agents.KindSchedule { // that asks nothing of the forge, but somebody must have seen the repository
+			if r, _ := in.s.Facts.Repo(it.Ref.Repo); r.AsOf.IsZero() {
+				return fmt.Errorf("%s was never read", it.Ref.Repo)
+			}
 			continue
 		}
 		asOf, err := in.asOf(it.Ref, it.Chain)
@@ -120,7 +123,7 @@ func startsRemembered(in *inspection) error {
 		switch {
 		case h.CoolDown[st.Item.Key()].After(in.now), !a.Marked && a.Until.After(in.now):
 			why = "it cools down"
-		case a.Count >= threads.MaxAttempts && !a.Marked:
+		case a.Count >= maxAttempts && !a.Marked:
 			why = "its attempts are used up"
 		case a.Marked && st.Attempt != 1, !a.Marked && st.Attempt != a.Count+1:
 			why = fmt.Sprintf("it calls itself attempt %d after %d", st.Attempt, a.Count)
@@ -130,6 +133,8 @@ func startsRemembered(in *inspection) error {
 			why = st.Thread + " is parked"
 		case held && (hold.Until.IsZero() || hold.Until.After(in.now)):
 			why = st.Agent + " is held"
+		case in.paused(st.Agent, st.Thread):
+			why = st.Agent + " is paused"
 		case st.Item.Kind == agents.KindSchedule && h.LastRun[st.Item.Key()].Add(in.cfg.Role(st.Role).Every).After(in.now) && !h.LastRun[st.Item.Key()].IsZero():
 			why = "it is not due"
 		case st.Item.Kind == agents.KindRework && in.tooOften(&st.Item):
@@ -142,6 +147,16 @@ func startsRemembered(in *inspection) error {
 		return fmt.Errorf("%s %s by %s: %s", st.Item.Kind, st.Item.Ref, st.Agent, why)
 	}
 	return nil
+}
+
+// paused reports whether somebody paused an agent, its thread, or everything.
+func (in *inspection) paused(agent, thread string) bool {
+	for _, p := range []threads.Pause{{Agent: agent}, {Thread: thread}, {}} {
+		if _, paused := in.s.History.Paused[p]; paused {
+			return true
+		}
+	}
+	return false
 }
 
 // tooOften reports whether a pull request went around as often as the configuration allows.
@@ -160,7 +175,8 @@ func (in *inspection) tooOften(it *threads.Item) bool {
 func (in *inspection) rounds(p *forge.Pull) int {
 	n := -in.s.History.Asked[p.Ref]
 	for _, r := range p.Reviews {
-		if r.Verdict == forge.ChangesRequested && (in.ours(r.Author) || in.bot(r.Author)) {
+		agent := in.ours(r.Author) || in.bot(r.Author)
+		if r.Verdict == forge.ChangesRequested && agent && r.Submitted.After(in.s.History.Retried[p.Ref]) {
 			n++
 		}
 	}
@@ -193,7 +209,7 @@ func (in *inspection) wantsReview(p *forge.Pull) bool {
 
 // conflicts reports whether a conflict stood for long enough to be believed.
 func (in *inspection) conflicts(p *forge.Pull) bool {
-	return !p.ConflictSince.IsZero() && p.AsOf.Sub(p.ConflictSince) >= 30*time.Second
+	return !p.ConflictSince.IsZero() && p.AsOf.Sub(p.ConflictSince) >= settledAfter
 }
 
 // home is the chain that the facts of a pull request say it belongs to.
