@@ -28,8 +28,11 @@ func (r *Report) did(format string, args ...any) { r.Did = append(r.Did, fmt.Spr
 // commands are the POSTs of the control API: each takes a JSON document, and answers a Report or {"error": "..."}. To add
 // one, write its method and its line.
 var commands = map[string]func(*Supervisor, http.ResponseWriter, *http.Request){
-	"POST /v1/pause":  post((*Supervisor).Pause),
-	"POST /v1/resume": post((*Supervisor).Resume),
+	"POST /v1/cancel":  post((*Supervisor).Cancel),
+	"POST /v1/retry":   post((*Supervisor).Retry),
+	"POST /v1/release": post((*Supervisor).Release),
+	"POST /v1/pause":   post((*Supervisor).Pause),
+	"POST /v1/resume":  post((*Supervisor).Resume),
 }
 
 // maxCommand bounds the document of a command, in bytes.

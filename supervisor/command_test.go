@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -150,3 +151,15 @@ func TestCommandNotNow(t *testing.T) {
 		}
 	})
 }
+
+// request is a cancel that nobody waits for.
+func request(body string) *http.Request {
+	return httptest.NewRequest("POST", "/v1/cancel", strings.NewReader(body))
+}
+
+// discard is an answer that nobody reads.
+type discard struct{}
+
+func (discard) Header() http.Header         { return http.Header{} }
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+func (discard) WriteHeader(int)             {}

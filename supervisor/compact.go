@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -63,6 +62,9 @@ func (h *history) chains() []forge.Ref {
 	for r := range h.Claimed {
 		set[r] = true
 	}
+	for r := range h.cancels {
+		set[r] = true
+	}
 	for _, r := range h.remembered() {
 		set[r] = true
 	}
@@ -70,16 +72,16 @@ func (h *history) chains() []forge.Ref {
 	return slices.DeleteFunc(list, func(r forge.Ref) bool {
 		c := h.chainRecord(r)
 		return c.Claimed == "" && len(c.Writers) == 0 && c.CIFixes == 0 && c.Asked == 0 && c.Refused == "" &&
-			c.Retried.IsZero() && len(c.Attempts) == 0
+			c.Retried.IsZero() && !c.Cancel && len(c.Attempts) == 0
 	})
 }
 
 func (h *history) chainRecord(r forge.Ref) *chainRecord {
 	c := &chainRecord{
 		Ref: ref(r), Claimed: h.Claimed[r], Login: h.logins[r], Writers: h.Writers[r], CIFixes: h.CIFixes[r], Asked: h.Asked[r],
-		Refused: h.Refused[r], RefusedAt: h.refusedAt[r], Retried: h.Retried[r],
+		Refused: h.Refused[r], RefusedAt: h.refusedAt[r], Retried: h.Retried[r], Cancel: h.cancels[r],
 	}
-	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
+	for _, kind := range itemKinds {
 		k := threads.AttemptKey{Chain: r, Kind: kind}
 		if a, counted := h.Attempts[k]; counted {
 			f := h.failures[k]
@@ -173,6 +175,7 @@ func (h *history) restoreChain(c *chainRecord) {
 	setUnlessZero(h.Refused, item, c.Refused)
 	setUnlessZero(h.refusedAt, item, c.RefusedAt)
 	setUnlessZero(h.Retried, item, c.Retried)
+	setUnlessZero(h.cancels, item, c.Cancel)
 	for _, a := range c.Attempts {
 		k := threads.AttemptKey{Chain: item, Kind: a.Kind}
 		h.Attempts[k] = threads.Attempts{Count: a.Count, Until: a.Until, Marked: a.Marked}

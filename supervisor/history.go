@@ -15,6 +15,7 @@ import (
 type history struct {
 	threads.History
 
+	cancels   map[forge.Ref]bool             // what is to be labelled cancelled
 	open      map[string]openSession         // sessions that began and have not ended, by run id
 	logins    map[forge.Ref]string           // the account behind each claim
 	failures  map[threads.AttemptKey]failure // the newest, for the comment that asks for a person
@@ -57,6 +58,7 @@ func newHistory() *history {
 			Asked:      make(map[forge.Ref]int),
 			Paused:     make(map[threads.Pause]time.Time),
 		},
+		cancels:   make(map[forge.Ref]bool),
 		open:      make(map[string]openSession),
 		logins:    make(map[forge.Ref]string),
 		failures:  make(map[threads.AttemptKey]failure),
@@ -85,6 +87,10 @@ func (h *history) apply(r record) {
 		h.forget(forge.Ref(r.Forget.Ref))
 	case r.Pause != nil:
 		h.pause(r.At, r.Pause)
+	case r.Cancel != nil:
+		h.cancel(r.Cancel)
+	case r.Retry != nil:
+		h.retry(r.At, r.Retry)
 	case r.Open != nil:
 		h.open[r.Open.Run] = openSession{*r.Open, r.At}
 	default:
@@ -139,6 +145,25 @@ func (h *history) pause(at time.Time, r *pauseRecord) {
 	}
 }
 
+func (h *history) cancel(r *cancelRecord) {
+	for _, item := range r.Refs {
+		if r.Done {
+			delete(h.cancels, forge.Ref(item))
+		} else {
+			h.cancels[forge.Ref(item)] = true
+		}
+	}
+}
+
+// retry lets an issue and its pull requests begin anew. Who wrote to them stays: pairing is about that.
+func (h *history) retry(at time.Time, r *retryRecord) {
+	for _, item := range r.Refs {
+		item := forge.Ref(item)
+		h.forgive(item)
+		h.Retried[item] = at
+	}
+}
+
 func (h *history) blocked(b *blockedRecord) {
 	k := threads.AttemptKey{Chain: forge.Ref(b.Chain), Kind: b.Kind}
 	if a, counted := h.Attempts[k]; counted {
@@ -163,18 +188,28 @@ func (h *history) handed(r *handedRecord) {
 // forget drops everything about an issue or pull request but a claim, which is released first.
 func (h *history) forget(item forge.Ref) {
 	delete(h.Writers, item)
+	delete(h.Retried, item)
+	for _, kind := range itemKinds {
+		delete(h.PassedOver, threads.Key{Kind: kind, Ref: item})
+	}
+	h.forgive(item)
+}
+
+// itemKinds are the kinds of work on an issue or pull request.
+var itemKinds = []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework}
+
+// forgive drops what keeps an issue or pull request from being worked on.
+func (h *history) forgive(item forge.Ref) {
 	delete(h.CIFixes, item)
 	delete(h.Refused, item)
 	delete(h.refusedAt, item)
-	delete(h.Retried, item)
 	delete(h.Asked, item)
-	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
+	delete(h.cancels, item)
+	for _, kind := range itemKinds {
 		delete(h.Attempts, threads.AttemptKey{Chain: item, Kind: kind})
 		delete(h.failures, threads.AttemptKey{Chain: item, Kind: kind})
-		k := threads.Key{Kind: kind, Ref: item}
-		delete(h.CoolDown, k)
-		delete(h.PassedOver, k)
-		delete(h.remarks, k)
+		delete(h.CoolDown, threads.Key{Kind: kind, Ref: item})
+		delete(h.remarks, threads.Key{Kind: kind, Ref: item})
 	}
 	delete(h.CoolDown, (&threads.Merge{Ref: item}).Key())
 }

@@ -40,6 +40,7 @@ type chore struct {
 	failure failure   // the last attempt's, of an item that gave up
 	refused time.Time // when an agent refused the item
 	grip    *grip
+	did     []string // of a cancel, in words
 
 	working  bool
 	retryAt  time.Time
@@ -59,6 +60,9 @@ func (s *Supervisor) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 		c := &chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()}
 		wanted[c.choreKey] = c
 	}
+	for _, c := range s.cancelsLocked() {
+		wanted[c.choreKey] = c
+	}
 	for k, c := range s.chores {
 		if wanted[k] == nil && !c.working && now.After(c.retryAt.Add(choreRest)) {
 			delete(s.chores, k)
@@ -66,24 +70,28 @@ func (s *Supervisor) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	}
 	var list []*chore
 	for _, k := range sorted(wanted, compareChores) {
-		c := wanted[k]
-		if old := s.chores[k]; old != nil {
-			if old.working || now.Before(old.retryAt) {
-				continue
-			}
-			c.failures, c.failed = old.failures, old.failed
+		old := s.chores[k]
+		if old == nil || !old.working && !now.Before(old.retryAt) {
+			list = append(list, s.choreLocked(wanted[k], old))
 		}
-		c.working = true
-		c.tag = "[" + wordsOf(s.config, k.ref, "") + "]"
-		c.login = s.loginLocked(c.mark.Agent, k.ref)
-		c.failure = s.history.failures[threads.AttemptKey{Chain: c.mark.Item.Chain, Kind: c.mark.Item.Kind}]
-		c.refused = s.history.refusedAt[k.ref]
-		c.grip = s.gripLocked(s.choreRefsLocked(k))
-		s.chores[k] = c
-		s.running.Add(1)
-		list = append(list, c)
 	}
 	return list
+}
+
+// choreLocked begins a chore. old is its last attempt, nil when there was none.
+func (s *Supervisor) choreLocked(c, old *chore) *chore {
+	if old != nil {
+		c.failures, c.failed = old.failures, old.failed
+	}
+	c.working = true
+	c.tag = "[" + wordsOf(s.config, c.ref, "") + "]"
+	c.login = s.loginLocked(c.mark.Agent, c.ref)
+	c.failure = s.history.failures[threads.AttemptKey{Chain: c.mark.Item.Chain, Kind: c.mark.Item.Kind}]
+	c.refused = s.history.refusedAt[c.ref]
+	c.grip = s.gripLocked(s.choreRefsLocked(c.choreKey))
+	s.chores[c.choreKey] = c
+	s.running.Add(1)
+	return c
 }
 
 func compareChores(a, b choreKey) int {
@@ -135,7 +143,7 @@ func (s *Supervisor) choreDoneLocked(c *chore, err error) notice {
 		return notice{words: c.tag + " " + done(c)}
 	}
 	c.retryAt = time.Now().Add(c.rest(err))
-	if errors.Is(err, forge.ErrConflict) {
+	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
 		s.history.CoolDown[c.hold] = c.retryAt
 	}
 	if was := c.failed; was == text(err) {
@@ -166,12 +174,15 @@ var verb = map[threads.Action]string{
 	threads.ActClose:      "close",
 	threads.ActBlocked:    "label blocked",
 	threads.ActNeedsHuman: "label needs-human",
+	actCancel:             "label cancelled",
 }
 
 func done(c *chore) string {
 	switch c.action {
 	case actMerge:
 		return "merged"
+	case actCancel:
+		return "cancelled by hand"
 	case threads.ActRelease:
 		return "claim of " + c.mark.Agent + " released"
 	case threads.ActUnlabel:
@@ -197,6 +208,8 @@ func (s *Supervisor) perform(c *chore) error {
 			s.note(record{At: time.Now(), Released: &releasedRecord{ref(c.ref)}})
 		}
 		return err
+	case actCancel:
+		return s.cancel(c)
 	case threads.ActUnlabel:
 		return s.label(c.ref, nil, []string{forge.LabelInProgress})
 	case threads.ActClose:

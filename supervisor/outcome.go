@@ -14,6 +14,7 @@ const (
 	unavailableRest = 10 * time.Second // the forge did not answer a claim
 	downRest        = 10 * time.Second // no backend for this item; the breaker counts
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account its right
+	unstartableRest = time.Minute      // the program cannot be started: a person has to look
 	reassignedRest  = time.Minute      // a person took our agent off and is about to say what next
 	limitMin        = time.Minute      // a usage limit is never over sooner
 	limitMax        = 7 * 24 * time.Hour
@@ -49,13 +50,18 @@ func (h *history) end(at time.Time, e *endRecord) {
 	}
 	h.count(at, &o, e)
 	switch k := o.Item.threads(); {
+	case e.NeverRan && e.Result == agents.Failed:
+		// A program that is not there, or an account: no issue is to blame, and a wrong word in factory.toml must not end
+		// with the whole backlog blocked.
+		h.AgentHolds[o.Agent] = threads.AgentHold{Until: at.Add(unstartableRest), Code: threads.AgentHeld, Why: e.Reason}
+		return
 	case e.Result == agents.Limited:
 		h.limited(at, &o, e)
 		return
 	case e.Result == agents.BackendDown:
 		h.backendDown(at, &o, e)
 		return
-	case e.Result == agents.Cancelled && e.Stop == threads.StopReassigned:
+	case e.Result == agents.Cancelled && (e.Stop == threads.StopReassigned || e.Stop == threads.StopReleased):
 		h.CoolDown[k] = at.Add(reassignedRest)
 	case e.Result == agents.Refused && k.Kind != agents.KindSchedule:
 		h.Refused[k.Ref], h.refusedAt[k.Ref] = e.Reason, at

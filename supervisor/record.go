@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,10 @@ type record struct {
 
 	// What a person said, which is also what is the case.
 	Pause *pauseRecord `json:"pause,omitempty"`
+
+	// What else a person said.
+	Cancel *cancelRecord `json:"cancel,omitempty"`
+	Retry  *retryRecord  `json:"retry,omitempty"`
 
 	// What is the case: the lines that compaction writes.
 	Open   *startRecord    `json:"open,omitempty"`
@@ -64,7 +69,7 @@ type endRecord struct {
 	// Remarked marks a session that left words only: see threads.Remarked.
 	Remarked bool          `json:"remarked,omitempty"`
 	Claim    claimFailure  `json:"claim,omitempty"`    // of agents.ClaimFailed
-	Stop     threads.Code  `json:"stop,omitempty"`     // of agents.Cancelled by reconcile
+	Stop     threads.Code  `json:"stop,omitempty"`     // of agents.Cancelled by reconcile or a person
 	RetryAt  time.Time     `json:"retry_at,omitzero"`  // of agents.Limited; zero means unknown
 	Breaker  time.Duration `json:"breaker,omitempty"`  // the thread's breaker_interval
 	Tail     string        `json:"tail,omitempty"`     // last lines of output of a failure, redacted
@@ -115,6 +120,18 @@ type pauseRecord struct {
 	Off    bool   `json:"off,omitempty"`
 }
 
+// cancelRecord says that issues and pull requests are to be labelled cancelled, whatever comes in between, or that it is
+// done.
+type cancelRecord struct {
+	Refs []ref `json:"refs"`
+	Done bool  `json:"done,omitempty"`
+}
+
+// retryRecord says that what keeps an issue and its pull requests from being worked on is forgotten.
+type retryRecord struct {
+	Refs []ref `json:"refs"` // the chain is among them
+}
+
 // chainRecord is what is known of an issue or pull request.
 type chainRecord struct {
 	Ref       ref             `json:"ref"`
@@ -126,6 +143,7 @@ type chainRecord struct {
 	Refused   string          `json:"refused,omitempty"`
 	RefusedAt time.Time       `json:"refused_at,omitzero"`
 	Retried   time.Time       `json:"retried,omitzero"`
+	Cancel    bool            `json:"cancel,omitempty"` // the label cancelled is still to be written
 	Attempts  []attemptRecord `json:"attempts,omitempty"`
 }
 
@@ -229,6 +247,10 @@ func (r *record) valid() bool {
 		return r.Forget.Ref.Repo != ""
 	case r.Pause != nil:
 		return r.Pause.Thread == "" || r.Pause.Agent == ""
+	case r.Cancel != nil:
+		return named(r.Cancel.Refs)
+	case r.Retry != nil:
+		return named(r.Retry.Refs)
 	case r.Chain != nil:
 		return r.Chain.Ref.Repo != "" && min(r.Chain.CIFixes, r.Chain.Asked) >= 0
 	case r.Item != nil:
@@ -241,6 +263,11 @@ func (r *record) valid() bool {
 		return r.Slot.Thread != "" && r.Slot.Slot >= 0
 	}
 	return r.Recent != nil
+}
+
+// named reports whether a list names something, and nothing that has no repository.
+func named(refs []ref) bool {
+	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r ref) bool { return r.Repo == "" })
 }
 
 func (s *startRecord) valid() bool {

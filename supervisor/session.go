@@ -32,13 +32,14 @@ type session struct {
 
 	ctx    context.Context // done when it has to end; the cause says why
 	cancel context.CancelCauseFunc
+	gone   chan struct{} // closed when nothing of it is left and nothing more is written
 
 	// Guarded by the supervisor's mu.
-	stop threads.Reason // why reconcile ended it
+	stop threads.Reason // why reconcile or a person ended it
 	pid  int
 }
 
-// stopped is why a session's context ended: reconcile found that its item went away.
+// stopped is why a session's context ended: reconcile found that its item went away, or a person said so.
 type stopped struct{ reason threads.Reason }
 
 func (s stopped) Error() string { return s.reason.Text() }
@@ -54,7 +55,7 @@ func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session
 		},
 		config: s.config, agent: *s.config.Agent(start.Agent), role: *s.config.Role(start.Role),
 		thread: *s.config.Thread(start.Thread), over: start.PassedOver, reserved: now,
-		tag: tag(s.config, start.Agent, start.Item.Ref),
+		tag: tag(s.config, start.Agent, start.Item.Ref), gone: make(chan struct{}),
 	}
 	x.ctx, x.cancel = context.WithCancelCause(s.base)
 	s.sessions[x.RunID] = x
@@ -65,6 +66,7 @@ func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session
 // run is a session from its reservation to its release.
 func (s *Supervisor) run(x *session) {
 	defer s.running.Done()
+	defer close(x.gone)
 	defer x.cancel(nil)
 	if !s.identified(x) || s.append(startOf(x)) != nil {
 		s.drop(x) // a later tick tries again
@@ -117,7 +119,7 @@ func (s *Supervisor) claim(x *session) *endRecord {
 	end := &endRecord{Run: x.RunID, Result: agents.ClaimFailed, Claim: claimUnavailable, NeverRan: true}
 	switch {
 	case x.ctx.Err() != nil:
-		end.Result, end.Claim, end.Reason = agents.Cancelled, "", context.Cause(x.ctx).Error()
+		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), s.stopCode(x)
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
 		end.Claim, end.Reason = claimTaken, text(err)
 	case errors.Is(err, forge.ErrForbidden):

@@ -136,6 +136,9 @@ func (s *Supervisor) snapshotLocked(now time.Time) threads.Snapshot {
 	for r := range s.busy {
 		s.history.Touched[r] = now
 	}
+	for r := range s.history.cancels { // as good as labelled, also after a restart
+		s.history.Touched[r] = now
+	}
 	snap := threads.Snapshot{Now: now, Config: s.config, Facts: s.facts, History: s.history.History}
 	snap.History.Parked = s.parkedLocked(now)
 	for _, run := range sorted(s.sessions, strings.Compare) {

@@ -29,7 +29,7 @@ const stageMerge agents.Kind = "merge"
 // stageOf finds the stage of an open pull request. Rework goes before review: a red or conflicting head is not worth a
 // reviewer's time.
 func (v *view) stageOf(p *forge.Pull) stage {
-	st := stage{kind: agents.KindReview, chain: v.chainOf(p), since: p.Created}
+	st := stage{kind: agents.KindReview, chain: ChainOf(p), since: p.Created}
 	st.writers, st.own = v.writersOf(p, st.chain)
 	verdicts := v.verdicts(p, st.writers)
 	switch {
@@ -55,9 +55,9 @@ func (v *view) conflicts(p *forge.Pull) bool {
 	return !p.AsOf.Before(settled)
 }
 
-// chainOf is the issue that a pull request is for, or the pull request itself when it is for none. Of several it is the
+// ChainOf is the issue that a pull request is for, or the pull request itself when it is for none. Of several it is the
 // one whose branch it lies on: that is where a session that still runs on the issue writes.
-func (v *view) chainOf(p *forge.Pull) forge.Ref {
+func ChainOf(p *forge.Pull) forge.Ref {
 	if len(p.Closes) > 1 {
 		for _, ref := range forge.Closes(p.Head, "", "", p.Repo) {
 			if slices.Contains(p.Closes, ref) {

@@ -28,7 +28,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		runCommand, demoCommand, statusCommand, whyCommand, checkCommand,
-		pauseCommand, resumeCommand,
+		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand,
 		versionCommand, helpCommand(),
 		agentCommand, localforgeCommand, demoAgentCommand,
 	}

@@ -47,6 +47,9 @@ func TestOrders(t *testing.T) {
 	}{
 		{[]string{"pause"}, `POST /v1/pause application/json {"name":""}`},
 		{[]string{"pause", "llama"}, `POST /v1/pause application/json {"name":"llama"}`},
+		{[]string{"cancel", "12"}, `POST /v1/cancel application/json {"ref":"12"}`},
+		{[]string{"retry", "#12"}, `POST /v1/retry application/json {"ref":"#12"}`},
+		{[]string{"release", "a/b#12"}, `POST /v1/release application/json {"ref":"a/b#12"}`},
 		{[]string{"resume", "dev-qwen"}, `POST /v1/resume application/json {"name":"dev-qwen"}`},
 	} {
 		state, told := obedient(t, 200, `{"subject":"x","did":["done"],"note":"","pending":""}`)

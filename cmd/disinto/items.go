@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var cancelCommand = command{
+	name: "cancel", args: "REF", minArgs: 1, maxArgs: 1,
+	short: "end the session on an issue or pull request and label it cancelled",
+	long: `
+REF is 12, #12 or owner/name#12. When the answer comes, nothing of the session
+is left, the claim is off, and nothing starts on it any more. It stays open, and
+what depends on it stays blocked. Open pull requests of agents for an issue are
+cancelled with it. disinto retry takes it back.
+
+Exits 3 when the session ended but the forge does not answer: the label is
+written when it does.`,
+	setup: itemSetup("/v1/cancel"),
+}
+
+var retryCommand = command{
+	name: "retry", args: "REF", minArgs: 1, maxArgs: 1,
+	short: "let an issue or pull request begin anew",
+	long: `
+REF is 12, #12 or owner/name#12. Forgets failed attempts, cool-downs, refusals,
+review rounds and a rejected pull request, takes off the labels blocked,
+needs-human and cancelled, and puts backlog back on an issue without it. Open
+pull requests of agents for an issue are included.`,
+	setup: itemSetup("/v1/retry"),
+}
+
+var releaseCommand = command{
+	name: "release", args: "REF", minArgs: 1, maxArgs: 1,
+	short: "take our claim off, and leave the issue in the queue",
+	long: `
+REF is 12, #12 or owner/name#12. A session on it is ended first. No attempt is
+counted; whoever is free takes it a minute later.`,
+	setup: itemSetup("/v1/release"),
+}
+
+func itemSetup(path string) func(*pflag.FlagSet) action {
+	return func(flags *pflag.FlagSet) action {
+		o := order{path: path}
+		o.flags(flags)
+		return func(ctx context.Context, c *cli, args []string) error {
+			// The supervisor knows which repository a bare number means; what is no reference at all is wrong usage.
+			if _, err := forge.ParseRef(args[0], "owner/name"); err != nil {
+				return usagef("%v", err)
+			}
+			return o.tell(ctx, c, supervisor.ItemRequest{Ref: args[0]})
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// actCancel finishes a cancel on the forge. Like a mark it is tried again until it is done, also by the next supervisor.
+const actCancel threads.Action = "cancel"
+
+// Cancel ends the session on an issue or pull request, labels it cancelled and takes the claim off; it stays open. From the
+// journal record on nothing starts on it, whatever the forge shows. Of an issue it means the open pull requests of our
+// agents too, which would be merged and close it otherwise. It may be repeated.
+func (s *Supervisor) Cancel(_ context.Context, r ItemRequest) (Report, error) {
+	leave, err := s.enterCommand()
+	if err != nil {
+		return Report{}, err
+	}
+	defer leave()
+	item, err := s.item(r.Ref)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Subject: item.String()}
+	t, err := s.see(item)
+	switch {
+	case errors.Is(err, forge.ErrUnavailable) && s.known(item):
+		t = &thing{Ref: item, chain: item} // what runs can be ended without the forge
+	case err != nil:
+		return Report{}, notDone("cancel", item, err)
+	case t.closed && !s.hasSession(item):
+		report.Note = "closed, nothing to cancel"
+		return report, nil
+	}
+	chores, sessions := s.beginCancel(s.family(t))
+	report.ended(sessions)
+	if len(chores) == 0 && len(sessions) == 0 {
+		return Report{}, refusef(http.StatusConflict, "cannot cancel %s: somebody else is at it", item)
+	}
+	for _, c := range chores {
+		s.do(c)
+		report.cancelled(c, item, s.cancelLeft(c))
+	}
+	if len(report.Did) == 0 && report.Pending == "" {
+		report.Note = "cancelled already"
+	}
+	return report, nil
+}
+
+// cancelled reports what a chore did, or that it is still to be done.
+func (r *Report) cancelled(c *chore, item forge.Ref, left string) {
+	of := ""
+	if c.ref != item {
+		of = c.ref.Short() + " "
+	}
+	for _, d := range c.did {
+		r.did("%s%s", of, d)
+	}
+	if left != "" && r.Pending == "" {
+		r.Pending = "nothing starts on it; " + cmp.Or(of, "it ") + "is labelled when the forge lets us: " + left
+	}
+}
+
+// cancelLeft says why a cancel is not on the forge yet; empty when it is.
+func (s *Supervisor) cancelLeft(c *chore) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.history.cancels[c.ref] {
+		return ""
+	}
+	return c.failed
+}
+
+func (s *Supervisor) hasSession(item forge.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hasSessionLocked(item)
+}
+
+// known reports whether we can say of an issue or pull request that it is there and open without asking the forge.
+func (s *Supervisor) known(item forge.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hasSessionLocked(item) {
+		return true
+	}
+	if is := s.facts.Issue(item); is != nil {
+		return !is.Closed
+	}
+	p := s.facts.Pull(item)
+	return p != nil && !p.Closed
+}
+
+// beginCancel journals a cancel and in the same moment tells the sessions to end: one that was reserved before is among
+// them, and none is reserved after. It returns the chores that are then to be done; what is cancelled by somebody else right
+// now is not among them.
+func (s *Supervisor) beginCancel(items []forge.Ref) (chores []*chore, sessions []*session) {
+	said := record{At: time.Now(), Cancel: &cancelRecord{}}
+	for _, item := range items {
+		said.Cancel.Refs = append(said.Cancel.Refs, ref(item))
+	}
+	s.noteThen(said, func() {
+		sessions = s.endLocked(items, threads.StopCancelled)
+		for _, item := range items {
+			if old := s.chores[choreKey{actCancel, item, ""}]; old == nil || !old.working {
+				chores = append(chores, s.choreLocked(s.cancelChore(item), old))
+			}
+		}
+	})
+	for _, x := range sessions {
+		s.log.Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
+	}
+	return chores, sessions
+}
+
+// cancelChore is what is left of a cancel once the session ended.
+func (s *Supervisor) cancelChore(item forge.Ref) *chore {
+	return &chore{choreKey: choreKey{actCancel, item, ""}}
+}
+
+// cancelsLocked are the cancels that are left, of which no session is to be waited for.
+func (s *Supervisor) cancelsLocked() []*chore {
+	var list []*chore
+	for _, item := range sorted(s.history.cancels, forge.Ref.Compare) {
+		if !s.hasSessionLocked(item) {
+			list = append(list, s.cancelChore(item))
+		}
+	}
+	return list
+}
+
+// cancel labels, then takes the claim off. An item that closed meanwhile stays as it is: on what is done the label would
+// hold everything that depends on it.
+func (s *Supervisor) cancel(c *chore) error {
+	t, err := s.see(c.ref)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return err
+	}
+	if err == nil && !t.closed {
+		if !t.has(forge.LabelCancelled) {
+			if err := s.label(c.ref, []string{forge.LabelCancelled}, nil); err != nil {
+				return err
+			}
+			c.did = append(c.did, "labelled cancelled")
+		}
+		was, err := s.unclaim(t)
+		if err != nil {
+			return err
+		}
+		if was {
+			c.did = append(c.did, "claim released")
+		}
+	}
+	s.note(record{At: time.Now(), Cancel: &cancelRecord{Refs: []ref{ref(c.ref)}, Done: true}})
+	return nil
+}
+
+// cancelling reports whether somebody writes the label at this moment.
+func (s *Supervisor) cancelling(items []forge.Ref) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(items, func(item forge.Ref) bool {
+		c := s.chores[choreKey{actCancel, item, ""}]
+		return c != nil && c.working
+	})
+}

@@ -1,0 +1,337 @@
+package supervisor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+)
+
+// runs are the sessions on issues, such as "#1 cancelled", with the attempt from the second on.
+func runs(w *simtest.World) string {
+	var list []string
+	for _, r := range w.Exec.Runs() {
+		words := fmt.Sprintf("%s #%d", r.Job.Kind, r.Job.Number)
+		if !slices.Contains(r.Job.Env, "DISINTO_ATTEMPT=1") {
+			words += " again"
+		}
+		if !r.End.IsZero() {
+			words += " " + string(r.Outcome.Result)
+		}
+		list = append(list, words)
+	}
+	return strings.Join(list, ", ")
+}
+
+func wantRuns(t *testing.T, w *simtest.World, want string) {
+	t.Helper()
+	if got := runs(w); got != want {
+		t.Errorf("sessions: %s; want %s", got, want)
+	}
+}
+
+// marks are the labels and assignees of an issue.
+func marks(w *simtest.World, n int64) string {
+	is := w.Forge.Get(n)
+	return strings.Join(append(slices.Clone(is.Labels), is.Assignees...), " ")
+}
+
+func wantMarks(t *testing.T, w *simtest.World, n int64, want string) {
+	t.Helper()
+	if got := marks(w, n); got != want {
+		t.Errorf("#%d carries %q, want %q", n, got, want)
+	}
+}
+
+// life runs a test in a world with one issue that is being worked on.
+func life(t *testing.T, test func(t *testing.T, w *simtest.World, l *simtest.Life)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Forge.Issue("one")
+		l := w.Start()
+		time.Sleep(time.Minute)
+		wantRuns(t, w, "issue #1")
+		test(t, w, l)
+		if diff, err := l.ReplayDiff(); diff != "" || err != nil {
+			t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// Cancel: the session ends, the label is there, the claim is off, and that is so when the answer comes. Retry takes it back.
+func TestCancel(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of dev-coder ended, labelled cancelled")
+		wantRuns(t, w, "issue #1 cancelled")
+		wantMarks(t, w, 1, "backlog cancelled")
+		for _, again := range []string{`{"ref":"#1"}`, `{"ref":"Johba/Harb#1"}`} {
+			told(t, l, "/v1/cancel", again, "johba/harb#1:  (cancelled already)")
+		}
+		time.Sleep(24 * time.Hour)
+		wantRuns(t, w, "issue #1 cancelled")
+		if d := l.Document(); d.Recent[0].Outcome != agents.Cancelled || d.Recent[0].Reason != "cancelled by hand" || held(l) != "#1 label" {
+			t.Errorf("afterwards: %+v, %s", d.Recent[0], held(l))
+		}
+		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed")
+		w.Until(2*time.Second, "another session", func() bool { return len(w.Exec.Runs()) == 2 })
+		wantRuns(t, w, "issue #1 cancelled, issue #1")
+		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1:  (dev-coder works on it)")
+		wantRuns(t, w, "issue #1 cancelled, issue #1")
+	})
+}
+
+func TestCancelWithoutSession(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Forge.Issue("two", 1)
+		told(t, l, "/v1/cancel", `{"ref":"2"}`, "johba/harb#2: labelled cancelled")
+		w.Until(2*time.Hour, "the first is merged", func() bool { return w.Forge.Get(1).Closed })
+		time.Sleep(time.Hour)
+		wantMarks(t, w, 2, "backlog cancelled")
+		if n := len(w.Exec.RunsOf(agents.KindIssue, 2)); n != 0 {
+			t.Errorf("%d sessions on cancelled work", n)
+		}
+		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1:  (closed, nothing to cancel)")
+		told(t, l, "/v1/cancel", `{"ref":"99"}`, "404 cannot cancel johba/harb#99: there is no such issue or pull request")
+		told(t, l, "/v1/cancel", `{"ref":"a/b#1"}`, "404 a/b is none of the repositories of this factory")
+		told(t, l, "/v1/cancel", `{"ref":"one"}`, `400 cannot read "one" as an issue: write 12, #12 or owner/name#12`)
+	})
+}
+
+// A start that races with cancel does not happen after the answer, and what it began is gone by then.
+func TestCancelRace(t *testing.T) {
+	for i := range 250 {
+		synctest.Test(t, func(t *testing.T) {
+			w := simtest.New(t)
+			w.Slow()
+			l := w.Start()
+			time.Sleep(time.Second)
+			w.Forge.Issue("one")
+			l.Reload(w.Config, nil) // kicks
+			time.Sleep(time.Duration(i) * 2 * time.Millisecond)
+			answer := tell(t, l, "/v1/cancel", `{"ref":"1"}`)
+			answered := time.Now()
+			if !strings.Contains(answer, "labelled cancelled") || strings.Contains(answer, "[") {
+				t.Errorf("after %d ms: %s", 2*i, answer)
+			}
+			for _, r := range w.Exec.Runs() {
+				if r.End.IsZero() {
+					t.Errorf("after %d ms: a session runs on after the answer", 2*i)
+				}
+			}
+			wantMarks(t, w, 1, "backlog cancelled")
+			time.Sleep(10 * time.Minute)
+			for _, r := range w.Exec.Runs() {
+				if r.Begin.After(answered) {
+					t.Errorf("after %d ms: a session began after the answer", 2*i)
+				}
+			}
+			wantMarks(t, w, 1, "backlog cancelled")
+			l.Stop()
+			w.Check()
+		})
+	}
+}
+
+// An issue is cancelled with our pull requests for it: they would be merged, and close it.
+func TestCancelWithPull(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Until(time.Hour, "a review", func() bool { return len(w.Exec.Runs()) == 2 })
+		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of review-opus ended, labelled cancelled, #2 labelled cancelled")
+		time.Sleep(24 * time.Hour)
+		wantRuns(t, w, "issue #1 done, review #2 cancelled")
+		if w.Forge.Get(1).Closed || w.Forge.Pulls()[0].Closed {
+			t.Error("cancelled work was merged")
+		}
+		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed, #2 label cancelled removed")
+		w.Until(time.Hour, "merged", w.Forge.Done)
+	})
+}
+
+// Without the forge the session ends all the same, nothing starts, and the label follows; also after a restart.
+func TestCancelWithForgeDown(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+			w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
+			told(t, l, "/v1/cancel", `{"ref":"1"}`,
+				"johba/harb#1: session of dev-coder ended [nothing starts on it; it is labelled when the forge lets us: forge unavailable]")
+			if got := tell(t, l, "/v1/cancel", `{"ref":"7"}`); got != "503 cannot cancel johba/harb#7 now: forge unavailable" {
+				t.Errorf("of what nobody knows: %s", got)
+			}
+			if got := tell(t, l, "/v1/retry", `{"ref":"1"}`); got != "503 cannot retry johba/harb#1 now: forge unavailable" {
+				t.Errorf("retry: %s", got)
+			}
+			if restart {
+				l.Stop()
+				*l = *w.Start()
+			}
+			time.Sleep(time.Minute)
+			w.Forge.Fail(nil)
+			w.Until(3*time.Minute, "the label", func() bool { return marks(w, 1) == "backlog cancelled" })
+			time.Sleep(time.Hour)
+			wantRuns(t, w, "issue #1 cancelled")
+		})
+	}
+}
+
+// A supervisor that is killed in the middle of a cancel leaves the next one to finish it.
+func TestCancelKilled(t *testing.T) {
+	// The second look is the one after the journal record and the end of the session.
+	for call, n := range map[string]int{"release": 1, "look": 2, "label": 1} {
+		for _, after := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := simtest.New(t)
+				w.Forge.Issue("one")
+				l := w.Start(simtest.KillAt(call, n, after))
+				time.Sleep(time.Minute)
+				go l.Handler().ServeHTTP(discard{}, request(`{"ref":"1"}`))
+				<-l.Killed
+				l.Bury()
+				l = w.Start()
+				w.Until(2*time.Minute, "the label", func() bool { return marks(w, 1) == "backlog cancelled" })
+				time.Sleep(time.Hour)
+				if n := len(w.Exec.Runs()); n != 1 {
+					t.Errorf("killed at %s: %s", call, runs(w))
+				}
+				wantMarks(t, w, 1, "backlog cancelled")
+				l.Stop()
+				w.Check()
+			})
+		}
+	}
+}
+
+// Release: the session ends, the issue stays in the queue, and after a minute somebody takes it, at the same attempt.
+func TestRelease(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Forge.Edit(1, func(is *forge.Issue) { is.Labels = []string{forge.LabelInProgress} }) // as upstream's programs do
+		told(t, l, "/v1/release", `{"ref":"1"}`, "johba/harb#1: session of dev-coder ended, claim released, label backlog put back")
+		wantMarks(t, w, 1, "backlog")
+		told(t, l, "/v1/release", `{"ref":"1"}`, "johba/harb#1:  (no claim of ours is on it)")
+		time.Sleep(50 * time.Second)
+		wantRuns(t, w, "issue #1 cancelled")
+		w.Until(20*time.Second, "another session", func() bool { return len(w.Exec.Runs()) == 2 })
+		wantRuns(t, w, "issue #1 cancelled, issue #1")
+	})
+}
+
+func TestReleaseWithoutSession(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		told(t, l, "/v1/pause", `{}`, "everything: paused")
+		for n, mark := range []struct{ labels, assignees []string }{
+			{[]string{"in-progress"}, []string{"dev-qwen"}},
+			{[]string{"backlog"}, []string{"dev-qwen"}},
+			{[]string{"backlog", "in-progress"}, []string{"dev-elsewhere"}},
+			{[]string{"backlog"}, []string{"ada"}},
+		} {
+			w.Forge.Issue(fmt.Sprint("issue ", n))
+			w.Forge.Edit(int64(n)+2, func(is *forge.Issue) { is.Labels, is.Assignees = mark.labels, mark.assignees })
+		}
+		told(t, l, "/v1/release", `{"ref":"2"}`, "johba/harb#2: claim released, label backlog put back")
+		told(t, l, "/v1/release", `{"ref":"3"}`, "johba/harb#3:  (not claimed, but pinned to dev-qwen: unassign it to let any agent take it)")
+		told(t, l, "/v1/release", `{"ref":"4"}`, "409 cannot release johba/harb#4: it is claimed by dev-elsewhere, which another host runs")
+		told(t, l, "/v1/release", `{"ref":"5"}`, "johba/harb#5:  (no claim of ours is on it)")
+		told(t, l, "/v1/release", `{"ref":"9"}`, "404 cannot release johba/harb#9: there is no such issue or pull request")
+		for n, want := range map[int64]string{2: "backlog", 3: "backlog dev-qwen", 4: "backlog in-progress dev-elsewhere", 5: "backlog ada"} {
+			wantMarks(t, w, n, want)
+		}
+		if w.Exec.Runs()[0].End != (time.Time{}) {
+			t.Error("it ended somebody else's session")
+		}
+	})
+}
+
+// Retry forgets what is in the way, says what, and the work begins at its first attempt.
+func TestRetry(t *testing.T) {
+	fails := func(r agents.Result) func(w *simtest.World) {
+		return func(w *simtest.World) {
+			w.Exec.Script = func(agents.Job, int) simtest.Script {
+				return simtest.Script{Takes: time.Second, Outcome: agents.Outcome{Result: r, Reason: "so it is", Claimed: true}}
+			}
+		}
+	}
+	tests := []struct {
+		name  string
+		world func(w *simtest.World)
+		wait  time.Duration
+		edit  func(is *forge.Issue)
+		want  string
+	}{
+		{"in its cool-down", fails(agents.Failed), 3 * time.Minute, nil, "2 failed attempts forgotten, cool-down ended"},
+		{"gave up", fails(agents.Failed), time.Hour, nil, "5 failed attempts forgotten, label blocked removed"},
+		{"refused", fails(agents.Refused), time.Hour, nil, "label needs-human removed"},
+		{"backlog removed", fails(agents.Failed), time.Minute, func(is *forge.Issue) { is.Labels = nil }, "1 failed attempt forgotten, cool-down ended, label backlog put back"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := simtest.New(t)
+				tt.world(w)
+				w.Forge.Issue("one")
+				l := w.Start()
+				time.Sleep(tt.wait)
+				if tt.edit != nil {
+					w.Forge.Edit(1, tt.edit)
+				}
+				n := len(w.Exec.Runs())
+				w.Exec.Script = w.Work
+				told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: "+tt.want)
+				w.Until(2*time.Second, "another session", func() bool { return len(w.Exec.Runs()) == n+1 })
+				if last := w.Exec.Runs()[n]; !slices.Contains(last.Job.Env, "DISINTO_ATTEMPT=1") {
+					t.Errorf("it is not the first attempt: %s", runs(w))
+				}
+				if diff, err := l.ReplayDiff(); diff != "" || err != nil {
+					t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
+				}
+				w.Until(time.Hour, "merged", w.Forge.Done)
+				told(t, l, "/v1/retry", `{"ref":"1"}`, "409 cannot retry johba/harb#1: it is closed, reopen it")
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}
+
+// A pull request that a person closed is forgotten too.
+func TestRetryRejected(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Until(time.Hour, "a review", func() bool { return len(w.Exec.Runs()) == 2 })
+		w.Forge.EditPull(2, func(p *forge.Pull) { p.Closed, p.Ended, p.ClosedBy = true, time.Now(), "ada" })
+		w.Until(time.Hour, "it is held", func() bool { return held(l) == "#1 pr-rejected" })
+		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: rejected pull request #2 forgotten")
+		w.Until(2*time.Second, "another session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 1)) == 2 })
+	})
+}
+
+// Review rounds from before a retry do not count, neither at once nor later.
+func TestRetryRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Config.Forge.MaxReviewRounds = 2
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindReview && n <= 5 {
+				s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
+			}
+			return s
+		}
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(12*time.Hour, "a person is asked", func() bool { return held(l) == "#1 has-pull, #2 label" || held(l) == "#2 label, #1 has-pull" })
+		rounds := len(w.Exec.RunsOf(agents.KindReview, 2))
+		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: review rounds forgotten, #2 label needs-human removed")
+		w.Until(3*time.Hour, "two more rounds", func() bool { return len(w.Exec.RunsOf(agents.KindReview, 2)) == rounds+2 })
+		w.Until(12*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+	})
+}

@@ -1,0 +1,75 @@
+package supervisor
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Release takes our claim off an issue or pull request, after the session on it, if there is one, was ended. It stays in
+// the queue: an issue whose label backlog is gone gets it back, because some agent programs take it off. After a session
+// it rests for a minute, so that a person can say what is next. It may be repeated.
+func (s *Supervisor) Release(_ context.Context, r ItemRequest) (Report, error) {
+	leave, err := s.enterCommand()
+	if err != nil {
+		return Report{}, err
+	}
+	defer leave()
+	item, err := s.item(r.Ref)
+	if err != nil {
+		return Report{}, err
+	}
+	before, err := s.see(item)
+	if err != nil {
+		return Report{}, notDone("release", item, err)
+	}
+	if _, foreign := s.claimants(before); before.has(forge.LabelInProgress) && len(foreign) > 0 {
+		return Report{}, refusef(http.StatusConflict, "cannot release %s: it is claimed by %s, which another host runs", item,
+			strings.Join(foreign, " and "))
+	}
+	report := Report{Subject: item.String()}
+	grip := s.grip(item)
+	s.mu.Lock()
+	sessions := s.endLocked([]forge.Ref{item}, threads.StopReleased)
+	s.mu.Unlock()
+	report.ended(sessions)
+	err = s.releaseNow(&report, item, before, len(sessions) > 0)
+	s.kickAll(grip.letGo())
+	s.touchStatus()
+	if err != nil {
+		return Report{}, notDone("release", item, err)
+	}
+	return report, nil
+}
+
+// releaseNow takes off what the session left, and says what was there before.
+func (s *Supervisor) releaseNow(report *Report, item forge.Ref, before *thing, ran bool) error {
+	t, err := s.see(item)
+	if err != nil {
+		return err
+	}
+	was, err := s.unclaim(t)
+	if err != nil {
+		return err
+	}
+	claimed := was || before.has(forge.LabelInProgress) && !t.has(forge.LabelInProgress)
+	switch ours, _ := s.claimants(t); {
+	case claimed:
+		report.did("claim released")
+	case ran:
+	case len(ours) > 0:
+		report.Note = "not claimed, but pinned to " + strings.Join(ours, " and ") + ": unassign it to let any agent take it"
+	default:
+		report.Note = "no claim of ours is on it"
+	}
+	if (claimed || ran) && !t.pull && !t.closed && !t.has(forge.LabelBacklog) {
+		if err := s.label(item, []string{forge.LabelBacklog}, nil); err != nil {
+			return err
+		}
+		report.did("label backlog put back")
+	}
+	return nil
+}
