@@ -176,6 +176,7 @@ func (r *report) answer(content json.RawMessage) {
 
 // toolNote is a tool's use in a line: of its arguments, the one that says most.
 func toolNote(name string, input json.RawMessage) string {
+	name = firstWords(name)
 	var args map[string]json.RawMessage
 	if json.Unmarshal(input, &args) == nil {
 		for _, key := range []string{"command", "file_path", "filePath", "path", "absolute_path", "pattern", "url", "query"} {

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -75,8 +77,13 @@ func (s *session) runCLI(ctx context.Context, c *call, prompt string) (*report, 
 	r := &report{}
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
+	patience := newPatience(s.Local, cancel)
+	defer patience.stop()
 	out := &lines{each: func(line []byte) {
 		s.cli.read(line, r)
+		if r.Turns > 0 {
+			patience.stop()
+		}
 		if r.Note != "" {
 			s.logf("%s", r.Note)
 		}
@@ -95,6 +102,9 @@ func (s *session) runCLI(ctx context.Context, c *call, prompt string) (*report, 
 	})
 	out.flush()
 	r.Unread += out.dropped
+	if patience.over.Load() && r.What == noTrouble {
+		r.trouble(Trouble{What: down, Words: fmt.Sprintf("no answer from the model in %s; it may be waiting for a usage limit, in silence", firstAnswer)})
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		r.trouble(Trouble{What: down, Words: err.Error()})
 	}
@@ -104,6 +114,38 @@ func (s *session) runCLI(ctx context.Context, c *call, prompt string) (*report, 
 	}
 	return r, outcome(s.CLI, r, err, complaint.String(), s.Now())
 }
+
+// firstAnswer is how long the model of a paid API may take to say anything at all. codex, qwen and opencode wait in
+// silence for as long as a refused request tells them to, which may be hours; the supervisor would take that for a stall
+// and burn an attempt.
+const firstAnswer = 5 * time.Minute
+
+// patience ends a run that does not begin to answer. On a local backend there is none to lose: no limits are there, and
+// to read a long prompt takes long.
+type patience struct {
+	timer *time.Timer
+	over  atomic.Bool
+}
+
+func newPatience(local bool, cancel func()) *patience {
+	p := &patience{}
+	if !local {
+		p.timer = time.AfterFunc(firstAnswer, func() {
+			p.over.Store(true)
+			cancel()
+		})
+	}
+	return p
+}
+
+func (p *patience) stop() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
+// idLike is what a conversation may be called: it becomes an argument, and a part of the result.
+var idLike = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:-]{0,199}$`)
 
 // account keeps what a run used, and its conversation.
 func (s *session) account(r *report, c *call, before agents.Usage) {
@@ -116,7 +158,7 @@ func (s *session) account(r *report, c *call, before agents.Usage) {
 	if id == "" && r.Turns > 0 {
 		id = c.Session
 	}
-	if id == "" {
+	if !idLike.MatchString(id) {
 		return
 	}
 	s.conversation = id

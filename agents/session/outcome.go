@@ -54,6 +54,10 @@ func unended(exit error, complaint string) Trouble {
 // used is what one run used: where a CLI counts the whole conversation, the difference to what it had used before.
 func used(r *report, before agents.Usage) agents.Usage {
 	u := r.Usage
+	for _, n := range []*int64{&u.InputTokens, &u.CachedTokens, &u.OutputTokens} {
+		*n = max(0, *n)
+	}
+	u.CostUSD = max(0, u.CostUSD)
 	if r.TotalTokens {
 		u.InputTokens = max(0, u.InputTokens-before.InputTokens)
 		u.CachedTokens = max(0, u.CachedTokens-before.CachedTokens)

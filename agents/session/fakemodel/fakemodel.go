@@ -1,0 +1,217 @@
+// Package fakemodel is a model that says what a test wants, behind the three APIs that agent CLIs speak: Anthropic's
+// messages, OpenAI's chat completions and OpenAI's responses. Real CLIs run against it, on loopback.
+package fakemodel
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Ask is what a CLI asks the model.
+type Ask struct {
+	API    string // messages, completions or responses
+	Model  string
+	Text   string // everything that was said in the conversation, the prompts and what tools returned
+	Answer bool   // the conversation ends in the result of a tool: the model has done something
+	Tools  bool   // the CLI offers a shell; without it this is one of the side questions that CLIs ask
+}
+
+// Turn is what the model answers. With a Status other than 0 it is an error of the server.
+type Turn struct {
+	Text  string
+	Shell string // a command to run, with the shell tool that the CLI offers
+
+	Status  int
+	Type    string // of the error, as Anthropic names it
+	Headers map[string]string
+}
+
+// Model is an http.Handler. Its fields must not change once it serves.
+type Model struct {
+	// Says answers. It may be called at the same time.
+	Says func(Ask) Turn
+	// Context is the length of the context that /props tells, in tokens; 0 means that there is no /props.
+	Context int
+
+	mu   sync.Mutex // guards what follows
+	asks []Ask
+	auth []string
+}
+
+// Asks are all questions so far.
+func (m *Model) Asks() []Ask {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]Ask(nil), m.asks...)
+}
+
+// Keys are the credentials that came with the questions, in their order.
+func (m *Model) Keys() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]string(nil), m.auth...)
+}
+
+func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
+	case path == "/props" && m.Context > 0:
+		fmt.Fprintf(w, `{"total_slots":1,"default_generation_settings":{"n_ctx":%d}}`, m.Context)
+	case path == "/v1/models":
+		io.WriteString(w, `{"object":"list","data":[{"id":"fake-model","object":"model"}]}`)
+	case strings.HasSuffix(path, "/count_tokens"):
+		io.WriteString(w, `{"input_tokens":100}`)
+	case r.Method == http.MethodPost && path == "/v1/messages":
+		m.answer(w, r, "messages", writeMessages)
+	case r.Method == http.MethodPost && path == "/v1/chat/completions":
+		m.answer(w, r, "completions", writeCompletions)
+	case r.Method == http.MethodPost && path == "/v1/responses":
+		m.answer(w, r, "responses", writeResponses)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// request is the union of the three APIs' requests.
+type request struct {
+	Model    string          `json:"model"`
+	Messages []message       `json:"messages"`
+	Input    json.RawMessage `json:"input"`
+	Tools    []struct {
+		Name     string `json:"name"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	} `json:"tools"`
+}
+
+type message struct {
+	Role    string          `json:"role"`
+	Type    string          `json:"type"`
+	Content json.RawMessage `json:"content"`
+	Output  json.RawMessage `json:"output"`
+}
+
+// shells are the shell tools of the CLIs, and what they call their argument.
+var shells = map[string]func(command string) map[string]any{
+	"Bash": func(c string) map[string]any { return map[string]any{"command": c, "description": "work"} },
+	"bash": func(c string) map[string]any { return map[string]any{"command": c, "description": "work"} },
+	"run_shell_command": func(c string) map[string]any {
+		return map[string]any{"command": c, "description": "work", "is_background": false}
+	},
+	"exec_command":  func(c string) map[string]any { return map[string]any{"cmd": c} },
+	"shell_command": func(c string) map[string]any { return map[string]any{"command": c} },
+	"shell":         func(c string) map[string]any { return map[string]any{"command": []string{"sh", "-c", c}} },
+}
+
+// stream writes one turn in the form of an API. tool is the shell to use for a turn with a command.
+type stream func(out *events, model string, t Turn, tool string)
+
+func (m *Model) answer(w http.ResponseWriter, r *http.Request, api string, write stream) {
+	var req request
+	body, err := io.ReadAll(io.LimitReader(r.Body, 32<<20))
+	if err == nil {
+		err = json.Unmarshal(body, &req)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	ask, tool := req.ask(api)
+	m.mu.Lock()
+	m.asks = append(m.asks, ask)
+	m.auth = append(m.auth, r.Header.Get("Authorization")+r.Header.Get("X-Api-Key"))
+	m.mu.Unlock()
+	t := Turn{Text: "A side question."}
+	if ask.Tools {
+		t = m.Says(ask)
+	}
+	for name, value := range t.Headers {
+		w.Header().Set(name, value)
+	}
+	if t.Status != 0 {
+		refuse(w, t)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	write(&events{w: w}, req.Model, t, tool)
+}
+
+func (q *request) ask(api string) (a Ask, tool string) {
+	a = Ask{API: api, Model: q.Model}
+	for _, t := range q.Tools {
+		name := t.Name + t.Function.Name
+		if shells[name] != nil {
+			a.Tools, tool = true, name
+		}
+	}
+	messages := q.Messages
+	if len(q.Input) > 0 {
+		_ = json.Unmarshal(q.Input, &messages)
+	}
+	var text strings.Builder
+	for _, m := range messages {
+		said := string(m.Content) + string(m.Output)
+		text.WriteString(unescaped(said) + "\n")
+		switch {
+		case m.Role == "tool", strings.HasSuffix(m.Type, "_output"), strings.Contains(string(m.Content), `"tool_result"`):
+			a.Answer = true
+		case m.Role == "user":
+			a.Answer = false
+		}
+	}
+	a.Text = text.String()
+	return a, tool
+}
+
+// unescaped is near enough to what a JSON text says.
+func unescaped(s string) string {
+	return strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`).Replace(s)
+}
+
+func refuse(w http.ResponseWriter, t Turn) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(t.Status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"type": "error", "error": map[string]any{"type": t.Type, "message": t.Text, "code": t.Type},
+	})
+}
+
+// events writes server-sent events.
+type events struct{ w http.ResponseWriter }
+
+func (e *events) send(name string, data any) {
+	text, _ := json.Marshal(data)
+	if name != "" {
+		fmt.Fprintf(e.w, "event: %s\n", name)
+	}
+	fmt.Fprintf(e.w, "data: %s\n\n", text)
+	if f, ok := e.w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// typed sends an event that has its name as its type too.
+func (e *events) typed(name string, more map[string]any) {
+	data := map[string]any{"type": name}
+	maps.Copy(data, more)
+	e.send(name, data)
+}
+
+type object = map[string]any
+
+// What every answer costs, in tokens.
+const (
+	inputTokens  = 100
+	cachedTokens = 40 // of the input
+	outputTokens = 7
+)
+
+func arguments(tool, command string) string {
+	text, _ := json.Marshal(shells[tool](command))
+	return string(text)
+}

@@ -1,0 +1,201 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Every adapter has a name that the configuration knows, and the other way round.
+func TestAdapters(t *testing.T) {
+	for _, name := range agents.CLIs {
+		if _, err := findAdapter(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(adapters) != len(agents.CLIs) {
+		t.Errorf("%d adapters for %d names", len(adapters), len(agents.CLIs))
+	}
+	if _, err := findAdapter("aider"); err == nil {
+		t.Error("there is an adapter for aider")
+	}
+}
+
+// TestRecordings reads what the real CLIs printed in each situation.
+func TestRecordings(t *testing.T) {
+	for _, cli := range agents.CLIs {
+		for i := range recordings {
+			rec := &recordings[i]
+			t.Run(cli+"/"+rec.name, func(t *testing.T) {
+				base := filepath.Join("testdata", cli, rec.name)
+				stream, err := os.ReadFile(base + ".jsonl")
+				if err != nil {
+					t.Fatal(err)
+				}
+				complaint, err := os.ReadFile(base + ".stderr")
+				if err != nil {
+					t.Fatal(err)
+				}
+				status, words, _ := strings.Cut(string(complaint), "\n")
+				var exit error
+				if status != "<nil>" {
+					exit = fmt.Errorf("%s", status)
+				}
+				r := parse(adapters[cli], stream)
+				got := dump(cli, r, exit, words)
+				if *update {
+					writeGolden(t, base+".golden", []byte(got))
+				}
+				want, err := os.ReadFile(base + ".golden")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if rec.what == noTrouble && (r.What != noTrouble || !r.Ended) {
+					t.Errorf("trouble %q, ended %t: want a run that is complete", r.What, r.Ended)
+				}
+			})
+		}
+	}
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func dump(cli string, r *report, exit error, complaint string) string {
+	out := outcome(cli, r, exit, complaint, noon)
+	var b strings.Builder
+	fmt.Fprintf(&b, "session %s\nwords %q\nturns %d\nusage %+v\ntotals: tokens %t, cost %t\nended %t\nhopeless %t\nunread %d\n",
+		r.Session, r.Words, r.Turns, r.Usage, r.TotalTokens, r.TotalCost, r.Ended, r.Hopeless, r.Unread)
+	fmt.Fprintf(&b, "trouble %q %q\noutcome %s %q\n", r.What, r.Trouble.Words, out.Result, out.Reason)
+	if !out.RetryAt.IsZero() {
+		fmt.Fprintf(&b, "retry at %s\n", out.RetryAt.Format(time.RFC3339))
+	}
+	return b.String()
+}
+
+// What CLIs print in situations that cannot be recorded on a loopback.
+func TestEvents(t *testing.T) {
+	tests := []struct {
+		name, cli, stream string
+		want              trouble
+		ended             bool
+		words             string
+	}{
+		{"a limit stands above what is made of it later", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424,"rateLimitType":"five_hour"}}
+{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":500,"result":"oops"}`, limited, true, "usage limit five_hour"},
+		{"a warning is no limit", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795242424}}
+{"type":"result","subtype":"success","is_error":false,"result":"ok"}`, noTrouble, true, ""},
+		{"a limit that was waited for", "claude", `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795242424}}
+{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"ok"}`, noTrouble, true, ""},
+		{"turns used up", "claude", `{"type":"result","subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","errors":["Reached maximum number of turns (1)"]}`, broken, true, "Reached maximum number of turns (1)"},
+		{"refusal", "claude", `{"type":"assistant","message":{"content":[{"type":"text","text":"I will not."}],"stop_reason":"refusal"}}
+{"type":"result","subtype":"success","is_error":false,"result":"I will not."}`, refused, true, "the model refused: I will not."},
+		{"not logged in", "claude", `{"type":"result","subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}`, signedOut, true, "Not logged in · Please run /login"},
+		{"too long", "claude", `{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,"result":"prompt is too long: 210000 tokens > 200000 maximum"}`, overflown, true, ""},
+		{"not JSON", "claude", "hello\n{\"type\":\"result\",\"result\":\"ok\"}", noTrouble, true, ""},
+		{"waits a minute", "qwen", `{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":60000}}`, limited, false, ""},
+		{"waits a moment", "qwen", `{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":2000}}`, noTrouble, false, ""},
+		{"in the middle of work", "opencode", `{"type":"step_finish","sessionID":"ses_1","part":{"reason":"tool-calls"}}`, noTrouble, false, ""},
+		{"usage limit", "codex", `{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again later."}}`, limited, true, ""},
+		{"retries are no failure", "codex", `{"type":"error","message":"Reconnecting... 1/2 (stream disconnected)"}
+{"type":"turn.completed","usage":{"input_tokens":10,"cached_input_tokens":4,"output_tokens":2}}`, noTrouble, true, ""},
+	}
+	for _, tt := range tests {
+		r := parse(adapters[tt.cli], []byte(tt.stream))
+		if r.What != tt.want || r.Ended != tt.ended || tt.words != "" && r.Trouble.Words != tt.words {
+			t.Errorf("%s: trouble %q (%s), ended %t; want %q (%s), %t", tt.name, r.What, r.Trouble.Words, r.Ended, tt.want, tt.words, tt.ended)
+		}
+	}
+}
+
+// What a CLI without its last event complains about decides what it means.
+func TestUnended(t *testing.T) {
+	tests := []struct {
+		exit      error
+		complaint string
+		want      agents.Result
+	}{
+		{fmt.Errorf("exit status 1"), "No conversation found with session ID: x", agents.Failed},
+		{fmt.Errorf("exit status 1"), "fetch failed: ECONNREFUSED", agents.BackendDown},
+		{fmt.Errorf("exit status 55"), "Run aborted: wall-clock budget of 3s exceeded", agents.Failed},
+		{nil, "", agents.Failed},
+		{fmt.Errorf("killed by SIGKILL"), "", agents.Failed},
+	}
+	for _, tt := range tests {
+		if out := outcome("x", &report{}, tt.exit, tt.complaint, noon); out.Result != tt.want || out.Reason == "" {
+			t.Errorf("%v, %q: %+v, want %s", tt.exit, tt.complaint, out, tt.want)
+		}
+	}
+}
+
+// Some CLIs count the whole conversation, and some count tokens and money differently.
+func TestUsed(t *testing.T) {
+	before := agents.Usage{InputTokens: 100, CachedTokens: 50, OutputTokens: 10, CostUSD: 1}
+	now := agents.Usage{InputTokens: 150, CachedTokens: 40, OutputTokens: 30, CostUSD: 1.5}
+	tests := []struct {
+		tokens, cost bool
+		want         agents.Usage
+	}{
+		{false, false, now},
+		{true, false, agents.Usage{InputTokens: 50, CachedTokens: 0, OutputTokens: 20, CostUSD: 1.5}},
+		{false, true, agents.Usage{InputTokens: 150, CachedTokens: 40, OutputTokens: 30, CostUSD: 0.5}},
+	}
+	for _, tt := range tests {
+		if got := used(&report{Usage: now, TotalTokens: tt.tokens, TotalCost: tt.cost}, before); got != tt.want {
+			t.Errorf("tokens %t, cost %t: %+v, want %+v", tt.tokens, tt.cost, got, tt.want)
+		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	var got []string
+	l := &lines{each: func(line []byte) { got = append(got, string(line)) }}
+	for _, part := range []string{"a\n\n b", "c \nd", "e"} {
+		_, _ = l.Write([]byte(part))
+	}
+	_, _ = l.Write([]byte(strings.Repeat("x", maxLine) + "\nlast"))
+	l.flush()
+	if want := []string{"a", "bc", "last"}; !cmp.Equal(got, want) || l.dropped != 1 {
+		t.Errorf("lines %q, %d dropped, want %q and one", got, l.dropped, want)
+	}
+}
+
+// Whatever a CLI prints, its parser survives and never calls half a stream complete by accident of cutting.
+func FuzzRead(f *testing.F) {
+	files, err := filepath.Glob("testdata/*/*.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range files {
+		stream, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for i, line := range strings.Split(string(stream), "\n") {
+			if i < 40 {
+				f.Add([]byte(line))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		for cli, a := range adapters {
+			r := parse(a, stream)
+			if r.Usage.InputTokens < 0 && !strings.Contains(string(stream), "-") {
+				t.Errorf("%s: negative usage %+v", cli, r.Usage)
+			}
+			if strings.ContainsAny(r.Note, "\n\r") {
+				t.Errorf("%s: a note of several lines: %q", cli, r.Note)
+			}
+			_ = outcome(cli, r, nil, "", noon)
+		}
+	})
+}

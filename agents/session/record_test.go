@@ -1,0 +1,201 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/session/fakemodel"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files; with $DISINTO_CLIS, the recordings of the CLIs too")
+
+// clisVar names the folder with the real CLIs. Without it the recordings in testdata stand in for them.
+const clisVar = "DISINTO_CLIS"
+
+// resetAt is when the fake usage limit is lifted. It has to be in the future for a CLI to believe it.
+var resetAt = time.Unix(1893456000, 0).UTC()
+
+// recording is a situation that every CLI is put in.
+type recording struct {
+	name      string
+	turn      fakemodel.Turn // what the model says to every question
+	then      fakemodel.Turn // what it says after a tool
+	resume    bool           // the conversation of the recording before goes on
+	interrupt bool           // TERM, once the tool runs
+	api       bool           // as on a paid API
+	what      trouble        // what has to come of it
+}
+
+var recordings = []recording{
+	{name: "text", turn: fakemodel.Turn{Text: "Hello from the model."}},
+	{name: "tool", turn: fakemodel.Turn{Shell: "echo made > made.txt"}, then: fakemodel.Turn{Text: "I made a file."}},
+	{name: "resume", turn: fakemodel.Turn{Text: "Hello again."}, resume: true},
+	{name: "limit", api: true, what: limited, turn: fakemodel.Turn{
+		Status: 429, Type: "rate_limit_error", Text: "This request would exceed your account's usage limit.", Headers: map[string]string{
+			"retry-after": "7200", "anthropic-ratelimit-unified-status": "rejected", "anthropic-ratelimit-unified-reset": fmt.Sprint(resetAt.Unix()),
+			"anthropic-ratelimit-unified-representative-claim": "five_hour", "anthropic-ratelimit-unified-5h-status": "rejected",
+			"anthropic-ratelimit-unified-5h-reset": fmt.Sprint(resetAt.Unix()), "anthropic-ratelimit-unified-5h-utilization": "1.0",
+		},
+	}},
+	{name: "auth", what: signedOut, turn: fakemodel.Turn{Status: 401, Type: "authentication_error", Text: "invalid x-api-key"}},
+	{name: "down", what: down, turn: fakemodel.Turn{Status: 500, Type: "api_error", Text: "Internal server error"}},
+	{name: "overflow", what: overflown, turn: fakemodel.Turn{
+		Status: 400, Type: "exceed_context_size_error", Text: "the request exceeds the available context size, try increasing it",
+	}},
+	{name: "interrupted", interrupt: true, what: broken, turn: fakemodel.Turn{Shell: "touch begun; sleep 30"}},
+}
+
+// TestRealCLIs puts the real CLIs into every situation. With -update it records what they print.
+func TestRealCLIs(t *testing.T) {
+	bin := os.Getenv(clisVar)
+	if bin == "" {
+		t.Skipf("$%s names no folder with the real CLIs: make agents-e2e installs them", clisVar)
+	}
+	for _, cli := range agents.CLIs {
+		t.Run(cli, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
+				t.Skipf("no %s in %s", cli, bin)
+			}
+			dir := t.TempDir()
+			session := ""
+			for i := range recordings {
+				rec := &recordings[i]
+				t.Run(rec.name, func(t *testing.T) { session = rec.check(t, cli, bin, dir, session) })
+			}
+		})
+	}
+}
+
+// check runs a CLI in the situation, looks at what its adapter makes of it, and returns the conversation.
+func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string {
+	turn := rec.turn
+	if turn.Headers != nil && cli != "claude" {
+		// The others would wait all this time, without a word.
+		turn.Headers = map[string]string{"retry-after": "2"}
+	}
+	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+		if a.Answer && rec.then.Text != "" {
+			return rec.then
+		}
+		return turn
+	}})
+	defer model.Close()
+	home, tree := filepath.Join(dir, "home"), filepath.Join(dir, "tree")
+	for _, d := range []string{home, tree} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	environ := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "IS_SANDBOX=1", "TERM=dumb"}
+	if rec.api {
+		environ = append(environ, "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-none", "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+model.URL+"/v1")
+	}
+	c := &call{Session: newID(), Model: "fake-model", BaseURL: model.URL, Local: !rec.api, Context: 65536, environ: environ}
+	if rec.resume {
+		c.Session, c.Resume = session, true
+	}
+	a := adapters[cli]
+	stdout, stderr, err := rec.run(t, a, c, tree)
+	r := parse(a, stdout)
+	if *update {
+		text := strings.NewReplacer(dir, "/agent", model.URL, "http://127.0.0.1:8080", os.Getenv("HOME"), "/home/x").Replace(string(stdout))
+		writeGolden(t, filepath.Join("testdata", cli, rec.name+".jsonl"), []byte(text))
+		writeGolden(t, filepath.Join("testdata", cli, rec.name+".stderr"), []byte(fmt.Sprintf("%v\n%s", err, lastLine(string(stderr)))))
+	}
+	out := outcome(cli, r, err, string(stderr), time.Now())
+	t.Logf("%+v, report %+v", out, r)
+	what := r.What
+	if what == noTrouble && !r.Ended {
+		what = unended(err, string(stderr)).What
+	}
+	if what != rec.what {
+		t.Errorf("trouble %q, want %q; %v\n%s\n%s", what, rec.what, err, stdout, stderr)
+	}
+	if rec.name == "tool" {
+		if _, err := os.Stat(filepath.Join(tree, "made.txt")); err != nil {
+			t.Errorf("the tool did not run: %v", err)
+		}
+	}
+	if rec.resume && r.Session != session {
+		t.Errorf("it went on with %q, want %q", r.Session, session)
+	}
+	return r.Session
+}
+
+// run runs the CLI as a session does: the prompt by stdin, ended when there is no hope.
+func (rec *recording) run(t *testing.T, a adapter, c *call, tree string) (stdout, stderr []byte, err error) {
+	argv, more := a.command(c)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.SplitList(variable(c.environ, "PATH"))[0], argv[0]), argv[1:]...)
+	cmd.Dir, cmd.Env = tree, withVars(c.environ, more)
+	cmd.Stdin = strings.NewReader("Say hello, or do what you are told.")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 2 * time.Second
+	var out, complaint bytes.Buffer
+	live := &report{}
+	cmd.Stderr = &complaint
+	cmd.Stdout = tee{&out, &lines{each: func(line []byte) {
+		if a.read(line, live); live.Hopeless {
+			cancel()
+		}
+	}}}
+	if rec.interrupt {
+		go func() {
+			for ctx.Err() == nil {
+				if _, err := os.Stat(filepath.Join(tree, "begun")); err == nil {
+					cancel()
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+		}()
+	}
+	err = cmd.Run()
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("ended by us")
+	}
+	return out.Bytes(), complaint.Bytes(), err
+}
+
+type tee struct {
+	*bytes.Buffer
+	lines *lines
+}
+
+func (t tee) Write(p []byte) (int, error) {
+	_, _ = t.lines.Write(p)
+	return t.Buffer.Write(p)
+}
+
+// parse reads a whole stream.
+func parse(a adapter, stream []byte) *report {
+	r := &report{}
+	l := &lines{each: func(line []byte) { a.read(line, r) }}
+	_, _ = l.Write(stream)
+	l.flush()
+	r.Unread += l.dropped
+	return r
+}
+
+func writeGolden(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents/session/fakemodel"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/rest"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// cliFactory is a factory with a developer on a local thread and a reviewer on an API, both with built-in programs.
+const cliFactory = `[forge]
+url = %q
+token = "$FORGE_TOKEN"
+repos = [%q]
+
+[threads.api]
+backend = "anthropic"
+base_url = %q
+interval = "500ms"
+idle_interval = "500ms"
+agents = ["review-sonnet"]
+
+[threads.llama]
+backend = "local"
+base_url = %q
+interval = "500ms"
+idle_interval = "500ms"
+agents = ["dev-qwen"]
+
+[agents.dev-qwen]
+model = "fake-model"
+
+[agents.review-sonnet]
+model = "fake-model"
+
+[roles.dev]
+cli = %q
+label = "picked"
+
+[roles.review]
+cli = %q
+`
+
+// pick labels one issue of the backlog, so that only it is worked on.
+func (f *testForge) pick(issue int) {
+	f.t.Helper()
+	human := rest.API{URL: f.URL, Token: f.HumanToken}
+	var label struct {
+		ID int64 `json:"id"`
+	}
+	if err := human.Post(f.t.Context(), "/repos/"+demo.Repo+"/labels", map[string]string{"name": "picked", "color": "0e8a16"}, &label); err != nil {
+		f.t.Fatal(err)
+	}
+	labels := map[string][]int64{"labels": {label.ID}}
+	if err := human.Post(f.t.Context(), fmt.Sprintf("/repos/%s/issues/%d/labels", demo.Repo, issue), labels, nil); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// issueToMerge runs a factory until issue 8 is done: implemented, sent back, reworked, approved, merged.
+func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.Duration) {
+	f := newTestForge(t)
+	f.pick(8)
+	state := t.TempDir()
+	path := factoryFile(t, fmt.Sprintf(cliFactory, f.URL, demo.Repo, model, model, dev, reviewer))
+	environ := withEnv(f.environ(nil), []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none",
+	})
+	r := startDisinto(t, environ, "run", "--config", path, "--state", state)
+	var issue struct{ State string }
+	for deadline := time.Now().Add(patience); issue.State != "closed"; time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("issue 8 is not closed after %s\n%s", patience, disinto(t.Context(), nil, "status", "--state", state).stdout)
+			break
+		}
+		f.get("/issues/8", &issue)
+	}
+	var d supervisor.Document
+	if issue.State == "closed" {
+		d = *status(t, state, "nobody works", func(d *supervisor.Document) bool { return len(d.Sessions) == 0 })
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	var reviews []struct{ State string }
+	f.get("/pulls/12/reviews", &reviews)
+	var pull struct {
+		Merged bool
+		Body   string
+	}
+	f.get("/pulls/12", &pull)
+	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" || !pull.Merged || !strings.Contains(pull.Body, "created by dev-qwen") {
+		t.Errorf("pull request %+v, reviews %+v, recent %+v", pull, reviews, d.Recent)
+	}
+	f.noTokens(state)
+	if t.Failed() {
+		logs, _ := filepath.Glob(filepath.Join(state, "logs", "*", "*.log"))
+		for _, log := range logs {
+			t.Logf("%s:\n%s", log, r.read(log))
+		}
+	}
+}
+
+// noTokens looks for tokens in everything that a factory left on disk.
+func (f *testForge) noTokens(dir string) {
+	f.t.Helper()
+	_ = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > 10<<20 {
+			return nil
+		}
+		text, _ := os.ReadFile(path)
+		for name, token := range f.Tokens {
+			if strings.Contains(string(text), token) {
+				f.t.Errorf("%s has %s in it", path, name)
+			}
+		}
+		return nil
+	})
+}
+
+// A whole factory with built-in agents, and a script in place of the CLI, from an issue to its merge.
+func TestBuiltinAgents(t *testing.T) {
+	t.Parallel()
+	bin := stub(t, `
+if grep -q "a reviewer" "$HOME/prompt"; then
+  if grep -q "Earlier review" "$HOME/prompt"; then v=approve; else v=request_changes; fi
+  echo '{"verdict":"'$v'","summary":"As I see it."}' > "$DISINTO_WORKSPACE/verdict.json"
+else
+  echo more >> order.txt; git add order.txt; git commit -q -m "Work on the order"
+fi`+stubDone)
+	issueToMerge(t, bin, "http://"+nobody(t), "claude", "claude", time.Minute)
+}
+
+var verdictPath = regexp.MustCompile(`Write the file (\S+verdict\.json)`)
+
+// scriptedModel plays the developer and the reviewer for any CLI.
+func scriptedModel(a fakemodel.Ask) fakemodel.Turn {
+	if a.Answer {
+		return fakemodel.Turn{Text: "Done."}
+	}
+	m := verdictPath.FindAllStringSubmatch(a.Text, -1)
+	if m == nil {
+		return fakemodel.Turn{Shell: `echo more >> order.txt && git add order.txt && git commit -q -m "Work on the order"`}
+	}
+	verdict := "request_changes"
+	if strings.Contains(a.Text, "Earlier review by") {
+		verdict = "approve"
+	}
+	return fakemodel.Turn{Shell: fmt.Sprintf(`echo '{"verdict":"%s","summary":"As I see it."}' > %s`, verdict, m[len(m)-1][1])}
+}
+
+// The same with the real CLIs, against a model that is none.
+func TestRealAgents(t *testing.T) {
+	bin := os.Getenv("DISINTO_CLIS")
+	if bin == "" {
+		t.Skip("$DISINTO_CLIS names no folder with the real CLIs: make agents-e2e installs them")
+	}
+	for _, pair := range [][2]string{{"claude", "qwen"}, {"opencode", "codex"}} {
+		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
+			model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: scriptedModel})
+			defer model.Close()
+			issueToMerge(t, bin, model.URL+"/v1", pair[0], pair[1], 5*time.Minute)
+		})
+	}
+}
