@@ -147,7 +147,7 @@ func (e *Env) contract(vars map[string]string) {
 	if baseURL == "" {
 		baseURL = e.BaseURL
 	}
-	email := e.Agent.Login + "@" + noReplyHost(e.ForgeURL)
+	email := NoReply(e.Agent.Login, e.ForgeURL)
 	maps.Copy(vars, map[string]string{
 		"DISINTO_RUN_ID":    e.RunID,
 		"DISINTO_AGENT":     e.Agent.Name,
@@ -179,6 +179,10 @@ func (e *Env) contract(vars map[string]string) {
 		vars["USER"], vars["LOGNAME"] = e.User, e.User
 	}
 }
+
+// NoReply is the mail address of an account that gets no mail. Commits are signed with it, and the account has it, so
+// that the forge shows whose they are.
+func NoReply(login, forgeURL string) string { return login + "@" + noReplyHost(forgeURL) }
 
 // noReplyHost is the host of Forgejo's own no-reply addresses, by which it knows whose a commit is.
 func noReplyHost(forgeURL string) string {

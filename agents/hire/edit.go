@@ -14,6 +14,10 @@ func set(text string, table []string, key, value string) string {
 	if e := d.find(slices.Concat(table, []string{key})); e != nil {
 		return text[:e.value.from] + value + text[e.value.to:]
 	}
+	if len(table) == 0 {
+		s := d.sections[0]
+		return insertLine(text, s.end, indentBefore(text, s.end)+quoteKey(key)+" = "+value)
+	}
 	if s := d.section(table); s != nil {
 		return insertLine(text, s.end, indentBefore(text, s.end)+quoteKey(key)+" = "+value)
 	}

@@ -47,12 +47,8 @@ const nobody = "no.such.user."
 // Check finds out whether the forge answers, we are its administrator with all rights that are needed, and the
 // repositories are there. It returns every problem at once, each on one line that says what to do. It changes nothing.
 func (a *Admin) Check(ctx context.Context, repos []string) error {
-	var said struct{ Version string }
-	if err := a.api.Get(ctx, "/version", &said); err != nil {
-		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.api.URL, err)
-	}
-	if major(said.Version) < oldestForgejo {
-		return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later", a.api.URL, oneLine(said.Version), oldestForgejo)
+	if err := a.checkVersion(ctx); err != nil {
+		return err
 	}
 	me, err := a.me(ctx)
 	if err != nil {
@@ -69,6 +65,28 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 		problems = append(problems, a.checkRepo(ctx, repo, me.Login))
 	}
 	return errors.Join(problems...)
+}
+
+// checkVersion asks nobody in particular, so that a wrong token is not mistaken for a wrong address.
+func (a *Admin) checkVersion(ctx context.Context) error {
+	var said struct{ Version string }
+	err := (&rest.API{URL: a.api.URL}).Get(ctx, "/version", &said)
+	switch {
+	case errors.Is(err, forge.ErrForbidden): // a forge that shows strangers nothing
+		err = a.api.Get(ctx, "/version", &said)
+		if errors.Is(err, forge.ErrForbidden) {
+			return nil // which me will explain
+		}
+	case errors.Is(err, forge.ErrNotFound):
+		return fmt.Errorf("cannot find a Forgejo at %s: %w; check [forge] url", a.api.URL, err)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.api.URL, err)
+	}
+	if major(said.Version) < oldestForgejo {
+		return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later", a.api.URL, oneLine(said.Version), oldestForgejo)
+	}
+	return nil
 }
 
 func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {

@@ -103,6 +103,10 @@ func (r *Refusal) Error() string { return r.Text }
 func (r *Refusal) Unwrap() error { return r.err }
 
 func refusal(method, path string, resp *http.Response, answer []byte) error {
+	var said struct{ Message string }
+	if json.Unmarshal(answer, &said) == nil && said.Message != "" {
+		answer = []byte(said.Message)
+	}
 	words := strings.Join(strings.Fields(string(answer)), " ")
 	if len(words) > maxWords {
 		words = strings.ToValidUTF8(words[:maxWords], "") + "…"

@@ -58,6 +58,14 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("status %d: the error says %q", status, err)
 		}
 	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"message":"user already exists","url":"http://forge/api/swagger"}`)
+	}))
+	defer server.Close()
+	if err := (&API{URL: server.URL}).Post(t.Context(), "/x", nil, nil); err == nil || err.Error() != "POST /x: 422 Unprocessable Entity user already exists" {
+		t.Errorf("the forge's own words: %v", err)
+	}
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	if err := (&API{URL: gone.URL}).Get(t.Context(), "/x", nil); !errors.Is(err, forge.ErrUnavailable) {

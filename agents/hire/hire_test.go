@@ -1,0 +1,285 @@
+package hire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/forge/forgejo"
+	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/rest"
+)
+
+func TestHire(t *testing.T) {
+	onEach(t, func(w *world) {
+		began := time.Now()
+		w.do(w.hire(w.withToken))
+		w.hired()
+		profile := w.name + "/" + w.name + "-profile"
+		if n := w.commits(profile); n != 1 {
+			w.Errorf("the profile has %d commits, want one", n)
+		}
+		w.Logf("hired in %s:\n%s", time.Since(began), w.said.String())
+
+		first := w.secret()
+		w.do(w.hire(w.withPassword)) // again, and as who needs no password of the agent's
+		w.hired()
+		if w.secret() == first || w.lives(first) {
+			w.Error("the token was not made anew, or the old one lives")
+		}
+		if n := w.commits(profile); n != 1 {
+			w.Errorf("the profile has %d commits after the second time, want one", n)
+		}
+	})
+}
+
+// TestBreaksOff ends hiring after each step and hires again, once with somebody's earlier token in place.
+func TestBreaksOff(t *testing.T) {
+	onEach(t, func(w *world) {
+		for n := range len(w.hire(w.withToken).steps()) + 1 {
+			w.name = fmt.Sprintf("dev-%d-%s", n, w.suffix)
+			mustWrite(w.T, w.config, before, 0o644)
+			w.must(os.RemoveAll(w.where))
+			for range 2 { // from nothing, and from one who is hired
+				last := ""
+				if _, err := os.Stat(w.where); err == nil {
+					last = w.secret()
+				}
+				h := w.hire(w.withToken)
+				w.must(perform(w.Context(), h.steps()[:n], false, h.Say))
+				if now, err := os.ReadFile(w.where); err == nil && last != "" && !w.lives(Secrets(string(now))[h.Entry.TokenVar]) {
+					w.Errorf("after step %d the token in the file is dead", n)
+				}
+				w.do(w.hire(w.withToken))
+				w.hired()
+			}
+		}
+	})
+}
+
+// TestLostAnswers breaks the connection at every request in turn, once before the forge did what was asked and once
+// after. Hiring again mends it.
+func TestLostAnswers(t *testing.T) {
+	for name, fault := range map[string]localforge.Fault{"before": localforge.Drop, "after": localforge.Lose} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); breakEach(onLocal(t), fault) })
+	}
+}
+
+func breakEach(w *world, fault localforge.Fault) {
+	for broken, n := true, 1; broken; n++ {
+		w.name = fmt.Sprintf("dev-%d-%s", n, w.suffix)
+		mustWrite(w.T, w.config, before, 0o644)
+		w.must(os.RemoveAll(w.where))
+		h := w.hire(w.withToken)
+		w.must(h.Check(w.Context()))
+		asked := 0
+		broken = false
+		w.breakWith(func(r *http.Request) localforge.Fault {
+			// The transport itself tries again what reads, and that is fine.
+			if asked++; asked == n || broken && r.Method == http.MethodGet && asked == n+1 {
+				broken = true
+				return fault
+			}
+			return localforge.NoFault
+		})
+		err := h.Run(w.Context())
+		w.breakWith(nil)
+		if err != nil && !strings.Contains(err.Error(), "run it again") {
+			w.Errorf("request %d: the error does not say what to do: %v", n, err)
+		}
+		w.do(w.hire(w.withToken))
+		w.hired()
+		if n > 100 {
+			w.Fatal("it does not end")
+		}
+	}
+}
+
+// TestAdopt hires whom upstream hired: with an account that has to change its password, a .profile, and a token.
+func TestAdopt(t *testing.T) {
+	onEach(t, func(w *world) {
+		w.account(w.name)
+		repo := w.name + "/.profile"
+		w.must(w.admin.Post(w.Context(), "/admin/users/"+w.name+"/repos", map[string]any{"name": ".profile", "private": true}, nil))
+		b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+		w.must(w.admin.Post(w.Context(), "/repos/"+repo+"/contents", map[string]any{"branch": "main", "message": "upstream", "files": []map[string]string{
+			{"operation": "create", "path": upstreamLessons, "content": b64("Look before you leap.\n")},
+			{"operation": "create", "path": readmeFile, "content": b64("mine\n")},
+			{"operation": "create", "path": "journal/.gitkeep", "content": ""},
+			{"operation": "create", "path": profileFile, "content": b64("# own words\nname = \"" + w.name + "\"\nrole = \"planner\"\n")},
+		}}, nil))
+		h := w.hire(w.withToken)
+		h.Formula = "[formula]\n"
+		w.do(h)
+		agent := &rest.API{URL: w.url, Token: w.secret()}
+		w.profiled(agent, repo)
+		for path, want := range map[string]string{lessonsFile: "Look before you leap.\n", readmeFile: "mine\n", formulaFile: "[formula]\n"} {
+			var raw []byte
+			w.must(agent.Get(w.Context(), "/repos/"+repo+"/raw/"+path, &raw))
+			if string(raw) != want {
+				w.Errorf("%s is %q, want %q", path, raw, want)
+			}
+		}
+		if err := agent.Get(w.Context(), "/repos/"+w.name+"/"+w.name+"-profile", nil); err == nil {
+			w.Error("there is a second profile")
+		}
+		if n := w.commits(repo); n != 2 {
+			w.Errorf("%d commits, want upstream's and ours", n)
+		}
+	})
+}
+
+// TestCheck says all that is wrong at once, and changes nothing.
+func TestCheck(t *testing.T) {
+	onEach(t, func(w *world) {
+		h := w.hire(w.withToken)
+		h.Entry.Name, h.Entry.Role, h.Entry.Thread = "Dev_Qwen", "deb", "lama"
+		h.Repos = []string{w.repo, w.repo + "-gone"}
+		err := h.Check(w.Context())
+		for _, want := range []string{`cannot call an agent "Dev_Qwen"`, "no thread lama", w.repo + "-gone: "} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				w.Errorf("%v\nwant %q in it", err, want)
+			}
+		}
+		h = w.hire(w.withToken)
+		h.Entry.Role = "deb"
+		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "did you mean dev?") {
+			w.Errorf("a wrong role: %v", err)
+		}
+		h = w.hire(w.withToken)
+		h.Entry.Name, h.Entry.Thread = "dev-glm", "opus"
+		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "it is on llama") {
+			w.Errorf("another thread: %v", err)
+		}
+		h = w.hire(w.withToken)
+		h.Login = w.withPassword.User
+		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "is an administrator's") {
+			w.Errorf("an administrator: %v", err)
+		}
+		expect(w.T, w.config, before, 0o644)
+		if err := w.admin.Get(w.Context(), "/users/"+w.name, nil); err == nil {
+			w.Error("checking made an account")
+		}
+	})
+}
+
+// TestCheckRights has whoever asks without the rights told so before anything is done.
+func TestCheckRights(t *testing.T) {
+	onEach(t, func(w *world) {
+		person := "person-" + w.suffix
+		password := w.account(person)
+		w.must(w.admin.Call(w.Context(), http.MethodPatch, "/admin/users/"+person,
+			map[string]any{"source_id": 0, "login_name": person, "must_change_password": false}, nil))
+		token := func(api *rest.API, login string, scopes ...string) string {
+			var made struct{ SHA1 string }
+			w.must(api.Post(w.Context(), "/users/"+login+"/tokens", map[string]any{"name": rand.Text(), "scopes": scopes}, &made))
+			return made.SHA1
+		}
+		root := &rest.API{URL: w.url, User: w.withPassword.User, Password: w.withPassword.Password}
+		for _, tt := range []struct {
+			name string
+			as   forgejo.AdminOptions
+			want string
+		}{
+			{"nobody there", forgejo.AdminOptions{URL: "http://127.0.0.1:1", Token: "t"}, "cannot reach the forge at http://127.0.0.1:1"},
+			{"a wrong token", forgejo.AdminOptions{URL: w.url, Token: strings.Repeat("0", 40)}, "the forge does not know this token"},
+			{"a wrong password", forgejo.AdminOptions{URL: w.url, User: root.User, Password: "wrong-password"}, "the password is wrong"},
+			{"no administrator", forgejo.AdminOptions{URL: w.url, User: person, Password: password}, person + " is no administrator"},
+			{"no scope for accounts", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "read:admin", "write:repository")}, "lacks the scope write:admin"},
+			{"no scope for repositories", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin")}, "lacks the scope write:repository"},
+			{"no scope to look", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "write:admin")}, "make one with all scopes"},
+			{"enough", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin", "write:repository", "write:issue")}, ""},
+		} {
+			err := w.hire(tt.as).Check(w.Context())
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				w.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+			}
+			if err != nil && (strings.Contains(err.Error(), password) || strings.Contains(err.Error(), strings.Repeat("0", 40))) {
+				w.Errorf("%s: the error has a secret in it: %v", tt.name, err)
+			}
+		}
+		w.do(w.hire(forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin", "write:repository", "write:issue")}))
+		w.hired()
+		w.retired(forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin", "write:repository", "write:issue")})
+	})
+}
+
+// TestDryRun says every step and writes nothing: all it sends beside questions are the two that find out our rights.
+func TestDryRun(t *testing.T) {
+	w := onLocal(t)
+	var writes []string
+	w.breakWith(func(r *http.Request) localforge.Fault {
+		if r.Method != http.MethodGet {
+			writes = append(writes, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/api/v1"))
+		}
+		return localforge.NoFault
+	})
+	h := w.hire(w.withToken)
+	h.DryRun = true
+	w.do(h)
+	if got := strings.Join(writes, ", "); got != "POST /admin/users, PUT /repos/"+w.repo+"/collaborators/no.such.user." {
+		t.Errorf("it wrote: %s", got)
+	}
+	expect(t, w.config, before, 0o644)
+	if _, err := os.Stat(w.where); err == nil {
+		t.Error("there is a secrets file")
+	}
+	if n := strings.Count(w.said.String(), ": would "); n != len(h.steps()) {
+		t.Errorf("%d of %d steps say what they would do:\n%s", n, len(h.steps()), w.said.String())
+	}
+	w.do(w.hire(w.withToken))
+	r := w.retire(w.withToken)
+	r.DryRun = true
+	writes = nil
+	w.must(r.Check(t.Context()))
+	w.must(r.Run(t.Context()))
+	if len(writes) != 2 {
+		t.Errorf("retiring wrote: %s", writes)
+	}
+	w.hired()
+}
+
+// TestStillInUse keeps an old token that a session works with, and takes it away the next time.
+func TestStillInUse(t *testing.T) {
+	w := onLocal(t)
+	w.do(w.hire(w.withToken))
+	old := w.secret()
+	h := w.hire(w.withToken)
+	h.StillInUse = func(context.Context) (string, error) { return "dev works on #11 with it", nil }
+	w.do(h)
+	if !h.Kept || !w.lives(old) || !w.lives(w.secret()) || !strings.Contains(w.said.String(), "kept: dev works on #11") {
+		t.Errorf("kept %v, the old one lives %v\n%s", h.Kept, w.lives(old), w.said.String())
+	}
+	w.do(w.hire(w.withToken))
+	w.hired()
+	if w.lives(old) {
+		t.Error("the old token lives for ever")
+	}
+}
+
+// TestProofFails leaves everything as it was when somebody changes the secrets file between two steps.
+func TestProofFails(t *testing.T) {
+	w := onLocal(t)
+	w.do(w.hire(w.withToken))
+	old := w.secret()
+	h := w.hire(w.withToken)
+	say := h.Say
+	h.Say = func(step, text string) {
+		say(step, text)
+		if step == "secrets" {
+			mustWrite(t, w.where, SetSecret("", h.Entry.TokenVar, old), 0o600)
+		}
+	}
+	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "changed by somebody else") {
+		t.Errorf("%v", err)
+	}
+	if !w.lives(old) {
+		t.Error("the old token was revoked although the new one is not in the file")
+	}
+}

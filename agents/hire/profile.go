@@ -1,0 +1,169 @@
+package hire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// The files of a profile repository that hiring looks after. What else is in there is the agent's own.
+const (
+	profileFile = "profile.toml"
+	lessonsFile = "lessons.md"
+	journalFile = "journal/.gitkeep"
+	readmeFile  = "README.md"
+	formulaFile = "formula.toml"
+	// upstreamLessons is where upstream's agents keep what they learn.
+	upstreamLessons = "knowledge/lessons-learned.md"
+)
+
+// profile makes the agent's private repository and brings its profile.toml up to date. One that upstream made, which is
+// called .profile, is used as it is.
+func (h *Hire) profile() step {
+	var repo forge.Repository
+	var missing bool
+	var changes []forge.File
+	return step{
+		name: "profile",
+		look: func(ctx context.Context) (todo string, err error) {
+			if repo, missing, err = h.findProfile(ctx); err != nil {
+				return "", err
+			}
+			if changes, err = h.profileChanges(ctx, repo); err != nil {
+				return "", err
+			}
+			switch {
+			case missing:
+				return "create " + repo.Name + " with " + names(changes), nil
+			case len(changes) > 0:
+				return "write " + names(changes) + " to " + repo.Name, nil
+			}
+			return "", nil
+		},
+		do: func(ctx context.Context) (string, error) {
+			done := "wrote " + names(changes) + " to " + repo.Name
+			if missing {
+				done = "created " + repo.Name
+				if err := h.Forge.CreateRepository(ctx, repo.Name, "What "+h.Entry.Name+" is and what it has learnt"); err != nil {
+					return "", err
+				}
+			}
+			return done, h.Forge.Commit(ctx, repo.Name, repo.Branch, "Hire "+h.Entry.Name, h.Login, h.Email, changes)
+		},
+	}
+}
+
+func names(files []forge.File) string {
+	all := make([]string, len(files))
+	for i, f := range files {
+		all[i] = f.Path
+	}
+	return strings.Join(all, ", ")
+}
+
+// findProfile looks for the agent's repository. missing is that there is none; then it is the one to be made.
+func (h *Hire) findProfile(ctx context.Context) (repo forge.Repository, missing bool, err error) {
+	ours := h.Login + "/" + h.Entry.Name + "-profile"
+	for _, name := range []string{ours, h.Login + "/.profile"} {
+		repo, err := h.Forge.Repository(ctx, name)
+		if err == nil || !errors.Is(err, forge.ErrNotFound) {
+			return repo, false, err
+		}
+	}
+	return forge.Repository{Name: ours, Branch: "main", Empty: true}, true, nil
+}
+
+// profileChanges are the files that are missing or out of date.
+func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]forge.File, error) {
+	read := func(path string) (forge.File, error) {
+		if repo.Empty {
+			return forge.File{Path: path}, nil
+		}
+		f, err := h.Forge.File(ctx, repo.Name, path)
+		if errors.Is(err, forge.ErrNotFound) {
+			return forge.File{Path: path}, nil
+		}
+		return f, err
+	}
+	lessons, err := read(upstreamLessons)
+	if err != nil {
+		return nil, err
+	}
+	var changes []forge.File
+	for _, want := range []struct {
+		path string
+		text func(now string) string
+	}{
+		{profileFile, h.profileText},
+		{lessonsFile, once(lessons.Text)},
+		{journalFile, once("")},
+		{readmeFile, once(h.readme())},
+		{formulaFile, func(now string) string { return firstOf(h.Formula, now) }},
+	} {
+		now, err := read(want.path)
+		if err != nil {
+			return nil, err
+		}
+		text := want.text(now.Text)
+		if text == now.Text && (now.SHA != "" || want.path == formulaFile) {
+			continue
+		}
+		now.Path, now.Text = want.path, text
+		if now.SHA == "" || want.path == profileFile || want.path == formulaFile {
+			changes = append(changes, now)
+		}
+	}
+	return changes, nil
+}
+
+// once is what a file begins with; afterwards it is the agent's.
+func once(text string) func(string) string { return func(string) string { return text } }
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// profileText is profile.toml with the agent's facts in it. What else somebody wrote there stays; one that is no TOML
+// any more is theirs to mend.
+func (h *Hire) profileText(now string) string {
+	if now == "" {
+		now = fmt.Sprintf("# What %s is, for people and for itself. factory.toml decides; hire-an-agent brings this up to date.\nname = %s\n",
+			h.Entry.Name, quote(h.Entry.Name))
+	}
+	values, err := valuesOf(now)
+	if err != nil {
+		return now
+	}
+	facts := []struct{ key, value, text string }{
+		{"role", h.Entry.Role, quote(h.Entry.Role)},
+		{"model", h.Entry.Model, quote(h.Entry.Model)},
+		{"thread", h.Entry.Thread, quote(h.Entry.Thread)},
+	}
+	for _, f := range facts {
+		if f.value != "" && values[f.key] != f.value {
+			now = set(now, nil, f.key, f.text)
+		}
+	}
+	if have := stringsOf(values["capabilities"]); values["capabilities"] == nil || len(h.Entry.Skills) > 0 && quoteList(have) != quoteList(h.Entry.Skills) {
+		now = set(now, nil, "capabilities", quoteList(h.Entry.Skills))
+	}
+	return now
+}
+
+func (h *Hire) readme() string {
+	return fmt.Sprintf(`# %s
+
+The memory of an agent. It is private to the agent's account and to administrators.
+
+- profile.toml: what it is
+- lessons.md: what it has learnt; every prompt begins with it
+- journal/: what it did, one entry per session
+- prompts/: prompts of its own, in place of the factory's, if there are any
+`, h.Entry.Name)
+}

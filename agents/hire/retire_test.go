@@ -1,0 +1,125 @@
+package hire
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/forgejo"
+	"codeberg.org/johba/disinto/forge/rest"
+)
+
+// retired retires the agent and checks all that this is to bring about.
+func (w *world) retired(as forgejo.AdminOptions) {
+	w.Helper()
+	token := w.secret()
+	r := w.retire(as)
+	w.must(r.Check(w.Context()))
+	w.must(r.Run(w.Context()))
+	w.gone(token)
+}
+
+func (w *world) gone(token string) {
+	w.Helper()
+	expect(w.T, w.config, before, 0o644)
+	if w.lives(token) || len(w.tokens()) > 0 {
+		w.Errorf("its token lives, or others: %v", w.tokens())
+	}
+	if w.secret() != "" {
+		w.Error("its token is still in the secrets file")
+	}
+	if err := w.admin.Get(w.Context(), "/repos/"+w.repo+"/collaborators/"+w.name, nil); !errors.Is(err, forge.ErrNotFound) {
+		w.Errorf("it is still a collaborator: %v", err)
+	}
+	for _, path := range []string{"/users/" + w.name, "/repos/" + w.name + "/" + w.name + "-profile"} {
+		if err := w.admin.Get(w.Context(), path, nil); err != nil {
+			w.Errorf("%s did not stay: %v", path, err)
+		}
+	}
+}
+
+func TestRetire(t *testing.T) {
+	onEach(t, func(w *world) {
+		mustWrite(w.T, w.where, "OTHER=stays\n", 0o600)
+		w.do(w.hire(w.withToken))
+		own, theirs := rest.API{URL: w.url, Token: w.secret()}, strings.TrimSuffix(w.repo, "/harb")
+		claimed := w.work([]string{"backlog", forge.LabelInProgress}, w.name)
+		shared := w.work([]string{"priority"}, theirs, w.name)
+		foreign := w.work([]string{"skill/go"}, theirs)
+		w.must(own.Call(w.Context(), "GET", "/repos/"+w.repo, nil, nil))
+		w.retired(w.withToken)
+		for ref, want := range map[forge.Ref]string{
+			claimed: "[] [backlog}]", shared: "[" + theirs + "}] [priority}]", foreign: "[" + theirs + "}] [skill/go}]",
+		} {
+			if got := w.state(ref); got != want {
+				w.Errorf("%s is %s, want %s", ref, got, want)
+			}
+		}
+		if w.read(w.where) != "OTHER=stays\n" {
+			w.Errorf("the secrets file is %q", w.read(w.where))
+		}
+		r := w.retire(w.withPassword) // again: nothing to do, and no error
+		w.must(r.Check(w.Context()))
+		w.must(r.Run(w.Context()))
+
+		w.do(w.hire(w.withToken)) // and back
+		w.hired()
+	})
+}
+
+// TestRetireBreaksOff ends retiring after each step and retires again.
+func TestRetireBreaksOff(t *testing.T) {
+	w := onLocal(t)
+	for n := range len(w.retire(w.withToken).steps()) {
+		w.do(w.hire(w.withToken))
+		token := w.secret()
+		ref := w.work(nil, w.name)
+		r := w.retire(w.withToken)
+		w.must(perform(t.Context(), r.steps()[:n], false, r.Say))
+		again := w.retire(w.withToken)
+		w.must(again.Check(t.Context()))
+		w.must(again.Run(t.Context()))
+		w.gone(token)
+		if got := w.state(ref); got != "[] []" {
+			t.Errorf("after step %d the issue is %s", n, got)
+		}
+	}
+}
+
+func TestRetireRefuses(t *testing.T) {
+	w := onLocal(t)
+	if err := w.retire(w.withToken).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no agent "+w.name) {
+		t.Errorf("somebody unknown: %v", err)
+	}
+	h := w.hire(w.withToken)
+	h.Entry.Role = "docs"
+	mustWrite(t, w.config, before+"[roles.docs]\non = \"issue\"\n", 0o644)
+	w.do(h) // the file was wrong until now, because nobody had the role
+	if err := w.retire(w.withToken).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "no agent has this role") {
+		t.Errorf("the last one of a role: %v", err)
+	}
+	r := w.retire(w.withToken)
+	r.Login = "root"
+	if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is an administrator's") {
+		t.Errorf("an administrator: %v", err)
+	}
+}
+
+// TestRetireWhileAtWork keeps the token of a session that has not ended, but ends its access.
+func TestRetireWhileAtWork(t *testing.T) {
+	w := onLocal(t)
+	w.do(w.hire(w.withToken))
+	token := w.secret()
+	r := w.retire(w.withToken)
+	r.StillInUse = func(context.Context) (string, error) { return "it works on #11", nil }
+	w.must(r.Run(t.Context()))
+	if !r.Kept || !w.lives(token) {
+		t.Errorf("kept %v, lives %v", r.Kept, w.lives(token))
+	}
+	r = w.retire(w.withToken)
+	w.must(r.Check(t.Context()))
+	w.must(r.Run(t.Context()))
+	w.gone(token)
+}
