@@ -11,7 +11,7 @@ RACE = $(shell command -v $$(go env CC | cut -d' ' -f1) >/dev/null && echo -race
 
 .PHONY: help
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## run a whole factory in one process, for a minute: no network, no account, no model
@@ -26,6 +26,17 @@ test: ## run all tests
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
 	echo "go test $$race ./..."; go test $$race ./...
+
+# The agent CLIs that the built-in agent was tried with. They are a gigabyte and are kept between runs.
+CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22
+CLI_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-clis
+
+.PHONY: agents-e2e
+agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a model that is none
+	@command -v npm >/dev/null || { echo 'skipped: there is no npm to install the agent CLIs with'; exit 0; }; \
+	mkdir -p '$(CLI_DIR)' && cd '$(CLI_DIR)' && \
+	{ npm install --no-audit --no-fund --loglevel=error $(CLIS) || { echo 'skipped: npm cannot install the agent CLIs (no network?)'; exit 0; }; } && \
+	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' go test -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
 
 .PHONY: check
 check: ## what CI checks beside the tests: form, vet, static analysis, modules, the rules of the tree
