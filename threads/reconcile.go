@@ -129,24 +129,30 @@ func (d *decision) markClaim(w *work, updated time.Time) {
 	}
 }
 
-// markEnd asks for a person where agents have come to an end with an item.
+// markEnd asks for a person where agents have come to an end with an item. Where another label keeps everybody off it, that
+// can wait. Where the very label is there, its mark was written and never acknowledged: it is asked for again until it
+// is, or what led to it would count once more when a person takes the label off.
 func (d *decision) markEnd(w *work) {
-	if forge.SkipLabel(w.labels()) != "" {
-		return
+	action, label, why := d.endOf(w)
+	if action != "" && (forge.SkipLabel(w.labels()) == "" || w.has(label)) {
+		d.mark(Mark{Action: action, Ref: w.Ref, Item: w.Item, Reason: why})
 	}
+}
+
+// endOf says what has to be written when agents can get no further with an item; no action means that they can.
+func (d *decision) endOf(w *work) (action Action, label string, why Reason) {
 	if why, no := refused(d.view, w); no {
-		d.mark(Mark{Action: ActNeedsHuman, Ref: w.Ref, Item: w.Item, Reason: why})
-		return
+		return ActNeedsHuman, forge.LabelNeedsHuman, why
 	}
 	if w.Kind == agents.KindRework && w.stage.own {
 		if why, no := tooManyRounds(d.view, w); no {
-			d.mark(Mark{Action: ActNeedsHuman, Ref: w.Ref, Item: w.Item, Reason: why})
-			return
+			return ActNeedsHuman, forge.LabelNeedsHuman, why
 		}
 	}
 	if why, no := gaveUp(d.view, w); no {
-		d.mark(Mark{Action: ActBlocked, Ref: w.Ref, Item: w.Item, Reason: why})
+		return ActBlocked, forge.LabelBlocked, why
 	}
+	return "", "", Reason{}
 }
 
 func (d *decision) mark(m Mark) { d.plan.Marks = append(d.plan.Marks, m) }
