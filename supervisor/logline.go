@@ -56,7 +56,7 @@ func task(it *threads.Item) string {
 // ending is the log line of a session that ended.
 func ending(x *session, e *endRecord) notice {
 	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
-	if e.Result.BurnsAttempt() && x.Item.Kind != agents.KindSchedule {
+	if e.Result.BurnsAttempt() && !e.NeverRan && x.Item.Kind != agents.KindSchedule {
 		words += fmt.Sprintf(" (attempt %d of %d)", x.Attempt, threads.MaxAttempts)
 	}
 	if e.Reason != "" {

@@ -33,7 +33,7 @@ func TestEndTable(t *testing.T) {
 		{
 			"program not found",
 			endRecord{Result: agents.Failed, NeverRan: true},
-			1, 2 * time.Minute, 0, 0,
+			0, 0, 0, time.Minute,
 			func(h *history) bool { return len(h.Writers) == 0 && len(h.Warm) == 0 },
 		},
 		{"stalled", endRecord{Result: agents.Stalled}, 1, 2 * time.Minute, 0, 0, nil},

@@ -107,7 +107,7 @@ type CodeDoc struct {
 func Codes() []CodeDoc { return codeDocs }
 
 var codeDocs = []CodeDoc{
-	{NotRead, "the repository has not been read yet", "see the forge line of `disinto status`", fixed("the forge has not been read yet")},
+	{NotRead, "the repository has not been read yet, or cannot be read now", "see the forge line of `disinto status`", fixed("the forge is not read")},
 	{StaleFacts, "we wrote to it, and the next scan has not come back", "", fixed("waits for the next scan of the forge")},
 	{Closed, "it is closed", "reopen it", fixed("closed")},
 	{NotBacklog, "it does not carry the label `backlog`", "add `backlog`", fixed("not labelled backlog")},
@@ -165,7 +165,7 @@ var codeDocs = []CodeDoc{
 
 	{StopClosed, "its issue or pull request was closed", "", fixed("closed on the forge")},
 	{StopReassigned, "it was given to somebody else", "", noted("assigned to %s")},
-	{StopLabelled, "it was labelled so that nobody works on it", "", noted("labelled %s")},
+	{StopLabelled, "it was labelled `cancelled`", "", noted("labelled %s")},
 	{StopCancelled, "somebody said `disinto cancel`", "`disinto retry`", fixed("cancelled by hand")},
 	{StopReleased, "somebody said `disinto release`", "", fixed("released by hand")},
 	{StopHeadMoved, "the pull request changed under its reviewer", "", fixed("the head moved during the review")},
