@@ -121,7 +121,7 @@ func (s *Supervisor) delayLocked(name string, now time.Time) time.Duration {
 	if wake := s.plan.NextWake; !wake.IsZero() {
 		delay = min(delay, max(wake.Sub(now), wakeFloor))
 	}
-	return max(delay, s.scans.retryAt.Sub(now))
+	return delay
 }
 
 // activeLocked reports whether there is work: something that runs, or that the next scans may let run. Items that wait for

@@ -1,9 +1,11 @@
 package simtest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +26,13 @@ func TestIssueToMerge(t *testing.T) {
 			}
 			return s
 		}
+		var asked atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "whoami" {
+				asked.Add(1)
+			}
+			return nil
+		})
 		began := time.Now()
 		l := w.Start()
 		w.Until(2*time.Hour, "both issues are closed", w.Forge.Done)
@@ -50,6 +59,9 @@ func TestIssueToMerge(t *testing.T) {
 		}
 		if left := w.Forge.Claimed(); len(left) > 0 {
 			t.Errorf("claims left: %v", left)
+		}
+		if n := asked.Load(); n != 3 {
+			t.Errorf("asked %d times whose a token is; three agents worked", n)
 		}
 		if len(d.Recent) != 6 || len(d.Sessions) != 0 || len(d.Queue) != 0 || len(d.Problems) != 0 || !d.Forge.OK {
 			t.Errorf("status afterwards: %d recent, %d sessions, queue %v, problems %v, forge %+v",
