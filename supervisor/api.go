@@ -76,6 +76,7 @@ func (s *Supervisor) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /v1/why", s.why)
 	mux.HandleFunc("GET /v1/events", s.stream)
+	mux.HandleFunc("GET /v1/log", s.sendLog)
 	for pattern, do := range commands {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { do(s, w, r) })
 	}

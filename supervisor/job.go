@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // job is a session as the executor needs it. Its paths are made of configured names and numbers only.
@@ -25,7 +26,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	j := agents.Job{
 		RunID: x.RunID, Agent: x.Agent, Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number,
 		Command: argv, Home: place("home", ""), User: user,
-		LogPath: place("logs", x.RunID+".log"), ResultPath: place("results", x.RunID+".json"),
+		LogPath: logPath(s.StateDir, x.Agent, x.RunID), ResultPath: place("results", x.RunID+".json"),
 		Timeout: x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
 	}
 	j.Dir = place("work", workspaceName(x))
@@ -60,12 +61,15 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 }
 
 // secrets are the texts that must not leave the supervisor's own memory, redacted from what agents printed.
-func (x *session) secrets() []string {
-	list := []string{x.config.Forge.Token.Reveal(), x.config.Forge.WebhookSecret.Reveal()}
-	for i := range x.config.Agents {
-		list = append(list, x.config.Agents[i].Token.Reveal())
+func (x *session) secrets() []string { return configSecrets(x.config) }
+
+// configSecrets are all secrets that a configuration knows.
+func configSecrets(config *threads.Config) []string {
+	list := []string{config.Forge.Token.Reveal(), config.Forge.WebhookSecret.Reveal()}
+	for i := range config.Agents {
+		list = append(list, config.Agents[i].Token.Reveal())
 	}
-	for _, v := range x.config.Secrets {
+	for _, v := range config.Secrets {
 		list = append(list, v.Value.Reveal())
 	}
 	return list

@@ -28,7 +28,8 @@ type command struct {
 func commands() []command {
 	return []command{
 		runCommand, demoCommand, statusCommand, whyCommand, checkCommand,
-		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand,
+		hireCommand, retireCommand,
+		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand,
 		versionCommand, helpCommand(),
 		agentCommand, localforgeCommand, demoAgentCommand,
 	}

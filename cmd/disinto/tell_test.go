@@ -9,16 +9,25 @@ import (
 	"testing"
 )
 
-// obedient is a supervisor that answers every command with one answer, and what it was told.
-func obedient(t *testing.T, status int, answer string) (state string, told func() string) {
+// serveSocket answers on the control socket of a new state directory.
+func serveSocket(t *testing.T, handler http.Handler) (state string) {
 	t.Helper()
 	state = t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(state, "disinto.sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return state
+}
+
+// obedient is a supervisor that answers every command with one answer, and what it was told.
+func obedient(t *testing.T, status int, answer string) (state string, told func() string) {
+	t.Helper()
 	heard := make(chan string, 1)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	state = serveSocket(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -26,9 +35,7 @@ func obedient(t *testing.T, status int, answer string) (state string, told func(
 		heard <- fmt.Sprint(r.Method, " ", r.URL.RequestURI(), " ", r.Header.Get("Content-Type"), " ", string(body))
 		w.WriteHeader(status)
 		fmt.Fprint(w, answer)
-	})}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close() })
+	}))
 	return state, func() string {
 		select {
 		case s := <-heard:

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCleaner(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"lines", "one\ntwo\tthree\n", "one\ntwo\tthree\n"},
+		{"colour", "\x1b[1;31mred\x1b[0m\n", "red\n"},
+		{"cursor", "\x1b[2J\x1b[H\x1b[10;10Hx", "x"},
+		{"window title", "a\x1b]0;evil\ab\x1b]8;;http://x\x1b\\c", "abc"},
+		{"answers that would be typed", "\x1bP+q544e\x1b\\x\x1b[c", "x"},
+		{"a string without an end", "a\x1b]0;evil\nb\n", "ab\n"},
+		{"character sets", "\x1b(0x\x1b)B", "x"},
+		{"keypad", "\x1b=x\x1b>y\x1b7z", "xyz"},
+		{"an eight-bit control", "a\u009b31mb", "a31mb"},
+		{"bytes that are no character", "a\xff\x9bb", "a\ufffd\ufffdb"},
+		{"bell, backspace", "a\a\b\x7fb", "ab"},
+		{"a progress bar", "10%\r50%\r100%\r\ndone\n", "10%\n50%\n100%\ndone\n"},
+		{"overwritten text", "rm -rf /\rls\n", "rm -rf /\nls\n"},
+		{"right to left", "a\u202eb\u2066c", "abc"},
+		{"other writings", "größe 日本 🙂\n", "größe 日本 🙂\n"},
+	} {
+		for n := 1; n <= len(tt.text); n++ {
+			var b strings.Builder
+			c := &cleaner{w: &b}
+			for rest := []byte(tt.text); len(rest) > 0; {
+				n := min(n, len(rest))
+				if got, err := c.Write(rest[:n]); got != n || err != nil {
+					t.Fatalf("Write: %d, %v", got, err)
+				}
+				rest = rest[n:]
+			}
+			if b.String() != tt.want {
+				t.Errorf("%s, in pieces of %d: %q, want %q", tt.name, n, b.String(), tt.want)
+				break
+			}
+		}
+	}
+}
+
+// Whatever is printed, nothing but plain characters, line breaks and tabs reaches a terminal.
+func FuzzCleaner(f *testing.F) {
+	f.Add([]byte("\x1b[31mred\x1b]0;x\a\x9b\xc2\x9b"), 3)
+	f.Fuzz(func(t *testing.T, text []byte, n int) {
+		if n < 1 {
+			return
+		}
+		var b strings.Builder
+		c := &cleaner{w: &b}
+		for len(text) > 0 {
+			n := min(n, len(text))
+			if _, err := c.Write(text[:n]); err != nil {
+				t.Fatal(err)
+			}
+			text = text[n:]
+		}
+		for _, r := range b.String() {
+			if r != '\n' && r != '\t' && !plainRune(r) {
+				t.Errorf("%q got through", r)
+			}
+		}
+	})
+}

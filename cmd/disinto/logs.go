@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var logsCommand = command{
+	name: "logs", args: "AGENT|REF", minArgs: 1, maxArgs: 1,
+	short: "what the newest session of an agent, or on an issue, printed",
+	long: `
+REF is 12, #12 or owner/name#12. Secrets of the configuration are hidden, and on
+a terminal everything that would do more than print. Without a supervisor it
+shows what the last one left.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var l logsFlags
+		l.place.flags(flags)
+		flags.BoolVarP(&l.follow, "follow", "f", false, "go on until the session ends")
+		return l.run
+	},
+}
+
+type logsFlags struct {
+	place  place
+	follow bool
+}
+
+func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
+	var out io.Writer = c.stdout
+	if t := c.terminal(); t.live() {
+		out = &cleaner{w: t}
+	}
+	client := newClient(l.place.stateDir(c))
+	path := "/v1/log?of=" + url.QueryEscape(args[0])
+	if l.follow {
+		path += "&follow=1"
+	}
+	err := client.copy(ctx, path, out)
+	if errors.Is(err, errNoSupervisor) {
+		err = l.left(ctx, c, client.state, args[0], out)
+	}
+	if ctx.Err() != nil {
+		return nil // who follows ends it when they have seen enough
+	}
+	return err
+}
+
+// left shows a log that a supervisor left behind. Without a configuration nobody knows which secrets are in it.
+func (l *logsFlags) left(ctx context.Context, c *cli, state, of string, out io.Writer) error {
+	log, err := supervisor.FindLog(state, of)
+	if err != nil {
+		return err
+	}
+	config, _, err := readConfig(l.place.configFile(), c.lookup)
+	if err != nil {
+		return fmt.Errorf("cannot show %s: without a valid configuration nobody knows which secrets to hide: %s", log.Path, errorLines(err)[0])
+	}
+	var secrets []string
+	for _, s := range config.Secrets {
+		secrets = append(secrets, s.Value.Reveal())
+	}
+	return log.Copy(ctx, out, secrets, nil)
+}
+
+// copy asks for a path and copies the answer as it comes, however long that takes.
+func (c *client) copy(ctx context.Context, path string, w io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://disinto"+path, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.dialError(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		return refusal(resp, body)
+	}
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return fmt.Errorf("cannot follow the log: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// lastLog is a state directory in which a supervisor left one session's log.
+func lastLog(t *testing.T, text string) (state, path string) {
+	t.Helper()
+	state = t.TempDir()
+	path = filepath.Join(state, "logs", "dev-qwen", "r1.log")
+	journal := `{"at":"2026-01-01T10:00:00Z","start":{"run":"r1","thread":"llama","agent":"dev-qwen","login":"q","role":"dev",` +
+		`"item":{"kind":"issue","ref":"johba/harb#17"},"chain":"johba/harb#17","attempt":1}}` + "\n"
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{path: text, filepath.Join(state, "journal.jsonl"): journal} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return state, path
+}
+
+// Without a supervisor logs shows what is left, and no secret; with -f too, for nothing will come.
+func TestLogsWithoutSupervisor(t *testing.T) {
+	state, path := lastLog(t, "\x1b[1mI am 0123456789abcdef\n")
+	config := factoryFile(t, `[forge]
+url = "http://forge"
+token = "$FORGE_TOKEN"
+repos = ["johba/harb"]
+[threads.llama]
+backend = "anthropic"
+agents = ["dev-qwen"]
+`)
+	environ := []string{"FORGE_TOKEN=0123456789abcdef"}
+	for _, args := range [][]string{{"dev-qwen"}, {"17"}, {"johba/harb#17", "-f"}} {
+		got := disinto(t.Context(), environ, append([]string{"logs", "--state", state, "--config", config}, args...)...)
+		// Where nobody looks, a log is what it is.
+		if got.code != exitDone || got.stdout != "\x1b[1mI am [secret]\n" || got.stderr != "" {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, got.code, got.stdout, got.stderr)
+		}
+	}
+	got := disinto(t.Context(), nil, "logs", "17", "--state", state, "--config", config)
+	want := "disinto: cannot show " + path + ": without a valid configuration nobody knows which secrets to hide: " +
+		config + ":3: forge.token: $FORGE_TOKEN is not set\n"
+	if got.code != exitFailed || got.stdout != "" || got.stderr != want {
+		t.Errorf("without the secrets: exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+	}
+	got = disinto(t.Context(), environ, "logs", "18", "--state", state, "--config", config)
+	if got.code != exitFailed || !strings.HasPrefix(got.stderr, "disinto: cannot find a log of 18: ") {
+		t.Errorf("of nothing: exit code %d, stderr %q", got.code, got.stderr)
+	}
+}
+
+// A running supervisor is asked: it knows all secrets, and when the session ends.
+func TestLogs(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{
+		"/v1/log?of=dev-qwen":                   "so it was\n",
+		"/v1/log?of=johba%2Fharb%2317&follow=1": "so it is\n",
+	})
+	for _, tt := range []struct{ args, want string }{{"dev-qwen", "so it was\n"}, {"johba/harb#17 --follow", "so it is\n"}} {
+		got := disinto(t.Context(), nil, append([]string{"logs", "--state", state}, strings.Fields(tt.args)...)...)
+		if got.code != exitDone || got.stdout != tt.want {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)
+		}
+	}
+	if got := disinto(t.Context(), nil, "logs", "x", "--state", state); got.code != exitFailed || !strings.Contains(got.stderr, "nobody knows it") {
+		t.Errorf("of nothing: exit code %d, stderr %q", got.code, got.stderr)
+	}
+}
+
+// A log that breaks off is not taken for one that ended.
+func TestLogBreaksOff(t *testing.T) {
+	state := brokenSupervisor(t)
+	var out bytes.Buffer
+	err := newClient(state).copy(t.Context(), "/v1/log?of=1", &out)
+	if err == nil || !strings.HasPrefix(err.Error(), "cannot follow the log: ") || out.String() != "half" {
+		t.Errorf("it said %v, after %q", err, out.String())
+	}
+}
+
+// brokenSupervisor begins each answer and then is gone.
+func brokenSupervisor(t *testing.T) (state string) {
+	t.Helper()
+	return serveSocket(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "8")
+		_, _ = w.Write([]byte("half"))
+	}))
+}

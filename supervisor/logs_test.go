@@ -1,0 +1,146 @@
+package supervisor_test
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+)
+
+// writeLog appends to the log of a session.
+func writeLog(t *testing.T, path, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	}
+	if err == nil {
+		_, err = f.WriteString(text)
+		f.Close()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A log is followed to the end of its session, and no secret is in it, also not one that was printed in two pieces.
+func TestLogFollows(t *testing.T) {
+	s, w, _ := real(t, t.TempDir(), nil)
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	w.Exec.Script = func(job agents.Job, _ int) simtest.Script {
+		writeLog(t, job.LogPath, "I am token-of-disinto and token-of-dev-")
+		return simtest.Script{Takes: time.Hour}
+	}
+	w.Forge.Issue("one")
+	s.Reload(w.Config, nil) // wakes the loops
+	eventually(t, "a session", func() bool { return len(s.Document().Sessions) == 1 && s.Document().Sessions[0].PID > 0 })
+	path := w.Exec.Runs()[0].Job.LogPath
+	resp, err := http.Get(server.URL + "/v1/log?of=dev-coder&follow=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	in := bufio.NewReader(resp.Body)
+	const first = "I am [secret] and "
+	got := make([]byte, len(first))
+	if _, err := io.ReadFull(in, got); err != nil || string(got) != first {
+		t.Fatalf("at first: %q, %v", got, err)
+	}
+	writeLog(t, path, "coder.\n")
+	if line, err := in.ReadString('\n'); line != "[secret].\n" || err != nil {
+		t.Errorf("then: %q, %v", line, err)
+	}
+	writeLog(t, path, "the end")
+	if status, body := post(t, server.URL+"/v1/cancel", `{"ref":"1"}`); status != http.StatusOK {
+		t.Errorf("cancel: %d %s", status, body)
+	}
+	if rest, err := io.ReadAll(in); string(rest) != "the end" || err != nil {
+		t.Errorf("at the end: %q, %v", rest, err)
+	}
+	const all = "I am [secret] and [secret].\nthe end"
+	for _, of := range []string{"1", "%231", "johba/harb%231", "dev-coder", "1&follow=1"} {
+		if status, body := fetch(t, server.URL+"/v1/log?of="+of); status != http.StatusOK || body != all {
+			t.Errorf("of %s: %d %q", of, status, body)
+		}
+	}
+	for _, of := range []string{"", "2", "nobody", "../../etc", "dev-qwen"} {
+		if status, body := fetch(t, server.URL+"/v1/log?of="+of); status != http.StatusNotFound || !strings.Contains(body, "cannot find a log of ") {
+			t.Errorf("of %q: %d %q", of, status, body)
+		}
+	}
+}
+
+func post(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	return read(t)(http.Post(url, "application/json", strings.NewReader(body)))
+}
+
+func fetch(t *testing.T, url string) (int, string) {
+	t.Helper()
+	return read(t)(http.Get(url))
+}
+
+// read reads an answer.
+func read(t *testing.T) func(resp *http.Response, err error) (int, string) {
+	return func(resp *http.Response, err error) (int, string) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+}
+
+// The newest session counts that printed anything, and a number alone is enough where it means one thing.
+func TestFindLog(t *testing.T) {
+	dir := t.TempDir()
+	journal := `{"at":"2026-01-01T09:00:00Z","recent":{"run_id":"r0","agent":"dev-a","repo":"o/r","number":1,"started_at":"2026-01-01T08:00:00Z"}}
+{"at":"2026-01-01T09:00:00Z","open":{"run":"r1","thread":"t","agent":"dev-b","login":"b","role":"dev","item":{"kind":"issue","ref":"o/r#1"},"chain":"o/r#1","attempt":1}}
+{"at":"2026-01-01T09:30:00Z","start":{"run":"r2","thread":"t","agent":"dev-a","login":"a","role":"dev","item":{"kind":"issue","ref":"o/r#2"},"chain":"o/r#2","attempt":1}}
+{"at":"2026-01-01T10:00:00Z","start":{"run":"r3","thread":"t","agent":"dev-a","login":"a","role":"dev","item":{"kind":"issue","ref":"o/r#1"},"chain":"o/r#1","attempt":1}}
+{"at":"2026-01-01T10:00:00Z","start":{"run":"r4","thread":"t","agent":"dev-c","login":"a","role":"dev","item":{"kind":"issue","ref":"p/q#2"},"chain":"p/q#2","attempt":1}}
+{"at":"2026-01-01T1`
+	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(journal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for agent, run := range map[string]string{"dev-a/r0": "", "dev-a/r2": "", "dev-b/r1": "", "dev-c/r4": ""} { // r3 printed nothing
+		writeLog(t, filepath.Join(dir, "logs", agent+".log"), run)
+	}
+	for _, tt := range []struct{ of, want string }{
+		{"1", "r1"},
+		{"o/r#1", "r1"},
+		{"dev-a", "r2"},
+		{"p/q#2", "r4"},
+		{"2", "cannot tell which repository 2 is in: write owner/name#2"},
+		{"3", "cannot find a log of 3: no session of it is remembered; all logs are in " + filepath.Join(dir, "logs")},
+		{"dev-x", "cannot find a log of dev-x: no session of it is remembered; all logs are in " + filepath.Join(dir, "logs")},
+	} {
+		log, err := supervisor.FindLog(dir, tt.of)
+		got := log.RunID
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.of, got, tt.want)
+		}
+	}
+	if _, err := supervisor.FindLog(t.TempDir(), "1"); err == nil || !strings.HasPrefix(err.Error(), "cannot read the journal") {
+		t.Errorf("without a journal: %v", err)
+	}
+}
