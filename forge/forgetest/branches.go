@@ -98,8 +98,8 @@ func existingBranch(w *world) {
 	same(w, "branches", r.branches(), "main")
 }
 
-// branchRace allows for the losers to be turned down by git, which Forgejo 10
-// answers with 500.
+// branchRace does not look at how the losers are turned down: Forgejo 10 says
+// 409 to who comes later and 500 to who comes at the same moment.
 func branchRace(w *world) {
 	r := w.code()
 	dev := r.writer("dev")

@@ -12,13 +12,12 @@ import (
 const claimsUse = `forge/forgejo's claim by ref (claim = "ref"), the only lock between two hosts`
 
 var claimRules = []rule{
-	{"the first push of a claim is taken, the second refused", claimsUse, claimTwice},
+	{"the first push of a claim is taken, the second refused", claimsUse + ", which needs neither a clone nor a commit in the repository", claimTwice},
 	{"a claim's commit must be its own", claimsUse + ", which puts the run id into a commit without parents", claimSameCommit},
 	{"without a lease a descendant or a forced push takes over", claimsUse + ", which always pushes with a lease on absence", claimWithoutLease},
 	{"who holds a claim gives it up, and nobody else by mistake", claimsUse + ", whose release names the commit it holds", claimRelease},
 	{"a claim is seen where claims are looked for and nowhere else", claimsUse + ", which must not show as a branch or start a CI", claimVisibility},
 	{"a claim takes a writer", claimsUse + ", made with the agent's or the supervisor's token", claimRights},
-	{"an empty repository takes claims", claimsUse + ", which needs no clone", claimInEmpty},
 	{"of many at once exactly one wins", claimsUse, claimRace},
 	{"claims of different items do not disturb each other", claimsUse, claimsApart},
 }
@@ -89,6 +88,7 @@ func claimTwice(w *world) {
 	_, code := two.by.tryGit(two.dir, "push", "--quiet", r.url(), second+":"+claimRef(7))
 	same(w, "a plain push of an unrelated commit is refused", code != 0, true)
 	same(w, "holder", r.holder(7), first)
+	same(w, "empty", r.empty(), true)
 }
 
 func claimSameCommit(w *world) {
@@ -169,14 +169,6 @@ func claimRights(w *world) {
 	commit := c.commit()
 	same(w, "an agent takes it", c.take(7, commit), true)
 	same(w, "holder", r.holder(7), commit)
-}
-
-func claimInEmpty(w *world) {
-	r := w.repo()
-	c := r.claimant(r.owner)
-	same(w, "taken", c.take(7, c.commit()), true)
-	same(w, "empty", r.empty(), true)
-	same(w, "branches", r.branches(), "")
 }
 
 func claimRace(w *world) {

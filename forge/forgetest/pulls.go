@@ -13,14 +13,10 @@ var pullRules = []rule{
 		openedPull,
 	},
 	{
-		"there is one open pull request for a head and a base",
-		"agents/session, which updates the one that is there when it is told 409",
+		"a second one for a head and a base is refused, unless the first was closed",
+		"agents/session, which pushes first, and updates the one that is there when it is told 409; " +
+			"and threads, which expects two for one issue all the same, since a closed one can be opened again",
 		samePull,
-	},
-	{
-		"a head that is not there is refused",
-		"agents/session, which pushes first",
-		missingHead,
 	},
 	{
 		"a title that begins with WIP makes a draft",
@@ -41,11 +37,6 @@ var pullRules = []rule{
 		"closing and reopening say who did it",
 		"forge/forgejo for forge.Pull.ClosedBy, and threads: a human who closes one of ours means pr-rejected",
 		closedBy,
-	},
-	{
-		"one can be opened again beside another for the same branch",
-		"threads, which expects two open pull requests for one issue",
-		reopenedBeside,
 	},
 	{
 		"a deleted branch closes its pull request",
@@ -134,19 +125,18 @@ func openedPull(w *world) {
 
 func samePull(w *world) {
 	r := w.code("fix/issue-1")
-	n := r.ready("fix/issue-1")
-	form := fields{"head": "fix/issue-1", "base": "main", "title": "fix again"}
-	r.owner.post(r.at("/pulls"), form).want(http.StatusConflict)
-	r.owner.patch(r.at("/pulls/%d", n), fields{"state": "closed"}).want(http.StatusCreated)
-	same(w, "number of the next", decode[pull](r.owner.post(r.at("/pulls"), form).want(http.StatusCreated)).Number, n+1)
-}
-
-func missingHead(w *world) {
-	r := w.code()
-	r.owner.post(r.at("/pulls"), fields{"head": "nonesuch", "base": "main", "title": "t"}).want(http.StatusNotFound)
-	r.owner.post(r.at("/pulls"), fields{"head": "main", "base": "nonesuch", "title": "t"}).want(http.StatusNotFound)
-	r.owner.post(r.at("/pulls"), fields{"head": "main", "base": "main", "title": "t"}).want(http.StatusUnprocessableEntity)
-	same(w, "pull requests", len(r.list("state=all&type=pulls")), 0)
+	first := r.ready("fix/issue-1")
+	open := func(head, base string) answer {
+		return r.owner.post(r.at("/pulls"), fields{"head": head, "base": base, "title": "another"})
+	}
+	open("fix/issue-1", "main").want(http.StatusConflict)
+	open("nonesuch", "main").want(http.StatusNotFound)
+	open("fix/issue-1", "nonesuch").want(http.StatusNotFound)
+	open("main", "main").want(http.StatusUnprocessableEntity)
+	r.edit(first, fields{"state": "closed"})
+	second := decode[pull](open("fix/issue-1", "main").want(http.StatusCreated)).Number
+	r.edit(first, fields{"state": "open"})
+	same(w, "open", list(numbers(r.list("type=pulls"))), list([]int64{second, first}))
 }
 
 func drafts(w *world) {
@@ -202,15 +192,6 @@ func closedBy(w *world) {
 	same(w, "state", r.pull(p).State, "open")
 	want := list([]string{"close by " + r.owner.name, "reopen by " + dev.name})
 	same(w, "timeline", story(r.timeline(p), "close", "reopen"), want)
-}
-
-func reopenedBeside(w *world) {
-	r := w.code("fix/issue-1")
-	one := r.openPull("fix/issue-1", "one", "").Number
-	r.owner.patch(r.at("/pulls/%d", one), fields{"state": "closed"}).want(http.StatusCreated)
-	two := r.openPull("fix/issue-1", "two", "").Number
-	r.owner.patch(r.at("/pulls/%d", one), fields{"state": "open"}).want(http.StatusCreated)
-	same(w, "open", list(numbers(r.list("type=pulls"))), list([]int64{two, one}))
 }
 
 func deletedBranch(w *world) {

@@ -138,7 +138,7 @@ func (r *repo) comment(n int64, text string) {
 	r.owner.post(r.at("/issues/%d/comments", n), fields{"body": text}).want(http.StatusCreated)
 }
 
-// setLabels adds labels by name.
+// addLabels adds labels by name.
 func (r *repo) addLabels(n int64, names ...string) {
 	r.w.Helper()
 	r.owner.post(r.at("/issues/%d/labels", n), fields{"labels": names}).want(http.StatusOK)
@@ -153,9 +153,6 @@ func (r *repo) commit(branch, path, text string) string {
 
 // written is the answer to a change of a file.
 type written struct {
-	Content *struct {
-		SHA string `json:"sha"`
-	} `json:"content"`
 	Commit struct {
 		SHA string `json:"sha"`
 	} `json:"commit"`

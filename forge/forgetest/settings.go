@@ -1,9 +1,6 @@
 package forgetest
 
-import (
-	"fmt"
-	"net/http"
-)
+import "fmt"
 
 var settingRules = []rule{
 	{
@@ -15,11 +12,6 @@ var settingRules = []rule{
 		"a repository says what its caller may do, and how it merges",
 		"forge/forgejo Prepare, which says what is missing, and Merge, which merges in the repository's style",
 		repositorySettings,
-	},
-	{
-		"the first push to an empty repository is noticed late",
-		"agents/hire, which lets the forge make the first commit",
-		firstPush,
 	},
 }
 
@@ -58,14 +50,4 @@ func repositorySettings(w *world) {
 			w.Errorf("a fresh repository: got %+v", got)
 		}
 	}
-}
-
-// firstPush makes sure that what code waits for is enough.
-func firstPush(w *world) {
-	none := w.account("other").repo("none", nil)
-	same(w, "empty", none.empty(), true)
-	none.owner.get(none.at("/branches/main")).want(http.StatusNotFound)
-	r := w.code("one")
-	same(w, "branches", r.branches(), "main one")
-	same(w, "pull request", r.ready("one"), 1)
 }
