@@ -81,7 +81,7 @@ func (w *world) achieve(r *run) (waits bool) {
 			if w.trouble(w.mood.changes) {
 				v = forge.ChangesRequested
 			}
-			w.forge.review(p, w.logins[r.Agent], r.Item.HeadSHA, v, true)
+			w.forge.review(p, w.logins[r.Agent], r.Item.HeadSHA, v, w.chance(0.7))
 			w.log("agent  %s reviews %s at %s: %v", r.Agent, p.Ref, r.Item.HeadSHA, v)
 		}
 	case agents.KindRework:

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,6 +31,8 @@ type issue struct {
 	forge.Issue
 	deps     []forge.Ref
 	secret   bool                      // unreadable for our account
+	marked   time.Time                 // when we labelled it blocked or needs-human
+	freed    time.Time                 // when a person took that off again; zero once a session ran since
 	ended    time.Time                 // when it was closed last
 	writers  []string                  // agents that ran a session on it
 	obstacle [issueObstacles]time.Time // since when it stands, without a break; zero when it does not
@@ -238,26 +239,6 @@ func (s *server) label(is *issue, add, remove string) {
 func (s *server) labelPull(p *pull, add, remove string) {
 	p.Labels = with(without(p.Labels, remove), add)
 	s.touch(&p.Updated)
-}
-
-// claim and release work on an issue or a pull request alike.
-type claimable struct {
-	labels, assignees *[]string
-	updated           *time.Time
-	closed            bool
-	pull              bool
-}
-
-var errGone = errors.New("gone")
-
-func (s *server) claimable(ref forge.Ref) (claimable, error) {
-	if is := s.issue(ref); is != nil {
-		return claimable{&is.Labels, &is.Assignees, &is.Updated, is.Closed, false}, nil
-	}
-	if p := s.pull(ref); p != nil {
-		return claimable{&p.Labels, &p.Assignees, &p.Updated, p.Closed, true}, nil
-	}
-	return claimable{}, errGone
 }
 
 // with and without make a new sorted list: whoever holds the old one keeps what it read.

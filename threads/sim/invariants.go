@@ -52,6 +52,7 @@ var planInvariants = []struct {
 	{"nothing runs on closed work", stopsInTime},
 	{"nothing is stopped without need", stopsAllowed},
 	{"marks are due", marksDue},
+	{"a label that a person took off stays off", wordKept},
 	{"everything is somewhere, and once", accounted},
 	{"every hold has a reason that is true", holdsTrue},
 }

@@ -119,12 +119,34 @@ func (in *inspection) due(m *threads.Mark) bool {
 		return open && merged && !h.kept()
 	case threads.ActBlocked:
 		a := in.s.History.Attempts[threads.AttemptKey{Chain: m.Item.Chain, Kind: m.Item.Kind}]
-		return open && forge.SkipLabel(labels) == "" && a.Count >= maxAttempts && !a.Marked
+		return open && unmarked(labels, forge.LabelBlocked) && a.Count >= maxAttempts && !a.Marked
 	case threads.ActNeedsHuman:
 		_, refused := in.s.History.Refused[m.Ref]
-		return open && forge.SkipLabel(labels) == "" && (refused || in.tooOften(&m.Item))
+		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || in.tooOften(&m.Item))
 	}
 	return false
+}
+
+// unmarked reports whether a label is still to be written: nothing else keeps everybody off the item, or it is there and
+// the factory was never told so.
+func unmarked(labels []string, label string) bool {
+	return forge.SkipLabel(labels) == "" || slices.Contains(labels, label)
+}
+
+// wordKept lets a person who took a label of ours off have the last word: it comes back only after another session.
+func wordKept(in *inspection) error {
+	for i := range in.plan.Marks {
+		m := &in.plan.Marks[i]
+		is := in.forge.issue(m.Ref)
+		if is == nil || is.freed.IsZero() || m.Action != threads.ActBlocked && m.Action != threads.ActNeedsHuman {
+			continue
+		}
+		if asOf, err := in.asOf(m.Ref); err == nil && asOf.After(is.freed) {
+			return fmt.Errorf("%s %s, %q: a person took the label off at %s, and nobody worked on it since",
+				m.Action, m.Ref, m.Reason.Text(), is.freed.Sub(epoch))
+		}
+	}
+	return nil
 }
 
 // written is when an issue or pull request was last changed, as far as is known.

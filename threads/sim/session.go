@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -131,77 +130,11 @@ func (sh *shell) remove(r *run) {
 	sh.kick()
 }
 
-// claimSteps are the requests of a claim: it looks whether the item is free, then comes the label, then the assignee.
-func (s *server) claimSteps(ref forge.Ref, login string) []func() error {
-	label := func() error {
-		it, err := s.claimable(ref)
-		unfit := it.labels != nil && forge.SkipLabel(*it.labels) != "" && !it.pull
-		if err != nil || it.closed || unfit || slices.Contains(*it.labels, forge.LabelInProgress) {
-			return fmt.Errorf("cannot claim %s: %w", ref, forge.ErrTaken)
-		}
-		foreign := slices.ContainsFunc(*it.assignees, func(l string) bool { return l != login })
-		if foreign && !it.pull {
-			return fmt.Errorf("cannot claim %s: %w", ref, forge.ErrTaken)
-		}
-		*it.labels = with(*it.labels, forge.LabelInProgress)
-		s.touch(it.updated)
-		return nil
-	}
-	return []func() error{label, func() error { return s.assign(ref, login, "") }}
-}
-
-// releaseSteps take a claim off in the other order. A claim that meanwhile is somebody else's is left alone.
-func (s *server) releaseSteps(ref forge.Ref, login string) []func() error {
-	unlabel := func() error {
-		it, err := s.claimable(ref)
-		if errors.Is(err, errGone) || slices.ContainsFunc(*it.assignees, s.w.bot) {
-			return nil
-		}
-		*it.labels = without(*it.labels, forge.LabelInProgress)
-		s.touch(it.updated)
-		return nil
-	}
-	return []func() error{func() error { return s.assign(ref, "", login) }, unlabel}
-}
-
-func (s *server) assign(ref forge.Ref, add, remove string) error {
-	it, err := s.claimable(ref)
-	if err == nil {
-		*it.assignees = with(without(*it.assignees, remove), add)
-		s.touch(it.updated)
-	}
-	return nil
-}
-
-// markSteps are the requests of a mark.
-func (s *server) markSteps(m threads.Mark, login string) []func() error {
-	label := func(l string) []func() error {
-		return []func() error{func() error {
-			it, err := s.claimable(m.Ref)
-			if err == nil {
-				*it.labels = with(*it.labels, l)
-				s.touch(it.updated)
-			}
-			return nil
-		}}
-	}
-	switch m.Action {
-	case threads.ActRelease:
-		return s.releaseSteps(m.Ref, login)
-	case threads.ActUnlabel:
-		return s.releaseSteps(m.Ref, "")
-	case threads.ActBlocked:
-		return label(forge.LabelBlocked)
-	case threads.ActNeedsHuman:
-		return label(forge.LabelNeedsHuman)
-	case threads.ActClose:
-		return []func() error{func() error { return s.close(s.issue(m.Ref)) }}
-	}
-	panic("no such action: " + m.Action)
-}
-
 // wrote notes who really writes to what, from the moment a program runs.
 func (s *server) wrote(r *run) {
+	if is := s.issue(r.Item.Chain); is != nil {
+		is.freed = time.Time{}
+	}
 	if !r.Item.Kind.Writes() {
 		return
 	}

@@ -28,9 +28,9 @@ import (
 // epoch is when every world begins.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// patience is how long a calm world may take until nothing is left to do: a dozen issues of three sessions each, one
-// after the other in a single slot, with every cool-down there is, take a day and a half.
-const patience = 6 * 24 * time.Hour
+// patience is how long a calm world may take until nothing is left to do: two dozen issues of three sessions each, one
+// after the other in a single slot, with every rest there is, take a day.
+const patience = 3 * 24 * time.Hour
 
 // world is one factory, its forge and its people.
 type world struct {

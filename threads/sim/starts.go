@@ -96,7 +96,7 @@ func mergesAllowed(in *inspection) error {
 			return fmt.Errorf("merge of %s: %w", m.Ref, err)
 		}
 		for _, r := range in.shell.runs {
-			if r.Item.Ref == m.Ref || in.forge.branch(r) == in.forge.pull(m.Ref).home && r.Item.Kind.Writes() && !in.waits(r) {
+			if in.forge.branch(r) == in.forge.pull(m.Ref).home && !(r.Item.Kind.Writes() && in.waits(r)) {
 				return fmt.Errorf("merge of %s beside %s", m.Ref, r)
 			}
 		}

@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// claimable is an issue or a pull request: both are claimed in the same way.
+type claimable struct {
+	labels, assignees *[]string
+	updated           *time.Time
+	closed            bool
+	pull              bool
+}
+
+func (s *server) claimable(ref forge.Ref) (it claimable, found bool) {
+	if is := s.issue(ref); is != nil {
+		return claimable{&is.Labels, &is.Assignees, &is.Updated, is.Closed, false}, true
+	}
+	if p := s.pull(ref); p != nil {
+		return claimable{&p.Labels, &p.Assignees, &p.Updated, p.Closed, true}, true
+	}
+	return claimable{}, false
+}
+
+// taken reports whether the item is not to be had. A person assigned to a pull request is no obstacle.
+func (it claimable) taken(login string) bool {
+	foreign := slices.ContainsFunc(*it.assignees, func(l string) bool { return l != login })
+	unfit := !it.pull && (foreign || forge.SkipLabel(*it.labels) != "")
+	return it.closed || unfit || slices.Contains(*it.labels, forge.LabelInProgress)
+}
+
+// claimSteps are the requests of a claim: it looks whether the item is free, then comes the label, then the assignee.
+func (s *server) claimSteps(ref forge.Ref, login string) []func() error {
+	label := func() error {
+		it, found := s.claimable(ref)
+		if !found || it.taken(login) {
+			return fmt.Errorf("cannot claim %s: %w", ref, forge.ErrTaken)
+		}
+		*it.labels = with(*it.labels, forge.LabelInProgress)
+		s.touch(it.updated)
+		return nil
+	}
+	return []func() error{label, func() error { return s.assign(ref, login, "") }}
+}
+
+// releaseSteps take a claim off in the other order. A claim that meanwhile is somebody else's is left alone.
+func (s *server) releaseSteps(ref forge.Ref, login string) []func() error {
+	unlabel := func() error {
+		it, found := s.claimable(ref)
+		if found && !slices.ContainsFunc(*it.assignees, s.w.bot) {
+			*it.labels = without(*it.labels, forge.LabelInProgress)
+			s.touch(it.updated)
+		}
+		return nil
+	}
+	return []func() error{func() error { return s.assign(ref, "", login) }, unlabel}
+}
+
+// assign changes who is assigned, which a forge never refuses.
+func (s *server) assign(ref forge.Ref, add, remove string) error {
+	if it, found := s.claimable(ref); found {
+		*it.assignees = with(without(*it.assignees, remove), add)
+		s.touch(it.updated)
+	}
+	return nil
+}
+
+// markSteps are the requests of a mark.
+func (s *server) markSteps(m threads.Mark, login string) []func() error {
+	label := func(l string) []func() error {
+		return []func() error{func() error {
+			if is := s.issue(m.Ref); is != nil {
+				is.marked, is.freed = s.w.now, time.Time{}
+			}
+			if it, found := s.claimable(m.Ref); found {
+				*it.labels = with(*it.labels, l)
+				s.touch(it.updated)
+			}
+			return nil
+		}}
+	}
+	switch m.Action {
+	case threads.ActRelease:
+		return s.releaseSteps(m.Ref, login)
+	case threads.ActUnlabel:
+		return s.releaseSteps(m.Ref, "")
+	case threads.ActBlocked:
+		return label(forge.LabelBlocked)
+	case threads.ActNeedsHuman:
+		return label(forge.LabelNeedsHuman)
+	case threads.ActClose:
+		return []func() error{func() error { return s.close(s.issue(m.Ref)) }}
+	}
+	panic("no such action: " + m.Action)
+}
