@@ -163,7 +163,7 @@ func (s *session) account(r *report, c *call, before agents.Usage) {
 	}
 	s.conversation = id
 	s.keep.CLI, s.keep.Session, s.keep.Thread, s.keep.Slot = s.CLI, id, s.Thread, s.Slot
-	if r.TotalTokens || r.TotalCost {
+	if (r.TotalTokens || r.TotalCost) && r.Usage != (agents.Usage{}) { // a run that failed at once tells no totals
 		s.keep.Totals = r.Usage
 	}
 	s.keep.save(s.keepPath())

@@ -147,7 +147,7 @@ func (s *session) errand(ctx context.Context) (agents.Outcome, error) {
 	if _, err := s.enter(ctx, branch, at); err != nil {
 		return agents.Outcome{}, err
 	}
-	said, _, err := s.converse(ctx, &promptData{Base: base, Branch: branch})
+	said, err := s.converse(ctx, &promptData{Base: base, Branch: branch})
 	if err != nil {
 		return agents.Outcome{}, err
 	}
@@ -186,7 +186,7 @@ func (s *session) enter(ctx context.Context, branch, at string) (continues bool,
 
 // develop lets the CLI work, and sees to it that there is something to publish. since is what the branch was before.
 func (s *session) develop(ctx context.Context, d *promptData, since string) (answer, error) {
-	said, r, err := s.converse(ctx, d)
+	said, err := s.converse(ctx, d)
 	if err != nil {
 		return said, err
 	}
@@ -197,7 +197,8 @@ func (s *session) develop(ctx context.Context, d *promptData, since string) (ans
 	if err != nil || !idle {
 		return said, err
 	}
-	if r, err = s.nudge(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git."); err != nil {
+	r, err := s.nudge(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git.")
+	if err != nil {
 		return said, err
 	}
 	if idle, err = s.idle(ctx, since); err != nil || !idle {
@@ -217,14 +218,14 @@ func (s *session) idle(ctx context.Context, since string) (bool, error) {
 }
 
 // converse runs the CLI with the prompt of the role and reads its answer.
-func (s *session) converse(ctx context.Context, d *promptData) (answer, *report, error) {
+func (s *session) converse(ctx context.Context, d *promptData) (answer, error) {
 	_ = os.Remove(s.answerPath())
 	prompt, err := s.prompt(ctx, d)
 	if err != nil {
-		return answer{}, nil, err
+		return answer{}, err
 	}
-	r, err := s.ask(ctx, prompt)
-	return s.answer(), r, err
+	_, err = s.ask(ctx, prompt)
+	return s.answer(), err
 }
 
 func (s *session) answer() answer {

@@ -23,6 +23,8 @@ type report struct {
 	// Hopeless says that the CLI will go on trying what cannot succeed: it is better ended.
 	Hopeless bool
 	Unread   int // lines that are no event
+	// overflows counts how often the conversation was too long.
+	overflows int
 	// Note is one line for the log about the event that was read last; empty if it says nothing to people.
 	Note string
 }

@@ -36,6 +36,10 @@ func (opencode) command(c *call) (argv, env []string) {
 // shortens a conversation.
 const opencodeContext = 32768
 
+// opencodeOverflows is how often a conversation may be too long. opencode makes it shorter each time and tries again,
+// without an end where the prompt alone does not fit.
+const opencodeOverflows = 3
+
 // opencodeConfig is opencode's configuration for a backend with an address. The key of a paid one stays in the
 // environment.
 func opencodeConfig(c *call, model string) string {
@@ -113,6 +117,9 @@ func (opencode) read(line []byte, r *report) {
 			InputTokens: t.Input + t.Cache.Write, CachedTokens: t.Cache.Read, OutputTokens: t.Output + t.Reasoning, CostUSD: e.Part.Cost,
 		})
 		r.Ended = e.Part.Reason != "tool-calls"
+		if r.What == overflown && !r.Hopeless {
+			r.Trouble = Trouble{} // it has made the conversation shorter, and goes on
+		}
 	case "error":
 		r.opencodeError(&e)
 	}
@@ -129,6 +136,8 @@ func (r *report) opencodeError(e *opencodeEvent) {
 	switch e.Error.Name {
 	case "ContextOverflowError":
 		t.What = overflown
+		r.overflows++
+		r.Hopeless = r.overflows >= opencodeOverflows
 	case "ProviderAuthError":
 		t.What = signedOut
 	}
