@@ -73,7 +73,7 @@ func (p *problems) lines() []string {
 		list = append(list, fmt.Sprintf("%d lines of the journal were corrupt: see journal.corrupt", p.corrupt))
 	}
 	if p.panics > 0 {
-		list = append(list, fmt.Sprintf("internal error: %d ticks panicked, last: %s", p.panics, p.panic))
+		list = append(list, fmt.Sprintf("internal error: %d passes or calls panicked, last: %s", p.panics, p.panic))
 	}
 	return list
 }

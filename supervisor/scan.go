@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -161,8 +162,16 @@ func text(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// call makes one call to the forge, within the time that any of them may take.
-func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) error {
+// call makes one call to the forge, within the time that any of them may take. A panic in it is an answer that could not
+// be read: sessions and chores call from goroutines of their own, where it would end PID 1 and every agent with it. It
+// once did, when a pull request appeared between two requests of one Look.
+func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked("a call to the forge", v, debug.Stack())
+			err = fmt.Errorf("internal error: %v: %w", v, forge.ErrUnavailable)
+		}
+	}()
 	s.mu.Lock()
 	client := s.client
 	s.mu.Unlock()

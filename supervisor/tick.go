@@ -23,12 +23,13 @@ const (
 	forgetRest = 10 * time.Minute
 )
 
-// tick is one pass of a thread: scan, decide, act. It returns how long to wait for the next one. This is the one place
-// that recovers from a panic: a mistake in one pass must not stop what the other threads do.
+// tick is one pass of a thread: scan, decide, act. It returns how long to wait for the next one. A mistake in one pass
+// must not stop what the other threads do, so a panic ends here; the only other place is call.
 func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (delay time.Duration) {
 	defer func() {
 		if v := recover(); v != nil {
-			delay = s.panicked(thread, v, debug.Stack())
+			s.panicked("a tick of "+thread, v, debug.Stack())
+			delay = s.panicDelay(thread)
 		}
 	}()
 	s.scan(ctx, need)
@@ -41,22 +42,27 @@ func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (d
 }
 
 // panicked counts a panic. The stack is logged the first time it says what it says.
-func (s *Supervisor) panicked(thread string, v any, stack []byte) time.Duration {
+func (s *Supervisor) panicked(what string, v any, stack []byte) {
 	words := fmt.Sprint(v)
 	s.mu.Lock()
 	first := s.problems.panic != words
 	s.problems.panics++
 	s.problems.panic = words
-	delay := panicRest
-	if t := s.threadLocked(thread); t != nil {
-		delay = t.IdleInterval
-	}
 	s.mu.Unlock()
 	if first {
-		s.log.Error(fmt.Sprintf("internal error: a tick of %s panicked: %s\n%s", thread, words, stack))
+		s.log.Error(fmt.Sprintf("internal error: %s panicked: %s\n%s", what, words, stack))
 	}
 	s.touchStatus()
-	return delay
+}
+
+// panicDelay is how long a thread rests after a panic.
+func (s *Supervisor) panicDelay(thread string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.threadLocked(thread); t != nil {
+		return t.IdleInterval
+	}
+	return panicRest
 }
 
 // todo is what a tick decided to do, to be done outside the lock.

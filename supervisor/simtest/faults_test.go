@@ -236,3 +236,29 @@ func TestPanicInScan(t *testing.T) {
 		}
 	})
 }
+
+// The client panics once in every call that a session or a mark makes: nothing is lost, and the work ends as it would have.
+func TestPanicInCall(t *testing.T) {
+	for _, name := range []string{"claim", "look", "release", "merge"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Forge.Issue("one")
+				var calls atomic.Int64
+				w.Forge.Fail(func(_ context.Context, call string) error {
+					if call == name && calls.Add(1) == 1 {
+						panic("in " + name)
+					}
+					return nil
+				})
+				l := w.Start()
+				w.Until(time.Hour, "merged", w.Forge.Done)
+				l.Stop()
+				w.Check()
+				if calls.Load() == 0 || !strings.Contains(w.Log.String(), "panicked: in "+name) {
+					t.Errorf("the panic was not told:\n%s", w.Log.String())
+				}
+			})
+		})
+	}
+}
