@@ -181,5 +181,6 @@ func (d *decoder) readFactory(t *table) {
 		User:      t.text("user"),
 		StopGrace: t.duration("stop_grace", 7*time.Second, 0),
 	}
+	d.readListeners(t)
 	t.done()
 }

@@ -99,6 +99,29 @@ func TestMistakes(t *testing.T) {
 		{name: "variable empty", text: "[forge]\ntoken = \"$EMPTY\"\n" + worker, want: `:2: forge.token: $EMPTY is empty`},
 		{name: "no variable", text: "[forge]\ntoken = \"$A-B\"\n" + worker, want: `:2: forge.token: begins with $, want $NAME with the name of an environment variable`},
 		{name: "white space in a token", text: "[forge]\ntoken = \"$SPACED\"\n" + worker, want: `:2: forge.token: is no token: it has white space or other odd characters in it`},
+		{name: "API without a token", text: "[factory]\nlisten = \"127.0.0.1:7070\"\n" + worker, want: `:2: factory.listen: needs listen_token, such as "$DISINTO_API_TOKEN": who can reach it could end every session`},
+		{name: "API token not set", text: "[factory]\nlisten = \":7070\"\nlisten_token = \"$NOPE\"\n" + worker, want: `:3: factory.listen_token: $NOPE is not set`},
+		{name: "API token that can be guessed", text: "[factory]\nlisten = \":7070\"\nlisten_token = \"0123456789abcde\"\n" + worker, want: `:3: factory.listen_token: has 15 characters, want at least 16`},
+		{name: "API token for nothing", text: "[factory]\nlisten_token = \"0123456789abcdef\"\nlisten_hosts = [\"factory\"]\n" + worker, want: `:1: factory.listen: is not set, and listen_token and listen_hosts mean nothing without it`},
+		{
+			name: "addresses that are none",
+			text: "[factory]\nlisten = \"7070\"\nlisten_token = \"0123456789abcdef\"\nlisten_hosts = [\"a:80\", \"a b\", \"http://a\", \"good\"]\nlisten_hooks = \"http://a:80\"\nhooks_url = \"disinto:7071\"\n" + worker,
+			want: `:2: factory.listen: is "7070", want host:port such as "127.0.0.1:7070"
+:4: factory.listen_hosts: has "a b" in it, want names of hosts without a port
+:4: factory.listen_hosts: has "a:80" in it, want names of hosts without a port
+:4: factory.listen_hosts: has "http://a" in it, want names of hosts without a port
+:5: factory.listen_hooks: is "http://a:80", want host:port such as "127.0.0.1:7070"
+:6: factory.hooks_url: is "disinto:7071", want an address such as "http://forgejo:3000"`,
+		},
+		{name: "port out of range", text: "[factory]\nlisten_hooks = \":70710\"\n[forge]\nwebhook_secret = \"$HOOK\"\n" + worker, want: `:2: factory.listen_hooks: is ":70710", want host:port such as "127.0.0.1:7070"`},
+		{name: "hooks without a secret", text: "[factory]\nlisten_hooks = \":7071\"\n" + worker, want: `:2: factory.listen_hooks: needs [forge] webhook_secret: without it nobody knows who sent a hook`},
+		{name: "hooks whose secret is missing", text: "[forge]\nwebhook_secret = \"$NOPE\"\n[factory]\nlisten_hooks = \":7071\"\n" + worker, want: `:2: forge.webhook_secret: $NOPE is not set`},
+		{name: "address of hooks for nothing", text: "[factory]\nhooks_url = \"http://a/b\"\n" + worker, want: `:1: factory.listen_hooks: is not set, and hooks_url means nothing without it`},
+		{
+			name: "two listeners on one address",
+			text: "[forge]\nwebhook_secret = \"$HOOK\"\n[factory]\nlisten = \":7070\"\nlisten_token = \"0123456789abcdef\"\nlisten_hooks = \":7070\"\n" + worker,
+			want: `:6: factory.listen_hooks: is ":7070", which listen is too: give each an address of its own`,
+		},
 		{name: "hook secret missing", text: "[forge]\nwebhook_secret = \"$NOPE\"\n" + worker, want: `:2: forge.webhook_secret: $NOPE is not set`},
 		{name: "merge", text: "[forge]\nmerge = \"manuel\"\n" + worker, want: `:2: forge.merge: is "manuel", want "auto" or "manual", did you mean manual?`},
 		{name: "no unreviewed work allowed", text: "[forge]\nmax_unreviewed = 0\n" + worker, want: `:2: forge.max_unreviewed: is 0, want at least 1`},

@@ -55,6 +55,12 @@ type Factory struct {
 	State     string // state directory; empty means the command line's or the built-in default
 	User      string // system account of the agents; empty means the supervisor's own
 	StopGrace time.Duration
+
+	Listen      string        // host:port of the control API over TCP; empty: only the unix socket
+	ListenToken agents.Secret // what every request over TCP has to bring; not empty where Listen is not
+	ListenHosts []string      // more names by which it may be called, in lower case, sorted
+	ListenHooks string        // host:port for the forge's web hooks; empty: none
+	HooksURL    string        // that address as the forge calls it, with its path; empty: see HookURL
 }
 
 // Backend is the kind of inference behind a thread.

@@ -1,0 +1,92 @@
+package threads
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// minListenToken is the length from which a token cannot be guessed over a network: 16 letters and digits are 95 bits.
+const minListenToken = 16
+
+// readListeners reads where the control API and the web hooks are served over TCP. What one of them needs to be safe is
+// not optional.
+func (d *decoder) readListeners(t *table) {
+	f := &d.config.Factory
+	f.Listen = t.place("listen")
+	f.ListenToken = t.token("listen_token", "", "")
+	f.ListenHosts = t.hosts("listen_hosts")
+	f.ListenHooks = t.place("listen_hooks")
+	if s, ok := get[string](t, "hooks_url", "an address in quotes"); ok && s != "" {
+		f.HooksURL = t.address("hooks_url", "", s)
+	}
+	n := len(f.ListenToken.Reveal())
+	switch {
+	case f.Listen != "" && n == 0 && !d.mistaken(append(slices.Clone(t.path), "listen_token").String()):
+		t.wrong("listen", `needs listen_token, such as "$DISINTO_API_TOKEN": who can reach it could end every session`)
+	case n > 0 && n < minListenToken:
+		t.wrong("listen_token", "has %d characters, want at least %d", n, minListenToken)
+	}
+	if f.Listen == "" && !t.has("listen") && n+len(f.ListenHosts) > 0 {
+		t.wrong("listen", "is not set, and listen_token and listen_hosts mean nothing without it")
+	}
+	if f.ListenHooks == "" && !t.has("listen_hooks") && f.HooksURL != "" {
+		t.wrong("listen_hooks", "is not set, and hooks_url means nothing without it")
+	}
+	if f.ListenHooks != "" && d.config.Forge.WebhookSecret == "" && !d.mistaken("forge.webhook_secret") {
+		t.wrong("listen_hooks", "needs [forge] webhook_secret: without it nobody knows who sent a hook")
+	}
+	if f.Listen != "" && f.Listen == f.ListenHooks {
+		t.wrong("listen_hooks", "is %q, which listen is too: give each an address of its own", f.ListenHooks)
+	}
+}
+
+// mistaken reports whether something is wrong with a key already.
+func (d *decoder) mistaken(key string) bool {
+	return slices.ContainsFunc(d.mistakes, func(m Mistake) bool { return m.Key == key })
+}
+
+// place takes an address to listen on: host:port, or :port for every interface.
+func (t *table) place(key string) string {
+	const want = `want host:port such as "127.0.0.1:7070"`
+	s, ok := get[string](t, key, want[len("want "):])
+	if !ok || s == "" {
+		return ""
+	}
+	u, err := url.Parse("tcp://" + s)
+	if err != nil || u.Host != s || strings.ContainsAny(u.Hostname(), " %") {
+		t.wrong(key, "is %q, %s", s, want)
+		return ""
+	}
+	if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
+		t.wrong(key, "is %q, %s", s, want)
+		return ""
+	}
+	return s
+}
+
+// hosts takes names of hosts as browsers send them, without a port.
+func (t *table) hosts(key string) []string {
+	list := t.set(key)
+	for i, h := range list {
+		list[i] = strings.ToLower(h)
+		if u, err := url.Parse("http://" + h); err != nil || u.Host != h || u.Port() != "" || strings.HasSuffix(h, ":") {
+			t.wrong(key, "has %q in it, want names of hosts without a port", h)
+		}
+	}
+	return list
+}
+
+// HookURL is where the forge is to send its web hooks; empty when that cannot be told: hooks are not listened for, or on
+// every interface, of which none is known to be the one that the forge reaches.
+func (f *Factory) HookURL() string {
+	if f.HooksURL != "" {
+		return f.HooksURL
+	}
+	u, err := url.Parse("tcp://" + f.ListenHooks)
+	if err != nil || slices.Contains([]string{"", "0.0.0.0", "::"}, u.Hostname()) {
+		return ""
+	}
+	return "http://" + f.ListenHooks + "/v1/hook"
+}
