@@ -185,6 +185,7 @@ func TestStartRemembers(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	h := fold(everything()...)
+	h.CoolDown[(&threads.Merge{Ref: forge.Ref{Repo: "o/r", Number: 12}}).Key()] = noon // a merge was refused
 	for _, r := range sorted(h.Claimed, forge.Ref.Compare) {
 		h.apply(record{At: noon, Released: &releasedRecord{ref(r)}})
 	}
