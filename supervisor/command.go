@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Report is what a command came to: the answer of every POST of the control API.
@@ -56,12 +57,16 @@ func refusef(status int, format string, args ...any) error {
 func post[T any](do func(*Supervisor, context.Context, T) (Report, error)) func(*Supervisor, http.ResponseWriter, *http.Request) {
 	return func(s *Supervisor, w http.ResponseWriter, r *http.Request) {
 		var asked T
+		// Over TCP anybody may begin a request and never end it. A stream of events has no such limit, so the server has none.
+		in := http.NewResponseController(w)
+		_ = in.SetReadDeadline(time.Now().Add(requestTime))
 		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&asked); err != nil && !errors.Is(err, io.EOF) {
 			refuse(w, http.StatusBadRequest, fmt.Errorf("cannot read the command: %s", strings.TrimPrefix(err.Error(), "json: ")))
 			return
 		}
+		_ = in.SetReadDeadline(time.Time{})
 		report, err := do(s, r.Context(), asked)
 		if err != nil {
 			status := http.StatusServiceUnavailable

@@ -263,6 +263,10 @@ func handedOf(c *chore) *handedRecord {
 func (s *Supervisor) kickAll(need time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.kickAllLocked(need)
+}
+
+func (s *Supervisor) kickAllLocked(need time.Time) {
 	for name := range s.kicks {
 		s.kickLocked(name, need)
 	}

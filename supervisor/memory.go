@@ -2,13 +2,15 @@ package supervisor
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 // problems are what a person has to mend, for the status document.
 type problems struct {
-	journal string // why the newest record could not be written
-	corrupt int    // lines of the journal that were set aside at the start
+	journal string            // why the newest record could not be written
+	corrupt int               // lines of the journal that were set aside at the start
+	ports   map[string]string // why an address cannot be listened on, by key of [factory]
 	panics  int
 	panic   string // the newest
 }
@@ -68,6 +70,9 @@ func (p *problems) lines() []string {
 	list := []string{}
 	if p.journal != "" {
 		list = append(list, p.journal+": nothing is started until that works again")
+	}
+	for _, key := range sorted(p.ports, strings.Compare) {
+		list = append(list, p.ports[key])
 	}
 	if p.corrupt > 0 {
 		list = append(list, fmt.Sprintf("%d lines of the journal were corrupt: see journal.corrupt", p.corrupt))

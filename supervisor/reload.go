@@ -27,6 +27,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 		}
 	}
 	s.startLoopsLocked()
+	s.lookAtPorts()
 	for name := range s.kicks {
 		s.kickLocked(name, time.Now())
 	}

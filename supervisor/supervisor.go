@@ -106,6 +106,8 @@ type Supervisor struct {
 	EndStale func(ctx context.Context, instance string) (int, error)
 	// Listen makes the listener of the control API; nil makes a unix socket that only our own user can use.
 	Listen func(path string) (net.Listener, error)
+	// ListenTCP makes the listeners of [factory] listen and listen_hooks; nil means net.Listen.
+	ListenTCP func(address string) (net.Listener, error)
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 
@@ -120,6 +122,7 @@ type Supervisor struct {
 	loops    sync.WaitGroup
 	events   hub
 	changed  chan struct{} // the status document is no longer what was written
+	replug   chan struct{} // TCP listeners are to be looked at
 
 	mu         sync.Mutex // guards what follows; never held during I/O
 	looping    bool       // stale processes are ended, loops may begin
@@ -138,6 +141,8 @@ type Supervisor struct {
 	forgetAt   time.Time
 	scans      scans
 	problems   problems
+	hinted     time.Time // when a web hook last had the forge scanned
+	hintDue    bool      // another one waits to do so
 }
 
 // Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
@@ -159,12 +164,14 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, s.journal.close())
 	}
+	closePorts := s.keepPorts()
 	written := s.keepStatusFile()
 	if s.endStale(ctx) == nil {
 		s.startLoops()
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
+	closePorts()
 	closeAPI()
 	written()
 	return s.journal.close()
@@ -193,7 +200,7 @@ func (s *Supervisor) init() {
 			s.Decide = threads.Decide
 		}
 		s.started = time.Now()
-		s.changed = make(chan struct{}, 1)
+		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
 		s.client, s.config, s.configErr = s.Forge, s.Config, s.ConfigError
 		if s.config != nil {
 			s.generation = 1

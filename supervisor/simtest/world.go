@@ -126,7 +126,7 @@ func (w *World) Start(options ...func(*Life)) *Life {
 	l.Supervisor = &supervisor.Supervisor{
 		Forge: &client{w.Forge, l.power}, Executor: &executor{w.Exec, l.power}, Config: w.Config, ConfigPath: "factory.toml",
 		StateDir: w.Dir, Environ: []string{"PATH=/bin"}, Version: "test",
-		Listen: func(string) (net.Listener, error) { return newListener(), nil },
+		Listen: func(string) (net.Listener, error) { return NewListener(), nil },
 		Log:    hclog.New(&hclog.LoggerOptions{Output: &w.Log, Level: hclog.Debug, TimeFormat: "15:04:05"}),
 	}
 	for _, o := range options {
@@ -320,7 +320,8 @@ type listener struct {
 	once  sync.Once
 }
 
-func newListener() *listener {
+// NewListener is a listener that nobody connects to.
+func NewListener() net.Listener {
 	return &listener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 

@@ -1,0 +1,148 @@
+package supervisor_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+)
+
+const hookSecret = "the secret of the hook"
+
+func sign(secret, body string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+const aboutUs = `{"action":"opened","repository":{"full_name":"Johba/Harb"}}`
+
+// send sends a web hook and returns the answer's status.
+func send(h http.Handler, body string, header ...string) int {
+	r := httptest.NewRequest("POST", "/v1/hook", strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+// idle is a supervisor that looks at the forge once an hour, and has done so.
+func idle(t *testing.T) (*simtest.World, *simtest.Life, http.Handler) {
+	t.Helper()
+	w := simtest.New(t)
+	for i := range w.Config.Threads {
+		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Hour, time.Hour
+	}
+	w.Config.Forge.WebhookSecret = hookSecret
+	l := w.Start()
+	time.Sleep(time.Minute)
+	return w, l, l.HookHandler()
+}
+
+// From idle to started by a hook, in less than a second, and by a hook that is signed only.
+func TestHookStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l, h := idle(t)
+		w.Forge.Issue("one")
+		sum := sign(hookSecret, aboutUs)
+		elsewhere := `{"repository":{"full_name":"a/b"}}`
+		large := strings.Repeat(" ", 1<<20) + aboutUs
+		for _, tt := range []struct {
+			name   string
+			body   string
+			header []string
+			want   int
+		}{
+			{"unsigned", aboutUs, nil, 403},
+			{"empty", "", nil, 403},
+			{"signed with another secret", aboutUs, []string{"X-Forgejo-Signature", sign("x", aboutUs)}, 403},
+			{"signed without one", aboutUs, []string{"X-Forgejo-Signature", sign("", aboutUs)}, 403},
+			{"another body", aboutUs + " ", []string{"X-Forgejo-Signature", sum}, 403},
+			{"half a signature", aboutUs, []string{"X-Forgejo-Signature", sum[:32]}, 403},
+			{"no hex", aboutUs, []string{"X-Forgejo-Signature", "z" + sum[1:]}, 403},
+			{"GitHub's without its prefix", aboutUs, []string{"X-Hub-Signature-256", sum}, 403},
+			{"the first header wrong", aboutUs, []string{"X-Forgejo-Signature", "00", "X-Gitea-Signature", sum}, 403},
+			{"too large", large, []string{"X-Forgejo-Signature", sign(hookSecret, large)}, 413},
+			{"not JSON", "payload=", []string{"X-Forgejo-Signature", sign(hookSecret, "payload=")}, 400},
+			{"about nothing", "{}", []string{"X-Forgejo-Signature", sign(hookSecret, "{}")}, 400},
+			{"about another repository", elsewhere, []string{"X-Forgejo-Signature", sign(hookSecret, elsewhere)}, 202},
+		} {
+			if got := send(h, tt.body, tt.header...); got != tt.want {
+				t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+			}
+		}
+		time.Sleep(30 * time.Minute)
+		if n := len(w.Exec.Runs()); n != 0 {
+			t.Fatalf("%d sessions by hooks that were refused, or about others", n)
+		}
+		began := time.Now()
+		if got := send(h, aboutUs, "X-Forgejo-Signature", sum); got != 202 {
+			t.Errorf("a good one: %d", got)
+		}
+		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
+		if took := w.Exec.Runs()[0].Begin.Sub(began); took > time.Second {
+			t.Errorf("from the hook to the start: %s", took)
+		}
+		for _, header := range [][]string{{"X-Gitea-Signature", sum}, {"X-Hub-Signature-256", "sha256=" + sum}} {
+			if got := send(h, aboutUs, header...); got != 202 {
+				t.Errorf("%s: %d", header[0], got)
+			}
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// Many hooks are one scan, and none of them is lost: what the last one was about is seen.
+func TestHooksCoalesce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l, h := idle(t)
+		before := w.Forge.Requests()
+		for range 200 {
+			send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		if n := w.Forge.Requests() - before; n < 2 || n > 3 {
+			t.Errorf("200 hooks in a fifth of a second were %d requests", n)
+		}
+		send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs))
+		time.Sleep(35 * time.Millisecond)
+		w.Forge.Issue("one") // the scan that the first hook began has passed it by
+		send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs))
+		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
+		l.Stop()
+		w.Check()
+	})
+}
+
+// However a hook looks, it is answered, and nothing happens without a signature.
+func FuzzHook(f *testing.F) {
+	f.Add(aboutUs, sign(hookSecret, aboutUs), true)
+	f.Add(`{"repository":null}`, "", false)
+	f.Add(`{"repository":{"full_name":"../.."}}`, "sha256=", true)
+	f.Add(`[[[[`, "00", true)
+	w := simtest.New(f)
+	w.Config.Forge.WebhookSecret = hookSecret
+	h := (&supervisor.Supervisor{Config: w.Config}).HookHandler()
+	f.Fuzz(func(t *testing.T, body, signature string, sealed bool) {
+		if sealed {
+			signature = sign(hookSecret, body)
+		}
+		right := signature == sign(hookSecret, body)
+		switch got := send(h, body, "X-Forgejo-Signature", signature); {
+		case right && got != 202 && got != 400, !right && got != 403 && !strings.EqualFold(signature, sign(hookSecret, body)):
+			t.Errorf("%q signed %q: %d", body, signature, got)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package supervisor_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+)
+
+const apiToken = "0123456789abcdef0123"
+
+// phone is a listener on loopback for every address that is asked for.
+type phone struct {
+	t  *testing.T
+	mu sync.Mutex        // guards what follows
+	at map[string]string // the real address
+	no map[string]error  // what cannot be listened on
+}
+
+func (p *phone) listen(address string) (net.Listener, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.no[address]; err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		p.at[address] = l.Addr().String()
+	}
+	return l, err
+}
+
+// url waits until somebody listens.
+func (p *phone) url(address string) string {
+	p.t.Helper()
+	url := ""
+	eventually(p.t, "somebody listens on "+address, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		url = "http://" + p.at[address]
+		return p.at[address] != ""
+	})
+	return url
+}
+
+// reachable is a supervisor that can be reached over TCP.
+func reachable(t *testing.T) (*supervisor.Supervisor, *simtest.World, *phone) {
+	t.Helper()
+	p := &phone{t: t, at: map[string]string{}, no: map[string]error{}}
+	s, w, _ := real(t, t.TempDir(), func(s *supervisor.Supervisor) {
+		s.ListenTCP = p.listen
+		f := &s.Config.Factory
+		f.Listen, f.ListenToken, f.ListenHosts, f.ListenHooks = "factory.example:7070", apiToken, []string{"proxy.example"}, ":7071"
+		s.Config.Forge.WebhookSecret = hookSecret
+	})
+	return s, w, p
+}
+
+// ask makes a request with a Host and an Authorization header.
+func ask(t *testing.T, method, url, host, authorization string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp
+}
+
+// Over TCP every request brings the token and calls us by a name of ours.
+func TestAPIOverTCP(t *testing.T) {
+	s, _, p := reachable(t)
+	url := p.url("factory.example:7070")
+	const good = "Bearer " + apiToken
+	eventually(t, "it began", func() bool { return s.Document().Forge.OK })
+	for _, tt := range []struct {
+		method, path, host, auth string
+		want                     int
+	}{
+		{"GET", "/v1/state", "", good, 200},
+		{"GET", "/v1/state", "", "bearer  " + apiToken, 200},
+		{"POST", "/v1/pause", "", good, 200},
+		{"GET", "/healthz", "", good, 200},
+		{"GET", "/v1/state", "factory.example", good, 200},
+		{"GET", "/v1/state", "Factory.Example:7070", good, 200},
+		{"GET", "/v1/state", "proxy.example", good, 200},
+		{"GET", "/v1/state", "localhost:7070", good, 200},
+		{"GET", "/v1/state", "[::1]:7070", good, 200},
+		// Without the token there is nothing, not even a sign of life.
+		{"GET", "/v1/state", "", "", 401},
+		{"GET", "/healthz", "", "", 401},
+		{"GET", "/v1/nothing", "", "", 401},
+		{"POST", "/v1/resume", "", "", 401},
+		{"GET", "/v1/events", "", "Bearer ", 401},
+		{"GET", "/v1/log?of=1", "", "Bearer " + apiToken[1:], 401},
+		{"GET", "/v1/state", "", "Bearer " + apiToken + "0", 401},
+		{"GET", "/v1/state", "", "Basic " + apiToken, 401},
+		{"GET", "/v1/state", "", apiToken, 401},
+		{"GET", "/v1/state?token=" + apiToken, "", "", 401},
+		// A name that somebody had resolved to us.
+		{"GET", "/v1/state", "evil.example", good, 421},
+		{"POST", "/v1/resume", "evil.example:7070", good, 421},
+		{"GET", "/v1/state", "factory.example.evil.example", good, 421},
+		{"GET", "/v1/state", "10.0.0.7", good, 421},
+		// Hooks come in by another door.
+		{"POST", "/v1/hook", "", good, 404},
+	} {
+		resp := ask(t, tt.method, url+tt.path, tt.host, tt.auth)
+		if resp.StatusCode != tt.want {
+			t.Errorf("%s %s at %q with %q: %d, want %d", tt.method, tt.path, tt.host, tt.auth, resp.StatusCode, tt.want)
+		}
+		if asks := resp.Header.Get("WWW-Authenticate"); (asks != "") != (tt.want == 401) {
+			t.Errorf("%s %s: WWW-Authenticate %q", tt.method, tt.path, asks)
+		}
+	}
+	if d := s.Document(); !d.Paused {
+		t.Error("a command that was let through did nothing, or one that was not did")
+	}
+	// The socket in the state directory asks for no token, because only our own user can open it.
+	info, err := os.Stat(filepath.Join(s.StateDir, "disinto.sock"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket: %v, %v", info.Mode(), err)
+	}
+	if status, _ := get(t, socketClient(s.StateDir), "/v1/state"); status != http.StatusOK {
+		t.Errorf("on the socket: %d", status)
+	}
+}
+
+// Behind the door for hooks there are hooks only.
+func TestHookPortServesHooksOnly(t *testing.T) {
+	_, _, p := reachable(t)
+	url := p.url(":7071")
+	for _, tt := range []struct {
+		method, path string
+		want         int
+	}{
+		{"GET", "/v1/state", 404}, {"GET", "/healthz", 404}, {"POST", "/v1/cancel", 404}, {"GET", "/v1/hook", 405}, {"POST", "/v1/hook", 403},
+	} {
+		if resp := ask(t, tt.method, url+tt.path, "", "Bearer "+apiToken); resp.StatusCode != tt.want {
+			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, resp.StatusCode, tt.want)
+		}
+	}
+}
+
+// A reload opens and closes what the configuration says; a token counts from then on.
+func TestListenReload(t *testing.T) {
+	s, w, p := reachable(t)
+	url := p.url("factory.example:7070")
+	next := *w.Config
+	next.Factory.ListenToken = "another token, as long"
+	s.Reload(&next, nil)
+	if resp := ask(t, "GET", url+"/v1/state", "", "Bearer "+apiToken); resp.StatusCode != 401 {
+		t.Errorf("with the token from before: %d", resp.StatusCode)
+	}
+	if resp := ask(t, "GET", url+"/v1/state", "", "Bearer another token, as long"); resp.StatusCode != 200 {
+		t.Errorf("with the new token: %d", resp.StatusCode)
+	}
+	moved := next
+	moved.Factory.Listen, moved.Factory.ListenHooks = ":7072", ""
+	s.Reload(&moved, nil)
+	if resp := ask(t, "GET", p.url(":7072")+"/v1/state", "", "Bearer another token, as long"); resp.StatusCode != 200 {
+		t.Errorf("at the new address: %d", resp.StatusCode)
+	}
+	for _, old := range []string{"factory.example:7070", ":7071"} {
+		eventually(t, "nobody listens on "+old, func() bool {
+			c, err := net.Dial("tcp", strings.TrimPrefix(p.url(old), "http://"))
+			if err == nil {
+				c.Close()
+			}
+			return err != nil
+		})
+	}
+}
+
+// An address that cannot be had is shown, and tried again.
+func TestListenTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taken := errors.New("address already in use")
+		w := simtest.New(t)
+		w.Config.Factory.Listen, w.Config.Factory.ListenToken = "127.0.0.1:7070", apiToken
+		var mu sync.Mutex
+		tries := 0
+		l := w.Start(func(l *simtest.Life) {
+			l.ListenTCP = func(string) (net.Listener, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if tries++; taken != nil {
+					return nil, taken
+				}
+				return simtest.NewListener(), nil
+			}
+		})
+		w.Forge.Issue("one")
+		time.Sleep(55 * time.Second)
+		want := "cannot listen on 127.0.0.1:7070: address already in use: nothing answers there; see [factory] listen"
+		if d := l.Document(); len(d.Problems) != 1 || d.Problems[0] != want || len(d.Sessions) != 1 {
+			t.Errorf("problems %q, %d sessions", d.Problems, len(d.Sessions))
+		}
+		if n := strings.Count(w.Log.String(), "cannot listen"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		mu.Lock()
+		if tries != 6 {
+			t.Errorf("tried %d times in a minute", tries)
+		}
+		taken = nil
+		mu.Unlock()
+		w.Until(11*time.Second, "it listens", func() bool { return len(l.Document().Problems) == 0 })
+		l.Stop()
+	})
+}
