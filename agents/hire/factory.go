@@ -25,9 +25,10 @@ type Factory struct {
 	Validate func(text string) error // of factory.toml, as it will be
 	DryRun   bool
 	Say      Say
-	// StillInUse says which session still works with an old token, after it has waited for the supervisor to read the
-	// files again; "" when none does.
-	StillInUse func(context.Context) (why string, err error)
+	// LetGo has a supervisor that runs read the files again and end what a retired agent works on. StillInUse waits for
+	// the former too, and then says which session still works with an old token. Both return "" when all is well, else why
+	// not.
+	LetGo, StillInUse func(context.Context) (why string, err error)
 	// Kept is, after Run, that old tokens were not revoked because one of them is still in use.
 	Kept bool
 }

@@ -19,6 +19,7 @@ type Hire struct {
 	Email   string
 	Formula string // text of upstream's formula.toml for its profile; may be empty
 
+	adopted bool // the account was there before
 	// Of the token that this run makes.
 	tokenName string
 	token     agents.Secret
@@ -35,12 +36,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Check finds everything that would go wrong, and changes nothing. The error has a line for each problem.
+// Check finds everything that would go wrong, and changes nothing. The error has a line for each problem. Without a Forge
+// it looks at the rest, for those who cannot sign in but want to know all.
 func (h *Hire) Check(ctx context.Context) error {
 	problems := []error{CheckName(h.Entry.Name), h.checkFile(), h.checkWritable()}
-	problems = append(problems, h.Forge.Check(ctx, h.Repos))
-	if problems[len(problems)-1] == nil {
-		problems = append(problems, h.checkAccount(ctx))
+	if h.Forge != nil {
+		err := h.Forge.Check(ctx, h.Repos)
+		if err == nil {
+			err = h.checkAccount(ctx)
+		}
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
@@ -53,11 +58,29 @@ func (h *Hire) checkFile() error {
 	if on := s.ThreadOf(h.Entry.Name); on != "" && on != h.Entry.Thread {
 		return fmt.Errorf("cannot put %s on thread %s: it is on %s; leave --thread out, or retire it first", h.Entry.Name, h.Entry.Thread, on)
 	}
+	var problems []error
 	edited, err := Register(text, h.Entry)
 	if err != nil {
-		return fmt.Errorf("cannot edit %s: %w", h.Config.Path, err)
+		problems = append(problems, fmt.Errorf("cannot edit %s: %w", h.Config.Path, err))
+		if edited, err = h.registerAnywhere(text, s); err != nil {
+			return errors.Join(problems...)
+		}
 	}
-	return h.Validate(edited)
+	if CheckName(h.Entry.Name) == nil { // else it would be said twice
+		problems = append(problems, h.Validate(edited))
+	}
+	return errors.Join(problems...)
+}
+
+// registerAnywhere puts the agent on any thread. When its own is not there, the rest of what is said about the agent can
+// be looked at all the same.
+func (h *Hire) registerAnywhere(text string, s Survey) (string, error) {
+	if len(s.Threads) == 0 {
+		return "", errors.New("there are no threads")
+	}
+	e := h.Entry
+	e.Thread = s.Threads[0].Name
+	return Register(text, e)
 }
 
 // checkAccount refuses to adopt an account with which more is at stake than an agent's work.
@@ -101,6 +124,7 @@ func (h *Hire) account() step {
 			if errors.Is(err, forge.ErrNotFound) {
 				return "create " + h.Login, nil
 			}
+			h.adopted = err == nil
 			return "", err
 		},
 		do: func(ctx context.Context) (string, error) {
@@ -157,7 +181,11 @@ func (h *Hire) makeToken() step {
 				return "", err
 			}
 			h.token = agents.Secret(text)
-			return "made " + h.tokenName, h.prove(ctx, h.token, h.Login)
+			done := "made " + h.tokenName
+			if h.adopted && !h.Forge.WithPassword() {
+				done += "; the account has a new password, which nobody knows"
+			}
+			return done, h.prove(ctx, h.token, h.Login)
 		},
 	}
 }

@@ -139,7 +139,7 @@ func TestAdopt(t *testing.T) {
 func TestCheck(t *testing.T) {
 	onEach(t, func(w *world) {
 		h := w.hire(w.withToken)
-		h.Entry.Name, h.Entry.Role, h.Entry.Thread = "Dev_Qwen", "deb", "lama"
+		h.Entry.Name, h.Entry.Thread = "Dev_Qwen", "lama"
 		h.Repos = []string{w.repo, w.repo + "-gone"}
 		err := h.Check(w.Context())
 		for _, want := range []string{`cannot call an agent "Dev_Qwen"`, "no thread lama", w.repo + "-gone: "} {
@@ -147,10 +147,13 @@ func TestCheck(t *testing.T) {
 				w.Errorf("%v\nwant %q in it", err, want)
 			}
 		}
+		if err != nil && strings.Count(err.Error(), "\n") != 2 {
+			w.Errorf("something is said twice: %v", err)
+		}
 		h = w.hire(w.withToken)
-		h.Entry.Role = "deb"
-		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "did you mean dev?") {
-			w.Errorf("a wrong role: %v", err)
+		h.Entry.Role, h.Entry.Thread = "deb", "lama"
+		if err := h.Check(w.Context()); err == nil || !strings.Contains(err.Error(), "did you mean dev?") || !strings.Contains(err.Error(), "no thread lama") {
+			w.Errorf("a wrong role and thread: %v", err)
 		}
 		h = w.hire(w.withToken)
 		h.Entry.Name, h.Entry.Thread = "dev-glm", "opus"

@@ -208,6 +208,55 @@ func TestRegisterValues(t *testing.T) {
 	}
 }
 
+func TestSurvey(t *testing.T) {
+	s, err := Look(`[forge]
+url = "http://f"
+token = "$BOSS"
+[threads.a]
+base_url = "http://a/v1"
+agents = ["dev-x", "y", "dev-z", "dev-v", "dev-w"]
+[threads.b]
+[agents.dev-x]
+forge_user = "xaver"
+token = "$X"
+model = "m"
+[agents.y]
+roles = ["docs", "dev"]
+token = "literal"
+[agents.dev-v]
+token = "$BOSS"
+[agents.dev-w]
+token = "$FORGE_TOKEN"
+role = "planner"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, login, role, variable string }{
+		{"dev-x", "xaver", "dev", "X"}, {"y", "y", "docs", "FORGE_TOKEN_Y"}, {"dev-z", "dev-z", "dev", "FORGE_TOKEN_DEV_Z"},
+		{"dev-v", "dev-v", "dev", "FORGE_TOKEN_DEV_V"}, {"dev-w", "dev-w", "planner", "FORGE_TOKEN_DEV_W"}, {"new", "new", "", "FORGE_TOKEN_NEW"},
+	} {
+		if s.Login(tt.name) != tt.login || s.Role(tt.name) != tt.role || s.TokenVar(tt.name) != tt.variable {
+			t.Errorf("%s is %s, %s, %s", tt.name, s.Login(tt.name), s.Role(tt.name), s.TokenVar(tt.name))
+		}
+	}
+	if got := strings.Join(s.Logins(), " "); got != "xaver y dev-z dev-v dev-w" || s.ForgeURL != "http://f" || s.Model("dev-x") != "m" {
+		t.Errorf("logins %s, url %s, model %s", got, s.ForgeURL, s.Model("dev-x"))
+	}
+	if on, err := s.ChooseThread("http://a/v1/"); on != "a" || err != nil {
+		t.Errorf("by address: %s, %v", on, err)
+	}
+	if _, err := s.ChooseThread("http://else"); err == nil || !strings.Contains(err.Error(), "--thread a or --thread b") {
+		t.Errorf("of two: %v", err)
+	}
+	if on, err := (Survey{Threads: s.Threads[1:]}).ChooseThread(""); on != "b" || err != nil {
+		t.Errorf("the only one: %s, %v", on, err)
+	}
+	if _, err := (Survey{}).ChooseThread(""); err == nil {
+		t.Error("of none")
+	}
+}
+
 func TestRegisterRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"x = ":                           "expected value",

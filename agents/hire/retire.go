@@ -17,14 +17,17 @@ type Retire struct {
 	TokenVar string
 }
 
-// Check finds everything that would go wrong, and changes nothing. The error has a line for each problem.
+// Check finds everything that would go wrong, as Hire.Check does.
 func (r *Retire) Check(ctx context.Context) error {
 	problems := []error{CheckName(r.Name), r.checkFile(), r.checkWritable()}
-	err := r.Forge.Check(ctx, r.Repos)
-	if err == nil {
-		err = r.checkKnown(ctx)
+	if r.Forge != nil {
+		err := r.Forge.Check(ctx, r.Repos)
+		if err == nil {
+			err = r.checkKnown(ctx)
+		}
+		problems = append(problems, err)
 	}
-	return errors.Join(append(problems, err)...)
+	return errors.Join(problems...)
 }
 
 func (r *Retire) checkFile() error {
@@ -80,6 +83,7 @@ func (r *Retire) steps() []step {
 	none := ""
 	return []step{
 		r.edit("take "+r.Name+" out", r.Name+" is no longer", func(text string) (string, error) { return Unregister(text, r.Name) }),
+		r.letGo(),
 		r.queue(),
 		r.onAccount(r.revoke(r.Login, "revoke the tokens that were made for it", &none)),
 		r.access(),
@@ -97,6 +101,18 @@ func (r *Retire) onAccount(s step) step {
 		return look(ctx)
 	}
 	return s
+}
+
+// letGo tells the supervisor. One that still has the agent would start it again on the next issue, as soon as the first
+// is taken from it.
+func (r *Retire) letGo() step {
+	return step{
+		name: "supervisor", look: always("have one that runs end its session"),
+		do: func(ctx context.Context) (string, error) {
+			why, err := r.LetGo(ctx)
+			return firstOf(why, "none has work for it any more"), err
+		},
+	}
 }
 
 func (r *Retire) queue() step {
@@ -180,6 +196,10 @@ func (r *Retire) forget() step {
 		look: func(context.Context) (string, error) {
 			text, err := r.Secrets.Read()
 			if err != nil || DropSecret(text, r.TokenVar) == text {
+				return "", err
+			}
+			config, err := r.Config.Read()
+			if err != nil || strings.Contains(config, `"$`+r.TokenVar+`"`) { // another agent uses it too
 				return "", err
 			}
 			return "take " + r.TokenVar + " out of " + r.Secrets.Path, nil

@@ -14,8 +14,11 @@ import (
 // Survey is what a factory.toml says about who works where. It is read leniently: a file that is not valid yet because
 // the agent is missing, such as one with a role that nobody has, can be mended by hiring.
 type Survey struct {
-	Threads []Thread // sorted by name
-	agents  map[string]map[string]any
+	ForgeURL string   // empty when the file leaves it to the environment
+	Repos    []string // likewise
+	Threads  []Thread // sorted by name
+	agents   map[string]map[string]any
+	shared   string // the variable of the supervisor's own token
 }
 
 // Thread is what hiring needs to know of a [threads.NAME] table.
@@ -27,13 +30,18 @@ type Thread struct {
 // Look surveys a factory.toml. The error is that it is no TOML.
 func Look(text string) (Survey, error) {
 	var file struct {
+		Forge   map[string]any
 		Threads map[string]any
 		Agents  map[string]any
 	}
 	if _, err := toml.Decode(text, &file); err != nil {
 		return Survey{}, err
 	}
-	s := Survey{agents: map[string]map[string]any{}}
+	s := Survey{agents: map[string]map[string]any{}, Repos: stringsOf(file.Forge["repos"]), shared: "FORGE_TOKEN"}
+	s.ForgeURL, _ = file.Forge["url"].(string)
+	if token, _ := file.Forge["token"].(string); strings.HasPrefix(token, "$") {
+		s.shared = token[1:]
+	}
 	for _, name := range slices.Sorted(maps.Keys(file.Threads)) {
 		if table, ok := file.Threads[name].(map[string]any); ok {
 			url, _ := table["base_url"].(string)
@@ -111,6 +119,17 @@ func (s Survey) Login(agent string) string {
 	return agent
 }
 
+// Logins are the accounts of all agents that are on a thread.
+func (s Survey) Logins() []string {
+	var logins []string
+	for _, t := range s.Threads {
+		for _, agent := range t.Agents {
+			logins = append(logins, s.Login(agent))
+		}
+	}
+	return logins
+}
+
 // Model is the model that an agent's table says; may be empty.
 func (s Survey) Model(agent string) string {
 	model, _ := s.agents[agent]["model"].(string)
@@ -121,10 +140,10 @@ func (s Survey) Model(agent string) string {
 func (s Survey) Skills(agent string) []string { return stringsOf(s.agents[agent]["skills"]) }
 
 // TokenVar is the variable of an agent's token: the one that its table names, else the one that follows from its name.
-// A token that stands in the file itself is replaced by the latter.
+// The latter also replaces a token that stands in the file itself, and one that is the supervisor's.
 func (s Survey) TokenVar(agent string) string {
 	token, _ := s.agents[agent]["token"].(string)
-	if name, ok := strings.CutPrefix(token, "$"); ok && name != "" {
+	if name, ok := strings.CutPrefix(token, "$"); ok && name != "" && name != s.shared && name != "FORGE_TOKEN" {
 		return name
 	}
 	return agents.TokenVar(agent)

@@ -153,6 +153,7 @@ func (w *world) factory(as forgejo.AdminOptions) Factory {
 			return withoutRepos(err)
 		},
 		Say:        func(step, text string) { fmt.Fprintf(&w.said, "%s: %s\n", step, text) },
+		LetGo:      func(context.Context) (string, error) { return "", nil },
 		StillInUse: func(context.Context) (string, error) { return "", nil },
 	}
 }

@@ -26,7 +26,7 @@ type factory struct {
 	lookupEnv func(string) (string, bool)
 	executor  *process.Executor
 	config    atomic.Pointer[threads.Config] // in force; nil before the first valid one
-	text      string                         // of the file when it was read last
+	text      string                         // of the files when they were read last
 }
 
 // newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.
@@ -60,21 +60,29 @@ func (f *factory) read() (*threads.Config, *forgejo.Client, error) {
 	return config, client, nil
 }
 
-// readConfig reads a factory.toml. Every mistake in it is one line of the error.
+// readConfig reads a factory.toml and the secrets beside it. Every mistake is one line of the error. text is that of both
+// files, to be compared.
 func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, "", fmt.Errorf("cannot read %s: there is no such file; write one (factory.toml.example shows how) or say --config", path)
+		return nil, "", noConfig(path)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot read the configuration: %w", err)
 	}
-	config, err = threads.Decode(path, string(raw), lookupEnv)
-	if err == nil {
+	secrets, secretsErr := readSecrets(secretsFile(path, lookupEnv))
+	config, err = threads.Decode(path, string(raw), withSecrets(secrets, lookupEnv))
+	if err = errors.Join(secretsErr, err); err == nil {
 		err = placeBuiltin(config, path)
 	}
-	return config, string(raw), err
+	return config, bothTexts(raw, secrets), err
 }
+
+func noConfig(path string) error {
+	return fmt.Errorf("cannot read %s: there is no such file; write one (factory.toml.example shows how) or say --config", path)
+}
+
+func bothTexts(config []byte, secrets string) string { return string(config) + "\x00" + secrets }
 
 // promptsDir is the folder beside factory.toml whose templates stand before the built-in ones.
 const promptsDir = "prompts"
@@ -146,11 +154,12 @@ func sameForge(a, b threads.Forge) bool {
 	return a.URL == b.URL && a.Token == b.Token && a.RequireMerged == b.RequireMerged && slices.Equal(a.Repos, b.Repos)
 }
 
-// changed reports whether the file is not what was read last. It is asked every few seconds, instead of having the
+// changed reports whether the files are not what was read last. It is asked every few seconds, instead of having the
 // kernel tell: a file that is mounted into a container by itself can be replaced without a word.
 func (f *factory) changed() bool {
 	raw, err := os.ReadFile(f.path)
-	return err == nil && string(raw) != f.text
+	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // what cannot be read is empty, as in readConfig
+	return err == nil && bothTexts(raw, secrets) != f.text
 }
 
 // secrets are what is hidden in the ends of logs that become comments on the forge.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/forge/forgejo"
+)
+
+// signIn is how somebody who hires shows the forge that they may.
+type signIn struct {
+	token, user, password string
+}
+
+func (s *signIn) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.token, "admin-token", "", "`TOKEN` of an administrator of the forge, - to read it from\nstdin (default $FORGE_ADMIN_TOKEN, else $FORGE_ADMIN_PAT)")
+	flags.StringVar(&s.user, "admin-user", "", "`NAME` of an administrator, to sign in with a password\n(default $FORGE_ADMIN_USER)")
+	flags.StringVar(&s.password, "admin-password", "", "that `PASSWORD`, - to read it from stdin (default\n$FORGE_ADMIN_PASSWORD)")
+}
+
+// noAdmin says how to become one.
+const noAdmin = "cannot sign in to the forge as administrator: set $FORGE_ADMIN_TOKEN, or say --admin-token -, or --admin-user with --admin-password -; " +
+	"an administrator makes a token under Settings, Applications with all permissions, or on the forge's machine with " +
+	"forgejo admin user generate-access-token --username NAME --token-name hire --scopes all --raw"
+
+// options are who we are to the forge. What a person says comes before what the environment says, and the names that
+// upstream gave these variables count too.
+func (s *signIn) options(c *cli, url string) (forgejo.AdminOptions, error) {
+	o := forgejo.AdminOptions{URL: url}
+	if s.token == "-" && s.password == "-" {
+		return o, usagef("only one of --admin-token and --admin-password can be read from stdin")
+	}
+	user := firstOf(s.user, c.getenv("FORGE_ADMIN_USER"))
+	password := firstOf(s.password, c.getenv("FORGE_ADMIN_PASSWORD"), c.getenv("FORGE_ADMIN_PASS"))
+	if user == "" && password != "" {
+		user = "disinto-admin" // as upstream calls it
+	}
+	if s.user == "" && s.password == "" { // nobody asked for a password
+		o.Token = firstOf(s.token, c.getenv("FORGE_ADMIN_TOKEN"), c.getenv("FORGE_ADMIN_PAT"))
+	} else {
+		o.Token = s.token
+	}
+	if o.Token == "" {
+		o.User, o.Password = user, password
+	}
+	for _, secret := range []*string{&o.Token, &o.Password} {
+		if *secret != "-" {
+			continue
+		}
+		line, err := bufio.NewReader(c.stdin).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return o, fmt.Errorf("cannot read from stdin: %w", err)
+		}
+		*secret = strings.TrimSpace(line)
+	}
+	if o.Token == "" && (o.User == "" || o.Password == "") {
+		return o, errors.New(noAdmin)
+	}
+	return o, nil
+}
+
+// firstOf is the first text that is not empty.
+func firstOf(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/hire"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/forgejo"
+	"codeberg.org/johba/disinto/threads"
+)
+
+var hireCommand = command{
+	name: "hire-an-agent", args: "NAME [ROLE]", minArgs: 1, maxArgs: 2,
+	short: "give the factory a new agent: account, token, profile, its lines in factory.toml",
+	long: `
+Makes an account on the forge, or adopts the one of that name, with a token and
+write access to the repositories; a private profile repository; and the agent's
+lines in factory.toml, where everything else stays as it is. A supervisor that
+runs takes the agent on without a restart.
+
+The token goes to secrets.env beside factory.toml, or to $DISINTO_SECRETS, where
+run and check find it. Only its owner can read that file, and agents get nothing
+from it but their own token.
+
+Running it again changes what is said anew, makes a new token, and takes the old
+one away when the new one is proven. It mends a run that broke off.
+
+A password or token on the command line can be seen by everybody on the machine:
+say - and give it on stdin, or use the environment. With an administrator's
+token alone, an account that is adopted gets a new password, which nobody is
+told: the forge gives out tokens for passwords only.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var h hiring
+		h.flags(flags)
+		return h.run
+	},
+}
+
+// hiring is what hire-an-agent was told.
+type hiring struct {
+	desk
+	role, model, thread string
+	skills, repos       []string
+	// Upstream's.
+	localModel, formula string
+	pollInterval        int
+}
+
+func (h *hiring) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&h.role, "type", "", "its `ROLE` (default what its name begins with)")
+	flags.StringVar(&h.model, "model", "", "the `MODEL` that its program is told to use")
+	flags.StringVar(&h.thread, "thread", "", "the `THREAD` it works on (default the only one)")
+	flags.StringSliceVar(&h.skills, "skills", nil, "`SKILLS` that it has, with commas between: of issues with a\nskill label it takes those that match")
+	flags.StringSliceVar(&h.repos, "repo", nil, "give it access to `OWNER/NAME` only (default those in the file)")
+	h.desk.flags(flags)
+	flags.StringVar(&h.localModel, "local-model", "", "its own inference server's `URL`, or its thread's")
+	flags.StringVar(&h.formula, "formula", "", "put this `FILE` into its profile as formula.toml")
+	flags.IntVar(&h.pollInterval, "poll-interval", 0, "upstream's `SECONDS`; here the thread's interval counts")
+}
+
+// desk is where people are hired and retired: the factory's place, the administrator, the secrets.
+type desk struct {
+	place
+	admin   signIn
+	secrets string
+	dryRun  bool
+}
+
+func (d *desk) flags(flags *pflag.FlagSet) {
+	d.admin.flags(flags)
+	flags.StringVar(&d.secrets, "secrets", "", "the `FILE` for its token (default $DISINTO_SECRETS, else\nsecrets.env beside factory.toml)")
+	flags.BoolVar(&d.dryRun, "dry-run", false, "say what would be done, and do nothing")
+	d.place.flags(flags)
+}
+
+func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
+	name, role := args[0], h.role
+	if len(args) == 2 {
+		if role = args[1]; h.role != "" && h.role != role {
+			return usagef("two roles are said: %s and --type %s", role, h.role)
+		}
+	}
+	f, s, err := h.factory(ctx, c, name, false, h.repos)
+	if err != nil {
+		return err
+	}
+	thread, threadErr := h.chooseThread(s, name)
+	formula, formulaErr := h.readFormula()
+	who := &hire.Hire{
+		Factory: *f.Factory, Login: s.Login(name), Formula: formula,
+		Email: agents.NoReply(s.Login(name), f.url),
+		Entry: hire.Entry{
+			Name: name, Thread: thread, Role: firstOf(role, s.Role(name)), Model: firstOf(h.model, s.Model(name)),
+			BaseURL: h.baseURL(s, thread), TokenVar: s.TokenVar(name), Skills: s.Skills(name), PollInterval: h.pollInterval,
+		},
+	}
+	if h.skills != nil {
+		who.Entry.Skills = slices.Compact(slices.Sorted(slices.Values(h.skills)))
+	}
+	var roleErr error
+	if who.Entry.Role == "" {
+		roleErr = fmt.Errorf("cannot tell what %s does: say it with --type ROLE", name)
+	}
+	// What cannot be told is said once; the check would find it again.
+	if err := errors.Join(threadErr, roleErr); err != nil {
+		return errors.Join(hire.CheckName(name), err, formulaErr, f.problem)
+	}
+	unlock, err := f.lock(h.dryRun)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := errors.Join(who.Check(ctx), formulaErr, f.problem); err != nil {
+		return err
+	}
+	if err := who.Run(ctx); err != nil {
+		return err
+	}
+	h.sayNext(c, who, f)
+	return nil
+}
+
+// sayNext tells what a person has to do now.
+func (h *hiring) sayNext(c *cli, who *hire.Hire, f *office) {
+	if h.dryRun {
+		fmt.Fprintln(c.stdout, "nothing was done: leave --dry-run out to do it")
+		return
+	}
+	if !sameFile(who.Secrets.Path, f.read) {
+		say(c, "note", fmt.Sprintf("run reads %s and not this file: set $DISINTO_SECRETS, or give it to run as its environment", f.read))
+	}
+	if h.pollInterval > 0 {
+		say(c, "note", "--poll-interval has no effect: set interval of [threads."+who.Entry.Thread+"]")
+	}
+	say(c, "next", "disinto check, then give an issue the label "+forge.LabelBacklog)
+}
+
+func sameFile(a, b string) bool {
+	absA, errA := filepath.Abs(a)
+	absB, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && absA == absB
+}
+
+func say(c *cli, step, text string) { fmt.Fprintf(c.stdout, "%-10s  %s\n", step, clean(text)) }
+
+// chooseThread is the thread of the agent: as said, as it is, or the one that is meant.
+func (h *hiring) chooseThread(s hire.Survey, name string) (string, error) {
+	if on := firstOf(h.thread, s.ThreadOf(name)); on != "" {
+		return on, nil
+	}
+	on, err := s.ChooseThread(h.localModel)
+	if err != nil {
+		return "", fmt.Errorf("cannot tell where %s works: %w", name, err)
+	}
+	return on, nil
+}
+
+// baseURL is the agent's own inference server, unless it is the thread's anyway.
+func (h *hiring) baseURL(s hire.Survey, thread string) string {
+	for _, t := range s.Threads {
+		if t.Name == thread && strings.TrimRight(t.BaseURL, "/") == strings.TrimRight(h.localModel, "/") {
+			return ""
+		}
+	}
+	return h.localModel
+}
+
+func (h *hiring) readFormula() (string, error) {
+	if h.formula == "" {
+		return "", nil
+	}
+	raw, err := os.ReadFile(h.formula)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the formula: %w", err)
+	}
+	return string(raw), nil
+}
+
+// office is a factory to hire for.
+type office struct {
+	*hire.Factory
+	url     string // of the forge
+	read    string // the secrets file that run reads
+	problem error  // why nobody can be asked on the forge; what else is wrong is found all the same
+}
+
+// factory wires up what hiring and retiring need.
+func (d *desk) factory(ctx context.Context, c *cli, agent string, retiring bool, repos []string) (*office, hire.Survey, error) {
+	path := d.configFile()
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, hire.Survey{}, noConfig(path)
+	}
+	if err != nil {
+		return nil, hire.Survey{}, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	s, err := hire.Look(string(raw))
+	if err != nil {
+		return nil, s, fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	state := d.stateDir(c)
+	settle := &settling{agent: agent, retiring: retiring}
+	o := &office{url: firstOf(s.ForgeURL, c.getenv("FORGE_URL")), read: secretsFile(path, c.lookup)}
+	o.Factory = &hire.Factory{
+		Repos: repos, Config: hire.File{Path: path, Backup: state},
+		Secrets: hire.File{Path: firstOf(d.secrets, o.read), Mode: 0o600, Backup: state},
+		IsAgent: func(login string) bool { return slices.Contains(s.Logins(), login) },
+		Validate: func(text string) error {
+			_, err := threads.Decode(path, text, c.standIn)
+			return err
+		},
+		DryRun: d.dryRun, Say: func(step, text string) { say(c, step, text) }, LetGo: settle.letGo, StillInUse: settle.stillInUse,
+	}
+	if len(repos) == 0 {
+		o.Repos = allRepos(s, c.getenv("FORGE_REPO"))
+	}
+	settle.begin(ctx, state)
+	o.problem = d.signIn(c, o)
+	return o, s, nil
+}
+
+// signIn makes the administrator's client, if the forge and the administrator are known.
+func (d *desk) signIn(c *cli, o *office) error {
+	var problems []error
+	for _, repo := range o.Repos {
+		if !forge.ValidRepo(repo) {
+			problems = append(problems, fmt.Errorf("cannot give access to %q: write the repository as owner/name", repo))
+		}
+	}
+	options, err := d.admin.options(c, o.url)
+	problems = append(problems, err)
+	if o.url == "" { // said by the check of the file
+		return errors.Join(problems...)
+	}
+	if errors.Join(problems...) != nil {
+		return errors.Join(problems...)
+	}
+	admin, err := forgejo.NewAdmin(options)
+	if err == nil {
+		o.Forge = admin
+	}
+	return err
+}
+
+// allRepos are the repositories of the factory, as threads.Decode finds them.
+func allRepos(s hire.Survey, environ string) []string {
+	if len(s.Repos) > 0 {
+		return s.Repos
+	}
+	var repos []string
+	for repo := range strings.SplitSeq(environ, ",") {
+		if repo = strings.TrimSpace(repo); repo != "" {
+			repos = append(repos, repo)
+		}
+	}
+	return repos
+}
+
+// lock keeps others from hiring at the same time.
+func (o *office) lock(dryRun bool) (unlock func(), err error) {
+	if dryRun {
+		return func() {}, nil
+	}
+	return hire.Lock(filepath.Dir(o.Config.Path))
+}
+
+// standIn answers for the supervisor's environment, which who hires need not have: only where the forge is has to be
+// known.
+func (c *cli) standIn(name string) (string, bool) {
+	if value, ok := c.lookup(name); ok && value != "" || name == "FORGE_URL" || name == "FORGE_REPO" {
+		return value, ok
+	}
+	return "unknown-here", true
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents/hire"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// adminToken is a new token of the forge's administrator.
+func (f *testForge) adminToken() string {
+	f.t.Helper()
+	token, err := f.forge.AddToken(forgeAdmin)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return token
+}
+
+// lives reports whether the forge knows a token.
+func (f *testForge) lives(token string) bool {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.URL+"/api/v1/user", nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "token "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// secretOf is a variable of the secrets file beside a factory.toml.
+func secretOf(t *testing.T, config, name string) string {
+	t.Helper()
+	text, err := readSecrets(filepath.Join(filepath.Dir(config), "secrets.env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hire.Secrets(text)[name]
+}
+
+// A supervisor that runs takes an agent on, lets it keep the token that it works with, and lets it go again: no restart.
+func TestHireWhileRunning(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	state := t.TempDir()
+	path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
+	r := startDisinto(t, f.environ(nil), "run", "--config", path)
+	status(t, state, "it works", working)
+	admin := f.environ(map[string]string{"FORGE_ADMIN_TOKEN": f.adminToken(), "FORGE_TOKEN": ""})
+	do := func(code int, says string, args ...string) {
+		t.Helper()
+		got := disinto(t.Context(), admin, append(args, "--config", path, "--state", state)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
+			t.Fatalf("%q: exit code %d, want %d and %q\n%s%s", args, got.code, code, says, got.stdout, got.stderr)
+		}
+		if token := secretOf(t, path, "FORGE_TOKEN_DEV_GLM"); token != "" && strings.Contains(got.stdout+got.stderr, token) {
+			t.Error("it prints the token")
+		}
+	}
+	do(exitDone, "its token logs in as dev-glm", "hire-an-agent", "dev-glm", "--thread", "anthropic", "--model", "glm")
+	token := secretOf(t, path, "FORGE_TOKEN_DEV_GLM")
+	isGLM := func(s supervisor.SessionDocument) bool { return s.Agent == "dev-glm" && s.PID > 0 }
+	d := status(t, state, "it works", func(d *supervisor.Document) bool { return slices.ContainsFunc(d.Sessions, isGLM) })
+	if d.Config.Generation != 2 || d.Config.Error != "" {
+		t.Errorf("configuration %+v", d.Config)
+	}
+	seesItsToken(t, token)
+
+	do(exitDone, "kept: dev-glm works on", "hire-an-agent", "dev-glm")
+	if again := secretOf(t, path, "FORGE_TOKEN_DEV_GLM"); again == token || !f.lives(token) || !f.lives(again) {
+		t.Errorf("the token of the session was taken away, or there is no new one")
+	}
+	do(exitDone, "its profile repository stay", "retire-an-agent", "dev-glm")
+	if f.lives(token) || secretOf(t, path, "FORGE_TOKEN_DEV_GLM") != "" {
+		t.Error("the token lives, or is in the secrets file")
+	}
+	status(t, state, "it is gone", func(d *supervisor.Document) bool {
+		return !slices.ContainsFunc(d.Sessions, isGLM) && !slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool { return a.Name == "dev-glm" })
+	})
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	nowhere(t, token, r.stdout, r.stderr, path, state)
+}
+
+// seesItsToken looks at every process: a token is in the environment of sessions of its agent, and in no argument.
+func seesItsToken(t *testing.T, token string) {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, d := range dirs {
+		args, _ := os.ReadFile(d + "/cmdline")
+		env, _ := os.ReadFile(d + "/environ")
+		if bytes.Contains(args, []byte(token)) {
+			t.Errorf("the token is in the arguments of %q", args)
+		}
+		if !bytes.Contains(env, []byte(token)) {
+			continue
+		}
+		if seen++; !bytes.Contains(env, []byte("DISINTO_AGENT=dev-glm\x00")) {
+			t.Errorf("the token is in the environment of %q", args)
+		}
+	}
+	if seen == 0 {
+		t.Error("nobody has the token")
+	}
+}
+
+// nowhere looks for a token in files and folders.
+func nowhere(t *testing.T, token string, places ...string) {
+	t.Helper()
+	for _, place := range places {
+		err := filepath.WalkDir(place, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			if bytes.Contains(raw, []byte(token)) {
+				t.Errorf("the token is in %s", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Whoever hires need not have the supervisor's environment, and every way of signing in that is written down works.
+func TestHireSignsIn(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	token := f.adminToken()
+	if err := f.forge.AddUser("disinto-admin", "upstream-password", true); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		vars  map[string]string
+		args  string
+		stdin string
+		err   string // empty: it signs in
+	}{
+		{name: "nothing", err: "forgejo admin user generate-access-token"},
+		{name: "token", args: "--admin-token " + token},
+		{name: "token on stdin", args: "--admin-token -", stdin: token + "\n"},
+		{name: "empty stdin", args: "--admin-token -", err: "cannot sign in"},
+		{name: "variable", vars: map[string]string{"FORGE_ADMIN_TOKEN": token}},
+		{name: "upstream's variable", vars: map[string]string{"FORGE_ADMIN_PAT": token}},
+		{name: "ours first", vars: map[string]string{"FORGE_ADMIN_TOKEN": token, "FORGE_ADMIN_PAT": "wrong"}},
+		{name: "flag first", vars: map[string]string{"FORGE_ADMIN_TOKEN": "wrong"}, args: "--admin-token " + token},
+		{name: "password", args: "--admin-user disinto-admin --admin-password upstream-password"},
+		{name: "password on stdin", args: "--admin-user disinto-admin --admin-password -", stdin: "upstream-password"},
+		{name: "password variables", vars: map[string]string{"FORGE_ADMIN_USER": "disinto-admin", "FORGE_ADMIN_PASSWORD": "upstream-password"}},
+		{name: "upstream's password", vars: map[string]string{"FORGE_ADMIN_PASS": "upstream-password"}},
+		{name: "user before token variable", vars: map[string]string{"FORGE_ADMIN_TOKEN": "wrong"}, args: "--admin-user disinto-admin --admin-password upstream-password"},
+		{name: "user without password", args: "--admin-user disinto-admin", err: "cannot sign in"},
+		{name: "wrong password", args: "--admin-user disinto-admin --admin-password guess-guess", err: "the password is wrong"},
+		{name: "wrong token", args: "--admin-token 0123456789", err: "the forge does not know this token"},
+		{name: "two on stdin", args: "--admin-user x --admin-token - --admin-password -", err: "only one of"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			vars := map[string]string{"FORGE_TOKEN": ""}
+			for k, v := range tt.vars {
+				vars[k] = v
+			}
+			c := testCLI(f.environ(vars))
+			var out bytes.Buffer
+			c.stdout, c.stderr, c.stdin = &out, &out, strings.NewReader(tt.stdin)
+			args := append(strings.Fields("hire-an-agent dev-x dev --thread llama --dry-run "+tt.args), "--config", f.file(t.TempDir()))
+			code := c.run(t.Context(), args)
+			said := out.String()
+			if (code == exitDone) != (tt.err == "") || !strings.Contains(said, tt.err) {
+				t.Errorf("exit code %d, want %q in\n%s", code, tt.err, said)
+			}
+			for _, secret := range []string{token, "upstream-password", "guess-guess", "0123456789"} {
+				if strings.Contains(said, secret) {
+					t.Errorf("it prints a secret:\n%s", said)
+				}
+			}
+		})
+	}
+}
+
+// TestHireOptions has what people may say in several ways, and what they forget.
+func TestHireOptions(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	environ := f.environ(map[string]string{"FORGE_ADMIN_TOKEN": f.adminToken()})
+	const more = "[agents.dev-qwen]\nmodel = \"old\"\nskills = [\"go\"]\n"
+	for _, tt := range []struct {
+		name, args string
+		code       int
+		says       string
+		file       string // in factory.toml afterwards
+	}{
+		{name: "upstream's spelling", args: "dev-glm dev --thread llama --local-model http://localhost:9/v1 --poll-interval 60", file: "base_url = \"http://localhost:9/v1\"\n", says: "--poll-interval has no effect"},
+		{name: "skills", args: "dev-glm --thread llama --skills sql,go,go", file: "skills = [\"go\", \"sql\"]\n"},
+		{name: "who is there keeps what is not said", args: "dev-qwen", file: "model = \"old\"\nskills = [\"go\"]\ntoken = \"$FORGE_TOKEN_DEV_QWEN\"\nrole = \"dev\"\n"},
+		{name: "a new model", args: "dev-qwen --model new", file: "model = \"new\"\n"},
+		{name: "two roles", args: "dev-glm dev --type review", code: exitUsage, says: "two roles are said: dev and --type review"},
+		{name: "no role", args: "glm --thread llama", code: exitFailed, says: "cannot tell what glm does: say it with --type ROLE"},
+		{name: "no thread", args: "dev-glm", code: exitFailed, says: "--thread anthropic or --thread llama"},
+		{name: "no formula", args: "dev-glm --thread llama --formula /no/such/file", code: exitFailed, says: "cannot read the formula"},
+		{name: "no repository", args: "dev-glm --thread llama --repo harb", code: exitFailed, says: `cannot give access to "harb"`},
+		{name: "another place for secrets", args: "dev-glm --thread llama --secrets SECRETS", says: "set $DISINTO_SECRETS"},
+		{name: "retire nobody", args: "retire dev-nobody", code: exitFailed, says: "there is no agent dev-nobody"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := f.file(t.TempDir(), "[agents.dev-qwen]\n", more)
+			args := strings.Fields("hire-an-agent " + strings.ReplaceAll(tt.args, "SECRETS", filepath.Join(t.TempDir(), "x.env")))
+			if args[1] == "retire" {
+				args = []string{"retire-an-agent", args[2]}
+			}
+			got := disinto(t.Context(), environ, append(args, "--config", path, "--state", t.TempDir())...)
+			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", got.code, tt.code, tt.says, got.stdout, got.stderr)
+			}
+			raw, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(raw), tt.file) {
+				t.Errorf("%v; %q is not in\n%s", err, tt.file, raw)
+			}
+		})
+	}
+}
+
+// The secrets beside factory.toml win over the environment, count for everything that is a secret, and are refused where
+// others can read them.
+func TestSecretsFile(t *testing.T) {
+	dir := t.TempDir()
+	config, path := filepath.Join(dir, "factory.toml"), filepath.Join(dir, "secrets.env")
+	text := "[forge]\nurl = \"http://f\"\nrepos = [\"a/b\"]\n[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-y\"]\n"
+	for name, text := range map[string]string{config: text, path: "FORGE_TOKEN=boss\nFORGE_TOKEN_DEV_X=new\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := testCLI([]string{"FORGE_TOKEN_DEV_X=old", "FORGE_TOKEN_DEV_Y=why"})
+	f := &factory{path: config, lookupEnv: c.lookup}
+	got, _, err := f.read()
+	if err != nil || got.Forge.Token != "boss" || got.Agents[0].Token != "new" || got.Agents[1].Token != "why" {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	if f.changed() {
+		t.Error("changed although nothing was")
+	}
+	if err := os.WriteFile(path, []byte("FORGE_TOKEN=boss\nFORGE_TOKEN_DEV_X=newer\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !f.changed() {
+		t.Error("a new secret is no change")
+	}
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.read(); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
+		t.Errorf("readable by others: %v", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !f.changed() {
+		t.Error("mending the mode is no change")
+	}
+	elsewhere := filepath.Join(t.TempDir(), "s")
+	c = testCLI([]string{"DISINTO_SECRETS=" + elsewhere, "FORGE_TOKEN=env"})
+	if got, _, err := readConfig(config, c.lookup); err != nil || got.Forge.Token != "env" {
+		t.Errorf("elsewhere, and not there: %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/hire"
+)
+
+var retireCommand = command{
+	name: "retire-an-agent", args: "NAME", minArgs: 1, maxArgs: 1,
+	short: "take an agent out of the factory; what it did stays",
+	long: `
+Takes the agent out of factory.toml, puts what it is assigned to back into the
+queue, revokes the tokens that hire-an-agent made for it, ends its access to the
+repositories and forgets its token. Its account, its profile repository and all
+that it wrote stay. Running it again mends a run that broke off.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var d desk
+		var repos []string
+		flags.StringSliceVar(&repos, "repo", nil, "look into `OWNER/NAME` only (default those in the file)")
+		d.flags(flags)
+		return func(ctx context.Context, c *cli, args []string) error { return d.retire(ctx, c, args[0], repos) }
+	},
+}
+
+func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) error {
+	f, s, err := d.factory(ctx, c, name, true, repos)
+	if err != nil {
+		return err
+	}
+	unlock, err := f.lock(d.dryRun)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	who := &hire.Retire{Factory: *f.Factory, Name: name, Login: s.Login(name), TokenVar: s.TokenVar(name)}
+	if err := errors.Join(who.Check(ctx), f.problem); err != nil {
+		return err
+	}
+	if err := who.Run(ctx); err != nil {
+		return err
+	}
+	switch {
+	case d.dryRun:
+		fmt.Fprintln(c.stdout, "nothing was done: leave --dry-run out to do it")
+	case who.Kept:
+		return &exitError{exitNotNow, "the token of " + name + " is not revoked yet: run this again when its session has ended"}
+	default:
+		say(c, "done", "the account "+who.Login+" and its profile repository stay")
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+const (
+	// rereadTime is how long a supervisor may take to notice a changed file, and then some.
+	rereadTime = 2*fileInterval + time.Second
+	// askInterval is how often it is asked meanwhile.
+	askInterval = 50 * time.Millisecond
+)
+
+// settling finds out whether a supervisor that runs has read the changed files, and lets its sessions that were started
+// with the old ones end.
+type settling struct {
+	client   *client
+	agent    string
+	retiring bool
+	before   int // generation of the configuration
+}
+
+// lastSession is how long the session of a retired agent may take to end: a look at the forge, and the grace.
+const lastSession = 20 * time.Second
+
+// begin is called before anything is changed.
+func (s *settling) begin(ctx context.Context, state string) {
+	s.client = newClient(state)
+	var doc supervisor.Document
+	if s.client.get(ctx, "/v1/state", &doc) == nil {
+		s.before = doc.Config.Generation
+	}
+}
+
+// reread waits until the supervisor has read the files again. It says why that did not happen.
+func (s *settling) reread(ctx context.Context) (string, error) {
+	return s.until(ctx, rereadTime, func(doc *supervisor.Document) string {
+		isOurs := func(a supervisor.AgentDocument) bool { return a.Name == s.agent }
+		if s.retiring && slices.ContainsFunc(doc.Agents, isOurs) || !s.retiring && doc.Config.Generation == s.before {
+			return "the running supervisor has not read the files again" + prefixed(": ", firstLine(doc.Config.Error))
+		}
+		return ""
+	})
+}
+
+// letGo waits until the supervisor has read that the agent is gone, and has it end what the agent works on and take its
+// claims off. Left alone, a session of an agent that is gone would work to its end.
+func (s *settling) letGo(ctx context.Context) (string, error) {
+	if why, err := s.reread(ctx); why != "" || err != nil {
+		return why, err
+	}
+	var doc supervisor.Document
+	if err := s.client.get(ctx, "/v1/state", &doc); err != nil {
+		return "", ctx.Err() // there is none
+	}
+	for _, x := range doc.Sessions {
+		if x.Agent != s.agent || x.Number == 0 { // scheduled work is nobody's claim
+			continue
+		}
+		var r supervisor.Report
+		ref := forge.Ref{Repo: x.Repo, Number: x.Number}
+		if err := s.client.post(ctx, "/v1/release", supervisor.ItemRequest{Ref: ref.String()}, &r); err != nil {
+			return err.Error(), ctx.Err()
+		}
+	}
+	return "", nil
+}
+
+// stillInUse says why an old token cannot be taken away yet; "" when it can.
+func (s *settling) stillInUse(ctx context.Context) (string, error) {
+	if why, err := s.reread(ctx); why != "" || err != nil {
+		return why, err
+	}
+	patience := time.Duration(0)
+	if s.retiring {
+		patience = lastSession
+	}
+	return s.until(ctx, patience, func(doc *supervisor.Document) string { return atWork(doc, s.agent) })
+}
+
+// until asks the supervisor until a question about it has no objection any more. Where none runs there is none.
+func (s *settling) until(ctx context.Context, patience time.Duration, objection func(*supervisor.Document) string) (string, error) {
+	deadline := time.Now().Add(patience)
+	for {
+		var doc supervisor.Document
+		err := s.client.get(ctx, "/v1/state", &doc)
+		if errors.Is(err, errNoSupervisor) {
+			return "", nil
+		}
+		if err != nil {
+			return err.Error(), ctx.Err()
+		}
+		why := objection(&doc)
+		if why == "" || time.Now().After(deadline) {
+			return why, nil
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(askInterval):
+		}
+	}
+}
+
+// atWork is what an agent does right now; "" when it does nothing.
+func atWork(doc *supervisor.Document, agent string) string {
+	for _, s := range doc.Sessions {
+		if s.Agent != agent {
+			continue
+		}
+		if s.Number == 0 {
+			return agent + " is at work"
+		}
+		return fmt.Sprintf("%s works on %s#%d", agent, s.Repo, s.Number)
+	}
+	return ""
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// prefixed is text with something in front of it, or nothing for nothing.
+func prefixed(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
