@@ -75,7 +75,7 @@ func Environ(base []string, e *Env) []string {
 		}
 	}
 	for name, value := range vars {
-		if !e.passes(name, value) {
+		if !e.passes(name, value) || name == "OLDPWD" {
 			delete(vars, name)
 		}
 	}
@@ -170,6 +170,7 @@ func (e *Env) contract(vars map[string]string) {
 		"FORGE_TOKEN": e.Agent.Token.Reveal(),
 
 		"HOME":                e.Home,
+		"PWD":                 e.Workspace, // programs that believe it more than the kernel would work where we were started
 		"GIT_AUTHOR_NAME":     e.Agent.Name,
 		"GIT_AUTHOR_EMAIL":    email,
 		"GIT_COMMITTER_NAME":  e.Agent.Name,

@@ -64,6 +64,7 @@ func TestEnvironContract(t *testing.T) {
 		"GIT_COMMITTER_EMAIL=qwen@noreply.forgejo",
 		"GIT_COMMITTER_NAME=dev-qwen",
 		"HOME=/var/lib/disinto/home/dev-qwen",
+		"PWD=/var/lib/disinto/work/harb-12",
 	}
 	if diff := cmp.Diff(want, Environ(nil, session())); diff != "" {
 		t.Errorf("of nothing (-want +got):\n%s", diff)

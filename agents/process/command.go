@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -67,6 +69,11 @@ func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()
 	}
+	if cmd.Dir != "" {
+		// Some programs believe PWD more than the kernel: opencode worked, and committed, in the directory of whoever
+		// had started us.
+		cmd.Env = append(slices.DeleteFunc(slices.Clone(cmd.Env), isPWD), "PWD="+cmd.Dir)
+	}
 	path, err := Lookup(cmd.Argv[0], cmd.Dir, cmd.Env)
 	if err != nil {
 		return nil, err
@@ -82,6 +89,10 @@ func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {
 		// A session of its own, to be ended as a whole, and without our terminal: a git that asks for a password fails.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
+}
+
+func isPWD(entry string) bool {
+	return strings.HasPrefix(entry, "PWD=") || strings.HasPrefix(entry, "OLDPWD=")
 }
 
 // await waits for the child and ends its process group when the context is done. The last KILL is for members that

@@ -175,3 +175,15 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Some programs believe PWD more than the kernel; opencode committed into the directory of whoever had started us.
+func TestRunSaysWhereItRuns(t *testing.T) {
+	dir := t.TempDir()
+	var out strings.Builder
+	err := reaper.Run(t.Context(), Cmd{
+		Argv: []string{"env"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "PWD=/elsewhere", "OLDPWD=/before"}, Stdout: &out,
+	})
+	if err != nil || out.String() != "PATH=/usr/bin:/bin\nPWD="+dir+"\n" {
+		t.Errorf("%v, environment %q", err, out.String())
+	}
+}
