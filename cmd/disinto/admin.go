@@ -18,9 +18,9 @@ type signIn struct {
 }
 
 func (s *signIn) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.token, "admin-token", "", "`TOKEN` of an administrator of the forge, - to read it from\nstdin (default $FORGE_ADMIN_TOKEN, else $FORGE_ADMIN_PAT)")
-	flags.StringVar(&s.user, "admin-user", "", "`NAME` of an administrator, to sign in with a password\n(default $FORGE_ADMIN_USER)")
-	flags.StringVar(&s.password, "admin-password", "", "that `PASSWORD`, - to read it from stdin (default\n$FORGE_ADMIN_PASSWORD)")
+	flags.StringVar(&s.token, "admin-token", "", "`TOKEN` of an administrator of the forge, - for\nstdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT)")
+	flags.StringVar(&s.user, "admin-user", "", "`NAME` of an administrator, to sign in with a\npassword (default $FORGE_ADMIN_USER)")
+	flags.StringVar(&s.password, "admin-password", "", "the `WORD` for that, - for stdin\n(default $FORGE_ADMIN_PASSWORD)")
 }
 
 // noAdmin says how to become one.

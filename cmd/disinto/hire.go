@@ -20,7 +20,7 @@ import (
 
 var hireCommand = command{
 	name: "hire-an-agent", args: "NAME [ROLE]", minArgs: 1, maxArgs: 2,
-	short: "give the factory a new agent: account, token, profile, its lines in factory.toml",
+	short: "give the factory a new agent: account, token, profile, configuration",
 	long: `
 Makes an account on the forge, or adopts the one of that name, with a token and
 write access to the repositories; a private profile repository; and the agent's
@@ -37,7 +37,11 @@ one away when the new one is proven. It mends a run that broke off.
 A password or token on the command line can be seen by everybody on the machine:
 say - and give it on stdin, or use the environment. With an administrator's
 token alone, an account that is adopted gets a new password, which nobody is
-told: the forge gives out tokens for passwords only.`,
+told: the forge gives out tokens for passwords only.
+
+Also understood: --local-model URL, its own inference server, or its thread's;
+--formula FILE, put into its profile as formula.toml; --poll-interval SECONDS,
+in place of which the thread's interval counts.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var h hiring
 		h.flags(flags)
@@ -59,12 +63,16 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.role, "type", "", "its `ROLE` (default what its name begins with)")
 	flags.StringVar(&h.model, "model", "", "the `MODEL` that its program is told to use")
 	flags.StringVar(&h.thread, "thread", "", "the `THREAD` it works on (default the only one)")
-	flags.StringSliceVar(&h.skills, "skills", nil, "`SKILLS` that it has, with commas between: of issues with a\nskill label it takes those that match")
-	flags.StringSliceVar(&h.repos, "repo", nil, "give it access to `OWNER/NAME` only (default those in the file)")
+	flags.StringSliceVar(&h.skills, "skills", nil, "its `SKILLS`, with commas between: it takes issues\nwhose skill labels are all among them")
+	flags.StringSliceVar(&h.repos, "repo", nil, "give it access to `REPO`, owner/name, only\n(default all in the file)")
 	h.desk.flags(flags)
-	flags.StringVar(&h.localModel, "local-model", "", "its own inference server's `URL`, or its thread's")
-	flags.StringVar(&h.formula, "formula", "", "put this `FILE` into its profile as formula.toml")
-	flags.IntVar(&h.pollInterval, "poll-interval", 0, "upstream's `SECONDS`; here the thread's interval counts")
+	// Of upstream's flags the help's text speaks: a list of flags is for what people choose from.
+	flags.StringVar(&h.localModel, "local-model", "", "")
+	flags.StringVar(&h.formula, "formula", "", "")
+	flags.IntVar(&h.pollInterval, "poll-interval", 0, "")
+	for _, name := range []string{"local-model", "formula", "poll-interval"} {
+		flags.Lookup(name).Hidden = true
+	}
 }
 
 // desk is where people are hired and retired: the factory's place, the administrator, the secrets.
@@ -77,7 +85,7 @@ type desk struct {
 
 func (d *desk) flags(flags *pflag.FlagSet) {
 	d.admin.flags(flags)
-	flags.StringVar(&d.secrets, "secrets", "", "the `FILE` for its token (default $DISINTO_SECRETS, else\nsecrets.env beside factory.toml)")
+	flags.StringVar(&d.secrets, "secrets", "", "the `FILE` for its token (default $DISINTO_SECRETS,\nelse secrets.env beside factory.toml)")
 	flags.BoolVar(&d.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	d.place.flags(flags)
 }

@@ -17,8 +17,8 @@ type place struct {
 
 func (p *place) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config, "config", "", "read this `FILE` (default ./factory.toml, else\n"+systemConfig+")")
-	flags.StringVar(&p.state, "state", "", "keep state in `DIR` (default $DISINTO_STATE_DIR, else what\n"+
-		"FILE says, else "+systemState+" if writable,\nelse ./"+localState+")")
+	flags.StringVar(&p.state, "state", "", "keep state in `DIR` (default $DISINTO_STATE_DIR,\n"+
+		"else what FILE says, else "+systemState+"\nif writable, else ./"+localState+")")
 }
 
 const (

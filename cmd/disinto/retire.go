@@ -21,7 +21,7 @@ that it wrote stay. Running it again mends a run that broke off.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var d desk
 		var repos []string
-		flags.StringSliceVar(&repos, "repo", nil, "look into `OWNER/NAME` only (default those in the file)")
+		flags.StringSliceVar(&repos, "repo", nil, "look into `REPO`, owner/name, only\n(default all in the file)")
 		d.flags(flags)
 		return func(ctx context.Context, c *cli, args []string) error { return d.retire(ctx, c, args[0], repos) }
 	},
