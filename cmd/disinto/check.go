@@ -24,14 +24,16 @@ var checkCommand = command{
 	short: "find every problem at once: file, forge, tokens, labels, backends",
 	long: `
 Asks what run would find out later: whether the file is right, the forge
-answers, every token belongs to its agent, the repositories may be written to
-(missing labels are created), every backend answers and every program is there.
-Exits 1 when there is a problem.`,
+answers, every token belongs to its agent, the repositories may be written to,
+every backend answers and every program is there. It writes nothing; --fix
+creates missing labels, as run does, and registers the web hook anew. Exits 1
+when there is a problem.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)
+		fix := flags.Bool("fix", false, "create missing labels, and register the web hook")
 		asJSON := flags.Bool("json", false, "print the findings, for programs")
-		return func(ctx context.Context, c *cli, _ []string) error { return check(ctx, c, &p, *asJSON) }
+		return func(ctx context.Context, c *cli, _ []string) error { return check(ctx, c, &p, *fix, *asJSON) }
 	},
 }
 
@@ -46,6 +48,7 @@ type finding struct {
 type checker struct {
 	c      *cli
 	config *threads.Config
+	fix    bool
 	found  []finding
 }
 
@@ -59,8 +62,8 @@ func (k *checker) problem(about string, err error) {
 	}
 }
 
-func check(ctx context.Context, c *cli, p *place, asJSON bool) error {
-	k := &checker{c: c}
+func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
+	k := &checker{c: c, fix: fix}
 	config, _, err := readConfig(p.configFile(), c.lookup)
 	k.problem("file", err)
 	if err == nil {
@@ -142,13 +145,12 @@ func (k *checker) forge(ctx context.Context) {
 		k.problem("forge", err)
 		return
 	}
-	err = client.Prepare(ctx)
-	k.problem("forge", err)
+	err = k.labels(ctx, client)
 	if errors.Is(err, forge.ErrUnavailable) {
-		return // the agents' tokens would say the same, once for each
+		return // everything else would say the same, once for each
 	}
 	if err == nil {
-		k.well("forge", "%s: %s can be written to, all labels are there", k.config.Forge.URL, strings.Join(k.config.Forge.Repos, " "))
+		k.hooks(ctx, client)
 	}
 	for i := range k.config.Agents {
 		a := &k.config.Agents[i]

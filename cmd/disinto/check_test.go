@@ -181,16 +181,59 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The labels that were missing are there after a check.
-func TestCheckCreatesLabels(t *testing.T) {
+// Check looks, and says what is missing; only with --fix it writes.
+func TestCheckFix(t *testing.T) {
 	f := newTestForge(t)
-	if lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir())); code != exitDone {
-		t.Fatalf("exit code %d: %q", code, lines)
+	count := func(path string) int {
+		var all []struct{ ID int64 }
+		f.get(path, &all)
+		return len(all)
 	}
-	var labels []struct{ Name string }
-	f.get("/labels", &labels)
-	if len(labels) < 5 {
-		t.Errorf("labels %v", labels)
+	path := f.file(t.TempDir(),
+		"[forge]", "[forge]\nwebhook_secret = \"a secret\"", "[factory]", "[factory]\nlisten_hooks = \"127.0.0.1:7071\"")
+	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken()})
+	labels, hooks := count("/labels"), count("/hooks")
+	const url = "http://127.0.0.1:7071/v1/hook"
+	got := disinto(t.Context(), environ, "check", "--config", path)
+	if got.code != exitFailed || !strings.Contains(got.stdout, "run or check --fix will create in-progress") {
+		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+	}
+	if lines, _ := checkProblems(t, environ, path); len(lines) != 1 || !strings.Contains(lines[0], "has no active web hook to "+url) {
+		t.Errorf("problems %q", lines)
+	}
+	if l, h := count("/labels"), count("/hooks"); l != labels || h != hooks {
+		t.Errorf("a look made %d labels and %d hooks", l-labels, h-hooks)
+	}
+	for range 2 {
+		got = disinto(t.Context(), environ, "check", "--fix", "--config", path)
+		if got.code != exitDone || !strings.Contains(got.stdout, "registered, to "+url) {
+			t.Errorf("exit code %d\n%s", got.code, got.stdout)
+		}
+		if l, h := count("/labels"), count("/hooks"); l <= labels || h != hooks+1 {
+			t.Errorf("--fix made %d labels and %d hooks", l-labels, h-hooks)
+		}
+	}
+	got = disinto(t.Context(), environ, "check", "--config", path)
+	if got.code != exitDone || !strings.Contains(got.stdout, "all are there") || !strings.Contains(got.stdout, "there is one to "+url) {
+		t.Errorf("afterwards: exit code %d\n%s", got.code, got.stdout)
+	}
+}
+
+// An account that is no administrator can work all the same; --fix says what a person has to do.
+func TestCheckHookForbidden(t *testing.T) {
+	f := newTestForge(t)
+	path := f.file(t.TempDir(),
+		"[forge]", "[forge]\nwebhook_secret = \"a secret\"", "[factory]", "[factory]\nlisten_hooks = \"127.0.0.1:7071\"")
+	if lines, code := checkProblems(t, f.environ(nil), path); code != exitDone {
+		t.Errorf("exit code %d: %q", code, lines)
+	}
+	got := disinto(t.Context(), f.environ(nil), "check", "--fix", "--config", path, "--json")
+	if got.code != exitFailed || !strings.Contains(got.stdout, "or add the hook by hand: to http://127.0.0.1:7071/v1/hook") {
+		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+	}
+	path = f.file(t.TempDir(), "[forge]", "[forge]\nwebhook_secret = \"a secret\"", "[factory]", "[factory]\nlisten_hooks = \":7071\"")
+	if lines, code := checkProblems(t, f.environ(nil), path); code != exitFailed || len(lines) != 1 || !strings.Contains(lines[0], "set [factory] hooks_url") {
+		t.Errorf("without a host: exit code %d, %q", code, lines)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,16 +53,32 @@ func (c *Client) me(ctx context.Context) (string, error) {
 // may read and write it. It creates the labels that are missing. Every problem is returned at once, each on one line
 // that says what to do.
 func (c *Client) Prepare(ctx context.Context) error {
+	_, err := c.prepare(ctx, true)
+	return err
+}
+
+// MissingLabel is a label that a repository has to have and has not.
+type MissingLabel struct {
+	Repo, Name string
+}
+
+// Inspect is Prepare without writing anything: it returns the labels that Prepare would create.
+func (c *Client) Inspect(ctx context.Context) ([]MissingLabel, error) { return c.prepare(ctx, false) }
+
+func (c *Client) prepare(ctx context.Context, create bool) ([]MissingLabel, error) {
 	if err := c.checkVersion(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	login, err := c.me(ctx)
 	if err != nil {
-		return explainToken(err)
+		return nil, explainToken(err)
 	}
-	return inParallel(ctx, len(c.repos), func(ctx context.Context, n int) error {
-		return c.prepareRepo(ctx, c.repos[n].name, login)
+	missing := make([][]MissingLabel, len(c.repos))
+	err = inParallel(ctx, len(c.repos), func(ctx context.Context, n int) (err error) {
+		missing[n], err = c.prepareRepo(ctx, c.repos[n].name, login, create)
+		return err
 	})
+	return slices.Concat(missing...), err
 }
 
 func (c *Client) checkVersion(ctx context.Context) error {
@@ -98,19 +115,19 @@ func explainToken(err error) error {
 	return err
 }
 
-func (c *Client) prepareRepo(ctx context.Context, name, login string) error {
+func (c *Client) prepareRepo(ctx context.Context, name, login string, create bool) ([]MissingLabel, error) {
 	in, x, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
 		owner, name := owner(name)
 		return sdk.GetRepo(owner, name)
 	})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
-		return fmt.Errorf("cannot see the repository %s: %w; check [forge] repos, or add %s to its collaborators", name, err, login)
+		return nil, fmt.Errorf("cannot see the repository %s: %w; check [forge] repos, or add %s to its collaborators", name, err, login)
 	case err != nil:
-		return fmt.Errorf("cannot read the repository %s: %w", name, err)
+		return nil, fmt.Errorf("cannot read the repository %s: %w", name, err)
 	}
 	if problem := unusable(in, name, login); problem != nil {
-		return problem
+		return nil, problem
 	}
 	if r := c.repo(name); r != nil {
 		c.mu.Lock()
@@ -119,7 +136,8 @@ func (c *Client) prepareRepo(ctx context.Context, name, login string) error {
 		}
 		c.mu.Unlock()
 	}
-	return errors.Join(c.prepareLabels(ctx, name, login), c.probeWrite(ctx, in, name))
+	missing, err := c.prepareLabels(ctx, name, create)
+	return missing, errors.Join(err, c.probeWrite(ctx, in, name))
 }
 
 // unusable says what of the repository's settings keeps us from working in it; nil when nothing does.
@@ -141,35 +159,37 @@ func unusable(in *gitea.Repository, name, login string) error {
 	return nil
 }
 
-// prepareLabels creates the required labels that are missing. Where none is, one is saved as it is, so that a token
-// which may only read is found out now and not at the first claim.
-func (c *Client) prepareLabels(ctx context.Context, name, login string) error {
+// prepareLabels finds the required labels that are missing, and creates them if it may. Where it creates none, it tries to
+// change one that cannot exist, so that a token which may only read is found out now and not at the first claim.
+func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (missing []MissingLabel, err error) {
 	c.forgetLabels(name)
 	known, err := c.repoLabels(ctx, name)
 	if err != nil {
-		return fmt.Errorf("cannot read the labels of %s: %w", name, err)
+		return nil, fmt.Errorf("cannot read the labels of %s: %w", name, err)
 	}
-	created := false
 	for _, l := range forge.RequiredLabels() {
 		if known[l.Name] != 0 {
 			continue
 		}
-		if _, err := c.createLabel(ctx, name, l); err != nil {
-			return explainWrite(fmt.Errorf("cannot create the label %s in %s: %w", l.Name, name, err), "write:issue")
+		missing = append(missing, MissingLabel{name, l.Name})
+		if !create {
+			continue
 		}
-		created = true
+		if _, err := c.createLabel(ctx, name, l); err != nil {
+			return nil, explainWrite(fmt.Errorf("cannot create the label %s in %s: %w", l.Name, name, err), "write:issue")
+		}
 	}
-	if created {
-		return nil
+	if create && len(missing) > 0 {
+		return missing, nil
 	}
 	_, _, err = do(ctx, c, func(sdk *gitea.Client) (*gitea.Label, *gitea.Response, error) {
 		owner, name := owner(name)
-		return sdk.EditLabel(owner, name, known[forge.LabelBacklog], gitea.EditLabelOption{})
+		return sdk.EditLabel(owner, name, 0, gitea.EditLabelOption{})
 	})
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUnavailable) {
-		return explainWrite(fmt.Errorf("cannot write to the issues of %s: %w", name, err), "write:issue")
+		return missing, explainWrite(fmt.Errorf("cannot write to the issues of %s: %w", name, err), "write:issue")
 	}
-	return nil // 404: the label is the organisation's, which is not ours to save
+	return missing, nil // 404: it may
 }
 
 // probeWrite finds out whether the token may merge, by asking for a branch that exists already: 409 when it may.

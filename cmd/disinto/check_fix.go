@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/forgejo"
+)
+
+// labels asks whether we may work in the repositories, and whether their labels are there. A missing one is no problem:
+// run creates it. The error is the forge's.
+func (k *checker) labels(ctx context.Context, client *forgejo.Client) error {
+	look := client.Inspect
+	if k.fix {
+		look = func(ctx context.Context) ([]forgejo.MissingLabel, error) { return nil, client.Prepare(ctx) }
+	}
+	missing, err := look(ctx)
+	k.problem("forge", err)
+	if err != nil {
+		return err
+	}
+	k.well("forge", "%s: %s can be written to", k.config.Forge.URL, strings.Join(k.config.Forge.Repos, " "))
+	for _, repo := range k.config.Forge.Repos {
+		var names []string
+		for _, m := range missing {
+			if m.Repo == repo {
+				names = append(names, m.Name)
+			}
+		}
+		if len(names) == 0 {
+			k.well("labels", "%s: all are there", repo)
+		} else {
+			k.well("labels", "%s: run or check --fix will create %s", repo, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+// hooks asks whether the forge tells us of changes, where we listen for that. Whether it does so with the right secret it
+// does not show, so --fix registers the hook anew.
+func (k *checker) hooks(ctx context.Context, client *forgejo.Client) {
+	f := &k.config.Factory
+	if f.ListenHooks == "" {
+		return
+	}
+	url := f.HookURL()
+	if url == "" {
+		k.problem("hooks", fmt.Errorf("nobody can tell how the forge reaches listen_hooks = %q: set [factory] hooks_url, such as http://disinto:7071/v1/hook", f.ListenHooks))
+		return
+	}
+	for _, repo := range k.config.Forge.Repos {
+		if k.fix {
+			k.setHook(ctx, client, repo, url)
+		} else {
+			k.hook(ctx, client, repo, url)
+		}
+	}
+}
+
+func (k *checker) setHook(ctx context.Context, client *forgejo.Client, repo, url string) {
+	err := client.SetHook(ctx, repo, url, k.config.Forge.WebhookSecret.Reveal())
+	switch {
+	case errors.Is(err, forge.ErrForbidden):
+		k.problem("hooks", fmt.Errorf("%w; %s", err, byHand(url)))
+	case err != nil:
+		k.problem("hooks", err)
+	default:
+		k.well("hooks", "%s: registered, to %s", repo, url)
+	}
+}
+
+func (k *checker) hook(ctx context.Context, client *forgejo.Client, repo, url string) {
+	there, err := client.HasHook(ctx, repo, url)
+	switch {
+	case errors.Is(err, forge.ErrForbidden):
+		k.well("hooks", "%s: only an administrator of it can see whether there is one to %s", repo, url)
+	case err != nil:
+		k.problem("hooks", err)
+	case !there:
+		k.problem("hooks", fmt.Errorf("%s has no active web hook to %s: disinto check --fix registers one; without it changes are seen at the next look", repo, url))
+	default:
+		k.well("hooks", "%s: there is one to %s", repo, url)
+	}
+}
+
+// byHand is what a person does where we may not.
+func byHand(url string) string {
+	return "make the account an administrator of the repository, or add the hook by hand: to " + url +
+		", as JSON, with the secret of [forge] webhook_secret, for issues, pull requests and pushes"
+}

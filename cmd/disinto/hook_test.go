@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// A factory that looks at the forge once an hour begins with an issue when the forge tells of it: by a hook that check --fix
+// registered, signed by the forge, and over a real network.
+func TestHookEndToEnd(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	state, hooks, api := t.TempDir(), nobody(t), nobody(t)
+	const token = "0123456789abcdef"
+	path := f.file(state,
+		"[forge]", "[forge]\nwebhook_secret = \"$WEBHOOK_SECRET\"",
+		"[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"\nlisten_hooks = %q", api, hooks),
+		`interval = "1s"`, `interval = "1h"`, `idle_interval = "2s"`, `idle_interval = "1h"`,
+		"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", // nothing carries it yet
+		`"demo-agent"`, `"demo-agent", "--think", "1h"`)
+	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken(), "WEBHOOK_SECRET": "a secret", "DISINTO_API_TOKEN": token})
+	if got := disinto(t.Context(), environ, "check", "--fix", "--config", path); got.code != exitDone {
+		t.Fatalf("check --fix: exit code %d\n%s", got.code, got.stdout)
+	}
+	startDisinto(t, environ, "run", "--config", path)
+	// From here on it has no reason to look at the forge: what is scheduled runs, and nothing that waits is for an agent.
+	status(t, state, "it is busy with what is scheduled", func(d *supervisor.Document) bool {
+		running := 0
+		for _, s := range d.Sessions {
+			if s.PID > 0 {
+				running++
+			}
+		}
+		return d.Forge.OK && len(d.Problems) == 0 && running == 2
+	})
+	f.pick(8)
+	status(t, state, "the issue is worked on", func(d *supervisor.Document) bool {
+		return slices.ContainsFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.Number == 8 && s.PID > 0 })
+	})
+	// The same supervisor answers over TCP, to who has the token.
+	for auth, want := range map[string]int{"": 401, "Bearer " + token: 200} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+api+"/v1/state", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", auth)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("over TCP with %q: %d, want %d", auth, resp.StatusCode, want)
+		}
+	}
+}

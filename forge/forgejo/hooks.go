@@ -1,0 +1,73 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// hookEvents are what a web hook tells. The forge takes issues and pull_request to mean labels, assignments and reviews
+// too. Comments are left out: they let no work begin, and agents write many.
+var hookEvents = []string{"issues", "pull_request", "push"}
+
+// HasHook reports whether a repository has an active web hook to an address that tells what we want to hear. What secret it
+// signs with the forge does not show. Only administrators of the repository may ask; others get forge.ErrForbidden.
+func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
+	all, err := c.hooksTo(ctx, repo, url)
+	if err != nil {
+		return false, fmt.Errorf("cannot see the web hooks of %s: %w", repo, err)
+	}
+	return slices.ContainsFunc(all, func(h *gitea.Hook) bool {
+		return h.Active && !slices.ContainsFunc(hookEvents, func(e string) bool { return !slices.Contains(h.Events, e) })
+	}), nil
+}
+
+// SetHook registers a web hook to an address, signed with the secret, in place of those that are there for the same
+// address: the forge keeps the secret of an old one whatever it is told. The new one is there before the old ones are gone.
+func (c *Client) SetHook(ctx context.Context, repo, url, secret string) error {
+	if err := c.setHook(ctx, repo, url, secret); err != nil {
+		return fmt.Errorf("cannot register a web hook in %s: %w", repo, err)
+	}
+	return nil
+}
+
+func (c *Client) setHook(ctx context.Context, repo, url, secret string) error {
+	old, err := c.hooksTo(ctx, repo, url)
+	if err != nil {
+		return err
+	}
+	owner, name := owner(repo)
+	_, _, err = do(ctx, c, func(sdk *gitea.Client) (*gitea.Hook, *gitea.Response, error) {
+		return sdk.CreateRepoHook(owner, name, gitea.CreateHookOption{
+			Type: "forgejo", Events: hookEvents, Active: true,
+			Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range old {
+		_, _, gone := do(ctx, c, func(sdk *gitea.Client) (struct{}, *gitea.Response, error) {
+			resp, err := sdk.DeleteRepoHook(owner, name, h.ID)
+			return struct{}{}, resp, err
+		})
+		if !errors.Is(gone, forge.ErrNotFound) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
+}
+
+// hooksTo are the repository's web hooks to an address.
+func (c *Client) hooksTo(ctx context.Context, repo, url string) ([]*gitea.Hook, error) {
+	all, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Hook, *gitea.Response, error) {
+		owner, name := owner(repo)
+		return sdk.ListRepoHooks(owner, name, gitea.ListHooksOptions{ListOptions: page})
+	})
+	return slices.DeleteFunc(all, func(h *gitea.Hook) bool { return h == nil || h.Config["url"] != url }), err
+}
