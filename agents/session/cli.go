@@ -74,6 +74,8 @@ func (s *session) call(ctx context.Context) *call {
 // runCLI runs the CLI once and reads its events as they come.
 func (s *session) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
 	argv, more := s.cli.command(c)
+	// A worktree that the CLI breaks must not turn its git to a repository that the workspace happens to be in.
+	more = append(more, "GIT_CEILING_DIRECTORIES="+s.Workspace)
 	r := &report{}
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()

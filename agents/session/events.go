@@ -73,7 +73,7 @@ var classes = []struct {
 	{overflown, regexp.MustCompile(`(?i)prompt is too long|context.{0,20}(length|window|size|overflow|limit)|exceeds? .{0,40}context|maximum context|too many tokens|input is too long|ran out of room`)},
 	{limited, regexp.MustCompile(`(?i)usage.?limit|rate.?limit|hit your .{0,20}limit|quota|too many requests|\b429\b`)},
 	{signedOut, regexp.MustCompile(`(?i)\b401\b|\b403\b|unauthori[sz]ed|invalid.{0,10}api.?key|not logged in|please run /login|authentication|credential|missing api key|api key.{0,20}(missing|required|not)`)},
-	{down, regexp.MustCompile(`(?i)\b5\d\d\b|overloaded|econnre|high demand|connection (refused|reset|error|closed)|unable to connect|fetch failed|timed? ?out|network|socket|eai_again|enotfound|stream disconnected|internal server error|service unavailable|error sending request`)},
+	{down, regexp.MustCompile(`(?i)\b5\d\d\b|overloaded|econnre|high demand|root/sudo privileges|connection (refused|reset|error|closed)|unable to connect|fetch failed|timed? ?out|network|socket|eai_again|enotfound|stream disconnected|internal server error|service unavailable|error sending request`)},
 }
 
 // classify says what an error means. The status of HTTP is 0 where there was none.

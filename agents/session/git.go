@@ -28,7 +28,7 @@ func newGit(run func(context.Context, Cmd) error, w work, environ []string) git 
 	env := slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "GIT_AUTHOR_") && !strings.HasPrefix(kv, "GIT_COMMITTER_")
 	})
-	env = append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)))
+	env = append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+w.Workspace, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)))
 	for i, s := range settings {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}

@@ -126,6 +126,7 @@ func TestUnended(t *testing.T) {
 	}{
 		{fmt.Errorf("exit status 1"), "No conversation found with session ID: x", agents.Failed},
 		{fmt.Errorf("exit status 1"), "fetch failed: ECONNREFUSED", agents.BackendDown},
+		{fmt.Errorf("exit status 1"), "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons", agents.BackendDown},
 		{fmt.Errorf("exit status 55"), "Run aborted: wall-clock budget of 3s exceeded", agents.Failed},
 		{nil, "", agents.Failed},
 		{fmt.Errorf("killed by SIGKILL"), "", agents.Failed},

@@ -75,6 +75,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	path := factoryFile(t, fmt.Sprintf(cliFactory, f.URL, demo.Repo, model, model, dev, reviewer))
 	environ := withEnv(f.environ(nil), []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none",
+		"PWD=" + t.TempDir(), // not this checkout: opencode has committed to where PWD said
 	})
 	r := startDisinto(t, environ, "run", "--config", path, "--state", state)
 	var issue struct{ State string }
@@ -166,7 +167,7 @@ func TestRealAgents(t *testing.T) {
 	if bin == "" {
 		t.Skip("$DISINTO_CLIS names no folder with the real CLIs: make agents-e2e installs them")
 	}
-	for _, pair := range [][2]string{{"claude", "qwen"}, {"opencode", "codex"}} {
+	for _, pair := range [][2]string{{"claude", "qwen"}, {"opencode", "codex"}, {"codex", "claude"}} {
 		t.Run(pair[0]+" and "+pair[1], func(t *testing.T) {
 			model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: scriptedModel})
 			defer model.Close()

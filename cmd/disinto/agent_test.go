@@ -337,8 +337,28 @@ func TestAgentPushesWithCare(t *testing.T) {
 	b.want(agents.Failed, "rejected", "dev-qwen", agents.KindRework, 12, theirs+`echo more > order.txt; git commit -qam more`+stubDone)
 	var commits []struct{ Commit struct{ Message string } }
 	b.get("/pulls/12/commits", &commits)
-	if !slices.ContainsFunc(commits, func(c struct{ Commit struct{ Message string } }) bool { return strings.Contains(c.Commit.Message, "theirs") }) {
+	if !slices.ContainsFunc(commits, func(c struct{ Commit struct{ Message string } }) bool {
+		return strings.Contains(c.Commit.Message, "theirs")
+	}) {
 		t.Errorf("what somebody else pushed is gone: %+v", commits)
+	}
+}
+
+// What a CLI does with git stays in its worktree, also when that is broken and the workspace is inside of a repository.
+func TestAgentStaysInItsTree(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	git := agentGit(b.reaper, os.Environ())
+	if _, err := git(t.Context(), b.dir, nil, "init", "--quiet", "."); err != nil {
+		t.Fatal(err)
+	}
+	b.want(agents.Failed, "not a git repository", "dev-qwen", agents.KindIssue, 8, `rm .git; echo x > x.txt; git add x.txt; git commit -q -m astray`+stubDone)
+	if out, err := git(t.Context(), b.dir, nil, "log", "--all", "--oneline"); err == nil && out != "" {
+		t.Errorf("committed outside of the worktree: %s", out)
+	}
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	if _, err := os.Stat(b.at("dev-qwen", "../repo.set-aside-1/x.txt")); err != nil {
+		t.Errorf("what was in the broken worktree is gone: %v", err)
 	}
 }
 
