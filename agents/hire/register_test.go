@@ -233,8 +233,12 @@ role = "planner"
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, login, role, variable string }{
-		{"dev-x", "xaver", "dev", "X"}, {"y", "y", "docs", "FORGE_TOKEN_Y"}, {"dev-z", "dev-z", "dev", "FORGE_TOKEN_DEV_Z"},
-		{"dev-v", "dev-v", "dev", "FORGE_TOKEN_DEV_V"}, {"dev-w", "dev-w", "planner", "FORGE_TOKEN_DEV_W"}, {"new", "new", "", "FORGE_TOKEN_NEW"},
+		{"dev-x", "xaver", "dev", "X"},
+		{"y", "y", "docs", "FORGE_TOKEN_Y"},
+		{"dev-z", "dev-z", "dev", "FORGE_TOKEN_DEV_Z"},
+		{"dev-v", "dev-v", "dev", "FORGE_TOKEN_DEV_V"},
+		{"dev-w", "dev-w", "planner", "FORGE_TOKEN_DEV_W"},
+		{"new", "new", "", "FORGE_TOKEN_NEW"},
 	} {
 		if s.Login(tt.name) != tt.login || s.Role(tt.name) != tt.role || s.TokenVar(tt.name) != tt.variable {
 			t.Errorf("%s is %s, %s, %s", tt.name, s.Login(tt.name), s.Role(tt.name), s.TokenVar(tt.name))

@@ -105,7 +105,7 @@ func (c cgroup) killFrozen() {
 	if err != nil {
 		return
 	}
-	for _, f := range strings.Fields(procs) {
+	for f := range strings.FieldsSeq(procs) {
 		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}

@@ -112,7 +112,7 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 	if *update {
 		text := strings.NewReplacer(dir, "/agent", model.URL, "http://127.0.0.1:8080", os.Getenv("HOME"), "/home/x").Replace(string(stdout))
 		writeGolden(t, filepath.Join("testdata", cli, rec.name+".jsonl"), []byte(text))
-		writeGolden(t, filepath.Join("testdata", cli, rec.name+".stderr"), []byte(fmt.Sprintf("%v\n%s", err, lastLine(string(stderr)))))
+		writeGolden(t, filepath.Join("testdata", cli, rec.name+".stderr"), fmt.Appendf(nil, "%v\n%s", err, lastLine(string(stderr))))
 	}
 	out := outcome(cli, r, err, string(stderr), time.Now())
 	t.Logf("%+v, report %+v", out, r)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -179,9 +180,7 @@ func TestHireSignsIn(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			vars := map[string]string{"FORGE_TOKEN": ""}
-			for k, v := range tt.vars {
-				vars[k] = v
-			}
+			maps.Copy(vars, tt.vars)
 			c := testCLI(f.environ(vars))
 			var out bytes.Buffer
 			c.stdout, c.stderr, c.stdin = &out, &out, strings.NewReader(tt.stdin)

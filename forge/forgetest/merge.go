@@ -2,6 +2,7 @@ package forgetest
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 )
 
@@ -77,9 +78,7 @@ func (r *repo) tryMerge(n int64, more fields) answer {
 func (r *repo) tryMergeAs(a *account, n int64, more fields) answer {
 	r.w.Helper()
 	form := fields{"Do": "merge"}
-	for key, value := range more {
-		form[key] = value
-	}
+	maps.Copy(form, more)
 	return a.post(r.at("/pulls/%d/merge", n), form)
 }
 

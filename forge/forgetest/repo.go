@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -74,9 +75,7 @@ func fileOf(branch string) string { return "of-" + branch + ".txt" }
 func (a *account) repo(name string, more fields) *repo {
 	a.w.Helper()
 	form := fields{"name": name}
-	for key, value := range more {
-		form[key] = value
-	}
+	maps.Copy(form, more)
 	a.post("/user/repos", form).want(http.StatusCreated)
 	r := &repo{w: a.w, owner: a, name: name}
 	a.w.made.repo(r.fullName())
@@ -107,9 +106,7 @@ func (r *repo) open(title string, more ...fields) int64 {
 	r.w.Helper()
 	form := fields{"title": title}
 	for _, m := range more {
-		for key, value := range m {
-			form[key] = value
-		}
+		maps.Copy(form, m)
 	}
 	return decode[issue](r.owner.post(r.at("/issues"), form).want(http.StatusCreated)).Number
 }

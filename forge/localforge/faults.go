@@ -2,6 +2,7 @@ package localforge
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 )
 
@@ -49,9 +50,7 @@ func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) 
 	case Half:
 		whole := &kept{header: http.Header{}, status: http.StatusOK}
 		f.serve(whole, r)
-		for key, values := range whole.header {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), whole.header)
 		body := whole.body.Bytes()
 		w.WriteHeader(whole.status)
 		_, _ = w.Write(body[:len(body)/2])

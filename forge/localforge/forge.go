@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -108,9 +109,7 @@ func (f *Forge) Requests() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	counts := make(map[string]int, len(f.requests))
-	for route, n := range f.requests {
-		counts[route] = n
-	}
+	maps.Copy(counts, f.requests)
 	return counts
 }
 

@@ -3,6 +3,7 @@ package localforge
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sort"
 )
@@ -168,9 +169,7 @@ func (f *Forge) setPullRef(ctx context.Context, r *repo, number int64, sha strin
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	refs := make(map[string]string, len(r.refs)+1)
-	for name, old := range r.refs {
-		refs[name] = old
-	}
+	maps.Copy(refs, r.refs)
 	refs[pullRef(number)] = sha
 	r.refs = refs
 	return nil

@@ -46,8 +46,8 @@ func (c checks) settled() {
 func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	again := *s
 	h := reflect.ValueOf(&again.History).Elem()
-	for i := range h.NumField() {
-		old := h.Field(i)
+	for _, old := range h.Fields() {
+		old := old
 		if old.Kind() != reflect.Map {
 			continue
 		}
@@ -55,7 +55,7 @@ func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 		for _, k := range old.MapKeys() {
 			filled.SetMapIndex(k, old.MapIndex(k))
 		}
-		h.Field(i).Set(filled)
+		old.Set(filled)
 	}
 	if other := threads.Decide(again); !reflect.DeepEqual(*p, other) {
 		return fmt.Errorf("got %+v, then %+v", *p, other)
