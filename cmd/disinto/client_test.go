@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // fakeSupervisor answers on the control socket of a new state directory, as a supervisor that is asked does.
@@ -131,40 +129,5 @@ func TestWhy(t *testing.T) {
 		if got.code != want.code || got.stderr != want.stderr {
 			t.Errorf("why %s: exit code %d, stderr %q", ref, got.code, got.stderr)
 		}
-	}
-}
-
-// Where nobody looks at a screen, a watched status is printed when it is another one, and ends with its supervisor.
-func TestStatusWatch(t *testing.T) {
-	first := readTestdata(t, "status/busy.json")
-	second := strings.ReplaceAll(first, `"v0.1.0"`, `"v0.2.0"`)
-	state := t.TempDir()
-	l, err := net.Listen("unix", filepath.Join(state, "disinto.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := 0
-	server := &http.Server{}
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
-		switch {
-		case asked <= 3:
-			fmt.Fprint(w, first)
-		case asked <= 5:
-			fmt.Fprint(w, second)
-		default:
-			go server.Close()
-		}
-	})
-	go func() { _ = server.Serve(l) }()
-	var out bytes.Buffer
-	c := &cli{stdout: &out, now: func() time.Time { return noon }}
-	q := &statusQuery{client: newClient(state), c: c}
-	if err := q.watch(t.Context(), time.Millisecond); err == nil {
-		t.Error("the supervisor is gone, and it goes on")
-	}
-	text := readTestdata(t, "status/busy.txt")
-	if want := text + "\n" + strings.ReplaceAll(text, "v0.1.0", "v0.2.0"); out.String() != want {
-		t.Errorf("it printed %s", out.String())
 	}
 }

@@ -40,7 +40,7 @@ type statusFlags struct {
 func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
 	q := &statusQuery{client: newClient(s.place.stateDir(c)), c: c, json: s.json}
 	if s.watch {
-		return q.watch(ctx, watchInterval)
+		return q.watch(ctx, watchPace)
 	}
 	raw, at, err := q.read(ctx)
 	if raw != nil {

@@ -1,37 +1,51 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"time"
 )
 
-// watchInterval is how often a watched status is read again. It is a question to the supervisor's memory, and ages
-// are shown in seconds.
-const watchInterval = time.Second
+// pace is when a watched status is read again.
+type pace struct {
+	rest  time.Duration // the least time between two readings: one claim is several events
+	slow  time.Duration // the longest, for what no event tells, such as a scan
+	clock time.Duration // between two pictures of the same status: ages are shown in seconds
+}
 
-// watch shows the status until it is interrupted: redrawn on a terminal; elsewhere, and as JSON, printed whenever it
-// is another one. On a terminal it stays when the supervisor goes: who watches wants to see it come back.
-func (q *statusQuery) watch(ctx context.Context, every time.Duration) error {
+var watchPace = pace{rest: 200 * time.Millisecond, slow: 5 * time.Second, clock: time.Second}
+
+// watch shows the status until it is interrupted, and reads it again when something happened: redrawn on a terminal;
+// elsewhere, and as JSON, printed whenever it is another one. On a terminal it stays when the supervisor goes: who watches
+// wants to see it come back.
+func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	t := q.c.terminal()
 	redrawn := t.live() && !q.json
 	if redrawn {
 		_, _ = io.WriteString(t, enterScreen)
 		defer func() { _, _ = io.WriteString(t, leaveScreen) }()
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	news := make(chan struct{}, 1)
+	go q.hear(ctx, p, news)
 	var last json.RawMessage
 	for {
 		raw, at, err := q.read(ctx)
+		draw := func() error { return nil }
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case redrawn:
-			err = q.redraw(t, raw, at, err)
+			lost := err
+			draw = func() error { return q.redraw(t, raw, q.at(at, lost), lost) }
+			err = draw()
 		case err == nil && !bytes.Equal(raw, last):
 			if last != nil && !q.json {
 				fmt.Fprintln(t)
@@ -41,12 +55,86 @@ func (q *statusQuery) watch(ctx context.Context, every time.Duration) error {
 		if err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
+		if err := p.wait(ctx, news, draw); err != nil {
+			return err
 		}
 	}
+}
+
+// at is the time by which ages are shown: now, or when a supervisor that is gone wrote its state.
+func (q *statusQuery) at(read time.Time, lost error) time.Time {
+	if lost != nil {
+		return read
+	}
+	return q.c.now()
+}
+
+// wait returns when it is time to read again. Meanwhile it draws what there is.
+func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error) error {
+	slow := time.NewTimer(p.slow)
+	defer slow.Stop()
+	clock := time.NewTicker(p.clock)
+	defer clock.Stop()
+	rest := time.NewTimer(p.rest)
+	defer rest.Stop()
+	rested := (<-chan struct{})(nil) // news, once it is time for them
+	for {
+		select {
+		case <-rest.C:
+			rested = news
+		case <-rested:
+			return nil
+		case <-slow.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		case <-clock.C:
+			if err := draw(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// hear sends news for each event of the supervisor, and when it begins or ends to tell any. Without a supervisor it asks
+// for one again and again.
+func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
+	for ctx.Err() == nil {
+		heard := func() {
+			select {
+			case news <- struct{}{}:
+			default:
+			}
+		}
+		q.client.events(ctx, heard)
+		select {
+		case <-ctx.Done():
+		case <-time.After(p.slow):
+		}
+	}
+}
+
+// events calls heard when a stream of events begins, at each event, and when it ends.
+func (c *client) events(ctx context.Context, heard func()) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://disinto/v1/events", nil)
+	if err != nil {
+		return
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return
+	}
+	heard()
+	for in := bufio.NewScanner(resp.Body); in.Scan(); {
+		if strings.HasPrefix(in.Text(), "event:") {
+			heard()
+		}
+	}
+	heard()
 }
 
 // redraw shows what there is to show: a status, that of a supervisor which is gone, or why there is none.

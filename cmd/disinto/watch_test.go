@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// watched is a supervisor whose status and events a test decides on.
+type watched struct {
+	tell   chan string // an event; closed, it ends the stream
+	deaf   bool        // it knows no events
+	mu     sync.Mutex  // guards what follows
+	answer string      // to a question for its state; empty when it is gone
+	asked  int
+}
+
+func (s *watched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == "/v1/state":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.asked++; s.answer == "" {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+		fmt.Fprint(w, s.answer)
+	case s.deaf || r.URL.Path != "/v1/events":
+		w.WriteHeader(http.StatusNotFound)
+	default:
+		w.(http.Flusher).Flush()
+		for e := range s.tell {
+			fmt.Fprintf(w, "event: %s\ndata: {}\n\n", e)
+			w.(http.Flusher).Flush()
+		}
+	}
+}
+
+func (s *watched) set(answer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+// screen is an output that a test reads while it is written.
+type screen struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// Where nobody looks at a screen, a watched status is printed when it is another one, and ends with its supervisor. An
+// event is enough to look again; without events it looks now and then.
+func TestStatusWatch(t *testing.T) {
+	first := readTestdata(t, "status/busy.json")
+	second := strings.ReplaceAll(first, `"v0.1.0"`, `"v0.2.0"`)
+	text := readTestdata(t, "status/busy.txt")
+	both := text + "\n" + strings.ReplaceAll(text, "v0.1.0", "v0.2.0")
+	for name, tt := range map[string]struct {
+		deaf bool
+		pace pace
+	}{
+		"by events":      {false, pace{rest: 0, slow: time.Hour, clock: time.Hour}},
+		"without events": {true, pace{rest: time.Hour, slow: time.Millisecond, clock: time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &watched{tell: make(chan string), deaf: tt.deaf, answer: first}
+			out := &screen{}
+			q := &statusQuery{client: newClient(serveSocket(t, s)), c: &cli{stdout: out, now: func() time.Time { return noon }}}
+			ended := make(chan error, 1)
+			go func() { ended <- q.watch(t.Context(), tt.pace) }()
+			tell := func(e string) {
+				if !tt.deaf {
+					s.tell <- e
+				}
+			}
+			eventually(t, "the first status", func() bool { return out.String() == text })
+			tell("held") // the same status: nothing is printed
+			s.set(second)
+			tell("started")
+			eventually(t, "the second status", func() bool { return out.String() == both })
+			s.set("")
+			if !tt.deaf {
+				close(s.tell)
+			}
+			if err := <-ended; err == nil {
+				t.Error("the supervisor is gone, and it goes on")
+			}
+			if out.String() != both {
+				t.Errorf("it printed %s", out.String())
+			}
+		})
+	}
+}
+
+// While nothing happens nobody is asked, and the picture is drawn again all the same.
+func TestPace(t *testing.T) {
+	news, drawn := make(chan struct{}, 1), 0
+	p := pace{rest: time.Nanosecond, slow: time.Hour, clock: time.Millisecond}
+	err := p.wait(t.Context(), news, func() error {
+		if drawn++; drawn == 3 {
+			news <- struct{}{}
+		}
+		return nil
+	})
+	if err != nil || drawn < 3 {
+		t.Errorf("drawn %d times, %v", drawn, err)
+	}
+}
