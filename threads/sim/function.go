@@ -47,7 +47,6 @@ func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	again := *s
 	h := reflect.ValueOf(&again.History).Elem()
 	for _, old := range h.Fields() {
-		old := old
 		if old.Kind() != reflect.Map {
 			continue
 		}
