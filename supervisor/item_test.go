@@ -335,3 +335,21 @@ func TestRetryRounds(t *testing.T) {
 		w.Check()
 	})
 }
+
+// What closes before the label could be written keeps none: on finished work it would hold what depends on it.
+func TestCancelClosedMeanwhile(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Forge.Issue("two", 1)
+		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
+		if got := tell(t, l, "/v1/cancel", `{"ref":"1"}`); !strings.Contains(got, "[nothing starts on it") {
+			t.Errorf("cancel: %s", got)
+		}
+		w.Forge.Edit(1, func(is *forge.Issue) { is.Closed = true })
+		w.Forge.Fail(nil)
+		w.Until(5*time.Minute, "the next issue", func() bool { return len(w.Exec.Runs()) == 2 })
+		time.Sleep(time.Minute)
+		if is := w.Forge.Get(1); is.Has(forge.LabelCancelled) {
+			t.Errorf("a closed issue carries %v", is.Labels)
+		}
+	})
+}
