@@ -28,10 +28,17 @@ func TestHire(t *testing.T) {
 		w.Logf("hired in %s:\n%s", time.Since(began), w.said.String())
 
 		first := w.secret()
+		admin, err := forgejo.NewAdmin(w.withPassword)
+		w.must(err)
+		own, err := admin.CreateToken(w.Context(), w.name, "mine")
+		w.must(err)
 		w.do(w.hire(w.withPassword)) // again, and as who needs no password of the agent's
 		w.hired()
 		if w.secret() == first || w.lives(first) {
 			w.Error("the token was not made anew, or the old one lives")
+		}
+		if !w.lives(own) {
+			w.Error("a token that somebody made by hand was revoked")
 		}
 		if n := w.commits(profile); n != 1 {
 			w.Errorf("the profile has %d commits after the second time, want one", n)

@@ -123,3 +123,16 @@ func TestRetireWhileAtWork(t *testing.T) {
 	w.must(r.Run(t.Context()))
 	w.gone(token)
 }
+
+// TestRetireSharedToken leaves a variable in the secrets file that another agent uses too.
+func TestRetireSharedToken(t *testing.T) {
+	w := onLocal(t)
+	w.do(w.hire(w.withToken))
+	r := w.retire(w.withToken)
+	mustWrite(t, w.config, w.after()+"[agents.dev-glm]\ntoken = \"$"+r.TokenVar+"\"\n", 0o644)
+	w.must(r.Check(t.Context()))
+	w.must(r.Run(t.Context()))
+	if w.secret() == "" {
+		t.Error("it took away the token of dev-glm")
+	}
+}

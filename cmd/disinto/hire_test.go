@@ -285,3 +285,22 @@ func TestSecretsFile(t *testing.T) {
 		t.Errorf("elsewhere, and not there: %v", err)
 	}
 }
+
+// Two who hire at once would overwrite each other's lines.
+func TestHireAlone(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	path := f.file(t.TempDir())
+	unlock, err := hire.Lock(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	environ := f.environ(map[string]string{"FORGE_ADMIN_TOKEN": f.adminToken()})
+	for _, args := range [][]string{{"hire-an-agent", "dev-glm", "--thread", "llama"}, {"retire-an-agent", "dev-qwen"}} {
+		got := disinto(t.Context(), environ, append(args, "--config", path, "--state", t.TempDir())...)
+		if got.code != exitFailed || !strings.Contains(got.stderr, "somebody else is hiring or retiring") {
+			t.Errorf("%q: exit code %d, %s", args, got.code, got.stderr)
+		}
+	}
+}
