@@ -77,7 +77,7 @@ func (d *decision) stopPull(s *Session) (Reason, bool) {
 	p := d.Facts.Pull(s.Item.Ref)
 	switch {
 	case p == nil || p.Closed:
-		return Reason{Code: StopClosed}, p == nil || !p.Merged || s.Item.Kind == agents.KindReview
+		return Reason{Code: StopClosed}, p == nil || !p.Merged || !d.waitsForReview(s)
 	case s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA:
 		return Reason{Code: StopHeadMoved}, true
 	case p.Has(forge.LabelCancelled):
