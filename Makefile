@@ -36,7 +36,7 @@ agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a m
 	@command -v npm >/dev/null || { echo 'skipped: there is no npm to install the agent CLIs with'; exit 0; }; \
 	mkdir -p '$(CLI_DIR)' && cd '$(CLI_DIR)' && \
 	{ npm install --no-audit --no-fund --loglevel=error $(CLIS) || { echo 'skipped: npm cannot install the agent CLIs (no network?)'; exit 0; }; } && \
-	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' go test -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
+	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
 
 .PHONY: check
 check: ## what CI checks beside the tests: form, vet, static analysis, modules, the rules of the tree

@@ -65,6 +65,7 @@ func TestRealCLIs(t *testing.T) {
 	}
 	for _, cli := range agents.CLIs {
 		t.Run(cli, func(t *testing.T) {
+			t.Parallel() // most of the time they wait, to try again what fails
 			if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
 				t.Skipf("no %s in %s", cli, bin)
 			}

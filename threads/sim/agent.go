@@ -63,6 +63,9 @@ func (w *world) work(r *run) {
 			return
 		}
 		r.remarked = f.remarks
+		if is := w.forge.issue(r.Item.Ref); is != nil && f.out.Result == agents.Refused && w.chance(0.4) {
+			w.forge.label(is, "underspecified", "") // it says so on the forge as well
+		}
 		if f.achieves && w.achieve(r) {
 			return // it waits for its review, and ends by itself
 		}

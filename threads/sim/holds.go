@@ -98,8 +98,7 @@ func (in *inspection) chainFree(it *threads.Item, busy []threads.Session) bool {
 		if s.Item.Chain != it.Chain || s.Item.Kind == agents.KindSchedule {
 			return false
 		}
-		role := in.cfg.Role(s.Role)
-		waits := role != nil && role.WaitsForReview
+		waits := in.attends(s.Role)
 		return it.Kind.Writes() || s.Item.Kind.Writes() && !waits || merge && s.Item.Kind == agents.KindReview
 	})
 }

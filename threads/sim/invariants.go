@@ -45,7 +45,9 @@ var planInvariants = []struct {
 	{"an agent starts only what it may", startsFit},
 	{"nobody reviews own work, no local model that of a local model", pairing},
 	{"slots are kept", slotsKept},
+	{"an item is what the facts say", itemsRight},
 	{"the order of the queue", orderKept},
+	{"the queue is shown in its order", shownInOrder},
 	{"the best agent and slot for an item", placedWell},
 	{"warmth starves nobody", passedOver},
 	{"nothing is merged that is not approved, green and clean", mergesAllowed},
@@ -115,6 +117,13 @@ func (s *server) branch(r *run) forge.Ref {
 	return r.Item.Ref
 }
 
+// attends reports whether programs of a role stay until their pull request is merged, as the configuration now has it.
+func (w *world) attends(role string) bool {
+	r := w.cfg.Role(role)
+	return r != nil && r.WaitsForReview
+}
+
+// waits reports the same of a session as it was started.
 func (w *world) waits(r *run) bool {
 	i := slices.IndexFunc(w.roles, func(role agents.Role) bool { return role.Name == r.Role })
 	return w.roles[i].WaitsForReview

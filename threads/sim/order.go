@@ -85,6 +85,55 @@ func orderKept(in *inspection) error {
 	return nil
 }
 
+// shownInOrder holds the list of what waits against the same order, warmth aside: that belongs to a slot.
+func shownInOrder(in *inspection) error {
+	for i := 1; i < len(in.plan.Holds); i++ {
+		a, b := in.plan.Holds[i-1], in.plan.Holds[i]
+		first, second := in.rank(&a.Item, 0), in.rank(&b.Item, 0)
+		if in.approved(&a.Item) { // it shows as a review, and is nearer to its merge than any rework
+			first.kind = -1
+		}
+		if in.approved(&b.Item) {
+			second.kind = -1
+		}
+		if first.compare(second) >= 0 {
+			return fmt.Errorf("%s %s stands before %s %s", a.Item.Kind, a.Ref, b.Item.Kind, b.Ref)
+		}
+	}
+	return nil
+}
+
+// itemsRight takes what the order goes by from the facts: a pull request has the priority of its issue.
+func itemsRight(in *inspection) error {
+	items := make([]*threads.Item, 0, len(in.plan.Holds)+len(in.plan.Starts))
+	for _, h := range in.plan.Holds {
+		items = append(items, &h.Item)
+	}
+	for i := range in.plan.Starts {
+		items = append(items, &in.plan.Starts[i].Item)
+	}
+	for _, it := range items {
+		is, p := in.s.Facts.Issue(it.Chain), in.s.Facts.Pull(it.Ref)
+		priority, chain, head := 0, it.Ref, ""
+		switch {
+		case it.Kind == agents.KindSchedule:
+			priority = in.cfg.Role(it.Role).Priority
+		case is != nil:
+			priority = forge.Priority(is.Labels)
+		default:
+			priority = forge.Priority(p.Labels)
+		}
+		if p != nil {
+			chain, head = home(p), p.HeadSHA
+		}
+		if it.Priority != priority || it.Chain != chain || it.HeadSHA != head {
+			return fmt.Errorf("%s %s: got priority %d, chain %s, head %q, want %d, %s, %q",
+				it.Kind, it.Ref, it.Priority, it.Chain, it.HeadSHA, priority, chain, head)
+		}
+	}
+	return nil
+}
+
 // rivals finds an item that waits although an agent on the thread of a start could have taken it, and that stood before
 // the started one.
 func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood func(*threads.Hold, *agents.Agent) bool) error {

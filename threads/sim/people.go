@@ -11,7 +11,7 @@ import (
 // acts are what people do to a factory while it works. Each picks its own victim, and may find none.
 var acts = []func(w *world, r *repo){
 	(*world).fileMore, (*world).fileMore, (*world).relabel, (*world).unlabel, (*world).prioritise, (*world).assign,
-	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).cancel, (*world).rewire, (*world).stage, (*world).botClaims,
+	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire, (*world).stage, (*world).botClaims,
 	(*world).botEnds, (*world).rejectPull, (*world).mergePull, (*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
 	(*world).pushPull, (*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
 	(*world).pause, (*world).revoke, (*world).reload, (*world).reload,
@@ -117,6 +117,19 @@ func (w *world) closeIssue(r *repo) {
 	if is := w.anIssue(r, open); is != nil {
 		err := w.forge.close(is)
 		w.log("people close %s: %v", is.Ref, orDone(err))
+	}
+}
+
+// waver opens an issue again, and a while later closes it again.
+func (w *world) waver(r *repo) {
+	if is := w.anIssue(r, func(is *issue) bool { return is.Closed && is.Has(forge.LabelBacklog) }); is != nil {
+		w.log("people reopen %s, and are not sure about it", is.Ref)
+		w.forge.reopen(is)
+		w.after(w.between(5*time.Minute, 40*time.Minute), func() {
+			if !w.calm {
+				w.log("people close %s again: %v", is.Ref, orDone(w.forge.close(is)))
+			}
+		})
 	}
 }
 

@@ -33,7 +33,7 @@ func (in *inspection) overdue(s *threads.Session, then time.Time) string {
 		if stood(is.obstacle[issueClosed], then) && !in.forge.mergedBy(s, in.now) {
 			return "it is closed"
 		}
-	} else if p := in.forge.pull(s.Item.Ref); stood(p.obstacle[pullClosed], then) && (s.Item.Kind == agents.KindReview || !p.Merged) {
+	} else if p := in.forge.pull(s.Item.Ref); stood(p.obstacle[pullClosed], then) && !in.forge.mergedBy(s, in.now) {
 		return "it is closed"
 	} else if s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA && !p.moved.After(then) {
 		return "its head moved"
@@ -61,7 +61,7 @@ func (in *inspection) fact(ref forge.Ref) (labels, assignees []string, open bool
 }
 
 // stopsAllowed asks for the ground of every stop. A program that waits for its own merge is let alone when that closes
-// its issue.
+// its issue, or its pull request.
 func stopsAllowed(in *inspection) error {
 	for _, st := range in.plan.Stops {
 		i := slices.IndexFunc(in.s.Sessions, func(s threads.Session) bool { return s.RunID == st.RunID })
@@ -72,8 +72,7 @@ func stopsAllowed(in *inspection) error {
 		var ground bool
 		switch st.Reason.Code {
 		case threads.StopClosed:
-			is := in.forge.issue(s.Item.Ref)
-			ground = !open && (is == nil || !in.forge.mergedBy(s, asOf))
+			ground = !open && !in.forge.mergedBy(s, asOf)
 		case threads.StopReassigned:
 			ground = !slices.Contains(assignees, in.cfg.Agent(s.Agent).Login)
 		case threads.StopLabelled:
@@ -122,7 +121,7 @@ func (in *inspection) due(m *threads.Mark) bool {
 		return open && unmarked(labels, forge.LabelBlocked) && a.Count >= maxAttempts && !a.Marked
 	case threads.ActNeedsHuman:
 		_, refused := in.s.History.Refused[m.Ref]
-		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || in.tooOften(&m.Item))
+		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref)))
 	}
 	return false
 }

@@ -166,11 +166,17 @@ func (s *server) merged(is *issue) bool {
 	})
 }
 
-// mergedBy reports whether a session's own pull request was merged before a moment.
+// mergedBy reports whether what a session waits for was merged before a moment, and not so long ago that the client has
+// forgotten it.
 func (s *server) mergedBy(session *threads.Session, before time.Time) bool {
+	merged := func(p *pull) bool {
+		return p.Merged && p.Ended.After(session.Started) && p.Ended.Before(before) && s.w.now.Sub(p.Ended) < keepEnded
+	}
+	if p := s.pull(session.Item.Ref); p != nil {
+		return merged(p) && s.w.attends(session.Role)
+	}
 	return slices.ContainsFunc(s.repo(session.Item.Ref.Repo).pulls, func(p *pull) bool {
-		own := p.Author == s.w.logins[session.Agent] && p.Ended.After(session.Started) && p.Ended.Before(before)
-		return own && p.Merged && slices.Contains(p.Closes, session.Item.Ref)
+		return merged(p) && p.Author == s.w.logins[session.Agent] && slices.Contains(p.Closes, session.Item.Ref)
 	})
 }
 
