@@ -27,6 +27,15 @@ test: ## run all tests
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
 	echo "go test $$race ./..."; go test $$race ./...
 
+# How many sessions, and how many seconds each takes.
+SOAK       = 1000
+SOAK_TAKES = 1
+
+.PHONY: soak
+soak: build ## a thousand sessions of a second through twenty threads, on a forge in memory
+	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
+	go test -v -count=1 -timeout 40m -run TestSoak ./cmd/disinto
+
 # The agent CLIs that the built-in agent was tried with. They are a gigabyte and are kept between runs.
 CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22
 CLI_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-clis

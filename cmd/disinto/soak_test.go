@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/rest"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	soakRepo    = "soak/big"
+	soakThreads = 20
+	// soakWarm is how many sessions are over before memory is measured: heaps, caches and connections grow at first.
+	soakWarm = 200
+	// soakGrowth is what the supervisor may grow by after that, in KiB. A thousand sessions that each left a page behind
+	// would be 4 MiB; garbage that is not collected yet is a few.
+	soakGrowth = 16 << 10
+)
+
+// soakAgent works for a moment, leaves a process behind that escaped from its group and its session, tells the ledger
+// how it is about to end, and ends so: by every exit status there is, and every tenth by a signal.
+const soakAgent = `
+(setsid sleep 1000 >/dev/null 2>&1 &)
+sleep "$1"
+code=$((DISINTO_NUMBER % 255 + 1)); [ $((DISINTO_NUMBER % 10)) = 0 ] && code=SIGKILL
+echo "{\"outcome\":\"refused\",\"reason\":\"soaked\"}" >"$DISINTO_RESULT"
+echo "$DISINTO_RUN_ID $DISINTO_NUMBER $code" >>"$2"
+[ "$code" = SIGKILL ] && kill -KILL $$
+exit $code
+`
+
+// A thousand sessions through twenty threads, by the binary of `make build`: every exit status arrives, once; no zombie,
+// no process, no slot and no claim is left; memory, threads and descriptors stay what they were. `make soak` runs it, with
+// sessions of a second; DISINTO_SOAK is how many, DISINTO_SOAK_TAKES how long each, DISINTO_BINARY which program.
+func TestSoak(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("DISINTO_SOAK"))
+	if n == 0 {
+		t.Skip("takes minutes: set DISINTO_SOAK to a number of sessions, or say make soak")
+	}
+	s := newSoak(t, n)
+	r := s.start()
+	begin := time.Now()
+	var warm, most vitals
+	for done := 0; done < n; time.Sleep(200 * time.Millisecond) {
+		done = s.look(r)
+		now := vitalsOf(t, r.pid)
+		most = most.max(now)
+		if warm.rss == 0 && done >= min(soakWarm, n/2) {
+			warm = now
+		}
+		if time.Since(begin) > 30*time.Minute {
+			t.Fatalf("%d of %d sessions in 30 minutes", done, n)
+		}
+	}
+	took := time.Since(begin)
+	status(t, s.state, "everything waits for a person", func(d *supervisor.Document) bool {
+		busy := slices.ContainsFunc(d.Queue, func(q supervisor.QueueDocument) bool { return q.Code != threads.SkipLabel })
+		return len(d.Sessions) == 0 && !busy
+	})
+	last := vitalsOf(t, r.pid)
+	s.checkRest(r, warm, last)
+	t.Logf("%d sessions through %d threads in %s: %.1f/s", n, soakThreads, took.Round(time.Second), float64(n)/took.Seconds())
+	t.Logf("after %d sessions: %s; at the end: %s; most: %s", min(soakWarm, n/2), warm, last, most)
+	t.Logf("%d requests to the forge, %.1f per session; %.1f ms of processor time per session", s.requests, float64(s.requests)/float64(n),
+		float64(last.cpu.Milliseconds())/float64(n))
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	s.checkBooks(n)
+	if left := mentions(t, s.state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+// soak is a forge with many issues and a factory of twenty threads, each with one slot and one agent.
+type soak struct {
+	t        *testing.T
+	api      rest.API
+	state    string
+	config   string
+	ledger   string
+	environ  []string
+	requests int64
+}
+
+func newSoak(t *testing.T, issues int) *soak {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: forgeGit(oneReaper(t), os.Environ())})
+	must(err)
+	server := httptest.NewServer(f)
+	t.Cleanup(func() { server.Close(); f.Close() })
+	must(f.AddUser("soak", "", true))
+	token, err := f.AddToken("soak")
+	must(err)
+	must(f.AddRepo(t.Context(), "soak", "big", map[string]string{"README.md": "# big\n"}))
+	dir := t.TempDir()
+	s := &soak{
+		t: t, api: rest.API{URL: server.URL, Token: token}, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "factory.toml"),
+		ledger: filepath.Join(dir, "ledger"), environ: []string{"FORGE_TOKEN=" + token},
+	}
+	for i := range soakThreads {
+		agent := fmt.Sprintf("dev-%02d", i)
+		must(f.AddUser(agent, "", false))
+		must(f.AddCollaborator("soak", "big", agent, "write"))
+		token, err := f.AddToken(agent)
+		must(err)
+		s.environ = append(s.environ, agents.TokenVar(agent)+"="+token)
+	}
+	var label struct{ ID int64 }
+	must(s.api.Post(t.Context(), "/repos/"+soakRepo+"/labels", map[string]any{"name": "backlog", "color": "#ffffff"}, &label))
+	for i := range issues {
+		issue := map[string]any{"title": fmt.Sprint("issue ", i+1), "labels": []int64{label.ID}}
+		must(s.api.Post(t.Context(), "/repos/"+soakRepo+"/issues", issue, nil))
+	}
+	return s
+}
+
+// start starts the supervisor.
+func (s *soak) start() *running {
+	s.t.Helper()
+	takes := os.Getenv("DISINTO_SOAK_TAKES")
+	if takes == "" {
+		takes = "0.05"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n", s.api.URL, soakRepo, s.state)
+	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\n", soakAgent, takes, s.ledger)
+	for i := range soakThreads {
+		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nmax_concurrent = 1\nagents = [\"dev-%02d\"]\n", i, i)
+	}
+	if err := os.WriteFile(s.config, []byte(b.String()), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	binary := os.Getenv("DISINTO_BINARY")
+	if binary == "" {
+		binary, _ = os.Executable()
+	}
+	r := start(s.t, s.environ, binary, "run", "--config", s.config)
+	status(s.t, s.state, "it answers", func(*supervisor.Document) bool { return true })
+	return r
+}
+
+// look checks what must be so at any time, and returns how many sessions have ended.
+func (s *soak) look(r *running) (done int) {
+	s.t.Helper()
+	d := status(s.t, s.state, "it answers", func(*supervisor.Document) bool { return true })
+	for _, thread := range d.Threads {
+		if n := len(thread.Slots[0].Agents); n > 1 {
+			s.t.Errorf("%d agents in the slot of %s", n, thread.Name)
+		}
+	}
+	if len(d.Sessions) > soakThreads {
+		s.t.Errorf("%d sessions in %d slots", len(d.Sessions), soakThreads)
+	}
+	if len(d.Problems) > 0 || d.Forge.Error != "" {
+		s.t.Errorf("problems %q, forge %q", d.Problems, d.Forge.Error)
+	}
+	s.requests = d.Forge.Requests
+	text, _ := os.ReadFile(filepath.Join(s.state, "journal.jsonl"))
+	return bytes.Count(text, []byte(`"end":`))
+}
+
+// checkRest is about the supervisor once its work is done.
+func (s *soak) checkRest(r *running, warm, last vitals) {
+	s.t.Helper()
+	if last.rss > warm.rss+soakGrowth {
+		s.t.Errorf("it grew from %d to %d KiB", warm.rss, last.rss)
+	}
+	if last.fds > warm.fds {
+		s.t.Errorf("%d descriptors with nothing to do, %d in the middle of it", last.fds, warm.fds)
+	}
+	if last.children > 0 {
+		s.t.Errorf("%d children, zombies among them, with nothing to do", last.children)
+	}
+	d := status(s.t, s.state, "it answers", func(*supervisor.Document) bool { return true })
+	for _, thread := range d.Threads {
+		if len(thread.Slots[0].Agents) > 0 {
+			s.t.Errorf("the slot of %s is not free", thread.Name)
+		}
+	}
+	var left []struct{ Number int }
+	if err := s.api.Get(s.t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left); err != nil || len(left) > 0 {
+		s.t.Errorf("claims are left on %v, %v", left, err)
+	}
+}
+
+// checkBooks compares what the agents wrote into their ledger with what the supervisor journalled: the same ends of the
+// same sessions, each issue once.
+func (s *soak) checkBooks(n int) {
+	s.t.Helper()
+	type end struct{ Run, Exit string }
+	text, err := os.ReadFile(filepath.Join(s.state, "journal.jsonl"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	begun, ended := map[string]bool{}, map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		var r struct{ Start, End *end }
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			s.t.Fatalf("%v: %s", err, line)
+		}
+		switch {
+		case r.Start != nil:
+			begun[r.Start.Run] = true
+		case r.End != nil && ended[r.End.Run] != "":
+			s.t.Errorf("%s ended twice", r.End.Run)
+		case r.End != nil:
+			ended[r.End.Run] = r.End.Exit
+		}
+	}
+	ledger, err := os.ReadFile(s.ledger)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	told, issues := 0, map[string]bool{}
+	for line := range strings.Lines(string(ledger)) {
+		f := strings.Fields(line)
+		told++
+		issues[f[1]] = true
+		if ended[f[0]] != f[2] || !begun[f[0]] {
+			s.t.Errorf("%s of #%s ended by %s, journalled as %q", f[0], f[1], f[2], ended[f[0]])
+		}
+	}
+	if told != n || len(issues) != n || len(ended) != n || len(begun) != n {
+		s.t.Errorf("%d sessions told, of %d issues; %d begun and %d ended in the journal; want %d of each", told, len(issues), len(begun), len(ended), n)
+	}
+}
+
+// vitals are what a process uses.
+type vitals struct {
+	rss, threads, fds, children int // rss in KiB
+	cpu                         time.Duration
+}
+
+func (v vitals) String() string {
+	return fmt.Sprintf("%.1f MiB, %d threads, %d descriptors", float64(v.rss)/1024, v.threads, v.fds)
+}
+
+func (v vitals) max(o vitals) vitals {
+	return vitals{max(v.rss, o.rss), max(v.threads, o.threads), max(v.fds, o.fds), max(v.children, o.children), max(v.cpu, o.cpu)}
+}
+
+func vitalsOf(t *testing.T, pid int) (v vitals) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	text, err := os.ReadFile(dir + "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		number, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+		switch name {
+		case "VmRSS":
+			v.rss = number
+		case "Threads":
+			v.threads = number
+		}
+	}
+	if fds, err := os.ReadDir(dir + "fd"); err == nil { // who is not root may not look
+		v.fds = len(fds)
+	}
+	lists, _ := filepath.Glob(dir + "task/*/children")
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		v.children += len(strings.Fields(string(text)))
+	}
+	stat, _ := os.ReadFile(dir + "stat")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	if f := strings.Fields(rest); len(f) > 12 {
+		user, _ := strconv.Atoi(f[11])
+		system, _ := strconv.Atoi(f[12])
+		v.cpu = time.Duration(user+system) * (time.Second / 100) // a hundred ticks a second on every Linux
+	}
+	return v
+}
