@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // BenchmarkSpawn is from fork to the end of a program that does nothing.
@@ -92,7 +93,7 @@ func BenchmarkSweep(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		n = 0
-		if err := walk(func(p proc) { n++; env.has(p.pid, runIDVar+"none") }); err != nil {
+		if err := tree.Walk(func(p tree.Process) { n++; env.has(p.PID, runIDVar+"none") }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // TestShimKilled takes the shim away, as the kernel does when memory is short. What was below it comes to us.
@@ -24,12 +25,12 @@ func TestShimKilled(t *testing.T) {
 	job.Command[2] = fmt.Sprintf(escape, word, up) + "(setsid sleep 1000 &); sleep 1000"
 	r := background(t, job)
 	eventually(t, "it has escaped", func() bool { return exists(up) })
-	p, err := look((<-r.started).PID)
+	p, err := tree.Look((<-r.started).PID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := strange(t, "sh", "-c", "while :; do sleep 0.1; done")
-	if err := syscall.Kill(p.ppid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(p.PPID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	o := <-r.ended
@@ -66,7 +67,7 @@ func TestSweepGoesByRunID(t *testing.T) {
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
 		t.Errorf("what has the run id: %s", describe(e.Status))
 	}
-	if p, err := look(other.PID); err != nil || p.dead() {
+	if p, err := tree.Look(other.PID); err != nil || p.Dead() {
 		t.Error("a run whose id begins alike was ended, too")
 	}
 	_ = syscall.Kill(other.PID, syscall.SIGKILL)
@@ -100,7 +101,7 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 	_, c, instance := doomedSupervisor(t)
 	shim, program := shimOf(t, instance), 0
 	for _, pid := range alive(t, "the program") {
-		if p, err := look(pid); err == nil && p.ppid == shim {
+		if p, err := tree.Look(pid); err == nil && p.PPID == shim {
 			program = pid
 		}
 	}
@@ -112,7 +113,7 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the program has ended", func() bool { p, err := look(program); return err != nil || p.dead() })
+	eventually(t, "the program has ended", func() bool { p, err := tree.Look(program); return err != nil || p.Dead() })
 	_ = syscall.Kill(c.PID, syscall.SIGCONT)
 	<-c.Exit()
 }
@@ -264,7 +265,7 @@ func TestEndStale(t *testing.T) {
 		t.Errorf("the stale process: %s", describe(e.Status))
 	}
 	for _, c := range []*Child{other, later} {
-		if p, err := look(c.PID); err != nil || p.dead() {
+		if p, err := tree.Look(c.PID); err != nil || p.Dead() {
 			t.Error("a process of somebody else was ended")
 		}
 		_ = syscall.Kill(c.PID, syscall.SIGKILL)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // escape is what agents' tools do, and worse: it leaves the group, the session and its parent, loses its environment,
@@ -97,7 +98,7 @@ func TestOwnExitComesFirst(t *testing.T) {
 		while [ ! -e $T/up ]; do sleep 0.01; done; exit 5`)
 	r := background(t, job)
 	pid := (<-r.started).PID
-	eventually(t, "the program has ended", func() bool { _, err := look(pid); return err != nil })
+	eventually(t, "the program has ended", func() bool { _, err := tree.Look(pid); return err != nil })
 	o, _ := r.stop()
 	if o.Result != agents.Failed || o.ExitCode != 5 {
 		t.Errorf("outcome %+v, want the exit status 5", o)
@@ -129,7 +130,7 @@ func TestStoppedProcessHearsTERM(t *testing.T) {
 	job.Grace = time.Minute
 	r := background(t, job)
 	pid := (<-r.started).PID
-	eventually(t, "it has stopped", func() bool { p, _ := look(pid); return p.state == 'T' })
+	eventually(t, "it has stopped", func() bool { p, _ := tree.Look(pid); return p.State == 'T' })
 	r.stop()
 	if !exists(r.file("heard")) {
 		t.Error("the stopped process did not get its TERM")

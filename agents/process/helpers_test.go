@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // runHelper plays one of the programs below and answers its exit status.
@@ -110,7 +111,7 @@ func late([]string) int {
 	if err != nil {
 		return 3
 	}
-	for p, err := look(pid); err != nil || !p.dead(); p, err = look(pid) {
+	for p, err := tree.Look(pid); err != nil || !p.Dead(); p, err = tree.Look(pid) {
 		time.Sleep(time.Millisecond)
 	}
 	r, err := NewReaper()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // session is one run of an agent's program, seen from the supervisor: the other end of its shim.
@@ -136,8 +137,8 @@ func (s *session) startShim(log *os.File) error {
 	if err != nil {
 		return fmt.Errorf("cannot start a session shim: %w", err)
 	}
-	if p, err := look(s.shim.PID); err == nil {
-		s.since = p.start
+	if p, err := tree.Look(s.shim.PID); err == nil {
+		s.since = p.Start
 	}
 	return nil
 }
@@ -188,20 +189,20 @@ func (s *session) end(grace time.Duration) {
 // adopted children then also those belong to the session that cannot gain privileges: only sessions are started so.
 func (s *session) sweep(lost bool) {
 	var env environ
-	self, seen := os.Getpid(), map[proc]bool{}
-	member := func(p proc) bool {
-		if p.start < s.since || p.pid == self {
+	self, seen := os.Getpid(), map[tree.Process]bool{}
+	member := func(p tree.Process) bool {
+		if p.Start < s.since || p.PID == self {
 			return false
 		}
-		return env.has(p.pid, runIDVar+s.job.RunID+"\x00") || lost && p.ppid == self && !s.reaper.own(p.pid) && restricted(p.pid)
+		return env.has(p.PID, runIDVar+s.job.RunID+"\x00") || lost && p.PPID == self && !s.reaper.own(p.PID) && restricted(p.PID)
 	}
 	for pause := time.Duration(0); ; time.Sleep(pause) {
 		s.cgroup.kill()
-		c, err := cull(member, seen)
-		if err == nil && c.alive == 0 && s.cgroup.empty() {
+		c, err := tree.Cull(member, seen)
+		if err == nil && c.Alive == 0 && s.cgroup.empty() {
 			return
 		}
-		pause = nextPause(pause, c)
+		pause = c.Pause(pause)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // shimArg as the first argument turns any program that imports this package into the shim of one session. People never
@@ -174,7 +176,7 @@ func (s *shim) end() {
 	grace := <-s.ends
 	deadline := time.Now().Add(grace)
 	if grace > 0 {
-		askTree(os.Getpid())
+		tree.Ask(os.Getpid())
 	}
 	for wait := time.Until(deadline); wait > 0; wait = time.Until(deadline) {
 		select {
@@ -189,11 +191,11 @@ func (s *shim) end() {
 		for range s.ends {
 		}
 	}()
-	self, seen := os.Getpid(), map[proc]bool{}
+	self, seen := os.Getpid(), map[tree.Process]bool{}
 	for pause := time.Duration(0); ; time.Sleep(pause) {
 		s.cgroup.kill()
-		c, _ := cull(func(p proc) bool { return p.ppid == self }, seen)
-		pause = nextPause(pause, c)
+		c, _ := tree.Cull(func(p tree.Process) bool { return p.PPID == self }, seen)
+		pause = c.Pause(pause)
 	}
 }
 

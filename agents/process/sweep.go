@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // runIDVar is in the environment of every process of a session, unless the process took care to lose it. The session's
@@ -37,7 +39,7 @@ func (e *environ) has(pid int, prefix string) bool {
 
 func (e *environ) read(pid int) (n int, err error) {
 	for {
-		n, err = readProc(pid, "environ", e.buf)
+		n, err = tree.ReadFile(pid, "environ", e.buf)
 		if err == unix.EACCES || err == unix.EPERM {
 			n, err = e.readAsOwner(pid)
 		}
@@ -59,17 +61,24 @@ func (e *environ) readAsOwner(pid int) (n int, err error) {
 		return 0, unix.EACCES
 	}
 	err = asFileUser(int(st.Uid), int(st.Gid), func() (err error) {
-		n, err = readProc(pid, "environ", e.buf)
+		n, err = tree.ReadFile(pid, "environ", e.buf)
 		return err
 	})
 	return n, err
+}
+
+// restricted reports whether the process has no_new_privs, which it cannot lose and passes on to its children.
+func restricted(pid int) bool {
+	var buf [4096]byte
+	n, err := tree.ReadFile(pid, "status", buf[:])
+	return err == nil && bytes.Contains(buf[:n], []byte("\nNoNewPrivs:\t1\n"))
 }
 
 // isShim reports whether the process is, or pretends to be, the shim of a run whose id begins so. It goes by the
 // arguments, which can be read of a process that is protected like a shim.
 func isShim(pid int, runID string) bool {
 	var buf [512]byte
-	n, err := readProc(pid, "cmdline", buf[:])
+	n, err := tree.ReadFile(pid, "cmdline", buf[:])
 	args := bytes.SplitN(buf[:n], []byte{0}, 3)
 	return err == nil && len(args) == 3 && string(args[1]) == shimArg && bytes.HasPrefix(args[2], []byte(runID))
 }
@@ -87,33 +96,33 @@ const shimPatience = 5 * time.Second
 func EndStale(ctx context.Context, instance string) (int, error) {
 	var env environ
 	var shims int
-	self, seen, began := os.Getpid(), map[proc]bool{}, time.Now()
-	member := func(p proc) bool {
+	self, seen, began := os.Getpid(), map[tree.Process]bool{}, time.Now()
+	member := func(p tree.Process) bool {
 		switch {
-		case p.pid == self:
+		case p.PID == self:
 			return false
-		case isShim(p.pid, instance+"-"):
+		case isShim(p.PID, instance+"-"):
 			shims++
 			return time.Since(began) > shimPatience
 		}
-		return env.has(p.pid, runIDVar+instance+"-")
+		return env.has(p.PID, runIDVar+instance+"-")
 	}
 	groups := staleCgroups(instance)
 	for pause := time.Duration(0); ; {
 		shims = 0
 		groups.kill()
-		c, err := cull(member, seen)
+		c, err := tree.Cull(member, seen)
 		if err != nil {
 			return len(seen), fmt.Errorf("cannot look for processes of an earlier run: %w", err)
 		}
-		if c.alive == 0 && shims == 0 && groups.empty() {
+		if c.Alive == 0 && shims == 0 && groups.empty() {
 			groups.remove()
 			return len(seen), nil
 		}
-		pause = nextPause(pause, c)
+		pause = c.Pause(pause)
 		select {
 		case <-ctx.Done():
-			return len(seen), fmt.Errorf("cannot end %d processes of an earlier run: %w", c.alive+shims, ctx.Err())
+			return len(seen), fmt.Errorf("cannot end %d processes of an earlier run: %w", c.Alive+shims, ctx.Err())
 		case <-time.After(pause):
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // verdict is why we ended a session. The zero value means that we did not.
@@ -99,7 +100,7 @@ func (i *idle) stop() {
 
 // over looks again, and reports whether the session has been idle for the whole stall.
 func (i *idle) over() bool {
-	now, cpu := time.Now(), treeCPU(i.root)
+	now, cpu := time.Now(), tree.CPU(i.root)
 	var size int64
 	var written time.Time
 	if info, err := os.Stat(i.log); err == nil {

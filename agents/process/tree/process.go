@@ -1,0 +1,171 @@
+package tree
+
+import (
+	"bytes"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// tick is the unit of the times in /proc/PID/stat. USER_HZ is 100 on every Linux that Go runs on.
+const tick = 10 * time.Millisecond
+
+// Process is one line of /proc/PID/stat: as much as is needed to find a tree and to tell two processes with the same
+// number apart.
+type Process struct {
+	PID, PPID int
+	Group     int           // its process group
+	State     byte          // as ps shows it: R, S, D, T, Z
+	Start     uint64        // ticks since boot
+	CPU       time.Duration // its own and that of the children it has waited for
+}
+
+// Dead reports whether only the exit status is left: nothing to signal, and no children any more.
+func (p Process) Dead() bool { return p.State == 'Z' || p.State == 'X' }
+
+// parseStat reads /proc/PID/stat. The name of the program stands in parentheses and may itself contain blanks and
+// parentheses, so everything is counted from the last one.
+func parseStat(b []byte) (Process, bool) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 2 || end < open {
+		return Process{}, false
+	}
+	pid, err := strconv.Atoi(string(b[:open-1]))
+	f := bytes.Fields(b[end+1:])
+	if err != nil || len(f) < 20 || len(f[0]) != 1 {
+		return Process{}, false
+	}
+	p := Process{PID: pid, State: f[0][0]}
+	var ticks [4]int64 // utime, stime, cutime, cstime: fields 14 to 17, and the state is field 3
+	for i := range ticks {
+		if ticks[i], err = strconv.ParseInt(string(f[11+i]), 10, 64); err != nil {
+			return Process{}, false
+		}
+		p.CPU += time.Duration(ticks[i]) * tick
+	}
+	if p.PPID, err = strconv.Atoi(string(f[1])); err != nil {
+		return Process{}, false
+	}
+	if p.Group, err = strconv.Atoi(string(f[2])); err != nil {
+		return Process{}, false
+	}
+	if p.Start, err = strconv.ParseUint(string(f[19]), 10, 64); err != nil {
+		return Process{}, false
+	}
+	return p, true
+}
+
+// Look reads the process with this number; the error is ESRCH when there is none.
+func Look(pid int) (Process, error) {
+	var buf [1024]byte // a stat line is under 400 bytes
+	n, err := ReadFile(pid, "stat", buf[:])
+	if err == syscall.ENOENT {
+		return Process{}, syscall.ESRCH
+	}
+	if err != nil {
+		return Process{}, err
+	}
+	p, ok := parseStat(buf[:n])
+	if !ok {
+		return Process{}, syscall.EINVAL
+	}
+	return p, nil
+}
+
+// ReadFile fills buf from /proc/PID/name. It is os.ReadFile without the allocations and without the poller: a walk
+// reads one file for every process of the machine.
+func ReadFile(pid int, name string, buf []byte) (int, error) {
+	fd, err := syscall.Open("/proc/"+strconv.Itoa(pid)+"/"+name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer syscall.Close(fd)
+	total := 0
+	for total < len(buf) {
+		n, err := syscall.Read(fd, buf[total:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return total, err
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// Walk calls visit for every process, in the order of their numbers. It reads /proc a few entries at a time on
+// purpose: the kernel looks for the next number at each call, so a process that forks a successor and exits, again and
+// again, is met at the end of the walk. A list made beforehand would always be one fork behind.
+//
+// An error means that there may be processes it has not met.
+func Walk(visit func(Process)) (missed error) {
+	fd, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	var buf [256]byte
+	names := make([]string, 0, 16)
+	for {
+		n, err := syscall.ReadDirent(fd, buf[:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if n <= 0 {
+			return missed
+		}
+		_, _, names = syscall.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			pid, err := strconv.Atoi(name)
+			if err != nil {
+				continue
+			}
+			switch p, err := Look(pid); err {
+			case nil:
+				visit(p)
+			case syscall.ESRCH: // ended meanwhile
+			default:
+				missed = err // out of descriptors, say
+			}
+		}
+	}
+}
+
+// pidfd_open and pidfd_send_signal have these numbers on every architecture. Package unix has them, too, but a program
+// that is to start fast cannot wait for its turn in the order of initialisation.
+const (
+	sysPidfdSendSignal = 424
+	sysPidfdOpen       = 434
+)
+
+// Signal sends sig to exactly this process; the error is ESRCH when it has ended. The number alone may belong to
+// somebody else by now; a pidfd opened first and the start time read afterwards settle who it is. Where pidfds are
+// refused (kernels before 5.3, old container profiles) a window of microseconds remains.
+func (p Process) Signal(sig syscall.Signal) error {
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(p.PID), 0, 0)
+	if errno == syscall.ESRCH {
+		return errno
+	}
+	if errno == 0 {
+		defer syscall.Close(int(fd))
+	}
+	if now, err := Look(p.PID); err != nil || now.Start != p.Start {
+		return syscall.ESRCH
+	}
+	if errno == 0 {
+		switch _, _, errno = syscall.Syscall6(sysPidfdSendSignal, fd, uintptr(sig), 0, 0, 0, 0); errno {
+		case 0:
+			return nil
+		case syscall.ESRCH:
+			return errno
+		}
+	}
+	return syscall.Kill(p.PID, sig)
+}

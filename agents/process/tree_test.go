@@ -1,0 +1,53 @@
+package process
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/process/tree"
+)
+
+func TestSignalOnlyTheSameProcess(t *testing.T) {
+	c := spawn(t, "read x", pipe(t))
+	p, _ := tree.Look(c.PID)
+	stale := p
+	stale.Start--
+	if err := stale.Signal(unix.SIGKILL); err != unix.ESRCH {
+		t.Errorf("a process that has another's number: %v", err)
+	}
+	if err := p.Signal(unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	<-c.Exit()
+	if err := p.Signal(unix.SIGKILL); err != unix.ESRCH {
+		t.Errorf("a process that has ended: %v", err)
+	}
+}
+
+func TestTreeCPUCountsTheDead(t *testing.T) {
+	c := spawn(t, "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; kill -STOP $$")
+	eventually(t, "the work is done", func() bool { p, _ := tree.Look(c.PID); return p.State == 'T' })
+	if cpu := tree.CPU(c.PID); cpu < 20*time.Millisecond {
+		t.Errorf("%v; the time of a child that was waited for is missing", cpu)
+	}
+	_ = unix.Kill(c.PID, unix.SIGKILL)
+	<-c.Exit()
+}
+
+// A killed process that stays, because its parent does not wait for it, must not keep a cull going.
+func TestCullIgnoresZombies(t *testing.T) {
+	c := spawn(t, "sh -c 'exit 0' & exec sleep 1000")
+	eventually(t, "there is a zombie", func() bool {
+		members, _ := tree.Of(c.PID)
+		return slices.ContainsFunc(members, tree.Process.Dead)
+	})
+	got, err := tree.Cull(func(p tree.Process) bool { return p.PPID == c.PID }, map[tree.Process]bool{})
+	if err != nil || got.Alive != 0 {
+		t.Errorf("Cull met %+v, %v", got, err)
+	}
+	_ = unix.Kill(c.PID, unix.SIGKILL)
+	<-c.Exit()
+}
