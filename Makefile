@@ -11,7 +11,7 @@ RACE = $(shell command -v $$(go env CC | cut -d' ' -f1) >/dev/null && echo -race
 
 .PHONY: help
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## run a whole factory in one process, for a minute: no network, no account, no model
@@ -46,6 +46,10 @@ agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a m
 	mkdir -p '$(CLI_DIR)' && cd '$(CLI_DIR)' && \
 	{ npm install --no-audit --no-fund --loglevel=error $(CLIS) || { echo 'skipped: npm cannot install the agent CLIs (no network?)'; exit 0; }; } && \
 	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
+
+.PHONY: docker-test
+docker-test: ## try the image: init, accounts, stop, kill, reload; needs root and a Docker engine, else says so
+	@docker/test.sh
 
 .PHONY: check
 check: ## what CI checks beside the tests: form, vet, static analysis, modules, the rules of the tree
