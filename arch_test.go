@@ -33,6 +33,7 @@ var layers = map[string][]string{
 	"agents/session":           {"agents", "forge", "forge/rest"},
 	"agents/session/fakemodel": {},
 	"agents/hire":              {"agents", "forge"},
+	"agents/upstream":          {"agents", "forge"},
 	"threads":                  {"agents", "forge"},
 	"threads/sim":              {"threads", "agents", "forge"},
 	"supervisor":               {"threads", "agents", "forge"},

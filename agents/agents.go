@@ -102,6 +102,7 @@ var CLIs = []string{"claude", "codex", "opencode", "qwen"}
 type CommandData struct {
 	Repo   string // owner/name
 	Number int64  // of the issue or pull request; 0 for scheduled work
+	Issue  int64  // that it is about: of a pull request the one that it is for, or its own number; 0 for scheduled work
 	Agent  string
 	Role   string
 	Thread string
@@ -149,6 +150,7 @@ const (
 	TimedOut    Result = "timeout"      // ended by us: too long
 	Limited     Result = "limited"      // a usage limit: the thread waits until RetryAt
 	BackendDown Result = "backend-down" // the inference backend did not answer
+	NoRoom      Result = "no-room"      // never started: the machine has no room for another process
 	Cancelled   Result = "cancelled"    // ended by us because the item went away, or somebody asked
 	ClaimFailed Result = "claim-failed" // never started: the forge gave the item to somebody else
 	Lost        Result = "lost"         // the supervisor died under it

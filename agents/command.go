@@ -60,7 +60,7 @@ var unknownField = regexp.MustCompile(`can't evaluate field (\w+) in type agents
 // to call it by.
 func plain(err error) error {
 	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("unknown field .%s, want one of .Repo .Number .Agent .Role .Thread .Model .Kind", m[1])
+		return fmt.Errorf("unknown field .%s, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind", m[1])
 	}
 	text := strings.TrimPrefix(err.Error(), "template: command:")
 	return errors.New(strings.TrimLeft(text, "0123456789: "))

@@ -31,7 +31,7 @@ func TestArgv(t *testing.T) {
 		},
 		{
 			name: "unknown field", command: []string{"x", "{{.Title}}"},
-			err: "cannot render command of role dev: unknown field .Title, want one of .Repo .Number .Agent .Role .Thread .Model .Kind",
+			err: "cannot render command of role dev: unknown field .Title, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
 		},
 		{name: "syntax", command: []string{"x", "{{.Number"}, err: "cannot render command of role dev: unclosed action"},
 	}
@@ -56,10 +56,10 @@ func TestCheckArgument(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"{{.number}}": "unknown field .number, want one of .Repo .Number .Agent .Role .Thread .Model .Kind",
+		"{{.number}}": "unknown field .number, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
 		// Found although only one kind of item, or an item without a number, comes there.
-		`{{if eq .Kind "rework"}}{{.Nope}}{{end}}`: "unknown field .Nope, want one of .Repo .Number .Agent .Role .Thread .Model .Kind",
-		`{{if .Number}}{{else}}{{.Nope}}{{end}}`:   "unknown field .Nope, want one of .Repo .Number .Agent .Role .Thread .Model .Kind",
+		`{{if eq .Kind "rework"}}{{.Nope}}{{end}}`: "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
+		`{{if .Number}}{{else}}{{.Nope}}{{end}}`:   "unknown field .Nope, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind",
 		"{{.Number}":                               "bad character U+007D '}'",
 		"{{nope}}":                                 "function \"nope\" not defined",
 	} {

@@ -12,7 +12,7 @@ import (
 // job is a session as the executor needs it. Its paths are made of configured names and numbers only.
 func (s *Supervisor) job(x *session) (agents.Job, error) {
 	argv, err := x.role.Argv(agents.CommandData{
-		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
+		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
 		Model: x.agent.Model, Kind: x.Item.Kind,
 	})
 	if err != nil {

@@ -189,7 +189,7 @@ func TestMistakes(t *testing.T) {
 		{name: "command is empty", text: worker + "[roles.dev]\ncommand = []", want: `:5: roles.dev.command: is empty: leave it out for a role without a program`},
 		{name: "program is empty", text: worker + "[roles.dev]\ncommand = [\" \", \"x\"]", want: `:5: roles.dev.command: has an empty program`},
 		{name: "number in a command", text: worker + "[roles.dev]\ncommand = [\"x\", 1]", want: `:5: roles.dev.command: has a number in it, want strings`},
-		{name: "unknown field", text: worker + "[roles.dev]\ncommand = [\"x\", \"{{.Num}}\"]", want: `:5: roles.dev.command: "{{.Num}}": unknown field .Num, want one of .Repo .Number .Agent .Role .Thread .Model .Kind`},
+		{name: "unknown field", text: worker + "[roles.dev]\ncommand = [\"x\", \"{{.Num}}\"]", want: `:5: roles.dev.command: "{{.Num}}": unknown field .Num, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind`},
 		{name: "template syntax", text: worker + "[roles.dev]\ncommand = [\"{{.Number\"]", want: `:5: roles.dev.command: "{{.Number": unclosed action`},
 		{name: "timeout", text: worker + "[roles.dev]\ntimeout = \"0s\"", want: `:5: roles.dev.timeout: is 0s, want at least 1ms`},
 		{name: "stall", text: worker + "[roles.dev]\nstall = \"soon\"", want: `:5: roles.dev.stall: is "soon", want a duration such as "30s", "15m" or "2h"`},

@@ -28,7 +28,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		runCommand, demoCommand, statusCommand, whyCommand, checkCommand,
-		hireCommand, retireCommand,
+		hireCommand, retireCommand, upstreamCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand,
 		versionCommand, helpCommand(),
 		agentCommand, localforgeCommand, demoAgentCommand,

@@ -60,29 +60,27 @@ func (f *factory) read() (*threads.Config, *forgejo.Client, error) {
 	return config, client, nil
 }
 
-// readConfig reads a factory.toml and the secrets beside it. Every mistake is one line of the error. text is that of both
-// files, to be compared.
+// readConfig reads a factory.toml, or upstream's projects, and the secrets beside it. Every mistake is one line of the
+// error. text is that of both, to be compared.
 func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, "", noConfig(path)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("cannot read the configuration: %w", err)
-	}
 	secrets, secretsErr := readSecrets(secretsFile(path, lookupEnv))
-	config, err = threads.Decode(path, string(raw), withSecrets(secrets, lookupEnv))
+	lookupEnv = withSecrets(secrets, lookupEnv)
+	written, err := configText(path, lookupEnv)
+	if err != nil {
+		return nil, bothTexts(written, secrets), errors.Join(secretsErr, err)
+	}
+	config, err = threads.Decode(path, written, lookupEnv)
 	if err = errors.Join(secretsErr, err); err == nil {
 		err = placeBuiltin(config, path)
 	}
-	return config, bothTexts(raw, secrets), err
+	return config, bothTexts(written, secrets), err
 }
 
 func noConfig(path string) error {
 	return fmt.Errorf("cannot read %s: there is no such file; write one (factory.toml.example shows how) or say --config", path)
 }
 
-func bothTexts(config []byte, secrets string) string { return string(config) + "\x00" + secrets }
+func bothTexts(config, secrets string) string { return config + "\x00" + secrets }
 
 // promptsDir is the folder beside factory.toml whose templates stand before the built-in ones.
 const promptsDir = "prompts"
@@ -157,9 +155,9 @@ func sameForge(a, b threads.Forge) bool {
 // changed reports whether the files are not what was read last. It is asked every few seconds, instead of having the
 // kernel tell: a file that is mounted into a container by itself can be replaced without a word.
 func (f *factory) changed() bool {
-	raw, err := os.ReadFile(f.path)
 	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // what cannot be read is empty, as in readConfig
-	return err == nil && bothTexts(raw, secrets) != f.text
+	text, err := configText(f.path, withSecrets(secrets, f.lookupEnv))
+	return (err == nil || text != "") && bothTexts(text, secrets) != f.text
 }
 
 // secrets are what is hidden in the ends of logs that become comments on the forge.

@@ -204,6 +204,9 @@ type office struct {
 // factory wires up what hiring and retiring need.
 func (d *desk) factory(ctx context.Context, c *cli, agent string, retiring bool, repos []string) (*office, hire.Survey, error) {
 	path := d.configFile()
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, hire.Survey{}, fmt.Errorf("cannot edit upstream's projects: write a factory.toml of them first, disinto upstream > %s", localConfig)
+	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, hire.Survey{}, noConfig(path)

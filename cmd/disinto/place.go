@@ -28,13 +28,19 @@ const (
 	localState   = ".disinto"
 )
 
-// configFile is the file that is read. One beside the user wins over the machine's.
+// configFile is the file that is read. One beside the user wins over the machine's, and both over upstream's projects,
+// whose folder is the answer where upstream's checkout is the working directory.
 func (p *place) configFile() string {
-	if p.config != "" {
+	switch {
+	case p.config != "":
 		return p.config
-	}
-	if !exists(localConfig) && exists(systemConfig) {
+	case exists(localConfig):
+		return localConfig
+	case exists(systemConfig):
 		return systemConfig
+	}
+	if projects, _ := filepath.Glob(filepath.Join(projectsDir, "*.toml")); len(projects) > 0 {
+		return projectsDir
 	}
 	return localConfig
 }

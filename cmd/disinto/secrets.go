@@ -15,7 +15,7 @@ func secretsFile(config string, lookupEnv func(string) (string, bool)) string {
 	if path, _ := lookupEnv("DISINTO_SECRETS"); path != "" {
 		return path
 	}
-	return filepath.Join(filepath.Dir(config), "secrets.env")
+	return filepath.Join(filepath.Dir(filepath.Clean(config)), "secrets.env")
 }
 
 // readSecrets reads a secrets file; one that is not there is empty. Where others than its owner can read it, agents can.

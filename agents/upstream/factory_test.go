@@ -1,0 +1,149 @@
+package upstream
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write what comes out to testdata")
+
+// harb is a project as upstream's own example describes it, with both kinds of agents.
+const harb = `
+name = "harb"
+repo = "johba/harb"
+ops_repo = "johba/harb-ops"
+forge_url = "http://forgejo:3000/"
+repo_root = "/home/YOU/harb"
+[ci]
+woodpecker_repo_id = 7
+stale_minutes = 60
+[monitoring]
+check_prs = true
+[agents.schedule]
+planner_interval = 43200
+[agents.llama]
+base_url = "http://10.10.10.1:8081"
+model = "qwen"
+api_key = "sk-none"
+roles = ["dev"]
+forge_user = "dev-qwen"
+compact_pct = 60
+poll_interval = 60
+[agents.glm]
+base_url = "http://10.10.10.1:8081"
+roles = ["dev gardener"]
+`
+
+const versi = "name = \"versi\"\nrepo = \"johba/versi\"\nprimary_branch = \"master\"\n"
+
+func parse(t *testing.T, path, text string) *Project {
+	t.Helper()
+	p, err := ParseProject(path, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestParseProject(t *testing.T) {
+	want := &Project{
+		Path: "harb.toml", Name: "harb", Repo: "johba/harb", ForgeURL: "http://forgejo:3000", Branch: "main", OpsRepo: "johba/harb-ops", CI: "7",
+		Agents: []Agent{
+			{Name: "glm", Login: "glm", BaseURL: "http://10.10.10.1:8081", Roles: []string{"dev", "gardener"}},
+			{Name: "llama", Login: "dev-qwen", BaseURL: "http://10.10.10.1:8081", Model: "qwen", APIKey: "sk-none", Roles: []string{"dev"}, Compact: 60},
+		},
+	}
+	if diff := cmp.Diff(want, parse(t, "harb.toml", harb)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p := parse(t, "versi.toml", versi); p.Branch != "master" || p.CI != "0" {
+		t.Errorf("%+v", p)
+	}
+	_, err := ParseProject("bad.toml", "name = \"../x\"\nrepo = \"harb\"\nops_repo = \"y\"\n[agents.llama]\nmodel = \"m\"")
+	wantErr := `bad.toml: name is "../x", want letters and digits, with - _ . between them
+bad.toml: repo is "harb", want "owner/name"
+bad.toml: ops_repo is "y", want "owner/name"
+bad.toml: agents.llama.base_url is not set
+bad.toml: agents.llama.roles is not set`
+	if err == nil || err.Error() != wantErr {
+		t.Errorf("got %v\nwant %s", err, wantErr)
+	}
+	if _, err := ParseProject("bad.toml", "name ="); err == nil || !strings.HasPrefix(err.Error(), "bad.toml: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// env is an environment of NAME=value words.
+func env(words ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, w := range words {
+			if value, ok := strings.CutPrefix(w, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+func TestFactory(t *testing.T) {
+	for name, f := range map[string]Factory{
+		"threads": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "FORGE_GARDENER_TOKEN=c", "PLANNER_INTERVAL=660", "CLAUDE_MODEL=opus")},
+		"poll":    {LookupEnv: env("FORGE_TOKEN=a", "REVIEW_BOT_TOKEN=b", "AGENT_ROLES=review,dev", "FORGE_URL=http://forge"), Poll: true},
+		// The container that upstream generates for an agent with a model of its own.
+		"container": {LookupEnv: env("AGENT_ROLES=dev gardener", "ANTHROPIC_BASE_URL=http://[::1]:8081", "CLAUDE_MODEL=qwen")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.Root, f.Self = "/factory", "/bin/disinto"
+			f.Projects = []*Project{parse(t, "harb.toml", harb), parse(t, "versi.toml", versi)}
+			if name == "container" {
+				f.Projects[0].Agents = nil
+			}
+			got, err := f.TOML()
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", name+".toml")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Everything that has no meaning is said, each on a line.
+func TestFactoryMistakes(t *testing.T) {
+	other := parse(t, "b.toml", "name = \"b\"\nrepo = \"johba/harb\"\nforge_url = \"http://other\"\n"+
+		"[agents.llama]\nbase_url = \"http://x\"\nroles = [\"dev\"]\n[agents.dev-bot]\nbase_url = \"http://x\"\nroles = [\"cook\"]")
+	f := Factory{Projects: []*Project{parse(t, "a.toml", harb), other}, LookupEnv: env("FORGE_TOKEN=a", "SUPERVISOR_INTERVAL=often")}
+	_, err := f.TOML()
+	want := `b.toml: forge_url is "http://other", but that of another project is "http://forgejo:3000": a factory has one forge
+b.toml: repo is "johba/harb", which another project has too
+b.toml: agents.dev-bot is called as the bot of a role: give it another name
+b.toml: agents.llama is not what another project says of it
+agents.dev-bot.roles has "cook" in it, which is no role of upstream's`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	f = Factory{LookupEnv: env("AGENT_ROLES=supervisor", "SUPERVISOR_INTERVAL=often")}
+	if _, err := f.TOML(); err == nil || err.Error() != `SUPERVISOR_INTERVAL is "often", want a number of seconds` {
+		t.Errorf("got %v", err)
+	}
+	f = Factory{LookupEnv: env("AGENT_ROLES=cook")}
+	if _, err := f.TOML(); err == nil || !strings.Contains(err.Error(), `AGENT_ROLES has "cook" in it`) {
+		t.Errorf("got %v", err)
+	}
+}

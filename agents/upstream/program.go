@@ -1,0 +1,261 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Cmd is a program to run: git.
+type Cmd struct {
+	Argv   []string
+	Dir    string
+	Env    []string // the complete environment
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// Program is one of upstream's scripts in one session. All fields have to be set.
+type Program struct {
+	Root    string // upstream's checkout
+	Script  string // below Root, such as dev/dev-agent.sh
+	Args    []string
+	Environ []string // of this process: the contract
+	// Private says that the script gets a /tmp of its own. Without one, its lock files get names of their own.
+	Private bool
+	Run     func(ctx context.Context, cmd Cmd) error
+	Out     io.Writer
+}
+
+// Script is what to start, and where.
+type Script struct {
+	Argv []string
+	Dir  string
+	Env  []string
+	// Tmp is the agent's folder for what upstream puts into /tmp.
+	Tmp string
+	// Waits says that the script goes on after it has ended, in processes that it started: upstream's pollers do.
+	Waits bool
+}
+
+// Prepare makes what upstream's entrypoint made before it started a script, and returns how to start it.
+func (p *Program) Prepare(ctx context.Context) (*Script, error) {
+	for _, name := range []string{"HOME", "FORGE_URL", "FORGE_TOKEN", "DISINTO_REPO", "DISINTO_AGENT"} {
+		if p.getenv(name) == "" {
+			return nil, fmt.Errorf("cannot work: $%s is not set (a supervisor starts this program, see disinto help upstream)", name)
+		}
+	}
+	path, err := p.find()
+	if err != nil {
+		return nil, err
+	}
+	project, err := p.project()
+	if err != nil {
+		return nil, err
+	}
+	s := &Script{
+		Argv: append([]string{"bash", path}, p.Args...), Dir: p.Root, Tmp: filepath.Join(p.getenv("HOME"), "tmp"),
+		Waits: strings.HasSuffix(p.Script, "-poll.sh"),
+	}
+	if len(p.Args) == 0 { // all but those of one issue or pull request want to know the project
+		s.Argv = append(s.Argv, project.Path)
+	}
+	if err := os.MkdirAll(s.Tmp, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make a folder for upstream's files: %w", err)
+	}
+	s.Env = p.environ(project, s.Tmp)
+	p.unlock(s)
+	return s, errors.Join(p.clone(ctx, s, project))
+}
+
+func (p *Program) getenv(name string) (value string) {
+	for _, kv := range p.Environ {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// find is the script, which has to be one of upstream's.
+func (p *Program) find() (string, error) {
+	if !filepath.IsLocal(p.Script) {
+		return "", fmt.Errorf("cannot run %q: want a path below %s, such as dev/dev-agent.sh", p.Script, p.Root)
+	}
+	path := filepath.Join(p.Root, p.Script)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("cannot run %s: %w; --root says where upstream's checkout is", p.Script, err)
+	}
+	return path, nil
+}
+
+// project is the file for the session's repository.
+func (p *Program) project() (*Project, error) {
+	all, err := ReadProjects(filepath.Join(p.Root, "projects"))
+	for _, project := range all {
+		if strings.EqualFold(project.Repo, p.getenv("DISINTO_REPO")) {
+			return project, nil
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("no file in %s is for %s", filepath.Join(p.Root, "projects"), p.getenv("DISINTO_REPO")), err)
+}
+
+// ReadProjects reads the projects of a folder, sorted by file. Those that can be read are returned beside the error.
+func ReadProjects(dir string) ([]*Project, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.toml"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*Project
+	var problems []error
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("cannot read a project: %w", err))
+			continue
+		}
+		project, err := ParseProject(path, string(text))
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		all = append(all, project)
+	}
+	if len(paths) == 0 {
+		problems = append(problems, fmt.Errorf("%s has no *.toml in it: copy one of upstream's examples there", dir))
+	}
+	return all, errors.Join(problems...)
+}
+
+// environ is what upstream's scripts expect, beside the contract. DISINTO_CONTAINER makes them take it from the environment
+// and not from files: what is set wins over a project's file, so that two projects do not get mixed up.
+func (p *Program) environ(project *Project, tmp string) []string {
+	home, token := p.getenv("HOME"), p.getenv("FORGE_TOKEN")
+	name := project.Name
+	vars := []string{
+		"DISINTO_CONTAINER=1",
+		"USER=" + cmp.Or(p.getenv("USER"), "agent"),
+		"PROJECT_TOML=" + project.Path,
+		"PROJECT_REPO_ROOT=" + filepath.Join(home, "repos", project.Name),
+		"OPS_REPO_ROOT=" + filepath.Join(home, "repos", project.Name+"-ops"),
+		"PRIMARY_BRANCH=" + project.Branch,
+		"WOODPECKER_REPO_ID=" + project.CI,
+		"FORGE_API_BASE=" + p.getenv("FORGE_URL") + "/api/v1",
+		"FORGE_WEB=" + p.getenv("FORGE_URL") + "/" + project.Repo,
+		"FORGE_REVIEW_TOKEN=" + token, // who writes the verdict; all others default to FORGE_TOKEN
+		"CLAUDE_CONFIG_DIR=" + cmp.Or(p.getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")),
+	}
+	if !p.Private {
+		name += "-" + p.getenv("DISINTO_AGENT")
+		vars = append(vars, "TMPDIR="+tmp)
+	}
+	vars = append(vars, "PROJECT_NAME="+name)
+	if project.OpsRepo != "" {
+		vars = append(vars, "FORGE_OPS_REPO="+project.OpsRepo)
+	}
+	if p.Script == "review/review-pr.sh" && p.getenv("CLAUDE_TIMEOUT") == "" {
+		vars = append(vars, "CLAUDE_TIMEOUT=900") // what it means to use itself; its env.sh is first with 7200
+	}
+	return with(p.Environ, slices.Concat(vars, p.model(project), p.git()))
+}
+
+// model is where Claude Code finds its model. The scripts of some roles ask for sonnet or opus by name, whoever serves them.
+func (p *Program) model(project *Project) []string {
+	model := p.getenv("DISINTO_MODEL")
+	var vars []string
+	if model != "" {
+		vars = append(vars, "CLAUDE_MODEL="+model)
+	}
+	if p.getenv("DISINTO_BACKEND") != "local" {
+		return vars
+	}
+	key, compact := "sk-no-key-required", 0
+	for _, a := range project.Agents {
+		if a.Name == p.getenv("DISINTO_AGENT") {
+			key, compact = cmp.Or(a.APIKey, key), a.Compact
+		}
+	}
+	if compact > 0 {
+		vars = append(vars, fmt.Sprintf("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=%d", compact))
+	}
+	if model != "" {
+		for _, name := range []string{"SONNET", "OPUS", "HAIKU"} {
+			vars = append(vars, "ANTHROPIC_DEFAULT_"+name+"_MODEL="+model)
+		}
+	}
+	return append(vars,
+		"ANTHROPIC_BASE_URL="+strings.TrimSuffix(strings.TrimRight(p.getenv("DISINTO_BASE_URL"), "/"), "/v1"),
+		"ANTHROPIC_API_KEY="+key, "CLAUDE_CODE_ATTRIBUTION_HEADER=0", "CLAUDE_CODE_ENABLE_TELEMETRY=0")
+}
+
+// git gives every git below us the agent's token, for the forge's address only. It is in no address, no argument and no
+// file. The clones may belong to another uid, when the factory was run as somebody else before.
+func (p *Program) git() []string {
+	return []string{
+		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_COUNT=2",
+		"GIT_CONFIG_KEY_0=http." + p.getenv("FORGE_URL") + "/.extraHeader",
+		"GIT_CONFIG_VALUE_0=Authorization: token " + p.getenv("FORGE_TOKEN"),
+		"GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*",
+	}
+}
+
+// unlock removes the agent's lock files. An agent has one session at a time, and no process of the one before is left; but
+// the number in such a file may belong to another program by now, and the script would end as if all were done.
+func (p *Program) unlock(s *Script) {
+	dir, pattern := s.Tmp, "*.lock"
+	if !p.Private {
+		dir, pattern = os.TempDir(), "*-"+p.getenv("DISINTO_AGENT")+"*.lock"
+	}
+	locks, _ := filepath.Glob(filepath.Join(dir, pattern))
+	for _, lock := range locks {
+		_ = os.Remove(lock)
+	}
+}
+
+// clone makes the agent's own clones, which upstream's scripts have their worktrees of: in one that agents share, each would
+// check out what another works on. Not every project has an operations repository.
+func (p *Program) clone(ctx context.Context, s *Script, project *Project) error {
+	dir := filepath.Join(p.getenv("HOME"), "repos", project.Name)
+	if err := p.cloneOne(ctx, s, project.Repo, dir); err != nil {
+		return fmt.Errorf("cannot clone %s: %w", project.Repo, err)
+	}
+	if project.OpsRepo != "" {
+		if err := p.cloneOne(ctx, s, project.OpsRepo, dir+"-ops"); err != nil {
+			fmt.Fprintf(p.Out, "disinto: no clone of %s: %v\n", project.OpsRepo, err)
+		}
+	}
+	return nil
+}
+
+func (p *Program) cloneOne(ctx context.Context, s *Script, repo, dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+		return nil
+	}
+	half := dir + ".cloning" // or one that broke off would pass for a whole one
+	if err := errors.Join(os.RemoveAll(half), os.MkdirAll(filepath.Dir(dir), 0o700)); err != nil {
+		return err
+	}
+	url := p.getenv("FORGE_URL") + "/" + repo + ".git"
+	err := p.Run(ctx, Cmd{
+		Argv: []string{"git", "clone", "--quiet", url, half}, Dir: filepath.Dir(dir), Env: s.Env, Stdout: p.Out, Stderr: p.Out,
+	})
+	if err != nil {
+		return err
+	}
+	return os.Rename(half, dir)
+}
+
+// with sets variables in an environment.
+func with(environ, more []string) []string {
+	env := slices.DeleteFunc(slices.Clone(environ), func(old string) bool {
+		name, _, _ := strings.Cut(old, "=")
+		return slices.ContainsFunc(more, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	})
+	return append(env, more...)
+}

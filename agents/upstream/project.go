@@ -1,0 +1,128 @@
+// Package upstream runs the agents of upstream's disinto, the bash one, as they are: dev/dev-agent.sh, review/review-pr.sh and
+// their siblings, unmodified, one piece of work at a time.
+//
+// Two parts of it are pure. ParseProject reads what upstream keeps in projects/*.toml, and Factory makes the factory.toml
+// of it that means the same. The third, Program, is what `disinto upstream` does inside of one session: it knows
+// nothing but the environment contract, makes the surroundings that upstream's entrypoint made (a clone, credentials for
+// git, a /tmp of the agent's own), and says what to start.
+package upstream
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Project is one of upstream's projects/*.toml: a repository, and the agents with a model of their own.
+type Project struct {
+	Path     string
+	Name     string // of clones, worktrees and lock files
+	Repo     string // owner/name
+	ForgeURL string // may be empty
+	Branch   string // the default branch; main when the file does not say
+	OpsRepo  string // owner/name; may be empty
+	CI       string // the number of the repository in Woodpecker; "0" is none
+	Agents   []Agent
+}
+
+// Agent is an [agents.NAME] table of a project: somebody with an inference server of their own.
+type Agent struct {
+	Name    string
+	Login   string // its account, forge_user
+	BaseURL string
+	Model   string
+	APIKey  string
+	Roles   []string
+	Compact int // percent of the context at which Claude Code compacts; 0 is not said
+}
+
+// projectName is what fits a folder and a file name.
+var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// ParseProject reads a project's file. Keys that it does not know are none of its business, as upstream sees it too. The
+// error has a line for each thing that is wrong.
+func ParseProject(path, text string) (*Project, error) {
+	var file struct {
+		Name     string         `toml:"name"`
+		Repo     string         `toml:"repo"`
+		ForgeURL string         `toml:"forge_url"`
+		Branch   string         `toml:"primary_branch"`
+		OpsRepo  string         `toml:"ops_repo"`
+		CI       map[string]any `toml:"ci"`
+		Agents   map[string]map[string]any
+	}
+	if _, err := toml.Decode(text, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	p := &Project{
+		Path: path, Name: file.Name, Repo: file.Repo, ForgeURL: strings.TrimRight(file.ForgeURL, "/"),
+		Branch: cmp.Or(file.Branch, "main"), OpsRepo: file.OpsRepo, CI: "0",
+	}
+	if id, ok := file.CI["woodpecker_repo_id"]; ok {
+		p.CI = fmt.Sprint(id)
+	}
+	var problems []error
+	wrong := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf(path+": "+format, args...))
+	}
+	if !projectName.MatchString(p.Name) {
+		wrong("name is %q, want letters and digits, with - _ . between them", p.Name)
+	}
+	if !forge.ValidRepo(p.Repo) {
+		wrong(`repo is %q, want "owner/name"`, p.Repo)
+	}
+	if p.OpsRepo != "" && !forge.ValidRepo(p.OpsRepo) {
+		wrong(`ops_repo is %q, want "owner/name"`, p.OpsRepo)
+	}
+	for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
+		if name == "schedule" { // upstream's example has it, and nobody reads it
+			continue
+		}
+		a := agentOf(name, file.Agents[name])
+		if a.BaseURL == "" {
+			wrong("agents.%s.base_url is not set", name)
+		}
+		if len(a.Roles) == 0 {
+			wrong("agents.%s.roles is not set", name)
+		}
+		p.Agents = append(p.Agents, a)
+	}
+	return p, errors.Join(problems...)
+}
+
+func agentOf(name string, table map[string]any) Agent {
+	text := func(key string) string {
+		s, _ := table[key].(string)
+		return s
+	}
+	a := Agent{
+		Name: name, Login: cmp.Or(text("forge_user"), name), BaseURL: strings.TrimRight(text("base_url"), "/"),
+		Model: text("model"), APIKey: text("api_key"),
+	}
+	if n, ok := table["compact_pct"].(int64); ok {
+		a.Compact = int(n)
+	}
+	// A list, or words: upstream's own generator writes them with spaces and its entrypoint looks for commas.
+	switch roles := table["roles"].(type) {
+	case string:
+		a.Roles = words(roles)
+	case []any:
+		for _, role := range roles {
+			a.Roles = append(a.Roles, words(fmt.Sprint(role))...)
+		}
+	}
+	return a
+}
+
+// words are the words of a list with commas or spaces between them.
+func words(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}

@@ -1,0 +1,61 @@
+package upstream
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Upstream's scripts write to /tmp by that name, and take turns there: of two developers on one project, the second finds
+// the first one's lock and ends, with exit code 0. So each agent gets a /tmp of its own, in a mount namespace.
+
+// capSysAdmin is the capability to mount.
+const capSysAdmin = 21
+
+// Namespaces are the ways to start a program in a mount namespace of its own, the better ones first: root's, which containers
+// seldom allow, and that of a user namespace, which not all kernels allow. In the latter everybody stays who they are: Claude
+// Code refuses to work unasked as root.
+func Namespaces() []*syscall.SysProcAttr {
+	uid, gid := os.Geteuid(), os.Getegid()
+	own := &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+		AmbientCaps: []uintptr{capSysAdmin},
+	}
+	if uid == 0 {
+		return []*syscall.SysProcAttr{{Cloneflags: unix.CLONE_NEWNS}, own}
+	}
+	return []*syscall.SysProcAttr{own}
+}
+
+// Fits reports whether a private /tmp would hide nothing that a session needs: a factory may itself be in /tmp.
+func Fits(paths ...string) bool {
+	for _, path := range paths {
+		if path == "/tmp" || strings.HasPrefix(path, "/tmp/") {
+			return false
+		}
+	}
+	return true
+}
+
+// Exec puts dir in the place of /tmp, for this process alone, and becomes the program. Without one it only tries. It has to be
+// called in one of the Namespaces, on a locked thread; what was needed for it is given up again.
+func Exec(dir, path string, argv, env []string) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("cannot keep mounts private: %w", err)
+	}
+	if err := unix.Mount(dir, "/tmp", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("cannot mount %s on /tmp: %w", dir, err)
+	}
+	if path == "" {
+		return nil
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("cannot give up privileges: %w", err)
+	}
+	return syscall.Exec(path, argv, env)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"codeberg.org/johba/disinto/agents/upstream"
+)
+
+// projectsDir is where upstream keeps its configuration, in its checkout: a file for each repository.
+const projectsDir = "projects"
+
+// configText is the text of a factory.toml: of the file, or made of upstream's projects when path is their folder. The
+// mistakes of projects are a text too, so that others in their place are a change.
+func configText(path string, lookupEnv func(string) (string, bool)) (string, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		text, err := projectsText(path, lookupEnv)
+		if err != nil {
+			text = err.Error()
+		}
+		return text, err
+	}
+	raw, err := os.ReadFile(path)
+	switch mode, _ := lookupEnv("DISINTO_SCHEDULER"); {
+	case errors.Is(err, os.ErrNotExist):
+		return "", noConfig(path)
+	case err != nil:
+		return "", fmt.Errorf("cannot read the configuration: %w", err)
+	case mode == schedulerPoll:
+		return "", fmt.Errorf("DISINTO_SCHEDULER is %s, which is for upstream's projects, and %s is none of them: say --config projects, or unset it", mode, path)
+	}
+	return string(raw), nil
+}
+
+// What $DISINTO_SCHEDULER says of upstream's projects.
+const (
+	schedulerPoll    = "poll"    // upstream's pollers by the clock
+	schedulerThreads = "threads" // upstream's agents by piece of work
+)
+
+// projectsText makes a factory.toml of upstream's projects.
+func projectsText(dir string, lookupEnv func(string) (string, bool)) (string, error) {
+	mode, _ := lookupEnv("DISINTO_SCHEDULER")
+	if mode != "" && mode != schedulerPoll && mode != schedulerThreads {
+		return "", fmt.Errorf("DISINTO_SCHEDULER is %q, want poll or threads", mode)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("cannot find upstream's projects: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the program of upstream's roles: %w", err)
+	}
+	projects, err := upstream.ReadProjects(dir)
+	if err != nil {
+		return "", err
+	}
+	f := upstream.Factory{Root: filepath.Dir(dir), Self: self, Projects: projects, Poll: mode == schedulerPoll, LookupEnv: lookupEnv}
+	return f.TOML()
+}

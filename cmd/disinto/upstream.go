@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/upstream"
+)
+
+// upstreamCommand is the program of roles that upstream's scripts do.
+var upstreamCommand = command{
+	name: "upstream", args: "[SCRIPT [ARGS]]", maxArgs: 9,
+	short: "upstream's agents: their factory.toml, or one session of a script",
+	long: `
+Alone it prints the factory.toml that upstream's projects/*.toml and the
+environment amount to: the one that disinto run uses when there is no
+factory.toml but projects are. Keep it, and change what you like.
+
+With a script of upstream's it is an agent's program, as in
+command = ["disinto", "upstream", "--root", "/home/agent/disinto",
+"dev/dev-agent.sh", "{{.Issue}}"]: it makes the agent's own clone, credentials
+for git and a private /tmp, sets what upstream's entrypoint set, and runs the
+script, which without ARGS gets its project's file.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var u scripting
+		flags.StringVar(&u.root, "root", ".", "the `DIR` of upstream's checkout")
+		flags.StringVar(&u.inside, "inside", "", "")
+		flags.Lookup("inside").Hidden = true
+		flags.SetInterspersed(false)
+		return u.do
+	},
+}
+
+// scripting is what the upstream command was told.
+type scripting struct {
+	root   string
+	inside string // the folder to put in the place of /tmp; then we are in a namespace already
+}
+
+func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
+	root, err := filepath.Abs(u.root)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot find upstream's checkout: %w", err)
+	case u.inside != "":
+		return u.enter(c, args)
+	case len(args) == 0:
+		text, err := projectsText(filepath.Join(root, projectsDir), c.lookup)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(c.stdout, text)
+		return err
+	}
+	reaper, err := process.NewReaper()
+	if err != nil {
+		return err
+	}
+	p := &upstream.Program{
+		Root: root, Script: args[0], Args: args[1:], Environ: c.environ, Out: c.stdout,
+		Run: func(ctx context.Context, cmd upstream.Cmd) error {
+			return reaper.Run(ctx, process.Cmd{Argv: cmd.Argv, Dir: cmd.Dir, Env: cmd.Env, Stdout: cmd.Stdout, Stderr: cmd.Stderr})
+		},
+	}
+	namespace := privateTmp(reaper, c)
+	p.Private = namespace != nil
+	script, err := p.Prepare(ctx)
+	if err != nil {
+		return err
+	}
+	return runScript(ctx, c, reaper, script, namespace)
+}
+
+// enter goes on in a namespace.
+func (u *scripting) enter(c *cli, argv []string) error {
+	runtime.LockOSThread() // whose privileges are given up
+	path := ""
+	if len(argv) > 0 {
+		found, err := process.Lookup(argv[0], "", c.environ)
+		if err != nil {
+			return err
+		}
+		path = found
+	}
+	return upstream.Exec(u.inside, path, argv, c.environ)
+}
+
+// privateTmp finds a way to a private /tmp, by trying. nil means that there is none, and says why nobody should wonder.
+func privateTmp(reaper *process.Reaper, c *cli) *syscall.SysProcAttr {
+	home := c.getenv("HOME")
+	self, err := os.Executable()
+	if err == nil && upstream.Fits(home, self, c.getenv("DISINTO_WORKSPACE"), c.getenv("DISINTO_RESULT"), c.getenv("CLAUDE_CONFIG_DIR")) {
+		for _, attr := range upstream.Namespaces() {
+			if tryNamespace(reaper, c, home, attr) {
+				return attr
+			}
+		}
+	}
+	fmt.Fprintln(c.stdout, "disinto: no private /tmp here: upstream's files there get the agent's name instead")
+	return nil
+}
+
+func tryNamespace(reaper *process.Reaper, c *cli, dir string, attr *syscall.SysProcAttr) bool {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer null.Close()
+	files := []uintptr{null.Fd(), null.Fd(), null.Fd()}
+	child, err := reaper.Start("/proc/self/exe", []string{"disinto", "upstream", "--inside", dir}, &syscall.ProcAttr{
+		Env: c.environ, Files: files, Sys: attr,
+	})
+	if err != nil {
+		return false
+	}
+	exit := <-child.Exit()
+	return exit.Status == 0
+}
+
+// runScript runs the script to its end, and to the end of what it started where it says so. Its exit code becomes ours.
+func runScript(ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.Script, namespace *syscall.SysProcAttr) error {
+	argv := s.Argv
+	path, err := process.Lookup(argv[0], s.Dir, s.Env)
+	if err != nil {
+		return err
+	}
+	if namespace != nil {
+		path, argv = "/proc/self/exe", append([]string{"disinto", "upstream", "--inside", s.Tmp, "--"}, argv...)
+	}
+	// Whoever the script starts holds the other end of the pipe, and at its end nobody is left.
+	theirs, ours, err := pipe()
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+	child, err := reaper.Start(path, argv, &syscall.ProcAttr{
+		Dir: s.Dir, Env: s.Env, Files: []uintptr{0, 1, 2, theirs.Fd()}, Sys: namespace,
+	})
+	theirs.Close()
+	if err != nil {
+		return fmt.Errorf("cannot run %s: %w", s.Argv[1], err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(child.PID, syscall.SIGTERM) })
+	defer stop()
+	exit := <-child.Exit()
+	if s.Waits && ctx.Err() == nil {
+		context.AfterFunc(ctx, func() { ours.Close() })
+		_, _ = io.Copy(io.Discard, ours)
+	}
+	switch code := exit.Status.ExitStatus(); {
+	case exit.Status.Signaled():
+		return fmt.Errorf("%s was ended by %s", s.Argv[1], exit.Status.Signal())
+	case code != 0:
+		return &exitError{code, ""}
+	}
+	return nil
+}
+
+// pipe is a pipe to hand over the writing end of.
+func pipe() (theirs, ours *os.File, err error) {
+	ours, theirs, err = os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(errors.New("cannot make a pipe"), err)
+	}
+	return theirs, ours, nil
+}
