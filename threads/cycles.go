@@ -11,16 +11,20 @@ import (
 // The forge refuses only pairs (A on B on A); longer circles it accepts. An issue that merely depends on a cycle is
 // blocked, not on it. Issues must be sorted by Ref.
 func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
-	g := graph{edges: make([][]int, len(f.Issues)), seen: make([]int, len(f.Issues))}
-	for i := range f.Issues {
-		g.edges[i] = openEdges(f, &f.Issues[i])
+	waiting := waitingIssues(f)
+	g := graph{nodes: make([]forge.Ref, len(waiting)), edges: make([][]int, len(waiting)), seen: make([]int, len(waiting))}
+	for i, is := range waiting {
+		g.nodes[i] = is.Ref
+	}
+	for i, is := range waiting {
+		g.edges[i] = g.edgesOf(is)
 	}
 	cycles := make(map[forge.Ref][]forge.Ref)
-	for i := range f.Issues {
+	for i := range g.nodes {
 		if len(g.edges[i]) > 0 && g.seen[i] == 0 {
 			g.visit(i, func(members []int) {
 				for _, m := range members {
-					cycles[f.Issues[m].Ref] = g.shortest(f, m, members)
+					cycles[g.nodes[m]] = g.shortest(m, members)
 				}
 			})
 		}
@@ -28,28 +32,35 @@ func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 	return cycles
 }
 
-// openEdges are the open issues that an open issue waits for, as places in the facts. A blocker that is not in the
-// facts cannot be known to wait for anything.
-func openEdges(f *forge.Facts, is *forge.Issue) []int {
-	if is.Closed {
-		return nil
+// waitingIssues are the open issues with an open blocker: only those can be on a cycle.
+func waitingIssues(f *forge.Facts) []*forge.Issue {
+	var list []*forge.Issue
+	for i := range f.Issues {
+		is := &f.Issues[i]
+		if !is.Closed && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.State == forge.BlockerOpen }) {
+			list = append(list, is)
+		}
 	}
+	return list
+}
+
+// edgesOf are the nodes that an issue waits for. A blocker that is no node waits for nobody, as far as is known.
+func (g *graph) edgesOf(is *forge.Issue) []int {
 	var edges []int
 	for _, b := range is.Blockers {
 		if b.State != forge.BlockerOpen || b.Ref == is.Ref {
 			continue
 		}
-		if i, found := slices.BinarySearchFunc(f.Issues, b.Ref, byRef); found {
+		if i, found := slices.BinarySearchFunc(g.nodes, b.Ref, forge.Ref.Compare); found {
 			edges = append(edges, i)
 		}
 	}
 	return edges
 }
 
-func byRef(is forge.Issue, ref forge.Ref) int { return is.Ref.Compare(ref) }
-
 // graph is Tarjan's search for strongly connected components: linear, and it misses no cycle.
 type graph struct {
+	nodes []forge.Ref // sorted
 	edges [][]int
 	seen  []int // visiting order, from 1; 0 is not visited, finished is a known component
 	count int
@@ -91,7 +102,7 @@ func (g *graph) visit(node int, found func(members []int)) int {
 }
 
 // shortest is a breadth-first search from a node back to itself inside its component.
-func (g *graph) shortest(f *forge.Facts, node int, members []int) []forge.Ref {
+func (g *graph) shortest(node int, members []int) []forge.Ref {
 	from := map[int]int{}
 	queue := []int{node}
 	for len(queue) > 0 {
@@ -99,7 +110,7 @@ func (g *graph) shortest(f *forge.Facts, node int, members []int) []forge.Ref {
 		queue = queue[1:]
 		for _, next := range g.edges[at] {
 			if next == node {
-				return g.round(f, node, at, from)
+				return g.round(node, at, from)
 			}
 			if _, known := from[next]; !known && slices.Contains(members, next) {
 				from[next] = at
@@ -111,12 +122,12 @@ func (g *graph) shortest(f *forge.Facts, node int, members []int) []forge.Ref {
 }
 
 // round walks the search back from last and returns node ... last, node.
-func (g *graph) round(f *forge.Facts, node, last int, from map[int]int) []forge.Ref {
-	refs := []forge.Ref{f.Issues[node].Ref}
+func (g *graph) round(node, last int, from map[int]int) []forge.Ref {
+	refs := []forge.Ref{g.nodes[node]}
 	for at := last; at != node; at = from[at] {
-		refs = append(refs, f.Issues[at].Ref)
+		refs = append(refs, g.nodes[at])
 	}
-	refs = append(refs, f.Issues[node].Ref)
+	refs = append(refs, g.nodes[node])
 	slices.Reverse(refs)
 	return refs
 }

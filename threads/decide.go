@@ -3,6 +3,7 @@ package threads
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -21,8 +22,9 @@ func Decide(s Snapshot) Plan {
 // decide also returns the view and the work it was made from, for explaining.
 func decide(s *Snapshot) (Plan, *decision) {
 	v := newView(s)
-	d := &decision{view: v, items: v.items()}
+	d := newDecision(v)
 	d.reconcile()
+	d.line()
 	d.classify()
 	d.merge()
 	d.start()
@@ -35,37 +37,68 @@ func decide(s *Snapshot) (Plan, *decision) {
 type decision struct {
 	*view
 	items   []work
+	issues  int     // how many of the items, the first, are issues; they are sorted by Ref
+	queue   []*work // those put up for work that nobody works on, in their order
 	classes []*class
 	plan    Plan
 	ready   []*work // approved pull requests that nothing keeps from being merged
 }
 
-// classify asks the item rules of every item, and groups those that pass by traits.
-func (d *decision) classify() {
-	byTraits := make(map[traits]*class)
+func newDecision(v *view) *decision {
+	d := &decision{view: v, items: v.items()}
+	d.issues = sort.Search(len(d.items), func(i int) bool { return d.items[i].issue == nil })
+	for i := range v.Sessions {
+		d.attend(&v.Sessions[i])
+	}
+	return d
+}
+
+// line asks the item rules of what is put up for work, and lines it up.
+func (d *decision) line() {
+	d.queue = make([]*work, 0, len(d.items))
 	for i := range d.items {
 		w := &d.items[i]
-		if w.Reason, w.held = d.objection(w); w.held {
+		if !w.queued {
+			continue
+		}
+		w.Reason = d.objection(w)
+		if w.Reason == nil || w.Reason.Code != HasSession {
+			d.queue = append(d.queue, w)
+		}
+	}
+	slices.SortFunc(d.queue, before)
+}
+
+// classify groups the items to which no rule objects by traits.
+func (d *decision) classify() {
+	byTraits := make(map[traits]*class)
+	var c *class
+	for _, w := range d.queue {
+		if w.Reason != nil {
 			continue
 		}
 		if w.Kind == stageMerge {
 			d.ready = append(d.ready, w)
 			continue
 		}
-		t := d.traitsOf(w)
-		c := byTraits[t]
-		if c == nil {
-			c = &class{traits: t}
-			byTraits[t] = c
-			d.classes = append(d.classes, c)
-			d.qualify(c)
+		if t := d.traitsOf(w); c == nil || c.traits != t { // neighbours are mostly of one class
+			c = d.classOf(t, byTraits)
 		}
 		w.class = c
 		c.items = append(c.items, w)
 	}
-	for _, c := range d.classes {
-		slices.SortFunc(c.items, before)
+}
+
+// classOf finds the class of these traits, or founds it.
+func (d *decision) classOf(t traits, known map[traits]*class) *class {
+	c := known[t]
+	if c == nil {
+		c = &class{traits: t}
+		known[t] = c
+		d.classes = append(d.classes, c)
+		d.qualify(c)
 	}
+	return c
 }
 
 // merge takes the oldest mergeable pull request of each repository. One at a time: each merge moves the base under all
@@ -77,7 +110,7 @@ func (d *decision) merge() {
 	first := make(map[string]forge.Ref)
 	for _, w := range d.ready {
 		if ahead, taken := first[w.Ref.Repo]; taken {
-			w.Reason, w.held = Reason{Code: MergeQueued, Refs: []forge.Ref{ahead}}, true
+			w.Reason = &Reason{Code: MergeQueued, Refs: []forge.Ref{ahead}}
 			continue
 		}
 		first[w.Ref.Repo] = w.Ref
@@ -92,7 +125,7 @@ func (d *decision) start() {
 	for got := p.next(); got.work != nil; got = p.next() {
 		s := Start{
 			Item: got.work.Item, Thread: got.thread.Name, Slot: got.slot, Agent: got.cand.agent.Name,
-			Role: got.cand.role.Name, Attempt: d.attempt(&got.work.Item), PassedOver: p.passedOver(&got),
+			Role: got.cand.role.Name, Attempt: d.attempt(got.work), PassedOver: p.passedOver(&got),
 		}
 		d.plan.Starts = append(d.plan.Starts, s)
 		d.occupy(&got, s)
@@ -105,7 +138,8 @@ func (d *decision) occupy(got *placement, s Start) {
 	session := &Session{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role, Item: s.Item, State: Reserved, Attempt: s.Attempt,
 	}
-	d.addSession(session)
+	d.byAgent[s.Agent] = session
+	d.attend(session)
 	got.work.taken = true
 	got.cand.agent.on = []forge.Ref{s.Item.Ref}
 	got.thread.running++
@@ -114,27 +148,22 @@ func (d *decision) occupy(got *placement, s Start) {
 
 // hold gives every item that waits its reason.
 func (d *decision) hold() {
-	waits := make(map[*class]Reason, len(d.classes))
 	for _, c := range d.classes {
-		waits[c] = d.waitsFor(c)
+		c.why = d.waitsFor(c)
 	}
-	queue := make([]*work, 0, len(d.items))
-	for i := range d.items {
-		if w := &d.items[i]; !w.taken && w.Reason.Code != HasSession {
-			queue = append(queue, w)
+	d.plan.Holds = make([]*Hold, 0, len(d.queue))
+	for _, w := range d.queue {
+		if w.taken {
+			continue
 		}
-	}
-	slices.SortFunc(queue, before)
-	d.plan.Holds = make([]*Hold, len(queue))
-	for i, w := range queue {
-		if !w.held {
-			// A start in this plan may have taken its chain; if not, it waits for whoever is able.
-			if w.Reason, w.held = chainBusy(d.view, w); !w.held {
-				w.Reason = waits[w.class]
-			}
+		if w.Reason == nil && len(d.plan.Starts) > 0 {
+			w.Reason = chainBusy(d.view, w) // one of them may have taken its chain
+		}
+		if w.Reason == nil {
+			w.Reason = w.class.why
 		}
 		w.Item = d.shown(w)
-		d.plan.Holds[i] = &w.Hold
+		d.plan.Holds = append(d.plan.Holds, &w.Hold)
 	}
 }
 

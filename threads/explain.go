@@ -56,11 +56,12 @@ func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 	ex := Explanation{Repo: it.Ref.Repo, Number: it.Ref.Number, Kind: it.Kind, Title: it.Title}
 	passed := true
 	for _, rule := range rulesFor(w) {
-		why, no := rule.why(d.view, w)
-		// The plan itself made this chain busy when it starts the item; that is not what keeps it from starting.
-		no = no && !(w.taken && (why.Code == HasSession || why.Code == ChainBusy))
-		ex.Steps = append(ex.Steps, stepOf(rule.name, why, no))
-		passed = passed && !no
+		why := rule.why(d.view, w)
+		if why != nil && w.taken && (why.Code == HasSession || why.Code == ChainBusy) {
+			why = nil // by the start of the item itself in this plan: that is not what keeps it from starting
+		}
+		ex.Steps = append(ex.Steps, stepOf(rule.name, why))
+		passed = passed && why == nil
 	}
 	if passed && w.Kind != stageMerge {
 		ex.Candidates = d.explainCandidates(w)
@@ -69,7 +70,6 @@ func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 	return ex, nil
 }
 
-// find looks an item up, also one that nobody put up for work.
 func (d *decision) find(ref forge.Ref) (*work, error) {
 	for i := range d.items {
 		if d.items[i].Ref == ref {
@@ -77,8 +77,11 @@ func (d *decision) find(ref forge.Ref) (*work, error) {
 		}
 	}
 	var w work
-	if is := d.Facts.Issue(ref); is != nil {
+	if is := d.Facts.Issue(ref); is != nil { // closed
 		d.fillIssue(&w, is)
+		for i := range d.Sessions {
+			w.attend(&d.Sessions[i])
+		}
 		return &w, nil
 	}
 	if i := slices.IndexFunc(d.Facts.Pulls, func(p forge.Pull) bool { return p.Ref == ref }); i >= 0 {
@@ -93,25 +96,23 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 	t := d.traitsOf(w)
 	var list []CandidateSteps
 	for _, c := range d.cands {
-		if _, misfit := roleFits(d.view, &t, c); misfit && w.class != nil && len(w.class.able) > 0 {
+		if w.class != nil && len(w.class.able) > 0 && roleFits(d.view, &t, c) != nil {
 			continue
 		}
 		steps := CandidateSteps{Agent: c.agent.Name, Role: c.role.Name, Thread: c.agent.Thread}
 		for _, rule := range candidateRules {
-			why, no := rule.why(d.view, &t, c)
-			steps.Steps = append(steps.Steps, stepOf(rule.name, why, no))
+			steps.Steps = append(steps.Steps, stepOf(rule.name, rule.why(d.view, &t, c)))
 		}
 		for _, rule := range freeRules {
-			why, no := rule.why(d.view, c)
-			steps.Steps = append(steps.Steps, stepOf(rule.name, why, no))
+			steps.Steps = append(steps.Steps, stepOf(rule.name, rule.why(d.view, c)))
 		}
 		list = append(list, steps)
 	}
 	return list
 }
 
-func stepOf(rule string, why Reason, no bool) Step {
-	if no {
+func stepOf(rule string, why *Reason) Step {
+	if why != nil {
 		return Step{Rule: rule, Why: why.Text()}
 	}
 	return Step{Rule: rule, OK: true}
@@ -135,9 +136,10 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 			return
 		}
 	}
-	why, _ := d.objection(w)
-	ex.Verdict, ex.Code = why.Text(), why.Code
-	if s := d.byItem[itemKey{w.Ref, w.Item.Role}]; s != nil {
+	if why := d.objection(w); why != nil {
+		ex.Verdict, ex.Code = why.Text(), why.Code
+	}
+	if s := w.session(); s != nil {
 		ex.Verdict = fmt.Sprintf("%s works on it on %s, slot %d (%s)", s.Agent, s.Thread, s.Slot, s.State)
 	}
 }

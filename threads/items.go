@@ -2,6 +2,7 @@ package threads
 
 import (
 	"slices"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -9,23 +10,26 @@ import (
 
 // work is an item on its way through Decide, with the facts that rules ask about.
 type work struct {
-	Hold               // the item, and the reason once there is one
-	issue *forge.Issue // of an issue item
-	pull  *forge.Pull  // of a review, rework or merge item
-	stage *stage       // of the same
-	role  *agents.Role // of a scheduled item
+	Hold                // the item, and the reason once one is known
+	issue *forge.Issue  // of an issue item
+	pull  *forge.Pull   // of a review, rework or merge item
+	stage *stage        // of the same
+	role  *agents.Role  // of a scheduled item
+	repo  *forge.Repo   // nil when it was never read
+	pulls []*forge.Pull // for the issue
 	// pin is the agent that the issue is reserved for by assignment; empty when it is not.
-	pin   string
-	class *class // set once no item rule objects
-	taken bool   // started, or merged
-	held  bool   // an item rule objects: Reason is its answer
+	pin      string
+	sessions []*Session // on the item, or elsewhere on its chain
+	class    *class     // set once no item rule objects
 
-	urgency  int // priority class, and within it first what was passed over too often
-	nearness int // place of the kind in kindOrder
+	urgency  int16 // priority class, and within it first what was passed over too often
+	nearness int8  // place of the kind in kindOrder
+	queued   bool  // put up for work: it is an issue labelled backlog, or no issue
+	taken    bool  // started, or merged
 }
 
-// items lists everything that could be worked on now or later, in no particular order: open issues that somebody put
-// up for work, every open pull request, and every scheduled role in every repository.
+// items lists everything that is open, in no particular order: issues, pull requests, and every scheduled role in every
+// repository. Issues that nobody put up for work are among them because they may carry a claim.
 func (v *view) items() []work {
 	list := make([]work, 0, len(v.Facts.Issues)+len(v.Facts.Pulls)+len(v.Config.Roles)*len(v.Facts.Repos))
 	add := func() *work { // filled in place: ten thousand of them are not worth copying
@@ -34,7 +38,7 @@ func (v *view) items() []work {
 	}
 	for i := range v.Facts.Issues {
 		is := &v.Facts.Issues[i]
-		if !is.Closed && is.Has(forge.LabelBacklog) {
+		if !is.Closed {
 			v.fillIssue(add(), is)
 		}
 	}
@@ -53,37 +57,72 @@ func (v *view) items() []work {
 	return list
 }
 
+// attend notes a session on its item, and on all others of its chain. They are looked for from the session, because there
+// are few of those: 10,000 items looking for theirs took a tenth of the time of a plan.
+func (d *decision) attend(s *Session) {
+	issues, others := d.items[:d.issues], d.items[d.issues:]
+	for _, ref := range slices.Compact([]forge.Ref{s.Item.Ref, s.Item.Chain}) {
+		if i, found := slices.BinarySearchFunc(issues, ref, func(w work, ref forge.Ref) int { return w.Ref.Compare(ref) }); found {
+			issues[i].attend(s)
+		}
+	}
+	for i := range others {
+		others[i].attend(s)
+	}
+}
+
+func (w *work) attend(s *Session) {
+	if w.is(s) || s.Item.Chain == w.Chain {
+		w.sessions = append(w.sessions, s)
+	}
+}
+
+// is reports whether a session works on this very item, whatever its kind: an issue and its pull requests share one number
+// space, and a pull request changes between review and rework.
+func (w *work) is(s *Session) bool { return s.Item.Ref == w.Ref && s.Item.Role == w.Item.Role }
+
+// session is the one that works on the item; nil when nobody does.
+func (w *work) session() *Session {
+	for _, s := range w.sessions {
+		if w.is(s) {
+			return s
+		}
+	}
+	return nil
+}
+
 func (v *view) fillIssue(w *work, is *forge.Issue) {
-	w.issue, w.pin = is, v.pinOf(is)
+	w.issue, w.pin, w.pulls, w.queued = is, v.pinOf(is), v.pulls[is.Ref], is.Has(forge.LabelBacklog)
 	w.Kind, w.Ref, w.Chain, w.Title = agents.KindIssue, is.Ref, is.Ref, is.Title
 	w.Priority, w.Since = forge.Priority(is.Labels), is.Created
-	v.rank(w)
+	v.complete(w)
 }
 
 func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
-	w.pull, w.stage = p, st
+	w.pull, w.stage, w.queued = p, st, true
 	w.Kind, w.Ref, w.Chain, w.Title = st.kind, p.Ref, st.chain, p.Title
 	w.Priority, w.Since, w.HeadSHA, w.Cause = forge.Priority(p.Labels), st.since, p.HeadSHA, st.cause
 	if is := v.Facts.Issue(st.chain); is != nil {
 		w.Priority = forge.Priority(is.Labels)
 	}
-	v.rank(w)
+	v.complete(w)
 }
 
 func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
-	w.role = r
+	w.role, w.queued = r, true
 	w.Kind, w.Ref, w.Item.Role, w.Title = agents.KindSchedule, forge.Ref{Repo: repo}, r.Name, r.Name
 	w.Chain, w.Priority = w.Ref, r.Priority
 	if last, ran := v.History.LastRun[w.Key()]; ran {
 		w.Since = last.Add(r.Every)
 	}
-	v.rank(w)
+	v.complete(w)
 }
 
-// rank works out once what sorting asks for all the time.
-func (v *view) rank(w *work) {
-	w.nearness = slices.Index(kindOrder, w.Kind)
-	w.urgency = 2*w.Priority + 1
+// complete works out once what rules and sorting ask for again and again.
+func (v *view) complete(w *work) {
+	w.repo = v.repo(w.Ref.Repo)
+	w.nearness = int8(slices.Index(kindOrder, w.Kind))
+	w.urgency = int16(2*w.Priority + 1)
 	if v.History.PassedOver[w.Key()] >= PassedOverLimit {
 		w.urgency--
 	}
@@ -112,16 +151,16 @@ func (v *view) pinOf(is *forge.Issue) string {
 }
 
 // attempts is the failure count of an item. Scheduled work has none: a failure waits for the next due time.
-func (v *view) attempts(it *Item) Attempts {
-	if it.Kind == agents.KindSchedule {
+func (v *view) attempts(w *work) Attempts {
+	if w.role != nil {
 		return Attempts{}
 	}
-	return v.History.Attempts[AttemptKey{Chain: it.Chain, Kind: it.Kind}]
+	return v.History.Attempts[AttemptKey{Chain: w.Chain, Kind: w.Kind}]
 }
 
 // attempt numbers the next try. After a person took the label blocked off again, counting starts over.
-func (v *view) attempt(it *Item) int {
-	a := v.attempts(it)
+func (v *view) attempt(w *work) int {
+	a := v.attempts(w)
 	if a.Marked {
 		return 1
 	}
@@ -148,6 +187,28 @@ func (w *work) assignees() []string {
 		return w.pull.Assignees
 	}
 	return nil
+}
+
+// heldBy is who else holds the claim of the issue or pull request itself.
+func (w *work) heldBy() string {
+	switch {
+	case w.issue != nil:
+		return w.issue.HeldBy
+	case w.pull != nil:
+		return w.pull.HeldBy
+	}
+	return ""
+}
+
+// updated is when the issue or pull request itself last changed.
+func (w *work) updated() time.Time {
+	switch {
+	case w.issue != nil:
+		return w.issue.Updated
+	case w.pull != nil:
+		return w.pull.Updated
+	}
+	return time.Time{}
 }
 
 func (w *work) has(label string) bool {

@@ -25,10 +25,13 @@ const (
 )
 
 // before orders two items as they wait, for any slot: priority, passed over, kind, age, name. Warmth belongs to a
-// slot and comes between the second and the third; see placement.
+// slot and comes between the second and the third; see placement. Sorting asks it 100,000 times.
 func before(a, b *work) int {
-	if c := cmp.Or(a.urgency-b.urgency, a.nearness-b.nearness); c != 0 {
-		return c
+	if a.urgency != b.urgency {
+		return int(a.urgency) - int(b.urgency)
+	}
+	if a.nearness != b.nearness {
+		return int(a.nearness) - int(b.nearness)
 	}
 	return older(a, b)
 }
@@ -44,7 +47,6 @@ func older(a, b *work) int {
 // placement is one possible start: this item, by this agent, in this slot.
 type placement struct {
 	work   *work
-	class  *class
 	cand   candidate
 	thread *threadState
 	slot   int
@@ -57,9 +59,9 @@ type placement struct {
 // better orders placements: the order of the queue first, then who and where, so that there is one best placement.
 func better(a, b *placement) int {
 	return cmp.Or(
-		a.work.urgency-b.work.urgency,
+		cmp.Compare(a.work.urgency, b.work.urgency),
 		a.warmth-b.warmth,
-		a.work.nearness-b.work.nearness,
+		cmp.Compare(a.work.nearness, b.work.nearness),
 		older(a.work, b.work),
 		falseLast(a.home, b.home),
 		falseLast(b.away, a.away),
@@ -81,17 +83,28 @@ func falseLast(a, b bool) int {
 }
 
 // placer fills free slots with the best placement until there is none. It remembers each thread's best, and looks
-// again only where the last start could have changed it.
+// again only where the last start could have changed it: ninety starts from 10,000 items took 20 ms before it did.
 type placer struct {
 	*view
-	classes []*class
+	classes []*class              // that somebody is able to take; the one whose head is first in the queue comes first
 	chains  map[forge.Ref][]*work // items that go on with a resident's chain
 	heirs   map[string][]*work    // items whose blocker this agent finished
 	best    []placement           // per thread; one without work is none
 }
 
 func (v *view) newPlacer(classes []*class) *placer {
-	p := &placer{view: v, classes: classes, best: make([]placement, len(v.threads))}
+	p := &placer{view: v, best: make([]placement, len(v.threads))}
+	for _, c := range classes {
+		if len(c.able) > 0 {
+			c.on = make([][]candidate, len(v.threads))
+			for _, cand := range c.able {
+				at := cand.agent.thread.place
+				c.on[at] = append(c.on[at], cand)
+			}
+			p.classes = append(p.classes, c)
+		}
+	}
+	p.advance()
 	p.indexWarmth()
 	for i := range v.threads {
 		p.best[i] = p.bestOn(&v.threads[i])
@@ -99,14 +112,28 @@ func (v *view) newPlacer(classes []*class) *placer {
 	return p
 }
 
+// advance moves the head of each class to the first item that can still start, and drops classes without one. An item
+// whose chain got a session in this very plan waits.
+func (p *placer) advance() {
+	for _, c := range p.classes {
+		for c.next < len(c.items) && !p.open(c.items[c.next]) {
+			c.next++
+		}
+	}
+	p.classes = slices.DeleteFunc(p.classes, func(c *class) bool { return c.next == len(c.items) })
+	slices.SortFunc(p.classes, func(a, b *class) int { return before(a.head(), b.head()) })
+}
+
+// head is the first item of the class that can still start.
+func (c *class) head() *work { return c.items[c.next] }
+
 // indexWarmth finds the items for which warmth says something, so that nobody has to search the queue for them.
 func (p *placer) indexWarmth() {
 	p.chains = make(map[forge.Ref][]*work)
 	p.heirs = make(map[string][]*work)
 	for i := range p.view.threads {
-		t := &p.view.threads[i]
-		for slot := range t.Slots {
-			if w, ok := p.warm(t, slot); ok {
+		for _, w := range p.view.threads[i].warm {
+			if w.Agent != "" {
 				p.chains[w.Chain] = nil
 			}
 		}
@@ -121,15 +148,6 @@ func (p *placer) indexWarmth() {
 			}
 		}
 	}
-}
-
-// warm is the resident of a slot. A stateless thread has none.
-func (v *view) warm(t *threadState, slot int) (Warm, bool) {
-	if t.Overlap {
-		return Warm{}, false
-	}
-	w, ok := v.History.Warm[SlotKey{t.Name, slot}]
-	return w, ok
 }
 
 // finishers are the agents that wrote last on the blockers of an issue.
@@ -162,13 +180,13 @@ func (p *placement) improve(other *placement) {
 	}
 }
 
-// took renews what the start of a placement may have changed: its own thread, and every thread that meant to start an
-// item of the same class or chain.
+// took renews what a start may have changed: its own thread, and every thread that meant to start an item of the same
+// chain. On any other thread fewer items are to be had than before, and the best is still there.
 func (p *placer) took(started *placement) {
+	p.advance()
 	for i := range p.view.threads {
 		t, b := &p.view.threads[i], &p.best[i]
-		same := b.work != nil && (b.work.taken || b.class == started.class || b.work.Chain == started.work.Chain)
-		if t == started.thread || same {
+		if t == started.thread || b.work != nil && !p.open(b.work) {
 			p.best[i] = p.bestOn(t)
 		}
 	}
@@ -181,20 +199,22 @@ func (p *placer) bestOn(t *threadState) placement {
 		return best
 	}
 	slots := p.freeSlots(t)
-	consider := func(w *work, c *class) {
+	consider := func(w *work) {
 		for _, slot := range slots {
-			got := p.choose(w, c, t, slot)
+			got := p.choose(w, t, slot)
 			best.improve(&got)
 		}
 	}
 	for _, c := range p.classes {
-		if w := p.head(c); w != nil && p.anyFree(c, t) {
-			consider(w, c)
+		w := c.head()
+		if best.work != nil && (t.Overlap || w.urgency > best.work.urgency) {
+			break // no warmth makes up for that, and where slots are all alike there is none
+		}
+		if p.anyFree(c, t) {
+			consider(w)
 		}
 	}
-	if !t.Overlap {
-		p.eachWarm(t, slots, func(w *work) { consider(w, w.class) })
-	}
+	p.eachWarm(t, slots, consider)
 	return best
 }
 
@@ -215,23 +235,16 @@ func (p *placer) freeSlots(t *threadState) []int {
 
 // anyFree reports whether somebody on the thread could start an item of the class now.
 func (p *placer) anyFree(c *class, t *threadState) bool {
-	return slices.ContainsFunc(c.able, func(cand candidate) bool { return cand.agent.thread == t && p.free(cand) })
+	return slices.ContainsFunc(c.on[t.place], p.free)
 }
 
-// head is the first item of the class that can still start. An item whose chain got a session in this very plan waits.
-func (p *placer) head(c *class) *work {
-	for ; c.next < len(c.items); c.next++ {
-		if w := c.items[c.next]; p.open(w) {
-			return w
-		}
-	}
-	return nil
-}
-
-func (p *placer) open(w *work) bool { return !w.taken && p.chainBusy(w.Chain, w.Kind) == nil }
+func (p *placer) open(w *work) bool { return !w.taken && p.intruder(w) == nil }
 
 // eachWarm calls back with the items for which a free slot of a sticky thread is warm, or an idle agent an heir.
 func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
+	if t.Overlap {
+		return
+	}
 	each := func(items []*work) {
 		for _, w := range items {
 			if p.open(w) {
@@ -240,7 +253,7 @@ func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
 		}
 	}
 	for _, slot := range free {
-		if w, ok := p.warm(t, slot); ok {
+		if w := t.warm[slot]; w.Agent != "" {
 			each(p.chains[w.Chain])
 		}
 	}
@@ -252,11 +265,11 @@ func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
 }
 
 // choose picks the agent for an item in a slot; the placement has no work when nobody on the thread is free for it.
-func (p *placer) choose(w *work, c *class, t *threadState, slot int) placement {
+func (p *placer) choose(w *work, t *threadState, slot int) placement {
 	var best placement
-	for _, cand := range c.able {
-		if cand.agent.thread == t && p.free(cand) {
-			got := p.rate(w, c, cand, slot)
+	for _, cand := range w.class.on[t.place] {
+		if p.free(cand) {
+			got := p.rate(w, cand, slot)
 			best.improve(&got)
 		}
 	}
@@ -264,17 +277,17 @@ func (p *placer) choose(w *work, c *class, t *threadState, slot int) placement {
 }
 
 // rate says how well an agent fits an item in a slot.
-func (p *placer) rate(w *work, c *class, cand candidate, slot int) placement {
+func (p *placer) rate(w *work, cand candidate, slot int) placement {
 	t := cand.agent.thread
-	got := placement{work: w, class: c, cand: cand, thread: t, slot: slot, warmth: cold, idle: p.History.IdleSince[cand.agent.Name]}
+	got := placement{work: w, cand: cand, thread: t, slot: slot, warmth: cold, idle: p.History.IdleSince[cand.agent.Name]}
 	finisher := slices.Contains(p.finishers(w), cand.agent.Name)
 	if t.Overlap {
 		got.home = finisher // warmth is no matter here, but who knows the work does it best
 		return got
 	}
-	warm, _ := p.warm(t, slot)
+	warm := t.warm[slot]
 	got.home = warm.Agent == cand.agent.Name
-	got.away = !got.home && p.residentElsewhere(t, slot, cand.agent.Name)
+	got.away = !got.home && t.residentElsewhere(slot, cand.agent.Name)
 	switch {
 	case got.home && warm.Chain == w.Chain:
 		got.warmth = warmChain
@@ -286,9 +299,10 @@ func (p *placer) rate(w *work, c *class, cand candidate, slot int) placement {
 	return got
 }
 
-func (p *placer) residentElsewhere(t *threadState, slot int, agent string) bool {
-	for other := range t.Slots {
-		if w, _ := p.warm(t, other); other != slot && w.Agent == agent && t.sessions[other] == 0 {
+// residentElsewhere reports whether the agent is warm in another free slot.
+func (t *threadState) residentElsewhere(slot int, agent string) bool {
+	for other, w := range t.warm {
+		if other != slot && w.Agent == agent && t.sessions[other] == 0 {
 			return true
 		}
 	}
@@ -299,7 +313,7 @@ func (p *placer) residentElsewhere(t *threadState, slot int, agent string) bool 
 func (p *placer) passedOver(got *placement) Key {
 	first := got.work
 	for _, c := range p.classes {
-		if w := p.oldest(c); w != nil && ahead(w, first) && p.anyFree(c, got.thread) {
+		if w := p.oldest(c); ahead(w, first) && p.anyFree(c, got.thread) {
 			first = w
 		}
 	}
@@ -312,7 +326,7 @@ func (p *placer) passedOver(got *placement) Key {
 // oldest is the open item of a class that is first by priority and age alone. It is the head, or, where the head was
 // passed over too often and so went ahead of older ones, the first behind all of those.
 func (p *placer) oldest(c *class) *work {
-	first := p.head(c)
+	first := c.head()
 	for i, starved := c.next, true; i < len(c.items) && starved; i++ {
 		w := c.items[i]
 		if !p.open(w) {

@@ -27,16 +27,16 @@ func (c *Config) Problems() []Problem {
 	for i := range c.Agents {
 		cand := candidate{agent: &agentState{Agent: &c.Agents[i]}}
 		key := "agents." + c.Agents[i].Name
-		if why, no := hasToken(v, cand); no {
-			all = append(all, Problem{key, why})
+		if why := hasToken(v, cand); why != nil {
+			all = append(all, Problem{key, *why})
 		}
-		if why, no := canBeReviewed(v, &traits{kind: agents.KindIssue}, cand); no && v.hasTrigger(&c.Agents[i], agents.OnIssue) {
-			all = append(all, Problem{key, why})
+		if why := canBeReviewed(v, &traits{kind: agents.KindIssue}, cand); why != nil && v.hasTrigger(&c.Agents[i], agents.OnIssue) {
+			all = append(all, Problem{key, *why})
 		}
 	}
 	for i := range c.Roles {
-		if why, no := hasProgram(v, candidate{role: &c.Roles[i]}); no {
-			all = append(all, Problem{"roles." + c.Roles[i].Name, why})
+		if why := hasProgram(v, candidate{role: &c.Roles[i]}); why != nil {
+			all = append(all, Problem{"roles." + c.Roles[i].Name, *why})
 		}
 	}
 	return all

@@ -2,7 +2,6 @@ package threads
 
 import (
 	"slices"
-	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -12,40 +11,26 @@ import (
 // session are released, and labels that we owe are written. It acts only on facts newer than our own writes.
 func (d *decision) reconcile() {
 	for i := range d.Sessions {
-		if why, stop := d.stopReason(&d.Sessions[i]); stop {
-			d.plan.Stops = append(d.plan.Stops, Stop{RunID: d.Sessions[i].RunID, Reason: why})
+		if why := d.stopReason(&d.Sessions[i]); why != nil {
+			d.plan.Stops = append(d.plan.Stops, Stop{RunID: d.Sessions[i].RunID, Reason: *why})
 		}
 	}
-	for i := range d.Facts.Issues {
-		if is := &d.Facts.Issues[i]; !is.Closed && d.readable(is.Ref, is.Ref) {
-			d.markIssue(is)
+	for i := range d.items {
+		w := &d.items[i]
+		if w.role == nil && notRead(d.view, w) == nil && staleFacts(d.view, w) == nil {
+			d.markItem(w)
 		}
 	}
-	for i := range d.Facts.Pulls {
-		p := &d.Facts.Pulls[i]
-		if !p.Closed && d.readable(p.Ref, d.stages[i].chain) {
-			var w work
-			d.fillPull(&w, p, &d.stages[i])
-			d.markClaim(&w, p.Updated)
-			d.markEnd(&w)
-		}
-	}
-}
-
-// readable reports whether the facts of ref may be acted on.
-func (v *view) readable(ref, chain forge.Ref) bool {
-	repo, known := v.Facts.Repo(ref.Repo)
-	return known && !repo.AsOf.IsZero() && !v.stale(repo, ref, chain)
 }
 
 // stopReason says why a session must end. Being told to stop twice does no harm, but it is not told.
-func (d *decision) stopReason(s *Session) (Reason, bool) {
+func (d *decision) stopReason(s *Session) *Reason {
 	if s.State != Running || s.Item.Kind == agents.KindSchedule {
-		return Reason{}, false
+		return nil
 	}
-	repo, known := d.Facts.Repo(s.Item.Ref.Repo)
-	if !known || !repo.AsOf.After(s.Started) || d.stale(repo, s.Item.Ref, s.Item.Chain) {
-		return Reason{}, false
+	repo := d.repo(s.Item.Ref.Repo)
+	if repo == nil || !repo.AsOf.After(s.Started) || d.stale(repo, s.Item.Ref, s.Item.Chain) {
+		return nil
 	}
 	if s.Item.Kind == agents.KindIssue {
 		return d.stopIssue(s)
@@ -53,13 +38,16 @@ func (d *decision) stopReason(s *Session) (Reason, bool) {
 	return d.stopPull(s)
 }
 
-func (d *decision) stopIssue(s *Session) (Reason, bool) {
+func (d *decision) stopIssue(s *Session) *Reason {
 	is := d.Facts.Issue(s.Item.Ref)
 	switch {
 	case is == nil || is.Closed:
-		return Reason{Code: StopClosed}, !d.ownMerge(s)
+		if d.ownMerge(s) {
+			return nil
+		}
+		return &Reason{Code: StopClosed}
 	case is.Has(forge.LabelCancelled):
-		return Reason{Code: StopLabelled, Note: forge.LabelCancelled}, true
+		return &Reason{Code: StopLabelled, Note: forge.LabelCancelled}
 	}
 	return d.stopTaken(s, is.Assignees)
 }
@@ -73,59 +61,56 @@ func (d *decision) ownMerge(s *Session) bool {
 	})
 }
 
-func (d *decision) stopPull(s *Session) (Reason, bool) {
+func (d *decision) stopPull(s *Session) *Reason {
 	p := d.Facts.Pull(s.Item.Ref)
 	switch {
+	case p != nil && p.Merged && d.waitsForReview(s):
+		return nil
 	case p == nil || p.Closed:
-		return Reason{Code: StopClosed}, p == nil || !p.Merged || !d.waitsForReview(s)
+		return &Reason{Code: StopClosed}
 	case s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA:
-		return Reason{Code: StopHeadMoved}, true
+		return &Reason{Code: StopHeadMoved}
 	case p.Has(forge.LabelCancelled):
-		return Reason{Code: StopLabelled, Note: forge.LabelCancelled}, true
+		return &Reason{Code: StopLabelled, Note: forge.LabelCancelled}
 	}
 	return d.stopTaken(s, p.Assignees)
 }
 
 // stopTaken ends a session whose item now belongs to somebody else, or to nobody: a person took our agent off.
-func (d *decision) stopTaken(s *Session, assignees []string) (Reason, bool) {
+func (d *decision) stopTaken(s *Session, assignees []string) *Reason {
 	a := d.Config.Agent(s.Agent)
 	if a == nil || slices.Contains(assignees, a.Login) {
-		return Reason{}, false
+		return nil
 	}
 	if len(assignees) == 0 {
-		return Reason{Code: StopReassigned, Note: "nobody"}, true
+		return &Reason{Code: StopReassigned, Note: "nobody"}
 	}
-	return Reason{Code: StopReassigned, Note: assignees[0]}, true
+	return &Reason{Code: StopReassigned, Note: assignees[0]}
 }
 
-// markIssue finds what is to be written on an open issue.
-func (d *decision) markIssue(is *forge.Issue) {
-	var w work
-	d.fillIssue(&w, is)
-	d.markClaim(&w, is.Updated)
-	if why, done := merged(d.view, &w); done {
-		if _, refused := coolDown(d.view, &w); len(why.Refs) == 0 && !refused {
-			d.mark(Mark{Action: ActClose, Ref: is.Ref, Reason: why})
-		}
-		return
+// markItem finds what is to be written on an open issue or pull request.
+func (d *decision) markItem(w *work) {
+	d.markClaim(w)
+	why := merged(d.view, w)
+	switch {
+	case why == nil:
+		d.markEnd(w)
+	case len(why.Refs) == 0 && coolDown(d.view, w) == nil:
+		d.mark(Mark{Action: ActClose, Ref: w.Ref, Reason: *why})
 	}
-	d.markEnd(&w)
 }
 
 // markClaim releases a claim that no session stands behind.
-func (d *decision) markClaim(w *work, updated time.Time) {
-	why, left := claimLeft(d.view, w)
-	if !left || why.Code != ClaimLeft {
-		return
-	}
-	if _, running := hasSession(d.view, w); running {
+func (d *decision) markClaim(w *work) {
+	why := claimLeft(d.view, w)
+	if why == nil || why.Code != ClaimLeft || hasSession(d.view, w) != nil {
 		return
 	}
 	switch {
 	case why.Agent != "":
-		d.mark(Mark{Action: ActRelease, Ref: w.Ref, Agent: why.Agent, Reason: why})
-	case !d.later(updated.Add(HalfWritten)):
-		d.mark(Mark{Action: ActUnlabel, Ref: w.Ref, Reason: why})
+		d.mark(Mark{Action: ActRelease, Ref: w.Ref, Agent: why.Agent, Reason: *why})
+	case !d.later(w.updated().Add(HalfWritten)):
+		d.mark(Mark{Action: ActUnlabel, Ref: w.Ref, Reason: *why})
 	}
 }
 
@@ -135,24 +120,24 @@ func (d *decision) markClaim(w *work, updated time.Time) {
 func (d *decision) markEnd(w *work) {
 	action, label, why := d.endOf(w)
 	if action != "" && (forge.SkipLabel(w.labels()) == "" || w.has(label)) {
-		d.mark(Mark{Action: action, Ref: w.Ref, Item: w.Item, Reason: why})
+		d.mark(Mark{Action: action, Ref: w.Ref, Item: w.Item, Reason: *why})
 	}
 }
 
 // endOf says what has to be written when agents can get no further with an item; no action means that they can.
-func (d *decision) endOf(w *work) (action Action, label string, why Reason) {
-	if why, no := refused(d.view, w); no {
+func (d *decision) endOf(w *work) (action Action, label string, why *Reason) {
+	if why := refused(d.view, w); why != nil {
 		return ActNeedsHuman, forge.LabelNeedsHuman, why
 	}
 	if w.Kind == agents.KindRework && w.stage.own {
-		if why, no := tooManyRounds(d.view, w); no {
+		if why := tooManyRounds(d.view, w); why != nil {
 			return ActNeedsHuman, forge.LabelNeedsHuman, why
 		}
 	}
-	if why, no := gaveUp(d.view, w); no {
+	if why := gaveUp(d.view, w); why != nil {
 		return ActBlocked, forge.LabelBlocked, why
 	}
-	return "", "", Reason{}
+	return "", "", nil
 }
 
 func (d *decision) mark(m Mark) { d.plan.Marks = append(d.plan.Marks, m) }

@@ -25,10 +25,12 @@ type traits struct {
 // class is the items with the same traits, in queue order, and who may take them.
 type class struct {
 	traits
-	items []*work
+	items []*work     // in queue order
 	able  []candidate // who passes every candidate rule, sorted by agent name
-	why   Reason      // the objection that came furthest, when nobody is able
-	next  int         // items before this one are taken
+	why   *Reason     // the objection that came furthest, when nobody is able
+
+	on   [][]candidate // the able, by place of their thread
+	next int           // items before this one can no longer start
 }
 
 // candidate is an agent in one of its roles.
@@ -38,11 +40,11 @@ type candidate struct {
 	stuck bool // a free rule that does not move objects
 }
 
-// candidateRule says why an agent may not take items with these traits. It does not ask whether the agent is free:
+// candidateRule says why an agent may not take items with these traits; nil when it may. It does not ask whether the agent is free:
 // freeRules do.
 type candidateRule struct {
 	name string
-	why  func(v *view, t *traits, c candidate) (Reason, bool)
+	why  func(v *view, t *traits, c candidate) *Reason
 }
 
 var candidateRules = []candidateRule{
@@ -55,11 +57,11 @@ var candidateRules = []candidateRule{
 	{"somebody may review it", canBeReviewed},
 }
 
-// freeRule says why an agent can start nothing now, whatever the item.
+// freeRule says why an agent can start nothing now, whatever the item; nil when it can.
 type freeRule struct {
 	name  string
 	moves bool // a start in this very plan can change the answer
-	why   func(v *view, c candidate) (Reason, bool)
+	why   func(v *view, c candidate) *Reason
 }
 
 var freeRules = []freeRule{
@@ -93,8 +95,10 @@ func (v *view) traitsOf(w *work) traits {
 // also counts as labelled with what its issue carries: whoever was to implement that is to rework this.
 func (v *view) filterLabels(w *work) string {
 	labels := w.labels()
-	if is := v.Facts.Issue(w.Chain); is != nil && w.pull != nil {
-		labels = append(slices.Clone(labels), is.Labels...)
+	if w.pull != nil {
+		if is := v.Facts.Issue(w.Chain); is != nil {
+			labels = append(slices.Clone(labels), is.Labels...)
+		}
 	}
 	var kept []string
 	for i := range v.Config.Roles {
@@ -130,7 +134,7 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 func (v *view) newCandidate(a *agentState, r *agents.Role) candidate {
 	c := candidate{agent: a, role: r}
 	for _, rule := range freeRules {
-		if _, no := rule.why(v, c); no && !rule.moves {
+		if !rule.moves && rule.why(v, c) != nil {
 			c.stuck = true
 		}
 	}
@@ -143,10 +147,8 @@ func (v *view) free(c candidate) bool {
 		return false
 	}
 	for _, rule := range freeRules {
-		if rule.moves {
-			if _, no := rule.why(v, c); no {
-				return false
-			}
+		if rule.moves && rule.why(v, c) != nil {
+			return false
 		}
 	}
 	return true
@@ -160,50 +162,60 @@ func (v *view) qualify(c *class) {
 		if n := len(c.able); n > 0 && c.able[n-1].agent == cand.agent {
 			continue
 		}
-		at, why, no := v.refusal(&c.traits, cand)
-		if !no {
+		at, why := v.refusal(&c.traits, cand)
+		if why == nil {
 			c.able = append(c.able, cand)
 		} else if at > furthest {
 			furthest, c.why = at, why
 		}
 	}
 	if furthest < 0 {
-		c.why = Reason{Code: NoRole, Note: string(c.kind)}
+		c.why = noRole[c.kind]
 	}
 }
 
 // refusal is the first candidate rule that objects, and its place in the order.
-func (v *view) refusal(t *traits, c candidate) (at int, why Reason, no bool) {
+func (v *view) refusal(t *traits, c candidate) (at int, why *Reason) {
 	for i, rule := range candidateRules {
-		if why, no := rule.why(v, t, c); no {
-			return i, why, true
+		if why := rule.why(v, t, c); why != nil {
+			return i, why
 		}
 	}
-	return len(candidateRules), Reason{}, false
+	return len(candidateRules), nil
 }
 
 // unfree is the first free rule that objects, and its place in the order.
-func (v *view) unfree(c candidate) (at int, why Reason, no bool) {
+func (v *view) unfree(c candidate) (at int, why *Reason) {
 	for i, rule := range freeRules {
-		if why, no := rule.why(v, c); no {
-			return i, why, true
+		if why := rule.why(v, c); why != nil {
+			return i, why
 		}
 	}
-	return len(freeRules), Reason{}, false
+	return len(freeRules), nil
 }
 
 // waitsFor is why no item of the class can start now: the objection of the able candidate that came furthest.
-func (v *view) waitsFor(c *class) Reason {
+func (v *view) waitsFor(c *class) *Reason {
 	furthest, reason := -1, c.why
 	for _, cand := range c.able {
-		if at, why, no := v.unfree(cand); no && at > furthest {
+		if at, why := v.unfree(cand); why != nil && at > furthest {
 			furthest, reason = at, why
 		}
 	}
 	return reason
 }
 
-func roleFits(_ *view, t *traits, c candidate) (Reason, bool) {
+// noRole is shared: most agents have no role for most items, and a hundred agents are asked for each of a hundred pull
+// requests.
+var noRole = map[agents.Kind]*Reason{}
+
+func init() {
+	for _, kind := range kindOrder {
+		noRole[kind] = &Reason{Code: NoRole, Note: string(kind)}
+	}
+}
+
+func roleFits(_ *view, t *traits, c candidate) *Reason {
 	var fits bool
 	switch {
 	case t.role != "":
@@ -214,7 +226,10 @@ func roleFits(_ *view, t *traits, c candidate) (Reason, bool) {
 		fits = c.role.On == agents.OnIssue
 	}
 	fits = fits && (t.kind == agents.KindSchedule || takes(c.role, t.labels))
-	return Reason{Code: NoRole, Note: string(t.kind)}, !fits
+	if !fits {
+		return noRole[t.kind]
+	}
+	return nil
 }
 
 // takes reports whether a role's label is among those of an item.
@@ -231,82 +246,111 @@ func lines(list string) []string {
 }
 
 // hasSkills lets an agent take what it has all the skills for, so an issue without skill labels is for everybody.
-func hasSkills(_ *view, t *traits, c candidate) (Reason, bool) {
+func hasSkills(_ *view, t *traits, c candidate) *Reason {
 	for _, skill := range lines(t.skills) {
 		if !slices.Contains(c.agent.Skills, skill) {
-			return Reason{Code: NoSkill, Note: skill}, true
+			return &Reason{Code: NoSkill, Note: skill}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
-func notPinned(_ *view, t *traits, c candidate) (Reason, bool) {
-	return Reason{Code: PinnedTo, Agent: t.pin}, t.pin != "" && t.pin != c.agent.Name
+func notPinned(_ *view, t *traits, c candidate) *Reason {
+	if t.pin != "" && t.pin != c.agent.Name {
+		return &Reason{Code: PinnedTo, Agent: t.pin}
+	}
+	return nil
 }
 
-func authorFirst(_ *view, t *traits, c candidate) (Reason, bool) {
-	return Reason{Code: AuthorFirst, Agent: t.author}, t.author != "" && t.author != c.agent.Name
+func authorFirst(_ *view, t *traits, c candidate) *Reason {
+	if t.author != "" && t.author != c.agent.Name {
+		return &Reason{Code: AuthorFirst, Agent: t.author}
+	}
+	return nil
 }
 
-func notOwnWork(_ *view, t *traits, c candidate) (Reason, bool) {
-	own := t.kind == agents.KindReview && slices.Contains(lines(t.writers), c.agent.Name)
-	return Reason{Code: OwnWork, Agent: c.agent.Name}, own
+func notOwnWork(_ *view, t *traits, c candidate) *Reason {
+	if t.kind == agents.KindReview && slices.Contains(lines(t.writers), c.agent.Name) {
+		return &Reason{Code: OwnWork, Agent: c.agent.Name}
+	}
+	return nil
 }
 
-func notLocalPair(v *view, t *traits, c candidate) (Reason, bool) {
-	return Reason{Code: LocalPair, Agent: c.agent.Name}, t.kind == agents.KindReview && v.localPair(c.agent.Thread, t.local)
+func notLocalPair(v *view, t *traits, c candidate) *Reason {
+	if t.kind == agents.KindReview && v.localPair(c.agent.Thread, t.local) {
+		return &Reason{Code: LocalPair, Agent: c.agent.Name}
+	}
+	return nil
 }
 
 // canBeReviewed keeps an agent from writing what nobody may review, alone or with those who wrote before: the last agent
 // that could have reviewed must not become a writer. What is beyond review already may still be mended, because people
 // review it. Where no review agent exists people review everything, and the rule is off.
-func canBeReviewed(v *view, t *traits, c candidate) (Reason, bool) {
+func canBeReviewed(v *view, t *traits, c candidate) *Reason {
 	before := lines(t.writers)
 	stuck := t.kind.Writes() && v.hasReviewers() && !v.reviewable(append(before, c.agent.Name)) &&
 		(t.kind == agents.KindIssue || v.reviewable(before))
-	return Reason{Code: NoReviewer, Agent: c.agent.Name}, stuck
-}
-
-func hasProgram(_ *view, c candidate) (Reason, bool) {
-	return Reason{Code: NoProgram, Note: c.role.Name}, len(c.role.Command) == 0
-}
-
-func hasToken(_ *view, c candidate) (Reason, bool) {
-	if c.agent.Token != "" {
-		return Reason{}, false
+	if stuck {
+		return &Reason{Code: NoReviewer, Agent: c.agent.Name}
 	}
-	return Reason{Code: NoToken, Agent: c.agent.Name, Note: agents.TokenVar(c.agent.Name)}, true
+	return nil
 }
 
-func notHeld(v *view, c candidate) (Reason, bool) {
+func hasProgram(_ *view, c candidate) *Reason {
+	if len(c.role.Command) == 0 {
+		return &Reason{Code: NoProgram, Note: c.role.Name}
+	}
+	return nil
+}
+
+func hasToken(_ *view, c candidate) *Reason {
+	if c.agent.Token != "" {
+		return nil
+	}
+	return &Reason{Code: NoToken, Agent: c.agent.Name, Note: agents.TokenVar(c.agent.Name)}
+}
+
+func notHeld(v *view, c candidate) *Reason {
 	h, held := v.History.AgentHolds[c.agent.Name]
 	if held && !h.Until.IsZero() {
 		held = v.later(h.Until)
 	}
-	return Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.Why, Until: h.Until}, held
+	if held {
+		return &Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.Why, Until: h.Until}
+	}
+	return nil
 }
 
 // notPaused asks for the agent first: who paused one agent of a paused thread wants to see that it still is when the
 // thread goes on.
-func notPaused(v *view, c candidate) (Reason, bool) {
+func notPaused(v *view, c candidate) *Reason {
 	for _, p := range []Pause{{Agent: c.agent.Name}, {Thread: c.agent.Thread}, {}} {
 		if _, paused := v.History.Paused[p]; paused {
-			return Reason{Code: Paused, Agent: p.Agent, Thread: p.Thread}, true
+			return &Reason{Code: Paused, Agent: p.Agent, Thread: p.Thread}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
-func notParked(v *view, c candidate) (Reason, bool) {
+func notParked(v *view, c candidate) *Reason {
 	p, parked := v.History.Parked[c.agent.Thread]
-	return Reason{Code: ThreadPark, Thread: c.agent.Thread, Until: p.Until, Note: p.Why}, parked && v.later(p.Until)
+	if parked && v.later(p.Until) {
+		return &Reason{Code: ThreadPark, Thread: c.agent.Thread, Until: p.Until, Note: p.Why}
+	}
+	return nil
 }
 
-func agentIdle(_ *view, c candidate) (Reason, bool) {
-	return Reason{Code: AgentBusy, Agent: c.agent.Name, Refs: c.agent.on}, c.agent.on != nil
+func agentIdle(_ *view, c candidate) *Reason {
+	if c.agent.on != nil {
+		return &Reason{Code: AgentBusy, Agent: c.agent.Name, Refs: c.agent.on}
+	}
+	return nil
 }
 
-func slotFree(_ *view, c candidate) (Reason, bool) {
+func slotFree(_ *view, c candidate) *Reason {
 	t := c.agent.thread
-	return Reason{Code: NoSlot, Thread: t.Name, Count: t.running, Limit: t.MaxSessions}, t.full()
+	if t.full() {
+		return &Reason{Code: NoSlot, Thread: t.Name, Count: t.running, Limit: t.MaxSessions}
+	}
+	return nil
 }

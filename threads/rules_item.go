@@ -14,11 +14,11 @@ const MaxAttempts = 5
 // label first.
 const HalfWritten = 60 * time.Second
 
-// itemRule says why an item cannot be worked on, whoever would do it. Rules are asked in order and the first objection
-// counts, so a rule may rely on what those before it refused.
+// itemRule says why an item cannot be worked on, whoever would do it; nil when nothing keeps it. Rules are asked in order
+// and the first objection counts, so a rule may rely on what those before it refused.
 type itemRule struct {
 	name string // the question, as `why` prints it
-	why  func(v *view, w *work) (Reason, bool)
+	why  func(v *view, w *work) *Reason
 }
 
 // The rules of each kind of work. Their order is part of what users see: the first objection is the one shown.
@@ -87,153 +87,178 @@ func rulesFor(w *work) []itemRule {
 }
 
 // objection is the first answer that is no.
-func (v *view) objection(w *work) (why Reason, no bool) {
+func (v *view) objection(w *work) *Reason {
 	for _, rule := range rulesFor(w) {
-		if why, no := rule.why(v, w); no {
-			return why, true
+		if why := rule.why(v, w); why != nil {
+			return why
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
-func isClosed(_ *view, w *work) (Reason, bool) {
+func isClosed(_ *view, w *work) *Reason {
 	closed := w.issue != nil && w.issue.Closed || w.pull != nil && w.pull.Closed
-	return Reason{Code: Closed}, closed
-}
-
-func notBacklog(_ *view, w *work) (Reason, bool) {
-	return Reason{Code: NotBacklog}, !w.has(forge.LabelBacklog)
-}
-
-func notRead(v *view, w *work) (Reason, bool) {
-	repo, known := v.Facts.Repo(w.Ref.Repo)
-	return Reason{Code: NotRead}, !known || repo.AsOf.IsZero()
-}
-
-func staleFacts(v *view, w *work) (Reason, bool) {
-	repo, _ := v.Facts.Repo(w.Ref.Repo)
-	return Reason{Code: StaleFacts}, v.stale(repo, w.Ref, w.Chain)
-}
-
-func hasSession(v *view, w *work) (Reason, bool) {
-	s := v.byItem[itemKey{w.Ref, w.Item.Role}]
-	if s == nil {
-		return Reason{}, false
+	if closed {
+		return &Reason{Code: Closed}
 	}
-	return Reason{Code: HasSession, Agent: s.Agent, Thread: s.Thread}, true
+	return nil
+}
+
+func notBacklog(_ *view, w *work) *Reason {
+	if !w.has(forge.LabelBacklog) {
+		return &Reason{Code: NotBacklog}
+	}
+	return nil
+}
+
+func notRead(_ *view, w *work) *Reason {
+	if w.repo == nil || w.repo.AsOf.IsZero() {
+		return &Reason{Code: NotRead}
+	}
+	return nil
+}
+
+func staleFacts(v *view, w *work) *Reason {
+	if v.stale(w.repo, w.Ref, w.Chain) {
+		return &Reason{Code: StaleFacts}
+	}
+	return nil
+}
+
+func hasSession(_ *view, w *work) *Reason {
+	s := w.session()
+	if s == nil {
+		return nil
+	}
+	return &Reason{Code: HasSession, Agent: s.Agent, Thread: s.Thread}
 }
 
 // merged holds an issue whose pull request is merged: the work is done, only the issue is still open. Forgejo closes it
 // by the closing keyword, except while the issue has open dependencies, and then it says nothing.
-func merged(v *view, w *work) (Reason, bool) {
-	for _, p := range v.pulls[w.Ref] {
+func merged(_ *view, w *work) *Reason {
+	for _, p := range w.pulls {
 		if p.Merged && p.Ended.After(w.issue.Reopened) {
-			return Reason{Code: MergedNotClosed, Refs: openDependencies(w.issue)}, true
+			return &Reason{Code: MergedNotClosed, Refs: openDependencies(w.issue)}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
-func skipLabel(_ *view, w *work) (Reason, bool) {
+func skipLabel(_ *view, w *work) *Reason {
 	label := forge.SkipLabel(w.labels())
-	return Reason{Code: SkipLabel, Note: label}, label != ""
+	if label != "" {
+		return &Reason{Code: SkipLabel, Note: label}
+	}
+	return nil
 }
 
-func assignedHuman(v *view, w *work) (Reason, bool) {
+func assignedHuman(v *view, w *work) *Reason {
 	for _, login := range w.assignees() {
 		if !v.isAgent(login) {
-			return Reason{Code: AssignedHuman, Note: login}, true
+			return &Reason{Code: AssignedHuman, Note: login}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
-func claimedElsewhere(v *view, w *work) (Reason, bool) {
+func claimedElsewhere(v *view, w *work) *Reason {
 	for _, login := range w.assignees() {
 		if !v.ours(login) {
-			return Reason{Code: ClaimedElsewhere, Note: login}, true
+			return &Reason{Code: ClaimedElsewhere, Note: login}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
 // claimLeft holds an item that carries a claim although no session is on it. reconcile takes the claim off; until the
 // forge shows that, the item is not free.
-func claimLeft(v *view, w *work) (Reason, bool) {
+func claimLeft(v *view, w *work) *Reason {
 	if !w.has(forge.LabelInProgress) {
-		return Reason{}, false
+		return nil
+	}
+	if by := w.heldBy(); by != "" { // its agents may have the accounts of ours
+		return &Reason{Code: ClaimedElsewhere, Note: by}
 	}
 	agent := v.History.Claimed[w.Ref]
 	for _, login := range w.assignees() {
 		if a := v.Config.AgentByLogin(login); a != nil {
 			agent = a.Name
 		} else if v.isAgent(login) {
-			return Reason{Code: ClaimedElsewhere, Note: login}, true
+			return &Reason{Code: ClaimedElsewhere, Note: login}
 		}
 	}
-	return Reason{Code: ClaimLeft, Agent: agent}, true
+	return &Reason{Code: ClaimLeft, Agent: agent}
 }
 
-func hasPull(v *view, w *work) (Reason, bool) {
+func hasPull(_ *view, w *work) *Reason {
 	var open []forge.Ref
-	for _, p := range v.pulls[w.Ref] {
+	for _, p := range w.pulls {
 		if !p.Closed {
 			open = append(open, p.Ref)
 		}
 	}
-	return Reason{Code: HasPull, Refs: open}, len(open) > 0
+	if len(open) > 0 {
+		return &Reason{Code: HasPull, Refs: open}
+	}
+	return nil
 }
 
 // pullRejected holds an issue after a person closed our pull request for it: doing the same again would not please them
 // more. Reopening the issue, or retry, says to go on.
-func pullRejected(v *view, w *work) (Reason, bool) {
-	for _, p := range v.pulls[w.Ref] {
+func pullRejected(v *view, w *work) *Reason {
+	for _, p := range w.pulls {
 		rejected := p.Closed && !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
 		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(v.History.Retried[w.Ref]) {
-			return Reason{Code: PullRejected, Refs: []forge.Ref{p.Ref}}, true
+			return &Reason{Code: PullRejected, Refs: []forge.Ref{p.Ref}}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
-func stagedConvoy(v *view, w *work) (Reason, bool) {
+func stagedConvoy(v *view, w *work) *Reason {
 	convoy, in := v.staged[w.Ref]
 	if !in {
-		return Reason{}, false
+		return nil
 	}
-	return Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}, true
+	return &Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}
 }
 
 // blockersUnknown also holds every issue while the members of a staged convoy are not read: it may be one of them.
-func blockersUnknown(v *view, w *work) (Reason, bool) {
+func blockersUnknown(v *view, w *work) *Reason {
 	for _, b := range w.issue.Blockers {
 		if b.State == forge.BlockerUnknown && b.Ref != w.Ref {
-			return Reason{Code: BlockersUnknown}, true
+			return &Reason{Code: BlockersUnknown}
 		}
 	}
 	if !w.issue.BlockersKnown {
-		return Reason{Code: BlockersUnknown}, true
+		return &Reason{Code: BlockersUnknown}
 	}
-	return Reason{Code: BlockersUnknown, Refs: v.unread}, len(v.unread) > 0
+	if len(v.unread) > 0 {
+		return &Reason{Code: BlockersUnknown, Refs: v.unread}
+	}
+	return nil
 }
 
-func blocksItself(_ *view, w *work) (Reason, bool) {
+func blocksItself(_ *view, w *work) *Reason {
 	for _, b := range w.issue.Blockers {
 		if b.Ref == w.Ref {
-			return Reason{Code: BlocksItself}, true
+			return &Reason{Code: BlocksItself}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
-func onCycle(v *view, w *work) (Reason, bool) {
+func onCycle(v *view, w *work) *Reason {
 	cycle, on := v.cycles[w.Ref]
-	return Reason{Code: BlockerCycle, Refs: cycle}, on
+	if on {
+		return &Reason{Code: BlockerCycle, Refs: cycle}
+	}
+	return nil
 }
 
 // blockersOpen fails closed: only a blocker that is known to be closed lets work begin. What a person has to mend is
 // named before what only takes time.
-func blockersOpen(_ *view, w *work) (Reason, bool) {
+func blockersOpen(_ *view, w *work) *Reason {
 	for _, c := range []struct {
 		state forge.BlockerState
 		code  Code
@@ -245,10 +270,10 @@ func blockersOpen(_ *view, w *work) (Reason, bool) {
 		{forge.BlockerUnmerged, BlockerUnmerged},
 	} {
 		if refs := blockersIn(w.issue, c.state); len(refs) > 0 {
-			return Reason{Code: c.code, Refs: refs}, true
+			return &Reason{Code: c.code, Refs: refs}
 		}
 	}
-	return Reason{}, false
+	return nil
 }
 
 func blockersIn(is *forge.Issue, state forge.BlockerState) []forge.Ref {
@@ -273,88 +298,127 @@ func openDependencies(is *forge.Issue) []forge.Ref {
 	return refs
 }
 
-func draft(_ *view, w *work) (Reason, bool) { return Reason{Code: Draft}, w.pull.Draft }
+func draft(_ *view, w *work) *Reason {
+	if w.pull.Draft {
+		return &Reason{Code: Draft}
+	}
+	return nil
+}
 
 // notOurs leaves a person's pull request to its author: we review it, but neither rework nor merge it. Another host's
 // agents are that host's business.
-func notOurs(v *view, w *work) (Reason, bool) {
+func notOurs(v *view, w *work) *Reason {
 	if w.Kind == agents.KindReview || w.stage.own {
-		return Reason{}, false
+		return nil
 	}
 	if v.isAgent(w.pull.Author) {
-		return Reason{Code: ClaimedElsewhere, Note: w.pull.Author}, true
+		return &Reason{Code: ClaimedElsewhere, Note: w.pull.Author}
 	}
-	return Reason{Code: NotOurs, Note: w.pull.Author}, true
+	return &Reason{Code: NotOurs, Note: w.pull.Author}
 }
 
-func peopleReview(v *view, w *work) (Reason, bool) {
-	return Reason{Code: PeopleReview}, w.Kind == agents.KindReview && !v.hasReviewers()
+func peopleReview(v *view, w *work) *Reason {
+	if w.Kind == agents.KindReview && !v.hasReviewers() {
+		return &Reason{Code: PeopleReview}
+	}
+	return nil
 }
 
 // ciPending gates review and merge on green, or no, CI. Rework does not wait for it.
-func ciPending(_ *view, w *work) (Reason, bool) {
-	return Reason{Code: CIPending}, w.Kind != agents.KindRework && w.pull.CI == forge.CIPending
+func ciPending(_ *view, w *work) *Reason {
+	if w.Kind != agents.KindRework && w.pull.CI == forge.CIPending {
+		return &Reason{Code: CIPending}
+	}
+	return nil
 }
 
-func tooManyRounds(v *view, w *work) (Reason, bool) {
+func tooManyRounds(v *view, w *work) *Reason {
 	switch w.Cause {
 	case CauseChanges:
 		n := v.rounds(w.pull)
-		return Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}, n > v.Config.Forge.MaxReviewRounds
+		if n > v.Config.Forge.MaxReviewRounds {
+			return &Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}
+		}
+		return nil
 	case CauseCI:
 		n := v.History.CIFixes[w.Ref]
-		return Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}, n >= v.Config.Forge.MaxCIFixes
+		if n >= v.Config.Forge.MaxCIFixes {
+			return &Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}
+		}
+		return nil
 	}
-	return Reason{}, false
+	return nil
 }
 
-func refused(v *view, w *work) (Reason, bool) {
+func refused(v *view, w *work) *Reason {
 	words, did := v.History.Refused[w.Ref]
-	return Reason{Code: Refused, Note: words}, did
+	if did {
+		return &Reason{Code: Refused, Note: words}
+	}
+	return nil
 }
 
-func gaveUp(v *view, w *work) (Reason, bool) {
-	a := v.attempts(&w.Item)
-	return Reason{Code: GaveUp, Count: a.Count}, a.Count >= MaxAttempts && !a.Marked
+func gaveUp(v *view, w *work) *Reason {
+	a := v.attempts(w)
+	if a.Count >= MaxAttempts && !a.Marked {
+		return &Reason{Code: GaveUp, Count: a.Count}
+	}
+	return nil
 }
 
-func coolDown(v *view, w *work) (Reason, bool) {
+func coolDown(v *view, w *work) *Reason {
 	until := v.History.CoolDown[w.Key()]
-	if a := v.attempts(&w.Item); !a.Marked && a.Until.After(until) {
+	if a := v.attempts(w); !a.Marked && a.Until.After(until) {
 		until = a.Until
 	}
-	return Reason{Code: CoolDown, Until: until}, v.later(until)
-}
-
-func chainBusy(v *view, w *work) (Reason, bool) {
-	s := v.chainBusy(w.Chain, w.Kind)
-	if s == nil {
-		return Reason{}, false
+	if v.later(until) {
+		return &Reason{Code: CoolDown, Until: until}
 	}
-	return Reason{Code: ChainBusy, Agent: s.Agent, Refs: []forge.Ref{s.Item.Ref}}, true
+	return nil
 }
 
-func unreviewed(v *view, w *work) (Reason, bool) {
+func chainBusy(v *view, w *work) *Reason {
+	s := v.intruder(w)
+	if s == nil {
+		return nil
+	}
+	return &Reason{Code: ChainBusy, Agent: s.Agent, Refs: []forge.Ref{s.Item.Ref}}
+}
+
+func unreviewed(v *view, w *work) *Reason {
 	n, limit := v.waiting[w.Ref.Repo], v.Config.Forge.MaxUnreviewed
-	return Reason{Code: Unreviewed, Count: n, Limit: limit}, n >= limit && v.hasReviewers()
+	if n >= limit && v.hasReviewers() {
+		return &Reason{Code: Unreviewed, Count: n, Limit: limit}
+	}
+	return nil
 }
 
-func mergeManual(v *view, w *work) (Reason, bool) {
-	return Reason{Code: MergeManual}, w.Kind == stageMerge && !v.Config.Forge.MergeAuto
+func mergeManual(v *view, w *work) *Reason {
+	if w.Kind == stageMerge && !v.Config.Forge.MergeAuto {
+		return &Reason{Code: MergeManual}
+	}
+	return nil
 }
 
-func humanObjects(_ *view, w *work) (Reason, bool) {
-	return Reason{Code: HumanObjects, Note: w.stage.objector}, w.Kind == stageMerge && w.stage.objector != ""
+func humanObjects(_ *view, w *work) *Reason {
+	if w.Kind == stageMerge && w.stage.objector != "" {
+		return &Reason{Code: HumanObjects, Note: w.stage.objector}
+	}
+	return nil
 }
 
 // mergeLate waits until the forge has looked at this head and base. After a merge the base of every other pull request
 // has moved, so facts from before our last merge in the repository say nothing.
-func mergeLate(v *view, w *work) (Reason, bool) {
-	repo, _ := v.Facts.Repo(w.Ref.Repo)
-	late := w.pull.Mergeable != forge.MergeClean || v.stale(repo, forge.Ref{Repo: w.Ref.Repo})
-	return Reason{Code: MergeLate}, w.Kind == stageMerge && late
+func mergeLate(v *view, w *work) *Reason {
+	if w.Kind == stageMerge && (w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})) {
+		return &Reason{Code: MergeLate}
+	}
+	return nil
 }
 
-func notDue(v *view, w *work) (Reason, bool) {
-	return Reason{Code: NotDue, Until: w.Since}, v.later(w.Since)
+func notDue(v *view, w *work) *Reason {
+	if v.later(w.Since) {
+		return &Reason{Code: NotDue, Until: w.Since}
+	}
+	return nil
 }

@@ -42,6 +42,7 @@ type Forge struct {
 	Repos           []string // owner/name, sorted
 	Bots            []string // logins of other hosts' agents, sorted
 	MergeAuto       bool     // merge = "auto"
+	ClaimSingle     bool     // claim = "single": no other supervisor works in the repositories
 	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
 	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
 	MaxReviewRounds int      // requests for changes on one pull request before a person is asked
@@ -350,5 +351,5 @@ func (m *Mark) Key() Key { return Key{Kind: agents.KindIssue, Ref: m.Ref} }
 // Hold says why an item waits.
 type Hold struct {
 	Item
-	Reason Reason
+	Reason *Reason // never nil; items that wait for the same share one
 }

@@ -2,6 +2,7 @@ package threads
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -12,9 +13,7 @@ import (
 // the steps of Decide write to it.
 type view struct {
 	*Snapshot
-	byItem  map[itemKey]*Session
 	byAgent map[string]*Session
-	byChain map[forge.Ref][]*Session
 	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
 	stages  []stage                     // of each of Facts.Pulls
 	staged  map[forge.Ref]forge.Ref     // member of a staged convoy, to the convoy
@@ -28,17 +27,12 @@ type view struct {
 	wakeAt time.Time
 }
 
-// itemKey finds the session on an item whatever its kind: an issue and its pull requests share one number space, and
-// a pull request changes between review and rework.
-type itemKey struct {
-	ref  forge.Ref
-	role string // of scheduled work, which shares the repository's ref
-}
-
 // threadState is a thread as it stands while the plan is made.
 type threadState struct {
 	*Thread
-	sessions []int // per slot
+	place    int    // among the threads
+	sessions []int  // per slot
+	warm     []Warm // the resident of each slot, or nobody; nil on a thread whose slots are all alike
 	running  int
 }
 
@@ -55,12 +49,10 @@ type agentState struct {
 func newView(s *Snapshot) *view {
 	v := &view{
 		Snapshot: s,
-		byItem:   make(map[itemKey]*Session, len(s.Sessions)),
 		byAgent:  make(map[string]*Session, len(s.Sessions)),
-		byChain:  make(map[forge.Ref][]*Session, len(s.Sessions)),
 	}
 	for i := range s.Sessions {
-		v.addSession(&s.Sessions[i])
+		v.byAgent[s.Sessions[i].Agent] = &s.Sessions[i]
 	}
 	v.indexWorkers()
 	v.indexPulls()
@@ -69,19 +61,13 @@ func newView(s *Snapshot) *view {
 	return v
 }
 
-func (v *view) addSession(s *Session) {
-	v.byItem[itemKey{s.Item.Ref, s.Item.Role}] = s
-	v.byAgent[s.Agent] = s
-	v.byChain[s.Item.Chain] = append(v.byChain[s.Item.Chain], s)
-}
-
 // indexWorkers lays threads and agents beside the sessions that occupy them. A session whose thread or agent is no
 // longer configured occupies nothing that can be given away.
 func (v *view) indexWorkers() {
 	v.threads = make([]threadState, len(v.Config.Threads))
 	for i := range v.Config.Threads {
 		t := &v.Config.Threads[i]
-		v.threads[i] = threadState{Thread: t, sessions: make([]int, t.Slots)}
+		v.threads[i] = threadState{Thread: t, place: i, sessions: make([]int, t.Slots), warm: v.warm(t)}
 	}
 	for i := range v.Sessions {
 		s := &v.Sessions[i]
@@ -107,6 +93,18 @@ func (v *view) indexWorkers() {
 	}
 }
 
+// warm are the residents of a thread's slots.
+func (v *view) warm(t *Thread) []Warm {
+	if t.Overlap {
+		return nil
+	}
+	residents := make([]Warm, t.Slots)
+	for slot := range residents {
+		residents[slot] = v.History.Warm[SlotKey{t.Name, slot}]
+	}
+	return residents
+}
+
 func (v *view) thread(name string) *threadState {
 	for i := range v.threads {
 		if v.threads[i].Name == name {
@@ -114,6 +112,15 @@ func (v *view) thread(name string) *threadState {
 		}
 	}
 	return nil
+}
+
+// repo is what is known of a repository; nil when it was never read.
+func (v *view) repo(name string) *forge.Repo {
+	i, known := slices.BinarySearchFunc(v.Facts.Repos, name, func(r forge.Repo, n string) int { return strings.Compare(r.Name, n) })
+	if !known {
+		return nil
+	}
+	return &v.Facts.Repos[i]
 }
 
 // indexPulls finds the pull requests of each issue, what each waits for, and how many wait for a reviewer.
@@ -180,7 +187,7 @@ func (v *view) later(t time.Time) bool {
 
 // stale reports whether we wrote to one of refs, or ended a session on it, after the facts of the repository were
 // asked for. What they say of it may then be from before our write.
-func (v *view) stale(repo forge.Repo, refs ...forge.Ref) bool {
+func (v *view) stale(repo *forge.Repo, refs ...forge.Ref) bool {
 	for _, r := range refs {
 		if t, ok := v.History.Touched[r]; ok && !repo.AsOf.After(t) {
 			return true
@@ -189,17 +196,18 @@ func (v *view) stale(repo forge.Repo, refs ...forge.Ref) bool {
 	return false
 }
 
-// chainBusy returns the session that keeps work of this kind off the chain, or nil. At most one session writes to a
+// intruder returns the session that keeps an item off its chain, or nil. At most one session writes to a
 // chain. No review and no merge goes on beside it, because their subject would change, unless the writer's program
 // itself waits for them.
-func (v *view) chainBusy(chain forge.Ref, kind agents.Kind) *Session {
-	for _, s := range v.byChain[chain] {
+func (v *view) intruder(w *work) *Session {
+	for _, s := range w.sessions {
 		switch {
-		case kind.Writes():
+		case s.Item.Chain != w.Chain:
+		case w.Kind.Writes():
 			return s
 		case s.Item.Kind.Writes() && !v.waitsForReview(s):
 			return s
-		case kind == stageMerge && s.Item.Kind == agents.KindReview:
+		case w.Kind == stageMerge && s.Item.Kind == agents.KindReview:
 			return s
 		}
 	}

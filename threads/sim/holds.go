@@ -27,7 +27,7 @@ func holdsTrue(in *inspection) error {
 	return nil
 }
 
-func readable(r threads.Reason) error {
+func readable(r *threads.Reason) error {
 	text := r.Text()
 	switch {
 	case !slices.ContainsFunc(threads.Codes(), func(d threads.CodeDoc) bool { return d.Code == r.Code }):
@@ -88,7 +88,7 @@ func candidateCode(c threads.Code) bool {
 	case threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.AuthorFirst, threads.OwnWork, threads.LocalPair, threads.NoReviewer:
 		return true
 	}
-	return waits(&threads.Hold{Reason: threads.Reason{Code: c}})
+	return waits(&threads.Hold{Reason: &threads.Reason{Code: c}})
 }
 
 // chainFree reports whether no session keeps the item off its chain.

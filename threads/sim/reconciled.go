@@ -95,7 +95,7 @@ func marksDue(in *inspection) error {
 		busy := slices.ContainsFunc(in.busy(), func(s threads.Session) bool { return s.Item.Ref == m.Ref })
 		claims := m.Action == threads.ActRelease || m.Action == threads.ActUnlabel
 		if err == nil {
-			err = readable(m.Reason)
+			err = readable(&m.Reason)
 		}
 		if err != nil || busy && claims || !in.due(m) {
 			return fmt.Errorf("%s %s, %q: %v", m.Action, m.Ref, m.Reason.Text(), err)
