@@ -46,6 +46,9 @@ type Issue struct {
 	Assignees []string // logins, sorted
 	Created   time.Time
 	Updated   time.Time
+	// HeldBy names, for people, another supervisor's agent that works on the issue; empty when none does. Its account
+	// may be that of an agent of ours.
+	HeldBy string
 	// Reopened is when the issue was last opened again; zero when it never was closed. It decides whether a
 	// merged pull request still counts for the issue.
 	Reopened time.Time
@@ -113,6 +116,7 @@ type Pull struct {
 	Author    string // login of its opener
 	Labels    []string
 	Assignees []string
+	HeldBy    string // as that of an issue
 	Closed    bool
 	Merged    bool
 	Ended     time.Time // when it was merged or closed; zero while open

@@ -11,6 +11,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+// Instance is the id of the state directory, with which every run id begins; "" before Run has read it. Once it is there it
+// stays, and may be asked for at any time from what Run calls.
+func (s *Supervisor) Instance() string { return s.instance }
+
 // identified makes sure that the agent's token is the agent's: work done under another account would be claimed, reviewed
 // and counted as somebody else's. Each token is asked about once. An agent that fails is held, with what to do.
 func (s *Supervisor) identified(x *session) bool {

@@ -22,6 +22,7 @@ type thing struct {
 	forge.Ref
 	pull      bool
 	closed    bool
+	heldBy    string // another supervisor's agent
 	labels    []string
 	assignees []string
 	chain     forge.Ref
@@ -62,10 +63,10 @@ func (s *Supervisor) see(item forge.Ref) (*thing, error) {
 		return nil, err
 	case look.Pull != nil:
 		p := look.Pull
-		return &thing{Ref: item, pull: true, closed: p.Closed, labels: p.Labels, assignees: p.Assignees, chain: threads.ChainOf(p)}, nil
+		return &thing{Ref: item, pull: true, closed: p.Closed, heldBy: p.HeldBy, labels: p.Labels, assignees: p.Assignees, chain: threads.ChainOf(p)}, nil
 	case look.Issue != nil:
 		is := look.Issue
-		return &thing{Ref: item, closed: is.Closed, labels: is.Labels, assignees: is.Assignees, chain: item, pulls: look.Pulls}, nil
+		return &thing{Ref: item, closed: is.Closed, heldBy: is.HeldBy, labels: is.Labels, assignees: is.Assignees, chain: item, pulls: look.Pulls}, nil
 	}
 	return nil, forge.ErrNotFound
 }

@@ -135,7 +135,7 @@ func (s *Supervisor) do(c *chore) {
 	s.touchStatus()
 }
 
-// choreDoneLocked notes how it went. A failure is told once, not at every try.
+// choreDoneLocked notes how it went. A failure is told once, not at every try, and a refused merge not at the first.
 func (s *Supervisor) choreDoneLocked(c *chore, err error) notice {
 	c.working = false
 	if err == nil {
@@ -146,7 +146,8 @@ func (s *Supervisor) choreDoneLocked(c *chore, err error) notice {
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
 		s.history.CoolDown[c.hold] = c.retryAt
 	}
-	if was := c.failed; was == text(err) {
+	if was := c.failed; was == text(err) || c.action == actMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
+		// The forge also refuses a merge for a second or two after a push, in the words of a conflict.
 		return notice{}
 	}
 	c.failed = text(err)

@@ -45,10 +45,29 @@ func (s *Supervisor) Release(_ context.Context, r ItemRequest) (Report, error) {
 	return report, nil
 }
 
+// free takes another supervisor's claim away, or one that shows as none because it was never finished.
+func (s *Supervisor) free(report *Report, t *thing) error {
+	if t.heldBy == "" && t.has(forge.LabelInProgress) {
+		return nil
+	}
+	var was string
+	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
+		was, err = f.Free(ctx, t.Ref)
+		return err
+	})
+	if err == nil && was != "" {
+		report.did("claim of %s taken away", was)
+	}
+	return err
+}
+
 // releaseNow takes off what the session left, and says what was there before.
 func (s *Supervisor) releaseNow(report *Report, item forge.Ref, before *thing, ran bool) error {
 	t, err := s.see(item)
 	if err != nil {
+		return err
+	}
+	if err := s.free(report, t); err != nil {
 		return err
 	}
 	was, err := s.unclaim(t)

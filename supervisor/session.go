@@ -123,7 +123,7 @@ func (s *Supervisor) claim(x *session) *endRecord {
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
 		end.Claim, end.Reason = claimTaken, text(err)
 	case errors.Is(err, forge.ErrForbidden):
-		end.Claim, end.Reason = claimForbidden, fmt.Sprintf("may not claim %s: %s", x.Item.Ref, text(err))
+		end.Claim, end.Reason = claimForbidden, text(err) // it names the item
 	default:
 		end.Reason = text(err)
 	}

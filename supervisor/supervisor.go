@@ -49,10 +49,12 @@ type Reader interface {
 	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
 }
 
-// Claims takes and gives back items under an agent's login. Release may be repeated.
+// Claims takes and gives back items under an agent's login. Release may be repeated. Free lets an item be claimed that
+// another supervisor holds, for a person who knows that it is gone; it names who that was, "" for nobody.
 type Claims interface {
 	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
 	Release(ctx context.Context, ref forge.Ref, login string) error
+	Free(ctx context.Context, ref forge.Ref) (was string, err error)
 }
 
 // Writer changes issues and pull requests. Every change may be repeated; a comment is written once per key.

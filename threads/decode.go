@@ -123,6 +123,7 @@ func (d *decoder) readForge(t *table) {
 	f.Repos = d.repos(t)
 	f.Bots = t.set("bots")
 	f.MergeAuto = t.oneOf("merge", "auto", "auto", "manual") == "auto"
+	f.ClaimSingle = t.oneOf("claim", "ref", "ref", "single") == "single"
 	f.RequireMerged = t.truth("require_merged", false)
 	f.MaxUnreviewed = t.number("max_unreviewed", 3, 1)
 	f.MaxReviewRounds = t.number("max_review_rounds", 5, 1)

@@ -123,6 +123,7 @@ func TestMistakes(t *testing.T) {
 			want: `:6: factory.listen_hooks: is ":7070", which listen is too: give each an address of its own`,
 		},
 		{name: "hook secret missing", text: "[forge]\nwebhook_secret = \"$NOPE\"\n" + worker, want: `:2: forge.webhook_secret: $NOPE is not set`},
+		{name: "claim", text: "[forge]\nclaim = \"singel\"\n" + worker, want: `:2: forge.claim: is "singel", want "ref" or "single", did you mean single?`},
 		{name: "merge", text: "[forge]\nmerge = \"manuel\"\n" + worker, want: `:2: forge.merge: is "manuel", want "auto" or "manual", did you mean manual?`},
 		{name: "no unreviewed work allowed", text: "[forge]\nmax_unreviewed = 0\n" + worker, want: `:2: forge.max_unreviewed: is 0, want at least 1`},
 		{name: "negative rounds", text: "[forge]\nmax_review_rounds = -1\n" + worker, want: `:2: forge.max_review_rounds: is -1, want at least 1`},

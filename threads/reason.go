@@ -113,7 +113,7 @@ var codeDocs = []CodeDoc{
 	{NotBacklog, "it does not carry the label `backlog`", "add `backlog`", fixed("not labelled backlog")},
 	{SkipLabel, "a label keeps it from being worked on", "remove the label; after `blocked`, `disinto retry`", noted("labelled %s")},
 	{AssignedHuman, "a person is assigned", "unassign the person", noted("assigned to %s")},
-	{ClaimedElsewhere, "an agent of another host works on it", "", noted("claimed by %s")},
+	{ClaimedElsewhere, "an agent of another host works on it", "if that host is gone: disinto release REF", noted("claimed by %s")},
 	{ClaimLeft, "a claim of ours is left over and being released", "", claimLeftText},
 	{HasPull, "an open pull request is for it", "", refs("waits for its pull request %s")},
 	{MergedNotClosed, "its pull request is merged, but the forge refuses to close it", "close what it depends on", mergedText},

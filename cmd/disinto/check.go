@@ -140,7 +140,7 @@ func (k *checker) agents() {
 
 // forge asks for everything the supervisor needs of it, then whose the agents' tokens are.
 func (k *checker) forge(ctx context.Context) {
-	client, err := newForge(k.config, func() *threads.Config { return k.config })
+	client, err := newForge(k.config, func() *threads.Config { return k.config }, func() string { return "" })
 	if err != nil {
 		k.problem("forge", err)
 		return

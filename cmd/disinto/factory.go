@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -35,7 +36,7 @@ func newFactory(path, state string, environ []string, lookupEnv func(string) (st
 	f.executor.Secrets = f.secrets
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
-		EndStale: process.EndStale,
+		EndStale: process.EndStale, Room: room,
 	}
 	config, client, err := f.read()
 	f.ConfigError = err
@@ -46,6 +47,12 @@ func newFactory(path, state string, environ []string, lookupEnv func(string) (st
 	return f
 }
 
+// room is what the machine has left.
+func room(dir string) threads.Room {
+	memory, disk := process.Room(dir)
+	return threads.Room{Memory: memory, Disk: disk}
+}
+
 // read reads the file and makes a client for the forge in it.
 func (f *factory) read() (*threads.Config, *forgejo.Client, error) {
 	config, text, err := readConfig(f.path, f.lookupEnv)
@@ -53,7 +60,7 @@ func (f *factory) read() (*threads.Config, *forgejo.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := newForge(config, f.config.Load)
+	client, err := newForge(config, f.config.Load, f.Instance)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -109,20 +116,37 @@ func placeBuiltin(config *threads.Config, path string) error {
 }
 
 // newForge makes the client for the forge of a configuration. Whose account is whose it asks of the configuration in
-// force at the moment, so that a reload counts.
-func newForge(config *threads.Config, now func() *threads.Config) (*forgejo.Client, error) {
+// force at the moment, so that a reload counts. Claims are made in the name of instance.
+func newForge(config *threads.Config, now func() *threads.Config, instance func() string) (*forgejo.Client, error) {
 	current := func() *threads.Config {
 		if c := now(); c != nil {
 			return c
 		}
 		return config
 	}
+	var claims *forgejo.Claims
+	if !config.Forge.ClaimSingle {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "a host without a name"
+		}
+		claims = &forgejo.Claims{Instance: instance, Host: host, Longest: func() time.Duration { return longest(current()) }}
+	}
 	return forgejo.New(forgejo.Options{
 		URL: config.Forge.URL, Token: config.Forge.Token.Reveal(), Repos: config.Forge.Repos,
 		Ours:          func(login string) bool { return current().AgentByLogin(login) != nil },
 		Bots:          func(login string) bool { return slices.Contains(current().Forge.Bots, login) },
-		RequireMerged: config.Forge.RequireMerged,
+		RequireMerged: config.Forge.RequireMerged, Claims: claims,
 	})
+}
+
+// longest is how long a session may last, of whichever role.
+func longest(config *threads.Config) time.Duration {
+	var most time.Duration
+	for i := range config.Roles {
+		most = max(most, config.Roles[i].Timeout)
+	}
+	return most + config.Factory.StopGrace
 }
 
 // reload puts the file as it is now in force. A file with mistakes changes nothing but what status shows.
@@ -149,7 +173,8 @@ func (f *factory) reload(log hclog.Logger) {
 
 // sameForge reports whether a client for one configuration serves the other too.
 func sameForge(a, b threads.Forge) bool {
-	return a.URL == b.URL && a.Token == b.Token && a.RequireMerged == b.RequireMerged && slices.Equal(a.Repos, b.Repos)
+	return a.URL == b.URL && a.Token == b.Token && a.RequireMerged == b.RequireMerged &&
+		a.ClaimSingle == b.ClaimSingle && slices.Equal(a.Repos, b.Repos)
 }
 
 // changed reports whether the files are not what was read last. It is asked every few seconds, instead of having the

@@ -20,8 +20,9 @@ const granularity = time.Second
 
 // repo is what is known of one repository.
 type repo struct {
-	name  string // never changes
-	pause pause  // belongs to the scan
+	name    string    // never changes
+	pause   pause     // belongs to the scan
+	sweptAt time.Time // our clock: when claims of nobody were last looked for; belongs to the scan
 
 	settings settings
 	asOf     time.Time // our clock: when the list of the last complete scan began; zero before the first

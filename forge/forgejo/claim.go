@@ -16,9 +16,11 @@ import (
 // It answers forge.ErrTaken when the item is closed, carries a label that keeps it from being worked on, or belongs to
 // somebody else. A person assigned to a pull request is no obstacle and stays assigned.
 //
+// Before both comes the ref that decides between supervisors, see [Options.Claims]. Without it nothing does: the forge has no
+// compare-and-set for labels and assignees.
+//
 // Claim may be repeated: with the same runID it goes on where it broke off, and a claim that the agent has already is
-// left as it is. The forge has no compare-and-set for assignees, so that this keeps people and earlier claims safe but
-// does not decide between two hosts in the same second.
+// left as it is. After forge.ErrTaken nothing of the claim is left; after any other error Release clears up.
 func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) error {
 	ref = c.canonical(ref)
 	if err := c.claim(ctx, ref, login, runID); err != nil {
@@ -32,16 +34,42 @@ func (c *Client) claim(ctx context.Context, ref forge.Ref, login, runID string) 
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	ours := runID != "" && c.claims[ref] == runID
-	c.mu.Unlock()
+	ours := c.isRun(ref, runID)
 	if why := c.taken(in, login, ours); why != "" {
 		return fmt.Errorf("%w: %s", forge.ErrTaken, why)
 	}
+	if c.refs != nil && !ours && c.outdated(ref, in) {
+		return fmt.Errorf("%w: it changed since it was looked at last", forge.ErrTaken)
+	}
+	if err := c.takeRef(ctx, ref, in, login, runID); err != nil {
+		return err
+	}
+	return c.showClaim(ctx, ref, in, login)
+}
+
+// outdated reports whether an issue has changed since the last scan. Somebody else may have done all the work on it since, and
+// given it back: the claim would succeed, and the work be done twice.
+func (c *Client) outdated(ref forge.Ref, in *gitea.Issue) bool {
+	r := c.repo(ref.Repo)
+	if r == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := r.issues[ref.Number]
+	return known != nil && in.Updated.After(known.Updated)
+}
+
+// isRun reports whether a claim that we wrote, or began to write, is that of the run.
+func (c *Client) isRun(ref forge.Ref, runID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return runID != "" && c.claims[ref].run == runID
+}
+
+// showClaim writes what people see of a claim.
+func (c *Client) showClaim(ctx context.Context, ref forge.Ref, in *gitea.Issue, login string) (err error) {
 	if !hasLabel(in, forge.LabelInProgress) {
-		c.mu.Lock()
-		c.claims[ref] = runID
-		c.mu.Unlock()
 		if err := c.addLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
 			return err
 		}
@@ -89,39 +117,49 @@ func (c *Client) taken(in *gitea.Issue, login string, ours bool) string {
 
 func (c *Client) isAgent(login string) bool { return c.ours(login) || c.bots(login) }
 
-// withdraw takes our label off an item that somebody took while we wrote it. Another agent's claim needs the label.
+// withdraw takes our claim off an item that somebody took while we wrote it. Another agent's claim needs the label.
 func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
-	c.mu.Lock()
-	delete(c.claims, ref)
-	c.mu.Unlock()
-	if slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
-		return nil
+	commit := c.forgetClaim(ref).commit
+	if !slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
+		if err := c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
+			return err
+		}
 	}
-	return c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress})
+	return c.dropRef(ctx, ref, commit)
 }
 
 // Release takes an agent off an item: the assignee first, then the label in-progress, which stays where another agent
-// is assigned. Other assignees and all other labels stay. Releasing what is not claimed, is closed or does not exist
-// any more is a success.
+// is assigned, then the ref. Other assignees and all other labels stay. Releasing what is not claimed, is closed or does
+// not exist any more is a success. What another supervisor holds is left alone, with forge.ErrTaken.
 func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) error {
 	ref = c.canonical(ref)
-	c.mu.Lock()
-	delete(c.claims, ref)
-	c.mu.Unlock()
-	in, err := c.getIssue(ctx, ref)
-	if errors.Is(err, forge.ErrNotFound) {
-		return nil
+	commit, err := c.mayRelease(ctx, ref)
+	if err == nil {
+		err = c.hideClaim(ctx, ref, login)
 	}
 	if err == nil {
-		err = c.release(ctx, ref, in, login)
-		if in.State == gitea.StateClosed && !errors.Is(err, forge.ErrUnavailable) {
-			return nil // tidied as far as the forge lets us
-		}
+		err = c.dropRef(ctx, ref, commit)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot release %s from %s: %w", ref, login, err)
 	}
 	return nil
+}
+
+// hideClaim takes off what people see of a claim.
+func (c *Client) hideClaim(ctx context.Context, ref forge.Ref, login string) error {
+	in, err := c.getIssue(ctx, ref)
+	if errors.Is(err, forge.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = c.release(ctx, ref, in, login)
+	if in.State == gitea.StateClosed && !errors.Is(err, forge.ErrUnavailable) {
+		return nil // tidied as far as the forge lets us
+	}
+	return err
 }
 
 func (c *Client) release(ctx context.Context, ref forge.Ref, in *gitea.Issue, login string) error {

@@ -42,6 +42,9 @@ type Options struct {
 	Ours, Bots func(login string) bool
 	// RequireMerged makes a closed blocker count only when a pull request for it was merged, if it had any that we know.
 	RequireMerged bool
+	// Claims makes claims that hold between supervisors. Nil makes them by label and assignee alone, which is enough where
+	// one supervisor works.
+	Claims *Claims
 	// HTTP gives the transport and is otherwise left alone; nil means one of our own.
 	HTTP *http.Client
 }
@@ -51,6 +54,7 @@ type Client struct {
 	url, token    string
 	ours, bots    func(string) bool
 	requireMerged bool
+	refs          *Claims // nil: claims are no refs
 	transport     http.RoundTripper
 	requests      atomic.Int64
 	slots         chan struct{} // one token for each request of a scan that is under way
@@ -62,7 +66,9 @@ type Client struct {
 	repos   []*repo                     // sorted by name; the slice itself never changes
 	singles map[forge.Ref]single        // blockers that no list shows
 	labels  map[string]map[string]int64 // by repository: label ids by name
-	claims  map[forge.Ref]string        // run ids of the claims that this process wrote or began to write
+	claims  map[forge.Ref]claim         // those that this process wrote or began to write
+	sighted map[forge.Ref]sighting      // claims of others that may be unfinished
+	holders map[forge.Ref]heldClaim     // who holds what carries in-progress, and is none of claims
 	login   string                      // of our own account; "" until asked for
 }
 
@@ -76,9 +82,10 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
-		ours: orNobody(o.Ours), bots: orNobody(o.Bots), requireMerged: o.RequireMerged,
+		ours: orNobody(o.Ours), bots: orNobody(o.Bots), requireMerged: o.RequireMerged, refs: o.Claims,
 		transport: transportOf(o.HTTP), slots: make(chan struct{}, atOnce),
-		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]string{},
+		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
+		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}
 	names := slices.Clone(o.Repos)
 	slices.Sort(names)

@@ -40,8 +40,10 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 	if x.began.IsZero() {
 		x.began = time.Now()
 		x.method = req.Method
-		_, path, _ := strings.Cut(req.URL.Path, "/api/v1")
-		x.path = path
+		x.path = req.URL.Path
+		if _, path, api := strings.Cut(x.path, "/api/v1"); api {
+			x.path = path
+		}
 	}
 	resp, err := x.next.RoundTrip(req)
 	x.answered = time.Now()
@@ -124,10 +126,12 @@ type requestError struct {
 
 func (e *requestError) Error() string {
 	text := e.said
-	if e.kind != nil && text != "" {
-		text = e.kind.Error() + ": " + text
-	} else if e.kind != nil {
+	switch {
+	case e.kind == nil:
+	case text == "" || text == e.kind.Error(): // what a status is called is often what we call it
 		text = e.kind.Error()
+	default:
+		text = e.kind.Error() + ": " + text
 	}
 	if e.status > 0 {
 		return fmt.Sprintf("%s (%d to %s)", text, e.status, e.at)

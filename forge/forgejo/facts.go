@@ -32,7 +32,7 @@ func (c *Client) facts(more bool) forge.Facts {
 		}
 		for _, n := range slices.Sorted(maps.Keys(r.pulls)) {
 			if p := r.pulls[n]; !p.Closed || p.showEnded(c, now) {
-				f.Pulls = append(f.Pulls, r.pullFact(p))
+				f.Pulls = append(f.Pulls, c.pullFact(r, p))
 			}
 		}
 	}
@@ -46,6 +46,7 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 	if fact.Closed {
 		return fact
 	}
+	fact.HeldBy = c.heldBy(i.Ref, i.Labels, i.Updated)
 	read := i.known() || !r.settings.dependencies
 	fact.BlockersKnown = read && !r.asOf.IsZero() && i.settledPast(firstEnd)
 	if read {
@@ -59,12 +60,13 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 //
 // A list of changes confirms a pull request, except for what it cannot show: while it is not known whether it merges,
 // the fact is as old as the last answer to that, so that a conflict is one only when a later answer says so again.
-func (r *repo) pullFact(p *pull) forge.Pull {
+func (c *Client) pullFact(r *repo, p *pull) forge.Pull {
 	fact := p.Pull
 	if p.Closed {
 		fact.AsOf = later(fact.AsOf, r.asOf)
 		return fact
 	}
+	fact.HeldBy = c.heldBy(p.Ref, p.Labels, p.Updated)
 	fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)
 	switch {
 	case p.failed:

@@ -45,6 +45,9 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 	if look.Comments, err = c.countComments(ctx, ref, since); err != nil {
 		return look, err
 	}
+	if err := c.lookHolder(ctx, ref, in); err != nil {
+		return look, err
+	}
 	if in.PullRequest != nil {
 		look.Pull, err = c.lookPull(ctx, r, ref.Number)
 		return look, err
@@ -121,7 +124,7 @@ func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fact := r.pullFact(p)
+	fact := c.pullFact(r, p)
 	return &fact, nil
 }
 

@@ -137,7 +137,11 @@ func (c *Client) prepareRepo(ctx context.Context, name, login string, create boo
 		c.mu.Unlock()
 	}
 	missing, err := c.prepareLabels(ctx, name, create)
-	return missing, errors.Join(err, c.probeWrite(ctx, in, name))
+	denied := c.probeWrite(ctx, in, name)
+	if denied == nil {
+		denied = c.probeClaims(ctx, name)
+	}
+	return missing, errors.Join(err, denied)
 }
 
 // unusable says what of the repository's settings keeps us from working in it; nil when nothing does.

@@ -72,11 +72,15 @@ func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	if isOutage(err) {
 		return err
 	}
+	unread := c.readHolders(ctx, r)
+	if isOutage(unread) {
+		return unread
+	}
 	r.pause.succeed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	done(r)
-	return err
+	return errors.Join(err, unread)
 }
 
 // completion is what is written down once a scan of a repository is through.

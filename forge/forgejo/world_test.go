@@ -219,8 +219,9 @@ func (w *world) client(change ...func(*Options)) *Client {
 	w.Helper()
 	o := Options{
 		URL: w.url, Token: w.tokens[w.boss], Repos: []string{w.repo}, HTTP: &http.Client{Transport: w.transport},
-		Ours: func(login string) bool { return login == w.dev || login == w.review },
-		Bots: func(login string) bool { return strings.HasPrefix(login, "bot-") },
+		Ours:   func(login string) bool { return login == w.dev || login == w.review },
+		Bots:   func(login string) bool { return strings.HasPrefix(login, "bot-") },
+		Claims: claimsOf("instance1", "here"),
 	}
 	for _, c := range change {
 		c(&o)
@@ -228,6 +229,11 @@ func (w *world) client(change ...func(*Options)) *Client {
 	c, err := New(o)
 	w.must(err)
 	return c
+}
+
+// claimsOf makes claims of an instance, whose sessions last an hour.
+func claimsOf(instance, host string) *Claims {
+	return &Claims{Instance: func() string { return instance }, Host: host, Longest: func() time.Duration { return time.Hour }}
 }
 
 // ref names an item of the repository.

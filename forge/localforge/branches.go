@@ -14,6 +14,7 @@ var branchRoutes = []route{
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/branches/{branch...}", scope: scopeRepository, need: repoWriter, status: 204, do: removeBranch, free: true},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/git/refs", scope: scopeRepository, status: 200, do: listRefs},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/git/refs/{ref...}", scope: scopeRepository, status: 200, do: listRefs},
+	{method: "GET", pattern: "/repos/{owner}/{repo}/git/commits/{sha}", scope: scopeRepository, status: 200, do: getCommit, free: true},
 }
 
 type wireBranch struct {
@@ -101,6 +102,17 @@ func (c *call) showBranch(name string) (any, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	return c.view.branch(c.repo, name, commits[0]), nil
+}
+
+// getCommit shows a commit by its name, whatever ref it is behind.
+func getCommit(c *call) (any, error) {
+	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", c.params["sha"], "--")
+	if err != nil || len(commits) == 0 {
+		return nil, notFound()
+	}
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	return c.view.fullCommit(c.repo, commits[0]), nil
 }
 
 // createBranch is the one write of this API that only one of many can win:

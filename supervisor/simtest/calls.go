@@ -182,6 +182,11 @@ func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error 
 	})
 }
 
+// Free finds nobody: here one supervisor works at a time.
+func (f *Forge) Free(ctx context.Context, _ forge.Ref) (was string, err error) {
+	return "", f.call(ctx, "free", func() error { return nil })
+}
+
 // Label adds and removes labels.
 func (f *Forge) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
 	return f.call(ctx, "label", func() error {

@@ -391,7 +391,7 @@ func TestClaimFails(t *testing.T) {
 				l.Kill()
 				l.Bury()
 				w.Check()
-				if got := held.State == "held"; got != tt.held || got && !strings.Contains(held.Why, "may not claim johba/harb#1") {
+				if got := held.State == "held"; got != tt.held || got && !strings.Contains(held.Why, "forbidden") {
 					t.Errorf("agent %+v, want held=%v", held, tt.held)
 				}
 				runs := w.Exec.Runs()

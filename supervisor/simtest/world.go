@@ -244,6 +244,11 @@ func (c *client) Release(ctx context.Context, ref forge.Ref, login string) error
 	return c.p.use("release", func() error { return c.f.Release(ctx, ref, login) })
 }
 
+func (c *client) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
+	err = c.p.use("free", func() (err error) { was, err = c.f.Free(ctx, ref); return err })
+	return was, err
+}
+
 func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
 	return c.p.use("label", func() error { return c.f.Label(ctx, ref, add, remove) })
 }

@@ -1,0 +1,367 @@
+package forgejo
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// instance is a client of another supervisor, with the same accounts.
+func (w *world) instance(name string) *Client {
+	w.Helper()
+	return w.client(func(o *Options) { o.Claims = claimsOf(name, "host-of-"+name) })
+}
+
+// claimed are the numbers of the claims that have a ref.
+func (w *world) claimed() string {
+	w.Helper()
+	all, err := w.client().listClaims(w.Context(), w.repo, claimPrefix)
+	w.must(err)
+	var numbers []string
+	for n := int64(0); len(numbers) < len(all); n++ {
+		if all[n] != "" {
+			numbers = append(numbers, strconv.FormatInt(n, 10))
+		}
+	}
+	return strings.Join(numbers, " ")
+}
+
+func (w *world) same(what, got, want string) {
+	w.Helper()
+	if got != want {
+		w.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// heldBy is whose a client takes an issue to be.
+func (w *world) heldBy(c *Client, n int64) string {
+	w.Helper()
+	f := w.scan(c)
+	return f.Issue(w.ref(n)).HeldBy
+}
+
+// TestClaimRef: the ref is there from the claim to the release, and with it nobody else has the item, whatever his agents'
+// accounts are.
+func TestClaimRef(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		other := w.file("another", "", "backlog")
+		a, b := w.instance("aaa"), w.instance("bbb")
+		w.scan(b)
+		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		w.same("claimed", w.claimed(), "1")
+		w.same("state", w.state(n), "backlog in-progress @dev")
+		if err := b.Claim(w.Context(), w.ref(n), w.dev, "bbb-1"); !errors.Is(err, forge.ErrTaken) {
+			w.Errorf("a second claim: %v", err)
+		}
+		w.same("held by", w.short(w.heldBy(b, n)), "dev on host-of-aaa")
+		w.same("held by, to the holder", w.heldBy(a, n), "")
+		w.same("held by, of another", w.heldBy(b, other), "")
+		if err := b.Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrTaken) || !strings.Contains(err.Error(), "host-of-aaa") {
+			w.Errorf("another's release: %v", err)
+		}
+		w.same("state", w.state(n), "backlog in-progress @dev")
+		w.same("claimed", w.claimed(), "1")
+		w.must(a.Release(w.Context(), w.ref(n), w.dev))
+		w.must(a.Release(w.Context(), w.ref(n), w.dev))
+		w.same("state", w.state(n), "backlog")
+		w.same("claimed", w.claimed(), "")
+		w.scan(b)
+		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-2"))
+		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-2")) // again, as after a lost answer
+		w.same("claimed", w.claimed(), "1")
+		look, err := a.Look(w.Context(), w.ref(n), time.Time{})
+		w.must(err)
+		w.same("looked at", w.short(look.Issue.HeldBy), "dev on host-of-bbb")
+	})
+}
+
+// TestClaimRefSingle: without claims by ref there are none, and those of others are not looked at.
+func TestClaimRefSingle(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		c := w.client(func(o *Options) { o.Claims = nil })
+		w.must(c.Prepare(w.Context()))
+		w.must(c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		w.same("claimed", w.claimed(), "")
+		w.must(c.Release(w.Context(), w.ref(n), w.dev))
+		w.same("state", w.state(n), "backlog")
+	})
+}
+
+// TestClaimRefTakenBack: a supervisor that died takes its claims back when it runs again, wherever it stopped.
+func TestClaimRefTakenBack(t *testing.T) {
+	onEach(t, func(w *world) {
+		whole, bare := w.file("claimed", "", "backlog"), w.file("only the ref", "", "backlog")
+		dead := w.instance("aaa")
+		w.must(dead.Claim(w.Context(), w.ref(whole), w.dev, "aaa-1"))
+		w.must(dead.takeRef(w.Context(), w.ref(bare), w.issue(bare), w.dev, "aaa-2"))
+		w.same("claimed", w.claimed(), "1 2")
+		c := w.instance("aaa")
+		w.same("held by", w.heldBy(c, whole), "")
+		w.must(c.Release(w.Context(), w.ref(whole), w.dev))
+		w.must(c.Claim(w.Context(), w.ref(bare), w.dev, "aaa-3"))
+		w.same("claimed", w.claimed(), "2")
+		w.must(c.Release(w.Context(), w.ref(bare), w.dev))
+		w.same("claimed", w.claimed(), "")
+	})
+}
+
+// TestClaimRefUnfinished: what a supervisor left that died behind the ref is another's to take, after five minutes in which
+// it saw nothing else there. While it is finished, or pinned, it is not.
+func TestClaimRefUnfinished(t *testing.T) {
+	onLocal(t, func(w *world) {
+		bare, pinned := w.file("only the ref", "", "backlog"), w.file("pinned", "", "backlog")
+		w.assign(pinned, w.dev)
+		dead, c := w.instance("aaa"), w.instance("bbb")
+		for _, n := range []int64{bare, pinned} {
+			w.must(dead.takeRef(w.Context(), w.ref(n), w.issue(n), w.dev, "aaa-1"))
+		}
+		try := func(n int64) error {
+			w.scan(c)
+			return c.Claim(w.Context(), w.ref(n), w.dev, "bbb-1")
+		}
+		for began := time.Now(); time.Since(began) < unfinishedFor; time.Sleep(time.Minute) {
+			for _, n := range []int64{bare, pinned} {
+				if err := try(n); !errors.Is(err, forge.ErrTaken) {
+					w.Fatalf("#%d after %v: %v", n, time.Since(began), err)
+				}
+			}
+		}
+		w.must(try(bare))
+		if err := try(pinned); !errors.Is(err, forge.ErrTaken) {
+			w.Errorf("pinned: %v", err)
+		}
+		w.same("state", w.state(bare), "backlog in-progress @dev")
+		if err := dead.Release(w.Context(), w.ref(bare), "nobody"); err != nil { // too late, and by its old commit
+			w.Errorf("late release: %v", err)
+		}
+		w.same("claimed", w.claimed(), "1 2")
+	})
+}
+
+// TestClaimRefExpired: no session lasts longer than its claim says.
+func TestClaimRefExpired(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		dead, c := w.instance("aaa"), w.instance("bbb")
+		w.must(dead.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		time.Sleep(time.Hour + clockSlack - time.Second)
+		w.same("held by", w.short(w.heldBy(c, n)), "dev on host-of-aaa")
+		time.Sleep(2 * time.Second)
+		w.same("held by", w.heldBy(c, n), "")
+		w.must(c.Release(w.Context(), w.ref(n), w.dev))
+		w.same("state", w.state(n), "backlog")
+		w.same("claimed", w.claimed(), "")
+	})
+}
+
+// TestClaimRefSwept: an hour later nothing is left of what nobody stands behind: an issue that was closed, or is gone.
+func TestClaimRefSwept(t *testing.T) {
+	onLocal(t, func(w *world) {
+		closed, held, gone := w.file("closed", "", "backlog"), w.file("held", "", "backlog"), int64(77)
+		dead, c := w.instance("aaa"), w.instance("bbb")
+		w.must(dead.Claim(w.Context(), w.ref(held), w.dev, "aaa-1"))
+		for _, n := range []int64{closed, gone} {
+			w.must(dead.takeRef(w.Context(), w.ref(n), w.issue(closed), w.dev, "aaa-2"))
+		}
+		w.setState(closed, gitea.StateClosed)
+		w.scan(c)
+		time.Sleep(fullEvery - time.Second)
+		w.scan(c)
+		w.same("claimed", w.claimed(), "1 2 77")
+		time.Sleep(time.Second)
+		w.scan(c)
+		w.same("claimed", w.claimed(), "2")
+	})
+}
+
+// TestClaimRefFree: a person takes a claim away, and is told whose it was.
+func TestClaimRefFree(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		dead, c := w.instance("aaa"), w.instance("bbb")
+		w.must(dead.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		for _, want := range []string{"dev on host-of-aaa", ""} {
+			was, err := c.Free(w.Context(), w.ref(n))
+			w.must(err)
+			w.same("was", w.short(was), want)
+		}
+		w.must(c.Release(w.Context(), w.ref(n), w.dev))
+		w.same("state", w.state(n), "backlog")
+	})
+}
+
+// TestClaimRefWithdrawn: a claim that comes to nothing leaves no ref.
+func TestClaimRefWithdrawn(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		c := w.instance("aaa")
+		w.fault = func(r *http.Request) localforge.Fault {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/labels") && w.state(n) == "backlog" {
+				w.fault = nil
+				w.assign(n, w.human)
+			}
+			return localforge.NoFault
+		}
+		if err := c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"); !errors.Is(err, forge.ErrTaken) {
+			w.Errorf("got %v", err)
+		}
+		w.same("state", w.state(n), "backlog @human")
+		w.same("claimed", w.claimed(), "")
+	})
+}
+
+// TestClaimRefOutdated: work that was done and given back between a scan and the claim is not done again.
+func TestClaimRefOutdated(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		a, b := w.instance("aaa"), w.instance("bbb")
+		w.scan(b)
+		w.nextSecond()
+		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		w.must(a.Release(w.Context(), w.ref(n), w.dev))
+		if err := b.Claim(w.Context(), w.ref(n), w.dev, "bbb-1"); !errors.Is(err, forge.ErrTaken) {
+			w.Errorf("got %v", err)
+		}
+		w.same("claimed", w.claimed(), "")
+		w.scan(b)
+		w.must(b.Claim(w.Context(), w.ref(n), w.dev, "bbb-1"))
+	})
+}
+
+// TestClaimRefLostAnswer: the forge makes the ref and its answer never comes.
+func TestClaimRefLostAnswer(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		c := w.instance("aaa")
+		lose := func(r *http.Request) localforge.Fault {
+			if strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
+				return localforge.Lose
+			}
+			return localforge.NoFault
+		}
+		w.fault = lose
+		if err := c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"); !errors.Is(err, forge.ErrUnavailable) {
+			w.Errorf("got %v", err)
+		}
+		w.fault = nil
+		w.same("claimed", w.claimed(), "1")
+		w.must(c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		w.fault = lose
+		if err := c.Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrUnavailable) {
+			w.Errorf("got %v", err)
+		}
+		w.fault = nil
+		w.must(c.Release(w.Context(), w.ref(n), w.dev))
+		w.same("state", w.state(n), "backlog")
+		w.same("claimed", w.claimed(), "")
+	})
+}
+
+// TestClaimRefCost: how many requests a claim and a release are, and that another's claim costs none while nothing changes.
+func TestClaimRefCost(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		a, b := w.instance("aaa"), w.instance("bbb")
+		w.must(a.Prepare(w.Context()))
+		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-0")) // reads the labels
+		w.must(a.Release(w.Context(), w.ref(n), w.dev))
+		if got := w.requests(a, func() { w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-1")) }); got != 5 {
+			w.Errorf("%d requests for a claim", got)
+		}
+		for range 5 {
+			w.scan(b)
+			time.Sleep(5 * time.Second)
+		}
+		idle := w.requests(b, func() { w.scan(b) })
+		if idle != 1 {
+			w.Errorf("%d requests for a scan beside another's claim", idle)
+		}
+		if got := w.requests(a, func() { w.must(a.Release(w.Context(), w.ref(n), w.dev)) }); got != 4 {
+			w.Errorf("%d requests for a release", got)
+		}
+	})
+}
+
+// TestClaimRefUnread: what carries in-progress is somebody else's until we know better.
+func TestClaimRefUnread(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		a, b := w.instance("aaa"), w.instance("bbb")
+		w.must(a.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"))
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.Contains(r.URL.Path, "/git/") {
+				return localforge.Drop
+			}
+			return localforge.NoFault
+		}
+		f, err := b.Scan(w.Context())
+		if err == nil || f.Issue(w.ref(n)) == nil || f.Issue(w.ref(n)).HeldBy == "" {
+			w.Errorf("%v: %+v", err, f)
+		}
+	})
+}
+
+// TestClaimRefRace: of several supervisors with the same accounts that claim one item at a time, one gets it.
+// DISINTO_TEST_RACES says how many races are run.
+func TestClaimRefRace(t *testing.T) {
+	races, err := strconv.Atoi(os.Getenv("DISINTO_TEST_RACES"))
+	if err != nil {
+		races = 5
+	}
+	onEach(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		var racers []*Client
+		for i := range 3 {
+			racers = append(racers, w.instance(fmt.Sprintf("racer%d", i)))
+			w.must(racers[i].Prepare(w.Context()))
+		}
+		var took time.Duration
+		for race := range races {
+			began := time.Now()
+			answers := make([]error, len(racers))
+			var running sync.WaitGroup
+			for i, c := range racers {
+				running.Go(func() {
+					answers[i] = c.Claim(w.Context(), w.ref(n), w.dev, fmt.Sprintf("racer%d-%d", i, race))
+				})
+			}
+			running.Wait()
+			took += time.Since(began)
+			winner := -1
+			for i, err := range answers {
+				switch {
+				case err == nil && winner < 0:
+					winner = i
+				case err == nil:
+					w.Fatalf("race %d: claimed by racers %d and %d", race, winner, i)
+				case !errors.Is(err, forge.ErrTaken):
+					w.Fatalf("race %d: racer %d: %v", race, i, err)
+				}
+			}
+			if winner < 0 {
+				w.Fatalf("race %d: nobody got it: %v", race, answers)
+			}
+			held, err := racers[0].holder(w.Context(), w.ref(n))
+			if err != nil || held == nil || held.instance != fmt.Sprintf("racer%d", winner) {
+				w.Fatalf("race %d: held by %+v, %v; want racer%d", race, held, err, winner)
+			}
+			w.must(racers[winner].Release(w.Context(), w.ref(n), w.dev))
+		}
+		w.same("claimed", w.claimed(), "")
+		w.same("state", w.state(n), "backlog")
+		w.Logf("%d races of %d, %v each", races, len(racers), took/time.Duration(max(races, 1)))
+	})
+}

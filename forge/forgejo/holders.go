@@ -1,0 +1,174 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// heldClaim is who was found to hold an item that carries in-progress. It is read again once the item changes.
+type heldClaim struct {
+	by            *holder // nil: nobody
+	of            time.Time
+	first, readAt time.Time // our clock: when the first and the last request for this state of the item began
+}
+
+// unreadHolder is shown of a claim that could not be read yet: it may be anybody's, so it is nobody's to take off.
+const unreadHolder = "somebody: its claim could not be read yet"
+
+// settled reports whether the item could not have changed hands since in the second of its last change.
+func (h heldClaim) settled(of time.Time) bool {
+	return h.of.Equal(of) && h.readAt.Sub(h.first) > granularity
+}
+
+// readHolders finds out whose claims there are in a repository, other than ours: our agents' accounts may be another
+// supervisor's too, whose claims then look like ones that we left behind. An unchanged forge costs no request. Once an hour
+// claims that were never finished are looked for too.
+func (c *Client) readHolders(ctx context.Context, r *repo) error {
+	if c.refs == nil {
+		return nil
+	}
+	sweep := time.Since(r.sweptAt) >= fullEvery
+	c.mu.Lock()
+	wanted := c.unheld(r)
+	c.mu.Unlock()
+	if len(wanted) == 0 && !sweep {
+		return nil
+	}
+	if err := c.turn(ctx); err != nil {
+		return err
+	}
+	defer c.done()
+	began := time.Now()
+	all, err := c.listClaims(ctx, r.name, claimPrefix)
+	if err != nil {
+		return err
+	}
+	for ref, of := range wanted {
+		h := heldClaim{of: of, first: began, readAt: began}
+		if commit := all[ref.Number]; commit != "" {
+			if h.by, err = c.holderOnce(ctx, ref, commit); err != nil {
+				return err
+			}
+		}
+		c.mu.Lock()
+		if was := c.holders[ref]; was.of.Equal(of) && !was.first.IsZero() {
+			h.first = was.first
+		}
+		c.holders[ref] = h
+		c.mu.Unlock()
+	}
+	if sweep {
+		r.sweptAt = began
+		return c.sweepClaims(ctx, r, all)
+	}
+	return nil
+}
+
+// lookHolder reads afresh who holds one item, unless we do.
+func (c *Client) lookHolder(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
+	c.mu.Lock()
+	_, ours := c.claims[ref]
+	c.mu.Unlock()
+	if c.refs == nil || ours || !hasLabel(in, forge.LabelInProgress) {
+		return nil
+	}
+	began := time.Now()
+	by, err := c.holder(ctx, ref)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holders[ref] = heldClaim{by: by, of: in.Updated, first: began, readAt: began}
+	return nil
+}
+
+// holderOnce is readHolder unless the commit was read before: commits do not change.
+func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (*holder, error) {
+	c.mu.Lock()
+	known := c.holders[ref].by
+	c.mu.Unlock()
+	if known != nil && known.commit == commit {
+		return known, nil
+	}
+	return c.readHolder(ctx, ref.Repo, commit)
+}
+
+// unheld is what carries in-progress and is not known to be anybody's, with the time of its last change. What is known of
+// other items is forgotten.
+func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
+	wanted, claimed := map[forge.Ref]time.Time{}, map[forge.Ref]bool{}
+	note := func(ref forge.Ref, updated time.Time) {
+		claimed[ref] = true
+		if _, ours := c.claims[ref]; !ours && !c.holders[ref].settled(updated) {
+			wanted[ref] = updated
+		}
+	}
+	for _, i := range r.issues {
+		if !i.Closed && i.Has(forge.LabelInProgress) {
+			note(i.Ref, i.Updated)
+		}
+	}
+	for _, p := range r.pulls {
+		if !p.Closed && p.Has(forge.LabelInProgress) {
+			note(p.Ref, p.Updated)
+		}
+	}
+	for ref := range c.holders {
+		if ref.Repo == r.name && !claimed[ref] {
+			delete(c.holders, ref)
+		}
+	}
+	return wanted
+}
+
+// sweepClaims drops claims that nobody stands behind: what a supervisor left that died between two requests of a claim.
+func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string) error {
+	var err error
+	for number, commit := range all {
+		ref := forge.Ref{Repo: r.name, Number: number}
+		c.mu.Lock()
+		_, ours := c.claims[ref]
+		held := ours || c.standsBehind(r, number)
+		c.mu.Unlock()
+		if !held && c.seenLong(ref, commit) {
+			err = errors.Join(err, c.dropRef(ctx, ref, commit))
+		}
+	}
+	return err
+}
+
+// standsBehind reports whether an open item shows that an agent has it.
+func (c *Client) standsBehind(r *repo, number int64) bool {
+	var labels, assignees []string
+	if i := r.issues[number]; i != nil && !i.Closed {
+		labels, assignees = i.Labels, i.Assignees
+	} else if p := r.pulls[number]; p != nil && !p.Closed {
+		labels, assignees = p.Labels, p.Assignees
+	}
+	return slices.Contains(labels, forge.LabelInProgress) || slices.ContainsFunc(assignees, c.isAgent)
+}
+
+// heldBy is who else holds an item that carries in-progress, for people; "" when nobody else does.
+func (c *Client) heldBy(ref forge.Ref, labels []string, of time.Time) string {
+	if c.refs == nil || !slices.Contains(labels, forge.LabelInProgress) {
+		return ""
+	}
+	if _, ours := c.claims[ref]; ours {
+		return ""
+	}
+	h, known := c.holders[ref]
+	switch {
+	case !known || h.of.Before(of):
+		return unreadHolder
+	case c.foreign(h.by):
+		return h.by.String()
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+package forgejo
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// This file moves one ref the way git push does, and no other way is there: the API has no call for it. What git sends
+// to receive-pack is said here in one POST. A git process would need two requests, the first of which answers with every
+// ref of the repository, two for each pull request it ever had.
+
+const (
+	// noObject stands for "there is no such ref" in a push.
+	noObject = "0000000000000000000000000000000000000000"
+	// pushTime bounds a push, which runs git and its hooks on the forge: 0.2 s on an idle one.
+	pushTime = 30 * time.Second
+	// maxPacket is the longest packet of git's protocol, its length of four digits included.
+	maxPacket = 65520
+)
+
+// object is one of git's. Refs of ours point to commits without parents and with an empty tree: they need nothing that
+// the repository has.
+type object struct {
+	kind    objectKind
+	content []byte
+}
+
+type objectKind byte
+
+const (
+	commitObject objectKind = 1
+	treeObject   objectKind = 2
+)
+
+var emptyTree = object{kind: treeObject}
+
+// id is the name that git gives the object.
+func (o object) id() string {
+	name := "commit"
+	if o.kind == treeObject {
+		name = "tree"
+	}
+	sum := sha1.Sum(fmt.Appendf(nil, "%s %d\x00%s", name, len(o.content), o.content))
+	return hex.EncodeToString(sum[:])
+}
+
+// newCommit is a commit without parents and files.
+func newCommit(at time.Time, message string) object {
+	const who = "disinto <disinto@localhost>"
+	return object{commitObject, fmt.Appendf(nil, "tree %s\nauthor %s %d +0000\ncommitter %[2]s %[3]d +0000\n\n%[4]s",
+		emptyTree.id(), who, at.Unix(), message)}
+}
+
+// packOf is git's form of several objects in one stream.
+func packOf(objects ...object) []byte {
+	var pack bytes.Buffer
+	pack.WriteString("PACK")
+	_ = binary.Write(&pack, binary.BigEndian, [2]uint32{2, uint32(len(objects))}) // a buffer takes everything
+	for _, o := range objects {
+		// The length follows the kind: four bits with it, seven in each byte after.
+		head, size := byte(o.kind)<<4|byte(len(o.content)&0xf), len(o.content)>>4
+		for ; size > 0; size >>= 7 {
+			pack.WriteByte(head | 0x80)
+			head = byte(size & 0x7f)
+		}
+		pack.WriteByte(head)
+		z := zlib.NewWriter(&pack)
+		_, _ = z.Write(o.content)
+		_ = z.Close()
+	}
+	sum := sha1.Sum(pack.Bytes())
+	pack.Write(sum[:])
+	return pack.Bytes()
+}
+
+// move is a change of one ref. The forge makes it only if the ref is still at before, noObject meaning that it is not
+// there; it compares and changes in one step, so that of several at once one succeeds. after is noObject to delete it.
+type move struct {
+	ref, before, after string
+}
+
+// refusedMove is the forge's answer to a push that it read and did not do.
+type refusedMove struct {
+	ref, why string
+}
+
+func (e *refusedMove) Error() string { return fmt.Sprintf("the forge refuses %s: %s", e.ref, e.why) }
+
+// declined reports whether the forge's own rules said no, not the state that the ref was in.
+func (e *refusedMove) declined() bool { return strings.Contains(e.why, "hook declined") }
+
+// Unwrap lets callers see a refusal for good. One over the state of the ref is theirs to explain.
+func (e *refusedMove) Unwrap() error {
+	if e.declined() {
+		return forge.ErrForbidden
+	}
+	return nil
+}
+
+// push moves one ref of a repository; objects are what it needs that may be new. A *refusedMove is the forge's no. After
+// any other error it may have been done or not.
+func (c *Client) push(ctx context.Context, repo string, m move, objects ...object) error {
+	me, err := c.me(ctx)
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	command := fmt.Sprintf("%s %s %s\x00report-status", m.before, m.after, m.ref)
+	fmt.Fprintf(&body, "%04x%s0000", len(command)+4, command)
+	if m.after != noObject {
+		body.Write(packOf(objects...))
+	}
+	report, _, err := send(ctx, c, c.token, pushTime, func(ctx context.Context, h *http.Client) ([]byte, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/"+repo+".git/git-receive-pack", bytes.NewReader(body.Bytes()))
+		if err != nil {
+			return nil, err
+		}
+		req.SetBasicAuth(me, c.token)
+		req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
+		req.Header.Set("Accept", "application/x-git-receive-pack-result")
+		resp, err := h.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer resp.Body.Close()
+		return io.ReadAll(io.LimitReader(resp.Body, maxPacket))
+	})
+	if err != nil {
+		return err
+	}
+	if err := readReport(report, m.ref); err != nil {
+		if _, refused := errors.AsType[*refusedMove](err); refused {
+			return err
+		}
+		return fmt.Errorf("%w: cannot read the answer to a push: %w", forge.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// readReport reads what became of a push of one ref: "unpack ok", and "ok REF" or "ng REF WHY".
+func readReport(report []byte, ref string) error {
+	unpacked := false
+	for len(report) >= 4 {
+		size, err := strconv.ParseUint(string(report[:4]), 16, 16)
+		if err != nil || size != 0 && size < 4 || int(size) > len(report) {
+			return fmt.Errorf("%q is no packet", oneLine(string(report[:min(len(report), 40)])))
+		}
+		if size == 0 {
+			break
+		}
+		line := strings.TrimSuffix(string(report[4:size]), "\n")
+		report = report[size:]
+		verb, rest, _ := strings.Cut(line, " ")
+		name, why, _ := strings.Cut(rest, " ")
+		switch {
+		case verb == "unpack" && rest == "ok":
+			unpacked = true
+		case verb == "unpack":
+			return &refusedMove{ref, oneLine(rest)}
+		case verb == "ng" && name == ref:
+			return &refusedMove{ref, oneLine(why)}
+		case verb == "ok" && name == ref && unpacked:
+			return nil
+		}
+	}
+	return errors.New("it says nothing of " + ref)
+}

@@ -1,0 +1,149 @@
+package forgejo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// git reads from a repository that is not there for longer than the test.
+func git(t *testing.T, dir string, stdin []byte, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(string(stdin))
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestPack: git takes our packs, knows the objects by the names we give them, and finds nothing wrong with them. Lengths are
+// those where the header of an object grows by a byte.
+func TestPack(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, size := range []int{0, 1, 15, 16, 200, 2047, 2048, 40_000, 300_000} {
+		dir := t.TempDir()
+		git(t, dir, nil, "init", "--quiet", "--bare", ".")
+		text := strings.Repeat("ü", size/2) + "\n"
+		o := newCommit(at, text)
+		git(t, dir, packOf(o, emptyTree), "unpack-objects", "-q", "--strict")
+		git(t, dir, nil, "fsck", "--strict", "--no-dangling")
+		want := "tree " + emptyTree.id() + "\nauthor disinto <disinto@localhost> 1767323045 +0000\n" +
+			"committer disinto <disinto@localhost> 1767323045 +0000\n\n" + text
+		if got := git(t, dir, nil, "cat-file", "commit", o.id()); got != want {
+			t.Errorf("%d bytes: got %.300q", size, got)
+		}
+	}
+}
+
+// TestPush makes, moves and deletes a ref, each only from where it has to be.
+func TestPush(t *testing.T) {
+	onEach(t, func(w *world) {
+		c := w.client()
+		one, two := newCommit(time.Now(), "one"), newCommit(time.Now(), "two")
+		const ref = "refs/disinto/claims/7"
+		for _, tc := range []struct {
+			name          string
+			before, after string
+			object        object
+			refused       bool
+		}{
+			{"make", noObject, one.id(), one, false},
+			{"make what is there", noObject, one.id(), one, true},
+			{"make another", noObject, two.id(), two, true},
+			{"move from elsewhere", two.id(), two.id(), two, true},
+			{"move", one.id(), two.id(), two, false},
+			{"delete what is elsewhere", one.id(), noObject, object{}, true},
+			{"delete", two.id(), noObject, object{}, false},
+			{"delete what is gone", two.id(), noObject, object{}, true},
+			{"make again", noObject, one.id(), one, false},
+		} {
+			err := c.push(w.Context(), w.repo, move{ref, tc.before, tc.after}, tc.object, emptyTree)
+			_, refused := errors.AsType[*refusedMove](err)
+			if refused != tc.refused || err != nil && !refused {
+				w.Errorf("%s: got %v, want refused=%v", tc.name, err, tc.refused)
+			}
+			if errors.Is(err, forge.ErrForbidden) {
+				w.Errorf("%s: %v is for good", tc.name, err)
+			}
+		}
+	})
+}
+
+// TestPushRights: who may not write is told so, and in words that tell it from a ref that is taken.
+func TestPushRights(t *testing.T) {
+	onEach(t, func(w *world) {
+		o := newCommit(time.Now(), "one")
+		reader := w.account("reader")
+		w.collaborator(w.repo, reader, "read")
+		for name, token := range map[string]string{
+			"reader": w.tokens[reader], "stranger": w.tokens[w.account("stranger")], "wrong": strings.Repeat("0", 40),
+		} {
+			c := w.client()
+			c.token, c.login = token, "anybody"
+			err := c.push(w.Context(), w.repo, move{claimRef(7), noObject, o.id()}, o, emptyTree)
+			if !errors.Is(err, forge.ErrForbidden) && !errors.Is(err, forge.ErrNotFound) {
+				w.Errorf("%s: got %v", name, err)
+			}
+			if err != nil && strings.Contains(err.Error(), token) {
+				w.Errorf("%s: the token is in %q", name, err)
+			}
+		}
+	})
+}
+
+func TestReadReport(t *testing.T) {
+	const ref = "refs/disinto/claims/7"
+	packet := func(lines ...string) string {
+		var b strings.Builder
+		for _, l := range lines {
+			fmt.Fprintf(&b, "%04x%s", len(l)+4, l)
+		}
+		return b.String() + "0000"
+	}
+	for _, tc := range []struct {
+		name, report, refused, broken string
+	}{
+		{name: "done", report: packet("unpack ok\n", "ok "+ref+"\n")},
+		{name: "refused", report: packet("unpack ok\n", "ng "+ref+" failed to update ref\n"), refused: "failed to update ref"},
+		{name: "a bad pack", report: packet("unpack index-pack abnormal exit\n", "ng "+ref+" unpacker error\n"), refused: "index-pack abnormal exit"},
+		{name: "control characters", report: packet("unpack ok\n", "ng "+ref+" a\x1b[31m\rb\n"), refused: "a [31m b"},
+		{name: "another ref", report: packet("unpack ok\n", "ok refs/disinto/claims/70\n"), broken: "says nothing of"},
+		{name: "not unpacked", report: packet("ok " + ref + "\n"), broken: "says nothing of"},
+		{name: "nothing", report: "", broken: "says nothing of"},
+		{name: "cut off", report: packet("unpack ok\n", "ok " + ref + "\n")[:20], broken: "is no packet"},
+		{name: "a page", report: "<html>log in</html>", broken: "is no packet"},
+		{name: "a length of two", report: "0002", broken: "is no packet"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := readReport([]byte(tc.report), ref)
+			refused, isRefused := errors.AsType[*refusedMove](err)
+			switch {
+			case tc.refused != "":
+				if !isRefused || refused.why != tc.refused {
+					t.Errorf("got %v, want refused: %s", err, tc.refused)
+				}
+			case tc.broken != "":
+				if isRefused || err == nil || !strings.Contains(err.Error(), tc.broken) {
+					t.Errorf("got %v, want %s", err, tc.broken)
+				}
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func FuzzReadReport(f *testing.F) {
+	f.Add([]byte("000eunpack ok\n001fok refs/disinto/claims/7\n0000"))
+	f.Add([]byte("000eunpack ok\n0020ng refs/disinto/claims/7 no\n0000"))
+	f.Fuzz(func(_ *testing.T, report []byte) { _ = readReport(report, "refs/disinto/claims/7") })
+}
