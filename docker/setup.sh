@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-me=${1:-$(id -un)}
+me=${1:-${SUDO_USER:-$(id -un)}}
 forge=http://localhost:3000
 
 die() { echo "docker/setup.sh: $*" >&2; exit 1; }
@@ -57,20 +57,25 @@ step "the supervisor"
 mkdir -p etc
 [ -e etc/factory.toml ] || sed "s/YOU/$me/" factory.toml >etc/factory.toml
 exists disinto || accounts create --username disinto --email disinto@example.org --random-password --must-change-password=false >/dev/null
-api PUT "repos/$me/hello/collaborators/disinto" '{"permission":"write"}'
+# To register its web hook it has to be the repository's administrator; afterwards it need not.
+api PUT "repos/$me/hello/collaborators/disinto" '{"permission":"admin"}'
+grep -qs '^WEBHOOK_SECRET=' etc/secrets.env ||
+  (umask 077 && echo "WEBHOOK_SECRET=$(head -c 30 /dev/urandom | base64 | tr '+/' '-_')" >>etc/secrets.env)
 if ! grep -qs '^FORGE_TOKEN=' etc/secrets.env; then
   token=$(accounts generate-access-token --username disinto --token-name "setup-$(date +%s)" \
     --scopes write:repository,write:issue,read:user --raw | tail -1)
   (umask 077 && echo "FORGE_TOKEN=$token" >>etc/secrets.env)
 fi
 docker compose up -d --build --wait disinto
+docker compose exec -T disinto disinto check --fix >/dev/null || true # what is wrong, the check at the end says
+api PUT "repos/$me/hello/collaborators/disinto" '{"permission":"write"}'
 
 step "agents"
 for agent in dev-sonnet review-sonnet; do
   FORGE_ADMIN_USER=$me FORGE_ADMIN_PASSWORD=$password docker compose exec -T -e FORGE_ADMIN_USER -e FORGE_ADMIN_PASSWORD disinto \
     disinto hire-an-agent "$agent" --model sonnet --thread anthropic
 done
-docker compose exec -T disinto disinto check
+docker compose exec -T disinto disinto check || die "see what is wrong above; then run this again"
 
 cat <<SAY
 

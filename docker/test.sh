@@ -117,7 +117,8 @@ agents = ["dev-one", "dev-two"]
 [roles.dev]
 on = "issue"
 command = ["sh", "-c", """
-  cat /proc/1/environ /etc/disinto/secrets.env >/dev/null 2>&1 && spied=yes
+  for f in /proc/1/environ /etc/disinto/secrets.env; do cat \$f >/dev/null 2>&1 && spied=\$f; done
+  for f in /etc/disinto/*; do [ -w \$f ] && spied=\$f; done
   echo uid=\$(id -u) word=\$WORD token=\${FORGE_TOKEN_DEV_TWO:-none}\${FORGE_TOKEN_DEV_ONE:-none} own=\${FORGE_TOKEN:+yes} spied=\${spied:-no}
   (trap '' TERM; setsid $nap &)
   $nap"""]
@@ -126,9 +127,12 @@ cat >"$work/env" <<ENV
 FORGE_URL=$url
 FORGE_TOKEN=$disinto
 FORGE_TOKEN_DEV_ONE=$one
-FORGE_TOKEN_DEV_TWO=$two
 WORD=inherited
 ENV
+echo "FORGE_TOKEN_DEV_TWO=$two" >"$work/secrets.env"
+# They belong to somebody of the host, as they do where people write them.
+chmod 600 "$work/secrets.env"
+chown 1000 "$work/secrets.env" "$work/factory.toml"
 
 status() { docker exec "$name" disinto status --json; }
 issue() { api GET "repos/johba/shop/issues/$1"; }
@@ -139,7 +143,8 @@ sleepers() { docker exec "$name" sh -c 'for f in /proc/[0-9]*/cmdline; do tr "\0
 sleep_exactly() { [ "$(sleepers)" -eq "$1" ]; }
 
 step "run: PID 1, environment, accounts"
-docker run -d --name "$name" --network host --health-interval 1s --env-file "$work/env" -v "$work/factory.toml:/etc/disinto/factory.toml" "$image" >/dev/null
+docker run -d --name "$name" --network host --health-interval 1s --env-file "$work/env" -v "$work/factory.toml:/etc/disinto/factory.toml" \
+  -v "$work/secrets.env:/etc/disinto/secrets.env" "$image" >/dev/null
 wait_for 10 "an answer of the supervisor" status
 docker exec "$name" cat /proc/1/cmdline | tr '\0' ' ' | grep -q '^disinto run' || fail "PID 1 is not disinto"
 label() { api GET repos/johba/shop/labels | sed 's/},{/}\n{/g' | sed -n "s/.*\"id\":\([0-9]*\),\"name\":\"$1\".*/\1/p"; }
@@ -155,7 +160,7 @@ both() { [ "$(grep -cF "$1" <<<"$logs")" -eq 2 ] || fail "$2: $logs"; }
 both 'uid=10001 ' "agents do not run as the account agent"
 both ' word=inherited ' "agents do not inherit the environment"
 both ' token=nonenone own=yes ' "an agent has not its own token and no other"
-both ' spied=no' "agents can read the supervisor's secrets"
+both ' spied=no' "agents can read the supervisor's secrets, or write its files"
 if docker logs "$name" 2>&1 | grep -qF -e "$one" -e "$two" -e "$disinto"; then fail "a token stands in the log"; fi
 
 health() { [ "$(docker inspect -f '{{.State.Health.Status}}' "$name")" = healthy ]; }
