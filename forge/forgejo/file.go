@@ -1,0 +1,139 @@
+package forgejo
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// File makes an issue with all its labels in one request, so that nobody ever sees it without them. Repeated, it makes
+// another one.
+func (c *Client) File(ctx context.Context, d forge.Draft) (forge.Ref, error) {
+	ref, err := c.file(ctx, d)
+	if err != nil {
+		return forge.Ref{}, fmt.Errorf("cannot file an issue in %s: %w", d.Repo, err)
+	}
+	return ref, nil
+}
+
+func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
+	repo := c.canonical(forge.Ref{Repo: d.Repo}).Repo
+	for attempt := 0; ; attempt++ {
+		ids, err := c.labelIDs(ctx, repo, d.Labels)
+		if err != nil {
+			return forge.Ref{}, err
+		}
+		in, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
+			owner, name := owner(repo)
+			return sdk.CreateIssue(owner, name, gitea.CreateIssueOption{Title: d.Title, Body: d.Body, Labels: ids})
+		})
+		if e, ok := errors.AsType[*requestError](err); ok && e.status == http.StatusNotFound && len(ids) > 0 && attempt == 0 {
+			c.forgetLabels(repo) // an id of ours is of a label that somebody deleted
+			continue
+		}
+		if err != nil {
+			return forge.Ref{}, err
+		}
+		ref := forge.Ref{Repo: repo, Number: in.Index}
+		return ref, c.addLabels(ctx, ref, in, d.Labels) // what the forge dropped without a word
+	}
+}
+
+// Depend makes an issue wait for another one, which may be in another repository. One that does already is left as it is.
+func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) error {
+	ref, on = c.canonical(ref), c.canonical(on)
+	err := c.depend(ctx, ref, on)
+	if err == nil || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || ctx.Err() != nil {
+		return dependError(ref, on, err)
+	}
+	// Forgejo answers 500 for a dependency that is there.
+	if now, again := c.Blockers(ctx, ref); again == nil && slices.ContainsFunc(now, func(b forge.Blocker) bool { return b.Ref == on && !b.InBody }) {
+		return nil
+	}
+	return dependError(ref, on, err)
+}
+
+func dependError(ref, on forge.Ref, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot make %s depend on %s: %w", ref, on, err)
+}
+
+// depend does without the SDK, which leaves out the repository that Forgejo asks for.
+func (c *Client) depend(ctx context.Context, ref, on forge.Ref) error {
+	owner, name := owner(on.Repo)
+	text, err := json.Marshal(map[string]any{"owner": owner, "repo": name, "index": on.Number})
+	if err != nil {
+		return err
+	}
+	path := fmt.Sprintf("%s/api/v1/repos/%s/issues/%d/dependencies", c.url, ref.Repo, ref.Number)
+	_, _, err = send(ctx, c, c.token, requestTime, func(ctx context.Context, h *http.Client) (struct{}, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(text))
+		if err != nil {
+			return struct{}{}, err
+		}
+		req.Header.Set("Authorization", "token "+c.token)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := h.Do(req)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, resp.Body.Close()
+	})
+	return err
+}
+
+// Blockers reads afresh what an issue waits for: the forge's dependencies, each with its state, and the references in its
+// text, whose state is what is known of them.
+func (c *Client) Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error) {
+	ref = c.canonical(ref)
+	in, err := c.getIssue(ctx, ref)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the dependencies of %s: %w", ref, err)
+	}
+	native, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Issue, *gitea.Response, error) {
+		owner, name := owner(ref.Repo)
+		return sdk.ListIssueDependencies(owner, name, ref.Number, gitea.ListIssueDependenciesOptions{ListOptions: page})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the dependencies of %s: %w", ref, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []forge.Blocker
+	for _, dep := range native {
+		all = append(all, c.blockerOf(dep))
+	}
+	for _, on := range c.mentionedIn(forge.Issue{Ref: ref, Body: in.Body}) {
+		if !slices.ContainsFunc(all, func(b forge.Blocker) bool { return b.Ref == on }) {
+			all = append(all, forge.Blocker{Ref: on, State: c.blockerState(on), InBody: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b forge.Blocker) int { return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.State, b.State)) })
+	return all, nil
+}
+
+// blockerOf is one entry of a list of dependencies. See applyDependencies for what the forge hides.
+func (c *Client) blockerOf(dep *gitea.Issue) forge.Blocker {
+	if dep == nil || dep.Index == 0 || dep.Repository == nil {
+		return forge.Blocker{State: forge.BlockerUnreadable}
+	}
+	b := forge.Blocker{Ref: c.canonical(forge.Ref{Repo: dep.Repository.FullName, Number: dep.Index}), State: forge.BlockerOpen}
+	switch {
+	case dep.Created.Unix() <= 0:
+		b.State = forge.BlockerUnreadable
+	case dep.State == gitea.StateClosed:
+		b.State = c.closedState(b.Ref, labelNames(dep.Labels), dep.PullRequest)
+	}
+	return b
+}
