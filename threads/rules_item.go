@@ -181,13 +181,20 @@ func claimLeft(v *view, w *work) *Reason {
 	}
 	agent := v.History.Claimed[w.Ref]
 	for _, login := range w.assignees() {
-		if a := v.Config.AgentByLogin(login); a != nil {
+		switch a := v.Config.AgentByLogin(login); {
+		case a != nil && (agent != "" || v.takesItems(a)):
 			agent = a.Name
-		} else if v.isAgent(login) {
+		case a != nil, v.isAgent(login):
 			return &Reason{Code: ClaimedElsewhere, Note: login}
 		}
 	}
 	return &Reason{Code: ClaimLeft, Agent: agent}
+}
+
+// takesItems reports whether an agent is given issues or pull requests. One that works by the clock alone never has a claim
+// of ours: what it is assigned to its program took by itself, as upstream's pollers do.
+func (v *view) takesItems(a *agents.Agent) bool {
+	return v.hasTrigger(a, agents.OnIssue) || v.hasTrigger(a, agents.OnReview)
 }
 
 func hasPull(_ *view, w *work) *Reason {

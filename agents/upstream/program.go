@@ -70,6 +70,7 @@ func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 		return nil, fmt.Errorf("cannot make a folder for upstream's files: %w", err)
 	}
 	s.Env = p.environ(project, s.Tmp)
+	p.activate()
 	p.unlock(s)
 	return s, errors.Join(p.clone(ctx, s, project))
 }
@@ -203,6 +204,24 @@ func (p *Program) git() []string {
 		"GIT_CONFIG_VALUE_0=Authorization: token " + p.getenv("FORGE_TOKEN"),
 		"GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*",
 	}
+}
+
+// activate puts the file there without which upstream's pollers and its scheduled scripts end at once, as upstream's entrypoint
+// does for every role. Who works is decided before a script is started: `disinto pause` is the switch.
+func (p *Program) activate() {
+	role, _, _ := strings.Cut(p.Script, "/")
+	if role == "review" {
+		role = "reviewer"
+	}
+	path := filepath.Join(p.Root, "state", "."+role+"-active")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		if _, err := os.Stat(path); err != nil {
+			fmt.Fprintf(p.Out, "disinto: upstream's %s may think that it is switched off: %v\n", role, err)
+		}
+		return
+	}
+	file.Close()
 }
 
 // unlock removes the agent's lock files. An agent has one session at a time, and no process of the one before is left; but

@@ -24,7 +24,7 @@ type office struct {
 func newOffice(t *testing.T, more ...string) *office {
 	t.Helper()
 	o := &office{root: t.TempDir(), home: t.TempDir()}
-	for path, text := range map[string]string{"projects/harb.toml": harb, "dev/dev-agent.sh": "", "gardener/gardener-step.sh": "", "dev/dev-poll.sh": "", "review/review-pr.sh": ""} {
+	for path, text := range map[string]string{"projects/harb.toml": harb, "dev/dev-agent.sh": "", "gardener/gardener-step.sh": "", "dev/dev-poll.sh": "", "review/review-pr.sh": "", "state/.gitignore": ""} {
 		path = filepath.Join(o.root, path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
@@ -109,6 +109,14 @@ func TestPrepare(t *testing.T) {
 	}
 	if s, err = o.prepare(t, true, "dev/dev-poll.sh"); err != nil || !s.Waits {
 		t.Errorf("a poller: %+v, %v", s, err)
+	}
+	if _, err = o.prepare(t, true, "review/review-pr.sh", "3"); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []string{"dev", "reviewer", "gardener"} {
+		if _, err := os.Stat(filepath.Join(o.root, "state", "."+role+"-active")); err != nil {
+			t.Errorf("%s is switched off: %v", role, err)
+		}
 	}
 }
 
