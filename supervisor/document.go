@@ -120,13 +120,16 @@ type QueueDocument struct {
 
 // RecentDocument is one session that ended.
 type RecentDocument struct {
-	RunID     string        `json:"run_id"`
-	Agent     string        `json:"agent"`
-	Repo      string        `json:"repo"`
-	Number    int64         `json:"number"`
-	Kind      agents.Kind   `json:"kind"`
-	Outcome   agents.Result `json:"outcome"`
-	Reason    string        `json:"reason"`
-	StartedAt time.Time     `json:"started_at"`
-	EndedAt   time.Time     `json:"ended_at"`
+	RunID   string        `json:"run_id"`
+	Agent   string        `json:"agent"`
+	Repo    string        `json:"repo"`
+	Number  int64         `json:"number"`
+	Kind    agents.Kind   `json:"kind"`
+	Outcome agents.Result `json:"outcome"`
+	Reason  string        `json:"reason"`
+	// LastLine is the last line that a session printed which failed without a word about it, redacted.
+	LastLine  string    `json:"last_line,omitempty"`
+	Log       string    `json:"log,omitempty"` // where all that it printed is; left out when it never ran
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at"`
 }

@@ -114,7 +114,7 @@ func sessionEvent(t EventType, d SessionDocument) Event { return Event{Type: t, 
 func endedEvent(x *session, e *endRecord, at time.Time) Event {
 	return Event{Type: EventEnded, Data: RecentDocument{
 		RunID: x.RunID, Agent: x.Agent, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Kind: x.Item.Kind,
-		Outcome: e.Result, Reason: e.Reason, StartedAt: x.reserved, EndedAt: at,
+		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: x.reserved, EndedAt: at,
 	}}
 }
 

@@ -37,14 +37,19 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	return j, nil
 }
 
-// workspaceName is the same for every session of an agent on a chain, so that rework finds what the implementation left.
+// workspaceName is the same for every session of an agent on a chain, so that rework finds what the implementation left:
+// owner_repo_12, or owner_repo_role for scheduled work. The first and the last _ are the only ones that separate, or a_b/c
+// and a/b_c would share a folder: in an owner and a role it is written ~, which no name has.
 func workspaceName(x *session) string {
+	owner, repo, _ := strings.Cut(x.Item.Chain.Repo, "/")
 	what := strconv.FormatInt(x.Item.Chain.Number, 10)
 	if x.Item.Chain.Number == 0 {
-		what = x.Role
+		what = apart(x.Role)
 	}
-	return strings.ReplaceAll(x.Item.Chain.Repo, "/", "_") + "_" + what
+	return apart(owner) + "_" + repo + "_" + what
 }
+
+func apart(name string) string { return strings.ReplaceAll(name, "_", "~") }
 
 func (x *session) environ(j *agents.Job) *agents.Env {
 	e := &agents.Env{

@@ -9,11 +9,18 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // compactSize is when a growing journal is compacted while the supervisor runs: some ten thousand sessions. At start it
 // always is.
 const compactSize = 4 << 20
+
+// journalRoom is what is kept free behind the journal's last line, in bytes: some thousand ends of sessions. What begins
+// needs it to be there; what ends is written into it. Without it the first line after a full disk that happens to be short
+// would pass for a disk with room, and the next one would fail again.
+const journalRoom = 256 << 10
 
 // journal is the file that remembers what the forge cannot. A line is on the disk before what it says is acted on. Its
 // methods may be called by any goroutine.
@@ -91,10 +98,34 @@ func (j *journal) append(r record, apply func()) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.write(append(line, '\n')); err != nil {
+	err = j.reserve()
+	if err == nil {
+		err = j.write(append(line, '\n'))
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	apply()
+	return nil
+}
+
+// hasRoom says why nothing can begin: there is no room for what would follow. Nil means that there is.
+func (j *journal) hasRoom() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.reserve(); err != nil {
+		return fmt.Errorf("cannot write the journal: %w", err)
+	}
+	return nil
+}
+
+// reserve has the disk keep room behind the last line. A filesystem that cannot promise any is taken at its word when a
+// line is written. mu must be held.
+func (j *journal) reserve() error {
+	err := unix.Fallocate(int(j.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, journalRoom)
+	if err == unix.ENOSPC || err == unix.EDQUOT {
+		return err
+	}
 	return nil
 }
 

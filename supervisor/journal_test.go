@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -207,6 +209,46 @@ func TestJournalCannotWrite(t *testing.T) {
 	}
 	if diff := cmp.Diff(h, reopen(t, dir), sameHistory); diff != "" {
 		t.Errorf("what could not be written is missing after a restart:\n%s", diff)
+	}
+}
+
+// On a disk that is really full what ends is still written down, into the room that was kept for it; nothing begins, and one
+// short line that fits does not pass for a disk with room.
+func TestJournalOnFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {
+		t.Skipf("needs root, to mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	j, _, _, err := openJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.close() })
+	h := newHistory()
+	write := func(r record, how func(record, func()) error) error { return how(r, func() { h.apply(r) }) }
+	if err := write(startRec("a", 1, 1), j.append); err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	_ = os.WriteFile(ballast, make([]byte, 2<<20), 0o600) // as much as there is room for
+	if err := write(endRec("a", time.Minute, endRecord{Result: agents.Done}), j.note); err != nil {
+		t.Errorf("the end is not written down: %v", err)
+	}
+	if err := write(startRec("b", 2, 1), j.append); !errors.Is(err, unix.ENOSPC) || h.open["b"].Run != "" {
+		t.Errorf("a start on a full disk: %v", err)
+	}
+	if err := j.hasRoom(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("room on a full disk: %v", err)
+	}
+	if diff := cmp.Diff(h, reopen(t, dir), sameHistory); diff != "" {
+		t.Errorf("a restart would remember otherwise:\n%s", diff)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(startRec("c", 3, 1), j.append); err != nil || j.hasRoom() != nil {
+		t.Errorf("a start with room again: %v", err)
 	}
 }
 

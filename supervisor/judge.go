@@ -60,6 +60,9 @@ func (s *Supervisor) fill(end *endRecord, x *session, out agents.Outcome) {
 	}
 	if out.Result.BurnsAttempt() {
 		end.Tail = lastLines(agents.Redact(out.Tail, secrets), tailMax)
+		if !out.Claimed {
+			end.LastLine = lastLine(end.Tail)
+		}
 	}
 	if out.Result == agents.Cancelled {
 		end.Stop = s.stopCode(x)
@@ -83,6 +86,20 @@ func lastLines(text string, limit int) string {
 		text = whole
 	}
 	return strings.ToValidUTF8(text, "")
+}
+
+// lineMax bounds a last line in runes: it stands in a table.
+const lineMax = 200
+
+// lastLine is the last line of a text that has something in it. "exit status 22" helps nobody, and what a program prints
+// last most often does.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
+	if len(line) > lineMax {
+		line = append(line[:lineMax-1], '…')
+	}
+	return string(line)
 }
 
 // look asks the forge about the session's item until it answers. After the first time without an answer the slot and the

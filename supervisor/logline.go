@@ -54,13 +54,18 @@ func task(it *threads.Item) string {
 }
 
 // ending is the log line of a session that ended.
-func ending(x *session, e *endRecord) notice {
+func ending(stateDir string, x *session, e *endRecord) notice {
 	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
 	if e.Result.BurnsAttempt() && !e.NeverRan && x.Item.Kind != agents.KindSchedule {
 		words += fmt.Sprintf(" (attempt %d of %d)", x.Attempt, threads.MaxAttempts)
 	}
-	if e.Reason != "" {
-		words += ": " + e.Reason
+	for _, why := range []string{e.Reason, e.LastLine} {
+		if why != "" {
+			words += ": " + why
+		}
+	}
+	if e.Result.BurnsAttempt() && !e.NeverRan {
+		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
 	}
 	return notice{bad: e.Result.BurnsAttempt(), words: words}
 }

@@ -46,6 +46,11 @@ func (s *Supervisor) journalled(err error) {
 	}
 	s.mu.Lock()
 	was := s.problems.journal
+	s.mu.Unlock()
+	if err == nil && was != "" {
+		err = s.journal.hasRoom() // one short line that fits is not the end of a full disk
+	}
+	s.mu.Lock()
 	s.problems.journal = text(err)
 	s.mu.Unlock()
 	switch {

@@ -15,6 +15,7 @@ const (
 	downRest        = 10 * time.Second // no backend for this item; the breaker counts
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account its right
 	unstartableRest = time.Minute      // the program cannot be started: a person has to look
+	noRoomRest      = time.Minute      // the machine has no room for another process
 	reassignedRest  = time.Minute      // a person took our agent off and is about to say what next
 	limitMin        = time.Minute      // a usage limit is never over sooner
 	limitMax        = 7 * 24 * time.Hour
@@ -55,6 +56,9 @@ func (h *history) end(at time.Time, e *endRecord) {
 		// with the whole backlog blocked.
 		h.AgentHolds[o.Agent] = threads.AgentHold{Until: at.Add(unstartableRest), Code: threads.AgentHeld, Why: e.Reason}
 		return
+	case e.Result == agents.NoRoom:
+		h.park(o.Thread, at.Add(noRoomRest), e.Reason)
+		return
 	case e.Result == agents.Limited:
 		h.limited(at, &o, e)
 		return
@@ -92,10 +96,14 @@ func (h *history) count(at time.Time, o *openSession, e *endRecord) {
 	if o.Item.Kind == agents.KindSchedule && ran {
 		h.LastRun[o.Item.threads()] = at
 	}
-	h.remember(RecentDocument{
+	r := RecentDocument{
 		RunID: o.Run, Agent: o.Agent, Repo: o.Item.Ref.Repo, Number: o.Item.Ref.Number, Kind: o.Item.Kind,
-		Outcome: e.Result, Reason: e.Reason, StartedAt: o.at, EndedAt: at,
-	})
+		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: o.at, EndedAt: at,
+	}
+	if !e.NeverRan {
+		r.Log = logPath("", o.Agent, o.Run) // in the state directory, which may move
+	}
+	h.remember(r)
 }
 
 func (h *history) remember(r RecentDocument) {

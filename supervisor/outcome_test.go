@@ -36,6 +36,12 @@ func TestEndTable(t *testing.T) {
 			0, 0, 0, time.Minute,
 			func(h *history) bool { return len(h.Writers) == 0 && len(h.Warm) == 0 },
 		},
+		{
+			"no room for a process",
+			endRecord{Result: agents.NoRoom, NeverRan: true},
+			0, 0, time.Minute, 0,
+			func(h *history) bool { return len(h.Writers) == 0 && len(h.Warm) == 0 && len(h.tallies) == 0 },
+		},
 		{"stalled", endRecord{Result: agents.Stalled}, 1, 2 * time.Minute, 0, 0, nil},
 		{"timeout", endRecord{Result: agents.TimedOut}, 1, 2 * time.Minute, 0, 0, nil},
 		{"limited for an hour", endRecord{Result: agents.Limited, RetryAt: at(time.Hour)}, 0, 0, time.Hour, 0, nil},

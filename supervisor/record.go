@@ -68,17 +68,18 @@ type endRecord struct {
 	Reason string        `json:"reason,omitempty"`
 	// Remarked marks a session that left words only: see threads.Remarked.
 	Remarked bool          `json:"remarked,omitempty"`
-	Claim    claimFailure  `json:"claim,omitempty"`    // of agents.ClaimFailed
-	Stop     threads.Code  `json:"stop,omitempty"`     // of agents.Cancelled by reconcile or a person
-	RetryAt  time.Time     `json:"retry_at,omitzero"`  // of agents.Limited; zero means unknown
-	Breaker  time.Duration `json:"breaker,omitempty"`  // the thread's breaker_interval
-	Tail     string        `json:"tail,omitempty"`     // last lines of output of a failure, redacted
-	Session  string        `json:"session,omitempty"`  // the program's own session id
-	Usage    *agents.Usage `json:"usage,omitempty"`    // nil means unknown
-	CPU      time.Duration `json:"cpu,omitempty"`      // user and system time of the whole tree
-	MaxRSS   int64         `json:"max_rss,omitempty"`  // bytes
-	Exit     string        `json:"exit,omitempty"`     // exit code or signal, where it is not 0
-	NeverRan bool          `json:"no_start,omitempty"` // the program could not be started
+	Claim    claimFailure  `json:"claim,omitempty"`     // of agents.ClaimFailed
+	Stop     threads.Code  `json:"stop,omitempty"`      // of agents.Cancelled by reconcile or a person
+	RetryAt  time.Time     `json:"retry_at,omitzero"`   // of agents.Limited; zero means unknown
+	Breaker  time.Duration `json:"breaker,omitempty"`   // the thread's breaker_interval
+	Tail     string        `json:"tail,omitempty"`      // last lines of output of a failure, redacted
+	LastLine string        `json:"last_line,omitempty"` // of them, where the program said nothing itself
+	Session  string        `json:"session,omitempty"`   // the program's own session id
+	Usage    *agents.Usage `json:"usage,omitempty"`     // nil means unknown
+	CPU      time.Duration `json:"cpu,omitempty"`       // user and system time of the whole tree
+	MaxRSS   int64         `json:"max_rss,omitempty"`   // bytes
+	Exit     string        `json:"exit,omitempty"`      // exit code or signal, where it is not 0
+	NeverRan bool          `json:"no_start,omitempty"`  // the program could not be started
 }
 
 // claimFailure says why a claim failed.

@@ -155,7 +155,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 func (s *Supervisor) finish(x *session, end *endRecord, grip *grip) {
 	ended := record{At: time.Now(), End: end}
 	s.noteThen(ended, func() { delete(s.sessions, x.RunID) })
-	s.tell(ending(x, end))
+	s.tell(ending(s.StateDir, x, end))
 	s.events.send(endedEvent(x, end, ended.At))
 	s.kickThread(x.Thread, ended.At)
 	s.touchStatus()

@@ -57,6 +57,11 @@ func (s *Supervisor) remembered() *Document {
 	for i := range s.plan.Holds {
 		d.Queue = append(d.Queue, queueDocument(s.plan.Holds[i]))
 	}
+	for i := range d.Recent {
+		if r := &d.Recent[i]; r.Log != "" {
+			r.Log = filepath.Join(s.StateDir, r.Log)
+		}
+	}
 	if s.config == nil {
 		return d
 	}

@@ -318,7 +318,7 @@ func TestDefaults(t *testing.T) {
 			{Name: "review-opus", Login: "review-opus", Roles: []string{"review"}, Thread: "opus"},
 		},
 		Roles: []agents.Role{
-			role("dev", agents.OnIssue, 0), role("gardener", agents.OnSchedule, 5*time.Minute),
+			role("dev", agents.OnIssue, 0), role("gardener", agents.OnSchedule, time.Hour),
 			role("planner", agents.OnSchedule, 12*time.Hour), role("review", agents.OnReview, 0),
 		},
 		Secrets: []SecretVar{

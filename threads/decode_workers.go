@@ -179,12 +179,13 @@ func (d *decoder) agentRoles(t *table) []string {
 	return []string{one}
 }
 
-// builtinRoles need no table. The intervals are those of upstream's scheduler, less its rounding.
+// builtinRoles need no table. The intervals are those of upstream's scheduler, less its rounding, but for
+// the gardener's: every 5 min would be 288 sessions of a model a day.
 func builtinRoles() map[string]agents.Role {
 	return map[string]agents.Role{
 		"dev":        {On: agents.OnIssue},
 		"review":     {On: agents.OnReview},
-		"gardener":   {On: agents.OnSchedule, Every: 5 * time.Minute},
+		"gardener":   {On: agents.OnSchedule, Every: time.Hour},
 		"architect":  {On: agents.OnSchedule, Every: 15 * time.Minute},
 		"supervisor": {On: agents.OnSchedule, Every: 20 * time.Minute},
 		"planner":    {On: agents.OnSchedule, Every: 12 * time.Hour},

@@ -39,10 +39,12 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 	switch {
 	case effect == Achieved && out.Result != agents.Done:
 		out.Result, out.Reason = agents.Done, words+", although it "+howEnded(out)
+	case effect != NoEffect && out.Result == agents.Done && !out.Claimed && out.Reason != "":
+		out.Reason = words + "; " + out.Reason // such as a result that could not be read
 	case effect != NoEffect && out.Result == agents.Done && out.Reason == "":
 		out.Reason = words
 	case effect == NoEffect && out.Result == agents.Done:
-		out.Result, out.Reason = agents.NoProgress, "ended without "+missing[item.Kind]
+		out.Result, out.Reason = agents.NoProgress, endedWithout(item.Kind, out)
 	}
 	return out, effect
 }
@@ -92,6 +94,18 @@ var missing = map[agents.Kind]string{
 	agents.KindIssue:  "a pull request",
 	agents.KindReview: "a verdict",
 	agents.KindRework: "a new commit",
+}
+
+// endedWithout tells what is not there, and what there was to hear: a result that could not be read is no silence.
+func endedWithout(kind agents.Kind, out agents.Outcome) string {
+	words := "ended without " + missing[kind]
+	switch {
+	case out.Reason == "":
+		return words
+	case out.Claimed:
+		return words + ", and said: " + out.Reason
+	}
+	return words + "; " + out.Reason
 }
 
 func effectOf(kind agents.Kind, login string, look forge.Look, headBefore string) (Effect, string) {

@@ -59,7 +59,17 @@ func TestJudge(t *testing.T) {
 		{"exit 0 and somebody else's comment", agents.KindIssue, exit(0), said(issue(false), other), agents.NoProgress, NoEffect, "ended without a pull request"},
 		{"exit 1 and a comment", agents.KindIssue, exit(1), said(issue(false), me), agents.Failed, Remarked, "exited with 1"},
 		{"exit 0 and a label", agents.KindIssue, exit(0), issue(false, "backlog", "underspecified"), agents.Done, Remarked, "labelled underspecified"},
-		{"says done, and nothing", agents.KindIssue, claim(agents.Done, "all good"), issue(false), agents.NoProgress, NoEffect, "ended without a pull request"},
+		{"says done, and nothing", agents.KindIssue, claim(agents.Done, "all good"), issue(false), agents.NoProgress, NoEffect, "ended without a pull request, and said: all good"},
+		{
+			"unreadable result, and nothing", agents.KindIssue,
+			agents.Outcome{Result: agents.Done, Reason: "result has no outcome"},
+			issue(false), agents.NoProgress, NoEffect, "ended without a pull request; result has no outcome",
+		},
+		{
+			"unreadable result, and did it", agents.KindIssue,
+			agents.Outcome{Result: agents.Done, Reason: "result has no outcome"},
+			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12; result has no outcome",
+		},
 		{"says done, and did it", agents.KindIssue, claim(agents.Done, "all good"), withPull(forge.Pull{Author: me}), agents.Done, Achieved, "all good"},
 		{"says failed after all", agents.KindIssue, claim(agents.Failed, "tests are red"), withPull(forge.Pull{Author: me}), agents.Failed, NoEffect, "tests are red"},
 		{"says refused", agents.KindIssue, claim(agents.Refused, "too large"), issue(false), agents.Refused, NoEffect, "too large"},

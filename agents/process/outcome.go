@@ -47,6 +47,8 @@ func exited(program string, ws syscall.WaitStatus) agents.Outcome {
 func notStarted(program string, err error) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, ExitCode: 1, Reason: fmt.Sprintf("cannot start %s: %v", program, err)}
 	switch {
+	case Exhausted(err): // no fault of the program, nor of the item
+		o.Result = agents.NoRoom
 	case errors.Is(err, syscall.ENOENT):
 		o.ExitCode = 127
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOEXEC):

@@ -41,6 +41,7 @@ when there is a problem.`,
 type finding struct {
 	About   string `json:"about"`
 	Problem bool   `json:"problem"`
+	Note    bool   `json:"note"` // not wrong, and worth knowing
 	Text    string `json:"text"`
 }
 
@@ -53,12 +54,16 @@ type checker struct {
 }
 
 func (k *checker) well(about, format string, args ...any) {
-	k.found = append(k.found, finding{about, false, fmt.Sprintf(format, args...)})
+	k.found = append(k.found, finding{About: about, Text: fmt.Sprintf(format, args...)})
+}
+
+func (k *checker) note(about, text string) {
+	k.found = append(k.found, finding{About: about, Note: true, Text: text})
 }
 
 func (k *checker) problem(about string, err error) {
 	for _, line := range errorLines(err) {
-		k.found = append(k.found, finding{about, true, line})
+		k.found = append(k.found, finding{About: about, Problem: true, Text: line})
 	}
 }
 
@@ -99,8 +104,11 @@ func (k *checker) print(asJSON bool) error {
 	rows := make([][]cell, 0, len(k.found))
 	for _, f := range k.found {
 		row := []cell{{"ok", good}, {f.About, plain}, {f.Text, plain}}
-		if f.Problem {
+		switch {
+		case f.Problem:
 			row[0], row[2].style = cell{"wrong", wrong}, wrong
+		case f.Note:
+			row[0], row[2].style = cell{"note", held}, held
 		}
 		rows = append(rows, row)
 	}
@@ -112,7 +120,10 @@ func (k *checker) print(asJSON bool) error {
 }
 
 func rank(f finding) int {
-	if f.Problem {
+	switch {
+	case f.Problem:
+		return 2
+	case f.Note:
 		return 1
 	}
 	return 0
@@ -134,7 +145,7 @@ func (k *checker) agents() {
 		}
 	}
 	if sharesAccount(k.config) {
-		k.well("agents", "%s", sharedAccount)
+		k.note("agents", sharedAccount)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,25 @@ func TestCheck(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// That agents share the supervisor's account is no problem, and not fine either.
+func TestCheckNote(t *testing.T) {
+	f := newTestForge(t)
+	path := f.file(t.TempDir())
+	note := regexp.MustCompile(`(?m)^note +agents +agents run under the supervisor's own account`)
+	got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
+	if got.code != exitDone || !note.MatchString(got.stdout) {
+		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+	}
+	got = disinto(t.Context(), f.environ(nil), "check", "--json", "--config", path)
+	var said struct{ Findings []finding }
+	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(said.Findings, finding{About: "agents", Note: true, Text: sharedAccount}) {
+		t.Errorf("findings %+v", said.Findings)
 	}
 }
 

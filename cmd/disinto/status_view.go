@@ -242,8 +242,10 @@ func (v view) recent(p *page, d *supervisor.Document, limit int) {
 		if r.Outcome.BurnsAttempt() || r.Outcome == agents.Lost {
 			outcome.style = wrong
 		}
-		if r.Reason != "" {
-			outcome.text += ": " + v.short(r.Reason)
+		for _, why := range []string{r.Reason, r.LastLine} {
+			if why != "" {
+				outcome.text += ": " + v.short(why)
+			}
 		}
 		rows = append(rows, []cell{
 			{age(v.now.Sub(r.EndedAt)) + " ago", plain},
@@ -255,6 +257,10 @@ func (v view) recent(p *page, d *supervisor.Document, limit int) {
 	}
 	p.end()
 	p.table(-1, rows)
+	failed := func(r supervisor.RecentDocument) bool { return r.Outcome.BurnsAttempt() && r.Log != "" }
+	if i := slices.IndexFunc(d.Recent[:limit], failed); i >= 0 {
+		p.line("log of "+d.Recent[i].Agent+": "+d.Recent[i].Log, faint)
+	}
 }
 
 func heads(names ...string) []cell {

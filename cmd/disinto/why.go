@@ -79,21 +79,19 @@ func verdictStyle(ex *threads.Explanation) style {
 	return good
 }
 
-// steps shows rules and their answers. Only the first no is why: what comes after it was asked all the same, so that
-// one sees what else would be in the way.
+// steps shows rules and their answers, to the first no. A later one is most often about the same thing (an issue that is
+// closed has no pull request, no reviewer and nobody who may merge it) and is left to --json.
 func (p *page) steps(steps []threads.Step, short func(string) string) {
 	rows := make([][]cell, 0, len(steps))
-	first := true
-	for _, s := range steps {
-		row := []cell{{"  yes", faint}, {s.Rule, faint}, {"", plain}}
+	for i, s := range steps {
 		if !s.OK {
-			row = []cell{{"  no", plain}, {s.Rule, plain}, {short(s.Why), plain}}
-			if first {
-				row[0].style, row[2].style = wrong, wrong
+			rows = append(rows, []cell{{"  no", wrong}, {s.Rule, plain}, {short(s.Why), wrong}})
+			if rest := len(steps) - i - 1; rest > 0 {
+				rows = append(rows, []cell{{}, {count(rest, "more rule"), faint}, {}})
 			}
-			first = false
+			break
 		}
-		rows = append(rows, row)
+		rows = append(rows, []cell{{"  yes", faint}, {s.Rule, faint}, {}})
 	}
 	if len(rows) > 0 {
 		p.table(-1, rows)

@@ -1,0 +1,50 @@
+package supervisor
+
+import (
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// No two chains share a folder, whatever the names are made of. Those without an _ in the owner's name keep the folder that
+// they always had.
+func TestWorkspaceName(t *testing.T) {
+	seen := map[string]forge.Ref{}
+	for _, tt := range []struct {
+		chain forge.Ref
+		role  string
+		want  string
+	}{
+		{forge.Ref{Repo: "johba/harb", Number: 12}, "dev", "johba_harb_12"},
+		{forge.Ref{Repo: "a_b/c", Number: 1}, "dev", "a~b_c_1"},
+		{forge.Ref{Repo: "a/b_c", Number: 1}, "dev", "a_b_c_1"},
+		{forge.Ref{Repo: "a/b", Number: 1}, "dev", "a_b_1"},
+		{forge.Ref{Repo: "a/b"}, "c_1", "a_b_c~1"},
+		{forge.Ref{Repo: "johba/harb"}, "planner", "johba_harb_planner"},
+	} {
+		x := &session{Session: threads.Session{Role: tt.role, Item: threads.Item{Ref: tt.chain, Chain: tt.chain}}}
+		got := workspaceName(x)
+		if got != tt.want {
+			t.Errorf("%s as %s: %s, want %s", tt.chain, tt.role, got, tt.want)
+		}
+		if other, taken := seen[got]; taken {
+			t.Errorf("%s and %s share %s", tt.chain, other, got)
+		}
+		seen[got] = tt.chain
+	}
+}
+
+func TestLastLine(t *testing.T) {
+	long := make([]rune, 300)
+	for i := range long {
+		long[i] = 'ä'
+	}
+	for text, want := range map[string]string{
+		"": "", "one": "one", "one\n two \n\n \n": "two", string(long): string(long[:lineMax-1]) + "…",
+	} {
+		if got := lastLine(text); got != want {
+			t.Errorf("of %q: %q, want %q", text, got, want)
+		}
+	}
+}
