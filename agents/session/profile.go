@@ -42,12 +42,9 @@ func (s *session) openProfile(ctx context.Context) *profile {
 		s.logf("no profile: %v", err)
 		return nil
 	}
-	p := &profile{repo: me.Login + "/" + s.Agent + "-profile"}
-	if !forge.ValidRepo(p.repo) {
-		return nil
-	}
-	if err := s.api.Get(ctx, "/repos/"+p.repo, nil); err != nil {
-		s.logf("no profile repository %s: nothing is remembered", p.repo)
+	p := &profile{repo: s.findProfile(ctx, me.Login)}
+	if p.repo == "" {
+		s.logf("no profile repository %s/%s-profile: nothing is remembered", me.Login, s.Agent)
 		return nil
 	}
 	lessons, err := s.file(ctx, p.repo, lessonsFile)
@@ -56,6 +53,18 @@ func (s *session) openProfile(ctx context.Context) *profile {
 	}
 	p.lessons = cut(strings.TrimSpace(string(lessons)), maxLessons)
 	return p
+}
+
+// findProfile is the name of the profile repository: ours, else .profile, which upstream made and hiring goes on with. Empty
+// when there is none.
+func (s *session) findProfile(ctx context.Context, login string) string {
+	for _, name := range []string{s.Agent + "-profile", ".profile"} {
+		repo := login + "/" + name
+		if forge.ValidRepo(repo) && s.api.Get(ctx, "/repos/"+repo, nil) == nil {
+			return repo
+		}
+	}
+	return ""
 }
 
 // prompt renders the prompt of the session: from the profile, else the factory's folder, else our own.

@@ -14,12 +14,17 @@ import (
 // profile makes the profile repository of an agent, with these files.
 func (b *bench) profile(agent string, files map[string]string) *rest.API {
 	b.t.Helper()
+	return b.profileAt(agent, agent+"-profile", files)
+}
+
+func (b *bench) profileAt(agent, name string, files map[string]string) *rest.API {
+	b.t.Helper()
 	token, err := b.forge.AddToken(forgeAdmin)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	admin := &rest.API{URL: b.URL, Token: token}
-	form := map[string]any{"name": agent + "-profile", "private": true, "default_branch": "main"}
+	form := map[string]any{"name": name, "private": true, "default_branch": "main"}
 	if err := admin.Post(b.t.Context(), "/admin/users/"+agent+"/repos", form, nil); err != nil {
 		b.t.Fatal(err)
 	}
@@ -29,7 +34,7 @@ func (b *bench) profile(agent string, files map[string]string) *rest.API {
 	}
 	self := &rest.API{URL: b.URL, Token: b.Tokens[agents.TokenVar(agent)]}
 	seed := map[string]any{"message": "Seed", "branch": "main", "files": changes}
-	if err := self.Post(b.t.Context(), "/repos/"+agent+"/"+agent+"-profile/contents", seed, nil); err != nil {
+	if err := self.Post(b.t.Context(), "/repos/"+agent+"/"+name+"/contents", seed, nil); err != nil {
 		b.t.Fatal(err)
 	}
 	return self
@@ -85,5 +90,24 @@ else echo more >> order.txt; git commit -qam more; fi`+stubDone)
 	}
 	if got := raw(t, self, repo+"/raw/lessons.md"); got != "Learnt from the journal.\n" || strings.Count(b.log.String(), "claude begins") != 5 {
 		t.Errorf("the journal was digested twice:\n%s", b.log.String())
+	}
+}
+
+// The profile that upstream made is gone on with, unless there is one of ours.
+func TestAgentUpstreamProfile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	self := b.profileAt("dev-qwen", ".profile", map[string]string{"lessons.md": "Learnt long ago.\n"})
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Learnt long ago.") {
+		t.Errorf("the prompt does not say what was learnt: %q", p)
+	}
+	if n := strings.Count(raw(t, self, "/repos/dev-qwen/.profile/raw/record.jsonl"), "\n"); n != 1 {
+		t.Errorf("%d lines of record, want 1", n)
+	}
+	b.profile("dev-qwen", map[string]string{"lessons.md": "Learnt here.\n"})
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam more`+stubDone)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "Learnt here.") || strings.Contains(p, "Learnt long ago.") {
+		t.Errorf("the prompt does not say what was learnt: %q", p)
 	}
 }

@@ -77,6 +77,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none",
 		"PWD=" + t.TempDir(), // not this checkout: opencode has committed to where PWD said
 	})
+	told := f.watchArguments()
 	r := startDisinto(t, environ, "run", "--config", path, "--state", state)
 	var issue struct{ State string }
 	for deadline := time.Now().Add(patience); issue.State != "closed"; time.Sleep(200 * time.Millisecond) {
@@ -104,7 +105,10 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	if len(reviews) != 2 || reviews[0].State != "REQUEST_CHANGES" || reviews[1].State != "APPROVED" || !pull.Merged || !strings.Contains(pull.Body, "created by dev-qwen") {
 		t.Errorf("pull request %+v, reviews %+v, recent %+v", pull, reviews, d.Recent)
 	}
+	told()
 	f.noTokens(state)
+	f.noTokens(filepath.Dir(path))
+	f.noTokens(filepath.Dir(r.stderr))
 	if t.Failed() {
 		logs, _ := filepath.Glob(filepath.Join(state, "logs", "*", "*.log"))
 		for _, log := range logs {
@@ -113,7 +117,53 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	}
 }
 
-// noTokens looks for tokens in everything that a factory left on disk.
+// watchArguments reads the arguments of every process on the machine, over and over, until told is called. Nobody's may have
+// a token in them: they can be read by everybody.
+func (f *testForge) watchArguments() (told func()) {
+	f.t.Helper()
+	stop, done := make(chan struct{}), make(chan struct{})
+	var leaks []string
+	gits := 0
+	go func() {
+		defer close(done)
+		for seen := map[string]bool{}; ; time.Sleep(2 * time.Millisecond) {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, path := range paths {
+				text, _ := os.ReadFile(path)
+				if line := string(text); !seen[line] {
+					seen[line] = true
+					if strings.HasPrefix(line, "git\x00") {
+						gits++
+					}
+					for name, token := range f.Tokens {
+						if strings.Contains(line, token) {
+							leaks = append(leaks, name+" in "+strings.ReplaceAll(line, "\x00", " "))
+						}
+					}
+				}
+			}
+		}
+	}()
+	return func() {
+		f.t.Helper()
+		close(stop)
+		<-done
+		for _, leak := range leaks {
+			f.t.Errorf("a token is in somebody's arguments: %s", leak)
+		}
+		if gits == 0 {
+			f.t.Error("not one git was seen: the watch is none")
+		}
+	}
+}
+
+// noTokens looks for tokens in everything that a factory left on disk: the journal, logs, results, clones and their
+// configuration, homes.
 func (f *testForge) noTokens(dir string) {
 	f.t.Helper()
 	_ = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
