@@ -4,7 +4,8 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Go's runtime sends itself SIGURG to interrupt goroutines. An init that passes signals on would pass these on too (17 of
 # 40 runs did), and go.mod cannot turn it off: only the linker can, and so it also stays out of the children's environment.
-LDFLAGS = -s -w -X runtime.godebugDefault=asyncpreemptoff=1
+# The second setting tells our init that a SIGURG it sees is a real one.
+LDFLAGS = -s -w -X runtime.godebugDefault=asyncpreemptoff=1 -X codeberg.org/johba/disinto/agents/process/pid1.passSIGURG=yes
 
 # The race detector needs a C compiler. Asked only by the targets that use it.
 RACE = $(shell command -v $$(go env CC | cut -d' ' -f1) >/dev/null && echo -race)

@@ -26,7 +26,7 @@ func runHelper(name string, args []string) int {
 		"exhaust":     exhaust,
 		"late":        late,
 		"supervisor":  supervisor,
-		"pid1":        pid1,
+		"pid1":        asPID1,
 		"drop-ptrace": dropPtrace,
 	}
 	h := helpers[name]

@@ -5,11 +5,11 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"runtime"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // signals carries what Init answers. It has room for every kind once and more, because a signal that finds the channel
@@ -42,7 +42,7 @@ func Init() (<-chan os.Signal, error) {
 		return nil, fmt.Errorf("cannot protect the supervisor's memory: %w", err)
 	}
 	closeOnExec()
-	startThreads(16)
+	pid1.StartThreads(16)
 	return signals, nil
 }
 
@@ -55,21 +55,4 @@ func closeOnExec() {
 	for fd := 3; fd < 256; fd++ { // kernels before 5.11
 		unix.CloseOnExec(fd)
 	}
-}
-
-// startThreads makes the runtime start n threads, which it keeps. A Go program that needs a thread and gets none dies
-// (newosproc); as PID 1 in a container at its pids limit it takes the container with it, 3 times of 4 when it was tried
-// with another supervisor.
-func startThreads(n int) {
-	var ready, done sync.WaitGroup
-	ready.Add(n)
-	for range n {
-		done.Go(func() {
-			runtime.LockOSThread() // each goroutine needs a thread of its own until all are there
-			defer runtime.UnlockOSThread()
-			ready.Done()
-			ready.Wait()
-		})
-	}
-	done.Wait()
 }

@@ -33,8 +33,8 @@ func TestPID1(t *testing.T) {
 	}
 }
 
-// pid1 is the other half of TestPID1.
-func pid1(args []string) int {
+// asPID1 is the other half of TestPID1.
+func asPID1(args []string) int {
 	complain := func(format string, a ...any) int {
 		fmt.Printf(format+"\n", a...)
 		return 1

@@ -27,7 +27,7 @@ type command struct {
 // of them.
 func commands() []command {
 	return []command{
-		runCommand, demoCommand, statusCommand, whyCommand, checkCommand,
+		runCommand, execCommand, demoCommand, statusCommand, whyCommand, checkCommand,
 		hireCommand, retireCommand, upstreamCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand,
 		versionCommand, helpCommand(),

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // Exit codes, the same for every command.
@@ -61,6 +63,9 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 		name = "version"
 	}
 	cmd, err := findCommand(name)
+	if err != nil && foreign(name) {
+		return become(pid1.Options{Command: append([]string{name}, args...)})
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,141 @@
+package pid1
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain: the test binary is disinto exec itself, by the init of this package, and otherwise what the tests need to
+// run in a process of its own.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "no-room" {
+		syscall.Exit(noRoom())
+	}
+	os.Exit(m.Run())
+}
+
+// modes are the two ways to be an init.
+var modes = []string{"subreaper", "PID 1"}
+
+// started is an init with its command.
+type started struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	pid    int // of the init, as we see it
+	out    bytes.Buffer
+	errors bytes.Buffer
+	lines  string // a file that the command writes to, $LINES for it
+}
+
+// start runs disinto exec with these arguments. Output of the command that must be seen before its end goes to $LINES:
+// a pipe would be held open by what the command leaves behind.
+func start(t *testing.T, mode string, args ...string) *started {
+	t.Helper()
+	if mode == "PID 1" && os.Geteuid() != 0 {
+		t.Skip("needs root, to make a PID namespace")
+	}
+	argv := append([]string{executable(t), "exec"}, args...)
+	if mode == "PID 1" {
+		argv = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, argv...)
+	}
+	s := &started{t: t, cmd: exec.Command(argv[0], argv[1:]...), lines: filepath.Join(t.TempDir(), "lines")}
+	s.cmd.Env = append(os.Environ(), "LINES="+s.lines, "GORACE=atexit_sleep_ms=0")
+	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.errors
+	s.cmd.WaitDelay = time.Second
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	s.pid = s.cmd.Process.Pid
+	if mode == "PID 1" {
+		eventually(t, "unshare has a child", func() bool {
+			children := strings.Fields(read(childrenOf(s.pid)))
+			if len(children) == 1 {
+				s.pid, _ = strconv.Atoi(children[0])
+			}
+			return len(children) == 1 || s.cmd.Process.Signal(syscall.Signal(0)) != nil
+		})
+	}
+	return s
+}
+
+func executable(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self
+}
+
+func childrenOf(pid int) string {
+	return "/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children"
+}
+
+// wait answers the exit code, 128 and the number for the signal that ended the init itself.
+func (s *started) wait() int {
+	s.t.Helper()
+	timer := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
+	defer timer.Stop()
+	err := s.cmd.Wait()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		s.t.Fatalf("%v\n%s", err, s.errors.String())
+	}
+	ws := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+func (s *started) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := syscall.Kill(s.pid, sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// says waits until the command has written a line.
+func (s *started) says(line string) {
+	s.t.Helper()
+	eventually(s.t, "the command says "+line, func() bool { return strings.Contains("\n"+read(s.lines), "\n"+line+"\n") })
+}
+
+// expect waits for the end and checks the exit code.
+func (s *started) expect(code int) {
+	s.t.Helper()
+	if got := s.wait(); got != code {
+		s.t.Errorf("exit code %d, want %d\n%s", got, code, s.errors.String())
+	}
+}
+
+func read(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}
+
+// state is a letter, as ps shows it; empty for a process that is not there.
+func state(pid int) string {
+	_, after, _ := strings.Cut(read("/proc/"+strconv.Itoa(pid)+"/stat"), ") ")
+	letter, _, _ := strings.Cut(after, " ")
+	return letter
+}
+
+// eventually polls, because a process has no channel to wait on. The deadline is for a machine that does ten other
+// things.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not so after 30 s: %s", what)
+		}
+	}
+}

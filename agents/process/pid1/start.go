@@ -1,0 +1,142 @@
+package pid1
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The exit codes of shells for a command that never ran.
+const (
+	exitFailed       = 1
+	exitNoExecutable = 126
+	exitNotFound     = 127
+	exitSignal       = 128 // and the signal
+)
+
+const (
+	// startPatience is how long a start is repeated while there is no room for another process.
+	startPatience = time.Minute
+	// startPause is the first pause between two such attempts; each one is twice as long, up to 5 s.
+	startPause = 100 * time.Millisecond
+)
+
+// start starts the command. If it cannot, the answer is the exit code that says why.
+func (c *command) start() (code int, ok bool) {
+	// Orphans come to us, PID 1 or not. There is no kernel that Go runs on without it.
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
+	name := c.Command[0]
+	path, err := find(name)
+	dir := leaveFolder()
+	for pause, began := startPause, time.Now(); err == nil; pause = min(2*pause, 5*time.Second) {
+		if c.pid, err = c.fork(path, dir); err == nil {
+			return 0, true
+		}
+		if err != syscall.EAGAIN && err != syscall.ENOMEM || time.Since(began) > startPatience {
+			break
+		}
+		if pause == startPause {
+			complain(name, err.Error()+": no room for another process (is there a pids limit?), trying again for "+startPatience.String())
+		}
+		err = nil
+		select {
+		case s := <-c.signals:
+			return exitSignal + int(s.(syscall.Signal)), false
+		case <-time.After(pause):
+		}
+	}
+	complain(name, err.Error())
+	return exitCode(err), false
+}
+
+// exitCode is a shell's for a command that the kernel refuses.
+func exitCode(err error) int {
+	switch err {
+	case syscall.ENOENT:
+		return exitNotFound
+	case syscall.EAGAIN, syscall.ENOMEM:
+		return exitFailed
+	}
+	return exitNoExecutable
+}
+
+// prSetChildSubreaper is PR_SET_CHILD_SUBREAPER of prctl.
+const prSetChildSubreaper = 36
+
+// leaveFolder goes to the root and answers where we were, for the command to start there: or a volume that we were
+// started in could never be unmounted. It stays where it would not get in again.
+func leaveFolder() string {
+	dir, err := syscall.Getwd()
+	if err != nil || syscall.Chdir(dir) != nil {
+		return ""
+	}
+	_ = syscall.Chdir("/")
+	return dir
+}
+
+// fork starts the program at path. With a terminal it takes a step in between, that of foreground.
+func (c *command) fork(path, dir string) (int, error) {
+	attr := &syscall.ProcAttr{
+		Dir:   dir,
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2}, // further descriptors are inherited as they are
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	}
+	if c.terminal = ownsTerminal(); c.terminal {
+		argv := append([]string{"disinto", foregroundArg, path}, c.Command...)
+		if pid, err := syscall.ForkExec(self, argv, attr); err != syscall.ENOENT { // no /proc, no terminal
+			return pid, err
+		}
+		c.terminal = false
+	}
+	pid, err := syscall.ForkExec(path, c.Command, attr)
+	if err == syscall.ENOEXEC {
+		return syscall.ForkExec(shell, shellCommand(path, c.Command), attr)
+	}
+	return pid, err
+}
+
+// shell runs what is executable and neither a program nor begins with #!, as execvp has it.
+const shell = "/bin/sh"
+
+func shellCommand(path string, command []string) []string {
+	return append([]string{shell, path}, command[1:]...)
+}
+
+// find is the search of execvp. A name with a slash is left to the kernel.
+func find(name string) (path string, err error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	list, ok := syscall.Getenv("PATH")
+	if !ok {
+		list = "/usr/local/bin:/usr/bin:/bin"
+	}
+	err = syscall.ENOENT
+	for dir := range strings.SplitSeq(list, ":") {
+		if dir == "" {
+			dir = "."
+		}
+		var st syscall.Stat_t
+		path := dir + "/" + name
+		if name == "" || syscall.Stat(path, &st) != nil {
+			continue
+		}
+		if st.Mode&syscall.S_IFMT == syscall.S_IFREG && st.Mode&0o111 != 0 {
+			return path, nil
+		}
+		err = syscall.EACCES // it is there, and of no use
+	}
+	return "", err
+}
+
+// Executable reports whether there is such a program: a name to be found in PATH, or a path.
+func Executable(name string) bool {
+	path, err := find(name)
+	if err != nil {
+		return false
+	}
+	var st syscall.Stat_t
+	return syscall.Stat(path, &st) == nil && st.Mode&syscall.S_IFMT != syscall.S_IFDIR
+}

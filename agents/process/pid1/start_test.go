@@ -1,0 +1,145 @@
+package pid1
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestExitCode(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			for _, code := range []int{0, 1, 2, 77, 126, 127, 128, 255} {
+				start(t, mode, "sh", "-c", "exit "+strconv.Itoa(code)).expect(code)
+			}
+			for _, sig := range []int{1, 3, 9, 11, 15, 40} {
+				start(t, mode, "sh", "-c", "kill -"+strconv.Itoa(sig)+" $$").expect(128 + sig)
+			}
+		})
+	}
+}
+
+// What cannot be started has a shell's exit code and one line that says so.
+func TestNotStarted(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	tests := []struct {
+		command string
+		code    int
+		says    string
+	}{
+		{"no-such-program-9", 127, "disinto: cannot run no-such-program-9: no such file or directory\n"},
+		{dir + "/none", 127, "disinto: cannot run " + dir + "/none: no such file or directory\n"},
+		{write("odd", "#!/no/such/shell\n", 0o755), 127, "disinto: cannot run " + dir + "/odd: no such file or directory\n"},
+		{dir, 126, "disinto: cannot run " + dir + ": permission denied\n"},
+		{write("plain", "exit 0\n", 0o644), 126, "disinto: cannot run " + dir + "/plain: permission denied\n"},
+		{"plain", 126, "disinto: cannot run plain: permission denied\n"},
+		{write("script", "exit 9\n", 0o755), 9, ""}, // without #!, as execvp has it
+		{"script", 9, ""},
+	}
+	for _, tt := range tests {
+		s := start(t, "subreaper", tt.command)
+		s.expect(tt.code)
+		if s.errors.String() != tt.says {
+			t.Errorf("%s: it says %q, want %q", tt.command, s.errors.String(), tt.says)
+		}
+	}
+}
+
+// The command is started as if we were not there.
+func TestCommandFindsItsPlace(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("WORD", "two  blanks")
+	if err := os.WriteFile("here", []byte("#!/bin/sh\necho \"$WORD\" \"$@\"; pwd; readlink /proc/$PPID/cwd; [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo leads\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, "subreaper", "./here", "-c", "--", "--grace")
+	s.expect(0)
+	if want := "two  blanks -c -- --grace\n" + dir + "\n/\nleads\n"; s.out.String() != want {
+		t.Errorf("the command says %q, want %q", s.out.String(), want)
+	}
+}
+
+// A signal that was ignored when we started is so for the command: nohup works through us.
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	ignored := func(how string) string {
+		out, err := exec.Command("sh", "-c", "trap '' HUP INT TSTP; "+how+" grep SigIgn /proc/self/status").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	want := ignored("")
+	if got := ignored(executable(t) + " exec"); got != want {
+		t.Errorf("through us %q, without us %q", got, want)
+	}
+}
+
+// While there is no room for another process the start is held, with a reason, and done when there is.
+func TestNoRoom(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become a user that has a limit")
+	}
+	cmd := exec.Command("/proc/self/exe", "no-room")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 7 {
+		t.Errorf("%v, want exit code 7", err)
+	}
+	const want = "disinto: cannot run sh: resource temporarily unavailable: no room for another process (is there a pids limit?), trying again for 1m0s\n"
+	if said.String() != want {
+		t.Errorf("it says %q, want %q once", said.String(), want)
+	}
+}
+
+// noRoom is an init whose user may have no more processes for a while.
+func noRoom() int {
+	const nproc = 6
+	StartThreads(8) // or the runtime dies for want of them
+	var old syscall.Rlimit
+	_ = syscall.Getrlimit(nproc, &old)
+	_ = syscall.Setrlimit(nproc, &syscall.Rlimit{Cur: 1, Max: old.Max})
+	time.AfterFunc(4*startPause, func() { _ = syscall.Setrlimit(nproc, &old) })
+	return run(Options{Command: []string{"sh", "-c", "exit 7"}})
+}
+
+// A TERM that comes early is not lost: before the command, with it, or after it. In the millisecond between the
+// runtime's handlers and ours, the runtime ends the process; as PID 1 it cannot do that by the signal, and says 2.
+func TestEarlyTERM(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			for i := range 20 {
+				s := start(t, mode, "sleep", "1000")
+				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
+				eventually(t, "it has a handler, or is gone", func() bool { return handles(s.pid, syscall.SIGTERM) || state(s.pid) == "" })
+				_ = syscall.Kill(s.pid, syscall.SIGTERM)
+				if code := s.wait(); code != 128+15 && (mode != "PID 1" || code != 2) {
+					t.Errorf("exit code %d, want 143\n%s", code, s.errors.String())
+				}
+			}
+		})
+	}
+}
+
+// handles reports whether the process has a handler for the signal.
+func handles(pid int, sig syscall.Signal) bool {
+	_, mask, _ := strings.Cut(read("/proc/"+strconv.Itoa(pid)+"/status"), "SigCgt:\t")
+	mask, _, _ = strings.Cut(mask, "\n")
+	bits, err := strconv.ParseUint(mask, 16, 64)
+	return err == nil && bits&(1<<(sig-1)) != 0
+}

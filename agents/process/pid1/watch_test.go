@@ -1,0 +1,249 @@
+package pid1
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// listener is a shell that says each signal it gets, except those that no shell can trap, and goes on.
+const listener = `for s in $(seq 1 64); do case $s in 9|17|19|32|33|34) ;; *) trap "echo $s >>$LINES" $s;; esac; done
+	echo up >>$LINES; while :; do sleep 0.01; done`
+
+// Every signal that a process can catch reaches the command. SIGPROF belongs to the Go runtime; SIGURG is told apart in
+// the program as it is linked, which the tests of cmd/disinto look at.
+func TestPassesEverySignal(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			s := start(t, mode, "--single-child", "bash", "-c", listener)
+			s.says("up")
+			eventually(t, "we are listening", func() bool { return handles(s.pid, 64) })
+			for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
+				switch {
+				case sig == syscall.SIGKILL, sig == syscall.SIGSTOP, sig == syscall.SIGCHLD, sig == syscall.SIGPROF, sig == syscall.SIGURG, 32 <= sig && sig <= 34:
+					continue
+				}
+				s.signal(sig)
+				s.says(strconv.Itoa(int(sig)))
+				if stops(sig) && mode == "subreaper" {
+					eventually(t, "we have stopped", func() bool { return state(s.pid) == "T" })
+				}
+				if stops(sig) {
+					s.signal(syscall.SIGCONT)
+					s.says("18")
+				}
+			}
+			s.signal(syscall.SIGURG) // ours, as far as this program can know
+			s.signal(syscall.SIGUSR1)
+			eventually(t, "the last one has arrived", func() bool { return strings.Count("\n"+read(s.lines), "\n10\n") == 2 })
+			if strings.Contains("\n"+read(s.lines), "\n23\n") {
+				t.Error("a SIGURG of the runtime was passed on")
+			}
+		})
+	}
+}
+
+func TestRewrites(t *testing.T) {
+	s := start(t, "subreaper", "--rewrite", "15:3", "-r", "USR1:0", "-r", "TSTP:HUP", "bash", "-c", listener)
+	s.says("up")
+	s.signal(syscall.SIGUSR1)
+	s.signal(syscall.SIGTERM)
+	s.says("3")
+	eventually(t, "we are listening", func() bool { return handles(s.pid, 64) })
+	s.signal(syscall.SIGTSTP)
+	s.says("1")
+	eventually(t, "we have stopped", func() bool { return state(s.pid) == "T" })
+	s.signal(syscall.SIGCONT)
+	s.says("18")
+	if got := read(s.lines); got != "up\n3\n1\n18\n" {
+		t.Errorf("the command got %q", got)
+	}
+	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+	s.wait()
+	killAll(t, s.lines)
+}
+
+// killAll kills what carries $LINES in its environment.
+func killAll(t *testing.T, lines string) (n int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err == nil && strings.Contains(read("/proc/"+e.Name()+"/environ"), "LINES="+lines) && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// A signal is for the whole group: the command may ignore it, and wait for a child that does not.
+func TestSignalsReachTheGroup(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			s := start(t, mode, "sh", "-c", `trap 'echo never' USR1; (trap - USR1; exec sleep 1000) & trap '' USR1; echo up >>$LINES; wait $!; exit $(($? == 138 ? 5 : 6))`)
+			s.says("up")
+			time.Sleep(20 * time.Millisecond) // the child may not be a sleep yet
+			eventually(t, "the child has got it", func() bool {
+				_ = syscall.Kill(s.pid, syscall.SIGUSR1)
+				return state(s.pid) == "Z" || state(s.pid) == ""
+			})
+			s.expect(5)
+		})
+	}
+}
+
+// Whoever sends TSTP, TTIN or TTOU wants all of it to stop, and to go on with CONT.
+func TestStopAndContinue(t *testing.T) {
+	s := start(t, "subreaper", "sh", "-c", `echo $$ >>$LINES; while :; do sleep 0.01; done`)
+	eventually(t, "the command runs", func() bool { return strings.HasSuffix(read(s.lines), "\n") })
+	child, _ := strconv.Atoi(strings.TrimSpace(read(s.lines)))
+	eventually(t, "we are listening", func() bool { return handles(s.pid, 64) })
+	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
+		s.signal(sig)
+		eventually(t, "both have stopped", func() bool { return state(s.pid) == "T" && state(child) == "T" })
+		s.signal(syscall.SIGCONT)
+		eventually(t, "both go on", func() bool { return state(s.pid) != "T" && state(child) != "T" })
+	}
+	s.signal(syscall.SIGTERM)
+	s.expect(143)
+}
+
+// Orphans are reaped while the command runs, many at once, and what it does not wait for itself is none of its business.
+func TestReapsOrphans(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			s := start(t, mode, "sh", "-c", `for i in 1 2 3 4 5; do sh -c 'for j in $(seq 100); do (read x </dev/null; sleep 0.2; exit $j) & done'; done; echo up >>$LINES; sleep 1000`)
+			s.says("up")
+			eventually(t, "all are reaped", func() bool { return len(strings.Fields(read(childrenOf(s.pid)))) == 1 })
+			s.signal(syscall.SIGTERM)
+			s.expect(143)
+		})
+	}
+}
+
+// family is a command that takes its time to end, with a child in its group and an orphan in a session of its own. All
+// of them say what they get.
+const family = `
+	(trap 'echo child TERM >>$LINES; exit' TERM; while :; do sleep 0.01; done) &
+	setsid sh -c '(trap "echo orphan TERM >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.01; done) &'
+	trap 'sleep 0.3; echo command TERM >>$LINES; exit 4' TERM
+	while ! [ -e $LINES ]; do sleep 0.01; done
+	echo ready >>$LINES; while :; do sleep 0.01; done`
+
+// A TERM, with which containers are stopped, is for everybody, once, and the end waits for nothing but them.
+func TestTERMReachesEverybody(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			s := start(t, mode, "sh", "-c", family)
+			s.says("ready")
+			s.signal(syscall.SIGTERM)
+			s.expect(4)
+			for _, who := range []string{"command", "child", "orphan"} {
+				if n := strings.Count(read(s.lines), who+" TERM\n"); n != 1 {
+					t.Errorf("%s got %d TERMs, want 1", who, n)
+				}
+			}
+			if n := killAll(t, s.lines); n > 0 {
+				t.Errorf("%d processes are left", n)
+			}
+		})
+	}
+}
+
+// What the command leaves behind gets TERM and the time to act on it; what does not, KILL.
+func TestLeftovers(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			s := start(t, mode, "--grace", "500ms", "sh", "-c", `
+				setsid sh -c '(trap "sleep 0.1; echo polite >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.01; done) &'
+				setsid env -i LINES=$LINES sh -c '(trap "" TERM; echo deaf >>$LINES; while :; do sleep 0.01; done) &'
+				while [ $(wc -l <$LINES) -lt 2 ]; do sleep 0.01; done; exit 3`)
+			s.expect(3)
+			s.says("polite")
+			if n := killAll(t, s.lines); n > 0 {
+				t.Errorf("%d processes are left", n)
+			}
+		})
+	}
+}
+
+// --grace ends a command that ignores TERM, and everything with it.
+func TestGrace(t *testing.T) {
+	for _, mode := range modes {
+		t.Run(mode, func(t *testing.T) {
+			s := start(t, mode, "--grace=200ms", "sh", "-c", `trap '' TERM; (setsid sleep 1000 &); echo up >>$LINES; while :; do sleep 0.01; done`)
+			s.says("up")
+			s.signal(syscall.SIGTERM)
+			s.expect(137)
+			if n := killAll(t, s.lines); n > 0 {
+				t.Errorf("%d processes are left", n)
+			}
+		})
+	}
+}
+
+// Without --grace it is for others to decide: a database may need an hour.
+func TestNoGrace(t *testing.T) {
+	s := start(t, "subreaper", "sh", "-c", `trap 'echo got it >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01; done`)
+	s.says("up")
+	for range 2 {
+		s.signal(syscall.SIGTERM)
+	}
+	s.says("got it")
+	s.signal(syscall.SIGINT)
+	s.expect(130)
+}
+
+// A second signal while leftovers have their grace is for those who do not want to wait.
+func TestHurry(t *testing.T) {
+	s := start(t, "subreaper", "--grace", "1h", "sh", "-c", `(trap '' TERM INT; setsid sh -c 'echo up >>$LINES; while :; do sleep 0.01; done' &)
+		while ! [ -e $LINES ]; do sleep 0.01; done; exit 3`)
+	eventually(t, "the command has ended", func() bool {
+		return read(s.lines) != "" && handles(s.pid, 64) && !strings.Contains(childCommands(s.pid), "exit 3")
+	})
+	s.signal(syscall.SIGTERM)
+	s.expect(3)
+}
+
+// childCommands are the command lines of a process's children.
+func childCommands(pid int) (all string) {
+	for _, child := range strings.Fields(read(childrenOf(pid))) {
+		all += read("/proc/"+child+"/cmdline") + "\n"
+	}
+	return all
+}
+
+func TestSingleChild(t *testing.T) {
+	s := start(t, "subreaper", "--single-child", "sh", "-c", `(trap 'echo child TERM >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01; done) >/dev/null 2>&1 &
+		while ! [ -e $LINES ]; do sleep 0.01; done; wait`)
+	s.says("up")
+	s.signal(syscall.SIGTERM)
+	s.expect(143)
+	if got := read(s.lines); got != "up\n" {
+		t.Errorf("its child got a signal: %q", got)
+	}
+	if n := killAll(t, s.lines); n == 0 {
+		t.Error("what it left behind was ended")
+	}
+}
+
+// One SIGCHLD may stand for thousands of ends, and a TERM must get through them.
+func TestTERMAmongManyEnds(t *testing.T) {
+	s := start(t, "subreaper", "sh", "-c", fmt.Sprintf(`mkfifo $LINES.go; for i in $(seq %d); do (read x <$LINES.go) & done; echo up >>$LINES; exec sleep 1000`, 500))
+	s.says("up")
+	f, err := os.OpenFile(s.lines+".go", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(5*time.Millisecond, func() { _ = f.Close() })
+	_, _ = f.WriteString(strings.Repeat("\n", 500))
+	s.signal(syscall.SIGTERM)
+	s.expect(143)
+}

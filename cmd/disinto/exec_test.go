@@ -1,0 +1,145 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents/process"
+)
+
+// TestExecUsage looks at what package pid1 leaves to main: what is wrong.
+func TestExecUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"exec":                  "disinto: usage: disinto exec [--] COMMAND... [flags]\n",
+		"exec --frob ls":        "disinto: unknown flag: --frob (disinto help exec)\n",
+		"exec --grace=-1s ls":   "disinto: --grace -1s: less than nothing\n",
+		"exec --rewrite 1:x ls": `disinto: invalid argument "1:x" for "-r, --rewrite" flag: write it as TERM:QUIT or 15:3; 0 on the right drops the signal (disinto help exec)` + "\n",
+	} {
+		got := disinto(t.Context(), nil, strings.Fields(args)...)
+		if got.code != exitUsage || got.stderr != want {
+			t.Errorf("disinto %s: exit code %d, %q, want %q", args, got.code, got.stderr, want)
+		}
+	}
+}
+
+// An unusual form of a good command line takes the long way and arrives.
+func TestExecTheLongWay(t *testing.T) {
+	r := startDisinto(t, nil, "exec", "-cr15:3", "--", "sh", "-c", "echo $0 $1; exit 7", "-r", "--")
+	if code := r.wait(); code != 7 || r.read(r.stdout) != "-r --\n" {
+		t.Errorf("exit code %d, output %q\n%s", code, r.read(r.stdout), r.read(r.stderr))
+	}
+}
+
+// docker run IMAGE ls runs ls, and a mistyped command stays one.
+func TestForeignCommand(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a PID namespace")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{args: []string{"sh", "-c", "exit 7"}, code: 7},
+		{args: []string{"stat", "--version"}, code: 0, stdout: "stat ("}, // it looks like status
+		{args: []string{"/bin/echo", "exec", "-r"}, code: 0, stdout: "exec -r\n"},
+		{args: []string{"stauts"}, code: exitUsage, stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)` + "\n"},
+		{args: []string{"/no/such"}, code: exitUsage, stderr: `disinto: there is no command "/no/such" (disinto help lists them)` + "\n"},
+	}
+	for _, tt := range tests {
+		r := start(t, nil, append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self}, tt.args...)...)
+		if code := r.wait(); code != tt.code || !strings.HasPrefix(r.read(r.stdout), tt.stdout) || r.read(r.stderr) != tt.stderr {
+			t.Errorf("disinto %q: exit code %d, output %q, %q", tt.args, code, r.read(r.stdout), r.read(r.stderr))
+		}
+	}
+	if got := disinto(t.Context(), nil, "ls"); got.code != exitUsage { // a person at a shell
+		t.Errorf("disinto ls, not as an entrypoint: exit code %d", got.code)
+	}
+}
+
+// linked is the program as make build links it.
+func linked(t *testing.T) string {
+	t.Helper()
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := regexp.MustCompile(`(?m)^LDFLAGS = (.*)$`).FindSubmatch(makefile)
+	if flags == nil {
+		t.Fatal("no LDFLAGS in the Makefile")
+	}
+	path := t.TempDir() + "/disinto"
+	environ := withEnv(os.Environ(), []string{"CGO_ENABLED=0"})
+	var said strings.Builder
+	err = oneReaper(t).Run(t.Context(), process.Cmd{
+		Argv: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", string(flags[1]), "-o", path, "."}, Env: environ, Stderr: &said,
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	return path
+}
+
+// TestLinkedProgram looks at what only the program as it is linked can show.
+func TestLinkedProgram(t *testing.T) {
+	path := linked(t)
+	t.Run("SIGURG", func(t *testing.T) {
+		// The runtime sends itself none, and so one that comes is a real one and passed on. The command spins and starts
+		// orphans, to give the runtime something to interrupt.
+		script := `n=0; trap 'n=$((n+1))' URG; echo up; while [ $n -lt 2 ]; do (true &); sleep 0.01; done; echo "$n"; exit 7`
+		r := start(t, nil, path, "exec", "bash", "-c", script)
+		eventually(t, "it runs", func() bool { return r.read(r.stdout) == "up\n" && listens(r.pid) })
+		time.Sleep(200 * time.Millisecond) // for spurious ones
+		for range 2 {
+			r.signal(syscall.SIGURG)
+			time.Sleep(100 * time.Millisecond) // or two become one
+		}
+		if code := r.wait(); code != 7 || r.read(r.stdout) != "up\n2\n" {
+			t.Errorf("exit code %d, output %q", code, r.read(r.stdout))
+		}
+	})
+	t.Run("at rest", func(t *testing.T) {
+		r := start(t, nil, path, "exec", "sleep", "1000")
+		eventually(t, "it has settled", func() bool { return listens(r.pid) && resident(r) < 4096 })
+		time.Sleep(100 * time.Millisecond)
+		before := field(r, "voluntary_ctxt_switches")
+		time.Sleep(time.Second)
+		if after := field(r, "voluntary_ctxt_switches"); after != before {
+			t.Errorf("it woke up %d times in a second, with nothing to do", after-before)
+		}
+		r.signal(syscall.SIGTERM)
+		if code := r.wait(); code != 143 {
+			t.Errorf("exit code %d, want 143", code)
+		}
+	})
+}
+
+// listens reports whether the init catches the last of all signals.
+func listens(pid int) bool {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	mask := regexp.MustCompile(`SigCgt:\t([0-9a-f]*)`).FindSubmatch(text)
+	return mask != nil && mask[1][0] >= '8'
+}
+
+// resident is the memory of a process in KiB.
+func resident(r *running) int { return field(r, "VmRSS") }
+
+// field is a number of /proc/PID/status.
+func field(r *running, name string) int {
+	text := r.read("/proc/" + strconv.Itoa(r.pid) + "/status")
+	number := regexp.MustCompile(`(?m)^` + name + `:\s*(\d+)`).FindStringSubmatch(text)
+	if number == nil {
+		return -1
+	}
+	n, _ := strconv.Atoi(number[1])
+	return n
+}
