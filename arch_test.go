@@ -25,6 +25,7 @@ var layers = map[string][]string{
 	"forge/forgejo":            {"forge", "forge/rest"},
 	"forge/localforge":         {"forge"},
 	"forge/forgetest":          {"forge"},
+	"forge/plan":               {"forge"},
 	"forge/rest":               {"forge"},
 	"agents":                   {"forge"},
 	"agents/process":           {"agents", "forge", "agents/process/pid1", "agents/process/tree"},
@@ -36,8 +37,8 @@ var layers = map[string][]string{
 	"agents/upstream":          {"agents", "forge"},
 	"threads":                  {"agents", "forge"},
 	"threads/sim":              {"threads", "agents", "forge"},
-	"supervisor":               {"threads", "agents", "forge"},
-	"supervisor/simtest":       {"supervisor", "threads", "agents", "forge"},
+	"supervisor":               {"threads", "agents", "forge", "forge/plan"},
+	"supervisor/simtest":       {"supervisor", "threads", "agents", "forge", "forge/plan"},
 	"cmd/disinto":              {"*"},
 	"cmd/disinto/demo":         {"supervisor", "threads", "agents", "forge", "forge/rest"},
 	".":                        {},
@@ -61,7 +62,7 @@ var only = []struct {
 
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
 // report repeat it exactly.
-var pure = []string{"forge", "agents", "threads", "threads/sim"}
+var pure = []string{"forge", "forge/plan", "agents", "threads", "threads/sim"}
 
 // impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.
 var impure = []struct{ name, why string }{

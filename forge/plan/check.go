@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// checker collects what is wrong with a plan.
+type checker struct {
+	plan     *Plan
+	name     string // of the file
+	ids      map[string]int
+	problems []error
+}
+
+// wrong notes a mistake. A line of 0 is the plan as a whole.
+func (c *checker) wrong(line int, format string, args ...any) {
+	at := c.name
+	if line > 0 {
+		at = fmt.Sprintf("%s:%d", c.name, line)
+	}
+	c.problems = append(c.problems, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
+}
+
+func (c *checker) title(line int, what, title string) {
+	switch {
+	case strings.TrimSpace(title) == "":
+		c.wrong(line, "%s has no title", what)
+	case len(title) > maxTitle:
+		c.wrong(line, "the title has %d bytes, more than %d", len(title), maxTitle)
+	case strings.ContainsFunc(title, unicode.IsControl):
+		c.wrong(line, "the title has a control character in it")
+	}
+}
+
+func (c *checker) repo(line int, repo string) {
+	if repo != "" && !forge.ValidRepo(repo) {
+		c.wrong(line, "%q is no repository: write owner/name", repo)
+	}
+}
+
+func (c *checker) task(i int) {
+	t := &c.plan.Tasks[i]
+	c.title(t.line, "task "+c.plan.called(i), t.Title)
+	c.repo(t.line, t.Repo)
+	switch {
+	case t.ID == "":
+	case !idPattern.MatchString(t.ID):
+		c.wrong(t.line, "%q is no id: want letters and digits, with - _ . between them", t.ID)
+	case c.ids[t.ID] != i:
+		c.wrong(t.line, "the id %s is another task's too", t.ID)
+	}
+	if t.Priority < 0 || t.Priority > 10 {
+		c.wrong(t.line, "priority is %d, want 1 (first) to 10 (last)", t.Priority)
+	}
+	for _, l := range t.AllLabels() {
+		c.label(t.line, l)
+	}
+	for _, s := range t.After {
+		c.need(i, s)
+	}
+}
+
+// label refuses those that would keep the issue from being worked on, or say what is not so.
+func (c *checker) label(line int, label string) {
+	switch {
+	case label == forge.LabelInProgress || forge.SkipLabel([]string{label}) != "":
+		c.wrong(line, "the label %s keeps an issue from being worked on", label)
+	case label == "" || strings.TrimSpace(label) != label || strings.ContainsFunc(label, unicode.IsControl):
+		c.wrong(line, "%q is no label", label)
+	case label == "skill/":
+		c.wrong(line, "a skill has no name")
+	}
+}
+
+// need looks at one thing that a task depends on.
+func (c *checker) need(i int, s string) {
+	t := &c.plan.Tasks[i]
+	at, isTask := c.ids[s]
+	switch {
+	case isTask && at == i:
+		c.wrong(t.line, "task %s depends on itself", c.plan.called(i))
+	case isTask:
+	case !strings.Contains(s, "#"):
+		c.wrong(t.line, "task %s depends on %q, which is no task: write #N for an issue", c.plan.called(i), s)
+	default:
+		if _, err := forge.ParseRef(s, "home/repo"); err != nil {
+			c.wrong(t.line, "task %s: %v", c.plan.called(i), err)
+		}
+	}
+}
+
+// circle finds tasks that wait for each other, whatever the length of the way round.
+func (c *checker) circle() {
+	order := c.plan.Order()
+	if len(order) == len(c.plan.Tasks) {
+		return
+	}
+	// Everything that was left out waits for something that was left out, so walking on must come round.
+	var path []int
+	at := 0
+	for slices.Contains(order, at) {
+		at++
+	}
+	for !slices.Contains(path, at) {
+		path = append(path, at)
+		tasks, _ := c.plan.Needs(at, "")
+		at = tasks[slices.IndexFunc(tasks, func(t int) bool { return !slices.Contains(order, t) })]
+	}
+	var words []string
+	for _, i := range append(path[slices.Index(path, at):], at) {
+		words = append(words, c.plan.called(i))
+	}
+	c.wrong(c.plan.Tasks[at].line, "the tasks wait for each other: %s", strings.Join(words, " -> "))
+}

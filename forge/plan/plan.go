@@ -1,0 +1,191 @@
+// Package plan reads the plan of a convoy: a file of a person's, or a planner's, that says which issues to make and
+// which waits for which. It is pure: text in, a checked Plan or every mistake out. Nothing is filed here.
+//
+// Two forms say the same. In TOML:
+//
+//	title = "Take orders by mail"
+//
+//	[[task]]
+//	id = "parse"
+//	title = "Read an order from a mail"
+//	skills = ["go"]
+//
+//	[[task]]
+//	title = "Answer with a price"
+//	depends_on = ["parse", "#12"]
+//
+// and in Markdown, where fields stand right below a task's heading and everything after them is the issue's text:
+//
+//	# Take orders by mail
+//
+//	## Read an order from a mail {#parse}
+//	Skills: go
+//
+//	## Answer with a price
+//	Depends on: parse, #12
+//
+//	The price is in the catalogue.
+//
+// A task is called by its id, or by its place in the file from 1; #12 and owner/name#12 are issues that exist.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Plan is a convoy to be made. One that Parse or Check accepted can be filed in Order.
+type Plan struct {
+	Title string `json:"title"`
+	Body  string `json:"body,omitempty"`
+	Repo  string `json:"repo,omitempty"` // owner/name, of the convoy and of tasks that say none; empty is the factory's only one
+	Tasks []Task `json:"tasks"`
+}
+
+// Task is an issue to be made.
+type Task struct {
+	ID       string   `json:"id,omitempty"` // empty: its place among the tasks, from 1
+	Title    string   `json:"title"`
+	Body     string   `json:"body,omitempty"`
+	Repo     string   `json:"repo,omitempty"`
+	Labels   []string `json:"labels,omitempty"`
+	Skills   []string `json:"skills,omitempty"`     // labels skill/X
+	Priority int      `json:"priority,omitempty"`   // label priority/N; 0 is none
+	After    []string `json:"depends_on,omitempty"` // ids of tasks, and references of issues
+
+	line int // in the file; 0 is not known
+}
+
+// MostTasks bounds a plan. Each task is several requests to the forge.
+const MostTasks = 200
+
+// maxTitle is what a forge's titles may have, in bytes.
+const maxTitle = 255
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+// Parse reads the plan in a file, whose name says which form it has: .toml, .md or .markdown. The error is every mistake
+// at once, one line each, with the line of the file.
+func Parse(name, text string) (Plan, error) {
+	var p Plan
+	var err error
+	switch lower := strings.ToLower(name); {
+	case strings.HasSuffix(lower, ".toml"):
+		p, err = parseTOML(name, text)
+	case strings.HasSuffix(lower, ".md"), strings.HasSuffix(lower, ".markdown"):
+		p = parseMarkdown(text)
+	default:
+		return Plan{}, fmt.Errorf("cannot read %s as a plan: its name must end in .toml or .md", name)
+	}
+	if err == nil {
+		err = p.check(name)
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	return p, nil
+}
+
+// Check says everything that is wrong with a plan, such as a circle of any length among its tasks.
+func (p *Plan) Check() error { return p.check("the plan") }
+
+func (p *Plan) check(name string) error {
+	c := checker{plan: p, name: name, ids: p.ids()}
+	c.title(0, "it", p.Title)
+	c.repo(0, p.Repo)
+	switch n := len(p.Tasks); {
+	case n == 0:
+		c.wrong(0, "it has no tasks")
+	case n > MostTasks:
+		c.wrong(0, "it has %d tasks, more than %d: make several convoys", n, MostTasks)
+	}
+	for i := range p.Tasks {
+		c.task(i)
+	}
+	if len(c.problems) == 0 {
+		c.circle()
+	}
+	return errors.Join(c.problems...)
+}
+
+// Order is an order in which every task comes after those that it depends on: places among the tasks, from 0. Otherwise it
+// is that of the file. A task on a circle is left out.
+func (p *Plan) Order() []int {
+	ids := p.ids()
+	var order []int
+	done := make([]bool, len(p.Tasks))
+	for progress := true; progress; {
+		progress = false
+		for i := range p.Tasks {
+			if done[i] || !p.free(i, ids, done) {
+				continue
+			}
+			done[i], progress = true, true
+			order = append(order, i)
+		}
+	}
+	return order
+}
+
+// free reports whether all tasks that one depends on are done.
+func (p *Plan) free(i int, ids map[string]int, done []bool) bool {
+	return !slices.ContainsFunc(p.Tasks[i].After, func(s string) bool {
+		at, isTask := ids[s]
+		return isTask && !done[at]
+	})
+}
+
+// Needs are what a task depends on: other tasks, as places from 0, and issues, of which home is the repository of those
+// that say none.
+func (p *Plan) Needs(i int, home string) (tasks []int, issues []forge.Ref) {
+	ids := p.ids()
+	for _, s := range p.Tasks[i].After {
+		if at, isTask := ids[s]; isTask {
+			tasks = append(tasks, at)
+		} else if ref, err := forge.ParseRef(s, home); err == nil {
+			issues = append(issues, ref)
+		}
+	}
+	return tasks, issues
+}
+
+// AllLabels are the labels that a task's issue gets, beside those that say that it may be worked on.
+func (t *Task) AllLabels() []string {
+	labels := slices.Clone(t.Labels)
+	for _, s := range t.Skills {
+		labels = append(labels, "skill/"+s)
+	}
+	if t.Priority > 0 {
+		labels = append(labels, "priority/"+strconv.Itoa(t.Priority))
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}
+
+// ids are the names of the tasks, with their places. A name that somebody gave comes before a place of the same letters.
+func (p *Plan) ids() map[string]int {
+	ids := make(map[string]int, len(p.Tasks))
+	for i := range p.Tasks {
+		ids[strconv.Itoa(i+1)] = i
+	}
+	for i := range p.Tasks {
+		if id := p.Tasks[i].ID; id != "" {
+			ids[id] = i
+		}
+	}
+	return ids
+}
+
+// called is how people know a task.
+func (p *Plan) called(i int) string {
+	if id := p.Tasks[i].ID; id != "" {
+		return id
+	}
+	return strconv.Itoa(i + 1)
+}

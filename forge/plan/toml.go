@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// parseTOML reads the TOML form. A key that it does not know is a mistake: it might be the one that mattered.
+func parseTOML(name, text string) (Plan, error) {
+	var file struct {
+		Title, Body, Repo string
+		Task              []struct {
+			ID, Title, Body, Repo string
+			Labels, Skills        []string
+			Priority              int
+			After                 []string `toml:"depends_on"`
+		}
+	}
+	meta, err := toml.Decode(text, &file)
+	if err != nil {
+		var bad toml.ParseError
+		if errors.As(err, &bad) {
+			return Plan{}, fmt.Errorf("%s:%d: %s", name, bad.Position.Line, oneLine(bad.Message))
+		}
+		return Plan{}, fmt.Errorf("%s: %s", name, oneLine(strings.TrimPrefix(err.Error(), "toml: ")))
+	}
+	var problems []error
+	for _, key := range meta.Undecoded() {
+		problems = append(problems, fmt.Errorf("%s: unknown key %s", name, key))
+	}
+	lines := taskLines(text)
+	p := Plan{Title: file.Title, Body: file.Body, Repo: file.Repo}
+	for i, t := range file.Task {
+		task := Task{
+			ID: t.ID, Title: t.Title, Body: t.Body, Repo: t.Repo, Labels: t.Labels, Skills: t.Skills, Priority: t.Priority, After: t.After,
+		}
+		if len(lines) == len(file.Task) {
+			task.line = lines[i]
+		}
+		p.Tasks = append(p.Tasks, task)
+	}
+	return p, errors.Join(problems...)
+}
+
+// taskLines are the lines of the headers [[task]], as far as they can be told from what stands in a long string.
+func taskLines(text string) []int {
+	var lines []int
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		if strings.ReplaceAll(strings.TrimSpace(line), " ", "") == "[[task]]" {
+			lines = append(lines, n)
+		}
+	}
+	return lines
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
