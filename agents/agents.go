@@ -58,6 +58,7 @@ type Agent struct {
 	Token   Secret   // its forge token; an agent without one is never started
 	Skills  []string // it takes issues whose skill/ labels are all among these; sorted
 	User    string   // the system account it runs as; empty means the factory's
+	Budget  Budget
 }
 
 // On is what brings work to a role.

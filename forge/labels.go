@@ -16,6 +16,7 @@ const (
 	LabelConvoy     = "convoy"      // a tracking issue, never work
 	LabelStaged     = "staged"      // people, staged convoys
 	LabelCancelled  = "cancelled"   // cancel: skip, and never unblocks what depends on it
+	LabelStolen     = "stolen"      // a steal: never moved again
 )
 
 // DefaultPriority is the class of an issue that says nothing; 1 is the most urgent, 10 the least.
@@ -37,6 +38,7 @@ func RequiredLabels() []Label {
 		{LabelCancelled, "cccccc", "cancelled; does not unblock what depends on it"},
 		{LabelStaged, "fbca04", "not to be started yet"},
 		{LabelConvoy, "5319e7", "tracks other issues"},
+		{LabelStolen, "c5def5", "moved from a busy agent to an idle one"},
 		{"priority", "ff7619", "before everything of the default priority"},
 	}
 }

@@ -94,6 +94,7 @@ func (s *Supervisor) why(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Supervisor) explain(said string) (threads.Explanation, int, error) {
+	room := s.room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.config == nil {
@@ -107,7 +108,7 @@ func (s *Supervisor) explain(said string) (threads.Explanation, int, error) {
 	if err != nil {
 		return threads.Explanation{}, http.StatusBadRequest, err
 	}
-	ex, err := threads.Explain(s.snapshotLocked(time.Now()), item)
+	ex, err := threads.Explain(s.snapshotLocked(time.Now(), room), item)
 	if err != nil {
 		return threads.Explanation{}, http.StatusNotFound, err
 	}

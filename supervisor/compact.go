@@ -36,12 +36,14 @@ func (h *history) dump(now time.Time) []record {
 		list = append(list, record{At: now, Agent: &agentRecord{
 			Name: name, IdleSince: h.IdleSince[name], HeldUntil: hold.Until, HeldWhy: hold.Why,
 			Done: h.tallies[name].done, Failed: h.tallies[name].failed,
+			Spent: h.spentRecord(threads.Spender{Agent: name}, now),
 		}})
 	}
-	for _, name := range h.threads() {
+	for _, name := range h.threads(now) {
 		p := h.Parked[name]
 		list = append(list, record{At: now, Thread: &threadRecord{
 			Name: name, ParkedUntil: p.Until, ParkedWhy: p.Why, Downs: h.downs[name],
+			Spent: h.spentRecord(threads.Spender{Thread: name}, now),
 		}})
 	}
 	for _, k := range sorted(h.Warm, func(a, b threads.SlotKey) int {
@@ -124,11 +126,36 @@ func (h *history) agents(now time.Time) []string {
 	for name, hold := range h.AgentHolds {
 		set[name] = set[name] || hold.Until.After(now)
 	}
+	for who := range h.Spent {
+		if who.Agent != "" && h.spentRecord(who, now) != nil {
+			set[who.Agent] = true
+		}
+	}
 	return sorted(set, strings.Compare)
 }
 
-func (h *history) threads() []string {
+// spentRecord is what somebody used today; nil when that is nothing.
+func (h *history) spentRecord(who threads.Spender, now time.Time) *spentRecord {
+	s := h.Spent[who]
+	if s.Day.Before(threads.Day(now)) {
+		return nil
+	}
+	return &spentRecord{s.Day, s.Tokens, s.USD}
+}
+
+func (h *history) restoreSpent(who threads.Spender, s *spentRecord) {
+	if s != nil {
+		h.Spent[who] = threads.Spent{Day: s.Day, Tokens: s.Tokens, USD: s.USD}
+	}
+}
+
+func (h *history) threads(now time.Time) []string {
 	set := make(map[string]bool)
+	for who := range h.Spent {
+		if who.Thread != "" && h.spentRecord(who, now) != nil {
+			set[who.Thread] = true
+		}
+	}
 	for name := range h.Parked {
 		set[name] = true
 	}
@@ -151,6 +178,7 @@ func (h *history) restore(r record) {
 		if !r.Thread.ParkedUntil.IsZero() {
 			h.Parked[r.Thread.Name] = threads.Parked{Until: r.Thread.ParkedUntil, Why: r.Thread.ParkedWhy}
 		}
+		h.restoreSpent(threads.Spender{Thread: r.Thread.Name}, r.Thread.Spent)
 		if r.Thread.Downs > 0 {
 			h.downs[r.Thread.Name] = r.Thread.Downs
 		}
@@ -196,6 +224,7 @@ func (h *history) restoreItem(i *itemRecord) {
 func (h *history) restoreAgent(a *agentRecord) {
 	setUnlessZero(h.IdleSince, a.Name, a.IdleSince)
 	setUnlessZero(h.tallies, a.Name, tally{a.Done, a.Failed})
+	h.restoreSpent(threads.Spender{Agent: a.Name}, a.Spent)
 	if !a.HeldUntil.IsZero() {
 		h.AgentHolds[a.Name] = threads.AgentHold{Until: a.HeldUntil, Code: threads.AgentHeld, Why: a.HeldWhy}
 	}

@@ -57,6 +57,7 @@ func newHistory() *history {
 			Retried:    make(map[forge.Ref]time.Time),
 			Asked:      make(map[forge.Ref]int),
 			Paused:     make(map[threads.Pause]time.Time),
+			Spent:      make(map[threads.Spender]threads.Spent),
 		},
 		cancels:   make(map[forge.Ref]bool),
 		open:      make(map[string]openSession),

@@ -47,7 +47,42 @@ func (s *Supervisor) identified(x *session) bool {
 			x.Agent, login, agents.TokenVar(x.Agent), login))
 		return false
 	}
+	return s.mayWork(x)
+}
+
+// mayWork makes sure that the agent's account has the rights for its work, which it would otherwise miss when the work is
+// done. It is asked about once for each repository.
+func (s *Supervisor) mayWork(x *session) bool {
+	ask := workplace{x.agent.Token, x.Item.Ref.Repo}
+	s.mu.Lock()
+	known := s.admitted[ask]
+	s.mu.Unlock()
+	if known {
+		return true
+	}
+	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
+		return f.MayWork(ctx, ask.token.Reveal(), ask.repo)
+	})
+	switch {
+	case errors.Is(err, forge.ErrForbidden):
+		s.holdAgent(x, time.Now().Add(forbiddenRest), text(err))
+		return false
+	case x.ctx.Err() != nil:
+		return false
+	case err != nil:
+		s.holdAgent(x, time.Now().Add(unavailableRest), text(err))
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.admitted[ask] = true
 	return true
+}
+
+// workplace is an account in a repository.
+type workplace struct {
+	token agents.Secret
+	repo  string
 }
 
 // holdAgent keeps an agent from starting until a time; a zero time is until the configuration changes. Such a hold is not

@@ -58,7 +58,7 @@ func everything() []record {
 		rework, over,
 		startRec("c", 5, 1), endRec("c", time.Minute, endRecord{Result: agents.Refused, Reason: "too large"}),
 		startRec("d", 6, 1), endRec("d", time.Minute, endRecord{Result: agents.Limited, RetryAt: noon.Add(time.Hour), Reason: "limit"}),
-		startRec("f", 8, 1), endRec("f", time.Minute, endRecord{Result: agents.Done, Remarked: true}),
+		startRec("f", 8, 1), endRec("f", time.Minute, endRecord{Result: agents.Done, Remarked: true, Usage: &agents.Usage{InputTokens: 7, CostUSD: 0.5}}),
 		startRec("g", 9, 1), endRec("g", time.Minute, endRecord{Result: agents.ClaimFailed, Claim: claimForbidden, Reason: "403", NeverRan: true}),
 		startRec("h", 10, 5), endRec("h", time.Minute, endRecord{Result: agents.Stalled, Reason: "silent"}),
 		startRec("e", 7, 1), endRec("e", time.Minute, endRecord{Result: agents.BackendDown, Breaker: time.Minute, Reason: "refused"}),
@@ -129,7 +129,7 @@ func TestCompactionForgetsNothing(t *testing.T) {
 		"CI fixes": len(h.CIFixes), "last runs": len(h.LastRun), "passed over": len(h.PassedOver), "claims": len(h.Claimed),
 		"idle since": len(h.IdleSince), "parked": len(h.Parked), "agent holds": len(h.AgentHolds), "refused": len(h.Refused),
 		"retried": len(h.Retried), "asked": len(h.Asked), "open": len(h.open), "logins": len(h.logins), "failures": len(h.failures),
-		"refused at": len(h.refusedAt), "remarks": len(h.remarks), "downs": len(h.downs), "tallies": len(h.tallies), "recent": len(h.recent),
+		"refused at": len(h.refusedAt), "remarks": len(h.remarks), "downs": len(h.downs), "tallies": len(h.tallies), "recent": len(h.recent), "spent": len(h.Spent),
 	} {
 		if n == 0 {
 			t.Errorf("the test has no %s", name)

@@ -81,7 +81,7 @@ func (h *history) end(at time.Time, e *endRecord) {
 	}
 }
 
-// count keeps what status shows of ended sessions, and when a scheduled role last ran. A run that the backend or the
+// count keeps what status shows of ended sessions, what they cost, and when a scheduled role last ran. A run that the backend or the
 // supervisor's own end kept from its work is still due.
 func (h *history) count(at time.Time, o *openSession, e *endRecord) {
 	t := h.tallies[o.Agent]
@@ -92,6 +92,11 @@ func (h *history) count(at time.Time, o *openSession, e *endRecord) {
 		t.failed++
 	}
 	setUnlessZero(h.tallies, o.Agent, t)
+	if e.Usage != nil {
+		for _, who := range []threads.Spender{{Agent: o.Agent}, {Thread: o.Thread}} {
+			h.Spent[who] = h.Spent[who].Add(at, *e.Usage)
+		}
+	}
 	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result.BurnsAttempt()
 	if o.Item.Kind == agents.KindSchedule && ran {
 		h.LastRun[o.Item.threads()] = at

@@ -141,6 +141,30 @@ func TestBreakerCounts(t *testing.T) {
 	}
 }
 
+// What sessions used counts for the agent and for its thread, on the day on which they ended, however they ended.
+func TestSpent(t *testing.T) {
+	used := func(in, out int64, usd float64) *agents.Usage {
+		return &agents.Usage{InputTokens: in, OutputTokens: out, CachedTokens: 1000, CostUSD: usd}
+	}
+	h := fold(startRec("a", 1, 1), startRec("b", 2, 1), startRec("c", 3, 1),
+		endRec("a", time.Minute, endRecord{Result: agents.Done, Usage: used(10, 5, 0.5)}),
+		endRec("b", time.Hour, endRecord{Result: agents.Failed, Usage: used(1, 2, 0.25)}),
+		endRec("c", 2*time.Hour, endRecord{Result: agents.Done}),
+	)
+	want := threads.Spent{Day: threads.Day(noon), Tokens: 18, USD: 0.75}
+	for _, who := range []threads.Spender{{Agent: "dev-qwen"}, {Thread: "llama"}} {
+		if got := h.Spent[who]; got != want {
+			t.Errorf("%+v: got %+v, want %+v", who, got, want)
+		}
+	}
+	h.apply(startRec("d", 4, 1))
+	h.apply(endRec("d", 12*time.Hour, endRecord{Result: agents.Done, Usage: used(3, 4, 0)}))
+	want = threads.Spent{Day: threads.Day(noon).Add(24 * time.Hour), Tokens: 7}
+	if got := h.Spent[threads.Spender{Agent: "dev-qwen"}]; got != want {
+		t.Errorf("after midnight: got %+v, want %+v", got, want)
+	}
+}
+
 // Of two sessions that met the limit the later reset counts; and only a session that began after it closes the matter.
 func TestParking(t *testing.T) {
 	limit := func(d time.Duration) endRecord { return endRecord{Result: agents.Limited, RetryAt: noon.Add(d)} }

@@ -176,6 +176,15 @@ type agentRecord struct {
 	HeldWhy   string    `json:"held_why,omitempty"`
 	Done      int       `json:"done,omitempty"`
 	Failed    int       `json:"failed,omitempty"`
+
+	Spent *spentRecord `json:"spent,omitempty"`
+}
+
+// spentRecord is what an agent or a thread used on one day.
+type spentRecord struct {
+	Day    time.Time `json:"day"`
+	Tokens int64     `json:"tokens"`
+	USD    float64   `json:"usd"`
 }
 
 // threadRecord is what is known of a thread.
@@ -184,6 +193,8 @@ type threadRecord struct {
 	ParkedUntil time.Time `json:"parked_until,omitzero"`
 	ParkedWhy   string    `json:"parked_why,omitempty"`
 	Downs       int       `json:"downs,omitempty"`
+
+	Spent *spentRecord `json:"spent,omitempty"`
 }
 
 // slotRecord is the resident of a sticky slot.

@@ -16,7 +16,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	defer s.mu.Unlock()
 	if client != nil && client != s.client {
 		s.client = client
-		s.verified = make(map[agents.Secret]string)
+		s.verified, s.admitted = make(map[agents.Secret]string), make(map[workplace]bool)
 		s.scans.prepared, s.scans.prepareAt, s.scans.retryAt = false, time.Time{}, time.Time{}
 	}
 	s.config, s.configErr = cfg, nil

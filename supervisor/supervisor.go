@@ -69,9 +69,10 @@ type Merger interface {
 	Merge(ctx context.Context, ref forge.Ref, headSHA string) error
 }
 
-// Accounts knows whose token is whose, and counts requests.
+// Accounts knows whose token is whose and whether its account may do an agent's work in a repository, and counts requests.
 type Accounts interface {
 	WhoAmI(ctx context.Context, token string) (login string, err error)
+	MayWork(ctx context.Context, token, repo string) error
 	Requests() int64
 }
 
@@ -110,6 +111,8 @@ type Supervisor struct {
 	Listen func(path string) (net.Listener, error)
 	// ListenTCP makes the listeners of [factory] listen and listen_hooks; nil means net.Listen.
 	ListenTCP func(address string) (net.Listener, error)
+	// Room measures what the machine has left for the state directory's file system; nil means that it does not matter.
+	Room func(dir string) threads.Room
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 
@@ -139,6 +142,7 @@ type Supervisor struct {
 	busy       map[forge.Ref]int // what is being written to right now, counted
 	chores     map[choreKey]*chore
 	verified   map[agents.Secret]string // token to login
+	admitted   map[workplace]bool       // whose account may work where
 	kicks      map[string]*kick         // one for each loop that runs
 	forgetAt   time.Time
 	scans      scans
@@ -211,7 +215,7 @@ func (s *Supervisor) init() {
 		s.sessions = make(map[string]*session)
 		s.busy = make(map[forge.Ref]int)
 		s.chores = make(map[choreKey]*chore)
-		s.verified = make(map[agents.Secret]string)
+		s.verified, s.admitted = make(map[agents.Secret]string), make(map[workplace]bool)
 		s.kicks = make(map[string]*kick)
 	})
 }

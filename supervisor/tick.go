@@ -79,6 +79,7 @@ type todo struct {
 // decide makes the plan of this moment and commits what this tick is to do of it: the sessions of its own thread, and all
 // stops, merges and marks that nobody else is at.
 func (s *Supervisor) decide(thread string) todo {
+	room := s.room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.config == nil || s.until.Err() != nil {
@@ -91,7 +92,7 @@ func (s *Supervisor) decide(thread string) todo {
 		s.forgetAt = now.Add(forgetRest)
 		t.gone = s.forgetLocked()
 	}
-	plan := s.Decide(s.snapshotLocked(now))
+	plan := s.Decide(s.snapshotLocked(now, room))
 	t.events = s.heldLocked(plan.Holds)
 	s.plan = plan
 	for i := range plan.Starts {
@@ -136,16 +137,25 @@ func (s *Supervisor) act(t todo) {
 	s.touchStatus()
 }
 
+// room is what the machine has left; nil when nobody measures it.
+func (s *Supervisor) room() *threads.Room {
+	if s.Room == nil {
+		return nil
+	}
+	r := s.Room(s.StateDir)
+	return &r
+}
+
 // snapshotLocked is all that is known now. What is being written to counts as touched this very moment, so that no facts
 // are new enough to act on it.
-func (s *Supervisor) snapshotLocked(now time.Time) threads.Snapshot {
+func (s *Supervisor) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
 	for r := range s.busy {
 		s.history.Touched[r] = now
 	}
 	for r := range s.history.cancels { // as good as labelled, also after a restart
 		s.history.Touched[r] = now
 	}
-	snap := threads.Snapshot{Now: now, Config: s.config, Facts: s.facts, History: s.history.History}
+	snap := threads.Snapshot{Now: now, Config: s.config, Facts: s.facts, History: s.history.History, Room: room}
 	snap.History.Parked = s.parkedLocked(now)
 	for _, run := range sorted(s.sessions, strings.Compare) {
 		snap.Sessions = append(snap.Sessions, s.sessions[run].Session)

@@ -28,6 +28,7 @@ func decide(s *Snapshot) (Plan, *decision) {
 	d.classify()
 	d.merge()
 	d.start()
+	d.route()
 	d.hold()
 	d.plan.NextWake = v.wakeAt
 	return d.plan, d

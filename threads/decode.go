@@ -68,6 +68,8 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*Config, 
 	d.readThreads(root.tables("threads"))
 	d.readAgents(root.tables("agents"))
 	d.readRoles(root.tables("roles"))
+	d.readRoutes(root.table("routes"))
+	d.readStealing(root.table("stealing"))
 	root.done()
 	d.checkAccounts()
 	d.checkWaiting()
@@ -181,6 +183,9 @@ func (d *decoder) readFactory(t *table) {
 		State:     t.text("state"),
 		User:      t.text("user"),
 		StopGrace: t.duration("stop_grace", 7*time.Second, 0),
+
+		MinFreeMemory: t.size("min_free_memory", 512<<20),
+		MinFreeDisk:   t.size("min_free_disk", 1<<30),
 	}
 	d.readListeners(t)
 	t.done()

@@ -129,6 +129,23 @@ func TestMistakes(t *testing.T) {
 		{name: "negative rounds", text: "[forge]\nmax_review_rounds = -1\n" + worker, want: `:2: forge.max_review_rounds: is -1, want at least 1`},
 		{name: "negative fixes", text: "[forge]\nmax_ci_fixes = -1\n" + worker, want: `:2: forge.max_ci_fixes: is -1, want at least 0`},
 		{name: "bad duration", text: "[forge]\nrework_wait = \"5 min\"\n" + worker, want: `:2: forge.rework_wait: is "5 min", want a duration such as "30s", "15m" or "2h"`},
+		{
+			name: "sizes",
+			text: "[factory]\nmin_free_memory = \"512 MB\"\nmin_free_disk = \"999999999T\"\n" + worker,
+			want: `:2: factory.min_free_memory: is "512 MB", want a size such as "512M" or "8G", or "0" for none
+:3: factory.min_free_disk: is "999999999T", which is more than any machine has`,
+		},
+		{name: "size as a number", text: "[factory]\nmin_free_disk = 5\n" + worker, want: `:2: factory.min_free_disk: is a number, want a size such as "512M" or "8G", or "0" for none`},
+		{
+			name: "budgets",
+			text: worker + "budget = { tokens_per_day = 0, usd_per_day = -1, tokens_per_hour = 3 }\n[agents.dev-qwen]\nbudget = {}\n[threads.api]\nbackend = \"anthropic\"\nbudget = { usd_per_day = \"5\", tokens_per_day = 1.5 }\n",
+			want: `:4: threads.llama.budget.tokens_per_day: is 0, want at least 1
+:4: threads.llama.budget.tokens_per_hour: unknown key, did you mean tokens_per_day?
+:4: threads.llama.budget.usd_per_day: is -1, want more than 0
+:6: agents.dev-qwen.budget: is empty, want tokens_per_day or usd_per_day
+:9: threads.api.budget.tokens_per_day: is a fraction, want a whole number
+:9: threads.api.budget.usd_per_day: is a string, want an amount of dollars such as 12.50`,
+		},
 		{name: "negative duration", text: "[factory]\nstop_grace = \"-1s\"\n" + worker, want: `:2: factory.stop_grace: is -1s, want at least 0s`},
 
 		// [threads.X]
@@ -305,7 +322,7 @@ func TestDefaults(t *testing.T) {
 			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
 			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
 		},
-		Factory: Factory{StopGrace: 7 * time.Second},
+		Factory: Factory{StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30},
 		Threads: []Thread{
 			thread(Thread{Name: "llama", Backend: Local, Slots: 3, MaxSessions: 3, Agents: []string{"dev-qwen", "gardener-qwen"}}),
 			thread(Thread{Name: "opus", Backend: Anthropic, Slots: 1, Overlap: true, MaxSessions: 2, Agents: []string{"planner-opus", "review-opus"}}),

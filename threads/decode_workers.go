@@ -49,6 +49,7 @@ func (d *decoder) thread(t *table) Thread {
 		IdleInterval:    t.duration("idle_interval", 30*time.Second, leastInterval),
 		BreakerInterval: t.duration("breaker_interval", 5*time.Minute, leastInterval),
 		BaseURL:         t.baseURL(),
+		Budget:          t.budget(),
 		Agents:          t.set("agents"),
 		EnvAllow:        t.patterns("env_allow"),
 		EnvDeny:         t.patterns("env_deny"),
@@ -133,6 +134,7 @@ func (d *decoder) agent(t *table) agents.Agent {
 		Token:   t.token("token", name, agents.TokenVar(name)),
 		Skills:  t.set("skills"),
 		User:    t.text("user"),
+		Budget:  t.budget(),
 	}
 	if !forge.ValidRepo(a.Login + "/x") {
 		t.wrong("forge_user", "is %q, which cannot be a login", a.Login)

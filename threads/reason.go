@@ -70,6 +70,7 @@ const (
 	NoRole      Code = "no-role"
 	NoSkill     Code = "no-skill"
 	PinnedTo    Code = "pinned"
+	NotOnRoute  Code = "not-on-route"
 	AuthorFirst Code = "author-first"
 	OwnWork     Code = "own-work"
 	LocalPair   Code = "local-pair"
@@ -79,8 +80,22 @@ const (
 	AgentHeld   Code = "agent-held"
 	Paused      Code = "paused"
 	ThreadPark  Code = "parked"
+	OverBudget  Code = "over-budget"
+	NoRoom      Code = "no-room"
 	AgentBusy   Code = "agent-busy"
 	NoSlot      Code = "no-slot"
+)
+
+// The codes of agents that count as sick, and of issues that an idle agent does not take over from a busy one, in the order
+// in which the rules are asked.
+const (
+	AgentSick    Code = "sick"
+	StolenBefore Code = "stolen-before"
+	WorkBegun    Code = "begun"
+	TooUrgent    Code = "too-urgent"
+	NoSkillSaid  Code = "no-skill-said"
+	NotBusy      Code = "not-busy"
+	StealLimit   Code = "steal-limit"
 )
 
 // The codes of stopped sessions and of violations.
@@ -149,6 +164,7 @@ var codeDocs = []CodeDoc{
 	{NoRole, "no agent has a role for it", "hire an agent", noted("no agent for %s")},
 	{NoSkill, "no agent has all its skills", "add the skill to an agent, or remove the label", noted("no agent with skill %s")},
 	{PinnedTo, "it is assigned to an agent that cannot start it now", "unassign it to let any agent take it", func(r Reason) string { return "pinned to " + r.Agent }},
+	{NotOnRoute, "its skill is routed to other agents", "add the agent to `[routes]`", func(r Reason) string { return r.Agent + " is not on its route" }},
 	{AuthorFirst, "it goes to the author of the pull request, who is not free", "", func(r Reason) string { return "waits for its author " + r.Agent + untilWords(r.Until) }},
 	{OwnWork, "nobody reviews their own work", "add a second review agent", func(r Reason) string { return r.Agent + " wrote it" }},
 	{LocalPair, "a local model's work is not reviewed by a local model", "add a review agent on an API thread", func(r Reason) string { return "local work needs a reviewer that is not local, " + r.Agent + " is" }},
@@ -158,10 +174,28 @@ var codeDocs = []CodeDoc{
 	{AgentHeld, "the agent cannot work", "see the reason", func(r Reason) string { return r.Agent + " is held: " + r.Note + untilWords(r.Until) }},
 	{Paused, "somebody said `disinto pause`", "`disinto resume`", func(r Reason) string { return cmp.Or(r.Agent, r.Thread, "everything") + " is paused" }},
 	{ThreadPark, "the thread is parked", "", func(r Reason) string { return r.Thread + " is parked" + untilWords(r.Until) + ": " + r.Note }},
+	{OverBudget, "the day's budget of the agent or of its thread is used up", "raise `budget`, or wait for the next day (UTC)", func(r Reason) string {
+		return fmt.Sprintf("%s has used %s today%s", cmp.Or(r.Agent, r.Thread), r.Note, untilWords(r.Until))
+	}},
+	{NoRoom, "the machine has too little memory or disk left", "free some, or lower `min_free_memory` or `min_free_disk`", noted("%s")},
 	{AgentBusy, "every agent that could take it works", "", func(r Reason) string { return r.Agent + " works on " + join(r.Refs, ", ") }},
 	{NoSlot, "every slot of the thread is taken", "", func(r Reason) string {
 		return fmt.Sprintf("no free slot on %s (%d of %d taken)", r.Thread, r.Count, r.Limit)
 	}},
+
+	{AgentSick, "the agent's sessions achieve nothing: its queue is long because it does not work", "see `disinto logs AGENT`", func(r Reason) string {
+		return fmt.Sprintf("%s achieved nothing in %d sessions", r.Agent, r.Count)
+	}},
+	{StolenBefore, "it changed hands once, and stays now", "", fixed("moved before")},
+	{WorkBegun, "an agent worked on it already", "", func(r Reason) string { return r.Agent + " worked on it" }},
+	{TooUrgent, "it is too urgent to be moved", "`priority` in `[stealing]`", func(r Reason) string {
+		return fmt.Sprintf("priority %d stays, from %d on issues move", r.Count, r.Limit)
+	}},
+	{NoSkillSaid, "no skill label says who can do it, and there is too much at stake", "label it `skill/...`", func(r Reason) string {
+		return fmt.Sprintf("no skill label, and priority %d: without one from %d on", r.Count, r.Limit)
+	}},
+	{NotBusy, "its agent has few enough issues", "", func(r Reason) string { return fmt.Sprintf("%s has only %d", r.Agent, r.Count) }},
+	{StealLimit, "enough moves at a time", "", stealLimitText},
 
 	{StopClosed, "its issue or pull request was closed", "", fixed("closed on the forge")},
 	{StopReassigned, "it was given to somebody else", "", noted("assigned to %s")},
@@ -200,6 +234,13 @@ func claimLeftText(r Reason) string {
 		return "labelled in-progress, and nobody is assigned"
 	}
 	return "claim of " + r.Agent + " is being released"
+}
+
+func stealLimitText(r Reason) string {
+	if r.Agent == "" {
+		return fmt.Sprintf("%d issues move already", r.Count)
+	}
+	return fmt.Sprintf("%s takes %d already", r.Agent, r.Count)
 }
 
 func fixed(s string) func(Reason) string { return func(Reason) string { return s } }

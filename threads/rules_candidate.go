@@ -51,6 +51,7 @@ var candidateRules = []candidateRule{
 	{"role fits", roleFits},
 	{"has the skills", hasSkills},
 	{"not pinned to another", notPinned},
+	{"on its route", onRoute},
 	{"author first", authorFirst},
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},
@@ -70,6 +71,8 @@ var freeRules = []freeRule{
 	{"agent not held", false, notHeld},
 	{"not paused", false, notPaused},
 	{"thread not parked", false, notParked},
+	{"within the budget", false, withinBudget},
+	{"room on the machine", false, hasRoom},
 	{"agent idle", true, agentIdle},
 	{"slot free", true, slotFree},
 }

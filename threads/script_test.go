@@ -19,15 +19,17 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
 // TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
-// a command (decide, why) a block between ---- and the next empty line is what it answers. Lines:
+// a command (decide, why, rebalance) a block between ---- and the next empty line is what it answers. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  created=-3h blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed reopened=-1h
 //	pull N [LABEL...] [key=value...]   author= closes= head= ci= conflict=-1m late draft merged=-1h rejected=-1h by=
 //	review N LOGIN approved|changes [head=] [at=-5m]
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
-//	history KEY ...                    attempts, cooldown, warm, writers, parked, paused, resumed, agent-hold, ran, passed, touched, claimed,
-//	                                   idle, refused, retried, asked, ci-fixes
+//	room MEMORY DISK                   bytes that are free
+//	history KEY ...                    attempts, cooldown, warm, writers, parked, paused, resumed, spent, agent-hold, ran, passed, touched, claimed,
+//	                                   idle, fruitless, refused, retried, asked, ci-fixes
+//	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -85,9 +87,9 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 		Attempts: map[AttemptKey]Attempts{}, CoolDown: map[Key]time.Time{}, Warm: map[SlotKey]Warm{},
 		Writers: map[forge.Ref][]string{}, CIFixes: map[forge.Ref]int{}, LastRun: map[Key]time.Time{},
 		PassedOver: map[Key]int{}, Touched: map[forge.Ref]time.Time{}, Claimed: map[forge.Ref]string{},
-		IdleSince: map[string]time.Time{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
+		IdleSince: map[string]time.Time{}, Fruitless: map[string]int{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
 		Refused: map[forge.Ref]string{}, Retried: map[forge.Ref]time.Time{}, Asked: map[forge.Ref]int{},
-		Paused: map[Pause]time.Time{},
+		Paused: map[Pause]time.Time{}, Spent: map[Spender]Spent{},
 	}
 	return w
 }
@@ -117,6 +119,10 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Facts.Pulls = slices.DeleteFunc(w.s.Facts.Pulls, func(p forge.Pull) bool { return p.Ref == w.ref(f[1]) })
 	case "unsession":
 		w.s.Sessions = slices.DeleteFunc(w.s.Sessions, func(s Session) bool { return s.Agent == f[1] })
+	case "room":
+		w.s.Room = &Room{Memory: int64(w.number(f[1])), Disk: int64(w.number(f[2]))}
+	case "remote":
+		w.remote(f[1:])
 	case "now":
 		w.s.Now = w.at(f[1])
 	case "scan":
@@ -127,6 +133,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		return w.decide(), true
 	case "why":
 		return w.why(f[1]), true
+	case "rebalance":
+		return formatBalance(Weigh(w.s)), true
 	default:
 		w.Fatalf("unknown line %q", line)
 	}
@@ -469,6 +477,19 @@ func (w *scriptWorld) history(f []string) {
 		if f[0] == "resumed" {
 			delete(h.Paused, p)
 		}
+	case "spent": // agent=NAME or thread=NAME, TIME, INPUT-TOKENS OUTPUT-TOKENS DOLLARS of a session that ended then
+		var who Spender
+		if kind, name, _ := strings.Cut(f[1], "="); kind == "agent" {
+			who.Agent = name
+		} else {
+			who.Thread = name
+		}
+		usd, err := strconv.ParseFloat(f[5], 64)
+		if err != nil {
+			w.Fatal(err)
+		}
+		u := agents.Usage{InputTokens: int64(w.number(f[3])), OutputTokens: int64(w.number(f[4])), CostUSD: usd, CachedTokens: 1e9}
+		h.Spent[who] = h.Spent[who].Add(w.at(f[2]), u)
 	case "agent-hold": // AGENT UNTIL|- WHY...
 		hold := AgentHold{Code: AgentHeld, Why: strings.Join(f[3:], " ")}
 		if f[2] != "-" {
@@ -489,6 +510,8 @@ func (w *scriptWorld) history(f []string) {
 		h.Claimed[w.ref(f[1])] = f[2]
 	case "idle":
 		h.IdleSince[f[1]] = w.at(f[2])
+	case "fruitless":
+		h.Fruitless[f[1]] = w.number(f[2])
 	case "refused":
 		h.Refused[w.ref(f[1])] = strings.Join(f[2:], " ")
 	case "retried":

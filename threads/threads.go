@@ -21,12 +21,14 @@ import (
 // Config is one decoded factory.toml: complete, with every default filled in and every contradiction refused.
 // It is not changed after Decode; a reload makes a new one.
 type Config struct {
-	Name    string // the file it came from, for messages
-	Forge   Forge
-	Factory Factory
-	Threads []Thread       // sorted by name
-	Agents  []agents.Agent // sorted by name; every one is assigned to a thread
-	Roles   []agents.Role  // sorted by name; every role that an agent has
+	Name     string // the file it came from, for messages
+	Forge    Forge
+	Factory  Factory
+	Threads  []Thread       // sorted by name
+	Agents   []agents.Agent // sorted by name; every one is assigned to a thread
+	Roles    []agents.Role  // sorted by name; every role that an agent has
+	Routes   []Route        // sorted by skill
+	Stealing Stealing
 	// Secrets are the values behind every $NAME that the file uses, and where they came from. They are for keeping them
 	// away from programs and out of logs, never for printing.
 	Secrets []SecretVar
@@ -56,6 +58,9 @@ type Factory struct {
 	State     string // state directory; empty means the command line's or the built-in default
 	User      string // system account of the agents; empty means the supervisor's own
 	StopGrace time.Duration
+
+	// With less than this many bytes free nothing new starts; 0 is no limit.
+	MinFreeMemory, MinFreeDisk int64
 
 	Listen      string        // host:port of the control API over TCP; empty: only the unix socket
 	ListenToken agents.Secret // what every request over TCP has to bring; not empty where Listen is not
@@ -88,6 +93,7 @@ type Thread struct {
 	Interval        time.Duration // between polls while there is work
 	IdleInterval    time.Duration // between polls while there is none
 	BreakerInterval time.Duration // between probes of a backend that is down
+	Budget          agents.Budget // of all its agents together
 	Agents          []string      // names, sorted
 	EnvAllow        []string
 	EnvDeny         []string
@@ -196,6 +202,9 @@ type Snapshot struct {
 	Facts    forge.Facts
 	Sessions []Session // sorted by RunID
 	History  History
+	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance looks at them.
+	Fleet []Remote
+	Room  *Room // nil means that it is not known
 }
 
 // History is what the forge cannot tell: it comes from the journal, and losing it loses no work. Its maps are only
@@ -226,8 +235,12 @@ type History struct {
 	Parked map[string]Parked
 	// Paused is what somebody said pause to, and when: it starts no new session until they say resume.
 	Paused map[Pause]time.Time
+	// Spent is what agents and threads used today.
+	Spent map[Spender]Spent
 	// AgentHolds keep one agent from starting, until the time or, with a zero time, until the configuration changes.
 	AgentHolds map[string]AgentHold
+	// Fruitless counts the sessions of an agent in a row that achieved nothing; see SickAfter.
+	Fruitless map[string]int
 	// Refused are the words of an agent that refused an item, until the label needs-human is written.
 	Refused map[forge.Ref]string
 	// Retried is when somebody said retry: a rejected pull request older than that is forgotten, and so are the review
@@ -333,6 +346,7 @@ const (
 	ActClose      Action = "close"       // close an issue whose pull request is merged
 	ActBlocked    Action = "blocked"     // label blocked and say why
 	ActNeedsHuman Action = "needs-human" // label needs-human and say why
+	ActRoute      Action = "route"       // assign an issue that nobody is assigned to to an agent of its route
 )
 
 // Mark changes labels, state or assignment of an issue or pull request.
@@ -341,7 +355,7 @@ type Mark struct {
 	Ref    forge.Ref
 	// Item is what gave up or was refused; only Key, Chain and Title are meant. Zero for the other actions.
 	Item   Item
-	Agent  string // whose claim is released; empty otherwise
+	Agent  string // whose claim is released, or who gets the issue; empty otherwise
 	Reason Reason
 }
 

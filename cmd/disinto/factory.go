@@ -36,7 +36,7 @@ func newFactory(path, state string, environ []string, lookupEnv func(string) (st
 	f.executor.Secrets = f.secrets
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
-		EndStale: process.EndStale,
+		EndStale: process.EndStale, Room: room,
 	}
 	config, client, err := f.read()
 	f.ConfigError = err
@@ -45,6 +45,12 @@ func newFactory(path, state string, environ []string, lookupEnv func(string) (st
 		f.Config, f.Forge = config, client
 	}
 	return f
+}
+
+// room is what the machine has left.
+func room(dir string) threads.Room {
+	memory, disk := process.Room(dir)
+	return threads.Room{Memory: memory, Disk: disk}
 }
 
 // read reads the file and makes a client for the forge in it.

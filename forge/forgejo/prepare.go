@@ -186,25 +186,16 @@ func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (m
 	if create && len(missing) > 0 {
 		return missing, nil
 	}
-	_, _, err = do(ctx, c, func(sdk *gitea.Client) (*gitea.Label, *gitea.Response, error) {
-		owner, name := owner(name)
-		return sdk.EditLabel(owner, name, 0, gitea.EditLabelOption{})
-	})
+	err = c.probeLabel(ctx, c.token, name, nil)
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUnavailable) {
 		return missing, explainWrite(fmt.Errorf("cannot write to the issues of %s: %w", name, err), "write:issue")
 	}
 	return missing, nil // 404: it may
 }
 
-// probeWrite finds out whether the token may merge, by asking for a branch that exists already: 409 when it may.
+// probeWrite finds out whether the token may merge.
 func (c *Client) probeWrite(ctx context.Context, in *gitea.Repository, name string) error {
-	if in.Empty {
-		return nil
-	}
-	_, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
-		owner, name := owner(name)
-		return sdk.CreateBranch(owner, name, gitea.CreateBranchOption{BranchName: in.DefaultBranch, OldBranchName: in.DefaultBranch})
-	})
+	err := c.probeBranch(ctx, c.token, name, in)
 	if errors.Is(err, forge.ErrForbidden) {
 		return explainWrite(fmt.Errorf("cannot merge in %s: %w", name, err), "write:repository")
 	}

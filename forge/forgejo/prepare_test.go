@@ -121,7 +121,7 @@ func TestUnreachable(t *testing.T) {
 		want   string
 	}{
 		{"old", say(200, `{"version":"1.21.11+1"}`), `cannot work with the forge at http://forge.test: it is version "1.21.11+1"; update it to Forgejo 7 or later`},
-		{"no forge", say(404, "nginx"), "cannot find a Forgejo at http://forge.test: not found: not found (404 to GET /version); check [forge] url"},
+		{"no forge", say(404, "nginx"), "cannot find a Forgejo at http://forge.test: not found (404 to GET /version); check [forge] url"},
 		{"down", say(502, ""), "cannot reach the forge at http://forge.test: forge unavailable: bad gateway (502 to GET /version)"},
 	} {
 		if err := clientOf(t, tc.answer).Prepare(t.Context()); err == nil || err.Error() != tc.want {

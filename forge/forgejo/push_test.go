@@ -119,7 +119,7 @@ func TestReadReport(t *testing.T) {
 		{name: "another ref", report: packet("unpack ok\n", "ok refs/disinto/claims/70\n"), broken: "says nothing of"},
 		{name: "not unpacked", report: packet("ok " + ref + "\n"), broken: "says nothing of"},
 		{name: "nothing", report: "", broken: "says nothing of"},
-		{name: "cut off", report: packet("unpack ok\n", "ok " + ref + "\n")[:20], broken: "is no packet"},
+		{name: "cut off", report: packet("unpack ok\n", "ok "+ref+"\n")[:20], broken: "is no packet"},
 		{name: "a page", report: "<html>log in</html>", broken: "is no packet"},
 		{name: "a length of two", report: "0002", broken: "is no packet"},
 	} {

@@ -260,6 +260,16 @@ func (f *Forge) WhoAmI(ctx context.Context, token string) (login string, err err
 	return login, err
 }
 
+// MayWork lets everybody work who has a token.
+func (f *Forge) MayWork(ctx context.Context, token, _ string) error {
+	return f.call(ctx, "maywork", func() error {
+		if f.Tokens[token] == "" {
+			return fmt.Errorf("token: %w", forge.ErrForbidden)
+		}
+		return nil
+	})
+}
+
 // Requests counts calls.
 func (f *Forge) Requests() int64 {
 	f.mu.Lock()

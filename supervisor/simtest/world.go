@@ -270,6 +270,10 @@ func (c *client) WhoAmI(ctx context.Context, token string) (login string, err er
 	return login, err
 }
 
+func (c *client) MayWork(ctx context.Context, token, repo string) error {
+	return c.p.use("maywork", func() error { return c.f.MayWork(ctx, token, repo) })
+}
+
 func (c *client) Requests() int64 { return c.f.Requests() }
 
 // executor is a life's hold on its sessions: they die with it.

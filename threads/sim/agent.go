@@ -58,6 +58,7 @@ func (w *world) work(r *run) {
 	if f.out.Result == agents.Limited {
 		f.out.RetryAt = w.now.Add(length + w.between(0, time.Hour))
 	}
+	f.out.Usage = w.spend()
 	w.after(length, func() {
 		if r.dead {
 			return

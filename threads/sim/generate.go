@@ -119,6 +119,9 @@ func (w *world) thread(name string) threads.Thread {
 	if name == "anthropic" {
 		t.Backend = threads.Anthropic
 	}
+	if w.chance(0.2) {
+		t.Budget.Tokens = int64(w.number(500, 8000))
+	}
 	t.Overlap = (t.Backend == threads.Anthropic) != w.chance(0.15)
 	return t
 }
@@ -147,6 +150,9 @@ func (w *world) agent(cfg *threads.Config) agents.Agent {
 	w.hired++
 	a := agents.Agent{
 		Name: fmt.Sprintf("%s-%d", role, w.hired), Roles: []string{role}, Token: "t", Thread: oneOf(w, cfg.Threads...).Name,
+	}
+	if w.chance(0.1) {
+		a.Budget.Tokens = int64(w.number(200, 3000))
 	}
 	a.Login = a.Name
 	if w.chance(0.2) {

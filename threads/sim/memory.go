@@ -31,6 +31,7 @@ type memory struct {
 	remarks map[threads.Key]int // sessions in a row that left nothing but words
 	refused map[threads.Key]int // merges and closings in a row that the forge refused
 	downs   map[string]int      // sessions in a row that found no backend, per thread
+	bills   map[account]int64   // tokens
 }
 
 func newMemory() memory {
@@ -52,10 +53,12 @@ func newMemory() memory {
 			Retried:    make(map[forge.Ref]time.Time),
 			Asked:      make(map[forge.Ref]int),
 			Paused:     make(map[threads.Pause]time.Time),
+			Spent:      make(map[threads.Spender]threads.Spent),
 		},
 		remarks: make(map[threads.Key]int),
 		refused: make(map[threads.Key]int),
 		downs:   make(map[string]int),
+		bills:   make(map[account]int64),
 	}
 }
 
@@ -114,6 +117,7 @@ func (m *memory) ended(r *run, w *world, out agents.Outcome, effect threads.Effe
 	k, now := r.Item.Key(), w.now
 	attempts := threads.AttemptKey{Chain: r.Item.Chain, Kind: r.Item.Kind}
 	m.IdleSince[r.Agent] = now
+	m.charge(r, w, out.Usage)
 	if t := w.cfg.Thread(r.Thread); !t.Overlap {
 		m.Warm[threads.SlotKey{Thread: r.Thread, Slot: r.Slot}] = threads.Warm{Agent: r.Agent, Chain: r.Item.Chain}
 	}

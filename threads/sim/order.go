@@ -156,7 +156,8 @@ func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood fu
 // waits reports whether an item waits for nothing but an agent or a slot.
 func waits(h *threads.Hold) bool {
 	switch h.Reason.Code {
-	case threads.AgentBusy, threads.NoSlot, threads.ThreadPark, threads.AgentHeld, threads.Paused, threads.NoToken, threads.NoProgram:
+	case threads.AgentBusy, threads.NoSlot, threads.ThreadPark, threads.AgentHeld, threads.Paused, threads.NoToken, threads.NoProgram,
+		threads.OverBudget, threads.NoRoom:
 		return true
 	}
 	return false

@@ -143,6 +143,7 @@ func (w *world) after(d time.Duration, do func()) {
 func (w *world) becalm() {
 	w.log("--- calm from here: no people, no faults")
 	w.calm = true
+	w.allow()
 	w.after(patience, func() {
 		w.fail("everything ends", fmt.Errorf("%s after the last fault there is still something to do: %s", patience, w.shell.unfinished()))
 	})

@@ -20,6 +20,8 @@ repos = [%q]
 [factory]
 state = %q
 stop_grace = "2s"
+min_free_memory = "0" # a small machine can show it too
+min_free_disk = "0"
 
 [threads.anthropic]
 backend = "anthropic"

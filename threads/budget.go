@@ -1,0 +1,61 @@
+package threads
+
+import (
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Spender is who uses tokens and money: one agent, or one thread for all of its agents. The other field is empty.
+type Spender struct{ Thread, Agent string }
+
+// Spent is what a spender used on one day. Only sessions that ended count: nobody knows what the others will come to.
+type Spent struct {
+	Day    time.Time // see Day; zero means nothing yet
+	Tokens int64
+	USD    float64
+}
+
+const dayLength = 24 * time.Hour
+
+// Day is when the day of t began. It is that of UTC: the same on every host, and never 23 hours long.
+func Day(t time.Time) time.Time { return t.UTC().Truncate(dayLength) }
+
+// Add counts a session that ended at a time. A clock that went back goes on with the later day, so that it frees nothing.
+func (s Spent) Add(at time.Time, u agents.Usage) Spent {
+	if day := Day(at); day.After(s.Day) {
+		s = Spent{Day: day}
+	}
+	s.Tokens += u.InputTokens + u.OutputTokens
+	s.USD += u.CostUSD
+	return s
+}
+
+// withinBudget asks for the agent first, as notPaused does. What runs may go beyond the budget: a session that is ended
+// half-way has cost as much and brought nothing.
+func withinBudget(v *view, c candidate) *Reason {
+	if why := v.overBudget(Spender{Agent: c.agent.Name}, c.agent.Budget); why != nil {
+		return why
+	}
+	return v.overBudget(Spender{Thread: c.agent.Thread}, c.agent.thread.Budget)
+}
+
+func (v *view) overBudget(who Spender, b agents.Budget) *Reason {
+	s := v.History.Spent[who]
+	if s.Day.Before(Day(v.Now)) {
+		return nil
+	}
+	var words string
+	switch {
+	case b.Tokens > 0 && s.Tokens >= b.Tokens:
+		words = fmt.Sprintf("%d of %d tokens", s.Tokens, b.Tokens)
+	case b.USD > 0 && s.USD >= b.USD:
+		words = fmt.Sprintf("$%.2f of $%.2f", s.USD, b.USD)
+	default:
+		return nil
+	}
+	tomorrow := s.Day.Add(dayLength)
+	v.wake(tomorrow)
+	return &Reason{Code: OverBudget, Agent: who.Agent, Thread: who.Thread, Note: words, Until: tomorrow}
+}

@@ -1,0 +1,79 @@
+package threads
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + sizeUnits + `]?)$`)
+
+// size takes a number of bytes such as "512M".
+func (t *table) size(key string, unset int64) int64 {
+	const want = `a size such as "512M" or "8G", or "0" for none`
+	s, ok := get[string](t, key, want)
+	if !ok {
+		return unset
+	}
+	m := sizeGrammar.FindStringSubmatch(s)
+	if m == nil {
+		t.wrong(key, "is %q, want %s", s, want)
+		return unset
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	shift := 10 * (1 + strings.Index(sizeUnits, m[2]))
+	if m[2] == "" {
+		shift = 0
+	}
+	if err != nil || n > math.MaxInt64>>shift {
+		t.wrong(key, "is %q, which is more than any machine has", s)
+		return unset
+	}
+	return n << shift
+}
+
+// budget takes the table of what may be used in a day.
+func (t *table) budget() agents.Budget {
+	if !t.has("budget") {
+		t.ignore("budget")
+		return agents.Budget{}
+	}
+	b := t.table("budget")
+	var got agents.Budget
+	if n, ok := get[int64](b, "tokens_per_day", "a whole number"); ok {
+		if got.Tokens = n; n < 1 {
+			b.wrong("tokens_per_day", "is %d, want at least 1", n)
+		}
+	}
+	if b.has("usd_per_day") {
+		got.USD = b.dollars("usd_per_day")
+	}
+	b.ignore("usd_per_day")
+	if len(b.values) == 0 {
+		t.wrong("budget", "is empty, want tokens_per_day or usd_per_day")
+	}
+	b.done()
+	return got
+}
+
+// dollars takes an amount, with or without a fraction.
+func (t *table) dollars(key string) float64 {
+	var amount float64
+	switch n := t.values[key].(type) {
+	case int64:
+		amount = float64(n)
+	case float64:
+		amount = n
+	default:
+		t.wrong(key, "is %s, want an amount of dollars such as 12.50", kindOf(n))
+		return 0
+	}
+	if !(amount > 0) || math.IsInf(amount, 0) {
+		t.wrong(key, "is %v, want more than 0", amount)
+		return 0
+	}
+	return amount
+}

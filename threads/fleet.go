@@ -1,0 +1,92 @@
+package threads
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Remote is an agent of another host on the same forge, as that host's status says. Its queue is not told: the forge shows
+// what is assigned to it.
+type Remote struct {
+	Host   string // unique, and no thread or agent of ours is called like it
+	Agent  string
+	Login  string
+	Thread string
+	// Backend is that of its thread, for who may review whom.
+	Backend Backend
+	// Roles are what it does there; only Name, On and Label are meant. They need not be roles of ours.
+	Roles     []agents.Role
+	Skills    []string // sorted
+	State     LoadState
+	Why       string    // of an agent that is gated or sick, in the host's words
+	IdleSince time.Time // by the host's clock
+}
+
+// withFleet is the snapshot with the agents of other hosts as if they were ours, which is all that it takes to move issues
+// between hosts by the rules that hold within one. A host whose status is missing or old is left out of Fleet by whoever
+// reads it; what is assigned to its agents then stays.
+func (s Snapshot) withFleet() Snapshot {
+	if len(s.Fleet) == 0 {
+		return s
+	}
+	cfg := *s.Config
+	cfg.Agents, cfg.Threads, cfg.Roles = slices.Clone(cfg.Agents), slices.Clone(cfg.Threads), slices.Clone(cfg.Roles)
+	cfg.Forge.Bots = slices.Clone(cfg.Forge.Bots)
+	s.Config, s.Sessions = &cfg, slices.Clone(s.Sessions)
+	s.History.AgentHolds, s.History.IdleSince = cloned(s.History.AgentHolds), cloned(s.History.IdleSince)
+	s.History.Fruitless = cloned(s.History.Fruitless)
+	for i := range s.Fleet {
+		if r := &s.Fleet[i]; cfg.AgentByLogin(r.Login) == nil { // an account that two have says nothing about either
+			s.join(&cfg, r)
+		}
+	}
+	return s
+}
+
+func cloned[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return make(map[K]V)
+	}
+	return maps.Clone(m)
+}
+
+// join adds one agent of another host.
+func (s *Snapshot) join(cfg *Config, r *Remote) {
+	a := agents.Agent{
+		Name: r.Host + "/" + r.Agent, Login: r.Login, Thread: r.Host + "/" + r.Thread, Skills: r.Skills, Token: "of another host",
+	}
+	for _, role := range r.Roles {
+		role.Name, role.Command = r.Host+"/"+role.Name, []string{"of another host"}
+		a.Roles = append(a.Roles, role.Name)
+		if cfg.Role(role.Name) == nil {
+			cfg.Roles = append(cfg.Roles, role)
+		}
+	}
+	cfg.Agents = append(cfg.Agents, a)
+	cfg.Forge.Bots = slices.DeleteFunc(cfg.Forge.Bots, func(login string) bool { return login == r.Login })
+	t := cfg.Thread(a.Thread)
+	if t == nil {
+		cfg.Threads = append(cfg.Threads, Thread{Name: a.Thread, Backend: r.Backend, Overlap: true, Slots: 1})
+		t = &cfg.Threads[len(cfg.Threads)-1]
+	}
+	t.Agents = append(slices.Clone(t.Agents), a.Name)
+	t.MaxSessions++ // who can start nothing there for want of a slot is gated by its own host's word
+	switch r.State {
+	case LoadIdle:
+		s.History.IdleSince[a.Name] = r.IdleSince
+	case LoadActive:
+		on := forge.Ref{Repo: r.Host}
+		s.Sessions = append(s.Sessions, Session{
+			RunID: a.Name, Thread: a.Thread, Agent: a.Name, Role: a.Roles[0], State: Running, Started: s.Now,
+			Item: Item{Kind: agents.KindSchedule, Ref: on, Chain: on, Role: a.Name},
+		})
+	case LoadSick:
+		s.History.Fruitless[a.Name] = SickAfter
+	default:
+		s.History.AgentHolds[a.Name] = AgentHold{Code: AgentHeld, Why: r.Why}
+	}
+}

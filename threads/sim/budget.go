@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// account is who spent on which day.
+type account struct {
+	agent, thread string // one of them
+	day           int64  // counted from 1970
+}
+
+const secondsOfDay = 24 * 60 * 60
+
+// charge remembers what a session used, in the scheduler's way and in our own.
+func (m *memory) charge(r *run, w *world, u agents.Usage) {
+	if u == (agents.Usage{}) {
+		return
+	}
+	day := w.now.Unix() / secondsOfDay
+	m.bills[account{agent: r.Agent, day: day}] += u.InputTokens + u.OutputTokens
+	m.bills[account{thread: r.Thread, day: day}] += u.InputTokens + u.OutputTokens
+	for _, who := range []threads.Spender{{Agent: r.Agent}, {Thread: r.Thread}} {
+		m.Spent[who] = m.Spent[who].Add(w.now, u)
+	}
+}
+
+// broke reports whether an agent or its thread used up its budget of the day, going by the bills.
+func (in *inspection) broke(a *agents.Agent) bool {
+	today, bills := in.now.Unix()/secondsOfDay, in.shell.memory.bills
+	own, common := a.Budget.Tokens, in.cfg.Thread(a.Thread).Budget.Tokens
+	return own > 0 && bills[account{agent: a.Name, day: today}] >= own ||
+		common > 0 && bills[account{thread: a.Thread, day: today}] >= common
+}
+
+// spend is what an agent's program reports in the end; some report nothing.
+func (w *world) spend() agents.Usage {
+	if w.chance(0.3) {
+		return agents.Usage{}
+	}
+	return agents.Usage{InputTokens: int64(w.number(0, 900)), OutputTokens: int64(w.number(1, 100)), CachedTokens: 5000}
+}
+
+// allow lets agents spend again what they like: people have raised the budgets.
+func (w *world) allow() {
+	cfg := *w.cfg
+	cfg.Agents, cfg.Threads = slices.Clone(cfg.Agents), slices.Clone(cfg.Threads)
+	for i := range cfg.Agents {
+		cfg.Agents[i].Budget = agents.Budget{}
+	}
+	for i := range cfg.Threads {
+		cfg.Threads[i].Budget = agents.Budget{}
+	}
+	w.cfg = &cfg
+	w.forge.dirty = true
+}
