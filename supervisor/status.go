@@ -84,8 +84,14 @@ func (s *Supervisor) forgeLocked() ForgeDocument {
 }
 
 func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked) ThreadDocument {
+	n := t.Slots
+	for _, x := range s.sessions {
+		if x.Thread == t.Name {
+			n = max(n, x.Slot+1) // a slot that a reload took away is there until its session ends
+		}
+	}
 	d := ThreadDocument{
-		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]SlotDocument, t.Slots),
+		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]SlotDocument, n),
 		Paused: s.pausedLocked(t.Name), ParkedUntil: parked[t.Name].Until, ParkedWhy: parked[t.Name].Why,
 	}
 	for i := range d.Slots {
@@ -95,7 +101,7 @@ func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]t
 		}
 	}
 	for _, x := range s.sessions {
-		if x.Thread == t.Name && x.Slot < len(d.Slots) {
+		if x.Thread == t.Name {
 			d.Slots[x.Slot].Agents = append(d.Slots[x.Slot].Agents, x.Agent)
 		}
 	}

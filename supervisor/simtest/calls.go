@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,13 +11,18 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
+// errAnswerLost is the fault of a forge that does what it was asked to, and does not say so.
+var errAnswerLost = errors.New("the answer was lost")
+
 // call is what all calls have in common.
 func (f *Forge) call(ctx context.Context, name string, effect func() error) error {
 	f.mu.Lock()
 	fault := f.fault
 	f.mu.Unlock()
+	lost := false
 	if fault != nil {
-		if err := fault(ctx, name); err != nil {
+		err := fault(ctx, name)
+		if lost = errors.Is(err, errAnswerLost); err != nil && !lost {
 			return err
 		}
 	}
@@ -27,6 +33,9 @@ func (f *Forge) call(ctx context.Context, name string, effect func() error) erro
 	f.requests++
 	err := effect()
 	f.mu.Unlock()
+	if lost {
+		return fmt.Errorf("%s: %w: %w", name, forge.ErrUnavailable, errAnswerLost)
+	}
 	if late := f.wait(ctx); late != nil {
 		return late
 	}

@@ -1,0 +1,110 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// outage is how long the forge is away.
+const outage = 7 * time.Minute
+
+// The forge goes away at every call that is ever made, for minutes, in every way that it can: it refuses, it hangs, or it
+// does what it was asked to and its answer is lost. Whatever the moment: what runs goes on, no issue is worked on twice, no
+// attempt is burnt, and when the forge is back everything is merged and no claim is left.
+func TestForgeAwayAnywhere(t *testing.T) {
+	calls := map[string]int{
+		"prepare": 1, "scan": 4, "whoami": 2, "claim": 3, "assign": 3, "look": 3, "unassign": 3, "release": 3, "merge": 1,
+	}
+	for call, times := range calls {
+		for n := 1; n <= times; n++ {
+			for _, how := range []string{"refuses", "hangs", "forgets to answer"} {
+				t.Run(fmt.Sprintf("%s/%d/%s", call, n, how), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { awayAt(t, call, n, how) })
+				})
+			}
+		}
+	}
+}
+
+func awayAt(t *testing.T, call string, n int, how string) {
+	w := New(t)
+	w.Slow()
+	w.Forge.Issue("one")
+	w.Exec.Script = func(job agents.Job, n int) Script {
+		s := w.Work(job, n)
+		if first := len(w.Forge.Pulls()) == 1 && len(w.Forge.Pulls()[0].Reviews) == 0; job.Kind == agents.KindReview && first {
+			s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
+		}
+		return s
+	}
+	a := &away{call: call, n: n, how: how}
+	w.Forge.Fail(a.fault)
+	l := w.Start()
+	w.Until(4*time.Hour, "merged", w.Forge.Done)
+	time.Sleep(10 * time.Minute)
+	if a.since.IsZero() {
+		t.Fatalf("%s was not called %d times", call, n)
+	}
+	if left := w.Forge.Claimed(); len(left) > 0 {
+		t.Errorf("claims left: %v\n%s", left, w.Log.String())
+	}
+	l.Stop()
+	w.Check()
+	for kind, want := range map[agents.Kind]int{agents.KindIssue: 1, agents.KindReview: 2, agents.KindRework: 1} {
+		ran := 0
+		for _, r := range w.Exec.Runs() {
+			if r.Job.Kind != kind {
+				continue
+			}
+			ran++
+			if r.Outcome.Result != agents.Done || variable(r.Job, "DISINTO_ATTEMPT") != "1" {
+				t.Errorf("%s: %s at attempt %s", kind, r.Outcome.Result, variable(r.Job, "DISINTO_ATTEMPT"))
+			}
+		}
+		if ran != want {
+			t.Errorf("%d sessions of %s, want %d\n%s", ran, kind, want, w.Log.String())
+		}
+	}
+}
+
+// away is a forge that goes away at the n-th call of a name.
+type away struct {
+	call string
+	n    int
+	how  string
+
+	mu    sync.Mutex // guards what follows
+	count int
+	since time.Time
+}
+
+func (a *away) fault(ctx context.Context, call string) error {
+	a.mu.Lock()
+	if call == a.call {
+		a.count++
+	}
+	if a.since.IsZero() && a.count == a.n {
+		a.since = time.Now()
+		if a.how == "forgets to answer" { // to this call; to the next ones nobody is there
+			a.mu.Unlock()
+			return errAnswerLost
+		}
+	}
+	gone := !a.since.IsZero() && time.Since(a.since) < outage
+	a.mu.Unlock()
+	switch {
+	case !gone:
+		return nil
+	case a.how == "hangs":
+		<-ctx.Done()
+		return fmt.Errorf("%s: %w: %w", call, forge.ErrUnavailable, ctx.Err())
+	}
+	return fmt.Errorf("%s: connection refused: %w", call, forge.ErrUnavailable)
+}
