@@ -24,7 +24,8 @@ cleanup() {
   docker image rm -f "$image" >/dev/null 2>&1 || true
   [ -z "$forge_pid" ] || kill "$forge_pid" 2>/dev/null || true
   [ -z "$engine" ] || { kill "$engine" 2>/dev/null || true; wait "$engine" 2>/dev/null || true; }
-  rm -rf "$work"
+  umount "$work"/exec/netns/* 2>/dev/null || true # the engine leaves it mounted
+  rm -rf "$work" || true
 }
 trap cleanup EXIT
 
@@ -40,6 +41,8 @@ wait_for() {
 }
 
 step "an engine"
+# One that the environment does not point at is used as well: ours, started beside it, would take its bridge away.
+docker info >/dev/null 2>&1 || unset DOCKER_HOST DOCKER_CONTEXT
 if ! docker info >/dev/null 2>&1; then
   command -v dockerd >/dev/null || skip "no Docker engine answers, and no dockerd is installed"
   # On a socket of its own, and without a bridge: the containers use the host's network, and a bridge wants iptables.
