@@ -118,6 +118,8 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 		return "it is held"
 	case in.s.History.Parked[t.Name].Until.After(in.now):
 		return "its thread is parked"
+	case in.tight:
+		return "the machine is full"
 	case in.broke(a):
 		return "its budget is used up"
 	case running >= t.MaxSessions:

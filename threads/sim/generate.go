@@ -111,6 +111,7 @@ func (w *world) configure() *threads.Config {
 		cfg.Agents = append(cfg.Agents, w.agent(cfg))
 	}
 	w.wire(cfg)
+	cfg.Factory.MinFreeMemory, cfg.Factory.MinFreeDisk = 1000, 2000
 	return cfg
 }
 

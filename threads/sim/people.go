@@ -14,7 +14,7 @@ var acts = []func(w *world, r *repo){
 	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire, (*world).stage, (*world).botClaims,
 	(*world).botEnds, (*world).rejectPull, (*world).mergePull, (*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
 	(*world).pushPull, (*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
-	(*world).pause, (*world).revoke, (*world).reload, (*world).reload,
+	(*world).pause, (*world).crowd, (*world).revoke, (*world).reload, (*world).reload,
 }
 
 // people do something every now and then, until the world is calm.

@@ -159,7 +159,7 @@ func (sh *shell) snapshot() threads.Snapshot {
 	for i, r := range sh.runs {
 		sessions[i] = r.Session
 	}
-	return threads.Snapshot{Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.memory.History}
+	return threads.Snapshot{Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.memory.History, Room: sh.w.room()}
 }
 
 // setAlarm ticks at the time that the newest plan asked for.

@@ -49,6 +49,7 @@ type world struct {
 	queue   []event // latest first
 	posted  int     // events so far; of two at the same moment the one posted first comes first
 	calm    bool    // people and faults have stopped
+	tight   bool    // something else on the machine takes what agents would need
 	over    bool    // nothing is left to do
 	mood    mood
 	failure error // the first violation
@@ -144,6 +145,7 @@ func (w *world) becalm() {
 	w.log("--- calm from here: no people, no faults")
 	w.calm = true
 	w.allow()
+	w.tight = false
 	w.after(patience, func() {
 		w.fail("everything ends", fmt.Errorf("%s after the last fault there is still something to do: %s", patience, w.shell.unfinished()))
 	})

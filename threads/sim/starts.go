@@ -135,6 +135,8 @@ func startsRemembered(in *inspection) error {
 			why = st.Agent + " is held"
 		case in.paused(st.Agent, st.Thread):
 			why = st.Agent + " is paused"
+		case in.tight:
+			why = "the machine is full"
 		case in.broke(in.cfg.Agent(st.Agent)):
 			why = st.Agent + " has no budget left"
 		case st.Item.Kind == agents.KindSchedule && h.LastRun[st.Item.Key()].Add(in.cfg.Role(st.Role).Every).After(in.now) && !h.LastRun[st.Item.Key()].IsZero():

@@ -1,0 +1,32 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// crowd lets something else on the machine take memory or disk for a while.
+func (w *world) crowd(*repo) {
+	if w.tight {
+		return
+	}
+	w.log("the machine is full")
+	w.tight = true
+	w.after(w.between(time.Minute, 30*time.Minute), func() {
+		w.log("the machine has room again")
+		w.tight = false
+	})
+}
+
+// room is what the supervisor measures. One of the two is enough to hold everything.
+func (w *world) room() *threads.Room {
+	r := &threads.Room{Memory: math.MaxInt64, Disk: 2000}
+	if w.tight && w.seed%2 == 0 {
+		r.Memory = 999
+	} else if w.tight {
+		r.Disk = 1999
+	}
+	return r
+}
