@@ -63,6 +63,21 @@ func TestMistakes(t *testing.T) {
 			want: `:9: roles.dev.urk: unknown key`,
 		},
 
+		{name: "unknown key of stealing", text: worker + "[stealing]\nper_cycles = 1", want: `:5: stealing.per_cycles: unknown key, did you mean per_cycle?`},
+		{name: "too busy to be stolen from", text: worker + "[stealing]\nbusy = -1", want: `:5: stealing.busy: is -1, want at least 0`},
+		{name: "class of stealing", text: worker + "[stealing]\nany_priority = 11\npriority = 0", want: ":5: stealing.any_priority: is 11, want 1 (first) to 10 (last)\n:6: stealing.priority: is 0, want at least 1"},
+		{name: "no steal for an agent", text: worker + "[stealing]\nper_agent = 0\nevery = \"0s\"", want: ":5: stealing.per_agent: is 0, want at least 1\n:6: stealing.every: is 0s, want at least 1s"},
+
+		// Routes.
+		{name: "route to nobody", text: worker + "[routes]\ngo = []", want: `:5: routes.go: is empty, want at least one agent`},
+		{name: "route to a number", text: worker + "[routes]\ngo = 1", want: `:5: routes.go: is a number, want a list of strings`},
+		{name: "route to a stranger", text: worker + "[routes]\ngo = \"dev-qwem\"", want: `:5: routes.go: has "dev-qwem" in it, who is in no thread's agents, did you mean dev-qwen?`},
+		{name: "route without the skill", text: worker + "[routes]\ngo = [\"dev-qwen\"]", want: `:5: routes.go: has dev-qwen in it, who lacks the skill: add "go" to its skills`},
+		{
+			name: "route to a reviewer", text: "[threads.a]\nbackend = \"anthropic\"\nagents = [\"review-x\"]\n[agents.review-x]\nskills = [\"go\"]\n[routes]\ngo = \"review-x\"",
+			want: `:7: routes.go: has review-x in it, who has no role for issues`,
+		},
+
 		// Types.
 		{name: "number for a string", text: "[factory]\nuser = 1000\n" + worker, want: `:2: factory.user: is a number, want a string`},
 		{name: "string for a number", text: worker + `max_concurrent = "2"`, want: `:4: threads.llama.max_concurrent: is a string, want a whole number`},
@@ -337,6 +352,9 @@ func TestDefaults(t *testing.T) {
 		Roles: []agents.Role{
 			role("dev", agents.OnIssue, 0), role("gardener", agents.OnSchedule, time.Hour),
 			role("planner", agents.OnSchedule, 12*time.Hour), role("review", agents.OnReview, 0),
+		},
+		Stealing: Stealing{
+			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
 		},
 		Secrets: []SecretVar{
 			{Name: "FORGE_TOKEN", Value: "s"},

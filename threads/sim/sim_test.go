@@ -96,6 +96,8 @@ var rare = []threads.Code{threads.OwnWork}
 var unseen = []threads.Code{
 	threads.Closed, threads.NotBacklog, threads.HasSession, threads.AuthorFirst,
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
+	threads.NotOnRoute, // no world has routes
+	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid, threads.NotBusy, threads.StealLimit, // of Rebalance
 }
 
 // reached checks that the worlds are not too tame: every reason and every action has to come up, or its invariant
