@@ -35,7 +35,7 @@ func (r *Retire) checkFile() error {
 	if err != nil {
 		return err
 	}
-	edited, err := Unregister(text, r.Name)
+	edited, err := r.takeOut(text)
 	if err != nil {
 		return fmt.Errorf("cannot edit %s: %w", r.Config.Path, err)
 	}
@@ -82,12 +82,13 @@ func (r *Retire) Run(ctx context.Context) error { return perform(ctx, r.steps(),
 func (r *Retire) steps() []step {
 	none := ""
 	return []step{
-		r.edit("take "+r.Name+" out", r.Name+" is no longer", func(text string) (string, error) { return Unregister(text, r.Name) }),
+		r.edit("take "+r.Name+" out", r.Name+" is no longer", r.takeOut),
 		r.letGo(),
 		r.queue(),
 		r.onAccount(r.revoke(r.Login, "revoke the tokens that were made for it", &none)),
 		r.access(),
 		r.forget(),
+		r.edit("forget the account of "+r.Name, "nothing of "+r.Name+" is left", func(text string) (string, error) { return dropLeaving(text, r.Name), nil }),
 	}
 }
 

@@ -93,13 +93,6 @@ func TestRetireRefuses(t *testing.T) {
 	if err := w.retire(w.withToken).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no agent "+w.name) {
 		t.Errorf("somebody unknown: %v", err)
 	}
-	h := w.hire(w.withToken)
-	h.Entry.Role = "docs"
-	mustWrite(t, w.config, before+"[roles.docs]\non = \"issue\"\n", 0o644)
-	w.do(h) // the file was wrong until now, because nobody had the role
-	if err := w.retire(w.withToken).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "no agent has this role") {
-		t.Errorf("the last one of a role: %v", err)
-	}
 	r := w.retire(w.withToken)
 	r.Login = "root"
 	if err := r.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is an administrator's") {
@@ -134,5 +127,59 @@ func TestRetireSharedToken(t *testing.T) {
 	w.must(r.Run(t.Context()))
 	if w.secret() == "" {
 		t.Error("it took away the token of dev-glm")
+	}
+}
+
+// TestRetireTheLast takes the table of a role along that nobody has any more: with it the file would be wrong.
+func TestRetireTheLast(t *testing.T) {
+	w := onLocal(t)
+	mustWrite(t, w.config, before+"\n# what they write\n[roles.docs] # no program yet\non = \"issue\"\n", 0o644)
+	h := w.hire(w.withToken)
+	h.Entry.Role = "docs"
+	w.do(h) // the file was wrong until now, because nobody had the role
+	r := w.retire(w.withToken)
+	w.must(r.Check(t.Context()))
+	w.must(r.Run(t.Context()))
+	expect(t, w.config, before+"\n# what they write\n# [roles.docs] # no program yet\n# on = \"issue\"\n", 0o644)
+}
+
+// TestRetireOtherAccount ends retiring after each step, for an agent whose account and variable are called otherwise: its
+// table, which says how, goes first.
+func TestRetireOtherAccount(t *testing.T) {
+	w := onLocal(t)
+	account := w.name
+	w.name = "dev-other"
+	hired := before + "\n[agents.dev-other]\nforge_user = \"" + account + "\"\ntoken = \"$OTHER\"\n"
+	hired = strings.Replace(hired, "    \"dev-glm\", # 32B\n", "    \"dev-glm\", # 32B\n    \"dev-other\",\n", 1)
+	retire := func() *Retire {
+		_, s, err := w.retire(w.withToken).survey()
+		w.must(err)
+		r := &Retire{Factory: w.factory(w.withToken), Name: "dev-other"}
+		r.Login, r.TokenVar = s.Leaving("dev-other")
+		return r
+	}
+	for n := range len(retire().steps()) {
+		mustWrite(t, w.config, hired, 0o644)
+		h := w.hire(w.withToken)
+		h.Login, h.Entry = account, Entry{Name: "dev-other", Thread: "llama", Role: "dev", TokenVar: "OTHER"}
+		w.do(h)
+		token := Secrets(w.read(w.where))["OTHER"]
+		ref := w.work(nil, account)
+		r := retire()
+		w.must(perform(t.Context(), r.steps()[:n], false, r.Say))
+		again := retire()
+		w.must(again.Check(t.Context()))
+		w.must(again.Run(t.Context()))
+		expect(t, w.config, before, 0o644)
+		var me struct{ Login string }
+		if err := (&rest.API{URL: w.url, Token: token}).Get(t.Context(), "/user", &me); err == nil {
+			t.Errorf("after step %d the token lives", n)
+		}
+		if secrets := w.read(w.where); strings.Contains(secrets, "OTHER") {
+			t.Errorf("after step %d the token is in the secrets file", n)
+		}
+		if got := w.state(ref); got != "[] []" {
+			t.Errorf("after step %d the issue is %s", n, got)
+		}
 	}
 }

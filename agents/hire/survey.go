@@ -18,7 +18,8 @@ type Survey struct {
 	Repos    []string // likewise
 	Threads  []Thread // sorted by name
 	agents   map[string]map[string]any
-	shared   string // the variable of the supervisor's own token
+	leaving  map[string]leaving // who is being retired
+	shared   string             // the variable of the supervisor's own token
 }
 
 // Thread is what hiring needs to know of a [threads.NAME] table.
@@ -37,7 +38,7 @@ func Look(text string) (Survey, error) {
 	if _, err := toml.Decode(text, &file); err != nil {
 		return Survey{}, err
 	}
-	s := Survey{agents: map[string]map[string]any{}, Repos: stringsOf(file.Forge["repos"]), shared: "FORGE_TOKEN"}
+	s := Survey{agents: map[string]map[string]any{}, leaving: map[string]leaving{}, Repos: stringsOf(file.Forge["repos"]), shared: "FORGE_TOKEN"}
 	s.ForgeURL, _ = file.Forge["url"].(string)
 	if token, _ := file.Forge["token"].(string); strings.HasPrefix(token, "$") {
 		s.shared = token[1:]
@@ -51,6 +52,11 @@ func Look(text string) (Survey, error) {
 	for name, value := range file.Agents {
 		if table, ok := value.(map[string]any); ok {
 			s.agents[name] = table
+		}
+	}
+	for line := range strings.Lines(text) {
+		if l, ok := parseLeaving(line); ok {
+			s.leaving[l.Name] = l
 		}
 	}
 	return s, nil
@@ -97,8 +103,29 @@ func (s Survey) ChooseThread(baseURL string) (string, error) {
 	return "", fmt.Errorf("say which thread it works on: --thread %s", strings.Join(names, " or --thread "))
 }
 
-// Has reports whether an agent is on a thread or has a table.
-func (s Survey) Has(agent string) bool { return s.agents[agent] != nil || s.ThreadOf(agent) != "" }
+// Has reports whether an agent is on a thread or has a table, or is being retired.
+func (s Survey) Has(agent string) bool { return s.isIn(agent) || s.leaving[agent].Name != "" }
+
+func (s Survey) isIn(agent string) bool { return s.agents[agent] != nil || s.ThreadOf(agent) != "" }
+
+// nameSet is a set of names.
+type nameSet map[string]bool
+
+func (n nameSet) sorted() []string { return slices.Sorted(maps.Keys(n)) }
+
+// roles are those that an agent on a thread has.
+func (s Survey) roles() nameSet {
+	all := nameSet{}
+	for _, t := range s.Threads {
+		for _, agent := range t.Agents {
+			all[s.Role(agent)] = true
+			for _, role := range stringsOf(s.agents[agent]["roles"]) {
+				all[role] = true
+			}
+		}
+	}
+	return all
+}
 
 // Role is the role that an agent has by its table, else by its name; "" when neither says one.
 func (s Survey) Role(agent string) string {

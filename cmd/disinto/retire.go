@@ -37,7 +37,8 @@ func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) 
 		return err
 	}
 	defer unlock()
-	who := &hire.Retire{Factory: *f.Factory, Name: name, Login: s.Login(name), TokenVar: s.TokenVar(name)}
+	who := &hire.Retire{Factory: *f.Factory, Name: name}
+	who.Login, who.TokenVar = s.Leaving(name)
 	if err := errors.Join(who.Check(ctx), f.problem); err != nil {
 		return err
 	}
