@@ -16,6 +16,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -160,7 +161,8 @@ func (k *checker) forge(ctx context.Context) {
 	if errors.Is(err, forge.ErrUnavailable) {
 		return // everything else would say the same, once for each
 	}
-	if err == nil {
+	usable := err == nil
+	if usable {
 		k.hooks(ctx, client)
 	}
 	for i := range k.config.Agents {
@@ -174,9 +176,25 @@ func (k *checker) forge(ctx context.Context) {
 			k.problem("agents", fmt.Errorf("%s: %w; give it a new token", a.Name, err))
 		case !strings.EqualFold(login, a.Login):
 			k.problem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`, a.Name, login, a.Login, login))
-		default:
+		case usable:
+			k.agent(ctx, client, a)
+		default: // what keeps us out of a repository keeps agents out
 			k.well("agents", "%s is %s on the forge", a.Name, login)
 		}
+	}
+}
+
+// agent asks whether an agent's account has the rights for its work, in every repository.
+func (k *checker) agent(ctx context.Context, client *forgejo.Client, a *agents.Agent) {
+	well := true
+	for _, repo := range k.config.Forge.Repos {
+		if err := client.MayWork(ctx, a.Token.Reveal(), repo); err != nil {
+			well = false
+			k.problem("agents", fmt.Errorf("%s: %w", a.Name, err))
+		}
+	}
+	if well {
+		k.well("agents", "%s is %s on the forge, and may work there", a.Name, a.Login)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/supervisor"
 )
 
 // factoryFile writes a factory.toml.
@@ -198,6 +199,34 @@ func TestCheckNote(t *testing.T) {
 	}
 	if !slices.Contains(said.Findings, finding{About: "agents", Note: true, Text: sharedAccount}) {
 		t.Errorf("findings %+v", said.Findings)
+	}
+}
+
+// An agent whose account or token lacks a right is found before it works for an hour and cannot push.
+func TestCheckAgentRights(t *testing.T) {
+	f := newTestForge(t)
+	owner, name, _ := strings.Cut(demo.Repo, "/")
+	set := func(permission string) {
+		t.Helper()
+		if err := f.forge.AddCollaborator(owner, name, "dev-kimi", permission); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("read")
+	lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir()))
+	want := "dev-kimi: its account may only read " + demo.Repo + "; make it a collaborator with write access"
+	if code != exitFailed || !slices.Equal(lines, []string{want}) {
+		t.Errorf("exit code %d, %q, want %q", code, lines, want)
+	}
+	// A supervisor holds it, and says the same.
+	state := t.TempDir()
+	f.startRun(state, nil)
+	status(t, state, "it is held", func(d *supervisor.Document) bool {
+		return slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool { return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):]) })
+	})
+	set("write")
+	if lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir())); code != exitDone {
+		t.Errorf("exit code %d, %q", code, lines)
 	}
 }
 
