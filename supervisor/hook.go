@@ -23,6 +23,8 @@ const (
 	hooksAtOnce = 8
 	// hookRest is the least time between two scans that hooks ask for. One claim alone is two labels and an assignment.
 	hookRest = 500 * time.Millisecond
+	// hookWarning is how often the log tells of hooks with a wrong signature: anybody can send them.
+	hookWarning = time.Hour
 )
 
 // HookHandler answers POST /v1/hook, and nothing else. A hook is only a hint that it is worth looking at the forge now:
@@ -67,6 +69,7 @@ func (s *Supervisor) hook(w http.ResponseWriter, r *http.Request) (status int, e
 		return http.StatusBadRequest, fmt.Errorf("cannot read the hook: %w", err)
 	}
 	if !signed(r.Header, body, secret) {
+		s.warnOfHook(body)
 		return http.StatusForbidden, errors.New("cannot believe the hook: it is not signed with [forge] webhook_secret")
 	}
 	repo, err := hookRepo(body)
@@ -114,13 +117,35 @@ func hookRepo(body []byte) (string, error) {
 	return said.Repository.FullName, nil
 }
 
+// warnOfHook says now and then that hooks about a repository of ours are refused. After a change of the secret nothing else
+// would: work only begins later, and the forge shows the refusals to nobody who is not looking for them.
+func (s *Supervisor) warnOfHook(body []byte) {
+	repo, err := hookRepo(body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	now := time.Now()
+	due := s.isOursLocked(repo) && (s.hookWarned.IsZero() || now.Sub(s.hookWarned) >= hookWarning)
+	if due {
+		s.hookWarned = now
+	}
+	s.mu.Unlock()
+	if due {
+		s.log.Warn("a web hook of " + repo + " is refused: it is not signed with [forge] webhook_secret: disinto check --fix registers it anew")
+	}
+}
+
+func (s *Supervisor) isOursLocked(repo string) bool {
+	return s.config != nil && slices.ContainsFunc(s.config.Forge.Repos, func(r string) bool { return strings.EqualFold(r, repo) })
+}
+
 // hint has the forge scanned, if the repository is one of ours. The first hint counts at once; those that follow it closely
 // become one.
 func (s *Supervisor) hint(repo string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ours := s.config != nil && slices.ContainsFunc(s.config.Forge.Repos, func(r string) bool { return strings.EqualFold(r, repo) })
-	if !ours || s.hintDue {
+	if !s.isOursLocked(repo) || s.hintDue {
 		return
 	}
 	now := time.Now()

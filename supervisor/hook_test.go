@@ -81,6 +81,9 @@ func TestHookStarts(t *testing.T) {
 				t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 			}
 		}
+		if n := strings.Count(w.Log.String(), "is refused: it is not signed with [forge] webhook_secret"); n != 1 {
+			t.Errorf("%d warnings about hooks with a wrong signature, want one an hour\n%s", n, w.Log.String())
+		}
 		time.Sleep(30 * time.Minute)
 		if n := len(w.Exec.Runs()); n != 0 {
 			t.Fatalf("%d sessions by hooks that were refused, or about others", n)

@@ -149,6 +149,7 @@ type Supervisor struct {
 	problems   problems
 	hinted     time.Time // when a web hook last had the forge scanned
 	hintDue    bool      // another one waits to do so
+	hookWarned time.Time // when the log last told of a hook with a wrong signature
 }
 
 // Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
