@@ -127,6 +127,9 @@ type Job struct {
 	User       string
 	LogPath    string // where stdout and stderr go; created 0600
 	ResultPath string // where the program may leave a result; not there before the start
+	// BackendURL is the local inference server that the program works with, which may compute for minutes while the program
+	// is silent. Empty means that there is none to ask.
+	BackendURL string
 	Timeout    time.Duration
 	Stall      time.Duration
 	Grace      time.Duration // from TERM to KILL

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 		Command: argv, Home: place("home", ""), User: user,
 		LogPath: logPath(s.StateDir, x.Agent, x.RunID), ResultPath: place("results", x.RunID+".json"),
 		Timeout: x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
+	}
+	if x.thread.Backend == threads.Local {
+		j.BackendURL = cmp.Or(x.agent.BaseURL, x.thread.BaseURL)
 	}
 	j.Dir = place("work", workspaceName(x))
 	if x.role.Cwd != "" {

@@ -27,6 +27,11 @@ type Executor struct {
 	// asked at the end of every session, so that a reloaded configuration counts.
 	Secrets func() []string
 
+	// Progress asks a local inference server how far it is: a text that is another one when it has got further, and empty
+	// when it computes nothing or does not say. It is asked only before a session that has long been silent would be
+	// ended. nil asks nobody.
+	Progress func(ctx context.Context, url string) string
+
 	mu       sync.Mutex // guards what follows
 	sessions map[string]*session
 	hurry    chan struct{} // closed by Hurry; nil until somebody needs it
@@ -43,7 +48,7 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command, or a good run id"}
 	}
-	s := &session{job: job, reaper: e.Reaper}
+	s := &session{job: job, reaper: e.Reaper, progress: e.Progress}
 	if !e.enter(s) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is there already"}
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,10 +21,12 @@ import (
 
 // session is one run of an agent's program, seen from the supervisor: the other end of its shim.
 type session struct {
-	job     agents.Job
-	reaper  *Reaper
-	account *account
-	cgroup  cgroup
+	job    agents.Job
+	reaper *Reaper
+	// progress is the executor's.
+	progress func(ctx context.Context, url string) string
+	account  *account
+	cgroup   cgroup
 
 	shim   *Child
 	since  uint64 // start of the shim in ticks since boot: nothing of the session is older

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // verdict is why we ended a session. The zero value means that we did not.
@@ -25,6 +23,7 @@ func (s *session) watch(ctx context.Context, hurry <-chan struct{}) (v verdict) 
 	idle := newIdle(s.job, s.shim.PID)
 	defer idle.stop()
 	cancel, late := ctx.Done(), (<-chan struct{})(nil)
+	var asked chan string // the backend's answer, while it is asked
 	for {
 		var why verdict
 		select {
@@ -39,8 +38,17 @@ func (s *session) watch(ctx context.Context, hurry <-chan struct{}) (v verdict) 
 		case <-timeout:
 			why = verdict{agents.TimedOut, fmt.Sprintf("ended after its timeout of %s", s.job.Timeout)}
 		case <-idle.ticks:
-			if idle.over() {
-				why = verdict{agents.Stalled, fmt.Sprintf("ended: no output and under 1 %% of a core for %s", s.job.Stall)}
+			switch {
+			case asked != nil || !idle.over():
+			case s.asks():
+				asked = s.ask(ctx)
+			default:
+				why = idle.verdict("")
+			}
+		case mark := <-asked:
+			asked = nil
+			if idle.over() && !idle.moved(mark) {
+				why = idle.verdict(s.job.BackendURL)
 			}
 		}
 		if v.result == "" && why.result != "" {
@@ -64,51 +72,4 @@ func after(d time.Duration) <-chan time.Time {
 		return nil
 	}
 	return time.After(d)
-}
-
-// idle finds out that a session does nothing: since a moment at least a stall ago its log has not changed and its whole
-// tree has used less than 1 % of a core. One mark is enough for that; it moves up whenever something happens.
-type idle struct {
-	ticks  <-chan time.Time // nil if the job has no stall
-	ticker *time.Ticker
-	stall  time.Duration
-	root   int
-	log    string
-
-	since   time.Time // the mark
-	cpu     time.Duration
-	size    int64
-	written time.Time
-}
-
-func newIdle(job agents.Job, root int) *idle {
-	i := &idle{stall: job.Stall, root: root, log: job.LogPath}
-	if job.Stall > 0 {
-		// Eight looks in a stall find its end closely enough; a look is a walk over /proc.
-		i.ticker = time.NewTicker(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
-		i.ticks = i.ticker.C
-		i.over()
-	}
-	return i
-}
-
-func (i *idle) stop() {
-	if i.ticker != nil {
-		i.ticker.Stop()
-	}
-}
-
-// over looks again, and reports whether the session has been idle for the whole stall.
-func (i *idle) over() bool {
-	now, cpu := time.Now(), tree.CPU(i.root)
-	var size int64
-	var written time.Time
-	if info, err := os.Stat(i.log); err == nil {
-		size, written = info.Size(), info.ModTime()
-	}
-	if i.since.IsZero() || size != i.size || !written.Equal(i.written) || cpu-i.cpu >= i.stall/100 {
-		i.since, i.cpu, i.size, i.written = now, cpu, size, written
-		return false
-	}
-	return now.Sub(i.since) >= i.stall
 }

@@ -33,7 +33,7 @@ type factory struct {
 // newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.
 func newFactory(path, state string, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper, log hclog.Logger) *factory {
 	f := &factory{path: path, lookupEnv: lookupEnv, executor: &process.Executor{Reaper: r}}
-	f.executor.Secrets = f.secrets
+	f.executor.Secrets, f.executor.Progress = f.secrets, slotsProgress
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
 		EndStale: process.EndStale, Room: room,

@@ -231,6 +231,7 @@ func TestJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Config.Roles[0].Command = []string{"dev-agent.sh", "{{.Number}}"}
+		w.Config.Threads[0].BaseURL, w.Config.Threads[1].BaseURL = "http://api", "http://llama/v1"
 		w.Config.Secrets = append(w.Config.Secrets, agents.SecretVar{Name: "HIDDEN", Value: "hidden-value"})
 		w.Forge.Issue("one")
 		w.Exec.Script = func(job agents.Job, n int) Script {
@@ -264,6 +265,9 @@ func TestJob(t *testing.T) {
 			if got := variable(issue, name); got != want {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
+		}
+		if issue.BackendURL != "http://llama/v1" || w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL != "" {
+			t.Errorf("the backend to ask is %q for local work and %q for an API", issue.BackendURL, w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL)
 		}
 		if issue.Timeout != 2*time.Hour || issue.Stall != 15*time.Minute || issue.Grace != 7*time.Second {
 			t.Errorf("limits: %+v", issue)

@@ -1,0 +1,98 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Before a silent session on a local backend is ended, the backend is asked: one that gets further is worth waiting for, one
+// that stands still, computes nothing or says nothing is not.
+func TestStallAsksBackend(t *testing.T) {
+	tests := []struct {
+		name  string
+		url   string
+		marks func(n int64) string
+		want  agents.Result
+		why   string
+	}{
+		{"gets further", "http://llama", func(n int64) string { return fmt.Sprint(n) }, agents.TimedOut, "timeout"},
+		{"stands still", "http://llama", func(int64) string { return "7" }, agents.Stalled, "nor any progress of http://llama"},
+		{"computes nothing", "http://llama", func(int64) string { return "" }, agents.Stalled, "nor any progress of http://llama"},
+		{"an API, which nobody asks", "", func(n int64) string { return fmt.Sprint(n) }, agents.Stalled, "no output from its start on"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel() // they wait
+			var asked atomic.Int64
+			e := &Executor{Reaper: reaper, Progress: func(_ context.Context, url string) string {
+				if url != tt.url {
+					t.Errorf("asked %s", url)
+				}
+				return tt.marks(asked.Add(1))
+			}}
+			job := newJob(t, "sleep 1000")
+			job.Stall, job.Timeout, job.BackendURL = 500*time.Millisecond, time.Minute, tt.url
+			if tt.want == agents.TimedOut {
+				job.Timeout = 3 * time.Second
+			}
+			o := e.Run(t.Context(), job, nil)
+			if o.Result != tt.want || !strings.Contains(o.Reason, tt.why) {
+				t.Errorf("outcome %+v, want %s because of %q", o, tt.want, tt.why)
+			}
+			if (asked.Load() > 0) != (tt.url != "") {
+				t.Errorf("asked %d times", asked.Load())
+			}
+			noneAlive(t, job.RunID)
+		})
+	}
+}
+
+// Who prints or computes is not about to be ended, and nobody is bothered.
+func TestBusySessionAsksNobody(t *testing.T) {
+	for _, script := range []string{"while :; do :; done", "while :; do echo; sleep 0.05; done"} {
+		e := &Executor{Reaper: reaper, Progress: func(context.Context, string) string {
+			t.Error("asked")
+			return ""
+		}}
+		job := newJob(t, script)
+		job.Stall, job.Timeout, job.BackendURL = 500*time.Millisecond, 1500*time.Millisecond, "http://llama"
+		if o := e.Run(t.Context(), job, nil); o.Result != agents.TimedOut {
+			t.Errorf("%s: %+v", script, o)
+		}
+	}
+}
+
+// A backend that does not answer keeps nobody from cancelling.
+func TestCancelWhileBackendIsAsked(t *testing.T) {
+	asked := make(chan struct{})
+	e := &Executor{Reaper: reaper, Progress: func(ctx context.Context, _ string) string {
+		close(asked)
+		<-ctx.Done()
+		return ""
+	}}
+	job := newJob(t, "sleep 1000")
+	job.Stall, job.BackendURL = 200*time.Millisecond, "http://llama"
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	if o := e.Run(ctx, job, nil); o.Result != agents.Cancelled {
+		t.Errorf("outcome %+v", o)
+	}
+	noneAlive(t, job.RunID)
+}
+
+// A program that has done its work, said so, and hangs: what it used and where to resume is kept, and it is told as it is.
+func TestFinishedAndHangs(t *testing.T) {
+	job := newJob(t, `echo all done; echo '{"outcome":"done","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT; (setsid sleep 1000 &); sleep 1000`)
+	job.Stall = 300 * time.Millisecond
+	o := run(t, job)
+	noneAlive(t, job.RunID)
+	if o.Result != agents.Stalled || o.Claimed || o.SessionID != "s9" || o.Usage.OutputTokens != 5 || !strings.HasPrefix(o.Reason, "ended: no output and under") {
+		t.Errorf("outcome %+v", o)
+	}
+}
