@@ -20,6 +20,9 @@ var claimRules = []rule{
 	{"a claim takes a writer", claimsUse + ", made with the agent's or the supervisor's token", claimRights},
 	{"of many at once exactly one wins", claimsUse, claimRace},
 	{"claims of different items do not disturb each other", claimsUse, claimsApart},
+	{"a claim is made by one request, and compared by the forge", claimsUse + ", which pushes without git", claimPosted},
+	{"deleting what is not there is a question", "forge/forgejo Prepare, which learns that way whether it may claim", claimAsked},
+	{"a claim's commit says whose it is", claimsUse + ", which reads its message", claimRead},
 }
 
 // defaultRaces is how many races are run unless the caller asks for more: each

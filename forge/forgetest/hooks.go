@@ -34,6 +34,11 @@ var hookRules = []rule{
 		"supervisor check --fix, which looks for its own before it makes one",
 		hookRights,
 	},
+	{
+		"the secret of a hook stays what it was made with",
+		"supervisor check --fix, which makes a new hook and removes the old one",
+		hookSecret,
+	},
 }
 
 // delivery is one call of a web hook.
@@ -182,6 +187,18 @@ func pullHooks(w *world) {
 	in.await(r, "pull_request synchronized", p)
 	r.merge(p)
 	in.await(r, "pull_request closed", p)
+}
+
+// hookSecret asks for another secret and looks whom the next delivery is signed for.
+func hookSecret(w *world) {
+	r := w.repo()
+	in := r.receive("issues")
+	hooks := read[[]struct {
+		ID int64 `json:"id"`
+	}](r.owner, r.at("/hooks"))
+	other := &receiver{url: in.url, secret: "another"}
+	r.owner.patch(r.at("/hooks/%d", hooks[0].ID), other.form("issues")).want(http.StatusOK)
+	in.await(r, "issues opened", r.open("first"))
 }
 
 func hookRights(w *world) {

@@ -175,6 +175,7 @@ func editHook(c *call) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
+	delete(form.Config, "secret") // Forgejo keeps that of the creation, and says nothing
 	if err := h.configure(form.Config); err != nil {
 		return nil, err
 	}

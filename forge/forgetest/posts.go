@@ -1,0 +1,94 @@
+package forgetest
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// noObject stands for "there is no such ref" in a push.
+const noObject = "0000000000000000000000000000000000000000"
+
+// move asks receive-pack to move a ref, in one request and without git, and reports whether it did. The objects have to be
+// there already.
+func (r *repo) move(by *account, ref, before, after string) bool {
+	r.w.Helper()
+	var body bytes.Buffer
+	command := before + " " + after + " " + ref + "\x00report-status"
+	fmt.Fprintf(&body, "%04x%s0000", len(command)+4, command)
+	if after != noObject { // a pack without objects
+		pack := []byte("PACK\x00\x00\x00\x02\x00\x00\x00\x00")
+		sum := sha1.Sum(pack)
+		body.Write(pack)
+		body.Write(sum[:])
+	}
+	req, err := http.NewRequestWithContext(r.w.ctx, http.MethodPost, r.w.server.URL+"/"+r.fullName()+".git/git-receive-pack", &body)
+	if err != nil {
+		r.w.Fatal(err)
+	}
+	req.SetBasicAuth(by.name, by.token)
+	req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
+	return strings.Contains(string(r.w.send(req).body), "ok "+ref+"\n")
+}
+
+func claimPosted(w *world) {
+	r := w.repo()
+	c := r.claimant(r.writer("dev"))
+	one, two := c.commit(), c.commit()
+	c.take(1, one)
+	c.take(2, two)
+	for _, step := range []struct {
+		what          string
+		before, after string
+		done          bool
+		holder        string
+	}{
+		{"made", noObject, one, true, one},
+		{"made again", noObject, one, false, one},
+		{"made by another", noObject, two, false, one},
+		{"moved from elsewhere", two, two, false, one},
+		{"taken over", one, two, true, two},
+		{"given back by who had it", one, noObject, false, two},
+		{"given back", two, noObject, true, ""},
+		{"given back again", two, noObject, false, ""},
+	} {
+		same(w, step.what, r.move(c.by, claimRef(7), step.before, step.after), step.done)
+		same(w, step.what+": holder", r.holder(7), step.holder)
+	}
+}
+
+func claimAsked(w *world) {
+	r := w.repo()
+	const unknown = "1111111111111111111111111111111111111111"
+	dev := r.writer("dev")
+	for _, tc := range []struct {
+		by  *account
+		may bool
+	}{
+		{r.owner, true}, {dev, true},
+		{r.collaborator("reader", "read"), false},
+		{w.account("stranger"), false},
+		{dev.as(dev.newToken("read", "read:repository", "write:issue")), false},
+	} {
+		same(w, tc.by.name+" may", r.move(tc.by, claimRef(0), unknown, noObject), tc.may)
+	}
+	same(w, "holder", r.holder(0), "")
+}
+
+func claimRead(w *world) {
+	r := w.repo()
+	c := r.claimant(r.writer("dev"))
+	commit := c.commit()
+	c.take(7, commit)
+	got := read[struct {
+		SHA    string `json:"sha"`
+		Commit struct {
+			Message string `json:"message"`
+		} `json:"commit"`
+	}](r.collaborator("reader", "read"), r.at("/git/commits/%s", commit))
+	same(w, "name", got.SHA, commit)
+	same(w, "message", got.Commit.Message, c.by.git(c.dir, "log", "-1", "--format=%B", commit)+"\n")
+	r.owner.get(r.at("/git/commits/%s", strings.Repeat("1", 40))).want(http.StatusNotFound)
+}
