@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -151,6 +152,8 @@ func runScript(ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.
 	}
 	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(child.PID, syscall.SIGTERM) })
 	defer stop()
+	shown := showLogs(c)
+	defer shown()
 	exit := <-child.Exit()
 	if s.Waits && ctx.Err() == nil {
 		context.AfterFunc(ctx, func() { ours.Close() })
@@ -163,6 +166,28 @@ func runScript(ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.
 		return &exitError{code, ""}
 	}
 	return nil
+}
+
+// logInterval is how soon a line of upstream's logs is one of ours.
+const logInterval = time.Second
+
+// showLogs prints what upstream's scripts write into their log files, until shown is called.
+func showLogs(c *cli) (shown func()) {
+	logs := upstream.NewLogs(c.getenv("HOME"))
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				_ = logs.Copy(c.stdout)
+				return
+			case <-time.After(logInterval):
+				_ = logs.Copy(c.stdout)
+			}
+		}
+	}()
+	return func() { close(stop); <-done }
 }
 
 // pipe is a pipe to hand over the writing end of.

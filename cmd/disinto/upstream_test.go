@@ -104,8 +104,8 @@ func TestUpstreamPoller(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
 	root := f.checkout("/var/tmp", map[string]string{
-		"dev/dev-poll.sh": `(sleep 0.5; echo "$1" > "$FORGE_TOKEN_FILE"; touch "$(dirname "$0")/ended") >/dev/null 2>&1 & exit 0`,
-		"dev/broken.sh":   "exit 7",
+		"dev/dev-poll.sh": `(sleep 0.5; touch "$(dirname "$0")/ended") >/dev/null 2>&1 & exit 0`,
+		"dev/broken.sh":   `mkdir -p "$HOME/data/logs/dev"; echo "it broke" >> "$HOME/data/logs/dev/dev-agent.log"; exit 7`,
 	})
 	if code := f.script(root, "dev-qwen", "dev/dev-poll.sh").wait(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -113,8 +113,9 @@ func TestUpstreamPoller(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, "dev/ended")); err != nil {
 		t.Error("it ended before its agent")
 	}
-	if code := f.script(root, "dev-qwen", "dev/broken.sh").wait(); code != 7 {
-		t.Errorf("exit code %d, want the script's", code)
+	r := f.script(root, "dev-qwen", "dev/broken.sh")
+	if code := r.wait(); code != 7 || !strings.Contains(r.read(r.stdout), "it broke\n") {
+		t.Errorf("exit code %d, want the script's, and what is in its log\n%s", code, r.read(r.stdout))
 	}
 }
 

@@ -1,0 +1,39 @@
+package upstream
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLogs(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, "data/logs/dev/dev-agent.log")
+	write := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(l *Logs, text string) {
+		t.Helper()
+		var b strings.Builder
+		if err := l.Copy(&b); err != nil || b.String() != text {
+			t.Errorf("got %q, %v, want %q", b.String(), err, text)
+		}
+	}
+	want(NewLogs(home), "") // no folder yet
+	write("old\n")
+	l := NewLogs(home)
+	want(l, "")
+	write("old\nnew\n")
+	want(l, "new\n")
+	want(l, "")
+	write("turned\n") // over
+	want(l, "turned\n")
+	path = filepath.Join(home, "data/logs/review/review.log")
+	write("seen\n")
+	want(l, "seen\n")
+}
