@@ -250,6 +250,27 @@ func TestReleaseWithoutSession(t *testing.T) {
 	})
 }
 
+// What another supervisor holds is left alone, although its agent's account is one of ours, until a person says that it is
+// gone.
+func TestReleaseOfAnother(t *testing.T) {
+	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		told(t, l, "/v1/pause", `{}`, "everything: paused")
+		w.Forge.Issue("theirs")
+		w.Forge.Edit(2, func(is *forge.Issue) {
+			is.Labels, is.Assignees, is.HeldBy = []string{"backlog", "in-progress"}, []string{"dev-qwen"}, "dev-qwen on another"
+		})
+		time.Sleep(10 * time.Minute)
+		wantMarks(t, w, 2, "backlog in-progress dev-qwen")
+		for _, q := range l.Document().Queue {
+			if q.Number == 2 && (q.Code != "claimed-elsewhere" || q.Why != "claimed by dev-qwen on another") {
+				t.Errorf("%+v", q)
+			}
+		}
+		told(t, l, "/v1/release", `{"ref":"2"}`, "johba/harb#2: claim of dev-qwen on another taken away, claim released")
+		wantMarks(t, w, 2, "backlog")
+	})
+}
+
 // Retry forgets what is in the way, says what, and the work begins at its first attempt.
 func TestRetry(t *testing.T) {
 	fails := func(r agents.Result) func(w *simtest.World) {

@@ -191,9 +191,15 @@ func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error 
 	})
 }
 
-// Free finds nobody: here one supervisor works at a time.
-func (f *Forge) Free(ctx context.Context, _ forge.Ref) (was string, err error) {
-	return "", f.call(ctx, "free", func() error { return nil })
+// Free takes away a claim that a test gave to another supervisor.
+func (f *Forge) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
+	err = f.call(ctx, "free", func() error {
+		if is := f.issues[ref.Number]; is != nil {
+			was, is.HeldBy = is.HeldBy, ""
+		}
+		return nil
+	})
+	return was, err
 }
 
 // Label adds and removes labels.

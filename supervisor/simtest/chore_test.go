@@ -56,6 +56,29 @@ func TestMergeRefused(t *testing.T) {
 	})
 }
 
+// A forge refuses a merge for a moment after a push, too: one refusal is no news.
+func TestMergeRefusedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Exec.Script = quickly(w)
+		w.Forge.Open(w.Forge.Issue("one"), "dev-qwen")
+		var calls atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "merge" && calls.Add(1) == 1 {
+				return fmt.Errorf("try again later: %w", forge.ErrConflict)
+			}
+			return nil
+		})
+		l := w.Start()
+		w.Until(10*time.Minute, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		if text := w.Log.String(); calls.Load() != 2 || strings.Contains(text, "cannot merge") {
+			t.Errorf("after %d calls:\n%s", calls.Load(), text)
+		}
+	})
+}
+
 // quickly is work of a minute each, so that reviews that begin together end together.
 func quickly(w *World) func(agents.Job, int) Script {
 	return func(job agents.Job, n int) Script {
