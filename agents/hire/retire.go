@@ -81,6 +81,8 @@ func (r *Retire) Run(ctx context.Context) error { return perform(ctx, r.steps(),
 // with what its last session needs to save its work.
 func (r *Retire) steps() []step {
 	none := ""
+	note := r.edit("forget the account of "+r.Name, "nothing of "+r.Name+" is left", func(text string) (string, error) { return dropLeaving(text, r.Name), nil })
+	note.name = "note"
 	return []step{
 		r.edit("take "+r.Name+" out", r.Name+" is no longer", r.takeOut),
 		r.letGo(),
@@ -88,7 +90,7 @@ func (r *Retire) steps() []step {
 		r.onAccount(r.revoke(r.Login, "revoke the tokens that were made for it", &none)),
 		r.access(),
 		r.forget(),
-		r.edit("forget the account of "+r.Name, "nothing of "+r.Name+" is left", func(text string) (string, error) { return dropLeaving(text, r.Name), nil }),
+		note,
 	}
 }
 

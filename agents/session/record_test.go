@@ -138,7 +138,7 @@ func (rec *recording) check(t *testing.T, cli, bin, dir, session string) string 
 // run runs the CLI as a session does: the prompt by stdin, ended when there is no hope.
 func (rec *recording) run(t *testing.T, a adapter, c *call, tree string) (stdout, stderr []byte, err error) {
 	argv, more := a.command(c)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(filepath.SplitList(variable(c.environ, "PATH"))[0], argv[0]), argv[1:]...)
 	cmd.Dir, cmd.Env = tree, withVars(c.environ, more)

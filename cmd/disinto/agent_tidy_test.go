@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/rest"
+)
+
+// chain is the workspace of an issue, as a supervisor gives each one its own.
+func (b *bench) chain(issue int) string { return filepath.Join(b.dir, "chains", itoa(issue)) }
+
+// implement has dev-qwen work on an issue in a workspace of its own.
+func (b *bench) implement(issue int) {
+	b.t.Helper()
+	b.want(agents.Done, "opened #", "dev-qwen", agents.KindIssue, issue,
+		fmt.Sprintf("echo order > order-%d.txt; git add .; git commit -q -m order", issue)+stubDone, "DISINTO_WORKSPACE="+b.chain(issue))
+}
+
+func (b *bench) merge(pull int) {
+	b.t.Helper()
+	human := rest.API{URL: b.URL, Token: b.HumanToken}
+	form := map[string]any{"Do": "merge", "delete_branch_after_merge": true}
+	if err := human.Post(b.t.Context(), fmt.Sprintf("/repos/%s/pulls/%d/merge", demo.Repo, pull), form, nil); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) isThere(issue int) bool {
+	_, err := os.Stat(filepath.Join(b.chain(issue), "repo"))
+	return err == nil
+}
+
+// A worktree goes when its branch is merged, unless something in it is nowhere else.
+func TestAgentTidiesMerged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.implement(1) // #12
+	b.implement(2) // #13
+	half := filepath.Join(b.chain(2), "repo", "half.txt")
+	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !b.isThere(1) {
+		t.Error("a worktree is gone before its merge")
+	}
+	b.merge(12)
+	b.merge(13)
+	b.implement(3)
+	if b.isThere(1) || exists(b.chain(1)) {
+		t.Errorf("the worktree of what is merged is left\n%s", b.log.String())
+	}
+	if !exists(half) {
+		t.Error("a file that is nowhere else is gone")
+	}
+}
+
+// Of those that wait for their merge the youngest are kept, so that disks do not fill up. They come back from the forge.
+func TestAgentTidiesOldest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for issue := 1; issue <= 10; issue++ {
+		b.implement(issue)
+	}
+	for issue := 1; issue <= 10; issue++ {
+		if there := b.isThere(issue); there != (issue > 1) { // the one at work, and eight others
+			t.Errorf("the worktree of issue %d: %v", issue, there)
+		}
+	}
+	b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order-1.txt; git commit -qam more`+stubDone, "DISINTO_WORKSPACE="+b.chain(1))
+}
