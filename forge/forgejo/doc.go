@@ -14,6 +14,12 @@
 // blocker in a repository we do not scan, at most every 60 s. Once an hour everything is listed anew, because a deleted
 // or transferred issue never shows in a list of changes.
 //
+// # Claims
+//
+// With Options.Claims a claim is a ref first, which the forge lets one of several supervisors make: one request more for
+// a claim and for a release. What another one holds the facts show in HeldBy, and Claim and Release leave it alone with
+// forge.ErrTaken. That costs a request or two each time an item with in-progress that is not ours changes, and one an hour.
+//
 // # Time
 //
 // Facts carry our own clock: when the request that brought them began. What the forge is asked for ("since") is in
