@@ -81,8 +81,16 @@ func (s *session) runCLI(ctx context.Context, c *call, prompt string) (*report, 
 	defer cancel()
 	patience := newPatience(s.Local, cancel)
 	defer patience.stop()
+	linger := time.AfterFunc(time.Hour, cancel)
+	linger.Stop()
+	defer linger.Stop()
 	out := &lines{each: func(line []byte) {
 		s.cli.read(line, r)
+		if r.Ended {
+			linger.Reset(lastWord)
+		} else {
+			linger.Stop()
+		}
 		if r.Turns > 0 {
 			patience.stop()
 		}
@@ -121,6 +129,10 @@ func (s *session) runCLI(ctx context.Context, c *call, prompt string) (*report, 
 // silence for as long as a refused request tells them to, which may be hours; the supervisor would take that for a stall
 // and burn an attempt.
 const firstAnswer = 5 * time.Minute
+
+// lastWord is how long a CLI may stay after it said how it ended, in silence. Some wait for a tool that they left in the
+// background, or for a connection that nobody closes; what they were for is done, and the slot is wanted.
+const lastWord = 30 * time.Second
 
 // patience ends a run that does not begin to answer. On a local backend there is none to lose: no limits are there, and
 // to read a long prompt takes long.
