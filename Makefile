@@ -33,9 +33,9 @@ SOAK       = 1000
 SOAK_TAKES = 1
 
 .PHONY: soak
-soak: build ## a thousand sessions of a second through twenty threads, on a forge in memory
+soak: build ## a thousand sessions of a second through twenty threads; then kill -9 at every write
 	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
-	go test -v -count=1 -timeout 40m -run TestSoak ./cmd/disinto
+	go test -v -count=1 -timeout 40m -run 'TestSoak|TestKilledAtRequest' ./cmd/disinto
 
 # The agent CLIs that the built-in agent was tried with. They are a gigabyte and are kept between runs.
 CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22

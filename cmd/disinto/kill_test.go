@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// gate stands between a factory and its forge, and kills the supervisor at one request: before the forge hears of it, or
+// when the forge has done it and the answer is on its way.
+type gate struct {
+	forge http.Handler
+	token string // of the supervisor
+	who   string // counted are the requests of the supervisor, or those of its agents
+	how   string // all of them, or only writes
+	at    int    // which of them, from 1
+	after bool
+
+	mu     sync.Mutex // guards what follows
+	count  int
+	kill   func()
+	killed chan struct{}
+	seen   []string
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !g.hit(r) {
+		g.forge.ServeHTTP(w, r)
+		return
+	}
+	if g.after {
+		g.forge.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	g.mu.Lock()
+	kill := g.kill
+	g.mu.Unlock()
+	kill()
+	close(g.killed)
+	panic(http.ErrAbortHandler)
+}
+
+func (g *gate) hit(r *http.Request) bool {
+	auth := r.Header.Get("Authorization")
+	if encoded, basic := strings.CutPrefix(auth, "Basic "); basic {
+		text, _ := base64.StdEncoding.DecodeString(encoded)
+		auth = string(text)
+	}
+	who := "agent"
+	if strings.Contains(auth, g.token) {
+		who = "supervisor"
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.kill == nil || who != g.who || g.how == "write" && !isWrite(r) {
+		return false
+	}
+	g.count++
+	g.seen = append(g.seen, r.Method+" "+r.URL.Path)
+	return g.count == g.at
+}
+
+// isWrite reports whether a request changes an issue or a pull request, or pushes. The labels that the repository is given at
+// the start are not what this is about.
+func isWrite(r *http.Request) bool {
+	about := strings.Contains(r.URL.Path, "/issues/") || strings.Contains(r.URL.Path, "/pulls") || strings.HasSuffix(r.URL.Path, "git-receive-pack")
+	return r.Method != http.MethodGet && about
+}
+
+// arm begins to count; kill is what happens at the request.
+func (g *gate) arm(kill func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.kill = kill
+}
+
+// The real program is killed on the way of one issue to its merge: between two writes of a claim or a release, while its
+// agents run, when they have pushed and when they are done; with DISINTO_SOAK, as in make soak, before and after every single
+// write. The next one ends what is left of the agents, and the issue is implemented once, sent back once, reworked once,
+// approved and merged, without a burnt attempt.
+func TestKilledAtRequest(t *testing.T) {
+	type step struct {
+		who, how string
+		at       int
+		after    bool
+	}
+	steps := []step{
+		{"supervisor", "write", 1, false}, // journalled, not claimed
+		{"supervisor", "write", 4, true},  // claimed, not started
+		{"agent", "write", 2, true},       // running, with its pull request open
+		{"supervisor", "write", 5, true},  // ended, its claim half off
+	}
+	if os.Getenv("DISINTO_SOAK") != "" {
+		steps = []step{{"supervisor", "any", 1, false}, {"supervisor", "any", 12, false}, {"supervisor", "any", 20, true}}
+		for at := 1; at <= 26; at++ {
+			steps = append(steps, step{"supervisor", "write", at, false}, step{"supervisor", "write", at, true})
+		}
+		for at := 1; at <= 5; at++ {
+			steps = append(steps, step{"agent", "write", at, false}, step{"agent", "write", at, true})
+		}
+	}
+	for _, s := range steps {
+		t.Run(fmt.Sprintf("%s/%s/%d/after=%v", s.who, s.how, s.at, s.after), func(t *testing.T) {
+			t.Parallel() // they wait
+			killedAtRequest(t, &gate{who: s.who, how: s.how, at: s.at, after: s.after})
+		})
+	}
+}
+
+func killedAtRequest(t *testing.T, g *gate) {
+	f := newTestForge(t)
+	f.pick(8)
+	g.forge, g.token, g.killed = f.forge, f.Tokens["FORGE_TOKEN"], make(chan struct{})
+	server := httptest.NewServer(g)
+	t.Cleanup(server.Close)
+	state := t.TempDir()
+	path := f.file(state, f.URL, server.URL, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`)
+	r := startDisinto(t, f.environ(nil), "run", "--config", path)
+	g.arm(func() { r.signal(syscall.SIGKILL) })
+	eventually(t, "it is killed", func() bool {
+		select {
+		case <-g.killed:
+			return true
+		default:
+			return false
+		}
+	})
+	r.wait()
+	g.arm(nil)
+	r = startDisinto(t, f.environ(nil), "run", "--config", path)
+	status(t, state, "no claim stands without a session", func(d *supervisor.Document) bool {
+		return d.Forge.OK && !slices.ContainsFunc(f.claimed(), func(n int) bool {
+			return !slices.ContainsFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.Number == int64(n) })
+		})
+	})
+	var issue struct{ State string }
+	eventually(t, "the issue is closed", func() bool {
+		f.get("/issues/8", &issue)
+		return issue.State == "closed"
+	})
+	d := status(t, state, "nobody works", func(d *supervisor.Document) bool { return len(d.Sessions) == 0 && len(f.claimed()) == 0 })
+	for _, e := range d.Recent {
+		if e.Outcome.BurnsAttempt() || e.Outcome == agents.ClaimFailed {
+			t.Errorf("%s of #%d by %s: %s %s", e.Kind, e.Number, e.Agent, e.Outcome, e.Reason)
+		}
+	}
+	var pulls []struct {
+		Number int
+		Merged bool
+	}
+	f.get("/pulls?state=all", &pulls)
+	t.Logf("killed after %q", g.seen)
+	if len(pulls) != 1 || !pulls[0].Merged {
+		t.Fatalf("pull requests %+v", pulls)
+	}
+	var reviews []struct{ State string }
+	f.get(fmt.Sprintf("/pulls/%d/reviews", pulls[0].Number), &reviews)
+	if fmt.Sprint(reviews) != "[{REQUEST_CHANGES} {APPROVED}]" {
+		t.Errorf("reviews %v", reviews)
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if left := mentions(t, state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
