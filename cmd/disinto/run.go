@@ -48,7 +48,9 @@ func run(ctx context.Context, c *cli, p *place) error {
 	if err != nil {
 		return err
 	}
-	log := newLog(c.stderr)
+	out := newOutlet(c.stderr)
+	defer out.flush()
+	log := newLog(out)
 	f := newFactory(p.configFile(), p.stateDir(c), c.environ, c.lookup, reaper, log)
 	f.greet(log)
 	ctx, stop := context.WithCancel(ctx)
