@@ -342,7 +342,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{"bad token", say(401, `{"message":"user does not exist [uid: 0, name: ]"}`), forge.ErrForbidden, "forbidden: the forge does not know this token (401 to GET /repos/o/r/issues/1)"},
 		{"scope", say(403, `{"message":"token does not have at least one of required scope(s): [read:issue]"}`), forge.ErrForbidden, "forbidden: token does not have at least one of required scope(s): [read:issue] (403 to GET /repos/o/r/issues/1)"},
-		{"empty 403", say(403, ``), forge.ErrForbidden, "forbidden: forbidden (403 to GET /repos/o/r/issues/1)"},
+		{"empty 403", say(403, ``), forge.ErrForbidden, "forbidden (403 to GET /repos/o/r/issues/1)"},
 		{"missing", say(404, `{"message":"The target couldn't be found."}`), forge.ErrNotFound, "not found: The target couldn't be found. (404 to GET /repos/o/r/issues/1)"},
 		{"not allowed", say(405, `{"message":""}`), forge.ErrConflict, "refused in this state: method not allowed (405 to GET /repos/o/r/issues/1)"},
 		{"conflict", say(409, `{"message":"head out of date"}`), forge.ErrConflict, "refused in this state: head out of date (409 to GET /repos/o/r/issues/1)"},
