@@ -72,7 +72,7 @@ func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
 			return reaper.Run(ctx, process.Cmd{Argv: cmd.Argv, Dir: cmd.Dir, Env: cmd.Env, Stdout: cmd.Stdout, Stderr: cmd.Stderr})
 		},
 	}
-	namespace := privateTmp(reaper, c)
+	namespace := privateTmp(reaper, c, root)
 	p.Private = namespace != nil
 	script, err := p.Prepare(ctx)
 	if err != nil {
@@ -96,10 +96,9 @@ func (u *scripting) enter(c *cli, argv []string) error {
 }
 
 // privateTmp finds a way to a private /tmp, by trying. nil means that there is none, and says why nobody should wonder.
-func privateTmp(reaper *process.Reaper, c *cli) *syscall.SysProcAttr {
+func privateTmp(reaper *process.Reaper, c *cli, root string) *syscall.SysProcAttr {
 	home := c.getenv("HOME")
-	self, err := os.Executable()
-	if err == nil && upstream.Fits(home, self, c.getenv("DISINTO_WORKSPACE"), c.getenv("DISINTO_RESULT"), c.getenv("CLAUDE_CONFIG_DIR")) {
+	if upstream.Fits(home, root, c.getenv("DISINTO_WORKSPACE"), c.getenv("DISINTO_RESULT"), c.getenv("CLAUDE_CONFIG_DIR")) {
 		for _, attr := range upstream.Namespaces() {
 			if tryNamespace(reaper, c, home, attr) {
 				return attr
