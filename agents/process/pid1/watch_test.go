@@ -3,6 +3,7 @@ package pid1
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -246,4 +247,26 @@ func TestTERMAmongManyEnds(t *testing.T) {
 	_, _ = f.WriteString(strings.Repeat("\n", 500))
 	s.signal(syscall.SIGTERM)
 	s.expect(143)
+}
+
+// The collector is off, so what is done often must not allocate.
+func TestReapingTakesNoMemory(t *testing.T) {
+	c := &command{pid: -1}
+	pids := make([]int, 100)
+	for i := range pids {
+		pid, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids[i] = pid
+	}
+	eventually(t, "all have ended", func() bool { return state(pids[99]) == "Z" && state(pids[0]) == "Z" })
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.reap()
+	runtime.ReadMemStats(&after)
+	if n := after.Mallocs - before.Mallocs; n > uint64(len(pids)/2) { // others allocate, too
+		t.Errorf("%d allocations for %d children", n, len(pids))
+	}
+	eventually(t, "none is left", c.reap)
 }
