@@ -215,7 +215,7 @@ func TestHurry(t *testing.T) {
 
 // childCommands are the command lines of a process's children.
 func childCommands(pid int) (all string) {
-	for _, child := range strings.Fields(read(childrenOf(pid))) {
+	for child := range strings.FieldsSeq(read(childrenOf(pid))) {
 		all += read("/proc/"+child+"/cmdline") + "\n"
 	}
 	return all
