@@ -18,7 +18,6 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -45,12 +44,10 @@ type world struct {
 	shell    *shell
 	checks   checks
 
-	now     time.Time
-	queue   []event // latest first
-	posted  int     // events so far; of two at the same moment the one posted first comes first
-	calm    bool    // people and faults have stopped
-	tight   bool    // something else on the machine takes what agents would need
-	over    bool    // nothing is left to do
+	timeline
+	calm    bool // people and faults have stopped
+	tight   bool // something else on the machine takes what agents would need
+	over    bool // nothing is left to do
 	mood    mood
 	failure error // the first violation
 	say     func(string)
@@ -63,12 +60,6 @@ type mood struct {
 	changes  float64 // a review wants changes
 	red      float64 // checks fail
 	conflict float64 // a merge leaves another pull request in conflict
-}
-
-type event struct {
-	at  time.Time
-	seq int
-	do  func()
 }
 
 // Stats says what happened in a world.
@@ -104,7 +95,7 @@ func Play(seed uint64, say func(string)) (Stats, error) {
 }
 
 func newWorld(seed uint64, say func(string)) *world {
-	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, say: say, logins: make(map[string]string), seen: newStats()}
+	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), timeline: timeline{now: epoch}, say: say, logins: make(map[string]string), seen: newStats()}
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
@@ -117,27 +108,10 @@ func newWorld(seed uint64, say func(string)) *world {
 
 // step lets the next thing happen, and looks whether all is well afterwards.
 func (w *world) step() {
-	last := len(w.queue) - 1
-	e := w.queue[last]
-	w.queue = w.queue[:last]
-	w.now = e.at
+	w.next()
 	w.seen.Events++
-	e.do()
 	w.forge.settle()
 	w.checks.table()
-}
-
-// after posts an event.
-func (w *world) after(d time.Duration, do func()) {
-	e := event{w.now.Add(d), w.posted, do}
-	w.posted++
-	at, _ := slices.BinarySearchFunc(w.queue, e, func(a, b event) int {
-		if c := b.at.Compare(a.at); c != 0 {
-			return c
-		}
-		return b.seq - a.seq
-	})
-	w.queue = slices.Insert(w.queue, at, e)
 }
 
 // becalm ends the troubles. What agents do from now on succeeds, and nobody touches the forge but the factory.

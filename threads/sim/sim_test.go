@@ -96,7 +96,7 @@ var rare = []threads.Code{threads.OwnWork}
 var unseen = []threads.Code{
 	threads.Closed, threads.NotBacklog, threads.HasSession, threads.AuthorFirst,
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
-	threads.NotOnRoute, // no world has routes
+	threads.NotOnRoute,                                                                                                                      // no world has routes
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid, threads.NotBusy, threads.StealLimit, // of Rebalance
 }
 

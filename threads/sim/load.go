@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Work is one issue of a load, and all that will have to be done for it.
+type Work struct {
+	At       time.Duration // when it is filed, from the beginning
+	Repo     string        // empty: the factory's first
+	Priority int           // 1 to 10
+	Skills   []string      // of its labels
+	Pin      string        // the agent that a person assigned it to; empty for none
+	// Sessions are how long its writing sessions take. Behind each but the only one stands a review; all but the last are
+	// answered with a request for changes. Of one session alone the issue is done without a pull request.
+	Sessions []time.Duration
+	Review   time.Duration // of each review session; of a person's review where the factory has no review agent
+}
+
+// Load is work, in the order in which it is filed.
+type Load []Work
+
+// Shape is what a made load looks like.
+type Shape struct {
+	Arrivals string  // poisson, bursts (of twelve), overnight (twelve for one agent at 3:00, on top of poisson), or batch (all at once)
+	Tasks    string  // dispatch: seconds to minutes, clipped as the design's; unclipped: the same as measured; session: 8 min on average
+	Busy     float64 // of the time of all agents, on average
+	Owners   int     // agents that have the skills for an issue: 1, 2, or 0 for all
+	Chain    float64 // writing sessions of an issue on average; 0 and 1: one, without a review
+	Review   time.Duration
+	Agents   int
+	Hours    float64
+}
+
+// dispatchCounts are how many of 2,929 tasks of a real fleet had priority 1, 2 and so on.
+var dispatchCounts = []int{166, 90, 329, 674, 735, 179, 417, 299, 40}
+
+// Make makes the load of a shape. The same seed makes the same load for every policy.
+func (s Shape) Make(seed uint64) Load {
+	m := &maker{Shape: s, rng: rand.New(rand.NewPCG(seed, 2))}
+	var load Load
+	end := time.Duration(s.Hours * float64(time.Hour))
+	rate := s.Busy * float64(s.Agents) / m.mean().Seconds() // issues per second
+	burst := 1
+	if s.Arrivals == "bursts" {
+		burst = 12
+	}
+	for at := m.gap(rate / float64(burst)); at < end; at += m.gap(rate / float64(burst)) {
+		for range burst {
+			load = append(load, m.work(at, m.rng.IntN(s.Agents)))
+		}
+	}
+	switch s.Arrivals {
+	case "overnight":
+		for range 12 {
+			load = append(load, m.work(3*time.Hour, 0))
+		}
+		slices.SortStableFunc(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	case "batch":
+		for i := range load {
+			load[i].At = 0
+		}
+	}
+	return load
+}
+
+// maker makes a load.
+type maker struct {
+	Shape
+	rng *rand.Rand
+}
+
+// gap is the time to the next arrival.
+func (m *maker) gap(perSecond float64) time.Duration {
+	return time.Duration(m.rng.ExpFloat64() / perSecond * float64(time.Second))
+}
+
+// mean is what an issue takes on average, all its writing sessions together.
+func (m *maker) mean() time.Duration {
+	one := map[string]time.Duration{"dispatch": 83 * time.Second, "unclipped": 93 * time.Second, "session": 8 * time.Minute}[m.Tasks]
+	return time.Duration(max(1, m.Chain) * float64(one))
+}
+
+// task is how long one session takes. Four fifths of what was measured are lognormal with these numbers.
+func (m *maker) task() time.Duration {
+	z := m.rng.NormFloat64()
+	switch m.Tasks {
+	case "session":
+		const sigma = 0.8
+		return seconds(480 * math.Exp(sigma*z-sigma*sigma/2))
+	case "unclipped":
+		return seconds(min(2641, math.Exp(4.118+0.908*z)))
+	}
+	return seconds(min(300, max(10, math.Exp(4.118+0.908*z))))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// work makes one issue, for the owners that begin with an agent.
+func (m *maker) work(at time.Duration, owner int) Work {
+	w := Work{At: at, Priority: m.priority(), Review: m.Review}
+	switch m.Owners {
+	case 1:
+		w.Skills = []string{fmt.Sprintf("own-%d", owner)}
+	case 2:
+		w.Skills = []string{fmt.Sprintf("pair-%d", owner)}
+	}
+	sessions := 1
+	for m.Chain > 1 && float64(sessions) < 8 && m.rng.Float64() < 1-1/m.Chain {
+		sessions++ // geometric: so many on average
+	}
+	for range sessions {
+		w.Sessions = append(w.Sessions, m.task())
+	}
+	return w
+}
+
+func (m *maker) priority() int {
+	n := m.rng.IntN(2929)
+	for i, count := range dispatchCounts {
+		if n -= count; n < 0 {
+			return i + 1
+		}
+	}
+	return len(dispatchCounts)
+}
+
+// Fleet is a configuration for made loads: so many agents that write, each with a field of its own and one shared with
+// each neighbour. With slots they share a local server of so many; without, each has room on an API. With reviewers of
+// their own the API reviews.
+func Fleet(writers, slots, reviewers int) *threads.Config {
+	cfg := &threads.Config{
+		Name:  "fleet",
+		Forge: threads.Forge{Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 1000, MaxCIFixes: 3, ReworkWait: 30 * time.Minute},
+		Stealing: threads.Stealing{
+			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
+		},
+		Roles: []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"work"}}},
+	}
+	write := threads.Thread{Name: "write", Backend: threads.Anthropic, Overlap: true, Slots: writers, MaxSessions: writers}
+	if slots > 0 {
+		write = threads.Thread{Name: "write", Backend: threads.Local, Slots: slots, MaxSessions: slots}
+	}
+	for i := range writers {
+		a := agents.Agent{Name: fmt.Sprintf("dev-%d", i), Roles: []string{"dev"}, Thread: "write", Token: "t"}
+		a.Skills = []string{fmt.Sprintf("own-%d", i), fmt.Sprintf("pair-%d", i), fmt.Sprintf("pair-%d", (i+writers-1)%writers)}
+		slices.Sort(a.Skills)
+		cfg.Agents, write.Agents = append(cfg.Agents, a), append(write.Agents, a.Name)
+	}
+	if reviewers > 0 {
+		review := threads.Thread{Name: "review", Backend: threads.Anthropic, Overlap: true, Slots: reviewers, MaxSessions: reviewers}
+		for i := range reviewers {
+			a := agents.Agent{Name: fmt.Sprintf("review-%d", i), Roles: []string{"review"}, Thread: "review", Token: "t"}
+			cfg.Agents, review.Agents = append(cfg.Agents, a), append(review.Agents, a.Name)
+		}
+		cfg.Roles = append(cfg.Roles, agents.Role{Name: "review", On: agents.OnReview, Command: []string{"review"}})
+		cfg.Threads = append(cfg.Threads, review)
+	}
+	cfg.Threads = append(cfg.Threads, write)
+	for i := range cfg.Agents {
+		cfg.Agents[i].Login = cfg.Agents[i].Name
+	}
+	return cfg
+}
+
+// labelsOf are the labels of an issue of a load, sorted.
+func labelsOf(w *Work) []string {
+	labels := []string{forge.LabelBacklog, fmt.Sprintf("priority/%d", w.Priority)}
+	for _, s := range w.Skills {
+		labels = append(labels, "skill/"+s)
+	}
+	slices.Sort(labels)
+	return labels
+}

@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Report is what a trial came to. Times are nanoseconds in JSON.
+type Report struct {
+	Policy   string `json:"policy"`
+	Issues   int    `json:"issues"`
+	Done     int    `json:"done"`
+	Lost     int    `json:"lost"`  // issues that were never done
+	Twice    int    `json:"twice"` // sessions on what was being done, or was done
+	Sessions int    `json:"sessions"`
+
+	Makespan time.Duration `json:"makespan"` // from the beginning to the last issue done
+	// Bound is what no policy can do better: at every moment all that is filed from then on has to be done by all agents
+	// that write, and each issue by one after the other.
+	Bound time.Duration `json:"bound"`
+	// Graham is what a policy that leaves no agent idle beside work takes at most.
+	Graham time.Duration `json:"graham"`
+
+	Gap  Spread        `json:"gap"`  // of an agent idle beside work that it could do
+	Idle time.Duration `json:"idle"` // the sum of all gaps
+	Wait []ClassWait   `json:"wait"` // from filing to the first session, by priority
+	Turn Spread        `json:"turn"` // from filing to done
+
+	Moves   int `json:"moves"`
+	Unheard int `json:"unheard"` // moves whose answer was lost
+
+	Switches int     `json:"switches"` // of a slot from one context to another
+	Chains   int     `json:"chains"`   // issues that a local server worked on
+	Starved  int     `json:"starved"`  // sessions on what was passed over too often to wait for warm slots any longer
+	Reloaded int64   `json:"reloaded"` // tokens read again because of that
+	Used     float64 `json:"used"`     // of all agents' time until the makespan
+	Spans    []Span  `json:"spans"`    // every session
+
+	gaps        []time.Duration
+	turnarounds []time.Duration
+	waits       map[int][]time.Duration
+	busy        time.Duration
+	bound       map[string]bool // threads whose slots are bound
+}
+
+// Spread sums up times.
+type Spread struct {
+	N    int           `json:"n"`
+	Mean time.Duration `json:"mean"`
+	P50  time.Duration `json:"p50"`
+	P95  time.Duration `json:"p95"`
+	P99  time.Duration `json:"p99"`
+	Max  time.Duration `json:"max"`
+}
+
+// ClassWait is how long the issues of a priority class waited.
+type ClassWait struct {
+	Priority int `json:"priority"`
+	Spread
+}
+
+// Span is a session as a chart shows it.
+type Span struct {
+	Thread string        `json:"thread"`
+	Slot   int           `json:"slot"`
+	Agent  string        `json:"agent"`
+	Kind   string        `json:"kind"`
+	Chain  int64         `json:"chain"`
+	From   time.Duration `json:"from"`
+	To     time.Duration `json:"to"`
+	Reload time.Duration `json:"reload"` // of it, spent on reading a context again
+}
+
+func (r *Report) waited(priority int, d time.Duration) {
+	if r.waits == nil {
+		r.waits = make(map[int][]time.Duration)
+	}
+	r.waits[priority] = append(r.waits[priority], d)
+}
+
+// spread sorts times and sums them up.
+func spread(d []time.Duration) Spread {
+	if len(d) == 0 {
+		return Spread{}
+	}
+	slices.Sort(d)
+	var sum time.Duration
+	for _, x := range d {
+		sum += x
+	}
+	at := func(p int) time.Duration { return d[(len(d)-1)*p/100] }
+	return Spread{len(d), sum / time.Duration(len(d)), at(50), at(95), at(99), d[len(d)-1]}
+}
+
+// report closes the books.
+func (f *floor) report() Report {
+	r := &f.seen
+	for _, since := range sortedTimes(f.gaps) {
+		r.gaps = append(r.gaps, f.now.Sub(since))
+	}
+	r.Issues, r.Lost = len(f.Load), f.left
+	r.Gap, r.Turn = spread(r.gaps), spread(r.turnarounds)
+	for _, g := range r.gaps {
+		r.Idle += g
+	}
+	for p := 1; p <= 10; p++ {
+		if d := r.waits[p]; len(d) > 0 {
+			r.Wait = append(r.Wait, ClassWait{p, spread(d)})
+		}
+	}
+	if all := time.Duration(len(f.Config.Agents)) * r.Makespan; all > 0 {
+		r.Used = r.busy.Seconds() / all.Seconds()
+	}
+	f.countChains()
+	r.Bound, r.Graham = f.Load.bounds(f.writers(), f.Policy.Latency)
+	return *r
+}
+
+func sortedTimes(m map[string]time.Time) []time.Time {
+	var list []time.Time
+	for _, t := range m {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, time.Time.Compare)
+	return list
+}
+
+// countChains counts the issues that each local thread worked on.
+func (f *floor) countChains() {
+	type chain struct {
+		thread string
+		number int64
+	}
+	seen := make(map[chain]bool)
+	for i := range f.seen.Spans {
+		s := &f.seen.Spans[i]
+		if th := f.real.Thread(s.Thread); th.Backend == threads.Local && s.Kind != "schedule" {
+			seen[chain{s.Thread, s.Chain}] = true
+		}
+	}
+	f.seen.Chains = len(seen)
+}
+
+// writers is how many writing sessions there can be at once.
+func (f *floor) writers() int {
+	on := make(map[string]int)
+	for i := range f.Config.Agents {
+		if a := &f.Config.Agents[i]; f.able(a, &ticket{}) {
+			on[a.Thread]++
+		}
+	}
+	n := 0
+	for i := range f.real.Threads {
+		th := &f.real.Threads[i]
+		n += min(on[th.Name], th.MaxSessions)
+	}
+	return n
+}
+
+// bounds are what no policy can beat, and what every policy keeps to that lets nobody be idle beside work for longer than
+// the latency. Graham's argument: let t be the last moment at which an agent was idle before the last issue began. All work
+// from before t was running then, one issue on each of the others. What follows is one such rest, all work filed from t on,
+// shared by all, and the last issue itself.
+func (l Load) bounds(m int, latency time.Duration) (lower, graham time.Duration) {
+	if m == 0 {
+		return 0, 0
+	}
+	var later, longest, laterLate time.Duration
+	for i := len(l) - 1; i >= 0; i-- {
+		w := &l[i]
+		var own time.Duration
+		for _, s := range w.Sessions {
+			own += s
+			later += s
+			laterLate += s + latency
+		}
+		longest = max(longest, own+latency)
+		lower = max(lower, w.At+later/time.Duration(m), w.At+own)
+		graham = max(graham, w.At+laterLate/time.Duration(m))
+	}
+	share := time.Duration(float64(longest) * (1 - 1/float64(m)))
+	if len(l) > 0 && l[len(l)-1].At > 0 {
+		share *= 2 // not all was there at the beginning
+	}
+	return lower, graham + share + latency
+}

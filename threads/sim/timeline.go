@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// timeline is virtual time: what is to happen, and when. Worlds and floors both run on one.
+type timeline struct {
+	now    time.Time
+	queue  []event // latest first
+	posted int     // events so far; of two at the same moment the one posted first comes first
+}
+
+type event struct {
+	at  time.Time
+	seq int
+	do  func()
+}
+
+// after posts an event.
+func (l *timeline) after(d time.Duration, do func()) {
+	e := event{l.now.Add(d), l.posted, do}
+	l.posted++
+	at, _ := slices.BinarySearchFunc(l.queue, e, func(a, b event) int {
+		if c := b.at.Compare(a.at); c != 0 {
+			return c
+		}
+		return b.seq - a.seq
+	})
+	l.queue = slices.Insert(l.queue, at, e)
+}
+
+// next lets the next thing happen. It reports whether there was one.
+func (l *timeline) next() bool {
+	last := len(l.queue) - 1
+	if last < 0 {
+		return false
+	}
+	e := l.queue[last]
+	l.queue = l.queue[:last]
+	l.now = e.at
+	e.do()
+	return true
+}
