@@ -49,6 +49,7 @@ type Issue struct {
 	// HeldBy names, for people, another supervisor's agent that works on the issue; empty when none does. Its account
 	// may be that of an agent of ours.
 	HeldBy string
+	Ended  time.Time // when it was closed; zero while open
 	// Reopened is when the issue was last opened again; zero when it never was closed. It decides whether a
 	// merged pull request still counts for the issue.
 	Reopened time.Time

@@ -75,6 +75,7 @@ func (s *Supervisor) Handler() http.Handler {
 		answer(w, http.StatusOK, s.Document())
 	})
 	mux.HandleFunc("GET /v1/why", s.why)
+	mux.HandleFunc("GET /v1/convoys", s.convoys)
 	mux.HandleFunc("GET /v1/events", s.stream)
 	mux.HandleFunc("GET /v1/log", s.sendLog)
 	for pattern, do := range commands {

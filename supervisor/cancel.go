@@ -38,8 +38,10 @@ func (s *Supervisor) Cancel(_ context.Context, r ItemRequest) (Report, error) {
 	case t.closed && !s.hasSession(item):
 		report.Note = "closed, nothing to cancel"
 		return report, nil
+	case t.has(forge.LabelConvoy):
+		return Report{}, refusef(http.StatusConflict, "cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
 	}
-	chores, sessions := s.beginCancel(s.family(t))
+	chores, sessions := s.beginCancel(s.family(t), false)
 	report.ended(sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
 		return Report{}, refusef(http.StatusConflict, "cannot cancel %s: somebody else is at it", item)
@@ -101,8 +103,8 @@ func (s *Supervisor) known(item forge.Ref) bool {
 // beginCancel journals a cancel and in the same moment tells the sessions to end: one that was reserved before is among
 // them, and none is reserved after. It returns the chores that are then to be done; what is cancelled by somebody else right
 // now is not among them.
-func (s *Supervisor) beginCancel(items []forge.Ref) (chores []*chore, sessions []*session) {
-	said := record{At: time.Now(), Cancel: &cancelRecord{}}
+func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*chore, sessions []*session) {
+	said := record{At: time.Now(), Cancel: &cancelRecord{Close: closing}}
 	for _, item := range items {
 		said.Cancel.Refs = append(said.Cancel.Refs, ref(item))
 	}
@@ -157,9 +159,28 @@ func (s *Supervisor) cancel(c *chore) error {
 		if was {
 			c.did = append(c.did, "claim released")
 		}
+		if err := s.closeCancelled(c, t); err != nil {
+			return err
+		}
 	}
 	s.note(record{At: time.Now(), Cancel: &cancelRecord{Refs: []ref{ref(c.ref)}, Done: true}})
 	return nil
+}
+
+// closeCancelled closes an issue where the person who cancelled it said so. The forge refuses as long as something that it
+// depends on is open; then it is tried again.
+func (s *Supervisor) closeCancelled(c *chore, t *thing) error {
+	s.mu.Lock()
+	wanted := s.history.closes[c.ref] && !t.pull
+	s.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, c.ref) })
+	if err == nil {
+		c.did = append(c.did, "closed")
+	}
+	return err
 }
 
 // cancelling reports whether somebody writes the label at this moment.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Report is what a command came to: the answer of every POST of the control API.
+// Report is what a command came to: the answer of the POSTs of the control API, but for sling.
 type Report struct {
 	// Subject is what it was about, such as owner/name#12 or the name of a thread.
 	Subject string `json:"subject"`
@@ -21,6 +21,15 @@ type Report struct {
 	Note string `json:"note"`
 	// Pending is what is still to be done, and what it waits for. The supervisor does it by itself. Empty when all is done.
 	Pending string `json:"pending"`
+}
+
+// MarshalJSON makes a list of what was done also when nothing was.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type plain Report
+	if r.Did == nil {
+		r.Did = []string{}
+	}
+	return json.Marshal(plain(r))
 }
 
 // did adds to what was done.
@@ -34,10 +43,15 @@ var commands = map[string]func(*Supervisor, http.ResponseWriter, *http.Request){
 	"POST /v1/release": post((*Supervisor).Release),
 	"POST /v1/pause":   post((*Supervisor).Pause),
 	"POST /v1/resume":  post((*Supervisor).Resume),
+
+	"POST /v1/sling":         post((*Supervisor).Sling),
+	"POST /v1/convoy":        post((*Supervisor).MakeConvoy),
+	"POST /v1/convoy/start":  post((*Supervisor).StartConvoy),
+	"POST /v1/convoy/cancel": post((*Supervisor).CancelConvoy),
 }
 
-// maxCommand bounds the document of a command, in bytes.
-const maxCommand = 64 << 10
+// maxCommand bounds the document of a command, in bytes. The longest is a plan: 200 tasks of 5 kB.
+const maxCommand = 1 << 20
 
 // refusal is a command that was not done, and the HTTP status that says whose fault that is: 400 the caller's, 404 there is
 // no such thing, 409 not as things are, 503 not now.
@@ -54,7 +68,7 @@ func refusef(status int, format string, args ...any) error {
 
 // post makes a handler of a command. What it takes is read strictly: a word that this version does not know might be the
 // one that mattered.
-func post[T any](do func(*Supervisor, context.Context, T) (Report, error)) func(*Supervisor, http.ResponseWriter, *http.Request) {
+func post[T, A any](do func(*Supervisor, context.Context, T) (A, error)) func(*Supervisor, http.ResponseWriter, *http.Request) {
 	return func(s *Supervisor, w http.ResponseWriter, r *http.Request) {
 		var asked T
 		// Over TCP anybody may begin a request and never end it. A stream of events has no such limit, so the server has none.
@@ -67,7 +81,7 @@ func post[T any](do func(*Supervisor, context.Context, T) (Report, error)) func(
 			return
 		}
 		_ = in.SetReadDeadline(time.Time{})
-		report, err := do(s, r.Context(), asked)
+		answered, err := do(s, r.Context(), asked)
 		if err != nil {
 			status := http.StatusServiceUnavailable
 			if no := (*refusal)(nil); errors.As(err, &no) {
@@ -76,10 +90,7 @@ func post[T any](do func(*Supervisor, context.Context, T) (Report, error)) func(
 			refuse(w, status, err)
 			return
 		}
-		if report.Did == nil {
-			report.Did = []string{}
-		}
-		answer(w, http.StatusOK, report)
+		answer(w, http.StatusOK, answered)
 	}
 }
 

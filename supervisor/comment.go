@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -36,11 +37,55 @@ func needsHumanComment(c *chore) comment {
 				"\n\nTo have it tried again, change what it says and remove the label `needs-human`.",
 		}
 	}
+	if why.Code == threads.BlockerCancelled {
+		return comment{
+			"cancelled-blocker-" + refKey(why.Refs),
+			fmt.Sprintf("This depends on %s, which was cancelled, so it would wait for ever.\n\n"+
+				"Take the dependency off, or have the other done after all with `disinto retry %s`; then remove the label `needs-human`.",
+				mention(c.ref.Repo, why.Refs), why.Refs[0]),
+		}
+	}
 	return comment{
 		fmt.Sprintf("rounds-%d-%.12s", c.ref.Number, c.mark.Item.HeadSHA),
 		fmt.Sprintf("This goes in circles: %s. A person should look at it.\n\nTo have agents go on, remove the label `needs-human`.",
 			why.Text()),
 	}
+}
+
+// circleComment says that issues wait for each other, on the first of them.
+func circleComment(c *chore) comment {
+	why := c.mark.Reason
+	if why.Code == threads.BlocksItself {
+		return comment{"blocks-itself", "This depends on itself, so no agent will ever begin. Please edit its dependencies."}
+	}
+	return comment{
+		"circle-" + refKey(why.Refs),
+		"These issues wait for each other, so no agent will ever begin one: " + strings.Join(mentions(c.ref.Repo, why.Refs), " → ") +
+			".\n\nPlease take one of the dependencies off.",
+	}
+}
+
+// mention names issues as the forge makes links of.
+func mention(home string, refs []forge.Ref) string { return strings.Join(mentions(home, refs), ", ") }
+
+func mentions(home string, refs []forge.Ref) []string {
+	words := make([]string, len(refs))
+	for i, r := range refs {
+		words[i] = r.String()
+		if r.Repo == home {
+			words[i] = r.Short()
+		}
+	}
+	return words
+}
+
+// refKey is a list of issues in the key of a comment.
+func refKey(refs []forge.Ref) string {
+	words := make([]string, len(refs))
+	for i, r := range refs {
+		words[i] = strings.ReplaceAll(strings.ReplaceAll(r.String(), "#", "/"), "--", "-")
+	}
+	return strings.Join(words, ".")
 }
 
 // fence shows what a program printed as data: no mention, reference, keyword or marker in it means anything. The fence is

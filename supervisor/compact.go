@@ -73,15 +73,15 @@ func (h *history) chains() []forge.Ref {
 	list := sorted(set, forge.Ref.Compare)
 	return slices.DeleteFunc(list, func(r forge.Ref) bool {
 		c := h.chainRecord(r)
-		return c.Claimed == "" && len(c.Writers) == 0 && c.CIFixes == 0 && c.Asked == 0 && c.Refused == "" &&
+		return c.Claimed == "" && len(c.Writers) == 0 && c.CIFixes == 0 && c.Asked == 0 && c.Told == "" && c.Refused == "" &&
 			c.Retried.IsZero() && !c.Cancel && len(c.Attempts) == 0
 	})
 }
 
 func (h *history) chainRecord(r forge.Ref) *chainRecord {
 	c := &chainRecord{
-		Ref: ref(r), Claimed: h.Claimed[r], Login: h.logins[r], Writers: h.Writers[r], CIFixes: h.CIFixes[r], Asked: h.Asked[r],
-		Refused: h.Refused[r], RefusedAt: h.refusedAt[r], Retried: h.Retried[r], Cancel: h.cancels[r],
+		Ref: ref(r), Claimed: h.Claimed[r], Login: h.logins[r], Writers: h.Writers[r], CIFixes: h.CIFixes[r], Asked: h.Asked[r], Told: h.Told[r],
+		Refused: h.Refused[r], RefusedAt: h.refusedAt[r], Retried: h.Retried[r], Cancel: h.cancels[r], Close: h.closes[r],
 	}
 	for _, kind := range itemKinds {
 		k := threads.AttemptKey{Chain: r, Kind: kind}
@@ -200,10 +200,12 @@ func (h *history) restoreChain(c *chainRecord) {
 	}
 	setUnlessZero(h.CIFixes, item, c.CIFixes)
 	setUnlessZero(h.Asked, item, c.Asked)
+	setUnlessZero(h.Told, item, c.Told)
 	setUnlessZero(h.Refused, item, c.Refused)
 	setUnlessZero(h.refusedAt, item, c.RefusedAt)
 	setUnlessZero(h.Retried, item, c.Retried)
 	setUnlessZero(h.cancels, item, c.Cancel)
+	setUnlessZero(h.closes, item, c.Close)
 	for _, a := range c.Attempts {
 		k := threads.AttemptKey{Chain: item, Kind: a.Kind}
 		h.Attempts[k] = threads.Attempts{Count: a.Count, Until: a.Until, Marked: a.Marked}

@@ -11,13 +11,14 @@ import (
 type EventType string
 
 // The events of GET /v1/events. The data of claimed and started is a SessionDocument, of ended a RecentDocument, of held a
-// QueueDocument, of merged a RefData.
+// QueueDocument, of merged and closed a RefData.
 const (
 	EventClaimed EventType = "claimed"
 	EventStarted EventType = "started"
 	EventEnded   EventType = "ended"
 	EventHeld    EventType = "held" // an item waits, for another reason than before
 	EventMerged  EventType = "merged"
+	EventClosed  EventType = "closed" // a convoy, because all its members are done
 )
 
 // Event is one thing that happened.
@@ -26,7 +27,7 @@ type Event struct {
 	Data any // encoded as JSON
 }
 
-// RefData names a pull request.
+// RefData names a pull request or a convoy.
 type RefData struct {
 	Repo   string `json:"repo"`
 	Number int64  `json:"number"`

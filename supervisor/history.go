@@ -16,6 +16,7 @@ type history struct {
 	threads.History
 
 	cancels   map[forge.Ref]bool             // what is to be labelled cancelled
+	closes    map[forge.Ref]bool             // what of that is to be closed as well
 	open      map[string]openSession         // sessions that began and have not ended, by run id
 	logins    map[forge.Ref]string           // the account behind each claim
 	failures  map[threads.AttemptKey]failure // the newest, for the comment that asks for a person
@@ -56,10 +57,12 @@ func newHistory() *history {
 			Refused:    make(map[forge.Ref]string),
 			Retried:    make(map[forge.Ref]time.Time),
 			Asked:      make(map[forge.Ref]int),
+			Told:       make(map[forge.Ref]string),
 			Paused:     make(map[threads.Pause]time.Time),
 			Spent:      make(map[threads.Spender]threads.Spent),
 		},
 		cancels:   make(map[forge.Ref]bool),
+		closes:    make(map[forge.Ref]bool),
 		open:      make(map[string]openSession),
 		logins:    make(map[forge.Ref]string),
 		failures:  make(map[threads.AttemptKey]failure),
@@ -84,6 +87,8 @@ func (h *history) apply(r record) {
 		h.blocked(r.Blocked)
 	case r.Handed != nil:
 		h.handed(r.Handed)
+	case r.Told != nil:
+		h.Told[forge.Ref(r.Told.Ref)] = r.Told.Key
 	case r.Forget != nil:
 		h.forget(forge.Ref(r.Forget.Ref))
 	case r.Pause != nil:
@@ -148,10 +153,15 @@ func (h *history) pause(at time.Time, r *pauseRecord) {
 
 func (h *history) cancel(r *cancelRecord) {
 	for _, item := range r.Refs {
+		item := forge.Ref(item)
 		if r.Done {
-			delete(h.cancels, forge.Ref(item))
-		} else {
-			h.cancels[forge.Ref(item)] = true
+			delete(h.cancels, item)
+			delete(h.closes, item)
+			continue
+		}
+		h.cancels[item] = true
+		if r.Close {
+			h.closes[item] = true
 		}
 	}
 }
@@ -190,6 +200,7 @@ func (h *history) handed(r *handedRecord) {
 func (h *history) forget(item forge.Ref) {
 	delete(h.Writers, item)
 	delete(h.Retried, item)
+	delete(h.Told, item)
 	for _, kind := range itemKinds {
 		delete(h.PassedOver, threads.Key{Kind: kind, Ref: item})
 	}
@@ -206,6 +217,7 @@ func (h *history) forgive(item forge.Ref) {
 	delete(h.refusedAt, item)
 	delete(h.Asked, item)
 	delete(h.cancels, item)
+	delete(h.closes, item)
 	for _, kind := range itemKinds {
 		delete(h.Attempts, threads.AttemptKey{Chain: item, Kind: kind})
 		delete(h.failures, threads.AttemptKey{Chain: item, Kind: kind})
@@ -234,6 +246,9 @@ func (h *history) remembered() []forge.Ref {
 		set[r] = true
 	}
 	for r := range h.Asked {
+		set[r] = true
+	}
+	for r := range h.Told {
 		set[r] = true
 	}
 	for _, m := range []map[threads.Key]int{h.PassedOver, h.remarks} {

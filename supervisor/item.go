@@ -22,6 +22,7 @@ type thing struct {
 	forge.Ref
 	pull      bool
 	closed    bool
+	title     string // of an issue
 	heldBy    string // another supervisor's agent
 	labels    []string
 	assignees []string
@@ -66,7 +67,7 @@ func (s *Supervisor) see(item forge.Ref) (*thing, error) {
 		return &thing{Ref: item, pull: true, closed: p.Closed, heldBy: p.HeldBy, labels: p.Labels, assignees: p.Assignees, chain: threads.ChainOf(p)}, nil
 	case look.Issue != nil:
 		is := look.Issue
-		return &thing{Ref: item, closed: is.Closed, heldBy: is.HeldBy, labels: is.Labels, assignees: is.Assignees, chain: item, pulls: look.Pulls}, nil
+		return &thing{Ref: item, title: is.Title, closed: is.Closed, heldBy: is.HeldBy, labels: is.Labels, assignees: is.Assignees, chain: item, pulls: look.Pulls}, nil
 	}
 	return nil, forge.ErrNotFound
 }

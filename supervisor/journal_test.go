@@ -67,6 +67,8 @@ func everything() []record {
 		{At: noon, Handed: &handedRecord{Ref: ref{Repo: "o/r", Number: 20}, Rounds: 6}},
 		{At: noon, Cancel: &cancelRecord{Refs: []ref{{"o/r", 40}, {"o/r", 41}}}},
 		{At: noon, Cancel: &cancelRecord{Refs: []ref{{"o/r", 41}}, Done: true}},
+		{At: noon, Cancel: &cancelRecord{Refs: []ref{{"o/r", 42}}, Close: true}},
+		{At: noon, Told: &toldRecord{ref{Repo: "o/r", Number: 43}, "blocked by"}},
 		{At: noon, Retry: &retryRecord{Refs: []ref{{"o/r", 2}}}},
 		{At: noon, Pause: &pauseRecord{}},
 		{At: noon, Pause: &pauseRecord{Off: true}},

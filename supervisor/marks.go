@@ -41,6 +41,7 @@ type chore struct {
 	refused time.Time // when an agent refused the item
 	grip    *grip
 	did     []string // of a cancel, in words
+	said    string   // of the end of a convoy, what became of it
 
 	working  bool
 	retryAt  time.Time
@@ -175,6 +176,8 @@ var verb = map[threads.Action]string{
 	threads.ActClose:      "close",
 	threads.ActBlocked:    "label blocked",
 	threads.ActNeedsHuman: "label needs-human",
+	threads.ActTell:       "comment",
+	threads.ActEndConvoy:  "close the convoy",
 	actCancel:             "label cancelled",
 }
 
@@ -190,6 +193,10 @@ func done(c *chore) string {
 		return "in-progress removed, nobody stood behind it"
 	case threads.ActClose:
 		return "closed, its pull request is merged"
+	case threads.ActTell:
+		return "told people: " + c.mark.Reason.Text()
+	case threads.ActEndConvoy:
+		return c.said
 	}
 	return "labelled " + string(c.action) + ": " + c.mark.Reason.Text()
 }
@@ -223,23 +230,36 @@ func (s *Supervisor) perform(c *chore) error {
 		return err
 	case threads.ActNeedsHuman:
 		err := s.askPerson(c, forge.LabelNeedsHuman, needsHumanComment(c))
-		if err == nil {
+		if err == nil && c.mark.Reason.Code == threads.BlockerCancelled {
+			s.note(record{At: time.Now(), Told: &toldRecord{ref(c.ref), c.mark.Reason.Key()}})
+		} else if err == nil {
 			s.note(record{At: time.Now(), Handed: handedOf(c)})
 		}
 		return err
+	case threads.ActTell:
+		err := s.comment(c.ref, circleComment(c))
+		if err == nil {
+			s.note(record{At: time.Now(), Told: &toldRecord{ref(c.ref), c.mark.Reason.Key()}})
+		}
+		return err
+	case threads.ActEndConvoy:
+		return s.endConvoy(c)
 	}
 	return fmt.Errorf("internal error: unknown action %q", c.action)
 }
 
 // askPerson writes the comment first: the label stops the scheduler from asking for both again.
 func (s *Supervisor) askPerson(c *chore, label string, words comment) error {
-	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
-		return f.Comment(ctx, c.ref, words.key, words.body)
-	})
-	if err != nil {
+	if err := s.comment(c.ref, words); err != nil {
 		return err
 	}
 	return s.label(c.ref, []string{label}, nil)
+}
+
+func (s *Supervisor) comment(item forge.Ref, words comment) error {
+	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+		return f.Comment(ctx, item, words.key, words.body)
+	})
 }
 
 func (s *Supervisor) label(item forge.Ref, add, remove []string) error {

@@ -23,6 +23,7 @@ type record struct {
 	Released *releasedRecord `json:"released,omitempty"`
 	Blocked  *blockedRecord  `json:"blocked,omitempty"`
 	Handed   *handedRecord   `json:"handed,omitempty"`
+	Told     *toldRecord     `json:"told,omitempty"`
 	Forget   *forgetRecord   `json:"forget,omitempty"`
 
 	// What a person said, which is also what is the case.
@@ -109,6 +110,12 @@ type handedRecord struct {
 	Fixes  bool `json:"fixes,omitempty"`  // CI fixes led there
 }
 
+// toldRecord says what people were told of an item, as the key of a reason.
+type toldRecord struct {
+	Ref ref    `json:"ref"`
+	Key string `json:"key"`
+}
+
 // forgetRecord says that the issue or pull request is gone from the forge's open work.
 type forgetRecord struct {
 	Ref ref `json:"ref"`
@@ -124,8 +131,9 @@ type pauseRecord struct {
 // cancelRecord says that issues and pull requests are to be labelled cancelled, whatever comes in between, or that it is
 // done.
 type cancelRecord struct {
-	Refs []ref `json:"refs"`
-	Done bool  `json:"done,omitempty"`
+	Refs  []ref `json:"refs"`
+	Close bool  `json:"close,omitempty"` // they are to be closed as well
+	Done  bool  `json:"done,omitempty"`
 }
 
 // retryRecord says that what keeps an issue and its pull requests from being worked on is forgotten.
@@ -141,10 +149,12 @@ type chainRecord struct {
 	Writers   []string        `json:"writers,omitempty"`
 	CIFixes   int             `json:"ci_fixes,omitempty"`
 	Asked     int             `json:"asked,omitempty"`
+	Told      string          `json:"told,omitempty"`
 	Refused   string          `json:"refused,omitempty"`
 	RefusedAt time.Time       `json:"refused_at,omitzero"`
 	Retried   time.Time       `json:"retried,omitzero"`
 	Cancel    bool            `json:"cancel,omitempty"` // the label cancelled is still to be written
+	Close     bool            `json:"close,omitempty"`  // and the issue then closed
 	Attempts  []attemptRecord `json:"attempts,omitempty"`
 }
 
@@ -255,6 +265,8 @@ func (r *record) valid() bool {
 		return r.Blocked.Chain.Repo != "" && r.Blocked.Kind != ""
 	case r.Handed != nil:
 		return r.Handed.Ref.Repo != "" && r.Handed.Rounds >= 0
+	case r.Told != nil:
+		return r.Told.Ref.Repo != "" && r.Told.Key != ""
 	case r.Forget != nil:
 		return r.Forget.Ref.Repo != ""
 	case r.Pause != nil:

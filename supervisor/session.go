@@ -32,6 +32,7 @@ type session struct {
 
 	ctx    context.Context // done when it has to end; the cause says why
 	cancel context.CancelCauseFunc
+	atWork chan struct{} // closed when its program runs
 	gone   chan struct{} // closed when nothing of it is left and nothing more is written
 
 	// Guarded by the supervisor's mu.
@@ -55,7 +56,7 @@ func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session
 		},
 		config: s.config, agent: *s.config.Agent(start.Agent), role: *s.config.Role(start.Role),
 		thread: *s.config.Thread(start.Thread), over: start.PassedOver, reserved: now,
-		tag: tag(s.config, start.Agent, start.Item.Ref), gone: make(chan struct{}),
+		tag: tag(s.config, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	x.ctx, x.cancel = context.WithCancelCause(s.base)
 	s.sessions[x.RunID] = x
@@ -146,6 +147,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 		s.mu.Unlock()
 		s.log.Info(fmt.Sprintf("%s running %s", x.tag, task(&x.Item)))
 		s.events.send(sessionEvent(EventStarted, s.show(x)))
+		close(x.atWork)
 		s.touchStatus()
 	})
 	return out, ran

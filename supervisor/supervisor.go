@@ -64,6 +64,13 @@ type Writer interface {
 	Close(ctx context.Context, ref forge.Ref) error
 }
 
+// Filer makes issues, ties them, and reads afresh what one of them waits for. Depend may be repeated, File may not.
+type Filer interface {
+	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
+	Depend(ctx context.Context, ref, on forge.Ref) error
+	Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error)
+}
+
 // Merger merges a pull request at exactly one head.
 type Merger interface {
 	Merge(ctx context.Context, ref forge.Ref, headSHA string) error
@@ -81,6 +88,7 @@ type Forge interface {
 	Reader
 	Claims
 	Writer
+	Filer
 	Merger
 	Accounts
 }

@@ -76,8 +76,7 @@ type todo struct {
 	delay   time.Duration
 }
 
-// decide makes the plan of this moment and commits what this tick is to do of it: the sessions of its own thread, and all
-// stops, merges and marks that nobody else is at.
+// decide makes the plan of this moment and commits what a tick of one thread is to do of it: the sessions of its own.
 func (s *Supervisor) decide(thread string) todo {
 	room := s.room()
 	s.mu.Lock()
@@ -86,6 +85,17 @@ func (s *Supervisor) decide(thread string) todo {
 		return todo{}
 	}
 	now := time.Now()
+	t := s.commitLocked(now, room, func(start *threads.Start) bool { return start.Thread == thread })
+	if s.facts.More && s.scans.err == nil {
+		s.kickLocked(thread, now)
+	}
+	t.delay = s.delayLocked(thread, now)
+	return t
+}
+
+// commitLocked makes the plan of this moment and commits of it the starts that are ours to make, and all stops, merges and
+// marks that nobody else is at. Whoever makes the other starts is kicked.
+func (s *Supervisor) commitLocked(now time.Time, room *threads.Room, ours func(*threads.Start) bool) todo {
 	var t todo
 	t.dropped = s.dropClaimsLocked()
 	if !now.Before(s.forgetAt) {
@@ -98,18 +108,14 @@ func (s *Supervisor) decide(thread string) todo {
 	for i := range plan.Starts {
 		start := &plan.Starts[i]
 		switch {
-		case start.Thread != thread:
+		case !ours(start):
 			s.kickLocked(start.Thread, s.scans.began)
-		case s.mayProbeLocked(thread, now):
+		case s.mayProbeLocked(start.Thread, now):
 			t.starts = append(t.starts, s.reserveLocked(start, now))
 		}
 	}
 	t.stops = s.stopsLocked(plan.Stops)
 	t.chores = s.choresLocked(&plan, now)
-	if s.facts.More && s.scans.err == nil {
-		s.kickLocked(thread, now)
-	}
-	t.delay = s.delayLocked(thread, now)
 	return t
 }
 

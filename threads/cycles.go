@@ -32,6 +32,34 @@ func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 	return cycles
 }
 
+// Circle finds a circle in what waits for what, of any length: the shortest way from an issue on it back to itself, or
+// nil. An issue that waits for itself is one.
+func Circle(waits map[forge.Ref][]forge.Ref) []forge.Ref {
+	var g graph
+	for ref, on := range waits {
+		g.nodes = append(append(g.nodes, ref), on...)
+	}
+	slices.SortFunc(g.nodes, forge.Ref.Compare)
+	g.nodes = slices.Compact(g.nodes)
+	g.edges, g.seen = make([][]int, len(g.nodes)), make([]int, len(g.nodes))
+	for i, ref := range g.nodes {
+		for _, on := range waits[ref] {
+			if on == ref {
+				return []forge.Ref{ref, ref}
+			}
+			at, _ := slices.BinarySearchFunc(g.nodes, on, forge.Ref.Compare)
+			g.edges[i] = append(g.edges[i], at)
+		}
+	}
+	var circle []forge.Ref
+	for i := range g.nodes {
+		if len(g.edges[i]) > 0 && g.seen[i] == 0 && circle == nil {
+			g.visit(i, func(members []int) { circle = g.shortest(slices.Min(members), members) })
+		}
+	}
+	return circle
+}
+
 // waitingIssues are the open issues with an open blocker: only those can be on a cycle.
 func waitingIssues(f *forge.Facts) []*forge.Issue {
 	var list []*forge.Issue

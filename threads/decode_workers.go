@@ -48,6 +48,7 @@ func (d *decoder) thread(t *table) Thread {
 		Interval:        t.duration("interval", 5*time.Second, leastInterval),
 		IdleInterval:    t.duration("idle_interval", 30*time.Second, leastInterval),
 		BreakerInterval: t.duration("breaker_interval", 5*time.Minute, leastInterval),
+		AffinityWait:    t.duration("affinity_wait", 0, 0),
 		BaseURL:         t.baseURL(),
 		Budget:          t.budget(),
 		Agents:          t.set("agents"),

@@ -3,6 +3,7 @@ package threads
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -22,6 +23,8 @@ type Explanation struct {
 	// Verdict is the answer in one line: starts, runs, merges, or the reason it waits.
 	Verdict string `json:"verdict"`
 	Code    Code   `json:"code"` // of the reason it waits; empty when it does not
+	// Mend is what a person can do about that; empty where it goes on by itself.
+	Mend string `json:"mend"`
 	// Position is its place among the waiting items, from 1; 0 when it does not wait.
 	Position int `json:"position"`
 }
@@ -60,7 +63,7 @@ func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 		if why != nil && w.taken && (why.Code == HasSession || why.Code == ChainBusy) {
 			why = nil // by the start of the item itself in this plan: that is not what keeps it from starting
 		}
-		ex.Steps = append(ex.Steps, stepOf(rule.name, why))
+		ex.Steps = append(ex.Steps, d.stepOf(rule.name, why))
 		passed = passed && why == nil
 	}
 	if passed && w.Kind != stageMerge {
@@ -101,21 +104,67 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 		}
 		steps := CandidateSteps{Agent: c.agent.Name, Role: c.role.Name, Thread: c.agent.Thread}
 		for _, rule := range candidateRules {
-			steps.Steps = append(steps.Steps, stepOf(rule.name, rule.why(d.view, &t, c)))
+			steps.Steps = append(steps.Steps, d.stepOf(rule.name, rule.why(d.view, &t, c)))
 		}
 		for _, rule := range freeRules {
-			steps.Steps = append(steps.Steps, stepOf(rule.name, rule.why(d.view, c)))
+			steps.Steps = append(steps.Steps, d.stepOf(rule.name, rule.why(d.view, c)))
 		}
 		list = append(list, steps)
 	}
 	return list
 }
 
-func stepOf(rule string, why *Reason) Step {
+func (d *decision) stepOf(rule string, why *Reason) Step {
 	if why != nil {
-		return Step{Rule: rule, Why: why.Text()}
+		return Step{Rule: rule, Why: d.inFull(why)}
 	}
 	return Step{Rule: rule, OK: true}
+}
+
+// inFull is a reason with the numbers behind it: what a blocker itself waits for, and who has the slots.
+func (d *decision) inFull(why *Reason) string {
+	switch why.Code {
+	case BlockerOpen:
+		return why.Text() + d.behind(why.Refs[0])
+	case NoSlot:
+		return why.Text() + ": " + d.holders(why.Thread)
+	}
+	return why.Text()
+}
+
+// behind is the way from a blocker to the issue that everything waits for: " <- #13 <- #14".
+func (d *decision) behind(ref forge.Ref) string {
+	words, seen := "", []forge.Ref{ref}
+	for {
+		is := d.Facts.Issue(ref)
+		if is == nil {
+			return words
+		}
+		open := blockersIn(is, forge.BlockerOpen)
+		if len(open) == 0 || slices.Contains(seen, open[0]) {
+			return words
+		}
+		ref = open[0]
+		seen = append(seen, ref)
+		words += " <- " + ref.String()
+	}
+}
+
+// holders are who has the slots of a thread, those included that start in this very plan.
+func (d *decision) holders(thread string) string {
+	var names []string
+	for i := range d.agents {
+		a := &d.agents[i]
+		s := d.byAgent[a.Name]
+		switch {
+		case s == nil || s.Thread != thread:
+		case s.Item.Ref.Number == 0:
+			names = append(names, a.Name+" "+s.Item.Role)
+		default:
+			names = append(names, a.Name+" "+s.Item.Ref.String())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // conclude reads the verdict off the plan.
@@ -132,12 +181,12 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code, ex.Position = "waits: "+h.Reason.Text(), h.Reason.Code, i+1
+			ex.Verdict, ex.Code, ex.Mend, ex.Position = "waits: "+d.inFull(h.Reason), h.Reason.Code, h.Reason.Mend(), i+1
 			return
 		}
 	}
 	if why := d.objection(w); why != nil {
-		ex.Verdict, ex.Code = why.Text(), why.Code
+		ex.Verdict, ex.Code, ex.Mend = d.inFull(why), why.Code, why.Mend()
 	}
 	if s := w.session(); s != nil {
 		ex.Verdict = fmt.Sprintf("%s works on it on %s, slot %d (%s)", s.Agent, s.Thread, s.Slot, s.State)

@@ -3,6 +3,7 @@ package threads
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,23 +68,29 @@ const (
 // The codes of candidates, in the order in which the rules are asked: of several candidates the one that came
 // furthest names the item's reason.
 const (
-	NoRole      Code = "no-role"
-	NoSkill     Code = "no-skill"
-	PinnedTo    Code = "pinned"
-	NotOnRoute  Code = "not-on-route"
-	AuthorFirst Code = "author-first"
-	OwnWork     Code = "own-work"
-	LocalPair   Code = "local-pair"
-	NoReviewer  Code = "no-reviewer"
-	NoProgram   Code = "no-program"
-	NoToken     Code = "no-token"
-	AgentHeld   Code = "agent-held"
-	Paused      Code = "paused"
-	ThreadPark  Code = "parked"
-	OverBudget  Code = "over-budget"
-	NoRoom      Code = "no-room"
-	AgentBusy   Code = "agent-busy"
-	NoSlot      Code = "no-slot"
+	NoRole        Code = "no-role"
+	NoSkill       Code = "no-skill"
+	PinnedTo      Code = "pinned"
+	NotOnRoute    Code = "not-on-route"
+	AuthorFirst   Code = "author-first"
+	FinisherFirst Code = "finisher-first"
+	OwnWork       Code = "own-work"
+	LocalPair     Code = "local-pair"
+	NoReviewer    Code = "no-reviewer"
+	NoProgram     Code = "no-program"
+	NoToken       Code = "no-token"
+	AgentHeld     Code = "agent-held"
+	Paused        Code = "paused"
+	ThreadPark    Code = "parked"
+	OverBudget    Code = "over-budget"
+	NoRoom        Code = "no-room"
+	AgentBusy     Code = "agent-busy"
+	NoSlot        Code = "no-slot"
+)
+
+// The codes of marks that stand for no hold.
+const (
+	ConvoyOver Code = "convoy-over"
 )
 
 // The codes of agents that count as sick, and of issues that an idle agent does not take over from a busy one, in the order
@@ -166,6 +173,9 @@ var codeDocs = []CodeDoc{
 	{PinnedTo, "it is assigned to an agent that cannot start it now", "unassign it to let any agent take it", func(r Reason) string { return "pinned to " + r.Agent }},
 	{NotOnRoute, "its skill is routed to other agents", "add the agent to `[routes]`", func(r Reason) string { return r.Agent + " is not on its route" }},
 	{AuthorFirst, "it goes to the author of the pull request, who is not free", "", func(r Reason) string { return "waits for its author " + r.Agent + untilWords(r.Until) }},
+	{FinisherFirst, "it goes first to the agent that finished what it depends on, for as long as `affinity_wait` says", "", func(r Reason) string {
+		return "waits for " + r.Agent + ", who finished what it depends on," + untilWords(r.Until)
+	}},
 	{OwnWork, "nobody reviews their own work", "add a second review agent", func(r Reason) string { return r.Agent + " wrote it" }},
 	{LocalPair, "a local model's work is not reviewed by a local model", "add a review agent on an API thread", func(r Reason) string { return "local work needs a reviewer that is not local, " + r.Agent + " is" }},
 	{NoReviewer, "no review agent may review what this agent writes", "add a review agent on an API thread", func(r Reason) string { return "nobody may review the work of " + r.Agent }},
@@ -196,6 +206,7 @@ var codeDocs = []CodeDoc{
 	}},
 	{NotBusy, "its agent has few enough issues", "", func(r Reason) string { return fmt.Sprintf("%s has only %d", r.Agent, r.Count) }},
 	{StealLimit, "enough moves at a time", "", stealLimitText},
+	{ConvoyOver, "every member of the convoy is closed, and it is being closed", "", fixed("all its members are closed")},
 
 	{StopClosed, "its issue or pull request was closed", "", fixed("closed on the forge")},
 	{StopReassigned, "it was given to somebody else", "", noted("assigned to %s")},
@@ -213,6 +224,23 @@ func (r Reason) Text() string {
 		}
 	}
 	return string(r.Code)
+}
+
+// Mend is what a person can do about it; empty where waiting is right.
+func (r Reason) Mend() string {
+	for _, d := range codeDocs {
+		if d.Code == r.Code {
+			return d.Mend
+		}
+	}
+	return ""
+}
+
+// Key tells apart what was said from what was not: the code and what it is about, without what changes by itself.
+func (r *Reason) Key() string {
+	refs := slices.Clone(r.Refs)
+	slices.SortFunc(refs, forge.Ref.Compare)
+	return string(r.Code) + " " + join(slices.Compact(refs), " ")
 }
 
 func blockersUnknownText(r Reason) string {

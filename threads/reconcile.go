@@ -91,11 +91,14 @@ func (d *decision) stopTaken(s *Session, assignees []string) *Reason {
 // markItem finds what is to be written on an open issue or pull request.
 func (d *decision) markItem(w *work) {
 	d.markClaim(w)
+	if why := convoyOver(d.view, w); why != nil && !d.later(d.History.CoolDown[w.Key()]) {
+		d.mark(Mark{Action: ActEndConvoy, Ref: w.Ref, Item: w.Item, Reason: *why})
+	}
 	why := merged(d.view, w)
 	switch {
 	case why == nil:
 		d.markEnd(w)
-	case len(why.Refs) == 0 && coolDown(d.view, w) == nil:
+	case len(why.Refs) == 0 && !d.later(d.History.CoolDown[w.Key()]): // failed attempts are no reason to leave it open
 		d.mark(Mark{Action: ActClose, Ref: w.Ref, Reason: *why})
 	}
 }
@@ -136,6 +139,12 @@ func (d *decision) endOf(w *work) (action Action, label string, why *Reason) {
 	}
 	if why := gaveUp(d.view, w); why != nil {
 		return ActBlocked, forge.LabelBlocked, why
+	}
+	if why := orphaned(d.view, w); why != nil && !d.told(w.Ref, why) {
+		return ActNeedsHuman, forge.LabelNeedsHuman, why
+	}
+	if why := circular(d.view, w); why != nil && !d.told(w.Ref, why) {
+		return ActTell, "", why
 	}
 	return "", "", nil
 }

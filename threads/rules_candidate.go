@@ -3,6 +3,7 @@ package threads
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -20,6 +21,8 @@ type traits struct {
 	local   bool   // one of them is local
 	pin     string // the one agent it is reserved for
 	author  string // the one agent it waits for, as the author of the pull request
+	heir    string // the one agent it waits for, until a time, as who finished what it depends on
+	until   time.Time
 }
 
 // class is the items with the same traits, in queue order, and who may take them.
@@ -53,6 +56,7 @@ var candidateRules = []candidateRule{
 	{"not pinned to another", notPinned},
 	{"on its route", onRoute},
 	{"author first", authorFirst},
+	{"finisher first", finisherFirst},
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},
 	{"somebody may review it", canBeReviewed},
@@ -84,6 +88,7 @@ func (v *view) traitsOf(w *work) traits {
 	if w.pull == nil {
 		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
 		t.writers = strings.Join(v.History.Writers[w.Chain], "\n")
+		t.heir, t.until = v.heirOf(w, &t)
 		return t
 	}
 	t.writers = strings.Join(w.stage.writers, "\n")
@@ -131,6 +136,38 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 		author = a.Name
 	}
 	return role, author
+}
+
+// heirOf is who is waited for with an issue, and until when: the agent that finished the blocker which was closed last, if
+// its thread waits at all and the agent may take the issue. The time runs from that closing.
+func (v *view) heirOf(w *work, t *traits) (heir string, until time.Time) {
+	if w.issue == nil {
+		return "", time.Time{}
+	}
+	var closed time.Time
+	for _, b := range w.issue.Blockers {
+		is, writers := v.Facts.Issue(b.Ref), v.History.Writers[b.Ref]
+		if is == nil || !is.Ended.After(closed) {
+			continue
+		}
+		closed, heir = is.Ended, ""
+		if len(writers) > 0 {
+			heir = writers[len(writers)-1]
+		}
+	}
+	a := v.Config.Agent(heir)
+	if a == nil || v.Config.Thread(a.Thread) == nil {
+		return "", time.Time{}
+	}
+	wait := v.Config.Thread(a.Thread).AffinityWait
+	able := slices.ContainsFunc(v.cands, func(c candidate) bool {
+		_, why := v.refusal(t, c)
+		return c.agent.Name == heir && why == nil
+	})
+	if wait == 0 || !able || !v.later(closed.Add(wait)) {
+		return "", time.Time{}
+	}
+	return heir, closed.Add(wait)
 }
 
 // newCandidate also asks the free rules that do not move, whose answer holds for the whole plan.
@@ -199,6 +236,9 @@ func (v *view) unfree(c candidate) (at int, why *Reason) {
 
 // waitsFor is why no item of the class can start now: the objection of the able candidate that came furthest.
 func (v *view) waitsFor(c *class) *Reason {
+	if c.heir != "" { // others could start it
+		return &Reason{Code: FinisherFirst, Agent: c.heir, Until: c.until}
+	}
 	furthest, reason := -1, c.why
 	for _, cand := range c.able {
 		if at, why := v.unfree(cand); why != nil && at > furthest {
@@ -268,6 +308,15 @@ func notPinned(_ *view, t *traits, c candidate) *Reason {
 func authorFirst(_ *view, t *traits, c candidate) *Reason {
 	if t.author != "" && t.author != c.agent.Name {
 		return &Reason{Code: AuthorFirst, Agent: t.author}
+	}
+	return nil
+}
+
+// finisherFirst keeps an issue for the agent that has what it builds on in its head, for as long as its thread's
+// affinity_wait says.
+func finisherFirst(_ *view, t *traits, c candidate) *Reason {
+	if t.heir != "" && t.heir != c.agent.Name {
+		return &Reason{Code: FinisherFirst, Agent: t.heir, Until: t.until}
 	}
 	return nil
 }

@@ -265,7 +265,7 @@ func onCycle(v *view, w *work) *Reason {
 
 // blockersOpen fails closed: only a blocker that is known to be closed lets work begin. What a person has to mend is
 // named before what only takes time.
-func blockersOpen(_ *view, w *work) *Reason {
+func blockersOpen(v *view, w *work) *Reason {
 	for _, c := range []struct {
 		state forge.BlockerState
 		code  Code
@@ -276,7 +276,11 @@ func blockersOpen(_ *view, w *work) *Reason {
 		{forge.BlockerOpen, BlockerOpen},
 		{forge.BlockerUnmerged, BlockerUnmerged},
 	} {
-		if refs := blockersIn(w.issue, c.state); len(refs) > 0 {
+		refs := blockersIn(w.issue, c.state)
+		if c.code == BlockerCancelled {
+			refs = v.cancelledBlockers(w.issue)
+		}
+		if len(refs) > 0 {
 			return &Reason{Code: c.code, Refs: refs}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
 // TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
-// a command (decide, why, rebalance) a block between ---- and the next empty line is what it answers. Lines:
+// a command (decide, why, convoy, rebalance) a block between ---- and the next empty line is what it answers. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  created=-3h blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed reopened=-1h
@@ -88,7 +88,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 		Writers: map[forge.Ref][]string{}, CIFixes: map[forge.Ref]int{}, LastRun: map[Key]time.Time{},
 		PassedOver: map[Key]int{}, Touched: map[forge.Ref]time.Time{}, Claimed: map[forge.Ref]string{},
 		IdleSince: map[string]time.Time{}, Fruitless: map[string]int{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
-		Refused: map[forge.Ref]string{}, Retried: map[forge.Ref]time.Time{}, Asked: map[forge.Ref]int{},
+		Refused: map[forge.Ref]string{}, Retried: map[forge.Ref]time.Time{}, Asked: map[forge.Ref]int{}, Told: map[forge.Ref]string{},
 		Paused: map[Pause]time.Time{}, Spent: map[Spender]Spent{},
 	}
 	return w
@@ -133,6 +133,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		return w.decide(), true
 	case "why":
 		return w.why(f[1]), true
+	case "convoy":
+		return formatConvoy(ConvoyOf(w.s, w.s.Facts.Issue(w.ref(f[1])))), true
 	case "rebalance":
 		return formatBalance(Weigh(w.s)), true
 	default:
@@ -179,6 +181,15 @@ func (w *scriptWorld) why(number string) string {
 		fmt.Fprintf(&b, " (%d in the queue)", ex.Position)
 	}
 	return b.String() + "\n"
+}
+
+func formatConvoy(c Convoy) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s known=%v %v\n", c.State, c.Known, c.Counts)
+	for _, m := range c.Members {
+		fmt.Fprintf(&b, "wave %d #%d %s%s%s\n", m.Wave, m.Number, m.State, dash(m.Agent), dash(m.Why))
+	}
+	return b.String()
 }
 
 func yesNo(ok bool) string {
@@ -316,6 +327,9 @@ func (w *scriptWorld) issue(number string, words []string) {
 			is.Assignees = append(is.Assignees, value)
 		case "closed":
 			is.Closed = true
+			if value != "" {
+				is.Ended = w.at(value)
+			}
 		case "unread":
 			is.BlockersKnown = false
 		case "blocked-by":
@@ -516,6 +530,12 @@ func (w *scriptWorld) history(f []string) {
 		h.Refused[w.ref(f[1])] = strings.Join(f[2:], " ")
 	case "retried":
 		h.Retried[w.ref(f[1])] = w.at(f[2])
+	case "told": // N CODE REF...
+		why := Reason{Code: Code(f[2])}
+		if len(f) > 3 {
+			why.Refs = w.refs(strings.Join(f[3:], ","))
+		}
+		h.Told[w.ref(f[1])] = why.Key()
 	case "asked":
 		h.Asked[w.ref(f[1])] = w.number(f[2])
 	case "ci-fixes":

@@ -97,6 +97,9 @@ type Thread struct {
 	Agents          []string      // names, sorted
 	EnvAllow        []string
 	EnvDeny         []string
+	// AffinityWait is how long an issue waits for the agent of this thread that finished what it depends on, when that agent
+	// cannot start it at once. Zero waits for nobody.
+	AffinityWait time.Duration
 }
 
 // Thread finds a thread by name; nil when there is none.
@@ -246,6 +249,8 @@ type History struct {
 	// Retried is when somebody said retry: a rejected pull request older than that is forgotten, and so are the review
 	// rounds of a pull request.
 	Retried map[forge.Ref]time.Time
+	// Told is the Key of the reason that people were last told of an item, so that each is told once.
+	Told map[forge.Ref]string
 	// Asked is how many review rounds of a pull request were already put before a person, who sent it back: they do
 	// not count again.
 	Asked map[forge.Ref]int
@@ -347,6 +352,8 @@ const (
 	ActBlocked    Action = "blocked"     // label blocked and say why
 	ActNeedsHuman Action = "needs-human" // label needs-human and say why
 	ActRoute      Action = "route"       // assign an issue that nobody is assigned to to an agent of its route
+	ActTell       Action = "tell"        // say why, and no more
+	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all merged, and say what it came to
 )
 
 // Mark changes labels, state or assignment of an issue or pull request.

@@ -11,7 +11,7 @@ import (
 
 // issueOf is an issue as the forge sent it. What its text names is read here, once, and kept beside it.
 func issueOf(repo string, in *gitea.Issue, began time.Time) forge.Issue {
-	return forge.Issue{
+	is := forge.Issue{
 		Ref:       forge.Ref{Repo: repo, Number: in.Index},
 		Title:     in.Title,
 		Body:      in.Body,
@@ -23,6 +23,10 @@ func issueOf(repo string, in *gitea.Issue, began time.Time) forge.Issue {
 		Updated:   in.Updated,
 		AsOf:      began,
 	}
+	if is.Closed {
+		is.Ended = timeOf(in.Closed)
+	}
+	return is
 }
 
 // pullOf is a pull request as the forge sent it, without its reviews, statuses and how long it has had a conflict.

@@ -98,16 +98,7 @@ func (f *Forge) factsLocked(began time.Time) forge.Facts {
 		}
 		got := *is
 		got.AsOf = began
-		got.Blockers = slices.Clone(is.Blockers)
-		for i := range got.Blockers {
-			got.Blockers[i].State = forge.BlockerMissing
-			if b := f.issues[got.Blockers[i].Number]; b != nil {
-				got.Blockers[i].State = forge.BlockerOpen
-				if b.Closed {
-					got.Blockers[i].State = forge.BlockerClosed
-				}
-			}
-		}
+		got.Blockers = f.statesLocked(is.Blockers)
 		facts.Issues = append(facts.Issues, got)
 	}
 	slices.SortFunc(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
@@ -235,6 +226,9 @@ func (f *Forge) Comment(ctx context.Context, ref forge.Ref, key, body string) er
 // Close closes an issue.
 func (f *Forge) Close(ctx context.Context, ref forge.Ref) error {
 	return f.call(ctx, "close", func() error {
+		if err := f.keptOpenLocked(f.issues[ref.Number]); err != nil {
+			return err
+		}
 		f.closeLocked(f.issues[ref.Number])
 		f.wrote("close %s", ref.Short())
 		return nil
@@ -242,7 +236,7 @@ func (f *Forge) Close(ctx context.Context, ref forge.Ref) error {
 }
 
 func (f *Forge) closeLocked(is *forge.Issue) {
-	is.Closed, is.Updated = true, time.Now()
+	is.Closed, is.Updated, is.Ended = true, time.Now(), time.Now()
 }
 
 // Merge merges, and closes the issue that the pull request is for.

@@ -93,7 +93,9 @@ func (s *server) markSteps(m threads.Mark, login string) []func() error {
 		return label(forge.LabelBlocked)
 	case threads.ActNeedsHuman:
 		return label(forge.LabelNeedsHuman)
-	case threads.ActClose:
+	case threads.ActTell:
+		return []func() error{func() error { return nil }} // a comment changes nothing that anybody here looks at
+	case threads.ActClose, threads.ActEndConvoy:
 		return []func() error{func() error { return s.close(s.issue(m.Ref)) }}
 	}
 	panic("no such action: " + m.Action)

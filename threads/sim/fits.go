@@ -16,7 +16,11 @@ func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 	case in.roleFor(it, a) == nil:
 		return "no role of it fits"
 	case it.Kind == agents.KindIssue:
-		return in.ableIssue(it, a)
+		why := in.ableIssue(it, a)
+		if heir := in.heir(it); why == "" && heir != nil && heir.Name != a.Name {
+			why = "who finished what it depends on comes first"
+		}
+		return why
 	case it.Kind == agents.KindReview && in.unpaired(a.Login, in.writers(in.s.Facts.Pull(it.Ref))):
 		return "it must not review that"
 	case it.Kind == agents.KindRework:
@@ -81,6 +85,26 @@ func (in *inspection) ableIssue(it *threads.Item, a *agents.Agent) string {
 		return "nobody could review it"
 	}
 	return ""
+}
+
+// heir is the agent that an issue is kept for: it wrote last to the blocker that was closed last, it may take the issue, and
+// its thread still waits for it. Nil for most.
+func (in *inspection) heir(it *threads.Item) *agents.Agent {
+	var last *forge.Issue
+	for _, b := range in.s.Facts.Issue(it.Ref).Blockers {
+		if is := in.s.Facts.Issue(b.Ref); is != nil && is.Closed && (last == nil || is.Ended.After(last.Ended)) {
+			last = is
+		}
+	}
+	if last == nil || len(in.s.History.Writers[last.Ref]) == 0 {
+		return nil
+	}
+	writers := in.s.History.Writers[last.Ref]
+	a := in.cfg.Agent(writers[len(writers)-1])
+	if a == nil || in.roleFor(it, a) == nil || in.ableIssue(it, a) != "" || !in.now.Before(last.Ended.Add(in.cfg.Thread(a.Thread).AffinityWait)) {
+		return nil
+	}
+	return a
 }
 
 func (in *inspection) ableRework(it *threads.Item, a *agents.Agent) string {

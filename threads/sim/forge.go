@@ -33,7 +33,6 @@ type issue struct {
 	secret   bool                      // unreadable for our account
 	marked   time.Time                 // when we labelled it blocked or needs-human
 	freed    time.Time                 // when a person took that off again; zero once a session ran since
-	ended    time.Time                 // when it was closed last
 	writers  []string                  // agents that ran a session on it
 	obstacle [issueObstacles]time.Time // since when it stands, without a break; zero when it does not
 }
@@ -208,7 +207,7 @@ func (s *server) close(is *issue) error {
 		return fmt.Errorf("cannot close: %w", forge.ErrConflict)
 	}
 	if !is.Closed {
-		is.Closed, is.ended = true, s.w.now
+		is.Closed, is.Ended = true, s.w.now
 		s.touch(&is.Updated)
 	}
 	return nil
@@ -227,7 +226,7 @@ func (s *server) openDeps(ref forge.Ref) []forge.Ref {
 func inBody(of, on forge.Ref) bool { return of == on || on.Number%2 == 0 }
 
 func (s *server) reopen(is *issue) {
-	is.Closed, is.Reopened = false, s.w.now
+	is.Closed, is.Reopened, is.Ended = false, s.w.now, time.Time{}
 	s.touch(&is.Updated)
 }
 

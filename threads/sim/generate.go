@@ -123,6 +123,9 @@ func (w *world) thread(name string) threads.Thread {
 	if w.chance(0.2) {
 		t.Budget.Tokens = int64(w.number(500, 8000))
 	}
+	if w.chance(0.3) {
+		t.AffinityWait = w.between(time.Minute, 30*time.Minute)
+	}
 	t.Overlap = (t.Backend == threads.Anthropic) != w.chance(0.15)
 	return t
 }

@@ -85,7 +85,7 @@ func (in *inspection) nobodyCan(h *threads.Hold, busy []threads.Session) error {
 
 func candidateCode(c threads.Code) bool {
 	switch c {
-	case threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.AuthorFirst, threads.OwnWork, threads.LocalPair, threads.NoReviewer:
+	case threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.AuthorFirst, threads.FinisherFirst, threads.OwnWork, threads.LocalPair, threads.NoReviewer:
 		return true
 	}
 	return waits(&threads.Hold{Reason: &threads.Reason{Code: c}})

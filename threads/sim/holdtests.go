@@ -62,7 +62,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.BlockerCycle:      func(h held) bool { return h.circle(h.Reason.Refs) },
 	threads.BlockerMissing:    func(h held) bool { return h.names(forge.BlockerMissing) },
 	threads.BlockerUnreadable: func(h held) bool { return h.names(forge.BlockerUnreadable) },
-	threads.BlockerCancelled:  func(h held) bool { return h.names(forge.BlockerCancelled) },
+	threads.BlockerCancelled:  func(h held) bool { return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, h.givenUp()) },
 	threads.BlockerOpen:       func(h held) bool { return h.names(forge.BlockerOpen) && !h.reaches(h.is.Ref, h.is.Ref, nil) },
 	threads.BlockerUnmerged:   func(h held) bool { return h.names(forge.BlockerUnmerged) && h.cfg.Forge.RequireMerged },
 	threads.Unreviewed: func(h held) bool {
@@ -142,6 +142,18 @@ func (h held) ended(fits func(*forge.Pull) bool) bool {
 // names reports whether the reason names exactly the blockers in a state.
 func (h held) names(state forge.BlockerState) bool {
 	return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, states(h.is, state))
+}
+
+// givenUp are the blockers that were cancelled, closed or not.
+func (h held) givenUp() []forge.Ref {
+	var refs []forge.Ref
+	for _, b := range h.is.Blockers {
+		labels, _, _ := h.fact(b.Ref)
+		if b.State == forge.BlockerCancelled || b.State == forge.BlockerOpen && slices.Contains(labels, forge.LabelCancelled) {
+			refs = append(refs, b.Ref)
+		}
+	}
+	return refs
 }
 
 // states are the blockers of an issue in one state.

@@ -52,6 +52,7 @@ func newMemory() memory {
 			Refused:    make(map[forge.Ref]string),
 			Retried:    make(map[forge.Ref]time.Time),
 			Asked:      make(map[forge.Ref]int),
+			Told:       make(map[forge.Ref]string),
 			Paused:     make(map[threads.Pause]time.Time),
 			Spent:      make(map[threads.Spender]threads.Spent),
 		},
@@ -194,7 +195,12 @@ func (m *memory) marked(mk threads.Mark, now time.Time, err error) {
 		a := m.Attempts[k]
 		a.Marked = true
 		m.Attempts[k] = a
+	case threads.ActTell:
+		m.Told[mk.Ref] = mk.Reason.Key()
 	case threads.ActNeedsHuman:
+		if mk.Reason.Code == threads.BlockerCancelled {
+			m.Told[mk.Ref] = mk.Reason.Key()
+		}
 		delete(m.Refused, mk.Ref)
 		switch threads.Cause(mk.Reason.Note) {
 		case threads.CauseChanges:

@@ -121,10 +121,20 @@ func (in *inspection) due(m *threads.Mark) bool {
 		return open && unmarked(labels, forge.LabelBlocked) && a.Count >= maxAttempts && !a.Marked
 	case threads.ActNeedsHuman:
 		_, refused := in.s.History.Refused[m.Ref]
-		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref)))
+		waits := h.is != nil && m.Reason.Code == threads.BlockerCancelled && in.news(m)
+		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref)))
+	case threads.ActTell:
+		self := m.Reason.Code == threads.BlocksItself && slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool { return b.Ref == m.Ref })
+		return open && in.news(m) && (self || h.circle(m.Reason.Refs))
+	case threads.ActEndConvoy:
+		over := h.is.BlockersKnown && len(h.is.Blockers) > 0 && len(states(h.is, forge.BlockerClosed)) == len(h.is.Blockers)
+		return open && over && slices.Contains(labels, forge.LabelConvoy) && !stagedConvoy(h.is)
 	}
 	return false
 }
+
+// news reports whether people were not told this of an item before.
+func (in *inspection) news(m *threads.Mark) bool { return in.s.History.Told[m.Ref] != m.Reason.Key() }
 
 // unmarked reports whether a label is still to be written: nothing else keeps everybody off the item, or it is there and
 // the factory was never told so.
@@ -132,12 +142,14 @@ func unmarked(labels []string, label string) bool {
 	return forge.SkipLabel(labels) == "" || slices.Contains(labels, label)
 }
 
-// wordKept lets a person who took a label of ours off have the last word: it comes back only after another session.
+// wordKept lets a person who took a label of ours off have the last word: it comes back only after another session, or
+// over a blocker that was cancelled since.
 func wordKept(in *inspection) error {
 	for i := range in.plan.Marks {
 		m := &in.plan.Marks[i]
 		is := in.forge.issue(m.Ref)
-		if is == nil || is.freed.IsZero() || m.Action != threads.ActBlocked && m.Action != threads.ActNeedsHuman {
+		if is == nil || is.freed.IsZero() || m.Action != threads.ActBlocked && m.Action != threads.ActNeedsHuman ||
+			m.Reason.Code == threads.BlockerCancelled {
 			continue
 		}
 		if asOf, err := in.asOf(m.Ref); err == nil && asOf.After(is.freed) {

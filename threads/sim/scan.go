@@ -121,7 +121,7 @@ func (sc *scanner) shorten(f *forge.Facts) {
 		}
 	}
 	f.Issues = slices.DeleteFunc(f.Issues, func(is forge.Issue) bool {
-		return is.Closed && old(sc.w.forge.issue(is.Ref).ended) && !referred[is.Ref]
+		return is.Closed && old(sc.w.forge.issue(is.Ref).Ended) && !referred[is.Ref]
 	})
 }
 

@@ -95,6 +95,7 @@ var rare = []threads.Code{threads.OwnWork}
 // furthest that a candidate came.
 var unseen = []threads.Code{
 	threads.Closed, threads.NotBacklog, threads.HasSession, threads.AuthorFirst,
+	threads.ConvoyOver,                          // of a mark
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
 	threads.NotOnRoute,                                                                                                                      // no world has routes
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid, threads.NotBusy, threads.StealLimit, // of Rebalance
@@ -109,7 +110,7 @@ func reached(t *testing.T, n uint64, total *Stats) {
 			t.Errorf("no plan gave the reason %q", d.Code)
 		}
 	}
-	for _, a := range []threads.Action{threads.ActRelease, threads.ActUnlabel, threads.ActClose, threads.ActBlocked, threads.ActNeedsHuman} {
+	for _, a := range []threads.Action{threads.ActRelease, threads.ActUnlabel, threads.ActClose, threads.ActBlocked, threads.ActNeedsHuman, threads.ActTell, threads.ActEndConvoy} {
 		if total.Actions[a] == 0 {
 			t.Errorf("no plan asked for %q", a)
 		}

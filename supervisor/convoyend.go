@@ -1,0 +1,104 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// convoyEnd is what became of the members of a convoy, as the forge shows it now.
+type convoyEnd struct {
+	open     []forge.Ref // one was opened again
+	unmerged []forge.Ref // closed, and none of their pull requests was merged
+	merged   []string    // a line each
+	byHand   []forge.Ref // closed without any pull request: a person said that it is done
+}
+
+// endConvoy closes a convoy when all its members are merged, and says what it came to; where one was closed otherwise it
+// asks a person. The facts on which the scheduler asked for it forget merged pull requests, so the forge is asked again.
+func (s *Supervisor) endConvoy(c *chore) error {
+	end, err := s.lookBack(c.ref)
+	switch {
+	case err != nil:
+		return err
+	case len(end.open) > 0:
+		return fmt.Errorf("%s is open: %w", mention(c.ref.Repo, end.open), forge.ErrConflict)
+	case len(end.unmerged) > 0:
+		c.said = "needs a person: " + mention(c.ref.Repo, end.unmerged) + " closed, and not merged"
+		return s.askPerson(c, forge.LabelNeedsHuman, unmergedComment(c, &end))
+	}
+	if err := s.comment(c.ref, overComment(c, &end)); err != nil {
+		return err
+	}
+	err = s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, c.ref) })
+	if err == nil {
+		c.said = fmt.Sprintf("convoy closed, %d merged", len(end.merged))
+		s.events.send(Event{Type: EventClosed, Data: RefData{c.ref.Repo, c.ref.Number}})
+	}
+	return err
+}
+
+// lookBack reads every member of a convoy with its pull requests.
+func (s *Supervisor) lookBack(convoy forge.Ref) (end convoyEnd, err error) {
+	members, err := s.blockers(convoy)
+	if err != nil {
+		return end, err
+	}
+	for _, b := range members {
+		var look forge.Look
+		err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
+			look, err = f.Look(ctx, b.Ref, time.Time{})
+			return err
+		})
+		if err != nil {
+			return end, err
+		}
+		end.add(convoy.Repo, b.Ref, look)
+	}
+	return end, nil
+}
+
+func (e *convoyEnd) add(home string, ref forge.Ref, look forge.Look) {
+	pulls := look.Pulls
+	closed := look.Issue != nil && look.Issue.Closed && !look.Issue.Has(forge.LabelCancelled)
+	if look.Pull != nil {
+		pulls, closed = []forge.Pull{*look.Pull}, look.Pull.Closed
+	}
+	ended := false
+	for i := range pulls {
+		p := &pulls[i]
+		if closed && p.Merged {
+			e.merged = append(e.merged, fmt.Sprintf("- %s by %s, merged as %s", mention(home, []forge.Ref{ref}), p.Author, mention(home, []forge.Ref{p.Ref})))
+			return
+		}
+		ended = ended || p.Closed
+	}
+	switch {
+	case !closed:
+		e.open = append(e.open, ref)
+	case ended:
+		e.unmerged = append(e.unmerged, ref)
+	default:
+		e.byHand = append(e.byHand, ref)
+	}
+}
+
+func overComment(c *chore, end *convoyEnd) comment {
+	var b strings.Builder
+	fmt.Fprintf(&b, "This convoy is done: %d of %d members are merged.\n\n%s", len(end.merged), len(end.merged)+len(end.byHand), strings.Join(end.merged, "\n"))
+	if len(end.byHand) > 0 {
+		fmt.Fprintf(&b, "\n\nClosed by hand, without a pull request: %s.", mention(c.ref.Repo, end.byHand))
+	}
+	return comment{fmt.Sprintf("convoy-over-%d", c.ref.Number), strings.TrimSpace(b.String())}
+}
+
+func unmergedComment(c *chore, end *convoyEnd) comment {
+	return comment{
+		"convoy-unmerged-" + refKey(end.unmerged),
+		fmt.Sprintf("All members of this convoy are closed, but %s without a merge. Please look at it: reopen what is still to be done "+
+			"and remove the label `needs-human`, or close this.", mention(c.ref.Repo, end.unmerged)),
+	}
+}

@@ -1,0 +1,278 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/plan"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// ConvoyRequest makes a convoy: of issues that exist, or of a plan whose tasks become issues.
+type ConvoyRequest struct {
+	Title   string     `json:"title,omitempty"`
+	Body    string     `json:"body,omitempty"`
+	Repo    string     `json:"repo,omitempty"`    // of the convoy; empty is the factory's only one, or that of the first member
+	Members []string   `json:"members,omitempty"` // references of issues
+	Plan    *plan.Plan `json:"plan,omitempty"`
+	Chain   bool       `json:"chain,omitempty"`  // each member depends on the one before it
+	Staged  bool       `json:"staged,omitempty"` // nothing starts until convoy start
+}
+
+// tie is one issue that is to depend on another.
+type tie struct{ item, on forge.Ref }
+
+// making is a convoy on its way.
+type making struct {
+	draft   forge.Draft
+	members []forge.Ref // in the order in which they were said
+	filed   []forge.Ref // those of them that were made for this
+	ties    []tie
+}
+
+// MakeConvoy makes a tracking issue that depends on its members. It assigns nobody: the ticks hand out the members, one at
+// a time as they become ready. Circles of dependencies, of any length, and members that cannot be are refused before
+// anything is written. Until the last dependency is there nothing starts.
+func (s *Supervisor) MakeConvoy(_ context.Context, r ConvoyRequest) (Report, error) {
+	leave, err := s.enterCommand()
+	if err != nil {
+		return Report{}, err
+	}
+	defer leave()
+	var m *making
+	switch {
+	case (r.Plan == nil) == (len(r.Members) == 0):
+		err = refusef(http.StatusBadRequest, "cannot make a convoy: say its members or a plan, one of them")
+	case r.Plan != nil:
+		m, err = s.fromPlan(&r)
+	default:
+		m, err = s.fromMembers(&r)
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	convoy, err := s.assemble(m, r.Staged)
+	if err != nil {
+		return Report{}, refusef(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(convoy))
+	}
+	report := Report{Subject: convoy.String()}
+	report.did("convoy of %d made", len(m.members))
+	if len(m.filed) > 0 {
+		report.did("filed %s", mention(convoy.Repo, m.filed))
+	}
+	if r.Staged {
+		report.Note = "staged: nothing starts until disinto convoy start " + r.shown(convoy)
+	}
+	return report, nil
+}
+
+// shown is a reference as the person would say it.
+func (r *ConvoyRequest) shown(convoy forge.Ref) string {
+	if r.Repo == "" {
+		return fmt.Sprint(convoy.Number)
+	}
+	return convoy.String()
+}
+
+// left says what is on the forge of a convoy that could not be finished: none of it starts, and a person may clear it away.
+func (m *making) left(convoy forge.Ref) string {
+	switch {
+	case !convoy.IsZero():
+		return fmt.Sprintf("; %s is there, incomplete and staged: clear it away with disinto convoy cancel --close %s", convoy, convoy)
+	case len(m.filed) > 0:
+		return fmt.Sprintf("; %s are filed and start nothing: close them", mention("", m.filed))
+	}
+	return ""
+}
+
+// fromMembers makes sure that the members can be.
+func (s *Supervisor) fromMembers(r *ConvoyRequest) (*making, error) {
+	m := &making{draft: forge.Draft{Title: r.Title, Body: r.Body}}
+	if strings.TrimSpace(r.Title) == "" {
+		return nil, refusef(http.StatusBadRequest, "cannot make a convoy without a title: say --title")
+	}
+	for _, said := range r.Members {
+		ref, err := s.item(said)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(m.members, ref) {
+			return nil, refusef(http.StatusBadRequest, "cannot make a convoy: %s is named twice", ref)
+		}
+		t, err := s.see(ref)
+		if err != nil {
+			return nil, notDone("take", ref, err)
+		}
+		if why := unfit(t); why != "" {
+			return nil, refusef(http.StatusConflict, "cannot take %s into a convoy: %s", ref, why)
+		}
+		if n := len(m.members); r.Chain && n > 0 {
+			m.ties = append(m.ties, tie{ref, m.members[n-1]})
+		}
+		m.members = append(m.members, ref)
+	}
+	repo, err := s.repository(r.Repo)
+	if err != nil && r.Repo == "" {
+		repo, err = m.members[0].Repo, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.draft.Repo = repo
+	return m, s.refuseCircle(m)
+}
+
+// unfit says why an issue can be no member; empty when it can.
+func unfit(t *thing) string {
+	switch {
+	case t.closed:
+		return "it is closed"
+	case t.has(forge.LabelCancelled):
+		return "it is cancelled"
+	case t.has(forge.LabelConvoy):
+		return "it is a convoy itself"
+	}
+	return ""
+}
+
+// mostWalked bounds how many issues are asked what they wait for, so that no web of dependencies keeps us for minutes.
+const mostWalked = 500
+
+// refuseCircle walks everything that the members wait for, afresh: the forge refuses only pairs, and a longer circle would
+// never start.
+func (s *Supervisor) refuseCircle(m *making) error {
+	waits := make(map[forge.Ref][]forge.Ref)
+	for _, t := range m.ties {
+		waits[t.item] = append(waits[t.item], t.on)
+	}
+	queue := slices.Clone(m.members)
+	seen := make(map[forge.Ref]bool)
+	for len(queue) > 0 && len(seen) < mostWalked {
+		at := queue[0]
+		queue = queue[1:]
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		blockers, err := s.blockers(at)
+		if err != nil {
+			return notDone("take", at, err)
+		}
+		for _, b := range blockers {
+			if b.State == forge.BlockerOpen {
+				waits[at] = append(waits[at], b.Ref)
+				queue = append(queue, b.Ref)
+			}
+		}
+	}
+	if circle := threads.Circle(waits); circle != nil {
+		return refusef(http.StatusConflict, "cannot make the convoy, issues would wait for each other: %s", strings.Join(mentions(m.draft.Repo, circle), " -> "))
+	}
+	return nil
+}
+
+// fromPlan makes sure that the plan can be carried out, and files its tasks.
+func (s *Supervisor) fromPlan(r *ConvoyRequest) (*making, error) {
+	p := r.Plan
+	if err := p.Check(); err != nil {
+		return nil, refusef(http.StatusBadRequest, "%s", text(err))
+	}
+	if r.Chain {
+		return nil, refusef(http.StatusBadRequest, "cannot chain a plan: it says itself what depends on what")
+	}
+	home, err := s.repository(cmp.Or(r.Repo, p.Repo))
+	if err != nil {
+		return nil, err
+	}
+	m := &making{draft: forge.Draft{Repo: home, Title: cmp.Or(r.Title, p.Title), Body: cmp.Or(r.Body, p.Body)}}
+	repos, needed := make([]string, len(p.Tasks)), make([][]forge.Ref, len(p.Tasks))
+	for i := range p.Tasks {
+		if repos[i], err = s.repository(cmp.Or(p.Tasks[i].Repo, home)); err != nil {
+			return nil, err
+		}
+		_, issues := p.Needs(i, repos[i])
+		for _, ref := range issues {
+			known, err := s.existing(repos[i], []string{ref.String()})
+			if err != nil {
+				return nil, err
+			}
+			needed[i] = append(needed[i], known...)
+		}
+	}
+	return m, s.fileTasks(m, p, repos, needed)
+}
+
+// fileTasks makes the issues, without the label that lets them be worked on.
+func (s *Supervisor) fileTasks(m *making, p *plan.Plan, repos []string, needed [][]forge.Ref) error {
+	refs := make([]forge.Ref, len(p.Tasks))
+	for _, i := range p.Order() {
+		t := &p.Tasks[i]
+		ref, err := s.file(forge.Draft{Repo: repos[i], Title: t.Title, Body: t.Body, Labels: t.AllLabels()})
+		if err != nil {
+			return refusef(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
+		}
+		refs[i] = ref
+		m.members, m.filed = append(m.members, ref), append(m.filed, ref)
+		tasks, _ := p.Needs(i, repos[i])
+		for _, need := range tasks {
+			m.ties = append(m.ties, tie{ref, refs[need]})
+		}
+		for _, on := range needed[i] {
+			m.ties = append(m.ties, tie{ref, on})
+		}
+	}
+	return nil
+}
+
+// assemble ties the members, files the tracking issue, ties it to them, and only then puts the members up for work. It is
+// staged until all that is done, because a convoy of which two members are tied is not one of two.
+func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err error) {
+	for _, t := range m.ties {
+		if err := s.depend(t.item, t.on); err != nil {
+			return convoy, err
+		}
+	}
+	m.draft.Labels = []string{forge.LabelConvoy, forge.LabelStaged}
+	m.draft.Body = trackingText(m)
+	if convoy, err = s.file(m.draft); err != nil {
+		return convoy, err
+	}
+	for _, ref := range m.members {
+		if err := s.depend(convoy, ref); err != nil {
+			return convoy, err
+		}
+	}
+	for _, ref := range m.members {
+		grip := s.grip(ref)
+		err := s.label(ref, []string{forge.LabelBacklog}, nil)
+		grip.letGo()
+		if err != nil {
+			return convoy, err
+		}
+	}
+	grip := s.grip(convoy)
+	if !staged {
+		err = s.label(convoy, nil, []string{forge.LabelStaged})
+	}
+	s.kickAll(grip.letGo())
+	return convoy, err
+}
+
+// trackingText is what stands in the tracking issue. Titles are left out: the forge shows them beside the numbers, and text
+// of others might read as a dependency.
+func trackingText(m *making) string {
+	var b strings.Builder
+	if body := strings.TrimSpace(m.draft.Body); body != "" {
+		b.WriteString(body + "\n\n")
+	}
+	b.WriteString("## Members\n\n")
+	for _, ref := range m.members {
+		fmt.Fprintf(&b, "- [ ] %s\n", mention(m.draft.Repo, []forge.Ref{ref}))
+	}
+	return b.String()
+}
