@@ -37,6 +37,10 @@ soak: build ## a thousand sessions of a second through twenty threads; then kill
 	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 40m -run 'TestSoak|TestKilledAtRequest' ./cmd/disinto
 
+.PHONY: bench-init
+bench-init: build ## measure the init beside those of this machine (tini, dumb-init, catatonit, s6), as root
+	DISINTO_BENCH='$(CURDIR)/bin/disinto' go test -v -count=1 -timeout 30m -run TestPeers ./agents/process
+
 # The agent CLIs that the built-in agent was tried with. They are a gigabyte and are kept between runs.
 CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22
 CLI_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-clis

@@ -28,6 +28,11 @@ func runHelper(name string, args []string) int {
 		"supervisor":  supervisor,
 		"pid1":        asPID1,
 		"drop-ptrace": dropPtrace,
+
+		"contain":      contain,
+		"stop-tree":    stopTree,
+		"orphan-storm": orphanStorm,
+		"reaper-storm": reaperStorm,
 	}
 	h := helpers[name]
 	if h == nil {

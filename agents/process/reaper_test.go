@@ -212,3 +212,18 @@ func TestSessionsLeaveNoDescriptors(t *testing.T) {
 		t.Errorf("%d descriptors before 60 sessions, %d after, %d of them pidfds", before, after, pidfds)
 	}
 }
+
+// 10,000 orphans end at once, together with 1,000 children of ours, and no status of those is lost.
+func TestReaperStorm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes some seconds")
+	}
+	var out strings.Builder
+	if err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("reaper-storm"), Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	var took, left, lost int
+	if n, err := fmt.Sscan(out.String(), &took, &left, &lost); n != 3 || left != 0 || lost != 0 {
+		t.Errorf("%d orphans are left and %d statuses are lost (%v, %q)", left, lost, err, out.String())
+	}
+}
