@@ -164,17 +164,16 @@ func (c *contained) line() string {
 	}
 }
 
-// end answers how long the init and all below it took to end; false if we had to do it.
-func (c *contained) end(patience time.Duration) (time.Duration, bool) {
+// end waits for the end of the init and all below it; false if it had to see to that.
+func (c *contained) end(patience time.Duration) bool {
 	defer c.out.Close()
-	begin := time.Now()
 	select {
 	case <-c.child.Exit():
-		return time.Since(begin), true
+		return true
 	case <-time.After(patience):
 		_ = syscall.Kill(c.pid, syscall.SIGKILL)
 		<-c.child.Exit()
-		return patience, false
+		return false
 	}
 }
 
@@ -223,13 +222,14 @@ func (b *bench) stop(p peer, kind string) {
 	c := b.run(p, b.payload("stop-tree", kind, got)...)
 	c.line()
 	time.Sleep(100 * time.Millisecond)
+	begin := time.Now()
 	_ = syscall.Kill(c.pid, syscall.SIGTERM)
-	took, ok := c.end(3 * time.Second)
+	ok := c.end(3 * time.Second)
 	if !ok {
 		b.note(p, kind+" ms", -1)
 		return
 	}
-	b.note(p, kind+" ms", ms(took))
+	b.note(p, kind+" ms", ms(time.Since(begin)))
 	if kind == "family" {
 		b.note(p, "told", float64(strings.Count(read(got), "\n")+min(1, len(read(got)))))
 	}
