@@ -17,6 +17,10 @@ func (h *history) dump(now time.Time) []record {
 		o := h.open[run]
 		list = append(list, record{At: o.at, Open: &o.startRecord})
 	}
+	for _, r := range sorted(h.steals, forge.Ref.Compare) {
+		s := h.steals[r]
+		list = append(list, record{At: now, Steal: &s})
+	}
 	for _, p := range sorted(h.Paused, comparePauses) {
 		list = append(list, record{At: h.Paused[p], Pause: &pauseRecord{Thread: p.Thread, Agent: p.Agent}})
 	}
@@ -35,7 +39,7 @@ func (h *history) dump(now time.Time) []record {
 		}
 		list = append(list, record{At: now, Agent: &agentRecord{
 			Name: name, IdleSince: h.IdleSince[name], HeldUntil: hold.Until, HeldWhy: hold.Why,
-			Done: h.tallies[name].done, Failed: h.tallies[name].failed,
+			Done: h.tallies[name].done, Failed: h.tallies[name].failed, Fruitless: h.Fruitless[name],
 			Spent: h.spentRecord(threads.Spender{Agent: name}, now),
 		}})
 	}
@@ -121,6 +125,9 @@ func (h *history) agents(now time.Time) []string {
 		set[name] = true
 	}
 	for name := range h.tallies {
+		set[name] = true
+	}
+	for name := range h.Fruitless {
 		set[name] = true
 	}
 	for name, hold := range h.AgentHolds {
@@ -225,6 +232,7 @@ func (h *history) restoreItem(i *itemRecord) {
 
 func (h *history) restoreAgent(a *agentRecord) {
 	setUnlessZero(h.IdleSince, a.Name, a.IdleSince)
+	setUnlessZero(h.Fruitless, a.Name, a.Fruitless)
 	setUnlessZero(h.tallies, a.Name, tally{a.Done, a.Failed})
 	h.restoreSpent(threads.Spender{Agent: a.Name}, a.Spent)
 	if !a.HeldUntil.IsZero() {

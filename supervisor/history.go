@@ -15,6 +15,7 @@ import (
 type history struct {
 	threads.History
 
+	steals    map[forge.Ref]stealRecord      // what is to change hands
 	cancels   map[forge.Ref]bool             // what is to be labelled cancelled
 	closes    map[forge.Ref]bool             // what of that is to be closed as well
 	open      map[string]openSession         // sessions that began and have not ended, by run id
@@ -52,6 +53,7 @@ func newHistory() *history {
 			Touched:    make(map[forge.Ref]time.Time),
 			Claimed:    make(map[forge.Ref]string),
 			IdleSince:  make(map[string]time.Time),
+			Fruitless:  make(map[string]int),
 			Parked:     make(map[string]threads.Parked),
 			AgentHolds: make(map[string]threads.AgentHold),
 			Refused:    make(map[forge.Ref]string),
@@ -61,6 +63,7 @@ func newHistory() *history {
 			Paused:     make(map[threads.Pause]time.Time),
 			Spent:      make(map[threads.Spender]threads.Spent),
 		},
+		steals:    make(map[forge.Ref]stealRecord),
 		cancels:   make(map[forge.Ref]bool),
 		closes:    make(map[forge.Ref]bool),
 		open:      make(map[string]openSession),
@@ -89,6 +92,8 @@ func (h *history) apply(r record) {
 		h.handed(r.Handed)
 	case r.Told != nil:
 		h.Told[forge.Ref(r.Told.Ref)] = r.Told.Key
+	case r.Steal != nil:
+		h.steal(r.Steal)
 	case r.Forget != nil:
 		h.forget(forge.Ref(r.Forget.Ref))
 	case r.Pause != nil:
@@ -148,6 +153,14 @@ func (h *history) pause(at time.Time, r *pauseRecord) {
 		delete(h.Paused, p)
 	} else {
 		h.Paused[p] = at
+	}
+}
+
+func (h *history) steal(r *stealRecord) {
+	if r.Done {
+		delete(h.steals, forge.Ref(r.Ref))
+	} else {
+		h.steals[forge.Ref(r.Ref)] = *r
 	}
 }
 

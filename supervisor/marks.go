@@ -41,7 +41,8 @@ type chore struct {
 	refused time.Time // when an agent refused the item
 	grip    *grip
 	did     []string // of a cancel, in words
-	said    string   // of the end of a convoy, what became of it
+	steal   *stealRecord
+	said    string // of the end of a convoy, what became of it
 
 	working  bool
 	retryAt  time.Time
@@ -62,6 +63,9 @@ func (s *Supervisor) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 		wanted[c.choreKey] = c
 	}
 	for _, c := range s.cancelsLocked() {
+		wanted[c.choreKey] = c
+	}
+	for _, c := range s.stealsLocked() {
 		wanted[c.choreKey] = c
 	}
 	for k, c := range s.chores {
@@ -179,6 +183,8 @@ var verb = map[threads.Action]string{
 	threads.ActTell:       "comment",
 	threads.ActEndConvoy:  "close the convoy",
 	actCancel:             "label cancelled",
+	actSteal:              "move",
+	threads.ActRoute:      "assign",
 }
 
 func done(c *chore) string {
@@ -187,6 +193,10 @@ func done(c *chore) string {
 		return "merged"
 	case actCancel:
 		return "cancelled by hand"
+	case actSteal:
+		return strings.Join(c.did, ", ")
+	case threads.ActRoute:
+		return "routed to " + c.mark.Agent
 	case threads.ActRelease:
 		return "claim of " + c.mark.Agent + " released"
 	case threads.ActUnlabel:
@@ -218,6 +228,10 @@ func (s *Supervisor) perform(c *chore) error {
 		return err
 	case actCancel:
 		return s.cancel(c)
+	case actSteal:
+		return s.steal(c)
+	case threads.ActRoute:
+		return s.reassign(c.ref, "", c.login, "", runID(s.instance))
 	case threads.ActUnlabel:
 		return s.label(c.ref, nil, []string{forge.LabelInProgress})
 	case threads.ActClose:

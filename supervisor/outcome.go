@@ -50,6 +50,7 @@ func (h *history) end(at time.Time, e *endRecord) {
 		h.Warm[threads.SlotKey{Thread: o.Thread, Slot: o.Slot}] = threads.Warm{Agent: o.Agent, Chain: forge.Ref(o.Chain)}
 	}
 	h.count(at, &o, e)
+	h.fruit(&o, e)
 	switch k := o.Item.threads(); {
 	case e.NeverRan && e.Result == agents.Failed:
 		// A program that is not there, or an account: no issue is to blame, and a wrong word in factory.toml must not end
@@ -109,6 +110,17 @@ func (h *history) count(at time.Time, o *openSession, e *endRecord) {
 		r.Log = logPath("", o.Agent, o.Run) // in the state directory, which may move
 	}
 	h.remember(r)
+}
+
+// fruit counts the sessions of an agent in a row that achieved nothing. One that was ended by us, or that a limit kept from
+// its work, says nothing about the agent.
+func (h *history) fruit(o *openSession, e *endRecord) {
+	switch {
+	case e.Result == agents.Done || e.Result == agents.Refused:
+		delete(h.Fruitless, o.Agent)
+	case e.Result.BurnsAttempt() || e.Result == agents.BackendDown:
+		h.Fruitless[o.Agent]++
+	}
 }
 
 func (h *history) remember(r RecentDocument) {

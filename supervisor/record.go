@@ -25,6 +25,7 @@ type record struct {
 	Handed   *handedRecord   `json:"handed,omitempty"`
 	Told     *toldRecord     `json:"told,omitempty"`
 	Forget   *forgetRecord   `json:"forget,omitempty"`
+	Steal    *stealRecord    `json:"steal,omitempty"`
 
 	// What a person said, which is also what is the case.
 	Pause *pauseRecord `json:"pause,omitempty"`
@@ -121,6 +122,19 @@ type forgetRecord struct {
 	Ref ref `json:"ref"`
 }
 
+// stealRecord says that an issue is to change hands, or how that ended.
+type stealRecord struct {
+	Ref  ref    `json:"ref"`
+	Run  string `json:"run"` // of the claim that keeps others off meanwhile
+	From string `json:"from"`
+	To   string `json:"to"`
+	// FromLogin and ToLogin are their accounts, which a reload may change.
+	FromLogin string `json:"from_login,omitempty"`
+	ToLogin   string `json:"to_login,omitempty"`
+	Done      bool   `json:"done,omitempty"`
+	Why       string `json:"why,omitempty"` // it stays after all; with Done
+}
+
 // pauseRecord says that a thread, an agent or, with neither, everything was paused, or is no more.
 type pauseRecord struct {
 	Thread string `json:"thread,omitempty"`
@@ -186,6 +200,7 @@ type agentRecord struct {
 	HeldWhy   string    `json:"held_why,omitempty"`
 	Done      int       `json:"done,omitempty"`
 	Failed    int       `json:"failed,omitempty"`
+	Fruitless int       `json:"fruitless,omitempty"` // sessions in a row that achieved nothing
 
 	Spent *spentRecord `json:"spent,omitempty"`
 }
@@ -267,6 +282,8 @@ func (r *record) valid() bool {
 		return r.Handed.Ref.Repo != "" && r.Handed.Rounds >= 0
 	case r.Told != nil:
 		return r.Told.Ref.Repo != "" && r.Told.Key != ""
+	case r.Steal != nil:
+		return r.Steal.Ref.Repo != "" && r.Steal.Run != ""
 	case r.Forget != nil:
 		return r.Forget.Ref.Repo != ""
 	case r.Pause != nil:

@@ -71,6 +71,12 @@ type Filer interface {
 	Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error)
 }
 
+// Mover gives an issue that is pinned to one account, or with from "" to none, to another, unless somebody has begun it:
+// then the answer is forge.ErrTaken. label, unless empty, is written first. It may be repeated with the same run id.
+type Mover interface {
+	Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error
+}
+
 // Merger merges a pull request at exactly one head.
 type Merger interface {
 	Merge(ctx context.Context, ref forge.Ref, headSHA string) error
@@ -89,6 +95,7 @@ type Forge interface {
 	Claims
 	Writer
 	Filer
+	Mover
 	Merger
 	Accounts
 }
@@ -155,6 +162,7 @@ type Supervisor struct {
 	forgetAt   time.Time
 	scans      scans
 	problems   problems
+	balancing  balancing
 	hinted     time.Time // when a web hook last had the forge scanned
 	hintDue    bool      // another one waits to do so
 	hookWarned time.Time // when the log last told of a hook with a wrong signature

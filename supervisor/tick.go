@@ -73,6 +73,7 @@ type todo struct {
 	dropped []forge.Ref // claims in our books that are not on the forge
 	gone    []forge.Ref // what the journal can forget
 	events  []Event
+	news    []notice
 	delay   time.Duration
 }
 
@@ -116,6 +117,8 @@ func (s *Supervisor) commitLocked(now time.Time, room *threads.Room, ours func(*
 	}
 	t.stops = s.stopsLocked(plan.Stops)
 	t.chores = s.choresLocked(&plan, now)
+	moves, news := s.balanceLocked(now, room)
+	t.chores, t.news = append(t.chores, moves...), news
 	return t
 }
 
@@ -140,6 +143,7 @@ func (s *Supervisor) act(t todo) {
 	for _, e := range t.events {
 		s.events.send(e)
 	}
+	s.tell(t.news...)
 	s.touchStatus()
 }
 
@@ -156,6 +160,9 @@ func (s *Supervisor) room() *threads.Room {
 // are new enough to act on it.
 func (s *Supervisor) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
 	for r := range s.busy {
+		s.history.Touched[r] = now
+	}
+	for r := range s.history.steals { // whose it is shows when it has changed hands
 		s.history.Touched[r] = now
 	}
 	for r := range s.history.cancels { // as good as labelled, also after a restart

@@ -193,6 +193,41 @@ func (f *Forge) Free(ctx context.Context, ref forge.Ref) (was string, err error)
 	return was, err
 }
 
+// Reassign writes the label first and the assignee then, as two requests, each after a fresh look.
+func (f *Forge) Reassign(ctx context.Context, ref forge.Ref, from, to, label, _ string) error {
+	look := func(do func(labels, assignees *[]string)) func() error {
+		return func() error {
+			labels, assignees, closed := f.markedLocked(ref)
+			switch {
+			case slices.Equal(*assignees, []string{to}):
+			case closed, slices.Contains(*labels, forge.LabelInProgress), !slices.Equal(*assignees, pinned(from)):
+				return fmt.Errorf("%s: %w", ref.Short(), forge.ErrTaken)
+			}
+			do(labels, assignees)
+			return nil
+		}
+	}
+	err := f.call(ctx, "mark", look(func(labels, _ *[]string) {
+		if label != "" {
+			*labels = with(*labels, label)
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	return f.call(ctx, "hand over", look(func(_, assignees *[]string) {
+		*assignees = pinned(to)
+		f.wrote("reassign %s %s %s", ref.Short(), from, to)
+	}))
+}
+
+func pinned(login string) []string {
+	if login == "" {
+		return nil
+	}
+	return []string{login}
+}
+
 // Label adds and removes labels.
 func (f *Forge) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
 	return f.call(ctx, "label", func() error {

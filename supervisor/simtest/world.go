@@ -249,6 +249,10 @@ func (c *client) Free(ctx context.Context, ref forge.Ref) (was string, err error
 	return was, err
 }
 
+func (c *client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, run string) error {
+	return c.p.use("reassign", func() error { return c.f.Reassign(ctx, ref, from, to, label, run) })
+}
+
 func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
 	return c.p.use("label", func() error { return c.f.Label(ctx, ref, add, remove) })
 }

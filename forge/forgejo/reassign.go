@@ -1,0 +1,101 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Reassign gives an issue from one account to another, or with from "" from nobody to somebody, if it is still waiting
+// there: open, assigned to from alone, and not in-progress. Else it answers forge.ErrTaken. label, unless empty, is written
+// before the assignee, so that what was moved always carries it.
+//
+// The forge has no compare-and-set for assignees. So the claim's ref is held meanwhile: whoever wants to begin the issue
+// needs that too. Reassign may be repeated with the same run id, and what has happened already is a success.
+func (c *Client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error {
+	ref = c.canonical(ref)
+	if err := c.reassign(ctx, ref, from, to, label, runID); err != nil {
+		return fmt.Errorf("cannot give %s to %s: %w", ref, to, err)
+	}
+	return nil
+}
+
+func (c *Client) reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error {
+	in, err := c.getIssue(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if why := c.begun(in, from, to); why != "" {
+		return errors.Join(fmt.Errorf("%w: %s", forge.ErrTaken, why), c.letGo(ctx, ref, runID))
+	}
+	if err := c.takeRef(ctx, ref, in, to, runID); err != nil {
+		return err
+	}
+	err = c.handOver(ctx, ref, from, to, label)
+	if errors.Is(err, forge.ErrUnavailable) {
+		return err // the next try finds the ref
+	}
+	return errors.Join(err, c.letGo(ctx, ref, runID))
+}
+
+// begun says why an issue does not wait where it did; "" when it does, or has moved already.
+func (c *Client) begun(in *gitea.Issue, from, to string) string {
+	assigned := logins(in.Assignees)
+	switch {
+	case in.State == gitea.StateClosed:
+		return "it is closed"
+	case hasLabel(in, forge.LabelInProgress):
+		return "it is in-progress"
+	case len(assigned) == 1 && isAssigned(in, to):
+		return ""
+	case len(assigned) == 0 && from == "", len(assigned) == 1 && isAssigned(in, from):
+		return ""
+	case len(assigned) == 0:
+		return "it is assigned to nobody"
+	}
+	return "it is assigned to " + assigned[0]
+}
+
+// handOver writes label and assignee, with the ref held and after another look: what was begun before the ref was ours
+// shows by now.
+func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to, label string) error {
+	in, err := c.getIssue(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if why := c.begun(in, from, to); why != "" {
+		return fmt.Errorf("%w: %s", forge.ErrTaken, why)
+	}
+	if label != "" && !hasLabel(in, label) {
+		if err := c.addLabels(ctx, ref, in, []string{label}); err != nil {
+			return err
+		}
+	}
+	if isAssigned(in, to) {
+		return nil
+	}
+	in, err = c.assign(ctx, ref, []string{to})
+	if err == nil && !isAssigned(in, to) {
+		err = fmt.Errorf("%w: the forge did not assign %s; give it access to the repository", forge.ErrForbidden, to)
+	}
+	return err
+}
+
+// letGo gives back the ref that a move held, if it is that move's.
+func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
+	if c.isRun(ref, runID) {
+		return c.dropRef(ctx, ref, c.forgetClaim(ref).commit)
+	}
+	if c.refs == nil {
+		return nil
+	}
+	held, err := c.holder(ctx, ref) // of a life before this one
+	if err != nil || held == nil || held.run != runID {
+		return err
+	}
+	return c.dropRef(ctx, ref, held.commit)
+}
