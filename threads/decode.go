@@ -70,6 +70,7 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*Config, 
 	d.readRoles(root.tables("roles"))
 	d.readRoutes(root.table("routes"))
 	d.readStealing(root.table("stealing"))
+	d.readFleet(root.table("fleet"))
 	root.done()
 	d.checkAccounts()
 	d.checkWaiting()

@@ -38,6 +38,7 @@ func dump(c *Config) string {
 	for _, r := range c.Roles {
 		fmt.Fprintf(&b, "role %+v\n", r)
 	}
+	fmt.Fprintf(&b, "routes %+v\nstealing %+v\nfleet %+v\n", c.Routes, c.Stealing, c.Fleet)
 	for _, s := range c.Secrets {
 		fmt.Fprintf(&b, "secret %+v\n", s)
 	}
@@ -90,6 +91,7 @@ func TestExampleDefaults(t *testing.T) {
 // TestExampleHasEveryKey compares the keys of the example with those that the decoder asks for.
 func TestExampleHasEveryKey(t *testing.T) {
 	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(read(t, exampleFile), "$1")
+	full = regexp.MustCompile(`(?m)^# (\[\[fleet|name =|ssh =)`).ReplaceAllString(full, "$1") // have no default
 	var values map[string]any
 	md, err := toml.Decode(full, &values)
 	if err != nil {
@@ -105,6 +107,8 @@ func TestExampleHasEveryKey(t *testing.T) {
 	for kind, keys := range map[string][]string{
 		"forge":   asked((*decoder).readForge),
 		"factory": asked((*decoder).readFactory),
+		"stealing": asked((*decoder).readStealing),
+		"fleet":    append(asked((*decoder).readFleet), asked(func(d *decoder, t *table) { d.host(t) })...),
 		"threads": asked(func(d *decoder, t *table) { d.thread(t) }),
 		"agents":  asked(func(d *decoder, t *table) { d.agent(t) }),
 		"roles":   asked(func(d *decoder, t *table) { d.role(t, agents.Role{}) }),

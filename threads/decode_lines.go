@@ -1,6 +1,8 @@
 package threads
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -8,22 +10,38 @@ import (
 
 // linesOf says on which line each key of a TOML text stands, by toml.Key.String. keys are the text's own, in the order
 // in which the decoder met them. A table that no header names, such as a in a.b = 1, stands where it is first used;
-// of an array of tables the first element counts.
+// of an array of tables the first element counts, and those behind it have elementName in place of their own name.
 //
 // The decoder tells the line of a syntax error only, so the text is scanned a second time. The scanner does not read
 // names: it only finds where keys begin, and the decoder has said which ones these are.
 func linesOf(text string, keys []toml.Key) map[string]int {
 	found := keyLines(text)
 	lines := make(map[string]int, len(keys))
+	times := make(map[string]int) // that a key stands in the text by itself; only elements of arrays do more than once
 	for i, key := range keys[:min(len(keys), len(found))] {
+		own := key.String()
+		if times[own]++; times[own] > 1 {
+			maps.DeleteFunc(times, func(k string, _ int) bool { return strings.HasPrefix(k, own+".") })
+		}
+		element := ""
 		for n := 1; n <= len(key); n++ {
-			if k := key[:n].String(); lines[k] == 0 {
-				lines[k] = found[i]
+			k := key[:n].String()
+			element = strings.TrimPrefix(element+"."+key[n-1:n].String(), ".")
+			if times[k] > 1 {
+				element = elementName(element, times[k])
+			}
+			for _, name := range []string{k, element} {
+				if lines[name] == 0 {
+					lines[name] = found[i]
+				}
 			}
 		}
 	}
 	return lines
 }
+
+// elementName is what the nth table of an array is called among the lines, from 2. No key is: one with brackets is quoted.
+func elementName(array string, n int) string { return fmt.Sprintf("%s[%d]", array, n) }
 
 // keyLines is the line of every table header, key and inline key of a TOML text, in the order of the text. The text
 // must be valid; of one that is not it answers something.

@@ -56,9 +56,9 @@ q = 38`
 		`"esc\"aped = "`: 18, "a": 19, "a.b": 19, `a.b."c.d"`: 19, `""`: 20, "date": 21,
 		"t": 23, `t."u.v"`: 23, `t."u.v".x`: 24, `t."u.v".y`: 25, `t."u.v".y.z`: 25,
 		`t."u.v".inline`: 26, `t."u.v".inline.p`: 26, `t."u.v".inline.q`: 26, `t."u.v".inline.q.r`: 26,
-		`t."u.v".inline.q.r.s`: 26, `t."u.v".inline."w}"`: 26,
+		`t."u.v".inline.q.r.s`: 26, `t."u.v".inline.q.r.s[2]`: 26, `t."u.v".inline."w}"`: 26,
 		`t."u.v".multi`: 27, `t."u.v".multi.p`: 28, `t."u.v".multi.q`: 29,
-		"at": 33, "at.p": 34, "at.sub": 37, "at.sub.q": 38,
+		"at": 33, "at.p": 34, "at.sub": 37, "at.sub.q": 38, "at[2]": 35, "at[2].p": 36, "at[2].sub": 37, "at[2].sub.q": 38,
 	}
 	for name, ends := range map[string]string{"unix": "\n", "windows": "\r\n"} {
 		text := strings.ReplaceAll(text, "\n", ends)

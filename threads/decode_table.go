@@ -20,15 +20,24 @@ import (
 type table struct {
 	d      *decoder
 	path   toml.Key
-	line   int // where to point when a key is missing
+	at     string // what the lines know it by, where that is not path
+	line   int    // where to point when a key is missing
 	values map[string]any
 	known  []string
 }
 
 // wrong reports a mistake in a key.
 func (t *table) wrong(key, format string, args ...any) {
-	full := append(slices.Clone(t.path), key)
-	t.d.wrong(cmp.Or(t.d.lines[full.String()], t.line), full, format, args...)
+	t.d.wrong(t.lineOf(key), append(slices.Clone(t.path), key), format, args...)
+}
+
+// lineOf is the line of a key, or of the table where the key is missing.
+func (t *table) lineOf(key string) int {
+	full := append(slices.Clone(t.path), key).String()
+	if t.at != "" {
+		full = t.at + "." + toml.Key{key}.String()
+	}
+	return cmp.Or(t.d.lines[full], t.line)
 }
 
 // done reports every key that none of the other methods asked for.
@@ -100,6 +109,34 @@ func (t *table) tables(key string) []*table {
 	slices.SortFunc(all, func(a, b *table) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.name(), b.name()))
 	})
+	return all
+}
+
+// elements are the tables of an array of tables, in the order of the file.
+func (t *table) elements(key string) []*table {
+	values, ok := t.values[key].([]map[string]any)
+	if inline, list := t.values[key].([]any); list { // [{...}, {...}]
+		ok = true
+		for _, v := range inline {
+			m, table := v.(map[string]any)
+			ok = ok && table
+			values = append(values, m)
+		}
+	}
+	t.ignore(key)
+	if !ok && t.has(key) {
+		t.wrong(key, "is %s, want [[%s]] tables", kindOf(t.values[key]), append(slices.Clone(t.path), key))
+		return nil
+	}
+	var all []*table
+	for i, v := range values {
+		e := &table{d: t.d, path: append(slices.Clone(t.path), key), line: t.lineOf(key), values: v}
+		if i > 0 {
+			e.at = elementName(e.path.String(), i+1)
+			e.line = cmp.Or(t.d.lines[e.at], e.line)
+		}
+		all = append(all, e)
+	}
 	return all
 }
 

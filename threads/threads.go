@@ -29,6 +29,7 @@ type Config struct {
 	Roles    []agents.Role  // sorted by name; every role that an agent has
 	Routes   []Route        // sorted by skill
 	Stealing Stealing
+	Fleet    Fleet
 	// Secrets are the values behind every $NAME that the file uses, and where they came from. They are for keeping them
 	// away from programs and out of logs, never for printing.
 	Secrets []SecretVar

@@ -1,0 +1,102 @@
+package threads
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Fleet is the [fleet] table. The zero value is a host that reads no other; every host tells about itself.
+type Fleet struct {
+	Hub   bool   // this host reads the others, and moves issues between them
+	Hosts []Host // the others, sorted by name; some where Hub is set, none where it is not
+}
+
+// Host is another host's supervisor: a [[fleet.hosts]] table.
+type Host struct {
+	Name string
+	// User and Address are whom ssh is told to reach: names of a few letters, digits, dots, dashes and underscores, that
+	// cannot be read as an option or by a shell.
+	User, Address string
+	Port          int // 0: as ssh's own configuration says
+}
+
+// String is the host as factory.toml says it.
+func (h Host) String() string {
+	s := h.User + "@" + h.Address
+	if h.Port > 0 {
+		s += ":" + strconv.Itoa(h.Port)
+	}
+	return s
+}
+
+// sshPlace is user@host or user@host:port. Each part begins with a letter, a digit or an underscore: what begins with a dash
+// would be an option of ssh, of which -oProxyCommand= runs programs.
+var sshPlace = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})@([A-Za-z0-9_][A-Za-z0-9_.-]{0,252})(?::([0-9]{1,5}))?$`)
+
+// readFleet reads [fleet].
+func (d *decoder) readFleet(t *table) {
+	f := &d.config.Fleet
+	f.Hub = t.truth("hub", false)
+	tables := t.elements("hosts")
+	for _, e := range tables {
+		h := d.host(e)
+		for _, other := range f.Hosts {
+			switch {
+			case h.Name != "" && h.Name == other.Name:
+				e.wrong("name", "is %q, which another host has too", h.Name)
+			case h.User != "" && h.String() == other.String():
+				e.wrong("ssh", "is %q, which %s has too: its agents would count twice", h, other.Name)
+			}
+		}
+		f.Hosts = append(f.Hosts, h)
+	}
+	switch {
+	case f.Hub && len(tables) == 0 && !d.mistaken("fleet.hosts"):
+		t.wrong("hub", `is true, and there are no others: add [[fleet.hosts]] with name and ssh = "user@host" for each`)
+	case !f.Hub && len(tables) > 0 && !d.mistaken("fleet.hub"):
+		t.wrong("hosts", "mean nothing without hub = true: only one host reads the others")
+	}
+	slices.SortFunc(f.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
+	t.done()
+}
+
+// host reads one [[fleet.hosts]]. Names of the other host's threads and agents are put behind its own, so that name must be
+// none of ours.
+func (d *decoder) host(t *table) Host {
+	h := Host{Name: t.text("name")}
+	switch {
+	case h.Name == "" && !t.has("name"):
+		t.wrong("name", "is not set, want what the host is to be called")
+	case !otherName.MatchString(h.Name) && !d.mistakenAt("fleet.hosts.name", t.lineOf("name")):
+		t.wrong("name", "is %q, want letters, digits, dots, dashes and underscores", h.Name)
+	case d.config.Thread(h.Name) != nil || d.config.Agent(h.Name) != nil:
+		t.wrong("name", "is %q, which a thread or an agent is called here", h.Name)
+	}
+	const want = `want "user@host", or "user@host:port"`
+	s, ok := get[string](t, "ssh", strings.TrimPrefix(want, "want "))
+	part := sshPlace.FindStringSubmatch(s)
+	switch {
+	case !ok:
+		if !t.has("ssh") {
+			t.wrong("ssh", "is not set, %s", want)
+		}
+	case part == nil:
+		t.wrong("ssh", "is %q, %s", s, want)
+	default:
+		h.User, h.Address = part[1], part[2]
+		h.Port, _ = strconv.Atoi(part[3])
+		if part[3] != "" && (h.Port < 1 || h.Port > 65535) {
+			t.wrong("ssh", "is %q, want a port from 1 to 65535", s)
+		}
+	}
+	t.done()
+	return h
+}
+
+// mistakenAt reports whether something is wrong with a key on one line already.
+func (d *decoder) mistakenAt(key string, line int) bool {
+	return slices.ContainsFunc(d.mistakes, func(m Mistake) bool { return m.Key == key && m.Line == line })
+}
