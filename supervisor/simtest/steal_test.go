@@ -1,0 +1,275 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// night is a world in which dev-coder has n issues that anybody may do, and dev-qwen has nothing.
+func night(t testing.TB, n int) *World {
+	w := New(t)
+	w.Slow()
+	w.Config.Stealing = threads.Stealing{
+		Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
+	}
+	w.Config.Forge.MaxUnreviewed = 100
+	for i := range n {
+		issue := w.Forge.Issue(fmt.Sprintf("night %d", i))
+		w.Forge.Edit(issue, func(is *forge.Issue) {
+			is.Labels, is.Assignees = with(is.Labels, "priority/8"), []string{"dev-coder"}
+		})
+	}
+	return w
+}
+
+// issues are all there are, by number.
+func (w *World) issues() map[int64]forge.Issue {
+	all := make(map[int64]forge.Issue)
+	w.Forge.mu.Lock()
+	defer w.Forge.mu.Unlock()
+	for n, is := range w.Forge.issues {
+		all[n] = *is
+	}
+	return all
+}
+
+// implementers says who implemented each issue.
+func (w *World) implementers() map[int64][]string {
+	who := make(map[int64][]string)
+	for _, r := range w.Exec.Runs() {
+		if r.Job.Kind == agents.KindIssue && r.Outcome.Result == agents.Done {
+			who[r.Job.Number] = append(who[r.Job.Number], r.Job.Agent)
+		}
+	}
+	return who
+}
+
+func (w *World) stolen() (list []int64) {
+	for n, is := range w.issues() {
+		if is.Has(forge.LabelStolen) {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// An idle agent takes over what waits behind a busy one, down to five, the newest first, and all else about the issue stays
+// as it was. The busy one never tries to begin what it no longer has.
+func TestSteal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := night(t, 8)
+		before := w.Forge.Get(8)
+		l := w.Start()
+		time.Sleep(6 * time.Minute)
+		if got := fmt.Sprint(w.stolen()); got != "[7 8]" {
+			t.Errorf("moved: %s, want #8 and #7: seven wait, and five stay", got)
+		}
+		after := w.Forge.Get(8)
+		if after.Title != before.Title || !after.Created.Equal(before.Created) || !after.Has("priority/8") || !after.Has(forge.LabelBacklog) {
+			t.Errorf("S3: %+v became %+v", before, after)
+		}
+		w.Until(6*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		who := w.implementers()
+		if fmt.Sprint(who[7], who[8]) != "[dev-qwen] [dev-qwen]" {
+			t.Errorf("implemented by %v", who)
+		}
+		if !strings.Contains(w.Log.String(), "moved from dev-coder to dev-qwen, who was idle") {
+			t.Errorf("the log does not say so:\n%s", w.Log.String())
+		}
+	})
+}
+
+// G2: whatever goes wrong at whatever step of a steal, there is one copy of each issue that somebody can begin, and each is
+// implemented once. A step fails, or happens and its answer is lost, or the supervisor is killed before or after it.
+func TestStealFaults(t *testing.T) {
+	for _, step := range []string{"mark", "hand over"} {
+		for _, n := range []int{1, 2} {
+			for _, fault := range []string{"fails", "is refused", "loses its answer", "kills"} {
+				t.Run(fmt.Sprintf("%s/%d/%s", step, n, fault), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { faultyNight(t, step, n, fault) })
+				})
+			}
+		}
+	}
+	for _, call := range []string{"reassign", "scan"} { // around a steal as a whole: its journal lines lie between these
+		for n := 1; n <= 8; n++ {
+			for _, after := range []bool{false, true} {
+				if call == "reassign" && n > 2 || call == "scan" && n < 5 {
+					continue
+				}
+				t.Run(fmt.Sprintf("killed at %s/%d/after=%v", call, n, after), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { killedNight(t, call, n, after) })
+				})
+			}
+		}
+	}
+}
+
+// faultyNight lets the n-th step of a kind go wrong, once.
+func faultyNight(t *testing.T, step string, n int, fault string) {
+	w := night(t, 8)
+	var count atomic.Int64
+	var life atomic.Pointer[Life]
+	w.Forge.Fail(func(_ context.Context, call string) error {
+		if call != step || int(count.Add(1)) != n {
+			return nil
+		}
+		switch fault {
+		case "fails":
+			return fmt.Errorf("gone: %w", forge.ErrUnavailable)
+		case "is refused":
+			return fmt.Errorf("not yours: %w", forge.ErrForbidden)
+		case "loses its answer":
+			return errAnswerLost
+		}
+		life.Load().Kill()
+		return errDead
+	})
+	l := w.Start(func(l *Life) { life.Store(l) })
+	if fault == "kills" {
+		<-l.Killed
+		l.Bury()
+		l = w.Start()
+	}
+	w.morning(l)
+	if count.Load() < int64(n) {
+		t.Errorf("%s was done %d times", step, count.Load())
+	}
+}
+
+func killedNight(t *testing.T, call string, n int, after bool) {
+	w := night(t, 12)
+	l := w.Start(KillAt(call, n, after))
+	<-l.Killed
+	l.Bury()
+	w.morning(w.Start())
+}
+
+// morning waits until all is merged, watching that nothing is ever there twice or not at all.
+func (w *World) morning(l *Life) {
+	w.T.Helper()
+	deadline := time.Now().Add(8 * time.Hour)
+	for !w.Forge.Done() && time.Now().Before(deadline) {
+		for n, is := range w.issues() {
+			if len(is.Assignees) > 1 {
+				w.T.Fatalf("#%d is assigned to %v", n, is.Assignees)
+			}
+		}
+		time.Sleep(10 * time.Second)
+	}
+	time.Sleep(time.Minute)
+	l.Stop()
+	w.Check()
+	if !w.Forge.Done() {
+		w.T.Errorf("not all was done:\n%s", w.Log.String())
+	}
+	who := w.implementers()
+	for n := range w.issues() {
+		if len(who[n]) != 1 {
+			w.T.Errorf("#%d was implemented by %v\n%s", n, who[n], w.Log.String())
+		}
+	}
+	moved := w.stolen()
+	if len(moved) == 0 {
+		w.T.Error("nothing was moved, so nothing was tested")
+	}
+}
+
+// A2: what somebody begins between the look and the move stays where it is, and nothing of the move is left.
+func TestStealBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := night(t, 7)
+		var once atomic.Bool
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "mark" && !once.Swap(true) {
+				w.Forge.Edit(7, func(is *forge.Issue) {
+					is.Labels, is.Assignees = with(is.Labels, forge.LabelInProgress), []string{"dev-elsewhere"}
+				})
+			}
+			return nil
+		})
+		l := w.Start()
+		w.Until(10*time.Minute, "it was tried", once.Load)
+		time.Sleep(5 * time.Second)
+		is := w.Forge.Get(7)
+		if fmt.Sprint(is.Assignees) != "[dev-elsewhere]" || is.Has(forge.LabelStolen) {
+			t.Errorf("it is %v of %v", is.Labels, is.Assignees)
+		}
+		if !strings.Contains(w.Log.String(), "stays with dev-coder") {
+			t.Errorf("the log does not say so:\n%s", w.Log.String())
+		}
+		l.Stop()
+	})
+}
+
+// U2: an idle agent beside a busy one, and nothing to move, is told the second time, with the reasons.
+func TestStealNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := night(t, 9)
+		for n := range int64(9) {
+			w.Forge.Edit(n+1, func(is *forge.Issue) { is.Labels = with(without(is.Labels, "priority/8"), "priority/2") })
+		}
+		l := w.Start()
+		told := func() bool { return strings.Contains(w.Log.String(), "and nothing can be moved") }
+		time.Sleep(6 * time.Minute)
+		if told() {
+			t.Error("told the first time")
+		}
+		w.Until(5*time.Minute, "told", told)
+		if want := "dev-qwen idle beside dev-coder busy, and nothing can be moved: #9 priority 2 stays, from 5 on issues move"; !strings.Contains(w.Log.String(), want) {
+			t.Errorf("no %q in\n%s", want, w.Log.String())
+		}
+		l.Stop()
+		if len(w.stolen()) > 0 {
+			t.Errorf("moved: %v", w.stolen())
+		}
+	})
+}
+
+// A route assigns the issues of a skill as soon as they can be worked on, and a forge that refuses that is asked again.
+func TestRoute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Routes = []threads.Route{{Skill: "go", Agents: []string{"dev-qwen"}}}
+		for i := range w.Config.Agents {
+			w.Config.Agents[i].Skills = []string{"go"}
+		}
+		var failed atomic.Bool
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "hand over" && !failed.Swap(true) {
+				return errors.New("no")
+			}
+			return nil
+		})
+		for i := range 3 {
+			n := w.Forge.Issue(fmt.Sprintf("go %d", i))
+			w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = with(is.Labels, "skill/go") })
+		}
+		l := w.Start()
+		w.Until(3*time.Minute, "routed", func() bool {
+			return fmt.Sprint(w.Forge.Get(2).Assignees, w.Forge.Get(3).Assignees) == "[dev-qwen] [dev-qwen]"
+		})
+		w.Until(4*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+		for n, who := range w.implementers() {
+			if fmt.Sprint(who) != "[dev-qwen]" {
+				t.Errorf("#%d was implemented by %v", n, who)
+			}
+		}
+	})
+}
