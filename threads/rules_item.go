@@ -319,7 +319,7 @@ func draft(_ *view, w *work) *Reason {
 // notOurs leaves a person's pull request to its author: we review it, but neither rework nor merge it. Another host's
 // agents are that host's business.
 func notOurs(v *view, w *work) *Reason {
-	if w.Kind == agents.KindReview || w.stage.own {
+	if w.Kind == agents.KindReview || w.stage.own || w.pull.Closed { // a closed one has no next step
 		return nil
 	}
 	if v.isAgent(w.pull.Author) {

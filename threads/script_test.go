@@ -42,13 +42,28 @@ func TestScripts(t *testing.T) {
 }
 
 func runScript(t *testing.T, file string) {
-	text, err := os.ReadFile(file)
+	text, got := play(t, file)
+	if got == text {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("%s: got\n%s\nrun with -update and read the diff if this is right", file, got)
+}
+
+// play holds the conversation of a script, and returns the script as it is and as it would be with today's answers.
+func play(t *testing.T, file string) (text, got string) {
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := newScriptWorld(t)
 	var out strings.Builder
-	in := bufio.NewScanner(strings.NewReader(string(text)))
+	in := bufio.NewScanner(strings.NewReader(string(raw)))
 	for in.Scan() {
 		line := in.Text()
 		out.WriteString(line + "\n")
@@ -60,15 +75,7 @@ func runScript(t *testing.T, file string) {
 		}
 		out.WriteString("----\n" + answer + "\n")
 	}
-	if got := out.String(); got != string(text) {
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-		t.Errorf("%s: got\n%s\nrun with -update and read the diff if this is right", file, got)
-	}
+	return string(raw), out.String()
 }
 
 // scriptWorld is the snapshot that a script has built so far.

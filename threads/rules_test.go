@@ -1,0 +1,73 @@
+package threads
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+)
+
+// TestEveryRuleCounts takes each rule away in turn and plays the scripts: at least one has to go another way. A rule that
+// nothing misses is either no rule or has no test.
+func TestEveryRuleCounts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, r := range everyRule() {
+		t.Run(r.name, func(t *testing.T) {
+			defer r.without()()
+			for _, file := range files {
+				if changes(t, file) {
+					return
+				}
+			}
+			t.Error("no script misses it")
+		})
+	}
+}
+
+// changes reports whether a script goes another way now. A panic is one: a rule may rely on what those before it refused.
+func changes(t *testing.T, file string) (changed bool) {
+	defer func() {
+		if recover() != nil {
+			changed = true
+		}
+	}()
+	text, got := play(t, file)
+	return got != text
+}
+
+// removable is a rule of some list. without makes it say yes to everything, and returns how to undo that.
+type removable struct {
+	name    string
+	without func() (undo func())
+}
+
+func everyRule() (all []removable) {
+	for list, rules := range map[string][]itemRule{"issue": issueRules, "pull": pullRules, "schedule": scheduleRules} {
+		for i := range rules {
+			all = append(all, remove(list, i, rules[i].name, &rules[i].why, func(*view, *work) *Reason { return nil }))
+		}
+	}
+	for i := range candidateRules {
+		r := &candidateRules[i]
+		all = append(all, remove("candidate", i, r.name, &r.why, func(*view, *traits, candidate) *Reason { return nil }))
+	}
+	for i := range freeRules {
+		r := &freeRules[i]
+		all = append(all, remove("free", i, r.name, &r.why, func(*view, candidate) *Reason { return nil }))
+	}
+	for i := range stealRules {
+		r := &stealRules[i]
+		all = append(all, remove("steal", i, r.name, &r.why, func(*balancer, *work, string) *Reason { return nil }))
+	}
+	return all
+}
+
+func remove[F any](list string, i int, name string, rule *F, yes F) removable {
+	return removable{fmt.Sprintf("%s/%d %s", list, i, name), func() func() {
+		was := *rule
+		*rule = yes
+		return func() { *rule = was }
+	}}
+}
