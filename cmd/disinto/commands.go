@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -29,10 +30,15 @@ func commands() []command {
 	return []command{
 		runCommand, execCommand, demoCommand, statusCommand, whyCommand, checkCommand,
 		hireCommand, retireCommand, upstreamCommand,
+		slingCommand, convoyCreateCommand, convoyStartCommand, convoyStatusCommand, convoyCancelCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand,
 		versionCommand, helpCommand(),
 		agentCommand, localforgeCommand, demoAgentCommand,
 	}
+}
+
+func hasCommand(name string) bool {
+	return slices.ContainsFunc(commands(), func(c command) bool { return c.name == name })
 }
 
 func findCommand(name string) (*command, error) {
@@ -98,15 +104,15 @@ func (cmd *command) help(w io.Writer) {
 
 func helpCommand() command {
 	return command{
-		name: "help", args: "[COMMAND]", maxArgs: 1,
+		name: "help", args: "[COMMAND]", maxArgs: 2,
 		short: "what the commands are, or all about one",
 		setup: func(*pflag.FlagSet) action { return help },
 	}
 }
 
 func help(_ context.Context, c *cli, args []string) error {
-	if len(args) == 1 {
-		cmd, err := findCommand(args[0])
+	if len(args) > 0 {
+		cmd, err := findCommand(strings.Join(args, " "))
 		if err != nil {
 			return err
 		}

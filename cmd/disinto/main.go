@@ -62,6 +62,9 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 	case "-v", "--version":
 		name = "version"
 	}
+	if len(args) > 0 && hasCommand(name+" "+args[0]) { // such as convoy start
+		name, args = name+" "+args[0], args[1:]
+	}
 	cmd, err := findCommand(name)
 	if err != nil && foreign(name) {
 		return become(pid1.Options{Command: append([]string{name}, args...)})

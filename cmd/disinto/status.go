@@ -38,7 +38,7 @@ type statusFlags struct {
 }
 
 func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
-	q := &statusQuery{client: newClient(s.place.stateDir(c)), c: c, json: s.json}
+	q := &statusQuery{client: newClient(s.place.stateDir(c)), c: c, json: s.json, path: statePath, render: renderStatus}
 	if s.watch {
 		return q.watch(ctx, watchPace)
 	}
@@ -51,18 +51,31 @@ func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
 	return err
 }
 
-// statusQuery reads status documents and shows them.
+// statusQuery reads documents of a supervisor and shows them.
 type statusQuery struct {
 	client *client
 	c      *cli
 	json   bool
+	path   string // of the control API
+	render func(raw json.RawMessage, v view) (string, error)
+}
+
+// statePath is the one document that is also written down.
+const statePath = "/v1/state"
+
+func renderStatus(raw json.RawMessage, v view) (string, error) {
+	var d supervisor.Document
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return "", err
+	}
+	return v.render(&d), nil
 }
 
 // read asks the supervisor. When there is none it returns the error and the document that was journalled last, if
 // there is one, with the time it is from.
 func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Time, err error) {
-	err = q.client.get(ctx, "/v1/state", &raw)
-	if !errors.Is(err, errNoSupervisor) {
+	err = q.client.get(ctx, q.path, &raw)
+	if !errors.Is(err, errNoSupervisor) || q.path != statePath {
 		return raw, q.c.now(), err
 	}
 	path := filepath.Join(q.client.state, "status.json")
@@ -82,16 +95,15 @@ func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost 
 	if q.json {
 		return printJSON(t, raw)
 	}
-	var d supervisor.Document
-	if err := json.Unmarshal(raw, &d); err != nil {
+	width, _ := t.size()
+	text, err := q.render(raw, view{now: at, width: width, height: height, colour: t.colour, lost: lost})
+	if err != nil {
 		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
 	}
-	width, _ := t.size()
-	text := view{now: at, width: width, height: height, colour: t.colour, lost: lost}.render(&d)
 	if height > 0 {
 		return t.redraw(text)
 	}
-	_, err := fmt.Fprint(t, text)
+	_, err = fmt.Fprint(t, text)
 	return err
 }
 

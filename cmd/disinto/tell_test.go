@@ -57,6 +57,13 @@ func TestOrders(t *testing.T) {
 		{[]string{"cancel", "12"}, `POST /v1/cancel application/json {"ref":"12"}`},
 		{[]string{"retry", "#12"}, `POST /v1/retry application/json {"ref":"#12"}`},
 		{[]string{"release", "a/b#12"}, `POST /v1/release application/json {"ref":"a/b#12"}`},
+		{[]string{"convoy", "start", "12"}, `POST /v1/convoy/start application/json {"ref":"12"}`},
+		{[]string{"convoy", "cancel", "12"}, `POST /v1/convoy/cancel application/json {"ref":"12"}`},
+		{[]string{"convoy", "cancel", "12", "--drain", "--close"}, `POST /v1/convoy/cancel application/json {"ref":"12","drain":true,"close":true}`},
+		{
+			[]string{"convoy", "create", "--title", "T", "1", "a/b#2", "--chain", "--staged"},
+			`POST /v1/convoy application/json {"title":"T","members":["1","a/b#2"],"chain":true,"staged":true}`,
+		},
 		{[]string{"resume", "dev-qwen"}, `POST /v1/resume application/json {"name":"dev-qwen"}`},
 	} {
 		state, told := obedient(t, 200, `{"subject":"x","did":["done"],"note":"","pending":""}`)

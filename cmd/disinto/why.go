@@ -61,6 +61,9 @@ func explanation(ex *threads.Explanation, width int, colour bool) string {
 		verdict += fmt.Sprintf(" (place %d in the queue)", ex.Position)
 	}
 	p.line(verdict, verdictStyle(ex))
+	if ex.Code != "" {
+		p.line(whatToDo(ex.Mend), faint)
+	}
 	p.end()
 	p.steps(ex.Steps, short)
 	for i := range ex.Candidates {
@@ -70,6 +73,14 @@ func explanation(ex *threads.Explanation, width int, colour bool) string {
 		p.steps(c.Steps, short)
 	}
 	return p.text.String()
+}
+
+// whatToDo says what would change the verdict.
+func whatToDo(mend string) string {
+	if mend == "" {
+		return "nothing to do: it goes on by itself"
+	}
+	return "to change that: " + mend
 }
 
 func verdictStyle(ex *threads.Explanation) style {

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/plan"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var convoyCreateCommand = command{
+	name: "convoy create", args: "PLAN | --title TITLE REF...", minArgs: 1, maxArgs: plan.MostTasks,
+	short: "make a tracking issue of issues, or of a plan that becomes issues",
+	long: `
+REF is 12, #12 or owner/name#12. PLAN is a file in TOML or Markdown whose tasks
+become issues with their dependencies:
+
+  # Take orders by mail
+
+  ## Read an order from a mail {#parse}
+  Skills: go
+
+  ## Answer with a price
+  Depends on: parse, #12
+
+The tracking issue depends on all its members. Agents get them one at a time, as
+their blockers close; it closes when the last is merged. Issues that would wait
+for each other are refused before anything is written.`,
+	setup: func(flags *pflag.FlagSet) action {
+		o := order{path: "/v1/convoy"}
+		o.flags(flags)
+		var r supervisor.ConvoyRequest
+		flags.StringVar(&r.Title, "title", "", "the convoy's title")
+		flags.StringVar(&r.Body, "body", "", "its text")
+		flags.StringVar(&r.Repo, "repo", "", "where, as owner/name (default the only one, or the\nplan's, or that of the first member)")
+		flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the one before it")
+		flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto convoy start")
+		return func(ctx context.Context, c *cli, args []string) error {
+			if err := readConvoy(&r, args); err != nil {
+				return err
+			}
+			return o.tell(ctx, c, r)
+		}
+	},
+}
+
+// readConvoy takes the arguments for members, or one of them for the name of a plan.
+func readConvoy(r *supervisor.ConvoyRequest, args []string) error {
+	if len(args) == 1 && strings.Contains(args[0], ".") && !strings.Contains(args[0], "#") {
+		text, err := os.ReadFile(args[0])
+		if err != nil {
+			return fmt.Errorf("cannot read the plan: %w", err)
+		}
+		p, err := plan.Parse(args[0], string(text))
+		if err != nil {
+			return &exitError{exitUsage, err.Error()}
+		}
+		r.Plan = &p
+		return nil
+	}
+	for _, arg := range args {
+		if _, err := forge.ParseRef(arg, "owner/name"); err != nil {
+			return usagef("%v, or the name of a plan that ends in .toml or .md", err)
+		}
+	}
+	if r.Title == "" {
+		return usagef("a convoy of issues needs a title: say --title")
+	}
+	r.Members = args
+	return nil
+}
+
+var convoyStartCommand = command{
+	name: "convoy start", args: "REF", minArgs: 1, maxArgs: 1,
+	short: "let the members of a staged convoy be worked on",
+	long:  "\nTaking the label staged off does the same.",
+	setup: itemSetup("/v1/convoy/start"),
+}
+
+var convoyCancelCommand = command{
+	name: "convoy cancel", args: "REF", minArgs: 1, maxArgs: 1,
+	short: "end what runs of a convoy and begin nothing more of it",
+	long: `
+Sessions on members end first, then every member that is not done is labelled
+cancelled, and the convoy last. They stay open unless --close says otherwise.
+When the answer comes nothing of it starts any more. It may be repeated; what
+the forge does not take now is done later, also after a restart.`,
+	setup: func(flags *pflag.FlagSet) action {
+		o := order{path: "/v1/convoy/cancel"}
+		o.flags(flags)
+		var r supervisor.ConvoyCancelRequest
+		flags.BoolVar(&r.Drain, "drain", false, "let members that were begun come to their end")
+		flags.BoolVar(&r.Close, "close", false, "close the issues too")
+		return func(ctx context.Context, c *cli, args []string) error {
+			if _, err := forge.ParseRef(args[0], "owner/name"); err != nil {
+				return usagef("%v", err)
+			}
+			r.Ref = args[0]
+			return o.tell(ctx, c, r)
+		}
+	},
+}
+
+var convoyStatusCommand = command{
+	name: "convoy status", args: "[REF]", maxArgs: 1,
+	short: "how far a convoy is, or all: who does what, and what waits and why",
+	setup: func(flags *pflag.FlagSet) action {
+		var s statusFlags
+		s.place.flags(flags)
+		flags.BoolVar(&s.json, "json", false, "print the document, for programs")
+		flags.BoolVar(&s.watch, "watch", false, "go on showing it until interrupted")
+		return s.convoys
+	},
+}
+
+func (s *statusFlags) convoys(ctx context.Context, c *cli, args []string) error {
+	path := "/v1/convoys"
+	if len(args) == 1 {
+		if _, err := forge.ParseRef(args[0], "owner/name"); err != nil {
+			return usagef("%v", err)
+		}
+		path += "?ref=" + url.QueryEscape(args[0])
+	}
+	q := &statusQuery{client: newClient(s.place.stateDir(c)), c: c, json: s.json, path: path, render: renderConvoys}
+	if s.watch {
+		return q.watch(ctx, watchPace)
+	}
+	raw, at, err := q.read(ctx)
+	if err != nil {
+		return err
+	}
+	return q.show(c.terminal(), raw, at, false, 0)
+}

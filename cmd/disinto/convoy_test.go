@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What sling says, and with which exit code: an agent, the first reason and the place in the queue, or a refusal.
+func TestSlingAnswers(t *testing.T) {
+	on := supervisor.SlingReport{Repo: "johba/harb", Number: 17, Agent: "dev-qwen", Thread: "llama", Slot: 1}
+	blocked := supervisor.SlingReport{Repo: "johba/harb", Number: 8, Code: threads.BlockerOpen, Why: "blocked by johba/harb#7", Position: 3}
+	for _, tt := range []struct {
+		name           string
+		status         int
+		answer         string
+		code           int
+		stdout, stderr string
+	}{
+		{"taken", 200, jsonOf(t, on), exitDone, "dev-qwen is on it: johba/harb#17, slot llama/1\n", ""},
+		{"blocked", 200, jsonOf(t, blocked), exitNotNow, "johba/harb#8: not yet: blocked by johba/harb#7 (place 3 in the queue)\n", ""},
+		{"refused", 409, `{"error":"cannot sling johba/harb#9: it is closed"}`, exitFailed, "", "disinto: cannot sling johba/harb#9: it is closed\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			state, _ := obedient(t, tt.status, tt.answer)
+			got := disinto(t.Context(), nil, "sling", "17", "--state", state)
+			if got.code != tt.code || got.stdout != tt.stdout || got.stderr != tt.stderr {
+				t.Errorf("exit code %d, stdout %q, stderr %q", got.code, got.stdout, got.stderr)
+			}
+		})
+	}
+}
+
+// What sling tells the supervisor.
+func TestSlingOrders(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"12"}, `{"ref":"12"}`},
+		{
+			[]string{"--title", "T", "--body", "B", "--role", "dev", "--skill", "go", "--depends-on", "1,2", "--repo", "a/b"},
+			`{"title":"T","body":"B","repo":"a/b","role":"dev","skills":["go"],"depends_on":["1","2"]}`,
+		},
+	} {
+		state, told := obedient(t, 200, `{"agent":"dev-qwen"}`)
+		got := disinto(t.Context(), nil, append([]string{"sling", "--state", state}, tt.args...)...)
+		if said := told(); got.code != exitDone || said != "POST /v1/sling application/json "+tt.want {
+			t.Errorf("%v: exit code %d, told %s, want %s", tt.args, got.code, said, tt.want)
+		}
+	}
+}
+
+// What is wrong on the command line is said before anybody is asked.
+func TestConvoyUsage(t *testing.T) {
+	dir := t.TempDir()
+	circle := filepath.Join(dir, "circle.md")
+	if err := os.WriteFile(circle, []byte("# T\n## a\nDepends on: 2\n## b\nDepends on: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"convoy", "create", circle}, circle + ":2: the tasks wait for each other: 1 -> 2 -> 1"},
+		{[]string{"convoy", "create", filepath.Join(dir, "none.md")}, "no such file"},
+		{[]string{"convoy", "create", "1", "2"}, "a convoy of issues needs a title: say --title"},
+		{[]string{"convoy", "create", "--title", "T", "one"}, `cannot read "one" as an issue: write 12, #12 or owner/name#12, or the name of a plan`},
+		{[]string{"convoy", "create"}, "usage: disinto convoy create PLAN | --title TITLE REF..."},
+		{[]string{"convoy", "start"}, "usage: disinto convoy start REF"},
+		{[]string{"convoy"}, `there is no command "convoy", did you mean convoy create?`},
+		{[]string{"sling"}, "say an issue, or --title of one to be made"},
+		{[]string{"sling", "1", "--title", "T"}, "an issue that exists is not changed"},
+		{[]string{"sling", "one"}, `cannot read "one" as an issue`},
+	} {
+		got := disinto(t.Context(), nil, append(tt.args, "--state", dir)...)
+		if got.code == exitDone || !strings.Contains(got.stderr, tt.want) {
+			t.Errorf("%q: exit code %d, %q, want %q", tt.args, got.code, got.stderr, tt.want)
+		}
+	}
+}
+
+// One convoy under way, one that is not read yet.
+func TestConvoyStatus(t *testing.T) {
+	member := func(n int64, wave int, title string, s threads.MemberState, agent, why string) threads.Member {
+		return threads.Member{Repo: "johba/harb", Number: n, Title: title, State: s, Wave: wave, Agent: agent, Why: why}
+	}
+	c := threads.Convoy{
+		Repo: "johba/harb", Number: 20, Title: "Take orders by mail", State: threads.ConvoyStarted, Known: true,
+		Counts: map[threads.MemberState]int{threads.MemberDone: 1, threads.MemberFailed: 1, threads.MemberRunning: 1, threads.MemberBlocked: 2},
+		Members: []threads.Member{
+			member(11, 0, "Read an order from a mail", threads.MemberDone, "", ""),
+			member(12, 1, "Answer with a price", threads.MemberRunning, "dev-qwen", ""),
+			member(13, 1, "Answer politely \x1b[31m", threads.MemberFailed, "", "gave up after 5 attempts"),
+			member(14, 2, "Send the answer", threads.MemberBlocked, "", "blocked by johba/harb#12, johba/harb#13"),
+			{Repo: "johba/other", Number: 3, State: threads.MemberBlocked, Wave: 2, Why: "the forge is not read"},
+		},
+	}
+	unread := threads.Convoy{Repo: "johba/harb", Number: 30, Title: "Later", State: threads.ConvoyStaged}
+	state := fakeSupervisor(t, map[string]string{
+		"/v1/convoys": jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c, unread}}), "/v1/convoys?ref=20": jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c}}),
+		"/v1/convoys?ref=johba%2Fharb%2331": jsonOf(t, supervisor.Convoys{}),
+	})
+	got := disinto(t.Context(), nil, "convoy", "status", "--state", state)
+	golden(t, "testdata/convoys.txt", got.stdout)
+	one := disinto(t.Context(), nil, "convoy", "status", "20", "--state", state)
+	if !strings.HasPrefix(got.stdout, one.stdout) || one.code != exitDone {
+		t.Errorf("one of them: exit code %d\n%s", one.code, one.stdout)
+	}
+	if none := disinto(t.Context(), nil, "convoy", "status", forge.Ref{Repo: "johba/harb", Number: 31}.String(), "--state", state); none.stdout != "no convoys\n" {
+		t.Errorf("none: %q", none.stdout)
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var slingCommand = command{
+	name: "sling", args: "REF | --title TITLE", maxArgs: 1,
+	short: "hand an issue to the scheduler now, and hear who is on it",
+	long: `
+REF is 12, #12 or owner/name#12; with --title the issue is made first. It gets
+the label backlog, and the scheduler decides on it at once, as a tick would.
+
+The answer names the agent, or the first reason why nobody is on it yet and the
+place in the queue; then the exit code is 3, and it begins by itself when that
+is over. --wait waits until somebody is on it. What can never begin as it is,
+such as a closed issue, is refused with 1.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var s slingFlags
+		s.place.flags(flags)
+		flags.StringVar(&s.request.Title, "title", "", "make an issue with this title")
+		flags.StringVar(&s.request.Body, "body", "", "its text")
+		flags.StringVar(&s.request.Repo, "repo", "", "where, as owner/name (default the only one)")
+		flags.StringVar(&s.request.Role, "role", "", "for agents of this role")
+		flags.StringSliceVar(&s.request.Skills, "skill", nil, "label it skill/X; may be repeated")
+		flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this issue; may be repeated")
+		flags.BoolVar(&s.wait, "wait", false, "wait until an agent is on it")
+		flags.BoolVar(&s.json, "json", false, "print the answer, for programs")
+		return s.run
+	},
+}
+
+type slingFlags struct {
+	place      place
+	request    supervisor.SlingRequest
+	wait, json bool
+}
+
+func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
+	r := &s.request
+	if len(args) == 1 {
+		r.Ref = args[0]
+		if _, err := forge.ParseRef(r.Ref, "owner/name"); err != nil {
+			return usagef("%v", err)
+		}
+	}
+	made := r.Title != "" || r.Body != "" || r.Repo != "" || r.Role != "" || len(r.Skills)+len(r.DependsOn) > 0
+	switch {
+	case r.Ref != "" && made:
+		return usagef("say an issue, or the title of one to be made: an issue that exists is not changed")
+	case r.Ref == "" && r.Title == "":
+		return usagef("say an issue, or --title of one to be made")
+	}
+	client := newClient(s.place.stateDir(c))
+	answer, err := s.ask(ctx, client)
+	if err != nil {
+		return err
+	}
+	if s.wait && answer.Agent == "" {
+		if answer, err = s.await(ctx, c, client, answer); err != nil {
+			return err
+		}
+	}
+	if err := s.show(c, answer); err != nil {
+		return err
+	}
+	if answer.Agent == "" {
+		return &exitError{exitNotNow, ""}
+	}
+	return nil
+}
+
+func (s *slingFlags) ask(ctx context.Context, client *client) (answer supervisor.SlingReport, err error) {
+	err = client.post(ctx, "/v1/sling", s.request, &answer)
+	return answer, err
+}
+
+func (s *slingFlags) show(c *cli, answer supervisor.SlingReport) error {
+	t := c.terminal()
+	if !s.json {
+		_, err := fmt.Fprintln(t, clean(answer.Line()))
+		return err
+	}
+	raw, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return printJSON(t, raw)
+}
+
+// await asks again whenever something happens, until somebody is on the issue. It says why it waits, each time that this is
+// something else. Interrupted, it returns the last answer.
+func (s *slingFlags) await(ctx context.Context, c *cli, client *client, last supervisor.SlingReport) (supervisor.SlingReport, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	news := make(chan struct{}, 1)
+	q := &statusQuery{client: client, c: c}
+	go q.hear(ctx, watchPace, news)
+	s.request = supervisor.SlingRequest{Ref: forge.Ref{Repo: last.Repo, Number: last.Number}.String()}
+	fmt.Fprintln(c.stderr, "disinto: "+clean(last.Line()))
+	for {
+		if err := watchPace.wait(ctx, news, func() error { return nil }); err != nil {
+			return last, err
+		}
+		if ctx.Err() != nil {
+			return last, nil
+		}
+		answer, err := s.ask(ctx, client)
+		if err != nil && ctx.Err() != nil {
+			return last, nil
+		}
+		if err != nil || answer.Agent != "" {
+			answer.Filed = last.Filed
+			return answer, err
+		}
+		if answer.Line() != last.Line() {
+			fmt.Fprintln(c.stderr, "disinto: "+clean(answer.Line()))
+		}
+		last.Code, last.Why, last.Position = answer.Code, answer.Why, answer.Position
+	}
+}
