@@ -1,0 +1,137 @@
+package forgejo
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+func TestReassign(t *testing.T) {
+	onEach(t, func(w *world) {
+		c := w.client()
+		for _, tc := range []struct {
+			name   string
+			labels []string
+			assign []string
+			from   string
+			closed bool
+			taken  bool
+			want   string
+		}{
+			{name: "pinned", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review, want: "backlog stolen @dev"},
+			{name: "to nobody", labels: []string{"backlog"}, want: "backlog stolen @dev"},
+			{name: "moved already", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review, want: "backlog stolen @dev"},
+			{name: "half moved", labels: []string{"backlog", "stolen"}, assign: []string{w.review}, from: w.review, want: "backlog stolen @dev"},
+			{name: "begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.review}, from: w.review, taken: true, want: "backlog in-progress @review"},
+			{name: "a person's by now", labels: []string{"backlog"}, assign: []string{w.human}, from: w.review, taken: true, want: "backlog @human"},
+			{name: "unassigned by now", labels: []string{"backlog"}, from: w.review, taken: true, want: "backlog"},
+			{name: "assigned by now", labels: []string{"backlog"}, assign: []string{w.human}, taken: true, want: "backlog @human"},
+			{name: "closed", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review, closed: true, taken: true, want: "backlog @review closed"},
+		} {
+			n := w.file(tc.name, "", tc.labels...)
+			if tc.assign != nil {
+				w.assign(n, tc.assign...)
+			}
+			if tc.closed {
+				w.setState(n, gitea.StateClosed)
+			}
+			for range 2 {
+				err := c.Reassign(w.Context(), w.ref(n), tc.from, w.dev, "stolen", "move-"+tc.name)
+				if errors.Is(err, forge.ErrTaken) != tc.taken || !tc.taken && err != nil {
+					w.Errorf("%s: %v", tc.name, err)
+				}
+				if got := w.state(n); got != tc.want {
+					w.Errorf("%s: afterwards %s, want %s", tc.name, got, tc.want)
+				}
+			}
+		}
+	})
+}
+
+// TestReassignSteps breaks each request of a move, and loses the answer to each: the same move tried again succeeds, by the
+// same supervisor or the next one of its state directory, and nothing of it is left that would keep the agent from its issue.
+func TestReassignSteps(t *testing.T) {
+	for _, fault := range []localforge.Fault{localforge.Drop, localforge.Lose} {
+		for n := 1; ; n++ {
+			broken := false
+			t.Run(fmt.Sprintf("%v/%d", fault, n), func(t *testing.T) {
+				onLocal(t, func(w *world) { broken = w.brokenMove(fault, n) })
+			})
+			if !broken {
+				if n < 5 {
+					t.Errorf("a move is only %d requests", n-1)
+				}
+				break
+			}
+		}
+	}
+}
+
+// brokenMove breaks the n-th request of a move that writes or reads; it reports whether there was one.
+func (w *world) brokenMove(fault localforge.Fault, n int) bool {
+	issue := w.file("one", "", "backlog")
+	w.assign(issue, w.review)
+	host := w.instance("aaa")
+	count := 0
+	w.fault = func(r *http.Request) localforge.Fault {
+		if count++; count == n {
+			return fault
+		}
+		return localforge.NoFault
+	}
+	err := host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+	w.fault = nil
+	if count < n {
+		w.must(err)
+		return false
+	}
+	if n%2 == 0 {
+		host = w.instance("aaa") // the next life
+	}
+	if err != nil {
+		w.must(host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move"))
+	}
+	if got := w.state(issue); got != "backlog stolen @dev" {
+		w.Errorf("afterwards %s", got)
+	}
+	w.must(w.instance("bbb").Claim(w.Context(), w.ref(issue), w.dev, "bbb-run"))
+	return true
+}
+
+// TestReassignRace: the agent of another host begins the issue while it is moved. One of the two gets it.
+func TestReassignRace(t *testing.T) {
+	onLocal(t, func(w *world) {
+		for step := 1; step <= 8; step++ {
+			issue := w.file(fmt.Sprint("race ", step), "", "backlog")
+			w.assign(issue, w.review)
+			hub, there := w.instance("aaa"), w.instance("bbb")
+			count, claimed := 0, error(nil)
+			w.fault = func(*http.Request) localforge.Fault {
+				if count++; count == step {
+					w.fault = nil
+					claimed = there.Claim(w.Context(), w.ref(issue), w.review, "bbb-run")
+				}
+				return localforge.NoFault
+			}
+			moved := hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+			w.fault = nil
+			if count < step {
+				break
+			}
+			got := w.state(issue)
+			switch {
+			case moved == nil && errors.Is(claimed, forge.ErrTaken) && got == "backlog stolen @dev":
+			case errors.Is(moved, forge.ErrTaken) && claimed == nil && strings.HasSuffix(got, "in-progress @review"):
+			default:
+				w.Errorf("step %d: moved %v, claimed %v, afterwards %s", step, moved, claimed, got)
+			}
+		}
+	})
+}
