@@ -105,13 +105,13 @@ func TestExampleHasEveryKey(t *testing.T) {
 		return empty.known
 	}
 	for kind, keys := range map[string][]string{
-		"forge":   asked((*decoder).readForge),
-		"factory": asked((*decoder).readFactory),
+		"forge":    asked((*decoder).readForge),
+		"factory":  asked((*decoder).readFactory),
 		"stealing": asked((*decoder).readStealing),
 		"fleet":    append(asked((*decoder).readFleet), asked(func(d *decoder, t *table) { d.host(t) })...),
-		"threads": asked(func(d *decoder, t *table) { d.thread(t) }),
-		"agents":  asked(func(d *decoder, t *table) { d.agent(t) }),
-		"roles":   asked(func(d *decoder, t *table) { d.role(t, agents.Role{}) }),
+		"threads":  asked(func(d *decoder, t *table) { d.thread(t) }),
+		"agents":   asked(func(d *decoder, t *table) { d.agent(t) }),
+		"roles":    asked(func(d *decoder, t *table) { d.role(t, agents.Role{}) }),
 	} {
 		for _, key := range keys {
 			if !slices.ContainsFunc(md.Keys(), func(k toml.Key) bool { return k[0] == kind && k[len(k)-1] == key }) {
