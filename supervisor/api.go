@@ -74,6 +74,9 @@ func (s *Supervisor) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, s.Document())
 	})
+	mux.HandleFunc("GET /v1/fleet", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, s.Fleet())
+	})
 	mux.HandleFunc("GET /v1/why", s.why)
 	mux.HandleFunc("GET /v1/convoys", s.convoys)
 	mux.HandleFunc("GET /v1/events", s.stream)

@@ -44,6 +44,8 @@ var commands = map[string]func(*Supervisor, http.ResponseWriter, *http.Request){
 	"POST /v1/pause":   post((*Supervisor).Pause),
 	"POST /v1/resume":  post((*Supervisor).Resume),
 
+	"POST /v1/fleet/rebalance": post((*Supervisor).RebalanceNow),
+
 	"POST /v1/sling":         post((*Supervisor).Sling),
 	"POST /v1/convoy":        post((*Supervisor).MakeConvoy),
 	"POST /v1/convoy/start":  post((*Supervisor).StartConvoy),

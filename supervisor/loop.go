@@ -44,6 +44,7 @@ func (s *Supervisor) startLoops() {
 	defer s.mu.Unlock()
 	s.looping = true
 	s.startLoopsLocked()
+	s.loops.Go(func() { s.keepHub(s.until) })
 }
 
 func (s *Supervisor) startLoopsLocked() {

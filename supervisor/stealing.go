@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -31,35 +30,48 @@ const stuckLooks = 2
 // balanceLocked looks, each time that stealing's interval is over, for issues that should change hands. It takes hold of
 // them at once: no tick starts them from here until they have.
 func (s *Supervisor) balanceLocked(now time.Time, room *threads.Room) (moves []*chore, news []notice) {
-	b := &s.balancing
-	if b.seen == nil {
-		b.seen = make(map[string]time.Time)
-	}
-	for i := range s.config.Agents {
-		if name := s.config.Agents[i].Name; b.seen[name].IsZero() {
-			b.seen[name] = now
-		}
-	}
-	if s.config.Stealing.PerCycle == 0 || !b.due(now, s.config.Stealing.Every) || s.scans.err != nil {
+	s.idleSinceLocked(now) // whoever is new is idle from now on
+	due := s.config.Stealing.PerCycle > 0 && s.balancing.due(now, s.config.Stealing.Every)
+	switch {
+	case due && s.config.Fleet.Hub:
+		s.wakeHub() // it has to ask the other hosts first, which nothing here may wait for
+		return nil, nil
+	case !due || s.scans.err != nil:
 		return nil, nil
 	}
+	_, moves, news = s.lookLocked(now, room, false)
+	return moves, news
+}
+
+// lookLocked weighs who has what to do, and takes hold of the issues that should change hands, unless it is a dry run.
+func (s *Supervisor) lookLocked(now time.Time, room *threads.Room, dry bool) (cycle *CycleDocument, moves []*chore, news []notice) {
+	b := &s.balancing
 	snap := s.snapshotLocked(now, room)
-	snap.History.IdleSince = maps.Clone(b.seen)
-	maps.Copy(snap.History.IdleSince, s.history.IdleSince)
+	snap.History.IdleSince = s.idleSinceLocked(now)
+	var unknown []string
+	snap.Fleet, unknown = s.fleetLocked()
 	balance := threads.Weigh(snap)
-	for _, m := range balance.Moves {
-		if c := s.stealChore(m); s.chores[c.choreKey] == nil {
+	cycle = cycleDocument(now, &balance)
+	cycle.DryRun, cycle.Unknown = dry, append(cycle.Unknown, unknown...)
+	s.fleet.noteCycleLocked(cycle)
+	if dry {
+		return cycle, nil, nil
+	}
+	for i, m := range balance.Moves {
+		c := s.stealChore(m)
+		cycle.Moves[i].State, cycle.Moves[i].run = MovePending, c.steal.Run
+		if s.chores[c.choreKey] == nil {
 			moves = append(moves, s.choreLocked(c, nil))
 		}
 	}
 	if !balance.Paired() || len(balance.Moves) > 0 {
 		b.stuck = 0
-		return moves, nil
+		return cycle, moves, nil
 	}
 	if b.stuck++; b.stuck == stuckLooks {
 		news = append(news, notice{bad: true, words: stuckWords(s.config, &balance)})
 	}
-	return moves, news
+	return cycle, moves, news
 }
 
 // due reports whether it is time, and when the next time is. That is counted from the last one as it should have been: a
@@ -120,14 +132,17 @@ func (s *Supervisor) steal(c *chore) error {
 	}
 	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, forge.LabelStolen, c.steal.Run)
 	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || s.base.Err() != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fleet.settleLocked(c.steal.Run, MovePending, text(err))
 		return err
 	}
-	end := *c.steal
+	end, state := *c.steal, MoveDone
 	end.Done = true
 	if err != nil {
-		end.Why = text(err)
+		end.Why, state = text(err), MoveStays
 	}
-	s.note(record{At: time.Now(), Steal: &end})
+	s.noteThen(record{At: time.Now(), Steal: &end}, func() { s.fleet.settleLocked(end.Run, state, end.Why) })
 	if err != nil {
 		c.did = []string{"stays with " + end.From + ": " + end.Why}
 		return nil

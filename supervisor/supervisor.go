@@ -128,6 +128,9 @@ type Supervisor struct {
 	ListenTCP func(address string) (net.Listener, error)
 	// Room measures what the machine has left for the state directory's file system; nil means that it does not matter.
 	Room func(dir string) threads.Room
+	// ReadHost has another host of the fleet print its `disinto fleet export`, or says in a line why it did not; it ends when
+	// ctx does. Nil reads no host.
+	ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 
@@ -143,6 +146,9 @@ type Supervisor struct {
 	events   hub
 	changed  chan struct{} // the status document is no longer what was written
 	replug   chan struct{} // TCP listeners are to be looked at
+	fleet    fleet
+
+	fleetFile fleetFile
 
 	mu         sync.Mutex // guards what follows; never held during I/O
 	looping    bool       // stale processes are ended, loops may begin
@@ -188,12 +194,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return errors.Join(err, s.journal.close())
 	}
 	closePorts := s.keepPorts()
-	written := s.keepStatusFile()
+	written, untold := s.keepStatusFile(), s.keepFleetFile()
 	if s.endStale(ctx) == nil {
 		s.startLoops()
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
+	untold()
 	closePorts()
 	closeAPI()
 	written()
@@ -234,6 +241,7 @@ func (s *Supervisor) init() {
 		s.chores = make(map[choreKey]*chore)
 		s.verified, s.admitted = make(map[agents.Secret]string), make(map[workplace]bool)
 		s.kicks = make(map[string]*kick)
+		s.fleet.turn, s.fleet.due = make(chan struct{}, 1), make(chan struct{}, 1)
 	})
 }
 

@@ -1,0 +1,148 @@
+package supervisor
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// FleetFile is where in a state directory a supervisor tells of its agents.
+const FleetFile = "fleet-status.json"
+
+// fleetFile writes that file.
+type fleetFile struct {
+	mu sync.Mutex // keeps versions in their order, so it is held while one is made and written; taken before the supervisor's
+}
+
+// write replaces the file. A reader sees the old one or the new. Where that fails, as on a full disk, there is none: the
+// hub must not believe the old one. It tells nobody: the journal has the same disk.
+func (f *fleetFile) write(s *Supervisor) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path := filepath.Join(s.StateDir, FleetFile)
+	text, err := json.Marshal(s.fleetDocument())
+	if err == nil {
+		err = os.WriteFile(path+".new", append(text, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		f.remove(s)
+	}
+}
+
+func (f *fleetFile) remove(s *Supervisor) {
+	path := filepath.Join(s.StateDir, FleetFile)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("cannot remove " + path + ": " + text(err))
+	}
+}
+
+// keepFleetFile writes the file every FleetPulse. It returns how to take it away: of a supervisor that has ended nobody is
+// idle.
+func (s *Supervisor) keepFleetFile() (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		pulse := time.NewTicker(FleetPulse)
+		defer pulse.Stop()
+		for {
+			s.fleetFile.write(s)
+			select {
+			case <-stop:
+				return
+			case <-pulse.C:
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-done
+		s.fleetFile.mu.Lock()
+		defer s.fleetFile.mu.Unlock()
+		s.fleetFile.remove(s)
+	}
+}
+
+// fleetDocument is what there is to tell of our own agents.
+func (s *Supervisor) fleetDocument() *FleetDocument {
+	room := s.room()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	d := &FleetDocument{Format: FleetFormat, Version: s.Version, Instance: s.instance, UpdatedAt: now, Agents: []FleetAgent{}}
+	if s.config == nil {
+		return d
+	}
+	snap := s.snapshotLocked(now, room)
+	config := *s.config
+	config.Stealing.PerCycle = 0 // only what everybody has to do is asked
+	snap.Config, snap.Fleet = &config, nil
+	snap.History.IdleSince = s.idleSinceLocked(now)
+	balance := threads.Weigh(snap)
+	for i := range balance.Loads {
+		d.Agents = append(d.Agents, s.fleetAgentLocked(&balance.Loads[i], now))
+	}
+	return d
+}
+
+func (s *Supervisor) fleetAgentLocked(l *threads.Load, now time.Time) FleetAgent {
+	a := s.config.Agent(l.Agent)
+	f := FleetAgent{
+		Agent: a.Name, Login: a.Login, Roles: []FleetRole{}, Thread: a.Thread, Backend: s.config.Thread(a.Thread).Backend,
+		Skills: append([]string{}, a.Skills...), State: l.State, PendingCount: l.Pending, UpdatedAt: now,
+	}
+	for _, name := range a.Roles {
+		role := s.config.Role(name)
+		f.Role = cmp.Or(f.Role, name)
+		f.Roles = append(f.Roles, FleetRole{role.Name, role.On, role.Label})
+	}
+	if l.Why != nil {
+		f.StateWhy = l.Why.Text()
+	}
+	if s.scans.err != nil || s.scans.good.IsZero() {
+		f.State, f.StateWhy = threads.LoadGated, "its supervisor has not read the forge"
+	}
+	for _, x := range s.sessions {
+		if x.Agent == a.Name {
+			f.Active = x.Item.Ref.String()
+		}
+	}
+	if f.State == threads.LoadIdle && f.Active == "" {
+		f.Idle, f.IdleSince = true, l.IdleSince
+	}
+	achieved := func(r RecentDocument) bool {
+		return r.Agent == a.Name && (r.Outcome == agents.Done || r.Outcome == agents.Refused)
+	}
+	if i := slices.IndexFunc(s.history.recent, achieved); i >= 0 {
+		f.LastProgressAt = s.history.recent[i].EndedAt
+	}
+	return f
+}
+
+// idleSinceLocked is since when each agent has been idle: since its last session, or since it was first seen.
+func (s *Supervisor) idleSinceLocked(now time.Time) map[string]time.Time {
+	b := &s.balancing
+	if b.seen == nil {
+		b.seen = make(map[string]time.Time)
+	}
+	for i := range s.config.Agents {
+		if name := s.config.Agents[i].Name; b.seen[name].IsZero() {
+			b.seen[name] = now
+		}
+	}
+	since := maps.Clone(b.seen)
+	maps.Copy(since, s.history.IdleSince)
+	return since
+}

@@ -1,0 +1,287 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// hostTime is how long the other hosts may take to tell of themselves, all of them together. One that hangs costs the others
+// nothing but this.
+const hostTime = 10 * time.Second
+
+// fleet is what a supervisor knows of the other hosts of its fleet.
+type fleet struct {
+	turn chan struct{} // 1-buffered: full while somebody looks, so that two never move the same
+	due  chan struct{} // 1-buffered: it is time to look
+
+	// Guarded by the supervisor's mu.
+	readings map[string]reading // the newest, by the name of the host
+	cycles   []*CycleDocument   // newest first
+}
+
+// reading is what a host said when it was asked at a time, or why that says nothing.
+type reading struct {
+	host threads.Host
+	at   time.Time
+	doc  *FleetDocument
+	err  error
+}
+
+// keepHub looks each time that it is due, until ctx is done. Hosts are read once at the beginning, for people who look at the
+// fleet before that.
+func (s *Supervisor) keepHub(ctx context.Context) {
+	s.readHosts(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.fleet.due:
+		}
+		if _, err := s.rebalance(ctx, false); err != nil && ctx.Err() == nil {
+			s.log.Warn(text(err))
+		}
+	}
+}
+
+// rebalance reads the other hosts, then the forge, and moves what should change hands; a dry one moves nothing. It returns when
+// the moves have ended. One look costs one call to each host.
+func (s *Supervisor) rebalance(ctx context.Context, dry bool) (*CycleDocument, error) {
+	select {
+	case s.fleet.turn <- struct{}{}:
+		defer func() { <-s.fleet.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	began := time.Now()
+	calls := s.readHosts(ctx)
+	s.scan(ctx, began) // what is where has to be newer than who is idle
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	room := s.room()
+	s.mu.Lock()
+	if s.config == nil || s.scans.err != nil {
+		s.mu.Unlock()
+		return nil, refusef(http.StatusServiceUnavailable, "cannot look for what to move: the forge could not be read")
+	}
+	cycle, moves, news := s.lookLocked(time.Now(), room, dry)
+	cycle.At, cycle.Calls = began, calls
+	s.mu.Unlock()
+	s.tell(news...)
+	var all sync.WaitGroup
+	for _, c := range moves {
+		all.Go(func() { s.do(c) })
+	}
+	all.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cycle.TookMS = time.Since(began).Milliseconds()
+	return cycle.clone(), nil
+}
+
+// readHosts asks all other hosts at once, and returns how many that were.
+func (s *Supervisor) readHosts(ctx context.Context) (calls int) {
+	s.mu.Lock()
+	var hosts []threads.Host
+	if s.config != nil && s.config.Fleet.Hub && s.ReadHost != nil {
+		hosts = s.config.Fleet.Hosts
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	defer cancel()
+	readings := make([]reading, len(hosts))
+	var all sync.WaitGroup
+	for i, h := range hosts {
+		all.Go(func() { readings[i] = s.readHost(ctx, h) })
+	}
+	all.Wait()
+	s.tell(s.landHosts(readings)...)
+	return len(hosts)
+}
+
+func (s *Supervisor) readHost(ctx context.Context, h threads.Host) reading {
+	r := reading{host: h, at: time.Now()}
+	text, err := s.ReadHost(ctx, h)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		r.err = fmt.Errorf("no answer within %s", hostTime)
+	case err != nil:
+		r.err = errors.New(tame(err.Error()))
+	default:
+		r.doc, r.err = readExport(text, r.at, time.Now())
+	}
+	return r
+}
+
+// landHosts takes in what all hosts said, and returns what is news about that: which host is not known any more, or is again.
+func (s *Supervisor) landHosts(readings []reading) (news []notice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.fleet.readings
+	s.fleet.readings = make(map[string]reading, len(readings))
+	seen := map[string]string{s.instance: "this host"}
+	for _, r := range readings {
+		if r.doc != nil {
+			if other := seen[r.doc.Instance]; other != "" {
+				r.doc, r.err = nil, fmt.Errorf("it is the same supervisor as %s", other)
+			} else {
+				seen[r.doc.Instance] = r.host.Name
+			}
+		}
+		s.fleet.readings[r.host.Name] = r
+		switch old, had := was[r.host.Name]; {
+		case r.err != nil && (!had || text(old.err) != text(r.err)):
+			news = append(news, notice{bad: true, words: fmt.Sprintf("host %s takes no part: %s", r.host.Name, text(r.err))})
+		case r.err == nil && had && old.err != nil:
+			news = append(news, notice{words: fmt.Sprintf("host %s takes part again", r.host.Name)})
+		}
+	}
+	return news
+}
+
+// fleetLocked are the agents of the hosts that are known, and the others with the reason. An account that one of our agents
+// has too is nobody's: what is assigned to it could be either's.
+func (s *Supervisor) fleetLocked() (fleet []threads.Remote, unknown []string) {
+	for _, h := range s.hostsLocked() {
+		r := s.fleet.readings[h.Name]
+		if r.doc == nil {
+			unknown = append(unknown, h.Name+": "+text(r.err))
+			continue
+		}
+		for i := range r.doc.Agents {
+			a := &r.doc.Agents[i]
+			if own := s.config.AgentByLogin(a.Login); own != nil {
+				unknown = append(unknown, fmt.Sprintf("%s/%s: has the account of %s", h.Name, a.Agent, own.Name))
+				continue
+			}
+			fleet = append(fleet, a.remote(h.Name))
+		}
+	}
+	return fleet, unknown
+}
+
+// hostsLocked are the hosts of the configuration that were read since they are in it.
+func (s *Supervisor) hostsLocked() []threads.Host {
+	return slices.DeleteFunc(slices.Clone(s.config.Fleet.Hosts), func(h threads.Host) bool {
+		r, read := s.fleet.readings[h.Name]
+		return !read || r.host != h
+	})
+}
+
+// Fleet says what this supervisor knows of its fleet. It asks nobody.
+func (s *Supervisor) Fleet() *FleetStatus {
+	s.init()
+	own := s.fleetDocument()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &FleetStatus{Hosts: []HostDocument{{Known: true, ReadAt: own.UpdatedAt, Agents: own.Agents}}, Cycles: []CycleDocument{}}
+	for _, c := range s.fleet.cycles {
+		f.Cycles = append(f.Cycles, *c.clone())
+	}
+	if s.config == nil {
+		return f
+	}
+	f.Hub = s.config.Fleet.Hub
+	if s.config.Stealing.PerCycle > 0 {
+		f.NextAt = s.balancing.next
+	}
+	read := s.hostsLocked()
+	for _, h := range s.config.Fleet.Hosts {
+		d := HostDocument{Name: h.Name, SSH: h.String(), Why: "not read yet", Agents: []FleetAgent{}}
+		if slices.Contains(read, h) {
+			r := s.fleet.readings[h.Name]
+			d.Known, d.Why, d.ReadAt = r.doc != nil, text(r.err), r.at
+			if d.Known {
+				d.Agents = r.doc.Agents
+			}
+		}
+		f.Hosts = append(f.Hosts, d)
+	}
+	return f
+}
+
+// RebalanceRequest asks for a look now.
+type RebalanceRequest struct {
+	DryRun bool `json:"dry_run"`
+}
+
+// RebalanceNow looks at once, beside the usual looks, and returns when all moves have ended or are known to take longer.
+func (s *Supervisor) RebalanceNow(ctx context.Context, r RebalanceRequest) (*CycleDocument, error) {
+	leave, err := s.enterCommand()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s.mu.Lock()
+	off := s.config.Stealing.PerCycle == 0
+	s.mu.Unlock()
+	if off {
+		return nil, refusef(http.StatusConflict, "cannot move anything: [stealing] per_cycle is 0")
+	}
+	return s.rebalance(ctx, r.DryRun)
+}
+
+// clone is a copy that later changes of a move do not reach.
+func (c *CycleDocument) clone() *CycleDocument {
+	d := *c
+	d.Moves = slices.Clone(c.Moves)
+	return &d
+}
+
+// settleLocked notes how a move is, in the look that it was decided in.
+func (f *fleet) settleLocked(run string, state MoveState, why string) {
+	for _, c := range f.cycles {
+		for i := range c.Moves {
+			if c.Moves[i].run == run {
+				c.Moves[i].State, c.Moves[i].StateWhy = state, why
+			}
+		}
+	}
+}
+
+// noteCycleLocked keeps a look for people.
+func (f *fleet) noteCycleLocked(c *CycleDocument) {
+	f.cycles = slices.Insert(f.cycles, 0, c)
+	f.cycles = f.cycles[:min(len(f.cycles), CycleLimit)]
+}
+
+// cycleDocument is a look, in the words of the status.
+func cycleDocument(now time.Time, b *threads.Balance) *CycleDocument {
+	c := &CycleDocument{
+		At: now, Idle: append([]string{}, b.Idle...), Busy: append([]string{}, b.Busy...),
+		Moves: []MoveDocument{}, Stays: []StayDocument{}, Unknown: []string{},
+	}
+	loads := make(map[string]*threads.Load)
+	for i := range b.Loads {
+		loads[b.Loads[i].Agent] = &b.Loads[i]
+	}
+	for i := range b.Moves {
+		m := &b.Moves[i]
+		why := fmt.Sprintf("%s idle for %s, %s has %d waiting", m.To, now.Sub(loads[m.To].IdleSince).Round(time.Second), m.From, loads[m.From].Pending)
+		c.Moves = append(c.Moves, MoveDocument{
+			Repo: m.Ref.Repo, Number: m.Ref.Number, Title: m.Title, Priority: m.Priority, From: m.From, To: m.To, Why: why, State: MovePlanned,
+		})
+	}
+	for i := range b.Stays {
+		st := &b.Stays[i]
+		c.Stays = append(c.Stays, StayDocument{
+			Repo: st.Ref.Repo, Number: st.Ref.Number, Title: st.Title, Agent: st.Agent, Code: st.Reason.Code, Why: st.Reason.Text(),
+		})
+	}
+	return c
+}
+
+// wakeHub has the hub look.
+func (s *Supervisor) wakeHub() {
+	select {
+	case s.fleet.due <- struct{}{}:
+	default:
+	}
+}
