@@ -22,6 +22,7 @@ type Document struct {
 	Paused    bool              `json:"paused"`   // everything: no thread starts anything
 	Queue     []QueueDocument   `json:"queue"`    // in the order in which they would be started
 	Recent    []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
+	Upkeep    UpkeepDocument    `json:"upkeep"`
 	// Problems are things that a person has to mend, one line each: a journal that cannot be written, a tick that
 	// panicked. Most often empty.
 	Problems []string `json:"problems"`
@@ -29,6 +30,23 @@ type Document struct {
 
 // RecentLimit is how many ended sessions a Document shows: a screenful.
 const RecentLimit = 20
+
+// UpkeepDocument counts what a supervisor mended since it started. Without faults of machine, forge or people it stays zero.
+type UpkeepDocument struct {
+	// Violations are rules that must hold and did not; what broke them was not started, or was stopped. See Problems.
+	Violations int `json:"violations"`
+	// Repairs are claims of ours that no session stood behind and that were taken off.
+	Repairs int `json:"repairs"`
+}
+
+// SpentDocument is what an agent or a thread used on this day, which is that of UTC, and what it may. Sessions that have not
+// ended are not in it.
+type SpentDocument struct {
+	Tokens       int64   `json:"tokens"` // read and written; what came out of a cache is not counted
+	USD          float64 `json:"usd"`
+	TokensPerDay int64   `json:"tokens_per_day,omitempty"` // left out where there is no limit
+	USDPerDay    float64 `json:"usd_per_day,omitempty"`
+}
 
 // ConfigDocument says which configuration is in force.
 type ConfigDocument struct {
@@ -55,6 +73,7 @@ type ThreadDocument struct {
 	Paused      bool            `json:"paused"` // by itself, or because everything is
 	ParkedUntil time.Time       `json:"parked_until,omitzero"`
 	ParkedWhy   string          `json:"parked_why"`
+	Spent       SpentDocument   `json:"spent"` // by all its agents
 }
 
 // SlotDocument is one inference slot.
@@ -86,6 +105,8 @@ type AgentDocument struct {
 	IdleSince time.Time  `json:"idle_since,omitzero"` // left out while it works
 	Done      int        `json:"done"`                // sessions that ended well, over all restarts
 	Failed    int        `json:"failed"`              // sessions that burnt an attempt
+
+	Spent SpentDocument `json:"spent"`
 }
 
 // SessionDocument is one running session.

@@ -145,6 +145,7 @@ func (s *Supervisor) choreDoneLocked(c *chore, err error) notice {
 	c.working = false
 	if err == nil {
 		delete(s.chores, c.choreKey)
+		s.upkeep.repaired(c.action)
 		return notice{words: c.tag + " " + done(c)}
 	}
 	c.retryAt = time.Now().Add(c.rest(err))

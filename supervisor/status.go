@@ -45,7 +45,8 @@ func (s *Supervisor) remembered() *Document {
 		Version: s.Version, PID: os.Getpid(), StartedAt: s.started,
 		Config:  ConfigDocument{Path: s.ConfigPath, Generation: s.generation, Error: text(s.configErr)},
 		Threads: []ThreadDocument{}, Agents: []AgentDocument{}, Sessions: []SessionDocument{}, Queue: []QueueDocument{},
-		Recent: append([]RecentDocument{}, s.history.recent...), Problems: s.problems.lines(),
+		Recent: append([]RecentDocument{}, s.history.recent...), Problems: append(s.problems.lines(), s.upkeep.lines()...),
+		Upkeep: UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
 	}
 	_, d.Paused = s.history.Paused[threads.Pause{}]
 	for _, x := range s.sessions {
@@ -68,7 +69,7 @@ func (s *Supervisor) remembered() *Document {
 	d.Forge = s.forgeLocked()
 	parked := s.parkedLocked(now)
 	for i := range s.config.Threads {
-		d.Threads = append(d.Threads, s.threadDocumentLocked(&s.config.Threads[i], parked))
+		d.Threads = append(d.Threads, s.threadDocumentLocked(&s.config.Threads[i], parked, now))
 	}
 	for i := range s.config.Agents {
 		d.Agents = append(d.Agents, s.agentLocked(&s.config.Agents[i], now))
@@ -83,7 +84,7 @@ func (s *Supervisor) forgeLocked() ForgeDocument {
 	}
 }
 
-func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked) ThreadDocument {
+func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked, now time.Time) ThreadDocument {
 	n := t.Slots
 	for _, x := range s.sessions {
 		if x.Thread == t.Name {
@@ -93,6 +94,7 @@ func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]t
 	d := ThreadDocument{
 		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]SlotDocument, n),
 		Paused: s.pausedLocked(t.Name), ParkedUntil: parked[t.Name].Until, ParkedWhy: parked[t.Name].Why,
+		Spent: s.spentLocked(threads.Spender{Thread: t.Name}, t.Budget, now),
 	}
 	for i := range d.Slots {
 		d.Slots[i] = SlotDocument{Index: i, Agents: []string{}}
@@ -115,6 +117,7 @@ func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) AgentDocument {
 	d := AgentDocument{
 		Name: a.Name, Thread: a.Thread, Model: a.Model, State: AgentIdle, IdleSince: s.history.IdleSince[a.Name],
 		Done: s.history.tallies[a.Name].done, Failed: s.history.tallies[a.Name].failed,
+		Spent: s.spentLocked(threads.Spender{Agent: a.Name}, a.Budget, now),
 	}
 	if len(a.Roles) > 0 {
 		d.Role = a.Roles[0]
@@ -129,6 +132,15 @@ func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) AgentDocument {
 		if x.Agent == a.Name {
 			d.State, d.Why, d.IdleSince = AgentWorking, "", time.Time{}
 		}
+	}
+	return d
+}
+
+// spentLocked is what somebody used today. What was used on another day is no matter any more.
+func (s *Supervisor) spentLocked(who threads.Spender, b agents.Budget, now time.Time) SpentDocument {
+	d := SpentDocument{TokensPerDay: b.Tokens, USDPerDay: b.USD}
+	if spent := s.history.Spent[who]; !spent.Day.Before(threads.Day(now)) {
+		d.Tokens, d.USD = spent.Tokens, spent.USD
 	}
 	return d
 }

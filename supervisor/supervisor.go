@@ -168,6 +168,7 @@ type Supervisor struct {
 	forgetAt   time.Time
 	scans      scans
 	problems   problems
+	upkeep     upkeep
 	balancing  balancing
 	hinted     time.Time // when a web hook last had the forge scanned
 	hintDue    bool      // another one waits to do so

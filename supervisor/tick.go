@@ -103,7 +103,8 @@ func (s *Supervisor) commitLocked(now time.Time, room *threads.Room, ours func(*
 		s.forgetAt = now.Add(forgetRest)
 		t.gone = s.forgetLocked()
 	}
-	plan := s.Decide(s.snapshotLocked(now, room))
+	plan, broken := s.planLocked(now, room)
+	t.news = s.violatedLocked(broken)
 	t.events = s.heldLocked(plan.Holds)
 	s.plan = plan
 	for i := range plan.Starts {
@@ -118,7 +119,7 @@ func (s *Supervisor) commitLocked(now time.Time, room *threads.Room, ours func(*
 	t.stops = s.stopsLocked(plan.Stops)
 	t.chores = s.choresLocked(&plan, now)
 	moves, news := s.balanceLocked(now, room)
-	t.chores, t.news = append(t.chores, moves...), news
+	t.chores, t.news = append(t.chores, moves...), append(t.news, news...)
 	return t
 }
 

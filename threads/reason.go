@@ -113,6 +113,7 @@ const (
 	StopHeadMoved  Code = "head-moved"
 	StopCancelled  Code = "item-cancelled"
 	StopReleased   Code = "item-released"
+	RuleBroken     Code = "rule-broken"
 )
 
 // CodeDoc explains a code to people: it makes the text of a Reason, and the troubleshooting table of the README.
@@ -214,6 +215,7 @@ var codeDocs = []CodeDoc{
 	{StopCancelled, "somebody said `disinto cancel`", "`disinto retry`", fixed("cancelled by hand")},
 	{StopReleased, "somebody said `disinto release`", "", fixed("released by hand")},
 	{StopHeadMoved, "the pull request changed under its reviewer", "", fixed("the head moved during the review")},
+	{RuleBroken, "working on it would break a rule that must hold: a mistake of disinto itself", "report it, with the log", noted("kept back by a check: %s")},
 }
 
 // Text is the reason in words, without the item: "blocked by #12".

@@ -101,6 +101,14 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 	return w
 }
 
+// lines executes lines that expect no answer.
+func (w *scriptWorld) lines(text string) {
+	in := bufio.NewScanner(strings.NewReader(text))
+	for in.Scan() {
+		w.line(in.Text(), in, new(strings.Builder))
+	}
+}
+
 // line executes one line; isCommand means that answer is to be compared.
 func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder) (answer string, isCommand bool) {
 	f := strings.Fields(line)

@@ -60,6 +60,7 @@ func (v view) renderWith(d *supervisor.Document, queue, recent int) string {
 	v.head(p, d)
 	v.threads(p, d)
 	v.waiting(p, d)
+	v.spent(p, d)
 	v.queue(p, d, queue)
 	v.recent(p, d, recent)
 	return p.text.String()

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,6 +58,7 @@ var planInvariants = []struct {
 	{"a label that a person took off stays off", wordKept},
 	{"everything is somewhere, and once", accounted},
 	{"every hold has a reason that is true", holdsTrue},
+	{"the checks of a running supervisor find nothing", unenforced},
 }
 
 // table checks what holds after every step.
@@ -218,6 +220,16 @@ func accounted(in *inspection) error {
 				return fmt.Errorf("role %s in %s is %d times in sessions, starts and holds", r.Name, repo.Name, count[k])
 			}
 		}
+	}
+	return nil
+}
+
+// unenforced holds that what guards a running supervisor against a mistaken scheduler never speaks up about a right one.
+func unenforced(in *inspection) error {
+	p := *in.plan
+	p.Starts, p.Stops, p.Holds = slices.Clone(p.Starts), slices.Clone(p.Stops), slices.Clone(p.Holds)
+	if found := threads.Enforce(in.s, &p); len(found) > 0 {
+		return errors.New(found[0].Words)
 	}
 	return nil
 }

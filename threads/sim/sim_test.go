@@ -97,6 +97,7 @@ var unseen = []threads.Code{
 	threads.Closed, threads.NotBacklog, threads.HasSession, threads.AuthorFirst,
 	threads.ConvoyOver,                          // of a mark
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
+	threads.RuleBroken,                                                                                                                      // of Enforce, which finds nothing
 	threads.NotOnRoute,                                                                                                                      // no world has routes
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid, threads.NotBusy, threads.StealLimit, // of Rebalance
 }

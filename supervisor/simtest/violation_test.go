@@ -1,0 +1,95 @@
+package simtest
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// A scheduler that is out of its mind starts nothing that a rule forbids: what is wrong with its plans is kept back, counted
+// once, told once, and everything else goes on.
+func TestMadScheduler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		blocked := w.Forge.Issue("two")
+		w.Forge.Edit(blocked, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelNeedsHuman) })
+		mad := func(s threads.Snapshot) threads.Plan {
+			p := threads.Decide(s)
+			for _, st := range p.Starts { // whatever starts is started twice, by two agents in one slot
+				if st.Agent == "dev-coder" {
+					st.Agent = "dev-qwen"
+					p.Starts = append(p.Starts, st)
+				}
+			}
+			if is := s.Facts.Issue(Ref(blocked)); is != nil {
+				p.Starts = append(p.Starts, threads.Start{
+					Item:   threads.Item{Kind: agents.KindIssue, Ref: is.Ref, Chain: is.Ref, Title: is.Title},
+					Thread: "llama", Slot: 1, Agent: "dev-qwen", Role: "dev", Attempt: 1,
+				})
+			}
+			return p
+		}
+		l := w.Start(func(l *Life) { l.Decide = mad })
+		w.Until(time.Hour, "the first issue is merged", func() bool { return w.Forge.Get(1).Closed })
+		d := l.Document()
+		l.Stop()
+		w.Check()
+		if n := len(w.Exec.RunsOf(agents.KindIssue, blocked)); n > 0 {
+			t.Errorf("the issue that needs a person was started %d times", n)
+		}
+		if d.Upkeep.Violations < 2 || d.Upkeep.Violations > 4 {
+			t.Errorf("%d violations, want one for each of what was wrong", d.Upkeep.Violations)
+		}
+		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "a rule would have been broken, last: ") {
+			t.Errorf("problems: %q", d.Problems)
+		}
+		held := false
+		for _, q := range d.Queue {
+			held = held || q.Code == threads.RuleBroken && q.Number == blocked
+		}
+		if !held {
+			t.Errorf("nothing says why #%d is kept back: %+v", blocked, d.Queue)
+		}
+		if n := strings.Count(w.Log.String(), "needs-human"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, w.Log.String())
+		}
+	})
+}
+
+// What was used today stands beside what may be, for the agent and for its thread; tomorrow it is nothing.
+func TestSpentIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Threads[1].Budget = agents.Budget{Tokens: 1000, USD: 2}
+		w.Forge.Issue("one")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindIssue {
+				s.Outcome = agents.Outcome{Result: agents.Done, Usage: agents.Usage{InputTokens: 100, OutputTokens: 20, CachedTokens: 7, CostUSD: 0.5}}
+			}
+			return s
+		}
+		l := w.Start()
+		w.Until(time.Hour, "merged", w.Forge.Done)
+		d := l.Document()
+		if got, want := d.Threads[1].Spent, (supervisor.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2}); got != want {
+			t.Errorf("thread: %+v, want %+v", got, want)
+		}
+		if got, want := d.Agents[0].Spent, (supervisor.SpentDocument{Tokens: 120, USD: 0.5}); got != want {
+			t.Errorf("%s: %+v, want %+v", d.Agents[0].Name, got, want)
+		}
+		time.Sleep(24 * time.Hour)
+		d = l.Document()
+		l.Stop()
+		if got, want := d.Threads[1].Spent, (supervisor.SpentDocument{TokensPerDay: 1000, USDPerDay: 2}); got != want {
+			t.Errorf("a day later: %+v, want %+v", got, want)
+		}
+	})
+}

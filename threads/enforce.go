@@ -1,0 +1,257 @@
+package threads
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Violation is a rule that must hold whatever happens, and did not: a mistake of this program, not of its user.
+type Violation struct {
+	Ref   forge.Ref // of the item
+	Words string
+}
+
+// Enforce holds a snapshot and the plan that was made from it against the rules that cost most when they are broken: work
+// that is done twice, a cache that is torn apart, work that nobody may do. It knows them from the design and not from the
+// rules that made the plan, so that a mistake there does not hide itself. What would break one is taken out of the plan and
+// held, and of two sessions that do the younger one is stopped.
+func Enforce(s *Snapshot, p *Plan) []Violation {
+	if s.Config == nil {
+		return nil
+	}
+	e := enforcer{s: s, busy: slices.Clone(s.Sessions)}
+	e.sessions(p)
+	kept := make([]Start, 0, len(p.Starts))
+	for i := range p.Starts {
+		st := &p.Starts[i]
+		why := e.wrongStart(st)
+		if why == "" {
+			kept = append(kept, *st)
+			e.busy = append(e.busy, Session{Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role, Item: st.Item, State: Reserved})
+			continue
+		}
+		e.found = append(e.found, Violation{st.Item.Ref, fmt.Sprintf("%s was to start %s %s: %s", st.Agent, st.Item.Kind, st.Item.Ref, why)})
+		p.Holds = append(p.Holds, &Hold{Item: st.Item, Reason: &Reason{Code: RuleBroken, Note: why}})
+	}
+	p.Starts = kept
+	return e.found
+}
+
+type enforcer struct {
+	s     *Snapshot
+	busy  []Session // the sessions, and the starts that were let through
+	found []Violation
+}
+
+// sessions looks at what runs. Only what no reload can make legal or illegal counts here: which slots there are, and who waits
+// for reviews, may have been changed since it began.
+func (e *enforcer) sessions(p *Plan) {
+	for i := range e.s.Sessions {
+		x := &e.s.Sessions[i]
+		why := e.wrongSession(x)
+		told := slices.ContainsFunc(p.Stops, func(st Stop) bool { return st.RunID == x.RunID })
+		if why == "" || x.State == Stopping || told {
+			continue
+		}
+		e.found = append(e.found, Violation{x.Item.Ref, fmt.Sprintf("%s works on %s: %s", x.Agent, x.Item.Ref, why)})
+		p.Stops = append(p.Stops, Stop{RunID: x.RunID, Reason: Reason{Code: RuleBroken, Note: why}})
+	}
+}
+
+func (e *enforcer) wrongSession(x *Session) string {
+	for i := range e.s.Sessions {
+		o := &e.s.Sessions[i]
+		if o.RunID == x.RunID || x.Started.Before(o.Started) || x.Started.Equal(o.Started) && x.RunID < o.RunID {
+			continue
+		}
+		switch { // x is the younger one
+		case sameItem(&o.Item, &x.Item):
+			return o.Agent + " works on it"
+		case o.Agent == x.Agent:
+			return "it works on " + o.Item.Ref.String() + " already"
+		}
+	}
+	if e.over(x) {
+		return "it is closed"
+	}
+	return ""
+}
+
+// over reports whether the item of a session was closed without a merge. After a merge the session may be about to end by
+// itself: some programs wait for that.
+func (e *enforcer) over(x *Session) bool {
+	ref := x.Item.Ref
+	repo, known := e.s.Facts.Repo(ref.Repo)
+	since := x.Started
+	for _, r := range []forge.Ref{ref, x.Item.Chain} {
+		if t := e.s.History.Touched[r]; t.After(since) {
+			since = t
+		}
+	}
+	if x.State != Running || x.Item.Kind == agents.KindSchedule || !known || !repo.AsOf.After(since) {
+		return false
+	}
+	if x.Item.Kind != agents.KindIssue {
+		p := e.s.Facts.Pull(ref)
+		return p == nil || p.Closed && !p.Merged
+	}
+	is := e.s.Facts.Issue(ref)
+	merged := slices.ContainsFunc(e.s.Facts.Pulls, func(p forge.Pull) bool { return p.Merged && slices.Contains(p.Closes, ref) })
+	return (is == nil || is.Closed) && !merged
+}
+
+func sameItem(a, b *Item) bool { return a.Ref == b.Ref && a.Role == b.Role }
+
+// wrongStart says what is wrong with a start; empty when nothing is.
+func (e *enforcer) wrongStart(st *Start) string {
+	checks := []func(*Start) string{e.wrongPlace, e.wrongBeside, e.wrongTime, e.wrongIssue, e.wrongPull, e.wrongReviewer}
+	for _, check := range checks {
+		if why := check(st); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (e *enforcer) wrongPlace(st *Start) string {
+	t, a := e.s.Config.Thread(st.Thread), e.s.Config.Agent(st.Agent)
+	switch {
+	case t == nil || a == nil || a.Thread != st.Thread || !slices.Contains(a.Roles, st.Role):
+		return "it is no " + st.Role + " on " + st.Thread
+	case st.Slot < 0 || st.Slot >= t.Slots:
+		return fmt.Sprintf("%s has no slot %d", t.Name, st.Slot)
+	}
+	running := 0
+	for i := range e.busy {
+		if x := &e.busy[i]; x.Thread == st.Thread {
+			running++
+			if !t.Overlap && x.Slot == st.Slot {
+				return fmt.Sprintf("slot %d of %s is taken by %s", st.Slot, t.Name, x.Agent)
+			}
+		}
+	}
+	if running >= t.MaxSessions {
+		return fmt.Sprintf("%s has %d sessions already", t.Name, running)
+	}
+	return ""
+}
+
+// wrongBeside looks for a session that this one may not run beside.
+func (e *enforcer) wrongBeside(st *Start) string {
+	for i := range e.busy {
+		x := &e.busy[i]
+		writes, waits := x.Item.Kind.Writes(), false
+		if r := e.s.Config.Role(x.Role); r != nil {
+			waits = r.WaitsForReview
+		}
+		switch {
+		case x.Agent == st.Agent:
+			return "it works on " + x.Item.Ref.String() + " already"
+		case sameItem(&x.Item, &st.Item):
+			return x.Agent + " works on it"
+		case x.Item.Chain == st.Item.Chain && writes && (st.Item.Kind.Writes() || st.Item.Kind == agents.KindReview && !waits):
+			return x.Agent + " writes to its branch"
+		}
+	}
+	return ""
+}
+
+// wrongTime asks whether anything may be started now, and of this item, whose facts have to be newer than our writes.
+func (e *enforcer) wrongTime(st *Start) string {
+	h := &e.s.History
+	for _, pause := range []Pause{{}, {Thread: st.Thread}, {Agent: st.Agent}} {
+		if _, paused := h.Paused[pause]; paused {
+			return "paused"
+		}
+	}
+	repo, known := e.s.Facts.Repo(st.Item.Ref.Repo)
+	touched := h.Touched[st.Item.Ref]
+	switch {
+	case h.Parked[st.Thread].Until.After(e.s.Now):
+		return st.Thread + " is parked"
+	case !known || repo.AsOf.IsZero():
+		return "its repository was not read"
+	case st.Item.Kind != agents.KindSchedule && touched.After(time.Time{}) && !repo.AsOf.After(touched):
+		return "what is known of it is older than what we wrote"
+	}
+	return ""
+}
+
+func (e *enforcer) wrongIssue(st *Start) string {
+	if st.Item.Kind != agents.KindIssue {
+		return ""
+	}
+	is := e.s.Facts.Issue(st.Item.Ref)
+	switch {
+	case is == nil || is.Closed:
+		return "it is not open"
+	case !is.Has(forge.LabelBacklog) || is.Has(forge.LabelInProgress) || forge.SkipLabel(is.Labels) != "":
+		return "it is labelled " + strings.Join(is.Labels, ", ")
+	case !is.BlockersKnown || slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.State != forge.BlockerClosed }):
+		return "it is blocked"
+	case e.staged(is.Ref):
+		return "its convoy is staged"
+	}
+	for _, login := range is.Assignees {
+		if e.s.Config.AgentByLogin(login) == nil {
+			return "it is assigned to " + login
+		}
+	}
+	return ""
+}
+
+func (e *enforcer) staged(ref forge.Ref) bool {
+	return slices.ContainsFunc(e.s.Facts.Issues, func(c forge.Issue) bool {
+		return !c.Closed && c.Has(forge.LabelConvoy) && c.Has(forge.LabelStaged) &&
+			slices.ContainsFunc(c.Blockers, func(b forge.Blocker) bool { return b.Ref == ref })
+	})
+}
+
+func (e *enforcer) wrongPull(st *Start) string {
+	if st.Item.Kind != agents.KindReview && st.Item.Kind != agents.KindRework {
+		return ""
+	}
+	p := e.s.Facts.Pull(st.Item.Ref)
+	switch {
+	case p == nil || p.Closed:
+		return "it is not open"
+	case p.Draft || p.Has(forge.LabelInProgress) || forge.SkipLabel(p.Labels) != "":
+		return "it is labelled " + strings.Join(p.Labels, ", ")
+	}
+	return ""
+}
+
+// wrongReviewer keeps the pairing: nobody reviews their own work, no local model that of a local model.
+func (e *enforcer) wrongReviewer(st *Start) string {
+	if st.Item.Kind != agents.KindReview {
+		return ""
+	}
+	writers := slices.Clone(e.s.History.Writers[st.Item.Chain])
+	if opener := e.s.Config.AgentByLogin(e.s.Facts.Pull(st.Item.Ref).Author); opener != nil {
+		writers = append(writers, opener.Name)
+	}
+	if slices.Contains(writers, st.Agent) {
+		return "it wrote that"
+	}
+	for _, name := range writers {
+		if e.local(name) && e.local(st.Agent) {
+			return "local work needs another reviewer"
+		}
+	}
+	return ""
+}
+
+// local reports whether an agent thinks on a local backend. One that is no longer configured is left to the other rules.
+func (e *enforcer) local(agent string) bool {
+	a := e.s.Config.Agent(agent)
+	if a == nil {
+		return false
+	}
+	t := e.s.Config.Thread(a.Thread)
+	return t != nil && t.Backend == Local
+}

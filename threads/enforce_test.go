@@ -1,0 +1,141 @@
+package threads
+
+import (
+	"strings"
+	"testing"
+)
+
+const enforceConfig = `
+[threads.api]
+backend = "anthropic"
+max_sessions = 1
+agents = ["dev-api", "review-sonnet"]
+[threads.llama]
+backend = "local"
+max_concurrent = 2
+agents = ["dev-coder", "dev-qwen", "review-llama"]
+[roles.dev]
+command = ["dev"]
+[roles.review]
+command = ["review"]
+`
+
+// TestEnforce makes a plan, changes the world or the plan behind its back, and looks whether what is wrong now is found, kept
+// back and stopped.
+func TestEnforce(t *testing.T) {
+	const issue, pull = "issue 1 backlog", "issue 2 backlog\npull 12 author=dev-qwen closes=2"
+	tests := []struct {
+		name  string
+		world string // what the plan is made from
+		then  string // what is so when it is carried out
+		plan  func(*Plan)
+		want  string // "" for nothing
+	}{
+		{"all is well", issue + "\n" + pull, "", nil, ""},
+		{"item twice", issue, "session dev-qwen llama/0 issue 1", nil, "dev-api was to start issue o/r#1: dev-qwen works on it"},
+		{"item twice in the plan", issue, "", func(p *Plan) {
+			second := p.Starts[0]
+			second.Agent, second.Thread, second.Slot = "dev-qwen", "llama", 0
+			p.Starts = append(p.Starts, second)
+		}, "dev-qwen was to start issue o/r#1: dev-api works on it"},
+		{"agent twice", issue, "session dev-api llama/0 issue 7", nil, "dev-api was to start issue o/r#1: it works on o/r#7 already"},
+		{"slot taken", issue, "session dev-coder llama/1 issue 7", onLlama(1), "slot 1 of llama is taken by dev-coder"},
+		{"no such slot", issue, "", onLlama(2), "llama has no slot 2"},
+		{"no session left", issue, "session review-sonnet api/0 issue 7", nil, "api has 1 sessions already"},
+		{"another thread", issue, "", func(p *Plan) { p.Starts[0].Agent = "dev-qwen" }, "it is no dev on api"},
+		{"another role", issue, "", func(p *Plan) { p.Starts[0].Role = "review" }, "it is no review on api"},
+		{"no agent of ours", issue, "", func(p *Plan) { p.Starts[0].Agent = "dev-gone" }, "it is no dev on api"},
+		{"paused", issue, "history paused thread=api", nil, "paused"},
+		{"all paused", issue, "history paused", nil, "paused"},
+		{"parked", issue, "history parked api +1m limit", nil, "api is parked"},
+		{"not read", issue, "unread", nil, "its repository was not read"},
+		{"written to", issue, "history touched 1 now", nil, "older than what we wrote"},
+		{"closed", issue, "issue 1 backlog closed", nil, "it is not open"},
+		{"gone", issue, "unissue 1", nil, "it is not open"},
+		{"off the backlog", issue, "issue 1", nil, "it is labelled"},
+		{"claimed", issue, "issue 1 backlog in-progress", nil, "it is labelled backlog, in-progress"},
+		{"in the way", issue, "issue 1 backlog needs-human", nil, "it is labelled backlog, needs-human"},
+		{"blocked", issue, "issue 1 backlog blocked-by=3", nil, "it is blocked"},
+		{"not known whether", issue, "issue 1 backlog unread", nil, "it is blocked"},
+		{"staged", issue, "issue 9 convoy staged blocked-by=1", nil, "its convoy is staged"},
+		{"a person's", issue, "issue 1 backlog assigned=johba", nil, "it is assigned to johba"},
+		{"chain", pull, "session dev-coder llama/1 issue 2", nil, "dev-coder writes to its branch"},
+		{"pull closed", pull, "pull 12 author=dev-qwen closes=2 rejected=now", nil, "it is not open"},
+		{"pull draft", pull, "pull 12 author=dev-qwen closes=2 draft", nil, "it is labelled"},
+		{"own work", pull, "history writers 2 review-sonnet", nil, "review-sonnet was to start review o/r#12: it wrote that"},
+		{"local on local", pull, "", func(p *Plan) { p.Starts[0].Agent, p.Starts[0].Thread = "review-llama", "llama" }, "local work needs another reviewer"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newScriptWorld(t)
+			w.lines("config\n" + enforceConfig + "----\n" + tt.world)
+			plan := Decide(w.s)
+			starts := len(plan.Starts)
+			if tt.plan != nil {
+				tt.plan(&plan)
+				starts = len(plan.Starts)
+			}
+			w.lines(tt.then)
+			got := ""
+			found := Enforce(&w.s, &plan)
+			for _, v := range found {
+				got += v.Words + "\n"
+			}
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+			held := 0
+			for _, h := range plan.Holds {
+				if h.Reason.Code == RuleBroken {
+					held++
+				}
+			}
+			if len(plan.Starts) != starts-len(found) || held != len(found) {
+				t.Errorf("%d of %d starts left and %d held, with %d violations", len(plan.Starts), starts, held, len(found))
+			}
+		})
+	}
+}
+
+// onLlama lets dev-qwen do the first start, in a slot of the local thread.
+func onLlama(slot int) func(*Plan) {
+	return func(p *Plan) {
+		p.Starts = p.Starts[:1]
+		p.Starts[0].Agent, p.Starts[0].Thread, p.Starts[0].Slot = "dev-qwen", "llama", slot
+	}
+}
+
+// Of two sessions that cannot both be right the younger one is stopped, once; and so is one that works on closed work.
+func TestEnforceSessions(t *testing.T) {
+	const old = "issue 1 backlog in-progress assigned=dev-qwen\nsession dev-qwen llama/0 issue 1 started=-10m\n"
+	tests := []struct{ name, world, want string }{
+		{"all is well", old, ""},
+		{"item twice", old + "session dev-coder llama/1 issue 1 started=-5m", "run-dev-coder: kept back by a check: dev-qwen works on it"},
+		{"agent twice", old + "issue 7 backlog in-progress\nsession dev-qwen llama/1 issue 7 started=-20m", "run-dev-qwen: kept back by a check: it works on o/r#7 already"},
+		{"closed", old + "issue 1 backlog closed", "run-dev-qwen: kept back by a check: it is closed"},
+		{"pull closed", "issue 2 backlog\npull 12 author=dev-qwen closes=2\nsession review-sonnet api/0 review 12 started=-5m\nunpull 12", "run-review-sonnet: kept back by a check: it is closed"},
+		{"not known yet", old + "issue 1 backlog closed\nhistory touched 1 now", ""},
+		{"merged", old + "issue 1 backlog closed\npull 12 author=dev-qwen closes=1 merged=now", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newScriptWorld(t)
+			w.lines("config\n" + enforceConfig + "----\n" + tt.world)
+			if tt.name == "agent twice" {
+				w.s.Sessions[1].RunID = "run-older"
+			}
+			var plan Plan
+			found := Enforce(&w.s, &plan)
+			got := ""
+			for _, st := range plan.Stops {
+				got += st.RunID + ": " + st.Reason.Text()
+			}
+			if got != tt.want || len(found) != len(plan.Stops) {
+				t.Errorf("stops %q with %d violations, want %q", got, len(found), tt.want)
+			}
+			if again := Enforce(&w.s, &plan); len(again) > 0 {
+				t.Errorf("told to stop, it is found again: %v", again)
+			}
+		})
+	}
+}
