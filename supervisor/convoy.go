@@ -187,8 +187,8 @@ type Convoys struct {
 	Convoys []threads.Convoy `json:"convoys"`
 }
 
-// convoys answers with all open convoys, from memory, or with one, of which the forge is asked where it is closed: its
-// members are no facts any more.
+// convoys answers with all open convoys, from memory, or with one, of which the forge is asked where it is closed,
+// because its members are no facts any more, and where we wrote to it just now.
 func (s *Supervisor) convoys(w http.ResponseWriter, r *http.Request) {
 	list, err := s.listConvoys(r.URL.Query().Get("ref"))
 	if err != nil {
@@ -220,17 +220,19 @@ func (s *Supervisor) listConvoys(said string) ([]threads.Convoy, error) {
 	}
 	s.mu.Lock()
 	is := s.facts.Issue(item)
+	repo, _ := s.facts.Repo(item.Repo)
+	old := !repo.AsOf.After(s.history.Touched[item])
 	s.mu.Unlock()
-	if is == nil || is.Closed || !is.Has(forge.LabelConvoy) {
-		if is, err = s.closedConvoy(item); err != nil {
+	if is == nil || is.Closed || old || !is.Has(forge.LabelConvoy) {
+		if is, err = s.readConvoy(item); err != nil {
 			return nil, err
 		}
 	}
 	return []threads.Convoy{s.convoyOf(is)}, nil
 }
 
-// closedConvoy reads a convoy that is no open fact.
-func (s *Supervisor) closedConvoy(item forge.Ref) (*forge.Issue, error) {
+// readConvoy asks the forge about a convoy.
+func (s *Supervisor) readConvoy(item forge.Ref) (*forge.Issue, error) {
 	t, err := s.seeConvoy("show", item.String())
 	if err != nil {
 		return nil, err

@@ -13,9 +13,13 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// slingTime is how long sling waits, for the scan that shows what it wrote and then for the agent to be at work. What is
-// not so by then is done by the next ticks; the person who asked does not wait for a slow forge.
-const slingTime = 400 * time.Millisecond
+const (
+	// slingTime is how long sling waits in all, for scans that show what was written and for an agent to be at work. What is
+	// not so by then is done by the next ticks; the person who asked does not wait for a slow forge.
+	slingTime = 700 * time.Millisecond
+	// slingTries is how many agents may fail to start before the answer is that.
+	slingTries = 3
+)
 
 // SlingRequest hands one issue to the scheduler: one that exists, by Ref, or one that is to be made, by Title.
 type SlingRequest struct {
@@ -68,8 +72,20 @@ func (s *Supervisor) Sling(ctx context.Context, r SlingRequest) (SlingReport, er
 		return report, err
 	}
 	report.Repo, report.Number = item.Repo, item.Number
-	s.decideOn(ctx, item)
-	s.answerFor(ctx, &report, item)
+	ctx, cancel := context.WithTimeout(ctx, slingTime)
+	defer cancel()
+	for range slingTries {
+		s.decideOn(ctx, item)
+		x := s.sessionOn(item)
+		if x == nil {
+			break
+		}
+		wait(ctx, x.atWork, x.gone)
+		if s.onIt(&report, x) {
+			return report, nil
+		}
+	}
+	s.whyNot(&report, item)
 	return report, nil
 }
 
@@ -263,36 +279,21 @@ func (s *Supervisor) freshly(ctx context.Context) {
 		defer close(read)
 		s.scan(s.until, need)
 	})
-	wait(ctx, slingTime, read)
+	wait(ctx, read, nil)
 	s.kickAll(need)
 }
 
-// wait returns when one of some things has happened, the time is over, or nobody wants to know any more.
-func wait(ctx context.Context, limit time.Duration, happened ...<-chan struct{}) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	var first, second <-chan struct{}
-	first = happened[0]
-	if len(happened) > 1 {
-		second = happened[1]
-	}
+// wait returns when one of two things has happened, or nobody waits any longer.
+func wait(ctx context.Context, one, other <-chan struct{}) {
 	select {
-	case <-first:
-	case <-second:
-	case <-timer.C:
+	case <-one:
+	case <-other:
 	case <-ctx.Done():
 	}
 }
 
-// answerFor says who is on the issue, once that is sure, or why nobody is.
-func (s *Supervisor) answerFor(ctx context.Context, report *SlingReport, item forge.Ref) {
-	if x := s.sessionOn(item); x != nil {
-		wait(ctx, slingTime, x.atWork, x.gone)
-		if s.onIt(report, x) {
-			return
-		}
-		s.freshly(ctx) // it came to nothing: what that led to is the answer
-	}
+// whyNot says why nobody is on the issue.
+func (s *Supervisor) whyNot(report *SlingReport, item forge.Ref) {
 	room := s.room()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,376 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// affinity has an agent waited for that finished what an issue depends on.
+func affinity(wait time.Duration) func(w *simtest.World) {
+	return func(w *simtest.World) { w.Config.Threads[1].AffinityWait = wait }
+}
+
+// distracted has two issues begin together, the second of which takes hours; a third waits for the first, whose agent is
+// kept busy by the fourth, more urgent one.
+func distracted(w *simtest.World) {
+	w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+		s := w.Work(job, n)
+		if job.Number == 3 {
+			s.Takes = time.Hour
+		}
+		return s
+	}
+	w.Forge.Issue("A")
+	w.Forge.Issue("B", 1)
+	w.Forge.Issue("urgent", 1)
+	w.Forge.Edit(3, func(is *forge.Issue) { is.Labels = []string{forge.LabelBacklog, "priority/1"} })
+}
+
+// agentOn is who ran the first session on an issue, and when that began after the first issue was closed.
+func agentOn(w *simtest.World, n int64) (agent string, after time.Duration) {
+	all := w.Exec.RunsOf(agents.KindIssue, n)
+	if len(all) == 0 {
+		return "nobody", 0
+	}
+	return all[0].Job.Agent, all[0].Begin.Sub(w.Forge.Get(1).Ended)
+}
+
+func TestD1_SameAgent(t *testing.T) {
+	quiet(t, third, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		a := w.Forge.Issue("A")
+		w.Forge.Issue("B", a)
+		first := sling(t, l, `{"ref":"1"}`)
+		w.Until(time.Hour, "B is begun", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
+		if got, after := agentOn(w, 2); got != first.Agent || after > 2*time.Second {
+			t.Errorf("A by %s, B by %s %s later", first.Agent, got, after)
+		}
+	})
+}
+
+func TestD2_AffinityWait(t *testing.T) {
+	// Without affinity_wait somebody else begins at once; with it, somebody else when the time is over.
+	for _, tt := range []struct {
+		wait, from, to time.Duration
+	}{{0, 0, 2 * time.Second}, {20 * time.Minute, 20 * time.Minute, 20*time.Minute + 2*time.Second}} {
+		t.Run(tt.wait.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := simtest.New(t)
+				affinity(tt.wait)(w)
+				distracted(w)
+				l := w.Start()
+				w.Until(time.Hour, "A is closed", func() bool { return w.Forge.Get(1).Closed })
+				time.Sleep(2 * time.Second)
+				if tt.wait > 0 && held(l) != "#2 finisher-first" {
+					t.Errorf("meanwhile: %s", held(l))
+				}
+				w.Until(time.Hour, "B is begun", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
+				urgent, _ := agentOn(w, 3)
+				got, after := agentOn(w, 2)
+				if urgent != "dev-coder" || got == urgent || after < tt.from || after > tt.to {
+					t.Errorf("urgent by %s, B by %s after %s, want from %s to %s", urgent, got, after, tt.from, tt.to)
+				}
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}
+
+func TestD3_TwoDependents(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		a := w.Forge.Issue("A")
+		w.Forge.Issue("B", a)
+		w.Forge.Issue("C", a)
+		first := sling(t, l, `{"ref":"1"}`)
+		w.Until(time.Hour, "both are begun", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 3)) == 1 })
+		b, afterB := agentOn(w, 2)
+		c, afterC := agentOn(w, 3)
+		if b == c || b != first.Agent || max(afterB, afterC) > 2*time.Second {
+			t.Errorf("A by %s; B by %s after %s, C by %s after %s", first.Agent, b, afterB, c, afterC)
+		}
+	})
+}
+
+func TestE1_CancelBeforeStart(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		issues(w, 3)
+		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"],"chain":true,"staged":true}`)
+		told(t, l, "/v1/convoy/cancel", `{"ref":"4"}`, "johba/harb#4: 3 of 3 issues and pull requests cancelled, convoy labelled cancelled")
+		time.Sleep(5 * time.Hour)
+		wantRuns(t, w, "")
+		for n := int64(1); n <= 3; n++ {
+			wantMarks(t, w, n, "backlog cancelled")
+		}
+		if slices.ContainsFunc(w.Forge.Writes(), func(s string) bool { return strings.HasPrefix(s, "claim") }) {
+			t.Errorf("somebody was assigned: %q", w.Forge.Writes())
+		}
+	})
+}
+
+func TestE2_CancelWhileRunning(t *testing.T) {
+	quiet(t, func(w *simtest.World) {
+		w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			s := w.Work(job, n)
+			s.Stubborn = job.Number == 1
+			return s
+		}
+	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		issues(w, 5)
+		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3","4","5"],"chain":true}`)
+		time.Sleep(time.Minute)
+		w.Forge.Issue("other work")
+		sling(t, l, `{"ref":"7"}`)
+		wantRuns(t, w, "issue #1")
+		began := time.Now()
+		told(t, l, "/v1/convoy/cancel", `{"ref":"6"}`,
+			"johba/harb#6: session of dev-coder ended, 5 of 5 issues and pull requests cancelled, convoy labelled cancelled")
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("took %s", took)
+		}
+		time.Sleep(time.Second)
+		wantRuns(t, w, "issue #1 cancelled, issue #7") // the slot is used
+		wantMarks(t, w, 1, "backlog cancelled")
+		ends := w.Exec.Runs()[0].End
+		if wait := w.Exec.Runs()[1].Begin.Sub(ends); wait > 2*time.Second {
+			t.Errorf("the slot was free for %s", wait)
+		}
+		time.Sleep(5 * time.Hour)
+		for n := int64(2); n <= 5; n++ {
+			if len(w.Exec.RunsOf(agents.KindIssue, n)) > 0 {
+				t.Errorf("#%d was begun", n)
+			}
+		}
+	})
+}
+
+func TestE3_CancelledIsNotDone(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		issues(w, 2)
+		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2"],"chain":true}`)
+		told(t, l, "/v1/cancel", `{"ref":"3"}`, "409 cannot cancel johba/harb#3: it is a convoy, say disinto convoy cancel")
+		tell(t, l, "/v1/convoy/cancel", `{"ref":"3","close":true}`)
+		if got := convoyLine(t, l, 3); got != "cancelled: 2 cancelled" {
+			t.Errorf("convoy %s", got)
+		}
+		for n := int64(1); n <= 3; n++ { // each after what it waits for
+			if !w.Forge.Get(n).Closed {
+				t.Errorf("#%d is open", n)
+			}
+		}
+		time.Sleep(3 * time.Hour)
+		if c := w.Forge.Comments(); len(c) > 0 {
+			t.Errorf("comments %+v", c)
+		}
+	})
+}
+
+func TestE4_CancelRace(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 150 {
+		synctest.Test(t, func(t *testing.T) {
+			w := simtest.New(t)
+			w.Slow()
+			issues(w, 3)
+			l := w.Start()
+			time.Sleep(time.Minute)
+			tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"],"staged":true}`)
+			go func() { tell(t, l, "/v1/convoy/start", `{"ref":"4"}`) }()
+			time.Sleep(time.Duration(random.Int64N(int64(800 * time.Millisecond))))
+			tell(t, l, "/v1/convoy/cancel", `{"ref":"4"}`)
+			answered := time.Now()
+			time.Sleep(10 * time.Minute)
+			for _, r := range w.Exec.Runs() {
+				if r.Begin.After(answered) || r.End.IsZero() || r.End.After(answered) {
+					t.Errorf("#%d ran from %s to %s, cancelled at %s", r.Job.Number, r.Begin, r.End, answered)
+				}
+			}
+			l.Stop()
+			w.Check()
+		})
+	}
+}
+
+func TestE5_CancelTwiceAndRestart(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		issues(w, 1)
+		tell(t, l, "/v1/convoy", `{"title":"T","members":["1"],"staged":true}`)
+		tell(t, l, "/v1/convoy/cancel", `{"ref":"2"}`)
+		n := len(w.Forge.Writes())
+		told(t, l, "/v1/convoy/cancel", `{"ref":"2"}`, "johba/harb#2:  (cancelled already)")
+		if len(w.Forge.Writes()) != n {
+			t.Errorf("wrote %q", w.Forge.Writes()[n:])
+		}
+		told(t, l, "/v1/convoy/cancel", `{"ref":"2","close":true}`, "johba/harb#2: 1 of 1 issues and pull requests cancelled, convoy closed")
+		told(t, l, "/v1/convoy/cancel", `{"ref":"2"}`, "johba/harb#2:  (closed, nothing to cancel)")
+	})
+	for n := 1; n <= 4; n++ { // killed at each label
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprint(n, after), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := simtest.New(t)
+					issues(w, 3)
+					l := w.Start()
+					time.Sleep(time.Minute)
+					tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"],"chain":true}`)
+					time.Sleep(time.Minute)
+					l.Stop()
+					l = w.Start(simtest.KillAt("label", n, after))
+					time.Sleep(time.Minute)
+					go func() { tell(t, l, "/v1/convoy/cancel", `{"ref":"4","close":true}`) }()
+					<-l.Killed
+					l.Bury()
+					l = w.Start()
+					w.Until(time.Hour, "the cancel is finished", func() bool { return w.Forge.Done() })
+					for i := int64(1); i <= 4; i++ {
+						if is := w.Forge.Get(i); !is.Has(forge.LabelCancelled) || len(is.Assignees) > 0 {
+							t.Errorf("#%d: %v %v", i, is.Labels, is.Assignees)
+						}
+					}
+					time.Sleep(time.Hour)
+					if got := len(w.Exec.Runs()); got > 2 {
+						t.Errorf("sessions: %s", runs(w))
+					}
+					l.Stop()
+				})
+			})
+		}
+	}
+}
+
+func TestE6_Drain(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		issues(w, 3)
+		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"],"chain":true}`)
+		time.Sleep(time.Minute)
+		told(t, l, "/v1/convoy/cancel", `{"ref":"4","drain":true}`,
+			"johba/harb#4: 2 of 2 issues and pull requests cancelled, convoy labelled cancelled (goes on to its end: #1)")
+		w.Until(time.Hour, "the running one is merged", func() bool { return w.Forge.Get(1).Closed })
+		time.Sleep(3 * time.Hour)
+		if _, sessions := workers(w); sessions != 1 {
+			t.Errorf("%d starts: %s", sessions, runs(w))
+		}
+		if got := convoyLine(t, l, 4); got != "cancelled: 1 done, 2 cancelled" {
+			t.Errorf("convoy %s", got)
+		}
+	})
+}
+
+func TestF2_ClaimWithoutSession(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Forge.Edit(w.Forge.Issue("left"), func(is *forge.Issue) {
+			is.Labels, is.Assignees = with(is.Labels, forge.LabelInProgress), []string{"dev-qwen"}
+		})
+		w.Forge.Issue("runs")
+		sling(t, l, `{"ref":"2"}`)
+		time.Sleep(time.Minute)
+		if d := l.Document(); d.Upkeep.Repairs != 1 || len(w.Exec.RunsOf(agents.KindIssue, 1)) != 1 {
+			t.Errorf("%d repairs, sessions: %s", d.Upkeep.Repairs, runs(w))
+		}
+		if got := len(w.Exec.RunsOf(agents.KindIssue, 2)); got != 1 { // the other one was left alone
+			t.Errorf("%d sessions on the one that ran", got)
+		}
+	})
+}
+
+func TestF3_SafetyNetAsksTheSame(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		claimed := func(title string, more ...string) int64 {
+			n := w.Forge.Issue(title)
+			w.Forge.Edit(n, func(is *forge.Issue) {
+				is.Labels = with(is.Labels, forge.LabelInProgress)
+				for _, l := range more {
+					is.Labels = with(is.Labels, l)
+				}
+				is.Assignees = []string{"dev-qwen"}
+			})
+			return n
+		}
+		claimed("staged", forge.LabelStaged)
+		claimed("needs a person", forge.LabelNeedsHuman)
+		hers := w.Forge.Issue("hers")
+		w.Forge.Edit(hers, func(is *forge.Issue) { is.Assignees = []string{"ada"} })
+		w.Forge.Edit(claimed("blocked"), func(is *forge.Issue) { is.Blockers = []forge.Blocker{{Ref: simtest.Ref(hers)}} })
+		time.Sleep(5 * time.Hour)
+		wantRuns(t, w, "")
+		if got := strings.Join(w.Forge.Claimed(), "; "); got != "#3 [backlog] [ada]" {
+			t.Errorf("claimed: %s", got)
+		}
+	})
+}
+
+func TestF6_NoRepairsOnAQuietDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Config.Forge.MaxUnreviewed = 100
+		l := w.Start()
+		random := rand.New(rand.NewPCG(5, 6))
+		for range 24 {
+			for range random.IntN(5) {
+				w.Forge.Issue("work")
+			}
+			time.Sleep(time.Hour)
+		}
+		w.Until(24*time.Hour, "all is merged", w.Forge.Done)
+		if d := l.Document(); d.Upkeep.Repairs != 0 || len(w.Exec.Runs()) < 50 {
+			t.Errorf("%d repairs in %d sessions", d.Upkeep.Repairs, len(w.Exec.Runs()))
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// Everything that is open and not worked on has a reason that can be read, whoever asks.
+func TestG6_EveryReasonIsPrintable(t *testing.T) {
+	quiet(t, func(w *simtest.World) { w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1 },
+		func(t *testing.T, w *simtest.World, l *simtest.Life) {
+			runs := w.Forge.Issue("runs")
+			for _, change := range []func(is *forge.Issue){
+				func(is *forge.Issue) { is.Labels = nil },
+				func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelBlocked) },
+				func(is *forge.Issue) { is.Labels = with(is.Labels, "skill/rust") },
+				func(is *forge.Issue) { is.Assignees = []string{"ada"} },
+				func(is *forge.Issue) { is.Assignees = []string{"dev-qwen"} },
+				func(is *forge.Issue) { is.Blockers = []forge.Blocker{{Ref: simtest.Ref(runs)}} },
+				func(is *forge.Issue) { is.BlockersKnown = false },
+				func(is *forge.Issue) { is.Labels = []string{forge.LabelConvoy} },
+				func(*forge.Issue) {},
+			} {
+				w.Forge.Edit(w.Forge.Issue("x"), change)
+			}
+			sling(t, l, `{"ref":"1"}`)
+			before := w.Forge.Requests()
+			for n := int64(1); n <= 10; n++ {
+				ex := explain(t, l, n)
+				if ex.Verdict == "" || ex.Code == "" || (ex.Code == threads.HasSession) != (n == 1) || strings.Contains(ex.Verdict, string(ex.Code)+"\n") {
+					t.Errorf("#%d: %+v", n, ex)
+				}
+				for _, s := range ex.Steps {
+					if !s.OK && s.Why == "" {
+						t.Errorf("#%d: %q says no without a reason", n, s.Rule)
+					}
+				}
+			}
+			for _, q := range l.Document().Queue {
+				if q.Why == "" || q.Code == "" {
+					t.Errorf("in the queue: %+v", q)
+				}
+			}
+			if n := w.Forge.Requests() - before; n != 0 {
+				t.Errorf("why asked the forge %d times", n)
+			}
+			if ex := explain(t, l, 10); ex.Code != threads.NoSlot && ex.Code != threads.AgentBusy {
+				t.Errorf("the one that waits for a slot: %s", ex.Verdict)
+			}
+		})
+}
