@@ -164,6 +164,18 @@ func (f *Forge) EditPull(n int64, change func(*forge.Pull)) {
 	p.Updated = time.Now()
 }
 
+// SendBack takes off everything what agents wrote when they gave up, as a person does who wants it tried again.
+func (f *Forge) SendBack() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, is := range f.issues {
+		is.Labels = without(without(is.Labels, forge.LabelBlocked), forge.LabelNeedsHuman)
+	}
+	for _, p := range f.pulls {
+		p.Labels = without(without(p.Labels, forge.LabelBlocked), forge.LabelNeedsHuman)
+	}
+}
+
 // Get is an issue as it is now.
 func (f *Forge) Get(n int64) forge.Issue {
 	f.mu.Lock()

@@ -1,0 +1,243 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// soak lets a factory work for a long time: people file issues, some of which depend on others, and agents do them.
+type soak struct {
+	*World
+	mu    sync.Mutex // guards rng
+	rng   *rand.Rand
+	every time.Duration // between two issues
+	filed int
+}
+
+func newSoak(t testing.TB, seed uint64) *soak {
+	s := &soak{World: New(t), rng: rand.New(rand.NewPCG(seed, 2)), every: 20 * time.Minute}
+	s.Config.Forge.MaxUnreviewed = 6
+	return s
+}
+
+func (s *soak) chance(p float64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rng.Float64() < p
+}
+
+// file files issues for as long as it is told.
+func (s *soak) file(life time.Duration) {
+	for end := time.Now().Add(life); time.Now().Before(end); time.Sleep(s.every) {
+		s.filed++
+		if last := int64(0); s.filed > 1 && s.chance(0.3) {
+			for _, r := range s.Exec.Runs() {
+				if r.Job.Kind == agents.KindIssue {
+					last = r.Job.Number
+				}
+			}
+			if last > 0 {
+				s.Forge.Issue(fmt.Sprint("issue ", s.filed), last)
+				continue
+			}
+		}
+		s.Forge.Issue(fmt.Sprint("issue ", s.filed))
+	}
+}
+
+// Idle requests are what a factory asks the forge for while there is nothing to do, per poll.
+func idleRequests(w *World, polls int) float64 {
+	idle := w.Config.Threads[0].IdleInterval
+	before := w.Forge.Requests()
+	time.Sleep(time.Duration(polls) * idle)
+	return float64(w.Forge.Requests()-before) / float64(polls)
+}
+
+// soakDays is how long a soak takes, in virtual days, and that it is to be thorough.
+func soakDays(t *testing.T) (days int, long bool) {
+	text := os.Getenv("DISINTO_SOAK_DAYS")
+	if text == "" {
+		return 1, false
+	}
+	days, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return days, true
+}
+
+// A day without faults: every issue is merged, nothing had to be mended, and at its end the supervisor holds what it held
+// after the first hours: no goroutine, no item, and no memory more.
+func TestSoak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		days, _ := soakDays(t)
+		s := newSoak(t, 1)
+		l := s.Start()
+		s.file(6 * time.Hour)
+		s.Until(3*time.Hour, "the first hours' work is merged", s.Forge.Done)
+		time.Sleep(time.Hour)
+		early := measure()
+		s.file(time.Duration(days)*24*time.Hour - 6*time.Hour)
+		s.Until(3*time.Hour, "the day's work is merged", s.Forge.Done)
+		time.Sleep(time.Hour)
+		late := measure()
+		d := l.Document()
+		perPoll := idleRequests(s.World, 20)
+		l.Stop()
+		s.Start().Stop() // compacts the journal
+		journal, err := os.Stat(filepath.Join(s.Dir, "journal.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Check()
+		t.Logf("%d issues, %d sessions; goroutines %d then %d, heap with the forge's model %d KiB then %d KiB; journal %d bytes; %.1f requests per idle poll of two threads",
+			s.filed, len(s.Exec.Runs()), early.goroutines, late.goroutines, early.heap>>10, late.heap>>10, journal.Size(), perPoll)
+		if d.Upkeep.Repairs+d.Upkeep.Violations > 0 || len(d.Problems) > 0 {
+			t.Errorf("mended without a fault: %+v, %q\n%s", d.Upkeep, d.Problems, s.Log.String())
+		}
+		for _, r := range s.Exec.Runs() {
+			if r.Outcome.Result != agents.Done {
+				t.Errorf("%s #%d ended %s: %s", r.Job.Kind, r.Job.Number, r.Outcome.Result, r.Outcome.Reason)
+			}
+		}
+		if late.goroutines != early.goroutines || journal.Size() > 16<<10 {
+			t.Errorf("it grows: %+v, then %+v, and %d bytes of journal with nothing left to do", early, late, journal.Size())
+		}
+		if perPoll > 2 { // each of the two threads polls, and one scan is one request
+			t.Errorf("%.1f requests per idle poll", perPoll)
+		}
+	})
+}
+
+// measured is what a supervisor holds.
+type measured struct {
+	goroutines int
+	heap       uint64
+}
+
+func measure() measured {
+	synctest.Wait()
+	var mem runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&mem)
+	return measured{runtime.NumGoroutine(), mem.HeapAlloc}
+}
+
+// A day with faults all the time: the forge fails, hangs, answers late or not at all, sessions end in every way there is,
+// and the supervisor is killed every two hours and now and then loses its journal. When the faults end everything ends well. A soak
+// of several days is as many days, each another one.
+func TestSoakWithFaults(t *testing.T) {
+	seeds := uint64(1)
+	if days, long := soakDays(t); long {
+		seeds = uint64(days)
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { soakWithFaults(t, seed) })
+		})
+	}
+}
+
+func soakWithFaults(t *testing.T, seed uint64) {
+	s := newSoak(t, seed)
+	s.every = 40 * time.Minute
+	var troubled atomic.Bool
+	troubled.Store(true)
+	s.Exec.Script = func(job agents.Job, n int) Script {
+		good := s.Work(job, n)
+		if !troubled.Load() || s.chance(0.6) {
+			return good
+		}
+		return s.misfortune(good)
+	}
+	s.Forge.Fail(func(ctx context.Context, _ string) error { return s.fault(ctx) })
+	killed := 0
+	l := s.Start()
+	go s.file(22 * time.Hour)
+	for range 12 {
+		time.Sleep(2*time.Hour + time.Minute)
+		l.Kill()
+		l.Bury()
+		killed++
+		if s.chance(0.25) {
+			s.loseJournal()
+		}
+		l = s.Start()
+	}
+	troubled.Store(false)
+	s.Forge.Fail(nil)
+	for range 4 * 24 { // a person looks in once an hour and sends back what agents gave up on
+		s.Forge.SendBack()
+		if time.Sleep(time.Hour); s.Forge.Done() {
+			break
+		}
+	}
+	if !s.Forge.Done() {
+		t.Errorf("four days after the last fault there is something to do: %+v", l.Document().Queue)
+	}
+	d := l.Document()
+	l.Stop()
+	s.Check()
+	if left := s.Forge.Claimed(); len(left) > 0 {
+		t.Errorf("claims left: %v", left)
+	}
+	if d.Upkeep.Violations > 0 {
+		t.Errorf("violations: %q", d.Problems)
+	}
+	t.Logf("%d issues, %d sessions, killed %d times, %d claims left over in the last life", s.filed, len(s.Exec.Runs()), killed, d.Upkeep.Repairs)
+}
+
+// loseJournal leaves the next life with what the forge knows.
+func (s *soak) loseJournal() {
+	if err := os.Remove(filepath.Join(s.Dir, "journal.jsonl")); err != nil {
+		s.T.Error(err)
+	}
+}
+
+// misfortune is one of the ways in which a session does not do what it is for.
+func (s *soak) misfortune(good Script) Script {
+	fail := func(r agents.Result) Script {
+		return Script{Takes: good.Takes / 2, Outcome: agents.Outcome{Result: r, Claimed: true, Reason: "misfortune"}}
+	}
+	switch {
+	case s.chance(0.3):
+		return fail(agents.Failed)
+	case s.chance(0.3):
+		return Script{Takes: good.Takes} // nothing at all
+	case s.chance(0.3):
+		return fail(agents.Stalled)
+	case s.chance(0.5):
+		return fail(agents.BackendDown)
+	}
+	return fail(agents.Limited)
+}
+
+// fault is one of the ways in which a forge does not answer, most often none.
+func (s *soak) fault(ctx context.Context) error {
+	switch {
+	case s.chance(0.9):
+		return nil
+	case s.chance(0.5):
+		return fmt.Errorf("500 Internal Server Error: %w", forge.ErrUnavailable)
+	case s.chance(0.4):
+		return errAnswerLost
+	case s.chance(0.5):
+		time.Sleep(30 * time.Second)
+		return nil
+	}
+	<-ctx.Done()
+	return fmt.Errorf("%w: %w", forge.ErrUnavailable, ctx.Err())
+}
