@@ -32,7 +32,7 @@ func commands() []command {
 		hireCommand, retireCommand, upstreamCommand,
 		slingCommand, convoyCreateCommand, convoyStartCommand, convoyStatusCommand, convoyCancelCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand,
-		versionCommand, helpCommand(),
+		simulateCommand, versionCommand, helpCommand(),
 		agentCommand, localforgeCommand, demoAgentCommand,
 	}
 }

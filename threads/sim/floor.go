@@ -48,7 +48,8 @@ type floor struct {
 	repos   []forge.Repo
 	server  map[string]*llama // of local threads whose slots are nobody's
 	ticking bool
-	moved   bool                          // something is no longer as settle saw it
+	moved   bool // something is no longer as settle saw it
+	changes int
 	freed   map[threads.SlotKey]time.Time // when a slot was last given back
 	gaps    map[string]time.Time          // idle agents beside work for them, since when
 	returns returns
@@ -100,6 +101,7 @@ func newFloor(t Trial) *floor {
 		history: threads.History{
 			Warm: make(map[threads.SlotKey]threads.Warm), Writers: make(map[forge.Ref][]string),
 			IdleSince: make(map[string]time.Time), LastRun: make(map[threads.Key]time.Time), PassedOver: make(map[threads.Key]int),
+			Asked: make(map[forge.Ref]int),
 		},
 	}
 	for i := range t.Config.Threads {
@@ -140,16 +142,25 @@ func (f *floor) open() {
 	case p.Poll == 0:
 		f.change()
 	case p.Together:
-		f.every(p.Poll, func() { f.decide(func(threads.Start) bool { return true }) })
+		f.every(p.Poll, f.poller("", func(threads.Start) bool { return true }))
 	default:
 		for i := range f.Config.Agents {
 			name := f.Config.Agents[i].Name
-			f.every(p.Poll, func() {
-				if !slices.ContainsFunc(f.shifts, func(x *shift) bool { return x.Agent == name }) {
-					f.decide(func(s threads.Start) bool { return s.Agent == name })
-				}
-			})
+			f.every(p.Poll, f.poller(name, func(s threads.Start) bool { return s.Agent == name }))
 		}
+	}
+}
+
+// poller looks for work for an agent, or for all, unless it is busy, or nothing has changed since it looked last.
+func (f *floor) poller(agent string, theirs func(threads.Start) bool) func() {
+	seen, wake := -1, time.Time{}
+	return func() {
+		busy := slices.ContainsFunc(f.shifts, func(x *shift) bool { return x.Agent == agent })
+		if busy || seen == f.changes && (wake.IsZero() || f.now.Before(wake)) {
+			return
+		}
+		seen = f.changes
+		wake = f.decide(theirs)
 	}
 }
 
@@ -169,6 +180,7 @@ func (f *floor) every(period time.Duration, do func()) {
 // change is something that a policy may notice.
 func (f *floor) change() {
 	f.moved = true
+	f.changes++
 	if f.Policy.Poll == 0 && !f.ticking {
 		f.ticking = true
 		f.after(f.Policy.Latency, func() {
@@ -239,15 +251,19 @@ func pinned(login string) []string {
 	return []string{login}
 }
 
-// decide is a tick of whoever looks, and starts what is theirs to start.
-func (f *floor) decide(theirs func(threads.Start) bool) {
+// decide is a tick of whoever looks, and starts what is theirs to start. It returns when time alone changes the plan.
+func (f *floor) decide(theirs func(threads.Start) bool) (wake time.Time) {
 	plan := threads.Decide(f.snapshot(false))
 	for _, m := range plan.Merges {
 		f.merge(m.Ref)
 	}
 	for _, m := range plan.Marks {
-		if m.Action == threads.ActRoute {
+		switch m.Action {
+		case threads.ActRoute:
 			f.assign(f.ticket(m.Ref), m.Agent)
+		case threads.ActNeedsHuman: // a person looks at so many rounds, and sends it back
+			f.history.Asked[m.Ref] += m.Reason.Count
+			f.change()
 		}
 	}
 	for _, s := range plan.Starts {
@@ -255,9 +271,10 @@ func (f *floor) decide(theirs func(threads.Start) bool) {
 			f.start(s)
 		}
 	}
-	if wake := plan.NextWake; !wake.IsZero() && f.Policy.Poll == 0 {
+	if wake = plan.NextWake; !wake.IsZero() && f.Policy.Poll == 0 {
 		f.after(wake.Sub(f.now), f.change)
 	}
+	return wake
 }
 
 // held keeps a slot for the agent that it is warm for, as long as the policy says, while its pull request is reviewed.
@@ -325,7 +342,7 @@ func (f *floor) push() {
 func (f *floor) able(a *agents.Agent, t *ticket) bool {
 	writes := slices.ContainsFunc(a.Roles, func(name string) bool {
 		r := f.Config.Role(name)
-		return r != nil && r.On == agents.OnIssue
+		return r != nil && r.On == agents.OnIssue && r.Label == ""
 	})
 	return writes && !slices.ContainsFunc(t.Skills, func(s string) bool { return !slices.Contains(a.Skills, s) })
 }

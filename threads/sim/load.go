@@ -76,7 +76,8 @@ func (s Shape) Make(seed uint64) Load {
 // maker makes a load.
 type maker struct {
 	Shape
-	rng *rand.Rand
+	rng            *rand.Rand
+	minutes, sigma float64 // of a session that no shape describes
 }
 
 // gap is the time to the next arrival.
@@ -93,6 +94,9 @@ func (m *maker) mean() time.Duration {
 // task is how long one session takes. Four fifths of what was measured are lognormal with these numbers.
 func (m *maker) task() time.Duration {
 	z := m.rng.NormFloat64()
+	if m.minutes > 0 {
+		return seconds(60 * m.minutes * math.Exp(m.sigma*z-m.sigma*m.sigma/2))
+	}
 	switch m.Tasks {
 	case "session":
 		const sigma = 0.8

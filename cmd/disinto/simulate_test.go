@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/sim"
+)
+
+const simulated = `
+[threads.api]
+backend = "anthropic"
+agents = ["review-sonnet"]
+[threads.llama]
+backend = "local"
+max_concurrent = 1
+agents = ["dev-a", "dev-b"]
+[roles.dev]
+cli = "claude"
+`
+
+// simulate runs the command in a folder with files and an environment without secrets.
+func simulate(t *testing.T, files map[string]string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, err bytes.Buffer
+	c := &cli{stdout: &out, stderr: &err, now: time.Now}
+	code = c.run(context.Background(), append([]string{"simulate"}, args...))
+	return out.String(), err.String(), code
+}
+
+// The answer to "what if I add a slot": both factories have the same work, and the second is done with it sooner.
+func TestSimulate(t *testing.T) {
+	files := map[string]string{
+		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
+		"load.toml": "[[issues]]\nper_day = 60\nminutes = 12\n[[issues]]\nper_day = 5\npriority = 1\n",
+	}
+	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "2", "--against", "two.toml", "--json", "--chart", "chart.html")
+	if code != 0 {
+		t.Fatal(complaint)
+	}
+	var got struct{ Reports []sim.Report }
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	n := len(got.Reports)
+	if n != len(sim.Policies())+1 || got.Reports[n-1].Policy != "disinto two.toml" {
+		t.Fatalf("%d reports", n)
+	}
+	one, two := got.Reports[n-2], got.Reports[n-1]
+	if one.Issues < 90 || one.Issues != two.Issues || one.Done != one.Issues || two.Done != two.Issues {
+		t.Errorf("%d of %d and %d of %d done", one.Done, one.Issues, two.Done, two.Issues)
+	}
+	if two.Turn.Mean >= one.Turn.Mean*3/4 {
+		t.Errorf("a second slot brings %s down to %s only", one.Turn.Mean, two.Turn.Mean)
+	}
+	chart, err := os.ReadFile("chart.html")
+	if err != nil || strings.Count(string(chart), "<svg") != n || !strings.Contains(string(chart), "llama slot 0") {
+		t.Errorf("the chart has %d pictures: %v", strings.Count(string(chart), "<svg"), err)
+	}
+	again, _, _ := simulate(t, files, "--load", "load.toml", "--days", "2", "--against", "two.toml", "--json")
+	if again != text {
+		t.Error("the same question has two answers")
+	}
+	table, _, code := simulate(t, files, "--policy", "disinto,cron-5min", "--days", "1")
+	if code != 0 || !strings.Contains(table, "cron-5min") || strings.Contains(table, "arc") || !strings.Contains(table, "no policy can beat") {
+		t.Errorf("exit code %d:\n%s", code, table)
+	}
+}
+
+// Each mistake is one line that says what to do, and nothing is played.
+func TestSimulateMistakes(t *testing.T) {
+	for _, tt := range []struct {
+		load, want string
+		code       int
+		args       []string
+	}{
+		{load: "[[issues]]\nper_day = 0", want: "issues, the 1. table: per_day is 0, want more than 0"},
+		{load: "[[issues]]\nper_day = 1\nper_hour = 2", want: "unknown key issues.per_hour"},
+		{load: "[[issues]]\nper_day = 1\nagent = \"dev-c\"", want: `there is no "dev-c" in factory.toml`},
+		{load: "[[issues]]\nper_day = 1\nrepo = \"a/b\"", want: `"a/b" is not one of owner/name`},
+		{load: "[[issues]]\nper_day = 1\npriority = 11", want: "priority is 11"},
+		{load: "[[issues]]\nper_day = 1\nsessions = 0.5", want: "sessions is 0.5"},
+		{load: "[[issues]]\nper_day =", want: "load.toml:2:"},
+		{load: "", want: "no work: add an [[issues]] table"},
+		{args: []string{"--policy", "magic"}, want: `there is no "magic"`, code: 2},
+		{args: []string{"--days", "0"}, want: "--days: 0", code: 2},
+		{args: []string{"--replay", "x"}, want: "want one of them", code: 2},
+		{args: []string{"--chart", "x.png"}, want: "ends in .svg or .html", code: 2},
+		{args: []string{"--load", "nothing"}, want: "cannot read the load"},
+	} {
+		files := map[string]string{"factory.toml": simulated, "load.toml": tt.load}
+		if tt.code == 0 {
+			tt.code = 1
+		}
+		out, complaint, code := simulate(t, files, append([]string{"--load", "load.toml"}, tt.args...)...)
+		if code != tt.code || out != "" || !strings.Contains(complaint, tt.want) {
+			t.Errorf("%q %v: exit code %d, %q%q, want %q", tt.load, tt.args, code, out, complaint, tt.want)
+		}
+	}
+}
+
+// A journal is work: what was one issue is one again, with the sessions that it took.
+func TestSimulateReplay(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	session := func(kind agents.Kind, number, chain int64, start, took time.Duration) supervisor.PastSession {
+		ref := func(n int64) forge.Ref { return forge.Ref{Repo: "owner/name", Number: n} }
+		return supervisor.PastSession{Agent: "x", Kind: kind, Ref: ref(number), Chain: ref(chain), Start: at.Add(start), End: at.Add(start + took)}
+	}
+	config := &threads.Config{Forge: threads.Forge{Repos: []string{"owner/name"}}}
+	load := loadOf([]supervisor.PastSession{
+		session(agents.KindIssue, 1, 1, 0, time.Hour),
+		session(agents.KindReview, 3, 1, time.Hour, 10*time.Minute),
+		session(agents.KindIssue, 2, 2, 90*time.Minute, 30*time.Minute),
+		session(agents.KindRework, 3, 1, 2*time.Hour, 20*time.Minute),
+		session(agents.KindReview, 3, 1, 3*time.Hour, 20*time.Minute),
+		session(agents.KindIssue, 9, 9, 25*time.Hour, time.Hour), // on the second day
+	}, config, 24*time.Hour)
+	if len(load) != 2 || load[1].At != 90*time.Minute || len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute ||
+		load[0].Review != 15*time.Minute {
+		t.Errorf("%+v", load)
+	}
+	journal := `{"at":"2026-01-02T03:00:00Z","start":{"run":"a","thread":"llama","slot":0,"agent":"dev-a","login":"dev-a","role":"dev","item":{"kind":"issue","ref":"o/r#1"},"chain":"o/r#1","attempt":1}}
+not a line
+{"at":"2026-01-02T03:30:00Z","end":{"run":"a","result":"done"}}
+`
+	out, complaint, code := simulate(t, map[string]string{"factory.toml": simulated, "journal.jsonl": journal}, "--replay", "journal.jsonl", "--policy", "disinto")
+	if code != 0 || !strings.Contains(out, "1/1") {
+		t.Errorf("exit code %d: %s%s", code, out, complaint)
+	}
+	_, complaint, code = simulate(t, map[string]string{"factory.toml": simulated, "empty": ""}, "--replay", filepath.Join(".", "empty"))
+	if code != 1 || !strings.Contains(complaint, "tells of no session") {
+		t.Errorf("exit code %d: %s", code, complaint)
+	}
+}

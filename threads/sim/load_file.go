@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Kind is issues of one kind that come in again and again: an [[issues]] table of a load file.
+type Kind struct {
+	PerDay   float64  `toml:"per_day"`        // on average, at random moments
+	Together int      `toml:"together"`       // so many are filed at once; 0: each by itself
+	Minutes  float64  `toml:"minutes"`        // of a writing session on average; 0: 8
+	Sigma    float64  `toml:"sigma"`          // how much they differ: of the lognormal distribution; 0: 0.8
+	Sessions float64  `toml:"sessions"`       // writing sessions on average; 0: 2
+	Review   float64  `toml:"review_minutes"` // of each review; 0: 3
+	Priority int      `toml:"priority"`       // 0: 5
+	Skills   []string `toml:"skills"`
+	Agent    string   `toml:"agent"` // whom a person assigns them to; empty: nobody
+	Repo     string   `toml:"repo"`
+}
+
+// DecodeLoad reads a load file. It is held against the configuration that it is for: who is named has to be there.
+func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
+	var file struct {
+		Issues []Kind `toml:"issues"`
+	}
+	md, err := toml.Decode(text, &file)
+	if err != nil {
+		var pe toml.ParseError
+		if errors.As(err, &pe) {
+			return nil, fmt.Errorf("%s:%d: %s", name, pe.Position.Line, pe.Message)
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var wrong []error
+	for _, key := range md.Undecoded() {
+		wrong = append(wrong, fmt.Errorf("%s: unknown key %s", name, key))
+	}
+	if len(file.Issues) == 0 {
+		wrong = append(wrong, fmt.Errorf("%s: no work: add an [[issues]] table with per_day", name))
+	}
+	for i := range file.Issues {
+		if why := file.Issues[i].check(cfg); why != "" {
+			wrong = append(wrong, fmt.Errorf("%s: issues, the %d. table: %s", name, i+1, why))
+		}
+	}
+	return file.Issues, errors.Join(wrong...)
+}
+
+// check fills in what is not said, and says what is wrong; "" is nothing.
+func (k *Kind) check(cfg *threads.Config) string {
+	k.Minutes, k.Sigma = cmp.Or(k.Minutes, 8), cmp.Or(k.Sigma, 0.8)
+	k.Sessions, k.Review = cmp.Or(k.Sessions, 2), cmp.Or(k.Review, 3)
+	k.Priority, k.Together = cmp.Or(k.Priority, 5), max(k.Together, 1)
+	const most = 24 * 60
+	switch {
+	case k.PerDay <= 0 || k.PerDay > 10_000:
+		return fmt.Sprintf("per_day is %g, want more than 0 and at most 10000", k.PerDay)
+	case k.Minutes < 0 || k.Minutes > most || k.Review < 0 || k.Review > most:
+		return "minutes and review_minutes: want 0 to 1440"
+	case k.Sigma < 0 || k.Sigma > 3:
+		return fmt.Sprintf("sigma is %g, want 0 to 3", k.Sigma)
+	case k.Sessions < 1 || k.Sessions > 20:
+		return fmt.Sprintf("sessions is %g, want 1 to 20", k.Sessions)
+	case k.Priority < 1 || k.Priority > 10:
+		return fmt.Sprintf("priority is %d, want 1 to 10", k.Priority)
+	case k.Together > 1000:
+		return fmt.Sprintf("together is %d, want at most 1000", k.Together)
+	case k.Agent != "" && cfg.Agent(k.Agent) == nil:
+		return fmt.Sprintf("agent: there is no %q in %s", k.Agent, cfg.Name)
+	case k.Repo != "" && !slices.Contains(cfg.Forge.Repos, k.Repo):
+		return fmt.Sprintf("repo: %q is not one of %s", k.Repo, strings.Join(cfg.Forge.Repos, ", "))
+	}
+	return ""
+}
+
+// MakeKinds makes some days of work of these kinds. The same seed makes the same.
+func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
+	var load Load
+	end := time.Duration(days * float64(24*time.Hour))
+	for i := range kinds {
+		k := &kinds[i]
+		m := &maker{rng: rand.New(rand.NewPCG(seed, uint64(i)+10))}
+		m.Chain, m.Review = k.Sessions, time.Duration(k.Review*float64(time.Minute))
+		m.minutes, m.sigma = k.Minutes, k.Sigma
+		perSecond := k.PerDay / float64(k.Together) / (24 * time.Hour).Seconds()
+		for at := m.gap(perSecond); at < end; at += m.gap(perSecond) {
+			for range k.Together {
+				w := m.work(at, 0)
+				w.Priority, w.Skills, w.Pin, w.Repo = k.Priority, k.Skills, k.Agent, k.Repo
+				load = append(load, w)
+			}
+		}
+	}
+	slices.SortStableFunc(load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	return load
+}
