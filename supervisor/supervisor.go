@@ -293,9 +293,14 @@ func (s *Supervisor) remember() error {
 func (s *Supervisor) foldAll(records []record, now time.Time) (news []notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	newest := now
 	for _, r := range records {
 		s.history.apply(r)
+		if r.At.After(newest) {
+			newest = r.At
+		}
 	}
+	s.history.turnBack(newest, now)
 	const why = "the supervisor ended under it"
 	for _, run := range sorted(s.history.open, strings.Compare) {
 		o := s.history.open[run]
