@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/rest"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// These are those acceptance tests of lazy assignment that are about a forge and processes; supervisor has the others.
+
+// startLazy starts a supervisor that looks at the forge once an hour. Its developers take what is labelled picked, so the
+// backlog of the demo is left alone.
+func startLazy(f *testForge, think string) (state string) {
+	f.t.Helper()
+	state = f.t.TempDir()
+	f.startRun(state, nil, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`, `interval = "1h"`,
+		`idle_interval = "2s"`, `idle_interval = "1h"`, `"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think))
+	status(f.t, state, "the forge was read", func(d *supervisor.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
+	return state
+}
+
+// Fifty slings of one issue at once come to one start, and all name the agent.
+func TestA5_RaceOnAForge(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	state := startLazy(f, "1h")
+	f.pick(8)
+	answers := make([]result, 50)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = disinto(t.Context(), nil, "sling", "8", "--wait", "--state", state) })
+	}
+	all.Wait()
+	for _, a := range answers {
+		if a.code != exitDone || a.stdout != answers[0].stdout || !strings.Contains(a.stdout, " is on it: "+demo.Repo+"#8, slot llama/") {
+			t.Fatalf("exit code %d, %q, %q; another said %q", a.code, a.stdout, a.stderr, answers[0].stdout)
+		}
+	}
+	d := status(t, state, "somebody works", working)
+	if got := f.claimed(); !slices.Equal(got, []int{8}) {
+		t.Errorf("claimed: %v", got)
+	}
+	if n := len(slices.DeleteFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.Kind != agents.KindIssue })); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+// A plan that is a chain of five becomes issues, which one agent does one after the other, and the convoy closes.
+func TestB1_SerialOnAForge(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	state := startLazy(f, "50ms")
+	var text strings.Builder
+	text.WriteString("# Five in a row\n\nNeeds them all.\n")
+	for i := 1; i <= 5; i++ {
+		fmt.Fprintf(&text, "\n## Step %d\nLabels: picked\n", i)
+		if i > 1 {
+			fmt.Fprintf(&text, "Depends on: %d\n", i-1)
+		}
+		fmt.Fprintf(&text, "\nAdd `step%d.md`.\n", i)
+	}
+	path := filepath.Join(t.TempDir(), "plan.md")
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := disinto(t.Context(), nil, "convoy", "create", path, "--state", state)
+	if got.code != exitDone || !strings.Contains(got.stdout, "convoy of 5 made, filed #") {
+		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	var convoy int
+	if _, err := fmt.Sscanf(got.stdout, demo.Repo+"#%d:", &convoy); err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	eventually(t, "the convoy is closed", func() bool {
+		most = max(most, len(f.claimed()))
+		var is struct{ State string }
+		f.get(fmt.Sprintf("/issues/%d", convoy), &is)
+		return is.State == "closed"
+	})
+	by := map[string]int{}
+	for _, s := range status(t, state, "it answers", func(*supervisor.Document) bool { return true }).Recent {
+		if s.Kind == agents.KindIssue {
+			by[s.Agent]++
+		}
+	}
+	if len(by) != 1 || most > 1 {
+		t.Errorf("sessions by agent %v, at most %d assigned at a time", by, most)
+	}
+	for _, n := range by {
+		if n != 5 {
+			t.Errorf("%d starts", n)
+		}
+	}
+	got = disinto(t.Context(), nil, "convoy", "status", itoa(convoy), "--state", state)
+	if !strings.Contains(got.stdout, "done, 5 members: 5 done\n") {
+		t.Errorf("convoy status: %q %q", got.stdout, got.stderr)
+	}
+	var comments []struct{ Body string }
+	f.get(fmt.Sprintf("/issues/%d/comments", convoy), &comments)
+	if len(comments) != 1 || !strings.Contains(comments[0].Body, "5 of 5 members are merged") {
+		t.Errorf("comments %q", comments)
+	}
+}
+
+// What a text says that it depends on holds the issue; when the line is gone, the next look lets it begin.
+func TestB11_TextOnAForge(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	state := startLazy(f, "1h")
+	got := disinto(t.Context(), nil, "sling", "--title", "Later", "--body", "Depends on #11", "--role", "dev", "--state", state)
+	if got.code != exitNotNow || !strings.Contains(got.stdout, "not yet: blocked by "+demo.Repo+"#11 (place ") {
+		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	var n int
+	if _, err := fmt.Sscanf(got.stdout, demo.Repo+"#%d:", &n); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.claimed()) > 0 {
+		t.Errorf("claimed: %v", f.claimed())
+	}
+	human := rest.API{URL: f.URL, Token: f.HumanToken}
+	if err := human.Call(t.Context(), http.MethodPatch, fmt.Sprintf("/repos/%s/issues/%d", demo.Repo, n), map[string]string{"body": "Whenever."}, nil); err != nil {
+		t.Fatal(err)
+	}
+	got = disinto(t.Context(), nil, "sling", itoa(n), "--wait", "--state", state)
+	if got.code != exitDone || !strings.Contains(got.stdout, " is on it: ") {
+		t.Errorf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+}
