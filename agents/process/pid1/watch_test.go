@@ -102,7 +102,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 
 // Whoever sends TSTP, TTIN or TTOU wants all of it to stop, and to go on with CONT.
 func TestStopAndContinue(t *testing.T) {
-	s := start(t, "subreaper", "sh", "-c", `echo $$ >>$LINES; while :; do sleep 0.01; done`)
+	s := start(t, "subreaper", "sh", "-c", `echo $$ >>$LINES; exec sleep 1000`) // a shell stopped in vfork is in state D
 	eventually(t, "the command runs", func() bool { return strings.HasSuffix(read(s.lines), "\n") })
 	child, _ := strconv.Atoi(strings.TrimSpace(read(s.lines)))
 	eventually(t, "we are listening", func() bool { return handles(s.pid, 64) })
