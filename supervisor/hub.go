@@ -147,7 +147,8 @@ func (s *Supervisor) landHosts(readings []reading) (news []notice) {
 }
 
 // fleetLocked are the agents of the hosts that are known, and the others with the reason. An account that one of our agents
-// has too is nobody's: what is assigned to it could be either's.
+// has too is nobody's: what is assigned to it could be either's. One that is not among the bots may be a person's, whatever the
+// other host says: nothing is taken from people.
 func (s *Supervisor) fleetLocked() (fleet []threads.Remote, unknown []string) {
 	for _, h := range s.hostsLocked() {
 		r := s.fleet.readings[h.Name]
@@ -157,11 +158,15 @@ func (s *Supervisor) fleetLocked() (fleet []threads.Remote, unknown []string) {
 		}
 		for i := range r.doc.Agents {
 			a := &r.doc.Agents[i]
-			if own := s.config.AgentByLogin(a.Login); own != nil {
+			own := s.config.AgentByLogin(a.Login)
+			switch {
+			case own != nil:
 				unknown = append(unknown, fmt.Sprintf("%s/%s: has the account of %s", h.Name, a.Agent, own.Name))
-				continue
+			case !slices.Contains(s.config.Forge.Bots, a.Login):
+				unknown = append(unknown, fmt.Sprintf("%s/%s: its account %s is not in [forge] bots", h.Name, a.Agent, a.Login))
+			default:
+				fleet = append(fleet, a.remote(h.Name))
 			}
-			fleet = append(fleet, a.remote(h.Name))
 		}
 	}
 	return fleet, unknown

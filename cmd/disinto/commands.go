@@ -31,6 +31,7 @@ func commands() []command {
 		runCommand, execCommand, demoCommand, statusCommand, whyCommand, checkCommand,
 		hireCommand, retireCommand, upstreamCommand,
 		slingCommand, convoyCreateCommand, convoyStartCommand, convoyStatusCommand, convoyCancelCommand,
+		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand,
 		simulateCommand, versionCommand, helpCommand(),
 		agentCommand, localforgeCommand, demoAgentCommand,

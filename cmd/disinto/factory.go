@@ -36,7 +36,7 @@ func newFactory(path, state string, environ []string, lookupEnv func(string) (st
 	f.executor.Secrets, f.executor.Progress = f.secrets, slotsProgress
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
-		EndStale: process.EndStale, Room: room,
+		EndStale: process.EndStale, Room: room, ReadHost: hostReader(r.Run, environ),
 	}
 	config, client, err := f.read()
 	f.ConfigError = err
@@ -136,6 +136,7 @@ func newForge(config *threads.Config, now func() *threads.Config, instance func(
 		URL: config.Forge.URL, Token: config.Forge.Token.Reveal(), Repos: config.Forge.Repos,
 		Ours:          func(login string) bool { return current().AgentByLogin(login) != nil },
 		Bots:          func(login string) bool { return slices.Contains(current().Forge.Bots, login) },
+		Moves:         func() bool { return current().Fleet.Hub },
 		RequireMerged: config.Forge.RequireMerged, Claims: claims,
 	})
 }

@@ -84,8 +84,12 @@ func (c *Client) wantsBlockers(i *issue, underWay map[forge.Ref]bool) bool {
 
 // dispatchable reports what labels and assignees say.
 func (c *Client) dispatchable(i *issue) bool {
+	reach := c.ours
+	if c.moves != nil && c.moves() {
+		reach = c.isAgent
+	}
 	return !i.Closed && i.Has(forge.LabelBacklog) && forge.SkipLabel(i.Labels) == "" &&
-		!slices.ContainsFunc(i.Assignees, func(login string) bool { return !c.ours(login) })
+		!slices.ContainsFunc(i.Assignees, func(login string) bool { return !reach(login) })
 }
 
 // underWay are the issues that an open pull request is for.

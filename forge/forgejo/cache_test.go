@@ -106,13 +106,19 @@ func TestWantsBlockers(t *testing.T) {
 		{labels: "convoy", want: true},
 		{labels: "convoy staged", assignees: "johba", want: true},
 		{labels: "convoy", closed: true},
+		{labels: "backlog", assignees: "elsewhere"},
 	} {
 		i := &issue{Issue: forge.Issue{
 			Ref: forge.Ref{Repo: "o/r", Number: int64(n + 1)}, Closed: tc.closed,
 			Labels: strings.Fields(tc.labels), Assignees: strings.Fields(tc.assignees),
 		}}
+		c.moves, c.bots = nil, func(login string) bool { return login == "elsewhere" }
 		if got := c.wantsBlockers(i, c.underWay()); got != tc.want {
 			t.Errorf("#%d: %+v: %v", n+1, tc, got)
+		}
+		c.moves = func() bool { return true } // it may be taken from another host's agent, and from no person
+		if got := c.wantsBlockers(i, c.underWay()); got != (tc.want || tc.assignees == "elsewhere") {
+			t.Errorf("#%d of a hub: %+v: %v", n+1, tc, got)
 		}
 	}
 }

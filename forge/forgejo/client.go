@@ -40,6 +40,9 @@ type Options struct {
 	// is a human. They are asked at each use, so they may follow a changed configuration; they must be quick and not call the
 	// client. nil means nobody.
 	Ours, Bots func(login string) bool
+	// Moves makes what an issue waits for matter also where it is assigned to one of Bots: we may move it to somebody else. It
+	// costs a request for each such issue, and like Ours it is asked at each use. nil means no.
+	Moves func() bool
 	// RequireMerged makes a closed blocker count only when a pull request for it was merged, if it had any that we know.
 	RequireMerged bool
 	// Claims makes claims that hold between supervisors. Nil makes them by label and assignee alone, which is enough where
@@ -53,6 +56,7 @@ type Options struct {
 type Client struct {
 	url, token    string
 	ours, bots    func(string) bool
+	moves         func() bool
 	requireMerged bool
 	refs          *Claims // nil: claims are no refs
 	transport     http.RoundTripper
@@ -82,7 +86,7 @@ func New(o Options) (*Client, error) {
 	}
 	c := &Client{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
-		ours: orNobody(o.Ours), bots: orNobody(o.Bots), requireMerged: o.RequireMerged, refs: o.Claims,
+		ours: orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
 		transport: transportOf(o.HTTP), slots: make(chan struct{}, atOnce),
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},

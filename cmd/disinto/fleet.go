@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var fleetStatusCommand = command{
+	name:  "fleet status",
+	short: "the agents of all hosts: who is idle, what waits, what was moved and why",
+	long: `
+Asks the running supervisor; that of the hub knows all hosts. Below the agents
+stand the last looks for issues that should change hands, newest first: who was
+idle and who was busy, what moved from whom to whom, and why the rest stayed.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var q query
+		q.flags(flags)
+		return func(ctx context.Context, c *cli, _ []string) error {
+			var raw json.RawMessage
+			if err := newClient(q.place.stateDir(c)).get(ctx, "/v1/fleet", &raw); err != nil {
+				return err
+			}
+			_, err := answered(c, &q, raw, view.fleet)
+			return err
+		}
+	},
+}
+
+var fleetRebalanceCommand = command{
+	name:  "fleet rebalance",
+	short: "look now for issues that should move to an idle agent, and move them",
+	long: `
+The running supervisor does that by itself every few minutes. The hub's asks all
+other hosts first. With --dry-run it says what would move, and why what stays
+does. Exits 3 when the forge does not answer: the moves are made when it does.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var q query
+		q.flags(flags)
+		dryRun := flags.Bool("dry-run", false, "move nothing")
+		return func(ctx context.Context, c *cli, _ []string) error {
+			var raw json.RawMessage
+			ask := supervisor.RebalanceRequest{DryRun: *dryRun}
+			if err := newClient(q.place.stateDir(c)).post(ctx, "/v1/fleet/rebalance", ask, &raw); err != nil {
+				return err
+			}
+			cycle, err := answered(c, &q, raw, view.cycle)
+			pending := func(m supervisor.MoveDocument) bool { return m.State == supervisor.MovePending }
+			if err == nil && slices.ContainsFunc(cycle.Moves, pending) {
+				return &exitError{exitNotNow, ""}
+			}
+			return err
+		}
+	},
+}
+
+var fleetExportCommand = command{
+	name:  "fleet export",
+	short: "what this host tells the hub of its agents: the hub runs it, over ssh",
+	long: `
+Prints the time, and fleet-status.json of the state directory as it stands there.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var p place
+		p.flags(flags)
+		return func(_ context.Context, c *cli, _ []string) error { return export(c, p.stateDir(c)) }
+	},
+}
+
+// query is a question to the supervisor, with an answer that programs may want.
+type query struct {
+	place place
+	json  bool
+}
+
+func (q *query) flags(flags *pflag.FlagSet) {
+	q.place.flags(flags)
+	flags.BoolVar(&q.json, "json", false, "print the document, for programs")
+}
+
+// answered prints an answer: as it came for programs, else as show has it.
+func answered[T any](c *cli, q *query, raw json.RawMessage, show func(view, *T) string) (*T, error) {
+	answer := new(T)
+	if err := json.Unmarshal(raw, answer); err != nil {
+		return nil, fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+	}
+	t := c.terminal()
+	if q.json {
+		return answer, printJSON(t, raw)
+	}
+	width, _ := t.size()
+	_, err := fmt.Fprint(t, show(view{now: c.now(), width: width, colour: t.colour}, answer))
+	return answer, err
+}
+
+// export prints the time and the file, whatever is in it: the hub judges that.
+func export(c *cli, state string) error {
+	path := filepath.Join(state, supervisor.FleetFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no %s: no supervisor works there, or say --state", path)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot export: %w", err)
+	}
+	if err := json.NewEncoder(c.stdout).Encode(supervisor.FleetExport{ExportedAt: c.now()}); err != nil {
+		return fmt.Errorf("cannot export: %w", err)
+	}
+	if _, err := c.stdout.Write(text); err != nil {
+		return fmt.Errorf("cannot export: %w", err)
+	}
+	return nil
+}

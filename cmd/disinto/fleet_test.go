@@ -1,0 +1,426 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/rest"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the others
+// through a real sshd. Beside them are a host that hangs, and one whose key nobody knows: they cost a look its deadline, and
+// nobody else anything. Then the hub is killed in the middle of a move, with its label written and its assignee not. At every
+// moment every issue is one agent's; the next hub ends what was begun, and the idle host starts one of the moved issues by
+// itself.
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	f := newTestFleet(t)
+	f.ssh.serve("iris", exportOf(f.state("iris")))
+	f.ssh.serve("spark", exportOf(f.state("spark")))
+	f.ssh.serve("stuck", "echo $$ >"+f.ssh.dir+"/stuck.pid; exec sleep 600")
+	f.ssh.serve("stranger", exportOf(f.state("spark")))
+	f.pin("dev-iris", 10)
+	f.start("iris")
+	f.start("spark")
+	hub := f.start("hub", "iris", "spark", "stuck", "stranger")
+	if got := disinto(t.Context(), nil, "pause", "dev-hub", "--state", f.state("hub")); got.code != exitDone {
+		t.Fatal(got.stderr)
+	}
+	f.eventuallyExports("iris", `"state":"active"`)
+	f.eventuallyExports("spark", `"idle":true`)
+	time.Sleep(time.Second) // that long an agent has to be idle
+
+	dry := f.rebalance("--dry-run")
+	f.checkDryRun(dry)
+	f.checkStatus()
+
+	f.config("hub", "iris", "spark") // the next looks need not wait for the one that hangs
+	status(t, f.state("hub"), "it is reloaded", func(d *supervisor.Document) bool { return d.Config.Generation == 2 })
+	f.gate.arm(func() { hub.signal(syscall.SIGKILL) })
+	disinto(t.Context(), nil, "fleet", "rebalance", "--state", f.state("hub"))
+	<-f.gate.killed
+	hub.wait()
+	t.Logf("killed after %q", f.gate.seen)
+	if labelled, moved := f.stolen(), f.assigned("dev-spark"); len(labelled) != 1 || len(moved) > 0 {
+		t.Errorf("at the kill %v are labelled and %v are moved, want one that is labelled and not moved", labelled, moved)
+	}
+
+	f.gate.arm(nil)
+	f.start("hub", "iris", "spark")
+	d := status(t, f.state("spark"), "spark works", working)
+	moved := []int{int(d.Sessions[0].Number)}
+	if !slices.Equal(moved, f.stolen()) || !slices.Equal(moved, f.assigned("dev-spark")) || len(f.assigned("dev-iris")) != 9 {
+		t.Errorf("spark works on %v; labelled are %v, its own are %v, of iris %v", moved, f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris"))
+	}
+	f.checkJournal()
+}
+
+// checkDryRun looks at what would move, and at who takes no part.
+func (f *testFleet) checkDryRun(c *supervisor.CycleDocument) {
+	f.t.Helper()
+	if len(c.Moves) != 1 || len(c.Stays) != 8 || c.Calls != 4 || !c.DryRun {
+		f.t.Errorf("%d moves after %d calls, want one after 4: %+v", len(c.Moves), c.Calls, c)
+	}
+	for _, m := range c.Moves {
+		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != supervisor.MovePlanned || !strings.Contains(m.Why, "has 9 waiting") {
+			f.t.Errorf("move %+v", m)
+		}
+	}
+	unknown := strings.Join(c.Unknown, "\n")
+	if !strings.HasPrefix(unknown, "stranger: ssh: exit status 255: ") || !strings.HasSuffix(unknown, "stuck: no answer within 10s") || len(c.Unknown) != 2 {
+		f.t.Errorf("unknown:\n%s", unknown)
+	}
+	if took := time.Duration(c.TookMS) * time.Millisecond; took < 10*time.Second || took > 40*time.Second {
+		f.t.Errorf("the look took %s, want the ten seconds that the host which hangs has", took)
+	}
+	if got := f.assigned("dev-spark"); len(got) > 0 {
+		f.t.Errorf("a dry run moved %v", got)
+	}
+}
+
+// checkStatus looks at what people see.
+func (f *testFleet) checkStatus() {
+	f.t.Helper()
+	got := disinto(f.t.Context(), nil, "fleet", "status", "--state", f.state("hub"))
+	for _, part := range []string{
+		"(this)    dev-hub    dev         0        gated: dev-hub is paused", "iris      dev-iris   dev", "active: fleet/work#", "spark     dev-spark  dev", "unknown: no answer within 10s",
+		"iris/dev-iris -> spark/dev-spark", "4 calls in", "dry run", "and 5 more stay",
+	} {
+		if !strings.Contains(got.stdout, part) {
+			f.t.Errorf("status has no %q:\n%s", part, got.stdout)
+		}
+	}
+	f.t.Logf("fleet status\n%s", got.stdout)
+	var s supervisor.FleetStatus
+	raw := disinto(f.t.Context(), nil, "fleet", "status", "--json", "--state", f.state("hub"))
+	if err := json.Unmarshal([]byte(raw.stdout), &s); err != nil || !s.Hub || len(s.Hosts) != 5 || len(s.Cycles) != 1 {
+		f.t.Errorf("--json: %v, %s", err, raw.stdout)
+	}
+}
+
+// checkJournal counts what was begun: no issue twice.
+func (f *testFleet) checkJournal() {
+	f.t.Helper()
+	began := make(map[string]string)
+	for _, host := range []string{"hub", "iris", "spark"} {
+		text, err := os.ReadFile(filepath.Join(f.state(host), "journal.jsonl"))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var r struct {
+				Start, Open *struct{ Item struct{ Ref string } }
+			}
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				f.t.Fatal(err)
+			}
+			if r.Start == nil {
+				continue
+			}
+			if other := began[r.Start.Item.Ref]; other != "" && other != host {
+				f.t.Errorf("%s was begun by %s and by %s", r.Start.Item.Ref, other, host)
+			}
+			began[r.Start.Item.Ref] = host
+		}
+	}
+}
+
+// testFleet is a forge with a repository, an sshd, and what hosts need to have.
+type testFleet struct {
+	t       *testing.T
+	dir     string
+	api     rest.API
+	label   int64
+	gate    *gate // between the hub and the forge
+	gateURL string
+	ssh     *testSSH
+	environ []string
+}
+
+func newTestFleet(t *testing.T) *testFleet {
+	t.Helper()
+	ssh := newTestSSH(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	local, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: forgeGit(oneReaper(t), os.Environ())})
+	must(err)
+	t.Cleanup(local.Close)
+	server := httptest.NewServer(local)
+	t.Cleanup(server.Close)
+	must(local.AddUser("fleet", "", true))
+	token, err := local.AddToken("fleet")
+	must(err)
+	must(local.AddRepo(t.Context(), "fleet", "work", map[string]string{"README.md": "# work\n"}))
+	f := &testFleet{
+		t: t, dir: t.TempDir(), api: rest.API{URL: server.URL, Token: token}, ssh: ssh,
+		gate:    &gate{forge: local, token: token, who: "supervisor", how: "write", at: 2, after: true, killed: make(chan struct{})},
+		environ: []string{"FORGE_TOKEN=" + token, "PATH=" + ssh.dir + ":" + os.Getenv("PATH")},
+	}
+	gated := httptest.NewServer(f.gate)
+	t.Cleanup(gated.Close)
+	f.gateURL = gated.URL
+	for _, host := range []string{"hub", "iris", "spark"} {
+		agent := "dev-" + host
+		must(local.AddUser(agent, "", false))
+		must(local.AddCollaborator("fleet", "work", agent, "write"))
+		token, err := local.AddToken(agent)
+		must(err)
+		f.environ = append(f.environ, agents.TokenVar(agent)+"="+token)
+	}
+	var label struct{ ID int64 }
+	must(f.api.Post(t.Context(), "/repos/fleet/work/labels", map[string]any{"name": "backlog", "color": "#ffffff"}, &label))
+	f.label = label.ID
+	return f
+}
+
+func (f *testFleet) state(host string) string { return filepath.Join(f.dir, host) }
+
+// pin files issues that are assigned to an agent.
+func (f *testFleet) pin(agent string, n int) {
+	f.t.Helper()
+	for i := range n {
+		issue := map[string]any{"title": fmt.Sprint(agent, " ", i), "labels": []int64{f.label}, "assignees": []string{agent}}
+		if err := f.api.Post(f.t.Context(), "/repos/fleet/work/issues", issue, nil); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// listed are the open issues that were filed for iris. At every moment each is exactly one agent's.
+func (f *testFleet) listed() map[int]fleetIssue {
+	f.t.Helper()
+	var issues []fleetIssue
+	if err := f.api.Get(f.t.Context(), "/repos/fleet/work/issues?state=open&limit=50", &issues); err != nil {
+		f.t.Fatal(err)
+	}
+	all := make(map[int]fleetIssue)
+	for _, is := range issues {
+		if !strings.HasPrefix(is.Title, "dev-iris") {
+			continue
+		}
+		if len(is.Assignees) != 1 {
+			f.t.Errorf("#%d is assigned to %v", is.Number, is.Assignees)
+			continue
+		}
+		all[is.Number] = is
+	}
+	return all
+}
+
+type fleetIssue struct {
+	Number    int
+	Title     string
+	Labels    []struct{ Name string }
+	Assignees []struct{ Login string }
+}
+
+// assigned are the issues of an agent, by number.
+func (f *testFleet) assigned(agent string) []int {
+	f.t.Helper()
+	all := f.listed()
+	maps.DeleteFunc(all, func(_ int, is fleetIssue) bool { return is.Assignees[0].Login != agent })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// stolen are the issues with the label of a steal.
+func (f *testFleet) stolen() []int {
+	f.t.Helper()
+	all := f.listed()
+	maps.DeleteFunc(all, func(_ int, is fleetIssue) bool {
+		return !slices.ContainsFunc(is.Labels, func(l struct{ Name string }) bool { return l.Name == forge.LabelStolen })
+	})
+	return slices.Sorted(maps.Keys(all))
+}
+
+// config writes the file of a host; with others it is the hub.
+func (f *testFleet) config(host string, others ...string) (path string) {
+	f.t.Helper()
+	url := f.api.URL
+	if host == "hub" {
+		url = f.gateURL
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [\"fleet/work\"]\nbots = [", url)
+	for _, other := range []string{"hub", "iris", "spark"} {
+		if other != host {
+			fmt.Fprintf(&b, "\"dev-%s\", ", other)
+		}
+	}
+	fmt.Fprintf(&b, "]\n[factory]\nstate = %q\nmin_free_memory = \"0\"\nmin_free_disk = \"0\"\n", f.state(host))
+	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"sleep\", \"1000\"]\n")
+	fmt.Fprintf(&b, "[threads.t]\nbackend = \"local\"\ninterval = \"200ms\"\nidle_interval = \"500ms\"\nagents = [\"dev-%s\"]\n", host)
+	fmt.Fprintf(&b, "[stealing]\nidle = \"1s\"\nevery = \"1h\"\npriority = 1\nany_priority = 1\nper_agent = 1\n")
+	if len(others) > 0 {
+		b.WriteString("[fleet]\nhub = true\n")
+	}
+	for _, other := range others {
+		fmt.Fprintf(&b, "[[fleet.hosts]]\nname = %q\nssh = \"%s@%s\"\n", other, f.ssh.user, other)
+	}
+	path = filepath.Join(f.dir, host+".toml")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	return path
+}
+
+func (f *testFleet) start(host string, others ...string) *running {
+	f.t.Helper()
+	r := startDisinto(f.t, f.environ, "run", "--config", f.config(host, others...))
+	status(f.t, f.state(host), host+" has read the forge", func(d *supervisor.Document) bool { return d.Forge.OK })
+	return r
+}
+
+func (f *testFleet) rebalance(flags ...string) *supervisor.CycleDocument {
+	f.t.Helper()
+	got := disinto(f.t.Context(), nil, append([]string{"fleet", "rebalance", "--json", "--state", f.state("hub")}, flags...)...)
+	var c supervisor.CycleDocument
+	if err := json.Unmarshal([]byte(got.stdout), &c); err != nil || got.code != exitDone {
+		f.t.Fatalf("fleet rebalance: exit code %d, %v\n%s%s", got.code, err, got.stdout, got.stderr)
+	}
+	return &c
+}
+
+// eventuallyExports waits until a host tells something.
+func (f *testFleet) eventuallyExports(host, what string) {
+	f.t.Helper()
+	eventually(f.t, host+" tells "+what, func() bool {
+		got := disinto(f.t.Context(), nil, "fleet", "export", "--state", f.state(host))
+		return got.code == exitDone && strings.Contains(got.stdout, what)
+	})
+}
+
+// testSSH is an sshd on loopback with a key for each host: which key comes says which command runs, as in real life, where
+// that is the only thing that the hub's key may do.
+type testSSH struct {
+	t    *testing.T
+	dir  string // also of the ssh that the hub finds
+	user string
+	port int
+}
+
+func newTestSSH(t *testing.T) *testSSH {
+	t.Helper()
+	sshd, err := process.Lookup("sshd", "", []string{"PATH=/usr/sbin:/usr/local/sbin:" + os.Getenv("PATH")})
+	if err != nil {
+		t.Skip("needs OpenSSH's sshd: ", err)
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Skip("needs a user with a name: ", err)
+	}
+	if os.Geteuid() == 0 {
+		_ = os.MkdirAll("/run/sshd", 0o755) // it will not run as root without
+	}
+	s := &testSSH{t: t, dir: t.TempDir(), user: me.Username, port: freePort(t)}
+	s.keygen("hostkey")
+	public, err := os.ReadFile(filepath.Join(s.dir, "hostkey.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("known_hosts", "known "+string(public), 0o600)
+	s.write("authorized_keys", "", 0o600)
+	s.write("ssh_config", "", 0o600)
+	s.write("ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s/ssh_config \"$@\"\n", s.program("ssh"), s.dir), 0o700)
+	s.write("sshd_config", fmt.Sprintf("ListenAddress 127.0.0.1\nPort %d\nHostKey %[2]s/hostkey\nAuthorizedKeysFile %[2]s/authorized_keys\n"+
+		"PidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n", s.port, s.dir), 0o600)
+	var words bytes.Buffer
+	test := process.Cmd{Argv: []string{sshd, "-t", "-f", s.dir + "/sshd_config"}, Stderr: &words}
+	if err := oneReaper(t).Run(t.Context(), test); err != nil {
+		t.Skipf("needs an sshd that runs here: %v: %s", err, words.String())
+	}
+	start(t, nil, sshd, "-D", "-e", "-f", s.dir+"/sshd_config")
+	t.Cleanup(func() {
+		text, _ := os.ReadFile(s.dir + "/stuck.pid")
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return s
+}
+
+// serve has a host of this name run a command, whatever is asked of it. What a stranger's key is nobody knows.
+func (s *testSSH) serve(host, command string) {
+	s.t.Helper()
+	s.keygen(host)
+	public, err := os.ReadFile(filepath.Join(s.dir, host+".pub"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.add("authorized_keys", fmt.Sprintf("restrict,command=%q %s", command, public))
+	alias := "known"
+	if host == "stranger" {
+		alias = host
+	}
+	s.add("ssh_config", fmt.Sprintf("Host %s\n  HostName 127.0.0.1\n  Port %d\n  HostKeyAlias %s\n  IdentityFile %s/%s\n  IdentitiesOnly yes\n"+
+		"  UserKnownHostsFile %[4]s/known_hosts\n  GlobalKnownHostsFile /dev/null\n", host, s.port, alias, s.dir, host))
+}
+
+func exportOf(state string) string {
+	self, _ := os.Executable()
+	return self + " fleet export --state " + state
+}
+
+func (s *testSSH) keygen(name string) {
+	s.t.Helper()
+	argv := []string{s.program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(s.dir, name)}
+	if err := oneReaper(s.t).Run(s.t.Context(), process.Cmd{Argv: argv}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *testSSH) program(name string) string {
+	s.t.Helper()
+	path, err := process.Lookup(name, "", os.Environ())
+	if err != nil {
+		s.t.Skip("needs OpenSSH's client: ", err)
+	}
+	return path
+}
+
+func (s *testSSH) write(name, text string, mode os.FileMode) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), mode); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *testSSH) add(name, text string) {
+	s.t.Helper()
+	old, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.write(name, string(old)+text, 0o600)
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

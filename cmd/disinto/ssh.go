@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	// maxExport bounds what another host may say, in bytes: a thousand agents need half of it.
+	maxExport = 1 << 20
+	// maxComplaint bounds what ssh may complain.
+	maxComplaint = 4 << 10
+)
+
+// sshOptions have ssh ask nobody, trust no key that it does not know, and give up when the other side says nothing any more.
+// The command that they end in is always the same, so there is nothing to quote.
+var sshOptions = []string{
+	"-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=3",
+	"-o", "ServerAliveCountMax=2", "-o", "ForwardAgent=no", "-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no",
+	"-o", "LogLevel=ERROR",
+}
+
+// sshExport is the command line that has a host tell of its agents. The host stands behind --, and its parts cannot begin
+// with a dash: see threads.Host.
+func sshExport(h threads.Host) []string {
+	argv := append([]string{"ssh"}, sshOptions...)
+	if h.Port > 0 {
+		argv = append(argv, "-p", strconv.Itoa(h.Port))
+	}
+	return append(argv, "--", h.User+"@"+h.Address, "disinto", "fleet", "export")
+}
+
+// sshEnviron are the variables that ssh is given. It starts programs that its configuration names, which are none of a
+// token's business.
+var sshEnviron = []string{"PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "LANG", "LC_ALL"}
+
+// hostReader asks another host by ssh, which is a child of the one reaper like every other program. Its time is that of
+// the context.
+func hostReader(run func(context.Context, process.Cmd) error, environ []string) func(context.Context, threads.Host) ([]byte, error) {
+	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return !slices.Contains(sshEnviron, name)
+	})
+	return func(ctx context.Context, h threads.Host) ([]byte, error) {
+		out, complaint := limited{most: maxExport}, limited{most: maxComplaint}
+		err := run(ctx, process.Cmd{Argv: sshExport(h), Dir: "/", Env: environ, Stdout: &out, Stderr: &complaint})
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			return nil, complained(err, complaint.text.String())
+		case out.over:
+			return nil, fmt.Errorf("it said more than %d KiB", maxExport>>10)
+		}
+		return out.text.Bytes(), nil
+	}
+}
+
+// limited keeps the beginning of what is written to it, and takes the rest too, so that who writes can end.
+type limited struct {
+	most int
+	text bytes.Buffer
+	over bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	keep := min(len(p), l.most-l.text.Len())
+	l.text.Write(p[:keep])
+	l.over = l.over || keep < len(p)
+	return len(p), nil
+}
