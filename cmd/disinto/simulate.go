@@ -46,7 +46,7 @@ No secrets are needed, and nothing is written but FILE of --chart.`,
 		flags.StringVar(&q.replay, "replay", "", "the work is what this `JOURNAL` remembers")
 		flags.Float64Var(&q.days, "days", 7, "so many days")
 		flags.StringVar(&q.against, "against", "", "also play the factory of this `FILE`")
-		flags.StringSliceVar(&q.policies, "policy", nil, "only these: "+strings.Join(policyNames(), ", "))
+		flags.StringSliceVar(&q.policies, "policy", nil, "only these `NAMES`, of\n"+strings.Join(policyNames(), ", "))
 		flags.Uint64Var(&q.seed, "seed", 1, "of all that is left to chance")
 		flags.StringVar(&q.chart, "chart", "", "draw the sessions into this `FILE`, .svg or .html")
 		flags.BoolVar(&q.asJSON, "json", false, "print the reports, for programs")

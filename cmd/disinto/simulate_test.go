@@ -77,8 +77,8 @@ func TestSimulate(t *testing.T) {
 	if again != text {
 		t.Error("the same question has two answers")
 	}
-	table, _, code := simulate(t, files, "--policy", "disinto,cron-5min", "--days", "1")
-	if code != 0 || !strings.Contains(table, "cron-5min") || strings.Contains(table, "arc") || !strings.Contains(table, "no policy can beat") {
+	table, _, code := simulate(t, files, "--load", "load.toml", "--policy", "disinto,cron-5min", "--days", "1")
+	if code != 0 || !strings.Contains(table, "priority 1 ") || !strings.Contains(table, "cron-5min") || strings.Contains(table, "arc") || !strings.Contains(table, "no policy can beat") {
 		t.Errorf("exit code %d:\n%s", code, table)
 	}
 }
