@@ -9,6 +9,9 @@
 // Every plan and every step is held against the invariants in the tables of invariants.go. After some hours of trouble
 // the people go home and the faults stop, and from there everything that can end has to end.
 //
+// Beside the worlds there are floors (floor.go), in which nothing goes wrong. They are about time: a Trial plays one factory
+// with one load under one policy, and its Report says who stood idle beside work, who waited, and what was read again.
+//
 // One seed is one world: the same seed plays the same way on every machine, because nothing in here looks at a clock,
 // starts a goroutine or walks a map. To see a world that fails, run
 //
