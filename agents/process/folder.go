@@ -84,7 +84,10 @@ func (w *walker) step() error {
 
 func (w *walker) mkdir(name string) error {
 	if len(w.names) > 0 {
-		return unix.Mkdirat(w.dir, name, 0o711)
+		if err := unix.Mkdirat(w.dir, name, 0o711); err != unix.EEXIST { // another session is on its way here as well
+			return err
+		}
+		return nil
 	}
 	if err := unix.Mkdirat(w.dir, name, 0o700); err != nil {
 		return err

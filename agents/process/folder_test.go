@@ -2,8 +2,10 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -71,6 +73,22 @@ func TestMakeFolder(t *testing.T) {
 }
 
 // An agent that can make us create a folder where it may not write owns the machine.
+// The first sessions of a new factory begin at the same moment, and their folders have their parents in common.
+func TestMakeFolderAtTheSameTime(t *testing.T) {
+	ours, _, a := treeOfOthers(t)
+	for round := range 50 {
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				if err := makeFolder(fmt.Sprintf("%s/%d/home/agent-%d", ours, round, i), a); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
 func TestMakeFolderIsNotLedAstray(t *testing.T) {
 	ours, theirs, a := treeOfOthers(t)
 	secret := filepath.Join(ours, "secret")

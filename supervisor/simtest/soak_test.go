@@ -29,6 +29,7 @@ type soak struct {
 
 func newSoak(t testing.TB, seed uint64) *soak {
 	s := &soak{World: New(t), rng: rand.New(rand.NewPCG(seed, 2)), every: 20 * time.Minute}
+	s.Slow()
 	s.Config.Forge.MaxUnreviewed = 6
 	return s
 }
