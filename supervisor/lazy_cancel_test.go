@@ -177,7 +177,7 @@ func TestE3_CancelledIsNotDone(t *testing.T) {
 
 func TestE4_CancelRace(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 150 {
+	for range 60 {
 		synctest.Test(t, func(t *testing.T) {
 			w := simtest.New(t)
 			w.Slow()

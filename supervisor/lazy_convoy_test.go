@@ -372,7 +372,7 @@ func TestC1_WithinATick(t *testing.T) {
 		w.Config.Threads[1].IdleInterval = 30 * time.Second
 		l := w.Start()
 		random := rand.New(rand.NewPCG(1, 2))
-		for range 150 {
+		for range 60 {
 			blocker := w.Forge.Issue("blocker")
 			w.Forge.Edit(blocker, func(is *forge.Issue) { is.Assignees = []string{"ada"} })
 			blocked := w.Forge.Issue("blocked", blocker)

@@ -88,7 +88,7 @@ func (v *view) traitsOf(w *work) traits {
 	if w.pull == nil {
 		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
 		t.writers = strings.Join(v.History.Writers[w.Chain], "\n")
-		t.heir, t.until = v.heirOf(w, &t)
+		t.heir, t.until = v.heirOf(w, t)
 		return t
 	}
 	t.writers = strings.Join(w.stage.writers, "\n")
@@ -140,7 +140,7 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 
 // heirOf is who is waited for with an issue, and until when: the agent that finished the blocker which was closed last, if
 // its thread waits at all and the agent may take the issue. The time runs from that closing.
-func (v *view) heirOf(w *work, t *traits) (heir string, until time.Time) {
+func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	if w.issue == nil {
 		return "", time.Time{}
 	}
@@ -160,14 +160,22 @@ func (v *view) heirOf(w *work, t *traits) (heir string, until time.Time) {
 		return "", time.Time{}
 	}
 	wait := v.Config.Thread(a.Thread).AffinityWait
-	able := slices.ContainsFunc(v.cands, func(c candidate) bool {
-		_, why := v.refusal(t, c)
-		return c.agent.Name == heir && why == nil
-	})
-	if wait == 0 || !able || !v.later(closed.Add(wait)) {
+	if wait == 0 || !v.may(heir, t) || !v.later(closed.Add(wait)) {
 		return "", time.Time{}
 	}
 	return heir, closed.Add(wait)
+}
+
+// may reports whether an agent passes the candidate rules. The traits come by value: what rules are asked with lives on the
+// heap, and ten thousand issues are not all waited for.
+func (v *view) may(agent string, t traits) bool {
+	return slices.ContainsFunc(v.cands, func(c candidate) bool {
+		if c.agent.Name != agent {
+			return false
+		}
+		_, why := v.refusal(&t, c)
+		return why == nil
+	})
 }
 
 // newCandidate also asks the free rules that do not move, whose answer holds for the whole plan.
