@@ -1,0 +1,133 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// exported is what a host says at noon, by a clock that is right, with one idle agent.
+func exported(t *testing.T, edit func(*FleetExport, *FleetDocument)) []byte {
+	t.Helper()
+	head := FleetExport{ExportedAt: noon}
+	d := FleetDocument{Format: FleetFormat, Instance: "i", UpdatedAt: noon.Add(-time.Second), Agents: []FleetAgent{{
+		Agent: "dev-iris", Login: "iris", Role: "dev", Roles: []FleetRole{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
+		Backend: threads.Local, Skills: []string{"sql", "go"}, State: threads.LoadIdle, Idle: true, IdleSince: noon.Add(-time.Hour),
+	}}}
+	if edit != nil {
+		edit(&head, &d)
+	}
+	first, err := json.Marshal(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Appendf(nil, "%s\n%s\n", first, second)
+}
+
+// What a host says is believed only when it is whole, new, by a clock that is right, and about agents.
+func TestReadExport(t *testing.T) {
+	agent := func(edit func(*FleetAgent)) func(*FleetExport, *FleetDocument) {
+		return func(_ *FleetExport, d *FleetDocument) { edit(&d.Agents[0]) }
+	}
+	at := func(exported, updated time.Duration) func(*FleetExport, *FleetDocument) {
+		return func(h *FleetExport, d *FleetDocument) { h.ExportedAt, d.UpdatedAt = noon.Add(exported), noon.Add(updated) }
+	}
+	tests := []struct {
+		name string
+		edit func(*FleetExport, *FleetDocument)
+		text string // in place of an export
+		want string // "" is fine
+	}{
+		{name: "as it should be"},
+		{name: "nothing", text: "\n", want: "it said nothing"},
+		{name: "a banner", text: "Welcome to iris\n", want: "what it said is no status of disinto: is its command disinto fleet export?"},
+		{name: "other JSON", text: "{}\n{}", want: "what it said is no status of disinto: is its command disinto fleet export?"},
+		{name: "a status without a time", text: `{"format":1,"agents":[]}`, want: "what it said is no status of disinto: is its command disinto fleet export?"},
+		{name: "no status", text: `{"exported_at":"2026-01-01T12:00:00Z"}`, want: "it has no status: does disinto run there?"},
+		{name: "torn", text: `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"agents":[{"agent":"dev-i`, want: "its status is torn: unexpected EOF"},
+		{name: "another type", text: `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":"1"}`, want: "its status is torn: json: cannot unmarshal string into Go struct field FleetDocument.format of type int"},
+		{name: "a later format", edit: func(_ *FleetExport, d *FleetDocument) { d.Format = 2 }, want: "its status has format 2, and this version reads 1: update the older one"},
+		{name: "a minute old", edit: at(0, -time.Minute)},
+		{name: "older", edit: at(0, -61*time.Second), want: "its status is 1m1s old: does its supervisor run?"},
+		{name: "old, by a clock that is ahead", edit: at(time.Hour, -time.Minute), want: "its status is 1h1m0s old: does its supervisor run?"},
+		{name: "half a minute behind", edit: at(-30*time.Second, -31*time.Second)},
+		{name: "behind", edit: at(-10*time.Minute, -10*time.Minute), want: "its clock is 10m0s behind ours"},
+		{name: "half a minute ahead", edit: at(32*time.Second, 30*time.Second)},
+		{name: "ahead", edit: at(3*time.Minute, 3*time.Minute), want: "its clock is 2m58s ahead of ours"},
+		{name: "written tomorrow", edit: at(0, 24*time.Hour), want: "its clock is 23h59m58s ahead of ours"},
+		{name: "name with a slash", edit: agent(func(a *FleetAgent) { a.Agent = "../x" }), want: `its status has "../x" where a name belongs`},
+		{name: "login with an escape", edit: agent(func(a *FleetAgent) { a.Login = "x\x1b[31m" }), want: `its status has "x [31m" where a name belongs`},
+		{name: "no thread", edit: agent(func(a *FleetAgent) { a.Thread = "" }), want: `its status has "" where a name belongs`},
+		{name: "odd role", edit: agent(func(a *FleetAgent) { a.Roles[0].Name = "-x" }), want: `its status has "-x" where a name belongs`},
+		{name: "no role", edit: agent(func(a *FleetAgent) { a.Roles = nil }), want: "its status has 0 roles and 2 skills for dev-iris"},
+		{name: "odd state", edit: agent(func(a *FleetAgent) { a.State = "bored" }), want: `its status has "bored" for the state of dev-iris`},
+		{name: "too many", edit: func(_ *FleetExport, d *FleetDocument) { d.Agents = make([]FleetAgent, 1001) }, want: "it says that it has 1001 agents"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := []byte(tt.text)
+			if tt.text == "" {
+				text = exported(t, tt.edit)
+			}
+			d, err := readExport(text, noon, noon.Add(2*time.Second))
+			switch {
+			case tt.want == "" && (err != nil || len(d.Agents) != 1 || strings.Join(d.Agents[0].Skills, " ") != "go sql"):
+				t.Errorf("%v, %+v", err, d)
+			case tt.want != "" && (err == nil || err.Error() != tt.want || d != nil):
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// An agent is idle when its flag and its state say so, and its words are words.
+func TestReadExportTames(t *testing.T) {
+	d, err := readExport(exported(t, func(_ *FleetExport, d *FleetDocument) {
+		a := d.Agents[0]
+		a.Agent, a.Idle = "dev-started", false
+		d.Agents = append(d.Agents, a)
+		a.Agent, a.State, a.StateWhy = "dev-gated", threads.LoadGated, "paused\r\n[ERROR] \x1b]0;x\a"+strings.Repeat("x", 1000)
+		a.Idle = true
+		d.Agents = append(d.Agents, a)
+	}), noon, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gated, iris, started := d.Agents[0], d.Agents[1], d.Agents[2]
+	if !iris.Idle || iris.IdleSince.IsZero() || started.Idle || !started.IdleSince.IsZero() || gated.Idle {
+		t.Errorf("%+v", d.Agents)
+	}
+	if len(gated.StateWhy) > fleetWord || !strings.HasPrefix(gated.StateWhy, "paused  [ERROR]  ]0;x xxx") {
+		t.Errorf("%q", gated.StateWhy)
+	}
+	if r := started.remote("east"); r.Host != "east" || r.State != threads.LoadIdle || !r.IdleSince.IsZero() || r.Roles[0].On != agents.OnIssue {
+		t.Errorf("%+v", r)
+	}
+}
+
+// FuzzReadExport: whatever a host says, it is read or refused in a line.
+func FuzzReadExport(f *testing.F) {
+	f.Add([]byte(`{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"updated_at":"2026-01-01T12:00:00Z","agents":[{"agent":"a","login":"a","thread":"t","roles":[{"name":"r"}],"state":"idle"}]}`))
+	f.Add([]byte("\x00"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		d, err := readExport(text, at, at)
+		if err != nil && strings.ContainsAny(err.Error(), "\n\r\x1b") {
+			t.Errorf("%q", err)
+		}
+		if err == nil && d.Agents != nil {
+			for _, a := range d.Agents {
+				a.remote("h")
+			}
+		}
+	})
+}
