@@ -127,7 +127,11 @@ func TestLinkedProgram(t *testing.T) {
 func listens(pid int) bool {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	mask := regexp.MustCompile(`SigCgt:\t([0-9a-f]*)`).FindSubmatch(text)
-	return mask != nil && mask[1][0] >= '8'
+	if mask == nil {
+		return false
+	}
+	caught, err := strconv.ParseUint(string(mask[1]), 16, 64)
+	return err == nil && caught&(1<<(syscall.SIGTTOU-1)) != 0
 }
 
 // resident is the memory of a process in KiB.

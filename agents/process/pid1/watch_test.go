@@ -22,7 +22,7 @@ func TestPassesEverySignal(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, mode, "--single-child", "bash", "-c", listener)
 			s.says("up")
-			eventually(t, "we are listening", func() bool { return handles(s.pid, 64) })
+			eventually(t, "we are listening", func() bool { return handles(s.pid, syscall.SIGTTOU) })
 			for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 				switch {
 				case sig == syscall.SIGKILL, sig == syscall.SIGSTOP, sig == syscall.SIGCHLD, sig == syscall.SIGPROF, sig == syscall.SIGURG, 32 <= sig && sig <= 34:
@@ -54,7 +54,7 @@ func TestRewrites(t *testing.T) {
 	s.signal(syscall.SIGUSR1)
 	s.signal(syscall.SIGTERM)
 	s.says("3")
-	eventually(t, "we are listening", func() bool { return handles(s.pid, 64) })
+	eventually(t, "we are listening", func() bool { return handles(s.pid, syscall.SIGTTOU) })
 	s.signal(syscall.SIGTSTP)
 	s.says("1")
 	eventually(t, "we have stopped", func() bool { return state(s.pid) == "T" })
@@ -105,7 +105,7 @@ func TestStopAndContinue(t *testing.T) {
 	s := start(t, "subreaper", "sh", "-c", `echo $$ >>$LINES; exec sleep 1000`) // a shell stopped in vfork is in state D
 	eventually(t, "the command runs", func() bool { return strings.HasSuffix(read(s.lines), "\n") })
 	child, _ := strconv.Atoi(strings.TrimSpace(read(s.lines)))
-	eventually(t, "we are listening", func() bool { return handles(s.pid, 64) })
+	eventually(t, "we are listening", func() bool { return handles(s.pid, syscall.SIGTTOU) })
 	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU} {
 		s.signal(sig)
 		eventually(t, "both have stopped", func() bool { return state(s.pid) == "T" && state(child) == "T" })
@@ -207,7 +207,7 @@ func TestHurry(t *testing.T) {
 	s := start(t, "subreaper", "--grace", "1h", "sh", "-c", `(trap '' TERM INT; setsid sh -c 'echo up >>$LINES; while :; do sleep 0.01; done' &)
 		while ! [ -e $LINES ]; do sleep 0.01; done; exit 3`)
 	eventually(t, "the command has ended", func() bool {
-		return read(s.lines) != "" && handles(s.pid, 64) && !strings.Contains(childCommands(s.pid), "exit 3")
+		return read(s.lines) != "" && handles(s.pid, syscall.SIGTTOU) && !strings.Contains(childCommands(s.pid), "exit 3")
 	})
 	s.signal(syscall.SIGTERM)
 	s.expect(3)
