@@ -115,7 +115,13 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 	}
 	eventually(t, "the program has ended", func() bool { p, err := tree.Look(program); return err != nil || p.Dead() })
 	_ = syscall.Kill(c.PID, syscall.SIGCONT)
-	<-c.Exit()
+	select {
+	case <-c.Exit():
+	case <-time.After(time.Minute):
+		_ = syscall.Kill(c.PID, syscall.SIGQUIT) // not reaped yet; it prints what it waits for
+		<-c.Exit()
+		t.Error("the supervisor does not notice that its session is over")
+	}
 }
 
 // strange gives us an orphan that has nothing to do with any session, and answers a word to find it by.
@@ -165,10 +171,25 @@ func doomedSupervisor(t *testing.T) (word string, c *Child, instance string) {
 	word, instance, dir := token(), "i"+token(), t.TempDir()
 	script := fmt.Sprintf(escape, word, dir+"/up") + "sleep 1000 # the program"
 	argv := helperCommand("supervisor", dir, instance+"-1", script, cgroupRoot())
-	c, err := reaper.Start(argv[0], argv, &syscall.ProcAttr{Env: os.Environ()})
+	log, err := os.Create(filepath.Join(dir, "stderr"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer log.Close()
+	c, err = reaper.Start(argv[0], argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{log.Fd(), log.Fd(), log.Fd()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := tree.Look(c.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			_ = p.Signal(syscall.SIGKILL)
+			t.Logf("the supervisor printed:\n%s", read(log.Name()))
+		}
+	})
 	eventually(t, "its session has escaped", func() bool { return exists(dir + "/up") })
 	return word, c, instance
 }
