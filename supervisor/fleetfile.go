@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -19,18 +20,28 @@ import (
 // FleetFile is where in a state directory a supervisor tells of its agents.
 const FleetFile = "fleet-status.json"
 
+// fleetRest is the time between two looks for what is new in it. A look is one decision, and decisions are made more often.
+const fleetRest = 3 * time.Second
+
 // fleetFile writes that file.
 type fleetFile struct {
-	mu sync.Mutex // keeps versions in their order, so it is held while one is made and written; taken before the supervisor's
+	mu      sync.Mutex // keeps versions in their order, so it is held while one is made and written; taken before the supervisor's
+	written []byte     // what stands in the file, without its times
+	at      time.Time
 }
 
-// write replaces the file. A reader sees the old one or the new. Where that fails, as on a full disk, there is none: the
-// hub must not believe the old one. It tells nobody: the journal has the same disk.
+// write replaces the file, unless it is new and says just that. A reader sees the old one or the new. Where that fails, as
+// on a full disk, there is none: the hub must not believe the old one. It tells nobody: the journal has the same disk.
 func (f *fleetFile) write(s *Supervisor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	d := s.fleetDocument()
+	news, err := json.Marshal(d.steady())
+	if err == nil && bytes.Equal(news, f.written) && d.UpdatedAt.Sub(f.at) < FleetPulse-time.Second {
+		return
+	}
+	text, err := json.Marshal(d)
 	path := filepath.Join(s.StateDir, FleetFile)
-	text, err := json.Marshal(s.fleetDocument())
 	if err == nil {
 		err = os.WriteFile(path+".new", append(text, '\n'), 0o600)
 	}
@@ -39,30 +50,43 @@ func (f *fleetFile) write(s *Supervisor) {
 	}
 	if err != nil {
 		f.remove(s)
+		return
 	}
+	f.written, f.at = news, d.UpdatedAt
+}
+
+// steady is the document without what is another each time that it is made.
+func (d *FleetDocument) steady() *FleetDocument {
+	c := *d
+	c.UpdatedAt = time.Time{}
+	c.Agents = slices.Clone(d.Agents)
+	for i := range c.Agents {
+		c.Agents[i].UpdatedAt = time.Time{}
+	}
+	return &c
 }
 
 func (f *fleetFile) remove(s *Supervisor) {
+	f.written = nil
 	path := filepath.Join(s.StateDir, FleetFile)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("cannot remove " + path + ": " + text(err))
 	}
 }
 
-// keepFleetFile writes the file every FleetPulse. It returns how to take it away: of a supervisor that has ended nobody is
-// idle.
+// keepFleetFile writes the file soon after something changed, and every FleetPulse. It returns how to take it away: of a
+// supervisor that has ended nobody is idle.
 func (s *Supervisor) keepFleetFile() (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		pulse := time.NewTicker(FleetPulse)
-		defer pulse.Stop()
-		for {
+		for look := time.NewTicker(fleetRest); ; {
 			s.fleetFile.write(s)
 			select {
 			case <-stop:
+				look.Stop()
 				return
-			case <-pulse.C:
+			case <-look.C:
 			}
 		}
 	}()

@@ -39,7 +39,9 @@ func TestReadExport(t *testing.T) {
 		return func(_ *FleetExport, d *FleetDocument) { edit(&d.Agents[0]) }
 	}
 	at := func(exported, updated time.Duration) func(*FleetExport, *FleetDocument) {
-		return func(h *FleetExport, d *FleetDocument) { h.ExportedAt, d.UpdatedAt = noon.Add(exported), noon.Add(updated) }
+		return func(h *FleetExport, d *FleetDocument) {
+			h.ExportedAt, d.UpdatedAt = noon.Add(exported), noon.Add(updated)
+		}
 	}
 	tests := []struct {
 		name string
