@@ -16,7 +16,7 @@ import (
 
 // StartConvoy lets the members of a staged convoy be worked on. It does what taking the label staged off does, and may be
 // repeated.
-func (s *Supervisor) StartConvoy(_ context.Context, r ItemRequest) (Report, error) {
+func (s *Supervisor) StartConvoy(ctx context.Context, r ItemRequest) (Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
 		return Report{}, err
@@ -40,8 +40,16 @@ func (s *Supervisor) StartConvoy(_ context.Context, r ItemRequest) (Report, erro
 	if err != nil {
 		return Report{}, notDone("start", t.Ref, err)
 	}
+	s.shown(ctx)
 	report.did("started")
 	return report, nil
+}
+
+// shown waits, as long as sling does, until a scan shows what was written: who asks next is to see it.
+func (s *Supervisor) shown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, slingTime)
+	defer cancel()
+	s.freshly(ctx)
 }
 
 // seeConvoy looks at a convoy on the forge.

@@ -38,7 +38,7 @@ type making struct {
 // MakeConvoy makes a tracking issue that depends on its members. It assigns nobody: the ticks hand out the members, one at
 // a time as they become ready. Circles of dependencies, of any length, and members that cannot be are refused before
 // anything is written. Until the last dependency is there nothing starts.
-func (s *Supervisor) MakeConvoy(_ context.Context, r ConvoyRequest) (Report, error) {
+func (s *Supervisor) MakeConvoy(ctx context.Context, r ConvoyRequest) (Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
 		return Report{}, err
@@ -60,19 +60,20 @@ func (s *Supervisor) MakeConvoy(_ context.Context, r ConvoyRequest) (Report, err
 	if err != nil {
 		return Report{}, refusef(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(convoy))
 	}
+	s.shown(ctx)
 	report := Report{Subject: convoy.String()}
 	report.did("convoy of %d made", len(m.members))
 	if len(m.filed) > 0 {
 		report.did("filed %s", mention(convoy.Repo, m.filed))
 	}
 	if r.Staged {
-		report.Note = "staged: nothing starts until disinto convoy start " + r.shown(convoy)
+		report.Note = "staged: nothing starts until disinto convoy start " + r.called(convoy)
 	}
 	return report, nil
 }
 
-// shown is a reference as the person would say it.
-func (r *ConvoyRequest) shown(convoy forge.Ref) string {
+// called is a reference as the person would say it.
+func (r *ConvoyRequest) called(convoy forge.Ref) string {
 	if r.Repo == "" {
 		return fmt.Sprint(convoy.Number)
 	}

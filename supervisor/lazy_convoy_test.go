@@ -297,6 +297,7 @@ func TestB8_Unmerged(t *testing.T) {
 		one := w.Forge.Issue("one")
 		w.Forge.Edit(one, func(is *forge.Issue) { is.Assignees = []string{"ada"} })
 		pull := w.Forge.Open(one, "dev-qwen")
+		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Draft = true }) // nobody reviews it
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1"]}`)
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed, p.Ended, p.ClosedBy = true, time.Now(), "ada" })
 		w.Forge.Edit(one, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })

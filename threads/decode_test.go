@@ -173,7 +173,7 @@ func TestMistakes(t *testing.T) {
 		{name: "interval too short", text: worker + `interval = "5ms"`, want: `:4: threads.llama.interval: is 5ms, want at least 100ms`},
 		{name: "idle interval", text: worker + `idle_interval = "0s"`, want: `:4: threads.llama.idle_interval: is 0s, want at least 100ms`},
 		{name: "breaker interval", text: worker + `breaker_interval = ""`, want: `:4: threads.llama.breaker_interval: is "", want a duration such as "30s", "15m" or "2h"`},
-		{name: "affinity wait", text: worker + `affinity_wait = "-1m"`, want: `:4: threads.llama.affinity_wait: is -1m0s, want at least 0s`},
+		{name: "affinity wait", text: worker + `affinity_wait = "-1m"`, want: `:4: threads.llama.affinity_wait: is -1m, want at least 0s`},
 		{name: "bad base URL", text: worker + `base_url = "localhost:8080"`, want: `:4: threads.llama.base_url: is "localhost:8080", want an address such as "http://forgejo:3000"`},
 		{name: "thread name", text: "[threads.\"a b\"]\nbackend = \"local\"", want: `:1: threads."a b": is no name: want letters and digits, with - _ . between them`},
 		{name: "agent name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev_qwen\"]", want: `:3: threads.a.agents: has "dev_qwen" in it, want names of lower-case letters and digits, single hyphens between them`},
