@@ -41,6 +41,45 @@ func BenchmarkNextExec(b *testing.B) {
 	b.ReportMetric(float64(worst.Microseconds())/1000, "ms-worst")
 }
 
+// BenchmarkHook is the time from a web hook about a new issue to the start of its agent, in a factory that was idle, with a forge
+// that answers in no time.
+func BenchmarkHook(b *testing.B) {
+	var took, worst time.Duration
+	for b.Loop() {
+		w := simtest.New(b)
+		w.Forge.Latency = 0
+		w.Config.Forge.WebhookSecret = hookSecret
+		for i := range w.Config.Threads {
+			w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Hour, time.Hour
+		}
+		s := &supervisor.Supervisor{Forge: w.Forge, Executor: w.Exec, Config: w.Config, StateDir: w.Dir}
+		h := s.HookHandler()
+		ctx, cancel := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		for s.Document().Forge.LastScan.IsZero() {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond) // for the other thread's first tick
+		w.Forge.Issue("one")
+		began := time.Now()
+		if got := send(h, aboutUs, "X-Forgejo-Signature", sign(hookSecret, aboutUs)); got != 202 {
+			b.Fatal(got)
+		}
+		for len(w.Exec.Runs()) == 0 {
+			time.Sleep(100 * time.Microsecond)
+		}
+		one := w.Exec.Runs()[0].Begin.Sub(began)
+		took, worst = took+one, max(worst, one)
+		cancel()
+		if err := <-ended; err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(took.Microseconds())/float64(b.N)/1000, "ms/start")
+	b.ReportMetric(float64(worst.Microseconds())/1000, "ms-worst")
+}
+
 // BenchmarkIdle is the memory of a supervisor that has nothing to do, beside the facts of its forge.
 func BenchmarkIdle(b *testing.B) {
 	var before, after runtime.MemStats
