@@ -18,6 +18,8 @@ type FleetDocument struct {
 	Instance  string       `json:"instance"`   // of the state directory, so that no supervisor counts twice
 	UpdatedAt time.Time    `json:"updated_at"` // written anew every FleetPulse, also when nothing changed
 	Agents    []FleetAgent `json:"agents"`     // by name
+	// Begun are the issues that an agent of this host has a workspace for, such as owner/name#12, sorted. They stay.
+	Begun []string `json:"begun"`
 }
 
 // FleetExport is the line that `disinto fleet export` prints before the document, so that the hub can tell an old status

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -105,7 +106,10 @@ func (s *Supervisor) fleetDocument() *FleetDocument {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	d := &FleetDocument{Format: FleetFormat, Version: s.Version, Instance: s.instance, UpdatedAt: now, Agents: []FleetAgent{}}
+	d := &FleetDocument{Format: FleetFormat, Version: s.Version, Instance: s.instance, UpdatedAt: now, Agents: []FleetAgent{}, Begun: []string{}}
+	for _, r := range sorted(s.history.Writers, forge.Ref.Compare) {
+		d.Begun = append(d.Begun, r.String())
+	}
 	if s.config == nil {
 		return d
 	}

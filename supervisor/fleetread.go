@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -25,6 +26,8 @@ const (
 	fleetSkew = 30 * time.Second
 	// fleetAgents bounds what one host can make us keep and show.
 	fleetAgents = 1000
+	// fleetBegun bounds how many issues a host can keep where they are.
+	fleetBegun = 10_000
 	// fleetWord bounds one word or reason of another host, in bytes.
 	fleetWord = 300
 )
@@ -57,6 +60,13 @@ func readExport(text []byte, began, now time.Time) (*FleetDocument, error) {
 		return nil, fmt.Errorf("its clock is %s ahead of ours", ahead.Round(time.Second))
 	case len(d.Agents) > fleetAgents:
 		return nil, fmt.Errorf("it says that it has %d agents", len(d.Agents))
+	case len(d.Begun) > fleetBegun:
+		return nil, fmt.Errorf("it says that it has begun %d issues", len(d.Begun))
+	}
+	for _, said := range d.Begun {
+		if _, err := forge.ParseRef(said, ""); err != nil {
+			return nil, fmt.Errorf("its status has %q where an issue belongs", tame(said))
+		}
 	}
 	for i := range d.Agents {
 		if err := d.Agents[i].check(); err != nil {

@@ -72,6 +72,8 @@ func TestReadExport(t *testing.T) {
 		{name: "odd role", edit: agent(func(a *FleetAgent) { a.Roles[0].Name = "-x" }), want: `its status has "-x" where a name belongs`},
 		{name: "no role", edit: agent(func(a *FleetAgent) { a.Roles = nil }), want: "its status has 0 roles and 2 skills for dev-iris"},
 		{name: "odd state", edit: agent(func(a *FleetAgent) { a.State = "bored" }), want: `its status has "bored" for the state of dev-iris`},
+		{name: "begun what is no issue", edit: func(_ *FleetExport, d *FleetDocument) { d.Begun = []string{"o/r#1", "../x#1"} }, want: `its status has "../x#1" where an issue belongs`},
+		{name: "begun too much", edit: func(_ *FleetExport, d *FleetDocument) { d.Begun = make([]string, 10_001) }, want: "it says that it has begun 10001 issues"},
 		{name: "too many", edit: func(_ *FleetExport, d *FleetDocument) { d.Agents = make([]FleetAgent, 1001) }, want: "it says that it has 1001 agents"},
 	}
 	for _, tt := range tests {

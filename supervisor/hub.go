@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -170,6 +172,21 @@ func (s *Supervisor) fleetLocked() (fleet []threads.Remote, unknown []string) {
 		}
 	}
 	return fleet, unknown
+}
+
+// begunLocked is who has begun which issue, here and on the hosts that are known.
+func (s *Supervisor) begunLocked() map[forge.Ref][]string {
+	begun := maps.Clone(s.history.Writers)
+	for _, h := range s.hostsLocked() {
+		if d := s.fleet.readings[h.Name].doc; d != nil {
+			for _, said := range d.Begun {
+				if r, err := forge.ParseRef(said, ""); err == nil {
+					begun[r] = append(slices.Clone(begun[r]), h.Name)
+				}
+			}
+		}
+	}
+	return begun
 }
 
 // hostsLocked are the hosts of the configuration that were read since they are in it.

@@ -50,6 +50,7 @@ func (s *Supervisor) lookLocked(now time.Time, room *threads.Room, dry bool) (cy
 	snap.History.IdleSince = s.idleSinceLocked(now)
 	var unknown []string
 	snap.Fleet, unknown = s.fleetLocked()
+	snap.History.Writers = s.begunLocked()
 	balance := threads.Weigh(snap)
 	cycle = cycleDocument(now, &balance)
 	cycle.DryRun, cycle.Unknown = dry, append(cycle.Unknown, unknown...)

@@ -67,7 +67,7 @@ var fleetExportCommand = command{
 	name:  "fleet export",
 	short: "what this host tells the hub of its agents: the hub runs it, over ssh",
 	long: `
-Prints the time, and fleet-status.json of the state directory as it stands there.`,
+Prints the time, and fleet-status.json of the state directory as it stands.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)

@@ -31,9 +31,9 @@ func (f *far) read(context.Context, threads.Host) ([]byte, error) {
 }
 
 // says is what the host exports now, about an agent in one state.
-func says(instance string, state threads.LoadState) []byte {
+func says(instance string, state threads.LoadState, begun ...string) []byte {
 	now := time.Now()
-	d := supervisor.FleetDocument{Format: supervisor.FleetFormat, Instance: instance, UpdatedAt: now, Agents: []supervisor.FleetAgent{{
+	d := supervisor.FleetDocument{Format: supervisor.FleetFormat, Instance: instance, UpdatedAt: now, Begun: begun, Agents: []supervisor.FleetAgent{{
 		Agent: "dev-elsewhere", Login: "dev-elsewhere", Roles: []supervisor.FleetRole{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
 		Backend: threads.Local, State: state, Idle: state == threads.LoadIdle, IdleSince: now.Add(-time.Hour),
 	}}}
@@ -103,6 +103,29 @@ func TestHubGives(t *testing.T) {
 			if is := w.Forge.Get(n); fmt.Sprint(is.Assignees) != "[dev-elsewhere]" {
 				t.Errorf("#%d is assigned to %v", n, is.Assignees)
 			}
+		}
+		l.Stop()
+	})
+}
+
+// What an agent elsewhere has a workspace for stays with it, which only its own host knows.
+func TestHubLeavesWhatIsBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive, Repo+"#9", Repo+"#7"), nil }}
+		w, reads := hubWorld(t, 9, f)
+		l := w.Start(func(l *Life) { reads(l.Supervisor) })
+		time.Sleep(6 * time.Minute)
+		if got := fmt.Sprint(w.stolen()); got != "[4 5 6 8]" {
+			t.Errorf("moved: %s", got)
+		}
+		why := ""
+		for _, st := range l.Fleet().Cycles[0].Stays {
+			if st.Number == 9 {
+				why = st.Why
+			}
+		}
+		if why != "iris worked on it" {
+			t.Errorf("#9 stays: %q", why)
 		}
 		l.Stop()
 	})
@@ -224,8 +247,8 @@ func TestFleetFile(t *testing.T) {
 			w.Forge.Edit(n, func(is *forge.Issue) { is.Assignees = []string{"dev-coder"} })
 		}
 		time.Sleep(5 * time.Minute)
-		if a, _ := read("dev-coder"); a.State != threads.LoadActive || a.PendingCount != 2 {
-			t.Errorf("with three issues: %+v", a)
+		if a, d := read("dev-coder"); a.State != threads.LoadActive || a.PendingCount != 2 || fmt.Sprint(d.Begun) != "["+a.Active+"]" {
+			t.Errorf("with three issues: %+v, begun %v", a, d.Begun)
 		}
 		time.Sleep(3 * time.Hour)
 		if a, _ := read("dev-coder"); !a.Idle || !a.IdleSince.After(since.IdleSince) || a.LastProgressAt.IsZero() || starts < 6 {
