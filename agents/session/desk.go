@@ -201,7 +201,7 @@ func (s *session) checks(ctx context.Context, sha string) ([]check, error) {
 	var all []check
 	for _, st := range combined.Statuses {
 		if st.State == "failure" || st.State == "error" {
-			all = append(all, check{firstWords(st.Context), st.State, quoted(cut(st.Description, maxRemark)), firstWords(st.URL)})
+			all = append(all, check{firstWords(st.Context), st.State, quoted(cut(st.Description, maxRemark)), firstWords(st.URL), s.checkLog(ctx, st.URL)})
 		}
 	}
 	slices.SortFunc(all, func(a, b check) int { return strings.Compare(a.Name, b.Name) })

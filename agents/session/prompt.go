@@ -84,6 +84,7 @@ type check struct {
 	State string
 	Words quoted
 	URL   string
+	Log   quoted // its end; empty when it cannot be read
 }
 
 // source is a place that templates come from. It returns nil text for a name that it does not have.

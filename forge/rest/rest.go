@@ -41,9 +41,15 @@ func (a *API) Call(ctx context.Context, method, path string, in, out any) error 
 			return fmt.Errorf("cannot send %s %s: %w", method, path, err)
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, a.URL+"/api/v1"+path, &body)
+	_, err := a.send(ctx, method, "/api/v1"+path, &body, out)
+	return err
+}
+
+// send sends a request below the forge's address, and returns the media type of the answer.
+func (a *API) send(ctx context.Context, method, path string, body io.Reader, out any) (kind string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.URL+path, body)
 	if err != nil {
-		return fmt.Errorf("cannot send %s %s: %w", method, path, err)
+		return "", fmt.Errorf("cannot send %s %s: %w", method, path, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if a.Token != "" {
@@ -53,22 +59,36 @@ func (a *API) Call(ctx context.Context, method, path string, in, out any) error 
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%w: %w", forge.ErrUnavailable, err)
+		return "", fmt.Errorf("%w: %w", forge.ErrUnavailable, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("%s %s: %w: %w", method, path, forge.ErrUnavailable, err)
+		return "", fmt.Errorf("%s %s: %w: %w", method, path, forge.ErrUnavailable, err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return refusal(method, path, resp, answer)
+		return "", refusal(method, path, resp, answer)
 	}
-	return decode(answer, out)
+	return resp.Header.Get("Content-Type"), decode(answer, out)
 }
 
 // Get reads what is at a path.
 func (a *API) Get(ctx context.Context, path string, out any) error {
 	return a.Call(ctx, http.MethodGet, path, nil, out)
+}
+
+// Text reads plain text that the forge shows below its own address, where there is no API for it. A page that asks people to
+// sign in is forge.ErrForbidden.
+func (a *API) Text(ctx context.Context, path string) (string, error) {
+	var answer []byte
+	kind, err := a.send(ctx, http.MethodGet, path, nil, &answer)
+	if err == nil && !strings.HasPrefix(kind, "text/plain") {
+		err = fmt.Errorf("GET %s: %w: a page for people, of type %q", path, forge.ErrForbidden, kind)
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(answer), nil
 }
 
 // Post adds something at a path.
