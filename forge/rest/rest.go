@@ -41,13 +41,16 @@ func (a *API) Call(ctx context.Context, method, path string, in, out any) error 
 			return fmt.Errorf("cannot send %s %s: %w", method, path, err)
 		}
 	}
-	_, err := a.send(ctx, method, "/api/v1"+path, &body, out)
+	_, err := a.send(ctx, method, root, path, &body, out)
 	return err
 }
 
-// send sends a request below the forge's address, and returns the media type of the answer.
-func (a *API) send(ctx context.Context, method, path string, body io.Reader, out any) (kind string, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, a.URL+path, body)
+// root is where the API is below the forge's address.
+const root = "/api/v1"
+
+// send sends a request below a folder of the forge, and returns the media type of the answer.
+func (a *API) send(ctx context.Context, method, folder, path string, body io.Reader, out any) (kind string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, a.URL+folder+path, body)
 	if err != nil {
 		return "", fmt.Errorf("cannot send %s %s: %w", method, path, err)
 	}
@@ -81,7 +84,7 @@ func (a *API) Get(ctx context.Context, path string, out any) error {
 // sign in is forge.ErrForbidden.
 func (a *API) Text(ctx context.Context, path string) (string, error) {
 	var answer []byte
-	kind, err := a.send(ctx, http.MethodGet, path, nil, &answer)
+	kind, err := a.send(ctx, http.MethodGet, "", path, nil, &answer)
 	if err == nil && !strings.HasPrefix(kind, "text/plain") {
 		err = fmt.Errorf("GET %s: %w: a page for people, of type %q", path, forge.ErrForbidden, kind)
 	}
