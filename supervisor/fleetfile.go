@@ -22,7 +22,7 @@ import (
 const FleetFile = "fleet-status.json"
 
 // fleetRest is the time between two looks for what is new in it. A look is one decision, and decisions are made more often.
-const fleetRest = 3 * time.Second
+const fleetRest = 5 * time.Second
 
 // fleetFile writes that file.
 type fleetFile struct {

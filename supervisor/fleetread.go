@@ -19,7 +19,7 @@ import (
 
 const (
 	// FleetPulse is how often a supervisor writes its fleet-status.json when nothing changes.
-	FleetPulse = 15 * time.Second
+	FleetPulse = 30 * time.Second
 	// fleetStale is from when on a status says nothing: its supervisor hangs, or is gone without a word.
 	fleetStale = 4 * FleetPulse
 	// fleetSkew is how far two clocks may differ. It is a fraction of the time that an agent has to be idle.

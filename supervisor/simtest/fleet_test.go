@@ -143,10 +143,10 @@ func TestHubUnknownHost(t *testing.T) {
 		"torn":        {func() ([]byte, error) { return says("other", threads.LoadActive)[:99], nil }, "its status is torn: unexpected EOF"},
 		"stopped": {func() ([]byte, error) {
 			text := says("other", threads.LoadActive)
-			time.Sleep(2 * time.Minute) // as an export would, which says when it was made
+			time.Sleep(3 * time.Minute) // as an export would, which says when it was made
 			head, _ := json.Marshal(supervisor.FleetExport{ExportedAt: time.Now()})
 			return append(head, text[strings.IndexByte(string(text), '\n'):]...), nil
-		}, "its status is 2m0s old: does its supervisor run?"},
+		}, "its status is 3m0s old: does its supervisor run?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
