@@ -25,13 +25,13 @@ const eventPulse = 15 * time.Second
 func (s *Supervisor) serve() (end func(), err error) {
 	listen := s.Listen
 	if listen == nil {
-		listen = listenUnix
+		listen = ListenUnix
 	}
 	l, err := listen(filepath.Join(s.StateDir, "disinto.sock"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on the control socket: %w", err)
 	}
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: s.log.StandardLogger(nil)}
+	server := &http.Server{Handler: s.ownHandler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: s.log.StandardLogger(nil)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -46,12 +46,20 @@ func (s *Supervisor) serve() (end func(), err error) {
 	}, nil
 }
 
+// ownHandler is Handler and what only our own user may have done, over the socket: it names a program to run.
+func (s *Supervisor) ownHandler() http.Handler {
+	mux, upgrade := http.NewServeMux(), post((*Supervisor).replace)
+	mux.HandleFunc("POST /v1/upgrade", func(w http.ResponseWriter, r *http.Request) { upgrade(s, w, r) })
+	mux.Handle("/", s.Handler())
+	return mux
+}
+
 // maxSocketPath is the longest path that the kernel has room for in a socket's address.
 const maxSocketPath = 107
 
-// listenUnix listens on a socket that only our own user can use. A socket that is there already is a dead supervisor's:
+// ListenUnix listens on a socket that only our own user can use. A socket that is there already is a dead supervisor's:
 // we hold the lock of its directory.
-func listenUnix(path string) (net.Listener, error) {
+func ListenUnix(path string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("%s is %d bytes long, and a socket's path can have %d: say a shorter --state", path, len(path), maxSocketPath)
 	}

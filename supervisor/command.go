@@ -108,7 +108,17 @@ func (s *Supervisor) enterCommand() (leave func(), err error) {
 		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
 	case s.config == nil:
 		return nil, refusef(http.StatusServiceUnavailable, "not now: there is no valid configuration")
+	case s.handing:
+		return nil, refusef(http.StatusServiceUnavailable, "not now: an upgrade is under way")
 	}
 	s.running.Add(1)
-	return s.running.Done, nil
+	s.entered++
+	return s.leaveCommand, nil
+}
+
+func (s *Supervisor) leaveCommand() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entered--
+	s.running.Done()
 }

@@ -11,18 +11,22 @@ import (
 // it: fields are added, never renamed or removed. Lists are never null, and are sorted as their type says. A time
 // that does not apply is left out.
 type Document struct {
-	Version   string            `json:"version"` // of the program
-	PID       int               `json:"pid"`
-	StartedAt time.Time         `json:"started_at"`
-	Config    ConfigDocument    `json:"config"`
-	Forge     ForgeDocument     `json:"forge"`
-	Threads   []ThreadDocument  `json:"threads"`  // by name
-	Agents    []AgentDocument   `json:"agents"`   // by name
-	Sessions  []SessionDocument `json:"sessions"` // by start, oldest first
-	Paused    bool              `json:"paused"`   // everything: no thread starts anything
-	Queue     []QueueDocument   `json:"queue"`    // in the order in which they would be started
-	Recent    []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
-	Upkeep    UpkeepDocument    `json:"upkeep"`
+	Version   string    `json:"version"` // of the program
+	PID       int       `json:"pid"`
+	StartedAt time.Time `json:"started_at"`
+	// Upgrades is how often the program was replaced since then, and UpgradedAt when that was last.
+	Upgrades   int       `json:"upgrades,omitempty"`
+	UpgradedAt time.Time `json:"upgraded_at,omitzero"`
+
+	Config   ConfigDocument    `json:"config"`
+	Forge    ForgeDocument     `json:"forge"`
+	Threads  []ThreadDocument  `json:"threads"`  // by name
+	Agents   []AgentDocument   `json:"agents"`   // by name
+	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
+	Paused   bool              `json:"paused"`   // everything: no thread starts anything
+	Queue    []QueueDocument   `json:"queue"`    // in the order in which they would be started
+	Recent   []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
+	Upkeep   UpkeepDocument    `json:"upkeep"`
 	// Problems are things that a person has to mend, one line each: a journal that cannot be written, a tick that
 	// panicked. Most often empty.
 	Problems []string `json:"problems"`

@@ -36,6 +36,17 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// lock takes the state directory, or goes on holding it: the kernel counts the file, not the program that has it open.
+func (s *Supervisor) lock() (*os.File, error) {
+	if s.Held == nil {
+		return lock(s.StateDir)
+	}
+	if err := unix.Flock(int(s.Held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, fmt.Errorf("cannot go on holding the lock of %s: %w", s.StateDir, err)
+	}
+	return s.Held, nil
+}
+
 // instance is the identity of the state directory, made on first use. Every process that an agent starts carries it in
 // its run id, and so is known again after the supervisor was killed.
 func instance(dir string) (string, error) {

@@ -82,7 +82,12 @@ func (s *Supervisor) run(x *session) {
 	grip.letGo()
 	s.events.send(sessionEvent(EventClaimed, s.show(x)))
 	out, ran := s.execute(x)
-	grip = s.grip(x.Item.Ref)
+	s.conclude(x, out, ran)
+}
+
+// conclude is a session after the end of its program.
+func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
+	grip := s.grip(x.Item.Ref)
 	if end := s.judge(x, out, ran); end != nil {
 		s.finish(x, end, grip)
 	}

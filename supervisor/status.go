@@ -42,7 +42,7 @@ func (s *Supervisor) remembered() *Document {
 	defer s.mu.Unlock()
 	now := time.Now()
 	d := &Document{
-		Version: s.Version, PID: os.Getpid(), StartedAt: s.started,
+		Version: s.Version, PID: os.Getpid(), StartedAt: s.started, Upgrades: s.upgrades, UpgradedAt: s.upgraded,
 		Config:  ConfigDocument{Path: s.ConfigPath, Generation: s.generation, Error: text(s.configErr)},
 		Threads: []ThreadDocument{}, Agents: []AgentDocument{}, Sessions: []SessionDocument{}, Queue: []QueueDocument{},
 		Recent: append([]RecentDocument{}, s.history.recent...), Problems: append(s.problems.lines(), s.upkeep.lines()...),

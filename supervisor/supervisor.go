@@ -131,6 +131,12 @@ type Supervisor struct {
 	// ReadHost has another host of the fleet print its `disinto fleet export`, or says in a line why it did not; it ends when
 	// ctx does. Nil reads no host.
 	ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
+	// Inherited is what the last image of this process left; nil in the first one. Held is then its lock of the state
+	// directory, and Executor has its sessions.
+	Inherited *Handover
+	Held      *os.File
+	// Upgrade replaces this program by that in a file, by way of HandOver; it returns only when that failed. Nil refuses.
+	Upgrade func(ctx context.Context, binary string) error
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 
@@ -147,6 +153,7 @@ type Supervisor struct {
 	changed  chan struct{} // the status document is no longer what was written
 	replug   chan struct{} // TCP listeners are to be looked at
 	fleet    fleet
+	held     *os.File // the lock of the state directory
 
 	fleetFile fleetFile
 
@@ -172,6 +179,10 @@ type Supervisor struct {
 	balancing  balancing
 	hinted     time.Time // when a web hook last had the forge scanned
 	hintDue    bool      // another one waits to do so
+	handing    bool      // nothing begins: another image takes over
+	entered    int       // commands under way
+	upgrades   int       // images before this one
+	upgraded   time.Time // when this one took over
 	hookWarned time.Time // when the log last told of a hook with a wrong signature
 }
 
@@ -189,14 +200,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	defer held.Close()
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	s.until, s.base = ctx, base
+	s.until, s.base, s.held = ctx, base, held
+	inherited := s.inherit()
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.journal.close())
 	}
 	closePorts := s.keepPorts()
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
-	if s.endStale(ctx) == nil {
+	if inherited || s.endStale(ctx) == nil {
 		s.startLoops()
 		<-ctx.Done()
 	}
@@ -252,7 +264,7 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 	if err := os.MkdirAll(s.StateDir, 0o711); err != nil {
 		return nil, fmt.Errorf("cannot create the state directory: %w", err)
 	}
-	if held, err = lock(s.StateDir); err != nil {
+	if held, err = s.lock(); err != nil {
 		return nil, err
 	}
 	if s.instance, err = instance(s.StateDir); err == nil {
@@ -303,6 +315,9 @@ func (s *Supervisor) foldAll(records []record, now time.Time) (news []notice) {
 	s.history.turnBack(newest, now)
 	const why = "the supervisor ended under it"
 	for _, run := range sorted(s.history.open, strings.Compare) {
+		if s.inherits(run) {
+			continue
+		}
 		o := s.history.open[run]
 		s.history.apply(record{At: now, End: &endRecord{Run: run, Result: agents.Lost, Reason: why}})
 		news = append(news, notice{bad: true, words: tag(s.config, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + why})

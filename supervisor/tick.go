@@ -82,7 +82,7 @@ func (s *Supervisor) decide(thread string) todo {
 	room := s.room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.config == nil || s.until.Err() != nil {
+	if s.config == nil || s.until.Err() != nil || s.handing {
 		return todo{}
 	}
 	now := time.Now()

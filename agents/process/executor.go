@@ -3,7 +3,9 @@ package process
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +38,8 @@ type Executor struct {
 	sessions map[string]*session
 	hurry    chan struct{} // closed by Hurry; nil until somebody needs it
 	hurried  bool
+	// inherited are the sessions of the program's last image that nobody has asked for yet.
+	inherited map[string]*handed
 }
 
 // Run starts the job's program and returns when nothing of it is left: not the program, and no process that it ever
@@ -44,11 +48,18 @@ type Executor struct {
 // The tree is ended when ctx is done (Cancelled, with the context's cause as the reason), when the job's timeout or
 // stall is over (TimedOut, Stalled), and when the program has ended by itself but left processes behind. Ending it is
 // TERM to every process, KILL after the grace, and again until there are none.
+//
+// Of a job whose run id is that of an inherited session nothing else is looked at.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+	if s := e.inherit(job.RunID); s != nil {
+		e.enter(s)
+		defer e.leave(s)
+		return e.see(ctx, s, started)
+	}
 	if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command, or a good run id"}
 	}
-	s := &session{job: job, reaper: e.Reaper, progress: e.Progress}
+	s := newSession(job, e)
 	if !e.enter(s) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is there already"}
 	}
@@ -59,6 +70,11 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		}
 		return notStarted(job.Command[0], err)
 	}
+	return e.see(ctx, s, started)
+}
+
+// see watches a session whose program runs until nothing of it is left.
+func (e *Executor) see(ctx context.Context, s *session, started func(agents.Started)) agents.Outcome {
 	defer s.close()
 	if started != nil {
 		started(agents.Started{PID: s.program(), At: s.begun})
@@ -66,7 +82,7 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	v := s.watch(ctx, e.hurryChannel())
 	secrets := e.secrets()
 	o := s.conclude(v, secrets)
-	o.Tail = tail(job.LogPath, secrets)
+	o.Tail = tail(s.job.LogPath, secrets)
 	return o
 }
 
@@ -131,6 +147,24 @@ func (e *Executor) enter(s *session) bool {
 	}
 	e.sessions[s.job.RunID] = s
 	return true
+}
+
+// list are the sessions there are, by run id.
+func (e *Executor) list() []*session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.SortedFunc(maps.Values(e.sessions), func(a, b *session) int { return strings.Compare(a.job.RunID, b.job.RunID) })
+}
+
+// shims are the children that are sessions.
+func (e *Executor) shims() map[int]bool {
+	pids := make(map[int]bool)
+	for _, s := range e.list() {
+		if s.program() != 0 {
+			pids[s.shim.PID] = true
+		}
+	}
+	return pids
 }
 
 func (e *Executor) leave(s *session) {

@@ -22,15 +22,20 @@ type idle struct {
 	root   int
 	log    string
 
-	since   time.Time // the mark
-	cpu     time.Duration
-	size    int64
-	written time.Time
-	backend string // how far the backend was when it was asked last
+	mark
 }
 
-func newIdle(job agents.Job, root int) *idle {
-	i := &idle{stall: job.Stall, root: root, log: job.LogPath}
+// mark is when something happened last, and what was seen then. Another image of the program goes on from it.
+type mark struct {
+	Since   time.Time     `json:"since,omitzero"`
+	CPU     time.Duration `json:"cpu,omitempty"`
+	Size    int64         `json:"size,omitempty"`
+	Written time.Time     `json:"written,omitzero"`
+	Backend string        `json:"backend,omitempty"` // how far the backend was when it was asked last
+}
+
+func newIdle(job agents.Job, root int, m mark) *idle {
+	i := &idle{stall: job.Stall, root: root, log: job.LogPath, mark: m}
 	if job.Stall > 0 {
 		// Eight looks in a stall find its end closely enough; a look is a walk over /proc.
 		i.ticker = time.NewTicker(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
@@ -54,28 +59,28 @@ func (i *idle) over() bool {
 	if info, err := os.Stat(i.log); err == nil {
 		size, written = info.Size(), info.ModTime()
 	}
-	if i.since.IsZero() || size != i.size || !written.Equal(i.written) || cpu-i.cpu >= i.stall/100 {
-		i.since, i.cpu, i.size, i.written = now, cpu, size, written
+	if i.Since.IsZero() || size != i.Size || !written.Equal(i.Written) || cpu-i.CPU >= i.stall/100 {
+		i.Since, i.CPU, i.Size, i.Written = now, cpu, size, written
 		return false
 	}
-	return now.Sub(i.since) >= i.stall
+	return now.Sub(i.Since) >= i.stall
 }
 
 // moved reports whether the backend computes and is further than when it was asked last, a stall ago. The next stall begins
 // then. Whose request it computes nobody can tell, so that a session beside a busy one may wait for its timeout: that
 // is better than to end one in the twentieth minute of reading its prompt.
 func (i *idle) moved(mark string) bool {
-	if mark == "" || mark == i.backend {
+	if mark == "" || mark == i.Backend {
 		return false
 	}
-	i.backend, i.since = mark, time.Now()
+	i.Backend, i.Since = mark, time.Now()
 	return true
 }
 
 // verdict tells what was not seen. asked is the backend that had nothing to say for the session.
 func (i *idle) verdict(asked string) verdict {
 	words := "no output"
-	if i.size == 0 {
+	if i.Size == 0 {
 		words = "no output from its start on"
 	}
 	words = fmt.Sprintf("ended: %s and under 1 %% of a core for %s", words, i.stall)

@@ -47,20 +47,27 @@ var reaping atomic.Bool
 // NewReaper starts reaping. Unless this process is PID 1 it becomes a subreaper, so that orphans of its children are
 // given to it all the same.
 func NewReaper() (*Reaper, error) {
+	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit)}
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Reaper) begin() error {
 	if !reaping.CompareAndSwap(false, true) {
-		return nil, errors.New("cannot reap: this process has a reaper already")
+		return errors.New("cannot reap: this process has a reaper already")
 	}
 	if os.Getpid() != 1 {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			reaping.Store(false)
-			return nil, fmt.Errorf("cannot become a subreaper: %w", err)
+			return fmt.Errorf("cannot become a subreaper: %w", err)
 		}
 	}
-	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit)}
 	chld := make(chan os.Signal, 1)
 	signal.Notify(chld, syscall.SIGCHLD)
 	go r.loop(chld)
-	return r, nil
+	return nil
 }
 
 // Orphans is the number of processes reaped so far that this process did not start.
@@ -122,7 +129,7 @@ func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Chi
 	r.starting++
 	r.mu.Unlock()
 
-	pid, err := syscall.ForkExec(path, argv, attr)
+	pid, err := forkExec(path, argv, attr)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()

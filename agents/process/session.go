@@ -36,7 +36,17 @@ type session struct {
 	begun  time.Time    // written before pid
 
 	report   chan *endReport // the shim's last word; nil if it was killed before it could say it
+	deaf     chan struct{}   // closed when nobody listens for it
 	shimExit Exit
+
+	letGo     chan letGo    // to whoever watches
+	unwatched chan struct{} // closed when nobody watches any more
+	verdict   verdict       // and mark, of an inherited session: what was found before
+	mark      mark
+}
+
+func newSession(job agents.Job, e *Executor) *session {
+	return &session{job: job, reaper: e.Reaper, progress: e.Progress, letGo: make(chan letGo), unwatched: make(chan struct{})}
 }
 
 func (s *session) program() int { return int(s.pid.Load()) }
@@ -166,19 +176,24 @@ func (s *session) startProgram(path string) error {
 	}
 	s.begun = time.Now()
 	s.pid.Store(int64(report.PID))
+	s.report = make(chan *endReport, 1)
+	s.listen()
 	return nil
 }
 
-// listen waits for the shim's report.
+// listen waits for the shim's report, or for a deadline, with which the session is handed over.
 func (s *session) listen() {
-	s.report = make(chan *endReport, 1)
+	deaf, in := make(chan struct{}), s.in
+	s.deaf = deaf
 	go func() {
+		defer close(deaf)
 		var r endReport
-		if s.in.Decode(&r) != nil {
+		switch err := in.Decode(&r); {
+		case err == nil:
+			s.report <- &r
+		case !errors.Is(err, os.ErrDeadlineExceeded):
 			s.report <- nil
-			return
 		}
-		s.report <- &r
 	}()
 }
 

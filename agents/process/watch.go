@@ -18,17 +18,23 @@ type verdict struct {
 // watch waits until the session's shim has ended, and asks it to end the tree when a reason for that comes up. The
 // answer is that reason, the first one if there are several.
 func (s *session) watch(ctx context.Context, hurry <-chan struct{}) (v verdict) {
-	s.listen()
-	timeout := after(s.job.Timeout)
-	idle := newIdle(s.job, s.shim.PID)
+	defer close(s.unwatched)
+	timeout := s.timeout()
+	idle := newIdle(s.job, s.shim.PID, s.mark)
 	defer idle.stop()
 	cancel, late := ctx.Done(), (<-chan struct{})(nil)
+	if v = s.verdict; v.result != "" {
+		late = hurry
+	}
 	var asked chan string // the backend's answer, while it is asked
 	for {
 		var why verdict
 		select {
 		case s.shimExit = <-s.shim.Exit():
 			return v
+		case l := <-s.letGo:
+			asked = nil // the next image asks again
+			s.pass(l, v, idle.mark)
 		case <-late:
 			late = nil
 			s.end(0)
@@ -66,10 +72,10 @@ func cancelled(ctx context.Context) verdict {
 	return verdict{agents.Cancelled, "ended on request"}
 }
 
-// after is time.After without an end for 0.
-func after(d time.Duration) <-chan time.Time {
-	if d <= 0 {
+// timeout comes when the job's time is over, counted from the program's beginning; never without one.
+func (s *session) timeout() <-chan time.Time {
+	if s.job.Timeout <= 0 {
 		return nil
 	}
-	return time.After(d)
+	return time.After(time.Until(s.begun.Add(s.job.Timeout)))
 }

@@ -32,9 +32,9 @@ func commands() []command {
 		hireCommand, retireCommand, upstreamCommand,
 		slingCommand, convoyCreateCommand, convoyStartCommand, convoyStatusCommand, convoyCancelCommand,
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
-		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand,
+		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand, upgradeCommand,
 		simulateCommand, versionCommand, helpCommand(),
-		agentCommand, localforgeCommand, demoAgentCommand,
+		agentCommand, localforgeCommand, demoAgentCommand, checkUpgradeCommand,
 	}
 }
 

@@ -28,6 +28,10 @@ type factory struct {
 	executor  *process.Executor
 	config    atomic.Pointer[threads.Config] // in force; nil before the first valid one
 	text      string                         // of the files when they were read last
+
+	plugs    *plugs
+	out      *outlet
+	stopping func() bool // whether a person has said so
 }
 
 // newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -22,7 +25,8 @@ and says in disinto status what it waits for. A change of the file, or HUP,
 reloads it; sessions that run keep what they were started with.
 
 TERM or INT ends all sessions within stop_grace and releases their claims; a
-second one kills at once.`,
+second one kills at once. USR1 writes the state and all goroutines to the log.
+USR2 upgrades: see disinto help upgrade.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)
@@ -44,7 +48,7 @@ func run(ctx context.Context, c *cli, p *place) error {
 	if err != nil {
 		return err
 	}
-	reaper, err := process.NewReaper()
+	last, reaper, err := inherit()
 	if err != nil {
 		return err
 	}
@@ -52,9 +56,11 @@ func run(ctx context.Context, c *cli, p *place) error {
 	defer out.flush()
 	log := newLog(out)
 	f := newFactory(p.configFile(), p.stateDir(c), c.environ, c.lookup, reaper, log)
-	f.greet(log)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })
+	f.takeOver(last)
+	f.greet(log)
 	go f.watch(ctx, stop, signals, log)
 	return f.Run(ctx)
 }
@@ -106,6 +112,10 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 			switch {
 			case s == syscall.SIGHUP:
 				f.reload(log)
+			case s == syscall.SIGUSR1:
+				f.dump(log)
+			case s == syscall.SIGUSR2:
+				go func() { _ = f.upgrade(ctx, "") }() // what went wrong is in the log
 			case s != syscall.SIGTERM && s != syscall.SIGINT:
 			case stopping:
 				f.executor.Hurry()
@@ -120,4 +130,15 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 			}
 		}
 	}
+}
+
+// dump logs all that can be known of a supervisor that does not do what it should.
+func (f *factory) dump(log hclog.Logger) {
+	state, err := json.MarshalIndent(f.Document(), "", "  ")
+	if err != nil {
+		log.Error("cannot write the state: " + err.Error())
+	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	log.Info(fmt.Sprintf("the state:\n%s\nthe goroutines:\n%s", state, stacks))
 }

@@ -1,0 +1,142 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// handoverVar tells an image that it is not the first of its process, and where the last one's letter is.
+const handoverVar = "DISINTO_HANDOVER"
+
+// maxLetter bounds a letter, in bytes: a session takes some two thousand.
+const maxLetter = 16 << 20
+
+// letterFD is the descriptor of the last image's letter; 0 in a first image.
+var letterFD int
+
+// An image that follows another one begins here, before anything can be started or read: the kernel has made its memory
+// readable again, and the signals that Become blocked wait for being listened to. Those stay blocked on all threads but
+// the one that Go keeps for signals, which is why forkExec takes them off for children.
+func init() {
+	fd, err := strconv.Atoi(os.Getenv(handoverVar))
+	_ = os.Unsetenv(handoverVar)
+	if err != nil || fd < 3 {
+		return
+	}
+	letterFD = fd
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	closeOnExec()
+	notify()
+	name := []byte("disinto\x00") // or ps would show the number of a descriptor
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
+}
+
+// Letter is a sealed file in memory in which an image tells the next one all that it has to know. Nobody can change it, and
+// it is gone with the last process that has it open.
+func Letter(v any) (*os.File, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("internal error: %w", err)
+	}
+	fd, err := unix.MemfdCreate("disinto-handover", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a file in memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "handover")
+	if _, err = f.Write(text); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, letterSeals)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("cannot write a file in memory: %w", err)
+	}
+	return f, nil
+}
+
+const letterSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE | unix.F_SEAL_SEAL
+
+// ReadLetter reads a letter.
+func ReadLetter(f *os.File, v any) error {
+	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
+	if err != nil || seals&letterSeals != letterSeals {
+		return errors.New("cannot read the state of the last image: it is not sealed")
+	}
+	if err := json.NewDecoder(io.LimitReader(f, maxLetter)).Decode(v); err != nil {
+		return fmt.Errorf("cannot read the state of the last image: %w", err)
+	}
+	return nil
+}
+
+// LastLetter is the letter of this process's last image; nil if this is the first one. It is there once.
+func LastLetter() *os.File {
+	if letterFD == 0 {
+		return nil
+	}
+	f := os.NewFile(uintptr(letterFD), "handover")
+	letterFD = 0
+	return f
+}
+
+// Become replaces this program by another one, with the same process number and the same children. The descriptors in keep
+// stay open, under their numbers. On success it does not return.
+//
+// TERM and the other signals that Init answers are blocked from here until the next image listens: to a PID 1 that has no
+// handler they are not delivered but lost.
+func Become(binary *os.File, argv, env []string, letter *os.File, keep []int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, ours(), &before); err != nil {
+		return fmt.Errorf("cannot block signals: %w", err)
+	}
+	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
+	at := Descriptor(letter)
+	keep = append([]int{at}, keep...)
+	for _, fd := range keep {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("cannot keep descriptor %d: %w", fd, err)
+		}
+		defer unix.CloseOnExec(fd)
+	}
+	env = append(env[:len(env):len(env)], handoverVar+"="+strconv.Itoa(at))
+	err := syscall.Exec("/proc/self/fd/"+strconv.Itoa(Descriptor(binary)), argv, env)
+	return fmt.Errorf("cannot execute %s: %w", binary.Name(), err)
+}
+
+// Pending reports whether a signal has come that nobody has taken from Init's channel yet.
+func Pending() bool { return len(signals) > 0 }
+
+// ours are the signals of Init.
+func ours() *unix.Sigset_t {
+	var set unix.Sigset_t
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2} {
+		set.Val[(s-1)/bits] |= 1 << (uint(s-1) % bits)
+	}
+	return &set
+}
+
+// bits is the size of a word of a signal set.
+const bits = strconv.IntSize
+
+// forkExec is syscall.ForkExec without blocked signals in the child: it would never hear of TERM.
+func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before unix.Sigset_t
+	if unix.PthreadSigmask(unix.SIG_UNBLOCK, ours(), &before) == nil {
+		defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
+	}
+	return syscall.ForkExec(path, argv, attr)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+var upgradeCommand = command{
+	name:  "upgrade",
+	short: "replace the running program by another one, while the agents work on",
+	long: `
+The process of disinto run becomes the new program: its number, its children,
+its lock and its socket stay, and so do all sessions. Without --binary that is
+the file it was started from, as it is now; put a new one there with install or
+mv, since cp cannot write to a program that runs. USR2 does the same.
+
+The new program is tried out first. One that does not start, or does not
+understand the state or factory.toml, changes nothing; neither does one that is
+asked for while a claim or a release hangs.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var p place
+		p.flags(flags)
+		binary := flags.String("binary", "", "become this `FILE`")
+		return func(ctx context.Context, c *cli, _ []string) error { return upgrade(ctx, c, &p, *binary) }
+	},
+}
+
+// upgradeTime is how long the new image may take until it answers. It needs some ten milliseconds.
+const upgradeTime = 30 * time.Second
+
+func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
+	if binary != "" {
+		path, err := filepath.Abs(binary)
+		if err != nil {
+			return fmt.Errorf("cannot find %s: %w", binary, err)
+		}
+		binary = path
+	}
+	client := newClient(p.stateDir(c))
+	var before, after supervisor.Document
+	if err := client.get(ctx, "/v1/state", &before); err != nil {
+		return err
+	}
+	var none supervisor.Report
+	if err := client.post(ctx, "/v1/upgrade", supervisor.UpgradeRequest{Binary: binary}, &none); err != nil && !cutOff(err) {
+		return err
+	}
+	for late := time.Now().Add(upgradeTime); after.Upgrades <= before.Upgrades; {
+		if time.Now().After(late) || ctx.Err() != nil {
+			return fmt.Errorf("cannot tell what became of the upgrade: the supervisor on %s does not answer; see its log", client.state)
+		}
+		if err := client.get(ctx, "/v1/state", &after); err != nil {
+			time.Sleep(askInterval)
+		}
+	}
+	_, err := fmt.Fprintln(c.stdout, clean(fmt.Sprintf("upgraded from %s to %s: %s", before.Version, after.Version,
+		goOn(len(after.Sessions)))))
+	return err
+}
+
+func goOn(n int) string {
+	if n == 1 {
+		return "1 session goes on"
+	}
+	return fmt.Sprintf("%d sessions go on", n)
+}
+
+// cutOff reports whether a connection ended without an answer, as it does when the program behind it is replaced.
+func cutOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, http.ErrServerClosed)
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// legacy is all that one image of the program leaves the next.
+type legacy struct {
+	Supervisor supervisor.Handover `json:"supervisor"`
+	Process    process.Handover    `json:"process"`
+	Lock       int                 `json:"lock"`  // descriptor
+	Plugs      map[string]int      `json:"plugs"` // descriptors of listeners, by where they listen
+}
+
+// tryTime is how long the new program may take to say that it could.
+const tryTime = 20 * time.Second
+
+// upgrade makes this process run another program, and returns only when that was not possible. Nothing is different then.
+func (f *factory) upgrade(ctx context.Context, path string) error {
+	err := f.become(ctx, path)
+	f.Log.Error("not upgraded: " + err.Error())
+	return err
+}
+
+func (f *factory) become(ctx context.Context, path string) error {
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("cannot find this program's file: %w", err)
+		}
+		path = self
+	}
+	// Tried out and executed is what is opened here, whatever becomes of the name.
+	binary, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot upgrade: %w", err)
+	}
+	defer binary.Close()
+	said, err := f.try(ctx, binary)
+	if err != nil {
+		return fmt.Errorf("cannot upgrade to %s: %w", path, err)
+	}
+	f.Log.Info(fmt.Sprintf("upgrading to %s, disinto %s", path, said.Version))
+	err = f.HandOver(ctx, func(h supervisor.Handover, held *os.File) error { return f.bequeath(binary, h, held) })
+	if err != nil {
+		return fmt.Errorf("cannot upgrade to %s: %w", path, err)
+	}
+	return nil
+}
+
+// bequeath hands everything over. Whatever is not as it has to be is found out before; the last step is that of the kernel,
+// which leaves all as it is when it refuses.
+func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File) error {
+	sessions, resume, err := f.executor.Detach()
+	if errors.Is(err, process.ErrBusy) {
+		return fmt.Errorf("%w: %w", supervisor.ErrNotQuiet, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer resume()
+	if !slices.Equal(sessions.Runs(), h.Runs()) {
+		return fmt.Errorf("%w: a session ends", supervisor.ErrNotQuiet)
+	}
+	l := legacy{Supervisor: h, Process: *sessions, Lock: process.Descriptor(held), Plugs: f.plugs.descriptors()}
+	letter, err := process.Letter(&l)
+	if err != nil {
+		return err
+	}
+	defer letter.Close()
+	keep := append(sessions.Keep(), l.Lock)
+	for _, fd := range l.Plugs {
+		keep = append(keep, fd)
+	}
+	f.out.flush()
+	if f.stopping() || process.Pending() {
+		return errors.New("a signal came")
+	}
+	return process.Become(binary, os.Args, f.Environ, letter, keep)
+}
+
+// aptitude is what a program says that has been asked whether it could take over.
+type aptitude struct {
+	Handover int    `json:"handover"` // the newest meaning that it understands
+	Version  string `json:"version"`
+	Sessions int    `json:"sessions"` // that it has read of
+}
+
+// try runs the new program as a child, which reads the state as it is now, and factory.toml.
+func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err error) {
+	l := legacy{Supervisor: f.Handover()}
+	l.Process = *f.executor.Peek(l.Supervisor.Runs())
+	l.Supervisor.Only(l.Process.Runs()) // sessions begin and end meanwhile
+	letter, err := process.Letter(&l)
+	if err != nil {
+		return said, err
+	}
+	defer letter.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, tryTime, fmt.Errorf("it says nothing for %s", tryTime))
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	program := fmt.Sprintf("/proc/self/fd/%d", process.Descriptor(binary))
+	err = f.executor.Reaper.Run(ctx, process.Cmd{
+		Argv:  []string{program, checkUpgradeCommand.name, "--config", f.path, "--state", f.StateDir},
+		Env:   f.Environ,
+		Stdin: letter, Stdout: &stdout, Stderr: &stderr,
+	})
+	if err != nil {
+		return said, errors.New(firstLine(strings.TrimSpace(stderr.String() + "\n" + strings.ReplaceAll(err.Error(), program, "it"))))
+	}
+	if json.Unmarshal(stdout.Bytes(), &said) != nil || said.Handover == 0 {
+		return said, errors.New("it is not a disinto that can take over")
+	}
+	if said.Handover < supervisor.HandoverVersion || said.Sessions != len(l.Supervisor.Sessions) {
+		return said, fmt.Errorf("disinto %s does not understand the state of %s: start it anew instead", said.Version, version())
+	}
+	return said, nil
+}
+
+var checkUpgradeCommand = command{
+	name:   "upgrade-check",
+	short:  "say whether this program could take over from one that runs",
+	hidden: true,
+	setup: func(flags *pflag.FlagSet) action {
+		var p place
+		p.flags(flags)
+		return func(_ context.Context, c *cli, _ []string) error { return checkUpgrade(c, &p) }
+	},
+}
+
+// checkUpgrade does what a new image does up to its first action, with a copy of the state on stdin.
+func checkUpgrade(c *cli, p *place) error {
+	if _, err := process.Init(); err != nil {
+		return err
+	}
+	letter, ok := c.stdin.(*os.File)
+	if !ok {
+		return errors.New("cannot read the state of the last image: it is no file")
+	}
+	l, err := readLegacy(letter)
+	if err != nil {
+		return err
+	}
+	config, _, err := readConfig(p.configFile(), c.lookup)
+	if err == nil {
+		_, err = newForge(config, func() *threads.Config { return nil }, func() string { return "" })
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(c.stdout).Encode(aptitude{supervisor.HandoverVersion, version(), len(l.Supervisor.Sessions)})
+}
+
+func readLegacy(letter *os.File) (*legacy, error) {
+	var l legacy
+	if err := process.ReadLetter(letter, &l); err != nil {
+		return nil, err
+	}
+	switch v := l.Supervisor.Version; {
+	case v < 1 || v > supervisor.HandoverVersion:
+		return nil, fmt.Errorf("cannot read the state of the last image: it is of version %d, and this program knows %d", v, supervisor.HandoverVersion)
+	case !slices.Equal(l.Process.Runs(), l.Supervisor.Runs()):
+		return nil, errors.New("cannot read the state of the last image: its sessions do not agree")
+	}
+	return &l, nil
+}
+
+// inherit is what the last image of this process left, and the reaper for its children; nil in a first image.
+func inherit() (l *legacy, r *process.Reaper, err error) {
+	letter := process.LastLetter()
+	if letter == nil {
+		r, err = process.NewReaper()
+		return nil, r, err
+	}
+	defer letter.Close()
+	if l, err = readLegacy(letter); err != nil {
+		return nil, nil, err
+	}
+	r, err = l.Process.NewReaper()
+	return l, r, err
+}
+
+// takeOver gives a factory what the last image left.
+func (f *factory) takeOver(l *legacy) {
+	if l == nil {
+		return
+	}
+	f.executor.Inherit(&l.Process)
+	f.plugs.inherit(l.Plugs)
+	f.Inherited, f.Held = &l.Supervisor, os.NewFile(uintptr(l.Lock), filepath.Join(f.StateDir, "lock"))
+}
+
+// prepareUpgrade wires in what another image needs: who does it, and listeners whose descriptors are known.
+func (f *factory) prepareUpgrade(out *outlet, stopping func() bool) {
+	f.out, f.stopping, f.plugs = out, stopping, &plugs{}
+	f.Upgrade, f.Listen, f.ListenTCP = f.upgrade, f.plugs.unix, f.plugs.tcp
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// What cannot take over changes nothing: the sessions go on, the reason is said, and a good program can take over after it.
+// A session that ends or is told to end around an upgrade is not different from any other.
+func TestUpgradeRefused(t *testing.T) {
+	t.Setenv("DISINTO_SOAK_TAKES", "1000")
+	s := newSoak(t, 2)
+	r := s.start()
+	both := func(d *supervisor.Document) bool {
+		return len(d.Sessions) == 2 && d.Sessions[0].PID != 0 && d.Sessions[1].PID != 0
+	}
+	before := status(t, s.state, "two sessions run", both)
+
+	config := r.read(s.config)
+	tests := []struct {
+		name, binary string
+		config       string // instead of the good one
+		want         string
+	}{
+		{name: "no such file", binary: "/nowhere/disinto", want: "no such file"},
+		{name: "not a program", binary: s.config, want: "not executable"},
+		{name: "a program that fails", binary: "/bin/false", want: "exit status 1"},
+		{name: "another program", binary: "/bin/true", want: "it is not a disinto that can take over"},
+		{name: "a bad factory.toml", config: config + "\nwrong = true\n", want: "wrong"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.config != "" {
+				if err := os.WriteFile(s.config, []byte(tt.config), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				defer os.WriteFile(s.config, []byte(config), 0o600)
+			}
+			args := []string{"upgrade", "--state", s.state}
+			if tt.binary != "" {
+				args = append(args, "--binary", tt.binary)
+			}
+			got := disinto(t.Context(), nil, args...)
+			if got.code != exitFailed || !strings.Contains(got.stderr, tt.want) || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("%+v, want %q", got, tt.want)
+			}
+			if d := status(t, s.state, "both go on", both); d.Upgrades != 0 || d.Sessions[0].PID != before.Sessions[0].PID {
+				t.Errorf("%d upgrades, %+v", d.Upgrades, d.Sessions)
+			}
+		})
+	}
+
+	r.signal(syscall.SIGUSR2)
+	d := status(t, s.state, "it is upgraded", func(d *supervisor.Document) bool { return d.Upgrades == 1 && both(d) })
+	for i, x := range d.Sessions {
+		was := before.Sessions[i]
+		if x.RunID != was.RunID || x.PID != was.PID || x.Slot != was.Slot || !x.StartedAt.Equal(was.StartedAt) || x.Title != was.Title {
+			t.Errorf("%+v\nwas %+v", x, was)
+		}
+	}
+	if !d.StartedAt.Equal(before.StartedAt) {
+		t.Errorf("started at %s, was %s", d.StartedAt, before.StartedAt)
+	}
+	comm := r.read("/proc/" + itoa(r.pid) + "/comm")
+	if strings.TrimSpace(comm) != "disinto" {
+		t.Errorf("it is called %q", comm)
+	}
+	// The next image can end them, and knows their ends.
+	got := disinto(t.Context(), nil, "cancel", "--state", s.state, "1")
+	if got.code != exitDone {
+		t.Errorf("cancel: %+v", got)
+	}
+	d = status(t, s.state, "one is cancelled", func(d *supervisor.Document) bool {
+		return len(d.Sessions) == 1 && len(d.Recent) == 1 && d.Recent[0].Outcome == "cancelled"
+	})
+	// One that is killed during the switch waits as a zombie for the next image.
+	r.signal(syscall.SIGUSR2)
+	_ = syscall.Kill(d.Sessions[0].PID, syscall.SIGKILL)
+	status(t, s.state, "the other one's end is known", func(d *supervisor.Document) bool {
+		return d.Upgrades == 2 && len(d.Recent) == 2 && strings.Contains(d.Recent[0].Reason, "SIGKILL")
+	})
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+	if left := mentions(t, s.state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+// A program that was upgraded hands its agents an untouched set of signals: TERM reaches what it starts.
+func TestUpgradedMask(t *testing.T) {
+	t.Setenv("DISINTO_SOAK_TAKES", "1")
+	s := newSoak(t, 26)
+	r := s.start()
+	if got := disinto(t.Context(), nil, "upgrade", "--state", s.state); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	d := status(t, s.state, "a session runs", func(d *supervisor.Document) bool {
+		return len(d.Sessions) > 0 && d.Sessions[0].PID != 0 && d.Upgrades == 1 && d.Sessions[0].StartedAt.After(d.UpgradedAt)
+	})
+	for line := range strings.Lines(r.read("/proc/" + itoa(d.Sessions[0].PID) + "/status")) {
+		if name, mask, _ := strings.Cut(line, ":"); name == "SigBlk" && strings.Trim(mask, "0\t\n") != "" {
+			t.Errorf("its program has blocked signals: %s", line)
+		}
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}

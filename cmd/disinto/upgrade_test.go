@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// The program is replaced again and again while sessions begin, run and end. Every exit status arrives, once; no session is
+// lost, no slot, process or descriptor is left behind. DISINTO_UPGRADES is how often; a hundred are for make soak.
+func TestUpgrades(t *testing.T) {
+	upgrades, _ := strconv.Atoi(os.Getenv("DISINTO_UPGRADES"))
+	upgrades = max(upgrades, 3)
+	t.Setenv("DISINTO_SOAK_TAKES", "2")
+	n := 40 + 12*upgrades
+	s := newSoak(t, n)
+	r := s.start()
+	before := vitalsOf(t, r.pid)
+	var took []time.Duration
+	carried, fewest := 0, n
+	var books strings.Builder // every image begins its journal afresh; a file that is open stays
+	for len(took) < upgrades {
+		status(t, s.state, "ten sessions run", func(d *supervisor.Document) bool { return len(d.Sessions) >= 10 })
+		journal := open(t, s.state+"/journal.jsonl", os.O_RDONLY)
+		begun := time.Now()
+		got := disinto(t.Context(), nil, "upgrade", "--state", s.state)
+		if got.code != exitDone || !strings.HasPrefix(got.stdout, "upgraded from ") {
+			t.Fatalf("upgrade %d: %+v", len(took)+1, got)
+		}
+		took = append(took, time.Since(begun))
+		written, err := io.ReadAll(journal)
+		if err = errors.Join(err, journal.Close()); err != nil {
+			t.Fatal(err)
+		}
+		books.Write(written)
+		on, _, _ := strings.Cut(got.stdout[strings.Index(got.stdout, ": ")+2:], " ")
+		going, _ := strconv.Atoi(on)
+		carried, fewest = carried+going, min(fewest, going)
+	}
+	d := status(t, s.state, "all work is done", func(d *supervisor.Document) bool {
+		return len(d.Sessions) == 0 && strings.Count(r.read(s.ledger), "\n") >= n
+	})
+	if d.Upgrades != upgrades || d.PID != r.pid || d.UpgradedAt.IsZero() {
+		t.Errorf("%d upgrades of pid %d, want %d of %d", d.Upgrades, d.PID, upgrades, r.pid)
+	}
+	after := vitalsOf(t, r.pid)
+	s.checkRest(r, after, after)
+	if after.fds > before.fds+8 {
+		t.Errorf("%d descriptors after %d upgrades, %d before", after.fds, upgrades, before.fds)
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	s.checkBooks(n, books.String()+r.read(s.state+"/journal.jsonl"))
+	if left := mentions(t, s.state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+	slices.Sort(took)
+	t.Logf("%d upgrades with %d sessions at once on average, %d at least; each took %s, at most %s; %s before, %s after", upgrades,
+		carried/upgrades, fewest, took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), before, after)
+}
