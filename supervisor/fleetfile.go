@@ -36,7 +36,12 @@ type fleetFile struct {
 func (f *fleetFile) write(s *Supervisor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := s.fleetDocument()
+	var d *FleetDocument
+	s.safely("telling of the agents", func() { d = s.fleetDocument() })
+	if d == nil {
+		f.remove(s)
+		return
+	}
 	news, err := json.Marshal(d.steady())
 	if err == nil && bytes.Equal(news, f.written) && d.UpdatedAt.Sub(f.at) < FleetPulse-time.Second {
 		return

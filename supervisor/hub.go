@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -46,9 +47,11 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 			return
 		case <-s.fleet.due:
 		}
-		if _, err := s.rebalance(ctx, false); err != nil && ctx.Err() == nil {
-			s.log.Warn(text(err))
-		}
+		s.safely("a look for what to move", func() {
+			if _, err := s.rebalance(ctx, false); err != nil && ctx.Err() == nil {
+				s.log.Warn(text(err))
+			}
+		})
 	}
 }
 
@@ -67,16 +70,10 @@ func (s *Supervisor) rebalance(ctx context.Context, dry bool) (*CycleDocument, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	room := s.room()
-	s.mu.Lock()
-	if s.config == nil || s.scans.err != nil {
-		s.mu.Unlock()
-		return nil, refusef(http.StatusServiceUnavailable, "cannot look for what to move: the forge could not be read")
+	cycle, moves, err := s.lookNow(began, calls, dry)
+	if err != nil {
+		return nil, err
 	}
-	cycle, moves, news := s.lookLocked(time.Now(), room, dry)
-	cycle.At, cycle.Calls = began, calls
-	s.mu.Unlock()
-	s.tell(news...)
 	var all sync.WaitGroup
 	for _, c := range moves {
 		all.Go(func() { s.do(c) })
@@ -86,6 +83,31 @@ func (s *Supervisor) rebalance(ctx context.Context, dry bool) (*CycleDocument, e
 	defer s.mu.Unlock()
 	cycle.TookMS = time.Since(began).Milliseconds()
 	return cycle.clone(), nil
+}
+
+// lookNow looks with what was read since began.
+func (s *Supervisor) lookNow(began time.Time, calls int, dry bool) (cycle *CycleDocument, moves []*chore, err error) {
+	var news []notice
+	defer func() { s.tell(news...) }()
+	room := s.room()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config == nil || s.scans.err != nil {
+		return nil, nil, refusef(http.StatusServiceUnavailable, "cannot look for what to move: the forge could not be read")
+	}
+	cycle, moves, news = s.lookLocked(time.Now(), room, dry)
+	cycle.At, cycle.Calls = began, calls
+	return cycle, moves, nil
+}
+
+// safely is what a tick does about a panic, for decisions that no tick makes: it is counted and shown, and ends nothing.
+func (s *Supervisor) safely(what string, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked(what, v, debug.Stack())
+		}
+	}()
+	f()
 }
 
 // readHosts asks all other hosts at once, and returns how many that were.

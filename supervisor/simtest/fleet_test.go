@@ -265,3 +265,40 @@ func TestFleetFile(t *testing.T) {
 		}
 	})
 }
+
+// A panic while agents are told of, or while a hub looks, ends nothing: the file goes, and both work again when that is over.
+func TestHubPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive), nil }}
+		w, reads := hubWorld(t, 9, f)
+		var bad atomic.Bool
+		l := w.Start(func(l *Life) {
+			reads(l.Supervisor)
+			l.Room = func(string) threads.Room {
+				if bad.Load() {
+					panic("planned")
+				}
+				return threads.Room{Memory: 1 << 40, Disk: 1 << 40}
+			}
+		})
+		file := filepath.Join(w.Dir, supervisor.FleetFile)
+		time.Sleep(4*time.Minute + 50*time.Second)
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+		bad.Store(true)
+		time.Sleep(2 * time.Minute)
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("the file is left: %v", err)
+		}
+		bad.Store(false)
+		time.Sleep(6 * time.Minute)
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+		if got := fmt.Sprint(w.stolen()); got != "[6 7 8 9]" {
+			t.Errorf("moved: %s", got)
+		}
+		l.Stop()
+	})
+}
