@@ -32,7 +32,7 @@ func (v view) fleet(s *supervisor.FleetStatus) string {
 		c.Stays = c.Stays[:min(len(c.Stays), shownStays)]
 		p.text.WriteString(v.cycle(&c))
 		if more > 0 {
-			p.line(fmt.Sprintf("  and %d more stay", more), faint)
+			p.table(-1, [][]cell{{{}, {fmt.Sprintf("and %d more stay", more), faint}}})
 		}
 	}
 	return p.text.String()
@@ -107,7 +107,7 @@ func (v view) cycle(c *supervisor.CycleDocument) string {
 		p.table(-1, rows)
 	}
 	for _, u := range c.Unknown {
-		p.line("  unknown "+u, wrong)
+		p.table(-1, [][]cell{{{}, {"unknown " + u, wrong}}})
 	}
 	return p.text.String()
 }
