@@ -33,9 +33,10 @@ SOAK       = 1000
 SOAK_TAKES = 1
 
 .PHONY: soak
-soak: build ## a thousand sessions of a second through twenty threads; kill -9 at every write; a month in virtual time
+soak: build ## a thousand sessions of a second through twenty threads; kill -9 at every write; a hundred upgrades; a month in virtual time
 	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 40m -run 'TestSoak|TestKilledAtRequest' ./cmd/disinto
+	DISINTO_UPGRADES=100 go test -v -count=1 -timeout 40m -run 'TestUpgrades$$' ./cmd/disinto
 	DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest
 
 .PHONY: bench-init

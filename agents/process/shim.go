@@ -47,6 +47,7 @@ type shim struct {
 }
 
 func runShim() int {
+	oom := openOOMScore()
 	if err := armShim(); err != nil {
 		fmt.Fprintf(os.Stderr, "disinto: cannot be a session shim: %v\n", err)
 		return 1
@@ -62,7 +63,12 @@ func runShim() int {
 		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}
 	}
 	s.running.Store(true)
-	pid, err := s.spawn(o)
+	if o.Cred != nil { // root's own agents are left what root can do
+		dropCapabilities()
+	}
+	var pid int
+	var err error
+	oom.raise(func() { pid, err = s.spawn(o) })
 	if err != nil {
 		_ = out.Encode(startReport{Errno: errnoOf(err)})
 		return 1

@@ -113,3 +113,27 @@ func TestUpgradedMask(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// USR1 writes the state and every goroutine to the log, and changes nothing.
+func TestDump(t *testing.T) {
+	s := newSoak(t, 0)
+	r := s.start()
+	r.signal(syscall.SIGUSR1)
+	eventually(t, "state and goroutines are in the log", func() bool {
+		log := r.read(r.stderr)
+		return strings.Contains(log, `"started_at"`) && strings.Contains(log, "goroutine 1 [") && strings.Contains(log, "keepStatusFile")
+	})
+	status(t, s.state, "it goes on", func(*supervisor.Document) bool { return true })
+	if log := r.read(r.stderr); strings.Contains(log, tokenOf(s.environ)) {
+		t.Error("a token is in the log")
+	}
+}
+
+func tokenOf(environ []string) string {
+	for _, kv := range environ {
+		if name, value, _ := strings.Cut(kv, "="); name == "FORGE_TOKEN" {
+			return value
+		}
+	}
+	return "no token"
+}
