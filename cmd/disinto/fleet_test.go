@@ -35,7 +35,7 @@ func TestFleet(t *testing.T) {
 	f := newTestFleet(t)
 	f.ssh.serve("iris", exportOf(f.state("iris")))
 	f.ssh.serve("spark", exportOf(f.state("spark")))
-	f.ssh.serve("stuck", "echo $$ >"+f.ssh.dir+"/stuck.pid; exec sleep 600")
+	f.ssh.serve("stuck", "echo $$ >>"+f.ssh.dir+"/stuck.pid; exec sleep 600")
 	f.ssh.serve("stranger", exportOf(f.state("spark")))
 	f.pin("dev-iris", 10)
 	f.start("iris")
@@ -353,8 +353,10 @@ func newTestSSH(t *testing.T) *testSSH {
 	start(t, nil, sshd, "-D", "-e", "-f", s.dir+"/sshd_config")
 	t.Cleanup(func() {
 		text, _ := os.ReadFile(s.dir + "/stuck.pid")
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		for word := range strings.FieldsSeq(string(text)) { // one for each time that it was asked
+			if pid, err := strconv.Atoi(word); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
 		}
 	})
 	return s
