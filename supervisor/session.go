@@ -52,7 +52,7 @@ func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session
 	x := &session{
 		Session: threads.Session{
 			RunID: runID(s.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
-			Item: start.Item, State: threads.Reserved, Attempt: start.Attempt, Started: now,
+			Login: s.config.Agent(start.Agent).Login, Item: start.Item, State: threads.Reserved, Attempt: start.Attempt, Started: now,
 		},
 		config: s.config, agent: *s.config.Agent(start.Agent), role: *s.config.Role(start.Role),
 		thread: *s.config.Thread(start.Thread), over: start.PassedOver, reserved: now,

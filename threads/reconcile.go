@@ -55,9 +55,8 @@ func (d *decision) stopIssue(s *Session) *Reason {
 // ownMerge reports whether an issue was closed by what its session came to: a program that waits for its own merge is then
 // about to end by itself. A merge from before its time, or of what somebody else did, is no reason to go on.
 func (d *decision) ownMerge(s *Session) bool {
-	a := d.Config.Agent(s.Agent)
 	return slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool {
-		return p.Merged && p.Ended.After(s.Started) && (a == nil || p.Author == a.Login)
+		return p.Merged && p.Ended.After(s.Started) && p.Author == s.Login
 	})
 }
 

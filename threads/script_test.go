@@ -433,7 +433,7 @@ func (w *scriptWorld) review(f []string) {
 
 func (w *scriptWorld) session(f []string) {
 	thread, slot, _ := strings.Cut(f[1], "/")
-	s := Session{RunID: "run-" + f[0], Agent: f[0], Thread: thread, Slot: w.number(slot), State: Running, Started: w.s.Now, Attempt: 1}
+	s := Session{RunID: "run-" + f[0], Agent: f[0], Login: f[0], Thread: thread, Slot: w.number(slot), State: Running, Started: w.s.Now, Attempt: 1}
 	s.Item = Item{Kind: agents.Kind(f[2])}
 	if s.Item.Kind == agents.KindSchedule {
 		s.Item.Ref, s.Item.Role = forge.Ref{Repo: "o/r"}, f[3]
@@ -449,7 +449,7 @@ func (w *scriptWorld) session(f []string) {
 		}
 	}
 	if a := w.s.Config.Agent(f[0]); a != nil {
-		s.Role = a.Roles[0]
+		s.Role, s.Login = a.Roles[0], a.Login
 	}
 	for _, word := range f[4:] {
 		key, value, _ := strings.Cut(word, "=")

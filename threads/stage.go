@@ -106,8 +106,7 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 	var order []string
 	for i := range p.Reviews {
 		r := &p.Reviews[i]
-		outsider := !r.Official && !v.isAgent(r.Author)
-		if r.Dismissed || r.Verdict == forge.Commented || r.Author == p.Author || outsider {
+		if r.Dismissed || r.Verdict == forge.Commented || r.Author == p.Author {
 			continue
 		}
 		if last[r.Author] == nil {
@@ -120,6 +119,7 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 		r := last[login]
 		onHead := r.CommitSHA == p.HeadSHA
 		switch {
+		case !r.Official && !v.isAgent(login): // but it takes back what they said when they might
 		case r.Verdict == forge.ChangesRequested && onHead:
 			if got.changes == nil || r.Submitted.Before(got.changes.Submitted) {
 				got.changes = r

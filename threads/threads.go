@@ -192,6 +192,7 @@ type Session struct {
 	Thread  string
 	Slot    int
 	Agent   string
+	Login   string // the agent's account; it is needed longer than the configuration may know the agent
 	Role    string
 	Item    Item
 	State   SessionState

@@ -54,7 +54,7 @@ func (f *floor) ticket(ref forge.Ref) *ticket {
 func (f *floor) start(s threads.Start) {
 	x := &shift{Session: threads.Session{
 		RunID: fmt.Sprintf("run-%07d", f.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
-		Item: s.Item, State: threads.Running, Attempt: 1, Started: f.now,
+		Login: f.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Running, Attempt: 1, Started: f.now,
 	}}
 	f.seen.Sessions++
 	f.moved = true

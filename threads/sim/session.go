@@ -30,7 +30,7 @@ func (sh *shell) commit(st threads.Start) {
 	sh.names++
 	r := &run{life: sh.life, Session: threads.Session{
 		RunID: fmt.Sprintf("run-%06d", sh.names), Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role,
-		Item: st.Item, State: threads.Reserved, Attempt: st.Attempt,
+		Login: sh.w.cfg.Agent(st.Agent).Login, Item: st.Item, State: threads.Reserved, Attempt: st.Attempt,
 	}}
 	sh.runs = append(sh.runs, r)
 	sh.memory.begun(r, st.PassedOver)
