@@ -19,8 +19,8 @@ import (
 func TestUpgrades(t *testing.T) {
 	upgrades, _ := strconv.Atoi(os.Getenv("DISINTO_UPGRADES"))
 	upgrades = max(upgrades, 3)
-	t.Setenv("DISINTO_SOAK_TAKES", "2")
-	n := 40 + 12*upgrades
+	t.Setenv("DISINTO_SOAK_TAKES", "4")
+	n := 30 + 6*upgrades
 	s := newSoak(t, n)
 	r := s.start()
 	before := vitalsOf(t, r.pid)
@@ -45,8 +45,12 @@ func TestUpgrades(t *testing.T) {
 		going, _ := strconv.Atoi(on)
 		carried, fewest = carried+going, min(fewest, going)
 	}
+	ended := func() int { return strings.Count(r.read(s.ledger), "\n") }
+	for was := ended(); was < n; was = ended() {
+		eventually(t, "another session ends", func() bool { return ended() > was })
+	}
 	d := status(t, s.state, "all work is done", func(d *supervisor.Document) bool {
-		return len(d.Sessions) == 0 && strings.Count(r.read(s.ledger), "\n") >= n
+		return len(d.Sessions) == 0 && ended() >= n
 	})
 	if d.Upgrades != upgrades || d.PID != r.pid || d.UpgradedAt.IsZero() {
 		t.Errorf("%d upgrades of pid %d, want %d of %d", d.Upgrades, d.PID, upgrades, r.pid)
