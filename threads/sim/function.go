@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -104,6 +105,9 @@ func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
 		ref = oneOf(w, p.Starts...).Item.Ref
 	case n == 1 && len(s.Facts.Issues) > 0:
 		ref, code = unlisted(&s.Facts.Issues[w.rng.IntN(len(s.Facts.Issues))])
+		if slices.ContainsFunc(s.Sessions, func(x threads.Session) bool { return x.Item.Ref == ref }) {
+			return nil // people took both labels off under it
+		}
 	case n == 2 && len(s.Facts.Pulls) > 0:
 		if p := oneOf(w, s.Facts.Pulls...); p.Closed {
 			ref, code = p.Ref, threads.Closed

@@ -27,7 +27,9 @@ var holdTests = map[threads.Code]func(held) bool{
 		return h.labelled(h.Reason.Note) && forge.SkipLabel([]string{h.Reason.Note}) != ""
 	},
 	threads.ClaimedElsewhere: func(h held) bool {
-		return h.bot(h.Reason.Note) && (h.assigned(h.Reason.Note) || h.p.Author == h.Reason.Note)
+		a := h.cfg.AgentByLogin(h.Reason.Note) // one that works by the clock alone has no claims of ours
+		clock := a != nil && !h.does(a, agents.OnIssue) && !h.does(a, agents.OnReview)
+		return (h.bot(h.Reason.Note) || clock) && (h.assigned(h.Reason.Note) || h.p.Author == h.Reason.Note)
 	},
 	threads.ClaimLeft: func(h held) bool {
 		return h.labelled(forge.LabelInProgress) && (h.Reason.Agent == "" || h.owes(h.Item.Ref, threads.ActRelease))
