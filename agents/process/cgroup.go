@@ -50,6 +50,10 @@ func writableCgroup() string {
 	return root
 }
 
+// Cgroup is the folder in which sessions get a cgroup of their own; empty where the kernel lets us have none, as in most
+// containers. Nothing is less complete without one; it is a second net.
+func Cgroup() string { return cgroupRoot() }
+
 // findCgroup is the folder of our own version 2 cgroup, from /proc/self/mountinfo and /proc/self/cgroup.
 func findCgroup(mountinfo, own []byte) string {
 	_, rel, ok := bytes.Cut(append([]byte("\n"), own...), []byte("\n0::"))

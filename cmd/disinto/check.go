@@ -265,4 +265,9 @@ func (k *checker) programs() {
 		}
 		k.well("programs", "%s: %s", r.Name, path)
 	}
+	if group := process.Cgroup(); group != "" {
+		k.well("programs", "sessions are ended by their shims, and by cgroups of their own below %s", group)
+	} else {
+		k.well("programs", "sessions are ended by their shims: there is no writable cgroup of version 2 here")
+	}
 }

@@ -1,0 +1,97 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
+)
+
+// A hand-over that comes to nothing changes nothing: a session goes on, and one whose program ended meanwhile ends as it
+// would have. What a hand-over says is JSON, without the environment.
+func TestDetachAndResume(t *testing.T) {
+	e := &Executor{Reaper: reaper}
+	ending, going := newJob(t, `while ! test -e "$T/end"; do sleep 0.02; done; exit 3`), newJob(t, "sleep 1000")
+	ending.Env = append(ending.Env, "SECRET=hush")
+	ends, cancelled := make(chan agents.Outcome, 1), make(chan agents.Outcome, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { ends <- e.Run(ctx, ending, nil) }()
+	go func() { cancelled <- e.Run(ctx, going, nil) }()
+	eventually(t, "both run", func() bool {
+		_, _, one := e.Activity(ending.RunID)
+		_, _, two := e.Activity(going.RunID)
+		return one && two
+	})
+	var h *Handover
+	var resume func()
+	eventually(t, "nothing else is under way", func() (ok bool) {
+		var err error
+		if h, resume, err = e.Detach(); err != nil && !errors.Is(err, ErrBusy) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	want := []string{ending.RunID, going.RunID}
+	slices.Sort(want)
+	if !slices.Equal(h.Runs(), want) || len(h.Keep()) != 2 {
+		t.Errorf("handed over %q with %v, want %q", h.Runs(), h.Keep(), want)
+	}
+	if text, err := json.Marshal(h); err != nil || len(text) == 0 || slices.Contains(h.Sessions[0].Job.Env, "SECRET=hush") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(ending.Dir), "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shim := h.Sessions[slices.Index(h.Runs(), ending.RunID)].Shim
+	eventually(t, "its shim is a zombie that nobody reaps", func() bool {
+		p, err := tree.Look(shim)
+		return err == nil && p.Dead()
+	})
+	resume()
+	if o := <-ends; o.Result != agents.Failed || o.ExitCode != 3 {
+		t.Errorf("%+v", o)
+	}
+	stop()
+	if o := <-cancelled; o.Result != agents.Cancelled {
+		t.Errorf("%+v", o)
+	}
+	noneAlive(t, ending.RunID, going.RunID)
+}
+
+// A timeout is counted from the program's beginning, in whichever image, and a letter cannot be changed once it is written.
+func TestHandedTimeout(t *testing.T) {
+	s := &session{begun: time.Now().Add(-time.Hour), job: agents.Job{Timeout: time.Minute}}
+	select {
+	case <-s.timeout():
+	case <-time.After(30 * time.Second):
+		t.Error("an hour after the beginning the timeout of a minute is not over")
+	}
+	letter, err := Letter(map[string]int{"a": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer letter.Close()
+	if _, err := letter.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("writing to a letter: %v, want EPERM", err)
+	}
+	var got map[string]int
+	if err := ReadLetter(letter, &got); err != nil || got["a"] != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := letter.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadLetter(letter, new(int)); err == nil {
+		t.Error("a letter with something else in it was read")
+	}
+}
