@@ -50,7 +50,7 @@ func TestSimulate(t *testing.T) {
 		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
 		"load.toml": "[[issues]]\nper_day = 60\nminutes = 12\n[[issues]]\nper_day = 5\npriority = 1\n",
 	}
-	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "2", "--against", "two.toml", "--json", "--chart", "chart.html")
+	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "1", "--against", "two.toml", "--json", "--chart", "chart.html")
 	if code != 0 {
 		t.Fatal(complaint)
 	}
@@ -63,7 +63,7 @@ func TestSimulate(t *testing.T) {
 		t.Fatalf("%d reports", n)
 	}
 	one, two := got.Reports[n-2], got.Reports[n-1]
-	if one.Issues < 90 || one.Issues != two.Issues || one.Done != one.Issues || two.Done != two.Issues {
+	if one.Issues < 45 || one.Issues != two.Issues || one.Done != one.Issues || two.Done != two.Issues {
 		t.Errorf("%d of %d and %d of %d done", one.Done, one.Issues, two.Done, two.Issues)
 	}
 	if two.Turn.Mean >= one.Turn.Mean*3/4 {
@@ -73,7 +73,7 @@ func TestSimulate(t *testing.T) {
 	if err != nil || strings.Count(string(chart), "<svg") != n || !strings.Contains(string(chart), "llama slot 0") {
 		t.Errorf("the chart has %d pictures: %v", strings.Count(string(chart), "<svg"), err)
 	}
-	again, _, _ := simulate(t, files, "--load", "load.toml", "--days", "2", "--against", "two.toml", "--json")
+	again, _, _ := simulate(t, files, "--load", "load.toml", "--days", "1", "--against", "two.toml", "--json")
 	if again != text {
 		t.Error("the same question has two answers")
 	}

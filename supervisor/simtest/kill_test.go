@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,9 +23,13 @@ func TestKilledAnywhere(t *testing.T) {
 	calls := map[string]int{ // how often to try each: once per kind of work
 		"prepare": 1, "scan": 6, "whoami": 2, "claim": 3, "run": 3, "look": 3, "release": 3, "merge": 1,
 	}
-	for call, times := range calls {
-		for n := 1; n <= times; n++ {
+	tried := 0
+	for _, call := range slices.Sorted(maps.Keys(calls)) {
+		for n := 1; n <= calls[call]; n++ {
 			for _, after := range []bool{false, true} {
+				if tried++; tried%thin != 0 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%d/after=%v", call, n, after), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { killedAt(t, call, n, after) })
 				})

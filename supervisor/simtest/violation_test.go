@@ -65,6 +65,9 @@ func TestMadScheduler(t *testing.T) {
 
 // What was used today stands beside what may be, for the agent and for its thread; tomorrow it is nothing.
 func TestSpentIsShown(t *testing.T) {
+	if longDays != "" {
+		t.Skip(longDays)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Config.Threads[1].Budget = agents.Budget{Tokens: 1000, USD: 2}
