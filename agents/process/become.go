@@ -24,8 +24,8 @@ const maxLetter = 16 << 20
 var letterFD int
 
 // An image that follows another one begins here, before anything can be started or read: the kernel has made its memory
-// readable again, and the signals that Become blocked wait for being listened to. Those stay blocked on all threads but
-// the one that Go keeps for signals, which is why forkExec takes them off for children.
+// readable again, and of the signals that Become blocked USR1 and USR2 still wait for being listened to. Those stay blocked
+// on all threads but the one that Go keeps for signals, which is why forkExec takes them off for children.
 func init() {
 	fd, err := strconv.Atoi(os.Getenv(handoverVar))
 	_ = os.Unsetenv(handoverVar)
@@ -92,8 +92,9 @@ func LastLetter() *os.File {
 // Become replaces this program by another one, with the same process number and the same children. The descriptors in keep
 // stay open, under their numbers. On success it does not return.
 //
-// TERM and the other signals that Init answers are blocked from here until the next image listens: to a PID 1 that has no
-// handler they are not delivered but lost.
+// The signals that Init answers are blocked from here on: to a PID 1 that has no handler they are not delivered but lost.
+// Go's runtime unblocks TERM, INT and HUP some milliseconds before anybody can listen for them; one that comes just then ends
+// the new image at once, and with it the sessions, as KILL would. The next start recovers from that.
 func Become(binary *os.File, argv, env []string, letter *os.File, keep []int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/supervisor"
 )
@@ -136,4 +137,24 @@ func tokenOf(environ []string) string {
 		}
 	}
 	return "no token"
+}
+
+// TERM is honoured whenever it comes in an upgrade: before it, while the new program is tried out, and after it. In the few
+// milliseconds in which the new image cannot listen yet it ends that by itself, and its sessions with it.
+func TestTermDuringUpgrade(t *testing.T) {
+	t.Setenv("DISINTO_SOAK_TAKES", "1000")
+	for _, after := range []time.Duration{0, 10, 20, 30, 40, 60, 80} {
+		t.Run((after * time.Millisecond).String(), func(t *testing.T) {
+			s := newSoak(t, 1)
+			r := s.start()
+			status(t, s.state, "a session runs", func(d *supervisor.Document) bool { return len(d.Sessions) == 1 && d.Sessions[0].PID != 0 })
+			r.signal(syscall.SIGUSR2)
+			time.Sleep(after * time.Millisecond) // not to wait for something, but to meet different moments
+			r.signal(syscall.SIGTERM)
+			if code := r.wait(); code != exitDone && code != 128+int(syscall.SIGTERM) {
+				t.Errorf("exit code %d", code)
+			}
+			eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
+		})
+	}
 }
