@@ -239,11 +239,22 @@ func (v *view) cancelled(b forge.Blocker) bool {
 	if b.State != forge.BlockerOpen {
 		return b.State == forge.BlockerCancelled
 	}
-	if is := v.Facts.Issue(b.Ref); is != nil {
-		return is.Has(forge.LabelCancelled)
+	return v.dropped[b.Ref]
+}
+
+// indexDropped notes what is labelled cancelled: to look every blocker up took an eighth of the time of a plan.
+func (v *view) indexDropped() {
+	v.dropped = make(map[forge.Ref]bool)
+	for i := range v.Facts.Issues {
+		if is := &v.Facts.Issues[i]; is.Has(forge.LabelCancelled) {
+			v.dropped[is.Ref] = true
+		}
 	}
-	p := v.Facts.Pull(b.Ref)
-	return p != nil && p.Has(forge.LabelCancelled)
+	for i := range v.Facts.Pulls {
+		if p := &v.Facts.Pulls[i]; p.Has(forge.LabelCancelled) {
+			v.dropped[p.Ref] = true
+		}
+	}
 }
 
 // cancelledBlockers are those of an issue's blockers that were given up.

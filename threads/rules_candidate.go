@@ -141,7 +141,7 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 // heirOf is who is waited for with an issue, and until when: the agent that finished the blocker which was closed last, if
 // its thread waits at all and the agent may take the issue. The time runs from that closing.
 func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
-	if w.issue == nil {
+	if w.issue == nil || len(w.issue.Blockers) == 0 {
 		return "", time.Time{}
 	}
 	var closed time.Time
@@ -154,6 +154,9 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 		if len(writers) > 0 {
 			heir = writers[len(writers)-1]
 		}
+	}
+	if heir == "" {
+		return "", time.Time{}
 	}
 	a := v.Config.Agent(heir)
 	if a == nil || v.Config.Thread(a.Thread) == nil {

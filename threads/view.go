@@ -17,6 +17,7 @@ type view struct {
 	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
 	stages  []stage                     // of each of Facts.Pulls
 	staged  map[forge.Ref]forge.Ref     // member of a staged convoy, to the convoy
+	dropped map[forge.Ref]bool          // labelled cancelled
 	unread  []forge.Ref                 // staged convoys whose members are not known yet
 	cycles  map[forge.Ref][]forge.Ref   // issue on a dependency cycle, to the cycle from it back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for an agent's verdict
@@ -57,6 +58,7 @@ func newView(s *Snapshot) *view {
 	v.indexWorkers()
 	v.indexPulls()
 	v.indexConvoys()
+	v.indexDropped()
 	v.cycles = findCycles(&s.Facts)
 	return v
 }
