@@ -310,6 +310,9 @@ func TestF3_SafetyNetAsksTheSame(t *testing.T) {
 }
 
 func TestF6_NoRepairsOnAQuietDay(t *testing.T) {
+	if longDays != "" {
+		t.Skip(longDays)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
 		w.Config.Forge.MaxUnreviewed = 100

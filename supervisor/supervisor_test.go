@@ -95,7 +95,7 @@ func TestReplayIsLive(t *testing.T) {
 			return s
 		}
 		l := w.Start()
-		time.Sleep(24 * time.Hour)
+		time.Sleep(3 * time.Hour)
 		if !w.Forge.Done() {
 			t.Errorf("not everything was merged within a day:\n%s", w.Log.String())
 		}

@@ -222,7 +222,9 @@ func TestCheckAgentRights(t *testing.T) {
 	state := t.TempDir()
 	f.startRun(state, nil)
 	status(t, state, "it is held", func(d *supervisor.Document) bool {
-		return slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool { return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):]) })
+		return slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool {
+			return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):])
+		})
 	})
 	set("write")
 	if lines, code := checkProblems(t, f.environ(nil), f.file(t.TempDir())); code != exitDone {

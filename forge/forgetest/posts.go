@@ -67,7 +67,8 @@ func claimAsked(w *world) {
 		by  *account
 		may bool
 	}{
-		{r.owner, true}, {dev, true},
+		{r.owner, true},
+		{dev, true},
 		{r.collaborator("reader", "read"), false},
 		{w.account("stranger"), false},
 		{dev.as(dev.newToken("read", "read:repository", "write:issue")), false},
