@@ -124,10 +124,10 @@ func help(_ context.Context, c *cli, args []string) error {
 	fmt.Fprintln(c.stdout)
 	for _, cmd := range commands() {
 		if !cmd.hidden {
-			fmt.Fprintf(c.stdout, "  disinto %-16s %s\n", strings.TrimSpace(cmd.name+" "+cmd.args), cmd.short)
+			fmt.Fprintf(c.stdout, "  disinto %-16s %s\n", cmd.name, cmd.short)
 		}
 	}
 	fmt.Fprintln(c.stdout)
-	fmt.Fprintln(c.stdout, "disinto help COMMAND has the flags. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
+	fmt.Fprintln(c.stdout, "disinto help COMMAND has its arguments and flags. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
 	return nil
 }
