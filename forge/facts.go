@@ -202,7 +202,6 @@ func (f *Facts) Pull(ref Ref) *Pull {
 	return &f.Pulls[i]
 }
 
-func contains(sorted []string, s string) bool {
-	_, ok := slices.BinarySearch(sorted, s)
-	return ok
-}
+// contains looks through all: an item has a few labels, and for so few a binary search, which orders strings instead of
+// asking whether they are equal, took 9 % of the time of a plan.
+func contains(labels []string, label string) bool { return slices.Contains(labels, label) }

@@ -56,7 +56,7 @@ func newDecision(v *view) *decision {
 
 // line asks the item rules of what is put up for work, and lines it up.
 func (d *decision) line() {
-	d.queue = make([]*work, 0, len(d.items))
+	order := make([]standing, 0, len(d.items))
 	for i := range d.items {
 		w := &d.items[i]
 		if !w.queued {
@@ -64,10 +64,14 @@ func (d *decision) line() {
 		}
 		w.Reason = d.objection(w)
 		if w.Reason == nil || w.Reason.Code != HasSession {
-			d.queue = append(d.queue, w)
+			order = append(order, standingOf(w))
 		}
 	}
-	slices.SortFunc(d.queue, before)
+	slices.SortFunc(order, standing.compare)
+	d.queue = make([]*work, len(order))
+	for i := range order {
+		d.queue[i] = order[i].work
+	}
 }
 
 // classify groups the items to which no rule objects by traits.
@@ -122,6 +126,9 @@ func (d *decision) merge() {
 
 // start fills the free slots.
 func (d *decision) start() {
+	if !slices.ContainsFunc(d.threads, func(t threadState) bool { return !t.full() }) {
+		return // most ticks of a busy factory
+	}
 	p := d.newPlacer(d.classes)
 	for got := p.next(); got.work != nil; got = p.next() {
 		s := Start{
@@ -163,16 +170,15 @@ func (d *decision) hold() {
 		if w.Reason == nil {
 			w.Reason = w.class.why
 		}
-		w.Item = d.shown(w)
+		w.Kind = asShown(w.Kind)
 		d.plan.Holds = append(d.plan.Holds, &w.Hold)
 	}
 }
 
-// shown is the item as people know it: an approved pull request waits as a review.
-func (d *decision) shown(w *work) Item {
-	it := w.Item
-	if it.Kind == stageMerge {
-		it.Kind = agents.KindReview
+// asShown is the kind as people know it: an approved pull request waits as one in review.
+func asShown(kind agents.Kind) agents.Kind {
+	if kind == stageMerge {
+		return agents.KindReview
 	}
-	return it
+	return kind
 }

@@ -55,8 +55,10 @@ func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	it := d.shown(w)
-	ex := Explanation{Repo: it.Ref.Repo, Number: it.Ref.Number, Kind: it.Kind, Title: it.Title}
+	ex := Explanation{Repo: w.Ref.Repo, Number: w.Ref.Number, Kind: asShown(w.Kind), Title: w.Title}
+	if w.stage != nil {
+		w.Kind = w.stage.kind // which rules go by; a hold bears the kind that is shown
+	}
 	passed := true
 	for _, rule := range rulesFor(w) {
 		why := rule.why(d.view, w)

@@ -212,6 +212,5 @@ func (w *work) updated() time.Time {
 }
 
 func (w *work) has(label string) bool {
-	_, found := slices.BinarySearch(w.labels(), label)
-	return found
+	return slices.Contains(w.labels(), label)
 }

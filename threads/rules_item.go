@@ -88,8 +88,9 @@ func rulesFor(w *work) []itemRule {
 
 // objection is the first answer that is no.
 func (v *view) objection(w *work) *Reason {
-	for _, rule := range rulesFor(w) {
-		if why := rule.why(v, w); why != nil {
+	rules := rulesFor(w)
+	for i := range rules {
+		if why := rules[i].why(v, w); why != nil {
 			return why
 		}
 	}
@@ -266,6 +267,9 @@ func onCycle(v *view, w *work) *Reason {
 // blockersOpen fails closed: only a blocker that is known to be closed lets work begin. What a person has to mend is
 // named before what only takes time.
 func blockersOpen(v *view, w *work) *Reason {
+	if len(w.issue.Blockers) == 0 { // as of most issues, and asking for each state takes a tenth of a plan's time
+		return nil
+	}
 	for _, c := range []struct {
 		state forge.BlockerState
 		code  Code
