@@ -22,7 +22,9 @@ demo: ## run a whole factory in one process, for a minute: no network, no accoun
 build: ## make bin/disinto, one static binary; the version in it is git's
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/disinto ./cmd/disinto
 
+# With the race detector every program waits a second before it ends, and the tests are hundreds of programs.
 .PHONY: test
+test: export GORACE = atexit_sleep_ms=0
 test: ## run all tests
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
