@@ -59,6 +59,7 @@ type Agent struct {
 	Skills  []string // it takes issues whose skill/ labels are all among these; sorted
 	User    string   // the system account it runs as; empty means the factory's
 	Budget  Budget
+	Limits  Limits // of each of its sessions
 }
 
 // On is what brings work to a role.
@@ -124,7 +125,10 @@ type Job struct {
 	Home string
 	Env  []string // the complete environment
 	// User is the system account to run as; empty means the supervisor's own.
-	User       string
+	User string
+	// OwnUser says that nothing but this agent's sessions, of which there is one at a time, runs as User.
+	OwnUser    bool
+	Limits     Limits
 	LogPath    string // where stdout and stderr go; created 0600
 	ResultPath string // where the program may leave a result; not there before the start
 	// BackendURL is the local inference server that the program works with, which may compute for minutes while the program

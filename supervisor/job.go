@@ -26,7 +26,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	place := func(kind, name string) string { return filepath.Join(s.StateDir, kind, x.Agent, name) }
 	j := agents.Job{
 		RunID: x.RunID, Agent: x.Agent, Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number,
-		Command: argv, Home: place("home", ""), User: user,
+		Command: argv, Home: place("home", ""), User: user, OwnUser: x.config.OwnUser(&x.agent), Limits: x.agent.Limits,
 		LogPath: logPath(s.StateDir, x.Agent, x.RunID), ResultPath: place("results", x.RunID+".json"),
 		Timeout: x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
 	}

@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + sizeUnits + `]?)$`)
+var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + agents.SizeUnits + `]?)$`)
 
 // size takes a number of bytes such as "512M".
 func (t *table) size(key string, unset int64) int64 {
@@ -24,7 +24,7 @@ func (t *table) size(key string, unset int64) int64 {
 		return unset
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
-	shift := 10 * (1 + strings.Index(sizeUnits, m[2]))
+	shift := 10 * (1 + strings.Index(agents.SizeUnits, m[2]))
 	if m[2] == "" {
 		shift = 0
 	}
@@ -58,6 +58,38 @@ func (t *table) budget() agents.Budget {
 	b.done()
 	return got
 }
+
+// limits takes the table of what a session may use at a time.
+func (t *table) limits() agents.Limits {
+	if !t.has("limits") {
+		t.ignore("limits")
+		return agents.Limits{}
+	}
+	l := t.table("limits")
+	got := agents.Limits{Memory: l.size("memory", 0)}
+	if got.Memory != 0 && got.Memory < leastMemory {
+		l.wrong("memory", "is %s, want at least %s", agents.Size(got.Memory), agents.Size(leastMemory))
+	}
+	if n, ok := get[int64](l, "pids", "a whole number"); ok {
+		if got.PIDs = n; n < leastPIDs || n > mostPIDs {
+			l.wrong("pids", "is %d, want %d to %d", n, leastPIDs, mostPIDs)
+		}
+	}
+	if len(l.values) == 0 {
+		t.wrong("limits", "is empty, want memory or pids")
+	}
+	l.done()
+	return got
+}
+
+const (
+	// leastMemory keeps a slip such as "8M" from killing every session as it begins: git alone takes some ten MiB.
+	leastMemory = 32 << 20
+	// leastPIDs is a shell, git, what git starts, and the dozen threads of a CLI in Go or JavaScript.
+	leastPIDs = 16
+	// mostPIDs is the highest process number that Linux has.
+	mostPIDs = 4 << 20
+)
 
 // dollars takes an amount, with or without a fraction.
 func (t *table) dollars(key string) float64 {

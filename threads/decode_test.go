@@ -161,6 +161,17 @@ func TestMistakes(t *testing.T) {
 :9: threads.api.budget.tokens_per_day: is a fraction, want a whole number
 :9: threads.api.budget.usd_per_day: is a string, want an amount of dollars such as 12.50`,
 		},
+		{
+			name: "limits",
+			text: worker + "limits = { pids = 20 }\n[agents.dev-qwen]\nlimits = { memory = \"31M\", pids = 15, cpu = 1 }\n",
+			want: `:4: threads.llama.limits: unknown key
+:6: agents.dev-qwen.limits.cpu: unknown key
+:6: agents.dev-qwen.limits.memory: is 31M, want at least 32M
+:6: agents.dev-qwen.limits.pids: is 15, want 16 to 4194304`,
+		},
+		{name: "limits of the wrong kind", text: worker + "[agents.dev-qwen]\nlimits = { memory = 8, pids = \"512\" }\n", want: `:5: agents.dev-qwen.limits.memory: is a number, want a size such as "512M" or "8G", or "0" for none
+:5: agents.dev-qwen.limits.pids: is a string, want a whole number`},
+		{name: "empty limits", text: worker + "[agents.dev-qwen]\nlimits = {}\n", want: `:5: agents.dev-qwen.limits: is empty, want memory or pids`},
 		{name: "negative duration", text: "[factory]\nstop_grace = \"-1s\"\n" + worker, want: `:2: factory.stop_grace: is -1s, want at least 0s`},
 
 		// [threads.X]

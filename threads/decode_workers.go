@@ -136,6 +136,7 @@ func (d *decoder) agent(t *table) agents.Agent {
 		Skills:  t.set("skills"),
 		User:    t.text("user"),
 		Budget:  t.budget(),
+		Limits:  t.limits(),
 	}
 	if !forge.ValidRepo(a.Login + "/x") {
 		t.wrong("forge_user", "is %q, which cannot be a login", a.Login)

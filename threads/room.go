@@ -1,6 +1,10 @@
 package threads
 
-import "fmt"
+import (
+	"fmt"
+
+	"codeberg.org/johba/disinto/agents"
+)
 
 // Room is what the machine has left, in bytes; math.MaxInt64 where that cannot be told.
 type Room struct {
@@ -16,21 +20,9 @@ func hasRoom(v *view, _ candidate) *Reason {
 	case v.Room == nil:
 		return nil
 	case v.Room.Memory < f.MinFreeMemory:
-		return &Reason{Code: NoRoom, Note: fmt.Sprintf("%s of memory free, min_free_memory is %s", size(v.Room.Memory), size(f.MinFreeMemory))}
+		return &Reason{Code: NoRoom, Note: fmt.Sprintf("%s of memory free, min_free_memory is %s", agents.Size(v.Room.Memory), agents.Size(f.MinFreeMemory))}
 	case v.Room.Disk < f.MinFreeDisk:
-		return &Reason{Code: NoRoom, Note: fmt.Sprintf("%s of disk free, min_free_disk is %s", size(v.Room.Disk), size(f.MinFreeDisk))}
+		return &Reason{Code: NoRoom, Note: fmt.Sprintf("%s of disk free, min_free_disk is %s", agents.Size(v.Room.Disk), agents.Size(f.MinFreeDisk))}
 	}
 	return nil
-}
-
-// sizeUnits are the letters that a size may end with, each 1024 times the one before.
-const sizeUnits = "KMGT"
-
-// size writes bytes as the configuration does, rounded down.
-func size(n int64) string {
-	unit := ""
-	for i := 0; i < len(sizeUnits) && n >= 1024; i++ {
-		n, unit = n/1024, sizeUnits[i:i+1]
-	}
-	return fmt.Sprintf("%d%s", n, unit)
 }

@@ -121,6 +121,12 @@ func (c *Config) Agent(name string) *agents.Agent {
 	return &c.Agents[i]
 }
 
+// OwnUser reports whether an agent has a system account which no other agent of ours runs as.
+func (c *Config) OwnUser(a *agents.Agent) bool {
+	return a.User != "" && a.User != c.Factory.User &&
+		!slices.ContainsFunc(c.Agents, func(b agents.Agent) bool { return b.Name != a.Name && b.User == a.User })
+}
+
 // AgentByLogin finds the agent that acts under a forge account; nil when the account is not one of ours.
 func (c *Config) AgentByLogin(login string) *agents.Agent {
 	i := slices.IndexFunc(c.Agents, func(a agents.Agent) bool { return a.Login == login })

@@ -39,6 +39,9 @@ func writableCgroup() string {
 	if root == "" {
 		return ""
 	}
+	if filepath.Base(root) == leafName {
+		root = filepath.Dir(root)
+	}
 	probe := filepath.Join(root, "disinto-probe-"+strconv.Itoa(os.Getpid()))
 	if os.Mkdir(probe, 0o755) != nil {
 		return ""
@@ -49,10 +52,6 @@ func writableCgroup() string {
 	}
 	return root
 }
-
-// Cgroup is the folder in which sessions get a cgroup of their own; empty where the kernel lets us have none, as in most
-// containers. Nothing is less complete without one; it is a second net.
-func Cgroup() string { return cgroupRoot() }
 
 // findCgroup is the folder of our own version 2 cgroup, from /proc/self/mountinfo and /proc/self/cgroup.
 func findCgroup(mountinfo, own []byte) string {

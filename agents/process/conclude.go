@@ -11,6 +11,10 @@ import (
 func (s *session) conclude(v verdict, secrets []string) agents.Outcome {
 	report := <-s.report
 	s.sweep(report == nil)
+	h := s.cgroup.hits() // of a shim that was killed; any other has given the cgroup back
+	if report != nil {
+		h = report.Hits
+	}
 	said, found, err := readResult(s.job.ResultPath, s.account, secrets)
 	if err != nil {
 		said = agents.Outcome{}
@@ -24,7 +28,7 @@ func (s *session) conclude(v verdict, secrets []string) agents.Outcome {
 	case found:
 		o = withoutResult(o, err)
 	}
-	return s.measured(o, report)
+	return s.measured(h.tell(o, s.job.Limits), report)
 }
 
 // ending is what the exit of the program tells, or that of the shim if the program's is not known.

@@ -43,6 +43,42 @@ func (o oomScore) raise(f func()) {
 	f()
 }
 
+// lessUrgent is what a session is nicer than the supervisor: where there is not enough processor for all, the supervisor,
+// and a model that is computed on the same machine, get three times what one process of an agent does.
+const lessUrgent = 5
+
+// curb makes what this thread starts from here on less urgent, has it leave no memory images behind, which would hold
+// the agent's token and lie in a workspace that is about to be committed, and bounds its account's processes; 0 does not.
+// The last bound is one that it could lift, until clamp makes it firm.
+func curb(processes uint64) {
+	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own+lessUrgent) // the kernel answers 20 less than it
+	}
+	softLimit(unix.RLIMIT_CORE, 0)
+	if processes > 0 {
+		softLimit(unix.RLIMIT_NPROC, processes)
+	}
+}
+
+// softLimit lowers a limit of this process, as far as it can be raised again.
+func softLimit(resource int, to uint64) {
+	var l unix.Rlimit
+	if unix.Getrlimit(resource, &l) == nil {
+		l.Cur = min(to, l.Max)
+		_ = unix.Setrlimit(resource, &l)
+	}
+}
+
+// clamp makes the bound of curb firm for the program, where we may (CAP_SYS_RESOURCE, for another account), and lifts it for
+// the shim, which needs threads.
+func clamp(pid int, processes uint64) {
+	if processes == 0 {
+		return
+	}
+	_ = unix.Prlimit(pid, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: processes, Max: processes}, nil)
+	softLimit(unix.RLIMIT_NPROC, unix.RLIM_INFINITY)
+}
+
 // dropCapabilities keeps what this thread starts from ever having a capability: not by inheriting it, nor, by what it
 // executes, above the bound. The thread keeps its own. Who is not allowed to lower the bound is stopped by no_new_privs
 // alone.

@@ -7,12 +7,17 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"codeberg.org/johba/disinto/agents"
 )
 
 // A session's program is more likely to be killed for memory than its shim and we are.
 func TestOOMScore(t *testing.T) {
-	job := newJob(t, `cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj >"$T/work/scores"`)
+	job := newJob(t, `
+		read mine </proc/self/oom_score_adj; n=0 # the shim takes its own number back when we run already
+		while read its </proc/$PPID/oom_score_adj; [ $its = $mine ] && [ $((n+=1)) -lt 1000 ]; do sleep 0.01; done
+		printf '%s\n' $mine $its >"$T/work/scores"`)
 	if o := (&Executor{Reaper: reaper}).Run(context.Background(), job, nil); o.Result != agents.Done {
 		t.Fatalf("%+v", o)
 	}
@@ -20,6 +25,20 @@ func TestOOMScore(t *testing.T) {
 	want := strconv.Itoa(min(own+oomMore, 1000)) + "\n" + strconv.Itoa(own)
 	if got := read(job.Dir + "/scores"); got != want {
 		t.Errorf("program and shim have %q, want %q", got, want)
+	}
+}
+
+// What an agent starts is less urgent than the supervisor, and leaves no memory images behind.
+func TestCurbed(t *testing.T) {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nice := min(20-own+lessUrgent, 19)
+	o := run(t, newJob(t, `nice; (nice); grep '^Max core' /proc/self/limits`))
+	f := strings.Fields(o.Tail)
+	if len(f) < 6 || f[0] != strconv.Itoa(nice) || f[1] != f[0] || f[6] != "0" {
+		t.Errorf("it says %q, want twice %d, and no core file", o.Tail, nice)
 	}
 }
 

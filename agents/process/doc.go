@@ -37,7 +37,8 @@
 //     no_new_privs (which only sessions have, and no process can lose), are killed.
 //   - The supervisor is killed: the shim's socket closes, and it kills its tree at once. EndStale makes sure of it when
 //     the next supervisor starts. In a PID namespace there is nothing to do.
-//   - There is a writable version 2 cgroup: the session is put into one of its own as well, and cgroup.kill is used.
+//   - There is a writable version 2 cgroup: the session is put into one of its own as well, and cgroup.kill is used. Its
+//     limits are those of the cgroup then; see Contain. The shim is outside, so that no limit of the agent's ends it.
 //   - There is no room for another process: the start is tried again for a minute. The supervisor itself has its threads
 //     by then; a Go program that gets none dies.
 //

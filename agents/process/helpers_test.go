@@ -28,6 +28,8 @@ func runHelper(name string, args []string) int {
 		"supervisor":  supervisor,
 		"pid1":        asPID1,
 		"drop-ptrace": dropPtrace,
+		"limited":     limited,
+		"eat":         eat,
 
 		"contain":      contain,
 		"stop-tree":    stopTree,

@@ -27,6 +27,7 @@ type session struct {
 	progress func(ctx context.Context, url string) string
 	account  *account
 	cgroup   cgroup
+	nproc    uint64 // a limit of the account's processes; 0 for none
 
 	shim   *Child
 	since  uint64 // start of the shim in ticks since boot: nothing of the session is older
@@ -69,6 +70,7 @@ func (s *session) start() (err error) {
 		return err
 	}
 	s.cgroup = newCgroup(s.job.RunID)
+	s.nproc = s.limit(log)
 	if err = s.startShim(log); err != nil {
 		s.close()
 		return err
@@ -161,6 +163,7 @@ func (s *session) startProgram(path string) error {
 	o := startOrder{
 		Path: []byte(path), Dir: []byte(s.job.Dir), Argv: pack(s.job.Command), Env: pack(s.job.Env),
 		Cred: s.account.credential(), Cgroup: s.cgroup.path,
+		Limited: s.job.Limits != agents.Limits{}, NProc: s.nproc,
 	}
 	var report startReport
 	err := json.NewEncoder(s.socket).Encode(o)

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -63,6 +65,7 @@ func runShim() int {
 		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}
 	}
 	s.running.Store(true)
+	curb(o.NProc)
 	if o.Cred != nil { // root's own agents are left what root can do
 		dropCapabilities()
 	}
@@ -73,13 +76,15 @@ func runShim() int {
 		_ = out.Encode(startReport{Errno: errnoOf(err)})
 		return 1
 	}
+	clamp(pid, o.NProc)
 	_ = out.Encode(startReport{PID: pid})
 	o = startOrder{}
 	go s.listen(in)
 	go s.end()
-	status := s.reap(pid)
+	report := s.account(s.reap(pid))
+	report.Hits = s.cgroup.hits()
 	s.cgroup.rmdir() // here, because a supervisor that was killed cannot
-	_ = out.Encode(s.account(status))
+	_ = out.Encode(report)
 	return 0
 }
 
@@ -131,9 +136,25 @@ func (s *shim) spawn(o startOrder) (int, error) {
 			return pid, nil
 		}
 		// Refused, by the kernel or a container's profile, or the program cannot be started at all: try without.
-		attr.Sys.UseCgroupFD, s.cgroup.ok = false, false
+		attr.Sys.UseCgroupFD = false
 	}
-	return syscall.ForkExec(path, argv, attr)
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err == nil && s.cgroup.ok {
+		s.moveIn(pid, o.Limited)
+	}
+	return pid, err
+}
+
+// moveIn puts the program into the session's cgroup when it has begun already. What it started by then, if anything, is
+// held by the shim alone.
+func (s *shim) moveIn(pid int, limited bool) {
+	if s.cgroup.write("cgroup.procs", strconv.Itoa(pid)) == nil {
+		return
+	}
+	s.cgroup.ok = false
+	if limited {
+		_, _ = io.WriteString(os.Stderr, unlimited("limits are", "the kernel does not let its program into the cgroup"))
+	}
 }
 
 // reap waits until nothing is left below the shim and answers the status of the program.

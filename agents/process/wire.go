@@ -20,6 +20,10 @@ type startOrder struct {
 	Env    []byte              // packed
 	Cred   *syscall.Credential `json:",omitempty"` // nil means the shim's own
 	Cgroup string              `json:",omitempty"` // path of the session's cgroup, whose descriptor is the one after the socket
+	// Limited says that the session's limits are those of its cgroup; NProc is the limit of its account's processes where
+	// no cgroup has one.
+	Limited bool   `json:",omitempty"`
+	NProc   uint64 `json:",omitempty"`
 }
 
 // endOrder asks for the end of the tree; Grace is the time from TERM to KILL. A later one can only shorten it.
@@ -39,6 +43,7 @@ type endReport struct {
 	Ended  bool               // it was still running when the first order to end came
 	CPU    time.Duration
 	MaxRSS int64 // bytes
+	Hits   hits
 }
 
 // pack puts strings without NUL into one text, each followed by a NUL.

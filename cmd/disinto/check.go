@@ -79,6 +79,7 @@ func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
 		k.forge(ctx)
 		k.backends(ctx)
 		k.programs()
+		k.containment()
 	}
 	if err := k.print(asJSON); err != nil {
 		return err
@@ -264,10 +265,5 @@ func (k *checker) programs() {
 			}
 		}
 		k.well("programs", "%s: %s", r.Name, path)
-	}
-	if group := process.Cgroup(); group != "" {
-		k.well("programs", "sessions are ended by their shims, and by cgroups of their own below %s", group)
-	} else {
-		k.well("programs", "sessions are ended by their shims: there is no writable cgroup of version 2 here")
 	}
 }

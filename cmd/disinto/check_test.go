@@ -297,7 +297,7 @@ func TestCheckBackendAnswers(t *testing.T) {
 	if got.code != exitDone || !strings.Contains(got.stdout, "llama: "+backend.URL+"/v1 answers") {
 		t.Errorf("exit code %d\n%s", got.code, got.stdout)
 	}
-	if strings.Count(got.stdout, "sessions are ended by their shims") != 1 {
+	if strings.Count(got.stdout, "ended by their shims") != 1 {
 		t.Errorf("it does not say how sessions are contained:\n%s", got.stdout)
 	}
 }

@@ -60,13 +60,13 @@ func run(ctx context.Context, c *cli, p *place) error {
 	defer stop()
 	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })
 	f.takeOver(last)
-	f.greet(log)
+	f.greet(log, process.Contain())
 	go f.watch(ctx, stop, signals, log)
 	return f.Run(ctx)
 }
 
 // greet logs what a person who starts a factory wants to know, above all what will not work.
-func (f *factory) greet(log hclog.Logger) {
+func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	for _, line := range errorLines(f.ConfigError) {
 		log.Error(line)
 	}
@@ -80,6 +80,9 @@ func (f *factory) greet(log hclog.Logger) {
 	}
 	if sharesAccount(f.Config) {
 		log.Warn(sharedAccount)
+	}
+	for _, line := range unenforced(f.Config, contained) {
+		log.Warn(line)
 	}
 }
 

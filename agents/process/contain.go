@@ -1,0 +1,120 @@
+package process
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Containment is what the kernel lets us do to hold a session, beside what its shim does.
+type Containment struct {
+	// Cgroup is the folder in which sessions get a cgroup of their own; empty where the kernel lets us have none, as in most
+	// containers. A session's end is as complete without: it is a second net.
+	Cgroup string
+	// Memory and PIDs say why a session's limits of memory and of processes are not enforced; nil when they are.
+	Memory, PIDs error
+}
+
+// leafName is the cgroup beside those of the sessions in which the supervisor is itself, where limits are enforced: a
+// cgroup that hands controllers down to others must have no process of its own.
+const leafName = "disinto"
+
+// FindContainment is what a supervisor would find here. It changes nothing.
+func FindContainment() Containment { return containment(func(string, string) error { return nil }) }
+
+// Contain prepares limits for the sessions to come, as far as that is possible. To that end this process may move to
+// another cgroup, below its own. Call it before the first session, and again in every image.
+func Contain() Containment { return containment(handDown) }
+
+func containment(obtain func(root, controller string) error) Containment {
+	c := Containment{Cgroup: cgroupRoot()}
+	if c.Cgroup == "" {
+		c.Memory = errors.New("there is no cgroup of version 2 here that disinto may write to")
+		c.PIDs = c.Memory
+		return c
+	}
+	there := words(filepath.Join(c.Cgroup, "cgroup.controllers"))
+	for controller, why := range map[string]*error{"memory": &c.Memory, "pids": &c.PIDs} {
+		err := errors.New("is not handed down to it")
+		if slices.Contains(there, controller) {
+			err = obtain(c.Cgroup, controller)
+		}
+		if err != nil {
+			*why = fmt.Errorf("the %s controller of %s %w", controller, c.Cgroup, err)
+		}
+	}
+	return c
+}
+
+// handDown gives a controller of a cgroup to the cgroups in it.
+func handDown(root, controller string) error {
+	if err := stepAside(root); err != nil {
+		return err
+	}
+	if err := put(filepath.Join(root, "cgroup.subtree_control"), "+"+controller); err != nil {
+		return fmt.Errorf("cannot be handed down: %w", err)
+	}
+	return nil
+}
+
+// stepAside moves this process from a cgroup into one below it. It comes first because the kernel does not always refuse
+// what cannot work: the pids controller is handed down by a cgroup with processes too, which then takes none but threads
+// into those below. PID 1 takes along whatever somebody has started in its container from outside.
+func stepAside(root string) error {
+	procs := filepath.Join(root, "cgroup.procs")
+	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); err != nil || len(words(procs)) == 0 {
+		return nil // it is the machine's first, which may have processes; or we have stepped aside
+	}
+	leaf := filepath.Join(root, leafName)
+	self := strconv.Itoa(os.Getpid())
+	movers := []string{self}
+	if self == "1" {
+		movers = words(procs)
+	}
+	err := os.Mkdir(leaf, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	for _, pid := range movers {
+		if no := put(filepath.Join(leaf, "cgroup.procs"), pid); pid == self { // others may have ended
+			err = cmp.Or(err, no)
+		}
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("cannot be handed down: %w", err)
+	case len(words(procs)) > 0:
+		err = errors.New("cannot be handed down, because other processes are in there too: start disinto as a container's first" +
+			" process, or as a service with Delegate=yes")
+	default:
+		return nil
+	}
+	for _, pid := range movers {
+		_ = put(procs, pid)
+	}
+	_ = os.Remove(leaf)
+	return err
+}
+
+// words are those of a file; none of one that cannot be read.
+func words(file string) []string {
+	text, _ := os.ReadFile(file)
+	return strings.Fields(string(text))
+}
+
+// put writes to a file of the kernel's.
+func put(file, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(text)
+	return err
+}
