@@ -45,16 +45,25 @@ func (h *history) dump(now time.Time) []record {
 	}
 	for _, name := range h.threads(now) {
 		p := h.Parked[name]
-		list = append(list, record{At: now, Thread: &threadRecord{
+		t := &threadRecord{
 			Name: name, ParkedUntil: p.Until, ParkedWhy: p.Why, Downs: h.downs[name],
 			Spent: h.spentRecord(threads.Spender{Thread: name}, now),
-		}})
+		}
+		if known, any := h.Returns[name]; any {
+			t.Returns = &known
+		}
+		list = append(list, record{At: now, Thread: t})
 	}
 	for _, k := range sorted(h.Warm, func(a, b threads.SlotKey) int {
 		return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Slot, b.Slot))
 	}) {
 		w := h.Warm[k]
-		list = append(list, record{At: now, Slot: &slotRecord{k.Thread, k.Slot, w.Agent, ref(w.Chain)}})
+		list = append(list, record{At: now, Slot: &slotRecord{k.Thread, k.Slot, w.Agent, ref(w.Chain), w.Left}})
+	}
+	for _, p := range h.past {
+		if now.Sub(p.End) <= pastAge {
+			list = append(list, record{At: now, Past: &p})
+		}
 	}
 	for _, r := range slices.Backward(h.recent) {
 		list = append(list, record{At: now, Recent: &r})
@@ -78,7 +87,7 @@ func (h *history) chains() []forge.Ref {
 	return slices.DeleteFunc(list, func(r forge.Ref) bool {
 		c := h.chainRecord(r)
 		return c.Claimed == "" && len(c.Writers) == 0 && c.CIFixes == 0 && c.Asked == 0 && c.Told == "" && c.Refused == "" &&
-			c.Retried.IsZero() && !c.Cancel && len(c.Attempts) == 0
+			c.Retried.IsZero() && !c.Cancel && len(c.Attempts) == 0 && c.Written.IsZero()
 	})
 }
 
@@ -86,6 +95,7 @@ func (h *history) chainRecord(r forge.Ref) *chainRecord {
 	c := &chainRecord{
 		Ref: ref(r), Claimed: h.Claimed[r], Login: h.logins[r], Writers: h.Writers[r], CIFixes: h.CIFixes[r], Asked: h.Asked[r], Told: h.Told[r],
 		Refused: h.Refused[r], RefusedAt: h.refusedAt[r], Retried: h.Retried[r], Cancel: h.cancels[r], Close: h.closes[r],
+		Written: h.written[r].at, WrittenOn: h.written[r].thread,
 	}
 	for _, kind := range itemKinds {
 		k := threads.AttemptKey{Chain: r, Kind: kind}
@@ -169,6 +179,9 @@ func (h *history) threads(now time.Time) []string {
 	for name := range h.downs {
 		set[name] = true
 	}
+	for name := range h.Returns {
+		set[name] = true
+	}
 	return sorted(set, strings.Compare)
 }
 
@@ -186,12 +199,17 @@ func (h *history) restore(r record) {
 			h.Parked[r.Thread.Name] = threads.Parked{Until: r.Thread.ParkedUntil, Why: r.Thread.ParkedWhy}
 		}
 		h.restoreSpent(threads.Spender{Thread: r.Thread.Name}, r.Thread.Spent)
+		if r.Thread.Returns != nil {
+			h.Returns[r.Thread.Name] = *r.Thread.Returns
+		}
 		if r.Thread.Downs > 0 {
 			h.downs[r.Thread.Name] = r.Thread.Downs
 		}
 	case r.Slot != nil:
 		s := r.Slot
-		h.Warm[threads.SlotKey{Thread: s.Thread, Slot: s.Slot}] = threads.Warm{Agent: s.Agent, Chain: forge.Ref(s.Chain)}
+		h.Warm[threads.SlotKey{Thread: s.Thread, Slot: s.Slot}] = threads.Warm{Agent: s.Agent, Chain: forge.Ref(s.Chain), Left: s.Left}
+	case r.Past != nil:
+		h.bury(*r.Past)
 	case r.Recent != nil:
 		h.remember(*r.Recent)
 	}
@@ -213,6 +231,9 @@ func (h *history) restoreChain(c *chainRecord) {
 	setUnlessZero(h.Retried, item, c.Retried)
 	setUnlessZero(h.cancels, item, c.Cancel)
 	setUnlessZero(h.closes, item, c.Close)
+	if !c.Written.IsZero() {
+		h.written[item] = writing{c.WrittenOn, c.Written}
+	}
 	for _, a := range c.Attempts {
 		k := threads.AttemptKey{Chain: item, Kind: a.Kind}
 		h.Attempts[k] = threads.Attempts{Count: a.Count, Until: a.Until, Marked: a.Marked}

@@ -42,7 +42,7 @@ func (s *Supervisor) ReplayDiff() (string, error) {
 	defer s.mu.Unlock()
 	live := *s.history
 	live.Touched = replayed.Touched // never journalled
-	return cmp.Diff(&live, replayed, cmp.AllowUnexported(history{}, openSession{}, failure{}, tally{})), nil
+	return cmp.Diff(&live, replayed, cmp.AllowUnexported(history{}, openSession{}, failure{}, tally{}, writing{})), nil
 }
 
 // Remembered are the issues and pull requests of which the supervisor keeps anything.

@@ -22,10 +22,12 @@ type history struct {
 	logins    map[forge.Ref]string           // the account behind each claim
 	failures  map[threads.AttemptKey]failure // the newest, for the comment that asks for a person
 	refusedAt map[forge.Ref]time.Time
-	remarks   map[threads.Key]int // sessions in a row that left words only
-	downs     map[string]int      // sessions in a row that found no backend, per thread
-	tallies   map[string]tally    // per agent
-	recent    []RecentDocument    // newest first
+	written   map[forge.Ref]writing // by chain: what was written in a sticky slot and has no verdict yet
+	remarks   map[threads.Key]int   // sessions in a row that left words only
+	downs     map[string]int        // sessions in a row that found no backend, per thread
+	tallies   map[string]tally      // per agent
+	recent    []RecentDocument      // newest first
+	past      []pastRecord          // of every session that ran, oldest first; see pastLimit
 }
 
 type openSession struct {
@@ -36,6 +38,12 @@ type openSession struct {
 type failure struct {
 	at           time.Time
 	reason, tail string
+}
+
+// writing is the end of a writing session in a sticky slot.
+type writing struct {
+	thread string
+	at     time.Time
 }
 
 type tally struct{ done, failed int }
@@ -50,6 +58,7 @@ func newHistory() *history {
 			CIFixes:    make(map[forge.Ref]int),
 			LastRun:    make(map[threads.Key]time.Time),
 			PassedOver: make(map[threads.Key]int),
+			Returns:    make(map[string]threads.Returns),
 			Touched:    make(map[forge.Ref]time.Time),
 			Claimed:    make(map[forge.Ref]string),
 			IdleSince:  make(map[string]time.Time),
@@ -70,6 +79,7 @@ func newHistory() *history {
 		logins:    make(map[forge.Ref]string),
 		failures:  make(map[threads.AttemptKey]failure),
 		refusedAt: make(map[forge.Ref]time.Time),
+		written:   make(map[forge.Ref]writing),
 		remarks:   make(map[threads.Key]int),
 		downs:     make(map[string]int),
 		tallies:   make(map[string]tally),
@@ -214,6 +224,7 @@ func (h *history) forget(item forge.Ref) {
 	delete(h.Writers, item)
 	delete(h.Retried, item)
 	delete(h.Told, item)
+	delete(h.written, item)
 	for _, kind := range itemKinds {
 		delete(h.PassedOver, threads.Key{Kind: kind, Ref: item})
 	}
@@ -262,6 +273,9 @@ func (h *history) remembered() []forge.Ref {
 		set[r] = true
 	}
 	for r := range h.Told {
+		set[r] = true
+	}
+	for r := range h.written {
 		set[r] = true
 	}
 	for _, m := range []map[threads.Key]int{h.PassedOver, h.remarks} {

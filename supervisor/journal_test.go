@@ -49,6 +49,8 @@ func everything() []record {
 	schedule.Start.Agent = "planner-opus"
 	rework := startRec("r", 12, 1)
 	rework.Start.Item.Kind, rework.Start.Cause, rework.Start.Chain = agents.KindRework, threads.CauseCI, ref{Repo: "o/r", Number: 11}
+	review := startRec("v", 61, 1)
+	review.Start.Item.Kind, review.Start.Chain, review.Start.Sticky, review.Start.Agent = agents.KindReview, ref{Repo: "o/r", Number: 60}, false, "review-opus"
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []record{
@@ -56,6 +58,8 @@ func everything() []record {
 		startRec("b", 2, 1), endRec("b", time.Minute, endRecord{Result: agents.Done}),
 		schedule, endRec("s", time.Minute, endRecord{Result: agents.Done}),
 		rework, over,
+		startRec("u", 60, 1), endRec("u", time.Minute, endRecord{Result: agents.Done}),
+		review, endRec("v", 2*time.Minute, endRecord{Result: agents.Done, Verdict: verdictChanges}),
 		startRec("c", 5, 1), endRec("c", time.Minute, endRecord{Result: agents.Refused, Reason: "too large"}),
 		startRec("d", 6, 1), endRec("d", time.Minute, endRecord{Result: agents.Limited, RetryAt: noon.Add(time.Hour), Reason: "limit"}),
 		startRec("f", 8, 1), endRec("f", time.Minute, endRecord{Result: agents.Done, Remarked: true, Usage: &agents.Usage{InputTokens: 7, CostUSD: 0.5}}),
@@ -81,7 +85,7 @@ func everything() []record {
 	}
 }
 
-var sameHistory = cmp.AllowUnexported(history{}, openSession{}, failure{}, tally{})
+var sameHistory = cmp.AllowUnexported(history{}, openSession{}, failure{}, tally{}, writing{})
 
 // What the journal says is what the records made true while they were written, before and after it is compacted.
 func TestJournalReplays(t *testing.T) {
@@ -135,6 +139,7 @@ func TestCompactionForgetsNothing(t *testing.T) {
 		"idle since": len(h.IdleSince), "parked": len(h.Parked), "agent holds": len(h.AgentHolds), "refused": len(h.Refused),
 		"retried": len(h.Retried), "asked": len(h.Asked), "open": len(h.open), "logins": len(h.logins), "failures": len(h.failures),
 		"refused at": len(h.refusedAt), "remarks": len(h.remarks), "downs": len(h.downs), "tallies": len(h.tallies), "recent": len(h.recent), "spent": len(h.Spent),
+		"returns": len(h.Returns), "written": len(h.written), "past": len(h.past),
 	} {
 		if n == 0 {
 			t.Errorf("the test has no %s", name)

@@ -38,10 +38,21 @@ func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *endRecord 
 			var effect threads.Effect
 			out, effect = threads.Judge(x.Item, x.agent.Login, out, look, x.Item.HeadSHA)
 			end.Remarked = effect == threads.Remarked
+			end.Verdict = verdictOf(threads.VerdictOf(x.Item, x.agent.Login, look))
 		}
 	}
 	s.fill(end, x, out)
 	return end
+}
+
+func verdictOf(v forge.Verdict) verdict {
+	switch v {
+	case forge.Approved:
+		return verdictApproved
+	case forge.ChangesRequested:
+		return verdictChanges
+	}
+	return ""
 }
 
 // fill copies what is kept of an outcome.

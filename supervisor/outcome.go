@@ -47,8 +47,9 @@ func (h *history) end(at time.Time, e *endRecord) {
 		return
 	}
 	if o.Sticky && !e.NeverRan {
-		h.Warm[threads.SlotKey{Thread: o.Thread, Slot: o.Slot}] = threads.Warm{Agent: o.Agent, Chain: forge.Ref(o.Chain)}
+		h.Warm[threads.SlotKey{Thread: o.Thread, Slot: o.Slot}] = threads.Warm{Agent: o.Agent, Chain: forge.Ref(o.Chain), Left: at}
 	}
+	h.judged(at, &o, e)
 	h.count(at, &o, e)
 	h.fruit(&o, e)
 	switch k := o.Item.threads(); {
@@ -107,9 +108,26 @@ func (h *history) count(at time.Time, o *openSession, e *endRecord) {
 		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: o.at, EndedAt: at,
 	}
 	if !e.NeverRan {
+		h.bury(pastRecord{
+			Agent: o.Agent, Kind: o.Item.Kind, Ref: o.Item.Ref, Chain: o.Chain, Ready: o.Ready, Priority: o.Priority, Skills: o.Skills,
+			Start: o.at, End: at,
+		})
 		r.Log = logPath("", o.Agent, o.Run) // in the state directory, which may move
 	}
 	h.remember(r)
+}
+
+// judged learns from a verdict how soon, and how often, what was written on a thread comes back. Only the first verdict on what
+// a session wrote says so: a second reviewer, or a second look, comes after it.
+func (h *history) judged(at time.Time, o *openSession, e *endRecord) {
+	chain := forge.Ref(o.Chain)
+	if o.Sticky && o.Item.Kind.Writes() && e.Result == agents.Done && !e.Remarked {
+		h.written[chain] = writing{o.Thread, at}
+	}
+	if w, waits := h.written[chain]; waits && e.Verdict != "" {
+		h.Returns[w.thread] = h.Returns[w.thread].Learn(at.Sub(w.at), e.Verdict == verdictChanges)
+		delete(h.written, chain)
+	}
 }
 
 // fruit counts the sessions of an agent in a row that achieved nothing. One that was ended by us, or that a limit kept from

@@ -256,3 +256,35 @@ func TestRecentIsBounded(t *testing.T) {
 		t.Errorf("%d, newest %s", len(h.recent), h.recent[0].RunID)
 	}
 }
+
+// What is learned of verdicts: how long after the session in the sticky slot the first one on it came, and what it wanted.
+func TestReturnsLearned(t *testing.T) {
+	write := startRec("w", 1, 1)
+	review := startRec("v", 11, 1)
+	review.Start.Item.Kind, review.Start.Chain, review.Start.Thread, review.Start.Sticky = agents.KindReview, ref{"o/r", 1}, "anthropic", false
+	wrote := endRec("w", time.Minute, endRecord{Result: agents.Done})
+	judged := endRec("v", 3*time.Minute, endRecord{Result: agents.Done, Verdict: verdictChanges})
+	api := write
+	start := *write.Start
+	start.Sticky, start.Thread = false, "anthropic"
+	api.Start = &start
+	for _, tt := range []struct {
+		name    string
+		records []record
+		want    threads.Returns
+	}{
+		{"wants changes", []record{write, wrote, review, judged}, threads.Returns{N: 1, Gap: 120, Back: 1}},
+		{"approved", []record{write, wrote, review, endRec("v", 2*time.Minute, endRecord{Result: agents.Done, Verdict: verdictApproved})}, threads.Returns{N: 1, Gap: 60}},
+		{"a second reviewer", []record{write, wrote, review, judged, review, judged}, threads.Returns{N: 1, Gap: 120, Back: 1}},
+		{"no verdict", []record{write, wrote, review, endRec("v", time.Minute, endRecord{Result: agents.Failed})}, threads.Returns{}},
+		{"nothing was written", []record{write, endRec("w", time.Minute, endRecord{Result: agents.Failed}), review, judged}, threads.Returns{}},
+		{"words only", []record{write, endRec("w", time.Minute, endRecord{Result: agents.Done, Remarked: true}), review, judged}, threads.Returns{}},
+		{"written on an API", []record{api, wrote, review, judged}, threads.Returns{}},
+		{"forgotten", []record{write, wrote, {At: noon, Forget: &forgetRecord{ref{"o/r", 1}}}, review, judged}, threads.Returns{}},
+	} {
+		h := fold(tt.records...)
+		if got := h.Returns["llama"]; got != tt.want || len(h.Returns) > 1 {
+			t.Errorf("%s: got %+v, want %+v", tt.name, h.Returns, tt.want)
+		}
+	}
+}

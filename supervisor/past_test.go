@@ -1,44 +1,116 @@
 package supervisor
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
-// Past tells of every session that ran and ended, also of those that only a compacted journal remembers.
+// Past tells of every session that ran and ended, and a journal that was compacted tells the same.
 func TestPast(t *testing.T) {
 	review := startRec("r", 12, 1)
 	review.At = noon.Add(time.Hour)
 	review.Start.Item.Kind, review.Start.Chain = agents.KindReview, ref{"o/r", 11}
 	end := endRec("r", 0, endRecord{Result: agents.Done})
 	end.At = noon.Add(2 * time.Hour)
-	old := RecentDocument{RunID: "q", Agent: "dev-old", Repo: "o/r", Number: 12, Kind: agents.KindRework, StartedAt: noon.Add(-2 * time.Hour), EndedAt: noon.Add(-time.Hour)}
-	var text strings.Builder
-	for _, r := range []record{
-		{At: noon, Recent: &old},
+	review.Start.Ready, review.Start.Priority, review.Start.Skills = noon.Add(-time.Minute), 2, []string{"go"}
+	old := pastRecord{Agent: "dev-old", Kind: agents.KindRework, Ref: ref{"o/r", 12}, Chain: ref{"o/r", 11}, Start: noon.Add(-2 * time.Hour), End: noon.Add(-time.Hour)}
+	long := old
+	long.Start, long.End = noon.Add(-pastAge-2*time.Hour), noon.Add(-pastAge-time.Hour)
+	list := []record{
+		{At: noon, Past: &long},
+		{At: noon, Past: &old},
 		startRec("a", 1, 1), endRec("a", time.Minute, endRecord{Result: agents.Failed}),
 		startRec("b", 2, 1), endRec("b", time.Minute, endRecord{Result: agents.ClaimFailed, NeverRan: true}),
 		startRec("c", 3, 1), // runs still
 		review, end,
+	}
+	const rest = "rework #12 of #11, 1h0m0s, p0 []; issue #1 of #1, 1m0s, p0 []; review #12 of #11, 1h0m0s, p2 [go]"
+	for _, tt := range []struct {
+		name, want string
+		records    []record
+	}{
+		{"as it was written", "rework #12 of #11, 1h0m0s, p0 []; " + rest, list},
+		{"compacted", rest, fold(list...).dump(noon)}, // what is older than a month is forgotten
 	} {
-		line, err := json.Marshal(r)
-		if err != nil {
+		var got []string
+		for _, s := range Past(journalText(t, tt.records)) {
+			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v", s.Kind, s.Ref.Short(), s.Chain.Short(), s.End.Sub(s.Start), s.Priority, s.Skills))
+		}
+		if strings.Join(got, "; ") != tt.want {
+			t.Errorf("%s: got  %s\nwant %s", tt.name, strings.Join(got, "; "), tt.want)
+		}
+	}
+}
+
+// journalText is a journal of these lines, and the beginning of one more.
+func journalText(t testing.TB, records []record) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	for _, r := range records {
+		if err := enc.Encode(r); err != nil {
 			t.Fatal(err)
 		}
-		text.Write(append(line, '\n'))
 	}
-	text.WriteString("{ torn")
-	var got []string
-	for _, s := range Past([]byte(text.String())) {
-		got = append(got, fmt.Sprintf("%s %s of %s, %s", s.Kind, s.Ref.Short(), s.Chain.Short(), s.End.Sub(s.Start)))
+	return append(text.Bytes(), "{ torn"...)
+}
+
+// A month of work is remembered in little room, and only so much of it however much there was.
+func TestPastIsBounded(t *testing.T) {
+	h := newHistory()
+	for i := range 2*pastLimit + 7 {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		h.bury(pastRecord{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: ref{"o/r", int64(i)}, Chain: ref{"o/r", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
 	}
-	want := "rework #12 of #11, 1h0m0s; issue #1 of #1, 1m0s; review #12 of #11, 1h0m0s"
-	if strings.Join(got, "; ") != want {
-		t.Errorf("got  %s\nwant %s", strings.Join(got, "; "), want)
+	if n := len(h.past); n != pastLimit || h.past[0].Ref.Number != pastLimit+7 || h.past[n-1].Ref.Number != 2*pastLimit+6 {
+		t.Errorf("%d sessions are remembered, from %v to %v", n, h.past[0].Ref, h.past[n-1].Ref)
+	}
+	if size := len(journalText(t, h.dump(noon))); size > 5*compactSize/16 {
+		t.Errorf("they take %d bytes of the journal", size)
+	}
+}
+
+// An issue is ready when it was filed, reopened, or rid of what it depended on; what follows it when that fell due.
+func TestReadySince(t *testing.T) {
+	on, is := forge.Ref{Repo: "o/r", Number: 1}, forge.Ref{Repo: "o/r", Number: 2}
+	facts := forge.Facts{Issues: []forge.Issue{
+		{Ref: on, Closed: true, Ended: noon},
+		{Ref: is, Created: noon.Add(-time.Hour), Labels: []string{"backlog", "skill/go"}, Blockers: []forge.Blocker{{Ref: on}, {Ref: forge.Ref{Repo: "o/r", Number: 9}}}},
+	}}
+	it := threads.Item{Kind: agents.KindIssue, Ref: is, Chain: is, Since: noon.Add(-time.Hour)}
+	if since, skills := readySince(&facts, &it); !since.Equal(noon) || !slices.Equal(skills, []string{"go"}) {
+		t.Errorf("behind its blocker: %s, %v", since, skills)
+	}
+	facts.Issues[1].Reopened = noon.Add(time.Minute)
+	if since, _ := readySince(&facts, &it); !since.Equal(noon.Add(time.Minute)) {
+		t.Errorf("reopened: %s", since)
+	}
+	it.Kind, it.Since = agents.KindRework, noon.Add(2*time.Minute)
+	if since, _ := readySince(&facts, &it); !since.Equal(it.Since) {
+		t.Errorf("rework: %s", since)
+	}
+}
+
+// BenchmarkStartWithPast folds a journal in which all is remembered that may be.
+func BenchmarkStartWithPast(b *testing.B) {
+	h := newHistory()
+	for i := range pastLimit {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		h.bury(pastRecord{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: ref{"johba/harb", int64(i)}, Chain: ref{"johba/harb", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
+	}
+	text := journalText(b, h.dump(noon))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		records, _ := parseJournal(text)
+		fold(records...)
 	}
 }

@@ -42,6 +42,7 @@ type record struct {
 	Thread *threadRecord   `json:"thread,omitempty"`
 	Slot   *slotRecord     `json:"slot,omitempty"`
 	Recent *RecentDocument `json:"recent,omitempty"`
+	Past   *pastRecord     `json:"past,omitempty"`
 }
 
 // startRecord says that a session is about to claim its item.
@@ -59,6 +60,10 @@ type startRecord struct {
 	Attempt int           `json:"attempt"`
 	// PassedOver is the item that stood ahead and could have had the slot.
 	PassedOver key `json:"passed_over,omitzero"`
+	// Ready, Priority and Skills are what a simulation of the past has to know.
+	Ready    time.Time `json:"ready,omitzero"`
+	Priority int       `json:"priority,omitempty"`
+	Skills   []string  `json:"skills,omitempty"`
 	// NewWriter is set in the open record of an agent that had not written on the chain before.
 	NewWriter bool `json:"new_writer,omitempty"`
 }
@@ -82,7 +87,16 @@ type endRecord struct {
 	MaxRSS   int64         `json:"max_rss,omitempty"`   // bytes
 	Exit     string        `json:"exit,omitempty"`      // exit code or signal, where it is not 0
 	NeverRan bool          `json:"no_start,omitempty"`  // the program could not be started
+	Verdict  verdict       `json:"verdict,omitempty"`   // of a review; empty where it left none
 }
+
+// verdict is a forge.Verdict that decides something.
+type verdict string
+
+const (
+	verdictApproved verdict = "approved"
+	verdictChanges  verdict = "changes"
+)
 
 // claimFailure says why a claim failed.
 type claimFailure string
@@ -170,6 +184,9 @@ type chainRecord struct {
 	Cancel    bool            `json:"cancel,omitempty"` // the label cancelled is still to be written
 	Close     bool            `json:"close,omitempty"`  // and the issue then closed
 	Attempts  []attemptRecord `json:"attempts,omitempty"`
+
+	Written   time.Time `json:"written,omitzero"`     // when the newest session in a sticky slot ended that has no verdict yet
+	WrittenOn string    `json:"written_on,omitempty"` // the thread of that slot
 }
 
 // attemptRecord is the failure count of one kind of work on a chain.
@@ -219,6 +236,8 @@ type threadRecord struct {
 	ParkedWhy   string    `json:"parked_why,omitempty"`
 	Downs       int       `json:"downs,omitempty"`
 
+	Returns *threads.Returns `json:"returns,omitempty"`
+
 	Spent *spentRecord `json:"spent,omitempty"`
 }
 
@@ -228,6 +247,21 @@ type slotRecord struct {
 	Slot   int    `json:"slot"`
 	Agent  string `json:"agent"`
 	Chain  ref    `json:"chain"`
+
+	Left time.Time `json:"left,omitzero"` // when its session ended
+}
+
+// pastRecord is what is kept of a session that ended long ago: who did what from when to when.
+type pastRecord struct {
+	Agent    string      `json:"agent"`
+	Kind     agents.Kind `json:"kind"`
+	Ref      ref         `json:"ref"`
+	Chain    ref         `json:"chain"`
+	Ready    time.Time   `json:"ready,omitzero"`
+	Priority int         `json:"priority,omitempty"`
+	Skills   []string    `json:"skills,omitempty"`
+	Start    time.Time   `json:"start"`
+	End      time.Time   `json:"end"`
 }
 
 // ref is a forge.Ref that is written as people write it.
@@ -302,6 +336,9 @@ func (r *record) valid() bool {
 		return r.Thread.Name != "" && r.Thread.Downs >= 0
 	case r.Slot != nil:
 		return r.Slot.Thread != "" && r.Slot.Slot >= 0
+	}
+	if r.Past != nil {
+		return r.Past.Kind != "" && r.Past.Ref.Repo != "" && r.Past.Chain.Repo != ""
 	}
 	return r.Recent != nil
 }

@@ -27,7 +27,9 @@ type session struct {
 	role     agents.Role
 	thread   threads.Thread
 	over     threads.Key // the item that was passed over
-	tag      string      // of its log lines
+	ready    time.Time   // since when the item could be worked on
+	skills   []string
+	tag      string // of its log lines
 	reserved time.Time
 
 	ctx    context.Context // done when it has to end; the cause says why
@@ -58,6 +60,7 @@ func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session
 		thread: *s.config.Thread(start.Thread), over: start.PassedOver, reserved: now,
 		tag: tag(s.config, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
+	x.ready, x.skills = readySince(&s.facts, &x.Item)
 	x.ctx, x.cancel = context.WithCancelCause(s.base)
 	s.sessions[x.RunID] = x
 	s.running.Add(1)
@@ -105,7 +108,7 @@ func startOf(x *session) record {
 	return record{At: time.Now(), Start: &startRecord{
 		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
 		Role: x.Role, Item: keyOf(x.Item.Key()), Chain: ref(x.Item.Chain), Cause: x.Item.Cause, Attempt: x.Attempt,
-		PassedOver: keyOf(x.over),
+		PassedOver: keyOf(x.over), Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
 	}}
 }
 

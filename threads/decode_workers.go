@@ -34,6 +34,9 @@ func (d *decoder) readThreads(tables []*table) {
 	slices.SortFunc(d.config.Threads, func(a, b Thread) int { return cmp.Compare(a.Name, b.Name) })
 }
 
+// maxHold bounds how long a slot may be kept empty: reading 200,000 tokens at 220 a second takes that long.
+const maxHold = 15 * time.Minute
+
 // leastInterval keeps a slip such as "5ms" from asking the forge 200 times a second.
 const leastInterval = 100 * time.Millisecond
 
@@ -49,11 +52,18 @@ func (d *decoder) thread(t *table) Thread {
 		IdleInterval:    t.duration("idle_interval", 30*time.Second, leastInterval),
 		BreakerInterval: t.duration("breaker_interval", 5*time.Minute, leastInterval),
 		AffinityWait:    t.duration("affinity_wait", 0, 0),
+		Hold:            t.duration("hold", 0, 0),
 		BaseURL:         t.baseURL(),
 		Budget:          t.budget(),
 		Agents:          t.set("agents"),
 		EnvAllow:        t.patterns("env_allow"),
 		EnvDeny:         t.patterns("env_deny"),
+	}
+	switch {
+	case th.Hold > 0 && th.Overlap:
+		t.wrong("hold", "is %s, and with overlap no slot keeps anything: want 0s, or overlap = false", th.Hold)
+	case th.Hold > maxHold:
+		t.wrong("hold", "is %s, want at most %s: it is how long reading one context again takes", th.Hold, maxHold)
 	}
 	if th.Overlap {
 		th.MaxSessions = t.number("max_sessions", max(1, len(th.Agents)), 1)

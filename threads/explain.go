@@ -111,9 +111,27 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 		for _, rule := range freeRules {
 			steps.Steps = append(steps.Steps, d.stepOf(rule.name, rule.why(d.view, c)))
 		}
+		if _, why := d.unfree(c); why == nil {
+			steps.Steps = append(steps.Steps, d.slotSteps(w, c)...)
+		}
 		list = append(list, steps)
 	}
 	return list
+}
+
+// slotSteps asks the slot rules, for an agent that is free: each says no only if it does so of every free slot.
+func (d *decision) slotSteps(w *work, c candidate) []Step {
+	var steps []Step
+	for _, rule := range slotRules {
+		var why *Reason
+		for _, slot := range freeSlots(c.agent.thread) {
+			if why = rule.why(d.view, w, c, slot); why == nil {
+				break
+			}
+		}
+		steps = append(steps, d.stepOf(rule.name, why))
+	}
+	return steps
 }
 
 func (d *decision) stepOf(rule string, why *Reason) Step {

@@ -145,6 +145,21 @@ func implemented(login string, look forge.Look) (Effect, string) {
 	return NoEffect, ""
 }
 
+// VerdictOf is the verdict that a review session left on the pull request: the last that it gave, approved or changes
+// requested. Commented where it left none.
+func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
+	if look.Pull == nil || item.Kind != agents.KindReview {
+		return forge.Commented
+	}
+	for _, r := range look.Pull.Reviews {
+		onHead := r.CommitSHA == item.HeadSHA || r.CommitSHA == look.Pull.HeadSHA
+		if r.Author == login && onHead && !r.Dismissed && r.Verdict != forge.Commented {
+			v = r.Verdict
+		}
+	}
+	return v
+}
+
 // reviewed accepts a verdict on the head that the session was started for, and on the one it ended with: a head that
 // moved is reviewed again anyway.
 func reviewed(login string, look forge.Look, headBefore string) (Effect, string) {

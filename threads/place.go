@@ -219,7 +219,7 @@ func (p *placer) bestOn(t *threadState) placement {
 	if t.full() {
 		return best
 	}
-	slots := p.freeSlots(t)
+	slots := freeSlots(t)
 	consider := func(w *work) {
 		for _, slot := range slots {
 			got := p.choose(w, t, slot)
@@ -233,6 +233,9 @@ func (p *placer) bestOn(t *threadState) placement {
 		}
 		if p.anyFree(c, t) {
 			consider(w)
+			if len(t.kept) > 0 && !w.insists() { // somebody behind it may
+				c.eachInsistent(p, consider)
+			}
 		}
 	}
 	p.eachWarm(t, slots, consider)
@@ -241,7 +244,7 @@ func (p *placer) bestOn(t *threadState) placement {
 
 // freeSlots are the slots that a new session may take. On an overlap thread a session is only shown somewhere: in
 // the slot with the fewest.
-func (p *placer) freeSlots(t *threadState) []int {
+func freeSlots(t *threadState) []int {
 	if t.Overlap {
 		return []int{slices.Index(t.sessions, slices.Min(t.sessions))}
 	}
@@ -252,6 +255,17 @@ func (p *placer) freeSlots(t *threadState) []int {
 		}
 	}
 	return free
+}
+
+// eachInsistent calls back with the first item of each urgency that does not wait for a slot that is kept.
+func (c *class) eachInsistent(p *placer, use func(*work)) {
+	var last *work
+	for _, w := range c.items[c.next:] {
+		if w.insists() && (last == nil || last.urgency != w.urgency) && p.open(w) {
+			use(w)
+			last = w
+		}
+	}
 }
 
 // anyFree reports whether somebody on the thread could start an item of the class now.
@@ -289,7 +303,7 @@ func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
 func (p *placer) choose(w *work, t *threadState, slot int) placement {
 	var best placement
 	for _, cand := range w.class.on[t.place] {
-		if p.free(cand) {
+		if p.free(cand) && p.noSlotFor(w, cand, slot) == nil {
 			got := p.rate(w, cand, slot)
 			best.improve(&got)
 		}

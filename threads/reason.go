@@ -86,6 +86,7 @@ const (
 	NoRoom        Code = "no-room"
 	AgentBusy     Code = "agent-busy"
 	NoSlot        Code = "no-slot"
+	SlotKept      Code = "slot-kept"
 )
 
 // The codes of marks that stand for no hold.
@@ -192,6 +193,9 @@ var codeDocs = []CodeDoc{
 	{AgentBusy, "every agent that could take it works", "", func(r Reason) string { return r.Agent + " works on " + join(r.Refs, ", ") }},
 	{NoSlot, "every slot of the thread is taken", "", func(r Reason) string {
 		return fmt.Sprintf("no free slot on %s (%d of %d taken)", r.Thread, r.Count, r.Limit)
+	}},
+	{SlotKept, "a slot is kept for the agent whose pull request is about to be judged, and whose context it holds", "`hold` of the thread; 0s keeps none", func(r Reason) string {
+		return "a slot of " + r.Thread + " is kept for " + r.Agent + untilWords(r.Until) + ": " + join(r.Refs, ", ") + " is in review"
 	}},
 
 	{AgentSick, "the agent's sessions achieve nothing: its queue is long because it does not work", "see `disinto logs AGENT`", func(r Reason) string {

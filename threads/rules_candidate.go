@@ -252,11 +252,22 @@ func (v *view) waitsFor(c *class) *Reason {
 	}
 	furthest, reason := -1, c.why
 	for _, cand := range c.able {
-		if at, why := v.unfree(cand); why != nil && at > furthest {
+		at, why := v.unfree(cand)
+		if why == nil {
+			why = v.noFreeSlotFor(c.waiting(), cand)
+		}
+		if why != nil && at > furthest {
 			furthest, reason = at, why
 		}
 	}
 	return reason
+}
+
+// waiting is the first item of the class that no start took and no rule of items objects to. Where one waits for a slot that
+// is kept, all do: what insists would have it.
+func (c *class) waiting() *work {
+	i := slices.IndexFunc(c.items, func(w *work) bool { return !w.taken && w.Reason == nil && !w.insists() })
+	return c.items[max(i, 0)]
 }
 
 // noRole is shared: most agents have no role for most items, and a hundred agents are asked for each of a hundred pull

@@ -57,6 +57,10 @@ func everyRule() (all []removable) {
 		r := &freeRules[i]
 		all = append(all, remove("free", i, r.name, &r.why, func(*view, candidate) *Reason { return nil }))
 	}
+	for i := range slotRules {
+		r := &slotRules[i]
+		all = append(all, remove("slot", i, r.name, &r.why, func(*view, *work, candidate, int) *Reason { return nil }))
+	}
 	for i := range stealRules {
 		r := &stealRules[i]
 		all = append(all, remove("steal", i, r.name, &r.why, func(*balancer, *work, string) *Reason { return nil }))

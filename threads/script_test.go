@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	review N LOGIN approved|changes [head=] [at=-5m]
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
 //	room MEMORY DISK                   bytes that are free
-//	history KEY ...                    attempts, cooldown, warm, writers, parked, paused, resumed, spent, agent-hold, ran, passed, touched, claimed,
+//	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, agent-hold, ran, passed, touched, claimed,
 //	                                   idle, fruitless, refused, retried, asked, ci-fixes
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread
@@ -94,7 +94,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 		Attempts: map[AttemptKey]Attempts{}, CoolDown: map[Key]time.Time{}, Warm: map[SlotKey]Warm{},
 		Writers: map[forge.Ref][]string{}, CIFixes: map[forge.Ref]int{}, LastRun: map[Key]time.Time{},
 		PassedOver: map[Key]int{}, Touched: map[forge.Ref]time.Time{}, Claimed: map[forge.Ref]string{},
-		IdleSince: map[string]time.Time{}, Fruitless: map[string]int{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
+		IdleSince: map[string]time.Time{}, Fruitless: map[string]int{}, Returns: map[string]Returns{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
 		Refused: map[forge.Ref]string{}, Retried: map[forge.Ref]time.Time{}, Asked: map[forge.Ref]int{}, Told: map[forge.Ref]string{},
 		Paused: map[Pause]time.Time{}, Spent: map[Spender]Spent{},
 	}
@@ -484,9 +484,21 @@ func (w *scriptWorld) history(f []string) {
 		h.Attempts[AttemptKey{Chain: k.Ref, Kind: k.Kind}] = Attempts{Count: w.number(f[2]), Until: w.at(f[3]), Marked: len(f) > 4}
 	case "cooldown":
 		h.CoolDown[w.key(f[1])] = w.at(f[2])
-	case "warm": // THREAD/SLOT AGENT CHAIN
+	case "warm": // THREAD/SLOT AGENT CHAIN [LEFT]
 		thread, slot, _ := strings.Cut(f[1], "/")
-		h.Warm[SlotKey{thread, w.number(slot)}] = Warm{Agent: f[2], Chain: w.ref(f[3])}
+		resident := Warm{Agent: f[2], Chain: w.ref(f[3])}
+		if len(f) > 4 {
+			resident.Left = w.at(f[4])
+		}
+		h.Warm[SlotKey{thread, w.number(slot)}] = resident
+	case "returns": // THREAD GAP back|approved..., one for each verdict
+		gap, err := time.ParseDuration(f[2])
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, verdict := range f[3:] {
+			h.Returns[f[1]] = h.Returns[f[1]].Learn(gap, verdict == "back")
+		}
 	case "writers":
 		h.Writers[w.ref(f[1])] = f[2:]
 	case "parked": // THREAD UNTIL WHY...

@@ -101,6 +101,9 @@ type Thread struct {
 	// AffinityWait is how long an issue waits for the agent of this thread that finished what it depends on, when that agent
 	// cannot start it at once. Zero waits for nobody.
 	AffinityWait time.Duration
+	// Hold is how long reading a session's context again takes, of a sticky thread: a free slot is kept for its resident for so
+	// long at most, and only while that pays. Zero keeps none. See Returns.
+	Hold time.Duration
 }
 
 // Thread finds a thread by name; nil when there is none.
@@ -227,6 +230,8 @@ type History struct {
 	CoolDown map[Key]time.Time
 	// Warm says what a sticky slot's cache still holds.
 	Warm map[SlotKey]Warm
+	// Returns is how soon verdicts came on what was written on a thread, by its name.
+	Returns map[string]Returns
 	// Writers are the agents that ran a writing session on a chain, in the order in which they first did.
 	Writers map[forge.Ref][]string
 	// CIFixes counts the rework sessions that were started for red CI, per pull request.
@@ -290,6 +295,7 @@ type SlotKey struct {
 type Warm struct {
 	Agent string
 	Chain forge.Ref
+	Left  time.Time // when that session ended; zero when it is not known
 }
 
 // Parked is why and until when a thread starts nothing.

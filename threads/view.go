@@ -35,6 +35,7 @@ type threadState struct {
 	sessions []int  // per slot
 	warm     []Warm // the resident of each slot, or nobody; nil on a thread whose slots are all alike
 	running  int
+	kept     []keeping // slots that wait for their resident
 }
 
 // full reports whether the thread can take no further session.
@@ -57,6 +58,9 @@ func newView(s *Snapshot) *view {
 	}
 	v.indexWorkers()
 	v.indexPulls()
+	for i := range v.threads {
+		v.indexKept(&v.threads[i])
+	}
 	v.indexConvoys()
 	v.indexDropped()
 	v.cycles = findCycles(&s.Facts)

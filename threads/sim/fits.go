@@ -123,7 +123,6 @@ func (in *inspection) ableRework(it *threads.Item, a *agents.Agent) string {
 // idle says why an agent can start nothing now beside these sessions; empty when it can.
 func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Session) string {
 	t := in.cfg.Thread(a.Thread)
-	hold, held := in.s.History.AgentHolds[a.Name]
 	running := 0
 	for i := range busy {
 		if busy[i].Thread == t.Name {
@@ -133,10 +132,20 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 			return "it works"
 		}
 	}
+	if running >= t.MaxSessions {
+		return "its thread is full"
+	}
+	return in.gated(in.roleFor(it, a), a)
+}
+
+// gated says why an agent can start nothing in a role, whatever runs; empty when it can.
+func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
+	t := in.cfg.Thread(a.Thread)
+	hold, held := in.s.History.AgentHolds[a.Name]
 	switch {
 	case a.Token == "":
 		return "it has no token"
-	case len(in.roleFor(it, a).Command) == 0:
+	case len(r.Command) == 0:
 		return "its role has no program"
 	case held && (hold.Until.IsZero() || hold.Until.After(in.now)), in.paused(a.Name, t.Name):
 		return "it is held"
@@ -146,8 +155,6 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 		return "the machine is full"
 	case in.broke(a):
 		return "its budget is used up"
-	case running >= t.MaxSessions:
-		return "its thread is full"
 	}
 	return ""
 }
@@ -166,6 +173,9 @@ func startsFit(in *inspection) error {
 			why = "as " + st.Role + ", when its role for that is " + role.Name
 		default:
 			why = cmp.Or(in.able(&st.Item, a), in.idle(&st.Item, a, busy))
+			if p := in.kept(&st.Item, a, st.Slot, busy); why == "" && p != nil {
+				why = "the slot, or the agent, is kept for " + p.Ref.String()
+			}
 		}
 		if why != "" {
 			return fmt.Errorf("%s %s by %s on %s: %s", st.Item.Kind, st.Item.Ref, st.Agent, st.Thread, why)

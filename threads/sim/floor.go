@@ -40,6 +40,7 @@ type floor struct {
 	Trial
 	timeline
 	real    *threads.Config // Config is as the policy sees it
+	eager   *threads.Config // the same, with no slot kept for anybody
 	rng     *rand.Rand
 	tickets []*ticket // of every issue, by number
 	pulls   []*ticket // those with a pull request, by its number
@@ -50,11 +51,9 @@ type floor struct {
 	ticking bool
 	moved   bool // something is no longer as settle saw it
 	changes int
-	freed   map[threads.SlotKey]time.Time // when a slot was last given back
-	gaps    map[string]time.Time          // idle agents beside work for them, since when
-	returns returns
-	end     time.Time // after which trials are given up
-	left    int       // issues that are not done
+	gaps    map[string]time.Time // idle agents beside work for them, since when
+	end     time.Time            // after which trials are given up
+	left    int                  // issues that are not done
 	seen    Report
 }
 
@@ -97,11 +96,11 @@ func newFloor(t Trial) *floor {
 	t.Cache = t.Cache.filled()
 	f := &floor{
 		Trial: t, real: t.Config, timeline: timeline{now: epoch}, rng: rand.New(rand.NewPCG(t.Seed, 3)),
-		server: make(map[string]*llama), freed: make(map[threads.SlotKey]time.Time), gaps: make(map[string]time.Time),
+		server: make(map[string]*llama), gaps: make(map[string]time.Time),
 		history: threads.History{
 			Warm: make(map[threads.SlotKey]threads.Warm), Writers: make(map[forge.Ref][]string),
 			IdleSince: make(map[string]time.Time), LastRun: make(map[threads.Key]time.Time), PassedOver: make(map[threads.Key]int),
-			Asked: make(map[forge.Ref]int),
+			Asked: make(map[forge.Ref]int), Returns: make(map[string]threads.Returns),
 		},
 	}
 	for i := range t.Config.Threads {
@@ -109,7 +108,7 @@ func newFloor(t Trial) *floor {
 			f.server[th.Name] = newLlama(f, th.Slots)
 		}
 	}
-	f.Config = &cfg
+	f.Config, f.eager = &cfg, eager(&cfg)
 	f.seen.Policy, f.seen.bound = t.Policy.Name, make(map[string]bool)
 	for i := range cfg.Threads {
 		f.seen.bound[cfg.Threads[i].Name] = !cfg.Threads[i].Overlap
@@ -121,6 +120,16 @@ func newFloor(t Trial) *floor {
 		f.history.IdleSince[cfg.Agents[i].Name] = epoch
 	}
 	return f
+}
+
+// eager is a configuration that keeps no slot for anybody.
+func eager(cfg *threads.Config) *threads.Config {
+	other := *cfg
+	other.Threads = slices.Clone(cfg.Threads)
+	for i := range other.Threads {
+		other.Threads[i].Hold = 0
+	}
+	return &other
 }
 
 // open posts all that comes from outside: issues, polls and cycles.
@@ -200,12 +209,14 @@ func (f *floor) snapshot(whole bool) threads.Snapshot {
 
 // truth is what there really is to do, whatever the policy hides and has assigned to whom.
 func (f *floor) truth() threads.Snapshot {
-	return f.look(func(t *ticket) []string {
+	s := f.look(func(t *ticket) []string {
 		if t.running > 0 {
 			return t.Assignees
 		}
 		return pinned(t.Pin)
 	}, true, true)
+	s.Config = f.eager
+	return s
 }
 
 // alike are the labels and the assignee of an issue.
@@ -267,7 +278,7 @@ func (f *floor) decide(theirs func(threads.Start) bool) (wake time.Time) {
 		}
 	}
 	for _, s := range plan.Starts {
-		if theirs(s) && !f.held(&s) {
+		if theirs(s) {
 			f.start(s)
 		}
 	}
@@ -275,47 +286,6 @@ func (f *floor) decide(theirs func(threads.Start) bool) (wake time.Time) {
 		f.after(wake.Sub(f.now), f.change)
 	}
 	return wake
-}
-
-// held keeps a slot for the agent that it is warm for, as long as the policy says, while its pull request is reviewed.
-// What is urgent is not kept waiting.
-func (f *floor) held(s *threads.Start) bool {
-	k := threads.SlotKey{Thread: s.Thread, Slot: s.Slot}
-	w, warm := f.history.Warm[k]
-	if f.Policy.Hold == 0 || !warm || w.Chain == s.Item.Chain || s.Item.Priority <= 2 {
-		return false
-	}
-	until := f.freed[k].Add(f.Policy.Hold)
-	t := f.ticket(w.Chain)
-	if t == nil || t.Closed || t.pull == nil || !f.now.Before(until) || f.Policy.Learn && !f.returns.soon(t.context, &f.Cache) {
-		return false
-	}
-	f.after(until.Sub(f.now), f.change)
-	return true
-}
-
-// returns is how soon, and how often, a pull request came back to its author.
-type returns struct {
-	gap  float64 // seconds to the verdict, the newer the heavier
-	back float64 // part that wanted changes
-	n    int
-}
-
-// learn adds a verdict. The first ones count as much as all before them.
-func (r *returns) learn(gap time.Duration, back bool) {
-	r.n++
-	weight := max(0.1, 1/float64(r.n))
-	came := 0.0
-	if back {
-		came = 1
-	}
-	r.gap += weight * (gap.Seconds() - r.gap)
-	r.back += weight * (came - r.back)
-}
-
-// soon reports whether waiting costs less than it saves. Before the third verdict nothing is known.
-func (r *returns) soon(context int64, c *Cache) bool {
-	return r.n >= 3 && r.gap < r.back*float64(context)/float64(c.Prefill)
 }
 
 // push is a cycle of the hub: it assigns by skills, to whoever has the least, an active session counting for five.

@@ -210,8 +210,9 @@ func chains(busy float64, review time.Duration, seed uint64) Load {
 }
 
 // TestSlots holds what slots that belong to a session save. Where an issue's next session is there at once, each slot
-// changes its context once for each issue, however many sessions that takes; and always far less is read again than where
-// agents share the slots of a server.
+// changes its context once for each issue, however many sessions that takes. Where it waits for a verdict that comes within a
+// minute, a slot that is kept does nearly so too: once, and again for what was passed over three times or is urgent, and for
+// verdicts that took longer than hold. And always far less is read again than where agents share the slots of a server.
 func TestSlots(t *testing.T) {
 	for seed := range uint64(5) {
 		load := chains(0.95, 0, seed)
@@ -223,6 +224,27 @@ func TestSlots(t *testing.T) {
 		// Whoever was passed over three times goes first: that one time the slot changes, and changes back.
 		if extra := r.Switches - r.Chains; extra < 0 || extra > r.Starved || r.Sessions < 2*r.Chains {
 			t.Errorf("seed %d: %d switches for %d issues of %d sessions, %d starved", seed, r.Switches, r.Chains, r.Sessions, r.Starved)
+		}
+	}
+	for _, review := range []time.Duration{15 * time.Second, time.Minute} {
+		var per [2]float64 // changes for an issue: without hold, with it
+		for i, hold := range []time.Duration{0, holdTable} {
+			cfg := Fleet(4, 2, 2)
+			cfg.Thread("write").Hold = hold
+			load := chains(0.95, review, 1)
+			for i := range load {
+				load[i].Priority = 5
+			}
+			r := Trial{Config: cfg, Load: load, Policy: Ours, Seed: 1}.Run()
+			r.whole(t, "kept")
+			per[i] = float64(r.Switches) / float64(r.Chains)
+			if extra := r.Switches - r.Chains; hold > 0 && extra > 2*r.Starved+3 { // away and back; the first three are for learning
+				t.Errorf("review %s: %d changes for %d issues, %d starved", review, r.Switches, r.Chains, r.Starved)
+			}
+		}
+		t.Logf("review %s: %.2f changes for an issue, %.2f with hold", review, per[0], per[1])
+		if per[1] > 1.35 || per[0] < 1.5*per[1] {
+			t.Errorf("review %s: %.2f changes for an issue, %.2f with hold", review, per[0], per[1])
 		}
 	}
 	worst := 0.0
@@ -245,8 +267,10 @@ func TestSlots(t *testing.T) {
 
 // TestSameTrial plays one trial twice.
 func TestSameTrial(t *testing.T) {
-	for _, p := range append(Policies(), Policy{Name: "hold", Latency: time.Second, Bound: true, Hold: 2 * time.Minute, Learn: true}) {
-		trial := Trial{Config: Fleet(4, 2, 1), Load: chains(0.6, time.Minute, 1)[:20], Policy: p, Seed: 1}
+	for _, p := range append(Policies(), Policy{Name: "hold", Latency: time.Second, Bound: true}) {
+		cfg := Fleet(4, 2, 1)
+		cfg.Thread("write").Hold = 4 * time.Minute
+		trial := Trial{Config: cfg, Load: chains(0.6, time.Minute, 1)[:20], Policy: p, Seed: 1}
 		first, second := trial.Run(), trial.Run()
 		if !reflect.DeepEqual(first, second) {
 			t.Errorf("%s told two stories", p.Name)

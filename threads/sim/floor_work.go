@@ -111,9 +111,9 @@ func (f *floor) inform(x *shift, takes time.Duration) {
 		return
 	}
 	if !th.Overlap {
-		k, now := threads.SlotKey{Thread: x.Thread, Slot: x.Slot}, threads.Warm{Agent: x.Agent, Chain: x.Item.Chain}
-		if f.history.Warm[k] != now {
-			f.history.Warm[k] = now
+		k := threads.SlotKey{Thread: x.Thread, Slot: x.Slot}
+		if w := f.history.Warm[k]; w.Agent != x.Agent || w.Chain != x.Item.Chain {
+			f.history.Warm[k] = threads.Warm{Agent: x.Agent, Chain: x.Item.Chain}
 			f.seen.Switches++
 			takes += f.load(x)
 		}
@@ -128,7 +128,9 @@ func (f *floor) leave(x *shift) {
 	f.seen.Spans[x.span].To = f.now.Sub(epoch)
 	f.seen.busy += f.now.Sub(x.Started)
 	f.history.IdleSince[x.Agent] = f.now
-	f.freed[threads.SlotKey{Thread: x.Thread, Slot: x.Slot}] = f.now
+	if k := (threads.SlotKey{Thread: x.Thread, Slot: x.Slot}); f.history.Warm[k].Agent == x.Agent {
+		f.history.Warm[k] = threads.Warm{Agent: x.Agent, Chain: x.Item.Chain, Left: f.now}
+	}
 	t := x.ticket
 	switch {
 	case t == nil:
@@ -179,11 +181,21 @@ func (f *floor) reviewed(t *ticket, by string) {
 	if t.done >= len(t.Work.Sessions) {
 		r.Verdict = forge.Approved
 	}
-	f.returns.learn(f.now.Sub(t.pull.Updated), r.Verdict == forge.ChangesRequested)
+	f.learn(t, r.Verdict == forge.ChangesRequested)
 	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
 	if r.Verdict == forge.Approved && !f.Config.Forge.MergeAuto { // who wants to merge by hand does so
 		f.merge(t.pull.Ref)
 	}
+}
+
+// learn adds a verdict to what is known of the thread that the pull request was written on.
+func (f *floor) learn(t *ticket, back bool) {
+	thread := f.Config.AgentByLogin(t.pull.Author).Thread
+	known := f.history.Returns[thread].Learn(f.now.Sub(t.pull.Updated), back)
+	if f.Policy.Trusting {
+		known = threads.Returns{N: 1000, Back: 1}
+	}
+	f.history.Returns[thread] = known
 }
 
 func (f *floor) merge(ref forge.Ref) {

@@ -61,7 +61,7 @@ func (in *inspection) holdTrue(h *threads.Hold, busy []threads.Session) error {
 	switch {
 	case h.Reason.Code == threads.ChainBusy && in.chainFree(&h.Item, busy), listed && !test(it):
 		return errUntrue
-	case h.Reason.Code == threads.ChainBusy, listed:
+	case h.Reason.Code == threads.ChainBusy, listed && h.Reason.Code != threads.SlotKept:
 		return nil
 	}
 	return in.nobodyCan(h, busy)
@@ -72,8 +72,13 @@ func (in *inspection) holdTrue(h *threads.Hold, busy []threads.Session) error {
 func (in *inspection) nobodyCan(h *threads.Hold, busy []threads.Session) error {
 	for i := range in.cfg.Agents {
 		a := &in.cfg.Agents[i]
-		if in.able(&h.Item, a) == "" && in.idle(&h.Item, a, busy) == "" {
-			return fmt.Errorf("%s on %s could take it", a.Name, a.Thread)
+		if in.able(&h.Item, a) != "" || in.idle(&h.Item, a, busy) != "" {
+			continue
+		}
+		for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
+			if p := in.kept(&h.Item, a, slot, busy); p == nil || h.Reason.Code != threads.SlotKept {
+				return fmt.Errorf("%s on %s could take it into slot %d", a.Name, a.Thread, slot)
+			}
 		}
 	}
 	people := h.Item.Kind == agents.KindReview && !slices.ContainsFunc(in.cfg.Agents, in.reviewer)

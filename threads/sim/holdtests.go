@@ -27,9 +27,7 @@ var holdTests = map[threads.Code]func(held) bool{
 		return h.labelled(h.Reason.Note) && forge.SkipLabel([]string{h.Reason.Note}) != ""
 	},
 	threads.ClaimedElsewhere: func(h held) bool {
-		a := h.cfg.AgentByLogin(h.Reason.Note) // one that works by the clock alone has no claims of ours
-		clock := a != nil && !h.does(a, agents.OnIssue) && !h.does(a, agents.OnReview)
-		return (h.bot(h.Reason.Note) || clock) && (h.assigned(h.Reason.Note) || h.p.Author == h.Reason.Note)
+		return h.elsewhere(h.Reason.Note) && (h.assigned(h.Reason.Note) || h.p.Author == h.Reason.Note)
 	},
 	threads.ClaimLeft: func(h held) bool {
 		return h.labelled(forge.LabelInProgress) && (h.Reason.Agent == "" || h.owes(h.Item.Ref, threads.ActRelease))
@@ -86,6 +84,10 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.MergeQueued: func(h held) bool {
 		first := h.Reason.Refs[0]
 		return first.Repo == h.p.Repo && slices.ContainsFunc(h.plan.Merges, func(m threads.Merge) bool { return m.Ref == first })
+	},
+	threads.SlotKept: func(h held) bool { // and nobody can take it all the same: see holdTrue
+		p, a := h.s.Facts.Pull(h.Reason.Refs[0]), h.cfg.Agent(h.Reason.Agent)
+		return p != nil && a != nil && p.Author == a.Login && a.Thread == h.Reason.Thread && h.wantsReview(p) && h.later()
 	},
 	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.p.Ref, threads.ActNeedsHuman) },
 }

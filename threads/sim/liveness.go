@@ -86,7 +86,7 @@ func (sh *shell) finalRef(s *threads.Snapshot, p *threads.Plan, ref forge.Ref, p
 // tidy reports a claim of ours that is left on the forge although nothing runs.
 func (s *server) tidy() error {
 	left := func(ref forge.Ref, labels, assignees []string) error {
-		claimed := slices.Contains(labels, forge.LabelInProgress) && !slices.ContainsFunc(assignees, s.w.bot)
+		claimed := slices.Contains(labels, forge.LabelInProgress) && !slices.ContainsFunc(assignees, s.w.elsewhere)
 		if claimed {
 			return fmt.Errorf("%s is labelled %v and assigned to %v", ref, labels, assignees)
 		}

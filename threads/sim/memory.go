@@ -32,6 +32,13 @@ type memory struct {
 	refused map[threads.Key]int // merges and closings in a row that the forge refused
 	downs   map[string]int      // sessions in a row that found no backend, per thread
 	bills   map[account]int64   // tokens
+	written map[forge.Ref]work  // by chain: who wrote last, and has no verdict yet
+}
+
+// work is the end of a session that wrote in a sticky slot.
+type work struct {
+	thread string
+	at     time.Time
 }
 
 func newMemory() memory {
@@ -44,6 +51,7 @@ func newMemory() memory {
 			CIFixes:    make(map[forge.Ref]int),
 			LastRun:    make(map[threads.Key]time.Time),
 			PassedOver: make(map[threads.Key]int),
+			Returns:    make(map[string]threads.Returns),
 			Touched:    make(map[forge.Ref]time.Time),
 			Claimed:    make(map[forge.Ref]string),
 			IdleSince:  make(map[string]time.Time),
@@ -60,6 +68,7 @@ func newMemory() memory {
 		refused: make(map[threads.Key]int),
 		downs:   make(map[string]int),
 		bills:   make(map[account]int64),
+		written: make(map[forge.Ref]work),
 	}
 }
 
@@ -114,13 +123,20 @@ func (m *memory) unclaimed(r *run, now time.Time, err error) {
 func (m *memory) lost(r *run, now time.Time) { m.IdleSince[r.Agent] = now }
 
 // ended is what follows from an outcome: section 7 of the design.
-func (m *memory) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
+func (m *memory) ended(r *run, w *world, out agents.Outcome, effect threads.Effect, verdict forge.Verdict) {
 	k, now := r.Item.Key(), w.now
 	attempts := threads.AttemptKey{Chain: r.Item.Chain, Kind: r.Item.Kind}
 	m.IdleSince[r.Agent] = now
 	m.charge(r, w, out.Usage)
 	if t := w.cfg.Thread(r.Thread); !t.Overlap {
-		m.Warm[threads.SlotKey{Thread: r.Thread, Slot: r.Slot}] = threads.Warm{Agent: r.Agent, Chain: r.Item.Chain}
+		m.Warm[threads.SlotKey{Thread: r.Thread, Slot: r.Slot}] = threads.Warm{Agent: r.Agent, Chain: r.Item.Chain, Left: now}
+		if r.Item.Kind.Writes() && out.Result == agents.Done {
+			m.written[r.Item.Chain] = work{r.Thread, now}
+		}
+	}
+	if w, waits := m.written[r.Item.Chain]; waits && verdict != forge.Commented {
+		m.Returns[w.thread] = m.Returns[w.thread].Learn(now.Sub(w.at), verdict == forge.ChangesRequested)
+		delete(m.written, r.Item.Chain)
 	}
 	ran := out.Result == agents.Done || out.Result == agents.Refused || out.Result.BurnsAttempt()
 	if ran && k.Kind == agents.KindSchedule {

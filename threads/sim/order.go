@@ -74,9 +74,11 @@ func orderKept(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
 		others := slices.Delete(in.busy(), len(in.s.Sessions)+i, len(in.s.Sessions)+i+1)
+		before := append(slices.Clone(in.s.Sessions), sessionsOf(in.plan.Starts[:i])...)
 		got := in.rank(&st.Item, in.warmth(&st.Item, st.Thread, st.Slot, st.Agent))
 		err := in.rivals(st, others, func(h *threads.Hold, a *agents.Agent) bool {
-			return in.rank(&h.Item, in.warmth(&h.Item, st.Thread, st.Slot, a.Name)).compare(got) < 0
+			stood := in.rank(&h.Item, in.warmth(&h.Item, st.Thread, st.Slot, a.Name)).compare(got) < 0
+			return stood && in.kept(&h.Item, a, st.Slot, before) == nil
 		})
 		if err != nil {
 			return err
@@ -156,7 +158,7 @@ func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood fu
 // waits reports whether an item waits for nothing but an agent or a slot.
 func waits(h *threads.Hold) bool {
 	switch h.Reason.Code {
-	case threads.AgentBusy, threads.NoSlot, threads.ThreadPark, threads.AgentHeld, threads.Paused, threads.NoToken, threads.NoProgram,
+	case threads.AgentBusy, threads.NoSlot, threads.SlotKept, threads.ThreadPark, threads.AgentHeld, threads.Paused, threads.NoToken, threads.NoProgram,
 		threads.OverBudget, threads.NoRoom:
 		return true
 	}

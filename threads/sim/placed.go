@@ -40,7 +40,7 @@ func placedWell(in *inspection) error {
 				continue
 			}
 			for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
-				if other := in.place(&st.Item, a, slot, busy); other.compare(got) < 0 {
+				if other := in.place(&st.Item, a, slot, busy); other.compare(got) < 0 && in.kept(&st.Item, a, slot, busy) == nil {
 					return fmt.Errorf("%s %s went to %+v, better was %+v", st.Item.Kind, st.Item.Ref, got, other)
 				}
 			}

@@ -21,10 +21,9 @@ type Policy struct {
 	// Bound says that a slot of a local server belongs to one session. Otherwise every session sends its requests to whatever
 	// slot is free, and there may be more sessions than slots.
 	Bound bool
-	// Hold is how long a slot stays empty for the agent whose pull request is being reviewed. Learn says that it does so only
-	// while verdicts have come faster than the context could be read again, times how often they wanted changes.
-	Hold  time.Duration
-	Learn bool
+	// Trusting says that verdicts are believed to come at once and to want changes, whatever was learned: slots are kept for
+	// their residents as long as hold allows, always.
+	Trusting bool
 }
 
 // The policies that are set side by side.

@@ -103,7 +103,7 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 		}
 		out, effect := threads.Judge(r.Item, sh.w.logins[r.Agent], out, look, r.Item.HeadSHA)
 		sh.w.log("end    %s: %s %s", r, out.Result, out.Reason)
-		sh.memory.ended(r, sh.w, out, effect)
+		sh.memory.ended(r, sh.w, out, effect, threads.VerdictOf(r.Item, sh.w.logins[r.Agent], look))
 		sh.release(r)
 	})
 }

@@ -35,10 +35,16 @@ type shell struct {
 }
 
 func newShell(w *world) *shell {
-	return &shell{
+	sh := &shell{
 		w: w, memory: newMemory(), apart: w.chance(0.4),
 		interval: w.between(30*time.Second, 10*time.Minute), hooked: w.chance(0.7),
 	}
+	for _, name := range []string{"llama", "vllm"} { // it is not its first day: a world is too short to learn much in
+		sh.memory.Returns[name] = threads.Returns{
+			N: w.number(0, 6), Gap: w.between(0, 30*time.Minute).Seconds(), Back: float64(w.number(0, 10)) / 10,
+		}
+	}
+	return sh
 }
 
 // crash ends the supervisor at any point: every write under way gets some of its steps done, and nobody hears of it.

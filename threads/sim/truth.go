@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -267,6 +268,13 @@ func (w *world) everOurs(login string) bool { return slices.Contains(w.accounts,
 
 func (w *world) ours(login string) bool { return w.cfg.AgentByLogin(login) != nil }
 func (w *world) bot(login string) bool  { return slices.Contains(w.cfg.Forge.Bots, login) }
+
+// elsewhere reports whether a claim of an account is none of ours: it is another host's, or an agent's that works by the clock
+// alone and claims nothing.
+func (w *world) elsewhere(login string) bool {
+	a := w.cfg.AgentByLogin(login)
+	return w.bot(login) || a != nil && !w.does(a, agents.OnIssue) && !w.does(a, agents.OnReview)
+}
 
 // local reports whether an agent is a local model. Of one that was let go nobody knows any more, so it may have been.
 func (w *world) local(agent string) bool {

@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// learnedLeast is how many verdicts have to be known before a slot is kept for one.
+const learnedLeast = 3
+
+// kept is the pull request for whose sake an agent may not take an item into a free slot; nil when there is none. A slot is
+// kept for its resident, and the resident for it, while what it wrote there last waits for a verdict that is expected to come,
+// and to want changes, sooner than the context could be read again.
+func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []threads.Session) *forge.Pull {
+	t := in.cfg.Thread(a.Thread)
+	known := in.s.History.Returns[t.Name]
+	if t.Overlap || known.N < learnedLeast || known.Gap >= known.Back*t.Hold.Seconds() {
+		return nil
+	}
+	if it.Priority <= 2 || in.s.History.PassedOver[it.Key()] >= passedOverMost {
+		return nil
+	}
+	for _, other := range in.freeSlots(t, busy) {
+		w := in.s.History.Warm[threads.SlotKey{Thread: t.Name, Slot: other}]
+		if other != slot && w.Agent != a.Name || w.Chain == it.Chain || w.Agent == "" {
+			continue
+		}
+		if p := in.awaited(w, t, busy); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// awaited is the pull request whose verdict a resident waits for.
+func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.Session) *forge.Pull {
+	a := in.cfg.Agent(w.Agent)
+	if a == nil || a.Thread != t.Name || in.now.Sub(w.Left) >= t.Hold || in.s.History.IdleSince[a.Name].After(w.Left) {
+		return nil
+	}
+	for i := range in.s.Facts.Pulls {
+		p := &in.s.Facts.Pulls[i]
+		waits := !p.Closed && !p.Draft && p.Author == a.Login && home(p) == w.Chain && forge.SkipLabel(p.Labels) == "" && in.wantsReview(p)
+		if waits && in.reviewable(in.writers(p)) && in.returns(a, busy) {
+			return p
+		}
+	}
+	return nil
+}
+
+// returns reports whether nothing keeps an agent from going on, in some role of its.
+func (in *inspection) returns(a *agents.Agent, busy []threads.Session) bool {
+	works := slices.ContainsFunc(busy, func(s threads.Session) bool { return s.Agent == a.Name })
+	return !works && slices.ContainsFunc(a.Roles, func(name string) bool { return in.gated(in.cfg.Role(name), a) == "" })
+}
