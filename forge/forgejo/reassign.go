@@ -29,6 +29,9 @@ func (c *Client) reassign(ctx context.Context, ref forge.Ref, from, to, label, r
 	if err != nil {
 		return err
 	}
+	if handedOver(in, to, label) { // by an earlier try whose answer was lost; whoever has it may have begun it, or be done
+		return c.letGo(ctx, ref, runID)
+	}
 	if why := c.begun(in, from, to); why != "" {
 		return errors.Join(fmt.Errorf("%w: %s", forge.ErrTaken, why), c.letGo(ctx, ref, runID))
 	}
@@ -40,6 +43,11 @@ func (c *Client) reassign(ctx context.Context, ref forge.Ref, from, to, label, r
 		return err // the next try finds the ref
 	}
 	return errors.Join(err, c.letGo(ctx, ref, runID))
+}
+
+// handedOver reports whether nothing of a move is left to do. The label is written first, and by moves alone.
+func handedOver(in *gitea.Issue, to, label string) bool {
+	return len(in.Assignees) == 1 && isAssigned(in, to) && (label == "" || hasLabel(in, label))
 }
 
 // begun says why an issue does not wait where it did; "" when it does, or has moved already.

@@ -28,6 +28,9 @@ func TestReassign(t *testing.T) {
 			{name: "pinned", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review, want: "backlog stolen @dev"},
 			{name: "to nobody", labels: []string{"backlog"}, want: "backlog stolen @dev"},
 			{name: "moved already", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review, want: "backlog stolen @dev"},
+			{name: "moved and begun", labels: []string{"backlog", "stolen", "in-progress"}, assign: []string{w.dev}, from: w.review, want: "backlog in-progress stolen @dev"},
+			{name: "moved and done", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review, closed: true, want: "backlog stolen @dev closed"},
+			{name: "given by a person, and begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev}, from: w.review, taken: true, want: "backlog in-progress @dev"},
 			{name: "half moved", labels: []string{"backlog", "stolen"}, assign: []string{w.review}, from: w.review, want: "backlog stolen @dev"},
 			{name: "begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.review}, from: w.review, taken: true, want: "backlog in-progress @review"},
 			{name: "a person's by now", labels: []string{"backlog"}, assign: []string{w.human}, from: w.review, taken: true, want: "backlog @human"},
@@ -103,6 +106,46 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 	}
 	w.must(w.instance("bbb").Claim(w.Context(), w.ref(issue), w.dev, "bbb-run"))
 	return true
+}
+
+// TestReassignLate loses each answer of a move, and the last time none: the hub was killed before it could note that. Before
+// the move is tried again the agent begins the issue that it was given. The move then says that it moved, and leaves the
+// claim alone.
+func TestReassignLate(t *testing.T) {
+	begun, broken := 0, true
+	for n := 1; broken; n++ {
+		onLocal(t, func(w *world) {
+			issue := w.file("one", "", "backlog")
+			w.assign(issue, w.review)
+			hub, there := w.instance("aaa"), w.instance("bbb")
+			count := 0
+			w.fault = func(*http.Request) localforge.Fault {
+				if count++; count == n {
+					return localforge.Lose
+				}
+				return localforge.NoFault
+			}
+			_ = hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+			w.fault = nil
+			broken = count >= n
+			if w.state(issue) != "backlog stolen @dev" {
+				return
+			}
+			claimed := there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")
+			if err := w.instance("aaa").Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move"); err != nil {
+				w.Errorf("request %d lost: the second try says %v", n, err)
+			}
+			if claimed == nil {
+				begun++
+				w.must(there.Release(w.Context(), w.ref(issue), w.dev)) // it still had the ref
+			} else {
+				w.must(there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")) // the move had held it, and let go
+			}
+		})
+	}
+	if begun == 0 {
+		t.Error("the agent never had time to begin")
+	}
 }
 
 // TestReassignRace: the agent of another host begins the issue while it is moved. One of the two gets it.
