@@ -25,6 +25,7 @@ type Document struct {
 	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
 	Paused   bool              `json:"paused"`   // everything: no thread starts anything
 	Queue    []QueueDocument   `json:"queue"`    // in the order in which they would be started
+	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue that nobody works on, by reference
 	Recent   []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
 	Upkeep   UpkeepDocument    `json:"upkeep"`
 	// Problems are things that a person has to mend, one line each: a journal that cannot be written, a tick that

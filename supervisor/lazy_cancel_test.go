@@ -333,6 +333,69 @@ func TestF6_NoRepairsOnAQuietDay(t *testing.T) {
 	})
 }
 
+// accounted makes sure that the status says of each of the first open issues who is on it, or why nobody is.
+func accounted(t *testing.T, w *simtest.World, l *simtest.Life, n int64) {
+	t.Helper()
+	d := l.Document()
+	said := map[int64]int{}
+	for _, x := range d.Sessions {
+		said[x.Number]++
+	}
+	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
+		if q.Why == "" || q.Code == "" {
+			t.Errorf("no reason: %+v", q)
+		}
+		if q.Kind == agents.KindIssue {
+			said[q.Number]++
+		}
+	}
+	for i := int64(1); i <= n; i++ {
+		if !w.Forge.Get(i).Closed && said[i] != 1 {
+			t.Errorf("the status speaks %d times of #%d", said[i], i)
+		}
+	}
+}
+
+// Also between two looks, while sessions begin and end, and while a thread that was parked risks one session of the many
+// that it could have.
+func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Slow()
+		w.Config.Forge.MaxUnreviewed = 100
+		began := time.Now()
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			if job.Kind == agents.KindIssue && time.Since(began) < time.Minute {
+				return simtest.Script{Takes: time.Second, Outcome: agents.Outcome{
+					Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: began.Add(5 * time.Minute),
+				}}
+			}
+			return w.Work(job, n)
+		}
+		issues(w, 3) // nobody puts them up for work
+		for range 5 {
+			w.Forge.Issue("work")
+		}
+		w.Forge.Edit(w.Forge.Issue("convoy", 1, 4), func(is *forge.Issue) { is.Labels = []string{forge.LabelConvoy} })
+		l := w.Start()
+		w.Until(time.Minute, "the forge is read", func() bool { return len(l.Document().Unqueued) > 0 })
+		for range 4 * 60 * 90 { // an hour and a half
+			accounted(t, w, l, 9)
+			time.Sleep(250 * time.Millisecond)
+		}
+		var unqueued []string
+		for _, q := range l.Document().Unqueued {
+			unqueued = append(unqueued, fmt.Sprint("#", q.Number, " ", q.Code, ": ", q.Why))
+		}
+		want := "#1 not-backlog: not labelled backlog; #2 not-backlog: not labelled backlog; #3 not-backlog: not labelled backlog; #9 convoy: a convoy, 1 of 2 members closed"
+		if got := strings.Join(unqueued, "; "); got != want {
+			t.Errorf("not put up for work: %s", got)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
 // Everything that is open and not worked on has a reason that can be read, whoever asks.
 func TestG6_EveryReasonIsPrintable(t *testing.T) {
 	quiet(t, func(w *simtest.World) { w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1 },
@@ -364,11 +427,7 @@ func TestG6_EveryReasonIsPrintable(t *testing.T) {
 					}
 				}
 			}
-			for _, q := range l.Document().Queue {
-				if q.Why == "" || q.Code == "" {
-					t.Errorf("in the queue: %+v", q)
-				}
-			}
+			accounted(t, w, l, 10)
 			if n := w.Forge.Requests() - before; n != 0 {
 				t.Errorf("why asked the forge %d times", n)
 			}

@@ -44,7 +44,7 @@ func (s *Supervisor) remembered() *Document {
 	d := &Document{
 		Version: s.Version, PID: os.Getpid(), StartedAt: s.started, Upgrades: s.upgrades, UpgradedAt: s.upgraded,
 		Config:  ConfigDocument{Path: s.ConfigPath, Generation: s.generation, Error: text(s.configErr)},
-		Threads: []ThreadDocument{}, Agents: []AgentDocument{}, Sessions: []SessionDocument{}, Queue: []QueueDocument{},
+		Threads: []ThreadDocument{}, Agents: []AgentDocument{}, Sessions: []SessionDocument{},
 		Recent: append([]RecentDocument{}, s.history.recent...), Problems: append(s.problems.lines(), s.upkeep.lines()...),
 		Upkeep: UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
 	}
@@ -55,9 +55,7 @@ func (s *Supervisor) remembered() *Document {
 	slices.SortFunc(d.Sessions, func(a, b SessionDocument) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
 	})
-	for i := range s.plan.Holds {
-		d.Queue = append(d.Queue, queueDocument(s.plan.Holds[i]))
-	}
+	d.Queue, d.Unqueued = s.queueLocked()
 	for i := range d.Recent {
 		if r := &d.Recent[i]; r.Log != "" {
 			r.Log = filepath.Join(s.StateDir, r.Log)
@@ -179,13 +177,6 @@ func (x *session) document() SessionDocument {
 		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid,
 		Attempt: x.Attempt, StartedAt: x.Started,
-	}
-}
-
-func queueDocument(h *threads.Hold) QueueDocument {
-	return QueueDocument{
-		Repo: h.Item.Ref.Repo, Number: h.Item.Ref.Number, Kind: h.Item.Kind, Title: h.Item.Title,
-		Priority: h.Item.Priority, Code: h.Reason.Code, Why: h.Reason.Text(),
 	}
 }
 

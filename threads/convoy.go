@@ -285,6 +285,25 @@ func convoyOver(_ *view, w *work) *Reason {
 	return &Reason{Code: ConvoyOver, Refs: blockersIn(is, forge.BlockerClosed)}
 }
 
+// tracking is why nobody works on a convoy itself: how far its members are, or what keeps them all.
+func tracking(is *forge.Issue) *Reason {
+	for _, l := range []string{forge.LabelCancelled, forge.LabelNeedsHuman} {
+		if is.Has(l) {
+			return &Reason{Code: SkipLabel, Note: l}
+		}
+	}
+	closed := blockersIn(is, forge.BlockerClosed)
+	switch {
+	case is.Has(forge.LabelStaged):
+		return &Reason{Code: StagedConvoy, Refs: []forge.Ref{is.Ref}}
+	case !is.BlockersKnown:
+		return &Reason{Code: BlockersUnknown}
+	case len(closed) == len(is.Blockers) && len(closed) > 0:
+		return &Reason{Code: ConvoyOver, Refs: closed}
+	}
+	return &Reason{Code: Tracking, Count: len(closed), Limit: len(is.Blockers)}
+}
+
 // orphaned asks for a person where an issue waits for work that was cancelled: that will not come by itself.
 func orphaned(v *view, w *work) *Reason {
 	if w.Kind != agents.KindIssue || !w.queued || !w.issue.BlockersKnown {

@@ -54,17 +54,18 @@ func newDecision(v *view) *decision {
 	return d
 }
 
-// line asks the item rules of what is put up for work, and lines it up.
+// line asks the item rules, and lines up what is put up for work. For other issues the first of them have an answer.
 func (d *decision) line() {
 	order := make([]standing, 0, len(d.items))
 	for i := range d.items {
 		w := &d.items[i]
-		if !w.queued {
-			continue
-		}
 		w.Reason = d.objection(w)
-		if w.Reason == nil || w.Reason.Code != HasSession {
+		switch {
+		case w.Reason != nil && w.Reason.Code == HasSession:
+		case w.queued:
 			order = append(order, standingOf(w))
+		default:
+			d.plan.Unqueued = append(d.plan.Unqueued, &w.Hold)
 		}
 	}
 	slices.SortFunc(order, standing.compare)

@@ -31,6 +31,7 @@ const (
 	StaleFacts        Code = "stale-facts"
 	Closed            Code = "closed"
 	NotBacklog        Code = "not-backlog"
+	Tracking          Code = "convoy"
 	SkipLabel         Code = "label"
 	AssignedHuman     Code = "assigned-human"
 	ClaimedElsewhere  Code = "claimed-elsewhere"
@@ -135,6 +136,9 @@ var codeDocs = []CodeDoc{
 	{StaleFacts, "we wrote to it, and the next scan has not come back", "", fixed("waits for the next scan of the forge")},
 	{Closed, "it is closed", "reopen it", fixed("closed")},
 	{NotBacklog, "it does not carry the label `backlog`", "add `backlog`", fixed("not labelled backlog")},
+	{Tracking, "it is a convoy, which closes when its members are merged", "", func(r Reason) string {
+		return fmt.Sprintf("a convoy, %d of %d members closed", r.Count, r.Limit)
+	}},
 	{SkipLabel, "a label keeps it from being worked on", "remove the label; after `blocked`, `disinto retry`", noted("labelled %s")},
 	{AssignedHuman, "a person is assigned", "unassign the person", noted("assigned to %s")},
 	{ClaimedElsewhere, "an agent of another host works on it", "if that host is gone: disinto release REF", noted("claimed by %s")},

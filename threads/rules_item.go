@@ -105,11 +105,17 @@ func isClosed(_ *view, w *work) *Reason {
 	return nil
 }
 
+// unqueued is one for all of them: most issues of a large tracker are not put up for work.
+var unqueued = &Reason{Code: NotBacklog}
+
 func notBacklog(_ *view, w *work) *Reason {
-	if !w.has(forge.LabelBacklog) {
-		return &Reason{Code: NotBacklog}
+	switch {
+	case w.has(forge.LabelBacklog):
+		return nil
+	case w.has(forge.LabelConvoy):
+		return tracking(w.issue)
 	}
-	return nil
+	return unqueued
 }
 
 func notRead(_ *view, w *work) *Reason {
@@ -146,11 +152,14 @@ func merged(_ *view, w *work) *Reason {
 }
 
 func skipLabel(_ *view, w *work) *Reason {
-	label := forge.SkipLabel(w.labels())
-	if label != "" {
+	switch label := forge.SkipLabel(w.labels()); {
+	case label == "":
+		return nil
+	case label == forge.LabelConvoy && w.issue != nil:
+		return tracking(w.issue)
+	default:
 		return &Reason{Code: SkipLabel, Note: label}
 	}
-	return nil
 }
 
 func assignedHuman(v *view, w *work) *Reason {

@@ -248,6 +248,9 @@ func formatPlan(p Plan, now time.Time) string {
 	for _, h := range p.Holds {
 		fmt.Fprintf(&b, "hold   %s %s: %s: %s\n", h.Item.Kind, itemName(h.Item), h.Reason.Code, h.Reason.Text())
 	}
+	for _, h := range p.Unqueued {
+		fmt.Fprintf(&b, "aside  %s %s: %s: %s\n", h.Item.Kind, itemName(h.Item), h.Reason.Code, h.Reason.Text())
+	}
 	if !p.NextWake.IsZero() {
 		fmt.Fprintf(&b, "wake   in %s\n", p.NextWake.Sub(now))
 	}

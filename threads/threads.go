@@ -324,6 +324,8 @@ type Plan struct {
 	Marks  []Mark
 	// Holds has one entry for each item that waits, in queue order.
 	Holds []*Hold
+	// Unqueued has one entry for each open issue that nobody put up for work and nobody works on, sorted by reference.
+	Unqueued []*Hold
 	// NextWake is the earliest moment at which the passing of time alone changes the plan; zero when none does.
 	NextWake time.Time
 }

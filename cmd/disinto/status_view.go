@@ -16,6 +16,9 @@ import (
 // How many lines of the queue and of ended sessions a status shows where no screen says how many fit.
 const queueLines, recentLines = 20, 6
 
+// unqueuedNames is how many issues without the label backlog are named, which with their number still is one line.
+const unqueuedNames = 6
+
 // view says how to show a status document.
 type view struct {
 	now           time.Time
@@ -31,7 +34,8 @@ func (v view) render(d *supervisor.Document) string {
 	v.repo = onlyRepo(d)
 	queue, recent := queueLines, recentLines
 	if v.height > 0 {
-		queue, recent = min(v.height, len(d.Queue)), min(v.height, len(d.Recent))
+		each, _ := listed(d)
+		queue, recent = min(v.height, len(each)), min(v.height, len(d.Recent))
 	}
 	text := v.renderWith(d, queue, recent)
 	// A reason may take several lines, so what fits is found by trying.
@@ -217,20 +221,55 @@ func (v view) since(t time.Time) string {
 	return age(v.now.Sub(t))
 }
 
+// queue shows what waits line by line, then convoys. Issues that are not put up for work all have the same reason: they are
+// one line, however many there are.
 func (v view) queue(p *page, d *supervisor.Document, limit int) {
-	if len(d.Queue) == 0 {
+	each, backlog := listed(d)
+	if len(each)+len(backlog) == 0 {
 		return
 	}
+	p.end()
+	shown := each[:min(limit, len(each))]
 	rows := [][]cell{heads("WAITS", "TITLE", "WHY")}
-	shown := d.Queue[:min(limit, len(d.Queue))]
 	for _, q := range shown {
 		rows = append(rows, []cell{{v.work(q.Kind, q.Repo, q.Number), plain}, {q.Title, plain}, {v.countdown(v.short(q.Why)), plain}})
 	}
-	p.end()
-	p.table(1, rows)
-	if more := len(d.Queue) - len(shown); more > 0 {
+	if len(shown) > 0 {
+		p.table(1, rows)
+	}
+	if more := len(each) - len(shown); more > 0 {
 		p.line(fmt.Sprintf("and %d more", more), faint)
 	}
+	if len(backlog) > 0 {
+		p.line(backlog[0].Why+": "+v.some(backlog), faint)
+	}
+}
+
+// listed are the items that get a line each, and those issues that only lack the label backlog.
+func listed(d *supervisor.Document) (each, backlog []supervisor.QueueDocument) {
+	each = slices.Clone(d.Queue)
+	for _, q := range d.Unqueued {
+		if q.Code == threads.NotBacklog {
+			backlog = append(backlog, q)
+		} else {
+			each = append(each, q)
+		}
+	}
+	return each, backlog
+}
+
+// some names the first issues, and counts the others.
+func (v view) some(issues []supervisor.QueueDocument) string {
+	named := issues[:min(unqueuedNames, len(issues))]
+	words := make([]string, len(named))
+	for i, q := range named {
+		words[i] = v.short(forge.Ref{Repo: q.Repo, Number: q.Number}.String())
+	}
+	text := strings.Join(words, ", ")
+	if more := len(issues) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func (v view) recent(p *page, d *supervisor.Document, limit int) {
@@ -313,7 +352,7 @@ func onlyRepo(d *supervisor.Document) string {
 	for _, s := range d.Sessions {
 		repos = append(repos, s.Repo)
 	}
-	for _, q := range d.Queue {
+	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
 		repos = append(repos, q.Repo)
 	}
 	for _, r := range d.Recent {

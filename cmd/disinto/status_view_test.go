@@ -11,6 +11,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
 )
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
@@ -64,6 +65,9 @@ func TestStatusViewFits(t *testing.T) {
 			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue,
 			Title: "An issue with a title of some length, as they are", Why: "blocked by johba/harb#11",
 		})
+		d.Unqueued = append(d.Unqueued, supervisor.QueueDocument{
+			Repo: "johba/harb", Number: int64(20_000 + i), Kind: agents.KindIssue, Code: threads.NotBacklog, Why: "not labelled backlog",
+		})
 	}
 	for _, height := range []int{1, 5, 12, 24, 40, 200} {
 		for _, width := range []int{80, 100, 200} {
@@ -94,6 +98,24 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 	}
 	if got := (view{now: noon, width: 80}).render(d); !strings.Contains(got, "\nand 37 more\n") {
 		t.Errorf("no word of the 37 items that are not shown:\n%s", got)
+	}
+}
+
+// Issues without the label backlog are one line, however many there are; a convoy has its own.
+func TestStatusViewUnqueued(t *testing.T) {
+	d := readDocument(t, "empty")
+	for i := range 10_000 {
+		d.Unqueued = append(d.Unqueued, supervisor.QueueDocument{
+			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue, Code: threads.NotBacklog, Why: "not labelled backlog",
+		})
+	}
+	d.Unqueued[3].Title, d.Unqueued[3].Code, d.Unqueued[3].Why = "Sell by mail", threads.Tracking, "a convoy, 2 of 5 members closed"
+	got := (view{now: noon, width: 80}).render(d)
+	want := "WAITS       TITLE         WHY\n" +
+		"issue #103  Sell by mail  a convoy, 2 of 5 members closed\n" +
+		"not labelled backlog: #100, #101, #102, #104, #105, #106 and 9993 more\n"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("%s, want it to end with\n%s", got, want)
 	}
 }
 

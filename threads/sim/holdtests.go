@@ -51,8 +51,10 @@ var holdTests = map[threads.Code]func(held) bool{
 	},
 	threads.StagedConvoy: func(h held) bool {
 		convoy := h.s.Facts.Issue(h.Reason.Refs[0])
-		return stagedConvoy(convoy) && slices.ContainsFunc(convoy.Blockers, func(b forge.Blocker) bool { return b.Ref == h.is.Ref })
+		return stagedConvoy(convoy) && (convoy == h.is || slices.ContainsFunc(convoy.Blockers, func(b forge.Blocker) bool { return b.Ref == h.is.Ref }))
 	},
+	threads.Tracking:   func(h held) bool { return h.trackingWith(h.Reason.Count) && h.Reason.Count < max(h.Reason.Limit, 1) },
+	threads.ConvoyOver: func(h held) bool { return h.trackingWith(len(h.is.Blockers)) && len(h.is.Blockers) > 0 },
 	threads.BlockersUnknown: func(h held) bool {
 		return !h.is.BlockersKnown || len(states(h.is, forge.BlockerUnknown)) > 0 || h.unreadConvoy()
 	},
@@ -173,6 +175,11 @@ func states(is *forge.Issue, state forge.BlockerState) []forge.Ref {
 
 func stagedConvoy(is *forge.Issue) bool {
 	return is != nil && !is.Closed && is.Has(forge.LabelConvoy) && is.Has(forge.LabelStaged)
+}
+
+// trackingWith reports whether the item is a convoy with so many closed members.
+func (h held) trackingWith(closed int) bool {
+	return h.is.Has(forge.LabelConvoy) && !stagedConvoy(h.is) && h.is.BlockersKnown && len(states(h.is, forge.BlockerClosed)) == closed
 }
 
 // unreadConvoy reports whether there is a staged convoy whose members nobody knows yet: any issue may be one.

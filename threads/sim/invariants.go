@@ -155,6 +155,9 @@ func (in *inspection) tally() {
 	for _, h := range in.plan.Holds {
 		in.seen.Codes[h.Reason.Code]++
 	}
+	for _, h := range in.plan.Unqueued {
+		in.seen.Codes[h.Reason.Code]++
+	}
 	for _, s := range in.plan.Stops {
 		in.seen.Codes[s.Reason.Code]++
 	}
@@ -190,8 +193,8 @@ func (c checks) spin(k threads.Key) {
 	}
 }
 
-// accounted holds every open issue of the backlog and every open pull request against the plan: it has a session, is
-// started, is merged, or waits with a reason, and only one of these.
+// accounted holds every open issue and pull request against the plan: it has a session, is started, is merged, or waits
+// with a reason, and only one of these.
 func accounted(in *inspection) error {
 	count := make(map[threads.Key]int)
 	for _, s := range in.busy() {
@@ -203,9 +206,15 @@ func accounted(in *inspection) error {
 	for i := range in.plan.Holds {
 		count[itemOf(&in.plan.Holds[i].Item)]++
 	}
+	for _, h := range in.plan.Unqueued {
+		count[itemOf(&h.Item)]++
+		if err := readable(h.Reason); err != nil {
+			return fmt.Errorf("issue %s is not put up for work, %s: %w", h.Item.Ref, h.Reason.Code, err)
+		}
+	}
 	for i := range in.s.Facts.Issues {
-		if is := &in.s.Facts.Issues[i]; !is.Closed && is.Has(forge.LabelBacklog) && count[threads.Key{Ref: is.Ref}] != 1 {
-			return fmt.Errorf("issue %s is %d times in sessions, starts, merges and holds", is.Ref, count[threads.Key{Ref: is.Ref}])
+		if is := &in.s.Facts.Issues[i]; !is.Closed && count[threads.Key{Ref: is.Ref}] != 1 {
+			return fmt.Errorf("issue %s is %d times in sessions, starts, holds and what is not queued", is.Ref, count[threads.Key{Ref: is.Ref}])
 		}
 	}
 	for i := range in.s.Facts.Pulls {

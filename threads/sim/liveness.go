@@ -42,7 +42,7 @@ var mendable = []threads.Code{
 	threads.BlocksItself, threads.BlockerCycle, threads.BlockerMissing, threads.BlockerUnreadable, threads.BlockerCancelled,
 	threads.BlockerUnmerged, threads.Draft, threads.NotOurs, threads.PeopleReview, threads.MergeManual, threads.HumanObjects,
 	threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.OwnWork, threads.LocalPair, threads.NoReviewer,
-	threads.NoProgram, threads.NoToken, threads.Paused,
+	threads.NoProgram, threads.NoToken, threads.Paused, threads.Tracking, // of which the members speak
 }
 
 // final reports whether a hold will last until a person does something. A reason that names others is as final as theirs.

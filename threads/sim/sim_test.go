@@ -94,7 +94,7 @@ var rare = []threads.Code{threads.OwnWork}
 // unseen are the reasons that no plan ever gives: only `why` does, about what nobody put up for work or what is not the
 // furthest that a candidate came.
 var unseen = []threads.Code{
-	threads.Closed, threads.NotBacklog, threads.HasSession, threads.AuthorFirst,
+	threads.Closed, threads.HasSession, threads.AuthorFirst,
 	threads.ConvoyOver,                          // of a mark
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
 	threads.RuleBroken,                                                                                                                      // of Enforce, which finds nothing
