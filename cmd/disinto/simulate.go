@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,8 +25,10 @@ var simulateCommand = command{
 	short: "what a factory would do with a week of work, in a second",
 	long: `
 Plays days of work in virtual time, with the scheduler that run uses. The work
-is what a load file describes, or what a journal remembers: --replay
-STATE/journal.jsonl. Without either it is 20 issues a day. --against puts
+is what a load file describes, or what a journal remembers, which is a month or
+4,000 sessions: --replay STATE/journal.jsonl plays the newest --days of that, in
+which an issue is filed when it could first be worked on. Without either it is
+20 issues a day. --against puts
 another factory.toml beside yours: one more slot, agent or reviewer. The other
 policies show what the same agents would do under cron, under a hub that assigns
 each half hour, and under work stealing as others designed it.
@@ -193,45 +196,92 @@ func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 	return sim.MakeKinds(kinds, q.days, q.seed), nil
 }
 
-// loadOf turns sessions of the past into work. An issue is filed when its first session began, because the journal does not
-// say since when it waited; it has priority 5 and no skills, which are the forge's to say.
-func loadOf(past []supervisor.PastSession, config *threads.Config, limit time.Duration) sim.Load {
-	at := make(map[forge.Ref]int)
-	reviews := make(map[forge.Ref][]time.Duration)
-	var load sim.Load
-	for i := range past {
-		s := &past[i]
-		took := s.End.Sub(s.Start)
-		switch {
-		case s.Kind == agents.KindReview:
-			reviews[s.Chain] = append(reviews[s.Chain], took)
-		case s.Kind.Writes() && took > 0:
-			since := s.Start.Sub(past[0].Start)
-			n, known := at[s.Chain]
-			if !known && since < limit {
-				n, known = len(load), true
-				at[s.Chain] = n
-				w := sim.Work{At: since, Priority: forge.DefaultPriority}
-				if slices.Contains(config.Forge.Repos, s.Chain.Repo) {
-					w.Repo = s.Chain.Repo
-				}
-				load = append(load, w)
-			}
-			if known {
-				load[n].Sessions = append(load[n].Sessions, took)
-			}
-		}
+// loadOf turns the sessions of the newest days into work. An issue is filed when it could first be worked on, as far as the
+// journal says: had it been filed when its first session began, no slot more would ever make anything sooner.
+func loadOf(past []supervisor.PastSession, config *threads.Config, days time.Duration) sim.Load {
+	if len(past) == 0 {
+		return nil
 	}
-	for chain, n := range at {
+	newest := slices.MaxFunc(past, func(a, b supervisor.PastSession) int { return a.End.Compare(b.End) }).End
+	from := newest.Add(-days)
+	past = slices.DeleteFunc(slices.Clone(past), func(s supervisor.PastSession) bool { return s.Start.Before(from) })
+	r := replay{config: config, from: newest, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
+	for i := range past {
+		r.from = earlier(r.from, filed(&past[i]))
+	}
+	if r.from.Before(from) {
+		r.from = from // what waited before that is there from the beginning
+	}
+	for i := range past {
+		r.add(&past[i])
+	}
+	for chain, n := range r.at {
 		var sum time.Duration
-		for _, d := range reviews[chain] {
+		for _, d := range r.reviews[chain] {
 			sum += d
 		}
-		if len(reviews[chain]) > 0 {
-			load[n].Review = sum / time.Duration(len(reviews[chain]))
+		if len(r.reviews[chain]) > 0 {
+			r.load[n].Review = sum / time.Duration(len(r.reviews[chain]))
 		}
 	}
-	return load
+	slices.SortStableFunc(r.load, func(a, b sim.Work) int { return cmp.Compare(a.At, b.At) })
+	return r.load
+}
+
+// replay is a load in the making.
+type replay struct {
+	config  *threads.Config
+	from    time.Time
+	load    sim.Load
+	at      map[forge.Ref]int // place in the load, by chain
+	reviews map[forge.Ref][]time.Duration
+}
+
+func (r *replay) add(s *supervisor.PastSession) {
+	took := s.End.Sub(s.Start)
+	switch {
+	case took <= 0: // the clock was set back
+	case s.Kind == agents.KindReview:
+		r.reviews[s.Chain] = append(r.reviews[s.Chain], took)
+	case s.Kind.Writes():
+		n, known := r.at[s.Chain]
+		if !known {
+			n = len(r.load)
+			r.at[s.Chain] = n
+			r.load = append(r.load, r.work(s))
+		}
+		r.load[n].Sessions = append(r.load[n].Sessions, took)
+	}
+}
+
+// work is an issue without its sessions.
+func (r *replay) work(s *supervisor.PastSession) sim.Work {
+	w := sim.Work{At: max(0, filed(s).Sub(r.from)), Priority: cmp.Or(s.Priority, forge.DefaultPriority)}
+	if slices.Contains(r.config.Forge.Repos, s.Chain.Repo) {
+		w.Repo = s.Chain.Repo
+	}
+	able := func(a agents.Agent) bool {
+		return !slices.ContainsFunc(s.Skills, func(skill string) bool { return !slices.Contains(a.Skills, skill) })
+	}
+	if slices.ContainsFunc(r.config.Agents, able) { // of what nobody here can do the skills are left out: it was done, after all
+		w.Skills = s.Skills
+	}
+	return w
+}
+
+// filed is since when a session could have begun, as far as the journal says.
+func filed(s *supervisor.PastSession) time.Time {
+	if s.Ready.IsZero() {
+		return s.Start
+	}
+	return earlier(s.Start, s.Ready)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // draw writes the chart, if one is wanted.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,17 +124,27 @@ func TestSimulateReplay(t *testing.T) {
 		return supervisor.PastSession{Agent: "x", Kind: kind, Ref: ref(number), Chain: ref(chain), Start: at.Add(start), End: at.Add(start + took)}
 	}
 	config := &threads.Config{Forge: threads.Forge{Repos: []string{"owner/name"}}}
+	waited := session(agents.KindIssue, 5, 5, 5*time.Hour, time.Hour)
+	waited.Ready, waited.Priority, waited.Skills = at.Add(30*time.Minute), 2, []string{"nobody's"}
 	load := loadOf([]supervisor.PastSession{
 		session(agents.KindIssue, 1, 1, 0, time.Hour),
 		session(agents.KindReview, 3, 1, time.Hour, 10*time.Minute),
 		session(agents.KindIssue, 2, 2, 90*time.Minute, 30*time.Minute),
 		session(agents.KindRework, 3, 1, 2*time.Hour, 20*time.Minute),
 		session(agents.KindReview, 3, 1, 3*time.Hour, 20*time.Minute),
-		session(agents.KindIssue, 9, 9, 25*time.Hour, time.Hour), // on the second day
+		session(agents.KindIssue, 8, 8, -25*time.Hour, time.Hour), // on the day before
+		session(agents.KindIssue, 7, 7, 4*time.Hour, -time.Minute),
+		waited,
 	}, config, 24*time.Hour)
-	if len(load) != 2 || load[1].At != 90*time.Minute || len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute ||
+	if len(load) != 3 || load[2].At != 90*time.Minute || len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute ||
 		load[0].Review != 15*time.Minute {
 		t.Errorf("%+v", load)
+	}
+	if w := load[1]; w.At != 30*time.Minute || w.Priority != 2 || len(w.Skills) != 0 || len(w.Sessions) != 1 {
+		t.Errorf("what waited: %+v", w)
+	}
+	if len(loadOf(nil, config, time.Hour)) > 0 {
+		t.Error("nothing is some work")
 	}
 	journal := `{"at":"2026-01-02T03:00:00Z","start":{"run":"a","thread":"llama","slot":0,"agent":"dev-a","login":"dev-a","role":"dev","item":{"kind":"issue","ref":"o/r#1"},"chain":"o/r#1","attempt":1}}
 not a line
@@ -146,5 +157,28 @@ not a line
 	_, complaint, code = simulate(t, map[string]string{"factory.toml": simulated, "empty": ""}, "--replay", filepath.Join(".", "empty"))
 	if code != 1 || !strings.Contains(complaint, "tells of no session") {
 		t.Errorf("exit code %d: %s", code, complaint)
+	}
+}
+
+// The operator's own journal answers what one more slot brings: what waited in it for a slot waits half as long with two.
+func TestSimulateReplaySlots(t *testing.T) {
+	var journal strings.Builder
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for i := range 8 { // all were ready at 3:00, and one slot did one an hour
+		start, end := at.Add(time.Duration(i)*time.Hour), at.Add(time.Duration(i+1)*time.Hour)
+		fmt.Fprintf(&journal, `{"at":%q,"past":{"agent":"dev-a","kind":"issue","ref":"owner/name#%[2]d","chain":"owner/name#%[2]d","ready":%q,"priority":5,"start":%q,"end":%q}}`+"\n",
+			end.Format(time.RFC3339), i+1, at.Format(time.RFC3339), start.Format(time.RFC3339), end.Format(time.RFC3339))
+	}
+	files := map[string]string{
+		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1), "journal.jsonl": journal.String(),
+	}
+	text, complaint, code := simulate(t, files, "--replay", "journal.jsonl", "--policy", "disinto", "--against", "two.toml", "--json")
+	var got struct{ Reports []sim.Report }
+	if err := json.Unmarshal([]byte(text), &got); err != nil || code != 0 || len(got.Reports) != 2 {
+		t.Fatalf("%d, %v: %s", code, err, complaint)
+	}
+	one, two := got.Reports[0].Turn.Mean, got.Reports[1].Turn.Mean
+	if one < 4*time.Hour || one > 5*time.Hour || two > one*6/10 {
+		t.Errorf("an issue takes %s, and %s with two slots; it was 4.5 h, and half of that is to be expected", one, two)
 	}
 }

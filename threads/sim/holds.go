@@ -76,7 +76,9 @@ func (in *inspection) nobodyCan(h *threads.Hold, busy []threads.Session) error {
 			continue
 		}
 		for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
-			if p := in.kept(&h.Item, a, slot, busy); p == nil || h.Reason.Code != threads.SlotKept {
+			// Who is waited for as the one that finished a blocker may be kept for something else.
+			tells := h.Reason.Code == threads.SlotKept || h.Reason.Code == threads.FinisherFirst
+			if p := in.kept(&h.Item, a, slot, busy); p == nil || !tells {
 				return fmt.Errorf("%s on %s could take it into slot %d", a.Name, a.Thread, slot)
 			}
 		}
