@@ -12,10 +12,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-)
 
-// handoverVar tells an image that it is not the first of its process, and where the last one's letter is.
-const handoverVar = "DISINTO_HANDOVER"
+	"codeberg.org/johba/disinto/agents/process/pid1"
+)
 
 // maxLetter bounds a letter, in bytes: a session takes some two thousand.
 const maxLetter = 16 << 20
@@ -23,19 +22,17 @@ const maxLetter = 16 << 20
 // letterFD is the descriptor of the last image's letter; 0 in a first image.
 var letterFD int
 
-// An image that follows another one begins here, before anything can be started or read: the kernel has made its memory
-// readable again, and of the signals that Become blocked USR1 and USR2 still wait for being listened to. Those stay blocked
-// on all threads but the one that Go keeps for signals, which is why forkExec takes them off for children.
+// An image that follows another one begins in pid1, and here, before anything can be started. Of the signals that Become
+// blocked USR1 and USR2 still wait for being listened to. Those stay blocked on all threads but the one that Go keeps for
+// signals, which is why forkExec takes them off for children.
 func init() {
-	fd, err := strconv.Atoi(os.Getenv(handoverVar))
-	_ = os.Unsetenv(handoverVar)
+	fd, err := strconv.Atoi(os.Getenv(pid1.HandoverVar))
+	_ = os.Unsetenv(pid1.HandoverVar)
 	if err != nil || fd < 3 {
 		return
 	}
 	letterFD = fd
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	closeOnExec()
-	notify()
 	name := []byte("disinto\x00") // or ps would show the number of a descriptor
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
 }
@@ -93,8 +90,8 @@ func LastLetter() *os.File {
 // stay open, under their numbers. On success it does not return.
 //
 // The signals that Init answers are blocked from here on: to a PID 1 that has no handler they are not delivered but lost.
-// Go's runtime unblocks TERM, INT and HUP some milliseconds before anybody can listen for them; one that comes just then ends
-// the new image at once, and with it the sessions, as KILL would. The next start recovers from that.
+// Go's runtime unblocks TERM, INT and HUP a millisecond before anybody can listen for them (see pid1.Notify); one that comes
+// just then ends the new image at once, and with it the sessions, as KILL would. The next start recovers from that.
 func Become(binary *os.File, argv, env []string, letter *os.File, keep []int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -111,13 +108,28 @@ func Become(binary *os.File, argv, env []string, letter *os.File, keep []int) er
 		}
 		defer unix.CloseOnExec(fd)
 	}
-	env = append(env[:len(env):len(env)], handoverVar+"="+strconv.Itoa(at))
+	if waiting(ours()) {
+		return errors.New("a signal came")
+	}
+	env = append(env[:len(env):len(env)], pid1.HandoverVar+"="+strconv.Itoa(at))
 	err := syscall.Exec("/proc/self/fd/"+strconv.Itoa(Descriptor(binary)), argv, env)
 	return fmt.Errorf("cannot execute %s: %w", binary.Name(), err)
 }
 
+// waiting reports whether one of these signals has come since they were blocked.
+func waiting(set *unix.Sigset_t) bool {
+	var come unix.Sigset_t
+	_, _, errno := unix.RawSyscall(unix.SYS_RT_SIGPENDING, uintptr(unsafe.Pointer(&come)), lastSignal/8, 0)
+	for i := range come.Val {
+		if come.Val[i]&set.Val[i] != 0 {
+			return errno == 0
+		}
+	}
+	return false
+}
+
 // Pending reports whether a signal has come that nobody has taken from Init's channel yet.
-func Pending() bool { return len(signals) > 0 }
+func Pending() bool { return len(pid1.Signals) > 0 }
 
 // ours are the signals of Init.
 func ours() *unix.Sigset_t {
@@ -128,8 +140,12 @@ func ours() *unix.Sigset_t {
 	return &set
 }
 
-// bits is the size of a word of a signal set.
-const bits = strconv.IntSize
+const (
+	// bits is the size of a word of a signal set.
+	bits = strconv.IntSize
+	// lastSignal is the highest there is.
+	lastSignal = 64
+)
 
 // forkExec is syscall.ForkExec without blocked signals in the child: it would never hear of TERM.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {

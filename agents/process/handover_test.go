@@ -6,11 +6,15 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process/tree"
@@ -93,5 +97,26 @@ func TestHandedTimeout(t *testing.T) {
 	}
 	if err := ReadLetter(letter, new(int)); err == nil {
 		t.Error("a letter with something else in it was read")
+	}
+}
+
+// A signal that has come when the others can come no more is seen before it could kill the next image.
+func TestWaitingSignal(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, unix.SIGUSR1)
+	defer signal.Stop(heard)
+	var before unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, ours(), &before); err != nil {
+		t.Fatal(err)
+	}
+	none := waiting(ours())
+	err := unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGUSR1)
+	one := waiting(ours())
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
+	<-heard
+	if none || err != nil || !one || waiting(ours()) {
+		t.Errorf("waiting before it came %v, then %v; %v", none, one, err)
 	}
 }

@@ -10,23 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
+	_ "codeberg.org/johba/disinto/agents/process/pid1/finish" // disinto exec
 )
-
-// signals carries what Init answers. It has room for every kind once and more, because a signal that finds the channel
-// full is lost.
-var signals = make(chan os.Signal, 16)
-
-// PID 1 listens from here on. Go's own handlers are in place before main, and with them a TERM in the first millisecond
-// ends the process, PID 1 or not; a container that is stopped while it starts would exit with status 2.
-func init() {
-	if os.Getpid() == 1 {
-		notify()
-	}
-}
-
-func notify() {
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-}
 
 // Init prepares this process for being a supervisor. Call it first thing, once, before NewReaper. It answers the
 // signals a supervisor acts on: TERM, INT, HUP, USR1 and USR2.
@@ -34,7 +19,7 @@ func notify() {
 // It also takes care that a closed stdout does not end the process, that no other process of the same user may read its
 // memory and environment (they hold every token), and that it has threads before a pids limit can refuse them.
 func Init() (<-chan os.Signal, error) {
-	notify()
+	pid1.Notify()
 	// Go ends a process that writes to a closed stdout. Ignoring SIGPIPE would be passed on to every child; a handler is
 	// not.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -43,7 +28,7 @@ func Init() (<-chan os.Signal, error) {
 	}
 	closeOnExec()
 	pid1.StartThreads(16)
-	return signals, nil
+	return pid1.Signals, nil
 }
 
 // closeOnExec keeps every descriptor but the first three from being inherited. Go marks those it opens; it leaves alone

@@ -16,6 +16,7 @@ import (
 // TestMain: the test binary is disinto exec itself, by the init of this package, and otherwise what the tests need to
 // run in a process of its own.
 func TestMain(m *testing.M) {
+	Finish(func() {})
 	if len(os.Args) > 1 && os.Args[1] == "no-room" {
 		syscall.Exit(noRoom())
 	}

@@ -3,7 +3,6 @@ package pid1
 import (
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,9 +15,6 @@ const settleTime = 50 * time.Millisecond
 
 // settle makes the process small and safe for what may be months of waiting.
 func settle() {
-	// Nothing that is done often allocates. The collector would wake up every two minutes to find that out.
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(8 << 20)
 	StartThreads(4)
 	DropBinary()
 }

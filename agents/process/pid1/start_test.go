@@ -110,12 +110,13 @@ func TestNoRoom(t *testing.T) {
 // noRoom is an init whose user may have no more processes for a while.
 func noRoom() int {
 	const nproc = 6
-	StartThreads(8) // or the runtime dies for want of them
+	StartThreads(8)                    // or the runtime dies for want of them
+	time.Sleep(100 * time.Millisecond) // one too many may be on its way
 	var old syscall.Rlimit
 	_ = syscall.Getrlimit(nproc, &old)
 	_ = syscall.Setrlimit(nproc, &syscall.Rlimit{Cur: 1, Max: old.Max})
 	time.AfterFunc(4*startPause, func() { _ = syscall.Setrlimit(nproc, &old) })
-	return run(Options{Command: []string{"sh", "-c", "exit 7"}})
+	return begin(Options{Command: []string{"sh", "-c", "exit 7"}}).run(func() {})
 }
 
 // A TERM that comes early is not lost: before the command, with it, or after it. In the millisecond between the

@@ -58,13 +58,14 @@ func (c *command) listen() {
 }
 
 // watch passes signals on and reaps until the command has ended.
-func (c *command) watch() {
-	settled := time.After(settleTime) // a command that is over by then is spared a millisecond
+func (c *command) watch(settled func()) {
+	late := time.After(settleTime) // a command that is over by then is spared a millisecond
 	for c.reap(); !c.ended; {
 		select {
 		case <-c.children:
 			c.reap()
-		case <-settled:
+		case <-late:
+			settled()
 			settle()
 		case s := <-c.signals:
 			c.pass(s.(syscall.Signal))
