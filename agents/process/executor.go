@@ -100,6 +100,9 @@ func (e *Executor) start(ctx context.Context, s *session) error {
 		if time.Since(began) > startPatience {
 			return fmt.Errorf("no room for another process for %s (is there a pids limit?): %w", startPatience, err)
 		}
+		if pause == startPause {
+			s.note(fmt.Sprintf("no room for another process (is there a pids limit?), trying again for %s: %v", startPatience, err))
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):

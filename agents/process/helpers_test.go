@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -105,7 +106,8 @@ func exhaust(args []string) int {
 	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &old, nil); err != nil {
 		return 9
 	}
-	if o := <-ended; o.Result != agents.Done {
+	const said = "disinto: no room for another process (is there a pids limit?), trying again for 1m0s: "
+	if o := <-ended; o.Result != agents.Done || strings.Count(o.Tail, said) != 1 {
 		fmt.Printf("%+v\n", o)
 		return 10
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,6 +121,14 @@ func openLog(path string, a *account) (*os.File, error) {
 		err = log.Chown(int(a.cred.Uid), int(a.cred.Gid))
 	}
 	return log, err
+}
+
+// note writes a line to the log, for who looks there why nothing happens.
+func (s *session) note(line string) {
+	if log, err := openLog(s.job.LogPath, s.account); err == nil {
+		_, _ = io.WriteString(log, "disinto: "+line+"\n")
+		_ = log.Close()
+	}
 }
 
 // startShim starts this program once more, as the session's shim. It goes by the link in /proc, so that it is the same

@@ -72,26 +72,30 @@ func TestRunStops(t *testing.T) {
 	}
 }
 
-// Who signals twice does not want to wait for an agent that takes its time to end.
+// Who signals twice does not want to wait for an agent that takes its time to end. The first one does not hurry it.
 func TestRunStopsAtOnce(t *testing.T) {
-	t.Parallel()
-	f := newTestForge(t)
-	state := t.TempDir()
 	deaf := factoryFile(t, "trap '' TERM\nwhile :; do sleep 1; done\n")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := f.startRun(state, nil, fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q,`, deaf), `stop_grace = "2s"`, `stop_grace = "1h"`)
-	status(t, state, "somebody works", working)
-	r.signal(syscall.SIGTERM)
-	eventually(t, "it is stopping", func() bool { return strings.Contains(r.read(r.stderr), "stopping:") })
-	r.signal(syscall.SIGTERM)
-	if code := r.wait(); code != exitDone {
-		t.Errorf("exit code %d, want 0", code)
-	}
-	if left := mentions(t, state); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
+	self := executable(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			f := newTestForge(t)
+			state := t.TempDir()
+			r := f.startRun(state, nil, fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q,`, deaf), `stop_grace = "2s"`, `stop_grace = "1h"`)
+			d := status(t, state, "somebody works", working)
+			r.signal(sig)
+			eventually(t, "it is stopping", func() bool { return strings.Contains(r.read(r.stderr), "stopping: "+sig.String()) })
+			if err := syscall.Kill(d.Sessions[0].PID, 0); err != nil {
+				t.Errorf("the first signal was not graceful: %v", err)
+			}
+			r.signal(sig)
+			if code := r.wait(); code != exitDone {
+				t.Errorf("exit code %d, want 0", code)
+			}
+			if left := mentions(t, state); len(left) > 0 {
+				t.Errorf("processes are left: %q", left)
+			}
+		})
 	}
 }
 

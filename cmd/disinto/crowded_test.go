@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// In a container that is at its pids limit nothing starts, and nothing breaks: the supervisor answers, the session that
+// waits says why in its log, and begins as soon as there is room.
+func TestPIDsLimit(t *testing.T) {
+	group := pidsGroup(t)
+	t.Parallel()
+	f := newTestForge(t)
+	state, self := t.TempDir(), executable(t)
+	path := f.file(state, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", fmt.Sprintf("command = [%q,", self), `command = ["/bin/sleep", "3600"] #`)
+	r := start(t, f.environ(nil), "sh", "-c", `echo $$ >"$0" && exec "$@"`, group+"/cgroup.procs", self, "run", "--config", path)
+	status(t, state, "what is scheduled runs", func(d *supervisor.Document) bool { return runs(d) == 2 })
+	limit := func(n string) {
+		if err := os.WriteFile(group+"/pids.max", []byte(n), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(strings.TrimSpace(r.read(group + "/pids.current")))
+	f.pick(8)
+	eventually(t, "it says why nothing starts", func() bool {
+		logs, _ := filepath.Glob(state + "/logs/dev-*/*.log")
+		return slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(r.read(log), "disinto: no room for another process") })
+	})
+	status(t, state, "nothing has started", func(d *supervisor.Document) bool { return len(d.Sessions) == 3 && runs(d) == 2 })
+	limit("max")
+	status(t, state, "it has started", func(d *supervisor.Document) bool { return runs(d) == 3 })
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// runs is how many sessions have a program.
+func runs(d *supervisor.Document) (n int) {
+	for _, s := range d.Sessions {
+		if s.PID > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// pidsGroup is a new cgroup with a limit of processes, of either version.
+func pidsGroup(t *testing.T) string {
+	t.Helper()
+	parent := "/sys/fs/cgroup/pids"
+	if c := process.FindContainment(); c.PIDs == nil {
+		parent = c.Cgroup
+		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+pids"), 0); err != nil {
+			t.Skip(err)
+		}
+	}
+	group := filepath.Join(parent, "disinto-test-"+itoa(os.Getpid()))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Skipf("no cgroup for pids: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(group) })
+	if _, err := os.Stat(filepath.Join(group, "pids.max")); err != nil {
+		t.Skipf("no cgroup for pids: %v", err)
+	}
+	return group
+}

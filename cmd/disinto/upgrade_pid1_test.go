@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A container's first process is replaced, and nobody outside can tell: it is PID 1 still, its session goes on, and a
+// connection over TCP is never refused, since it is the same socket that listens. TERM stops the new image as it did the old.
+func TestUpgradeAsPID1(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a PID namespace")
+	}
+	t.Parallel()
+	f := newTestForge(t)
+	state, api := t.TempDir(), nobody(t)
+	path := f.file(state, "[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"", api),
+		`"demo-agent"`, `"demo-agent", "--think", "1h"`)
+	r := start(t, f.environ(map[string]string{"DISINTO_API_TOKEN": "0123456789abcdef"}),
+		"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", executable(t), "run", "--config", path)
+	before := status(t, state, "somebody works", working)
+	socket := listener(t, api)
+	stop, refused := make(chan struct{}), make(chan error, 1)
+	go func() { refused <- knock(api, stop) }()
+	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
+		t.Errorf("%+v", got)
+	}
+	after := status(t, state, "somebody works", working)
+	close(stop)
+	if err := <-refused; err != nil {
+		t.Errorf("while it was replaced: %v", err)
+	}
+	if before.PID != 1 || after.PID != 1 || after.Upgrades != 1 || after.Sessions[0].RunID != before.Sessions[0].RunID || after.Sessions[0].PID != before.Sessions[0].PID {
+		t.Errorf("%d upgrades, pid %d, session %+v; before, pid %d, session %+v", after.Upgrades, after.PID, after.Sessions[0], before.PID, before.Sessions[0])
+	}
+	if now := listener(t, api); now != socket {
+		t.Errorf("socket %s listens, and %s did before", now, socket)
+	}
+	if err := syscall.Kill(onlyChild(t, r), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if left := f.claimed(); len(left) > 0 {
+		t.Errorf("claims are left on %v", left)
+	}
+}
+
+// knock connects anew again and again until it is to stop, and answers what went wrong. A connection that ends without an
+// answer was one with the old image.
+func knock(api string, stop <-chan struct{}) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		resp, err := client.Get("http://" + api + "/v1/state")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if err != nil && (errors.Is(err, syscall.ECONNREFUSED) || !cutOff(err)) {
+			return err
+		}
+	}
+}
+
+// listener is the number of the socket that listens on an address of this machine.
+func listener(t *testing.T, address string) string {
+	t.Helper()
+	var port int
+	if _, err := fmt.Sscanf(address[strings.LastIndex(address, ":"):], ":%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	file := open(t, "/proc/net/tcp", os.O_RDONLY)
+	defer file.Close()
+	const local, state, inode = 1, 3, 9
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		if len(f) > inode && strings.HasSuffix(f[local], fmt.Sprintf(":%04X", port)) && f[state] == "0A" {
+			return f[inode]
+		}
+	}
+	t.Fatalf("nothing listens on %s", address)
+	return ""
+}
