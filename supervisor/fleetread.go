@@ -73,6 +73,7 @@ func readExport(text []byte, began, now time.Time) (*FleetDocument, error) {
 			return nil, err
 		}
 	}
+	d.Version = tame(d.Version)
 	slices.SortFunc(d.Agents, func(a, b FleetAgent) int { return strings.Compare(a.Agent, b.Agent) })
 	return &d, nil
 }

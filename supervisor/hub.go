@@ -15,9 +15,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// hostTime is how long the other hosts may take to tell of themselves, all of them together. One that hangs costs the others
+// HostTime is how long the other hosts may take to tell of themselves, all of them together. One that hangs costs the others
 // nothing but this.
-const hostTime = 10 * time.Second
+const HostTime = 10 * time.Second
 
 // fleet is what a supervisor knows of the other hosts of its fleet.
 type fleet struct {
@@ -118,7 +118,7 @@ func (s *Supervisor) readHosts(ctx context.Context) (calls int) {
 		hosts = s.config.Fleet.Hosts
 	}
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, hostTime)
+	ctx, cancel := context.WithTimeout(ctx, HostTime)
 	defer cancel()
 	readings := make([]reading, len(hosts))
 	var all sync.WaitGroup
@@ -132,16 +132,21 @@ func (s *Supervisor) readHosts(ctx context.Context) (calls int) {
 
 func (s *Supervisor) readHost(ctx context.Context, h threads.Host) reading {
 	r := reading{host: h, at: time.Now()}
-	text, err := s.ReadHost(ctx, h)
+	r.doc, r.err = AskHost(ctx, s.ReadHost, h)
+	return r
+}
+
+// AskHost has a host tell of itself, through read, and judges what it says. The context should end after HostTime.
+func AskHost(ctx context.Context, read func(context.Context, threads.Host) ([]byte, error), h threads.Host) (*FleetDocument, error) {
+	began := time.Now()
+	text, err := read(ctx, h)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		r.err = fmt.Errorf("no answer within %s", hostTime)
+		return nil, fmt.Errorf("no answer within %s", HostTime)
 	case err != nil:
-		r.err = errors.New(tame(err.Error()))
-	default:
-		r.doc, r.err = readExport(text, r.at, time.Now())
+		return nil, errors.New(tame(err.Error()))
 	}
-	return r
+	return readExport(text, began, time.Now())
 }
 
 // landHosts takes in what all hosts said, and returns what is news about that: which host is not known any more, or is again.

@@ -10,7 +10,7 @@ import (
 )
 
 // Of ended sessions the newest pastLimit are remembered, for pastAge: 570 a day for a week, or 130 a day for a month. They take
-// 1 MB of the journal, and 20 ms of a start.
+// 1 MB of the journal, and 50 ms of a start.
 const (
 	pastLimit = 4000
 	pastAge   = 30 * 24 * time.Hour

@@ -26,7 +26,8 @@ var checkCommand = command{
 	long: `
 Asks what run would find out later: whether the file is right, the forge
 answers, every token belongs to its agent, the repositories may be written to,
-every backend answers and every program is there. It writes nothing; --fix
+every backend answers, every program is there, and a hub's other hosts tell of
+themselves. It writes nothing; --fix
 creates missing labels, as run does, and registers the web hook anew. Exits 1
 when there is a problem.`,
 	setup: func(flags *pflag.FlagSet) action {
@@ -79,6 +80,7 @@ func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
 		k.forge(ctx)
 		k.backends(ctx)
 		k.programs()
+		k.fleet(ctx)
 		k.containment()
 	}
 	if err := k.print(asJSON); err != nil {

@@ -27,35 +27,52 @@ import (
 
 // Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the others
 // through a real sshd. Beside them are a host that hangs, and one whose key nobody knows: they cost a look its deadline, and
-// nobody else anything. Then the hub is killed in the middle of a move, with its label written and its assignee not. At every
-// moment every issue is one agent's; the next hub ends what was begun, and the idle host starts one of the moved issues by
-// itself.
+// nobody else anything. Check says the same of all four.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := newTestFleet(t)
-	f.ssh.serve("iris", exportOf(f.state("iris")))
-	f.ssh.serve("spark", exportOf(f.state("spark")))
 	f.ssh.serve("stuck", "echo $$ >>"+f.ssh.dir+"/stuck.pid; exec sleep 600")
 	f.ssh.serve("stranger", exportOf(f.state("spark")))
-	f.pin("dev-iris", 10)
-	f.start("iris")
-	f.start("spark")
-	hub := f.start("hub", "iris", "spark", "stuck", "stranger")
-	if got := disinto(t.Context(), nil, "pause", "dev-hub", "--state", f.state("hub")); got.code != exitDone {
-		t.Fatal(got.stderr)
+	f.begin("stuck", "stranger")
+	check := startDisinto(t, f.environ, "check", "--config", filepath.Join(f.dir, "hub.toml")) // waits for the same ten seconds
+	f.checkDryRun(f.rebalance("--dry-run"))
+	f.checkStatus()
+	if code := check.wait(); code != exitFailed {
+		t.Errorf("check: exit code %d", code)
 	}
+	f.checkCheck(check.read(check.stdout))
+}
+
+// begin starts the hosts, with ten issues that wait for iris while spark has nothing to do and the hub's own agent is paused.
+func (f *testFleet) begin(strange ...string) (hub, iris *running) {
+	f.t.Helper()
+	f.ssh.serve("iris", exportOf(f.state("iris")))
+	f.ssh.serve("spark", exportOf(f.state("spark")))
+	f.pin("dev-iris", 10)
+	iris = f.start("iris")
+	f.start("spark")
+	hub = f.start("hub", append([]string{"iris", "spark"}, strange...)...)
+	f.command("hub", "pause", "dev-hub")
 	f.eventuallyExports("iris", `"state":"active"`)
 	f.eventuallyExports("spark", `"idle":true`)
 	time.Sleep(time.Second) // that long an agent has to be idle
+	return hub, iris
+}
 
-	dry := f.rebalance("--dry-run")
-	f.checkDryRun(dry)
-	f.checkStatus()
-
-	f.config("hub", "iris", "spark") // the next looks need not wait for the one that hangs
-	status(t, f.state("hub"), "it is reloaded", func(d *supervisor.Document) bool { return d.Config.Generation == 2 })
+// A hub is killed in the middle of a move, with its label written and its assignee not. At every moment every issue is one
+// agent's; the next hub ends what was begun, and the idle host starts the moved issue by itself. Then the busy host hangs: what
+// waits for it is moved away as long as its status is fresh, and not any more when it is old; when it goes on it leaves alone
+// what it lost.
+func TestFleetKilled(t *testing.T) {
+	t.Parallel()
+	f := newTestFleet(t)
+	hub, iris := f.begin()
 	f.gate.arm(func() { hub.signal(syscall.SIGKILL) })
-	disinto(t.Context(), nil, "fleet", "rebalance", "--state", f.state("hub"))
+	asked := make(chan struct{})
+	go func() { // it takes some seconds to believe that nobody answers any more
+		defer close(asked)
+		disinto(t.Context(), nil, "fleet", "rebalance", "--state", f.state("hub"))
+	}()
 	<-f.gate.killed
 	hub.wait()
 	t.Logf("killed after %q", f.gate.seen)
@@ -70,7 +87,78 @@ func TestFleet(t *testing.T) {
 	if !slices.Equal(moved, f.stolen()) || !slices.Equal(moved, f.assigned("dev-spark")) || len(f.assigned("dev-iris")) != 9 {
 		t.Errorf("spark works on %v; labelled are %v, its own are %v, of iris %v", moved, f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris"))
 	}
+	f.hang(iris)
 	f.checkJournal()
+	<-asked
+}
+
+// hang stops iris, and lets it go on.
+func (f *testFleet) hang(iris *running) {
+	f.t.Helper()
+	iris.signal(syscall.SIGSTOP)
+	f.t.Cleanup(func() { iris.signal(syscall.SIGCONT) })
+	f.command("hub", "resume", "dev-hub")
+	status(f.t, f.state("hub"), "dev-hub is idle", func(d *supervisor.Document) bool { return len(d.Agents) == 1 && d.Agents[0].State == "idle" })
+	time.Sleep(time.Second)
+	if c := f.rebalance(); len(c.Moves) != 1 || c.Moves[0].From != "iris/dev-iris" || c.Moves[0].To != "dev-hub" {
+		f.t.Errorf("from a host that hangs %+v moved", c.Moves)
+	}
+	lost := int(status(f.t, f.state("hub"), "the hub works", working).Sessions[0].Number)
+
+	f.age("iris", 3*time.Minute) // which would have to pass
+	if c := f.rebalance("--dry-run"); len(c.Unknown) != 1 || !strings.HasPrefix(c.Unknown[0], "iris: its status is 3m") || len(c.Moves) > 0 {
+		f.t.Errorf("a host that hangs for three minutes: unknown %q, moves %+v", c.Unknown, c.Moves)
+	}
+
+	iris.signal(syscall.SIGCONT)
+	was := status(f.t, f.state("iris"), "iris works", working).Sessions[0].Number
+	f.command("iris", "cancel", strconv.FormatInt(was, 10))
+	d := status(f.t, f.state("iris"), "iris works on something else", func(d *supervisor.Document) bool { return working(d) && d.Sessions[0].Number != was })
+	if now := int(d.Sessions[0].Number); now == lost || !slices.Contains(f.assigned("dev-hub"), lost) {
+		f.t.Errorf("iris works on #%d, and lost #%d; the hub's are %v", now, lost, f.assigned("dev-hub"))
+	}
+}
+
+// age makes the status of a host as old as if its supervisor had been stopped for so long.
+func (f *testFleet) age(host string, by time.Duration) {
+	f.t.Helper()
+	path := filepath.Join(f.state(host), supervisor.FleetFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var d map[string]any
+	if err := json.Unmarshal(text, &d); err != nil {
+		f.t.Fatal(err)
+	}
+	d["updated_at"] = time.Now().Add(-by)
+	if text, err = json.Marshal(d); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// command has a supervisor do something.
+func (f *testFleet) command(host string, args ...string) {
+	f.t.Helper()
+	if got := disinto(f.t.Context(), nil, append(args, "--state", f.state(host))...); got.code != exitDone {
+		f.t.Fatalf("%v: exit code %d: %s", args, got.code, got.stderr)
+	}
+}
+
+// checkCheck looks at what check finds out about the same hosts.
+func (f *testFleet) checkCheck(said string) {
+	f.t.Helper()
+	for _, part := range []string{
+		"ok     fleet     iris: its key is known, and it tells of 1 agents", "ok     fleet     spark: its key",
+		"wrong  fleet     stuck: no answer within 10s; is it up", "wrong  fleet     stranger: ssh: exit status 255: ", "; connect to it once by hand",
+	} {
+		if !strings.Contains(said, part) {
+			f.t.Errorf("check has no %q:\n%s", part, said)
+		}
+	}
 }
 
 // checkDryRun looks at what would move, and at who takes no part.
@@ -218,6 +306,9 @@ func (f *testFleet) listed() map[int]fleetIssue {
 	all := make(map[int]fleetIssue)
 	for _, is := range issues {
 		if !strings.HasPrefix(is.Title, "dev-iris") {
+			continue
+		}
+		if slices.ContainsFunc(is.Labels, func(l struct{ Name string }) bool { return l.Name == forge.LabelCancelled }) {
 			continue
 		}
 		if len(is.Assignees) != 1 {
