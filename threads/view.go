@@ -85,6 +85,7 @@ func (v *view) indexWorkers() {
 		}
 	}
 	v.agents = make([]agentState, len(v.Config.Agents))
+	v.cands = make([]candidate, 0, len(v.Config.Agents)+len(v.Config.Agents)/2) // most agents have one role
 	for i := range v.Config.Agents {
 		a := &v.Config.Agents[i]
 		v.agents[i] = agentState{Agent: a, thread: v.thread(a.Thread)}

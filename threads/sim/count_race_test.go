@@ -3,4 +3,4 @@
 package sim
 
 // ordinary is how many worlds an ordinary test run plays. The race detector makes each of them ten times as long.
-const ordinary = 120
+const ordinary = 400

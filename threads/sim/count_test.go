@@ -3,4 +3,4 @@
 package sim
 
 // ordinary is how many worlds an ordinary test run plays: a few seconds' worth.
-const ordinary = 1000
+const ordinary = 4000

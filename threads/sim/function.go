@@ -13,7 +13,7 @@ import (
 // function checks Decide as a function. These checks cost as much as several plans each, so each is made now and then.
 func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 	w := c.w
-	switch w.rng.IntN(60) {
+	switch w.rng.IntN(150) {
 	case 0:
 		c.report("the same snapshot gives the same plan", sameAgain(s, p))
 	case 1:
@@ -34,7 +34,7 @@ func (c checks) report(name string, err error) {
 // settled checks, after a tick of every thread, that a further one would start nothing: the tick has given away all
 // that could be given away.
 func (c checks) settled() {
-	if c.w.rng.IntN(8) > 0 {
+	if c.w.rng.IntN(16) > 0 {
 		return
 	}
 	s := c.w.shell.snapshot()

@@ -18,7 +18,7 @@ func (w *world) populate() {
 		w.forge.repos = append(w.forge.repos, &repo{name: name, ci: w.chance(0.5)})
 	}
 	for _, r := range w.forge.repos {
-		for range w.number(1, 4) {
+		for range w.number(1, w.size.plants) {
 			w.plant(r)
 		}
 		if w.chance(0.25) {
@@ -100,14 +100,14 @@ func (w *world) configure() *threads.Config {
 	w.roles = w.allRoles()
 	cfg := &threads.Config{Name: "factory.toml", Roles: slices.Clone(w.roles)}
 	cfg.Forge = threads.Forge{
-		Repos: []string{"o/a", "o/b"}[:w.number(1, 2)], Bots: []string{"bot-east", "bot-west"},
+		Repos: []string{"o/a", "o/b"}[:w.number(1, w.size.repos)], Bots: []string{"bot-east", "bot-west"},
 		MergeAuto: w.chance(0.9), RequireMerged: w.chance(0.15), MaxUnreviewed: w.number(1, 4),
 		MaxReviewRounds: w.number(1, 5), MaxCIFixes: w.number(1, 3), ReworkWait: w.between(5*time.Minute, 40*time.Minute),
 	}
-	for _, name := range []string{"anthropic", "llama", "vllm"}[:w.number(1, 3)] {
+	for _, name := range []string{"anthropic", "llama", "vllm"}[:w.number(1, w.size.threads)] {
 		cfg.Threads = append(cfg.Threads, w.thread(name))
 	}
-	for range oneOf(w, 2, 3, 3, 4, 5, 7) {
+	for range oneOf(w, w.size.agents...) {
 		cfg.Agents = append(cfg.Agents, w.agent(cfg))
 	}
 	w.wire(cfg)

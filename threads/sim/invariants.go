@@ -133,7 +133,7 @@ func (w *world) waits(r *run) bool {
 
 // plan checks a plan, and now and then the function that made it.
 func (c checks) plan(s *threads.Snapshot, p *threads.Plan) {
-	in := &inspection{world: c.w, s: s, plan: p}
+	in := &inspection{world: c.w, s: s, plan: p, busy: slices.Concat(s.Sessions, sessionsOf(p.Starts))}
 	in.tally()
 	for _, inv := range planInvariants {
 		if err := inv.check(in); err != nil {
@@ -148,6 +148,7 @@ type inspection struct {
 	*world
 	s    *threads.Snapshot
 	plan *threads.Plan
+	busy []threads.Session // all that the plan leaves in the table: those that run and those that start
 }
 
 // tally counts which reasons and marks a world came to, so that a test can say whether the worlds reach everything.
@@ -164,17 +165,6 @@ func (in *inspection) tally() {
 	for _, m := range in.plan.Marks {
 		in.seen.Actions[m.Action]++
 	}
-}
-
-// busy is every session that the plan leaves in the table: those that run and those that start.
-func (in *inspection) busy() []threads.Session {
-	list := slices.Clone(in.s.Sessions)
-	for _, st := range in.plan.Starts {
-		list = append(list, threads.Session{
-			Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role, Item: st.Item, State: threads.Reserved,
-		})
-	}
-	return list
 }
 
 // An item may be started this often in this time. Whoever starts it more often has no reason to expect anything else from
@@ -196,9 +186,9 @@ func (c checks) spin(k threads.Key) {
 // accounted holds every open issue and pull request against the plan: it has a session, is started, is merged, or waits
 // with a reason, and only one of these.
 func accounted(in *inspection) error {
-	count := make(map[threads.Key]int)
-	for _, s := range in.busy() {
-		count[itemOf(&s.Item)]++
+	count := make(map[threads.Key]int, len(in.busy)+len(in.plan.Merges)+len(in.plan.Holds))
+	for i := range in.busy {
+		count[itemOf(&in.busy[i].Item)]++
 	}
 	for _, m := range in.plan.Merges {
 		count[threads.Key{Ref: m.Ref}]++

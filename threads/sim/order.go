@@ -73,7 +73,7 @@ func (in *inspection) finished(it *threads.Item, agent string) bool {
 func orderKept(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
-		others := slices.Delete(in.busy(), len(in.s.Sessions)+i, len(in.s.Sessions)+i+1)
+		others := slices.Delete(slices.Clone(in.busy), len(in.s.Sessions)+i, len(in.s.Sessions)+i+1)
 		before := append(slices.Clone(in.s.Sessions), sessionsOf(in.plan.Starts[:i])...)
 		got := in.rank(&st.Item, in.warmth(&st.Item, st.Thread, st.Slot, st.Agent))
 		err := in.rivals(st, others, func(h *threads.Hold, a *agents.Agent) bool {

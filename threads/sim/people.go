@@ -26,7 +26,7 @@ func (w *world) people() {
 	if w.shell.hooked {
 		w.shell.kick()
 	}
-	w.after(w.between(time.Second, 12*time.Minute), w.people)
+	w.after(w.between(time.Second, w.size.act), w.people)
 }
 
 // anIssue is an open issue of the repository that fits, or nil.

@@ -92,7 +92,7 @@ func marksDue(in *inspection) error {
 	for i := range in.plan.Marks {
 		m := &in.plan.Marks[i]
 		_, err := in.asOf(m.Ref)
-		busy := slices.ContainsFunc(in.busy(), func(s threads.Session) bool { return s.Item.Ref == m.Ref })
+		busy := slices.ContainsFunc(in.busy, func(s threads.Session) bool { return s.Item.Ref == m.Ref })
 		claims := m.Action == threads.ActRelease || m.Action == threads.ActUnlabel
 		if err == nil {
 			err = readable(&m.Reason)

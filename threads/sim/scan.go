@@ -90,6 +90,11 @@ func (sc *scanner) deliver() {
 	more := sc.cold
 	sc.cold = false
 	var f forge.Facts
+	issues, pulls := 0, 0
+	for _, r := range sc.w.forge.repos {
+		issues, pulls = issues+len(sc.keep(r).issues), pulls+len(sc.keep(r).pulls)
+	}
+	f.Issues, f.Pulls = make([]forge.Issue, 0, issues), make([]forge.Pull, 0, pulls)
 	for _, r := range sc.w.forge.repos {
 		f.Repos = append(f.Repos, forge.Repo{Name: r.name, AsOf: sc.keep(r).asOf, DefaultBranch: "main"})
 		f.Issues = append(f.Issues, sc.keep(r).issues...)

@@ -22,6 +22,7 @@ type shell struct {
 	w        *world
 	life     int  // counts restarts; what was under way in an earlier life does not come back
 	down     bool // dead, and not started again yet
+	died     time.Time
 	memory   memory
 	facts    forge.Facts
 	runs     []*run // by run id
@@ -37,7 +38,7 @@ type shell struct {
 func newShell(w *world) *shell {
 	sh := &shell{
 		w: w, memory: newMemory(), apart: w.chance(0.4),
-		interval: w.between(30*time.Second, 10*time.Minute), hooked: w.chance(0.7),
+		interval: w.within(w.size.poll), hooked: w.chance(0.7),
 	}
 	for _, name := range []string{"llama", "vllm"} { // it is not its first day: a world is too short to learn much in
 		sh.memory.Returns[name] = threads.Returns{
@@ -57,7 +58,7 @@ func (w *world) crash() {
 	kept := w.chance(0.7)
 	w.log("--- crash, journal kept: %v", kept)
 	sh.life++
-	sh.down = true
+	sh.down, sh.died = true, w.now
 	for _, wr := range sh.writes {
 		for wr.err == nil && len(wr.steps) > 0 && w.chance(0.5) {
 			wr.step()
@@ -76,9 +77,12 @@ func (sh *shell) boot(journal bool) {
 			sh.memory.lost(r, sh.w.now)
 		}
 	}
-	if !journal {
+	switch {
+	case !journal:
 		sh.memory = newMemory()
 		sh.w.forge.forgetWriters()
+	case sh.life > 0 && sh.w.trouble(0.3):
+		sh.setClock(&sh.memory)
 	}
 	clear(sh.memory.Touched)
 	sh.runs, sh.writes, sh.facts, sh.down = nil, nil, forge.Facts{}, false

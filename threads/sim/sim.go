@@ -9,6 +9,8 @@
 // Every plan and every step is held against the invariants in the tables of invariants.go. After some hours of trouble
 // the people go home and the faults stop, and from there everything that can end has to end.
 //
+// Nine of ten worlds are small, because small ones find most mistakes and cost least; see sizes.
+//
 // Beside the worlds there are floors (floor.go), in which nothing goes wrong. They are about time: a Trial plays one factory
 // with one load under one policy, and its Report says who stood idle beside work, who waited, and what was read again.
 //
@@ -48,6 +50,7 @@ type world struct {
 	checks   checks
 
 	timeline
+	size    size
 	calm    bool // people and faults have stopped
 	tight   bool // something else on the machine takes what agents would need
 	over    bool // nothing is left to do
@@ -63,6 +66,44 @@ type mood struct {
 	changes  float64 // a review wants changes
 	red      float64 // checks fail
 	conflict float64 // a merge leaves another pull request in conflict
+}
+
+// size is how much there is in a world, and for how long there is trouble.
+type size struct {
+	repos, plants, threads int // at most
+	agents                 []int
+	act                    time.Duration // people let pass this much, at most
+	crash, calm, poll      span
+}
+
+type span struct{ from, to time.Duration }
+
+// Most mistakes need two issues, three agents and one fault at the wrong moment, and a small world is played twenty times
+// as fast as a large one. What takes many to come about, a long queue, a convoy beside another, needs the large ones. What
+// takes time, the fifth attempt, a review too many, a budget that is used up, needs the long ones.
+var (
+	small = size{
+		repos: 1, plants: 2, threads: 2, agents: []int{2, 2, 3, 3, 4}, act: 3 * time.Minute,
+		crash: span{time.Minute, 40 * time.Minute}, calm: span{5 * time.Minute, 25 * time.Minute}, poll: span{3 * time.Minute, 15 * time.Minute},
+	}
+	long = size{
+		repos: 1, plants: 2, threads: 2, agents: []int{2, 2, 3, 3, 4}, act: 40 * time.Minute,
+		crash: span{30 * time.Minute, 3 * time.Hour}, calm: span{2 * time.Hour, 6 * time.Hour}, poll: span{10 * time.Minute, 40 * time.Minute},
+	}
+	large = size{
+		repos: 2, plants: 4, threads: 3, agents: []int{2, 3, 3, 4, 5, 7}, act: 12 * time.Minute,
+		crash: span{10 * time.Minute, 2 * time.Hour}, calm: span{90 * time.Minute, 5 * time.Hour}, poll: span{30 * time.Second, 10 * time.Minute},
+	}
+)
+
+// sizes are those of forty worlds in a row.
+var sizes = [40]*size{6: &long, 13: &long, 26: &long, 33: &long, 39: &large}
+
+func sizeOf(seed uint64) size {
+	if s := sizes[seed%uint64(len(sizes))]; s != nil {
+		return *s
+	}
+	return small
 }
 
 // Stats says what happened in a world.
@@ -87,9 +128,9 @@ func Play(seed uint64, say func(string)) (Stats, error) {
 	w := newWorld(seed, say)
 	w.populate()
 	w.shell.boot(true)
-	w.after(w.between(0, 5*time.Minute), w.people)
-	w.after(w.between(10*time.Minute, 2*time.Hour), w.crash)
-	w.after(w.between(90*time.Minute, 5*time.Hour), w.becalm)
+	w.after(w.within(span{0, w.size.act}), w.people)
+	w.after(w.within(w.size.crash), w.crash)
+	w.after(w.within(w.size.calm), w.becalm)
 	for w.failure == nil && !w.over {
 		w.step()
 	}
@@ -98,7 +139,7 @@ func Play(seed uint64, say func(string)) (Stats, error) {
 }
 
 func newWorld(seed uint64, say func(string)) *world {
-	w := &world{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), timeline: timeline{now: epoch}, say: say, logins: make(map[string]string), seen: newStats()}
+	w := &world{seed: seed, size: sizeOf(seed), rng: rand.New(rand.NewPCG(seed, 1)), timeline: timeline{now: epoch}, say: say, logins: make(map[string]string), seen: newStats()}
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
@@ -161,6 +202,8 @@ func (w *world) trouble(p float64) bool { return w.chance(p) && !w.calm }
 func (w *world) between(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(w.rng.Int64N(int64(hi-lo)))
 }
+
+func (w *world) within(s span) time.Duration { return w.between(s.from, s.to) }
 
 // number is from lo to hi, both included.
 func (w *world) number(lo, hi int) int { return lo + w.rng.IntN(hi-lo+1) }

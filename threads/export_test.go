@@ -1,0 +1,15 @@
+package threads
+
+// Removable is a rule of some list. Without takes it away and returns how to undo that.
+type Removable struct {
+	Name    string
+	Without func() (undo func())
+}
+
+// EveryRule are the rules of all lists, for the worlds of package sim to miss.
+func EveryRule() (all []Removable) {
+	for _, r := range everyRule() {
+		all = append(all, Removable{r.name, r.without})
+	}
+	return all
+}
