@@ -65,6 +65,27 @@ func everyRule() (all []removable) {
 		r := &stealRules[i]
 		all = append(all, remove("steal", i, r.name, &r.why, func(*balancer, *work, string) *Reason { return nil }))
 	}
+	return append(all, everyStep()...)
+}
+
+// everyStep are the steps that hold the forge against the running table.
+func everyStep() (all []removable) {
+	for i := range stopRules {
+		r := &stopRules[i]
+		all = append(all, remove("stop", i, r.name, &r.why, func(*decision, *Session) *Reason { return nil }))
+	}
+	for i := range spareRules {
+		r := &spareRules[i]
+		all = append(all, remove("spare", i, r.name, &r.so, func(*decision, *Session) bool { return false }))
+	}
+	for i := range markRules {
+		r := &markRules[i]
+		all = append(all, remove("mark", i, r.name, &r.due, func(*decision, *work) *Mark { return nil }))
+	}
+	for i := range endRules {
+		r := &endRules[i]
+		all = append(all, remove("end", i, r.name, &r.why, func(*decision, *work) *Reason { return nil }))
+	}
 	return all
 }
 

@@ -59,14 +59,20 @@ var holdTests = map[threads.Code]func(held) bool{
 		return !h.is.BlockersKnown || len(states(h.is, forge.BlockerUnknown)) > 0 || h.unreadConvoy()
 	},
 	threads.BlocksItself: func(h held) bool {
-		return slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool { return b.Ref == h.is.Ref })
+		self := func(b forge.Blocker) bool { return b.Ref == h.is.Ref }
+		return slices.ContainsFunc(h.is.Blockers, self) && h.asked()
 	},
-	threads.BlockerCycle:      func(h held) bool { return h.circle(h.Reason.Refs) },
+	threads.BlockerCycle: func(h held) bool {
+		first := slices.MinFunc(h.Reason.Refs, forge.Ref.Compare) == h.is.Ref
+		return h.circle(h.Reason.Refs) && (!first || h.asked())
+	},
 	threads.BlockerMissing:    func(h held) bool { return h.names(forge.BlockerMissing) },
 	threads.BlockerUnreadable: func(h held) bool { return h.names(forge.BlockerUnreadable) },
-	threads.BlockerCancelled:  func(h held) bool { return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, h.givenUp()) },
-	threads.BlockerOpen:       func(h held) bool { return h.names(forge.BlockerOpen) && !h.reaches(h.is.Ref, h.is.Ref, nil) },
-	threads.BlockerUnmerged:   func(h held) bool { return h.names(forge.BlockerUnmerged) && h.cfg.Forge.RequireMerged },
+	threads.BlockerCancelled: func(h held) bool {
+		return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, h.givenUp()) && h.asked()
+	},
+	threads.BlockerOpen:     func(h held) bool { return h.names(forge.BlockerOpen) && !h.reaches(h.is.Ref, h.is.Ref, nil) },
+	threads.BlockerUnmerged: func(h held) bool { return h.names(forge.BlockerUnmerged) && h.cfg.Forge.RequireMerged },
 	threads.Unreviewed: func(h held) bool {
 		return h.backlogFull(h.is.Repo) && h.Reason.Count == len(h.unreviewed(h.is.Repo))
 	},
@@ -116,6 +122,14 @@ func (h held) assigned(login string) bool {
 // owes reports whether the plan asks for a mark.
 func (h held) owes(ref forge.Ref, a threads.Action) bool {
 	return slices.ContainsFunc(h.plan.Marks, func(m threads.Mark) bool { return m.Ref == ref && m.Action == a })
+}
+
+// asked reports whether people were told of what only they can mend, or are told something of the item now.
+func (h held) asked() bool {
+	tells := func(m threads.Mark) bool {
+		return m.Ref == h.Item.Ref && (m.Action == threads.ActTell || m.Action == threads.ActNeedsHuman || m.Action == threads.ActBlocked)
+	}
+	return h.s.History.Told[h.Item.Ref] == h.Reason.Key() || slices.ContainsFunc(h.plan.Marks, tells)
 }
 
 func (h held) cooling() bool {
