@@ -2,13 +2,18 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -52,5 +57,51 @@ func TestLimitsThatHoldNobody(t *testing.T) {
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path, "--json")
 	if got.code != exitDone || !strings.Contains(got.stdout, want) {
 		t.Errorf("exit code %d, it does not say %q:\n%s", got.code, want, got.stdout)
+	}
+}
+
+// In a container that may write to its cgroup a session is held to its limits and says which one it ran into, before and
+// after an upgrade.
+func TestLimitsInContainer(t *testing.T) {
+	c := process.FindContainment()
+	if c.Memory != nil || os.Geteuid() != 0 {
+		t.Skipf("needs root, and a cgroup that may be written to: %v", c.Memory)
+	}
+	if err := os.WriteFile(filepath.Join(c.Cgroup, "cgroup.subtree_control"), []byte("+memory +pids"), 0); err != nil {
+		t.Skip(err)
+	}
+	box := filepath.Join(c.Cgroup, "disinto-test-box")
+	if err := os.Mkdir(box, 0o755); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		_ = os.Remove(filepath.Join(box, "disinto"))
+		_ = os.Remove(box)
+	})
+	f := newTestForge(t)
+	state, self := t.TempDir(), executable(t)
+	greedy := factoryFile(t, "[ $DISINTO_AGENT = dev-qwen ] && exec tail /dev/zero\nexit 1\n") // that keeps the last line, which has no end
+	path := f.file(state, "[agents.dev-qwen]", "[agents.dev-qwen]\nlimits = { memory = \"64M\", pids = 100 }",
+		fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q] #`, greedy))
+	const script = `echo 0 >"$0" && exec unshare --cgroup sh -c 'umount /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"`
+	r := start(t, f.environ(nil), "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, box+"/cgroup.procs", self, "run", "--config", path)
+	limited := func(d *supervisor.Document) bool {
+		for _, e := range d.Recent {
+			if e.Agent == "dev-qwen" && e.EndedAt.After(d.UpgradedAt) {
+				return strings.Contains(e.Reason, "killed by SIGKILL; out of memory, its limit is 64M: 1 process killed")
+			}
+		}
+		return false
+	}
+	status(t, state, "memory was limited", limited)
+	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	status(t, state, "memory is limited", limited)
+	if err := syscall.Kill(onlyChild(t, r), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(); code != exitDone || strings.Contains(r.read(r.stderr), "not enforced") {
+		t.Errorf("exit code %d, want 0\n%s", code, r.read(r.stderr))
 	}
 }
