@@ -176,28 +176,44 @@ func TestE3_CancelledIsNotDone(t *testing.T) {
 }
 
 func TestE4_CancelRace(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 60 {
-		synctest.Test(t, func(t *testing.T) {
-			w := simtest.New(t)
-			w.Slow()
-			issues(w, 3)
-			l := w.Start()
-			time.Sleep(time.Minute)
-			tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"],"staged":true}`)
-			go func() { tell(t, l, "/v1/convoy/start", `{"ref":"4"}`) }()
-			time.Sleep(time.Duration(random.Int64N(int64(800 * time.Millisecond))))
-			tell(t, l, "/v1/convoy/cancel", `{"ref":"4"}`)
-			answered := time.Now()
-			time.Sleep(10 * time.Minute)
+	begun := 0
+	inWorlds(t, func(t *testing.T, random *rand.Rand, cases int) {
+		w := simtest.New(t)
+		w.Slow()
+		l := w.Start()
+		time.Sleep(time.Minute)
+		for range cases {
+			a, b, c := w.Forge.Issue("a"), w.Forge.Issue("b"), w.Forge.Issue("c")
+			for _, n := range []int64{a, b, c} {
+				w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil })
+			}
+			tell(t, l, "/v1/convoy", fmt.Sprintf(`{"title":"T","members":["%d","%d","%d"],"staged":true}`, a, b, c))
+			ref := fmt.Sprintf(`{"ref":"%d"}`, c+1)
+			said := make(chan time.Time, 1)
+			first, second := func() { tell(t, l, "/v1/convoy/start", ref) }, func() {
+				tell(t, l, "/v1/convoy/cancel", ref)
+				said <- time.Now()
+			}
+			if random.IntN(2) == 0 {
+				first, second = second, first
+			}
+			go first()
+			time.Sleep(time.Duration(random.Int64N(1 << (20 + random.IntN(10))))) // up to 1 ms, and up to 1 s, and all between
+			second()
+			answered := <-said
+			time.Sleep(3 * time.Minute)
 			for _, r := range w.Exec.Runs() {
-				if r.Begin.After(answered) || r.End.IsZero() || r.End.After(answered) {
+				if r.Job.Number >= a && (r.Begin.After(answered) || r.End.IsZero() || r.End.After(answered)) {
 					t.Errorf("#%d ran from %s to %s, cancelled at %s", r.Job.Number, r.Begin, r.End, answered)
 				}
 			}
-			l.Stop()
-			w.Check()
-		})
+		}
+		begun += len(w.Exec.Runs())
+		l.Stop()
+		w.Check()
+	})
+	if two := 2 * thousand; begun < two/10 || begun > two*9/10 {
+		t.Errorf("%d of %d that could begin did: that is no race", begun, two)
 	}
 }
 

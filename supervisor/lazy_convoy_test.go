@@ -362,31 +362,37 @@ func TestB10_Priority(t *testing.T) {
 	})
 }
 
+// inWorlds plays a thousand cases, so many of them in one world: each makes it larger.
+func inWorlds(t *testing.T, play func(t *testing.T, random *rand.Rand, cases int)) {
+	const each = 20
+	for seed := range uint64(thousand / each) {
+		synctest.Test(t, func(t *testing.T) { play(t, rand.New(rand.NewPCG(1, seed)), each) })
+	}
+}
+
 func TestC1_WithinATick(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inWorlds(t, func(t *testing.T, random *rand.Rand, cases int) {
 		w := simtest.New(t)
 		w.Config.Forge.MaxUnreviewed = 1 << 20
 		w.Exec.Script = func(job agents.Job, _ int) simtest.Script {
 			return simtest.Script{Takes: time.Second, Do: func() { w.Forge.Edit(job.Number, func(is *forge.Issue) { is.Closed = true }) }}
 		}
-		w.Config.Threads[1].Interval = 5 * time.Second
-		w.Config.Threads[1].IdleInterval = 30 * time.Second
 		l := w.Start()
-		random := rand.New(rand.NewPCG(1, 2))
-		for range 60 {
+		for range cases {
 			blocker := w.Forge.Issue("blocker")
 			w.Forge.Edit(blocker, func(is *forge.Issue) { is.Assignees = []string{"ada"} })
 			blocked := w.Forge.Issue("blocked", blocker)
 			time.Sleep(time.Duration(random.Int64N(int64(2 * time.Minute))))
+			if n := len(w.Exec.RunsOf(agents.KindIssue, blocked)); n > 0 {
+				t.Fatalf("#%d was started while it was blocked", blocked)
+			}
 			w.Forge.Edit(blocker, func(is *forge.Issue) { is.Closed = true })
 			closed := time.Now()
-			for len(w.Exec.RunsOf(agents.KindIssue, blocked)) == 0 {
-				if time.Since(closed) > 31*time.Second {
-					t.Fatalf("#%d has not started", blocked)
-				}
-				time.Sleep(100 * time.Millisecond)
+			time.Sleep(32 * time.Second)
+			all := w.Exec.RunsOf(agents.KindIssue, blocked)
+			if len(all) != 1 || all[0].Begin.Sub(closed) > w.Config.Threads[1].IdleInterval+500*time.Millisecond { // for the claim
+				t.Fatalf("#%d was free at %s, %d sessions: %s", blocked, closed, len(all), runs(w))
 			}
-			time.Sleep(2 * time.Second)
 		}
 		l.Stop()
 		w.Check()

@@ -275,7 +275,7 @@ func lookPath(t *testing.T, name string) string {
 }
 
 // What a failed session left is saved on a branch of its own before the next one begins afresh.
-func TestAgentSavesLeftovers(t *testing.T) {
+func TestD4_SavesLeftovers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.want(agents.Failed, "", "dev-qwen", agents.KindIssue, 8, `echo half > half.txt; echo c > c.txt; git add c.txt; git commit -qm c; exit 3`)
@@ -295,6 +295,37 @@ func TestAgentSavesLeftovers(t *testing.T) {
 	}
 	if len(b.branches("fix/issue-8")) != 1 {
 		t.Error("the branch of the issue is not there")
+	}
+}
+
+// A conversation is gone on with where the cache of its slot may hold it: on the same slot of a local server. Elsewhere, and
+// on an API always, a session begins afresh.
+func TestD7_Conversations(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	last := func(agent string) string {
+		lines := strings.Split(strings.TrimSpace(b.read(filepath.Join(b.home(agent), "args"))), "\n")
+		return lines[len(lines)-1]
+	}
+	first := b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	rework := func(slot string) agents.Outcome {
+		return b.want(agents.Done, "", "dev-qwen", agents.KindRework, 12, `echo more >> order.txt; git commit -qam more`+stubDone, "DISINTO_SLOT="+slot)
+	}
+	if rework("0"); !strings.Contains(last("dev-qwen"), "--resume "+first.SessionID) {
+		t.Errorf("on the same slot: %s", last("dev-qwen"))
+	}
+	other := rework("1")
+	if strings.Contains(last("dev-qwen"), "--resume") || other.SessionID == first.SessionID {
+		t.Errorf("on another slot: %s", last("dev-qwen"))
+	}
+	if rework("1"); !strings.Contains(last("dev-qwen"), "--resume "+other.SessionID) {
+		t.Errorf("on that slot again: %s", last("dev-qwen"))
+	}
+	for range 2 {
+		b.want(agents.Done, "", "review-sonnet", agents.KindReview, 12, objections)
+		if strings.Contains(last("review-sonnet"), "--resume") {
+			t.Errorf("on an API: %s", last("review-sonnet"))
+		}
 	}
 }
 

@@ -126,3 +126,50 @@ func TestConvoyStatus(t *testing.T) {
 		t.Errorf("none: %q", none.stdout)
 	}
 }
+
+// A convoy that is watched is shown again when an event says that something happened, and it has changed.
+func TestConvoyStatusWatch(t *testing.T) {
+	c := threads.Convoy{
+		Repo: "johba/harb", Number: 20, Title: "Sell by mail", State: threads.ConvoyStarted, Known: true,
+		Counts:  map[threads.MemberState]int{threads.MemberRunning: 1},
+		Members: []threads.Member{{Repo: "johba/harb", Number: 12, Title: "Read an order", State: threads.MemberRunning, Wave: 1, Agent: "dev-qwen"}},
+	}
+	running := jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c}})
+	c.State, c.Counts = threads.ConvoyDone, map[threads.MemberState]int{threads.MemberDone: 1}
+	c.Members = []threads.Member{{Repo: "johba/harb", Number: 12, Title: "Read an order", State: threads.MemberDone}}
+	done := jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c}})
+	s := &watched{path: "/v1/convoys?ref=20", tell: make(chan string), answer: running}
+	state := serveSocket(t, s)
+	ended := make(chan result, 1)
+	go func() { ended <- disinto(t.Context(), nil, "convoy", "status", "20", "--watch", "--state", state) }()
+	times := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.asked
+	}
+	eventually(t, "it is asked for", func() bool { return times() == 1 })
+	s.tell <- "held" // and nothing of it has changed
+	eventually(t, "it is asked for again", func() bool { return times() > 1 })
+	s.set(done)
+	before := times()
+	s.tell <- "closed"
+	eventually(t, "the end is asked for", func() bool { return times() > before })
+	s.set("")
+	close(s.tell)
+	got := <-ended
+	const want = `convoy  johba/harb#20  Sell by mail
+started, 1 member: 1 running
+
+WAVE  ISSUE  STATE    AGENT     TITLE          WHY
+1     #12    running  dev-qwen  Read an order
+
+convoy  johba/harb#20  Sell by mail
+done, 1 member: 1 done
+
+WAVE  ISSUE  STATE  AGENT  TITLE          WHY
+      #12    done          Read an order
+`
+	if got.code != exitFailed || got.stdout != want {
+		t.Errorf("exit code %d, %s\n%s", got.code, got.stderr, got.stdout)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,16 +13,17 @@ import (
 
 // watched is a supervisor whose status and events a test decides on.
 type watched struct {
+	path   string      // of what it is asked for; empty is its state
 	tell   chan string // an event; closed, it ends the stream
 	deaf   bool        // it knows no events
 	mu     sync.Mutex  // guards what follows
-	answer string      // to a question for its state; empty when it is gone
+	answer string      // to that question; empty when it is gone
 	asked  int
 }
 
 func (s *watched) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.URL.Path == "/v1/state":
+	case r.URL.RequestURI() == cmp.Or(s.path, statePath):
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.asked++; s.answer == "" {

@@ -240,8 +240,8 @@ func TestRequireMerged(t *testing.T) {
 	})
 }
 
-// TestUnreadableDependencies fails closed, and only for the issue itself.
-func TestUnreadableDependencies(t *testing.T) {
+// TestB6_UnreadableDependencies fails closed, and only for the issue itself.
+func TestB6_UnreadableDependencies(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 2 * batch {
 			w.file(fmt.Sprintf("bad %d", n+1), "", "backlog", "priority")

@@ -120,8 +120,8 @@ func TestSecondChangeInOneSecond(t *testing.T) {
 	})
 }
 
-// TestUnchangedCost is the promise of the package comment.
-func TestUnchangedCost(t *testing.T) {
+// TestC7_UnchangedCost is the promise of the package comment.
+func TestC7_UnchangedCost(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 60 {
 			w.file(fmt.Sprintf("issue %d", n), "", "backlog")

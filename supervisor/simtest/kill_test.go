@@ -19,7 +19,7 @@ import (
 // journal by then is all that the next one has. Between any two of its journal records there is such a call. Whatever the
 // moment: every issue is implemented effectively once, its pull request merged once, no claim is lost, and within one pass
 // after the restart no claim stands without a session.
-func TestKilledAnywhere(t *testing.T) {
+func TestF1_KilledAnywhere(t *testing.T) {
 	calls := map[string]int{ // how often to try each: once per kind of work
 		"prepare": 1, "scan": 6, "whoami": 2, "claim": 3, "run": 3, "look": 3, "release": 3, "merge": 1,
 	}

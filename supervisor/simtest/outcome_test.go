@@ -35,7 +35,7 @@ func minutes(runs []Run, began time.Time) (list []int) {
 
 // Sessions of no length that fail start at 0, 2, 4, 9 and 19 minutes, whoever runs them and although the supervisor is
 // killed in between; then the issue is blocked, with one comment. Taking the label off starts over.
-func TestFiveFailures(t *testing.T) {
+func TestG1_FiveFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		issue := w.Forge.Issue("hopeless")
@@ -192,7 +192,7 @@ func TestOutcomes(t *testing.T) {
 
 // A usage limit parks the thread, not the item and not the other thread; when it is over one session tries, and the rest
 // follow a minute later.
-func TestUsageLimit(t *testing.T) {
+func TestG3_UsageLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		for i := range 4 {
@@ -245,7 +245,7 @@ func TestUsageLimit(t *testing.T) {
 }
 
 // With a dead backend and fifty issues there are three starts, then one each five minutes until it is back.
-func TestBreaker(t *testing.T) {
+func TestG2_Breaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		for i := range 50 {
@@ -283,7 +283,7 @@ func TestBreaker(t *testing.T) {
 }
 
 // What people do to an issue while an agent works on it.
-func TestPeopleInterfere(t *testing.T) {
+func TestF4_PeopleInterfere(t *testing.T) {
 	tests := []struct {
 		name   string
 		edit   func(*forge.Issue)

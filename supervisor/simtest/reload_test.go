@@ -20,7 +20,7 @@ func slots(cfg *threads.Config, n int) *threads.Config {
 
 // A thread of two slots gets one. What runs in the other goes on and is shown until it ends; then the slot is gone, and one
 // session at a time is all there is. With two slots again there are two.
-func TestShrinkSlots(t *testing.T) {
+func TestG5_ShrinkSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Config.Forge.MaxUnreviewed = 100

@@ -14,7 +14,7 @@ import (
 
 // A scheduler that is out of its mind starts nothing that a rule forbids: what is wrong with its plans is kept back, counted
 // once, told once, and everything else goes on.
-func TestMadScheduler(t *testing.T) {
+func TestF7_MadScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Forge.Issue("one")

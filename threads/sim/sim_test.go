@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestWorlds plays many worlds. A failing one prints its seed; with -seed it plays again and tells its story.
-func TestWorlds(t *testing.T) {
+// TestC5_F7_Worlds plays many worlds. A failing one prints its seed; with -seed it plays again and tells its story.
+func TestC5_F7_Worlds(t *testing.T) {
 	if *seed != 0 {
 		stats, err := Play(*seed, func(line string) { t.Log(line) })
 		if err != nil {

@@ -248,7 +248,7 @@ func TestTERMAmongManyEnds(t *testing.T) {
 }
 
 // The collector is off, so what is done often must not allocate.
-func TestReapingTakesNoMemory(t *testing.T) {
+func TestF8_ReapingTakesNoMemory(t *testing.T) {
 	c := &command{pid: -1}
 	pids := make([]int, 100)
 	for i := range pids {

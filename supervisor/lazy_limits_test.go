@@ -1,0 +1,336 @@
+package supervisor_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Web hooks that get lost cost time, and no more of it than the next look at the forge.
+func TestC3_HooksLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Config.Forge.WebhookSecret = hookSecret
+		l := w.Start()
+		random := rand.New(rand.NewPCG(7, 8))
+		for range 20 {
+			time.Sleep(time.Hour + time.Duration(random.Int64N(int64(time.Minute))))
+			n := w.Forge.Issue("nobody tells")
+			w.Until(31*time.Second, "it starts", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, n)) == 1 })
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// waiting is how long work for a thread has waited beside an idle agent and a free slot of it.
+type waiting struct {
+	free  time.Duration
+	worst time.Duration
+	last  string
+}
+
+// look judges one moment, half a second after the one before.
+func (x *waiting) look(d *supervisor.Document) {
+	idle := slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool { return a.Thread == "llama" && a.State == supervisor.AgentIdle })
+	slot := slices.ContainsFunc(d.Threads[1].Slots, func(s supervisor.SlotDocument) bool { return len(s.Agents) == 0 })
+	i := slices.IndexFunc(d.Queue, func(q supervisor.QueueDocument) bool {
+		return slices.Contains([]threads.Code{threads.StaleFacts, threads.AgentBusy, threads.NoSlot, threads.BlockersUnknown}, q.Code)
+	})
+	if !idle || !slot || i < 0 || !d.Threads[1].ParkedUntil.IsZero() {
+		x.free = 0
+		return
+	}
+	if x.free += 500 * time.Millisecond; x.free > x.worst {
+		x.worst, x.last = x.free, fmt.Sprintf("#%d: %s", d.Queue[i].Number, d.Queue[i].Why)
+	}
+}
+
+// A day on which sessions fail and one call in twenty meets a forge that does not answer: nothing that could be worked on
+// waits for longer than a tick beside an agent and a slot. Each plan is held to the same in threads/sim.
+func TestC5_NoSlotStandsIdle(t *testing.T) {
+	if longDays != "" {
+		t.Skip(longDays)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Config.Forge.MaxUnreviewed = 100
+		random := rand.New(rand.NewPCG(9, 10))
+		chance := func(p float64) bool { return random.Float64() < p }
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			s := w.Work(job, n)
+			if chance(0.2) {
+				return simtest.Script{Takes: s.Takes / 2, Outcome: agents.Outcome{Result: agents.Failed, Claimed: true, Reason: "bad luck"}}
+			}
+			return s
+		}
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call != "scan" && chance(0.05) { // without a scan nobody knows of any work
+				return forge.ErrUnavailable
+			}
+			return nil
+		})
+		l := w.Start()
+		var x waiting
+		for i := range 24 * 3600 * 2 {
+			if i%(15*60*2) == 0 && i < 22*3600*2 {
+				w.Forge.Issue("work")
+			}
+			time.Sleep(500 * time.Millisecond)
+			x.look(l.Document())
+		}
+		if limit := 2 * w.Config.Threads[1].Interval; x.worst > limit {
+			t.Errorf("for %s something waited beside an idle agent and a free slot: %s", x.worst, x.last)
+		}
+		if n := len(w.Exec.Runs()); n < 150 {
+			t.Errorf("%d sessions in a day", n)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// A backend that hangs keeps its own thread busy. Another thread begins as fast as ever.
+func TestC6_HangingBackend(t *testing.T) {
+	quiet(t, func(w *simtest.World) {
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindIssue { // no output, no end, and deaf to TERM
+				s.Takes, s.Stubborn = 1000*time.Hour, true
+			}
+			return s
+		}
+	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Forge.Issue("one")
+		w.Forge.Issue("two")
+		sling(t, l, `{"ref":"1"}`)
+		sling(t, l, `{"ref":"2"}`)
+		pull := w.Forge.Open(w.Forge.Issue("three"), "dev-coder")
+		began := time.Now()
+		r := sling(t, l, `{"ref":"3"}`)
+		if r.Code != threads.HasPull {
+			t.Errorf("answer %+v", r)
+		}
+		w.Until(2*time.Second, "the review begins", func() bool { return len(w.Exec.RunsOf(agents.KindReview, pull)) == 1 })
+		if took := w.Exec.RunsOf(agents.KindReview, pull)[0].Begin.Sub(began); took > time.Second {
+			t.Errorf("the review began after %s", took)
+		}
+		w.Until(20*time.Minute, "it is merged", func() bool { return w.Forge.Get(3).Closed })
+	})
+}
+
+// A slot of a local server has one session after the other, each to its end, also where that takes a KILL.
+func TestD5_NoInterleave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		third(w)
+		w.Config.Forge.MaxUnreviewed = 100
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			s := w.Work(job, n)
+			s.Takes += time.Duration(job.Number%5) * time.Minute
+			s.Stubborn = job.Number%3 == 0
+			if job.Kind == agents.KindReview && n == 1 {
+				s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
+			}
+			return s
+		}
+		for range 12 {
+			w.Forge.Issue("work")
+		}
+		l := w.Start()
+		for _, n := range []string{"3", "6"} {
+			time.Sleep(20 * time.Minute)
+			tell(t, l, "/v1/release", fmt.Sprintf(`{"ref":%q}`, n))
+		}
+		w.Until(24*time.Hour, "all is merged", w.Forge.Done)
+		last := map[string]simtest.Run{}
+		sessions := 0
+		for _, r := range w.Exec.Runs() {
+			i := slices.IndexFunc(r.Job.Env, func(v string) bool { return strings.HasPrefix(v, "DISINTO_SLOT=") })
+			if slot := r.Job.Env[i]; r.Job.Kind.Writes() {
+				if before := last[slot]; !before.Begin.IsZero() && (before.End.IsZero() || r.Begin.Before(before.End)) {
+					t.Errorf("%s: %s on #%d began at %s, before %s on #%d had ended at %s", slot,
+						r.Job.Agent, r.Job.Number, r.Begin, before.Job.Agent, before.Job.Number, before.End)
+				}
+				last[slot] = r
+				sessions++
+			}
+		}
+		if len(last) != 2 || sessions < 24 {
+			t.Errorf("%d sessions in %d slots", sessions, len(last))
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// Whoever wrote it does not review it, also where that is the one agent that is free, and affinity would have it wait for
+// nobody else.
+func TestD6_AuthorNeverReviews(t *testing.T) {
+	quiet(t, func(w *simtest.World) {
+		for i := range w.Config.Agents { // every agent may do both
+			w.Config.Agents[i].Roles = []string{"dev", "review"}
+		}
+		w.Config.Threads[0].AffinityWait = time.Hour
+		w.Config.Agents = slices.DeleteFunc(w.Config.Agents, func(a agents.Agent) bool { return a.Name != "review-opus" && a.Name != "review-sonnet" })
+		w.Config.Threads[1].Agents = nil
+	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		w.Forge.Issue("one")
+		author := sling(t, l, `{"ref":"1"}`).Agent
+		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(1).Closed })
+		for _, r := range w.Exec.Runs() {
+			if r.Job.Kind == agents.KindReview && r.Job.Agent == author {
+				t.Errorf("%s reviewed its own #%d", author, r.Job.Number)
+			}
+		}
+		// The other one is gone: nobody is left who may.
+		next := *w.Config
+		next.Agents = slices.DeleteFunc(slices.Clone(next.Agents), func(a agents.Agent) bool { return a.Name != author })
+		next.Threads = slices.Clone(next.Threads)
+		next.Threads[0].Agents = []string{author}
+		l.Reload(&next, nil)
+		pull := w.Forge.Open(w.Forge.Issue("two"), author)
+		time.Sleep(5 * time.Hour)
+		if got := held(l); !strings.Contains(got, fmt.Sprintf("#%d own-work", pull)) || len(w.Exec.RunsOf(agents.KindReview, pull)) > 0 {
+			t.Errorf("held: %s", got)
+		}
+	})
+}
+
+// A session whose record on the forge was changed under it goes on, and at its end the record is right again. Only a
+// change of who it is assigned to is an order to end.
+func TestF5_WrongRecordIsNoReasonToKill(t *testing.T) {
+	for name, change := range map[string]func(is *forge.Issue){
+		"in-progress taken off": func(is *forge.Issue) { is.Labels = []string{forge.LabelBacklog} },
+		"backlog taken off":     func(is *forge.Issue) { is.Labels = []string{forge.LabelInProgress} },
+		"every label taken off": func(is *forge.Issue) { is.Labels = nil },
+		"a label more":          func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelNeedsHuman) },
+		"blocked since":         func(is *forge.Issue) { is.Blockers = []forge.Blocker{{Ref: simtest.Ref(2)}} },
+		"blockers unreadable":   func(is *forge.Issue) { is.BlockersKnown = false },
+		"one agent more":        func(is *forge.Issue) { is.Assignees = with(is.Assignees, "dev-elsewhere") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := simtest.New(t)
+				w.Forge.Issue("one")
+				w.Forge.Edit(w.Forge.Issue("hers"), func(is *forge.Issue) { is.Assignees = []string{"ada"} })
+				l := w.Start()
+				time.Sleep(time.Minute)
+				w.Forge.Edit(1, change)
+				time.Sleep(8 * time.Minute)
+				if d := l.Document(); len(d.Sessions) != 1 || d.Sessions[0].State != threads.Running {
+					t.Errorf("meanwhile: %+v", d.Sessions)
+				}
+				time.Sleep(2 * time.Minute)
+				wantRuns(t, w, "issue #1 done, review #3")
+				if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Done {
+					t.Errorf("it ended %+v", r.Outcome)
+				}
+				if is := w.Forge.Get(1); is.Has(forge.LabelInProgress) && len(is.Assignees) == 0 || slices.Contains(is.Assignees, "dev-coder") {
+					t.Errorf("a claim is left: %v %v", is.Labels, is.Assignees)
+				}
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}
+
+// The rests between failures are those of the issue: no sling, other agent or restart makes them shorter. Retry does.
+func TestG1_SlingIsNoRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Exec.Script = func(agents.Job, int) simtest.Script {
+			return simtest.Script{Outcome: agents.Outcome{Result: agents.Failed, Claimed: true, Reason: "exit 1"}}
+		}
+		w.Forge.Issue("hopeless")
+		began := time.Now()
+		l := w.Start()
+		for i := range 60 {
+			time.Sleep(30 * time.Second)
+			asked(t, l, "/v1/sling", `{"ref":"1"}`, new(supervisor.SlingReport))
+			switch i {
+			case 5: // another agent has to go on with it
+				w.Forge.Edit(1, func(is *forge.Issue) { is.Assignees = []string{w.Exec.Runs()[0].Job.Agent} })
+				time.Sleep(time.Second)
+				w.Forge.Edit(1, func(is *forge.Issue) { is.Assignees = nil })
+			case 12:
+				l.Kill()
+				l.Bury()
+				l = w.Start()
+			}
+		}
+		var at []int
+		for _, r := range w.Exec.Runs() {
+			at = append(at, int(r.Begin.Sub(began).Minutes()))
+		}
+		if got := fmt.Sprint(at); got != "[0 2 4 9 19]" {
+			t.Errorf("started at %s minutes", got)
+		}
+		if is := w.Forge.Get(1); !is.Has(forge.LabelBlocked) || len(w.Forge.Comments()) != 1 {
+			t.Errorf("afterwards %v, comments %+v", is.Labels, w.Forge.Comments())
+		}
+		var r supervisor.SlingReport
+		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 || no != "cannot sling johba/harb#1: it is labelled blocked" {
+			t.Errorf("sling of one that is given up: %d %s", status, no)
+		}
+		tell(t, l, "/v1/retry", `{"ref":"1"}`)
+		w.Until(5*time.Second, "it is tried again", func() bool { return len(w.Exec.Runs()) == 6 })
+		l.Stop()
+	})
+}
+
+// At the day's budget nothing more begins, what runs ends by itself, and the reason says so. Tomorrow is another day.
+func TestG4_Budget(t *testing.T) {
+	if longDays != "" {
+		t.Skip(longDays)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Slow()
+		w.Config.Forge.MaxUnreviewed = 100
+		w.Config.Threads[1].Budget.USD = 10
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			s := w.Work(job, n)
+			if job.Kind == agents.KindIssue {
+				s.Outcome = agents.Outcome{Result: agents.Done, Usage: agents.Usage{CostUSD: 6}}
+				s.Takes += time.Duration(job.Number) * time.Minute // they do not end together
+			}
+			return s
+		}
+		for range 4 {
+			w.Forge.Issue("dear")
+		}
+		l := w.Start()
+		time.Sleep(6 * time.Hour)
+		// Two at once, the third when one had ended at 6 of 10; the second took it over, and the third came to its end.
+		if got := fmt.Sprint(len(w.Exec.RunsOf(agents.KindIssue, 1)), len(w.Exec.RunsOf(agents.KindIssue, 2)), len(w.Exec.RunsOf(agents.KindIssue, 3)),
+			len(w.Exec.RunsOf(agents.KindIssue, 4))); got != "1 1 1 0" {
+			t.Errorf("sessions: %s", runs(w))
+		}
+		if got := held(l); got != "#4 over-budget" {
+			t.Errorf("held: %s", got)
+		}
+		if r := sling(t, l, `{"ref":"4"}`); r.Agent != "" || !strings.HasPrefix(r.Why, "llama has used $18.00 of $10.00 today") {
+			t.Errorf("answer %+v", r)
+		}
+		w.Until(25*time.Hour, "the last one is merged", w.Forge.Done)
+		all := w.Exec.RunsOf(agents.KindIssue, 4)
+		if len(all) != 1 || all[0].Begin.Day() == w.Exec.Runs()[0].Begin.Day() {
+			t.Errorf("the fourth: %+v", all)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
