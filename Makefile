@@ -41,6 +41,11 @@ soak: build ## a thousand sessions of a second through twenty threads; kill -9 a
 	DISINTO_UPGRADES=100 go test -v -count=1 -timeout 40m -run 'TestUpgrades$$' ./cmd/disinto
 	DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest
 
+.PHONY: live
+live: build ## hold a real supervisor against the simulator: three loads in real time, five minutes of a machine to itself
+	for seed in 1 2 3; do DISINTO_LIVE=$$seed DISINTO_BINARY='$(CURDIR)/bin/disinto' \
+	go test -v -count=1 -timeout 10m -run 'TestLive$$' ./cmd/disinto || exit 1; done
+
 .PHONY: bench-init
 bench-init: build ## measure the init beside those of this machine (tini, dumb-init, catatonit, s6), as root
 	DISINTO_BENCH='$(CURDIR)/bin/disinto' go test -v -count=1 -timeout 30m -run TestPeers ./agents/process

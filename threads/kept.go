@@ -73,11 +73,16 @@ func (v *view) indexKept(t *threadState) {
 	}
 }
 
-// reviewed is the open pull request of a resident that waits for the verdict of an agent; nil when there is none.
+// reviewed is the open pull request of a resident that waits for the verdict of an agent, or whose rework waits for nothing
+// but facts that are newer than the end of the review: else somebody would slip in between the verdict and the next scan. Nil
+// when there is none.
 func (v *view) reviewed(w Warm) *forge.Pull {
 	for i := range v.Facts.Pulls {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]
-		if p.Closed || st.chain != w.Chain || st.kind != agents.KindReview || p.Draft || forge.SkipLabel(p.Labels) != "" {
+		if p.Closed || st.chain != w.Chain || p.Draft || forge.SkipLabel(p.Labels) != "" {
+			continue
+		}
+		if late := st.kind == agents.KindRework && v.stale(v.repo(p.Repo), p.Ref, st.chain); st.kind != agents.KindReview && !late {
 			continue
 		}
 		if a := v.Config.AgentByLogin(p.Author); a != nil && a.Name == w.Agent && v.reviewable(st.writers) {

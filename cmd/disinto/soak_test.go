@@ -91,6 +91,7 @@ func TestSoak(t *testing.T) {
 type soak struct {
 	t        *testing.T
 	api      rest.API
+	label    int64
 	state    string
 	config   string
 	ledger   string
@@ -129,11 +130,20 @@ func newSoak(t *testing.T, issues int) *soak {
 	}
 	var label struct{ ID int64 }
 	must(s.api.Post(t.Context(), "/repos/"+soakRepo+"/labels", map[string]any{"name": "backlog", "color": "#ffffff"}, &label))
+	s.label = label.ID
 	for i := range issues {
-		issue := map[string]any{"title": fmt.Sprint("issue ", i+1), "labels": []int64{label.ID}}
-		must(s.api.Post(t.Context(), "/repos/"+soakRepo+"/issues", issue, nil))
+		s.file(i + 1)
 	}
 	return s
+}
+
+// file opens an issue that is put up for work.
+func (s *soak) file(n int) {
+	s.t.Helper()
+	issue := map[string]any{"title": fmt.Sprint("issue ", n), "labels": []int64{s.label}}
+	if err := s.api.Post(s.t.Context(), "/repos/"+soakRepo+"/issues", issue, nil); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // start starts the supervisor.

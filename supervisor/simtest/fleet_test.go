@@ -131,7 +131,24 @@ func TestHubLeavesWhatIsBegun(t *testing.T) {
 	})
 }
 
-// A host that says nothing useful takes no part, with its reason, which the log has once; when it does again, it takes part
+// N1: with four other hosts a look that moves something is four calls, and nothing is asked twice.
+func TestHubCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive), nil }}
+		w, reads := hubWorld(t, 9, f)
+		for _, name := range []string{"loom", "spark", "zoe"} {
+			w.Config.Fleet.Hosts = append(w.Config.Fleet.Hosts, threads.Host{Name: name, User: "disinto", Address: name})
+		}
+		l := w.Start(func(l *Life) { reads(l.Supervisor) })
+		time.Sleep(6 * time.Minute)
+		if s := l.Fleet(); len(s.Cycles) != 1 || s.Cycles[0].Calls != 4 || len(s.Cycles[0].Moves) == 0 || f.calls.Load() != 8 {
+			t.Errorf("%d calls, four of them at the start: %+v", f.calls.Load(), s.Cycles)
+		}
+		l.Stop()
+	})
+}
+
+// K3, K4, I6: a host that says nothing useful takes no part, with its reason, which the log has once; when it does again, it takes part
 // again.
 func TestHubUnknownHost(t *testing.T) {
 	for name, tt := range map[string]struct {

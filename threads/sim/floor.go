@@ -367,6 +367,11 @@ func (f *floor) settle() {
 	for i := range plan.Starts {
 		could[plan.Starts[i].Agent] = true
 	}
+	for _, x := range f.shifts {
+		if x.State == threads.Reserved {
+			could[x.Agent] = true
+		}
+	}
 	for i := range f.Config.Agents {
 		name := f.Config.Agents[i].Name
 		since, noted := f.gaps[name]

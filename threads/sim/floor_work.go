@@ -50,11 +50,11 @@ func (f *floor) ticket(ref forge.Ref) *ticket {
 	return f.tickets[n-1]
 }
 
-// start begins a session.
+// start takes what a session needs, and begins it once its item is claimed.
 func (f *floor) start(s threads.Start) {
 	x := &shift{Session: threads.Session{
 		RunID: fmt.Sprintf("run-%07d", f.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
-		Login: f.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Running, Attempt: 1, Started: f.now,
+		Login: f.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Reserved, Attempt: 1, Started: f.now,
 	}}
 	f.seen.Sessions++
 	f.moved = true
@@ -66,6 +66,17 @@ func (f *floor) start(s threads.Start) {
 		f.history.PassedOver[s.PassedOver]++
 	}
 	f.shifts = append(f.shifts, x)
+	if f.Policy.Claim == 0 {
+		f.run(x)
+	} else {
+		f.after(f.Policy.Claim, func() { f.run(x) })
+	}
+}
+
+// run is the start of the session's program.
+func (f *floor) run(x *shift) {
+	s := &x.Session
+	s.State, s.Started, f.moved = threads.Running, f.now, true
 	x.span = len(f.seen.Spans)
 	f.seen.Spans = append(f.seen.Spans, Span{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number, From: f.now.Sub(epoch),

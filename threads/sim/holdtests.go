@@ -95,7 +95,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	},
 	threads.SlotKept: func(h held) bool { // and nobody can take it all the same: see holdTrue
 		p, a := h.s.Facts.Pull(h.Reason.Refs[0]), h.cfg.Agent(h.Reason.Agent)
-		return p != nil && a != nil && p.Author == a.Login && a.Thread == h.Reason.Thread && h.wantsReview(p) && h.later()
+		return p != nil && a != nil && p.Author == a.Login && a.Thread == h.Reason.Thread && h.judgedSoon(p) && h.later()
 	},
 	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.p.Ref, threads.ActNeedsHuman) },
 }

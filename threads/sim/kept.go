@@ -43,12 +43,20 @@ func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.
 	}
 	for i := range in.s.Facts.Pulls {
 		p := &in.s.Facts.Pulls[i]
-		waits := !p.Closed && !p.Draft && p.Author == a.Login && home(p) == w.Chain && forge.SkipLabel(p.Labels) == "" && in.wantsReview(p)
+		waits := !p.Closed && !p.Draft && p.Author == a.Login && home(p) == w.Chain && forge.SkipLabel(p.Labels) == "" && in.judgedSoon(p)
 		if waits && in.reviewable(in.writers(p)) && in.returns(a, busy) {
 			return p
 		}
 	}
 	return nil
+}
+
+// judgedSoon reports whether a pull request waits for a verdict, or for facts that are new enough to act on the one it has.
+func (in *inspection) judgedSoon(p *forge.Pull) bool {
+	_, old := in.asOf(p.Ref, home(p))
+	v := in.verdicts(p, in.writers(p))
+	rework := v.changes || p.CI == forge.CIFailure || in.conflicts(p)
+	return in.wantsReview(p) || rework && old != nil
 }
 
 // returns reports whether nothing keeps an agent from going on, in some role of its.

@@ -8,6 +8,9 @@ type Policy struct {
 	Name string
 	// Latency is from a change to the decision on it, where changes are noticed.
 	Latency time.Duration
+	// Claim is from a decision to the start of the program: what a real forge and a real machine take for that. The agent and the
+	// issue are taken meanwhile, and the agent idle.
+	Claim time.Duration
 	// Poll is how often an agent looks for work; 0 means that changes are noticed. Together says that all look at the same
 	// moment, as cron has it.
 	Poll     time.Duration
