@@ -190,3 +190,15 @@ func (l *live) idle() (sum time.Duration) {
 	}
 	return sum
 }
+
+// What TestLive compares tells an agent that stood idle beside work from one that was being matched.
+func TestLiveMeasures(t *testing.T) {
+	const second = time.Second
+	l := &live{tasks: []liveTask{
+		{"dev-00", 0, 1 * second, 10 * second},           // a match of a second
+		{"dev-00", 2 * second, 11 * second, 20 * second}, // given to who was busy, while four others had nothing to do
+	}}
+	if m := l.measure(); m.match != second || m.longest != second || m.idle != 10*second || m.last != 20*second || len(l.load) != 2 {
+		t.Errorf("%+v", m)
+	}
+}

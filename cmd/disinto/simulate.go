@@ -199,12 +199,16 @@ func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 // loadOf turns the sessions of the newest days into work. An issue is filed when it could first be worked on, as far as the
 // journal says: had it been filed when its first session began, no slot more would ever make anything sooner.
 func loadOf(past []supervisor.PastSession, config *threads.Config, days time.Duration) sim.Load {
+	past = slices.DeleteFunc(slices.Clone(past), func(s supervisor.PastSession) bool {
+		took := s.End.Sub(s.Start) // of a clock that was set meanwhile it says nothing
+		return took <= 0 || took > longestSession
+	})
 	if len(past) == 0 {
 		return nil
 	}
 	newest := slices.MaxFunc(past, func(a, b supervisor.PastSession) int { return a.End.Compare(b.End) }).End
 	from := newest.Add(-days)
-	past = slices.DeleteFunc(slices.Clone(past), func(s supervisor.PastSession) bool { return s.Start.Before(from) })
+	past = slices.DeleteFunc(past, func(s supervisor.PastSession) bool { return s.Start.Before(from) })
 	r := replay{config: config, from: newest, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
 	for i := range past {
 		r.from = earlier(r.from, filed(&past[i]))
@@ -228,6 +232,9 @@ func loadOf(past []supervisor.PastSession, config *threads.Config, days time.Dur
 	return r.load
 }
 
+// longestSession is more than any timeout that makes sense.
+const longestSession = 7 * 24 * time.Hour
+
 // replay is a load in the making.
 type replay struct {
 	config  *threads.Config
@@ -240,7 +247,6 @@ type replay struct {
 func (r *replay) add(s *supervisor.PastSession) {
 	took := s.End.Sub(s.Start)
 	switch {
-	case took <= 0: // the clock was set back
 	case s.Kind == agents.KindReview:
 		r.reviews[s.Chain] = append(r.reviews[s.Chain], took)
 	case s.Kind.Writes():
@@ -256,7 +262,10 @@ func (r *replay) add(s *supervisor.PastSession) {
 
 // work is an issue without its sessions.
 func (r *replay) work(s *supervisor.PastSession) sim.Work {
-	w := sim.Work{At: max(0, filed(s).Sub(r.from)), Priority: cmp.Or(s.Priority, forge.DefaultPriority)}
+	w := sim.Work{At: max(0, filed(s).Sub(r.from)), Priority: s.Priority}
+	if w.Priority < 1 || w.Priority > 10 {
+		w.Priority = forge.DefaultPriority
+	}
 	if slices.Contains(r.config.Forge.Repos, s.Chain.Repo) {
 		w.Repo = s.Chain.Repo
 	}

@@ -134,6 +134,7 @@ func TestSimulateReplay(t *testing.T) {
 		session(agents.KindReview, 3, 1, 3*time.Hour, 20*time.Minute),
 		session(agents.KindIssue, 8, 8, -25*time.Hour, time.Hour), // on the day before
 		session(agents.KindIssue, 7, 7, 4*time.Hour, -time.Minute),
+		session(agents.KindIssue, 6, 6, 5*time.Hour, 100*365*24*time.Hour),
 		waited,
 	}, config, 24*time.Hour)
 	if len(load) != 3 || load[2].At != 90*time.Minute || len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute ||

@@ -178,3 +178,35 @@ func TestReassignRace(t *testing.T) {
 		}
 	})
 }
+
+// TestReassignTwoHubs: two hubs that do not know of each other move one issue to two agents, the second at each step of the
+// first. One of them does, and the issue is one agent's.
+func TestReassignTwoHubs(t *testing.T) {
+	onLocal(t, func(w *world) {
+		for step := 1; step <= 12; step++ {
+			issue := w.file(fmt.Sprint("two hubs ", step), "", "backlog")
+			w.assign(issue, w.review)
+			one, two := w.instance("aaa"), w.instance("bbb")
+			count, other := 0, error(nil)
+			w.fault = func(*http.Request) localforge.Fault {
+				if count++; count == step {
+					w.fault = nil
+					other = two.Reassign(w.Context(), w.ref(issue), w.review, w.human, "stolen", "bbb-move")
+				}
+				return localforge.NoFault
+			}
+			first := one.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+			w.fault = nil
+			if count < step {
+				break
+			}
+			got := w.state(issue)
+			switch {
+			case first == nil && errors.Is(other, forge.ErrTaken) && got == "backlog stolen @dev":
+			case errors.Is(first, forge.ErrTaken) && other == nil && got == "backlog stolen @human":
+			default:
+				w.Errorf("step %d: the first says %v, the second %v, afterwards %s", step, first, other, got)
+			}
+		}
+	})
+}
