@@ -89,7 +89,7 @@ func TestCgroupEndsWhatEscaped(t *testing.T) {
 // A supervisor that is killed, and never started again, must not leave cgroups behind.
 func TestShimGivesCgroupBack(t *testing.T) {
 	root := withCgroup(t)
-	word, c, instance := doomedSupervisor(t)
+	word, c, instance, _ := doomedSupervisor(t)
 	path := filepath.Join(root, "disinto-"+instance+"-1")
 	if !exists(path) {
 		t.Fatal("there is no " + path)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,12 +99,10 @@ func TestShimThatSaysNothing(t *testing.T) {
 
 // Between the death of a shim and the answer of a supervisor that is busy, the program must not go on.
 func TestProgramDiesWithItsShim(t *testing.T) {
-	_, c, instance := doomedSupervisor(t)
-	shim, program := shimOf(t, instance), 0
-	for _, pid := range alive(t, "the program") {
-		if p, err := tree.Look(pid); err == nil && p.PPID == shim {
-			program = pid
-		}
+	_, c, instance, program := doomedSupervisor(t)
+	shim := shimOf(t, instance)
+	if p, err := tree.Look(program); err != nil || p.PPID != shim || p.Dead() {
+		t.Fatalf("the program is %+v, %v", p, err)
 	}
 	for _, kill := range []struct {
 		pid int
@@ -165,11 +164,11 @@ func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 }
 
 // doomedSupervisor is a supervisor in another process, with a session from which something has escaped. word is among
-// the arguments of all of it.
-func doomedSupervisor(t *testing.T) (word string, c *Child, instance string) {
+// the arguments of all of it. It knows that its program runs: otherwise it would start it again when the shim is killed.
+func doomedSupervisor(t *testing.T) (word string, c *Child, instance string, program int) {
 	t.Helper()
 	word, instance, dir := token(), "i"+token(), t.TempDir()
-	script := fmt.Sprintf(escape, word, dir+"/up") + "sleep 1000 # the program"
+	script := fmt.Sprintf(escape, word, dir+"/up") + "sleep 1000"
 	argv := helperCommand("supervisor", dir, instance+"-1", script, cgroupRoot())
 	log, err := os.Create(filepath.Join(dir, "stderr"))
 	if err != nil {
@@ -191,7 +190,11 @@ func doomedSupervisor(t *testing.T) (word string, c *Child, instance string) {
 		}
 	})
 	eventually(t, "its session has escaped", func() bool { return exists(dir + "/up") })
-	return word, c, instance
+	eventually(t, "it knows the program", func() bool {
+		program, _ = strconv.Atoi(read(dir + "/program"))
+		return program > 0
+	})
+	return word, c, instance, program
 }
 
 // shimOf is the shim of an instance's only session.
@@ -208,7 +211,7 @@ func shimOf(t *testing.T, instance string) int {
 
 // TestSupervisorKilled takes the supervisor away, outside a PID namespace, and starts the next one.
 func TestSupervisorKilled(t *testing.T) {
-	word, c, instance := doomedSupervisor(t)
+	word, c, instance, _ := doomedSupervisor(t)
 	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +224,7 @@ func TestSupervisorKilled(t *testing.T) {
 
 // A shim that is killed lets go of what it holds, so the next supervisor must not kill it but wait.
 func TestEndStaleWaitsForShims(t *testing.T) {
-	word, c, instance := doomedSupervisor(t)
+	word, c, instance, _ := doomedSupervisor(t)
 	shim := shimOf(t, instance)
 	for _, kill := range []struct {
 		pid int
@@ -266,7 +269,7 @@ func TestEndStaleKillsFalseShims(t *testing.T) {
 
 // Shims do without being told: the next supervisor may start much later, or never.
 func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
-	word, c, _ := doomedSupervisor(t)
+	word, c, _, _ := doomedSupervisor(t)
 	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

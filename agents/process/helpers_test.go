@@ -152,7 +152,9 @@ func supervisor(args []string) int {
 	o := e.Run(context.Background(), agents.Job{
 		RunID: runID, Command: []string{"/bin/sh", "-c", script}, Dir: dir, LogPath: dir + "/log",
 		Env: []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + runID}, Grace: time.Minute,
-	}, nil)
+	}, func(s agents.Started) {
+		_ = os.WriteFile(dir+"/program", []byte(itoa(s.PID)+"\n"), 0o600)
+	})
 	fmt.Println(o.Reason)
 	return 5
 }

@@ -215,9 +215,6 @@ func TestSessionsLeaveNoDescriptors(t *testing.T) {
 
 // 10,000 orphans end at once, together with 1,000 children of ours, and no status of those is lost.
 func TestReaperStorm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes some seconds")
-	}
 	var out strings.Builder
 	if err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("reaper-storm"), Stdout: &out}); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,12 @@ func start(t *testing.T, mode string, args ...string) *started {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		if t.Failed() { // then what is below it lives, and is nobody's any more
+			s.killAll()
+		}
+	})
 	s.pid = s.cmd.Process.Pid
 	if mode == "PID 1" {
 		eventually(t, "unshare has a child", func() bool {
@@ -66,6 +71,16 @@ func start(t *testing.T, mode string, args ...string) *started {
 		})
 	}
 	return s
+}
+
+// killAll kills everything that has the init's environment.
+func (s *started) killAll() {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		if pid, _ := strconv.Atoi(filepath.Base(d)); strings.Contains(read(d+"/environ"), "LINES="+s.lines+"\x00") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 func executable(t *testing.T) string {
