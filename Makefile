@@ -47,8 +47,9 @@ live: build ## hold a real supervisor against the simulator: three loads in real
 	go test -v -count=1 -timeout 10m -run 'TestLive$$' ./cmd/disinto || exit 1; done
 
 .PHONY: bench-init
-bench-init: build ## measure the init beside those of this machine (tini, dumb-init, catatonit, s6), as root
+bench-init: build ## measure the init beside those of this machine (tini, dumb-init, catatonit, s6), as root, and run at rest
 	DISINTO_BENCH='$(CURDIR)/bin/disinto' go test -v -count=1 -timeout 30m -run TestPeers ./agents/process
+	DISINTO_BINARY='$(CURDIR)/bin/disinto' go test -v -count=1 -run TestIdle ./cmd/disinto
 
 # The agent CLIs that the built-in agent was tried with. They are a gigabyte and are kept between runs.
 CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22
