@@ -80,14 +80,17 @@ func TestLimitsInContainer(t *testing.T) {
 	})
 	f := newTestForge(t)
 	state, self := t.TempDir(), executable(t)
-	greedy := factoryFile(t, "[ $DISINTO_AGENT = dev-qwen ] && exec tail /dev/zero\nexit 1\n") // that keeps the last line, which has no end
-	path := f.file(state, "[agents.dev-qwen]", "[agents.dev-qwen]\nlimits = { memory = \"64M\", pids = 100 }",
+	greedy := factoryFile(t, "[ $DISINTO_ROLE = dev ] && exec tail /dev/zero\nexit 1\n") // that keeps the last line, which has no end
+	const limits = "\nlimits = { memory = \"64M\", pids = 100 }"
+	path := f.file(state, "[agents.dev-qwen]", "[agents.dev-qwen]"+limits, "[agents.dev-kimi]", "[agents.dev-kimi]"+limits,
 		fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q] #`, greedy))
 	const script = `echo 0 >"$0" && exec unshare --cgroup sh -c 'umount /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"`
 	r := start(t, f.environ(nil), "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, box+"/cgroup.procs", self, "run", "--config", path)
+	issue := ""
 	limited := func(d *supervisor.Document) bool {
 		for _, e := range d.Recent {
-			if e.Agent == "dev-qwen" && e.EndedAt.After(d.UpgradedAt) {
+			if strings.HasPrefix(e.Agent, "dev-") && e.EndedAt.After(d.UpgradedAt) {
+				issue = fmt.Sprintf("#%d", e.Number)
 				return strings.Contains(e.Reason, "killed by SIGKILL; out of memory, its limit is 64M: 1 process killed")
 			}
 		}
@@ -95,6 +98,9 @@ func TestLimitsInContainer(t *testing.T) {
 	}
 	status(t, state, "memory was limited", limited)
 	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	if got := disinto(t.Context(), nil, "retry", issue, "--state", state); got.code != exitDone {
 		t.Fatalf("%+v", got)
 	}
 	status(t, state, "memory is limited", limited)
