@@ -52,6 +52,18 @@ func needsHumanComment(c *chore) comment {
 	}
 }
 
+// toldComment says what only people can mend, and what keeps from nothing else.
+func toldComment(c *chore) comment {
+	if why := c.mark.Reason; why.Code == threads.Superseded {
+		return comment{
+			"superseded-" + refKey(why.Refs),
+			mention(c.ref.Repo, why.Refs) + " is done without this pull request: another one was merged, or a person closed it. So no agent goes on here, and this will not be merged.\n\n" +
+				"Please close it. To have it all the same, open the issue again, or merge by hand.",
+		}
+	}
+	return circleComment(c)
+}
+
 // circleComment says that issues wait for each other, on the first of them.
 func circleComment(c *chore) comment {
 	why := c.mark.Reason

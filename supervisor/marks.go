@@ -252,7 +252,7 @@ func (s *Supervisor) perform(c *chore) error {
 		}
 		return err
 	case threads.ActTell:
-		err := s.comment(c.ref, circleComment(c))
+		err := s.comment(c.ref, toldComment(c))
 		if err == nil {
 			s.note(record{At: time.Now(), Told: &toldRecord{ref(c.ref), c.mark.Reason.Key()}})
 		}

@@ -48,6 +48,7 @@ const (
 	BlockerCancelled  Code = "blocker-cancelled"
 	BlockerOpen       Code = "blocked"
 	BlockerUnmerged   Code = "blocker-unmerged"
+	Superseded        Code = "superseded"
 	Draft             Code = "draft"
 	CIPending         Code = "ci-pending"
 	NotOurs           Code = "not-ours"
@@ -155,12 +156,13 @@ var codeDocs = []CodeDoc{
 	{BlockerCancelled, "it depends on cancelled work", "remove the dependency, or `disinto retry` what was cancelled; then remove `needs-human`", refs("depends on %s, which was cancelled")},
 	{BlockerOpen, "it depends on open issues", "", refs("blocked by %s")},
 	{BlockerUnmerged, "a blocker was closed without a merge, and require_merged is set", "", refs("%s is closed but not merged")},
+	{Superseded, "what our pull request is for is done without it: by another one, or a person closed it", "close the pull request; to have it all the same, reopen the issue, or merge by hand", refs("%s is done without it")},
 	{Draft, "the pull request is a draft", "mark it ready", fixed("draft")},
 	{CIPending, "its checks have not all reported", "", fixed("waits for CI")},
 	{NotOurs, "a person's pull request: what follows is theirs to do", "", noted("waits for %s")},
 	{PeopleReview, "there is no review agent, so people review", "review it, or hire a review agent", fixed("waits for a person's review")},
 	{MergeManual, "it is approved, and merge is set to manual", "merge it", fixed("approved, people merge")},
-	{HumanObjects, "a person requested changes", "resolve the review", noted("changes requested by %s")},
+	{HumanObjects, "a person requested changes, or an agent that is no longer configured", "that person approves, or anybody who may write dismisses the review", noted("changes requested by %s")},
 	{MergeLate, "the forge has not said yet whether it merges cleanly", "", fixed("waits for the forge to check mergeability")},
 	{MergeQueued, "another pull request of the repository is merged first", "", refs("merged after %s")},
 	{TooManyRounds, "the limit of review rounds or CI fixes is reached", "look at it, then `disinto retry`", func(r Reason) string { return fmt.Sprintf("%s %d times, needs a person", r.Note, r.Count) }},

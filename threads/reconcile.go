@@ -215,6 +215,7 @@ var endRules = []endRule{
 	{"out of rounds", ActNeedsHuman, outOfRounds},
 	{"out of attempts", ActBlocked, func(d *decision, w *work) *Reason { return gaveUp(d.view, w) }},
 	{"waits for what was cancelled", ActNeedsHuman, func(d *decision, w *work) *Reason { return d.news(w, orphaned(d.view, w)) }},
+	{"for what is closed", ActTell, unwanted},
 	{"waits for itself", ActTell, func(d *decision, w *work) *Reason { return d.news(w, circular(d.view, w)) }},
 }
 
@@ -223,6 +224,13 @@ func outOfRounds(d *decision, w *work) *Reason {
 		return nil
 	}
 	return tooManyRounds(d.view, w)
+}
+
+func unwanted(d *decision, w *work) *Reason {
+	if w.pull == nil {
+		return nil
+	}
+	return d.news(w, superseded(d.view, w))
 }
 
 // news is a reason that people were not told of an item before.

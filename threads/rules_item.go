@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -54,6 +55,7 @@ var (
 		{"facts newer than our writes", staleFacts},
 		{"no label in the way", skipLabel},
 		{"no claim left over", claimLeft},
+		{"its issue is open", superseded},
 		{"not a draft", draft},
 		{"next step is ours", notOurs},
 		{"somebody may review", peopleReview},
@@ -320,6 +322,26 @@ func openDependencies(is *forge.Issue) []forge.Ref {
 		}
 	}
 	return refs
+}
+
+// superseded leaves our pull request alone when every issue that it is for is done without it: another one was merged, or a
+// person closed it. To rework and merge it all the same would be to do the work twice, the second time over the first.
+func superseded(v *view, w *work) *Reason {
+	if !w.stage.own || !v.unwanted(w.pull) {
+		return nil
+	}
+	return &Reason{Code: Superseded, Refs: w.pull.Closes}
+}
+
+// unwanted reports whether a pull request is for issues, and all of them are done without it.
+func (v *view) unwanted(p *forge.Pull) bool {
+	undone := func(ref forge.Ref) bool {
+		is := v.Facts.Issue(ref)
+		return is == nil || !is.Closed && !slices.ContainsFunc(v.pulls[ref], func(o *forge.Pull) bool {
+			return o != p && o.Merged && o.Ended.After(is.Reopened)
+		})
+	}
+	return len(p.Closes) > 0 && !slices.ContainsFunc(p.Closes, undone)
 }
 
 func draft(_ *view, w *work) *Reason {

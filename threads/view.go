@@ -140,12 +140,15 @@ func (v *view) indexPulls() {
 		for _, ref := range p.Closes {
 			v.pulls[ref] = append(v.pulls[ref], p)
 		}
+	}
+	for i := range v.Facts.Pulls {
+		p := &v.Facts.Pulls[i]
 		if p.Closed {
 			continue
 		}
 		st := v.stageOf(p)
 		v.stages[i] = st
-		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == ""
+		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p)
 		if waits && st.own && v.reviewable(st.writers) {
 			v.waiting[p.Repo]++
 		}

@@ -108,6 +108,13 @@ func TestWayToMerge(t *testing.T) {
 				w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed = true }) // so that Open makes another one
 				w.Forge.Open(1, "dev-qwen")
 				w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed = false })
+				second := w.Forge.Pulls()[1].Number
+				time.AfterFunc(3*time.Hour, func() { // it is left to people, who are told so once
+					if p := w.Forge.Pulls()[1]; p.Closed || len(w.Forge.Comments()) != 1 {
+						w.T.Errorf("closed: %v, comments: %v", p.Closed, w.Forge.Comments())
+					}
+					w.Forge.EditPull(second, func(p *forge.Pull) { p.Closed = true })
+				})
 			},
 			"[issue:dev-coder:done review:review-opus:done review:review-sonnet:done]",
 		},

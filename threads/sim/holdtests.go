@@ -77,6 +77,9 @@ var holdTests = map[threads.Code]func(held) bool{
 		return h.backlogFull(h.is.Repo) && h.Reason.Count == len(h.unreviewed(h.is.Repo))
 	},
 
+	threads.Superseded: func(h held) bool {
+		return slices.Equal(h.Reason.Refs, h.p.Closes) && h.own(h.p) && h.unwanted(h.p) && h.asked()
+	},
 	threads.Draft:     func(h held) bool { return h.p.Draft },
 	threads.CIPending: func(h held) bool { return h.p.CI == forge.CIPending && h.Item.Kind != agents.KindRework },
 	threads.NotOurs: func(h held) bool {

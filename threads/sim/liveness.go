@@ -40,7 +40,7 @@ const tidyTime = halfWritten + 15*time.Minute
 var mendable = []threads.Code{
 	threads.SkipLabel, threads.AssignedHuman, threads.ClaimedElsewhere, threads.PullRejected, threads.StagedConvoy,
 	threads.BlocksItself, threads.BlockerCycle, threads.BlockerMissing, threads.BlockerUnreadable, threads.BlockerCancelled,
-	threads.BlockerUnmerged, threads.Draft, threads.NotOurs, threads.PeopleReview, threads.MergeManual, threads.HumanObjects,
+	threads.BlockerUnmerged, threads.Draft, threads.Superseded, threads.NotOurs, threads.PeopleReview, threads.MergeManual, threads.HumanObjects,
 	threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.OwnWork, threads.LocalPair, threads.NoReviewer,
 	threads.NoProgram, threads.NoToken, threads.Paused, threads.Tracking, // of which the members speak
 }

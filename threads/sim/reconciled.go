@@ -124,6 +124,10 @@ func (in *inspection) due(m *threads.Mark) bool {
 		waits := h.is != nil && m.Reason.Code == threads.BlockerCancelled && in.news(m)
 		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref)))
 	case threads.ActTell:
+		if m.Reason.Code == threads.Superseded {
+			p := in.s.Facts.Pull(m.Ref)
+			return open && in.news(m) && p != nil && in.own(p) && in.unwanted(p)
+		}
 		self := m.Reason.Code == threads.BlocksItself && slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool { return b.Ref == m.Ref })
 		return open && in.news(m) && (self || h.circle(m.Reason.Refs))
 	case threads.ActEndConvoy:

@@ -66,9 +66,9 @@ func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 
 // needs are the obstacles that keep a kind of work off a pull request.
 var needs = map[agents.Kind][]pullObstacle{
-	agents.KindReview: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullNotGreen, pullJudged},
-	agents.KindRework: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullStranger, pullContented},
-	"merge":           {pullClosed, pullDraft, pullSkipped, pullClaimed, pullStranger, pullNotGreen, pullUnapproved, pullObjected, pullConflicts},
+	agents.KindReview: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullNotGreen, pullJudged},
+	agents.KindRework: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullContented},
+	"merge":           {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullNotGreen, pullUnapproved, pullObjected, pullConflicts},
 }
 
 func (in *inspection) pullFree(it *threads.Item, asOf time.Time) error {
@@ -197,12 +197,22 @@ func (in *inspection) unreviewed(repo string) []forge.Ref {
 	var refs []forge.Ref
 	for i := range in.s.Facts.Pulls {
 		p := &in.s.Facts.Pulls[i]
-		ready := p.Repo == repo && !p.Closed && !p.Draft && in.own(p) && forge.SkipLabel(p.Labels) == ""
+		ready := p.Repo == repo && !p.Closed && !p.Draft && in.own(p) && forge.SkipLabel(p.Labels) == "" && !in.unwanted(p)
 		if ready && in.wantsReview(p) && in.reviewable(in.writers(p)) {
 			refs = append(refs, p.Ref)
 		}
 	}
 	return refs
+}
+
+// unwanted reports whether the facts show every issue that a pull request is for as closed, or merged by another.
+func (in *inspection) unwanted(p *forge.Pull) bool {
+	return allOf(p.Closes, func(ref forge.Ref) bool {
+		is := in.s.Facts.Issue(ref)
+		return is != nil && (is.Closed || slices.ContainsFunc(in.s.Facts.Pulls, func(o forge.Pull) bool {
+			return o.Ref != p.Ref && o.Merged && o.Ended.After(is.Reopened) && slices.Contains(o.Closes, ref)
+		}))
+	})
 }
 
 // wantsReview reports whether the facts of an open pull request call for a review rather than for rework or a merge.

@@ -52,12 +52,14 @@ const (
 	pullContented // nothing to mend: no rework is wanted
 	pullStranger  // not opened by one of our agents
 	pullClaimed
+	pullUnwanted // every issue that it is for is done without it
 	pullObstacles
 )
 
 var pullObstacleNames = [pullObstacles]string{
 	"closed", "a draft", "labelled so that nobody works on it", "not green", "not approved", "objected to by a person",
 	"in conflict", "judged already", "in order", "not ours", "claimed",
+	"for issues that are done",
 }
 
 // settle brings the obstacles up to date after something changed.
@@ -192,10 +194,19 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullConflicts] = p.conflict
 	now[pullStranger] = !s.w.everOurs(p.Author)
 	now[pullClaimed] = p.Has(forge.LabelInProgress)
+	now[pullUnwanted] = s.w.ours(p.Author) && allOf(p.Closes, func(ref forge.Ref) bool { return s.doneWithout(p, ref) })
 	// Whoever may have written counts, because the factory cannot always tell: then it asks for one review too many.
 	now[pullJudged] = v.changes || s.w.verdicts(&p.Pull, s.suspects(p)).approved
 	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
 	return now
+}
+
+// doneWithout reports whether an issue is closed, or was merged by another pull request.
+func (s *server) doneWithout(p *pull, ref forge.Ref) bool {
+	is := s.issue(ref)
+	return is != nil && (is.Closed || slices.ContainsFunc(s.repo(ref.Repo).pulls, func(o *pull) bool {
+		return o != p && o.Merged && o.Ended.After(is.Reopened) && slices.Contains(o.Closes, ref)
+	}))
 }
 
 // verdict is what the standing reviews of a pull request say.
