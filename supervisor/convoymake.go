@@ -98,7 +98,7 @@ func (s *Supervisor) fromMembers(r *ConvoyRequest) (*making, error) {
 		return nil, refusef(http.StatusBadRequest, "cannot make a convoy without a title: say --title")
 	}
 	for _, said := range r.Members {
-		ref, err := s.item(said)
+		ref, err := s.itemOf(r.Repo, said)
 		if err != nil {
 			return nil, err
 		}

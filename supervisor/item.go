@@ -33,11 +33,13 @@ type thing struct {
 func (t *thing) has(label string) bool { return slices.Contains(t.labels, label) }
 
 // item reads what a person named, in the spelling of the configuration.
-func (s *Supervisor) item(said string) (forge.Ref, error) {
+func (s *Supervisor) item(said string) (forge.Ref, error) { return s.itemOf("", said) }
+
+// itemOf is item where a repository was named for what is only a number.
+func (s *Supervisor) itemOf(home, said string) (forge.Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	home := ""
-	if len(s.config.Forge.Repos) == 1 {
+	if home == "" && len(s.config.Forge.Repos) == 1 {
 		home = s.config.Forge.Repos[0]
 	}
 	item, err := forge.ParseRef(said, home)

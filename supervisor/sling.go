@@ -228,11 +228,8 @@ func (s *Supervisor) roleLabels(role string) ([]string, error) {
 func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
 	var refs []forge.Ref
 	for _, one := range said {
-		ref, err := forge.ParseRef(one, home)
+		ref, err := s.itemOf(home, one)
 		if err != nil {
-			return nil, refusef(http.StatusBadRequest, "%s", err)
-		}
-		if ref, err = s.item(ref.String()); err != nil {
 			return nil, err
 		}
 		if _, err := s.see(ref); err != nil {

@@ -59,11 +59,11 @@ func purge(t *testing.T, url, adminToken string) {
 
 // startLazy starts a supervisor that looks at the forge once an hour. Its developers take what is labelled picked, so the
 // backlog of the demo is left alone.
-func startLazy(f *testForge, think string) (state string) {
+func startLazy(f *testForge, think string, edits ...string) (state string) {
 	f.t.Helper()
 	state = f.t.TempDir()
-	f.startRun(state, nil, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`, `interval = "1h"`,
-		`idle_interval = "2s"`, `idle_interval = "1h"`, `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`, `"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think))
+	f.startRun(state, nil, append(edits, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`, `interval = "1h"`,
+		`idle_interval = "2s"`, `idle_interval = "1h"`, `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`, `"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think))...)
 	status(f.t, state, "the forge was read", func(d *supervisor.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
 	return state
 }
@@ -151,6 +151,52 @@ func serial(t *testing.T, f *testForge) {
 	f.get(fmt.Sprintf("/issues/%d/comments", convoy), &comments)
 	if len(comments) != 1 || !strings.Contains(comments[0].Body, "5 of 5 members are merged") {
 		t.Errorf("comments %q", comments)
+	}
+}
+
+// A circle that goes through two repositories is found before anything is written, and a convoy may have members in both.
+func TestB5_CircleAcrossRepositories(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	admin := rest.API{URL: f.URL, Token: f.adminToken()}
+	const annex = demo.Human + "/annex"
+	say := func(method, path string, in any) {
+		t.Helper()
+		if err := admin.Call(t.Context(), method, path, in, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(http.MethodPost, "/admin/users/"+demo.Human+"/repos", map[string]any{"name": "annex", "auto_init": true, "default_branch": "main"})
+	say(http.MethodPut, "/repos/"+annex+"/collaborators/disinto", map[string]string{"permission": "write"})
+	say(http.MethodPost, "/repos/"+annex+"/issues", map[string]string{"title": "Build it"})
+	say(http.MethodPost, "/repos/"+annex+"/issues/1/dependencies", map[string]any{"owner": demo.Human, "repo": "teashop", "index": 8})
+	state := startLazy(f, "1h", `repos = ["`+demo.Repo+`"]`, `repos = ["`+demo.Repo+`", "`+annex+`"]`)
+	issues := func() (count int) {
+		for _, repo := range []string{demo.Repo, annex} {
+			var all []struct{ Number int }
+			if err := admin.Call(t.Context(), http.MethodGet, "/repos/"+repo+"/issues?state=all&limit=50", nil, &all); err != nil {
+				t.Fatal(err)
+			}
+			count += len(all)
+		}
+		return count
+	}
+	before := issues()
+	got := disinto(t.Context(), nil, "convoy", "create", "--title", "Round", "--chain", annex+"#1", demo.Repo+"#11", demo.Repo+"#8", "--state", state)
+	want := "issues would wait for each other: #1 -> ada/teashop#8 -> ada/teashop#11 -> #1"
+	if got.code != exitFailed || !strings.Contains(got.stderr, want) {
+		t.Errorf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	if after := issues(); after != before {
+		t.Errorf("%d issues before, %d after", before, after)
+	}
+	got = disinto(t.Context(), nil, "convoy", "create", "--title", "Both", "--staged", "--repo", annex, "1", demo.Repo+"#8", "--state", state)
+	if got.code != exitDone || !strings.Contains(got.stdout, annex+"#2: convoy of 2 made") {
+		t.Fatalf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	got = disinto(t.Context(), nil, "convoy", "status", annex+"#2", "--state", state)
+	if !strings.Contains(got.stdout, "staged, 2 members: 2 blocked") || !strings.Contains(got.stdout, "1     "+demo.Repo+"#8") {
+		t.Errorf("status %q", got.stdout)
 	}
 }
 
