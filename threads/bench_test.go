@@ -24,6 +24,37 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
+// BenchmarkDecideKept is "free" with every sticky slot kept for an agent whose pull request is in review.
+func BenchmarkDecideKept(b *testing.B) {
+	s := largeFactory(false)
+	s.History.Warm, s.History.Returns = make(map[SlotKey]Warm), make(map[string]Returns)
+	for i := range s.Config.Threads {
+		t := &s.Config.Threads[i]
+		if t.Overlap {
+			continue
+		}
+		t.Hold = 4 * time.Minute
+		s.History.Returns[t.Name] = Returns{N: 5, Gap: 10, Back: 1}
+		for slot := range t.Slots {
+			p := &s.Facts.Pulls[i*4+slot]
+			p.Author = t.Agents[slot]
+			s.History.Warm[SlotKey{t.Name, slot}] = Warm{Agent: t.Agents[slot], Chain: p.Ref, Left: s.Now.Add(-time.Second)}
+		}
+	}
+	v := newView(&s)
+	kept := 0
+	for i := range v.threads {
+		kept += len(v.threads[i].kept)
+	}
+	if kept != 40 {
+		b.Fatalf("%d slots are kept", kept)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Decide(s)
+	}
+}
+
 func largeFactory(full bool) Snapshot {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cfg := &Config{Forge: Forge{Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 1000, MaxReviewRounds: 5, MaxCIFixes: 3}}
@@ -83,4 +114,28 @@ func largeFactory(full bool) Snapshot {
 		}
 	}
 	return s
+}
+
+// BenchmarkRebalance looks at 10,000 issues that are all pinned, half of them to one agent.
+func BenchmarkRebalance(b *testing.B) {
+	s := largeFactory(false)
+	s.Config.Stealing = Stealing{Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 1, AnyPriority: 1, PerAgent: 3, PerCycle: 10}
+	s.History.IdleSince = make(map[string]time.Time)
+	for i := range s.Config.Agents {
+		s.History.IdleSince[s.Config.Agents[i].Name] = s.Now.Add(-time.Hour)
+	}
+	for i := range s.Facts.Issues {
+		who := s.Config.Agents[1]
+		if i%2 == 0 {
+			who = s.Config.Agents[i%len(s.Config.Agents)]
+		}
+		s.Facts.Issues[i].Assignees = []string{who.Login}
+	}
+	if got := Weigh(s); len(got.Moves) != 10 {
+		b.Fatalf("%d moves", len(got.Moves))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Rebalance(s)
+	}
 }

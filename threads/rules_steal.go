@@ -8,20 +8,21 @@ import (
 
 // stealRule says why an idle agent does not get an issue that is pinned to another; nil when it does.
 type stealRule struct {
-	name string
-	why  func(b *balancer, w *work, thief string) *Reason
+	name    string
+	whoever bool // the answer is the same for every idle agent, and a no stays one: 90 of them need not ask of 10,000 issues
+	why     func(b *balancer, w *work, thief string) *Reason
 }
 
 // stealRules are asked in order; of several idle agents the one that came furthest names the reason.
 var stealRules = []stealRule{
-	{"never moved before", movedBefore},
-	{"not begun", begun},
-	{"not urgent", tooUrgent},
-	{"skills say who can do it", anybodys},
-	{"its agent is still busy", stillBusy},
-	{"the idle agent may have it", mayHave},
-	{"the idle agent has room", agentFull},
-	{"not too much at once", cycleFull},
+	{"never moved before", true, movedBefore},
+	{"not begun", true, begun},
+	{"not urgent", true, tooUrgent},
+	{"skills say who can do it", true, anybodys},
+	{"its agent is still busy", true, stillBusy},
+	{"the idle agent may have it", false, mayHave},
+	{"the idle agent has room", false, agentFull},
+	{"not too much at once", true, cycleFull},
 }
 
 // movedBefore keeps an issue from going back and forth between two agents and never being worked on.

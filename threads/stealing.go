@@ -234,6 +234,9 @@ func (b *balancer) takeOne(thief string) bool {
 	slices.SortFunc(victims, func(x, y string) int { return cmp.Or(len(b.queues[y])-len(b.queues[x]), cmp.Compare(x, y)) })
 	for _, victim := range victims {
 		for i, w := range b.queues[victim] {
+			if old, noted := b.stays[w]; noted && stealRules[old.at].whoever {
+				continue
+			}
 			at, why := b.keeps(w, thief)
 			if why == nil {
 				b.queues[victim] = slices.Delete(b.queues[victim], i, i+1)
