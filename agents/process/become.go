@@ -33,8 +33,6 @@ func init() {
 	}
 	letterFD = fd
 	closeOnExec()
-	name := []byte("disinto\x00") // or ps would show the number of a descriptor
-	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0)
 }
 
 // Letter is a sealed file in memory in which an image tells the next one all that it has to know. Nobody can change it, and

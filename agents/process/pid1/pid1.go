@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"unsafe"
 )
 
 // begun is the command of this program's arguments, once it runs; nil in a program that is something else.
@@ -43,6 +44,7 @@ func init() {
 		Notify()
 	}
 	if inherits { // execve has made our memory readable again, and there are agents who could
+		setName()
 		_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0)
 	}
 }
@@ -74,11 +76,18 @@ const self = "/proc/self/exe"
 func begin(o Options) *command {
 	c := &command{Options: o, signals: make(chan os.Signal, 64), children: make(chan os.Signal, 1)}
 	c.listenEarly()
+	setName()
 	if code, ok := c.start(); !ok {
 		syscall.Exit(code)
 	}
 	c.listen()
 	return c
+}
+
+// setName has ps show disinto, and not the end of the link by which a program executes itself again.
+func setName() {
+	name := []byte("disinto\x00")
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0)
 }
 
 // Finish runs the command that init has begun to its end, and ends the program with the exit code for all of it. Without

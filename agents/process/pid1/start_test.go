@@ -64,12 +64,12 @@ func TestCommandFindsItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("WORD", "two  blanks")
-	if err := os.WriteFile("here", []byte("#!/bin/sh\necho \"$WORD\" \"$@\"; pwd; readlink /proc/$PPID/cwd; [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo leads\n"), 0o755); err != nil {
+	if err := os.WriteFile("here", []byte("#!/bin/sh\necho \"$WORD\" \"$@\"; pwd; readlink /proc/$PPID/cwd; cat /proc/$PPID/comm; [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo leads\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s := start(t, "subreaper", "./here", "-c", "--", "--grace")
 	s.expect(0)
-	if want := "two  blanks -c -- --grace\n" + dir + "\n/\nleads\n"; s.out.String() != want {
+	if want := "two  blanks -c -- --grace\n" + dir + "\n/\ndisinto\nleads\n"; s.out.String() != want {
 		t.Errorf("the command says %q, want %q", s.out.String(), want)
 	}
 }
