@@ -11,20 +11,28 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// errAnswerLost is the fault of a forge that does what it was asked to, and does not say so.
-var errAnswerLost = errors.New("the answer was lost")
+// What a forge does with a call beside refusing it. All of them have their effect.
+var (
+	errAnswerLost = errors.New("the answer was lost")
+	errAnswerHalf = errors.New("the answer breaks off") // of a scan: after the issues
+	errAnswerLate = errors.New("the answer is stale")   // it says what was true when it was asked for
+)
+
+// late is the delay of a stale answer: nearly as long as anybody waits for one.
+const late = 25 * time.Second
 
 // call is what all calls have in common.
 func (f *Forge) call(ctx context.Context, name string, effect func() error) error {
 	f.mu.Lock()
 	fault := f.fault
 	f.mu.Unlock()
-	lost := false
+	var how error
 	if fault != nil {
-		err := fault(ctx, name)
-		if lost = errors.Is(err, errAnswerLost); err != nil && !lost {
-			return err
-		}
+		how = fault(ctx, name)
+	}
+	lost := errors.Is(how, errAnswerLost) || errors.Is(how, errAnswerHalf)
+	if how != nil && !lost && !errors.Is(how, errAnswerLate) {
+		return how
 	}
 	if err := f.wait(ctx); err != nil {
 		return err
@@ -34,7 +42,10 @@ func (f *Forge) call(ctx context.Context, name string, effect func() error) erro
 	err := effect()
 	f.mu.Unlock()
 	if lost {
-		return fmt.Errorf("%s: %w: %w", name, forge.ErrUnavailable, errAnswerLost)
+		return fmt.Errorf("%s: %w: %w", name, forge.ErrUnavailable, how)
+	}
+	if errors.Is(how, errAnswerLate) {
+		time.Sleep(late)
 	}
 	if late := f.wait(ctx); late != nil {
 		return late
@@ -77,11 +88,28 @@ func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 		}
 		return nil
 	})
+	if errors.Is(err, errAnswerHalf) {
+		return f.half(facts), err
+	}
 	if err != nil {
 		return forge.Facts{}, err
 	}
 	time.Sleep(f.Lag)
+	f.mu.Lock()
+	f.whole = facts
+	f.mu.Unlock()
 	return facts, nil
+}
+
+// half is what a client has when an answer broke off: issues as they are, pull requests as they were, and a repository that
+// was read when all of it last was.
+func (f *Forge) half(facts forge.Facts) forge.Facts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.whole.Repos == nil {
+		return forge.Facts{}
+	}
+	return forge.Facts{Repos: f.whole.Repos, Issues: facts.Issues, Pulls: f.whole.Pulls}
 }
 
 func (f *Forge) factsLocked(began time.Time) forge.Facts {

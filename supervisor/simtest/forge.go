@@ -34,7 +34,8 @@ type Forge struct {
 
 	mu       sync.Mutex // guards what follows
 	fault    Fault
-	cold     int // scans that stop early
+	cold     int         // scans that stop early
+	whole    forge.Facts // of the last scan that was answered in full
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account

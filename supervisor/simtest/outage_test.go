@@ -17,8 +17,9 @@ import (
 // outage is how long the forge is away.
 const outage = 7 * time.Minute
 
-// The forge goes away at every call that is ever made, for minutes, in every way that it can: it refuses, it hangs, or it
-// does what it was asked to and its answer is lost. Whatever the moment: what runs goes on, no issue is worked on twice, no
+// The forge goes away at every call that is ever made, for minutes, in every way that it can: it refuses (or answers 500, which
+// is the same by the time it gets here), it hangs, or it does what it was asked to and its answer is lost, breaks off, or is
+// stale when it comes. Whatever the moment: what runs goes on, no issue is worked on twice, no
 // attempt is burnt, and when the forge is back everything is merged and no claim is left.
 func TestForgeAwayAnywhere(t *testing.T) {
 	calls := map[string]int{
@@ -27,8 +28,8 @@ func TestForgeAwayAnywhere(t *testing.T) {
 	tried := 0
 	for _, call := range slices.Sorted(maps.Keys(calls)) {
 		for n := 1; n <= calls[call]; n++ {
-			for _, how := range []string{"refuses", "hangs", "forgets to answer"} {
-				if tried++; tried%thin != 0 {
+			for _, how := range []string{"refuses", "hangs", "forgets to answer", "answers half", "answers late"} {
+				if tried++; (tried+tried/5)%thin != 0 { // another way each time
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/%s", call, n, how), func(t *testing.T) {
@@ -108,6 +109,10 @@ func (a *away) fault(ctx context.Context, call string) error {
 	switch {
 	case !gone:
 		return nil
+	case a.how == "answers half":
+		return errAnswerHalf
+	case a.how == "answers late":
+		return errAnswerLate
 	case a.how == "hangs":
 		<-ctx.Done()
 		return fmt.Errorf("%s: %w: %w", call, forge.ErrUnavailable, ctx.Err())

@@ -63,13 +63,13 @@ func (k *Kind) check(cfg *threads.Config) string {
 	k.Priority, k.Together = cmp.Or(k.Priority, 5), max(k.Together, 1)
 	const most = 24 * 60
 	switch {
-	case k.PerDay <= 0 || k.PerDay > 10_000:
+	case k.PerDay <= 0 || outside(k.PerDay, 0, 10_000):
 		return fmt.Sprintf("per_day is %g, want more than 0 and at most 10000", k.PerDay)
-	case k.Minutes < 0 || k.Minutes > most || k.Review < 0 || k.Review > most:
+	case outside(k.Minutes, 0, most), outside(k.Review, 0, most):
 		return "minutes and review_minutes: want 0 to 1440"
-	case k.Sigma < 0 || k.Sigma > 3:
+	case outside(k.Sigma, 0, 3):
 		return fmt.Sprintf("sigma is %g, want 0 to 3", k.Sigma)
-	case k.Sessions < 1 || k.Sessions > 20:
+	case outside(k.Sessions, 1, 20):
 		return fmt.Sprintf("sessions is %g, want 1 to 20", k.Sessions)
 	case k.Priority < 1 || k.Priority > 10:
 		return fmt.Sprintf("priority is %d, want 1 to 10", k.Priority)
@@ -82,6 +82,9 @@ func (k *Kind) check(cfg *threads.Config) string {
 	}
 	return ""
 }
+
+// outside is true of what is no number, too: TOML has nan.
+func outside(x, lo, hi float64) bool { return !(x >= lo && x <= hi) }
 
 // MakeKinds makes some days of work of these kinds. The same seed makes the same.
 func MakeKinds(kinds []Kind, days float64, seed uint64) Load {

@@ -1,0 +1,28 @@
+package sim
+
+import "testing"
+
+// FuzzDecodeLoad reads load files that nobody would write: none may end the program, and one that is accepted can be played.
+func FuzzDecodeLoad(f *testing.F) {
+	for _, text := range []string{
+		"[[issues]]\nper_day = 20\n", "[[issues]]\nper_day = 3.5\ntogether = 4\nminutes = 5\nsigma = 0\nsessions = 3\npriority = 2\nskills = [\"go\"]\n",
+		"[[issues]]\nper_day = 1e300\nsigma = 1e300\n", "[[issues]]\nper_day = nan\n", "[[issues]]\nper_day = 1\nminutes = nan\n", "[[issues]]\nper_day = 1\nsessions = nan\n", "[[issues]]\nper_day = 1\nsigma = -nan\n", "[[issues]]\nper_day = -1\n", "issues = 3\n", "[[issues]]\nagent = \"nobody\"\n", "",
+	} {
+		f.Add(text)
+	}
+	cfg := Fleet(3, 1, 1)
+	f.Fuzz(func(t *testing.T, text string) {
+		kinds, err := DecodeLoad("load.toml", text, cfg)
+		if err != nil {
+			return
+		}
+		for i := range kinds {
+			if k := &kinds[i]; k.PerDay != k.PerDay || k.Minutes != k.Minutes || k.Review != k.Review || k.Sigma != k.Sigma || k.Sessions != k.Sessions {
+				t.Errorf("accepted what is no number: %+v", k)
+			}
+			if again := kinds[i].check(cfg); again != "" {
+				t.Errorf("accepted, and on a second look: %s", again)
+			}
+		}
+	})
+}
