@@ -395,9 +395,9 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 		w.Forge.Edit(w.Forge.Issue("convoy", 1, 4), func(is *forge.Issue) { is.Labels = []string{forge.LabelConvoy} })
 		l := w.Start()
 		w.Until(time.Minute, "the forge is read", func() bool { return len(l.Document().Unqueued) > 0 })
-		for range 4 * 60 * 90 { // an hour and a half
+		for range 10 * 60 * 20 {
 			accounted(t, w, l, 9)
-			time.Sleep(250 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 		}
 		var unqueued []string
 		for _, q := range l.Document().Unqueued {

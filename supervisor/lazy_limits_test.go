@@ -24,8 +24,8 @@ func TestC3_HooksLost(t *testing.T) {
 		w.Config.Forge.WebhookSecret = hookSecret
 		l := w.Start()
 		random := rand.New(rand.NewPCG(7, 8))
-		for range 20 {
-			time.Sleep(time.Hour + time.Duration(random.Int64N(int64(time.Minute))))
+		for range 8 {
+			time.Sleep(20*time.Minute + time.Duration(random.Int64N(int64(time.Minute))))
 			n := w.Forge.Issue("nobody tells")
 			w.Until(31*time.Second, "it starts", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, n)) == 1 })
 		}
@@ -134,6 +134,7 @@ func TestC6_HangingBackend(t *testing.T) {
 func TestD5_NoInterleave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
+		w.Slow()
 		third(w)
 		w.Config.Forge.MaxUnreviewed = 100
 		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
