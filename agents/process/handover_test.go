@@ -120,3 +120,19 @@ func TestWaitingSignal(t *testing.T) {
 		t.Errorf("waiting before it came %v, then %v; %v", none, one, err)
 	}
 }
+
+func TestBell(t *testing.T) {
+	for _, rings := range []int{0, 1, 2} {
+		bell, err := Bell()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rings {
+			Ring(bell)
+		}
+		if got := Rung(bell); got != (rings > 0) {
+			t.Errorf("rung %d times: %t", rings, got)
+		}
+		Ring(bell) // too late, and no harm
+	}
+}

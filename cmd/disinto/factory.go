@@ -31,7 +31,8 @@ type factory struct {
 
 	plugs    *plugs
 	out      *outlet
-	stopping func() bool // whether a person has said so
+	stopping func() bool             // whether a person has said so
+	bell     atomic.Pointer[os.File] // for the next image, while there is about to be one
 }
 
 // newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.

@@ -61,6 +61,10 @@ func run(ctx context.Context, c *cli, p *place) error {
 	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })
 	f.takeOver(last)
 	f.greet(log, process.Contain())
+	if last.rung() {
+		log.Info("stopping: told so while it was upgraded")
+		stop()
+	}
 	go f.watch(ctx, stop, signals, log)
 	return f.Run(ctx)
 }
@@ -105,7 +109,7 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 	defer tick.Stop()
 	trim := time.NewTimer(startTime)
 	defer trim.Stop()
-	stopping := false
+	stopping := ctx.Err() != nil
 	for {
 		select {
 		case <-trim.C:
@@ -123,6 +127,9 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 			case stopping:
 				f.executor.Hurry()
 			default:
+				if bell := f.bell.Load(); bell != nil {
+					process.Ring(bell)
+				}
 				log.Info("stopping: " + s.String())
 				stopping = true
 				stop()

@@ -25,6 +25,7 @@ type legacy struct {
 	Process    process.Handover    `json:"process"`
 	Lock       int                 `json:"lock"`  // descriptor
 	Plugs      map[string]int      `json:"plugs"` // descriptors of listeners, by where they listen
+	Bell       int                 `json:"bell"`  // descriptor; 0 from an image that has none
 }
 
 // tryTime is how long the new program may take to say that it could.
@@ -77,21 +78,27 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	if !slices.Equal(sessions.Runs(), h.Runs()) {
 		return fmt.Errorf("%w: a session ends", supervisor.ErrNotQuiet)
 	}
-	l := legacy{Supervisor: h, Process: *sessions, Lock: process.Descriptor(held), Plugs: f.plugs.descriptors()}
+	bell, err := process.Bell()
+	if err != nil {
+		return err
+	}
+	defer bell.Close()
+	f.bell.Store(bell)
+	defer f.bell.Store(nil)
+	l := legacy{
+		Supervisor: h, Process: *sessions, Lock: process.Descriptor(held), Plugs: f.plugs.descriptors(), Bell: process.Descriptor(bell),
+	}
 	letter, err := process.Letter(&l)
 	if err != nil {
 		return err
 	}
 	defer letter.Close()
-	keep := append(sessions.Keep(), l.Lock)
+	keep := append(sessions.Keep(), l.Lock, l.Bell)
 	for _, fd := range l.Plugs {
 		keep = append(keep, fd)
 	}
 	f.out.flush()
-	if f.stopping() || process.Pending() {
-		return errors.New("a signal came")
-	}
-	return process.Become(binary, os.Args, f.Environ, letter, keep)
+	return process.Become(binary, os.Args, f.Environ, letter, keep, f.stopping)
 }
 
 // aptitude is what a program says that has been asked whether it could take over.
@@ -203,6 +210,11 @@ func (f *factory) takeOver(l *legacy) {
 	f.executor.Inherit(&l.Process)
 	f.plugs.inherit(l.Plugs)
 	f.Inherited, f.Held = &l.Supervisor, os.NewFile(uintptr(l.Lock), filepath.Join(f.StateDir, "lock"))
+}
+
+// rung reports whether the last image was told to stop when it could not any more.
+func (l *legacy) rung() bool {
+	return l != nil && l.Bell > 0 && process.Rung(os.NewFile(uintptr(l.Bell), "bell"))
 }
 
 // prepareUpgrade wires in what another image needs: who does it, and listeners whose descriptors are known.
