@@ -21,6 +21,7 @@ import (
 func TestHeldForVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Slow()
 		w.Config.Threads[1].Hold = 4 * time.Minute
 		w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1
 		for range 8 {

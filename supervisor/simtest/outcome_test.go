@@ -156,6 +156,7 @@ func TestOutcomes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
+				w.Slow()
 				issue := w.Forge.Issue("one")
 				w.Exec.Script = func(job agents.Job, n int) Script {
 					if job.Kind == agents.KindIssue {
