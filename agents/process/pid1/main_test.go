@@ -56,9 +56,7 @@ func start(t *testing.T, mode string, args ...string) *started {
 	}
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		if t.Failed() { // then what is below it lives, and is nobody's any more
-			s.killAll()
-		}
+		s.killAll() // what was below it and still lives is nobody's any more
 	})
 	s.pid = s.cmd.Process.Pid
 	if mode == "PID 1" {
