@@ -79,7 +79,7 @@ func (v *view) indexKept(t *threadState) {
 func (v *view) reviewed(w Warm) *forge.Pull {
 	for i := range v.Facts.Pulls {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]
-		if p.Closed || st.chain != w.Chain || p.Draft || forge.SkipLabel(p.Labels) != "" {
+		if p.Closed || st.chain != w.Chain || p.Draft || forge.SkipLabel(p.Labels) != "" || v.unwanted(p) {
 			continue
 		}
 		if late := st.kind == agents.KindRework && v.stale(v.repo(p.Repo), p.Ref, st.chain); st.kind != agents.KindReview && !late {

@@ -44,7 +44,7 @@ func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.
 	for i := range in.s.Facts.Pulls {
 		p := &in.s.Facts.Pulls[i]
 		waits := !p.Closed && !p.Draft && p.Author == a.Login && home(p) == w.Chain && forge.SkipLabel(p.Labels) == "" && in.judgedSoon(p)
-		if waits && in.reviewable(in.writers(p)) && in.returns(a, busy) {
+		if waits && !in.unwanted(p) && in.reviewable(in.writers(p)) && in.returns(a, busy) {
 			return p
 		}
 	}
