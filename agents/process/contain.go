@@ -40,15 +40,17 @@ func containment(obtain func(root, controller string) error) Containment {
 		return c
 	}
 	there := words(filepath.Join(c.Cgroup, "cgroup.controllers"))
-	for controller, why := range map[string]*error{"memory": &c.Memory, "pids": &c.PIDs} {
+	ask := func(controller string) error {
 		err := errors.New("is not handed down to it")
 		if slices.Contains(there, controller) {
 			err = obtain(c.Cgroup, controller)
 		}
-		if err != nil {
-			*why = fmt.Errorf("the %s controller of %s %w", controller, c.Cgroup, err)
+		if err == nil {
+			return nil
 		}
+		return fmt.Errorf("the %s controller of %s %w", controller, c.Cgroup, err)
 	}
+	c.Memory, c.PIDs = ask("memory"), ask("pids")
 	return c
 }
 
