@@ -53,7 +53,8 @@ func (s *session) watch(ctx context.Context, hurry <-chan struct{}) (v verdict) 
 			}
 		case mark := <-asked:
 			asked = nil
-			if idle.over() && !idle.moved(mark) {
+			// A cancel ends the question too, and no answer to that is no stall: it would cost the item an attempt.
+			if ctx.Err() == nil && idle.over() && !idle.moved(mark) {
 				why = idle.verdict(s.job.BackendURL)
 			}
 		}
