@@ -1,0 +1,261 @@
+package supervisor_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+	"codeberg.org/johba/disinto/threads"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden fails the test when a text is not that of its file, byte for byte.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is another one now:\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+// Programs read these documents: no field may change its name, its place or its form. Each file has the document twice:
+// with every field filled, and empty, which shows which fields are left out.
+func TestDocuments(t *testing.T) {
+	for name, document := range map[string]any{
+		"state":          supervisor.Document{},
+		"report":         supervisor.Report{},
+		"sling":          supervisor.SlingReport{},
+		"convoys":        supervisor.Convoys{},
+		"why":            threads.Explanation{},
+		"fleet":          supervisor.FleetStatus{},
+		"fleet-file":     supervisor.FleetDocument{},
+		"fleet-export":   supervisor.FleetExport{},
+		"event-session":  supervisor.SessionDocument{},
+		"event-ended":    supervisor.RecentDocument{},
+		"event-held":     supervisor.QueueDocument{},
+		"event-ref":      supervisor.RefData{},
+		"ask-item":       supervisor.ItemRequest{},
+		"ask-pause":      supervisor.PauseRequest{},
+		"ask-sling":      supervisor.SlingRequest{},
+		"ask-convoy":     supervisor.ConvoyRequest{},
+		"ask-cancel":     supervisor.ConvoyCancelRequest{},
+		"ask-rebalance":  supervisor.RebalanceRequest{},
+		"ask-upgrade":    supervisor.UpgradeRequest{},
+		"fleet-cycle":    supervisor.CycleDocument{},
+		"fleet-one-host": supervisor.HostDocument{},
+	} {
+		filled := reflect.New(reflect.TypeOf(document)).Elem()
+		n := 0
+		fill(filled, name, &n)
+		var text bytes.Buffer
+		for _, v := range []any{filled.Interface(), document} {
+			raw, err := json.Marshal(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Indent(&text, raw, "", " "); err != nil {
+				t.Fatal(err)
+			}
+			text.WriteByte('\n')
+		}
+		golden(t, "documents/"+name+".json", text.Bytes())
+	}
+}
+
+// fill gives every field another value: texts are the names of their fields.
+func fill(v reflect.Value, name string, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(name)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) + 0.5)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), name, n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), name, n)
+		fill(v.Index(1), name, n)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, name, n)
+		fill(value, name, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Date(2030, 1, 2, 3, 4, *n, 500e6, time.UTC)))
+			return
+		}
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				fill(v.Field(i), f.Name, n)
+			}
+		}
+	default:
+		panic("no value for a " + v.Type().String())
+	}
+}
+
+// transcript is what a supervisor was asked, and what it answered, without what differs from run to run.
+type transcript struct {
+	t    *testing.T
+	l    *simtest.Life
+	text strings.Builder
+}
+
+// ask comes a second after what was asked before, when what that led to is over.
+func (s *transcript) ask(method, path, body string) {
+	time.Sleep(time.Second)
+	w := httptest.NewRecorder()
+	s.l.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	fmt.Fprintf(&s.text, "%s %s %s\n", method, path, body)
+	s.answer(w, w.Body.String())
+}
+
+func (s *transcript) answer(w *httptest.ResponseRecorder, body string) {
+	fmt.Fprintf(&s.text, "%d %s\n%s\n", w.Code, w.Header().Get("Content-Type"), s.steady(body))
+}
+
+var (
+	runWord = regexp.MustCompile(`"run_id":"[^"]*"`)
+	pidWord = regexp.MustCompile(`"pid":\d+`)
+	logWord = regexp.MustCompile(`/logs/([a-z-]+)/[^"]*\.log`)
+	seconds = regexp.MustCompile(`(T\d\d:\d\d):[\d.]+Z`) // which of two goroutines asked the forge first shows in them
+	counted = regexp.MustCompile(`"requests":\d+`)
+)
+
+func (s *transcript) steady(text string) string {
+	text = runWord.ReplaceAllString(text, `"run_id":"RUN"`)
+	text = pidWord.ReplaceAllString(text, `"pid":1`)
+	text = logWord.ReplaceAllString(text, "/logs/$1/RUN.log")
+	text = seconds.ReplaceAllString(text, "${1}:00Z")
+	text = counted.ReplaceAllString(text, `"requests":1`)
+	return strings.ReplaceAll(text, s.l.StateDir, "STATE")
+}
+
+// firsts are the first events of each type: how many of them there are, and in which order, is not this test's concern.
+func firsts(stream string) string {
+	var kept strings.Builder
+	for _, e := range strings.SplitAfter(stream, "\n\n") {
+		kind, _, _ := strings.Cut(e, "\n")
+		if !strings.Contains(kept.String(), kind+"\n") {
+			kept.WriteString(e)
+		}
+	}
+	return kept.String()
+}
+
+// What the control API answers, from the first moment of a factory to an issue that was cancelled, retried and merged.
+func TestAnswers(t *testing.T) {
+	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		s := &transcript{t: t, l: l}
+		ctx, hangUp := context.WithCancel(t.Context())
+		heard, done := httptest.NewRecorder(), make(chan struct{})
+		go func() {
+			defer close(done)
+			l.Handler().ServeHTTP(heard, httptest.NewRequestWithContext(ctx, "GET", "/v1/events", nil))
+		}()
+		s.ask("GET", "/healthz", "")
+		s.ask("GET", "/v1/state", "")
+		w.Forge.Issue("one")
+		w.Forge.Issue("two", 1)
+		s.ask("POST", "/v1/sling", `{"ref":"2"}`)
+		s.ask("POST", "/v1/sling", `{"ref":"1"}`)
+		s.ask("GET", "/v1/why?ref=2", "")
+		s.ask("POST", "/v1/pause", `{"name":"llama"}`)
+		s.ask("GET", "/v1/state", "")
+		s.ask("GET", "/v1/fleet", "")
+		s.refusals()
+		s.ask("POST", "/v1/cancel", `{"ref":"1"}`)
+		s.ask("POST", "/v1/cancel", `{"ref":"1"}`)
+		s.ask("POST", "/v1/resume", `{}`)
+		s.ask("POST", "/v1/resume", `{"name":"llama"}`)
+		s.ask("POST", "/v1/release", `{"ref":"1"}`)
+		s.ask("POST", "/v1/retry", `{"ref":"1"}`)
+		s.convoy()
+		w.Until(6*time.Hour, "the first is merged", func() bool { return w.Forge.Get(1).Closed })
+		s.ask("POST", "/v1/retry", `{"ref":"2"}`)
+		w.Until(6*time.Hour, "the second is merged", func() bool { return w.Forge.Get(2).Closed })
+		s.ask("GET", "/v1/state", "")
+		s.ask("GET", "/v1/convoys?ref=5", "")
+		hangUp()
+		<-done
+		s.text.WriteString("GET /v1/events\n")
+		s.answer(heard, firsts(heard.Body.String()))
+		golden(t, "documents/answers.txt", []byte(s.text.String()))
+	})
+}
+
+// convoy makes a convoy of what there is and what is filed for it.
+func (s *transcript) convoy() {
+	s.ask("POST", "/v1/sling", `{"title":"three","body":"text","skills":["go"],"depends_on":["1"]}`)
+	s.ask("POST", "/v1/convoy", `{"title":"all","members":["1","3"],"staged":true}`)
+	s.ask("POST", "/v1/convoy", `{"plan":{"Title":"more","Tasks":[{"ID":"a","Title":"four"}]}}`)
+	s.ask("GET", "/v1/convoys", "")
+	s.ask("POST", "/v1/convoy/start", `{"ref":"4"}`)
+	s.ask("POST", "/v1/convoy/start", `{"ref":"4"}`)
+	s.ask("GET", "/v1/convoys?ref=4", "")
+	s.ask("POST", "/v1/convoy/cancel", `{"ref":"6"}`)
+}
+
+// refusals asks for what is not done.
+func (s *transcript) refusals() {
+	for _, asked := range [][2]string{
+		{"/v1/sling", `{}`},
+		{"/v1/sling", `{"ref":"1","title":"x"}`},
+		{"/v1/sling", `{"ref":"99"}`},
+		{"/v1/sling", `{"ref":"a/b#1"}`},
+		{"/v1/sling", `{"ref":"one"}`},
+		{"/v1/sling", `{"title":"x","role":"nobody"}`},
+		{"/v1/pause", `{"name":"nobody"}`},
+		{"/v1/resume", `{"name":"nobody"}`},
+		{"/v1/cancel", `{"nam":"x"}`},
+		{"/v1/cancel", `{"ref"`},
+		{"/v1/retry", `{"ref":"99"}`},
+		{"/v1/release", `{"ref":"99"}`},
+		{"/v1/convoy", `{}`},
+		{"/v1/convoy/start", `{"ref":"1"}`},
+		{"/v1/convoy/cancel", `{"ref":"1"}`},
+		{"/v1/fleet/rebalance", `{}`},
+		{"/v1/fleet/rebalance", `{"dry_run":true}`},
+	} {
+		s.ask("POST", asked[0], asked[1])
+	}
+	for _, path := range []string{
+		"/v1/why?ref=one", "/v1/why?ref=99", "/v1/log?of=nobody", "/v1/log?of=99", "/v1/convoys?ref=1",
+		"/v1/nothing", "/v1/sling",
+	} {
+		s.ask("GET", path, "")
+	}
+}
