@@ -1,0 +1,75 @@
+package supervisor
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files from what the program does now")
+
+// The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to. Each
+// case is a journal and what compaction made of it, both written by the program of 22 November 2026.
+func TestJournalBytes(t *testing.T) {
+	if *update {
+		writeGolden(t, "everything.jsonl", encoded(t, everything()))
+	}
+	for _, name := range []string{"everything", "demo"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "journal", name+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, corrupt := parseJournal(text)
+		if len(corrupt) > 0 {
+			t.Fatalf("%s: %d lines cannot be read, the first: %s", name, len(corrupt), corrupt[0])
+		}
+		if got := encoded(t, records); !bytes.Equal(got, text) {
+			t.Errorf("%s: written again it is different:\n%s", name, got)
+		}
+		last := records[len(records)-1].At
+		checkCompaction(t, name+".compacted", records, last.Add(time.Second).UTC())
+		checkCompaction(t, name+".rested", records, last.Add(6*time.Hour).UTC()) // rests and parks are over
+	}
+}
+
+func checkCompaction(t *testing.T, name string, records []record, now time.Time) {
+	t.Helper()
+	compacted := encoded(t, fold(records...).dump(now))
+	if *update {
+		writeGolden(t, name+".jsonl", compacted)
+	}
+	want, err := os.ReadFile(filepath.Join("testdata", "journal", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(compacted, want) {
+		t.Errorf("%s is\n%s\nwant\n%s", name, compacted, want)
+	}
+	again, _ := parseJournal(want)
+	if got := encoded(t, fold(again...).dump(now)); !bytes.Equal(got, want) {
+		t.Errorf("%s compacted again is\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+func encoded(t *testing.T, records []record) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	for _, r := range records {
+		if err := enc.Encode(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.Bytes()
+}
+
+func writeGolden(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join("testdata", "journal", name), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
