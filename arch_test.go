@@ -24,7 +24,7 @@ var layers = map[string][]string{
 	"forge":                      {},
 	"forge/forgejo":              {"forge", "forge/rest"},
 	"forge/localforge":           {"forge"},
-	"forge/forgetest":            {"forge"},
+	"forge/localforge/rules":     {},
 	"forge/plan":                 {"forge"},
 	"forge/rest":                 {"forge"},
 	"agents":                     {"forge"},

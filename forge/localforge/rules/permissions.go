@@ -1,4 +1,4 @@
-package forgetest
+package rules
 
 import (
 	"net/http"

@@ -1,8 +1,7 @@
-package forgetest_test
+package rules_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -14,11 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"codeberg.org/johba/disinto/forge/forgetest"
 	"codeberg.org/johba/disinto/forge/localforge"
+	"codeberg.org/johba/disinto/forge/localforge/rules"
 )
 
-var races = flag.Int("races", 0, "run so many races for one claim instead of a handful")
+// races is how many races for one claim are run. The storm is for make check.
+func races() int {
+	if os.Getenv("DISINTO_STORMS") != "" {
+		return 25
+	}
+	return 0
+}
 
 // git is Server.Git: what the machine and the user have configured stays out of it.
 func git(ctx context.Context, dir string, env []string, args ...string) (string, error) {
@@ -63,8 +68,8 @@ func TestLocalforge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forgetest.Exercise(t, forgetest.Server{
-		URL: server.URL, AdminToken: token, Git: git, Hooks: true, Races: *races,
+	rules.Exercise(t, rules.Server{
+		URL: server.URL, AdminToken: token, Git: git, Hooks: true, Races: races(),
 		Pass: func(d time.Duration) { ahead.Add(int64(d)) },
 	})
 }
@@ -80,5 +85,5 @@ func TestForgejo(t *testing.T) {
 		t.Fatal(err)
 	}
 	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
-	forgetest.Exercise(t, forgetest.Server{URL: address, AdminToken: token, Git: git, Hooks: local, Races: *races})
+	rules.Exercise(t, rules.Server{URL: address, AdminToken: token, Git: git, Hooks: local, Races: races()})
 }
