@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"agents/hire":                {"agents", "forge"},
 	"agents/upstream":            {"agents", "forge"},
 	"threads":                    {"agents", "forge"},
+	"threads/file":               {"threads", "agents", "forge"},
 	"threads/sim":                {"threads", "agents", "forge"},
 	"supervisor":                 {"threads", "agents", "forge", "forge/plan"},
 	"supervisor/simtest":         {"supervisor", "threads", "agents", "forge", "forge/plan"},
@@ -63,7 +64,7 @@ var only = []struct {
 
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
 // report repeat it exactly.
-var pure = []string{"forge", "forge/plan", "agents", "threads", "threads/sim"}
+var pure = []string{"forge", "forge/plan", "agents", "threads", "threads/file", "threads/sim"}
 
 // impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.
 var impure = []struct{ name, why string }{

@@ -13,3 +13,6 @@ func EveryRule() (all []Removable) {
 	}
 	return all
 }
+
+// Decode is that of threads/file, which imports this package, so that only the external tests may import it.
+var Decode func(name, text string, lookupEnv func(string) (string, bool)) (*Config, error)

@@ -85,7 +85,7 @@ func (v *view) reviewed(w Warm) *forge.Pull {
 		if late := st.kind == agents.KindRework && v.stale(v.repo(p.Repo), p.Ref, st.chain); st.kind != agents.KindReview && !late {
 			continue
 		}
-		if a := v.Config.AgentByLogin(p.Author); a != nil && a.Name == w.Agent && v.reviewable(st.writers) {
+		if a := v.Config.AgentByLogin(p.Author); a != nil && a.Name == w.Agent && v.Config.reviewable(st.writers) {
 			return p
 		}
 	}

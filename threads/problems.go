@@ -1,6 +1,10 @@
 package threads
 
-import "codeberg.org/johba/disinto/agents"
+import (
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+)
 
 // Problem is something that a valid configuration says and that keeps work from ever being done.
 type Problem struct {
@@ -30,7 +34,7 @@ func (c *Config) Problems() []Problem {
 		if why := hasToken(v, cand); why != nil {
 			all = append(all, Problem{key, *why})
 		}
-		if why := canBeReviewed(v, &traits{kind: agents.KindIssue}, cand); why != nil && v.hasTrigger(&c.Agents[i], agents.OnIssue) {
+		if why := canBeReviewed(v, &traits{kind: agents.KindIssue}, cand); why != nil && v.Config.HasTrigger(&c.Agents[i], agents.OnIssue) {
 			all = append(all, Problem{key, *why})
 		}
 	}
@@ -40,4 +44,44 @@ func (c *Config) Problems() []Problem {
 		}
 	}
 	return all
+}
+
+// Deadlocked lists the agents whose sessions wait for a review that only agents of the same thread may give, if they are
+// enough to fill the thread: each session would then wait for another until its time limit. Upstream met this twice. Nil when
+// the thread cannot fill up so.
+func (c *Config) Deadlocked(t *Thread) []string {
+	var waiting []string
+	for i := range c.Agents {
+		if a := &c.Agents[i]; a.Thread == t.Name && c.waitsForReview(a) && c.reviewedOnlyOn(t.Name, a.Name) {
+			waiting = append(waiting, a.Name)
+		}
+	}
+	if len(waiting) < t.MaxSessions {
+		return nil
+	}
+	return waiting
+}
+
+// waitsForReview reports whether the agent's program may stay until its pull request is reviewed.
+func (c *Config) waitsForReview(a *agents.Agent) bool {
+	return slices.ContainsFunc(a.Roles, func(name string) bool {
+		r := c.Role(name)
+		return r != nil && r.WaitsForReview
+	})
+}
+
+// reviewedOnlyOn reports whether there are agents that may review a writer's work, all of them on this thread.
+func (c *Config) reviewedOnlyOn(thread, writer string) bool {
+	local, any := c.anyLocal([]string{writer}), false
+	for i := range c.Agents {
+		r := &c.Agents[i]
+		if r.Name == writer || !c.HasTrigger(r, agents.OnReview) || c.localPair(r.Thread, local) {
+			continue
+		}
+		if r.Thread != thread {
+			return false
+		}
+		any = true
+	}
+	return any
 }

@@ -1,13 +1,21 @@
-package threads
+package threads_test
 
 import (
 	"testing"
 
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
+
 	"github.com/google/go-cmp/cmp"
 )
 
+func init() { threads.Decode = file.Decode }
+
 func TestProblems(t *testing.T) {
 	const programs = "[roles.dev]\ncommand = [\"x\"]\n[roles.review]\ncommand = [\"x\"]\n"
+	env := map[string]string{
+		"FORGE_URL": "http://f", "FORGE_REPO": "a/b", "FORGE_TOKEN": "s", "FORGE_TOKEN_DEV_X": "d", "FORGE_TOKEN_REVIEW_X": "r",
+	}
 	tests := []struct {
 		name, text string
 		want       []string
@@ -41,8 +49,10 @@ func TestProblems(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := Decode("factory.toml", tt.text, env("FORGE_URL", "http://f", "FORGE_REPO", "a/b", "FORGE_TOKEN", "s",
-				"FORGE_TOKEN_DEV_X", "d", "FORGE_TOKEN_REVIEW_X", "r"))
+			c, err := file.Decode("factory.toml", tt.text, func(name string) (string, bool) {
+				value, ok := env[name]
+				return value, ok
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

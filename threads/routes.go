@@ -2,9 +2,7 @@ package threads
 
 import (
 	"slices"
-	"strings"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -59,50 +57,4 @@ func (d *decision) leastLoaded(w *work, load map[string]int) string {
 		}
 	}
 	return best
-}
-
-// readRoutes reads [routes], in which every key is a skill.
-func (d *decoder) readRoutes(t *table) {
-	for skill := range t.values {
-		r := Route{Skill: skill, Agents: t.oneOrMore(skill)}
-		for _, name := range r.Agents {
-			d.checkRoute(t, skill, name)
-		}
-		d.config.Routes = append(d.config.Routes, r)
-	}
-	slices.SortFunc(d.config.Routes, func(a, b Route) int { return strings.Compare(a.Skill, b.Skill) })
-	t.done()
-}
-
-// oneOrMore takes a string, or a list of them, at least one.
-func (t *table) oneOrMore(key string) []string {
-	if s, ok := t.values[key].(string); ok && s != "" {
-		t.ignore(key)
-		return []string{s}
-	}
-	list := t.set(key)
-	if values, ok := t.values[key].([]any); ok && len(values) == 0 {
-		t.wrong(key, "is empty, want at least one agent")
-	}
-	return list
-}
-
-// checkRoute refuses a route to somebody who could never take what comes along it.
-func (d *decoder) checkRoute(t *table, skill, name string) {
-	a := d.config.Agent(name)
-	if a == nil {
-		var known []string
-		for i := range d.config.Agents {
-			known = append(known, d.config.Agents[i].Name)
-		}
-		t.wrong(skill, "has %q in it, who is in no thread's agents%s", name, suggest(name, known))
-		return
-	}
-	if !slices.Contains(a.Skills, skill) {
-		t.wrong(skill, "has %s in it, who lacks the skill: add %q to its skills", name, skill)
-	}
-	v := &view{Snapshot: &Snapshot{Config: &d.config}}
-	if !v.hasTrigger(a, agents.OnIssue) {
-		t.wrong(skill, "has %s in it, who has no role for issues", name)
-	}
 }

@@ -92,7 +92,7 @@ func (v *view) traitsOf(w *work) traits {
 		return t
 	}
 	t.writers = strings.Join(w.stage.writers, "\n")
-	t.local = v.anyLocal(w.stage.writers)
+	t.local = v.Config.anyLocal(w.stage.writers)
 	if w.Kind == agents.KindRework {
 		t.role, t.author = v.reworkers(w, t.labels)
 	}
@@ -351,7 +351,7 @@ func notOwnWork(_ *view, t *traits, c candidate) *Reason {
 }
 
 func notLocalPair(v *view, t *traits, c candidate) *Reason {
-	if t.kind == agents.KindReview && v.localPair(c.agent.Thread, t.local) {
+	if t.kind == agents.KindReview && v.Config.localPair(c.agent.Thread, t.local) {
 		return &Reason{Code: LocalPair, Agent: c.agent.Name}
 	}
 	return nil
@@ -362,8 +362,8 @@ func notLocalPair(v *view, t *traits, c candidate) *Reason {
 // review it. Where no review agent exists people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) *Reason {
 	before := lines(t.writers)
-	stuck := t.kind.Writes() && v.hasReviewers() && !v.reviewable(append(before, c.agent.Name)) &&
-		(t.kind == agents.KindIssue || v.reviewable(before))
+	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(append(before, c.agent.Name)) &&
+		(t.kind == agents.KindIssue || v.Config.reviewable(before))
 	if stuck {
 		return &Reason{Code: NoReviewer, Agent: c.agent.Name}
 	}

@@ -206,7 +206,7 @@ func claimLeft(v *view, w *work) *Reason {
 // takesItems reports whether an agent is given issues or pull requests. One that works by the clock alone never has a claim
 // of ours: what it is assigned to its program took by itself, as upstream's pollers do.
 func (v *view) takesItems(a *agents.Agent) bool {
-	return v.hasTrigger(a, agents.OnIssue) || v.hasTrigger(a, agents.OnReview)
+	return v.Config.HasTrigger(a, agents.OnIssue) || v.Config.HasTrigger(a, agents.OnReview)
 }
 
 func hasPull(_ *view, w *work) *Reason {
@@ -364,7 +364,7 @@ func notOurs(v *view, w *work) *Reason {
 }
 
 func peopleReview(v *view, w *work) *Reason {
-	if w.Kind == agents.KindReview && !v.hasReviewers() {
+	if w.Kind == agents.KindReview && !v.Config.hasReviewers() {
 		return &Reason{Code: PeopleReview}
 	}
 	return nil
@@ -433,7 +433,7 @@ func chainBusy(v *view, w *work) *Reason {
 
 func unreviewed(v *view, w *work) *Reason {
 	n, limit := v.waiting[w.Ref.Repo], v.Config.Forge.MaxUnreviewed
-	if n >= limit && v.hasReviewers() {
+	if n >= limit && v.Config.hasReviewers() {
 		return &Reason{Code: Unreviewed, Count: n, Limit: limit}
 	}
 	return nil

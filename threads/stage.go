@@ -137,41 +137,7 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 // which their own supervisor paired.
 func (v *view) mayApprove(login string, writers []string) bool {
 	a := v.Config.AgentByLogin(login)
-	return a == nil || !slices.Contains(writers, a.Name) && !v.localPair(a.Thread, v.anyLocal(writers))
-}
-
-// localPair reports whether an agent of this thread would be a local reviewer of local work.
-func (v *view) localPair(thread string, localWork bool) bool {
-	t := v.Config.Thread(thread)
-	return localWork && t != nil && t.Backend == Local
-}
-
-// anyLocal reports whether a local model wrote to the work. An agent that is no longer configured may have been one.
-func (v *view) anyLocal(writers []string) bool {
-	return slices.ContainsFunc(writers, func(name string) bool {
-		a := v.Config.Agent(name)
-		return a == nil || v.localPair(a.Thread, true)
-	})
-}
-
-// reviewable reports whether any configured agent may review work of these writers.
-func (v *view) reviewable(writers []string) bool {
-	local := v.anyLocal(writers)
-	return slices.ContainsFunc(v.Config.Agents, func(a agents.Agent) bool {
-		return v.hasTrigger(&a, agents.OnReview) && !slices.Contains(writers, a.Name) && !v.localPair(a.Thread, local)
-	})
-}
-
-// hasReviewers reports whether any review agent is configured at all. Without one, people review.
-func (v *view) hasReviewers() bool {
-	return slices.ContainsFunc(v.Config.Agents, func(a agents.Agent) bool { return v.hasTrigger(&a, agents.OnReview) })
-}
-
-func (v *view) hasTrigger(a *agents.Agent, on agents.On) bool {
-	return slices.ContainsFunc(a.Roles, func(name string) bool {
-		r := v.Config.Role(name)
-		return r != nil && r.On == on
-	})
+	return a == nil || !slices.Contains(writers, a.Name) && !v.Config.localPair(a.Thread, v.Config.anyLocal(writers))
 }
 
 // rounds counts the requests for changes that agents made on a pull request, over all its heads, since somebody said

@@ -217,7 +217,7 @@ func (b *balancer) steal() {
 // isIdle wants to know since when: an agent of which that is not known, or is yet to come by another host's clock, is not.
 // Neither is one that has nothing to do with issues.
 func (b *balancer) isIdle(l *Load) bool {
-	return b.hasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle && !l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= b.rules.Idle
+	return b.Config.HasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle && !l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= b.rules.Idle
 }
 
 // isBusy leaves out who does not get anything done. An agent whose slots others hold does.

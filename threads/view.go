@@ -149,7 +149,7 @@ func (v *view) indexPulls() {
 		st := v.stageOf(p)
 		v.stages[i] = st
 		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p)
-		if waits && st.own && v.reviewable(st.writers) {
+		if waits && st.own && v.Config.reviewable(st.writers) {
 			v.waiting[p.Repo]++
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/forge/localforge"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
 )
 
 // world is a forge with an administrator, a repository of a person, and a factory's files.
@@ -149,7 +149,7 @@ func (w *world) factory(as forgejo.AdminOptions) Factory {
 		Forge: admin, Repos: []string{w.repo}, Config: File{Path: w.config}, Secrets: File{Path: w.where, Mode: 0o600},
 		IsAgent: func(login string) bool { return login == "dev-glm" },
 		Validate: func(text string) error {
-			_, err := threads.Decode("factory.toml", text, func(string) (string, bool) { return "http://any/thing", true })
+			_, err := file.Decode("factory.toml", text, func(string) (string, bool) { return "http://any/thing", true })
 			return withoutRepos(err)
 		},
 		Say:        func(step, text string) { fmt.Fprintf(&w.said, "%s: %s\n", step, text) },
@@ -160,7 +160,7 @@ func (w *world) factory(as forgejo.AdminOptions) Factory {
 
 // withoutRepos leaves the one mistake out that the stand-in for the environment makes.
 func withoutRepos(err error) error {
-	var all threads.Mistakes
+	var all file.Mistakes
 	var rest []error
 	if errors.As(err, &all) {
 		for _, m := range all {

@@ -18,6 +18,7 @@ import (
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
 )
 
 // factory is a supervisor and what is wired into it: here the pure scheduler meets a real forge and real processes.
@@ -81,7 +82,7 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 	if err != nil {
 		return nil, bothTexts(written, secrets), errors.Join(secretsErr, err)
 	}
-	config, err = threads.Decode(path, written, lookupEnv)
+	config, err = file.Decode(path, written, lookupEnv)
 	if err = errors.Join(secretsErr, err); err == nil {
 		err = placeBuiltin(config, path)
 	}

@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/agents/hire"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/forgejo"
-	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
 )
 
 var hireCommand = command{
@@ -226,7 +226,7 @@ func (d *desk) factory(ctx context.Context, c *cli, agent string, retiring bool,
 		Secrets: hire.File{Path: firstOf(d.secrets, o.read), Mode: 0o600, Backup: state},
 		IsAgent: func(login string) bool { return slices.Contains(s.Logins(), login) },
 		Validate: func(text string) error {
-			_, err := threads.Decode(path, text, c.standIn)
+			_, err := file.Decode(path, text, c.standIn)
 			return err
 		},
 		DryRun: d.dryRun, Say: func(step, text string) { say(c, step, text) }, LetGo: settle.letGo, StillInUse: settle.stillInUse,
@@ -262,7 +262,7 @@ func (d *desk) signIn(c *cli, o *office) error {
 	return err
 }
 
-// allRepos are the repositories of the factory, as threads.Decode finds them.
+// allRepos are the repositories of the factory, as file.Decode finds them.
 func allRepos(s hire.Survey, environ string) []string {
 	if len(s.Repos) > 0 {
 		return s.Repos

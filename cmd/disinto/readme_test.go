@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
 )
 
 const readmePath = "../../README.md"
@@ -57,7 +58,7 @@ func TestReadmeConfiguration(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("README.md shows no configuration")
 	}
-	config, err := threads.Decode("README.md", text, func(string) (string, bool) { return "token", true })
+	config, err := file.Decode("README.md", text, func(string) (string, bool) { return "token", true })
 	if err != nil {
 		t.Fatal(err)
 	}

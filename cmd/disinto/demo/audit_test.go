@@ -9,13 +9,14 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
 )
 
 // config is the demo's, decoded as run decodes it.
 func config(t *testing.T) *threads.Config {
 	t.Helper()
 	text := Config("http://127.0.0.1:3000", "/state", []string{"program"})
-	c, err := threads.Decode("factory.toml", text, func(string) (string, bool) { return "token", true })
+	c, err := file.Decode("factory.toml", text, func(string) (string, bool) { return "token", true })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package threads
+package file
 
 import (
 	"cmp"
@@ -6,31 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"codeberg.org/johba/disinto/threads"
 )
-
-// Fleet is the [fleet] table. The zero value is a host that reads no other; every host tells about itself.
-type Fleet struct {
-	Hub   bool   // this host reads the others, and moves issues between them
-	Hosts []Host // the others, sorted by name; some where Hub is set, none where it is not
-}
-
-// Host is another host's supervisor: a [[fleet.hosts]] table.
-type Host struct {
-	Name string
-	// User and Address are whom ssh is told to reach: names of a few letters, digits, dots, dashes and underscores, that
-	// cannot be read as an option or by a shell.
-	User, Address string
-	Port          int // 0: as ssh's own configuration says
-}
-
-// String is the host as factory.toml says it.
-func (h Host) String() string {
-	s := h.User + "@" + h.Address
-	if h.Port > 0 {
-		s += ":" + strconv.Itoa(h.Port)
-	}
-	return s
-}
 
 // sshPlace is user@host or user@host:port. Each part begins with a letter, a digit or an underscore: what begins with a dash
 // would be an option of ssh, of which -oProxyCommand= runs programs.
@@ -59,14 +37,14 @@ func (d *decoder) readFleet(t *table) {
 	case !f.Hub && len(tables) > 0 && !d.mistaken("fleet.hub"):
 		t.wrong("hosts", "mean nothing without hub = true: only one host reads the others")
 	}
-	slices.SortFunc(f.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(f.Hosts, func(a, b threads.Host) int { return cmp.Compare(a.Name, b.Name) })
 	t.done()
 }
 
 // host reads one [[fleet.hosts]]. Names of the other host's threads and agents are put behind its own, so that name must be
 // none of ours.
-func (d *decoder) host(t *table) Host {
-	h := Host{Name: t.text("name")}
+func (d *decoder) host(t *table) threads.Host {
+	h := threads.Host{Name: t.text("name")}
 	switch {
 	case h.Name == "" && !t.has("name"):
 		t.wrong("name", "is not set, want what the host is to be called")

@@ -1,4 +1,4 @@
-package threads
+package file
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // env makes a lookupEnv of pairs.
@@ -342,21 +343,21 @@ func TestDefaults(t *testing.T) {
 	role := func(name string, on agents.On, every time.Duration) agents.Role {
 		return agents.Role{Name: name, On: on, Every: every, Priority: 5, Timeout: 2 * time.Hour, Stall: 15 * time.Minute}
 	}
-	thread := func(th Thread) Thread {
+	thread := func(th threads.Thread) threads.Thread {
 		th.Interval, th.IdleInterval, th.BreakerInterval = 5*time.Second, 30*time.Second, 5*time.Minute
 		return th
 	}
-	want := &Config{
+	want := &threads.Config{
 		Name: "factory.toml",
-		Forge: Forge{
+		Forge: threads.Forge{
 			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
 			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
 		},
-		Factory: Factory{StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30},
-		Threads: []Thread{
-			thread(Thread{Name: "llama", Backend: Local, Slots: 3, MaxSessions: 3, Agents: []string{"dev-qwen", "gardener-qwen"}}),
-			thread(Thread{Name: "opus", Backend: Anthropic, Slots: 1, Overlap: true, MaxSessions: 2, Agents: []string{"planner-opus", "review-opus"}}),
-			thread(Thread{Name: "spare", Backend: Anthropic, Slots: 1, Overlap: true, MaxSessions: 1}),
+		Factory: threads.Factory{StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30},
+		Threads: []threads.Thread{
+			thread(threads.Thread{Name: "llama", Backend: threads.Local, Slots: 3, MaxSessions: 3, Agents: []string{"dev-qwen", "gardener-qwen"}}),
+			thread(threads.Thread{Name: "opus", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 2, Agents: []string{"planner-opus", "review-opus"}}),
+			thread(threads.Thread{Name: "spare", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 1}),
 		},
 		Agents: []agents.Agent{
 			{Name: "dev-qwen", Login: "dev-qwen", Roles: []string{"dev"}, Thread: "llama", Token: "q"},
@@ -368,10 +369,10 @@ func TestDefaults(t *testing.T) {
 			role("dev", agents.OnIssue, 0), role("gardener", agents.OnSchedule, time.Hour),
 			role("planner", agents.OnSchedule, 12*time.Hour), role("review", agents.OnReview, 0),
 		},
-		Stealing: Stealing{
+		Stealing: threads.Stealing{
 			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
 		},
-		Secrets: []SecretVar{
+		Secrets: []threads.SecretVar{
 			{Name: "FORGE_TOKEN", Value: "s"},
 			{Name: "FORGE_TOKEN_DEV_QWEN", Value: "q", Agent: "dev-qwen"},
 		},
@@ -389,7 +390,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []SecretVar{
+	want := []threads.SecretVar{
 		{Value: "literal"},
 		{Name: "HOOK", Value: "h"},
 		{Name: "KEY", Value: "k", Agent: "dev-qwen"},

@@ -1,6 +1,7 @@
-package threads
+package file
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -12,9 +13,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
 )
 
-const exampleFile = "../factory.toml.example"
+const exampleFile = "../../factory.toml.example"
+
+var update = flag.Bool("update", false, "rewrite the golden files; read the diff before you commit it")
 
 func read(t *testing.T, file string) string {
 	t.Helper()
@@ -26,7 +30,7 @@ func read(t *testing.T, file string) string {
 }
 
 // dump is a configuration with one thing on a line. Secrets print as placeholders.
-func dump(c *Config) string {
+func dump(c *threads.Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "forge %+v\nfactory %+v\n", c.Forge, c.Factory)
 	for _, t := range c.Threads {

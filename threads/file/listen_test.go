@@ -1,9 +1,11 @@
-package threads
+package file
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/threads"
 )
 
 func TestDecodeListeners(t *testing.T) {
@@ -51,7 +53,7 @@ func TestHookURL(t *testing.T) {
 		{":7071", "https://hooks.example/disinto", "https://hooks.example/disinto"},
 		{"disinto:7071", "https://hooks.example/disinto", "https://hooks.example/disinto"},
 	} {
-		f := Factory{ListenHooks: tt.listen, HooksURL: tt.url}
+		f := threads.Factory{ListenHooks: tt.listen, HooksURL: tt.url}
 		if got := f.HookURL(); got != tt.want {
 			t.Errorf("%q, %q: %q, want %q", tt.listen, tt.url, got, tt.want)
 		}

@@ -1,9 +1,11 @@
-package threads
+package file
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/threads"
 )
 
 func TestDecodeFleet(t *testing.T) {
@@ -20,7 +22,7 @@ ssh = "disinto@iris.lan:2222"
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Fleet{Hub: true, Hosts: []Host{
+	want := threads.Fleet{Hub: true, Hosts: []threads.Host{
 		{Name: "iris", User: "disinto", Address: "iris.lan", Port: 2222},
 		{Name: "spark", User: "disinto", Address: "192.168.1.12"},
 	}}

@@ -1,4 +1,4 @@
-package threads
+package file
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 var (
@@ -31,7 +32,7 @@ func (d *decoder) readThreads(tables []*table) {
 	for _, t := range tables {
 		d.config.Threads = append(d.config.Threads, d.thread(t))
 	}
-	slices.SortFunc(d.config.Threads, func(a, b Thread) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.config.Threads, func(a, b threads.Thread) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // maxHold bounds how long a slot may be kept empty: reading 200,000 tokens at 220 a second takes that long.
@@ -40,14 +41,14 @@ const maxHold = 15 * time.Minute
 // leastInterval keeps a slip such as "5ms" from asking the forge 200 times a second.
 const leastInterval = 100 * time.Millisecond
 
-func (d *decoder) thread(t *table) Thread {
+func (d *decoder) thread(t *table) threads.Thread {
 	d.checkName(t, otherName)
-	backend := Backend(t.oneOf("backend", "", string(Anthropic), string(Local)))
-	th := Thread{
+	backend := threads.Backend(t.oneOf("backend", "", string(threads.Anthropic), string(threads.Local)))
+	th := threads.Thread{
 		Name:            t.name(),
 		Backend:         backend,
 		Slots:           t.number("max_concurrent", 1, 1),
-		Overlap:         t.truth("overlap", backend == Anthropic),
+		Overlap:         t.truth("overlap", backend == threads.Anthropic),
 		Interval:        t.duration("interval", 5*time.Second, leastInterval),
 		IdleInterval:    t.duration("idle_interval", 30*time.Second, leastInterval),
 		BreakerInterval: t.duration("breaker_interval", 5*time.Minute, leastInterval),

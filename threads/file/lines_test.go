@@ -1,4 +1,4 @@
-package threads
+package file
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/threads"
 )
 
 // TestLines numbers the keys of a text in which everything stands that moves lines about: the number in a value or
@@ -159,7 +161,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func checkInvariants(t *testing.T, c *Config) {
+func checkInvariants(t *testing.T, c *threads.Config) {
 	for i, th := range c.Threads {
 		if i > 0 && c.Threads[i-1].Name >= th.Name {
 			t.Errorf("threads are not sorted: %q", th.Name)
@@ -167,7 +169,7 @@ func checkInvariants(t *testing.T, c *Config) {
 		if th.Slots < 1 || th.MaxSessions < 1 || !th.Overlap && th.MaxSessions != th.Slots {
 			t.Errorf("thread %s has %d slots for %d sessions", th.Name, th.Slots, th.MaxSessions)
 		}
-		if th.Backend != Anthropic && th.Backend != Local || min(th.Interval, th.IdleInterval, th.BreakerInterval) <= 0 {
+		if th.Backend != threads.Anthropic && th.Backend != threads.Local || min(th.Interval, th.IdleInterval, th.BreakerInterval) <= 0 {
 			t.Errorf("thread %s is %v", th.Name, th)
 		}
 	}

@@ -1,4 +1,6 @@
-package threads
+// Package file decodes factory.toml into a threads.Config and reports every mistake at once, each with its file, line and key.
+// It checks what can be told from the text alone; whether the factory can do its work is for Config.Problems.
+package file
 
 import (
 	"cmp"
@@ -12,6 +14,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // Mistake is one thing that is wrong in a configuration file.
@@ -54,8 +57,8 @@ func (m Mistakes) Unwrap() []error {
 // type Mistakes and has every mistake at once; only a syntax error hides those behind it.
 //
 // Where a value comes from when the file does not say it, and what it may be, is written in factory.toml.example.
-func Decode(name, text string, lookupEnv func(string) (string, bool)) (*Config, error) {
-	d := &decoder{config: Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
+func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.Config, error) {
+	d := &decoder{config: threads.Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
 	var values map[string]any
 	md, err := toml.Decode(text, &values)
 	if err != nil {
@@ -80,7 +83,7 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*Config, 
 		})
 		return nil, d.mistakes
 	}
-	slices.SortFunc(d.config.Secrets, func(a, b SecretVar) int {
+	slices.SortFunc(d.config.Secrets, func(a, b threads.SecretVar) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
 	})
 	return &d.config, nil
@@ -88,7 +91,7 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*Config, 
 
 // decoder is what the parts of one Decode share.
 type decoder struct {
-	config    Config
+	config    threads.Config
 	lookupEnv func(string) (string, bool)
 	lines     map[string]int
 	mistakes  Mistakes
@@ -101,7 +104,7 @@ func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
 
 // secret notes whose a secret is and returns it. An empty one is none.
 func (d *decoder) secret(name, value, owner string) agents.Secret {
-	s := SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
+	s := threads.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
 	if value != "" && !slices.Contains(d.config.Secrets, s) {
 		d.config.Secrets = append(d.config.Secrets, s)
 	}
@@ -180,7 +183,7 @@ func (d *decoder) repos(t *table) []string {
 }
 
 func (d *decoder) readFactory(t *table) {
-	d.config.Factory = Factory{
+	d.config.Factory = threads.Factory{
 		State:     t.text("state"),
 		User:      t.text("user"),
 		StopGrace: t.duration("stop_grace", 7*time.Second, 0),

@@ -1,4 +1,4 @@
-package threads
+package file
 
 import (
 	"net/url"
@@ -76,17 +76,4 @@ func (t *table) hosts(key string) []string {
 		}
 	}
 	return list
-}
-
-// HookURL is where the forge is to send its web hooks; empty when that cannot be told: hooks are not listened for, or on
-// every interface, of which none is known to be the one that the forge reaches.
-func (f *Factory) HookURL() string {
-	if f.HooksURL != "" {
-		return f.HooksURL
-	}
-	u, err := url.Parse("tcp://" + f.ListenHooks)
-	if err != nil || slices.Contains([]string{"", "0.0.0.0", "::"}, u.Hostname()) {
-		return ""
-	}
-	return "http://" + f.ListenHooks + "/v1/hook"
 }

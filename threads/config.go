@@ -1,0 +1,177 @@
+package threads
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Config is one decoded factory.toml: complete, with every default filled in and every contradiction refused.
+// It is not changed after Decode; a reload makes a new one.
+type Config struct {
+	Name     string // the file it came from, for messages
+	Forge    Forge
+	Factory  Factory
+	Threads  []Thread       // sorted by name
+	Agents   []agents.Agent // sorted by name; every one is assigned to a thread
+	Roles    []agents.Role  // sorted by name; every role that an agent has
+	Routes   []Route        // sorted by skill
+	Stealing Stealing
+	Fleet    Fleet
+	// Secrets are the values behind every $NAME that the file uses, and where they came from. They are for keeping them
+	// away from programs and out of logs, never for printing.
+	Secrets []SecretVar
+}
+
+// SecretVar is a secret that the configuration names.
+type SecretVar = agents.SecretVar
+
+// Forge is the [forge] table.
+type Forge struct {
+	URL             string
+	Token           agents.Secret
+	Repos           []string // owner/name, sorted
+	Bots            []string // logins of other hosts' agents, sorted
+	MergeAuto       bool     // merge = "auto"
+	ClaimSingle     bool     // claim = "single": no other supervisor works in the repositories
+	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
+	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
+	MaxReviewRounds int      // requests for changes on one pull request before a person is asked
+	MaxCIFixes      int      // sessions spent on red CI of one pull request before a person is asked
+	ReworkWait      time.Duration
+	WebhookSecret   agents.Secret
+}
+
+// Factory is the [factory] table.
+type Factory struct {
+	State     string // state directory; empty means the command line's or the built-in default
+	User      string // system account of the agents; empty means the supervisor's own
+	StopGrace time.Duration
+
+	// With less than this many bytes free nothing new starts; 0 is no limit.
+	MinFreeMemory, MinFreeDisk int64
+
+	Listen      string        // host:port of the control API over TCP; empty: only the unix socket
+	ListenToken agents.Secret // what every request over TCP has to bring; not empty where Listen is not
+	ListenHosts []string      // more names by which it may be called, in lower case, sorted
+	ListenHooks string        // host:port for the forge's web hooks; empty: none
+	HooksURL    string        // that address as the forge calls it, with its path; empty: see HookURL
+}
+
+// HookURL is where the forge is to send its web hooks; empty when that cannot be told: hooks are not listened for, or on
+// every interface, of which none is known to be the one that the forge reaches.
+func (f *Factory) HookURL() string {
+	if f.HooksURL != "" {
+		return f.HooksURL
+	}
+	u, err := url.Parse("tcp://" + f.ListenHooks)
+	if err != nil || slices.Contains([]string{"", "0.0.0.0", "::"}, u.Hostname()) {
+		return ""
+	}
+	return "http://" + f.ListenHooks + "/v1/hook"
+}
+
+// Backend is the kind of inference behind a thread.
+type Backend string
+
+// The backends. What a local model wrote is never reviewed by a local model.
+const (
+	Anthropic Backend = "anthropic"
+	Local     Backend = "local"
+)
+
+// Thread is an inference source with its own concurrency rule: a [threads.NAME] table.
+type Thread struct {
+	Name    string
+	Backend Backend
+	BaseURL string
+	// Slots is max_concurrent: inference slots, numbered from 0.
+	Slots int
+	// Overlap says that agents may share the slots at the same time. False means sticky: a slot holds one agent from the
+	// start to the end of its session.
+	Overlap bool
+	// MaxSessions bounds the sessions of an overlap thread; it equals Slots on a sticky one.
+	MaxSessions     int
+	Interval        time.Duration // between polls while there is work
+	IdleInterval    time.Duration // between polls while there is none
+	BreakerInterval time.Duration // between probes of a backend that is down
+	Budget          agents.Budget // of all its agents together
+	Agents          []string      // names, sorted
+	EnvAllow        []string
+	EnvDeny         []string
+	// AffinityWait is how long an issue waits for the agent of this thread that finished what it depends on, when that agent
+	// cannot start it at once. Zero waits for nobody.
+	AffinityWait time.Duration
+	// Hold is how long reading a session's context again takes, of a sticky thread: a free slot is kept for its resident for so
+	// long at most, and only while that pays. Zero keeps none. See Returns.
+	Hold time.Duration
+}
+
+// Fleet is the [fleet] table. The zero value is a host that reads no other; every host tells about itself.
+type Fleet struct {
+	Hub   bool   // this host reads the others, and moves issues between them
+	Hosts []Host // the others, sorted by name; some where Hub is set, none where it is not
+}
+
+// Host is another host's supervisor: a [[fleet.hosts]] table.
+type Host struct {
+	Name string
+	// User and Address are whom ssh is told to reach: names of a few letters, digits, dots, dashes and underscores, that
+	// cannot be read as an option or by a shell.
+	User, Address string
+	Port          int // 0: as ssh's own configuration says
+}
+
+// String is the host as factory.toml says it.
+func (h Host) String() string {
+	s := h.User + "@" + h.Address
+	if h.Port > 0 {
+		s += ":" + strconv.Itoa(h.Port)
+	}
+	return s
+}
+
+// Thread finds a thread by name; nil when there is none.
+func (c *Config) Thread(name string) *Thread {
+	i := slices.IndexFunc(c.Threads, func(t Thread) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Threads[i]
+}
+
+// Agent finds an agent by name; nil when there is none.
+func (c *Config) Agent(name string) *agents.Agent {
+	i := slices.IndexFunc(c.Agents, func(a agents.Agent) bool { return a.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Agents[i]
+}
+
+// OwnUser reports whether an agent has a system account which no other agent of ours runs as.
+func (c *Config) OwnUser(a *agents.Agent) bool {
+	return a.User != "" && a.User != c.Factory.User &&
+		!slices.ContainsFunc(c.Agents, func(b agents.Agent) bool { return b.Name != a.Name && b.User == a.User })
+}
+
+// AgentByLogin finds the agent that acts under a forge account; nil when the account is not one of ours.
+func (c *Config) AgentByLogin(login string) *agents.Agent {
+	i := slices.IndexFunc(c.Agents, func(a agents.Agent) bool { return a.Login == login })
+	if i < 0 {
+		return nil
+	}
+	return &c.Agents[i]
+}
+
+// Role finds a role by name; nil when no agent has it.
+func (c *Config) Role(name string) *agents.Role {
+	i := slices.IndexFunc(c.Roles, func(r agents.Role) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Roles[i]
+}

@@ -1,0 +1,49 @@
+package file
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// checkAccounts refuses two agents with one account on the forge, and an agent whose account is said to be another
+// host's: whose work is whose would be a guess.
+func (d *decoder) checkAccounts() {
+	c := &d.config
+	for i, a := range c.Agents {
+		key := []string{"agents", a.Name, "forge_user"}
+		line := cmp.Or(d.lineOf(key), d.lineOf(key[:2]), d.assigned[a.Name].line)
+		for _, b := range c.Agents[:i] {
+			if strings.EqualFold(a.Login, b.Login) {
+				d.wrong(line, key, "is %q, which %s has too: give each agent an account of its own", a.Login, b.Name)
+			}
+		}
+		if slices.ContainsFunc(c.Forge.Bots, func(bot string) bool { return strings.EqualFold(bot, a.Login) }) {
+			d.wrong(d.lineOf([]string{"forge", "bots"}), []string{"forge", "bots"}, "has %q in it, which is %s here: bots are the agents of other hosts", a.Login, a.Name)
+		}
+	}
+}
+
+// checkWaiting refuses a thread whose sessions could all wait for one another.
+func (d *decoder) checkWaiting() {
+	for i := range d.config.Threads {
+		t := &d.config.Threads[i]
+		if waiting := d.config.Deadlocked(t); len(waiting) > 0 {
+			key := []string{"threads", t.Name, "agents"}
+			d.wrong(d.lineOf(key), key, "%s would wait for a review in %s, and only agents of the same thread may review: "+
+				"put a reviewer on another thread", strings.Join(waiting, " and "), slots(t.MaxSessions))
+		}
+	}
+}
+
+func slots(n int) string {
+	if n == 1 {
+		return "its only slot"
+	}
+	return fmt.Sprintf("all of its %d slots", n)
+}
+
+func (d *decoder) lineOf(key []string) int { return d.lines[toml.Key(key).String()] }

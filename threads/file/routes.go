@@ -1,0 +1,54 @@
+package file
+
+import (
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// readRoutes reads [routes], in which every key is a skill.
+func (d *decoder) readRoutes(t *table) {
+	for skill := range t.values {
+		r := threads.Route{Skill: skill, Agents: t.oneOrMore(skill)}
+		for _, name := range r.Agents {
+			d.checkRoute(t, skill, name)
+		}
+		d.config.Routes = append(d.config.Routes, r)
+	}
+	slices.SortFunc(d.config.Routes, func(a, b threads.Route) int { return strings.Compare(a.Skill, b.Skill) })
+	t.done()
+}
+
+// oneOrMore takes a string, or a list of them, at least one.
+func (t *table) oneOrMore(key string) []string {
+	if s, ok := t.values[key].(string); ok && s != "" {
+		t.ignore(key)
+		return []string{s}
+	}
+	list := t.set(key)
+	if values, ok := t.values[key].([]any); ok && len(values) == 0 {
+		t.wrong(key, "is empty, want at least one agent")
+	}
+	return list
+}
+
+// checkRoute refuses a route to somebody who could never take what comes along it.
+func (d *decoder) checkRoute(t *table, skill, name string) {
+	a := d.config.Agent(name)
+	if a == nil {
+		var known []string
+		for i := range d.config.Agents {
+			known = append(known, d.config.Agents[i].Name)
+		}
+		t.wrong(skill, "has %q in it, who is in no thread's agents%s", name, suggest(name, known))
+		return
+	}
+	if !slices.Contains(a.Skills, skill) {
+		t.wrong(skill, "has %s in it, who lacks the skill: add %q to its skills", name, skill)
+	}
+	if !d.config.HasTrigger(a, agents.OnIssue) {
+		t.wrong(skill, "has %s in it, who has no role for issues", name)
+	}
+}
