@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// An export is the time in a line, and the file as it stands, whatever is in it.
+func TestFleetExport(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, supervisor.FleetFile)
+	got := disinto(t.Context(), nil, "fleet", "export", "--state", dir)
+	want := "disinto: cannot export: there is no " + path + ": no supervisor works there, or say --state\n"
+	if got.code != exitFailed || got.stdout != "" || got.stderr != want {
+		t.Errorf("without a file: %+v", got)
+	}
+	if err := os.WriteFile(path, []byte("{\"format\":1,\"agents\":[{torn"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = disinto(t.Context(), nil, "fleet", "export", "--state", dir)
+	if want := "{\"exported_at\":\"2026-11-03T12:00:00Z\"}\n{\"format\":1,\"agents\":[{torn"; got.code != exitDone || got.stdout != want || got.stderr != "" {
+		t.Errorf("%+v, want %q", got, want)
+	}
+}
