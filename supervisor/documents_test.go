@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -20,7 +19,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = supervisor.Update
 
 // golden fails the test when a text is not that of its file, byte for byte.
 func golden(t *testing.T, name string, got []byte) {

@@ -1,12 +1,16 @@
 package supervisor
 
 import (
+	"flag"
 	"os"
 
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/forge"
 )
+
+// Update is set by -update, for the tests inside and outside of the package.
+var Update = flag.Bool("update", false, "write the golden files from what the program does now; read the diff before it is committed")
 
 // FillDisk makes every write to the journal fail until the answer is called.
 func (s *Supervisor) FillDisk() (empty func(), err error) {

@@ -3,19 +3,16 @@ package supervisor
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the golden files from what the program does now")
-
 // The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to. Each
 // case is a journal and what compaction made of it, both written by the program of 22 November 2026.
 func TestJournalBytes(t *testing.T) {
-	if *update {
+	if *Update {
 		writeGolden(t, "everything.jsonl", encoded(t, everything()))
 	}
 	for _, name := range []string{"everything", "demo"} {
@@ -39,7 +36,7 @@ func TestJournalBytes(t *testing.T) {
 func checkCompaction(t *testing.T, name string, records []record, now time.Time) {
 	t.Helper()
 	compacted := encoded(t, fold(records...).dump(now))
-	if *update {
+	if *Update {
 		writeGolden(t, name+".jsonl", compacted)
 	}
 	want, err := os.ReadFile(filepath.Join("testdata", "journal", name+".jsonl"))
