@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
-	_ "codeberg.org/johba/disinto/agents/process/pid1/finish" // disinto exec
 )
 
 // Init prepares this process for being a supervisor. Call it first thing, once, before NewReaper. It answers the

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// leftoverGrace is the time from TERM to KILL for what the command leaves behind, unless told otherwise: enough for a
-	// server to close its files, and with it a container still stops within Docker's 10 s.
+	// leftoverGrace is the default time from TERM to KILL for processes that the command leaves behind: enough for a
+	// server to close its files, and short enough that a container stops within Docker's 10 s.
 	leftoverGrace = 5 * time.Second
-	// killPatience is how long the end of the killed is waited for. Whoever outlives it belongs to a user that we may
-	// not signal, or the kernel does not let go of it.
+	// killPatience is how long the end of killed processes is awaited. One that outlives it belongs to a user that we may
+	// not signal, or is stuck in the kernel.
 	killPatience = 2 * time.Second
 )
 
-// end ends what the command has left behind: TERM for those that have not had one, KILL after the grace. It comes back
-// as soon as no child is left, at once if there is none.
+// end ends the processes that the command has left behind: TERM to those that have not had one, KILL after the grace.
+// It returns as soon as no child is left.
 func (c *command) end() {
 	if c.Single || c.reap() {
 		return
@@ -35,7 +35,7 @@ func (c *command) end() {
 			c.kill()
 			return
 		case s := <-c.signals:
-			if s == syscall.SIGTERM || s == syscall.SIGINT { // somebody does not want to wait
+			if s == syscall.SIGTERM || s == syscall.SIGINT { // a second request: do not wait for the grace
 				c.kill()
 				return
 			}
@@ -43,8 +43,8 @@ func (c *command) end() {
 	}
 }
 
-// kill kills everything below us, or the command alone if it is on its own, until nothing is left. What is killed
-// forks no more, so that ends.
+// kill kills every process below us, or with Single the command alone, until none is left. A killed process forks no
+// more, so this comes to an end.
 func (c *command) kill() {
 	self, seen, began := os.Getpid(), make(map[tree.Process]bool), time.Now()
 	member := func(p tree.Process) bool { return p.PPID == self && (!c.Single || p.PID == c.pid) }
@@ -63,7 +63,7 @@ func (c *command) kill() {
 	}
 }
 
-// cull is tree.Cull, and does what is possible where there is no /proc.
+// cull is tree.Cull with a substitute for systems without /proc.
 func (c *command) cull(member func(tree.Process) bool, seen map[tree.Process]bool) (tree.Culled, error) {
 	met, err := tree.Cull(member, seen)
 	switch {

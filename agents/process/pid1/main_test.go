@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// TestMain: the test binary is disinto exec itself, by the init of this package, and otherwise what the tests need to
-// run in a process of its own.
+// TestMain: the test binary is disinto exec itself, through the init of this package, and otherwise a program that a test
+// needs in a process of its own.
 func TestMain(m *testing.M) {
-	Finish(func() {})
 	if len(os.Args) > 1 && os.Args[1] == "no-room" {
 		syscall.Exit(noRoom())
 	}

@@ -10,30 +10,30 @@ import (
 
 // Options are those of disinto exec.
 type Options struct {
-	// Single says that signals are for the command alone, not for its process group, and that what the command leaves
-	// behind is left alone: for programs that tell their children themselves, and daemons.
+	// Single restricts us to the command: signals go to it and not to its process group, and processes that it leaves
+	// behind are left alone. It is for daemons, and for programs that signal their children themselves.
 	Single bool
-	// Grace is the time from TERM to KILL. 0 means that the command is never killed, as it is whoever stops the container
-	// that decides how long it may take, and that what it leaves behind has leftoverGrace.
+	// Grace is the time from TERM to KILL. With 0 the command is never killed, since how long it may take is up to whoever
+	// stops the container; processes that it leaves behind then have 5 s.
 	Grace    time.Duration
 	Rewrites []Rewrite
-	// Command is the program, searched for in PATH unless it has a slash, and its arguments.
+	// Command is the program, searched for in PATH unless its name has a slash, and its arguments.
 	Command []string
 }
 
-// Rewrite has a signal passed on as another one.
+// Rewrite replaces a signal by another before it is passed on.
 type Rewrite struct {
 	From syscall.Signal
-	To   syscall.Signal // 0 means that it is not passed on
+	To   syscall.Signal // 0 drops the signal
 }
 
-// String is what ParseRewrite reads.
+// String writes the rewrite as ParseRewrite reads it.
 func (r Rewrite) String() string { return strconv.Itoa(int(r.From)) + ":" + strconv.Itoa(int(r.To)) }
 
-// lastSignal is the highest that Linux has.
+// lastSignal is the highest signal number of Linux.
 const lastSignal = 64
 
-// signalNames are those of the signals from 1 on; beyond them are the real-time ones, which have numbers only.
+// signalNames are the names of the signals from 1 on. Real-time signals, above them, have numbers only.
 var signalNames = strings.Fields(`HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT
 	CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS`)
 
@@ -59,38 +59,32 @@ func parseSignal(text string) (syscall.Signal, bool) {
 	return syscall.Signal(n), err == nil && n >= 0 && n <= lastSignal
 }
 
-// parse reads the arguments of disinto exec up to the first that is no option: what follows belongs to the command.
-// It knows the usual forms only; ok is false for everything else, right or wrong.
+// parse reads the arguments of disinto exec up to the first that is no option: the command begins there. ok is false
+// for everything but the usual forms, right or wrong; main reads those again, with pflag.
 func parse(args []string) (o Options, ok bool) {
 	for len(args) > 0 {
 		name, value, joined := strings.Cut(args[0], "=")
-		args = args[1:]
 		switch name {
 		case "-c", "--single-child":
 			if o.Single = true; joined {
 				return o, false
 			}
-			continue
 		case "-r", "--rewrite", "--grace":
-			if !joined && len(args) > 0 {
-				value, args, joined = args[0], args[1:], true
+			if !joined && len(args) > 1 {
+				value, joined = args[1], true
+				args = args[1:]
 			}
 			if !joined || !o.set(name, value) {
 				return o, false
 			}
-			continue
 		case "--":
+			o.Command = args[1:]
+			return o, !joined && len(o.Command) > 0
+		default:
 			o.Command = args
-			return o, !joined && len(args) > 0
+			return o, !strings.HasPrefix(name, "-")
 		}
-		if strings.HasPrefix(name, "-") {
-			return o, false
-		}
-		if joined {
-			name += "=" + value
-		}
-		o.Command = append([]string{name}, args...)
-		return o, true
+		args = args[1:]
 	}
 	return o, false
 }
@@ -107,7 +101,7 @@ func (o *Options) set(name, value string) bool {
 	return err == nil
 }
 
-// arguments undoes parse.
+// arguments writes the options as parse reads them.
 func (o Options) arguments() (args []string) {
 	if o.Single {
 		args = append(args, "--single-child")

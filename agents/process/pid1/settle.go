@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// settleTime is how long the command runs before settle.
+// settleTime is how long the command runs before settle. A command that ends sooner is spared that millisecond.
 const settleTime = 50 * time.Millisecond
 
 // settle makes the process small and safe for what may be months of waiting.
 func settle() {
+	quiet()
 	StartThreads(4)
 	DropBinary()
 }
 
 // StartThreads makes the runtime start n threads, which it keeps. A Go program that needs a thread and gets none dies
-// (newosproc); as PID 1 in a container at its pids limit it takes the container with it, 3 times of 4 when it was tried
-// with another supervisor.
+// in newosproc. Another supervisor did so in 3 of 4 tries, as PID 1 at its pids limit, and took its container with it.
 func StartThreads(n int) {
 	var ready, done sync.WaitGroup
 	ready.Add(n)
 	for range n {
 		done.Go(func() {
-			runtime.LockOSThread() // each goroutine needs a thread of its own until all are there
+			runtime.LockOSThread() // each goroutine keeps a thread of its own until all are there
 			defer runtime.UnlockOSThread()
 			ready.Done()
 			ready.Wait()
@@ -36,9 +36,9 @@ func StartThreads(n int) {
 	done.Wait()
 }
 
-// DropBinary takes the pages of this program's file out of memory, as far as nobody can have written to them. The
-// start touches nearly all of the file and a process at rest very little, but the kernel leaves what was once mapped
-// mapped. What is needed again comes back from the page cache.
+// DropBinary releases the resident pages of this program's file, except writable ones. The start touches nearly all of
+// the file and a process at rest very little, yet the kernel keeps mapped pages mapped. A page needed again comes back
+// from the page cache. Failures are ignored: the pages stay.
 func DropBinary() {
 	binary, err := os.Readlink(self)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The exit codes of shells for a command that never ran.
+// The exit codes of a shell whose command did not run, or was ended by a signal.
 const (
 	exitFailed       = 1
 	exitNoExecutable = 126
@@ -16,15 +16,15 @@ const (
 )
 
 const (
-	// startPatience is how long a start is repeated while there is no room for another process.
+	// startPatience is how long a start is retried while the machine has no room for another process.
 	startPatience = time.Minute
-	// startPause is the first pause between two such attempts; each one is twice as long, up to 5 s.
+	// startPause is the first pause between two tries. Each pause is twice the one before, up to 5 s.
 	startPause = 100 * time.Millisecond
 )
 
 // start starts the command. If it cannot, the answer is the exit code that says why.
 func (c *command) start() (code int, ok bool) {
-	// Orphans come to us, PID 1 or not. There is no kernel that Go runs on without it.
+	// Orphans come to us, PID 1 or not. Every kernel that Go runs on has it.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 	name := c.Command[0]
 	path, err := find(name)
@@ -37,7 +37,8 @@ func (c *command) start() (code int, ok bool) {
 			break
 		}
 		if pause == startPause {
-			complain(name, err.Error()+": no room for another process (is there a pids limit?), trying again for "+startPatience.String())
+			complain(name, err.Error()+": no room for another process (is there a pids limit?), trying again for "+
+				startPatience.String())
 		}
 		err = nil
 		select {
@@ -50,7 +51,7 @@ func (c *command) start() (code int, ok bool) {
 	return exitCode(err), false
 }
 
-// exitCode is a shell's for a command that the kernel refuses.
+// exitCode is a shell's exit code for a command that the kernel refuses to start.
 func exitCode(err error) int {
 	switch err {
 	case syscall.ENOENT:
@@ -64,8 +65,8 @@ func exitCode(err error) int {
 // prSetChildSubreaper is PR_SET_CHILD_SUBREAPER of prctl.
 const prSetChildSubreaper = 36
 
-// leaveFolder goes to the root and answers where we were, for the command to start there: or a volume that we were
-// started in could never be unmounted. It stays where it would not get in again.
+// leaveFolder moves to the root, or the volume of our working directory could never be unmounted. It returns the
+// directory, for the command to start in; empty, without moving, when the command could not get back in.
 func leaveFolder() string {
 	dir, err := syscall.Getwd()
 	if err != nil || syscall.Chdir(dir) != nil {
@@ -75,7 +76,7 @@ func leaveFolder() string {
 	return dir
 }
 
-// fork starts the program at path. With a terminal it takes a step in between, that of foreground.
+// fork starts the program at path. On a terminal it goes through foreground.
 func (c *command) fork(path, dir string) (int, error) {
 	attr := &syscall.ProcAttr{
 		Dir:   dir,
@@ -97,7 +98,7 @@ func (c *command) fork(path, dir string) (int, error) {
 	return pid, err
 }
 
-// shell runs what is executable and neither a program nor begins with #!, as execvp has it.
+// shell runs an executable file that is neither a program nor begins with #!, as execvp does.
 const shell = "/bin/sh"
 
 func shellCommand(path string, command []string) []string {
@@ -126,7 +127,7 @@ func find(name string) (path string, err error) {
 		if st.Mode&syscall.S_IFMT == syscall.S_IFREG && st.Mode&0o111 != 0 {
 			return path, nil
 		}
-		err = syscall.EACCES // it is there, and of no use
+		err = syscall.EACCES // found, but not executable
 	}
 	return "", err
 }
@@ -134,9 +135,6 @@ func find(name string) (path string, err error) {
 // Executable reports whether there is such a program: a name to be found in PATH, or a path.
 func Executable(name string) bool {
 	path, err := find(name)
-	if err != nil {
-		return false
-	}
 	var st syscall.Stat_t
-	return syscall.Stat(path, &st) == nil && st.Mode&syscall.S_IFMT != syscall.S_IFDIR
+	return err == nil && syscall.Stat(path, &st) == nil && st.Mode&syscall.S_IFMT != syscall.S_IFDIR
 }

@@ -116,7 +116,7 @@ func noRoom() int {
 	_ = syscall.Getrlimit(nproc, &old)
 	_ = syscall.Setrlimit(nproc, &syscall.Rlimit{Cur: 1, Max: old.Max})
 	time.AfterFunc(4*startPause, func() { _ = syscall.Setrlimit(nproc, &old) })
-	return begin(Options{Command: []string{"sh", "-c", "exit 7"}}).run(func() {})
+	return run(Options{Command: []string{"sh", "-c", "exit 7"}})
 }
 
 // A TERM that comes early is not lost: before the command, with it, or after it. In the millisecond between the

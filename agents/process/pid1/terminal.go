@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// foregroundArg as the first argument makes this program the step between us and a command with a terminal. A process
-// that takes the terminal for its group is stopped by TTOU unless it blocks that signal, and fork as Go offers it cannot
-// block it just that long. So a process of our own does, and becomes the command. It costs 2 ms, where a person looks.
+// foregroundArg as the first argument makes this program the step between us and a command on a terminal. The kernel
+// stops a process that takes the terminal for its group, with TTOU, unless it blocks that signal; Go's fork cannot
+// block it for just that long. So a process of its own does, and then becomes the command. That costs 2 ms.
 const foregroundArg = "exec-foreground"
 
 // foreground takes the terminal and becomes the command: the path of the program and its argv.
@@ -26,35 +26,39 @@ func foreground(args []string) int {
 	return exitCode(err)
 }
 
-// ownsTerminal reports whether stdin is a terminal whose foreground we are, and so ours to hand over.
+// ownsTerminal reports whether stdin is a terminal with our group in the foreground: only then is it ours to hand over.
 func ownsTerminal() bool {
 	group, ok := foregroundGroup()
 	return ok && group == syscall.Getpgrp()
 }
 
-// foregroundGroup is the process group that the terminal on stdin listens to; not ok if that is not our terminal.
+// foregroundGroup is the foreground process group of the terminal on stdin; ok is false without a terminal of ours.
 func foregroundGroup() (int, bool) {
 	var group int32
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, 0, syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group)))
 	return int(group), errno == 0
 }
 
-// setForeground makes a group of our session the one that the terminal listens to. Call it on a locked thread: the
-// signal that would stop us for it is blocked on this one meanwhile.
+// setForeground makes a group of our session the foreground of the terminal. It blocks TTOU, with which the kernel
+// would stop us for it, on this thread alone: call it on a locked one.
 func setForeground(group int) {
 	const block, setmask = 0, 2
 	ttou, old, id := uint64(1)<<(syscall.SIGTTOU-1), uint64(0), int32(group)
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, block, uintptr(unsafe.Pointer(&ttou)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	mask := func(how uintptr, set, before *uint64) {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, how,
+			uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(before)), 8, 0, 0)
+	}
+	mask(block, &ttou, &old)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_IOCTL, 0, syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&id)))
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, setmask, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+	mask(setmask, &old, nil)
 }
 
-// stopped answers the stop of a command that has our terminal, by Ctrl-Z most likely.
+// stopped answers the stop of a command that has our terminal, most likely by Ctrl-Z.
 func (c *command) stopped(by syscall.Signal) {
 	switch {
-	case !c.terminal: // whoever stopped it goes on with it
+	case !c.terminal: // the process that stopped it will continue it
 	case os.Getpid() != 1:
-		// Our group stops too, this process by way of pass, so that the shell above sees a job that has stopped.
+		// Stop our group too, this process through pass, so that the shell above sees a stopped job.
 		_ = syscall.Kill(0, syscall.SIGTSTP)
 	case by == syscall.SIGTSTP:
 		// There is no shell above PID 1, and a stopped command would hold the terminal for good.
@@ -69,8 +73,8 @@ func (c *command) continued() {
 	}
 }
 
-// takeTerminalBack is for the script that started us: it could not read any more when the foreground is a group that
-// has ended.
+// takeTerminalBack makes our group the foreground again. The script that started us could not read from the terminal
+// while a group that has ended is its foreground.
 func (c *command) takeTerminalBack() {
 	if !c.terminal || os.Getpid() == 1 {
 		return

@@ -9,18 +9,18 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// command is the one that runs.
+// command is the command that runs.
 type command struct {
 	Options
 	pid      int
 	terminal bool           // it was handed our terminal
 	signals  chan os.Signal // to pass on
-	children chan os.Signal // SIGCHLD has a channel of its own: many of them must not crowd out a TERM
+	children chan os.Signal // SIGCHLD, apart, or many of them would crowd out a TERM
 
 	ended  bool
 	status syscall.WaitStatus
-	told   map[identity]bool // those that a TERM to us was passed on to
-	late   <-chan time.Time  // the grace is over; nil as long as nobody asked for an end
+	told   map[identity]bool // the processes that a TERM to us was passed on to
+	late   <-chan time.Time  // fires when the grace is over; nil until the first TERM
 }
 
 // identity tells two processes with the same number apart.
@@ -29,12 +29,13 @@ type identity struct {
 	start uint64
 }
 
-// passSIGURG is "yes" in a program whose runtime does not use SIGURG itself to interrupt goroutines: it is linked with
-// asyncpreemptoff, and the same line of the Makefile says so here. Otherwise 17 of 40 commands received spurious ones.
+// passSIGURG is "yes" in a program linked with asyncpreemptoff, whose runtime does not interrupt goroutines with
+// SIGURG; the Makefile sets both in one line. In any other program 17 of 40 commands received a SIGURG that was never
+// sent.
 var passSIGURG string
 
-// listenEarly catches what could end us before the command runs. These few only: to catch one more takes 20 µs.
-// A signal that was ignored when we started must still be when the command does; the runtime keeps these two so.
+// listenEarly catches the signals that could end us before the command runs. It catches no more, since each costs 20
+// µs. HUP and INT that were ignored when we started stay ignored, for the command too: the runtime keeps these two so.
 func (c *command) listenEarly() {
 	signal.Notify(c.signals, syscall.SIGTERM, syscall.SIGQUIT)
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
@@ -44,7 +45,7 @@ func (c *command) listenEarly() {
 	}
 }
 
-// listen catches everything that can be. The runtime keeps SIGPROF and the numbers from 32 to 34 to itself.
+// listen catches every signal that can be caught. The runtime keeps SIGPROF and the numbers from 32 to 34 to itself.
 func (c *command) listen() {
 	signal.Notify(c.children, syscall.SIGCHLD)
 	for s := syscall.Signal(1); s <= lastSignal; s++ {
@@ -58,14 +59,13 @@ func (c *command) listen() {
 }
 
 // watch passes signals on and reaps until the command has ended.
-func (c *command) watch(settled func()) {
-	late := time.After(settleTime) // a command that is over by then is spared a millisecond
+func (c *command) watch() {
+	calm := time.After(settleTime)
 	for c.reap(); !c.ended; {
 		select {
 		case <-c.children:
 			c.reap()
-		case <-late:
-			settled()
+		case <-calm:
 			settle()
 		case s := <-c.signals:
 			c.pass(s.(syscall.Signal))
@@ -75,8 +75,8 @@ func (c *command) watch(settled func()) {
 	}
 }
 
-// reap collects every end there is, since one SIGCHLD may stand for any number of them. It reports whether no child is
-// left.
+// reap collects the status of every ended child, since one SIGCHLD may stand for any number of them. It reports whether
+// no child is left.
 func (c *command) reap() (none bool) {
 	for {
 		var ws syscall.WaitStatus
@@ -96,17 +96,17 @@ func (c *command) reap() (none bool) {
 	}
 }
 
-// pass passes a signal on to the command's group. Its number cannot be anybody else's: the command has not been reaped.
+// pass passes a signal on to the command's group. The number is still the command's, which has not been reaped.
 func (c *command) pass(s syscall.Signal) {
 	if s == syscall.SIGCONT {
 		c.continued()
 	}
 	if to := c.rewritten(s); to != 0 {
+		target := -c.pid
 		if c.Single {
-			_ = syscall.Kill(c.pid, to)
-		} else {
-			_ = syscall.Kill(-c.pid, to)
+			target = c.pid
 		}
+		_ = syscall.Kill(target, to)
 		if s == syscall.SIGTERM {
 			c.asked(to)
 		}
@@ -116,8 +116,8 @@ func (c *command) pass(s syscall.Signal) {
 	}
 }
 
-// asked is for TERM, which ends a container: it is also for those that have left the command's group, and the grace
-// begins.
+// asked answers a TERM, with which containers are stopped: it reaches processes outside the command's group too, and
+// the grace begins.
 func (c *command) asked(to syscall.Signal) {
 	if !c.Single {
 		c.told = make(map[identity]bool)
@@ -128,8 +128,7 @@ func (c *command) asked(to syscall.Signal) {
 	}
 }
 
-// tell sends a signal to everything below us that has not been told yet, except to the members of a group that have it
-// already.
+// tell sends a signal to every process below us that has not been told yet. Members of group have the signal already.
 func (c *command) tell(s syscall.Signal, group int) {
 	members, err := tree.Of(os.Getpid())
 	if err != nil && os.Getpid() == 1 { // no /proc
@@ -142,7 +141,7 @@ func (c *command) tell(s syscall.Signal, group int) {
 		}
 		if p.Group != group {
 			_ = p.Signal(s)
-			if p.State == 'T' { // it can act on it only when it goes on
+			if p.State == 'T' { // a stopped process can act on it only when it continues
 				_ = p.Signal(syscall.SIGCONT)
 			}
 		}
@@ -152,8 +151,8 @@ func (c *command) tell(s syscall.Signal, group int) {
 	}
 }
 
-// rewritten is what a signal is passed on as; 0 means not at all. A group in a session that no shell manages ignores
-// the three that stop it, so they become STOP.
+// rewritten is the signal that a signal is passed on as; 0 drops it. The three signals with which a terminal stops a
+// job become STOP: a group in a session without a job-control shell ignores them.
 func (c *command) rewritten(s syscall.Signal) syscall.Signal {
 	for _, r := range c.Rewrites {
 		if r.From == s {
