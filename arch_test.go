@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"agents/process":           {"agents", "forge", "agents/process/pid1", "agents/process/tree"},
 	"agents/process/pid1":      {"agents/process/tree"},
 	"agents/process/tree":      {},
-	"agents/session":           {"agents", "forge", "forge/rest"},
+	"agents/session":           {"agents", "forge"},
 	"agents/session/fakemodel": {},
 	"agents/hire":              {"agents", "forge"},
 	"agents/upstream":          {"agents", "forge"},

@@ -35,6 +35,7 @@ type Env struct {
 	EnvDeny  []string
 
 	ForgeURL   string // without a slash at its end
+	ForgeAPI   string // the repository's part of the forge's API, for scripts
 	Home       string // the agent's own HOME
 	User       string // system account it runs as; empty leaves USER and LOGNAME as they are
 	Workspace  string
@@ -140,8 +141,7 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// contract sets the variables that every agent's program can rely on. FORGE_API is the repository's part of the API, as
-// upstream's scripts expect it.
+// contract sets the variables that every agent's program can rely on.
 func (e *Env) contract(vars map[string]string) {
 	baseURL := e.Agent.BaseURL
 	if baseURL == "" {
@@ -166,7 +166,7 @@ func (e *Env) contract(vars map[string]string) {
 
 		"FORGE_URL":   e.ForgeURL,
 		"FORGE_REPO":  e.Repo,
-		"FORGE_API":   e.ForgeURL + "/api/v1/repos/" + e.Repo,
+		"FORGE_API":   e.ForgeAPI,
 		"FORGE_TOKEN": e.Agent.Token.Reveal(),
 
 		"HOME":                e.Home,

@@ -25,6 +25,7 @@ func session() *Env {
 		BaseURL:    "http://localhost:8080/v1",
 		Slot:       1,
 		ForgeURL:   "http://forgejo:3000",
+		ForgeAPI:   "http://forgejo:3000/api/v1/repos/johba/harb",
 		Home:       "/var/lib/disinto/home/dev-qwen",
 		Workspace:  "/var/lib/disinto/work/harb-12",
 		ResultPath: "/var/lib/disinto/runs/f00d-17.json",

@@ -37,7 +37,11 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	if x.role.Cwd != "" {
 		j.Dir = x.role.Cwd // its workspace too: nobody makes another one
 	}
-	j.Env = agents.Environ(s.Environ, x.environ(&j))
+	env := x.environ(&j)
+	if s.ForgeAPI != nil {
+		env.ForgeAPI = s.ForgeAPI(env.ForgeURL, env.Repo)
+	}
+	j.Env = agents.Environ(s.Environ, env)
 	return j, nil
 }
 

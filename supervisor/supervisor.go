@@ -119,7 +119,9 @@ type Supervisor struct {
 	ConfigError error
 	StateDir    string   // absolute; created if missing
 	Environ     []string // the supervisor's own environment, from which those of agents are made
-	Version     string   // of the program, for the status document
+	// ForgeAPI is the address of a repository's part of the API of the forge at url; nil leaves agents without one.
+	ForgeAPI func(url, repo string) string
+	Version  string // of the program, for the status document
 	// EndStale ends every process that an earlier supervisor of this instance left behind. Nil does nothing.
 	EndStale func(ctx context.Context, instance string) (int, error)
 	// Listen makes the listener of the control API; nil makes a unix socket that only our own user can use.

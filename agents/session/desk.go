@@ -4,106 +4,91 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// This file is what a session reads of the forge and writes to it, as the agent's own account.
-
-type wireUser struct {
-	Login string `json:"login"`
+// Desk is the forge as one session uses it, with the account of the session's agent.
+//
+// Every method asks the forge anew and ends when ctx does. A session calls them from one goroutine, one after the other.
+// Their errors wrap forge.ErrUnavailable where trying again later is right (the session then ends as backend-down, and
+// costs its item no attempt), forge.ErrForbidden, and forge.ErrNotFound; none contains the token. What they return is
+// text of strangers: the session itself checks names and quotes texts. Readings may be repeated at will.
+type Desk interface {
+	Items
+	Pulls
+	Reviews
+	Checks
+	Repositories
+	Profiles
 }
 
-type wireIssue struct {
-	Number int64    `json:"number"`
-	Title  string   `json:"title"`
-	Body   string   `json:"body"`
-	User   wireUser `json:"user"`
+// Items are issues and pull requests, as what people and agents talk below.
+type Items interface {
+	// Issue returns number, title, body and author of an issue; the rest may be empty.
+	Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error)
+	// Comments returns all comments below an item, each once, oldest first.
+	Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error)
+	// Comment writes below an item. Repeated, it may write twice: a session calls it once.
+	Comment(ctx context.Context, ref forge.Ref, body string) error
 }
 
-type wireBranch struct {
-	Ref  string `json:"ref"`
-	SHA  string `json:"sha"`
-	Repo struct {
-		FullName string `json:"full_name"`
-	} `json:"repo"`
+// Pulls are pull requests, as changes of a repository.
+type Pulls interface {
+	// Pull returns a pull request without reviews and checks: texts, author, base, head and its repository, the head's
+	// commit, whether it is closed, whether it merges, and the issues that it is for.
+	Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error)
+	// PullsFrom returns the pull requests whose head is this branch of repo itself, open or ended: at least those of the
+	// last weeks. No such pull request is no error.
+	PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error)
+	// OpenPull opens a pull request and returns its number. When its branch has an open one already, it changes nothing
+	// and returns that one's number, so it may be repeated.
+	OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error)
 }
 
-type wirePull struct {
-	wireIssue
-	State     string     `json:"state"`
-	Mergeable bool       `json:"mergeable"`
-	Head      wireBranch `json:"head"`
-	Base      wireBranch `json:"base"`
+// Reviews are the formal reviews of a pull request.
+type Reviews interface {
+	// Reviews returns those that are submitted and not dismissed, oldest first, each with its comments on lines.
+	Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error)
+	// PostReview submits a review: its Verdict on its CommitSHA, Body and Lines. The forge refuses lines that the pull
+	// request does not show. Repeated, it may submit two: a session calls it once.
+	PostReview(ctx context.Context, pull forge.Ref, r *forge.FullReview) error
 }
 
-type wireComment struct {
-	Body string   `json:"body"`
-	User wireUser `json:"user"`
+// Checks are what CI reports on a commit.
+type Checks interface {
+	// Checks returns those that failed, sorted by name, each with its last report.
+	Checks(ctx context.Context, repo, sha string) ([]forge.Check, error)
+	// CheckLog returns all that a check printed, and "" without an error where the forge does not keep its log. It asks no
+	// other host than the forge, whatever the check's URL says.
+	CheckLog(ctx context.Context, repo string, c forge.Check) (string, error)
 }
 
-type wireReview struct {
-	ID        int64    `json:"id"`
-	State     string   `json:"state"`
-	Body      string   `json:"body"`
-	User      wireUser `json:"user"`
-	Dismissed bool     `json:"dismissed"`
-	Comments  int      `json:"comments_count"`
+// Repositories are read without a clone, at their default branch.
+type Repositories interface {
+	// Repository returns name and default branch; forge.ErrNotFound where the account sees none.
+	Repository(ctx context.Context, name string) (forge.Repository, error)
+	// File returns the text of a file; forge.ErrNotFound when it is not there.
+	File(ctx context.Context, repo, path string) (string, error)
+	// Folder returns the names of the files in a folder, sorted; forge.ErrNotFound when it is not there.
+	Folder(ctx context.Context, repo, path string) ([]string, error)
 }
 
-type wireInline struct {
-	Path string `json:"path"`
-	Body string `json:"body"`
-	Line int64  `json:"position"`
-	Old  int64  `json:"original_position"`
+// Profiles are the agents' own repositories.
+type Profiles interface {
+	// Login returns the name of the agent's account.
+	Login(ctx context.Context) (string, error)
+	// Edit changes files of the default branch in one commit, all or none. Repeated, it appends again.
+	Edit(ctx context.Context, repo, message string, edits []forge.Edit) error
 }
 
-type wireStatus struct {
-	State       string `json:"status"`
-	Context     string `json:"context"`
-	Description string `json:"description"`
-	URL         string `json:"target_url"`
-}
-
-// path is a place in the API below the repository.
-func (s *session) path(format string, args ...any) string {
-	return "/repos/" + s.Repo + fmt.Sprintf(format, args...)
-}
-
-// maxPages bounds a listing: comments beyond 150 are not read by a model either. Forgejo's pages have 50 at most.
-const maxPages = 3
-
-// list reads a listing of the API, page by page.
-func list[T any](ctx context.Context, a *rest.API, path string) (all []T, err error) {
-	separator := "?"
-	if strings.Contains(path, "?") {
-		separator = "&"
-	}
-	for page := 1; page <= maxPages; page++ {
-		var some []T
-		if err := a.Get(ctx, path+separator+"limit=50&page="+strconv.Itoa(page), &some); err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-		if len(some) < 50 {
-			break
-		}
-	}
-	return all, nil
-}
+func (s *session) ref() forge.Ref { return forge.Ref{Repo: s.Repo, Number: s.Number} }
 
 // base is the repository's default branch.
 func (s *session) base(ctx context.Context) (string, error) {
-	var repo struct {
-		Branch string `json:"default_branch"`
-	}
-	if err := s.api.Get(ctx, s.path(""), &repo); err != nil {
+	repo, err := s.Desk.Repository(ctx, s.Repo)
+	if err != nil {
 		return "", err
 	}
 	if !branchLike(repo.Branch) {
@@ -112,12 +97,13 @@ func (s *session) base(ctx context.Context) (string, error) {
 	return repo.Branch, nil
 }
 
-func (s *session) pull(ctx context.Context) (p wirePull, err error) {
-	if err = s.api.Get(ctx, s.path("/pulls/%d", s.Number), &p); err != nil {
+func (s *session) pull(ctx context.Context) (forge.Pull, error) {
+	p, err := s.Desk.Pull(ctx, s.ref())
+	if err != nil {
 		return p, err
 	}
-	if !branchLike(p.Head.Ref) || !branchLike(p.Base.Ref) || !hexLike(p.Head.SHA) {
-		return p, fmt.Errorf("cannot work on pull request #%d from %q to %q at %q", s.Number, p.Head.Ref, p.Base.Ref, p.Head.SHA)
+	if !branchLike(p.Head) || !branchLike(p.Base) || !hexLike(p.HeadSHA) {
+		return p, fmt.Errorf("cannot work on pull request #%d from %q to %q at %q", s.Number, p.Head, p.Base, p.HeadSHA)
 	}
 	return p, nil
 }
@@ -125,7 +111,8 @@ func (s *session) pull(ctx context.Context) (p wirePull, err error) {
 // branchLike keeps what the forge calls a branch from being an option of git, or another kind of ref.
 func branchLike(name string) bool {
 	odd := func(r rune) bool { return r <= ' ' || strings.ContainsRune(`~^:?*[\`, r) || r == 0x7f }
-	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, odd) && !strings.Contains(name, "..") && !strings.Contains(name, "@{")
+	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, odd) &&
+		!strings.Contains(name, "..") && !strings.Contains(name, "@{")
 }
 
 func hexLike(sha string) bool {
@@ -133,134 +120,80 @@ func hexLike(sha string) bool {
 }
 
 func (s *session) comments(ctx context.Context) ([]remark, error) {
-	wire, err := list[wireComment](ctx, s.api, s.path("/issues/%d/comments", s.Number))
+	comments, err := s.Desk.Comments(ctx, s.ref())
 	var all []remark
-	for _, c := range wire {
+	for _, c := range comments[:min(len(comments), maxRemarks)] {
 		if strings.TrimSpace(c.Body) != "" {
-			all = append(all, remark{c.User.Login, quoted(cut(c.Body, maxRemark))})
+			all = append(all, remark{c.Author, quoted(cut(c.Body, maxRemark))})
 		}
 	}
 	return all, err
 }
 
-// Bytes of one text in a prompt. What is longer is a log that somebody pasted.
+// maxRemarks is how many comments a prompt repeats, the oldest: a model reads no more either.
+const maxRemarks = 150
+
+// Bytes of one text in a prompt. A longer one is a log that was pasted.
 const (
 	maxBody   = 40 << 10
 	maxRemark = 8 << 10
 	maxDiff   = 120 << 10
+	maxLog    = 8 << 10 // the end of a log: about 100 lines
 )
 
-// issuesOf are the issues of this repository that a pull request is for. One that cannot be read is left out: the work is
-// to be done all the same.
-func (s *session) issuesOf(ctx context.Context, p *wirePull) (all []issueText) {
-	for _, ref := range forge.Closes(p.Head.Ref, p.Title, p.Body, s.Repo) {
-		var is wireIssue
-		if ref.Repo == s.Repo && s.api.Get(ctx, s.path("/issues/%d", ref.Number), &is) == nil {
+// issuesOf are the issues of this repository that a pull request is for. One that cannot be read is left out: the session
+// works without it.
+func (s *session) issuesOf(ctx context.Context, p *forge.Pull) (all []issueText) {
+	for _, ref := range p.Closes {
+		if ref.Repo != s.Repo {
+			continue
+		}
+		if is, err := s.Desk.Issue(ctx, ref); err == nil {
 			all = append(all, issueText{is.Number, quoted(is.Title), quoted(cut(is.Body, maxBody))})
 		}
 	}
 	return all
 }
 
-// reviews are the formal reviews of the pull request that say something and are not dismissed, with their inline
-// comments.
+// verdictWords are the verdicts as prompts name them: as Forgejo does.
+var verdictWords = map[forge.Verdict]string{
+	forge.Approved: "APPROVED", forge.ChangesRequested: "REQUEST_CHANGES", forge.Commented: "COMMENT",
+}
+
 func (s *session) reviews(ctx context.Context) ([]reviewText, error) {
-	wire, err := list[wireReview](ctx, s.api, s.path("/pulls/%d/reviews", s.Number))
-	if err != nil {
-		return nil, err
-	}
+	reviews, err := s.Desk.Reviews(ctx, s.ref())
 	var all []reviewText
-	for _, v := range wire {
-		if v.Dismissed || v.State == "PENDING" || v.State == "REQUEST_REVIEW" {
-			continue
-		}
-		text := reviewText{Author: v.User.Login, State: v.State, Body: quoted(cut(v.Body, maxRemark))}
-		if v.Comments > 0 {
-			var inlines []wireInline
-			err := s.api.Get(ctx, s.path("/pulls/%d/reviews/%d/comments", s.Number, v.ID), &inlines)
-			if err != nil && !errors.Is(err, forge.ErrNotFound) {
-				return nil, err
-			}
-			for _, in := range inlines {
-				text.Inline = append(text.Inline, inlineText{firstWords(in.Path), max(in.Line, in.Old), quoted(cut(in.Body, maxRemark))})
-			}
+	for _, r := range reviews {
+		text := reviewText{Author: r.Author, State: verdictWords[r.Verdict], Body: quoted(cut(r.Body, maxRemark))}
+		for _, c := range r.Lines {
+			text.Inline = append(text.Inline, inlineText{firstWords(c.Path), c.Line, quoted(cut(c.Body, maxRemark))})
 		}
 		all = append(all, text)
 	}
-	return all, nil
+	return all, err
 }
 
-// checks are what did not succeed on a commit: of each check, what it reported last.
+// checks are the failed checks of a commit, each with the end of its log. Without its log the agent still has the link.
 func (s *session) checks(ctx context.Context, sha string) ([]check, error) {
-	var combined struct {
-		Statuses []wireStatus `json:"statuses"`
-	}
-	if err := s.api.Get(ctx, s.path("/commits/%s/status", sha), &combined); err != nil {
-		return nil, err
-	}
+	failed, err := s.Desk.Checks(ctx, s.Repo, sha)
 	var all []check
-	for _, st := range combined.Statuses {
-		if st.State == "failure" || st.State == "error" {
-			all = append(all, check{firstWords(st.Context), st.State, quoted(cut(st.Description, maxRemark)), firstWords(st.URL), s.checkLog(ctx, st.URL)})
+	for _, c := range failed {
+		text, err := s.Desk.CheckLog(ctx, s.Repo, c)
+		if err != nil {
+			s.logf("cannot read the log of a check: %v", err)
 		}
+		all = append(all, check{
+			firstWords(c.Name), c.State, quoted(cut(c.Text, maxRemark)), firstWords(c.URL), quoted(cutFront(text, maxLog)),
+		})
 	}
-	slices.SortFunc(all, func(a, b check) int { return strings.Compare(a.Name, b.Name) })
-	return all, nil
+	return all, err
 }
 
-// openPull makes the pull request of a branch, or finds the one that is there: there is one per head.
-func (s *session) openPull(ctx context.Context, head, base, title, body string) (number int64, err error) {
-	var made wireIssue
-	form := map[string]string{"title": title, "body": body, "head": head, "base": base}
-	err = s.api.Post(ctx, s.path("/pulls"), form, &made)
-	if !errors.Is(err, forge.ErrConflict) {
-		return made.Number, err
-	}
-	pulls, listErr := s.pullsOf(ctx, head)
-	for _, p := range pulls {
-		if listErr == nil && p.State == "open" {
-			return p.Number, nil
-		}
-	}
-	return 0, err
-}
-
-// pullsOf are the pull requests that have this branch as their head, open or not, of the youngest 150.
-func (s *session) pullsOf(ctx context.Context, head string) ([]wirePull, error) {
-	all, err := list[wirePull](ctx, s.api, s.path("/pulls?state=all&sort=recentupdate"))
-	return slices.DeleteFunc(all, func(p wirePull) bool {
-		return p.Head.Ref != head || p.Head.Repo.FullName != "" && !strings.EqualFold(p.Head.Repo.FullName, s.Repo)
-	}), err
-}
-
-// comment writes on the session's issue or pull request.
-func (s *session) comment(ctx context.Context, body string) error {
-	return s.api.Post(ctx, s.path("/issues/%d/comments", s.Number), map[string]string{"body": body}, nil)
-}
-
-// review posts a formal review of exactly this commit.
-func (s *session) postReview(ctx context.Context, sha string, v *verdict, on []inline, body string) error {
-	event := "REQUEST_CHANGES"
-	if v.Approve {
-		event = "APPROVED"
-	}
-	comments := make([]map[string]any, len(on))
-	for i, c := range on {
-		comments[i] = map[string]any{"path": c.Path, "new_position": c.Line, "body": c.Body}
-	}
-	form := map[string]any{"event": event, "commit_id": sha, "body": body, "comments": comments}
-	return s.api.Post(ctx, s.path("/pulls/%d/reviews", s.Number), form, nil)
-}
-
-// file reads a file of a repository's default branch; nil when there is none.
-func (s *session) file(ctx context.Context, repo, path string) ([]byte, error) {
-	var text []byte
-	err := s.api.Call(ctx, http.MethodGet, "/repos/"+repo+"/raw/"+(&url.URL{Path: path}).EscapedPath(), nil, &text)
+// file reads a file of a repository's default branch; found is false when there is none.
+func (s *session) file(ctx context.Context, repo, path string) (text string, found bool, err error) {
+	text, err = s.Desk.File(ctx, repo, path)
 	if errors.Is(err, forge.ErrNotFound) {
-		return nil, nil
+		return "", false, nil
 	}
-	if text == nil {
-		text = []byte{}
-	}
-	return text, err
+	return text, err == nil, err
 }

@@ -4,15 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // implement answers an issue with a pull request.
 func (s *session) implement(ctx context.Context) (agents.Outcome, error) {
-	var is wireIssue
-	if err := s.api.Get(ctx, s.path("/issues/%d", s.Number), &is); err != nil {
+	is, err := s.Desk.Issue(ctx, s.ref())
+	if err != nil {
 		return agents.Outcome{}, err
 	}
 	remarks, err := s.comments(ctx)
@@ -35,7 +37,7 @@ func (s *session) implement(ctx context.Context) (agents.Outcome, error) {
 		return agents.Outcome{}, err
 	}
 	d := &promptData{
-		Base: base, Branch: branch, Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: is.User.Login,
+		Base: base, Branch: branch, Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: is.Author,
 		Comments: remarks, Continues: continues,
 	}
 	said, err := s.develop(ctx, d, "origin/"+base)
@@ -47,7 +49,7 @@ func (s *session) implement(ctx context.Context) (agents.Outcome, error) {
 		return agents.Outcome{}, err
 	}
 	body := joined(said.Summary, fmt.Sprintf("Fixes #%d", s.Number), "created by "+s.Agent)
-	pull, err := s.openPull(ctx, branch, base, title, body)
+	pull, err := s.Desk.OpenPull(ctx, forge.PullDraft{Repo: s.Repo, Head: branch, Base: base, Title: title, Body: body})
 	if err != nil {
 		return agents.Outcome{}, err
 	}
@@ -63,14 +65,11 @@ func (s *session) issueBranch(ctx context.Context, base string) (branch, at stri
 		if k > 1 {
 			branch += fmt.Sprintf("-%d", k)
 		}
-		pulls, err := s.pullsOf(ctx, branch)
+		pulls, err := s.Desk.PullsFrom(ctx, s.Repo, branch)
 		if err != nil {
 			return "", "", err
 		}
-		over := false
-		for _, p := range pulls {
-			over = over || p.State != "open"
-		}
+		over := slices.ContainsFunc(pulls, func(p forge.Pull) bool { return p.Closed })
 		switch pushed := "refs/remotes/origin/" + branch; {
 		case over:
 		case s.tree.has(ctx, pushed):
@@ -87,8 +86,8 @@ func (s *session) rework(ctx context.Context) (agents.Outcome, error) {
 	if err != nil {
 		return agents.Outcome{}, err
 	}
-	if repo := p.Head.Repo.FullName; repo != "" && !strings.EqualFold(repo, s.Repo) {
-		return agents.Outcome{}, fmt.Errorf("the pull request comes from %s, where %s does not push", repo, s.Agent)
+	if p.HeadRepo != "" && !strings.EqualFold(p.HeadRepo, s.Repo) {
+		return agents.Outcome{}, fmt.Errorf("the pull request comes from %s, where %s does not push", p.HeadRepo, s.Agent)
 	}
 	if err := s.tree.fetch(ctx); err != nil {
 		return agents.Outcome{}, err
@@ -97,29 +96,29 @@ func (s *session) rework(ctx context.Context) (agents.Outcome, error) {
 	if err != nil {
 		return agents.Outcome{}, err
 	}
-	if d.Checks, err = s.checks(ctx, p.Head.SHA); err != nil {
+	if d.Checks, err = s.checks(ctx, p.HeadSHA); err != nil {
 		return agents.Outcome{}, err
 	}
-	d.Branch, d.Conflict = p.Head.Ref, !p.Mergeable
-	head := "refs/remotes/origin/" + p.Head.Ref
-	if d.Continues, err = s.enter(ctx, p.Head.Ref, head); err != nil {
+	d.Branch, d.Conflict = p.Head, p.Mergeable == forge.MergeNotClean
+	head := "refs/remotes/origin/" + p.Head
+	if d.Continues, err = s.enter(ctx, p.Head, head); err != nil {
 		return agents.Outcome{}, err
 	}
 	said, err := s.develop(ctx, d, head)
 	if err != nil {
 		return agents.Outcome{}, err
 	}
-	if err := s.publish(ctx, p.Head.Ref, head, firstOf(said.Title, "Answer the review")); err != nil {
+	if err := s.publish(ctx, p.Head, head, firstOf(said.Title, "Answer the review")); err != nil {
 		return agents.Outcome{}, err
 	}
 	if said.Summary != "" {
-		err = s.comment(ctx, joined(said.Summary, "created by "+s.Agent))
+		err = s.Desk.Comment(ctx, s.ref(), joined(said.Summary, "created by "+s.Agent))
 	}
 	return agents.Outcome{Result: agents.Done}, err
 }
 
 // pullPrompt is what a prompt about a pull request says, whoever it is for.
-func (s *session) pullPrompt(ctx context.Context, p *wirePull) (*promptData, error) {
+func (s *session) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error) {
 	remarks, err := s.comments(ctx)
 	if err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (s *session) pullPrompt(ctx context.Context, p *wirePull) (*promptData, err
 		return nil, err
 	}
 	return &promptData{
-		Base: p.Base.Ref, Title: quoted(p.Title), Body: quoted(cut(p.Body, maxBody)), Author: p.User.Login,
+		Base: p.Base, Title: quoted(p.Title), Body: quoted(cut(p.Body, maxBody)), Author: p.Author,
 		Comments: remarks, Reviews: reviews, Issues: s.issuesOf(ctx, p),
 	}, nil
 }
@@ -162,7 +161,9 @@ func (s *session) errand(ctx context.Context) (agents.Outcome, error) {
 	if err := s.tree.push(ctx, branch, ""); err != nil {
 		return out, err
 	}
-	pull, err := s.openPull(ctx, branch, base, title, joined(said.Summary, "created by "+s.Agent))
+	pull, err := s.Desk.OpenPull(ctx, forge.PullDraft{
+		Repo: s.Repo, Head: branch, Base: base, Title: title, Body: joined(said.Summary, "created by "+s.Agent),
+	})
 	out.Reason = fmt.Sprintf("opened #%d", pull)
 	return out, err
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,21 +36,21 @@ const (
 
 // openProfile finds the agent's profile repository. Working without one is fine, and is said.
 func (s *session) openProfile(ctx context.Context) *profile {
-	var me wireUser
-	if err := s.api.Get(ctx, "/user", &me); err != nil {
+	login, err := s.Desk.Login(ctx)
+	if err != nil {
 		s.logf("no profile: %v", err)
 		return nil
 	}
-	p := &profile{repo: s.findProfile(ctx, me.Login)}
+	p := &profile{repo: s.findProfile(ctx, login)}
 	if p.repo == "" {
-		s.logf("no profile repository %s/%s-profile: nothing is remembered", me.Login, s.Agent)
+		s.logf("no profile repository %s/%s-profile: nothing is remembered", login, s.Agent)
 		return nil
 	}
-	lessons, err := s.file(ctx, p.repo, lessonsFile)
+	lessons, _, err := s.file(ctx, p.repo, lessonsFile)
 	if err != nil {
 		s.logf("cannot read what was learnt: %v", err)
 	}
-	p.lessons = cut(strings.TrimSpace(string(lessons)), maxLessons)
+	p.lessons = cut(strings.TrimSpace(lessons), maxLessons)
 	return p
 }
 
@@ -60,7 +59,10 @@ func (s *session) openProfile(ctx context.Context) *profile {
 func (s *session) findProfile(ctx context.Context, login string) string {
 	for _, name := range []string{s.Agent + "-profile", ".profile"} {
 		repo := login + "/" + name
-		if forge.ValidRepo(repo) && s.api.Get(ctx, "/repos/"+repo, nil) == nil {
+		if !forge.ValidRepo(repo) {
+			continue
+		}
+		if _, err := s.Desk.Repository(ctx, repo); err == nil {
 			return repo
 		}
 	}
@@ -75,16 +77,18 @@ func (s *session) prompt(ctx context.Context, d *promptData) (string, error) {
 func (s *session) promptFor(ctx context.Context, role, kind string, d *promptData) (string, error) {
 	var sources []source
 	if s.profile != nil {
-		sources = append(sources, func(name string) ([]byte, error) { return s.file(ctx, s.profile.repo, "prompts/"+name) })
+		sources = append(sources, func(name string) (string, bool, error) {
+			return s.file(ctx, s.profile.repo, "prompts/"+name)
+		})
 		d.Lessons = quoted(s.profile.lessons)
 	}
 	if s.Prompts != "" {
-		sources = append(sources, func(name string) ([]byte, error) {
+		sources = append(sources, func(name string) (string, bool, error) {
 			text, err := os.ReadFile(filepath.Join(s.Prompts, name))
 			if errors.Is(err, os.ErrNotExist) {
-				return nil, nil
+				return "", false, nil
 			}
-			return text, err
+			return string(text), err == nil, err
 		})
 	}
 	name, text, err := findPrompt(role, kind, append(sources, embedded))
@@ -127,9 +131,9 @@ func (s *session) remember(ctx context.Context, out *agents.Outcome, began time.
 		return
 	}
 	name := fmt.Sprintf("%s/%s-%s-%s.md", journalDir, now.Format("20060102T150405"), s.Kind, strings.ReplaceAll(s.item(), "/", "_"))
-	err = s.write(ctx, "Journal: "+string(s.Kind)+" "+s.item(), []change{
-		{Path: name, text: s.journalEntry(&e)},
-		{Path: recordFile, add: string(line) + "\n"},
+	err = s.Desk.Edit(ctx, s.profile.repo, "Journal: "+string(s.Kind)+" "+s.item(), []forge.Edit{
+		{Path: name, Text: s.journalEntry(&e)},
+		{Path: recordFile, Text: string(line) + "\n", Append: true},
 	})
 	if err != nil {
 		s.logf("cannot write the journal: %v", err)
@@ -157,57 +161,6 @@ func (s *session) journalEntry(e *entry) string {
 	return text + prefixed(" (", e.Reason) + map[bool]string{true: ")"}[e.Reason != ""] + "\n" + prefixed("\n", cut(words, maxRemark)) + "\n"
 }
 
-// change is a file to write: text is all of it, add is what comes behind what is there.
-type change struct {
-	Path      string `json:"path"`
-	Operation string `json:"operation"`
-	SHA       string `json:"sha,omitempty"`
-	Content   string `json:"content"`
-	text, add string
-}
-
-// write changes files of the profile in one commit. Another writer between reading and writing is tried again, once.
-func (s *session) write(ctx context.Context, message string, changes []change) (err error) {
-	for range 2 {
-		for i := range changes {
-			if err := s.prepare(ctx, &changes[i]); err != nil {
-				return err
-			}
-		}
-		form := map[string]any{"message": message, "files": changes}
-		if err = s.api.Post(ctx, "/repos/"+s.profile.repo+"/contents", form, nil); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// prepare fills in what the API wants to know of a file: whether it is there, and which version.
-func (s *session) prepare(ctx context.Context, c *change) error {
-	var now struct {
-		SHA     string `json:"sha"`
-		Content string `json:"content"`
-	}
-	err := s.api.Get(ctx, "/repos/"+s.profile.repo+"/contents/"+c.Path, &now)
-	if err != nil && !errors.Is(err, forge.ErrNotFound) {
-		return err
-	}
-	c.Operation, c.SHA = "create", ""
-	text := c.text
-	if err == nil {
-		c.Operation, c.SHA = "update", now.SHA
-		if c.add != "" {
-			old, err := base64.StdEncoding.DecodeString(now.Content)
-			if err != nil {
-				return err
-			}
-			text = string(old)
-		}
-	}
-	c.Content = base64.StdEncoding.EncodeToString([]byte(text + c.add))
-	return nil
-}
-
 // digest condenses the journal into the lessons when more than digestAfter entries wait for it.
 func (s *session) digest(ctx context.Context) error {
 	waiting, err := s.undigested(ctx)
@@ -216,11 +169,11 @@ func (s *session) digest(ctx context.Context) error {
 	}
 	d := &promptData{Answer: s.lessonsPath()}
 	for _, name := range waiting {
-		text, err := s.file(ctx, s.profile.repo, journalDir+"/"+name)
+		text, _, err := s.file(ctx, s.profile.repo, journalDir+"/"+name)
 		if err != nil {
 			return err
 		}
-		d.Comments = append(d.Comments, remark{name, quoted(cut(string(text), maxRemark))})
+		d.Comments = append(d.Comments, remark{name, quoted(cut(text, maxRemark))})
 	}
 	_ = os.Remove(s.lessonsPath())
 	prompt, err := s.promptFor(ctx, "digest", "digest", d)
@@ -236,31 +189,20 @@ func (s *session) digest(ctx context.Context) error {
 		return err
 	}
 	lessons := cut(strings.TrimSpace(string(text)), maxLessons-len("\n[cut here, it goes on]")) + "\n"
-	return s.write(ctx, "Lessons from the journal", []change{
-		{Path: lessonsFile, text: lessons},
-		{Path: digestedFile, text: waiting[len(waiting)-1] + "\n"},
+	return s.Desk.Edit(ctx, s.profile.repo, "Lessons from the journal", []forge.Edit{
+		{Path: lessonsFile, Text: lessons},
+		{Path: digestedFile, Text: waiting[len(waiting)-1] + "\n"},
 	})
 }
 
 // undigested are the journal entries that the lessons do not have yet, oldest first.
 func (s *session) undigested(ctx context.Context) ([]string, error) {
-	last, err := s.file(ctx, s.profile.repo, digestedFile)
+	last, _, err := s.file(ctx, s.profile.repo, digestedFile)
 	if err != nil {
 		return nil, err
 	}
-	var files []struct {
-		Name string `json:"name"`
-		Type string `json:"type"`
-	}
-	if err := s.api.Get(ctx, "/repos/"+s.profile.repo+"/contents/"+journalDir, &files); err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, f := range files {
-		if f.Type == "file" && strings.HasSuffix(f.Name, ".md") && f.Name > strings.TrimSpace(string(last)) {
-			names = append(names, f.Name)
-		}
-	}
-	slices.Sort(names)
-	return names, nil
+	names, err := s.Desk.Folder(ctx, s.profile.repo, journalDir)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasSuffix(name, ".md") || name <= strings.TrimSpace(last)
+	}), err
 }

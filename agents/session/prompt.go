@@ -87,16 +87,13 @@ type check struct {
 	Log   quoted // its end; empty when it cannot be read
 }
 
-// source is a place that templates come from. It returns nil text for a name that it does not have.
-type source func(name string) (text []byte, err error)
+// source is a place that templates come from. It reports whether it has one of that name.
+type source func(name string) (text string, found bool, err error)
 
 // embedded are our own.
-func embedded(name string) ([]byte, error) {
+func embedded(name string) (string, bool, error) {
 	text, err := prompts.ReadFile("prompts/" + name)
-	if err != nil {
-		return nil, nil
-	}
-	return text, nil
+	return string(text), err == nil, nil
 }
 
 // findPrompt returns the template for a role's kind of work, and its name. A template for the role stands before one
@@ -108,12 +105,12 @@ func findPrompt(role, kind string, sources []source) (name, text string, err err
 	}
 	for _, name := range names {
 		for _, s := range sources {
-			text, err := s(name)
+			text, found, err := s(name)
 			if err != nil {
 				return "", "", fmt.Errorf("cannot read the prompt %s: %w", name, err)
 			}
-			if text != nil {
-				return name, string(text), nil
+			if found {
+				return name, text, nil
 			}
 		}
 	}
@@ -151,6 +148,18 @@ func cut(text string, limit int) string {
 		text = text[:i]
 	}
 	return strings.ToValidUTF8(text, "") + "\n[cut here, it goes on]"
+}
+
+// cutFront keeps the end of a text, from the beginning of a line on.
+func cutFront(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	text = text[len(text)-limit:]
+	if _, rest, found := strings.Cut(text, "\n"); found {
+		text = rest
+	}
+	return "[cut here, it began before]\n" + strings.ToValidUTF8(text, "")
 }
 
 // lastLine is the last line of a text that is not empty.

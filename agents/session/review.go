@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // review gives a verdict on a pull request, for exactly the head that was read.
@@ -23,7 +24,7 @@ func (s *session) review(ctx context.Context) (agents.Outcome, error) {
 	if err := s.readHead(ctx, &p); err != nil {
 		return agents.Outcome{}, err
 	}
-	diff, err := s.tree.in(ctx, "diff", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/", "refs/remotes/origin/"+p.Base.Ref+"..."+p.Head.SHA)
+	diff, err := s.tree.in(ctx, "diff", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/", "refs/remotes/origin/"+p.Base+"..."+p.HeadSHA)
 	if err != nil {
 		return agents.Outcome{}, err
 	}
@@ -33,28 +34,31 @@ func (s *session) review(ctx context.Context) (agents.Outcome, error) {
 		return agents.Outcome{}, err
 	}
 	on, summary := v.place(diffLines(diff))
-	if err := s.postReview(ctx, p.Head.SHA, v, on, joined(summary, "reviewed by "+s.Agent)); err != nil {
-		return agents.Outcome{}, err
-	}
+	r := forge.FullReview{Review: forge.Review{
+		Verdict: forge.ChangesRequested, CommitSHA: p.HeadSHA, Body: joined(summary, "reviewed by "+s.Agent),
+	}, Lines: on}
 	reason := "asked for changes"
 	if v.Approve {
-		reason = "approved"
+		r.Verdict, reason = forge.Approved, "approved"
+	}
+	if err := s.Desk.PostReview(ctx, s.ref(), &r); err != nil {
+		return agents.Outcome{}, err
 	}
 	return agents.Outcome{Result: agents.Done, Reason: reason}, nil
 }
 
 // readHead puts the worktree on the pull request's head, which for a fork only the forge's own ref has.
-func (s *session) readHead(ctx context.Context, p *wirePull) error {
+func (s *session) readHead(ctx context.Context, p *forge.Pull) error {
 	if err := s.tree.fetch(ctx); err != nil {
 		return err
 	}
-	if !s.tree.has(ctx, p.Head.SHA) {
+	if !s.tree.has(ctx, p.HeadSHA) {
 		if err := s.tree.fetch(ctx, fmt.Sprintf("+refs/pull/%d/head:refs/remotes/origin/pull/%d", s.Number, s.Number)); err != nil {
 			return err
 		}
 	}
 	s.keep.Interrupted = false // a review begins anew
-	_, err := s.enter(ctx, "", p.Head.SHA)
+	_, err := s.enter(ctx, "", p.HeadSHA)
 	return err
 }
 

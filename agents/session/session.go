@@ -19,7 +19,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // Cmd is a program to run: git, or an agent CLI.
@@ -38,6 +37,7 @@ type Program struct {
 	// Prompts is a folder with templates that stand before our own; empty means none.
 	Prompts string
 	Environ []string // of this process: the contract
+	Desk    Desk     // the forge of $FORGE_URL, for the account of $FORGE_TOKEN
 	// Run runs a program to its end. When ctx is done it ends the program and returns an error.
 	Run func(ctx context.Context, cmd Cmd) error
 	Out io.Writer // the session's log
@@ -59,10 +59,7 @@ func (p *Program) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &session{
-		Program: p, work: w, cli: cli,
-		api: &rest.API{URL: w.ForgeURL, Token: w.Token},
-	}
+	s := &session{Program: p, work: w, cli: cli}
 	s.tree = newTree(p.Run, w, p.Environ)
 	s.keep = loadKeep(w.keepPath())
 	out := s.do(ctx)
@@ -75,7 +72,6 @@ type session struct {
 	*Program
 	work
 	cli  adapter
-	api  *rest.API
 	tree *tree
 	keep keep // of the sessions before on this chain
 	// profile is what the agent remembers; nil without a profile repository.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 // Every prompt of ours can be rendered, with everything and with nothing in it, and shows what it is given.
@@ -71,11 +73,9 @@ func TestQuoted(t *testing.T) {
 
 func TestFindPrompt(t *testing.T) {
 	from := func(files map[string]string) source {
-		return func(name string) ([]byte, error) {
-			if text, ok := files[name]; ok {
-				return []byte(text), nil
-			}
-			return nil, nil
+		return func(name string) (string, bool, error) {
+			text, found := files[name]
+			return text, found, nil
 		}
 	}
 	profile := from(map[string]string{"issue.md": "profile", "docs-rework.md": "mine"})
@@ -175,7 +175,12 @@ func TestPlace(t *testing.T) {
 	if diff := cmp.Diff(want, lines, cmp.AllowUnexported(span{})); diff != "" {
 		t.Fatalf("lines (-want +got):\n%s", diff)
 	}
-	v := verdict{Summary: "S", Comments: []inline{{"a.go", 22, "on"}, {"a.go", 5, "off"}, {"other.go", 0, "elsewhere"}, {"", 0, "nowhere"}}}
+	line := func(path string, line int64, body string) forge.LineComment {
+		return forge.LineComment{Path: path, Line: line, Body: body}
+	}
+	v := verdict{Summary: "S", Comments: []forge.LineComment{
+		line("a.go", 22, "on"), line("a.go", 5, "off"), line("other.go", 0, "elsewhere"), line("", 0, "nowhere"),
+	}}
 	on, summary := v.place(lines)
 	if len(on) != 1 || on[0].Line != 22 {
 		t.Errorf("on lines: %+v", on)

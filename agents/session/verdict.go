@@ -7,20 +7,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 // verdict is a review as the CLI writes it.
 type verdict struct {
 	Approve  bool
 	Summary  string
-	Comments []inline
-}
-
-// inline is a comment on a line of the new version of a file.
-type inline struct {
-	Path string `json:"path"`
-	Line int64  `json:"line"`
-	Body string `json:"body"`
+	Comments []forge.LineComment
 }
 
 const (
@@ -32,9 +27,8 @@ const (
 // error, and so is an approval without a word of reason.
 func parseVerdict(text []byte) (*verdict, error) {
 	var d struct {
-		Verdict  string   `json:"verdict"`
-		Summary  string   `json:"summary"`
-		Comments []inline `json:"comments"`
+		Verdict, Summary string
+		Comments         []forge.LineComment
 	}
 	if len(text) > maxAnswerFile {
 		return nil, fmt.Errorf("the verdict is longer than %d bytes", maxAnswerFile)
@@ -63,7 +57,7 @@ func parseVerdict(text []byte) (*verdict, error) {
 
 // place sorts the comments: those that the forge can put on a line of the difference, and those that it cannot, which
 // become part of the summary.
-func (v *verdict) place(lines map[string][]span) (on []inline, summary string) {
+func (v *verdict) place(lines map[string][]span) (on []forge.LineComment, summary string) {
 	var b strings.Builder
 	b.WriteString(v.Summary)
 	for _, c := range v.Comments {

@@ -147,7 +147,7 @@ func (p *Program) environ(project *Project, tmp string) []string {
 		"OPS_REPO_ROOT=" + filepath.Join(home, "repos", project.Name+"-ops"),
 		"PRIMARY_BRANCH=" + project.Branch,
 		"WOODPECKER_REPO_ID=" + project.CI,
-		"FORGE_API_BASE=" + p.getenv("FORGE_URL") + "/api/v1",
+		"FORGE_API_BASE=" + strings.TrimSuffix(p.getenv("FORGE_API"), "/repos/"+p.getenv("DISINTO_REPO")),
 		"FORGE_WEB=" + p.getenv("FORGE_URL") + "/" + project.Repo,
 		"FORGE_REVIEW_TOKEN=" + token, // who writes the verdict; all others default to FORGE_TOKEN
 		"CLAUDE_CONFIG_DIR=" + cmp.Or(p.getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")),

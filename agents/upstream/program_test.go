@@ -31,7 +31,8 @@ func newOffice(t *testing.T, more ...string) *office {
 		}
 	}
 	o.environ = append([]string{
-		"HOME=" + o.home, "FORGE_URL=http://forge", "FORGE_TOKEN=secret", "DISINTO_REPO=Johba/harb", "DISINTO_AGENT=llama",
+		"HOME=" + o.home, "FORGE_URL=http://forge", "FORGE_API=http://forge/api/v1/repos/Johba/harb", "FORGE_TOKEN=secret",
+		"DISINTO_REPO=Johba/harb", "DISINTO_AGENT=llama",
 		"FORGE_REPO=johba/harb", "OTHER=stays", "PROJECT_NAME=wrong",
 	}, more...)
 	return o
@@ -91,7 +92,7 @@ func TestPrepare(t *testing.T) {
 		"PROJECT_NAME": "harb", "PROJECT_TOML": filepath.Join(o.root, "projects/harb.toml"), "PROJECT_REPO_ROOT": filepath.Join(o.home, "repos/harb"),
 		"OPS_REPO_ROOT": filepath.Join(o.home, "repos/harb-ops"), "PRIMARY_BRANCH": "main", "WOODPECKER_REPO_ID": "7", "DISINTO_CONTAINER": "1",
 		"FORGE_OPS_REPO": "johba/harb-ops", "FORGE_REVIEW_TOKEN": "secret", "FORGE_REPO": "johba/harb", "OTHER": "stays", "USER": "agent",
-		"CLAUDE_CONFIG_DIR": filepath.Join(o.home, ".claude"),
+		"CLAUDE_CONFIG_DIR": filepath.Join(o.home, ".claude"), "FORGE_API_BASE": "http://forge/api/v1",
 	} {
 		if got := value(t, s.Env, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -10,6 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/agents/session"
+	"codeberg.org/johba/disinto/forge/forgejo"
 )
 
 // agentCommand is the program of roles with a cli.
@@ -37,7 +38,8 @@ func runAgent(ctx context.Context, c *cli, name, prompts string) error {
 		return err
 	}
 	p := session.Program{
-		CLI: name, Prompts: prompts, Environ: c.environ, Run: sessionRun(reaper), Out: c.stdout, Now: time.Now,
+		CLI: name, Prompts: prompts, Environ: c.environ, Desk: forgejo.NewDesk(c.getenv("FORGE_URL"), c.getenv("FORGE_TOKEN")),
+		Run: sessionRun(reaper), Out: c.stdout, Now: time.Now,
 	}
 	return p.Do(ctx)
 }

@@ -16,6 +16,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/forgejo"
 )
 
 // bench runs built-in agents by hand on the demo's forge, with a script in place of the claude CLI.
@@ -84,7 +85,7 @@ func (b *bench) run(agent string, kind agents.Kind, number int, script string, m
 		"FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens[agents.TokenVar(agent)],
 		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent, "GIT_COMMITTER_EMAIL=" + agent + "@x",
 	})
-	p := session.Program{CLI: "claude", Environ: append(environ, more...), Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
+	p := session.Program{CLI: "claude", Environ: append(environ, more...), Desk: b.desk(agent), Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
 	if err := p.Do(b.ctx); err != nil {
 		b.t.Fatal(err)
 	}
@@ -97,6 +98,10 @@ func (b *bench) run(agent string, kind agents.Kind, number int, script string, m
 		b.t.Fatal(err)
 	}
 	return out
+}
+
+func (b *bench) desk(agent string) session.Desk {
+	return forgejo.NewDesk(b.URL, b.Tokens[agents.TokenVar(agent)])
 }
 
 // want runs a session and checks how it ended.
@@ -417,7 +422,7 @@ func TestAgentPrompts(t *testing.T) {
 			"GIT_AUTHOR_NAME=d", "GIT_AUTHOR_EMAIL=d@x", "GIT_COMMITTER_NAME=d", "GIT_COMMITTER_EMAIL=d@x",
 		})
 		_ = os.MkdirAll(b.home("dev-qwen"), 0o700)
-		p := session.Program{CLI: "claude", Prompts: dir, Environ: environ, Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
+		p := session.Program{CLI: "claude", Prompts: dir, Environ: environ, Desk: b.desk("dev-qwen"), Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
 		if err := p.Do(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func newFactory(path, state string, environ []string, lookupEnv func(string) (st
 	f.executor.Secrets, f.executor.Progress = f.secrets, slotsProgress
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
-		EndStale: process.EndStale, Room: room, ReadHost: hostReader(r.Run, environ),
+		EndStale: process.EndStale, Room: room, ReadHost: hostReader(r.Run, environ), ForgeAPI: forgejo.APIAddress,
 	}
 	config, client, err := f.read()
 	f.ConfigError = err

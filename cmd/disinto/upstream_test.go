@@ -11,6 +11,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/supervisor"
 )
 
@@ -50,7 +51,7 @@ func (f *testForge) script(root, agent string, args ...string) *running {
 	}
 	environ := []string{
 		"HOME=" + home, "FORGE_URL=" + f.URL, "FORGE_TOKEN=" + f.Tokens[agents.TokenVar(agent)], "FORGE_REPO=" + demo.Repo,
-		"DISINTO_REPO=" + demo.Repo, "DISINTO_AGENT=" + agent, "CLAUDE_CONFIG_DIR=", "DISINTO_WORKSPACE=", "DISINTO_RESULT=",
+		"FORGE_API=" + forgejo.APIAddress(f.URL, demo.Repo), "DISINTO_REPO=" + demo.Repo, "DISINTO_AGENT=" + agent, "CLAUDE_CONFIG_DIR=", "DISINTO_WORKSPACE=", "DISINTO_RESULT=",
 	}
 	return startDisinto(f.t, environ, append([]string{"upstream", "--root", root}, args...)...)
 }

@@ -2,7 +2,6 @@ package forgejo
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -66,16 +65,11 @@ func (a *Admin) Collaborates(ctx context.Context, repo, login string) (bool, err
 
 // Repository looks a repository up; forge.ErrNotFound when there is none.
 func (a *Admin) Repository(ctx context.Context, name string) (forge.Repository, error) {
-	var r struct {
-		FullName      string `json:"full_name"`
-		DefaultBranch string `json:"default_branch"`
-		Empty         bool   `json:"empty"`
-		Private       bool   `json:"private"`
-	}
-	if err := a.api.Get(ctx, "/repos/"+name, &r); err != nil {
+	r, err := repository(ctx, &a.api, name)
+	if err != nil {
 		return forge.Repository{}, fmt.Errorf("cannot look up the repository %s: %w", name, err)
 	}
-	return forge.Repository{Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private}, nil
+	return r, nil
 }
 
 // CreateRepository makes an empty private repository for the account that its name begins with.
@@ -92,32 +86,19 @@ func (a *Admin) CreateRepository(ctx context.Context, name, description string) 
 
 // File reads a file of a repository's default branch; forge.ErrNotFound when there is none.
 func (a *Admin) File(ctx context.Context, repo, path string) (forge.File, error) {
-	var f struct{ SHA, Content string }
-	if err := a.api.Get(ctx, "/repos/"+repo+"/contents/"+path, &f); err != nil {
-		return forge.File{}, fmt.Errorf("cannot read %s of %s: %w", path, repo, err)
-	}
-	text, err := base64.StdEncoding.DecodeString(f.Content)
+	f, err := file(ctx, &a.api, repo, path)
 	if err != nil {
 		return forge.File{}, fmt.Errorf("cannot read %s of %s: %w", path, repo, err)
 	}
-	return forge.File{Path: path, Text: string(text), SHA: f.SHA}, nil
+	return f, nil
 }
 
 // Commit writes files to a branch in one commit, of which an account is the author. The repository may be empty. Files
 // with a SHA are replaced, if they are still the same; the others are new.
 func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email string, files []forge.File) error {
-	type change struct {
-		Operation string `json:"operation"`
-		Path      string `json:"path"`
-		Content   string `json:"content"`
-		SHA       string `json:"sha,omitempty"`
-	}
-	changes := make([]change, len(files))
+	changes := make([]fileChange, len(files))
 	for i, f := range files {
-		changes[i] = change{"create", f.Path, base64.StdEncoding.EncodeToString([]byte(f.Text)), f.SHA}
-		if f.SHA != "" {
-			changes[i].Operation = "update"
-		}
+		changes[i] = changeOf(f)
 	}
 	author := map[string]string{"name": login, "email": email}
 	err := a.api.Post(ctx, "/repos/"+repo+"/contents", map[string]any{

@@ -1,0 +1,321 @@
+package forgejo
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/rest"
+)
+
+// Desk is what one session of the built-in agent program reads and writes on a Forgejo, as the agent's account. It keeps
+// nothing: every call asks the forge. Its methods may be called from several goroutines, and make the fewest requests
+// that the answer needs: the SDK's types say what is in them, package rest sends them.
+type Desk struct{ api rest.API }
+
+// NewDesk returns a desk that has made no request yet. The address is without /api/v1.
+func NewDesk(address, token string) *Desk {
+	return &Desk{rest.API{URL: strings.TrimSuffix(address, "/"), Token: token}}
+}
+
+// APIAddress is where a repository's part of the API begins: $FORGE_API of an agent's program.
+func APIAddress(address, repo string) string {
+	return strings.TrimSuffix(address, "/") + "/api/v1" + at(repo, "")
+}
+
+// at is a place in the API below a repository.
+func at(repo, format string, args ...any) string {
+	return "/repos/" + repo + fmt.Sprintf(format, args...)
+}
+
+// deskPages bounds a list that a session reads, at 150.
+const deskPages = 3
+
+// deskList reads the first pages of a list.
+func deskList[T any](ctx context.Context, d *Desk, path string) (all []T, err error) {
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	for page := 1; page <= deskPages; page++ {
+		var some []T
+		if err := d.api.Get(ctx, fmt.Sprintf("%s%slimit=%d&page=%d", path, separator, pageSize, page), &some); err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if len(some) < pageSize {
+			break
+		}
+	}
+	return all, nil
+}
+
+// Login is the name of the account that the token belongs to.
+func (d *Desk) Login(ctx context.Context) (string, error) {
+	var me gitea.User
+	err := d.api.Get(ctx, "/user", &me)
+	return me.UserName, err
+}
+
+// Repository looks a repository up.
+func (d *Desk) Repository(ctx context.Context, name string) (forge.Repository, error) {
+	return repository(ctx, &d.api, name)
+}
+
+func repository(ctx context.Context, api *rest.API, name string) (forge.Repository, error) {
+	var r gitea.Repository
+	err := api.Get(ctx, at(name, ""), &r)
+	return forge.Repository{Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private}, err
+}
+
+// Issue reads an issue, without what it waits for.
+func (d *Desk) Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error) {
+	began := time.Now()
+	var in gitea.Issue
+	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d", ref.Number), &in)
+	return issueOf(ref.Repo, &in, began), err
+}
+
+// Comments reads the comments of an issue or pull request, oldest first. Forgejo knows no pages of this list: it answers
+// with all of them, whatever page is asked for.
+func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error) {
+	var wire []gitea.Comment
+	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), &wire)
+	all := make([]forge.Comment, len(wire))
+	for i := range wire {
+		all[i] = forge.Comment{Author: loginOf(wire[i].Poster), Body: wire[i].Body}
+	}
+	return all, err
+}
+
+// Comment writes below an issue or pull request. Repeated, it writes once more.
+func (d *Desk) Comment(ctx context.Context, ref forge.Ref, body string) error {
+	return d.api.Post(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), gitea.CreateIssueCommentOption{Body: body}, nil)
+}
+
+// Pull reads a pull request, without its reviews and checks.
+func (d *Desk) Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error) {
+	began := time.Now()
+	var in gitea.PullRequest
+	err := d.api.Get(ctx, at(ref.Repo, "/pulls/%d", ref.Number), &in)
+	return deskPull(ref.Repo, &in, began), err
+}
+
+// deskPull is a pull request for a session: with the forge's first word on whether it merges, and under the branch as it
+// is now. Once its branch is gone that is refs/pull/N/head, and the branch's name is free for the next one.
+func deskPull(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
+	p := pullOf(repo, in, began)
+	if in.Head != nil {
+		p.Head = in.Head.Ref
+	}
+	p.Mergeable = forge.MergeNotClean
+	if in.Mergeable {
+		p.Mergeable = forge.MergeClean
+	}
+	return p
+}
+
+// PullsFrom lists the pull requests with a branch of the repository itself as their head, open or ended, among the 150 that
+// changed last.
+func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
+	began := time.Now()
+	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"))
+	var all []forge.Pull
+	for i := range wire {
+		p := deskPull(repo, &wire[i], began)
+		if p.Head == branch && (p.HeadRepo == "" || strings.EqualFold(p.HeadRepo, repo)) {
+			all = append(all, p)
+		}
+	}
+	return all, err
+}
+
+// OpenPull opens a pull request, or finds the open one of this branch: the forge keeps one per head. Repeated, it returns
+// the same number.
+func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error) {
+	var made struct{ Number int64 }
+	form := map[string]string{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
+	err = d.api.Post(ctx, at(p.Repo, "/pulls"), form, &made)
+	if !errors.Is(err, forge.ErrConflict) {
+		return made.Number, err
+	}
+	pulls, listErr := d.PullsFrom(ctx, p.Repo, p.Head)
+	open := slices.IndexFunc(pulls, func(p forge.Pull) bool { return !p.Closed })
+	if listErr != nil || open < 0 {
+		return 0, err
+	}
+	return pulls[open].Number, nil
+}
+
+// Reviews reads the reviews of a pull request that are submitted and not dismissed, oldest first, of the first 150.
+func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error) {
+	path := at(pull.Repo, "/pulls/%d/reviews", pull.Number)
+	wire, err := deskList[gitea.PullReview](ctx, d, path)
+	if err != nil {
+		return nil, err
+	}
+	var all []forge.FullReview
+	for i := range wire {
+		r, submitted := reviewOf(&wire[i])
+		if !submitted || r.Dismissed {
+			continue
+		}
+		full := forge.FullReview{Review: r}
+		if wire[i].CodeCommentsCount > 0 {
+			if full.Lines, err = d.lines(ctx, path+"/"+strconv.FormatInt(r.ID, 10)+"/comments"); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, full)
+	}
+	return all, nil
+}
+
+// lines reads the comments on lines of one review. The forge says 404 where all of them are gone.
+func (d *Desk) lines(ctx context.Context, path string) (all []forge.LineComment, err error) {
+	var wire []gitea.PullReviewComment
+	if err := d.api.Get(ctx, path, &wire); err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return nil, err
+	}
+	for _, c := range wire {
+		all = append(all, forge.LineComment{Path: c.Path, Line: int64(max(c.LineNum, c.OldLineNum)), Body: c.Body})
+	}
+	return all, nil
+}
+
+// PostReview submits a review of exactly the commit that it names. Repeated, it submits another one.
+func (d *Desk) PostReview(ctx context.Context, pull forge.Ref, r *forge.FullReview) error {
+	comments := make([]map[string]any, len(r.Lines))
+	for i, c := range r.Lines {
+		comments[i] = map[string]any{"path": c.Path, "new_position": c.Line, "body": c.Body}
+	}
+	event := map[forge.Verdict]gitea.ReviewStateType{
+		forge.Approved: gitea.ReviewStateApproved, forge.ChangesRequested: gitea.ReviewStateRequestChanges,
+		forge.Commented: gitea.ReviewStateComment,
+	}[r.Verdict]
+	form := map[string]any{"event": event, "commit_id": r.CommitSHA, "body": r.Body, "comments": comments}
+	return d.api.Post(ctx, at(pull.Repo, "/pulls/%d/reviews", pull.Number), form, nil)
+}
+
+// Checks reads which checks of a commit did not succeed, by name: of each check, what it reported last.
+func (d *Desk) Checks(ctx context.Context, repo, sha string) ([]forge.Check, error) {
+	var combined gitea.CombinedStatus
+	if err := d.api.Get(ctx, at(repo, "/commits/%s/status", sha), &combined); err != nil {
+		return nil, err
+	}
+	var all []forge.Check
+	for _, s := range combined.Statuses {
+		if s != nil && (s.State == gitea.StatusFailure || s.State == gitea.StatusError) {
+			all = append(all, forge.Check{Name: s.Context, State: string(s.State), Text: s.Description, URL: s.TargetURL})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b forge.Check) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// jobPage ends the page of a job of Forgejo Actions, to which a commit status links. Everything before it is ignored: any
+// account that may push can set a status, and must not direct our token to another server.
+var jobPage = regexp.MustCompile(`/actions/runs/[0-9]+/jobs/[0-9]+(/attempt/[0-9]+)?$`)
+
+// CheckLog reads what a check printed, if the forge's own CI ran it; of any other check it is "". Forgejo has no API for
+// logs: they are below the job's page, and the pages of a private repository are forge.ErrForbidden to a token.
+func (d *Desk) CheckLog(ctx context.Context, repo string, c forge.Check) (string, error) {
+	page := jobPage.FindString(c.URL)
+	if page == "" || !strings.HasSuffix(c.URL, "/"+repo+page) {
+		return "", nil
+	}
+	return d.api.Text(ctx, "/"+repo+page+"/logs")
+}
+
+// File reads a file of a repository's default branch.
+func (d *Desk) File(ctx context.Context, repo, path string) (string, error) {
+	var text []byte
+	err := d.api.Call(ctx, http.MethodGet, at(repo, "/raw/%s", (&url.URL{Path: path}).EscapedPath()), nil, &text)
+	return string(text), err
+}
+
+// Folder lists the names of the files in a folder of a repository's default branch, sorted.
+func (d *Desk) Folder(ctx context.Context, repo, path string) (names []string, err error) {
+	var files []gitea.ContentsResponse
+	if err := d.api.Get(ctx, at(repo, "/contents/%s", path), &files); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if f.Type == "file" {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Edit changes files of a repository's default branch in one commit. When another account changed one of them between our
+// reading and writing, it tries once more. Repeated, it appends a second time.
+func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edit) (err error) {
+	for range 2 {
+		files := make([]fileChange, len(edits))
+		for i, e := range edits {
+			if files[i], err = d.changeOf(ctx, repo, e); err != nil {
+				return err
+			}
+		}
+		form := map[string]any{"message": message, "files": files}
+		if err = d.api.Post(ctx, at(repo, "/contents"), form, nil); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// changeOf is an edit with what the API wants to know: whether the file is there, and which version of it.
+func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileChange, error) {
+	now, err := file(ctx, &d.api, repo, e.Path)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return fileChange{}, err
+	}
+	if e.Append {
+		e.Text = now.Text + e.Text
+	}
+	return changeOf(forge.File{Path: e.Path, Text: e.Text, SHA: now.SHA}), nil
+}
+
+// file reads a file of a repository's default branch with the name of its version.
+func file(ctx context.Context, api *rest.API, repo, path string) (forge.File, error) {
+	var f struct{ SHA, Content string }
+	if err := api.Get(ctx, at(repo, "/contents/%s", path), &f); err != nil {
+		return forge.File{}, err
+	}
+	text, err := base64.StdEncoding.DecodeString(f.Content)
+	if err != nil {
+		return forge.File{}, err
+	}
+	return forge.File{Path: path, Text: string(text), SHA: f.SHA}, nil
+}
+
+// fileChange is a file in a commit that the forge makes.
+type fileChange struct {
+	Operation string `json:"operation"`
+	Path      string `json:"path"`
+	Content   string `json:"content"`
+	SHA       string `json:"sha,omitempty"`
+}
+
+func changeOf(f forge.File) fileChange {
+	c := fileChange{"create", f.Path, base64.StdEncoding.EncodeToString([]byte(f.Text)), f.SHA}
+	if f.SHA != "" {
+		c.Operation = "update"
+	}
+	return c
+}
