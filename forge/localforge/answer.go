@@ -90,7 +90,7 @@ func missing(field string) error {
 
 // number reads a numeric parameter; what is no number is 0, which nothing has.
 func (c *call) number(name string) int64 {
-	n, _ := strconv.ParseInt(c.params[name], 10, 64)
+	n, _ := strconv.ParseInt(c.r.PathValue(name), 10, 64)
 	return n
 }
 

@@ -12,7 +12,6 @@ var branchRoutes = []route{
 	{method: "POST", pattern: "/repos/{owner}/{repo}/branches", scope: scopeRepository, need: repoWriter, status: 201, do: createBranch, free: true},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/branches/{branch...}", scope: scopeRepository, status: 200, do: getBranch, free: true},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/branches/{branch...}", scope: scopeRepository, need: repoWriter, status: 204, do: removeBranch, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/git/refs", scope: scopeRepository, status: 200, do: listRefs},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/git/refs/{ref...}", scope: scopeRepository, status: 200, do: listRefs},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/git/commits/{sha}", scope: scopeRepository, status: 200, do: getCommit, free: true},
 }
@@ -86,7 +85,7 @@ func listBranches(c *call) (any, error) {
 	}), nil
 }
 
-func getBranch(c *call) (any, error) { return c.showBranch(c.params["branch"]) }
+func getBranch(c *call) (any, error) { return c.showBranch(c.r.PathValue("branch")) }
 
 func (c *call) showBranch(name string) (any, error) {
 	c.f.mu.Lock()
@@ -106,7 +105,7 @@ func (c *call) showBranch(name string) (any, error) {
 
 // getCommit shows a commit by its name, whatever ref it is behind.
 func getCommit(c *call) (any, error) {
-	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", c.params["sha"], "--")
+	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", c.r.PathValue("sha"), "--")
 	if err != nil || len(commits) == 0 {
 		return nil, notFound()
 	}
@@ -185,7 +184,7 @@ func (c *call) branchStart(oldBranch, oldRef string) (string, error) {
 }
 
 func removeBranch(c *call) (any, error) {
-	name := c.params["branch"]
+	name := c.r.PathValue("branch")
 	err := func() error {
 		c.f.mu.Lock()
 		defer c.f.mu.Unlock()
@@ -221,7 +220,7 @@ type wireRef struct {
 
 // listRefs shows all refs, or those that begin with what the path says.
 func listRefs(c *call) (any, error) {
-	prefix := "refs/" + c.params["ref"]
+	prefix := "refs/" + c.r.PathValue("ref")
 	refs := []wireRef{}
 	for name, sha := range c.repo.refs {
 		if strings.HasPrefix(name, prefix) {

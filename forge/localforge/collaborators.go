@@ -2,54 +2,21 @@ package localforge
 
 import (
 	"net/http"
-	"slices"
 )
 
 var collaboratorRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators", scope: scopeRepository, need: signedIn, status: 200, do: listCollaborators},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: signedIn, status: 204, do: isCollaborator},
 	{method: "PUT", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: repoAdmin, status: 204, do: addCollaborator},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteCollaborator},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}/permission", scope: scopeRepository, need: signedIn, status: 200, do: getPermission},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/assignees", scope: scopeRepository, need: signedIn, status: 200, do: listAssignees},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/reviewers", scope: scopeRepository, need: signedIn, status: 200, do: listReviewers},
 }
 
 // collaborator is the user the path names; unlike elsewhere a wrong name is 422.
 func (c *call) collaborator() (*user, error) {
-	if u := c.f.userLocked(c.params["user"]); u != nil {
+	if u := c.f.userLocked(c.r.PathValue("user")); u != nil {
 		return u, nil
 	}
-	return nil, fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", c.params["user"])
-}
-
-// team is everybody with a stake of their own in r: its collaborators.
-func (r *repo) team() []*user {
-	team := make([]*user, 0, len(r.collaborators))
-	for u := range r.collaborators {
-		team = append(team, u)
-	}
-	slices.SortFunc(team, func(a, b *user) int { return int(a.id - b.id) })
-	return team
-}
-
-func listCollaborators(c *call) (any, error) {
-	return paged(c, c.repo.team(), c.user), nil
-}
-
-func listAssignees(c *call) (any, error) { return c.insiders(accessWrite), nil }
-func listReviewers(c *call) (any, error) { return c.insiders(accessRead), nil }
-
-// insiders are the owner and the collaborators with at least some access, by name.
-func (c *call) insiders(least access) []*wireUser {
-	users := []*user{c.repo.owner}
-	for _, u := range c.repo.team() {
-		if c.repo.collaborators[u] >= least {
-			users = append(users, u)
-		}
-	}
-	slices.SortFunc(users, byLogin)
-	return c.userList(users)
+	return nil, fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", c.r.PathValue("user"))
 }
 
 func isCollaborator(c *call) (any, error) {
@@ -104,7 +71,7 @@ func deleteCollaborator(c *call) (any, error) {
 func getPermission(c *call) (any, error) {
 	// Forgejo means to let everybody ask about themselves, but compares with a
 	// name that is always empty.
-	u := c.f.userLocked(c.params["user"])
+	u := c.f.userLocked(c.r.PathValue("user"))
 	if !c.doer.admin && c.access < accessAdmin {
 		return nil, fail(http.StatusForbidden, "Only admins can query all permissions, repo admins can query all repo permissions, collaborators can query only their own")
 	}

@@ -3,7 +3,6 @@ package localforge
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 )
 
@@ -28,9 +27,6 @@ type comment struct {
 }
 
 var commentRoutes = []route{
-	// These go before the routes with {number}: the first that fits wins.
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/comments", scope: scopeIssue, status: 200, do: listRepoComments},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, status: 200, do: getComment},
 	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, need: signedIn, status: 200, do: editComment},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, need: signedIn, status: 204, do: deleteComment},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/comments", scope: scopeIssue, status: 200, do: listComments},
@@ -174,23 +170,6 @@ type placed struct {
 	on *issue
 }
 
-func listRepoComments(c *call) (any, error) {
-	since, before, err := c.span()
-	if err != nil {
-		return nil, err
-	}
-	var all []placed
-	for _, i := range c.repo.issues {
-		for _, m := range i.comments(since, before) {
-			all = append(all, placed{m, i})
-		}
-	}
-	slices.SortFunc(all, func(a, b placed) int { return int(a.id - b.id) })
-	list := paged(c, all, func(p placed) *wireComment { return c.view.comment(p.on, p.comment) })
-	list.limit = 0
-	return list, nil
-}
-
 func listTimeline(c *call) (any, error) {
 	i, err := c.issueOrBroken()
 	if err != nil {
@@ -253,14 +232,6 @@ func (c *call) pathComment() (placed, error) {
 		}
 	}
 	return placed{}, notFound()
-}
-
-func getComment(c *call) (any, error) {
-	p, err := c.pathComment()
-	if err != nil {
-		return nil, err
-	}
-	return c.view.comment(p.on, p.comment), nil
 }
 
 func editComment(c *call) (any, error) {

@@ -59,7 +59,7 @@ func changeOneFile(c *call, operation, verb string) (any, error) {
 	if err != nil {
 		return nil, fail(http.StatusUnprocessableEntity, "%v", err)
 	}
-	file := fileChange{operation: operation, path: c.params["path"], sha: form.SHA, body: body}
+	file := fileChange{operation: operation, path: c.r.PathValue("path"), sha: form.SHA, body: body}
 	if form.Message == "" {
 		form.Message = verb + " " + file.path
 	}

@@ -16,7 +16,6 @@ var contentRoutes = []route{
 	{method: "PUT", pattern: "/repos/{owner}/{repo}/contents/{path...}", scope: scopeRepository, need: signedIn, status: 200, do: updateFile, free: true},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/contents/{path...}", scope: scopeRepository, need: signedIn, status: 200, do: removeFile, free: true},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/raw/{path...}", scope: scopeRepository, status: 200, do: getRaw, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/media/{path...}", scope: scopeRepository, status: 200, do: getRaw, free: true},
 }
 
 type wireContent struct {
@@ -60,7 +59,7 @@ func getContents(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := strings.Trim(c.params["path"], "/")
+	name := strings.Trim(c.r.PathValue("path"), "/")
 	if name != "" {
 		kind, err := c.f.git(c.r.Context(), c.repo.dir, "cat-file", "-t", at+":"+name)
 		if err != nil {
@@ -137,7 +136,7 @@ func getRaw(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.blob(at + ":" + c.params["path"])
+	body, err := c.blob(at + ":" + c.r.PathValue("path"))
 	if err != nil {
 		return nil, notFound()
 	}

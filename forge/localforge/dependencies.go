@@ -8,10 +8,9 @@ import (
 var dependencyRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, status: 200, do: listDependencies},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, need: signedIn, status: 201, do: addDependency},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, need: signedIn, status: 201, do: removeDependency},
+	// A last segment "dependencies" would clash with issues/comments/{id}, so that the handler looks at it.
+	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/{list}", scope: scopeIssue, need: signedIn, status: 201, do: removeDependency},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, status: 200, do: listBlocks},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, need: signedIn, status: 201, do: addBlock},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, need: signedIn, status: 201, do: removeBlock},
 }
 
 // blocked says whether an issue has an open dependency.
@@ -107,17 +106,6 @@ func addDependency(c *call) (any, error) {
 	return c.view.issue(blocked), nil
 }
 
-func addBlock(c *call) (any, error) {
-	blocker, blocked, err := c.dependencyPair()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.tie(blocked, blocker); err != nil {
-		return nil, err
-	}
-	return c.view.issue(blocker), nil
-}
-
 // tie refuses a dependency that is there already and its direct opposite,
 // both with 500. A longer cycle goes through: finding it is the client's job.
 func (c *call) tie(blocked, blocker *issue) error {
@@ -137,6 +125,9 @@ func (c *call) tie(blocked, blocker *issue) error {
 }
 
 func removeDependency(c *call) (any, error) {
+	if c.r.PathValue("list") != "dependencies" {
+		return nil, notFound()
+	}
 	blocked, blocker, err := c.dependencyPair()
 	if err != nil {
 		return nil, err
@@ -145,17 +136,6 @@ func removeDependency(c *call) (any, error) {
 		return nil, err
 	}
 	return c.view.issue(blocked), nil
-}
-
-func removeBlock(c *call) (any, error) {
-	blocker, blocked, err := c.dependencyPair()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.untie(blocked, blocker); err != nil {
-		return nil, err
-	}
-	return c.view.issue(blocker), nil
 }
 
 func (c *call) untie(blocked, blocker *issue) error {

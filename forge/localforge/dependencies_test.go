@@ -31,11 +31,13 @@ func TestDependencies(t *testing.T) {
 	if got := numbers(w.want(200, "dev", "GET", harb+"/issues/2/blocks", nil).list); !slices.Equal(got, []int{3}) {
 		t.Errorf("2 blocks %v", got)
 	}
-	w.want(201, "dev", "DELETE", harb+"/issues/2/blocks", object{"owner": "johba", "repo": "harb", "index": 3})
+	pair := object{"owner": "johba", "repo": "harb", "index": 2}
+	w.want(404, "dev", "DELETE", harb+"/issues/3/blocked", pair)
+	w.want(201, "dev", "DELETE", harb+"/issues/3/dependencies", pair)
 	if got := w.want(200, "dev", "GET", harb+"/issues/2/blocks", nil).text; got != "[]\n" {
 		t.Errorf("2 still blocks %s", got)
 	}
-	w.want(500, "dev", "DELETE", harb+"/issues/2/blocks", object{"owner": "johba", "repo": "harb", "index": 3})
+	w.want(500, "dev", "DELETE", harb+"/issues/3/dependencies", pair)
 }
 
 // TestDependencyTrap: a merge closes what its pull request fixes, but not what

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-func dismissReview(c *call) (any, error)   { return setDismissed(c, true) }
-func undismissReview(c *call) (any, error) { return setDismissed(c, false) }
+func dismissReview(c *call) (any, error) { return setDismissed(c, true) }
 
 func setDismissed(c *call, dismissed bool) (any, error) {
 	if c.access < accessAdmin {
@@ -83,18 +82,4 @@ func requestReview(c *call) (any, error) {
 		asked = append(asked, c.view.review(i, r))
 	}
 	return asked, nil
-}
-
-func unrequestReview(c *call) (any, error) {
-	i, users, err := c.reviewers()
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range i.pull.reviews {
-		if r.state == reviewRequested && slices.Contains(users, r.reviewer) {
-			i.pull.reviews = remove(i.pull.reviews, r)
-			c.record(i, &comment{kind: "review_request", assignee: r.reviewer, removed: true})
-		}
-	}
-	return nil, nil
 }

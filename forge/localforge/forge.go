@@ -41,8 +41,8 @@ type Options struct {
 
 // Forge is a forge in memory. It is an http.Handler, safe for concurrent use.
 type Forge struct {
-	opt    Options
-	routes []route
+	opt  Options
+	rest http.Handler // of /api/v1
 
 	ctx  context.Context // ends with Close; what late work runs under
 	stop context.CancelFunc
@@ -81,7 +81,7 @@ func New(opt Options) (*Forge, error) {
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.idle = sync.NewCond(&f.mu)
-	f.routes = allRoutes()
+	f.rest = f.api()
 	return f, nil
 }
 
@@ -125,8 +125,8 @@ func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
-	if path, ok := strings.CutPrefix(r.URL.EscapedPath(), "/api/v1"); ok {
-		f.serveAPI(w, r, path)
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
+		f.rest.ServeHTTP(w, r)
 		return
 	}
 	f.serveGit(w, r)

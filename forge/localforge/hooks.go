@@ -23,7 +23,6 @@ type hook struct {
 var hookRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/hooks", scope: scopeRepository, need: repoAdmin, status: 200, do: listHooks},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/hooks", scope: scopeRepository, need: repoAdmin, status: 201, do: createHook},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/hooks/{id}", scope: scopeRepository, need: repoAdmin, status: 200, do: getHook},
 	{method: "PATCH", pattern: "/repos/{owner}/{repo}/hooks/{id}", scope: scopeRepository, need: repoAdmin, status: 200, do: editHook},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/hooks/{id}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteHook},
 }
@@ -101,14 +100,6 @@ func (c *call) pathHook() (*hook, error) {
 
 func listHooks(c *call) (any, error) {
 	return paged(c, c.repo.hooks, (*hook).wire), nil
-}
-
-func getHook(c *call) (any, error) {
-	h, err := c.pathHook()
-	if err != nil {
-		return nil, err
-	}
-	return h.wire(), nil
 }
 
 func createHook(c *call) (any, error) {

@@ -23,13 +23,11 @@ type label struct {
 var labelRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/labels", scope: scopeIssue, status: 200, do: listLabels},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/labels", scope: scopeIssue, need: repoWriter, status: 201, do: createLabel},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, status: 200, do: getLabel},
 	{method: "PATCH", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, need: repoWriter, status: 200, do: editLabel},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, need: repoWriter, status: 204, do: deleteLabel},
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, status: 200, do: listIssueLabels},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 200, do: addIssueLabels},
 	{method: "PUT", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 200, do: replaceIssueLabels},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 204, do: clearIssueLabels},
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/labels/{id}", scope: scopeIssue, need: signedIn, status: 204, do: removeIssueLabel},
 }
 
@@ -89,14 +87,6 @@ func (c *call) pathLabel() (*label, error) {
 		}
 	}
 	return nil, notFound()
-}
-
-func getLabel(c *call) (any, error) {
-	l, err := c.pathLabel()
-	if err != nil {
-		return nil, err
-	}
-	return c.label(c.repo, l), nil
 }
 
 type labelForm struct {
@@ -256,20 +246,6 @@ func replaceIssueLabels(c *call) (any, error) {
 	}
 	c.addLabels(i, asked)
 	return c.labels(c.repo, i.labels), nil
-}
-
-func clearIssueLabels(c *call) (any, error) {
-	i, err := c.pathIssue()
-	if err != nil {
-		return nil, err
-	}
-	if c.access < accessWrite {
-		return nil, forbidden()
-	}
-	for _, l := range i.labels {
-		c.removeLabel(i, l)
-	}
-	return nil, nil
 }
 
 // removeIssueLabel answers 204 also for a label the issue does not have.

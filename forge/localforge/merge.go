@@ -12,26 +12,13 @@ import (
 )
 
 var mergeRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/merge", scope: scopeRepository, status: 204, do: isMerged},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/merge", scope: scopeRepository, need: signedIn, status: 200, do: mergePull, free: true},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/update", scope: scopeRepository, need: signedIn, status: 200, do: updatePull, free: true},
 }
 
 var mergeStyles = []string{"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}
 
 // errConflict is a merge that cannot be done without a person.
 var errConflict = errors.New("merge conflict")
-
-func isMerged(c *call) (any, error) {
-	i, err := c.pathPull()
-	if err != nil {
-		return nil, err
-	}
-	if !i.pull.merged {
-		return nil, notFound()
-	}
-	return nil, nil
-}
 
 type mergeForm struct {
 	Do             string
@@ -251,51 +238,3 @@ func (c *call) deleteMergedBranch(ctx context.Context, i *issue) error {
 
 // errBranchInUse is why a merged branch stays.
 var errBranchInUse = errors.New("another pull request comes from the branch")
-
-// updatePull merges the base into the head, or rebases the head on it with
-// style=rebase. The one who asks must be able to push to the head.
-func updatePull(c *call) (any, error) {
-	rebase := c.r.URL.Query().Get("style") == "rebase"
-	ctx := context.WithoutCancel(c.r.Context())
-	err := c.f.move(ctx, c.view, c.repo, func() error {
-		m, err := c.planUpdate()
-		if err != nil {
-			return err
-		}
-		var commit string
-		if rebase {
-			commit, err = c.f.rebase(ctx, c.repo.dir, merging{base: m.head, head: m.base, by: c.doer})
-		} else {
-			commit, err = c.f.mergeCommit(ctx, c.repo.dir, m, "-p", m.base, "-p", m.head)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = c.f.git(ctx, c.repo.dir, "update-ref", "refs/heads/"+m.on.pull.head, commit, m.base)
-		return err
-	}, nil)
-	if errors.Is(err, errConflict) {
-		return nil, fail(http.StatusConflict, "merge failed because of conflict")
-	}
-	return nil, err
-}
-
-// planUpdate is planMerge with head and base in each other's place.
-func (c *call) planUpdate() (merging, error) {
-	c.f.mu.Lock()
-	defer c.f.mu.Unlock()
-	i, err := c.pathPull()
-	if err != nil {
-		return merging{}, err
-	}
-	if i.closed {
-		return merging{}, fail(http.StatusUnprocessableEntity, "")
-	}
-	if c.access < accessWrite {
-		return merging{}, forbidden()
-	}
-	return merging{
-		on: i, base: c.repo.branch(i.pull.head), head: c.repo.branch(i.pull.base), by: c.doer,
-		message: fmt.Sprintf("Merge branch '%s' into %s", i.pull.base, i.pull.head),
-	}, nil
-}

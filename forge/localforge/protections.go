@@ -35,9 +35,6 @@ type protection struct {
 var protectionRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 200, do: listProtections},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 201, do: createProtection},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/branch_protections/{rule}", scope: scopeRepository, need: repoAdmin, status: 200, do: getProtection},
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}/branch_protections/{rule}", scope: scopeRepository, need: repoAdmin, status: 200, do: editProtection},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/branch_protections/{rule}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteProtection},
 }
 
 // protectionOf is the rule for a branch; nil is a branch without one. A plain
@@ -147,25 +144,8 @@ func (p *protection) lists() []*[]string {
 // wire is a copy for an answer: edits change the rule in place.
 func (p *protection) wire() protection { return *p }
 
-func (c *call) pathProtection() (*protection, error) {
-	for _, p := range c.repo.protections {
-		if p.RuleName == c.params["rule"] {
-			return p, nil
-		}
-	}
-	return nil, notFound()
-}
-
 func listProtections(c *call) (any, error) {
 	return paged(c, c.repo.protections, (*protection).wire).items, nil
-}
-
-func getProtection(c *call) (any, error) {
-	p, err := c.pathProtection()
-	if err != nil {
-		return nil, err
-	}
-	return p.wire(), nil
 }
 
 func createProtection(c *call) (any, error) {
@@ -209,36 +189,4 @@ func (c *call) knownUsers(p *protection) error {
 		}
 	}
 	return nil
-}
-
-// editProtection changes only the fields the request names: it decodes into a
-// copy of the rule.
-func editProtection(c *call) (any, error) {
-	p, err := c.pathProtection()
-	if err != nil {
-		return nil, err
-	}
-	edited := *p
-	// Decoding reuses a slice's memory, and an answer may be reading it.
-	for _, list := range edited.lists() {
-		*list = slices.Clone(*list)
-	}
-	if err := c.bind(&edited); err != nil {
-		return nil, err
-	}
-	if err := c.knownUsers(&edited); err != nil {
-		return nil, err
-	}
-	edited.RuleName, edited.BranchName, edited.Updated = p.RuleName, p.BranchName, c.f.now()
-	*p = edited
-	return p.wire(), nil
-}
-
-func deleteProtection(c *call) (any, error) {
-	p, err := c.pathProtection()
-	if err != nil {
-		return nil, err
-	}
-	c.repo.protections = remove(c.repo.protections, p)
-	return nil, nil
 }

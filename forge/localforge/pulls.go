@@ -149,8 +149,8 @@ func listPulls(c *call) (any, error) {
 
 // getPull also serves /pulls/N.diff and /pulls/N.patch, which share its shape.
 func getPull(c *call) (any, error) {
-	number, suffix, _ := strings.Cut(c.params["number"], ".")
-	c.params["number"] = number
+	number, suffix, _ := strings.Cut(c.r.PathValue("number"), ".")
+	c.r.SetPathValue("number", number)
 	c.f.mu.Lock()
 	i, err := c.pathPull()
 	if err != nil || suffix == "" {

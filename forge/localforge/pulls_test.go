@@ -86,7 +86,6 @@ func TestConflict(t *testing.T) {
 		t.Error("the second is mergeable after the first is in")
 	}
 	w.want(405, "dev", "POST", harb+"/pulls/2/merge", object{"Do": "merge"})
-	w.want(409, "dev", "POST", harb+"/pulls/2/update", nil)
 
 	w.git(dir, "fetch", "-q")
 	w.git(dir, "checkout", "-q", "b")

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -45,7 +44,6 @@ type repo struct {
 
 var repoRoutes = []route{
 	{method: "POST", pattern: "/user/repos", scope: scopeUserRepos, need: signedIn, status: 201, do: createOwnRepo, free: true},
-	{method: "GET", pattern: "/user/repos", scope: scopeUserRepos, need: signedIn, status: 200, do: listOwnRepos},
 	{method: "POST", pattern: "/admin/users/{user}/repos", scope: scopeAdmin, need: siteAdmin, status: 201, do: createRepoFor, free: true},
 	{method: "GET", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, status: 200, do: getRepo},
 	{method: "PATCH", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoAdmin, status: 200, do: editRepo},
@@ -246,17 +244,6 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 		return nil, err
 	}
 	return r, nil
-}
-
-func listOwnRepos(c *call) (any, error) {
-	var mine []*repo
-	for _, r := range c.f.repos {
-		if _, helps := r.collaborators[c.doer]; helps || r.owner == c.doer {
-			mine = append(mine, r)
-		}
-	}
-	slices.SortFunc(mine, func(a, b *repo) int { return strings.Compare(a.fullName(), b.fullName()) })
-	return paged(c, mine, c.view.repo), nil
 }
 
 func getRepo(c *call) (any, error) { return c.view.repo(c.repo), nil }

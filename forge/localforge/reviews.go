@@ -34,13 +34,9 @@ type review struct {
 var reviewRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, status: 200, do: listReviews},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, need: signedIn, status: 200, do: createReview, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, status: 200, do: getReview},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, need: signedIn, status: 200, do: submitReview},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, need: signedIn, status: 204, do: deleteReview},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}/dismissals", scope: scopeRepository, need: signedIn, status: 200, do: dismissReview},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}/undismissals", scope: scopeRepository, need: signedIn, status: 200, do: undismissReview},
 	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/requested_reviewers", scope: scopeRepository, need: signedIn, status: 201, do: requestReview},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/pulls/{number}/requested_reviewers", scope: scopeRepository, need: signedIn, status: 204, do: unrequestReview},
 }
 
 type wireReview struct {
@@ -134,14 +130,6 @@ func (c *call) pathReview() (*issue, *review, error) {
 		}
 	}
 	return nil, nil, notFound()
-}
-
-func getReview(c *call) (any, error) {
-	i, r, err := c.pathReview()
-	if err != nil {
-		return nil, err
-	}
-	return c.view.review(i, r), nil
 }
 
 type reviewForm struct {
@@ -286,17 +274,4 @@ func (c *call) submit(i *issue, r *review, state string, stale bool, form review
 	c.record(i, &comment{kind: "review", body: form.Body, review: r.id})
 	c.notifyReview(i, r)
 	return r
-}
-
-func deleteReview(c *call) (any, error) {
-	i, r, err := c.pathReview()
-	if err != nil {
-		return nil, err
-	}
-	if !c.doer.admin && c.doer != r.reviewer {
-		return nil, forbidden()
-	}
-	i.pull.reviews = remove(i.pull.reviews, r)
-	i.timeline = slices.DeleteFunc(slices.Clone(i.timeline), func(m *comment) bool { return m.review == r.id })
-	return nil, nil
 }

@@ -3,30 +3,24 @@ package localforge
 import (
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 )
 
-// A route is one line of the API table: what is asked, who may ask it, and who
-// answers. Patterns are relative to /api/v1; {name} stands for one segment and
-// {name...} for all that are left.
+// route is one line of the API: what is asked, who may ask it, and the handler that answers. pattern is that of an
+// http.ServeMux, below /api/v1.
 type route struct {
 	method  string
 	pattern string
 	scope   scope // of a token; 0 means any token will do
 	need    need
-	status  int // when it went well
+	status  int // of a success
 	do      func(*call) (any, error)
-	// free: do takes the lock itself, because it runs git. All other
-	// handlers run under it from authentication to the last byte of the answer's
-	// value, so that no request sees half of another.
+	// free means that do locks by itself, because it runs git. All other handlers run under the lock, from authentication
+	// to the last byte of the answer's value, so that no request sees half of another.
 	free bool
-
-	segments []string
 }
 
-// need is what a caller must be, beyond being able to see the repository.
+// need is the role that a caller must have, beyond being able to see the repository.
 type need int
 
 const (
@@ -44,97 +38,44 @@ type call struct {
 	r       *http.Request
 	w       http.ResponseWriter
 	body    []byte
-	params  map[string]string
 	byBasic bool
 	scopes  []string // of the token that was used; nil without one
 	repo    *repo
 	access  access
 }
 
-func allRoutes() []route {
-	routes := slices.Concat(
+// api returns the handler of everything below /api/v1.
+func (f *Forge) api() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range slices.Concat(
 		userRoutes, tokenRoutes, repoRoutes, collaboratorRoutes, branchRoutes,
 		protectionRoutes, contentRoutes, commentRoutes, labelRoutes, issueRoutes,
 		dependencyRoutes, pullRoutes, reviewRoutes, mergeRoutes, statusRoutes, hookRoutes,
-	)
-	for i := range routes {
-		routes[i].segments = strings.Split(strings.Trim(routes[i].pattern, "/"), "/")
+	) {
+		mux.HandleFunc(rt.method+" /api/v1"+rt.pattern, func(w http.ResponseWriter, r *http.Request) { f.serveRoute(w, r, rt) })
 	}
-	return routes
+	return mux
 }
 
-// find returns the route for a path and its parameters. Without one it says
-// whether another method would have had one.
-func (f *Forge) find(method string, segments []string) (found *route, params map[string]string, otherMethod bool) {
-	for i := range f.routes {
-		r := &f.routes[i]
-		if !matches(r.segments, segments) {
-			continue
-		}
-		if r.method == method {
-			return r, parameters(r.segments, segments), false
-		}
-		otherMethod = true
-	}
-	return nil, nil, otherMethod
-}
-
-func matches(pattern, path []string) bool {
-	for i, p := range pattern {
-		if strings.HasSuffix(p, "...}") {
-			return len(path) > i
-		}
-		if i >= len(path) || (p[0] != '{' && p != path[i]) {
-			return false
-		}
-	}
-	return len(pattern) == len(path)
-}
-
-func parameters(pattern, path []string) map[string]string {
-	params := map[string]string{}
-	for i, p := range pattern {
-		if rest, ok := strings.CutSuffix(p, "...}"); ok {
-			params[rest[1:]] = unescape(strings.Join(path[i:], "/"))
-		} else if p[0] == '{' {
-			params[p[1:len(p)-1]] = unescape(path[i])
-		}
-	}
-	return params
-}
-
-func unescape(s string) string {
-	if plain, err := url.PathUnescape(s); err == nil {
-		return plain
-	}
-	return s
-}
-
-// serveAPI answers a request for path below /api/v1.
-func (f *Forge) serveAPI(w http.ResponseWriter, r *http.Request, path string) {
-	found, params, otherMethod := f.find(r.Method, strings.Split(strings.Trim(path, "/"), "/"))
-	if found == nil {
-		// HEAD comes here too: Forgejo's router knows no HEAD routes.
-		if otherMethod {
-			w.WriteHeader(http.StatusMethodNotAllowed)
-		} else {
-			http.NotFound(w, r)
-		}
+// serveRoute answers one request. ServeMux takes HEAD for GET; Forgejo's router has no HEAD routes.
+func (f *Forge) serveRoute(w http.ResponseWriter, r *http.Request, rt route) {
+	if r.Method != rt.method {
+		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	c := &call{r: r, w: w, params: params}
-	// Read before the lock is taken: a client that sends slowly waits alone.
+	c := &call{r: r, w: w}
+	// The body is read before the lock is taken, so that a slow client holds up no other request.
 	var err error
 	if c.body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	body, err := f.answer(c, found)
-	c.write(found.status, body, err)
+	body, err := f.answer(c, rt)
+	c.write(rt.status, body, err)
 }
 
 // answer authenticates, checks what the route needs and runs its handler.
-func (f *Forge) answer(c *call, rt *route) (any, error) {
+func (f *Forge) answer(c *call, rt route) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests[rt.method+" "+rt.pattern]++
@@ -156,16 +97,16 @@ func (f *Forge) answer(c *call, rt *route) (any, error) {
 	return rt.do(c)
 }
 
-// allowedLocked checks in the order Forgejo does, which decides the status of
-// a request that has several faults: scope, repository, sign-in, permission.
-func (c *call) allowedLocked(rt *route) error {
+// allowedLocked checks in Forgejo's order, which decides the status of a request with several faults: scope, repository,
+// sign-in, permission.
+func (c *call) allowedLocked(rt route) error {
 	if c.scopes != nil {
 		if need := lacking(c.scopes, rt.scope, c.r.Method); need != "" {
 			return fail(http.StatusForbidden, "token does not have at least one of required scope(s): [%s]", need)
 		}
 	}
-	if owner, ok := c.params["owner"]; ok {
-		c.repo = c.f.repoLocked(owner, c.params["repo"])
+	if owner := c.r.PathValue("owner"); owner != "" {
+		c.repo = c.f.repoLocked(owner, c.r.PathValue("repo"))
 		if c.repo == nil {
 			return notFound()
 		}

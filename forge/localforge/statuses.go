@@ -70,9 +70,9 @@ func createStatus(c *call) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
-	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", c.params["sha"]+"^{commit}")
+	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", c.r.PathValue("sha")+"^{commit}")
 	if err != nil {
-		return nil, fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", c.params["sha"])
+		return nil, fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", c.r.PathValue("sha"))
 	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -87,7 +87,7 @@ func createStatus(c *call) (any, error) {
 // pathCommit resolves the branch or tag of the path. What is neither is taken
 // for a commit, of which nobody has said anything if it does not exist.
 func (c *call) pathCommit() string {
-	name := c.params["sha"]
+	name := c.r.PathValue("sha")
 	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name} {
 		if sha := c.repo.refs[ref]; sha != "" {
 			return sha

@@ -113,9 +113,9 @@ func deleteToken(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, _ := strconv.ParseInt(c.params["id"], 0, 64)
+	id, _ := strconv.ParseInt(c.r.PathValue("id"), 0, 64)
 	for _, t := range c.f.tokensLocked(u) {
-		if t.id == id || (id == 0 && t.name == c.params["id"]) {
+		if t.id == id || (id == 0 && t.name == c.r.PathValue("id")) {
 			delete(c.f.tokens, t.secret)
 			return nil, nil
 		}

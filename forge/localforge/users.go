@@ -133,14 +133,10 @@ func (f *Forge) userLocked(name string) *user {
 
 // pathUser is the user the path names.
 func (c *call) pathUser() (*user, error) {
-	if u := c.f.userLocked(c.params["user"]); u != nil {
+	if u := c.f.userLocked(c.r.PathValue("user")); u != nil {
 		return u, nil
 	}
-	return nil, fail(http.StatusNotFound, "user redirect does not exist [name: %s]", c.params["user"])
-}
-
-func byLogin(a, b *user) int {
-	return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name))
+	return nil, fail(http.StatusNotFound, "user redirect does not exist [name: %s]", c.r.PathValue("user"))
 }
 
 func getVersion(*call) (any, error) {
@@ -163,7 +159,7 @@ func getUser(c *call) (any, error) {
 
 func listUsers(c *call) (any, error) {
 	users := slices.Clone(c.f.users)
-	slices.SortFunc(users, byLogin)
+	slices.SortFunc(users, func(a, b *user) int { return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name)) })
 	return paged(c, users, c.user), nil
 }
 
