@@ -38,10 +38,11 @@ var layers = map[string][]string{
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge"},
 	"threads/sim":              {"threads", "agents", "forge"},
-	"supervisor":               {"threads", "agents", "forge", "forge/plan"},
-	"supervisor/simtest":       {"supervisor", "threads", "agents", "forge", "forge/plan"},
+	"supervisor/control":       {"threads", "agents", "forge", "forge/plan"},
+	"supervisor":               {"supervisor/control", "threads", "agents", "forge", "forge/plan"},
+	"supervisor/simtest":       {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/plan"},
 	"cmd/disinto":              {"*"},
-	"cmd/disinto/demo":         {"supervisor", "threads", "agents", "forge", "forge/rest"},
+	"cmd/disinto/demo":         {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},
 	".":                        {},
 }
 

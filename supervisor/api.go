@@ -40,7 +40,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 		}
 	}()
 	return func() {
-		s.events.shut()
+		s.events.Close()
 		_ = server.Close()
 		<-done
 	}, nil

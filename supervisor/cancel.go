@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -18,37 +19,37 @@ const actCancel threads.Action = "cancel"
 // Cancel ends the session on an issue or pull request, labels it cancelled and takes the claim off; it stays open. From the
 // journal record on nothing starts on it, whatever the forge shows. Of an issue it means the open pull requests of our
 // agents too, which would be merged and close it otherwise. It may be repeated.
-func (s *Supervisor) Cancel(_ context.Context, r ItemRequest) (Report, error) {
+func (s *Supervisor) Cancel(_ context.Context, r control.ItemRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	item, err := s.item(r.Ref)
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
-	report := Report{Subject: item.String()}
+	report := control.Report{Subject: item.String()}
 	t, err := s.see(item)
 	switch {
 	case errors.Is(err, forge.ErrUnavailable) && s.known(item):
 		t = &thing{Ref: item, chain: item} // what runs can be ended without the forge
 	case err != nil:
-		return Report{}, notDone("cancel", item, err)
+		return control.Report{}, notDone("cancel", item, err)
 	case t.closed && !s.hasSession(item):
 		report.Note = "closed, nothing to cancel"
 		return report, nil
 	case t.has(forge.LabelConvoy):
-		return Report{}, refusef(http.StatusConflict, "cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
+		return control.Report{}, control.Refuse(http.StatusConflict, "cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
 	}
 	chores, sessions := s.beginCancel(s.family(t), false)
-	report.ended(sessions)
+	reportEnded(&report, sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
-		return Report{}, refusef(http.StatusConflict, "cannot cancel %s: somebody else is at it", item)
+		return control.Report{}, control.Refuse(http.StatusConflict, "cannot cancel %s: somebody else is at it", item)
 	}
 	for _, c := range chores {
 		s.do(c)
-		report.cancelled(c, item, s.cancelLeft(c))
+		reportCancelled(&report, c, item, s.cancelLeft(c))
 	}
 	if len(report.Did) == 0 && report.Pending == "" {
 		report.Note = "cancelled already"
@@ -56,14 +57,14 @@ func (s *Supervisor) Cancel(_ context.Context, r ItemRequest) (Report, error) {
 	return report, nil
 }
 
-// cancelled reports what a chore did, or that it is still to be done.
-func (r *Report) cancelled(c *chore, item forge.Ref, left string) {
+// reportCancelled reports what a chore did, or that it is still to be done.
+func reportCancelled(r *control.Report, c *chore, item forge.Ref, left string) {
 	of := ""
 	if c.ref != item {
 		of = c.ref.Short() + " "
 	}
 	for _, d := range c.did {
-		r.did("%s%s", of, d)
+		r.Add("%s%s", of, d)
 	}
 	if left != "" && r.Pending == "" {
 		r.Pending = "nothing starts on it; " + cmp.Or(of, "it ") + "is labelled when the forge lets us: " + left

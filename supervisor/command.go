@@ -9,31 +9,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
 )
-
-// Report is what a command came to: the answer of the POSTs of the control API, but for sling.
-type Report struct {
-	// Subject is what it was about, such as owner/name#12 or the name of a thread.
-	Subject string `json:"subject"`
-	// Did is what was done, in order, in words; empty when nothing was left to do.
-	Did []string `json:"did"`
-	// Note is what else a person wants to know; often empty.
-	Note string `json:"note"`
-	// Pending is what is still to be done, and what it waits for. The supervisor does it by itself. Empty when all is done.
-	Pending string `json:"pending"`
-}
-
-// MarshalJSON makes a list of what was done also when nothing was.
-func (r Report) MarshalJSON() ([]byte, error) {
-	type plain Report
-	if r.Did == nil {
-		r.Did = []string{}
-	}
-	return json.Marshal(plain(r))
-}
-
-// did adds to what was done.
-func (r *Report) did(format string, args ...any) { r.Did = append(r.Did, fmt.Sprintf(format, args...)) }
 
 // commands are the POSTs of the control API: each takes a JSON document, and answers a Report or {"error": "..."}. To add
 // one, write its method and its line.
@@ -55,19 +33,6 @@ var commands = map[string]func(*Supervisor, http.ResponseWriter, *http.Request){
 // maxCommand bounds the document of a command, in bytes. The longest is a plan: 200 tasks of 5 kB.
 const maxCommand = 1 << 20
 
-// refusal is a command that was not done, and the HTTP status that says whose fault that is: 400 the caller's, 404 there is
-// no such thing, 409 not as things are, 503 not now.
-type refusal struct {
-	status int
-	words  string
-}
-
-func (r *refusal) Error() string { return r.words }
-
-func refusef(status int, format string, args ...any) error {
-	return &refusal{status, fmt.Sprintf(format, args...)}
-}
-
 // post makes a handler of a command. What it takes is read strictly: a word that this version does not know might be the
 // one that mattered.
 func post[T, A any](do func(*Supervisor, context.Context, T) (A, error)) func(*Supervisor, http.ResponseWriter, *http.Request) {
@@ -86,8 +51,8 @@ func post[T, A any](do func(*Supervisor, context.Context, T) (A, error)) func(*S
 		answered, err := do(s, r.Context(), asked)
 		if err != nil {
 			status := http.StatusServiceUnavailable
-			if no := (*refusal)(nil); errors.As(err, &no) {
-				status = no.status
+			if no := (*control.Refusal)(nil); errors.As(err, &no) {
+				status = no.Status
 			}
 			refuse(w, status, err)
 			return
@@ -103,13 +68,13 @@ func (s *Supervisor) enterCommand() (leave func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case !s.looping:
-		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
 	case s.until.Err() != nil:
-		return nil, refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
 	case s.config == nil:
-		return nil, refusef(http.StatusServiceUnavailable, "not now: there is no valid configuration")
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: there is no valid configuration")
 	case s.handing:
-		return nil, refusef(http.StatusServiceUnavailable, "not now: an upgrade is under way")
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: an upgrade is under way")
 	}
 	s.running.Add(1)
 	s.entered++

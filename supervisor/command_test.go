@@ -12,6 +12,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
@@ -27,7 +28,7 @@ func tell(t *testing.T, l *simtest.Life, path, body string) string {
 		}
 		return fmt.Sprint(w.Code, " ", no.Error)
 	}
-	var r supervisor.Report
+	var r control.Report
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
 		t.Errorf("%s: %v: %s", path, err, w.Body)
 	}

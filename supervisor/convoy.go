@@ -11,25 +11,26 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
 // StartConvoy lets the members of a staged convoy be worked on. It does what taking the label staged off does, and may be
 // repeated.
-func (s *Supervisor) StartConvoy(ctx context.Context, r ItemRequest) (Report, error) {
+func (s *Supervisor) StartConvoy(ctx context.Context, r control.ItemRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	t, err := s.seeConvoy("start", r.Ref)
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
-	report := Report{Subject: t.String()}
+	report := control.Report{Subject: t.String()}
 	switch {
 	case t.closed || t.has(forge.LabelCancelled):
-		return Report{}, refusef(http.StatusConflict, "cannot start %s: it is over", t)
+		return control.Report{}, control.Refuse(http.StatusConflict, "cannot start %s: it is over", t)
 	case !t.has(forge.LabelStaged):
 		report.Note = "started already"
 		return report, nil
@@ -38,10 +39,10 @@ func (s *Supervisor) StartConvoy(ctx context.Context, r ItemRequest) (Report, er
 	err = s.label(t.Ref, nil, []string{forge.LabelStaged})
 	s.kickAll(grip.letGo())
 	if err != nil {
-		return Report{}, notDone("start", t.Ref, err)
+		return control.Report{}, notDone("start", t.Ref, err)
 	}
 	s.shown(ctx)
-	report.did("started")
+	report.Add("started")
 	return report, nil
 }
 
@@ -63,42 +64,35 @@ func (s *Supervisor) seeConvoy(command, said string) (*thing, error) {
 	case err != nil:
 		return nil, notDone(command, item, err)
 	case !t.has(forge.LabelConvoy):
-		return nil, refusef(http.StatusConflict, "cannot %s %s: it is no convoy", command, item)
+		return nil, control.Refuse(http.StatusConflict, "cannot %s %s: it is no convoy", command, item)
 	}
 	return t, nil
-}
-
-// ConvoyCancelRequest cancels a convoy.
-type ConvoyCancelRequest struct {
-	Ref   string `json:"ref"`
-	Drain bool   `json:"drain,omitempty"` // let members that were begun be finished
-	Close bool   `json:"close,omitempty"` // close the issues too
 }
 
 // CancelConvoy cancels every member that is not done, and the convoy last. Sessions end before anything is labelled; from
 // the journal record on nothing starts on any of them, whatever the forge shows, and a supervisor that is started again
 // finishes what this one could not. It may be repeated.
-func (s *Supervisor) CancelConvoy(_ context.Context, r ConvoyCancelRequest) (Report, error) {
+func (s *Supervisor) CancelConvoy(_ context.Context, r control.ConvoyCancelRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	t, err := s.seeConvoy("cancel", r.Ref)
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
-	report := Report{Subject: t.String()}
+	report := control.Report{Subject: t.String()}
 	if t.closed {
 		report.Note = "closed, nothing to cancel"
 		return report, nil
 	}
 	items, begun, err := s.cancellable(t, r.Drain)
 	if err != nil {
-		return Report{}, notDone("cancel", t.Ref, err)
+		return control.Report{}, notDone("cancel", t.Ref, err)
 	}
 	chores, sessions := s.beginCancel(items, r.Close)
-	report.ended(sessions)
+	reportEnded(&report, sessions)
 	slices.SortFunc(chores, func(a, b *chore) int { return cmp.Compare(slices.Index(items, a.ref), slices.Index(items, b.ref)) })
 	cancelled := 0
 	for _, c := range chores {
@@ -110,17 +104,17 @@ func (s *Supervisor) CancelConvoy(_ context.Context, r ConvoyCancelRequest) (Rep
 			report.Pending = fmt.Sprintf("nothing starts any more; %s is labelled when the forge lets us: %s", c.ref.Short(), left)
 		}
 	}
-	report.concludeCancel(cancelled, len(items)-1, begun, chores, t)
+	concludeCancel(&report, cancelled, len(items)-1, begun, chores, t)
 	return report, nil
 }
 
-func (r *Report) concludeCancel(cancelled, of int, begun []forge.Ref, chores []*chore, t *thing) {
+func concludeCancel(r *control.Report, cancelled, of int, begun []forge.Ref, chores []*chore, t *thing) {
 	if cancelled > 0 {
-		r.did("%d of %d issues and pull requests cancelled", cancelled, of)
+		r.Add("%d of %d issues and pull requests cancelled", cancelled, of)
 	}
 	for _, c := range chores {
 		if c.ref == t.Ref && len(c.did) > 0 {
-			r.did("convoy %s", strings.Join(c.did, ", "))
+			r.Add("convoy %s", strings.Join(c.did, ", "))
 		}
 	}
 	if len(begun) > 0 {
@@ -190,24 +184,19 @@ func (s *Supervisor) convoyOf(is *forge.Issue) threads.Convoy {
 	return threads.ConvoyOf(s.snapshotLocked(time.Now(), room), is)
 }
 
-// Convoys are the convoys of a factory as GET /v1/convoys answers.
-type Convoys struct {
-	Convoys []threads.Convoy `json:"convoys"`
-}
-
 // convoys answers with all open convoys, from memory, or with one, of which the forge is asked where it is closed,
 // because its members are no facts any more, and where we wrote to it just now.
 func (s *Supervisor) convoys(w http.ResponseWriter, r *http.Request) {
 	list, err := s.listConvoys(r.URL.Query().Get("ref"))
 	if err != nil {
 		status := http.StatusServiceUnavailable
-		if no := (*refusal)(nil); errors.As(err, &no) {
-			status = no.status
+		if no := (*control.Refusal)(nil); errors.As(err, &no) {
+			status = no.Status
 		}
 		refuse(w, status, err)
 		return
 	}
-	answer(w, http.StatusOK, Convoys{append([]threads.Convoy{}, list...)})
+	answer(w, http.StatusOK, control.Convoys{Convoys: append([]threads.Convoy{}, list...)})
 }
 
 func (s *Supervisor) listConvoys(said string) ([]threads.Convoy, error) {

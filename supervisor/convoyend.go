@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // convoyEnd is what became of the members of a convoy, as the forge shows it now.
@@ -36,7 +37,7 @@ func (s *Supervisor) endConvoy(c *chore) error {
 	err = s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, c.ref) })
 	if err == nil {
 		c.said = fmt.Sprintf("convoy closed, %d merged", len(end.merged))
-		s.events.send(Event{Type: EventClosed, Data: RefData{c.ref.Repo, c.ref.Number}})
+		s.events.Send(control.EventClosed, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 	}
 	return err
 }

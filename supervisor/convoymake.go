@@ -10,19 +10,9 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/plan"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
-
-// ConvoyRequest makes a convoy: of issues that exist, or of a plan whose tasks become issues.
-type ConvoyRequest struct {
-	Title   string     `json:"title,omitempty"`
-	Body    string     `json:"body,omitempty"`
-	Repo    string     `json:"repo,omitempty"`    // of the convoy; empty is the factory's only one, or that of the first member
-	Members []string   `json:"members,omitempty"` // references of issues
-	Plan    *plan.Plan `json:"plan,omitempty"`
-	Chain   bool       `json:"chain,omitempty"`  // each member depends on the one before it
-	Staged  bool       `json:"staged,omitempty"` // nothing starts until convoy start
-}
 
 // tie is one issue that is to depend on another.
 type tie struct{ item, on forge.Ref }
@@ -38,42 +28,42 @@ type making struct {
 // MakeConvoy makes a tracking issue that depends on its members. It assigns nobody: the ticks hand out the members, one at
 // a time as they become ready. Circles of dependencies, of any length, and members that cannot be are refused before
 // anything is written. Until the last dependency is there nothing starts.
-func (s *Supervisor) MakeConvoy(ctx context.Context, r ConvoyRequest) (Report, error) {
+func (s *Supervisor) MakeConvoy(ctx context.Context, r control.ConvoyRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	var m *making
 	switch {
 	case (r.Plan == nil) == (len(r.Members) == 0):
-		err = refusef(http.StatusBadRequest, "cannot make a convoy: say its members or a plan, one of them")
+		err = control.Refuse(http.StatusBadRequest, "cannot make a convoy: say its members or a plan, one of them")
 	case r.Plan != nil:
 		m, err = s.fromPlan(&r)
 	default:
 		m, err = s.fromMembers(&r)
 	}
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	convoy, err := s.assemble(m, r.Staged)
 	if err != nil {
-		return Report{}, refusef(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(convoy))
+		return control.Report{}, control.Refuse(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(convoy))
 	}
 	s.shown(ctx)
-	report := Report{Subject: convoy.String()}
-	report.did("convoy of %d made", len(m.members))
+	report := control.Report{Subject: convoy.String()}
+	report.Add("convoy of %d made", len(m.members))
 	if len(m.filed) > 0 {
-		report.did("filed %s", mention(convoy.Repo, m.filed))
+		report.Add("filed %s", mention(convoy.Repo, m.filed))
 	}
 	if r.Staged {
-		report.Note = "staged: nothing starts until disinto convoy start " + r.called(convoy)
+		report.Note = "staged: nothing starts until disinto convoy start " + called(&r, convoy)
 	}
 	return report, nil
 }
 
 // called is a reference as the person would say it.
-func (r *ConvoyRequest) called(convoy forge.Ref) string {
+func called(r *control.ConvoyRequest, convoy forge.Ref) string {
 	if r.Repo == "" {
 		return fmt.Sprint(convoy.Number)
 	}
@@ -92,10 +82,10 @@ func (m *making) left(convoy forge.Ref) string {
 }
 
 // fromMembers makes sure that the members can be.
-func (s *Supervisor) fromMembers(r *ConvoyRequest) (*making, error) {
+func (s *Supervisor) fromMembers(r *control.ConvoyRequest) (*making, error) {
 	m := &making{draft: forge.Draft{Title: r.Title, Body: r.Body}}
 	if strings.TrimSpace(r.Title) == "" {
-		return nil, refusef(http.StatusBadRequest, "cannot make a convoy without a title: say --title")
+		return nil, control.Refuse(http.StatusBadRequest, "cannot make a convoy without a title: say --title")
 	}
 	for _, said := range r.Members {
 		ref, err := s.itemOf(r.Repo, said)
@@ -103,14 +93,14 @@ func (s *Supervisor) fromMembers(r *ConvoyRequest) (*making, error) {
 			return nil, err
 		}
 		if slices.Contains(m.members, ref) {
-			return nil, refusef(http.StatusBadRequest, "cannot make a convoy: %s is named twice", ref)
+			return nil, control.Refuse(http.StatusBadRequest, "cannot make a convoy: %s is named twice", ref)
 		}
 		t, err := s.see(ref)
 		if err != nil {
 			return nil, notDone("take", ref, err)
 		}
 		if why := unfit(t); why != "" {
-			return nil, refusef(http.StatusConflict, "cannot take %s into a convoy: %s", ref, why)
+			return nil, control.Refuse(http.StatusConflict, "cannot take %s into a convoy: %s", ref, why)
 		}
 		if n := len(m.members); r.Chain && n > 0 {
 			m.ties = append(m.ties, tie{ref, m.members[n-1]})
@@ -172,19 +162,19 @@ func (s *Supervisor) refuseCircle(m *making) error {
 		}
 	}
 	if circle := threads.Circle(waits); circle != nil {
-		return refusef(http.StatusConflict, "cannot make the convoy, issues would wait for each other: %s", strings.Join(mentions(m.draft.Repo, circle), " -> "))
+		return control.Refuse(http.StatusConflict, "cannot make the convoy, issues would wait for each other: %s", strings.Join(mentions(m.draft.Repo, circle), " -> "))
 	}
 	return nil
 }
 
 // fromPlan makes sure that the plan can be carried out, and files its tasks.
-func (s *Supervisor) fromPlan(r *ConvoyRequest) (*making, error) {
+func (s *Supervisor) fromPlan(r *control.ConvoyRequest) (*making, error) {
 	p := r.Plan
 	if err := p.Check(); err != nil {
-		return nil, refusef(http.StatusBadRequest, "%s", text(err))
+		return nil, control.Refuse(http.StatusBadRequest, "%s", text(err))
 	}
 	if r.Chain {
-		return nil, refusef(http.StatusBadRequest, "cannot chain a plan: it says itself what depends on what")
+		return nil, control.Refuse(http.StatusBadRequest, "cannot chain a plan: it says itself what depends on what")
 	}
 	home, err := s.repository(cmp.Or(r.Repo, p.Repo))
 	if err != nil {
@@ -215,7 +205,7 @@ func (s *Supervisor) fileTasks(m *making, p *plan.Plan, repos []string, needed [
 		t := &p.Tasks[i]
 		ref, err := s.file(forge.Draft{Repo: repos[i], Title: t.Title, Body: t.Body, Labels: t.AllLabels()})
 		if err != nil {
-			return refusef(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
+			return control.Refuse(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
 		}
 		refs[i] = ref
 		m.members, m.filed = append(m.members, ref), append(m.filed, ref)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -46,25 +47,25 @@ func golden(t *testing.T, name string, got []byte) {
 // with every field filled, and empty, which shows which fields are left out.
 func TestDocuments(t *testing.T) {
 	for name, document := range map[string]any{
-		"state":          supervisor.Document{},
-		"report":         supervisor.Report{},
-		"sling":          supervisor.SlingReport{},
-		"convoys":        supervisor.Convoys{},
+		"state":          control.Document{},
+		"report":         control.Report{},
+		"sling":          control.SlingReport{},
+		"convoys":        control.Convoys{},
 		"why":            threads.Explanation{},
 		"fleet":          supervisor.FleetStatus{},
 		"fleet-file":     supervisor.FleetDocument{},
 		"fleet-export":   supervisor.FleetExport{},
-		"event-session":  supervisor.SessionDocument{},
-		"event-ended":    supervisor.RecentDocument{},
-		"event-held":     supervisor.QueueDocument{},
-		"event-ref":      supervisor.RefData{},
-		"ask-item":       supervisor.ItemRequest{},
-		"ask-pause":      supervisor.PauseRequest{},
-		"ask-sling":      supervisor.SlingRequest{},
-		"ask-convoy":     supervisor.ConvoyRequest{},
-		"ask-cancel":     supervisor.ConvoyCancelRequest{},
+		"event-session":  control.SessionDocument{},
+		"event-ended":    control.RecentDocument{},
+		"event-held":     control.QueueDocument{},
+		"event-ref":      control.RefData{},
+		"ask-item":       control.ItemRequest{},
+		"ask-pause":      control.PauseRequest{},
+		"ask-sling":      control.SlingRequest{},
+		"ask-convoy":     control.ConvoyRequest{},
+		"ask-cancel":     control.ConvoyCancelRequest{},
 		"ask-rebalance":  supervisor.RebalanceRequest{},
-		"ask-upgrade":    supervisor.UpgradeRequest{},
+		"ask-upgrade":    control.UpgradeRequest{},
 		"fleet-cycle":    supervisor.CycleDocument{},
 		"fleet-one-host": supervisor.HostDocument{},
 	} {

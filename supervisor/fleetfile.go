@@ -15,6 +15,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -155,7 +156,7 @@ func (s *Supervisor) fleetAgentLocked(l *threads.Load, now time.Time) FleetAgent
 	if f.State == threads.LoadIdle && f.Active == "" {
 		f.Idle, f.IdleSince = true, l.IdleSince
 	}
-	achieved := func(r RecentDocument) bool {
+	achieved := func(r control.RecentDocument) bool {
 		return r.Agent == a.Name && (r.Outcome == agents.Done || r.Outcome == agents.Refused)
 	}
 	if i := slices.IndexFunc(s.history.recent, achieved); i >= 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -20,11 +21,11 @@ const HandoverVersion = 1
 // Handover is what a supervisor tells the next image of its program, beside what stands in the journal: the sessions that
 // go on. It holds no secret; configuration and tokens are read again.
 type Handover struct {
-	Version  int             `json:"version"`
-	Started  time.Time       `json:"started"`  // the first image
-	Upgrades int             `json:"upgrades"` // which one the next image is, from 1
-	Upkeep   UpkeepDocument  `json:"upkeep"`
-	Sessions []HandedSession `json:"sessions"` // by run id
+	Version  int                    `json:"version"`
+	Started  time.Time              `json:"started"`  // the first image
+	Upgrades int                    `json:"upgrades"` // which one the next image is, from 1
+	Upkeep   control.UpkeepDocument `json:"upkeep"`
+	Sessions []HandedSession        `json:"sessions"` // by run id
 }
 
 // HandedSession is a session whose program runs.
@@ -91,7 +92,7 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.until.Done():
-			return refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
+			return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
 		case <-time.After(quietRest):
 		}
 	}
@@ -104,11 +105,11 @@ func (s *Supervisor) quieten() error {
 	defer s.mu.Unlock()
 	switch {
 	case !s.looping:
-		return refusef(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
+		return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
 	case s.until.Err() != nil:
-		return refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
+		return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
 	case s.handing:
-		return refusef(http.StatusServiceUnavailable, "not now: an upgrade is under way")
+		return control.Refuse(http.StatusServiceUnavailable, "not now: an upgrade is under way")
 	}
 	s.handing = true
 	return nil
@@ -137,7 +138,7 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 		return fmt.Errorf("%w: %s", ErrNotQuiet, why)
 	}
 	if s.until.Err() != nil {
-		return refusef(http.StatusServiceUnavailable, "not now: the supervisor stops")
+		return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
 	}
 	return replace(h, s.held)
 }
@@ -146,7 +147,7 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 func (s *Supervisor) handoverLocked() (h Handover, why string) {
 	h = Handover{
 		Version: HandoverVersion, Started: s.started, Upgrades: s.upgrades + 1,
-		Upkeep: UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
+		Upkeep: control.UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
 	}
 	for _, run := range sorted(s.sessions, strings.Compare) {
 		x := s.sessions[run]
@@ -240,19 +241,14 @@ func (s *Supervisor) resume(x *session) {
 	s.conclude(x, s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil), true)
 }
 
-// UpgradeRequest says which program is to take this one's place; empty means the file that this one was started from.
-type UpgradeRequest struct {
-	Binary string `json:"binary"`
-}
-
 // replace has the program replaced. There is no answer when that worked: the connection ends.
-func (s *Supervisor) replace(ctx context.Context, r UpgradeRequest) (Report, error) {
+func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (control.Report, error) {
 	if s.Upgrade == nil {
-		return Report{}, refusef(http.StatusConflict, "cannot upgrade this one: only disinto run can be replaced")
+		return control.Report{}, control.Refuse(http.StatusConflict, "cannot upgrade this one: only disinto run can be replaced")
 	}
 	err := s.Upgrade(ctx, r.Binary)
-	if no := (*refusal)(nil); errors.Is(err, ErrNotQuiet) || errors.As(err, &no) {
-		return Report{}, err
+	if no := (*control.Refusal)(nil); errors.Is(err, ErrNotQuiet) || errors.As(err, &no) {
+		return control.Report{}, err
 	}
-	return Report{}, refusef(http.StatusConflict, "%s", err)
+	return control.Report{}, control.Refuse(http.StatusConflict, "%s", err)
 }

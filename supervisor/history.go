@@ -6,6 +6,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -22,12 +23,12 @@ type history struct {
 	logins    map[forge.Ref]string           // the account behind each claim
 	failures  map[threads.AttemptKey]failure // the newest, for the comment that asks for a person
 	refusedAt map[forge.Ref]time.Time
-	written   map[forge.Ref]writing // by chain: what was written in a sticky slot and has no verdict yet
-	remarks   map[threads.Key]int   // sessions in a row that left words only
-	downs     map[string]int        // sessions in a row that found no backend, per thread
-	tallies   map[string]tally      // per agent
-	recent    []RecentDocument      // newest first
-	past      []pastRecord          // of every session that ran, oldest first; see pastLimit
+	written   map[forge.Ref]writing    // by chain: what was written in a sticky slot and has no verdict yet
+	remarks   map[threads.Key]int      // sessions in a row that left words only
+	downs     map[string]int           // sessions in a row that found no backend, per thread
+	tallies   map[string]tally         // per agent
+	recent    []control.RecentDocument // newest first
+	past      []pastRecord             // of every session that ran, oldest first; see pastLimit
 }
 
 type openSession struct {

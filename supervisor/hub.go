@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -93,7 +94,7 @@ func (s *Supervisor) lookNow(began time.Time, calls int, dry bool) (cycle *Cycle
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.config == nil || s.scans.err != nil {
-		return nil, nil, refusef(http.StatusServiceUnavailable, "cannot look for what to move: the forge could not be read")
+		return nil, nil, control.Refuse(http.StatusServiceUnavailable, "cannot look for what to move: the forge could not be read")
 	}
 	cycle, moves, news = s.lookLocked(time.Now(), room, dry)
 	cycle.At, cycle.Calls = began, calls
@@ -272,7 +273,7 @@ func (s *Supervisor) RebalanceNow(ctx context.Context, r RebalanceRequest) (*Cyc
 	off := s.config.Stealing.PerCycle == 0
 	s.mu.Unlock()
 	if off {
-		return nil, refusef(http.StatusConflict, "cannot move anything: [stealing] per_cycle is 0")
+		return nil, control.Refuse(http.StatusConflict, "cannot move anything: [stealing] per_cycle is 0")
 	}
 	return s.rebalance(ctx, r.DryRun)
 }

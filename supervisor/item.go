@@ -9,13 +9,9 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
-
-// ItemRequest names an issue or pull request: 12, #12 or owner/name#12.
-type ItemRequest struct {
-	Ref string `json:"ref"`
-}
 
 // thing is an issue or pull request as a fresh look shows it.
 type thing struct {
@@ -44,11 +40,11 @@ func (s *Supervisor) itemOf(home, said string) (forge.Ref, error) {
 	}
 	item, err := forge.ParseRef(said, home)
 	if err != nil {
-		return item, refusef(http.StatusBadRequest, "%s", err)
+		return item, control.Refuse(http.StatusBadRequest, "%s", err)
 	}
 	i := slices.IndexFunc(s.config.Forge.Repos, func(r string) bool { return strings.EqualFold(r, item.Repo) })
 	if i < 0 {
-		return item, refusef(http.StatusNotFound, "%s is none of the repositories of this factory", item.Repo)
+		return item, control.Refuse(http.StatusNotFound, "%s is none of the repositories of this factory", item.Repo)
 	}
 	item.Repo = s.config.Forge.Repos[i]
 	return item, nil
@@ -78,11 +74,11 @@ func (s *Supervisor) see(item forge.Ref) (*thing, error) {
 func notDone(command string, item forge.Ref, err error) error {
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
-		return refusef(http.StatusNotFound, "cannot %s %s: there is no such issue or pull request", command, item)
+		return control.Refuse(http.StatusNotFound, "cannot %s %s: there is no such issue or pull request", command, item)
 	case errors.Is(err, forge.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return refusef(http.StatusServiceUnavailable, "cannot %s %s now: %s", command, item, text(err))
+		return control.Refuse(http.StatusServiceUnavailable, "cannot %s %s now: %s", command, item, text(err))
 	}
-	return refusef(http.StatusConflict, "cannot %s %s: %s", command, item, text(err))
+	return control.Refuse(http.StatusConflict, "cannot %s %s: %s", command, item, text(err))
 }
 
 // family is an issue with the open pull requests of our agents for it; a pull request is alone. What a person says of an
@@ -134,11 +130,11 @@ func (x *session) awaitGone() bool {
 	}
 }
 
-// ended waits for sessions that were told to end, and reports them.
-func (r *Report) ended(list []*session) {
+// reportEnded waits for sessions that were told to end, and reports them.
+func reportEnded(r *control.Report, list []*session) {
 	for _, x := range list {
 		if x.awaitGone() {
-			r.did("session of %s ended", x.Agent)
+			r.Add("session of %s ended", x.Agent)
 		} else {
 			r.Pending = "the session of " + x.Agent + " has not ended yet"
 		}

@@ -13,7 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -35,7 +35,7 @@ func convoy(t *testing.T, l *simtest.Life, n int64) threads.Convoy {
 	t.Helper()
 	w := httptest.NewRecorder()
 	l.Handler().ServeHTTP(w, httptest.NewRequest("GET", fmt.Sprintf("/v1/convoys?ref=%d", n), nil))
-	var d supervisor.Convoys
+	var d control.Convoys
 	if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || len(d.Convoys) != 1 {
 		t.Fatalf("convoy %d: %v: %s", n, err, w.Body)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -43,10 +43,10 @@ type waiting struct {
 }
 
 // look judges one moment, half a second after the one before.
-func (x *waiting) look(d *supervisor.Document) {
-	idle := slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool { return a.Thread == "llama" && a.State == supervisor.AgentIdle })
-	slot := slices.ContainsFunc(d.Threads[1].Slots, func(s supervisor.SlotDocument) bool { return len(s.Agents) == 0 })
-	i := slices.IndexFunc(d.Queue, func(q supervisor.QueueDocument) bool {
+func (x *waiting) look(d *control.Document) {
+	idle := slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool { return a.Thread == "llama" && a.State == control.AgentIdle })
+	slot := slices.ContainsFunc(d.Threads[1].Slots, func(s control.SlotDocument) bool { return len(s.Agents) == 0 })
+	i := slices.IndexFunc(d.Queue, func(q control.QueueDocument) bool {
 		return slices.Contains([]threads.Code{threads.StaleFacts, threads.AgentBusy, threads.NoSlot, threads.BlockersUnknown}, q.Code)
 	})
 	if !idle || !slot || i < 0 || !d.Threads[1].ParkedUntil.IsZero() {
@@ -267,7 +267,7 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 		l := w.Start()
 		for i := range 60 {
 			time.Sleep(30 * time.Second)
-			asked(t, l, "/v1/sling", `{"ref":"1"}`, new(supervisor.SlingReport))
+			asked(t, l, "/v1/sling", `{"ref":"1"}`, new(control.SlingReport))
 			switch i {
 			case 5: // another agent has to go on with it
 				w.Forge.Edit(1, func(is *forge.Issue) { is.Assignees = []string{w.Exec.Runs()[0].Job.Agent} })
@@ -289,7 +289,7 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 		if is := w.Forge.Get(1); !is.Has(forge.LabelBlocked) || len(w.Forge.Comments()) != 1 {
 			t.Errorf("afterwards %v, comments %+v", is.Labels, w.Forge.Comments())
 		}
-		var r supervisor.SlingReport
+		var r control.SlingReport
 		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 || no != "cannot sling johba/harb#1: it is labelled blocked" {
 			t.Errorf("sling of one that is given up: %d %s", status, no)
 		}

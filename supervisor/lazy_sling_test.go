@@ -14,7 +14,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -40,10 +40,10 @@ func asked(t *testing.T, l *simtest.Life, path, body string, answer any) (status
 }
 
 // sling slings an issue and is answered within a second.
-func sling(t *testing.T, l *simtest.Life, body string) supervisor.SlingReport {
+func sling(t *testing.T, l *simtest.Life, body string) control.SlingReport {
 	t.Helper()
 	began := time.Now()
-	var r supervisor.SlingReport
+	var r control.SlingReport
 	if status, no := asked(t, l, "/v1/sling", body, &r); status != 200 {
 		t.Errorf("sling %s: %d %s", body, status, no)
 	}
@@ -111,9 +111,9 @@ func TestA2_SameCodePath(t *testing.T) {
 			w.Until(2*time.Hour, "merged", w.Forge.Done)
 			for len(events) > 0 {
 				e := <-events
-				if d, ok := e.Data.(supervisor.SessionDocument); ok {
+				if d, ok := e.Data.(control.SessionDocument); ok {
 					told = append(told, fmt.Sprint(e.Type, " ", d.Agent, " ", d.Thread, d.Slot, " ", d.Kind))
-				} else if e.Type == supervisor.EventEnded || e.Type == supervisor.EventMerged {
+				} else if e.Type == control.EventEnded || e.Type == control.EventMerged {
 					told = append(told, string(e.Type))
 				}
 			}
@@ -174,7 +174,7 @@ func TestA5_Race(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Edit(w.Forge.Issue("seven"), func(is *forge.Issue) { is.Labels = nil })
 		var all sync.WaitGroup
-		answers := make([]supervisor.SlingReport, 50)
+		answers := make([]control.SlingReport, 50)
 		for i := range answers {
 			all.Go(func() { answers[i] = sling(t, l, `{"ref":"1"}`) })
 		}
@@ -253,7 +253,7 @@ func TestA7_Refused(t *testing.T) {
 			"x": `400 cannot read "x" as an issue: write 12, #12 or owner/name#12`,
 			"":  "400 cannot sling: say an issue or a title, one of them",
 		} {
-			var r supervisor.SlingReport
+			var r control.SlingReport
 			status, no := asked(t, l, "/v1/sling", fmt.Sprintf(`{"ref":%q}`, ref), &r)
 			if got := fmt.Sprint(status, " ", no); got != want {
 				t.Errorf("sling %q: %s, want %s", ref, got, want)

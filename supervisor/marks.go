@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -218,7 +219,7 @@ func (s *Supervisor) perform(c *chore) error {
 	case actMerge:
 		err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Merge(ctx, c.ref, c.head) })
 		if err == nil {
-			s.events.send(Event{Type: EventMerged, Data: RefData{c.ref.Repo, c.ref.Number}})
+			s.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 		}
 		return err
 	case threads.ActRelease:

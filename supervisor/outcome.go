@@ -5,6 +5,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -103,7 +104,7 @@ func (h *history) count(at time.Time, o *openSession, e *endRecord) {
 	if o.Item.Kind == agents.KindSchedule && ran {
 		h.LastRun[o.Item.threads()] = at
 	}
-	r := RecentDocument{
+	r := control.RecentDocument{
 		RunID: o.Run, Agent: o.Agent, Repo: o.Item.Ref.Repo, Number: o.Item.Ref.Number, Kind: o.Item.Kind,
 		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: o.at, EndedAt: at,
 	}
@@ -141,9 +142,9 @@ func (h *history) fruit(o *openSession, e *endRecord) {
 	}
 }
 
-func (h *history) remember(r RecentDocument) {
-	n := min(len(h.recent), RecentLimit-1)
-	h.recent = append([]RecentDocument{r}, h.recent[:n]...)
+func (h *history) remember(r control.RecentDocument) {
+	n := min(len(h.recent), control.RecentLimit-1)
+	h.recent = append([]control.RecentDocument{r}, h.recent[:n]...)
 }
 
 // claimFailed burns no attempt. The claim stays ours in the books unless somebody else has the item, because a write

@@ -8,6 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -249,10 +250,10 @@ func TestHanded(t *testing.T) {
 
 func TestRecentIsBounded(t *testing.T) {
 	h := newHistory()
-	for i := range 3 * RecentLimit {
-		h.remember(RecentDocument{RunID: fmt.Sprint(i)})
+	for i := range 3 * control.RecentLimit {
+		h.remember(control.RecentDocument{RunID: fmt.Sprint(i)})
 	}
-	if len(h.recent) != RecentLimit || h.recent[0].RunID != fmt.Sprint(3*RecentLimit-1) {
+	if len(h.recent) != control.RecentLimit || h.recent[0].RunID != fmt.Sprint(3*control.RecentLimit-1) {
 		t.Errorf("%d, newest %s", len(h.recent), h.recent[0].RunID)
 	}
 }

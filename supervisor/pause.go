@@ -7,21 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
-// PauseRequest says what to pause or resume.
-type PauseRequest struct {
-	// Name is a thread or an agent; empty means everything.
-	Name string `json:"name"`
-}
-
 // Pause keeps everything, a thread or an agent from starting sessions. What runs goes on, and so do merges. It holds
 // until resume, also over restarts.
-func (s *Supervisor) Pause(_ context.Context, r PauseRequest) (Report, error) {
+func (s *Supervisor) Pause(_ context.Context, r control.PauseRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	s.mu.Lock()
@@ -29,13 +24,13 @@ func (s *Supervisor) Pause(_ context.Context, r PauseRequest) (Report, error) {
 	todo := slices.DeleteFunc(slices.Clone(named), func(p threads.Pause) bool { _, is := s.history.Paused[p]; return is })
 	s.mu.Unlock()
 	if len(named) == 0 {
-		return Report{}, refusef(http.StatusNotFound, "cannot pause %s: no thread or agent has that name", r.Name)
+		return control.Report{}, control.Refuse(http.StatusNotFound, "cannot pause %s: no thread or agent has that name", r.Name)
 	}
-	report := Report{Subject: subject(r.Name)}
+	report := control.Report{Subject: subject(r.Name)}
 	if err := s.setPauses(todo, false); err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
-	report.pauses(todo, "paused")
+	reportPauses(&report, todo, "paused")
 	if len(todo) == 0 {
 		report.Note = "paused already"
 	}
@@ -43,10 +38,10 @@ func (s *Supervisor) Pause(_ context.Context, r PauseRequest) (Report, error) {
 }
 
 // Resume takes pauses back: with a name those of that name, without one all of them.
-func (s *Supervisor) Resume(_ context.Context, r PauseRequest) (Report, error) {
+func (s *Supervisor) Resume(_ context.Context, r control.PauseRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	s.mu.Lock()
@@ -59,13 +54,13 @@ func (s *Supervisor) Resume(_ context.Context, r PauseRequest) (Report, error) {
 	known := len(todo) > 0 || len(s.pausesLocked(r.Name)) > 0
 	s.mu.Unlock()
 	if !known {
-		return Report{}, refusef(http.StatusNotFound, "cannot resume %s: no thread or agent has that name", r.Name)
+		return control.Report{}, control.Refuse(http.StatusNotFound, "cannot resume %s: no thread or agent has that name", r.Name)
 	}
-	report := Report{Subject: subject(r.Name)}
+	report := control.Report{Subject: subject(r.Name)}
 	if err := s.setPauses(todo, true); err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
-	report.pauses(todo, "resumed")
+	reportPauses(&report, todo, "resumed")
 	if len(todo) == 0 {
 		report.Note = "not paused"
 	}
@@ -122,13 +117,13 @@ func comparePauses(a, b threads.Pause) int {
 	return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Agent, b.Agent))
 }
 
-// pauses says what was done to each, and which where that is not the subject.
-func (r *Report) pauses(list []threads.Pause, done string) {
+// reportPauses says what was done to each, and which where that is not the subject.
+func reportPauses(r *control.Report, list []threads.Pause, done string) {
 	for _, p := range list {
 		if p == (threads.Pause{}) || len(list) == 1 && cmp.Or(p.Thread, p.Agent) == r.Subject {
-			r.did("%s", done)
+			r.Add("%s", done)
 		} else {
-			r.did("%s %s", pauseWords(p), done)
+			r.Add("%s %s", pauseWords(p), done)
 		}
 	}
 }

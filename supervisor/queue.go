@@ -1,16 +1,19 @@
 package supervisor
 
 import (
+	"slices"
+
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
 // queueLocked is what waits, and why: what is put up for work in the order of the plan, and the other open issues. Between
 // two plans sessions end and begin, so what the last plan does not speak of is there as well: every open issue has a session
 // or a reason.
-func (s *Supervisor) queueLocked() (queue, unqueued []QueueDocument) {
-	queue, unqueued = []QueueDocument{}, []QueueDocument{}
+func (s *Supervisor) queueLocked() (queue, unqueued []control.QueueDocument) {
+	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
 	said := make(map[forge.Ref]bool, len(s.plan.Holds)+len(s.plan.Unqueued))
 	for _, x := range s.sessions {
 		said[x.Item.Ref] = true
@@ -41,9 +44,26 @@ func (s *Supervisor) queueLocked() (queue, unqueued []QueueDocument) {
 	return queue, unqueued
 }
 
-func queueDocument(h *threads.Hold) QueueDocument {
-	return QueueDocument{
+func queueDocument(h *threads.Hold) control.QueueDocument {
+	return control.QueueDocument{
 		Repo: h.Item.Ref.Repo, Number: h.Item.Ref.Number, Kind: h.Item.Kind, Title: h.Item.Title,
 		Priority: h.Item.Priority, Code: h.Reason.Code, Why: h.Reason.Text(),
 	}
+}
+
+// Events returns what happens from now on to a reader in this process, until leave. It may be called before Run, so that no
+// event is missed. The channel is closed when the reader falls behind, and when Run ends.
+func (s *Supervisor) Events() (events <-chan control.Event, leave func()) { return s.events.Read() }
+
+// heldLocked returns the items that wait for another reason than in the last plan. With ten thousand items the comparison
+// is work, so it is left out while the feed has no readers.
+func (s *Supervisor) heldLocked(holds []*threads.Hold) []*threads.Hold {
+	if !s.events.HasReaders() {
+		return nil
+	}
+	before := make(map[threads.Key]threads.Code, len(s.plan.Holds))
+	for _, h := range s.plan.Holds {
+		before[h.Key()] = h.Reason.Code
+	}
+	return slices.DeleteFunc(slices.Clone(holds), func(h *threads.Hold) bool { return before[h.Key()] == h.Reason.Code })
 }

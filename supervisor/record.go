@@ -9,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -35,14 +36,14 @@ type record struct {
 	Retry  *retryRecord  `json:"retry,omitempty"`
 
 	// What is the case: the lines that compaction writes.
-	Open   *startRecord    `json:"open,omitempty"`
-	Chain  *chainRecord    `json:"chain,omitempty"`
-	Item   *itemRecord     `json:"item,omitempty"`
-	Agent  *agentRecord    `json:"agent,omitempty"`
-	Thread *threadRecord   `json:"thread,omitempty"`
-	Slot   *slotRecord     `json:"slot,omitempty"`
-	Recent *RecentDocument `json:"recent,omitempty"`
-	Past   *pastRecord     `json:"past,omitempty"`
+	Open   *startRecord            `json:"open,omitempty"`
+	Chain  *chainRecord            `json:"chain,omitempty"`
+	Item   *itemRecord             `json:"item,omitempty"`
+	Agent  *agentRecord            `json:"agent,omitempty"`
+	Thread *threadRecord           `json:"thread,omitempty"`
+	Slot   *slotRecord             `json:"slot,omitempty"`
+	Recent *control.RecentDocument `json:"recent,omitempty"`
+	Past   *pastRecord             `json:"past,omitempty"`
 }
 
 // startRecord says that a session is about to claim its item.

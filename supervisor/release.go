@@ -6,47 +6,48 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
 // Release takes our claim off an issue or pull request, after the session on it, if there is one, was ended. It stays in
 // the queue: an issue whose label backlog is gone gets it back, because some agent programs take it off. After a session
 // it rests for a minute, so that a person can say what is next. It may be repeated.
-func (s *Supervisor) Release(_ context.Context, r ItemRequest) (Report, error) {
+func (s *Supervisor) Release(_ context.Context, r control.ItemRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	item, err := s.item(r.Ref)
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	before, err := s.see(item)
 	if err != nil {
-		return Report{}, notDone("release", item, err)
+		return control.Report{}, notDone("release", item, err)
 	}
 	if _, foreign := s.claimants(before); before.has(forge.LabelInProgress) && len(foreign) > 0 {
-		return Report{}, refusef(http.StatusConflict, "cannot release %s: it is claimed by %s, which another host runs", item,
+		return control.Report{}, control.Refuse(http.StatusConflict, "cannot release %s: it is claimed by %s, which another host runs", item,
 			strings.Join(foreign, " and "))
 	}
-	report := Report{Subject: item.String()}
+	report := control.Report{Subject: item.String()}
 	grip := s.grip(item)
 	s.mu.Lock()
 	sessions := s.endLocked([]forge.Ref{item}, threads.StopReleased)
 	s.mu.Unlock()
-	report.ended(sessions)
+	reportEnded(&report, sessions)
 	err = s.releaseNow(&report, item, before, len(sessions) > 0)
 	s.kickAll(grip.letGo())
 	s.touchStatus()
 	if err != nil {
-		return Report{}, notDone("release", item, err)
+		return control.Report{}, notDone("release", item, err)
 	}
 	return report, nil
 }
 
 // free takes another supervisor's claim away, or one that shows as none because it was never finished.
-func (s *Supervisor) free(report *Report, t *thing) error {
+func (s *Supervisor) free(report *control.Report, t *thing) error {
 	if t.heldBy == "" && t.has(forge.LabelInProgress) {
 		return nil
 	}
@@ -56,13 +57,13 @@ func (s *Supervisor) free(report *Report, t *thing) error {
 		return err
 	})
 	if err == nil && was != "" {
-		report.did("claim of %s taken away", was)
+		report.Add("claim of %s taken away", was)
 	}
 	return err
 }
 
 // releaseNow takes off what the session left, and says what was there before.
-func (s *Supervisor) releaseNow(report *Report, item forge.Ref, before *thing, ran bool) error {
+func (s *Supervisor) releaseNow(report *control.Report, item forge.Ref, before *thing, ran bool) error {
 	t, err := s.see(item)
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (s *Supervisor) releaseNow(report *Report, item forge.Ref, before *thing, r
 	claimed := was || before.has(forge.LabelInProgress) && !t.has(forge.LabelInProgress)
 	switch ours, _ := s.claimants(t); {
 	case claimed:
-		report.did("claim released")
+		report.Add("claim released")
 	case ran:
 	case len(ours) > 0:
 		report.Note = "not claimed, but pinned to " + strings.Join(ours, " and ") + ": unassign it to let any agent take it"
@@ -88,7 +89,7 @@ func (s *Supervisor) releaseNow(report *Report, item forge.Ref, before *thing, r
 		if err := s.label(item, []string{forge.LabelBacklog}, nil); err != nil {
 			return err
 		}
-		report.did("label backlog put back")
+		report.Add("label backlog put back")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -17,33 +18,33 @@ var retryLabels = []string{forge.LabelBlocked, forge.LabelCancelled, forge.Label
 // Retry lets an issue or pull request begin anew: it forgets failures, rests, refusals, review rounds and a rejected pull
 // request, takes off the labels that said so, and puts backlog back on an open issue. Of an issue it means the open pull
 // requests of our agents too. It may be repeated.
-func (s *Supervisor) Retry(_ context.Context, r ItemRequest) (Report, error) {
+func (s *Supervisor) Retry(_ context.Context, r control.ItemRequest) (control.Report, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	defer leave()
 	item, err := s.item(r.Ref)
 	if err != nil {
-		return Report{}, err
+		return control.Report{}, err
 	}
 	t, err := s.see(item)
 	switch {
 	case err != nil:
-		return Report{}, notDone("retry", item, err)
+		return control.Report{}, notDone("retry", item, err)
 	case t.closed:
-		return Report{}, refusef(http.StatusConflict, "cannot retry %s: it is closed, reopen it", item)
+		return control.Report{}, control.Refuse(http.StatusConflict, "cannot retry %s: it is closed, reopen it", item)
 	}
 	family := s.family(t)
 	if s.cancelling(family) {
-		return Report{}, refusef(http.StatusServiceUnavailable, "cannot retry %s now: it is being cancelled", item)
+		return control.Report{}, control.Refuse(http.StatusServiceUnavailable, "cannot retry %s now: it is being cancelled", item)
 	}
 	// A pull request's attempts are counted on its issue.
 	forgotten := family
 	if t.chain != item {
 		forgotten = append(slices.Clone(family), t.chain)
 	}
-	report := Report{Subject: item.String()}
+	report := control.Report{Subject: item.String()}
 	grip := s.grip(item)
 	err = s.forgive(&report, t, forgotten)
 	for _, one := range family {
@@ -54,7 +55,7 @@ func (s *Supervisor) Retry(_ context.Context, r ItemRequest) (Report, error) {
 	s.kickAll(grip.letGo())
 	s.touchStatus()
 	if err != nil {
-		return Report{}, notDone("retry", item, err)
+		return control.Report{}, notDone("retry", item, err)
 	}
 	report.Note = s.worker(family)
 	if len(report.Did) == 0 && report.Note == "" {
@@ -65,7 +66,7 @@ func (s *Supervisor) Retry(_ context.Context, r ItemRequest) (Report, error) {
 }
 
 // forgive journals the retry and says what that forgets.
-func (s *Supervisor) forgive(report *Report, t *thing, items []forge.Ref) error {
+func (s *Supervisor) forgive(report *control.Report, t *thing, items []forge.Ref) error {
 	said := record{At: time.Now(), Retry: &retryRecord{}}
 	for _, item := range items {
 		said.Retry.Refs = append(said.Retry.Refs, ref(item))
@@ -78,7 +79,7 @@ func (s *Supervisor) forgive(report *Report, t *thing, items []forge.Ref) error 
 		p := &t.pulls[i]
 		rejected := p.Closed && !p.Merged && s.config.AgentByLogin(p.Author) != nil && s.config.AgentByLogin(p.ClosedBy) == nil
 		if rejected && p.Ended.After(s.history.Retried[t.Ref]) {
-			report.did("rejected pull request %s forgotten", p.Short())
+			report.Add("rejected pull request %s forgotten", p.Short())
 		}
 	}
 	s.mu.Unlock()
@@ -96,7 +97,7 @@ func (s *Supervisor) forgive(report *Report, t *thing, items []forge.Ref) error 
 }
 
 // forgottenLocked says what is in the books about an item that a retry takes out of them.
-func (s *Supervisor) forgottenLocked(report *Report, item forge.Ref, now time.Time) {
+func (s *Supervisor) forgottenLocked(report *control.Report, item forge.Ref, now time.Time) {
 	h := s.history
 	failures, rests := 0, h.CoolDown[(&threads.Merge{Ref: item}).Key()].After(now)
 	for _, kind := range itemKinds {
@@ -106,21 +107,21 @@ func (s *Supervisor) forgottenLocked(report *Report, item forge.Ref, now time.Ti
 	}
 	switch {
 	case failures == 1:
-		report.did("1 failed attempt forgotten")
+		report.Add("1 failed attempt forgotten")
 	case failures > 1:
-		report.did("%d failed attempts forgotten", failures)
+		report.Add("%d failed attempts forgotten", failures)
 	}
 	if rests {
-		report.did("cool-down ended")
+		report.Add("cool-down ended")
 	}
 	if h.Refused[item] != "" {
-		report.did("refusal forgotten")
+		report.Add("refusal forgotten")
 	}
 	if h.Asked[item] > 0 || s.hasRoundsLocked(item) {
-		report.did("review rounds forgotten")
+		report.Add("review rounds forgotten")
 	}
 	if h.CIFixes[item] > 0 {
-		report.did("CI fixes forgotten")
+		report.Add("CI fixes forgotten")
 	}
 }
 
@@ -133,7 +134,7 @@ func (s *Supervisor) hasRoundsLocked(item forge.Ref) bool {
 }
 
 // relabel takes off the labels that keep an item from being worked on, and puts backlog back on an issue.
-func (s *Supervisor) relabel(report *Report, t *thing, item forge.Ref) error {
+func (s *Supervisor) relabel(report *control.Report, t *thing, item forge.Ref) error {
 	labels, of := t.labels, ""
 	if item != t.Ref {
 		p := t.pulls[slices.IndexFunc(t.pulls, func(p forge.Pull) bool { return p.Ref == item })]
@@ -155,10 +156,10 @@ func (s *Supervisor) relabel(report *Report, t *thing, item forge.Ref) error {
 		return err
 	}
 	for _, l := range remove {
-		report.did("%slabel %s removed", of, l)
+		report.Add("%slabel %s removed", of, l)
 	}
 	for _, l := range add {
-		report.did("%slabel %s put back", of, l)
+		report.Add("%slabel %s put back", of, l)
 	}
 	return nil
 }

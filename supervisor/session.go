@@ -8,6 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -83,7 +84,7 @@ func (s *Supervisor) run(x *session) {
 		return
 	}
 	grip.letGo()
-	s.events.send(sessionEvent(EventClaimed, s.show(x)))
+	s.events.Send(control.EventClaimed, s.show(x))
 	out, ran := s.execute(x)
 	s.conclude(x, out, ran)
 }
@@ -155,7 +156,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 		}
 		s.mu.Unlock()
 		s.log.Info(fmt.Sprintf("%s running %s", x.tag, task(&x.Item)))
-		s.events.send(sessionEvent(EventStarted, s.show(x)))
+		s.events.Send(control.EventStarted, s.show(x))
 		close(x.atWork)
 		s.touchStatus()
 	})
@@ -167,13 +168,21 @@ func (s *Supervisor) finish(x *session, end *endRecord, grip *grip) {
 	ended := record{At: time.Now(), End: end}
 	s.noteThen(ended, func() { delete(s.sessions, x.RunID) })
 	s.tell(ending(s.StateDir, x, end))
-	s.events.send(endedEvent(x, end, ended.At))
+	s.events.Send(control.EventEnded, x.recent(end, ended.At))
 	s.kickThread(x.Thread, ended.At)
 	s.touchStatus()
 	if x.claims() && end.Claim != claimTaken {
 		s.release(x)
 	}
 	s.kickThread(x.Thread, grip.letGo())
+}
+
+// recent is the document of a session that ended.
+func (x *session) recent(e *endRecord, at time.Time) control.RecentDocument {
+	return control.RecentDocument{
+		RunID: x.RunID, Agent: x.Agent, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Kind: x.Item.Kind,
+		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: x.reserved, EndedAt: at,
+	}
 }
 
 // release takes the claim off. What does not succeed is left to reconcile, which finds a claim without a session.

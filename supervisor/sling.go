@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -21,47 +21,19 @@ const (
 	slingTries = 3
 )
 
-// SlingRequest hands one issue to the scheduler: one that exists, by Ref, or one that is to be made, by Title.
-type SlingRequest struct {
-	Ref string `json:"ref,omitempty"`
-
-	Title     string   `json:"title,omitempty"`
-	Body      string   `json:"body,omitempty"`
-	Repo      string   `json:"repo,omitempty"`       // empty is the factory's only one
-	Role      string   `json:"role,omitempty"`       // of whoever is to take it; its label is put on
-	Skills    []string `json:"skills,omitempty"`     // labels skill/X
-	DependsOn []string `json:"depends_on,omitempty"` // references of issues
-}
-
-// SlingReport says who is on the issue, or why nobody is yet.
-type SlingReport struct {
-	Repo   string `json:"repo"`
-	Number int64  `json:"number"`
-	Filed  bool   `json:"filed"` // it was made for this
-
-	Agent  string               `json:"agent"` // empty: nobody yet
-	Thread string               `json:"thread"`
-	Slot   int                  `json:"slot"`
-	State  threads.SessionState `json:"state"`
-
-	Code     threads.Code `json:"code"`     // of why nobody is
-	Why      string       `json:"why"`      // the same in words
-	Position int          `json:"position"` // among what waits, from 1
-}
-
 // Sling has the scheduler decide on an issue at once, as a tick would, and says what came of it. It changes nothing of an
 // issue but that it gets the label backlog, which lets it be worked on. It may be repeated.
-func (s *Supervisor) Sling(ctx context.Context, r SlingRequest) (SlingReport, error) {
+func (s *Supervisor) Sling(ctx context.Context, r control.SlingRequest) (control.SlingReport, error) {
 	leave, err := s.enterCommand()
 	if err != nil {
-		return SlingReport{}, err
+		return control.SlingReport{}, err
 	}
 	defer leave()
-	var report SlingReport
+	var report control.SlingReport
 	var item forge.Ref
 	switch {
 	case (r.Ref == "") == (r.Title == ""):
-		return report, refusef(http.StatusBadRequest, "cannot sling: say an issue or a title, one of them")
+		return report, control.Refuse(http.StatusBadRequest, "cannot sling: say an issue or a title, one of them")
 	case r.Title != "":
 		item, err = s.fileSlung(&r)
 		report.Filed = err == nil
@@ -100,7 +72,7 @@ func (s *Supervisor) offer(said string) (forge.Ref, error) {
 		return item, notDone("sling", item, err)
 	}
 	if why := s.unslingable(t); why != "" {
-		return item, refusef(http.StatusConflict, "cannot sling %s: %s", item, why)
+		return item, control.Refuse(http.StatusConflict, "cannot sling %s: %s", item, why)
 	}
 	if t.has(forge.LabelBacklog) {
 		return item, nil
@@ -144,7 +116,7 @@ func (s *Supervisor) isAgent(login string) bool {
 }
 
 // fileSlung makes the issue. It gets the label that lets it be worked on only when everything that it waits for is tied.
-func (s *Supervisor) fileSlung(r *SlingRequest) (forge.Ref, error) {
+func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 	repo, err := s.repository(r.Repo)
 	if err != nil {
 		return forge.Ref{}, err
@@ -165,7 +137,7 @@ func (s *Supervisor) fileSlung(r *SlingRequest) (forge.Ref, error) {
 	}
 	item, err := s.file(forge.Draft{Repo: repo, Title: r.Title, Body: r.Body, Labels: labels})
 	if err != nil {
-		return item, refusef(http.StatusServiceUnavailable, "cannot sling: %s", text(err))
+		return item, control.Refuse(http.StatusServiceUnavailable, "cannot sling: %s", text(err))
 	}
 	if len(blockers) == 0 {
 		return item, nil
@@ -179,7 +151,7 @@ func (s *Supervisor) fileSlung(r *SlingRequest) (forge.Ref, error) {
 		err = s.label(item, []string{forge.LabelBacklog}, nil)
 	}
 	if err != nil {
-		return item, refusef(http.StatusServiceUnavailable, "%s is filed, and not put up for work: %s", item, text(err))
+		return item, control.Refuse(http.StatusServiceUnavailable, "%s is filed, and not put up for work: %s", item, text(err))
 	}
 	return item, nil
 }
@@ -193,11 +165,11 @@ func (s *Supervisor) repository(said string) (string, error) {
 		return repos[0], nil
 	}
 	if said == "" {
-		return "", refusef(http.StatusBadRequest, "cannot tell which repository is meant: say --repo, one of %s", strings.Join(repos, ", "))
+		return "", control.Refuse(http.StatusBadRequest, "cannot tell which repository is meant: say --repo, one of %s", strings.Join(repos, ", "))
 	}
 	i := slices.IndexFunc(repos, func(r string) bool { return strings.EqualFold(r, said) })
 	if i < 0 {
-		return "", refusef(http.StatusNotFound, "%s is none of the repositories of this factory", said)
+		return "", control.Refuse(http.StatusNotFound, "%s is none of the repositories of this factory", said)
 	}
 	return repos[i], nil
 }
@@ -213,13 +185,13 @@ func (s *Supervisor) roleLabels(role string) ([]string, error) {
 	others := slices.ContainsFunc(s.config.Roles, func(o agents.Role) bool { return o.On == agents.OnIssue && o.Name != role })
 	switch {
 	case r == nil:
-		return nil, refusef(http.StatusNotFound, "no agent has the role %s", role)
+		return nil, control.Refuse(http.StatusNotFound, "no agent has the role %s", role)
 	case r.On != agents.OnIssue:
-		return nil, refusef(http.StatusConflict, "the role %s works on no issues", role)
+		return nil, control.Refuse(http.StatusConflict, "the role %s works on no issues", role)
 	case r.Label != "":
 		return []string{r.Label}, nil
 	case others:
-		return nil, refusef(http.StatusConflict, "nothing tells the issues of the role %s from those of others: give its table a label", role)
+		return nil, control.Refuse(http.StatusConflict, "nothing tells the issues of the role %s from those of others: give its table a label", role)
 	}
 	return nil, nil
 }
@@ -290,7 +262,7 @@ func wait(ctx context.Context, one, other <-chan struct{}) {
 }
 
 // whyNot says why nobody is on the issue.
-func (s *Supervisor) whyNot(report *SlingReport, item forge.Ref) {
+func (s *Supervisor) whyNot(report *control.SlingReport, item forge.Ref) {
 	room := s.room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +293,7 @@ func (s *Supervisor) sessionOn(item forge.Ref) *session {
 }
 
 // onIt reports a session, unless it is gone.
-func (s *Supervisor) onIt(report *SlingReport, x *session) bool {
+func (s *Supervisor) onIt(report *control.SlingReport, x *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sessions[x.RunID] == nil {
@@ -329,16 +301,4 @@ func (s *Supervisor) onIt(report *SlingReport, x *session) bool {
 	}
 	report.Agent, report.Thread, report.Slot, report.State = x.Agent, x.Thread, x.Slot, x.State
 	return true
-}
-
-// Line is the answer for people.
-func (r *SlingReport) Line() string {
-	ref := forge.Ref{Repo: r.Repo, Number: r.Number}
-	switch {
-	case r.Agent != "":
-		return fmt.Sprintf("%s is on it: %s, slot %s/%d", r.Agent, ref, r.Thread, r.Slot)
-	case r.Position > 0:
-		return fmt.Sprintf("%s: not yet: %s (place %d in the queue)", ref, r.Why, r.Position)
-	}
-	return fmt.Sprintf("%s: not yet: %s", ref, r.Why)
 }

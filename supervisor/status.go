@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -19,7 +20,7 @@ import (
 const statusRest = time.Second
 
 // Document is the status as it is now.
-func (s *Supervisor) Document() *Document {
+func (s *Supervisor) Document() *control.Document {
 	s.init()
 	d := s.remembered()
 	s.mu.Lock()
@@ -37,22 +38,22 @@ func (s *Supervisor) Document() *Document {
 }
 
 // remembered is the part of the document that is in memory.
-func (s *Supervisor) remembered() *Document {
+func (s *Supervisor) remembered() *control.Document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	d := &Document{
+	d := &control.Document{
 		Version: s.Version, PID: os.Getpid(), StartedAt: s.started, Upgrades: s.upgrades, UpgradedAt: s.upgraded,
-		Config:  ConfigDocument{Path: s.ConfigPath, Generation: s.generation, Error: text(s.configErr)},
-		Threads: []ThreadDocument{}, Agents: []AgentDocument{}, Sessions: []SessionDocument{},
-		Recent: append([]RecentDocument{}, s.history.recent...), Problems: append(s.problems.lines(), s.upkeep.lines()...),
-		Upkeep: UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
+		Config:  control.ConfigDocument{Path: s.ConfigPath, Generation: s.generation, Error: text(s.configErr)},
+		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
+		Recent: append([]control.RecentDocument{}, s.history.recent...), Problems: append(s.problems.lines(), s.upkeep.lines()...),
+		Upkeep: control.UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
 	}
 	_, d.Paused = s.history.Paused[threads.Pause{}]
 	for _, x := range s.sessions {
 		d.Sessions = append(d.Sessions, x.document())
 	}
-	slices.SortFunc(d.Sessions, func(a, b SessionDocument) int {
+	slices.SortFunc(d.Sessions, func(a, b control.SessionDocument) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
 	})
 	d.Queue, d.Unqueued = s.queueLocked()
@@ -75,27 +76,27 @@ func (s *Supervisor) remembered() *Document {
 	return d
 }
 
-func (s *Supervisor) forgeLocked() ForgeDocument {
-	return ForgeDocument{
+func (s *Supervisor) forgeLocked() control.ForgeDocument {
+	return control.ForgeDocument{
 		URL: s.config.Forge.URL, OK: s.scans.err == nil && s.scans.prepareErr == nil && !s.scans.good.IsZero(),
 		Error: text(errors.Join(s.scans.err, s.scans.prepareErr)), LastScan: s.scans.good,
 	}
 }
 
-func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked, now time.Time) ThreadDocument {
+func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked, now time.Time) control.ThreadDocument {
 	n := t.Slots
 	for _, x := range s.sessions {
 		if x.Thread == t.Name {
 			n = max(n, x.Slot+1) // a slot that a reload took away is there until its session ends
 		}
 	}
-	d := ThreadDocument{
-		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]SlotDocument, n),
+	d := control.ThreadDocument{
+		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]control.SlotDocument, n),
 		Paused: s.pausedLocked(t.Name), ParkedUntil: parked[t.Name].Until, ParkedWhy: parked[t.Name].Why,
 		Spent: s.spentLocked(threads.Spender{Thread: t.Name}, t.Budget, now),
 	}
 	for i := range d.Slots {
-		d.Slots[i] = SlotDocument{Index: i, Agents: []string{}}
+		d.Slots[i] = control.SlotDocument{Index: i, Agents: []string{}}
 		if !t.Overlap {
 			d.Slots[i].Warm = s.history.Warm[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
 		}
@@ -111,9 +112,9 @@ func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]t
 	return d
 }
 
-func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) AgentDocument {
-	d := AgentDocument{
-		Name: a.Name, Thread: a.Thread, Model: a.Model, State: AgentIdle, IdleSince: s.history.IdleSince[a.Name],
+func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) control.AgentDocument {
+	d := control.AgentDocument{
+		Name: a.Name, Thread: a.Thread, Model: a.Model, State: control.AgentIdle, IdleSince: s.history.IdleSince[a.Name],
 		Done: s.history.tallies[a.Name].done, Failed: s.history.tallies[a.Name].failed,
 		Spent: s.spentLocked(threads.Spender{Agent: a.Name}, a.Budget, now),
 	}
@@ -124,19 +125,19 @@ func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) AgentDocument {
 		d.IdleSince = s.started
 	}
 	if why := s.heldWhyLocked(a, now); why != "" {
-		d.State, d.Why = AgentHeld, why
+		d.State, d.Why = control.AgentHeld, why
 	}
 	for _, x := range s.sessions {
 		if x.Agent == a.Name {
-			d.State, d.Why, d.IdleSince = AgentWorking, "", time.Time{}
+			d.State, d.Why, d.IdleSince = control.AgentWorking, "", time.Time{}
 		}
 	}
 	return d
 }
 
 // spentLocked is what somebody used today. What was used on another day is no matter any more.
-func (s *Supervisor) spentLocked(who threads.Spender, b agents.Budget, now time.Time) SpentDocument {
-	d := SpentDocument{TokensPerDay: b.Tokens, USDPerDay: b.USD}
+func (s *Supervisor) spentLocked(who threads.Spender, b agents.Budget, now time.Time) control.SpentDocument {
+	d := control.SpentDocument{TokensPerDay: b.Tokens, USDPerDay: b.USD}
 	if spent := s.history.Spent[who]; !spent.Day.Before(threads.Day(now)) {
 		d.Tokens, d.USD = spent.Tokens, spent.USD
 	}
@@ -165,15 +166,15 @@ func (s *Supervisor) heldWhyLocked(a *agents.Agent, now time.Time) string {
 }
 
 // show is the document of a session.
-func (s *Supervisor) show(x *session) SessionDocument {
+func (s *Supervisor) show(x *session) control.SessionDocument {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return x.document()
 }
 
 // document needs the supervisor's mu.
-func (x *session) document() SessionDocument {
-	return SessionDocument{
+func (x *session) document() control.SessionDocument {
+	return control.SessionDocument{
 		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid,
 		Attempt: x.Attempt, StartedAt: x.Started,
@@ -224,7 +225,7 @@ type statusFile struct {
 
 // write replaces the file. What every scan changes is no news and does not count. When it fails, as on a full disk, the
 // journal tells people; and unlike the journal it need not survive a power cut, so it is not synced.
-func (f *statusFile) write(d *Document) {
+func (f *statusFile) write(d *control.Document) {
 	steady := *d
 	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
 	news, err := json.Marshal(&steady)

@@ -38,6 +38,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -151,7 +152,7 @@ type Supervisor struct {
 	base     context.Context // of what outlives that: sessions and what follows them, merges and marks
 	running  sync.WaitGroup  // sessions, merges and marks
 	loops    sync.WaitGroup
-	events   hub
+	events   control.Feed
 	changed  chan struct{} // the status document is no longer what was written
 	replug   chan struct{} // TCP listeners are to be looked at
 	fleet    fleet

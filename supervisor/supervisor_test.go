@@ -20,6 +20,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -265,7 +266,7 @@ func TestSocket(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
 	}
-	var d supervisor.Document
+	var d control.Document
 	eventually(t, "a session", func() bool {
 		_, body := get(t, c, "/v1/state")
 		if err := json.Unmarshal([]byte(body), &d); err != nil {

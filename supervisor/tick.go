@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -70,9 +71,9 @@ type todo struct {
 	starts  []*session
 	stops   []*session
 	chores  []*chore
-	dropped []forge.Ref // claims in our books that are not on the forge
-	gone    []forge.Ref // what the journal can forget
-	events  []Event
+	dropped []forge.Ref     // claims in our books that are not on the forge
+	gone    []forge.Ref     // what the journal can forget
+	held    []*threads.Hold // for another reason than in the last plan
 	news    []notice
 	delay   time.Duration
 }
@@ -105,7 +106,7 @@ func (s *Supervisor) commitLocked(now time.Time, room *threads.Room, ours func(*
 	}
 	plan, broken := s.planLocked(now, room)
 	t.news = s.violatedLocked(broken)
-	t.events = s.heldLocked(plan.Holds)
+	t.held = s.heldLocked(plan.Holds)
 	s.plan = plan
 	for i := range plan.Starts {
 		start := &plan.Starts[i]
@@ -141,8 +142,8 @@ func (s *Supervisor) act(t todo) {
 	for _, r := range t.gone {
 		s.note(record{At: time.Now(), Forget: &forgetRecord{ref(r)}})
 	}
-	for _, e := range t.events {
-		s.events.send(e)
+	for _, h := range t.held {
+		s.events.Send(control.EventHeld, queueDocument(h))
 	}
 	s.tell(t.news...)
 	s.touchStatus()

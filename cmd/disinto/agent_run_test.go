@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/agents/session/fakemodel"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // cliFactory is a factory with a developer on a local thread and a reviewer on an API, both with built-in programs.
@@ -87,9 +87,9 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 		}
 		f.get("/issues/8", &issue)
 	}
-	var d supervisor.Document
+	var d control.Document
 	if issue.State == "closed" {
-		d = *status(t, state, "nobody works", func(d *supervisor.Document) bool { return len(d.Sessions) == 0 })
+		d = *status(t, state, "nobody works", func(d *control.Document) bool { return len(d.Sessions) == 0 })
 	}
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {

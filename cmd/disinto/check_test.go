@@ -15,7 +15,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // factoryFile writes a factory.toml.
@@ -221,8 +221,8 @@ func TestCheckAgentRights(t *testing.T) {
 	// A supervisor holds it, and says the same.
 	state := t.TempDir()
 	f.startRun(state, nil)
-	status(t, state, "it is held", func(d *supervisor.Document) bool {
-		return slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool {
+	status(t, state, "it is held", func(d *control.Document) bool {
+		return slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
 			return a.Name == "dev-kimi" && strings.HasPrefix(a.Why, want[len("dev-kimi: "):])
 		})
 	})

@@ -11,7 +11,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/plan"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var convoyCreateCommand = command{
@@ -35,7 +35,7 @@ for each other are refused before anything is written.`,
 	setup: func(flags *pflag.FlagSet) action {
 		o := order{path: "/v1/convoy"}
 		o.flags(flags)
-		var r supervisor.ConvoyRequest
+		var r control.ConvoyRequest
 		flags.StringVar(&r.Title, "title", "", "the convoy's title")
 		flags.StringVar(&r.Body, "body", "", "its text")
 		flags.StringVar(&r.Repo, "repo", "", "where, as owner/name (default the only one, or the\nplan's, or that of the first member)")
@@ -51,7 +51,7 @@ for each other are refused before anything is written.`,
 }
 
 // readConvoy takes the arguments for members, or one of them for the name of a plan.
-func readConvoy(r *supervisor.ConvoyRequest, args []string) error {
+func readConvoy(r *control.ConvoyRequest, args []string) error {
 	if len(args) == 1 && strings.Contains(args[0], ".") && !strings.Contains(args[0], "#") {
 		text, err := os.ReadFile(args[0])
 		if err != nil {
@@ -94,7 +94,7 @@ the forge does not take now is done later, also after a restart.`,
 	setup: func(flags *pflag.FlagSet) action {
 		o := order{path: "/v1/convoy/cancel"}
 		o.flags(flags)
-		var r supervisor.ConvoyCancelRequest
+		var r control.ConvoyCancelRequest
 		flags.BoolVar(&r.Drain, "drain", false, "let members that were begun come to their end")
 		flags.BoolVar(&r.Close, "close", false, "close the issues too")
 		return func(ctx context.Context, c *cli, args []string) error {

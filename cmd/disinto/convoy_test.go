@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -23,8 +23,8 @@ func jsonOf(t *testing.T, v any) string {
 
 // What sling says, and with which exit code: an agent, the first reason and the place in the queue, or a refusal.
 func TestSlingAnswers(t *testing.T) {
-	on := supervisor.SlingReport{Repo: "johba/harb", Number: 17, Agent: "dev-qwen", Thread: "llama", Slot: 1}
-	blocked := supervisor.SlingReport{Repo: "johba/harb", Number: 8, Code: threads.BlockerOpen, Why: "blocked by johba/harb#7", Position: 3}
+	on := control.SlingReport{Repo: "johba/harb", Number: 17, Agent: "dev-qwen", Thread: "llama", Slot: 1}
+	blocked := control.SlingReport{Repo: "johba/harb", Number: 8, Code: threads.BlockerOpen, Why: "blocked by johba/harb#7", Position: 3}
 	for _, tt := range []struct {
 		name           string
 		status         int
@@ -113,8 +113,8 @@ func TestConvoyStatus(t *testing.T) {
 	}
 	unread := threads.Convoy{Repo: "johba/harb", Number: 30, Title: "Later", State: threads.ConvoyStaged}
 	state := fakeSupervisor(t, map[string]string{
-		"/v1/convoys": jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c, unread}}), "/v1/convoys?ref=20": jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c}}),
-		"/v1/convoys?ref=johba%2Fharb%2331": jsonOf(t, supervisor.Convoys{}),
+		"/v1/convoys": jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c, unread}}), "/v1/convoys?ref=20": jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}}),
+		"/v1/convoys?ref=johba%2Fharb%2331": jsonOf(t, control.Convoys{}),
 	})
 	got := disinto(t.Context(), nil, "convoy", "status", "--state", state)
 	golden(t, "testdata/convoys.txt", got.stdout)
@@ -134,10 +134,10 @@ func TestConvoyStatusWatch(t *testing.T) {
 		Counts:  map[threads.MemberState]int{threads.MemberRunning: 1},
 		Members: []threads.Member{{Repo: "johba/harb", Number: 12, Title: "Read an order", State: threads.MemberRunning, Wave: 1, Agent: "dev-qwen"}},
 	}
-	running := jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c}})
+	running := jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}})
 	c.State, c.Counts = threads.ConvoyDone, map[threads.MemberState]int{threads.MemberDone: 1}
 	c.Members = []threads.Member{{Repo: "johba/harb", Number: 12, Title: "Read an order", State: threads.MemberDone}}
-	done := jsonOf(t, supervisor.Convoys{Convoys: []threads.Convoy{c}})
+	done := jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}})
 	s := &watched{path: "/v1/convoys?ref=20", tell: make(chan string), answer: running}
 	state := serveSocket(t, s)
 	ended := make(chan result, 1)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -17,7 +17,7 @@ var memberOrder = []threads.MemberState{
 }
 
 func renderConvoys(raw json.RawMessage, v view) (string, error) {
-	var d supervisor.Convoys
+	var d control.Convoys
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents/process"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // In a container that is at its pids limit nothing starts, and nothing breaks: the supervisor answers, the session that
@@ -22,7 +22,7 @@ func TestPIDsLimit(t *testing.T) {
 	state, self := t.TempDir(), executable(t)
 	path := f.file(state, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", fmt.Sprintf("command = [%q,", self), `command = ["/bin/sleep", "3600"] #`)
 	r := start(t, f.environ(nil), "sh", "-c", `echo $$ >"$0" && exec "$@"`, group+"/cgroup.procs", self, "run", "--config", path)
-	status(t, state, "what is scheduled runs", func(d *supervisor.Document) bool { return runs(d) == 2 })
+	status(t, state, "what is scheduled runs", func(d *control.Document) bool { return runs(d) == 2 })
 	limit := func(n string) {
 		if err := os.WriteFile(group+"/pids.max", []byte(n), 0); err != nil {
 			t.Fatal(err)
@@ -34,9 +34,9 @@ func TestPIDsLimit(t *testing.T) {
 		logs, _ := filepath.Glob(state + "/logs/dev-*/*.log")
 		return slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(r.read(log), "disinto: no room for another process") })
 	})
-	status(t, state, "nothing has started", func(d *supervisor.Document) bool { return len(d.Sessions) == 3 && runs(d) == 2 })
+	status(t, state, "nothing has started", func(d *control.Document) bool { return len(d.Sessions) == 3 && runs(d) == 2 })
 	limit("max")
-	status(t, state, "it has started", func(d *supervisor.Document) bool { return runs(d) == 3 })
+	status(t, state, "it has started", func(d *control.Document) bool { return runs(d) == 3 })
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
 		t.Errorf("exit code %d, want 0", code)
@@ -44,7 +44,7 @@ func TestPIDsLimit(t *testing.T) {
 }
 
 // runs is how many sessions have a program.
-func runs(d *supervisor.Document) (n int) {
+func runs(d *control.Document) (n int) {
 	for _, s := range d.Sessions {
 		if s.PID > 0 {
 			n++

@@ -14,7 +14,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var demoCommand = command{
@@ -52,7 +52,7 @@ type demoRun struct {
 	reaper  *process.Reaper
 	world   *demo.World
 	factory *factory
-	events  <-chan supervisor.Event
+	events  <-chan control.Event
 	audit   demo.Audit
 	show    *display
 }
@@ -158,7 +158,7 @@ func (d *demoRun) supervise(ctx context.Context) error {
 }
 
 // follow shows what happens until everything is merged and nobody works any more. It returns the last status.
-func (d *demoRun) follow(ctx context.Context, began time.Time, ended <-chan struct{}) (*supervisor.Document, error) {
+func (d *demoRun) follow(ctx context.Context, began time.Time, ended <-chan struct{}) (*control.Document, error) {
 	frame := time.NewTicker(demoFrame)
 	defer frame.Stop()
 	patience := time.NewTimer(demoPatience)

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // display is how the demo shows itself: a redrawn status on a terminal, log lines elsewhere, and as JSON nothing but
@@ -58,7 +58,7 @@ func (s *display) end() {
 }
 
 // frame draws one picture of the factory at work.
-func (s *display) frame(d *supervisor.Document, merged int, took time.Duration) {
+func (s *display) frame(d *control.Document, merged int, took time.Duration) {
 	if !s.redrawn {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -20,7 +20,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // demoReport is what demo --json prints, read as a program would read it.
 type demoReport struct {
-	supervisor.Document
+	control.Document
 	Merged []struct {
 		Issue, Pull int64
 		Author      string

@@ -23,6 +23,7 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 	"codeberg.org/johba/disinto/forge/rest"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the others
@@ -98,7 +99,7 @@ func (f *testFleet) hang(iris *running) {
 	iris.signal(syscall.SIGSTOP)
 	f.t.Cleanup(func() { iris.signal(syscall.SIGCONT) })
 	f.command("hub", "resume", "dev-hub")
-	status(f.t, f.state("hub"), "dev-hub is idle", func(d *supervisor.Document) bool { return len(d.Agents) == 1 && d.Agents[0].State == "idle" })
+	status(f.t, f.state("hub"), "dev-hub is idle", func(d *control.Document) bool { return len(d.Agents) == 1 && d.Agents[0].State == "idle" })
 	time.Sleep(time.Second)
 	if c := f.rebalance(); len(c.Moves) != 1 || c.Moves[0].From != "iris/dev-iris" || c.Moves[0].To != "dev-hub" {
 		f.t.Errorf("from a host that hangs %+v moved", c.Moves)
@@ -113,7 +114,7 @@ func (f *testFleet) hang(iris *running) {
 	iris.signal(syscall.SIGCONT)
 	was := status(f.t, f.state("iris"), "iris works", working).Sessions[0].Number
 	f.command("iris", "cancel", strconv.FormatInt(was, 10))
-	d := status(f.t, f.state("iris"), "iris works on something else", func(d *supervisor.Document) bool { return working(d) && d.Sessions[0].Number != was })
+	d := status(f.t, f.state("iris"), "iris works on something else", func(d *control.Document) bool { return working(d) && d.Sessions[0].Number != was })
 	if now := int(d.Sessions[0].Number); now == lost || !slices.Contains(f.assigned("dev-hub"), lost) {
 		f.t.Errorf("iris works on #%d, and lost #%d; the hub's are %v", now, lost, f.assigned("dev-hub"))
 	}
@@ -379,7 +380,7 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 func (f *testFleet) start(host string, others ...string) *running {
 	f.t.Helper()
 	r := startDisinto(f.t, f.environ, "run", "--config", f.config(host, others...))
-	status(f.t, f.state(host), host+" has read the forge", func(d *supervisor.Document) bool { return d.Forge.OK })
+	status(f.t, f.state(host), host+" has read the forge", func(d *control.Document) bool { return d.Forge.OK })
 	return r
 }
 

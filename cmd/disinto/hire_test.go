@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents/hire"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // adminToken is a new token of the forge's administrator.
@@ -74,8 +74,8 @@ func TestHireWhileRunning(t *testing.T) {
 	}
 	do(exitDone, "its token logs in as dev-glm", "hire-an-agent", "dev-glm", "--thread", "anthropic", "--model", "glm")
 	token := secretOf(t, path, "FORGE_TOKEN_DEV_GLM")
-	isGLM := func(s supervisor.SessionDocument) bool { return s.Agent == "dev-glm" && s.PID > 0 }
-	d := status(t, state, "it works", func(d *supervisor.Document) bool { return slices.ContainsFunc(d.Sessions, isGLM) })
+	isGLM := func(s control.SessionDocument) bool { return s.Agent == "dev-glm" && s.PID > 0 }
+	d := status(t, state, "it works", func(d *control.Document) bool { return slices.ContainsFunc(d.Sessions, isGLM) })
 	if d.Config.Generation != 2 || d.Config.Error != "" {
 		t.Errorf("configuration %+v", d.Config)
 	}
@@ -89,8 +89,8 @@ func TestHireWhileRunning(t *testing.T) {
 	if f.lives(token) || secretOf(t, path, "FORGE_TOKEN_DEV_GLM") != "" {
 		t.Error("the token lives, or is in the secrets file")
 	}
-	status(t, state, "it is gone", func(d *supervisor.Document) bool {
-		return !slices.ContainsFunc(d.Sessions, isGLM) && !slices.ContainsFunc(d.Agents, func(a supervisor.AgentDocument) bool { return a.Name == "dev-glm" })
+	status(t, state, "it is gone", func(d *control.Document) bool {
+		return !slices.ContainsFunc(d.Sessions, isGLM) && !slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool { return a.Name == "dev-glm" })
 	})
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {

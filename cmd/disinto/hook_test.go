@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // A factory that looks at the forge once an hour begins with an issue when the forge tells of it: by a hook that check --fix
@@ -28,7 +28,7 @@ func TestHookEndToEnd(t *testing.T) {
 	}
 	startDisinto(t, environ, "run", "--config", path)
 	// From here on it has no reason to look at the forge: what is scheduled runs, and nothing that waits is for an agent.
-	status(t, state, "it is busy with what is scheduled", func(d *supervisor.Document) bool {
+	status(t, state, "it is busy with what is scheduled", func(d *control.Document) bool {
 		running := 0
 		for _, s := range d.Sessions {
 			if s.PID > 0 {
@@ -38,8 +38,8 @@ func TestHookEndToEnd(t *testing.T) {
 		return d.Forge.OK && len(d.Problems) == 0 && running == 2
 	})
 	f.pick(8)
-	status(t, state, "the issue is worked on", func(d *supervisor.Document) bool {
-		return slices.ContainsFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.Number == 8 && s.PID > 0 })
+	status(t, state, "the issue is worked on", func(d *control.Document) bool {
+		return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Number == 8 && s.PID > 0 })
 	})
 	// The same supervisor answers over TCP, to who has the token.
 	for auth, want := range map[string]int{"": 401, "Bearer " + token: 200} {

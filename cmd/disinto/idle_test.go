@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // idleMost is what a supervisor at rest may have resident, in KiB: pebble, which has much less to do, has 13 MiB.
@@ -18,7 +18,7 @@ func TestIdle(t *testing.T) {
 	}
 	s := newSoak(t, 0)
 	r := s.start()
-	status(t, s.state, "it has looked at the forge", func(d *supervisor.Document) bool { return d.Forge.OK })
+	status(t, s.state, "it has looked at the forge", func(d *control.Document) bool { return d.Forge.OK })
 	time.Sleep(startTime + 2*time.Second) // by then it has given back what its start took
 	before := vitalsOf(t, r.pid)
 	time.Sleep(10 * time.Second)

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var cancelCommand = command{
@@ -53,7 +53,7 @@ func itemSetup(path string) func(*pflag.FlagSet) action {
 			if _, err := forge.ParseRef(args[0], "owner/name"); err != nil {
 				return usagef("%v", err)
 			}
-			return o.tell(ctx, c, supervisor.ItemRequest{Ref: args[0]})
+			return o.tell(ctx, c, control.ItemRequest{Ref: args[0]})
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // gate stands between a factory and its forge, and kills the supervisor at one request: before the forge hears of it, or
@@ -137,9 +137,9 @@ func killedAtRequest(t *testing.T, g *gate) {
 	r.wait()
 	g.arm(nil)
 	r = startDisinto(t, f.environ(nil), "run", "--config", path)
-	status(t, state, "no claim stands without a session", func(d *supervisor.Document) bool {
+	status(t, state, "no claim stands without a session", func(d *control.Document) bool {
 		return d.Forge.OK && !slices.ContainsFunc(f.claimed(), func(n int) bool {
-			return !slices.ContainsFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.Number == int64(n) })
+			return !slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Number == int64(n) })
 		})
 	})
 	var issue struct{ State string }
@@ -147,7 +147,7 @@ func killedAtRequest(t *testing.T, g *gate) {
 		f.get("/issues/8", &issue)
 		return issue.State == "closed"
 	})
-	d := status(t, state, "nobody works", func(d *supervisor.Document) bool { return len(d.Sessions) == 0 && len(f.claimed()) == 0 })
+	d := status(t, state, "nobody works", func(d *control.Document) bool { return len(d.Sessions) == 0 && len(f.claimed()) == 0 })
 	for _, e := range d.Recent {
 		if e.Outcome.BurnsAttempt() || e.Outcome == agents.ClaimFailed {
 			t.Errorf("%s of #%d by %s: %s %s", e.Kind, e.Number, e.Agent, e.Outcome, e.Reason)

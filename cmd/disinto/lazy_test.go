@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // These are those acceptance tests of lazy assignment that are about a forge and processes; supervisor has the others.
@@ -64,7 +64,7 @@ func startLazy(f *testForge, think string, edits ...string) (state string) {
 	state = f.t.TempDir()
 	f.startRun(state, nil, append(edits, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `interval = "1s"`, `interval = "1h"`,
 		`idle_interval = "2s"`, `idle_interval = "1h"`, `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`, `"demo-agent"`, fmt.Sprintf(`"demo-agent", "--think", %q`, think))...)
-	status(f.t, state, "the forge was read", func(d *supervisor.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
+	status(f.t, state, "the forge was read", func(d *control.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
 	return state
 }
 
@@ -89,7 +89,7 @@ func race(t *testing.T, f *testForge) {
 	if got := f.claimed(); !slices.Equal(got, []int{8}) {
 		t.Errorf("claimed: %v", got)
 	}
-	if n := len(slices.DeleteFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.Kind != agents.KindIssue })); n != 1 {
+	if n := len(slices.DeleteFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Kind != agents.KindIssue })); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
 }
@@ -130,7 +130,7 @@ func serial(t *testing.T, f *testForge) {
 		})
 	}
 	by := map[string]int{}
-	for _, s := range status(t, state, "it answers", func(*supervisor.Document) bool { return true }).Recent {
+	for _, s := range status(t, state, "it answers", func(*control.Document) bool { return true }).Recent {
 		if s.Kind == agents.KindIssue {
 			by[s.Agent]++
 		}

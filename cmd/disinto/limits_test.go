@@ -13,7 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -87,7 +87,7 @@ func TestLimitsInContainer(t *testing.T) {
 	const script = `echo 0 >"$0" && exec unshare --cgroup sh -c 'umount /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"`
 	r := start(t, f.environ(nil), "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, box+"/cgroup.procs", self, "run", "--config", path)
 	issue := ""
-	limited := func(d *supervisor.Document) bool {
+	limited := func(d *control.Document) bool {
 		for _, e := range d.Recent {
 			if strings.HasPrefix(e.Agent, "dev-") && e.EndedAt.After(d.UpgradedAt) {
 				issue = fmt.Sprintf("#%d", e.Number)

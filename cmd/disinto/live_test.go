@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -119,7 +119,7 @@ func (l *live) play() {
 	}
 	binary := cmp.Or(os.Getenv("DISINTO_BINARY"), "/proc/self/exe")
 	r := start(l.t, l.environ, binary, "run", "--config", l.config)
-	status(l.t, l.state, "it has read the forge", func(d *supervisor.Document) bool { return d.Forge.OK })
+	status(l.t, l.state, "it has read the forge", func(d *control.Document) bool { return d.Forge.OK })
 	begin := time.Now()
 	l.tasks = make([]liveTask, len(l.shape))
 	for i := range l.shape {

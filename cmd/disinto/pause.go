@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var pauseCommand = command{
@@ -28,7 +28,7 @@ func pauseSetup(path string) func(*pflag.FlagSet) action {
 		o := order{path: path}
 		o.flags(flags)
 		return func(ctx context.Context, c *cli, args []string) error {
-			var r supervisor.PauseRequest
+			var r control.PauseRequest
 			if len(args) == 1 {
 				r.Name = args[0]
 			}

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // startRun starts a supervisor on this forge, with agents that think for an hour unless edits say otherwise.
@@ -42,8 +42,8 @@ func (f *testForge) claimed() (numbers []int) {
 	return numbers
 }
 
-func working(d *supervisor.Document) bool {
-	return slices.ContainsFunc(d.Sessions, func(s supervisor.SessionDocument) bool { return s.PID > 0 && s.Kind == agents.KindIssue })
+func working(d *control.Document) bool {
+	return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.PID > 0 && s.Kind == agents.KindIssue })
 }
 
 // A container that is stopped: sessions end, claims are taken off, the exit code is 0 and nothing is left.
@@ -104,7 +104,7 @@ func TestSecondSupervisor(t *testing.T) {
 	f := newTestForge(t)
 	state := t.TempDir()
 	first := f.startRun(state, nil)
-	status(t, state, "it answers", func(*supervisor.Document) bool { return true })
+	status(t, state, "it answers", func(*control.Document) bool { return true })
 	second := f.startRun(state, nil)
 	if code := second.wait(); code != exitFailed {
 		t.Errorf("exit code %d, want 1", code)
@@ -128,21 +128,21 @@ func TestRunWithBrokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := startDisinto(t, f.environ(nil), "run", "--config", path)
-	d := status(t, state, "the mistake is shown", func(d *supervisor.Document) bool { return d.Config.Error != "" })
+	d := status(t, state, "the mistake is shown", func(d *control.Document) bool { return d.Config.Error != "" })
 	if want := path + ":2: forge.urls: unknown key, did you mean url?"; d.Config.Error != want || d.Config.Generation != 0 {
 		t.Errorf("configuration %+v, want the error %q", d.Config, want)
 	}
 	if err := os.WriteFile(path, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	status(t, state, "it works with the mended file", func(d *supervisor.Document) bool {
+	status(t, state, "it works with the mended file", func(d *control.Document) bool {
 		return d.Config.Error == "" && d.Config.Generation == 1 && working(d)
 	})
 	if err := os.WriteFile(path, []byte("[forge"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.signal(syscall.SIGHUP)
-	status(t, state, "what runs goes on under the last good file", func(d *supervisor.Document) bool {
+	status(t, state, "what runs goes on under the last good file", func(d *control.Document) bool {
 		return strings.Contains(d.Config.Error, "factory.toml:1") && d.Config.Generation == 1 && working(d)
 	})
 }
@@ -153,7 +153,7 @@ func TestRunWithForgeDown(t *testing.T) {
 	f := newTestForge(t)
 	state, address := t.TempDir(), nobody(t)
 	f.startRun(state, nil, f.URL, "http://"+address)
-	d := status(t, state, "it says that the forge is down", func(d *supervisor.Document) bool { return d.Forge.Error != "" })
+	d := status(t, state, "it says that the forge is down", func(d *control.Document) bool { return d.Forge.Error != "" })
 	if d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") {
 		t.Errorf("forge %+v", d.Forge)
 	}
@@ -164,7 +164,7 @@ func TestRunWithForgeDown(t *testing.T) {
 	server := &http.Server{Handler: f.forge}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
-	status(t, state, "it works", func(d *supervisor.Document) bool { return d.Forge.OK && working(d) })
+	status(t, state, "it works", func(d *control.Document) bool { return d.Forge.OK && working(d) })
 }
 
 // What a start cannot know is a held state, in words that say what to do.
@@ -173,7 +173,7 @@ func TestRunHolds(t *testing.T) {
 		name    string
 		environ func(*testForge) map[string]string
 		edits   []string
-		held    func(*supervisor.Document) string
+		held    func(*control.Document) string
 		want    string
 	}{
 		{
@@ -196,20 +196,20 @@ func TestRunHolds(t *testing.T) {
 			environ: func(*testForge) map[string]string {
 				return map[string]string{"FORGE_TOKEN": "0000000000000000000000000000000000000000"}
 			},
-			held: func(d *supervisor.Document) string { return d.Forge.Error },
+			held: func(d *control.Document) string { return d.Forge.Error },
 			want: "make a new one and put it into [forge] token",
 		},
 		{
 			name:    "an account that may only read",
 			environ: func(f *testForge) map[string]string { return map[string]string{"FORGE_TOKEN": f.addReader()} },
-			held:    func(d *supervisor.Document) string { return d.Forge.Error },
+			held:    func(d *control.Document) string { return d.Forge.Error },
 			want:    "eve may only read it; make it a collaborator with write access",
 		},
 		{
 			name:    "a program that is not there",
 			environ: func(*testForge) map[string]string { return nil },
 			edits:   []string{"[roles.dev]\non = \"issue\"\ncommand = [", "[roles.dev]\non = \"issue\"\ncommand = [\"no-such-agent\", "},
-			held: func(d *supervisor.Document) string {
+			held: func(d *control.Document) string {
 				for _, r := range d.Recent {
 					if r.Outcome == agents.Failed {
 						return r.Reason
@@ -226,15 +226,15 @@ func TestRunHolds(t *testing.T) {
 			f := newTestForge(t)
 			state := t.TempDir()
 			f.startRun(state, tt.environ(f), tt.edits...)
-			status(t, state, "it says "+strconv.Quote(tt.want), func(d *supervisor.Document) bool { return strings.Contains(tt.held(d), tt.want) })
+			status(t, state, "it says "+strconv.Quote(tt.want), func(d *control.Document) bool { return strings.Contains(tt.held(d), tt.want) })
 		})
 	}
 }
 
-func agentWhy(name string) func(*supervisor.Document) string {
-	return func(d *supervisor.Document) string {
+func agentWhy(name string) func(*control.Document) string {
+	return func(d *control.Document) string {
 		for _, a := range d.Agents {
-			if a.Name == name && a.State == supervisor.AgentHeld {
+			if a.Name == name && a.State == control.AgentHeld {
 				return a.Why
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 const (
@@ -34,7 +34,7 @@ const lastSession = 20 * time.Second
 // begin is called before anything is changed.
 func (s *settling) begin(ctx context.Context, state string) {
 	s.client = newClient(state)
-	var doc supervisor.Document
+	var doc control.Document
 	if s.client.get(ctx, "/v1/state", &doc) == nil {
 		s.before = doc.Config.Generation
 	}
@@ -42,8 +42,8 @@ func (s *settling) begin(ctx context.Context, state string) {
 
 // reread waits until the supervisor has read the files again. It says why that did not happen.
 func (s *settling) reread(ctx context.Context) (string, error) {
-	return s.until(ctx, rereadTime, func(doc *supervisor.Document) string {
-		isOurs := func(a supervisor.AgentDocument) bool { return a.Name == s.agent }
+	return s.until(ctx, rereadTime, func(doc *control.Document) string {
+		isOurs := func(a control.AgentDocument) bool { return a.Name == s.agent }
 		if s.retiring && slices.ContainsFunc(doc.Agents, isOurs) || !s.retiring && doc.Config.Generation == s.before {
 			return "the running supervisor has not read the files again" + prefixed(": ", firstLine(doc.Config.Error))
 		}
@@ -57,7 +57,7 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 	if why, err := s.reread(ctx); why != "" || err != nil {
 		return why, err
 	}
-	var doc supervisor.Document
+	var doc control.Document
 	if err := s.client.get(ctx, "/v1/state", &doc); err != nil {
 		return "", ctx.Err() // there is none
 	}
@@ -65,9 +65,9 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 		if x.Agent != s.agent || x.Number == 0 { // scheduled work is nobody's claim
 			continue
 		}
-		var r supervisor.Report
+		var r control.Report
 		ref := forge.Ref{Repo: x.Repo, Number: x.Number}
-		if err := s.client.post(ctx, "/v1/release", supervisor.ItemRequest{Ref: ref.String()}, &r); err != nil {
+		if err := s.client.post(ctx, "/v1/release", control.ItemRequest{Ref: ref.String()}, &r); err != nil {
 			return err.Error(), ctx.Err()
 		}
 	}
@@ -83,14 +83,14 @@ func (s *settling) stillInUse(ctx context.Context) (string, error) {
 	if s.retiring {
 		patience = lastSession
 	}
-	return s.until(ctx, patience, func(doc *supervisor.Document) string { return atWork(doc, s.agent) })
+	return s.until(ctx, patience, func(doc *control.Document) string { return atWork(doc, s.agent) })
 }
 
 // until asks the supervisor until a question about it has no objection any more. Where none runs there is none.
-func (s *settling) until(ctx context.Context, patience time.Duration, objection func(*supervisor.Document) string) (string, error) {
+func (s *settling) until(ctx context.Context, patience time.Duration, objection func(*control.Document) string) (string, error) {
 	deadline := time.Now().Add(patience)
 	for {
-		var doc supervisor.Document
+		var doc control.Document
 		err := s.client.get(ctx, "/v1/state", &doc)
 		if errors.Is(err, errNoSupervisor) {
 			return "", nil
@@ -111,7 +111,7 @@ func (s *settling) until(ctx context.Context, patience time.Duration, objection 
 }
 
 // atWork is what an agent does right now; "" when it does nothing.
-func atWork(doc *supervisor.Document, agent string) string {
+func atWork(doc *control.Document, agent string) string {
 	for _, s := range doc.Sessions {
 		if s.Agent != agent {
 			continue

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // supervisorThat answers each question about its state with the next document, and the last one for ever.
-func supervisorThat(t *testing.T, documents ...supervisor.Document) (state string, asked *int) {
+func supervisorThat(t *testing.T, documents ...control.Document) (state string, asked *int) {
 	t.Helper()
 	state, asked = t.TempDir(), new(int)
 	l, err := net.Listen("unix", filepath.Join(state, "disinto.sock"))
@@ -29,13 +29,13 @@ func supervisorThat(t *testing.T, documents ...supervisor.Document) (state strin
 
 // TestSettling waits for what a supervisor has to notice before an old token may go.
 func TestSettling(t *testing.T) {
-	document := func(generation int, agents []string, busy ...string) (d supervisor.Document) {
+	document := func(generation int, agents []string, busy ...string) (d control.Document) {
 		d.Config.Generation = generation
 		for _, name := range agents {
-			d.Agents = append(d.Agents, supervisor.AgentDocument{Name: name})
+			d.Agents = append(d.Agents, control.AgentDocument{Name: name})
 		}
 		for _, name := range busy {
-			d.Sessions = append(d.Sessions, supervisor.SessionDocument{Agent: name, Repo: "a/b", Number: 11})
+			d.Sessions = append(d.Sessions, control.SessionDocument{Agent: name, Repo: "a/b", Number: 11})
 		}
 		return d
 	}
@@ -43,16 +43,16 @@ func TestSettling(t *testing.T) {
 	tests := []struct {
 		name      string
 		retiring  bool
-		documents []supervisor.Document
+		documents []control.Document
 		why       string
 		asked     int
 	}{
-		{"hired, and read at the third look", false, []supervisor.Document{document(1, all), document(1, all), document(1, all), document(2, all)}, "", 5},
-		{"hired, at work", false, []supervisor.Document{document(1, all), document(2, all, "dev-y", "dev-x")}, "dev-x works on a/b#11", 3},
-		{"hired, others at work", false, []supervisor.Document{document(1, all), document(2, all, "dev-y")}, "", 3},
-		{"retired, and read at the second look", true, []supervisor.Document{document(1, all), document(1, all), document(2, others)}, "", 4},
-		{"retired before", true, []supervisor.Document{document(2, others)}, "", 3},
-		{"retired, and its session ends", true, []supervisor.Document{document(1, all), document(2, others, "dev-x"), document(2, others, "dev-x"), document(2, others)}, "", 4},
+		{"hired, and read at the third look", false, []control.Document{document(1, all), document(1, all), document(1, all), document(2, all)}, "", 5},
+		{"hired, at work", false, []control.Document{document(1, all), document(2, all, "dev-y", "dev-x")}, "dev-x works on a/b#11", 3},
+		{"hired, others at work", false, []control.Document{document(1, all), document(2, all, "dev-y")}, "", 3},
+		{"retired, and read at the second look", true, []control.Document{document(1, all), document(1, all), document(2, others)}, "", 4},
+		{"retired before", true, []control.Document{document(2, others)}, "", 3},
+		{"retired, and its session ends", true, []control.Document{document(1, all), document(2, others, "dev-x"), document(2, others, "dev-x"), document(2, others)}, "", 4},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

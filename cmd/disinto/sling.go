@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var slingCommand = command{
@@ -39,7 +39,7 @@ such as a closed issue, is refused with 1.`,
 
 type slingFlags struct {
 	place      place
-	request    supervisor.SlingRequest
+	request    control.SlingRequest
 	wait, json bool
 }
 
@@ -77,12 +77,12 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	return nil
 }
 
-func (s *slingFlags) ask(ctx context.Context, client *client) (answer supervisor.SlingReport, err error) {
+func (s *slingFlags) ask(ctx context.Context, client *client) (answer control.SlingReport, err error) {
 	err = client.post(ctx, "/v1/sling", s.request, &answer)
 	return answer, err
 }
 
-func (s *slingFlags) show(c *cli, answer supervisor.SlingReport) error {
+func (s *slingFlags) show(c *cli, answer control.SlingReport) error {
 	t := c.terminal()
 	if !s.json {
 		_, err := fmt.Fprintln(t, clean(answer.Line()))
@@ -97,13 +97,13 @@ func (s *slingFlags) show(c *cli, answer supervisor.SlingReport) error {
 
 // await asks again whenever something happens, until somebody is on the issue. It says why it waits, each time that this is
 // something else. Interrupted, it returns the last answer.
-func (s *slingFlags) await(ctx context.Context, c *cli, client *client, last supervisor.SlingReport) (supervisor.SlingReport, error) {
+func (s *slingFlags) await(ctx context.Context, c *cli, client *client, last control.SlingReport) (control.SlingReport, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	news := make(chan struct{}, 1)
 	q := &statusQuery{client: client, c: c}
 	go q.hear(ctx, watchPace, news)
-	s.request = supervisor.SlingRequest{Ref: forge.Ref{Repo: last.Repo, Number: last.Number}.String()}
+	s.request = control.SlingRequest{Ref: forge.Ref{Repo: last.Repo, Number: last.Number}.String()}
 	fmt.Fprintln(c.stderr, "disinto: "+clean(last.Line()))
 	for {
 		if err := watchPace.wait(ctx, news, func() error { return nil }); err != nil {

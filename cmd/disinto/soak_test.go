@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge/localforge"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -67,8 +67,8 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	took := time.Since(begin)
-	status(t, s.state, "everything waits for a person", func(d *supervisor.Document) bool {
-		busy := slices.ContainsFunc(d.Queue, func(q supervisor.QueueDocument) bool { return q.Code != threads.SkipLabel })
+	status(t, s.state, "everything waits for a person", func(d *control.Document) bool {
+		busy := slices.ContainsFunc(d.Queue, func(q control.QueueDocument) bool { return q.Code != threads.SkipLabel })
 		return len(d.Sessions) == 0 && !busy
 	})
 	last := vitalsOf(t, r.pid)
@@ -167,14 +167,14 @@ func (s *soak) start() *running {
 		binary, _ = os.Executable()
 	}
 	r := start(s.t, s.environ, binary, "run", "--config", s.config)
-	status(s.t, s.state, "it answers", func(*supervisor.Document) bool { return true })
+	status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	return r
 }
 
 // look checks what must be so at any time, and returns how many sessions have ended.
 func (s *soak) look(r *running) (done int) {
 	s.t.Helper()
-	d := status(s.t, s.state, "it answers", func(*supervisor.Document) bool { return true })
+	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	for _, thread := range d.Threads {
 		if n := len(thread.Slots[0].Agents); n > 1 {
 			s.t.Errorf("%d agents in the slot of %s", n, thread.Name)
@@ -203,7 +203,7 @@ func (s *soak) checkRest(r *running, warm, last vitals) {
 	if last.children > 0 {
 		s.t.Errorf("%d children, zombies among them, with nothing to do", last.children)
 	}
-	d := status(s.t, s.state, "it answers", func(*supervisor.Document) bool { return true })
+	d := status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	for _, thread := range d.Threads {
 		if len(thread.Slots[0].Agents) > 0 {
 			s.t.Errorf("the slot of %s is not free", thread.Name)

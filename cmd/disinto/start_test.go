@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents/process"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // running is a disinto that runs as a process of its own.
@@ -103,11 +103,11 @@ func (r *running) read(path string) string {
 }
 
 // status asks a supervisor until its document is as it should be. There is nothing to wait on from outside.
-func status(t *testing.T, state, what string, ok func(*supervisor.Document) bool) *supervisor.Document {
+func status(t *testing.T, state, what string, ok func(*control.Document) bool) *control.Document {
 	t.Helper()
-	var d supervisor.Document
+	var d control.Document
 	eventually(t, what, func() bool {
-		d = supervisor.Document{}
+		d = control.Document{}
 		got := disinto(t.Context(), nil, "status", "--json", "--state", state)
 		return got.code == exitDone && json.Unmarshal([]byte(got.stdout), &d) == nil && ok(&d)
 	})

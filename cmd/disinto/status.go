@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var statusCommand = command{
@@ -64,7 +64,7 @@ type statusQuery struct {
 const statePath = "/v1/state"
 
 func renderStatus(raw json.RawMessage, v view) (string, error) {
-	var d supervisor.Document
+	var d control.Document
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return "", err
 	}

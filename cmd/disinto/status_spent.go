@@ -3,22 +3,22 @@ package main
 import (
 	"fmt"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // spent shows what was used today, of what: a line for each thread that used something or has a budget, and under it one for
 // each such agent.
-func (v view) spent(p *page, d *supervisor.Document) {
+func (v view) spent(p *page, d *control.Document) {
 	rows := [][]cell{heads("SPENT TODAY", "TOKENS", "COST")}
 	for _, t := range d.Threads {
 		line := spentLine(t.Name, t.Spent)
 		var under [][]cell
 		for _, a := range d.Agents {
-			if a.Thread == t.Name && a.Spent != (supervisor.SpentDocument{}) {
+			if a.Thread == t.Name && a.Spent != (control.SpentDocument{}) {
 				under = append(under, spentLine("  "+a.Name, a.Spent))
 			}
 		}
-		if t.Spent != (supervisor.SpentDocument{}) || len(under) > 0 {
+		if t.Spent != (control.SpentDocument{}) || len(under) > 0 {
 			rows = append(append(rows, line), under...)
 		}
 	}
@@ -28,7 +28,7 @@ func (v view) spent(p *page, d *supervisor.Document) {
 	}
 }
 
-func spentLine(name string, s supervisor.SpentDocument) []cell {
+func spentLine(name string, s control.SpentDocument) []cell {
 	tokens, cost := cell{amount(s.Tokens), plain}, cell{}
 	if s.USD > 0 || s.USDPerDay > 0 { // a local model costs nothing
 		cost.text = fmt.Sprintf("$%.2f", s.USD)

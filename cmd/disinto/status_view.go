@@ -9,7 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -30,7 +30,7 @@ type view struct {
 
 // render shows a status document: what is wrong first, then threads with who works in which slot, then what waits
 // and why, then what ended. Where the height is bounded the queue and then the ended sessions are shortened.
-func (v view) render(d *supervisor.Document) string {
+func (v view) render(d *control.Document) string {
 	v.repo = onlyRepo(d)
 	queue, recent := queueLines, recentLines
 	if v.height > 0 {
@@ -59,7 +59,7 @@ func (v view) crop(text string) string {
 	return strings.Join(lines[:v.height], "")
 }
 
-func (v view) renderWith(d *supervisor.Document, queue, recent int) string {
+func (v view) renderWith(d *control.Document, queue, recent int) string {
 	p := &page{width: v.width, colour: v.colour}
 	v.head(p, d)
 	v.threads(p, d)
@@ -70,7 +70,7 @@ func (v view) renderWith(d *supervisor.Document, queue, recent int) string {
 	return p.text.String()
 }
 
-func (v view) head(p *page, d *supervisor.Document) {
+func (v view) head(p *page, d *control.Document) {
 	rows := [][]cell{{
 		{"disinto", bold},
 		{fmt.Sprintf("%s, up %s, pid %d", d.Version, age(v.now.Sub(d.StartedAt)), d.PID), plain},
@@ -85,7 +85,7 @@ func (v view) head(p *page, d *supervisor.Document) {
 	p.table(-1, rows)
 }
 
-func (v view) forge(f supervisor.ForgeDocument) []cell {
+func (v view) forge(f control.ForgeDocument) []cell {
 	scanned := "not scanned yet"
 	if !f.LastScan.IsZero() {
 		scanned = "scanned " + age(v.now.Sub(f.LastScan)) + " ago"
@@ -101,7 +101,7 @@ func (v view) forge(f supervisor.ForgeDocument) []cell {
 }
 
 // config is one line, and one more for each mistake in the file.
-func config(c supervisor.ConfigDocument) [][]cell {
+func config(c control.ConfigDocument) [][]cell {
 	state := c.Path
 	switch {
 	case c.Generation > 1:
@@ -118,7 +118,7 @@ func config(c supervisor.ConfigDocument) [][]cell {
 }
 
 // threads shows every slot of every thread, and in it the sessions that run there: one line each.
-func (v view) threads(p *page, d *supervisor.Document) {
+func (v view) threads(p *page, d *control.Document) {
 	rows := [][]cell{heads("THREAD", "SLOT", "AGENT", "WORK", "FOR", "TITLE")}
 	for _, t := range d.Threads {
 		first := len(rows)
@@ -135,7 +135,7 @@ func (v view) threads(p *page, d *supervisor.Document) {
 	}
 }
 
-func (v view) slot(d *supervisor.Document, t supervisor.ThreadDocument, slot supervisor.SlotDocument) [][]cell {
+func (v view) slot(d *control.Document, t control.ThreadDocument, slot control.SlotDocument) [][]cell {
 	var rows [][]cell
 	index := cell{fmt.Sprint(slot.Index), plain}
 	for _, s := range d.Sessions {
@@ -163,7 +163,7 @@ func (v view) slot(d *supervisor.Document, t supervisor.ThreadDocument, slot sup
 }
 
 // lasting is how long a session has run, or what it does while it does not.
-func (v view) lasting(s supervisor.SessionDocument) string {
+func (v view) lasting(s control.SessionDocument) string {
 	if s.State == threads.Reserved || s.State == threads.Stopping {
 		return string(s.State)
 	}
@@ -180,7 +180,7 @@ func attempt(n int) string {
 
 // waiting names what does not work: threads that start nothing, agents that cannot and what to do about it, and on
 // one line the agents that are free.
-func (v view) waiting(p *page, d *supervisor.Document) {
+func (v view) waiting(p *page, d *control.Document) {
 	var rows [][]cell
 	if d.Paused {
 		rows = append(rows, []cell{{"paused", faint}, {"everything, until disinto resume", held}})
@@ -197,11 +197,11 @@ func (v view) waiting(p *page, d *supervisor.Document) {
 	var idle []string
 	for _, a := range d.Agents {
 		switch {
-		case a.State == supervisor.AgentHeld && strings.Contains(a.Why, a.Name):
+		case a.State == control.AgentHeld && strings.Contains(a.Why, a.Name):
 			rows = append(rows, []cell{{"held", faint}, {a.Why, held}})
-		case a.State == supervisor.AgentHeld:
+		case a.State == control.AgentHeld:
 			rows = append(rows, []cell{{"held", faint}, {a.Name + ": " + a.Why, held}})
-		case a.State == supervisor.AgentIdle:
+		case a.State == control.AgentIdle:
 			idle = append(idle, strings.TrimSpace(a.Name+" "+v.since(a.IdleSince)))
 		}
 	}
@@ -223,7 +223,7 @@ func (v view) since(t time.Time) string {
 
 // queue shows what waits line by line, then convoys. Issues that are not put up for work all have the same reason: they are
 // one line, however many there are.
-func (v view) queue(p *page, d *supervisor.Document, limit int) {
+func (v view) queue(p *page, d *control.Document, limit int) {
 	each, backlog := listed(d)
 	if len(each)+len(backlog) == 0 {
 		return
@@ -246,7 +246,7 @@ func (v view) queue(p *page, d *supervisor.Document, limit int) {
 }
 
 // listed are the items that get a line each, and those issues that only lack the label backlog.
-func listed(d *supervisor.Document) (each, backlog []supervisor.QueueDocument) {
+func listed(d *control.Document) (each, backlog []control.QueueDocument) {
 	each = slices.Clone(d.Queue)
 	for _, q := range d.Unqueued {
 		if q.Code == threads.NotBacklog {
@@ -259,7 +259,7 @@ func listed(d *supervisor.Document) (each, backlog []supervisor.QueueDocument) {
 }
 
 // some names the first issues, and counts the others.
-func (v view) some(issues []supervisor.QueueDocument) string {
+func (v view) some(issues []control.QueueDocument) string {
 	named := issues[:min(unqueuedNames, len(issues))]
 	words := make([]string, len(named))
 	for i, q := range named {
@@ -272,7 +272,7 @@ func (v view) some(issues []supervisor.QueueDocument) string {
 	return text
 }
 
-func (v view) recent(p *page, d *supervisor.Document, limit int) {
+func (v view) recent(p *page, d *control.Document, limit int) {
 	if limit = min(limit, len(d.Recent)); limit <= 0 {
 		return
 	}
@@ -297,7 +297,7 @@ func (v view) recent(p *page, d *supervisor.Document, limit int) {
 	}
 	p.end()
 	p.table(-1, rows)
-	failed := func(r supervisor.RecentDocument) bool { return r.Outcome.BurnsAttempt() && r.Log != "" }
+	failed := func(r control.RecentDocument) bool { return r.Outcome.BurnsAttempt() && r.Log != "" }
 	if i := slices.IndexFunc(d.Recent[:limit], failed); i >= 0 {
 		p.line("log of "+d.Recent[i].Agent+": "+d.Recent[i].Log, faint)
 	}
@@ -347,7 +347,7 @@ func (v view) countdown(why string) string {
 }
 
 // onlyRepo is the repository that everything in the document is in; empty when there are several.
-func onlyRepo(d *supervisor.Document) string {
+func onlyRepo(d *control.Document) string {
 	var repos []string
 	for _, s := range d.Sessions {
 		repos = append(repos, s.Repo)

@@ -10,19 +10,19 @@ import (
 	"unicode"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
-func readDocument(t *testing.T, name string) *supervisor.Document {
+func readDocument(t *testing.T, name string) *control.Document {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "status", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d supervisor.Document
+	var d control.Document
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func TestStatusView(t *testing.T) {
 func TestStatusViewFits(t *testing.T) {
 	d := readDocument(t, "busy")
 	for i := range 10_000 {
-		d.Queue = append(d.Queue, supervisor.QueueDocument{
+		d.Queue = append(d.Queue, control.QueueDocument{
 			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue,
 			Title: "An issue with a title of some length, as they are", Why: "blocked by johba/harb#11",
 		})
-		d.Unqueued = append(d.Unqueued, supervisor.QueueDocument{
+		d.Unqueued = append(d.Unqueued, control.QueueDocument{
 			Repo: "johba/harb", Number: int64(20_000 + i), Kind: agents.KindIssue, Code: threads.NotBacklog, Why: "not labelled backlog",
 		})
 	}
@@ -94,7 +94,7 @@ func TestStatusViewFits(t *testing.T) {
 func TestStatusViewBoundsQueue(t *testing.T) {
 	d := readDocument(t, "busy")
 	for i := range 53 {
-		d.Queue = append(d.Queue, supervisor.QueueDocument{Repo: "johba/harb", Number: int64(100 + i)})
+		d.Queue = append(d.Queue, control.QueueDocument{Repo: "johba/harb", Number: int64(100 + i)})
 	}
 	if got := (view{now: noon, width: 80}).render(d); !strings.Contains(got, "\nand 37 more\n") {
 		t.Errorf("no word of the 37 items that are not shown:\n%s", got)
@@ -105,7 +105,7 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 func TestStatusViewUnqueued(t *testing.T) {
 	d := readDocument(t, "empty")
 	for i := range 10_000 {
-		d.Unqueued = append(d.Unqueued, supervisor.QueueDocument{
+		d.Unqueued = append(d.Unqueued, control.QueueDocument{
 			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue, Code: threads.NotBacklog, Why: "not labelled backlog",
 		})
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // commandTime bounds one command: an agent may take the whole grace to end, and the forge half a minute to answer.
@@ -35,7 +35,7 @@ func (o *order) tell(ctx context.Context, c *cli, request any) error {
 	if err := newClient(o.place.stateDir(c)).post(ctx, o.path, request, &raw); err != nil {
 		return err
 	}
-	var r supervisor.Report
+	var r control.Report
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
 	}
@@ -54,7 +54,7 @@ func (o *order) tell(ctx context.Context, c *cli, request any) error {
 }
 
 // reportLine is a report in a line.
-func reportLine(r *supervisor.Report) string {
+func reportLine(r *control.Report) string {
 	parts := r.Did
 	if len(parts) == 0 && r.Note == "" && r.Pending == "" {
 		parts = []string{"nothing to do"}

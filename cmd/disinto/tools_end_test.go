@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/session/fakemodel"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // What a real CLI's shell tool leaves running is gone when disinto cancel answers: one process in the tool's own session, a
@@ -62,7 +62,7 @@ sleep W4`, "W", word)
 		}
 		return true
 	})
-	run := status(t, state, "it is a session", func(d *supervisor.Document) bool { return len(d.Sessions) == 1 }).Sessions[0].RunID
+	run := status(t, state, "it is a session", func(d *control.Document) bool { return len(d.Sessions) == 1 }).Sessions[0].RunID
 	begun := time.Now()
 	if got := disinto(t.Context(), nil, "cancel", "--state", state, "8"); got.code != exitDone {
 		t.Errorf("cancel: %+v", got)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var upgradeCommand = command{
@@ -47,12 +47,12 @@ func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
 		binary = path
 	}
 	client := newClient(p.stateDir(c))
-	var before, after supervisor.Document
+	var before, after control.Document
 	if err := client.get(ctx, "/v1/state", &before); err != nil {
 		return err
 	}
-	var none supervisor.Report
-	if err := client.post(ctx, "/v1/upgrade", supervisor.UpgradeRequest{Binary: binary}, &none); err != nil && !cutOff(err) {
+	var none control.Report
+	if err := client.post(ctx, "/v1/upgrade", control.UpgradeRequest{Binary: binary}, &none); err != nil && !cutOff(err) {
 		return err
 	}
 	for late := time.Now().Add(upgradeTime); after.Upgrades <= before.Upgrades; {

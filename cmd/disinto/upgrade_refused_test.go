@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // What cannot take over changes nothing: the sessions go on, the reason is said, and a good program can take over after it.
@@ -16,7 +16,7 @@ func TestUpgradeRefused(t *testing.T) {
 	t.Setenv("DISINTO_SOAK_TAKES", "1000")
 	s := newSoak(t, 2)
 	r := s.start()
-	both := func(d *supervisor.Document) bool {
+	both := func(d *control.Document) bool {
 		return len(d.Sessions) == 2 && d.Sessions[0].PID != 0 && d.Sessions[1].PID != 0
 	}
 	before := status(t, s.state, "two sessions run", both)
@@ -56,7 +56,7 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 
 	r.signal(syscall.SIGUSR2)
-	d := status(t, s.state, "it is upgraded", func(d *supervisor.Document) bool { return d.Upgrades == 1 && both(d) })
+	d := status(t, s.state, "it is upgraded", func(d *control.Document) bool { return d.Upgrades == 1 && both(d) })
 	for i, x := range d.Sessions {
 		was := before.Sessions[i]
 		if x.RunID != was.RunID || x.PID != was.PID || x.Slot != was.Slot || !x.StartedAt.Equal(was.StartedAt) || x.Title != was.Title {
@@ -75,13 +75,13 @@ func TestUpgradeRefused(t *testing.T) {
 	if got.code != exitDone {
 		t.Errorf("cancel: %+v", got)
 	}
-	d = status(t, s.state, "one is cancelled", func(d *supervisor.Document) bool {
+	d = status(t, s.state, "one is cancelled", func(d *control.Document) bool {
 		return len(d.Sessions) == 1 && len(d.Recent) == 1 && d.Recent[0].Outcome == "cancelled"
 	})
 	// One that is killed during the switch waits as a zombie for the next image.
 	r.signal(syscall.SIGUSR2)
 	_ = syscall.Kill(d.Sessions[0].PID, syscall.SIGKILL)
-	status(t, s.state, "the other one's end is known", func(d *supervisor.Document) bool {
+	status(t, s.state, "the other one's end is known", func(d *control.Document) bool {
 		return d.Upgrades == 2 && len(d.Recent) == 2 && strings.Contains(d.Recent[0].Reason, "SIGKILL")
 	})
 	r.signal(syscall.SIGTERM)
@@ -101,7 +101,7 @@ func TestUpgradedMask(t *testing.T) {
 	if got := disinto(t.Context(), nil, "upgrade", "--state", s.state); got.code != exitDone {
 		t.Fatalf("%+v", got)
 	}
-	d := status(t, s.state, "a session runs", func(d *supervisor.Document) bool {
+	d := status(t, s.state, "a session runs", func(d *control.Document) bool {
 		return len(d.Sessions) > 0 && d.Sessions[0].PID != 0 && d.Upgrades == 1 && d.Sessions[0].StartedAt.After(d.UpgradedAt)
 	})
 	for line := range strings.Lines(r.read("/proc/" + itoa(d.Sessions[0].PID) + "/status")) {
@@ -124,7 +124,7 @@ func TestDump(t *testing.T) {
 		log := r.read(r.stderr)
 		return strings.Contains(log, `"started_at"`) && strings.Contains(log, "goroutine 1 [") && strings.Contains(log, "keepStatusFile")
 	})
-	status(t, s.state, "it goes on", func(*supervisor.Document) bool { return true })
+	status(t, s.state, "it goes on", func(*control.Document) bool { return true })
 	if log := r.read(r.stderr); strings.Contains(log, tokenOf(s.environ)) {
 		t.Error("a token is in the log")
 	}
@@ -147,7 +147,7 @@ func TestTermDuringUpgrade(t *testing.T) {
 		t.Run((after * time.Millisecond).String(), func(t *testing.T) {
 			s := newSoak(t, 1)
 			r := s.start()
-			status(t, s.state, "a session runs", func(d *supervisor.Document) bool { return len(d.Sessions) == 1 && d.Sessions[0].PID != 0 })
+			status(t, s.state, "a session runs", func(d *control.Document) bool { return len(d.Sessions) == 1 && d.Sessions[0].PID != 0 })
 			r.signal(syscall.SIGUSR2)
 			time.Sleep(after * time.Millisecond) // not to wait for something, but to meet different moments
 			r.signal(syscall.SIGTERM)

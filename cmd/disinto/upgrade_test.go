@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // The program is replaced again and again while sessions begin, run and end. Every exit status arrives, once; no session is
@@ -28,7 +28,7 @@ func TestUpgrades(t *testing.T) {
 	carried, fewest := 0, n
 	var books strings.Builder // every image begins its journal afresh; a file that is open stays
 	for len(took) < upgrades {
-		status(t, s.state, "ten sessions run", func(d *supervisor.Document) bool { return len(d.Sessions) >= 10 })
+		status(t, s.state, "ten sessions run", func(d *control.Document) bool { return len(d.Sessions) >= 10 })
 		journal := open(t, s.state+"/journal.jsonl", os.O_RDONLY)
 		begun := time.Now()
 		got := disinto(t.Context(), nil, "upgrade", "--state", s.state)
@@ -49,7 +49,7 @@ func TestUpgrades(t *testing.T) {
 	for was := ended(); was < n; was = ended() {
 		eventually(t, "another session ends", func() bool { return ended() > was })
 	}
-	d := status(t, s.state, "all work is done", func(d *supervisor.Document) bool {
+	d := status(t, s.state, "all work is done", func(d *control.Document) bool {
 		return len(d.Sessions) == 0 && ended() >= n
 	})
 	if d.Upgrades != upgrades || d.PID != r.pid || d.UpgradedAt.IsZero() {

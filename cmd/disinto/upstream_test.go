@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 	"codeberg.org/johba/disinto/forge/forgejo"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // checkout makes a folder like upstream's, with a project for the demo's repository. It is not in /tmp, unless a test wants
@@ -238,7 +238,7 @@ func TestUpstreamItself(t *testing.T) {
 			break
 		}
 	}
-	status(t, state, "both have worked", func(d *supervisor.Document) bool {
+	status(t, state, "both have worked", func(d *control.Document) bool {
 		return strings.Contains(fmt.Sprint(d.Recent), "merged #")
 	})
 	r.signal(syscall.SIGTERM)

@@ -12,7 +12,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -104,7 +104,7 @@ func (w *World) learned(thread string) (known threads.Returns) {
 }
 
 // keptFor is what the status says of an item that waits for a slot that is kept; empty when there is none.
-func keptFor(d *supervisor.Document) string {
+func keptFor(d *control.Document) string {
 	for _, q := range d.Queue {
 		if q.Code == threads.SlotKept {
 			return q.Why

@@ -11,6 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // A session that fails without a word about it is told with the last line that it printed, and with where the rest is;
@@ -32,7 +33,7 @@ func TestFailureIsTold(t *testing.T) {
 		}
 		l := w.Start()
 		time.Sleep(90 * time.Second)
-		check := func(d *supervisor.Document, dir string) {
+		check := func(d *control.Document, dir string) {
 			t.Helper()
 			if len(d.Recent) != 2 {
 				t.Fatalf("%d sessions ended", len(d.Recent))

@@ -8,7 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -82,16 +82,16 @@ func TestSpentIsShown(t *testing.T) {
 		l := w.Start()
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		d := l.Document()
-		if got, want := d.Threads[1].Spent, (supervisor.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2}); got != want {
+		if got, want := d.Threads[1].Spent, (control.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2}); got != want {
 			t.Errorf("thread: %+v, want %+v", got, want)
 		}
-		if got, want := d.Agents[0].Spent, (supervisor.SpentDocument{Tokens: 120, USD: 0.5}); got != want {
+		if got, want := d.Agents[0].Spent, (control.SpentDocument{Tokens: 120, USD: 0.5}); got != want {
 			t.Errorf("%s: %+v, want %+v", d.Agents[0].Name, got, want)
 		}
 		time.Sleep(24 * time.Hour)
 		d = l.Document()
 		l.Stop()
-		if got, want := d.Threads[1].Spent, (supervisor.SpentDocument{TokensPerDay: 1000, USDPerDay: 2}); got != want {
+		if got, want := d.Threads[1].Spent, (control.SpentDocument{TokensPerDay: 1000, USDPerDay: 2}); got != want {
 			t.Errorf("a day later: %+v, want %+v", got, want)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -20,28 +20,28 @@ type Audit struct {
 
 // session is one session as the events told it. Its slot and agent were taken from began to ended.
 type session struct {
-	supervisor.SessionDocument
+	control.SessionDocument
 	began, ended time.Time // ended is zero while it runs
 	outcome      agents.Result
 }
 
 // Note takes one event.
-func (a *Audit) Note(e supervisor.Event) {
+func (a *Audit) Note(e control.Event) {
 	switch data := e.Data.(type) {
-	case supervisor.SessionDocument:
+	case control.SessionDocument:
 		a.noteSession(data)
-	case supervisor.RecentDocument:
+	case control.RecentDocument:
 		if s := a.byRun[data.RunID]; s != nil {
 			s.began, s.ended, s.outcome = data.StartedAt, data.EndedAt, data.Outcome
 		}
-	case supervisor.RefData:
-		if e.Type == supervisor.EventMerged {
+	case control.RefData:
+		if e.Type == control.EventMerged {
 			a.merged = append(a.merged, data.Number)
 		}
 	}
 }
 
-func (a *Audit) noteSession(d supervisor.SessionDocument) {
+func (a *Audit) noteSession(d control.SessionDocument) {
 	if a.byRun == nil {
 		a.byRun = make(map[string]*session)
 	}
@@ -58,8 +58,8 @@ func (a *Audit) Merged() int { return len(a.merged) }
 
 // Done reports whether all that can be done is done, and a status shows it: every issue merged that can be, nobody at
 // work, and nothing waiting but what waits for a person or for a clock.
-func (a *Audit) Done(d *supervisor.Document) bool {
-	waits := slices.ContainsFunc(d.Queue, func(q supervisor.QueueDocument) bool {
+func (a *Audit) Done(d *control.Document) bool {
+	waits := slices.ContainsFunc(d.Queue, func(q control.QueueDocument) bool {
 		return q.Number > int64(len(backlog)) || q.Number != 0 && backlog[q.Number-1].due()
 	})
 	running := slices.ContainsFunc(a.sessions, func(s *session) bool { return s.ended.IsZero() })

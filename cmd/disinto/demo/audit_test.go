@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/file"
 )
@@ -41,19 +41,19 @@ type run struct {
 }
 
 // events is a story as a supervisor would tell it, but all claims first: the audit must not rely on the order.
-func events(config *threads.Config, runs []run) []supervisor.Event {
-	var begun, ended []supervisor.Event
+func events(config *threads.Config, runs []run) []control.Event {
+	var begun, ended []control.Event
 	for i, r := range runs {
 		id := fmt.Sprintf("run-%d", i)
-		d := supervisor.SessionDocument{
+		d := control.SessionDocument{
 			RunID: id, Thread: config.Agent(r.agent).Thread, Slot: r.slot, Agent: r.agent, Kind: r.kind,
 			Repo: Repo, Number: r.number, StartedAt: at(r.from),
 		}
-		begun = append(begun, supervisor.Event{Type: supervisor.EventClaimed, Data: d})
+		begun = append(begun, control.Event{Type: control.EventClaimed, Data: d})
 		d.StartedAt = at(r.from + 1) // when the program ran; the slot was taken before
-		begun = append(begun, supervisor.Event{Type: supervisor.EventStarted, Data: d})
+		begun = append(begun, control.Event{Type: control.EventStarted, Data: d})
 		if r.end > 0 {
-			ended = append(ended, supervisor.Event{Type: supervisor.EventEnded, Data: supervisor.RecentDocument{
+			ended = append(ended, control.Event{Type: control.EventEnded, Data: control.RecentDocument{
 				RunID: id, Agent: r.agent, Repo: Repo, Number: r.number, Kind: r.kind, StartedAt: at(r.from), EndedAt: at(r.end),
 			}})
 		}
@@ -168,28 +168,28 @@ func TestSwitches(t *testing.T) {
 
 // The demo is done when nothing is left that it could do, not a moment earlier.
 func TestDone(t *testing.T) {
-	held := []supervisor.QueueDocument{{Number: 9}, {Number: 10}, {Number: 11}, {Number: 0, Kind: agents.KindSchedule}}
+	held := []control.QueueDocument{{Number: 9}, {Number: 10}, {Number: 11}, {Number: 0, Kind: agents.KindSchedule}}
 	merged := func(n int) (a *Audit) {
 		a = &Audit{}
 		for i := range n {
-			a.Note(supervisor.Event{Type: supervisor.EventMerged, Data: supervisor.RefData{Repo: Repo, Number: int64(12 + i)}})
+			a.Note(control.Event{Type: control.EventMerged, Data: control.RefData{Repo: Repo, Number: int64(12 + i)}})
 		}
 		return a
 	}
 	running := merged(Due())
-	running.Note(supervisor.Event{Type: supervisor.EventClaimed, Data: supervisor.SessionDocument{RunID: "r"}})
+	running.Note(control.Event{Type: control.EventClaimed, Data: control.SessionDocument{RunID: "r"}})
 	tests := []struct {
 		name  string
 		audit *Audit
-		doc   supervisor.Document
+		doc   control.Document
 		want  bool
 	}{
-		{"all merged", merged(Due()), supervisor.Document{Queue: held}, true},
-		{"one is missing", merged(Due() - 1), supervisor.Document{Queue: held}, false},
-		{"one waits that could be done", merged(Due()), supervisor.Document{Queue: append(held, supervisor.QueueDocument{Number: 5})}, false},
-		{"a pull request waits", merged(Due()), supervisor.Document{Queue: append(held, supervisor.QueueDocument{Number: 19})}, false},
-		{"somebody works", merged(Due()), supervisor.Document{Queue: held, Sessions: []supervisor.SessionDocument{{}}}, false},
-		{"an end was not told yet", running, supervisor.Document{Queue: held}, false},
+		{"all merged", merged(Due()), control.Document{Queue: held}, true},
+		{"one is missing", merged(Due() - 1), control.Document{Queue: held}, false},
+		{"one waits that could be done", merged(Due()), control.Document{Queue: append(held, control.QueueDocument{Number: 5})}, false},
+		{"a pull request waits", merged(Due()), control.Document{Queue: append(held, control.QueueDocument{Number: 19})}, false},
+		{"somebody works", merged(Due()), control.Document{Queue: held, Sessions: []control.SessionDocument{{}}}, false},
+		{"an end was not told yet", running, control.Document{Queue: held}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

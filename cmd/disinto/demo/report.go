@@ -8,7 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -25,7 +25,7 @@ type Result struct {
 
 // Report is what the demo came to: the supervisor's last status, and more.
 type Report struct {
-	*supervisor.Document
+	*control.Document
 	Merged     []Result `json:"merged"`   // in the order in which they were merged
 	Switches   int      `json:"switches"` // of agents in slots of sticky threads
 	Violations []string `json:"violations"`
@@ -36,7 +36,7 @@ type Report struct {
 }
 
 // Report asks the forge what became of the backlog and compares it with what the supervisor said.
-func (w *World) Report(ctx context.Context, d *supervisor.Document, a *Audit, config *threads.Config) (*Report, error) {
+func (w *World) Report(ctx context.Context, d *control.Document, a *Audit, config *threads.Config) (*Report, error) {
 	results, err := w.results(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the forge what became of the backlog: %w", err)

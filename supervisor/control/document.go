@@ -1,4 +1,4 @@
-package supervisor
+package control
 
 import (
 	"time"
@@ -36,7 +36,8 @@ type Document struct {
 // RecentLimit is how many ended sessions a Document shows: a screenful.
 const RecentLimit = 20
 
-// UpkeepDocument counts what a supervisor mended since it started. Without faults of machine, forge or people it stays zero.
+// UpkeepDocument counts what a supervisor mended since it started. Without faults of machine, forge or people it stays
+// zero.
 type UpkeepDocument struct {
 	// Violations are rules that must hold and did not; what broke them was not started, or was stopped. See Problems.
 	Violations int `json:"violations"`
@@ -44,8 +45,8 @@ type UpkeepDocument struct {
 	Repairs int `json:"repairs"`
 }
 
-// SpentDocument is what an agent or a thread used on this day, which is that of UTC, and what it may. Sessions that have not
-// ended are not in it.
+// SpentDocument is what an agent or a thread used on this day, which is that of UTC, and what it may. Sessions that
+// have not ended are not in it.
 type SpentDocument struct {
 	Tokens       int64   `json:"tokens"` // read and written; what came out of a cache is not counted
 	USD          float64 `json:"usd"`

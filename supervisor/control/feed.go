@@ -1,0 +1,98 @@
+package control
+
+import "sync"
+
+// EventType says what happened.
+type EventType string
+
+// The events of GET /v1/events. The data of claimed and started is a SessionDocument, of ended a RecentDocument, of
+// held a QueueDocument, of merged and closed a RefData.
+const (
+	EventClaimed EventType = "claimed"
+	EventStarted EventType = "started"
+	EventEnded   EventType = "ended"
+	EventHeld    EventType = "held" // an item waits, for another reason than before
+	EventMerged  EventType = "merged"
+	EventClosed  EventType = "closed" // a convoy, because all its members are done
+)
+
+// Event is one thing that happened.
+type Event struct {
+	Type EventType
+	Data any // encoded as JSON
+}
+
+// RefData names a pull request or a convoy.
+type RefData struct {
+	Repo   string `json:"repo"`
+	Number int64  `json:"number"`
+}
+
+// backlog is how many events a reader may be behind. A reader that falls further back is dropped.
+const backlog = 256
+
+// Feed hands events to its readers. The zero value has none. Its methods may be called from any goroutine and never
+// block.
+type Feed struct {
+	mu      sync.Mutex // guards what follows
+	readers map[chan Event]bool
+	closed  bool
+}
+
+// Read returns the events from now on. The channel is closed when the reader falls behind, by leave, and by Close.
+// leave may be repeated.
+func (f *Feed) Read() (events <-chan Event, leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := make(chan Event, backlog)
+	if f.closed {
+		close(c)
+		return c, func() {}
+	}
+	if f.readers == nil {
+		f.readers = make(map[chan Event]bool)
+	}
+	f.readers[c] = true
+	return c, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.dropLocked(c)
+	}
+}
+
+func (f *Feed) dropLocked(c chan Event) {
+	if f.readers[c] {
+		delete(f.readers, c)
+		close(c)
+	}
+}
+
+// Send hands an event to every reader, and drops the readers that are too far behind.
+func (f *Feed) Send(t EventType, data any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for c := range f.readers {
+		select {
+		case c <- Event{t, data}:
+		default:
+			f.dropLocked(c)
+		}
+	}
+}
+
+// HasReaders reports whether an event would be read, so that events that cost work can be left out.
+func (f *Feed) HasReaders() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.readers) > 0
+}
+
+// Close ends every Read, also those to come.
+func (f *Feed) Close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for c := range f.readers {
+		f.dropLocked(c)
+	}
+}

@@ -1,0 +1,82 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Report says what a command did. It is the answer of every POST except sling, fleet/rebalance and hook.
+type Report struct {
+	// Subject is the item, thread or agent, such as owner/name#12.
+	Subject string `json:"subject"`
+	// Did lists what was done, in order, in words; empty when nothing was left to do.
+	Did []string `json:"did"`
+	// Note is what else a person wants to know; often empty.
+	Note string `json:"note"`
+	// Pending is what is still to be done, and why; the supervisor does it without being asked again. Empty when all is
+	// done.
+	Pending string `json:"pending"`
+}
+
+// MarshalJSON encodes an empty Did as a list.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type plain Report
+	if r.Did == nil {
+		r.Did = []string{}
+	}
+	return json.Marshal(plain(r))
+}
+
+// Add appends to what was done.
+func (r *Report) Add(format string, args ...any) { r.Did = append(r.Did, fmt.Sprintf(format, args...)) }
+
+// SlingReport names the session on an issue, or says why there is none yet.
+type SlingReport struct {
+	Repo   string `json:"repo"`
+	Number int64  `json:"number"`
+	Filed  bool   `json:"filed"` // sling made the issue
+
+	Agent  string               `json:"agent"` // empty: no session yet
+	Thread string               `json:"thread"`
+	Slot   int                  `json:"slot"`
+	State  threads.SessionState `json:"state"`
+
+	Code     threads.Code `json:"code"`     // of why there is no session
+	Why      string       `json:"why"`      // the same in words
+	Position int          `json:"position"` // in the queue, from 1; 0 when it is not in the queue
+}
+
+// Line is the answer for people.
+func (r *SlingReport) Line() string {
+	ref := forge.Ref{Repo: r.Repo, Number: r.Number}
+	switch {
+	case r.Agent != "":
+		return fmt.Sprintf("%s is on it: %s, slot %s/%d", r.Agent, ref, r.Thread, r.Slot)
+	case r.Position > 0:
+		return fmt.Sprintf("%s: not yet: %s (place %d in the queue)", ref, r.Why, r.Position)
+	}
+	return fmt.Sprintf("%s: not yet: %s", ref, r.Why)
+}
+
+// Convoys is the answer of GET /v1/convoys.
+type Convoys struct {
+	Convoys []threads.Convoy `json:"convoys"`
+}
+
+// Refusal is a command that was not done, with the HTTP status that says why: 400 the request is wrong, 404 no such
+// thing, 409 not in this state, 503 not now.
+type Refusal struct {
+	Status int
+	Words  string
+}
+
+// Error returns the words: one line.
+func (r *Refusal) Error() string { return r.Words }
+
+// Refuse makes a Refusal.
+func Refuse(status int, format string, args ...any) error {
+	return &Refusal{status, fmt.Sprintf(format, args...)}
+}

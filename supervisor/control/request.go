@@ -1,0 +1,50 @@
+package control
+
+import "codeberg.org/johba/disinto/forge/plan"
+
+// ItemRequest names an issue or pull request: 12, #12 or owner/name#12. It is the request of cancel, retry, release and
+// convoy/start.
+type ItemRequest struct {
+	Ref string `json:"ref"`
+}
+
+// PauseRequest says what to pause or resume.
+type PauseRequest struct {
+	// Name is a thread or an agent; empty means everything.
+	Name string `json:"name"`
+}
+
+// SlingRequest hands one issue to the scheduler: an existing one by Ref, or a new one by Title.
+type SlingRequest struct {
+	Ref string `json:"ref,omitempty"`
+
+	Title     string   `json:"title,omitempty"`
+	Body      string   `json:"body,omitempty"`
+	Repo      string   `json:"repo,omitempty"`       // empty: the factory's only repository
+	Role      string   `json:"role,omitempty"`       // of the agents that may take it; its label is added
+	Skills    []string `json:"skills,omitempty"`     // labels skill/X
+	DependsOn []string `json:"depends_on,omitempty"` // references of issues
+}
+
+// ConvoyRequest makes a convoy: of existing issues, or of a plan whose tasks become issues.
+type ConvoyRequest struct {
+	Title   string     `json:"title,omitempty"`
+	Body    string     `json:"body,omitempty"`
+	Repo    string     `json:"repo,omitempty"`    // empty: the only one of the factory, or of the first member
+	Members []string   `json:"members,omitempty"` // references of issues
+	Plan    *plan.Plan `json:"plan,omitempty"`
+	Chain   bool       `json:"chain,omitempty"`  // each member depends on the one before it
+	Staged  bool       `json:"staged,omitempty"` // nothing starts until convoy/start
+}
+
+// ConvoyCancelRequest cancels a convoy.
+type ConvoyCancelRequest struct {
+	Ref   string `json:"ref"`
+	Drain bool   `json:"drain,omitempty"` // let members that agents have begun finish
+	Close bool   `json:"close,omitempty"` // close the issues too
+}
+
+// UpgradeRequest names the program that replaces this one; empty means the file that this one was started from.
+type UpgradeRequest struct {
+	Binary string `json:"binary"`
+}
