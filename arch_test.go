@@ -33,10 +33,11 @@ var layers = map[string][]string{
 	"agents/process/tree":      {},
 	"agents/session":           {"agents", "forge"},
 	"agents/session/fakemodel": {},
-	"agents/hire":              {"agents", "forge"},
+	"agents/hire":              {"agents", "forge", "agents/tomltext"},
+	"agents/tomltext":          {},
 	"agents/upstream":          {"agents", "forge"},
 	"threads":                  {"agents", "forge"},
-	"threads/file":             {"threads", "agents", "forge"},
+	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/sim":              {"threads", "agents", "forge"},
 	"supervisor/control":       {"threads", "agents", "forge", "forge/plan"},
 	"supervisor":               {"supervisor/control", "threads", "agents", "forge", "forge/plan"},
@@ -64,7 +65,7 @@ var only = []struct {
 
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
 // report repeat it exactly.
-var pure = []string{"forge", "forge/plan", "agents", "threads", "threads/file", "threads/sim"}
+var pure = []string{"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/file", "threads/sim"}
 
 // impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.
 var impure = []struct{ name, why string }{

@@ -1,11 +1,13 @@
 package hire
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
 // leaving is what has to be known of an agent until it is retired, and went with its table of factory.toml: a run that breaks
@@ -21,8 +23,9 @@ const leavingMark = "# being retired, to go on run retire-an-agent again: "
 
 // noteLeaving adds the line, at the end of the text.
 func noteLeaving(text string, l leaving) string {
-	text = endLine(dropLeaving(text, l.Name))
-	return text + leavingMark + "{ name = " + quote(l.Name) + ", forge_user = " + quote(l.Login) + ", variable = " + quote(l.Token) + " }" + breakOf(text)
+	line := fmt.Sprintf("%s{ name = %s, forge_user = %s, variable = %s }",
+		leavingMark, tomltext.Quote(l.Name), tomltext.Quote(l.Login), tomltext.Quote(l.Token))
+	return tomltext.AppendLine(dropLeaving(text, l.Name), line)
 }
 
 // dropLeaving takes the line of an agent out.
@@ -62,7 +65,7 @@ func (r *Retire) takeOut(text string) (string, error) {
 		return text, err
 	}
 	for _, role := range idleRoles(text, edited) {
-		without := commentOut(edited, []string{"roles", role})
+		without := tomltext.CommentOut(edited, []string{"roles", role})
 		if r.mistakes(without) < r.mistakes(edited) {
 			edited = without
 		}
@@ -96,21 +99,4 @@ func idleRoles(before, after string) (idle []string) {
 		}
 	}
 	return idle
-}
-
-// commentOut makes comments of a table with a header and of those below it.
-func commentOut(text string, table []string) string {
-	d := scan(text)
-	for i := len(d.sections) - 1; i >= 0; i-- {
-		s := &d.sections[i]
-		if s.head.to == 0 || strings.Join(s.path, "\x00") != strings.Join(table, "\x00") && !isBelow(s.path, table) {
-			continue
-		}
-		var b strings.Builder
-		for line := range strings.Lines(text[s.head.from:s.end]) {
-			b.WriteString("# " + line)
-		}
-		text = text[:s.head.from] + b.String() + text[s.end:]
-	}
-	return text
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"codeberg.org/johba/disinto/agents/tomltext"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -134,24 +135,24 @@ func firstOf(a, b string) string {
 func (h *Hire) profileText(now string) string {
 	if now == "" {
 		now = fmt.Sprintf("# What %s is, for people and for itself. factory.toml decides; hire-an-agent brings this up to date.\nname = %s\n",
-			h.Entry.Name, quote(h.Entry.Name))
+			h.Entry.Name, tomltext.Quote(h.Entry.Name))
 	}
 	values, err := valuesOf(now)
 	if err != nil {
 		return now
 	}
 	facts := []struct{ key, value, text string }{
-		{"role", h.Entry.Role, quote(h.Entry.Role)},
-		{"model", h.Entry.Model, quote(h.Entry.Model)},
-		{"thread", h.Entry.Thread, quote(h.Entry.Thread)},
+		{"role", h.Entry.Role, tomltext.Quote(h.Entry.Role)},
+		{"model", h.Entry.Model, tomltext.Quote(h.Entry.Model)},
+		{"thread", h.Entry.Thread, tomltext.Quote(h.Entry.Thread)},
 	}
 	for _, f := range facts {
 		if f.value != "" && values[f.key] != f.value {
-			now = set(now, nil, f.key, f.text)
+			now = tomltext.Set(now, nil, f.key, f.text)
 		}
 	}
-	if have := stringsOf(values["capabilities"]); values["capabilities"] == nil || len(h.Entry.Skills) > 0 && quoteList(have) != quoteList(h.Entry.Skills) {
-		now = set(now, nil, "capabilities", quoteList(h.Entry.Skills))
+	if have := stringsOf(values["capabilities"]); values["capabilities"] == nil || len(h.Entry.Skills) > 0 && tomltext.QuoteList(have) != tomltext.QuoteList(h.Entry.Skills) {
+		now = tomltext.Set(now, nil, "capabilities", tomltext.QuoteList(h.Entry.Skills))
 	}
 	return now
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
 // Entry is what a factory.toml says of an agent. Empty fields, other than the first two, leave what it says already.
@@ -32,7 +34,7 @@ func (e *Entry) pairs() []pair {
 	var all []pair
 	add := func(key, value string) {
 		if value != "" {
-			all = append(all, pair{key, value, quote(value)})
+			all = append(all, pair{key, value, tomltext.Quote(value)})
 		}
 	}
 	add("role", e.Role)
@@ -46,7 +48,7 @@ func (e *Entry) pairs() []pair {
 		for i := range e.Skills {
 			list[i] = e.Skills[i]
 		}
-		all = append(all, pair{"skills", list, quoteList(e.Skills)})
+		all = append(all, pair{"skills", list, tomltext.QuoteList(e.Skills)})
 	}
 	if e.PollInterval > 0 {
 		all = append(all, pair{"poll_interval", int64(e.PollInterval), strconv.Itoa(e.PollInterval)})
@@ -74,16 +76,16 @@ func Register(text string, e Entry) (string, error) {
 	for _, p := range e.pairs() {
 		at := []string{"agents", e.Name}
 		if _, many := table["roles"]; many && p.key == "role" {
-			edited = addTo(edited, append(at, "roles"), e.Role)
+			edited = tomltext.Add(edited, append(at, "roles"), e.Role)
 			table["roles"] = with(table["roles"], e.Role)
 			continue
 		}
 		if !reflect.DeepEqual(table[p.key], p.value) {
-			edited = set(edited, at, p.key, p.text)
+			edited = tomltext.Set(edited, at, p.key, p.text)
 			table[p.key] = p.value
 		}
 	}
-	edited = addTo(edited, []string{"threads", e.Thread, "agents"}, e.Name)
+	edited = tomltext.Add(edited, []string{"threads", e.Thread, "agents"}, e.Name)
 	thread["agents"] = with(thread["agents"], e.Name)
 	if !means(edited, want) {
 		return "", fmt.Errorf("its layout is beyond this command: write [agents.%s] and its keys, and add %q to agents of [threads.%s], by hand", e.Name, e.Name, e.Thread)
@@ -101,44 +103,18 @@ func Unregister(text, name string) (string, error) {
 	if tables, ok := want["agents"].(map[string]any); ok {
 		delete(tables, name)
 	}
-	edited := cut(text, []string{"agents", name})
+	edited := tomltext.Cut(text, []string{"agents", name})
 	threads, _ := want["threads"].(map[string]any)
 	for thread, value := range threads {
 		if table, ok := value.(map[string]any); ok && slices.Contains(stringsOf(table["agents"]), name) {
 			table["agents"] = without(table["agents"], name)
-			edited = dropFrom(edited, []string{"threads", thread, "agents"}, name)
+			edited = tomltext.Drop(edited, []string{"threads", thread, "agents"}, name)
 		}
 	}
 	if !means(edited, want) {
 		return "", fmt.Errorf("its layout is beyond this command: take [agents.%s] and %q in the agents of its thread out by hand", name, name)
 	}
 	return edited, nil
-}
-
-// addTo adds a string to the array at a path, unless it is in there. Where there is no array it makes one.
-func addTo(text string, path []string, element string) string {
-	e := scan(text).find(path)
-	if e == nil {
-		return set(text, path[:len(path)-1], path[len(path)-1], quoteList([]string{element}))
-	}
-	a := arrayAt(text, e.value)
-	if a.index(element) >= 0 {
-		return text
-	}
-	return a.add(element)
-}
-
-// dropFrom takes a string out of the array at a path, as often as it is in there.
-func dropFrom(text string, path []string, element string) string {
-	for e := scan(text).find(path); e != nil; e = scan(text).find(path) {
-		a := arrayAt(text, e.value)
-		i := a.index(element)
-		if i < 0 {
-			break
-		}
-		text = a.drop(i)
-	}
-	return text
 }
 
 func valuesOf(text string) (map[string]any, error) {

@@ -16,7 +16,7 @@ func Secrets(text string) map[string]string {
 
 // assignment reads a line of a secrets file; not ok is a comment or an empty line.
 func assignment(line string) (name, value string, ok bool) {
-	line = strings.TrimSpace(strings.TrimPrefix(line, byteOrderMark))
+	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff"))
 	name, value, ok = strings.Cut(strings.TrimPrefix(line, "export "), "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	if !ok || name == "" || strings.HasPrefix(name, "#") {
@@ -46,7 +46,10 @@ func SetSecret(text, name, value string) string {
 	if written {
 		return b.String()
 	}
-	return endLine(b.String()) + line + "\n"
+	if text = b.String(); text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line + "\n"
 }
 
 // DropSecret takes a variable out of a secrets file.

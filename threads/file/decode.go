@@ -13,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/tomltext"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -60,11 +61,10 @@ func (m Mistakes) Unwrap() []error {
 func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.Config, error) {
 	d := &decoder{config: threads.Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
 	var values map[string]any
-	md, err := toml.Decode(text, &values)
-	if err != nil {
+	if _, err := toml.Decode(text, &values); err != nil {
 		return nil, Mistakes{syntaxMistake(name, err)}
 	}
-	d.lines = linesOf(text, md.Keys())
+	d.lines = tomltext.Lines(text)
 	root := &table{d: d, values: values}
 	d.readForge(root.table("forge"))
 	d.readFactory(root.table("factory"))

@@ -13,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
 // table is one table of the file while it is read. Each of its methods names a key that the table may have, takes its
@@ -132,7 +133,7 @@ func (t *table) elements(key string) []*table {
 	for i, v := range values {
 		e := &table{d: t.d, path: append(slices.Clone(t.path), key), line: t.lineOf(key), values: v}
 		if i > 0 {
-			e.at = elementName(e.path.String(), i+1)
+			e.at = tomltext.Element(e.path.String(), i+1)
 			e.line = cmp.Or(t.d.lines[e.at], e.line)
 		}
 		all = append(all, e)

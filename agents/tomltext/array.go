@@ -1,6 +1,32 @@
-package hire
+package tomltext
 
 import "strings"
+
+// Add adds a string to the array at a path, unless it is in there. A missing array is made.
+func Add(text string, path []string, element string) string {
+	e := scan(text).find(path)
+	if e == nil {
+		return Set(text, path[:len(path)-1], path[len(path)-1], QuoteList([]string{element}))
+	}
+	a := arrayAt(text, e.value)
+	if a.index(element) >= 0 {
+		return text
+	}
+	return a.add(element)
+}
+
+// Drop removes every copy of a string from the array at a path.
+func Drop(text string, path []string, element string) string {
+	for e := scan(text).find(path); e != nil; e = scan(text).find(path) {
+		a := arrayAt(text, e.value)
+		i := a.index(element)
+		if i < 0 {
+			break
+		}
+		text = a.drop(i)
+	}
+	return text
+}
 
 // array is where the elements of an array of strings stand in a text.
 type array struct {
@@ -34,7 +60,7 @@ func (a array) index(element string) int {
 // add returns the text with a string more in the array, in the way in which the last element stands: on a line of its
 // own, or behind it.
 func (a array) add(element string) string {
-	element = quote(element)
+	element = Quote(element)
 	if len(a.elements) == 0 {
 		return a.addFirst(element)
 	}

@@ -1,4 +1,4 @@
-package hire
+package tomltext
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// set gives a key of a table a value, which is written as TOML writes it. Everything else stays where it is. A table
-// that is not there yet comes to the end of the text, where it cannot get between a key and its comment.
-func set(text string, table []string, key, value string) string {
+// Set gives a key of a table a value, which is TOML text. Everything else stays where it is. A missing table is added at the
+// end of the text, where it cannot get between a key and its comment. An empty table is the root.
+func Set(text string, table []string, key, value string) string {
 	d := scan(text)
 	if e := d.find(slices.Concat(table, []string{key})); e != nil {
 		return text[:e.value.from] + value + text[e.value.to:]
@@ -29,7 +29,7 @@ func set(text string, table []string, key, value string) string {
 	}
 	if parent, name := table[:len(table)-1], table[len(table)-1]; len(parent) > 0 {
 		if e := d.find(parent); e != nil {
-			return set(text, parent, name, "{ "+quoteKey(key)+" = "+value+" }")
+			return Set(text, parent, name, "{ "+quoteKey(key)+" = "+value+" }")
 		}
 	}
 	text = endLine(text)
@@ -74,10 +74,13 @@ func insertPair(text string, table span, pair string) string {
 // insertLine adds a line at the beginning of another one, or at the end of the text.
 func insertLine(text string, at int, line string) string {
 	if at == len(text) {
-		return endLine(text) + line + breakOf(text)
+		return AppendLine(text, line)
 	}
 	return text[:at] + line + breakOf(text) + text[at:]
 }
+
+// AppendLine adds a line at the end of a text.
+func AppendLine(text, line string) string { return endLine(text) + line + breakOf(text) }
 
 // endLine gives the last line a line break if it has none.
 func endLine(text string) string {
@@ -98,7 +101,7 @@ func breakOf(text string) string {
 // indentBefore is the white space in front of the line that ends before a place.
 func indentBefore(text string, at int) string {
 	line := strings.TrimSuffix(text[:at], "\n")
-	line = strings.TrimPrefix(line[strings.LastIndexByte(line, '\n')+1:], byteOrderMark)
+	line = strings.TrimPrefix(line[strings.LastIndexByte(line, '\n')+1:], byteOrderMarks[0])
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
@@ -117,11 +120,11 @@ func quoteKey(key string) string {
 	if bareKey.MatchString(key) {
 		return key
 	}
-	return quote(key)
+	return Quote(key)
 }
 
-// quote writes a string as TOML does.
-func quote(s string) string {
+// Quote writes a string as TOML does.
+func Quote(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
@@ -137,17 +140,18 @@ func quote(s string) string {
 	return `"` + b.String() + `"`
 }
 
-func quoteList(list []string) string {
+// QuoteList writes an array of strings on one line.
+func QuoteList(list []string) string {
 	quoted := make([]string, len(list))
 	for i := range list {
-		quoted[i] = quote(list[i])
+		quoted[i] = Quote(list[i])
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// cut takes a table out of a text: its sections with those below, or the pairs that say its keys without a header.
+// Cut removes a table from a text: its sections and those below it, or the pairs that set its keys without a header.
 // Comments between its keys go with it, all others stay.
-func cut(text string, table []string) string {
+func Cut(text string, table []string) string {
 	for {
 		shorter, ok := cutOne(text, table)
 		if !ok {
@@ -160,12 +164,12 @@ func cut(text string, table []string) string {
 func cutOne(text string, table []string) (string, bool) {
 	d := scan(text)
 	for _, s := range d.sections {
-		if s.head.to > 0 && (slices.Equal(s.path, table) || isBelow(s.path, table)) {
+		if s.path != nil && within(s.path, table) {
 			return cutLines(text, s.head.from, s.end), true
 		}
 	}
 	for _, e := range d.entries {
-		if !slices.Equal(e.path, table) && !isBelow(e.path, table) {
+		if !within(e.path, table) {
 			continue
 		}
 		if e.inline {
@@ -174,10 +178,6 @@ func cutOne(text string, table []string) (string, bool) {
 		return cutLines(text, startOfLine(text, e.key.from), endOfLine(text, e.value.to)), true
 	}
 	return text, false
-}
-
-func startOfLine(text string, at int) int {
-	return strings.LastIndexByte(text[:at], '\n') + 1
 }
 
 // cutLines takes lines out, and the empty line in front of them if one follows too or the text ends.
@@ -198,4 +198,19 @@ func cutPair(text string, pair span) string {
 	}
 	before := strings.TrimRight(text[:pair.from], " \t\r\n")
 	return strings.TrimSuffix(before, ",") + text[pair.to:]
+}
+
+// CommentOut turns the lines of a table that has a header, and of the tables below it, into comments.
+func CommentOut(text string, table []string) string {
+	for _, s := range slices.Backward(scan(text).sections) {
+		if s.path == nil || !within(s.path, table) {
+			continue
+		}
+		var b strings.Builder
+		for line := range strings.Lines(text[s.head.from:s.end]) {
+			b.WriteString("# " + line)
+		}
+		text = text[:s.head.from] + b.String() + text[s.end:]
+	}
+	return text
 }

@@ -1,4 +1,4 @@
-package hire
+package tomltext
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 // span is a part of a text, in bytes.
 type span struct{ from, to int }
 
-// entry is a key with its value, be it on a line of its own or in an inline table.
+// entry is a key with its value, on a line of its own or in an inline table.
 type entry struct {
 	path       []string // from the root
 	base       []string // path of the table that key is written relative to
@@ -20,43 +20,57 @@ type entry struct {
 
 // section is what stands below one header, or above the first one.
 type section struct {
-	path []string // empty above the first header
+	path []string // nil above the first header and for an element of an array of tables
 	head span     // the header's line; empty above the first header
 	end  int      // behind the last line that has one of its keys, or behind the header
 }
 
-// document is a TOML text and where things stand in it.
-type document struct {
-	text     string
-	sections []section // in the order of the text; the first one is what stands above all headers
-	entries  []entry   // in the order of the text; none from within arrays
+// heading is a table header or the key of a pair, and where it begins.
+type heading struct {
+	path []string // from the root
+	at   int
 }
 
-// byteOrderMark may stand in front of a text. TOML does not count it.
-const byteOrderMark = "\ufeff"
+// document is a TOML text and where things stand in it, all in the order of the text.
+type document struct {
+	text     string
+	sections []section // the first one is what stands above all headers
+	entries  []entry   // those with a path of their own: none from within arrays
+	headings []heading // all, also from within arrays
+}
 
-// scan finds where things stand in a TOML text. The text must be valid: of another one it answers something.
+// byteOrderMarks may stand in front of a text. The TOML decoder skips them.
+var byteOrderMarks = []string{"\ufeff", "\xff\xfe", "\xfe\xff"}
+
+// scan finds where things stand in a TOML text. Of an invalid text the answer is arbitrary, but there is one.
 func scan(text string) *document {
 	s := &scanner{document: document{text: text}}
-	s.at = len(text) - len(strings.TrimPrefix(text, byteOrderMark))
+	for _, mark := range byteOrderMarks {
+		if strings.HasPrefix(text, mark) {
+			s.at = len(mark)
+			break
+		}
+	}
 	s.sections = []section{{end: s.at}}
 	below, known := []string(nil), true
 	for s.skip(" \t\r\n"); s.at < len(text); s.skip(" \t\r\n") {
-		last := &s.sections[len(s.sections)-1]
 		if text[s.at] != '[' {
 			s.pair(below, false, known)
-			last.end = s.endOfLine()
+			s.sections[len(s.sections)-1].end = endOfLine(text, s.at)
 			continue
 		}
-		from := s.startOfLine()
-		known = !strings.HasPrefix(text[s.at:], "[[") // elements of an array of tables have no path
+		at := s.at
+		known = !s.starts("[[")
 		s.take("[ \t")
 		below = s.key()
 		s.take("] \t")
-		s.sections = append(s.sections, section{path: below, head: span{from, s.endOfLine()}, end: s.endOfLine()})
-		if !known {
-			s.sections[len(s.sections)-1].path = []string{""}
+		s.headings = append(s.headings, heading{below, at})
+		end := endOfLine(text, s.at)
+		header := section{head: span{startOfLine(text, at), end}, end: end}
+		if known {
+			header.path = below
 		}
+		s.sections = append(s.sections, header)
 	}
 	return &s.document
 }
@@ -76,7 +90,7 @@ func (s *scanner) take(chars string) {
 	s.at = len(s.text) - len(strings.TrimLeft(s.rest(), chars))
 }
 
-// skip moves over white space, of which the caller says what it is, and comments.
+// skip moves over comments and the given white space.
 func (s *scanner) skip(space string) {
 	for s.take(space); s.starts("#"); s.take(space) {
 		s.until("\n")
@@ -92,10 +106,6 @@ func (s *scanner) until(chars string) {
 	}
 }
 
-func (s *scanner) startOfLine() int { return strings.LastIndexByte(s.text[:s.at], '\n') + 1 }
-
-func (s *scanner) endOfLine() int { return endOfLine(s.text, s.at) }
-
 // endOfLine is behind the line break that follows, or the end of the text.
 func endOfLine(text string, at int) int {
 	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
@@ -104,12 +114,17 @@ func endOfLine(text string, at int) int {
 	return len(text)
 }
 
-// pair moves over a key and its value. known is false within arrays, whose elements have no path.
+func startOfLine(text string, at int) int {
+	return strings.LastIndexByte(text[:at], '\n') + 1
+}
+
+// pair moves over a key and its value. known is false within arrays, whose elements cannot be told apart by their paths.
 func (s *scanner) pair(base []string, inline, known bool) {
 	e := entry{base: base, inline: inline}
 	e.key.from = s.at
 	e.path = slices.Concat(base, s.key())
 	e.key.to = s.at
+	s.headings = append(s.headings, heading{e.path, e.key.from})
 	s.take(" \t")
 	s.at = min(s.at+1, len(s.text)) // the equals sign
 	s.take(" \t")
@@ -153,7 +168,7 @@ func (s *scanner) value(path []string, known bool) {
 	case s.starts(`"`), s.starts(`'`):
 		s.quoted()
 	case s.starts("["):
-		s.list("]", func() { s.value(nil, false) })
+		s.list("]", func() { s.value(path, false) })
 	case s.starts("{"):
 		s.list("}", func() { s.pair(path, true, known) })
 	default: // a number, a date, true or false
@@ -196,7 +211,7 @@ func (s *scanner) quoted() {
 	}
 }
 
-// unquote is the string behind a quoted one; "" for what is none.
+// unquote decodes a quoted string; "" when it is none.
 func unquote(quoted string) string {
 	var v struct{ V any }
 	if _, err := toml.Decode("V = "+quoted, &v); err != nil {
@@ -215,9 +230,9 @@ func (d *document) find(path []string) *entry {
 	return &d.entries[i]
 }
 
-// section is the one whose header says a path; nil when there is none.
+// section is the one whose header names a path; nil when there is none.
 func (d *document) section(path []string) *section {
-	i := slices.IndexFunc(d.sections, func(s section) bool { return s.head.to > 0 && slices.Equal(s.path, path) })
+	i := slices.IndexFunc(d.sections, func(s section) bool { return s.path != nil && slices.Equal(s.path, path) })
 	if i < 0 {
 		return nil
 	}
@@ -228,3 +243,6 @@ func (d *document) section(path []string) *section {
 func isBelow(path, table []string) bool {
 	return len(path) > len(table) && slices.Equal(path[:len(table)], table)
 }
+
+// within reports whether a path is a table or leads into it.
+func within(path, table []string) bool { return slices.Equal(path, table) || isBelow(path, table) }
