@@ -40,7 +40,7 @@ func TestRunsAsItsUser(t *testing.T) {
 		cat /proc/$PPID/environ >/dev/null 2>&1 || echo shim environ is out of reach
 		cat "$LOG" 2>/dev/null || echo log is out of reach
 		echo '{"outcome":"refused","reason":"too hard"}' >$DISINTO_RESULT`)
-	o := run(t, job)
+	o := runJob(t, job)
 	want := []string{
 		"nobody", "65534", "owns", "writes", "says", "0077", "shim is out of reach", "environ is out of reach",
 		"shim environ is out of reach", "log is out of reach",
@@ -73,7 +73,7 @@ func TestEndsOtherUsersTree(t *testing.T) {
 func TestCannotRunAsUser(t *testing.T) {
 	job := newJob(t, "true")
 	job.User = "no-such-user"
-	if o := run(t, job); o.Result != agents.Failed || o.Reason != `cannot start /bin/sh: no account "no-such-user" on this system` {
+	if o := runJob(t, job); o.Result != agents.Failed || o.Reason != `cannot start /bin/sh: no account "no-such-user" on this system` {
 		t.Errorf("outcome %+v", o)
 	}
 	job = asStranger(t, "true")
@@ -81,7 +81,7 @@ func TestCannotRunAsUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "belongs to uid 0, not to nobody; chown -R nobody " + job.Home
-	if o := run(t, job); o.Result != agents.Failed || !strings.Contains(o.Reason, want) {
+	if o := runJob(t, job); o.Result != agents.Failed || !strings.Contains(o.Reason, want) {
 		t.Errorf("outcome %+v, want a reason with %q", o, want)
 	}
 }

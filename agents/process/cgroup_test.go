@@ -52,7 +52,7 @@ func withCgroup(t *testing.T) string {
 func TestCgroup(t *testing.T) {
 	root := withCgroup(t)
 	job := newJob(t, "grep ^0: /proc/self/cgroup; (setsid sleep 1000 &); (setsid sleep 1000 &)")
-	o := run(t, job)
+	o := runJob(t, job)
 	noneAlive(t, job.RunID)
 	if !strings.HasSuffix(o.Tail, "/disinto-"+job.RunID) {
 		t.Errorf("it runs in %q", o.Tail)

@@ -35,7 +35,7 @@ func TestCurbed(t *testing.T) {
 		t.Fatal(err)
 	}
 	nice := min(20-own+lessUrgent, 19)
-	o := run(t, newJob(t, `nice; (nice); grep '^Max core' /proc/self/limits`))
+	o := runJob(t, newJob(t, `nice; (nice); grep '^Max core' /proc/self/limits`))
 	f := strings.Fields(o.Tail)
 	if len(f) < 6 || f[0] != strconv.Itoa(nice) || f[1] != f[0] || f[6] != "0" {
 		t.Errorf("it says %q, want twice %d, and no core file", o.Tail, nice)

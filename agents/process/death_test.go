@@ -1,7 +1,6 @@
 package process
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,14 +83,13 @@ func TestShimThatSaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = unix.Close(pair[1])
-	s := &session{job: job, reaper: reaper, socket: os.NewFile(uintptr(pair[0]), "socket")}
-	s.in = json.NewDecoder(s.socket)
-	if err := s.startProgram("/bin/true"); !Exhausted(err) {
+	r := &run{job: job, exec: &Executor{Reaper: reaper}, link: newLink(pair[0])}
+	if err := r.startProgram("/bin/true"); !Exhausted(err) {
 		t.Errorf("error %v", err)
 	}
-	s.shim = spawn(t, "exit 1")
+	r.shim = spawn(t, "exit 1")
 	c := marked(t, job.RunID)
-	s.abandon()
+	r.abandon()
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
 		t.Errorf("what the shim had started: %s", describe(e.Status))
 	}

@@ -82,7 +82,7 @@ func TestOwnExitEndsWhatIsLeft(t *testing.T) {
 		`(setsid sh -c 'trap "echo >$T/told; exit" TERM; touch $T/polite; while :; do sleep 0.01; done' &)
 		while [ ! -e $T/polite ]; do sleep 0.01; done
 		echo '{"outcome":"done"}' >$DISINTO_RESULT`
-	o := run(t, job)
+	o := runJob(t, job)
 	noneAlive(t, word, job.RunID)
 	if o.Result != agents.Done || !o.Claimed {
 		t.Errorf("outcome %+v", o)
@@ -157,7 +157,7 @@ func TestHurry(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	job := newJob(t, `echo '{"outcome":"failed","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT; while :; do echo; sleep 0.01; done`)
 	job.Timeout = 300 * time.Millisecond
-	o := run(t, job)
+	o := runJob(t, job)
 	noneAlive(t, job.RunID)
 	if o.Result != agents.TimedOut || o.Reason != "ended after its timeout of 300ms" || o.Claimed {
 		t.Errorf("outcome %+v", o)
@@ -190,7 +190,7 @@ func TestStall(t *testing.T) {
 			if tt.name == "prints" {
 				printFor(t, job.LogPath)
 			}
-			o := run(t, job)
+			o := runJob(t, job)
 			if o.Result != tt.want {
 				t.Errorf("outcome %+v, want %s", o, tt.want)
 			}

@@ -14,169 +14,129 @@ import (
 )
 
 const (
-	// startPatience is how long a start is repeated while the machine has no room for another process. The slot is held
-	// meanwhile: whatever else ran there would not start either.
+	// startPatience is how long a start is retried while the machine has no room for another process. The slot stays taken
+	// meanwhile, since no other program would start in it either.
 	startPatience = time.Minute
-	// startPause is the first pause between two such attempts; each one is twice as long, up to 5 s.
+	// startPause is the first pause between two tries. Each pause is twice the one before, up to 5 s.
 	startPause = 100 * time.Millisecond
 )
 
-// Executor runs sessions as processes. Reaper must be set; the other fields may be left alone. Its methods may be
-// called at the same time.
+// Executor runs sessions as processes of this machine. Set Reaper, and the other fields if wanted, before the first
+// Run; leave all of them alone after it. Its methods may be called at any time, from any number of goroutines.
 type Executor struct {
 	Reaper *Reaper
-	// Secrets are the texts to hide in what a session leaves: its result, and the tail of its log. nil means none. It is
-	// asked at the end of every session, so that a reloaded configuration counts.
+	// Secrets returns the texts to hide in what a session leaves: its result and the tail of its log. It is called at the
+	// end of every session, so that a reloaded configuration counts. nil hides nothing.
 	Secrets func() []string
-
-	// Progress asks a local inference server how far it is: a text that is another one when it has got further, and empty
-	// when it computes nothing or does not say. It is asked only before a session that has long been silent would be
-	// ended. nil asks nobody.
+	// Progress asks the local inference server at url how far it is. The answer changes when the server gets further, and
+	// is empty when it computes nothing or does not say. It is called from a goroutine of its own, only before a session
+	// that has long been silent would be ended. With nil no server is asked.
 	Progress func(ctx context.Context, url string) string
 
-	mu       sync.Mutex // guards what follows
-	sessions map[string]*session
-	hurry    chan struct{} // closed by Hurry; nil until somebody needs it
-	hurried  bool
-	// inherited are the sessions of the program's last image that nobody has asked for yet.
-	inherited map[string]*handed
+	mu        sync.Mutex
+	runs      map[string]*run    // by run id
+	inherited map[string]*handed // sessions of the last image that Run has not been called for yet, by run id
+	hurry     chan struct{}      // closed by Hurry; made when it is first needed
 }
 
-// Run starts the job's program and returns when nothing of it is left: not the program, and no process that it ever
-// started. started, if not nil, is called once the program runs.
+// Run starts the job's program and returns when no process of the session is left: neither the program nor any process
+// that it ever started. It takes as long as the session; give each session a goroutine of its own. Run calls started,
+// if that is not nil, once on the same goroutine when the program runs; until started returns, the session is not
+// watched. started is not called for a program that could not be started.
 //
-// The tree is ended when ctx is done (Cancelled, with the context's cause as the reason), when the job's timeout or
-// stall is over (TimedOut, Stalled), and when the program has ended by itself but left processes behind. Ending it is
-// TERM to every process, KILL after the grace, and again until there are none.
+// Run ends all processes of the session when ctx is done (Cancelled, with the context's cause as the reason), when the
+// job's timeout or stall is over (TimedOut, Stalled), and when the program has exited and left processes behind. It
+// sends TERM to each process, KILL after the grace, and KILL again until none is left.
 //
-// Of a job whose run id is that of an inherited session nothing else is looked at.
+// Every failure is an outcome. A program that cannot be started is Failed, with a shell's exit code and the reason;
+// when the machine has no room for another process, Run tries again for a minute, and then the outcome is NoRoom. A run
+// id that is running already, or that cannot be the name of a folder, is Failed as an internal error, and nothing is
+// touched.
+//
+// A run id may be used again when its Run has returned: the log is appended to, and an old result is removed before the
+// start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores the job's other fields: it
+// calls started with the program that runs, and goes on with the session.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
-	if s := e.inherit(job.RunID); s != nil {
-		e.enter(s)
-		defer e.leave(s)
-		return e.see(ctx, s, started)
+	if r := e.inherit(job.RunID); r != nil {
+		e.enter(r)
+		defer e.leave(r)
+		return r.follow(ctx, started)
 	}
 	if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command, or a good run id"}
 	}
-	s := newSession(job, e)
-	if !e.enter(s) {
+	r := newRun(job, e)
+	if !e.enter(r) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is there already"}
 	}
-	defer e.leave(s)
-	if err := e.start(ctx, s); err != nil {
+	defer e.leave(r)
+	if err := r.startPatiently(ctx); err != nil {
 		if ctx.Err() != nil {
 			return endedBy(cancelled(ctx), agents.Outcome{}, agents.Outcome{})
 		}
 		return notStarted(job.Command[0], err)
 	}
-	return e.see(ctx, s, started)
+	return r.follow(ctx, started)
 }
 
-// see watches a session whose program runs until nothing of it is left.
-func (e *Executor) see(ctx context.Context, s *session, started func(agents.Started)) agents.Outcome {
-	defer s.close()
-	if started != nil {
-		started(agents.Started{PID: s.program(), At: s.begun})
-	}
-	v := s.watch(ctx, e.hurryChannel())
-	secrets := e.secrets()
-	o := s.conclude(v, secrets)
-	o.Tail = tail(s.job.LogPath, secrets)
-	return o
-}
-
-// start repeats a start that failed for want of processes or memory.
-func (e *Executor) start(ctx context.Context, s *session) error {
-	pause, began := startPause, time.Now()
-	for {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		err := s.start()
-		if err == nil || !Exhausted(err) {
-			return err
-		}
-		if time.Since(began) > startPatience {
-			return fmt.Errorf("no room for another process for %s (is there a pids limit?): %w", startPatience, err)
-		}
-		if pause == startPause {
-			s.note(fmt.Sprintf("no room for another process (is there a pids limit?), trying again for %s: %v", startPatience, err))
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 5*time.Second)
-	}
-}
-
-// Hurry cuts every grace short, now and from now on: what is being ended, or will be, is killed at once. It is for the
-// second signal of somebody who does not want to wait.
+// Hurry cuts every grace short: processes that are being ended, or will be, are killed at once. It answers the second
+// signal of a person who does not want to wait. It cannot be undone, and may be repeated.
 func (e *Executor) Hurry() {
-	c := e.hurryChannel()
+	c := e.hurried()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.hurried {
-		e.hurried = true
+	select {
+	case <-c:
+	default:
 		close(c)
 	}
 }
 
-// Activity tells when the program of a run last printed something and what its process number is. It costs one look
-// at the log file. ok is false when there is no such run, or it has not started yet.
+// Activity tells when the program of a run last printed something, and its process number. It costs one look at the log
+// file. ok is false when there is no such run, or its program has not started yet.
 func (e *Executor) Activity(runID string) (lastOutput time.Time, pid int, ok bool) {
 	e.mu.Lock()
-	s := e.sessions[runID]
+	r := e.runs[runID]
 	e.mu.Unlock()
-	if s == nil || s.program() == 0 {
+	if r == nil || r.program() == 0 {
 		return time.Time{}, 0, false
 	}
-	info, err := os.Stat(s.job.LogPath)
+	info, err := os.Stat(r.job.LogPath)
 	if err != nil {
-		return s.begun, s.program(), true
+		return r.begun, r.program(), true
 	}
-	return info.ModTime(), s.program(), true
+	return info.ModTime(), r.program(), true
 }
 
-func (e *Executor) enter(s *session) bool {
+// enter adds a run; false when its id is taken.
+func (e *Executor) enter(r *run) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.sessions[s.job.RunID] != nil {
+	if e.runs[r.job.RunID] != nil {
 		return false
 	}
-	if e.sessions == nil {
-		e.sessions = make(map[string]*session)
+	if e.runs == nil {
+		e.runs = make(map[string]*run)
 	}
-	e.sessions[s.job.RunID] = s
+	e.runs[r.job.RunID] = r
 	return true
 }
 
-// list are the sessions there are, by run id.
-func (e *Executor) list() []*session {
+func (e *Executor) leave(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.SortedFunc(maps.Values(e.sessions), func(a, b *session) int { return strings.Compare(a.job.RunID, b.job.RunID) })
+	delete(e.runs, r.job.RunID)
 }
 
-// shims are the children that are sessions.
-func (e *Executor) shims() map[int]bool {
-	pids := make(map[int]bool)
-	for _, s := range e.list() {
-		if s.program() != 0 {
-			pids[s.shim.PID] = true
-		}
-	}
-	return pids
-}
-
-func (e *Executor) leave(s *session) {
+// list returns all runs, sorted by id.
+func (e *Executor) list() []*run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.sessions, s.job.RunID)
+	return slices.SortedFunc(maps.Values(e.runs), func(a, b *run) int { return strings.Compare(a.job.RunID, b.job.RunID) })
 }
 
-func (e *Executor) hurryChannel() chan struct{} {
+// hurried returns a channel that is closed by Hurry.
+func (e *Executor) hurried() chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.hurry == nil {
@@ -185,9 +145,26 @@ func (e *Executor) hurryChannel() chan struct{} {
 	return e.hurry
 }
 
-func (e *Executor) secrets() []string {
-	if e.Secrets == nil {
-		return nil
+// startPatiently retries a start that failed for want of processes or memory.
+func (r *run) startPatiently(ctx context.Context) error {
+	for pause, began := startPause, time.Now(); ; pause = min(2*pause, 5*time.Second) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := r.start()
+		if err == nil || !Exhausted(err) {
+			return err
+		}
+		const room = "no room for another process"
+		if time.Since(began) > startPatience {
+			return fmt.Errorf("%s for %s (is there a pids limit?): %w", room, startPatience, err)
+		}
+		if pause == startPause {
+			r.note(fmt.Sprintf("%s (is there a pids limit?), trying again for %s: %v", room, startPatience, err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
 	}
-	return e.Secrets()
 }

@@ -17,8 +17,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// run runs a job to its end without anything else happening.
-func run(t *testing.T, job agents.Job) agents.Outcome {
+// runJob runs a job to its end without anything else happening.
+func runJob(t *testing.T, job agents.Job) agents.Outcome {
 	t.Helper()
 	return (&Executor{Reaper: reaper}).Run(t.Context(), job, nil)
 }
@@ -83,7 +83,7 @@ func TestOutcomes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			job := newJob(t, tt.script)
-			got := run(t, job)
+			got := runJob(t, job)
 			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(agents.Outcome{}, "CPU", "MaxRSS")); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
@@ -150,7 +150,7 @@ func TestBadJobs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := newJob(t, "true")
 			tt.change(&job)
-			if o := run(t, job); o.Result != agents.Failed || !strings.Contains(o.Reason, tt.want) {
+			if o := runJob(t, job); o.Result != agents.Failed || !strings.Contains(o.Reason, tt.want) {
 				t.Errorf("outcome %+v, want a reason with %q", o, tt.want)
 			}
 		})
@@ -162,7 +162,7 @@ func TestBytesArriveAsTheyAre(t *testing.T) {
 	job := newJob(t, `printf %s "$1$LATIN" | od -An -tx1`)
 	job.Command = append(job.Command, "sh", "a\xff\"<")
 	job.Env = append(job.Env, "LATIN=\xe4\n")
-	if o := run(t, job); o.Tail != " 61 ff 22 3c e4 0a" {
+	if o := runJob(t, job); o.Tail != " 61 ff 22 3c e4 0a" {
 		t.Errorf("it got %q", o.Tail)
 	}
 }
@@ -182,7 +182,7 @@ func TestStarted(t *testing.T) {
 func TestSessionIsMeasured(t *testing.T) {
 	// The work is done by an orphan of an orphan: only the shim waits for it.
 	job := newJob(t, "mkfifo $T/p; (setsid sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo >$T/p' &); read x <$T/p")
-	o := run(t, job)
+	o := runJob(t, job)
 	if o.CPU < 20*time.Millisecond || o.CPU > time.Minute {
 		t.Errorf("CPU %v, want that of the loop", o.CPU)
 	}
@@ -199,7 +199,7 @@ func TestLogIsAppendedAndPrivate(t *testing.T) {
 	if err := os.WriteFile(job.LogPath, []byte("first\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, job)
+	runJob(t, job)
 	if got := read(job.LogPath); got != "first\nsecond" {
 		t.Errorf("log %q", got)
 	}

@@ -1,12 +1,8 @@
 package process
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -16,15 +12,24 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Handover is what one image of a program tells the next about its children, when it is replaced in place. The process
-// stays the same, and with it the children, the statuses that nobody has fetched yet, and the descriptors in Keep. It is
-// JSON, and holds no secret: the environment of a session's program is not needed any more once that runs.
+// Handover carries the sessions of a process over an upgrade in place, from one image of the program to the next. The
+// process stays the same, and with it the children, the statuses that were not fetched yet, and the descriptors in
+// Keep.
+//
+//	h, resume, err := executor.Detach()  // in the old image: sessions stand still
+//	err = process.Become(..., h.Keep())  // execve; if it fails, resume
+//	reaper, err := h.NewReaper()         // in the new image, before anything is started
+//	executor.Inherit(h)
+//	outcome := executor.Run(ctx, job, started) // with the run id of a session: goes on with it
+//
+// It is JSON, which every later version must be able to read, and holds no secret: a program that runs does not need
+// its environment any more.
 type Handover struct {
-	Sessions []handed `json:"sessions"`
+	Sessions []handed `json:"sessions"` // sorted by run id
 	Orphans  int64    `json:"orphans"`
 }
 
-// handed is one session that goes on. What the old image has already learnt of its end is in it.
+// handed is one session that goes on, with what the old image has learnt of its end.
 type handed struct {
 	Job     agents.Job          `json:"job"`
 	Cred    *syscall.Credential `json:"cred,omitempty"` // of the account; nil for our own
@@ -33,8 +38,8 @@ type handed struct {
 	Program int                 `json:"program"`
 	Begun   time.Time           `json:"begun"`
 	Socket  int                 `json:"socket"`
-	Heard   []byte              `json:"heard,omitempty"`  // read from the socket, and not a whole report yet
-	Silent  bool                `json:"silent,omitempty"` // the shim has said its last word: Report, or none at all
+	Heard   []byte              `json:"heard,omitempty"`  // read from the socket: the beginning of a report
+	Silent  bool                `json:"silent,omitempty"` // the shim has ended, without Report if killed
 	Report  *endReport          `json:"report,omitempty"`
 	Exit    *Exit               `json:"exit,omitempty"` // of the shim
 	Result  agents.Result       `json:"result,omitempty"`
@@ -44,16 +49,10 @@ type handed struct {
 	child *Child // the shim, in the next image
 }
 
-// letGo asks the goroutine that watches a session to leave it to another image; it goes on watching if resume is closed.
-type letGo struct {
-	answer chan handed
-	resume chan struct{}
-}
-
-// ErrBusy is the error of a hand-over that has to wait for something which takes a moment.
+// ErrBusy is the error of a hand-over that has to wait for something which takes a moment. Try again.
 var ErrBusy = errors.New("cannot hand over now")
 
-// Runs are the sessions in the order of the hand-over.
+// Runs returns the run ids of the sessions, in the order of the hand-over.
 func (h *Handover) Runs() []string {
 	var runs []string
 	for i := range h.Sessions {
@@ -62,7 +61,7 @@ func (h *Handover) Runs() []string {
 	return runs
 }
 
-// Keep are the descriptors that the next image needs.
+// Keep returns the descriptors that the next image needs.
 func (h *Handover) Keep() []int {
 	var fds []int
 	for i := range h.Sessions {
@@ -71,26 +70,28 @@ func (h *Handover) Keep() []int {
 	return fds
 }
 
-// Detach brings all sessions to a point at which another image can take them over, and keeps them there: from now on no
-// status is fetched and no process started. If the image cannot be replaced, resume lets everything go on. The error is
-// ErrBusy, wrapped, when something is just beginning or ending.
+// Detach stops all sessions at a point where another image can take them over: from then on no status is fetched and no
+// process started. If execve fails, resume lets everything go on. The error wraps ErrBusy when a process is just being
+// started or a session is beginning or ending; then nothing has changed.
 func (e *Executor) Detach() (h *Handover, resume func(), err error) {
-	thaw, others, err := e.Reaper.freeze(e.shims())
+	shims := make(map[int]bool)
+	for _, r := range e.list() {
+		if r.program() != 0 {
+			shims[r.shim.PID] = true
+		}
+	}
+	thaw, orphans, err := e.Reaper.freeze(shims)
 	if err != nil {
 		return nil, nil, err
 	}
-	h = &Handover{Orphans: e.Reaper.orphans}
+	h = &Handover{Orphans: orphans}
 	again := make(chan struct{})
 	resume = func() {
 		close(again)
 		thaw()
 	}
-	if others > 0 {
-		resume()
-		return nil, nil, fmt.Errorf("%w: a command runs", ErrBusy)
-	}
-	for _, s := range e.list() {
-		got, err := s.detach(again)
+	for _, r := range e.list() {
+		got, err := r.detach(again)
 		if err != nil {
 			resume()
 			return nil, nil, err
@@ -100,110 +101,24 @@ func (e *Executor) Detach() (h *Handover, resume func(), err error) {
 	return h, resume, nil
 }
 
-// Peek is what Detach would hand over of some runs, while everything goes on. It is for finding out whether another image understands
-// it.
+// Peek returns the hand-over of these runs while they go on, to find out whether another image understands it. It has
+// no descriptors, and nothing of a session's end.
 func (e *Executor) Peek(runs []string) *Handover {
 	h := &Handover{Orphans: e.Reaper.Orphans()}
-	for _, s := range e.list() {
-		if s.program() != 0 && slices.Contains(runs, s.job.RunID) {
-			h.Sessions = append(h.Sessions, s.handOver(verdict{}, mark{}))
+	for _, r := range e.list() {
+		if r.program() != 0 && slices.Contains(runs, r.job.RunID) {
+			h.Sessions = append(h.Sessions, r.handOver())
 		}
 	}
 	return h
 }
 
-// freeze stops all reaping and starting, and counts the children that are not among known. Nothing can be counted while
-// a fork is under way.
-func (r *Reaper) freeze(known map[int]bool) (thaw func(), others int, err error) {
-	r.mu.Lock()
-	if r.starting > 0 {
-		r.mu.Unlock()
-		return nil, 0, fmt.Errorf("%w: a process is being started", ErrBusy)
-	}
-	for pid := range r.children {
-		if !known[pid] {
-			others++
-		}
-	}
-	return r.mu.Unlock, others, nil
-}
-
-// detach asks the session's watcher. Before it watches and after it has seen the end there is nobody to ask.
-func (s *session) detach(resume chan struct{}) (handed, error) {
-	busy := fmt.Errorf("%w: %s is beginning or ending", ErrBusy, s.job.RunID)
-	if s.program() == 0 {
-		return handed{}, busy
-	}
-	l := letGo{answer: make(chan handed, 1), resume: resume}
-	select {
-	case s.letGo <- l:
-		return <-l.answer, nil
-	case <-s.unwatched:
-		return handed{}, busy
-	}
-}
-
-// handOver is the session as it is now.
-func (s *session) handOver(v verdict, m mark) handed {
-	h := handed{
-		Job: s.job, Cred: s.account.credential(), Shim: s.shim.PID, Since: s.since, Program: s.program(), Begun: s.begun,
-		Result: v.result, Reason: v.reason, Idle: m,
-	}
-	h.Job.Env = nil
-	return h
-}
-
-// pass answers a request to let go of the session, and returns when it is ours again after all.
-func (s *session) pass(l letGo, v verdict, m mark) {
-	h := s.handOver(v, m)
-	_ = s.socket.SetReadDeadline(time.Now()) // wakes the listener, if it still listens
-	<-s.deaf
-	select {
-	case h.Report = <-s.report:
-		h.Silent = true
-	default:
-		h.Heard, _ = io.ReadAll(s.in.Buffered())
-	}
-	select {
-	case e := <-s.shim.exit:
-		h.Exit = &e
-	default:
-	}
-	h.Socket = Descriptor(s.socket)
-	l.answer <- h
-	<-l.resume
-	s.regain(&h)
-}
-
-// regain puts back what pass took out.
-func (s *session) regain(h *handed) {
-	_ = s.socket.SetReadDeadline(time.Time{})
-	if h.Exit != nil {
-		s.shim.exit <- *h.Exit
-	}
-	s.in = json.NewDecoder(io.MultiReader(bytes.NewReader(h.Heard), s.socket))
-	if h.Silent {
-		s.report <- h.Report
-		return
-	}
-	s.listen()
-}
-
-// Descriptor is the number behind a file or a connection, -1 when it is closed. What waits for it goes on doing so without
-// a thread, which Fd would end.
-func Descriptor(f syscall.Conn) (number int) {
-	number = -1
-	if raw, err := f.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { number = int(fd) })
-	}
-	return number
-}
-
-// NewReaper is process.NewReaper for a process whose last image left its children.
+// NewReaper is the package's NewReaper for a process whose last image left children.
 func (h *Handover) NewReaper() (*Reaper, error) {
-	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit), orphans: h.Orphans}
+	r := newReaper()
+	r.orphans = h.Orphans
 	for i := range h.Sessions {
-		c := &Child{PID: h.Sessions[i].Shim, exit: make(chan Exit, 1)}
+		c := newChild(h.Sessions[i].Shim)
 		if e := h.Sessions[i].Exit; e != nil {
 			c.exit <- *e
 		} else {
@@ -217,8 +132,8 @@ func (h *Handover) NewReaper() (*Reaper, error) {
 	return r, nil
 }
 
-// Inherit takes over the sessions of the last image: Run with the id of one of them goes on with it, and starts nothing.
-// Its reaper is that of the hand-over.
+// Inherit takes over the sessions of the last image: Run with the id of one of them goes on with it and starts nothing.
+// Call it before the first Run, once, on an executor whose reaper is that of the hand-over.
 func (e *Executor) Inherit(h *Handover) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -228,8 +143,8 @@ func (e *Executor) Inherit(h *Handover) {
 	}
 }
 
-// inherit is the session of the last image with that run id; nil if there is none.
-func (e *Executor) inherit(runID string) *session {
+// inherit returns the session of the last image with that run id, once; nil if there is none.
+func (e *Executor) inherit(runID string) *run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.inherited[runID]
@@ -237,19 +152,87 @@ func (e *Executor) inherit(runID string) *session {
 		return nil
 	}
 	delete(e.inherited, runID)
-	s := newSession(h.Job, e)
-	s.shim, s.since, s.begun = h.child, h.Since, h.Begun
-	s.pid.Store(int64(h.Program))
+	r := newRun(h.Job, e)
+	r.shim, r.since, r.begun = h.child, h.Since, h.Begun
+	r.pid.Store(int64(h.Program))
 	if h.Cred != nil {
-		s.account = &account{name: h.Job.User, cred: *h.Cred}
+		r.account = &account{name: h.Job.User, cred: *h.Cred}
 	}
-	s.cgroup = newCgroup(h.Job.RunID)
+	r.cgroup = newCgroup(h.Job.RunID)
 	unix.CloseOnExec(h.Socket)
-	s.socket = os.NewFile(uintptr(h.Socket), "session shim")
-	s.report = make(chan *endReport, 1)
-	s.verdict, s.mark = verdict{h.Result, h.Reason}, h.Idle
-	again := *h
-	again.Exit = nil // it is in the channel of the child
-	s.regain(&again)
-	return s
+	r.link = newLink(h.Socket)
+	r.link.report, r.link.ended, r.link.idle = h.Report, h.Silent, make(chan struct{})
+	close(r.link.idle)
+	r.link.resume(h.Heard)
+	r.verdict, r.idle.mark = verdict{h.Result, h.Reason}, h.Idle
+	return r
+}
+
+// freeze stops all reaping and starting. The error is ErrBusy, wrapped, while a fork is under way or a child that is
+// not among known runs.
+func (r *Reaper) freeze(known map[int]bool) (thaw func(), orphans int64, err error) {
+	r.mu.Lock()
+	if r.starting > 0 {
+		r.mu.Unlock()
+		return nil, 0, fmt.Errorf("%w: a process is being started", ErrBusy)
+	}
+	for pid := range r.children {
+		if !known[pid] {
+			r.mu.Unlock()
+			return nil, 0, fmt.Errorf("%w: a command runs", ErrBusy)
+		}
+	}
+	return r.mu.Unlock, r.orphans, nil
+}
+
+// detach has the goroutine that watches the session stand still until resume is closed, and describes the session as it
+// is then. Before the session is watched, and after its end, the error is ErrBusy, wrapped.
+func (r *run) detach(resume chan struct{}) (handed, error) {
+	busy := fmt.Errorf("%w: %s is beginning or ending", ErrBusy, r.job.RunID)
+	if r.program() == 0 {
+		return handed{}, busy
+	}
+	got := make(chan handed)
+	visit := func() {
+		h := r.handOver()
+		h.Result, h.Reason, h.Idle = r.verdict.result, r.verdict.reason, r.idle.mark
+		h.Heard = r.link.pause()
+		h.Silent, h.Report, h.Socket = r.link.ended, r.link.report, Descriptor(r.link.socket)
+		select {
+		case e := <-r.shim.exit:
+			h.Exit = &e
+		default:
+		}
+		got <- h
+		<-resume
+		if h.Exit != nil {
+			r.shim.exit <- *h.Exit
+		}
+		r.link.resume(h.Heard)
+	}
+	select {
+	case r.visits <- visit:
+		return <-got, nil
+	case <-r.unwatched:
+		return handed{}, busy
+	}
+}
+
+// handOver describes the part of the session that no longer changes.
+func (r *run) handOver() handed {
+	h := handed{
+		Job: r.job, Cred: r.account.credential(), Shim: r.shim.PID, Since: r.since, Program: r.program(), Begun: r.begun,
+	}
+	h.Job.Env = nil
+	return h
+}
+
+// Descriptor returns the number behind a file or a connection; -1 when it is closed. Unlike Fd it leaves the file in
+// non-blocking mode, in which waiting for it takes no thread.
+func Descriptor(f syscall.Conn) (number int) {
+	number = -1
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { number = int(fd) })
+	}
+	return number
 }

@@ -74,9 +74,9 @@ func TestDetachAndResume(t *testing.T) {
 
 // A timeout is counted from the program's beginning, in whichever image, and a letter cannot be changed once it is written.
 func TestHandedTimeout(t *testing.T) {
-	s := &session{begun: time.Now().Add(-time.Hour), job: agents.Job{Timeout: time.Minute}}
+	r := &run{begun: time.Now().Add(-time.Hour), job: agents.Job{Timeout: time.Minute}}
 	select {
-	case <-s.timeout():
+	case <-r.timeout():
 	case <-time.After(30 * time.Second):
 		t.Error("an hour after the beginning the timeout of a minute is not over")
 	}

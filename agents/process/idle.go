@@ -13,36 +13,37 @@ import (
 // askTime is how long a backend may take to say how far it is. llama-server answers between two batches.
 const askTime = 10 * time.Second
 
-// idle finds out that a session does nothing: since a moment at least a stall ago its log has not changed and its whole
-// tree has used less than 1 % of a core. One mark is enough for that; it moves up whenever something happens.
+// idle detects that a session does nothing: for at least a stall its log has not changed and all its processes together
+// have used less than 1 % of a core. One mark, moved whenever something happens, is enough for that.
 type idle struct {
-	ticks  <-chan time.Time // nil if the job has no stall
+	ticks  <-chan time.Time // nil for a job without a stall
 	ticker *time.Ticker
 	stall  time.Duration
-	root   int
+	root   int // the shim
 	log    string
 
 	mark
 }
 
-// mark is when something happened last, and what was seen then. Another image of the program goes on from it.
+// mark is when something happened last, and what was seen then. It is handed over, so that the next image goes on from
+// it.
 type mark struct {
 	Since   time.Time     `json:"since,omitzero"`
 	CPU     time.Duration `json:"cpu,omitempty"`
 	Size    int64         `json:"size,omitempty"`
 	Written time.Time     `json:"written,omitzero"`
-	Backend string        `json:"backend,omitempty"` // how far the backend was when it was asked last
+	Backend string        `json:"backend,omitempty"` // the backend's last answer
 }
 
-func newIdle(job agents.Job, root int, m mark) *idle {
-	i := &idle{stall: job.Stall, root: root, log: job.LogPath, mark: m}
+// begin starts the ticks, and looks once.
+func (i *idle) begin(job agents.Job, root int) {
+	i.stall, i.root, i.log = job.Stall, root, job.LogPath
 	if job.Stall > 0 {
-		// Eight looks in a stall find its end closely enough; a look is a walk over /proc.
+		// Eight looks in a stall find its end closely enough; each look is a walk over /proc.
 		i.ticker = time.NewTicker(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
 		i.ticks = i.ticker.C
 		i.over()
 	}
-	return i
 }
 
 func (i *idle) stop() {
@@ -66,9 +67,9 @@ func (i *idle) over() bool {
 	return now.Sub(i.Since) >= i.stall
 }
 
-// moved reports whether the backend computes and is further than when it was asked last, a stall ago. The next stall begins
-// then. Whose request it computes nobody can tell, so that a session beside a busy one may wait for its timeout: that
-// is better than to end one in the twentieth minute of reading its prompt.
+// moved reports whether the backend has got further since it was asked last, and begins a new stall if so. Which
+// request the backend computes cannot be told, so a silent session beside a busy one may wait for its timeout: better
+// than to end a session in the twentieth minute of reading its prompt.
 func (i *idle) moved(mark string) bool {
 	if mark == "" || mark == i.Backend {
 		return false
@@ -77,7 +78,7 @@ func (i *idle) moved(mark string) bool {
 	return true
 }
 
-// verdict tells what was not seen. asked is the backend that had nothing to say for the session.
+// verdict says what was missing. asked is the backend that reported no progress; empty if none was asked.
 func (i *idle) verdict(asked string) verdict {
 	words := "no output"
 	if i.Size == 0 {
@@ -90,16 +91,13 @@ func (i *idle) verdict(asked string) verdict {
 	return verdict{agents.Stalled, words}
 }
 
-// asks reports whether there is a backend that may work for the silent session.
-func (s *session) asks() bool { return s.progress != nil && s.job.BackendURL != "" }
-
-// ask asks it in the background: a session can be cancelled meanwhile.
-func (s *session) ask(ctx context.Context) chan string {
+// ask asks the backend in the background: a session can be cancelled meanwhile.
+func (r *run) ask(ctx context.Context) chan string {
 	answer := make(chan string, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
-		answer <- s.progress(ctx, s.job.BackendURL)
+		answer <- r.exec.Progress(ctx, r.job.BackendURL)
 	}()
 	return answer
 }

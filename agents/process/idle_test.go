@@ -90,7 +90,7 @@ func TestCancelWhileBackendIsAsked(t *testing.T) {
 func TestFinishedAndHangs(t *testing.T) {
 	job := newJob(t, `echo all done; echo '{"outcome":"done","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT; (setsid sleep 1000 &); sleep 1000`)
 	job.Stall = 300 * time.Millisecond
-	o := run(t, job)
+	o := runJob(t, job)
 	noneAlive(t, job.RunID)
 	if o.Result != agents.Stalled || o.Claimed || o.SessionID != "s9" || o.Usage.OutputTokens != 5 || !strings.HasPrefix(o.Reason, "ended: no output and under") {
 		t.Errorf("outcome %+v", o)

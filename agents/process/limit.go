@@ -13,17 +13,17 @@ import (
 // limit sets what the session may use. Where there is no cgroup, or none with that controller, the log says so in its first
 // line: a limit that is none must not look like one. Processes have a second means, the kernel's limit for an account, which
 // is right only where no other agent has the same account. The answer is that number; 0 for none.
-func (s *session) limit(log io.Writer) (nproc uint64) {
-	l := s.job.Limits
-	if l.Memory > 0 && s.cgroup.set("memory.max", l.Memory) != nil {
+func (r *run) limit(log io.Writer) (nproc uint64) {
+	l := r.job.Limits
+	if l.Memory > 0 && r.cgroup.set("memory.max", l.Memory) != nil {
 		_, _ = io.WriteString(log, unlimited("limit of memory is", "there is no cgroup for it"))
 	} else if l.Memory > 0 {
-		_ = s.cgroup.set("memory.swap.max", 0) // or it would be a limit of what is not swapped out; missing without swap
+		_ = r.cgroup.set("memory.swap.max", 0) // or it would be a limit of what is not swapped out; missing without swap
 	}
-	if l.PIDs == 0 || s.cgroup.set("pids.max", l.PIDs) == nil {
+	if l.PIDs == 0 || r.cgroup.set("pids.max", l.PIDs) == nil {
 		return 0
 	}
-	if s.job.OwnUser && s.account != nil {
+	if r.job.OwnUser && r.account != nil {
 		return uint64(l.PIDs)
 	}
 	_, _ = io.WriteString(log, unlimited("limit of processes is", "there is no cgroup for it, nor a system account of the agent's own"))

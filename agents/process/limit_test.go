@@ -52,7 +52,7 @@ func TestHits(t *testing.T) {
 func TestLimitsWithoutCgroup(t *testing.T) {
 	job := newJob(t, "exit 0")
 	job.Limits = agents.Limits{Memory: 1 << 30, PIDs: 100}
-	o := run(t, job)
+	o := runJob(t, job)
 	for _, what := range []string{"limit of memory is not enforced", "limit of processes is not enforced"} {
 		if o.Result != agents.Done || strings.Count(o.Tail, what) != 1 {
 			t.Errorf("%s; %q is not in %q", o.Result, what, o.Tail)
@@ -66,7 +66,7 @@ func TestPIDsOfAnAccount(t *testing.T) {
 		grep -h '^Max processes' /proc/self/limits
 		i=0; while [ $i -lt 60 ]; do sleep 100 & i=$((i+1)); done; echo too many`)
 	job.Limits, job.OwnUser = agents.Limits{PIDs: 50}, true
-	o := run(t, job)
+	o := runJob(t, job)
 	first, rest, _ := strings.Cut(o.Tail, "\n")
 	if f := strings.Fields(first); len(f) < 4 || f[2] != "50" {
 		t.Errorf("it has %q, want 50", first)
@@ -77,7 +77,7 @@ func TestPIDsOfAnAccount(t *testing.T) {
 	noneAlive(t, job.RunID)
 
 	job.OwnUser, job.RunID = false, "i"+token() // somebody else's processes would count
-	if o = run(t, job); !strings.Contains(o.Tail, "limit of processes is not enforced") || !strings.Contains(o.Tail, "too many") {
+	if o = runJob(t, job); !strings.Contains(o.Tail, "limit of processes is not enforced") || !strings.Contains(o.Tail, "too many") {
 		t.Errorf("with an account that is shared: %+v", o)
 	}
 }

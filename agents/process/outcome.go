@@ -4,13 +4,56 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
-// describe says in words how a process ended.
+// conclude makes sure that no process of a session is left, given the exit of its shim, and says how the session ended.
+func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
+	report := r.link.last()
+	r.sweep(report == nil)
+	h := r.cgroup.hits() // counts only if the shim was killed; any other has removed the cgroup
+	o, used := exited(r.job.Command[0], shim.Status), shim.Usage
+	o.CPU, o.MaxRSS = time.Duration(used.Utime.Nano()+used.Stime.Nano()), used.Maxrss<<10
+	if report != nil {
+		h, o = report.Hits, exited(r.job.Command[0], report.Status)
+		o.CPU, o.MaxRSS = report.CPU, report.MaxRSS
+	} else {
+		o.Result = agents.Failed
+		o.Reason = fmt.Sprintf("%s: its session shim was ended from outside, %s (out of memory?)",
+			r.job.Command[0], describe(shim.Status))
+	}
+	said, found, err := readResult(r.job.ResultPath, r.account, secrets)
+	if err != nil {
+		said = agents.Outcome{}
+	}
+	switch {
+	case r.verdict.result != "" && (report == nil || report.Ended):
+		o = endedBy(r.verdict, o, said)
+	case found && err == nil: // what the program says of itself counts more than its exit status
+		said.ExitCode, said.Signal, said.CPU, said.MaxRSS = o.ExitCode, o.Signal, o.CPU, o.MaxRSS
+		o = said
+	case found: // a program that claims something unreadable has still ended the way it has
+		if o.Reason != "" {
+			o.Reason += "; "
+		}
+		o.Reason += err.Error()
+	}
+	return h.tell(o, r.job.Limits)
+}
+
+// endedBy is the outcome of a session that we ended. Our reason counts more than the program's own, but its usage and
+// session id are kept, for the next session to resume from.
+func endedBy(v verdict, o, said agents.Outcome) agents.Outcome {
+	o.Result, o.Reason = v.result, v.reason
+	o.SessionID, o.Usage = said.SessionID, said.Usage
+	return o
+}
+
+// describe says how a process ended.
 func describe(ws syscall.WaitStatus) string {
 	if ws.Signaled() {
 		return "killed by " + signalName(ws.Signal())
@@ -18,7 +61,7 @@ func describe(ws syscall.WaitStatus) string {
 	return fmt.Sprintf("exit status %d", ws.ExitStatus())
 }
 
-// signalName is a name such as SIGKILL; real-time signals have only numbers.
+// signalName is a name such as SIGKILL, or the number of a real-time signal.
 func signalName(s syscall.Signal) string {
 	if name := unix.SignalName(s); name != "" {
 		return name
@@ -26,8 +69,8 @@ func signalName(s syscall.Signal) string {
 	return fmt.Sprintf("signal %d", int(s))
 }
 
-// exited is the outcome that the exit alone tells. What was achieved is not in it: exit status 0 is Done only until
-// somebody has asked the forge.
+// exited is the outcome by the exit status alone. It cannot tell what was achieved: exit status 0 is Done until the
+// supervisor has asked the forge.
 func exited(program string, ws syscall.WaitStatus) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, ExitCode: ws.ExitStatus(), Reason: program + ": " + describe(ws)}
 	switch {
@@ -43,11 +86,11 @@ func exited(program string, ws syscall.WaitStatus) agents.Outcome {
 	return o
 }
 
-// notStarted is the outcome of a program that never ran, with the exit code a shell would give.
+// notStarted is the outcome of a program that did not start, with a shell's exit code.
 func notStarted(program string, err error) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, ExitCode: 1, Reason: fmt.Sprintf("cannot start %s: %v", program, err)}
 	switch {
-	case Exhausted(err): // no fault of the program, nor of the item
+	case Exhausted(err): // the fault of neither the program nor the item
 		o.Result = agents.NoRoom
 	case errors.Is(err, syscall.ENOENT):
 		o.ExitCode = 127
@@ -57,7 +100,7 @@ func notStarted(program string, err error) agents.Outcome {
 	return o
 }
 
-// refusal puts the kernel's refusal to start a program, which lookup had found, into words that say what to do.
+// refusal says what to do when the kernel refuses to start a program that Lookup had found.
 func refusal(errno syscall.Errno, job agents.Job) error {
 	who := job.User
 	if who == "" {
@@ -74,28 +117,4 @@ func refusal(errno syscall.Errno, job agents.Job) error {
 		return &unrunnable{"not permitted to become " + who, errno}
 	}
 	return errno
-}
-
-// withResult puts what the program itself said over what its exit says.
-func withResult(o, said agents.Outcome) agents.Outcome {
-	said.ExitCode, said.Signal = o.ExitCode, o.Signal
-	return said
-}
-
-// endedBy is the outcome of a session that we ended. Why we did so stands above what the program says of itself, but
-// its usage and its session id are kept: the next session resumes from there.
-func endedBy(v verdict, o, said agents.Outcome) agents.Outcome {
-	o.Result, o.Reason = v.result, v.reason
-	o.SessionID, o.Usage = said.SessionID, said.Usage
-	return o
-}
-
-// withoutResult is the outcome when what the program left cannot be used. A program that claims something we cannot
-// read has still ended the way it has.
-func withoutResult(o agents.Outcome, err error) agents.Outcome {
-	if o.Reason != "" {
-		o.Reason += "; "
-	}
-	o.Reason += err.Error()
-	return o
 }

@@ -15,44 +15,48 @@ import (
 // Exit is how a child ended.
 type Exit struct {
 	Status syscall.WaitStatus
-	// Usage is that of the child and of everything it waited for itself.
+	// Usage is that of the child and of all processes that it waited for itself.
 	Usage syscall.Rusage
 }
 
 // Child is a process that a Reaper started.
 type Child struct {
 	PID  int
-	exit chan Exit // 1-buffered, so that the reaper never waits for anybody
+	exit chan Exit // with room for one, so that the reaper never waits for a reader
 }
+
+func newChild(pid int) *Child { return &Child{PID: pid, exit: make(chan Exit, 1)} }
 
 // Exit delivers how the child ended, once.
 func (c *Child) Exit() <-chan Exit { return c.exit }
 
-// Reaper owns wait4(-1): it waits for every child of this process, those it started and those that the kernel gave it
-// when their parents died. There can be one in a process, and nothing beside it may wait for children: not os/exec,
-// not os.Process. Whoever comes second loses the status for good.
+// Reaper owns wait4(-1): it waits for every child of this process, those that it started and those that the kernel gave
+// it when their parents died. A process has one Reaper, and nothing beside it may wait for children, neither os/exec
+// nor os.Process: the kernel gives a status to the first that asks, and the second never gets it.
 //
-// A Reaper lives as long as its process. Its methods may be called at the same time.
+// A Reaper lives as long as its process. Its methods may be called at any time, from any number of goroutines.
 type Reaper struct {
-	mu       sync.Mutex // guards what follows; held over non-blocking system calls only
+	mu       sync.Mutex // held over non-blocking system calls only
 	children map[int]*Child
-	starting int          // forks under way, whose child is not in the table yet
-	early    map[int]Exit // ends without an owner, seen while starting > 0
+	starting int          // forks under way, whose children are not in the table yet
+	early    map[int]Exit // exits without an owner, seen while starting > 0
 	orphans  int64
 }
 
 // reaping keeps a second Reaper from taking statuses away from the first.
 var reaping atomic.Bool
 
-// NewReaper starts reaping. Unless this process is PID 1 it becomes a subreaper, so that orphans of its children are
-// given to it all the same.
+// NewReaper starts reaping. Unless this process is PID 1 it becomes a subreaper, so that it is given the orphans of its
+// children all the same. A second call in a process fails.
 func NewReaper() (*Reaper, error) {
-	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit)}
+	r := newReaper()
 	if err := r.begin(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
+
+func newReaper() *Reaper { return &Reaper{children: make(map[int]*Child), early: make(map[int]Exit)} }
 
 func (r *Reaper) begin() error {
 	if !reaping.CompareAndSwap(false, true) {
@@ -66,7 +70,12 @@ func (r *Reaper) begin() error {
 	}
 	chld := make(chan os.Signal, 1)
 	signal.Notify(chld, syscall.SIGCHLD)
-	go r.loop(chld)
+	go func() {
+		for {
+			r.sweep() // before the first signal too: children may have ended before there was a handler
+			<-chld
+		}
+	}()
 	return nil
 }
 
@@ -77,21 +86,14 @@ func (r *Reaper) Orphans() int64 {
 	return r.orphans
 }
 
-// own reports whether pid is a child that the reaper started, rather than one it was given.
+// own reports whether the reaper started the child pid itself.
 func (r *Reaper) own(pid int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.children[pid] != nil
 }
 
-func (r *Reaper) loop(chld <-chan os.Signal) {
-	for {
-		r.sweep() // before the first signal, too: children may have ended when there was no handler yet
-		<-chld
-	}
-}
-
-// sweep collects every end there is. One SIGCHLD may stand for any number of them.
+// sweep collects every exit there is, since one SIGCHLD may stand for any number of them.
 func (r *Reaper) sweep() {
 	for {
 		var e Exit
@@ -115,15 +117,15 @@ func (r *Reaper) deliverLocked(pid int, e Exit) {
 	}
 	r.orphans++
 	if r.starting > 0 {
-		r.early[pid] = e // perhaps a child whose fork has not returned yet
+		r.early[pid] = e // perhaps of a child whose fork has not returned yet
 	}
 }
 
-// Start starts a program. path is used as it is, without a search, relative to attr.Dir. An error for which Exhausted
-// holds may go away by itself.
+// Start starts a program. path is used without a search, relative to attr.Dir. An error for which Exhausted holds may
+// go away by itself.
 //
-// The table is not locked while the kernel forks and executes: an executable on a slow disk would hold up the ends of
-// all other children. A child that ends before it is in the table waits for its owner in early.
+// The table is not locked while the kernel forks and executes, or an executable on a slow disk would delay the exits of
+// all other children. The exit of a child that ends before it is in the table waits in early.
 func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Child, error) {
 	r.mu.Lock()
 	r.starting++
@@ -136,7 +138,7 @@ func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Chi
 	r.starting--
 	var c *Child
 	if err == nil {
-		c = &Child{PID: pid, exit: make(chan Exit, 1)}
+		c = newChild(pid)
 		r.adoptLocked(c)
 	}
 	if r.starting == 0 {
@@ -145,8 +147,8 @@ func (r *Reaper) Start(path string, argv []string, attr *syscall.ProcAttr) (*Chi
 	return c, err
 }
 
-// adoptLocked gives a new child its end, if that is known already, or a place in the table. An early end under its
-// number may be that of an orphan which had the number before it; then the child is still there to be waited for.
+// adoptLocked gives a new child its exit, if that is known already, or a place in the table. An early exit with its
+// number may belong to an orphan that had the number before; then the child is still there to be waited for.
 func (r *Reaper) adoptLocked(c *Child) {
 	e, ok := r.early[c.PID]
 	if ok && unix.Waitid(unix.P_PID, c.PID, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD {
@@ -158,8 +160,8 @@ func (r *Reaper) adoptLocked(c *Child) {
 	r.children[c.PID] = c
 }
 
-// Exhausted reports whether a start failed for want of a process number or memory. Nothing is wrong with the program
-// then, and the same start may work later.
+// Exhausted reports whether a start failed for want of a process number or memory. The program is not at fault then,
+// and the same start may work later.
 func Exhausted(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }

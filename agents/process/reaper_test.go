@@ -194,19 +194,19 @@ func TestSpawnsLeaveNoDescriptors(t *testing.T) {
 
 func TestSessionsLeaveNoDescriptors(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	run(t, newJob(t, "true"))
+	runJob(t, newJob(t, "true"))
 	odd := filepath.Join(t.TempDir(), "odd")
 	if err := os.WriteFile(odd, []byte("#!/no/such/shell\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := descriptors()
 	for range 20 {
-		run(t, newJob(t, "(setsid true &)"))
+		runJob(t, newJob(t, "(setsid true &)"))
 		job := newJob(t, "")
 		job.Command = []string{"/no/such/program"}
-		run(t, job)
+		runJob(t, job)
 		job.Command = []string{odd} // fails in the shim
-		run(t, job)
+		runJob(t, job)
 	}
 	if after, pidfds := descriptors(); after > before || pidfds > 0 {
 		t.Errorf("%d descriptors before 60 sessions, %d after, %d of them pidfds", before, after, pidfds)

@@ -15,52 +15,51 @@ type verdict struct {
 	reason string
 }
 
-// watch waits until the session's shim has ended, and asks it to end the tree when a reason for that comes up. The
-// answer is that reason, the first one if there are several.
-func (s *session) watch(ctx context.Context, hurry <-chan struct{}) (v verdict) {
-	defer close(s.unwatched)
-	timeout := s.timeout()
-	idle := newIdle(s.job, s.shim.PID, s.mark)
-	defer idle.stop()
-	cancel, late := ctx.Done(), (<-chan struct{})(nil)
-	if v = s.verdict; v.result != "" {
-		late = hurry
+// watch waits for the end of the session's shim and returns its exit. When there is a reason to end the session, watch
+// asks the shim to do so; the first reason becomes the verdict.
+func (r *run) watch(ctx context.Context) Exit {
+	defer close(r.unwatched)
+	r.idle.begin(r.job, r.shim.PID)
+	defer r.idle.stop()
+	cancel, timeout, late := ctx.Done(), r.timeout(), (<-chan struct{})(nil)
+	if r.verdict.result != "" {
+		late = r.exec.hurried()
 	}
-	var asked chan string // the backend's answer, while it is asked
+	var asked chan string // the backend's answer, while it is being asked
 	for {
 		var why verdict
 		select {
-		case s.shimExit = <-s.shim.Exit():
-			return v
-		case l := <-s.letGo:
-			asked = nil // the next image asks again
-			s.pass(l, v, idle.mark)
+		case exit := <-r.shim.Exit():
+			return exit
+		case visit := <-r.visits:
+			asked = nil // ask again after it
+			visit()
 		case <-late:
 			late = nil
-			s.end(0)
+			r.link.end(0)
 		case <-cancel:
 			cancel = nil
 			why = cancelled(ctx)
 		case <-timeout:
-			why = verdict{agents.TimedOut, fmt.Sprintf("ended after its timeout of %s", s.job.Timeout)}
-		case <-idle.ticks:
+			why = verdict{agents.TimedOut, fmt.Sprintf("ended after its timeout of %s", r.job.Timeout)}
+		case <-r.idle.ticks:
 			switch {
-			case asked != nil || !idle.over():
-			case s.asks():
-				asked = s.ask(ctx)
+			case asked != nil || !r.idle.over():
+			case r.exec.Progress != nil && r.job.BackendURL != "":
+				asked = r.ask(ctx)
 			default:
-				why = idle.verdict("")
+				why = r.idle.verdict("")
 			}
 		case mark := <-asked:
 			asked = nil
-			// A cancel ends the question too, and no answer to that is no stall: it would cost the item an attempt.
-			if ctx.Err() == nil && idle.over() && !idle.moved(mark) {
-				why = idle.verdict(s.job.BackendURL)
+			// A cancel ends the question too. An empty answer to that is no stall, which would cost the item an attempt.
+			if ctx.Err() == nil && r.idle.over() && !r.idle.moved(mark) {
+				why = r.idle.verdict(r.job.BackendURL)
 			}
 		}
-		if v.result == "" && why.result != "" {
-			v, late = why, hurry
-			s.end(s.job.Grace)
+		if r.verdict.result == "" && why.result != "" {
+			r.verdict, late = why, r.exec.hurried()
+			r.link.end(r.job.Grace)
 		}
 	}
 }
@@ -73,10 +72,10 @@ func cancelled(ctx context.Context) verdict {
 	return verdict{agents.Cancelled, "ended on request"}
 }
 
-// timeout comes when the job's time is over, counted from the program's beginning; never without one.
-func (s *session) timeout() <-chan time.Time {
-	if s.job.Timeout <= 0 {
+// timeout fires when the job's time is over, counted from the start of the program; it is nil for a job without one.
+func (r *run) timeout() <-chan time.Time {
+	if r.job.Timeout <= 0 {
 		return nil
 	}
-	return time.After(time.Until(s.begun.Add(s.job.Timeout)))
+	return time.After(time.Until(r.begun.Add(r.job.Timeout)))
 }

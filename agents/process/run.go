@@ -1,0 +1,230 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
+)
+
+// run is one session as its executor sees it: the supervisor's side of the shim.
+type run struct {
+	job     agents.Job
+	exec    *Executor
+	account *account
+	cgroup  cgroup
+	nproc   uint64 // a limit of the account's processes; 0 for none
+
+	shim  *Child
+	since uint64 // start of the shim in ticks since boot: no process of the session is older
+	link  *link
+	pid   atomic.Int64 // of the program; 0 until it runs
+	begun time.Time    // written before pid
+
+	// The goroutine that watches owns these two. In an inherited session they continue the last image's.
+	verdict   verdict
+	idle      idle
+	visits    chan func()   // run by the goroutine that watches
+	unwatched chan struct{} // closed when the session is no longer watched
+}
+
+func newRun(job agents.Job, e *Executor) *run {
+	return &run{job: job, exec: e, visits: make(chan func()), unwatched: make(chan struct{})}
+}
+
+// program is the program's process number; 0 before it runs.
+func (r *run) program() int { return int(r.pid.Load()) }
+
+// follow watches a session whose program runs until no process of it is left.
+func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.Outcome {
+	defer r.close()
+	if started != nil {
+		started(agents.Started{PID: r.program(), At: r.begun})
+	}
+	exit := r.watch(ctx)
+	var secrets []string
+	if r.exec.Secrets != nil {
+		secrets = r.exec.Secrets()
+	}
+	o := r.conclude(exit, secrets)
+	o.Tail = tail(r.job.LogPath, secrets)
+	return o
+}
+
+// start makes the folders and the log, and starts the program under its shim.
+func (r *run) start() (err error) {
+	if r.account, err = findAccount(r.job.User); err != nil {
+		return err
+	}
+	log, err := r.prepare()
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	nul := func(s string) bool { return strings.Contains(s, "\x00") }
+	if slices.ContainsFunc(r.job.Command, nul) || slices.ContainsFunc(r.job.Env, nul) {
+		return errors.New("a NUL byte in its arguments or environment")
+	}
+	path, err := Lookup(r.job.Command[0], r.job.Dir, r.job.Env)
+	if err != nil {
+		return err
+	}
+	r.cgroup = newCgroup(r.job.RunID)
+	r.nproc = r.limit(log)
+	if err = r.startShim(log); err != nil {
+		r.close()
+		return err
+	}
+	if err = r.startProgram(path); err != nil {
+		r.abandon()
+	}
+	return err
+}
+
+// abandon ends a shim that has not said that the program runs. The program may run all the same.
+func (r *run) abandon() {
+	r.link.close()
+	<-r.shim.Exit()
+	r.sweep(true)
+	r.close()
+}
+
+// prepare makes the folders and files that the program needs. The home comes first: the account can pass through
+// parents made for it, and not through those made for the log.
+func (r *run) prepare() (log *os.File, err error) {
+	if r.job.Home != "" {
+		if err := makeFolder(r.job.Home, r.account); err != nil {
+			return nil, err
+		}
+		if err := ownedBy(r.job.Home, r.account); err != nil {
+			return nil, err
+		}
+	}
+	if err := makeFolder(r.job.Dir, r.account); err != nil {
+		return nil, err
+	}
+	if err := clearResult(r.job.ResultPath, r.account); err != nil {
+		return nil, err
+	}
+	return openLog(r.job.LogPath, r.account)
+}
+
+// openLog opens the log to append to. Programs open /dev/stderr, which checks the permissions of the file again: so the
+// log belongs to the account, in a folder that the account cannot enter.
+func openLog(path string, a *account) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err == nil && a != nil {
+		err = log.Chown(int(a.cred.Uid), int(a.cred.Gid))
+	}
+	return log, err
+}
+
+// note writes a line to the log, where a person looks first.
+func (r *run) note(line string) {
+	if log, err := openLog(r.job.LogPath, r.account); err == nil {
+		_, _ = io.WriteString(log, "disinto: "+line+"\n")
+		_ = log.Close()
+	}
+}
+
+// startShim starts this program once more, as the session's shim. The link in /proc leads to the same program even when
+// the file has been replaced since. GOMAXPROCS and GOGC keep the shim small: it does one thing at a time and makes next
+// to no garbage.
+func (r *run) startShim(log *os.File) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("cannot talk to a session shim: %w", err)
+	}
+	defer unix.Close(pair[1])
+	_ = unix.SetNonblock(pair[0], true) // or each session would keep a thread that waits in read
+	r.link = newLink(pair[0])
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	files := []uintptr{null.Fd(), log.Fd(), log.Fd(), uintptr(pair[1])}
+	if r.cgroup.ok {
+		files = append(files, uintptr(r.cgroup.fd))
+	}
+	r.shim, err = r.exec.Reaper.Start("/proc/self/exe", []string{"disinto", shimArg, r.job.RunID}, &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   []string{"GOMAXPROCS=1", "GOGC=25"},
+		Files: files,
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot start a session shim: %w", err)
+	}
+	if p, err := tree.Look(r.shim.PID); err == nil {
+		r.since = p.Start
+	}
+	return nil
+}
+
+// startProgram sends the shim its order and waits for the answer.
+func (r *run) startProgram(path string) error {
+	report, err := r.link.start(startOrder{
+		Path: []byte(path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
+		Cred: r.account.credential(), Cgroup: r.cgroup.path,
+		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc,
+	})
+	if err != nil {
+		// A Go program that gets no thread in its first millisecond dies like this, so it counts as want of room.
+		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)
+	}
+	if report.Errno != 0 {
+		return refusal(report.Errno, r.job)
+	}
+	r.begun = time.Now()
+	r.pid.Store(int64(report.PID))
+	r.link.listen()
+	return nil
+}
+
+// sweep kills processes that carry the run id until there are none. After a report of the shim there are none, and one
+// look proves it. A shim that was killed, lost, has left its children to us, the nearest subreaper: then orphans of
+// ours with no_new_privs belong to the session too, because only sessions are started with it.
+func (r *run) sweep(lost bool) {
+	var env environ
+	self, seen := os.Getpid(), map[tree.Process]bool{}
+	member := func(p tree.Process) bool {
+		if p.Start < r.since || p.PID == self {
+			return false
+		}
+		return env.has(p.PID, runIDVar+r.job.RunID+"\x00") ||
+			lost && p.PPID == self && !r.exec.Reaper.own(p.PID) && restricted(p.PID)
+	}
+	for pause := time.Duration(0); ; time.Sleep(pause) {
+		r.cgroup.kill()
+		c, err := tree.Cull(member, seen)
+		if err == nil && c.Alive == 0 && r.cgroup.empty() {
+			return
+		}
+		pause = c.Pause(pause)
+	}
+}
+
+// close gives back the descriptors and the cgroup. It may be repeated.
+func (r *run) close() {
+	if r.link != nil {
+		r.link.close()
+	}
+	r.cgroup.remove()
+	r.cgroup = cgroup{}
+}
