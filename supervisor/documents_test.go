@@ -16,6 +16,7 @@ import (
 
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -52,9 +53,9 @@ func TestDocuments(t *testing.T) {
 		"sling":          control.SlingReport{},
 		"convoys":        control.Convoys{},
 		"why":            threads.Explanation{},
-		"fleet":          supervisor.FleetStatus{},
-		"fleet-file":     supervisor.FleetDocument{},
-		"fleet-export":   supervisor.FleetExport{},
+		"fleet":          fleet.Status{},
+		"fleet-file":     fleet.Document{},
+		"fleet-export":   fleet.Export{},
 		"event-session":  control.SessionDocument{},
 		"event-ended":    control.RecentDocument{},
 		"event-held":     control.QueueDocument{},
@@ -66,8 +67,8 @@ func TestDocuments(t *testing.T) {
 		"ask-cancel":     control.ConvoyCancelRequest{},
 		"ask-rebalance":  supervisor.RebalanceRequest{},
 		"ask-upgrade":    control.UpgradeRequest{},
-		"fleet-cycle":    supervisor.CycleDocument{},
-		"fleet-one-host": supervisor.HostDocument{},
+		"fleet-cycle":    fleet.Cycle{},
+		"fleet-one-host": fleet.HostStatus{},
 	} {
 		filled := reflect.New(reflect.TypeOf(document)).Elem()
 		n := 0
@@ -118,7 +119,7 @@ func fill(v reflect.Value, name string, n *int) {
 			return
 		}
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() {
+			if f := v.Type().Field(i); f.IsExported() && f.Tag.Get("json") != "-" {
 				fill(v.Field(i), f.Name, n)
 			}
 		}

@@ -77,7 +77,7 @@ func (s *Supervisor) run(x *session) {
 		s.drop(x) // a later tick tries again
 		return
 	}
-	s.fleetFile.write(s) // before anything runs: the hub gives an idle agent more to do
+	s.fleetFile.Write() // before anything runs: the hub gives an idle agent more to do
 	grip := s.grip(x.Item.Ref)
 	if failed := s.claim(x); failed != nil {
 		s.finish(x, failed, grip)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -15,92 +16,52 @@ import (
 // also by the next supervisor.
 const actSteal threads.Action = "steal"
 
-// balancing is what is known of moving pinned issues. It is guarded by the supervisor's mu.
-type balancing struct {
-	next time.Time            // when agents are looked at
-	seen map[string]time.Time // when each agent was first seen: since then it is idle, as far as we know
-	// stuck counts the looks in a row that found somebody idle beside somebody busy, and nothing to move.
-	stuck int
-}
-
-// stuckLooks is after how many such looks people are told. The scheduler that this follows had 56 of them in two days, and
-// nobody noticed.
-const stuckLooks = 2
-
-// balanceLocked looks, each time that stealing's interval is over, for issues that should change hands. It takes hold of
-// them at once: no tick starts them from here until they have.
-func (s *Supervisor) balanceLocked(now time.Time, room *threads.Room) (moves []*chore, news []notice) {
-	s.idleSinceLocked(now) // whoever is new is idle from now on
-	due := s.config.Stealing.PerCycle > 0 && s.balancing.due(now, s.config.Stealing.Every)
+// rebalanceLocked searches, whenever stealing's interval is over, for issues that should change hands. It reserves them at
+// once, so that no tick starts them here.
+func (s *Supervisor) rebalanceLocked(now time.Time, room *threads.Room) (moves []*chore, news []notice) {
+	s.hub.IdleSince(s.config, nil, now) // a new agent is idle from now on
+	due := s.config.Stealing.PerCycle > 0 && s.hub.Due(now, s.config.Stealing.Every)
 	switch {
 	case due && s.config.Fleet.Hub:
-		s.wakeHub() // it has to ask the other hosts first, which nothing here may wait for
+		s.hub.Wake() // it asks the other hosts first, which a tick must not wait for
 		return nil, nil
 	case !due || s.scans.err != nil:
 		return nil, nil
 	}
-	_, moves, news = s.lookLocked(now, room, false)
+	return s.weighLocked(&fleet.Cycle{At: now}, now, room)
+}
+
+// weighLocked decides which issues change hands, and reserves them unless the cycle is a dry run.
+func (s *Supervisor) weighLocked(c *fleet.Cycle, now time.Time, room *threads.Room) (moves []*chore, news []notice) {
+	for i, m := range s.hub.Weigh(s.snapshotLocked(now, room), c) {
+		if c.DryRun {
+			break
+		}
+		steal := s.stealChore(m)
+		c.Moves[i].State, c.Moves[i].Run = fleet.MovePending, steal.steal.Run
+		if s.chores[steal.choreKey] == nil {
+			moves = append(moves, s.choreLocked(steal, nil))
+		}
+	}
+	if s.hub.Note(c) {
+		news = append(news, notice{bad: true, words: stuckWords(s.config, c)})
+	}
 	return moves, news
 }
 
-// lookLocked weighs who has what to do, and takes hold of the issues that should change hands, unless it is a dry run.
-func (s *Supervisor) lookLocked(now time.Time, room *threads.Room, dry bool) (cycle *CycleDocument, moves []*chore, news []notice) {
-	b := &s.balancing
-	snap := s.snapshotLocked(now, room)
-	snap.History.IdleSince = s.idleSinceLocked(now)
-	var unknown []string
-	snap.Fleet, unknown = s.fleetLocked()
-	snap.History.Writers = s.begunLocked()
-	balance := threads.Weigh(snap)
-	cycle = cycleDocument(now, &balance)
-	cycle.DryRun, cycle.Unknown = dry, append(cycle.Unknown, unknown...)
-	s.fleet.noteCycleLocked(cycle)
-	if dry {
-		return cycle, nil, nil
-	}
-	for i, m := range balance.Moves {
-		c := s.stealChore(m)
-		cycle.Moves[i].State, cycle.Moves[i].run = MovePending, c.steal.Run
-		if s.chores[c.choreKey] == nil {
-			moves = append(moves, s.choreLocked(c, nil))
-		}
-	}
-	if !balance.Paired() || len(balance.Moves) > 0 {
-		b.stuck = 0
-		return cycle, moves, nil
-	}
-	if b.stuck++; b.stuck == stuckLooks {
-		news = append(news, notice{bad: true, words: stuckWords(s.config, &balance)})
-	}
-	return cycle, moves, news
-}
-
-// due reports whether it is time, and when the next time is. That is counted from the last one as it should have been: a
-// tick that comes late does not make the interval longer for ever.
-func (b *balancing) due(now time.Time, every time.Duration) bool {
-	if b.next.IsZero() || b.next.Sub(now) > every {
-		b.next = now.Add(every)
-	}
-	if now.Before(b.next) {
-		return false
-	}
-	b.next = b.next.Add(every * (1 + now.Sub(b.next)/every))
-	return true
-}
-
-// stuckWords says why nothing moves, for each issue that could.
-func stuckWords(cfg *threads.Config, b *threads.Balance) string {
+// stuckWords says for each issue that could move why it does not.
+func stuckWords(cfg *threads.Config, c *fleet.Cycle) string {
 	var whys []string
-	for i := range b.Stays {
-		st := &b.Stays[i]
-		whys = append(whys, wordsOf(cfg, st.Ref, "")+" "+st.Reason.Text())
+	for i := range c.Stays {
+		st := &c.Stays[i]
+		whys = append(whys, wordsOf(cfg, forge.Ref{Repo: st.Repo, Number: st.Number}, "")+" "+st.Why)
 	}
 	const shown = 5
 	if more := len(whys) - shown; more > 0 {
 		whys = append(whys[:shown], fmt.Sprintf("and %d more", more))
 	}
 	return fmt.Sprintf("%s idle beside %s busy, and nothing can be moved: %s",
-		strings.Join(b.Idle, ", "), strings.Join(b.Busy, ", "), strings.Join(whys, "; "))
+		strings.Join(c.Idle, ", "), strings.Join(c.Busy, ", "), strings.Join(whys, "; "))
 }
 
 func (s *Supervisor) stealChore(m threads.Move) *chore {
@@ -133,17 +94,15 @@ func (s *Supervisor) steal(c *chore) error {
 	}
 	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, forge.LabelStolen, c.steal.Run)
 	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || s.base.Err() != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.fleet.settleLocked(c.steal.Run, MovePending, text(err))
+		s.hub.Settle(c.steal.Run, fleet.MovePending, text(err))
 		return err
 	}
-	end, state := *c.steal, MoveDone
+	end, state := *c.steal, fleet.MoveDone
 	end.Done = true
 	if err != nil {
-		end.Why, state = text(err), MoveStays
+		end.Why, state = text(err), fleet.MoveStays
 	}
-	s.noteThen(record{At: time.Now(), Steal: &end}, func() { s.fleet.settleLocked(end.Run, state, end.Why) })
+	s.noteThen(record{At: time.Now(), Steal: &end}, func() { s.hub.Settle(end.Run, state, end.Why) })
 	if err != nil {
 		c.did = []string{"stays with " + end.From + ": " + end.Why}
 		return nil

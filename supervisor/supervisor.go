@@ -39,6 +39,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -133,7 +134,7 @@ type Supervisor struct {
 	Room func(dir string) threads.Room
 	// ReadHost has another host of the fleet print its `disinto fleet export`, or says in a line why it did not; it ends when
 	// ctx does. Nil reads no host.
-	ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
+	ReadHost fleet.ReadHost
 	// Inherited is what the last image of this process left; nil in the first one. Held is then its lock of the state
 	// directory, and Executor has its sessions.
 	Inherited *Handover
@@ -155,10 +156,10 @@ type Supervisor struct {
 	events   control.Feed
 	changed  chan struct{} // the status document is no longer what was written
 	replug   chan struct{} // TCP listeners are to be looked at
-	fleet    fleet
+	hub      *fleet.Hub
 	held     *os.File // the lock of the state directory
 
-	fleetFile fleetFile
+	fleetFile *fleet.File
 
 	mu         sync.Mutex // guards what follows; never held during I/O
 	looping    bool       // stale processes are ended, loops may begin
@@ -179,7 +180,6 @@ type Supervisor struct {
 	scans      scans
 	problems   problems
 	upkeep     upkeep
-	balancing  balancing
 	hinted     time.Time // when a web hook last had the forge scanned
 	hintDue    bool      // another one waits to do so
 	handing    bool      // nothing begins: another image takes over
@@ -257,7 +257,7 @@ func (s *Supervisor) init() {
 		s.chores = make(map[choreKey]*chore)
 		s.verified, s.admitted = make(map[agents.Secret]string), make(map[workplace]bool)
 		s.kicks = make(map[string]*kick)
-		s.fleet.turn, s.fleet.due = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 	})
 }
 

@@ -119,7 +119,7 @@ func (s *Supervisor) commitLocked(now time.Time, room *threads.Room, ours func(*
 	}
 	t.stops = s.stopsLocked(plan.Stops)
 	t.chores = s.choresLocked(&plan, now)
-	moves, news := s.balanceLocked(now, room)
+	moves, news := s.rebalanceLocked(now, room)
 	t.chores, t.news = append(t.chores, moves...), append(t.news, news...)
 	return t
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"codeberg.org/johba/disinto/agents/process"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -23,32 +23,17 @@ func (k *checker) fleet(ctx context.Context) {
 		k.problem("fleet", err)
 		return
 	}
-	read := hostReader(reaper.Run, k.c.environ)
-	ctx, cancel := context.WithTimeout(ctx, supervisor.HostTime)
-	defer cancel()
-	docs, errs := make([]*supervisor.FleetDocument, len(hosts)), make([]error, len(hosts))
-	var all sync.WaitGroup
-	for i, h := range hosts {
-		all.Go(func() { docs[i], errs[i] = supervisor.AskHost(ctx, read, h) })
-	}
-	all.Wait()
-	seen := make(map[string]string) // instance, to the host that has it
-	for i, h := range hosts {
-		if errs[i] != nil {
-			k.problem("fleet", fmt.Errorf("%s: %w%s", h.Name, errs[i], sshAdvice(errs[i])))
+	for _, r := range fleet.Ask(ctx, hostReader(reaper.Run, k.c.environ), hosts, "") {
+		if r.Err != nil {
+			k.problem("fleet", fmt.Errorf("%s: %w%s", r.Host.Name, r.Err, hostAdvice(r.Err)))
 			continue
 		}
-		k.host(h, docs[i], seen)
+		k.host(r.Host, r.Doc)
 	}
 }
 
 // host says what a host that answered is, and what of it will take no part.
-func (k *checker) host(h threads.Host, d *supervisor.FleetDocument, seen map[string]string) {
-	if other := seen[d.Instance]; other != "" {
-		k.problem("fleet", fmt.Errorf("%s: it is the same supervisor as %s: give each its own host, or take one out of [[fleet.hosts]]", h.Name, other))
-		return
-	}
-	seen[d.Instance] = h.Name
+func (k *checker) host(h threads.Host, d *fleet.Document) {
 	var strangers []string
 	for i := range d.Agents {
 		if !slices.Contains(k.config.Forge.Bots, d.Agents[i].Login) {
@@ -76,11 +61,14 @@ var sshComplaints = []struct{ says, mend string }{
 	{"refused", "start its sshd, or correct ssh in [[fleet.hosts]]"},
 }
 
-// sshAdvice is what can be done about a host that could not be asked, after a semicolon; empty where its own words say it.
-func sshAdvice(err error) string {
+// hostAdvice is what can be done about a host that could not be read, to follow its error; empty where that says it.
+func hostAdvice(err error) string {
 	words := strings.ToLower(err.Error())
-	if !strings.HasPrefix(words, "ssh") && !strings.HasPrefix(words, "no answer") {
-		return "" // it was asked, and what it said is judged already
+	switch {
+	case errors.Is(err, fleet.ErrSame):
+		return ": give each its own host, or take one out of [[fleet.hosts]]"
+	case !strings.HasPrefix(words, "ssh") && !strings.HasPrefix(words, "no answer"):
+		return "" // it did answer, and the error is about that
 	}
 	for _, c := range sshComplaints {
 		if strings.Contains(words, c.says) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
 var fleetStatusCommand = command{
@@ -54,7 +55,7 @@ does. Exits 3 when the forge does not answer: the moves are made when it does.`,
 				return err
 			}
 			cycle, err := answered(c, &q, raw, view.cycle)
-			pending := func(m supervisor.MoveDocument) bool { return m.State == supervisor.MovePending }
+			pending := func(m fleet.Move) bool { return m.State == fleet.MovePending }
 			if err == nil && slices.ContainsFunc(cycle.Moves, pending) {
 				return &exitError{exitNotNow, ""}
 			}
@@ -103,7 +104,7 @@ func answered[T any](c *cli, q *query, raw json.RawMessage, show func(view, *T) 
 
 // export prints the time and the file, whatever is in it: the hub judges that.
 func export(c *cli, state string) error {
-	path := filepath.Join(state, supervisor.FleetFile)
+	path := filepath.Join(state, fleet.FileName)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("there is no %s: no supervisor works there, or say --state", path)
@@ -111,7 +112,7 @@ func export(c *cli, state string) error {
 	if err != nil {
 		return fmt.Errorf("cannot export: %w", err)
 	}
-	if err := json.NewEncoder(c.stdout).Encode(supervisor.FleetExport{ExportedAt: c.now()}); err != nil {
+	if err := json.NewEncoder(c.stdout).Encode(fleet.Export{ExportedAt: c.now()}); err != nil {
 		return fmt.Errorf("cannot export: %w", err)
 	}
 	if _, err := c.stdout.Write(text); err != nil {

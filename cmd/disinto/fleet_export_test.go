@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
 // An export is the time in a line, and the file as it stands, whatever is in it.
 func TestFleetExport(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, supervisor.FleetFile)
+	path := filepath.Join(dir, fleet.FileName)
 	got := disinto(t.Context(), nil, "fleet", "export", "--state", dir)
 	want := "disinto: cannot export: there is no " + path + ": no supervisor works there, or say --state\n"
 	if got.code != exitFailed || got.stdout != "" || got.stderr != want {

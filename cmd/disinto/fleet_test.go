@@ -22,8 +22,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/localforge"
 	"codeberg.org/johba/disinto/forge/rest"
-	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
 // Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the others
@@ -123,7 +123,7 @@ func (f *testFleet) hang(iris *running) {
 // age makes the status of a host as old as if its supervisor had been stopped for so long.
 func (f *testFleet) age(host string, by time.Duration) {
 	f.t.Helper()
-	path := filepath.Join(f.state(host), supervisor.FleetFile)
+	path := filepath.Join(f.state(host), fleet.FileName)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		f.t.Fatal(err)
@@ -163,13 +163,13 @@ func (f *testFleet) checkCheck(said string) {
 }
 
 // checkDryRun looks at what would move, and at who takes no part.
-func (f *testFleet) checkDryRun(c *supervisor.CycleDocument) {
+func (f *testFleet) checkDryRun(c *fleet.Cycle) {
 	f.t.Helper()
 	if len(c.Moves) != 1 || len(c.Stays) != 8 || c.Calls != 4 || !c.DryRun {
 		f.t.Errorf("%d moves after %d calls, want one after 4: %+v", len(c.Moves), c.Calls, c)
 	}
 	for _, m := range c.Moves {
-		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != supervisor.MovePlanned || !strings.Contains(m.Why, "has 9 waiting") {
+		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != fleet.MovePlanned || !strings.Contains(m.Why, "has 9 waiting") {
 			f.t.Errorf("move %+v", m)
 		}
 	}
@@ -198,7 +198,7 @@ func (f *testFleet) checkStatus() {
 		}
 	}
 	f.t.Logf("fleet status\n%s", got.stdout)
-	var s supervisor.FleetStatus
+	var s fleet.Status
 	raw := disinto(f.t.Context(), nil, "fleet", "status", "--json", "--state", f.state("hub"))
 	if err := json.Unmarshal([]byte(raw.stdout), &s); err != nil || !s.Hub || len(s.Hosts) != 5 || len(s.Cycles) != 1 {
 		f.t.Errorf("--json: %v, %s", err, raw.stdout)
@@ -384,10 +384,10 @@ func (f *testFleet) start(host string, others ...string) *running {
 	return r
 }
 
-func (f *testFleet) rebalance(flags ...string) *supervisor.CycleDocument {
+func (f *testFleet) rebalance(flags ...string) *fleet.Cycle {
 	f.t.Helper()
 	got := disinto(f.t.Context(), nil, append([]string{"fleet", "rebalance", "--json", "--state", f.state("hub")}, flags...)...)
-	var c supervisor.CycleDocument
+	var c fleet.Cycle
 	if err := json.Unmarshal([]byte(got.stdout), &c); err != nil || got.code != exitDone {
 		f.t.Fatalf("fleet rebalance: exit code %d, %v\n%s%s", got.code, err, got.stdout, got.stderr)
 	}

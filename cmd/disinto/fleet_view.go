@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
 // fleet shows all agents of all hosts, then the looks, newest first, with what they moved.
-func (v view) fleet(s *supervisor.FleetStatus) string {
+func (v view) fleet(s *fleet.Status) string {
 	p := &page{width: v.width, colour: v.colour}
 	rows := [][]cell{{{"host", faint}, {"agent", faint}, {"role", faint}, {"idle", faint}, {"pending", faint}, {"state", faint}}}
 	for i := range s.Hosts {
@@ -44,7 +44,7 @@ const shownStays = 3
 // thisHost is what the host that answers is called in the table.
 const thisHost = "(this)"
 
-func (v view) host(h *supervisor.HostDocument) [][]cell {
+func (v view) host(h *fleet.HostStatus) [][]cell {
 	name := h.Name
 	if name == "" {
 		name = thisHost
@@ -78,7 +78,7 @@ func (v view) host(h *supervisor.HostDocument) [][]cell {
 }
 
 // cycle shows one look: a line about it, and one for each issue that moved or might have.
-func (v view) cycle(c *supervisor.CycleDocument) string {
+func (v view) cycle(c *fleet.Cycle) string {
 	p := &page{width: v.width, colour: v.colour}
 	words := []string{
 		c.At.Format(time.RFC3339), "idle " + names(c.Idle), "busy " + names(c.Busy),
@@ -91,7 +91,7 @@ func (v view) cycle(c *supervisor.CycleDocument) string {
 	var rows [][]cell
 	for _, m := range c.Moves {
 		state, look := string(m.State), good
-		if m.State != supervisor.MoveDone {
+		if m.State != fleet.MoveDone {
 			look = held
 		}
 		why := m.Why

@@ -6,32 +6,32 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
 func TestFleetView(t *testing.T) {
 	at := func(d time.Duration) time.Time { return noon.Add(d) }
-	s := &supervisor.FleetStatus{
+	s := &fleet.Status{
 		Hub: true, NextAt: at(3 * time.Minute),
-		Hosts: []supervisor.HostDocument{
-			{Known: true, Agents: []supervisor.FleetAgent{
+		Hosts: []fleet.HostStatus{
+			{Known: true, Agents: []fleet.Agent{
 				{Agent: "dev-hub", Role: "dev", State: threads.LoadIdle, Idle: true, IdleSince: at(-130 * time.Second)},
 				{Agent: "dev-ill", Role: "dev", State: threads.LoadSick, StateWhy: "dev-ill achieved nothing in 3 sessions", PendingCount: 15},
 			}},
-			{Name: "iris", Known: true, Agents: []supervisor.FleetAgent{
+			{Name: "iris", Known: true, Agents: []fleet.Agent{
 				{Agent: "dev-iris", Role: "dev", State: threads.LoadActive, Active: "o/r#1", PendingCount: 9},
 			}},
 			{Name: "loom", Known: true},
 			{Name: "spark", Why: "no answer within 10s"},
 		},
-		Cycles: []supervisor.CycleDocument{{
+		Cycles: []fleet.Cycle{{
 			At: at(-2 * time.Minute), TookMS: 1200, Calls: 3, Idle: []string{"dev-hub"}, Busy: []string{"iris/dev-iris"},
-			Moves: []supervisor.MoveDocument{
-				{Repo: "o/r", Number: 9, From: "iris/dev-iris", To: "dev-hub", State: supervisor.MoveDone, Why: "dev-hub idle for 2m10s, iris/dev-iris has 11 waiting"},
-				{Repo: "o/r", Number: 8, From: "iris/dev-iris", To: "dev-hub", State: supervisor.MoveStays, Why: "x", StateWhy: "it is in-progress"},
+			Moves: []fleet.Move{
+				{Repo: "o/r", Number: 9, From: "iris/dev-iris", To: "dev-hub", State: fleet.MoveDone, Why: "dev-hub idle for 2m10s, iris/dev-iris has 11 waiting"},
+				{Repo: "o/r", Number: 8, From: "iris/dev-iris", To: "dev-hub", State: fleet.MoveStays, Why: "x", StateWhy: "it is in-progress"},
 			},
-			Stays: []supervisor.StayDocument{
+			Stays: []fleet.Stay{
 				{Repo: "o/r", Number: 2, Agent: "iris/dev-iris", Why: "moved before"},
 				{Repo: "o/r", Number: 3, Agent: "iris/dev-iris", Why: "moved before"},
 				{Repo: "o/r", Number: 4, Agent: "iris/dev-iris", Why: "moved before"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -43,7 +44,7 @@ var sshEnviron = []string{"PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "L
 
 // hostReader asks another host by ssh, which is a child of the one reaper like every other program. Its time is that of
 // the context.
-func hostReader(run func(context.Context, process.Cmd) error, environ []string) func(context.Context, threads.Host) ([]byte, error) {
+func hostReader(run func(context.Context, process.Cmd) error, environ []string) fleet.ReadHost {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return !slices.Contains(sshEnviron, name)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -48,7 +48,7 @@ func TestFleetGolden(t *testing.T) {
 		}
 		written := func(file string) {
 			t.Helper()
-			text, err := os.ReadFile(filepath.Join(w.Dir, supervisor.FleetFile))
+			text, err := os.ReadFile(filepath.Join(w.Dir, fleet.FileName))
 			if err != nil {
 				t.Error(err)
 			}

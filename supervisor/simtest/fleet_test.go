@@ -16,6 +16,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -33,11 +34,11 @@ func (f *far) read(context.Context, threads.Host) ([]byte, error) {
 // says is what the host exports now, about an agent in one state.
 func says(instance string, state threads.LoadState, begun ...string) []byte {
 	now := time.Now()
-	d := supervisor.FleetDocument{Format: supervisor.FleetFormat, Instance: instance, UpdatedAt: now, Begun: begun, Agents: []supervisor.FleetAgent{{
-		Agent: "dev-elsewhere", Login: "dev-elsewhere", Roles: []supervisor.FleetRole{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
+	d := fleet.Document{Format: fleet.Format, Instance: instance, UpdatedAt: now, Begun: begun, Agents: []fleet.Agent{{
+		Agent: "dev-elsewhere", Login: "dev-elsewhere", Roles: []fleet.Role{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
 		Backend: threads.Local, State: state, Idle: state == threads.LoadIdle, IdleSince: now.Add(-time.Hour),
 	}}}
-	head, _ := json.Marshal(supervisor.FleetExport{ExportedAt: now})
+	head, _ := json.Marshal(fleet.Export{ExportedAt: now})
 	text, _ := json.Marshal(d)
 	return append(append(head, '\n'), text...)
 }
@@ -74,11 +75,11 @@ func TestHub(t *testing.T) {
 			t.Errorf("%d calls in an hour, want 13", n)
 		}
 		s := l.Fleet()
-		if len(s.Cycles) != supervisor.CycleLimit || s.Cycles[0].Calls != 1 || len(s.Cycles[0].Moves) != 0 {
+		if len(s.Cycles) != fleet.CycleLimit || s.Cycles[0].Calls != 1 || len(s.Cycles[0].Moves) != 0 {
 			t.Errorf("looks: %+v", s.Cycles)
 		}
 		first := s.Cycles[len(s.Cycles)-1]
-		if len(first.Moves) != 4 || first.Moves[0].From != "iris/dev-elsewhere" || first.Moves[0].State != supervisor.MoveDone {
+		if len(first.Moves) != 4 || first.Moves[0].From != "iris/dev-elsewhere" || first.Moves[0].State != fleet.MoveDone {
 			t.Errorf("first look: %+v", first)
 		}
 		l.Stop()
@@ -161,7 +162,7 @@ func TestHubUnknownHost(t *testing.T) {
 		"stopped": {func() ([]byte, error) {
 			text := says("other", threads.LoadActive)
 			time.Sleep(3 * time.Minute) // as an export would, which says when it was made
-			head, _ := json.Marshal(supervisor.FleetExport{ExportedAt: time.Now()})
+			head, _ := json.Marshal(fleet.Export{ExportedAt: time.Now()})
 			return append(head, text[strings.IndexByte(string(text), '\n'):]...), nil
 		}, "its status is 3m0s old: does its supervisor run?"},
 	} {
@@ -223,8 +224,8 @@ func TestHubDistrusts(t *testing.T) {
 func TestFleetFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		read := func(agent string) (a supervisor.FleetAgent, d supervisor.FleetDocument) {
-			text, err := os.ReadFile(filepath.Join(w.Dir, supervisor.FleetFile))
+		read := func(agent string) (a fleet.Agent, d fleet.Document) {
+			text, err := os.ReadFile(filepath.Join(w.Dir, fleet.FileName))
 			if err == nil {
 				err = json.Unmarshal(text, &d)
 			}
@@ -256,7 +257,7 @@ func TestFleetFile(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // nothing happens; it is told all the same
 		later, d := read("dev-coder")
-		if !later.IdleSince.Equal(since.IdleSince) || time.Since(d.UpdatedAt) > supervisor.FleetPulse {
+		if !later.IdleSince.Equal(since.IdleSince) || time.Since(d.UpdatedAt) > fleet.Pulse {
 			t.Errorf("an hour later: %+v, of %s", later, d.UpdatedAt)
 		}
 		for range 3 {
@@ -277,7 +278,7 @@ func TestFleetFile(t *testing.T) {
 			t.Errorf("without a forge: %+v", a)
 		}
 		l.Stop()
-		if _, err := os.Stat(filepath.Join(w.Dir, supervisor.FleetFile)); !os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(w.Dir, fleet.FileName)); !os.IsNotExist(err) {
 			t.Errorf("the file is left: %v", err)
 		}
 	})
@@ -298,7 +299,7 @@ func TestHubPanics(t *testing.T) {
 				return threads.Room{Memory: 1 << 40, Disk: 1 << 40}
 			}
 		})
-		file := filepath.Join(w.Dir, supervisor.FleetFile)
+		file := filepath.Join(w.Dir, fleet.FileName)
 		time.Sleep(4*time.Minute + 50*time.Second)
 		if _, err := os.Stat(file); err != nil {
 			t.Error(err)

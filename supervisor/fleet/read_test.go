@@ -1,4 +1,4 @@
-package supervisor
+package fleet
 
 import (
 	"encoding/json"
@@ -11,12 +11,14 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 // exported is what a host says at noon, by a clock that is right, with one idle agent.
-func exported(t *testing.T, edit func(*FleetExport, *FleetDocument)) []byte {
+func exported(t *testing.T, edit func(*Export, *Document)) []byte {
 	t.Helper()
-	head := FleetExport{ExportedAt: noon}
-	d := FleetDocument{Format: FleetFormat, Instance: "i", UpdatedAt: noon.Add(-time.Second), Agents: []FleetAgent{{
-		Agent: "dev-iris", Login: "iris", Role: "dev", Roles: []FleetRole{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
+	head := Export{ExportedAt: noon}
+	d := Document{Format: Format, Instance: "i", UpdatedAt: noon.Add(-time.Second), Agents: []Agent{{
+		Agent: "dev-iris", Login: "iris", Role: "dev", Roles: []Role{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
 		Backend: threads.Local, Skills: []string{"sql", "go"}, State: threads.LoadIdle, Idle: true, IdleSince: noon.Add(-time.Hour),
 	}}}
 	if edit != nil {
@@ -34,18 +36,18 @@ func exported(t *testing.T, edit func(*FleetExport, *FleetDocument)) []byte {
 }
 
 // What a host says is believed only when it is whole, new, by a clock that is right, and about agents.
-func TestReadExport(t *testing.T) {
-	agent := func(edit func(*FleetAgent)) func(*FleetExport, *FleetDocument) {
-		return func(_ *FleetExport, d *FleetDocument) { edit(&d.Agents[0]) }
+func TestParse(t *testing.T) {
+	agent := func(edit func(*Agent)) func(*Export, *Document) {
+		return func(_ *Export, d *Document) { edit(&d.Agents[0]) }
 	}
-	at := func(exported, updated time.Duration) func(*FleetExport, *FleetDocument) {
-		return func(h *FleetExport, d *FleetDocument) {
+	at := func(exported, updated time.Duration) func(*Export, *Document) {
+		return func(h *Export, d *Document) {
 			h.ExportedAt, d.UpdatedAt = noon.Add(exported), noon.Add(updated)
 		}
 	}
 	tests := []struct {
 		name string
-		edit func(*FleetExport, *FleetDocument)
+		edit func(*Export, *Document)
 		text string // in place of an export
 		want string // "" is fine
 	}{
@@ -56,8 +58,8 @@ func TestReadExport(t *testing.T) {
 		{name: "a status without a time", text: `{"format":1,"agents":[]}`, want: "what it said is no status of disinto: is its command disinto fleet export?"},
 		{name: "no status", text: `{"exported_at":"2026-01-01T12:00:00Z"}`, want: "it has no status: does disinto run there?"},
 		{name: "torn", text: `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"agents":[{"agent":"dev-i`, want: "its status is torn: unexpected EOF"},
-		{name: "another type", text: `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":"1"}`, want: "its status is torn: json: cannot unmarshal string into Go struct field FleetDocument.format of type int"},
-		{name: "a later format", edit: func(_ *FleetExport, d *FleetDocument) { d.Format = 2 }, want: "its status has format 2, and this version reads 1: update the older one"},
+		{name: "another type", text: `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":"1"}`, want: "its status is torn: json: cannot unmarshal string into Go struct field Document.format of type int"},
+		{name: "a later format", edit: func(_ *Export, d *Document) { d.Format = 2 }, want: "its status has format 2, and this version reads 1: update the older one"},
 		{name: "two minutes old", edit: at(0, -2*time.Minute)},
 		{name: "older", edit: at(0, -121*time.Second), want: "its status is 2m1s old: does its supervisor run?"},
 		{name: "old, by a clock that is ahead", edit: at(time.Hour, -time.Minute), want: "its status is 1h1m0s old: does its supervisor run?"},
@@ -66,15 +68,15 @@ func TestReadExport(t *testing.T) {
 		{name: "half a minute ahead", edit: at(32*time.Second, 30*time.Second)},
 		{name: "ahead", edit: at(3*time.Minute, 3*time.Minute), want: "its clock is 2m58s ahead of ours"},
 		{name: "written tomorrow", edit: at(0, 24*time.Hour), want: "its clock is 23h59m58s ahead of ours"},
-		{name: "name with a slash", edit: agent(func(a *FleetAgent) { a.Agent = "../x" }), want: `its status has "../x" where a name belongs`},
-		{name: "login with an escape", edit: agent(func(a *FleetAgent) { a.Login = "x\x1b[31m" }), want: `its status has "x [31m" where a name belongs`},
-		{name: "no thread", edit: agent(func(a *FleetAgent) { a.Thread = "" }), want: `its status has "" where a name belongs`},
-		{name: "odd role", edit: agent(func(a *FleetAgent) { a.Roles[0].Name = "-x" }), want: `its status has "-x" where a name belongs`},
-		{name: "no role", edit: agent(func(a *FleetAgent) { a.Roles = nil }), want: "its status has 0 roles and 2 skills for dev-iris"},
-		{name: "odd state", edit: agent(func(a *FleetAgent) { a.State = "bored" }), want: `its status has "bored" for the state of dev-iris`},
-		{name: "begun what is no issue", edit: func(_ *FleetExport, d *FleetDocument) { d.Begun = []string{"o/r#1", "../x#1"} }, want: `its status has "../x#1" where an issue belongs`},
-		{name: "begun too much", edit: func(_ *FleetExport, d *FleetDocument) { d.Begun = make([]string, 10_001) }, want: "it says that it has begun 10001 issues"},
-		{name: "too many", edit: func(_ *FleetExport, d *FleetDocument) { d.Agents = make([]FleetAgent, 1001) }, want: "it says that it has 1001 agents"},
+		{name: "name with a slash", edit: agent(func(a *Agent) { a.Agent = "../x" }), want: `its status has "../x" where a name belongs`},
+		{name: "login with an escape", edit: agent(func(a *Agent) { a.Login = "x\x1b[31m" }), want: `its status has "x [31m" where a name belongs`},
+		{name: "no thread", edit: agent(func(a *Agent) { a.Thread = "" }), want: `its status has "" where a name belongs`},
+		{name: "odd role", edit: agent(func(a *Agent) { a.Roles[0].Name = "-x" }), want: `its status has "-x" where a name belongs`},
+		{name: "no role", edit: agent(func(a *Agent) { a.Roles = nil }), want: "its status has 0 roles and 2 skills for dev-iris"},
+		{name: "odd state", edit: agent(func(a *Agent) { a.State = "bored" }), want: `its status has "bored" for the state of dev-iris`},
+		{name: "begun what is no issue", edit: func(_ *Export, d *Document) { d.Begun = []string{"o/r#1", "../x#1"} }, want: `its status has "../x#1" where an issue belongs`},
+		{name: "begun too much", edit: func(_ *Export, d *Document) { d.Begun = make([]string, 10_001) }, want: "it says that it has begun 10001 issues"},
+		{name: "too many", edit: func(_ *Export, d *Document) { d.Agents = make([]Agent, 1001) }, want: "it says that it has 1001 agents"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,7 +84,7 @@ func TestReadExport(t *testing.T) {
 			if tt.text == "" {
 				text = exported(t, tt.edit)
 			}
-			d, err := readExport(text, noon, noon.Add(2*time.Second))
+			d, err := parse(text, noon, noon.Add(2*time.Second))
 			switch {
 			case tt.want == "" && (err != nil || len(d.Agents) != 1 || strings.Join(d.Agents[0].Skills, " ") != "go sql"):
 				t.Errorf("%v, %+v", err, d)
@@ -94,8 +96,8 @@ func TestReadExport(t *testing.T) {
 }
 
 // An agent is idle when its flag and its state say so, and its words are words.
-func TestReadExportTames(t *testing.T) {
-	d, err := readExport(exported(t, func(_ *FleetExport, d *FleetDocument) {
+func TestParseTames(t *testing.T) {
+	d, err := parse(exported(t, func(_ *Export, d *Document) {
 		a := d.Agents[0]
 		a.Agent, a.Idle = "dev-started", false
 		d.Agents = append(d.Agents, a)
@@ -110,7 +112,7 @@ func TestReadExportTames(t *testing.T) {
 	if !iris.Idle || iris.IdleSince.IsZero() || started.Idle || !started.IdleSince.IsZero() || gated.Idle {
 		t.Errorf("%+v", d.Agents)
 	}
-	if len(gated.StateWhy) > fleetWord || !strings.HasPrefix(gated.StateWhy, "paused  [ERROR]  ]0;x xxx") {
+	if len(gated.StateWhy) > maxText || !strings.HasPrefix(gated.StateWhy, "paused  [ERROR]  ]0;x xxx") {
 		t.Errorf("%q", gated.StateWhy)
 	}
 	if r := started.remote("east"); r.Host != "east" || r.State != threads.LoadIdle || !r.IdleSince.IsZero() || r.Roles[0].On != agents.OnIssue {
@@ -118,13 +120,13 @@ func TestReadExportTames(t *testing.T) {
 	}
 }
 
-// FuzzReadExport: whatever a host says, it is read or refused in a line.
-func FuzzReadExport(f *testing.F) {
+// FuzzParse: whatever a host says, it is read or refused in a line.
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"updated_at":"2026-01-01T12:00:00Z","agents":[{"agent":"a","login":"a","thread":"t","roles":[{"name":"r"}],"state":"idle"}]}`))
 	f.Add([]byte("\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-		d, err := readExport(text, at, at)
+		d, err := parse(text, at, at)
 		if err != nil && strings.ContainsAny(err.Error(), "\n\r\x1b") {
 			t.Errorf("%q", err)
 		}

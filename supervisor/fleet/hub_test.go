@@ -1,4 +1,4 @@
-package supervisor
+package fleet
 
 import (
 	"math/rand/v2"
@@ -11,11 +11,11 @@ import (
 func TestBalancingCadence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const every, looks = 5 * time.Minute, 100
-	var b balancing
+	h := NewHub(nil, nil, nil)
 	var first, last time.Time
 	now := noon
 	for n := 0; n <= looks; {
-		if b.due(now, every) {
+		if h.Due(now, every) {
 			if last = now; n == 0 {
 				first = now
 			}
@@ -26,8 +26,8 @@ func TestBalancingCadence(t *testing.T) {
 	if mean := last.Sub(first) / looks; (mean - every).Abs() > time.Second {
 		t.Errorf("a look every %s, want every %s", mean, every)
 	}
-	b.next = now.Add(time.Hour) // the interval was longer before a reload
-	if b.due(now, every); b.next.Sub(now) > every {
-		t.Errorf("the next look is in %s", b.next.Sub(now))
+	h.next = now.Add(time.Hour) // the interval was longer before a reload
+	if h.Due(now, every); h.next.Sub(now) > every {
+		t.Errorf("the next look is in %s", h.next.Sub(now))
 	}
 }

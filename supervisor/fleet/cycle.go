@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Weigh decides on a snapshot to which it adds what the other hosts said. It fills in c, except for its times and calls, and
+// returns the moves in the order of c.Moves, all of them planned. It does no I/O.
+func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
+	snap.History.IdleSince = h.IdleSince(snap.Config, snap.History.IdleSince, snap.Now)
+	c.Unknown = h.join(&snap)
+	b := threads.Weigh(snap)
+	c.fill(snap.Now, &b)
+	return b.Moves
+}
+
+// join adds the agents of the hosts that are known, and what these have begun, to a snapshot. It returns which hosts and
+// agents are left out, and why.
+func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	unknown = []string{}
+	writers := make(map[forge.Ref][]string, len(snap.History.Writers))
+	maps.Copy(writers, snap.History.Writers)
+	snap.Fleet, snap.History.Writers = nil, writers
+	for _, host := range snap.Config.Fleet.Hosts {
+		r, read := h.readingLocked(host)
+		if !read {
+			continue
+		}
+		if r.Doc == nil {
+			unknown = append(unknown, host.Name+": "+r.why())
+			continue
+		}
+		for i := range r.Doc.Agents {
+			a := &r.Doc.Agents[i]
+			if why := distrust(snap.Config, a.Login); why != "" {
+				unknown = append(unknown, host.Name+"/"+a.Agent+": "+why)
+				continue
+			}
+			snap.Fleet = append(snap.Fleet, a.remote(host.Name))
+		}
+		for _, said := range r.Doc.Begun {
+			if ref, err := forge.ParseRef(said, ""); err == nil {
+				writers[ref] = append(slices.Clone(writers[ref]), host.Name)
+			}
+		}
+	}
+	return unknown
+}
+
+// distrust says why an account that another host calls its agent's is left alone; empty when it is not. An issue that is
+// assigned to the account of one of our own agents could be either's. An account that is not among the bots may be a
+// person's, whatever its host says, and nothing is taken from people.
+func distrust(config *threads.Config, login string) (why string) {
+	if own := config.AgentByLogin(login); own != nil {
+		return "has the account of " + own.Name
+	}
+	if !slices.Contains(config.Forge.Bots, login) {
+		return "its account " + login + " is not in [forge] bots"
+	}
+	return ""
+}
+
+// fill writes a balance into the cycle.
+func (c *Cycle) fill(now time.Time, b *threads.Balance) {
+	c.Idle, c.Busy = append([]string{}, b.Idle...), append([]string{}, b.Busy...)
+	c.Moves, c.Stays = []Move{}, []Stay{}
+	loads := make(map[string]*threads.Load, len(b.Loads))
+	for i := range b.Loads {
+		loads[b.Loads[i].Agent] = &b.Loads[i]
+	}
+	for i := range b.Moves {
+		m := &b.Moves[i]
+		idle := now.Sub(loads[m.To].IdleSince).Round(time.Second)
+		c.Moves = append(c.Moves, Move{
+			Repo: m.Ref.Repo, Number: m.Ref.Number, Title: m.Title, Priority: m.Priority, From: m.From, To: m.To,
+			Why: fmt.Sprintf("%s idle for %s, %s has %d waiting", m.To, idle, m.From, loads[m.From].Pending), State: MovePlanned,
+		})
+	}
+	for i := range b.Stays {
+		st := &b.Stays[i]
+		c.Stays = append(c.Stays, Stay{
+			Repo: st.Ref.Repo, Number: st.Ref.Number, Title: st.Title, Agent: st.Agent, Code: st.Reason.Code, Why: st.Reason.Text(),
+		})
+	}
+}
+
+// stuckCycles is after how many cycles in a row without a move people are told. The scheduler that this one follows had 56
+// of them in two days, and its owners did not notice.
+const stuckCycles = 2
+
+// Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck tells the caller to warn people:
+// agents are idle beside busy ones for the second cycle in a row, and nothing can be moved.
+func (h *Hub) Note(c *Cycle) (stuck bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cycles = slices.Insert(h.cycles, 0, c)
+	h.cycles = h.cycles[:min(len(h.cycles), CycleLimit)]
+	switch {
+	case c.DryRun:
+		return false
+	case len(c.Idle) == 0 || len(c.Busy) == 0 || len(c.Moves) > 0:
+		h.stuck = 0
+		return false
+	}
+	h.stuck++
+	return h.stuck == stuckCycles
+}
+
+// Settle notes how the move of a steal's run ended, or why it did not end yet.
+func (h *Hub) Settle(run string, state MoveState, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.cycles {
+		for i := range c.Moves {
+			if c.Moves[i].Run == run {
+				c.Moves[i].State, c.Moves[i].StateWhy = state, why
+			}
+		}
+	}
+}
+
+// clone is a copy that a later Settle does not change.
+func (c *Cycle) clone() *Cycle {
+	d := *c
+	d.Moves = slices.Clone(c.Moves)
+	return &d
+}

@@ -1,0 +1,126 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+const (
+	// Pulse is how often a host rewrites its file when nothing changes.
+	Pulse = 30 * time.Second
+	// fileRest is the time between two checks for changes. Each costs one decision of the scheduler.
+	fileRest = 5 * time.Second
+)
+
+// File keeps fleet-status.json up to date. One goroutine makes and writes every version, so that they stay in order; its
+// methods may be called from any goroutine.
+type File struct {
+	path     string
+	document func() *Document
+	log      hclog.Logger
+	asked    chan chan struct{} // each is closed once the file is up to date
+	stop     chan struct{}      // closed to end the goroutine
+	ended    chan struct{}      // closed when it has ended
+
+	// Only the goroutine uses what follows.
+	written []byte    // the content of the file, less its times; nil when there is no file
+	at      time.Time // its UpdatedAt
+}
+
+// Keep begins to write the file at path: now, within 5 s of every change, and every Pulse. document is called in a goroutine
+// of the File; nil means that there is nothing to say. Then, and where the file cannot be written, as on a full disk, it is
+// removed, since the hub must not believe an old one. Only a failure to remove it is logged: the journal, on the same
+// disk, reports the rest.
+func Keep(path string, document func() *Document, log hclog.Logger) *File {
+	f := &File{
+		path: path, document: document, log: log,
+		asked: make(chan chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go f.keep()
+	return f
+}
+
+// Write returns when the file is up to date. After End it does nothing.
+func (f *File) Write() {
+	done := make(chan struct{})
+	select {
+	case f.asked <- done:
+		<-done
+	case <-f.ended:
+	}
+}
+
+// End removes the file: no agent of a supervisor that has ended is idle. It may be called once.
+func (f *File) End() {
+	close(f.stop)
+	<-f.ended
+}
+
+func (f *File) keep() {
+	defer close(f.ended)
+	defer f.remove()
+	ticker := time.NewTicker(fileRest)
+	defer ticker.Stop()
+	f.update()
+	for {
+		select {
+		case <-f.stop:
+			return
+		case <-ticker.C:
+			f.update()
+		case done := <-f.asked:
+			f.update()
+			close(done)
+		}
+	}
+}
+
+// update replaces the file, unless it says the same and is not due for its pulse. A reader sees the old one or the new.
+func (f *File) update() {
+	d := f.document()
+	if d == nil {
+		f.remove()
+		return
+	}
+	steady, err := json.Marshal(d.withoutTimes())
+	if err == nil && bytes.Equal(steady, f.written) && d.UpdatedAt.Sub(f.at) < Pulse-time.Second {
+		return
+	}
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = os.WriteFile(f.path+".new", append(text, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(f.path+".new", f.path)
+	}
+	if err != nil {
+		f.remove()
+		return
+	}
+	f.written, f.at = steady, d.UpdatedAt
+}
+
+func (f *File) remove() {
+	f.written = nil
+	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.log.Warn("cannot " + err.Error())
+	}
+}
+
+// withoutTimes is the document without the fields that differ each time it is made.
+func (d *Document) withoutTimes() *Document {
+	c := *d
+	c.UpdatedAt = time.Time{}
+	c.Agents = slices.Clone(d.Agents)
+	for i := range c.Agents {
+		c.Agents[i].UpdatedAt = time.Time{}
+	}
+	return &c
+}

@@ -1,0 +1,198 @@
+// Package fleet moves pinned issues between agents, within one host and between several.
+//
+// Every host tells about its agents in a file (file.go, describe.go), which `disinto fleet export` prints. One host, the
+// hub, reads the others and judges what they say (read.go). What it learns joins the snapshot of threads.Weigh, which
+// decides by the same rules within a host and between hosts (hub.go). The supervisor itself makes the moves.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Supervisor is what a Hub needs of the supervisor around it. Its methods lock for themselves and may be called from any
+// goroutine.
+type Supervisor interface {
+	// Config returns the configuration in force, nil while there is no valid one, and the id of the state directory.
+	Config() (config *threads.Config, instance string)
+	// Document describes the agents of this host as they are now.
+	Document() *Document
+	// Rebalance scans the forge, decides with Hub.Weigh, makes the moves unless c.DryRun is set, and hands c to Hub.Note
+	// before the first of them. It returns when the moves have ended or are known to take longer. An error means that
+	// nothing was decided and nothing noted, because the forge could not be read or ctx is done; it may be called again.
+	Rebalance(ctx context.Context, c *Cycle) error
+}
+
+// Hub knows the other hosts, when the next cycle is due, and what the recent ones did. A supervisor that is not the hub of
+// a fleet has one too, without other hosts. Its methods may be called from any goroutine.
+type Hub struct {
+	supervisor Supervisor
+	read       ReadHost
+	log        hclog.Logger
+	turn       chan struct{} // 1-buffered: full during a cycle, so that no two move the same issue
+	due        chan struct{} // 1-buffered: full when a cycle of the hub is due
+
+	mu       sync.Mutex           // guards what follows
+	readings map[string]Reading   // the newest, by host name
+	cycles   []*Cycle             // newest first
+	next     time.Time            // when the next cycle is due
+	seen     map[string]time.Time // when each agent was first seen
+	stuck    int                  // cycles in a row with idle and busy agents, and without moves
+}
+
+// NewHub makes a hub. read may be nil: no host is read then.
+func NewHub(s Supervisor, read ReadHost, log hclog.Logger) *Hub {
+	return &Hub{
+		supervisor: s, read: read, log: log, turn: make(chan struct{}, 1), due: make(chan struct{}, 1),
+		readings: make(map[string]Reading), seen: make(map[string]time.Time),
+	}
+}
+
+// Wake makes Wait return.
+func (h *Hub) Wake() {
+	select {
+	case h.due <- struct{}{}:
+	default:
+	}
+}
+
+// Wait returns true after a Wake, and false when ctx is done.
+func (h *Hub) Wait(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-h.due:
+		return ctx.Err() == nil
+	}
+}
+
+// Cycle reads the other hosts, with one call to each, and has the supervisor rebalance. A dry one moves nothing. It returns
+// when the moves have ended, with a copy. A second call waits for the first.
+func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c := &Cycle{At: time.Now(), DryRun: dry}
+	c.Calls = h.Read(ctx)
+	if err := h.supervisor.Rebalance(ctx, c); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.TookMS = time.Since(c.At).Milliseconds()
+	return c.clone(), nil
+}
+
+// Read asks all other hosts at once, and returns how many that were. It logs each host that drops out or comes back.
+func (h *Hub) Read(ctx context.Context) (calls int) {
+	config, instance := h.supervisor.Config()
+	if config == nil || !config.Fleet.Hub || h.read == nil {
+		h.take(nil)
+		return 0
+	}
+	h.take(Ask(ctx, h.read, config.Fleet.Hosts, instance))
+	return len(config.Fleet.Hosts)
+}
+
+func (h *Hub) take(readings []Reading) {
+	fresh := make(map[string]Reading, len(readings))
+	for _, r := range readings {
+		fresh[r.Host.Name] = r
+	}
+	h.mu.Lock()
+	was := h.readings
+	h.readings = fresh
+	h.mu.Unlock()
+	for _, r := range readings {
+		switch old, had := was[r.Host.Name]; {
+		case r.Err != nil && (!had || old.why() != r.why()):
+			h.log.Error(fmt.Sprintf("host %s takes no part: %s", r.Host.Name, r.why()))
+		case r.Err == nil && had && old.Err != nil:
+			h.log.Info(fmt.Sprintf("host %s takes part again", r.Host.Name))
+		}
+	}
+}
+
+// why is the error in words; empty when there is none.
+func (r *Reading) why() string {
+	if r.Err == nil {
+		return ""
+	}
+	return r.Err.Error()
+}
+
+// readingLocked returns the newest reading of a host, if it was read since its table last changed.
+func (h *Hub) readingLocked(host threads.Host) (r Reading, read bool) {
+	r, read = h.readings[host.Name]
+	return r, read && r.Host == host
+}
+
+// Due reports whether a cycle is due, and sets when the next one is. That is counted from when this one should have been,
+// so late ticks do not make the mean interval longer.
+func (h *Hub) Due(now time.Time, every time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.next.IsZero() || h.next.Sub(now) > every {
+		h.next = now.Add(every)
+	}
+	if now.Before(h.next) {
+		return false
+	}
+	h.next = h.next.Add(every * (1 + now.Sub(h.next)/every))
+	return true
+}
+
+// IdleSince returns since when each configured agent has been idle: since its last session ended, or since it was first
+// seen here. ended has the former, and is not changed.
+func (h *Hub) IdleSince(config *threads.Config, ended map[string]time.Time, now time.Time) map[string]time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range config.Agents {
+		if name := config.Agents[i].Name; h.seen[name].IsZero() {
+			h.seen[name] = now
+		}
+	}
+	since := maps.Clone(h.seen)
+	maps.Copy(since, ended)
+	return since
+}
+
+// Status says what is known about the fleet, without asking any host.
+func (h *Hub) Status() *Status {
+	own := h.supervisor.Document()
+	config, _ := h.supervisor.Config()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := &Status{Hosts: []HostStatus{{Known: true, ReadAt: own.UpdatedAt, Agents: own.Agents}}, Cycles: []Cycle{}}
+	for _, c := range h.cycles {
+		s.Cycles = append(s.Cycles, *c.clone())
+	}
+	if config == nil {
+		return s
+	}
+	s.Hub = config.Fleet.Hub
+	if config.Stealing.PerCycle > 0 {
+		s.NextAt = h.next
+	}
+	for _, host := range config.Fleet.Hosts {
+		d := HostStatus{Name: host.Name, SSH: host.String(), Why: "not read yet", Agents: []Agent{}}
+		if r, read := h.readingLocked(host); read {
+			d.Known, d.Why, d.ReadAt = r.Doc != nil, r.why(), r.At
+			if d.Known {
+				d.Agents = r.Doc.Agents
+			}
+		}
+		s.Hosts = append(s.Hosts, d)
+	}
+	return s
+}

@@ -1,0 +1,220 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// AskTime is how long all other hosts together may take to answer. One that hangs costs the others no more than this.
+const AskTime = 10 * time.Second
+
+const (
+	// maxAge is the age at which a status is no longer believed: its supervisor hangs, or was killed.
+	maxAge = 4 * Pulse
+	// maxSkew is how far two clocks may differ. It is a fraction of the time for which an agent has to be idle.
+	maxSkew = 30 * time.Second
+	// maxAgents, maxBegun and maxText bound what one host can make us keep and show; maxText counts bytes.
+	maxAgents = 1000
+	maxBegun  = 10_000
+	maxText   = 300
+)
+
+// ReadHost has a host print its `disinto fleet export`, or says in one line why it did not. It returns soon after ctx is
+// done, and may be called from several goroutines at once.
+type ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
+
+// Reading is what a host answered: a Doc, or an Err.
+type Reading struct {
+	Host threads.Host
+	At   time.Time // when it was asked
+	Doc  *Document
+	Err  error // one line, fit for a log
+}
+
+// ErrSame is the error, wrapped, of a host whose supervisor was read under another name already.
+var ErrSame = errors.New("it is the same supervisor as")
+
+// Ask reads all hosts at once, within AskTime, and judges what they say. own is the instance of the host that asks, which
+// it must not take for another one; empty where there is none.
+func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) []Reading {
+	ctx, cancel := context.WithTimeout(ctx, AskTime)
+	defer cancel()
+	readings := make([]Reading, len(hosts))
+	var all sync.WaitGroup
+	for i, h := range hosts {
+		all.Go(func() {
+			r := Reading{Host: h, At: time.Now()}
+			r.Doc, r.Err = ask(ctx, read, h)
+			readings[i] = r
+		})
+	}
+	all.Wait()
+	seen := make(map[string]string, len(hosts)) // instance to host
+	if own != "" {
+		seen[own] = "this host"
+	}
+	for i := range readings {
+		r := &readings[i]
+		if r.Doc == nil {
+			continue
+		}
+		if other := seen[r.Doc.Instance]; other != "" {
+			r.Doc, r.Err = nil, fmt.Errorf("%w %s", ErrSame, other)
+			continue
+		}
+		seen[r.Doc.Instance] = r.Host.Name
+	}
+	return readings
+}
+
+func ask(ctx context.Context, read ReadHost, h threads.Host) (*Document, error) {
+	began := time.Now()
+	text, err := read(ctx, h)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("no answer within %s", AskTime)
+	case err != nil:
+		return nil, errors.New(tame(err.Error()))
+	}
+	return parse(text, began, time.Now())
+}
+
+// parse reads what another host exported between began and now. Anything wrong with it, such as a truncated or old status
+// or a wrong clock, leaves the host out. Its text is data: names have to be names, and everything else is only shown.
+func parse(text []byte, began, now time.Time) (*Document, error) {
+	var head Export
+	var d Document
+	in := json.NewDecoder(bytes.NewReader(text))
+	if err := in.Decode(&head); errors.Is(err, io.EOF) {
+		return nil, errors.New("it said nothing")
+	} else if err != nil || head.ExportedAt.IsZero() {
+		return nil, errors.New("what it said is no status of disinto: is its command disinto fleet export?")
+	}
+	switch err := in.Decode(&d); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("it has no status: does disinto run there?")
+	case err != nil:
+		return nil, fmt.Errorf("its status is torn: %s", tame(err.Error()))
+	case d.Format != Format:
+		return nil, fmt.Errorf("its status has format %d, and this version reads %d: update the older one", d.Format, Format)
+	}
+	if err := checkClock(head.ExportedAt, d.UpdatedAt, began, now); err != nil {
+		return nil, err
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	return &d, nil
+}
+
+// checkClock compares when a status was exported and updated, by the other host's clock, with when it was asked for and
+// came, by ours.
+func checkClock(exported, updated, began, now time.Time) error {
+	age := exported.Sub(updated)
+	behind, ahead := began.Sub(exported), max(exported.Sub(now), updated.Sub(now))
+	switch {
+	case age > maxAge:
+		return fmt.Errorf("its status is %s old: does its supervisor run?", age.Round(time.Second))
+	case behind > maxSkew:
+		return fmt.Errorf("its clock is %s behind ours", behind.Round(time.Second))
+	case ahead > maxSkew:
+		return fmt.Errorf("its clock is %s ahead of ours", ahead.Round(time.Second))
+	}
+	return nil
+}
+
+// check refuses a document whose agents or issues are none, sorts it, and tames what is only shown.
+func (d *Document) check() error {
+	switch {
+	case len(d.Agents) > maxAgents:
+		return fmt.Errorf("it says that it has %d agents", len(d.Agents))
+	case len(d.Begun) > maxBegun:
+		return fmt.Errorf("it says that it has begun %d issues", len(d.Begun))
+	}
+	for _, said := range d.Begun {
+		if _, err := forge.ParseRef(said, ""); err != nil {
+			return fmt.Errorf("its status has %q where an issue belongs", tame(said))
+		}
+	}
+	for i := range d.Agents {
+		if err := d.Agents[i].check(); err != nil {
+			return err
+		}
+	}
+	d.Version = tame(d.Version)
+	slices.SortFunc(d.Agents, func(a, b Agent) int { return strings.Compare(a.Agent, b.Agent) })
+	return nil
+}
+
+// validName matches agents, threads, roles and accounts. It is wider than our own rules, which another version may have
+// changed, and still excludes everything with a meaning in a terminal, a path or a URL.
+var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+
+func (a *Agent) check() error {
+	names := []string{a.Agent, a.Login, a.Thread}
+	for _, r := range a.Roles {
+		names = append(names, r.Name)
+	}
+	for _, name := range names {
+		if !validName.MatchString(name) {
+			return fmt.Errorf("its status has %q where a name belongs", tame(name))
+		}
+	}
+	switch a.State {
+	case threads.LoadIdle, threads.LoadActive, threads.LoadGated, threads.LoadSick:
+	default:
+		return fmt.Errorf("its status has %q for the state of %s", tame(string(a.State)), a.Agent)
+	}
+	if len(a.Roles) == 0 || len(a.Roles) > maxAgents || len(a.Skills) > maxAgents {
+		return fmt.Errorf("its status has %d roles and %d skills for %s", len(a.Roles), len(a.Skills), a.Agent)
+	}
+	a.Role, a.StateWhy, a.Active = tame(a.Role), tame(a.StateWhy), tame(a.Active)
+	for i := range a.Skills {
+		a.Skills[i] = tame(a.Skills[i])
+	}
+	slices.Sort(a.Skills)
+	for i := range a.Roles {
+		a.Roles[i].Label = tame(a.Roles[i].Label)
+	}
+	if !a.Idle || a.State != threads.LoadIdle { // idle only if both fields say so
+		a.Idle, a.IdleSince = false, time.Time{}
+	}
+	return nil
+}
+
+// tame makes text of another host fit for a log line: at most maxText bytes, and printable.
+func tame(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			return r
+		}
+		return ' '
+	}, s[:min(len(s), maxText)])
+	return strings.TrimSpace(s)
+}
+
+// remote is the agent as the scheduler sees it.
+func (a *Agent) remote(host string) threads.Remote {
+	r := threads.Remote{
+		Host: host, Agent: a.Agent, Login: a.Login, Thread: a.Thread, Backend: a.Backend, Skills: a.Skills,
+		State: a.State, Why: a.StateWhy, IdleSince: a.IdleSince,
+	}
+	for _, role := range a.Roles {
+		r.Roles = append(r.Roles, agents.Role{Name: role.Name, On: role.On, Label: role.Label})
+	}
+	return r
+}
