@@ -132,8 +132,7 @@ func (s *Supervisor) activeLocked() bool {
 		return true
 	}
 	for i := range s.plan.Holds {
-		switch s.plan.Holds[i].Reason.Code {
-		case threads.NotRead, threads.StaleFacts, threads.BlockersUnknown, threads.ClaimLeft, threads.CIPending, threads.MergeLate:
+		if s.plan.Holds[i].Reason.Code.Ends() == threads.ByScan {
 			return true
 		}
 	}

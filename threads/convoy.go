@@ -199,21 +199,18 @@ func (d *decision) waits(w *work) *Reason {
 	return d.objection(w)
 }
 
-// stateOf is what a reason means for the convoy.
+// stateOf is the state of a member that waits for a reason.
 func stateOf(why *Reason) MemberState {
-	switch why.Code {
-	case GaveUp, Refused, PullRejected, TooManyRounds:
+	switch why.Code.Class() {
+	case Failed:
 		return MemberFailed
-	case SkipLabel:
-		if why.Note == forge.LabelBlocked || why.Note == forge.LabelNeedsHuman {
-			return MemberFailed
-		}
-		return MemberBlocked
-	case HasPull, MergedNotClosed, ClaimLeft, ClaimedElsewhere, HasSession, ChainBusy:
+	case Begun:
 		return MemberRunning
-	case StaleFacts, CoolDown, Unreviewed, NoRole, NoSkill, PinnedTo, AuthorFirst, FinisherFirst, NoReviewer, NoProgram, NoToken,
-		AgentHeld, Paused, ThreadPark, AgentBusy, NoSlot:
+	case Ready, Unfit, Busy:
 		return MemberReady
+	}
+	if why.Code == SkipLabel && (why.Note == forge.LabelBlocked || why.Note == forge.LabelNeedsHuman) {
+		return MemberFailed
 	}
 	return MemberBlocked
 }

@@ -190,7 +190,9 @@ func (e *enforcer) wrongIssue(st *Start) string {
 	switch {
 	case is == nil || is.Closed:
 		return "it is not open"
-	case !is.Has(forge.LabelBacklog) || is.Has(forge.LabelInProgress) || forge.SkipLabel(is.Labels) != "":
+	case !is.Has(forge.LabelBacklog):
+		return "it is not labelled backlog"
+	case is.Has(forge.LabelInProgress) || forge.SkipLabel(is.Labels) != "":
 		return "it is labelled " + strings.Join(is.Labels, ", ")
 	case !is.BlockersKnown || slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.State != forge.BlockerClosed }):
 		return "it is blocked"
@@ -220,7 +222,9 @@ func (e *enforcer) wrongPull(st *Start) string {
 	switch {
 	case p == nil || p.Closed:
 		return "it is not open"
-	case p.Draft || p.Has(forge.LabelInProgress) || forge.SkipLabel(p.Labels) != "":
+	case p.Draft:
+		return "it is a draft"
+	case p.Has(forge.LabelInProgress) || forge.SkipLabel(p.Labels) != "":
 		return "it is labelled " + strings.Join(p.Labels, ", ")
 	}
 	return ""

@@ -52,7 +52,7 @@ func TestEnforce(t *testing.T) {
 		{"written to", issue, "history touched 1 now", nil, "older than what we wrote"},
 		{"closed", issue, "issue 1 backlog closed", nil, "it is not open"},
 		{"gone", issue, "unissue 1", nil, "it is not open"},
-		{"off the backlog", issue, "issue 1", nil, "it is labelled"},
+		{"off the backlog", issue, "issue 1", nil, "it is not labelled backlog"},
 		{"claimed", issue, "issue 1 backlog in-progress", nil, "it is labelled backlog, in-progress"},
 		{"in the way", issue, "issue 1 backlog needs-human", nil, "it is labelled backlog, needs-human"},
 		{"blocked", issue, "issue 1 backlog blocked-by=3", nil, "it is blocked"},
@@ -61,7 +61,7 @@ func TestEnforce(t *testing.T) {
 		{"a person's", issue, "issue 1 backlog assigned=johba", nil, "it is assigned to johba"},
 		{"chain", pull, "session dev-coder llama/1 issue 2", nil, "dev-coder writes to its branch"},
 		{"pull closed", pull, "pull 12 author=dev-qwen closes=2 rejected=now", nil, "it is not open"},
-		{"pull draft", pull, "pull 12 author=dev-qwen closes=2 draft", nil, "it is labelled"},
+		{"pull draft", pull, "pull 12 author=dev-qwen closes=2 draft", nil, "it is a draft"},
 		{"own work", pull, "history writers 2 review-sonnet", nil, "review-sonnet was to start review o/r#12: it wrote that"},
 		{"local on local", pull, "", func(p *Plan) { p.Starts[0].Agent, p.Starts[0].Thread = "review-llama", "llama" }, "local work needs another reviewer"},
 	}

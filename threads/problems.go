@@ -15,10 +15,8 @@ type Problem struct {
 // String is the problem on one line, with what mends it.
 func (p Problem) String() string {
 	text := p.Key + ": " + p.Reason.Text()
-	for _, doc := range codeDocs {
-		if doc.Code == p.Reason.Code && doc.Code != NoToken { // whose text names the variable to set
-			text += ": " + doc.Mend
-		}
+	if mend := p.Reason.Mend(); mend != "" && p.Reason.Code != NoToken { // whose text names the variable to set
+		text += ": " + mend
 	}
 	return text
 }

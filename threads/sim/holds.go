@@ -101,18 +101,10 @@ func (in *inspection) nobodyCan(h *threads.Hold, busy []threads.Session) error {
 		}
 	}
 	people := h.Item.Kind == agents.KindReview && !slices.ContainsFunc(in.cfg.Agents, in.reviewer)
-	if candidateCode(h.Reason.Code) && !people {
+	if class := h.Reason.Code.Class(); (class == threads.Unfit || class == threads.Busy) && !people {
 		return nil
 	}
 	return fmt.Errorf("%s is no reason for that", h.Reason.Code)
-}
-
-func candidateCode(c threads.Code) bool {
-	switch c {
-	case threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.AuthorFirst, threads.FinisherFirst, threads.OwnWork, threads.LocalPair, threads.NoReviewer:
-		return true
-	}
-	return waits(&threads.Hold{Reason: &threads.Reason{Code: c}})
 }
 
 // chainFree reports whether no session keeps the item off its chain.

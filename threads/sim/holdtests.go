@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// holdTests say what has to be the case for a reason to be given. The reasons that are missing speak of agents: see
+// holdTests say what has to be the case for a reason to be given. Reasons of the classes Unfit and Busy speak of agents: see
 // nobodyCan.
 var holdTests = map[threads.Code]func(held) bool{
 	threads.NotRead:    func(h held) bool { return h.readAt().IsZero() },

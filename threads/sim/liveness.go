@@ -35,16 +35,6 @@ func (sh *shell) quiet(s *threads.Snapshot, p *threads.Plan) bool {
 // tidyTime is how long a claim may be left over: until it can be no half-written one any more, and the next scan.
 const tidyTime = halfWritten + 15*time.Minute
 
-// mendable are the reasons that waiting does not mend. Most of them say so in their Mend column; of the others the
-// invariants make sure that they are true.
-var mendable = []threads.Code{
-	threads.SkipLabel, threads.AssignedHuman, threads.ClaimedElsewhere, threads.PullRejected, threads.StagedConvoy,
-	threads.BlocksItself, threads.BlockerCycle, threads.BlockerMissing, threads.BlockerUnreadable, threads.BlockerCancelled,
-	threads.BlockerUnmerged, threads.Draft, threads.Superseded, threads.NotOurs, threads.PeopleReview, threads.MergeManual, threads.HumanObjects,
-	threads.NoRole, threads.NoSkill, threads.PinnedTo, threads.OwnWork, threads.LocalPair, threads.NoReviewer,
-	threads.NoProgram, threads.NoToken, threads.Paused, threads.Tracking, // of which the members speak
-}
-
 // final reports whether a hold will last until a person does something. A reason that names others is as final as theirs.
 func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, path []forge.Ref) bool {
 	all := func(refs []forge.Ref) bool {
@@ -66,7 +56,7 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		in := &inspection{world: sh.w, s: s, plan: p}
 		return all(in.unreviewed(h.Ref.Repo))
 	}
-	return slices.Contains(mendable, h.Reason.Code)
+	return h.Reason.Code.Ends() == threads.ByPerson // of a convoy its members speak
 }
 
 // finalRef is final for something that is named: what nobody put up for work is a person's business.

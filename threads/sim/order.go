@@ -141,7 +141,7 @@ func itemsRight(in *inspection) error {
 func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood func(*threads.Hold, *agents.Agent) bool) error {
 	for i := range in.plan.Holds {
 		h := in.plan.Holds[i]
-		if !waits(h) {
+		if h.Reason.Code.Class() != threads.Busy {
 			continue
 		}
 		for j := range in.cfg.Agents {
@@ -153,16 +153,6 @@ func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood fu
 		}
 	}
 	return nil
-}
-
-// waits reports whether an item waits for nothing but an agent or a slot.
-func waits(h *threads.Hold) bool {
-	switch h.Reason.Code {
-	case threads.AgentBusy, threads.NoSlot, threads.SlotKept, threads.ThreadPark, threads.AgentHeld, threads.Paused, threads.NoToken, threads.NoProgram,
-		threads.OverBudget, threads.NoRoom:
-		return true
-	}
-	return false
 }
 
 // passedOver bounds what warmth and the kinds of work may do to an item. Whoever stood ahead by priority and age alone

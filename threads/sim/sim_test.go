@@ -123,6 +123,25 @@ func reached(t *testing.T, n uint64, total *Stats) {
 	}
 }
 
+// TestEveryHoldHasItsTest wants for each code of an item rule what has to be so when a plan gives it; holds of the classes Unfit
+// and Busy are tried with every agent instead.
+func TestEveryHoldHasItsTest(t *testing.T) {
+	shared := []threads.Code{
+		threads.Closed, threads.NotBacklog, // of issues that are in no queue
+		threads.HasSession, threads.ChainBusy, // asked of the sessions: see holdTrue
+	}
+	for _, d := range threads.Codes() {
+		class := d.Class
+		agent := class == threads.Unfit || class == threads.Busy
+		_, listed := holdTests[d.Code]
+		switch {
+		case slices.Contains(shared, d.Code), d.Code == threads.SlotKept, class == threads.NoHold:
+		case listed == agent:
+			t.Errorf("%q is of class %d, and its test is listed: %v", d.Code, class, listed)
+		}
+	}
+}
+
 // TestSameWorld plays one world twice: a seed would be worth nothing if it told two stories.
 func TestSameWorld(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {

@@ -1,0 +1,226 @@
+package threads
+
+// Class says what a Code means for the item that it holds. Convoys, the simulator and the supervisor classify reasons
+// by the table below and by nothing else.
+type Class int
+
+// The classes of codes.
+const (
+	NoHold  Class = iota + 1 // of a mark, a stopped session, a sick agent, or an issue that does not move
+	Blocked                  // something else has to happen first
+	Ready                    // nothing but a short rest, or room in the review, is missing
+	Begun                    // work on it is under way, or done and not yet closed
+	Failed                   // given up or refused
+	Unfit                    // no agent may take it: the codes of candidate rules
+	Busy                     // an agent may take it, and none can now: the codes of free rules and of slot rules
+)
+
+// Ends says what ends a wait.
+type Ends int
+
+// The ends of a wait.
+const (
+	ByItself Ends = iota // time, the work of agents, or a write of ours that follows
+	ByScan               // the next scan of the forge may
+	ByPerson             // only a person does
+)
+
+// CodeDoc classifies a code and explains it to people: the text of a Reason and the troubleshooting table of the README
+// come from it.
+type CodeDoc struct {
+	Code  Code
+	Class Class
+	Ends  Ends
+	// Means is what the user reads first.
+	Means string
+	// Mend is what the user can do; empty where waiting is right.
+	Mend string
+	// text is that of a Reason, with its operands in braces; see Reason.operand. Behind a bar stands the text for a reason
+	// that has an agent or references.
+	text string
+}
+
+// Codes documents every code, in rule order.
+func Codes() []CodeDoc { return codeDocs }
+
+// Class classifies a code; 0 for one that is not in the table.
+func (c Code) Class() Class {
+	if doc := docs[c]; doc != nil {
+		return doc.Class
+	}
+	return 0
+}
+
+// Ends says what ends a wait for this reason.
+func (c Code) Ends() Ends {
+	if doc := docs[c]; doc != nil {
+		return doc.Ends
+	}
+	return ByItself
+}
+
+var docs = func() map[Code]*CodeDoc {
+	byCode := make(map[Code]*CodeDoc, len(codeDocs))
+	for i := range codeDocs {
+		byCode[codeDocs[i].Code] = &codeDocs[i]
+	}
+	return byCode
+}()
+
+func doc(code Code, class Class, ends Ends, text, means, mend string) CodeDoc {
+	return CodeDoc{Code: code, Class: class, Ends: ends, Means: means, Mend: mend, text: text}
+}
+
+var codeDocs = []CodeDoc{
+	doc(NotRead, Blocked, ByScan, "the forge is not read",
+		"the repository has not been read yet, or cannot be read now", "see the forge line of `disinto status`"),
+	doc(StaleFacts, Ready, ByScan, "waits for the next scan of the forge",
+		"we wrote to it, and the next scan has not come back", ""),
+	doc(Closed, Blocked, ByPerson, "closed",
+		"it is closed", "reopen it"),
+	doc(NotBacklog, Blocked, ByPerson, "not labelled backlog",
+		"it does not carry the label `backlog`", "add `backlog`"),
+	doc(Tracking, Blocked, ByPerson, "a convoy, {count} of {limit} members closed",
+		"it is a convoy, which closes when its members are merged", ""),
+	doc(SkipLabel, Blocked, ByPerson, "labelled {note}",
+		"a label keeps it from being worked on", "remove the label; after `blocked`, `disinto retry`"),
+	doc(AssignedHuman, Blocked, ByPerson, "assigned to {note}",
+		"a person is assigned", "unassign the person"),
+	doc(ClaimedElsewhere, Begun, ByPerson, "claimed by {note}",
+		"an agent of another host works on it", "if that host is gone: disinto release REF"),
+	doc(ClaimLeft, Begun, ByScan, "labelled in-progress, and nobody is assigned|claim of {agent} is being released",
+		"a claim of ours is left over and being released", ""),
+	doc(HasPull, Begun, ByItself, "waits for its pull request {refs}",
+		"an open pull request is for it", ""),
+	doc(MergedNotClosed, Begun, ByItself, "merged, being closed|merged, cannot close: {refs} open",
+		"its pull request is merged, but the forge refuses to close it", "close what it depends on"),
+	doc(PullRejected, Failed, ByPerson, "pull request {refs} was rejected",
+		"a person closed its pull request unmerged", "`disinto retry`, or reopen the issue"),
+	doc(StagedConvoy, Blocked, ByPerson, "convoy {refs} is staged",
+		"it is in a staged convoy", "`disinto convoy start`, or remove `staged` from the convoy"),
+	doc(BlockersUnknown, Blocked, ByScan, "blockers unknown|members of staged convoy {refs} unknown",
+		"its dependencies could not be read yet", ""),
+	doc(BlocksItself, Blocked, ByPerson, "depends on itself",
+		"it depends on itself", "edit its dependencies"),
+	doc(BlockerCycle, Blocked, ByPerson, "dependency cycle: {circle}",
+		"its dependencies form a circle", "remove one dependency of the circle"),
+	doc(BlockerMissing, Blocked, ByPerson, "depends on {refs}, which does not exist",
+		"it depends on something that does not exist", "correct the number"),
+	doc(BlockerUnreadable, Blocked, ByPerson, "depends on {refs}, which we may not read",
+		"it depends on something that our account may not read", "give the supervisor's account read access"),
+	doc(BlockerCancelled, Blocked, ByPerson, "depends on {refs}, which was cancelled",
+		"it depends on cancelled work",
+		"remove the dependency, or `disinto retry` what was cancelled; then remove `needs-human`"),
+	doc(BlockerOpen, Blocked, ByItself, "blocked by {refs}",
+		"it depends on open issues", ""),
+	doc(BlockerUnmerged, Blocked, ByPerson, "{refs} is closed but not merged",
+		"a blocker was closed without a merge, and require_merged is set", ""),
+	doc(Superseded, Blocked, ByPerson, "{refs} is done without it",
+		"what our pull request is for is done without it: by another one, or a person closed it",
+		"close the pull request; to have it all the same, reopen the issue, or merge by hand"),
+	doc(Draft, Blocked, ByPerson, "draft",
+		"the pull request is a draft", "mark it ready"),
+	doc(CIPending, Blocked, ByScan, "waits for CI",
+		"its checks have not all reported", ""),
+	doc(NotOurs, Blocked, ByPerson, "waits for {note}",
+		"a person's pull request: what follows is theirs to do", ""),
+	doc(PeopleReview, Blocked, ByPerson, "waits for a person's review",
+		"there is no review agent, so people review", "review it, or hire a review agent"),
+	doc(MergeManual, Blocked, ByPerson, "approved, people merge",
+		"it is approved, and merge is set to manual", "merge it"),
+	doc(HumanObjects, Blocked, ByPerson, "changes requested by {note}",
+		"a person requested changes, or an agent that is no longer configured",
+		"that person approves, or anybody who may write dismisses the review"),
+	doc(MergeLate, Blocked, ByScan, "waits for the forge to check mergeability",
+		"the forge has not said yet whether it merges cleanly", ""),
+	doc(MergeQueued, Blocked, ByItself, "merged after {refs}",
+		"another pull request of the repository is merged first", ""),
+	doc(TooManyRounds, Failed, ByItself, "{note} {count} times, needs a person",
+		"the limit of review rounds or CI fixes is reached", "look at it, then `disinto retry`"),
+	doc(NotDue, Blocked, ByItself, "next run {time}",
+		"its next run is later", ""),
+	doc(GaveUp, Failed, ByItself, "gave up after {count} attempts",
+		"its attempts are used up", "`disinto retry`"),
+	doc(CoolDown, Ready, ByItself, "next try {time}",
+		"it failed and is tried again later", "`disinto retry` to try now"),
+	doc(HasSession, Begun, ByItself, "{agent} works on it",
+		"an agent works on it", ""),
+	doc(ChainBusy, Begun, ByItself, "waits for {agent} on {refs}",
+		"a session on the same issue or pull request has to end first", ""),
+	doc(Refused, Failed, ByItself, "refused: {note}",
+		"an agent refused it", "answer the agent's comment, then remove `needs-human`"),
+	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",
+		"too many pull requests wait for review", "add a review agent, or raise max_unreviewed"),
+
+	doc(NoRole, Unfit, ByPerson, "no agent for {note}",
+		"no agent has a role for it", "hire an agent"),
+	doc(NoSkill, Unfit, ByPerson, "no agent with skill {note}",
+		"no agent has all its skills", "add the skill to an agent, or remove the label"),
+	doc(PinnedTo, Unfit, ByPerson, "pinned to {agent}",
+		"it is assigned to an agent that cannot start it now", "unassign it to let any agent take it"),
+	doc(NotOnRoute, Unfit, ByPerson, "{agent} is not on its route",
+		"its skill is routed to other agents", "add the agent to `[routes]`"),
+	doc(AuthorFirst, Unfit, ByItself, "waits for its author {agent}{until}",
+		"it goes to the author of the pull request, who is not free", ""),
+	doc(FinisherFirst, Unfit, ByItself, "waits for {agent}, who finished what it depends on,{until}",
+		"it goes first to the agent that finished what it depends on, for as long as `affinity_wait` says", ""),
+	doc(OwnWork, Unfit, ByPerson, "{agent} wrote it",
+		"nobody reviews their own work", "add a second review agent"),
+	doc(LocalPair, Unfit, ByPerson, "local work needs a reviewer that is not local, {agent} is",
+		"a local model's work is not reviewed by a local model", "add a review agent on an API thread"),
+	doc(NoReviewer, Unfit, ByPerson, "nobody may review the work of {agent}",
+		"no review agent may review what this agent writes", "add a review agent on an API thread"),
+	doc(NoProgram, Busy, ByPerson, "role {note} has no program",
+		"the agent's role has no program", "set `command` in the role's table"),
+	doc(NoToken, Busy, ByPerson, "{agent} has no forge token: set ${note}",
+		"the agent has no forge token", "set its token"),
+	doc(AgentHeld, Busy, ByItself, "{agent} is held: {note}{until}",
+		"the agent cannot work", "see the reason"),
+	doc(Paused, Busy, ByPerson, "{who} is paused",
+		"somebody said `disinto pause`", "`disinto resume`"),
+	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}",
+		"the thread is parked", ""),
+	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",
+		"the day's budget of the agent or of its thread is used up", "raise `budget`, or wait for the next day (UTC)"),
+	doc(NoRoom, Busy, ByItself, "{note}",
+		"the machine has too little memory or disk left", "free some, or lower `min_free_memory` or `min_free_disk`"),
+	doc(AgentBusy, Busy, ByItself, "{agent} works on {refs}",
+		"every agent that could take it works", ""),
+	doc(NoSlot, Busy, ByItself, "no free slot on {thread} ({count} of {limit} taken)",
+		"every slot of the thread is taken", ""),
+	doc(SlotKept, Busy, ByItself, "a slot of {thread} is kept for {agent}{until}: {refs} is in review",
+		"a slot is kept for the agent whose pull request is about to be judged, and whose context it holds",
+		"`hold` of the thread; 0s keeps none"),
+
+	doc(AgentSick, NoHold, ByItself, "{agent} achieved nothing in {count} sessions",
+		"the agent's sessions achieve nothing: its queue is long because it does not work", "see `disinto logs AGENT`"),
+	doc(StolenBefore, NoHold, ByItself, "moved before",
+		"it changed hands once, and stays now", ""),
+	doc(WorkBegun, NoHold, ByItself, "{agent} worked on it",
+		"an agent worked on it already", ""),
+	doc(TooUrgent, NoHold, ByItself, "priority {count} stays, from {limit} on issues move",
+		"it is too urgent to be moved", "`priority` in `[stealing]`"),
+	doc(NoSkillSaid, NoHold, ByItself, "no skill label, and priority {count}: without one from {limit} on",
+		"no skill label says who can do it, and there is too much at stake", "label it `skill/...`"),
+	doc(NotBusy, NoHold, ByItself, "{agent} has only {count}",
+		"its agent has few enough issues", ""),
+	doc(StealLimit, NoHold, ByItself, "{count} issues move already|{agent} takes {count} already",
+		"enough moves at a time", ""),
+	doc(ConvoyOver, NoHold, ByItself, "all its members are closed",
+		"every member of the convoy is closed, and it is being closed", ""),
+
+	doc(StopClosed, NoHold, ByItself, "closed on the forge",
+		"its issue or pull request was closed", ""),
+	doc(StopReassigned, NoHold, ByItself, "assigned to {note}",
+		"it was given to somebody else", ""),
+	doc(StopLabelled, NoHold, ByItself, "labelled {note}",
+		"it was labelled `cancelled`", ""),
+	doc(StopCancelled, NoHold, ByItself, "cancelled by hand",
+		"somebody said `disinto cancel`", "`disinto retry`"),
+	doc(StopReleased, NoHold, ByItself, "released by hand",
+		"somebody said `disinto release`", ""),
+	doc(StopHeadMoved, NoHold, ByItself, "the head moved during the review",
+		"the pull request changed under its reviewer", ""),
+	doc(RuleBroken, NoHold, ByItself, "kept back by a check: {note}",
+		"working on it would break a rule that must hold: a mistake of disinto itself", "report it, with the log"),
+}
