@@ -25,6 +25,7 @@ var layers = map[string][]string{
 	"forge/forgejo":            {"forge", "forge/rest"},
 	"forge/localforge":         {"forge"},
 	"forge/localforge/rules":   {},
+	"forge/forgetest":          {"forge"},
 	"forge/plan":               {"forge"},
 	"forge/rest":               {"forge"},
 	"agents":                   {"forge"},

@@ -35,7 +35,7 @@ func onEachServer(t *testing.T, test func(*adminWorld)) {
 		w.must(f.AddUser("root", "root-password", true))
 		token, err := f.AddToken("root")
 		w.must(err)
-		test(w.settle(token).administer("root", "root-password"))
+		test(w.begin(token).settle().administer("root", "root-password"))
 	})
 	t.Run("forgejo", func(t *testing.T) {
 		url, token := os.Getenv("FORGE_TEST_URL"), os.Getenv("FORGE_TEST_ADMIN_TOKEN")
@@ -43,7 +43,7 @@ func onEachServer(t *testing.T, test func(*adminWorld)) {
 			t.Skip("FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN are not set")
 		}
 		w := &world{T: t, url: url, transport: http.DefaultTransport}
-		test(w.settle(token).administer(os.Getenv("FORGE_TEST_ADMIN_USER"), os.Getenv("FORGE_TEST_ADMIN_PASSWORD")))
+		test(w.begin(token).settle().administer(os.Getenv("FORGE_TEST_ADMIN_USER"), os.Getenv("FORGE_TEST_ADMIN_PASSWORD")))
 	})
 }
 

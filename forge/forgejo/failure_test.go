@@ -175,7 +175,7 @@ func TestAtOnce(t *testing.T) {
 		for n := range 30 {
 			w.file(fmt.Sprintf("issue %d", n), "", "backlog")
 		}
-		second := w.newRepo("second")
+		second := w.newRepo("second", w.boss, w.dev, w.review)
 		var now, most atomic.Int32
 		next := w.transport
 		w.transport = answers(func(req *http.Request) (*http.Response, error) {

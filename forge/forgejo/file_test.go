@@ -27,7 +27,7 @@ func TestFile(t *testing.T) {
 // Dependencies cross repositories, may be repeated, and are read back with what the text names.
 func TestDepend(t *testing.T) {
 	onEach(t, func(w *world) {
-		other := forge.Ref{Repo: w.newRepo("other")}
+		other := forge.Ref{Repo: w.newRepo("other", w.boss, w.dev, w.review)}
 		c := w.client()
 		first, second := w.file("first", ""), w.file("second", fmt.Sprintf("Depends on #%d", 1))
 		var err error

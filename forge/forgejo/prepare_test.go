@@ -40,7 +40,7 @@ func TestPrepareProblems(t *testing.T) {
 		boss := func(scopes ...gitea.AccessTokenScope) string {
 			return w.token(w.boss, w.tokens[w.boss+" password"], scopes...)
 		}
-		readOnly := w.newRepo("readonly")
+		readOnly := w.newRepo("readonly", w.boss, w.dev, w.review)
 		w.collaborator(readOnly, w.boss, gitea.AccessModeRead)
 		missing := w.owner + "/missing"
 		for _, tc := range []struct {

@@ -348,7 +348,7 @@ func TestDispatchOrder(t *testing.T) {
 func TestAsOf(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")
-		second := w.newRepo("second")
+		second := w.newRepo("second", w.boss, w.dev, w.review)
 		c := w.client(func(o *Options) { o.Repos = append(o.Repos, second) })
 		w.scan(c)
 		time.Sleep(time.Minute)
@@ -455,7 +455,7 @@ func TestClockGoesBack(t *testing.T) {
 		w.must(f.AddUser("root", "root-password", true))
 		token, err := f.AddToken("root")
 		w.must(err)
-		w.settle(token)
+		w.begin(token).settle()
 		n := w.file("one", "", "backlog")
 		c := w.client()
 		w.scan(c)

@@ -23,11 +23,17 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// onEach runs a test on localforge, in a bubble whose clock it holds, and on the Forgejo that FORGE_TEST_URL and
+// onEach runs a test on localforge, in a bubble with virtual time, and on the Forgejo that FORGE_TEST_URL and
 // FORGE_TEST_ADMIN_TOKEN name, when they are set.
 func onEach(t *testing.T, test func(*world)) {
 	t.Helper()
-	t.Run("localforge", func(t *testing.T) { onLocal(t, test) })
+	onEachEmpty(t, func(w *world) { test(w.settle()) })
+}
+
+// onEachEmpty is onEach with a world that has no accounts yet but its owner's.
+func onEachEmpty(t *testing.T, test func(*world)) {
+	t.Helper()
+	t.Run("localforge", func(t *testing.T) { onLocalEmpty(t, test) })
 	t.Run("forgejo", func(t *testing.T) {
 		url, token := os.Getenv("FORGE_TEST_URL"), os.Getenv("FORGE_TEST_ADMIN_TOKEN")
 		if url == "" || token == "" {
@@ -35,12 +41,17 @@ func onEach(t *testing.T, test func(*world)) {
 		}
 		t.Parallel()
 		w := &world{T: t, url: url, transport: http.DefaultTransport}
-		test(w.settle(token))
+		test(w.begin(token))
 	})
 }
 
 // onLocal runs a test on localforge alone: one that lets much time pass, or breaks requests.
 func onLocal(t *testing.T, test func(*world)) {
+	t.Helper()
+	onLocalEmpty(t, func(w *world) { test(w.settle()) })
+}
+
+func onLocalEmpty(t *testing.T, test func(*world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, url: "http://forge.test"}
@@ -51,7 +62,7 @@ func onLocal(t *testing.T, test func(*world)) {
 		w.must(f.AddUser("root", "root-password", true))
 		token, err := f.AddToken("root")
 		w.must(err)
-		test(w.settle(token))
+		test(w.begin(token))
 	})
 }
 
@@ -141,13 +152,20 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) settle(adminToken string) *world {
+// begin makes the owner's account.
+func (w *world) begin(adminToken string) *world {
 	w.Helper()
 	w.suffix = strings.ToLower(rand.Text()[:8])
 	w.tokens = map[string]string{"admin": adminToken}
-	w.owner, w.human, w.boss = w.account("owner"), w.account("human"), w.account("boss")
+	w.owner = w.account("owner")
+	return w
+}
+
+func (w *world) settle() *world {
+	w.Helper()
+	w.human, w.boss = w.account("human"), w.account("boss")
 	w.dev, w.review = w.account("dev"), w.account("review")
-	w.repo = w.newRepo("harb")
+	w.repo = w.newRepo("harb", w.boss, w.dev, w.review)
 	return w
 }
 
@@ -189,15 +207,15 @@ func (w *world) as(login string) *gitea.Client {
 	return sdk
 }
 
-// newRepo makes a public repository with a commit, in which boss, dev and review may write.
-func (w *world) newRepo(name string) string {
+// newRepo makes a public repository with a commit.
+func (w *world) newRepo(name string, writers ...string) string {
 	w.Helper()
 	_, _, err := w.as(w.owner).CreateRepo(gitea.CreateRepoOption{Name: name, AutoInit: true, DefaultBranch: "main"})
 	w.must(err)
 	if w.local == nil {
 		w.Cleanup(func() { _, _ = w.as("admin").DeleteRepo(w.owner, name) })
 	}
-	for _, login := range []string{w.boss, w.dev, w.review} {
+	for _, login := range writers {
 		w.collaborator(w.owner+"/"+name, login, gitea.AccessModeWrite)
 	}
 	for _, l := range []string{"backlog", "in-progress", "cancelled", "convoy", "needs-human", "priority"} {
@@ -229,6 +247,10 @@ func (w *world) client(change ...func(*Options)) *Client {
 	c, err := New(o)
 	w.must(err)
 	return c
+}
+
+func oneOf(logins []string) func(string) bool {
+	return func(login string) bool { return slices.Contains(logins, login) }
 }
 
 // claimsOf makes claims of an instance, whose sessions last an hour.
@@ -327,8 +349,13 @@ func (w *world) issue(n int64) *gitea.Issue {
 	return in
 }
 
-// commit writes a file on a branch, which begins at main if from is given, and returns the commit.
+// commit writes a file on a branch as dev. The branch begins at from, unless that is empty.
 func (w *world) commit(branch, from, path, text string) string {
+	w.Helper()
+	return w.commitAs(w.dev, branch, from, path, text)
+}
+
+func (w *world) commitAs(login, branch, from, path, text string) string {
 	w.Helper()
 	owner, name := owner(w.repo)
 	option := gitea.FileOptions{Message: "write " + path, BranchName: branch}
@@ -337,11 +364,11 @@ func (w *world) commit(branch, from, path, text string) string {
 	}
 	content := base64.StdEncoding.EncodeToString([]byte(text))
 	var resp *gitea.FileResponse
-	old, _, err := w.as(w.dev).GetContents(owner, name, option.BranchName, path)
+	old, _, err := w.as(login).GetContents(owner, name, option.BranchName, path)
 	if err == nil {
-		resp, _, err = w.as(w.dev).UpdateFile(owner, name, path, gitea.UpdateFileOptions{FileOptions: option, SHA: old.SHA, Content: content})
+		resp, _, err = w.as(login).UpdateFile(owner, name, path, gitea.UpdateFileOptions{FileOptions: option, SHA: old.SHA, Content: content})
 	} else {
-		resp, _, err = w.as(w.dev).CreateFile(owner, name, path, gitea.CreateFileOptions{FileOptions: option, Content: content})
+		resp, _, err = w.as(login).CreateFile(owner, name, path, gitea.CreateFileOptions{FileOptions: option, Content: content})
 	}
 	w.must(err)
 	return resp.Commit.SHA

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -23,6 +24,12 @@ func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) e
 	}
 	mark := "<!-- disinto:" + key + " -->"
 	found, err := c.hasComment(ctx, ref, mark)
+	if e, ok := errors.AsType[*requestError](err); ok && e.status == http.StatusInternalServerError {
+		// Forgejo's answer for the comments of an issue that does not exist.
+		if _, gone := c.getIssue(ctx, ref); errors.Is(gone, forge.ErrNotFound) {
+			err = gone
+		}
+	}
 	if err == nil && !found {
 		_, _, err = do(ctx, c, func(sdk *gitea.Client) (*gitea.Comment, *gitea.Response, error) {
 			owner, name := owner(ref.Repo)

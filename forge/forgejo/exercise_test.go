@@ -1,0 +1,96 @@
+package forgejo
+
+import (
+	"net/http"
+	"testing"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/forgetest"
+)
+
+// TestExercise: the client is a forge for disinto.
+func TestExercise(t *testing.T) {
+	forgetest.Exercise(t, func(t *testing.T, check forgetest.Check) {
+		onEachEmpty(t, func(w *world) { check(w.T, site{w}) })
+	})
+}
+
+// site is the forge of a world, with its owner as the person.
+type site struct{ w *world }
+
+func (s site) Account(name string) (login, token string) {
+	s.w.Helper()
+	login = s.w.account(name)
+	return login, s.w.tokens[login]
+}
+
+func (s site) Repo(writers ...string) string {
+	s.w.Helper()
+	s.w.repo = s.w.newRepo("harb", writers...)
+	return s.w.repo
+}
+
+func (s site) Supervisor(v forgetest.Supervisor) forgetest.Forge {
+	s.w.Helper()
+	return s.w.client(func(o *Options) {
+		o.Token, o.Repos, o.Claims = v.Token, v.Repos, claimsOf(v.Instance, v.Host)
+		o.Ours, o.HTTP = oneOf(v.Agents), &http.Client{Transport: s.w.transport}
+	})
+}
+
+func (s site) Assign(ref forge.Ref, logins ...string) {
+	s.w.Helper()
+	s.w.assign(ref.Number, logins...)
+}
+
+func (s site) Say(login string, ref forge.Ref, body string) {
+	s.w.Helper()
+	owner, name := owner(ref.Repo)
+	_, _, err := s.w.as(login).CreateIssueComment(owner, name, ref.Number, gitea.CreateIssueCommentOption{Body: body})
+	s.w.must(err)
+}
+
+func (s site) Comments(ref forge.Ref) []string {
+	s.w.Helper()
+	owner, name := owner(ref.Repo)
+	all, _, err := s.w.as(s.w.owner).ListIssueComments(owner, name, ref.Number, gitea.ListIssueCommentOptions{})
+	s.w.must(err)
+	var texts []string
+	for _, c := range all {
+		texts = append(texts, c.Body)
+	}
+	return texts
+}
+
+func (s site) Push(login, repo, branch, file, text string) (head string) {
+	s.w.Helper()
+	owner, name := owner(repo)
+	from := ""
+	if _, _, err := s.w.as(s.w.owner).GetRepoBranch(owner, name, branch); err != nil {
+		from = "main"
+	}
+	return s.w.commitAs(login, branch, from, file, text)
+}
+
+func (s site) Open(login, repo, branch, title, body string) forge.Ref {
+	s.w.Helper()
+	owner, name := owner(repo)
+	in, _, err := s.w.as(login).CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: title, Body: body})
+	s.w.must(err)
+	return forge.Ref{Repo: repo, Number: in.Index}
+}
+
+func (s site) Review(login string, ref forge.Ref, head string, verdict forge.Verdict) {
+	s.w.Helper()
+	s.w.verdict(login, ref.Number, head, map[forge.Verdict]gitea.ReviewStateType{
+		forge.Approved: gitea.ReviewStateApproved, forge.ChangesRequested: gitea.ReviewStateRequestChanges,
+		forge.Commented: gitea.ReviewStateComment,
+	}[verdict])
+}
+
+func (s site) Report(_, head, check, state string) {
+	s.w.Helper()
+	s.w.status(head, check, gitea.StatusState(state))
+}

@@ -1,0 +1,85 @@
+package forgetest
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+
+	"codeberg.org/johba/disinto/supervisor"
+)
+
+// The two interfaces have the same methods: a client that passes is one that the supervisor can use, and the other way round.
+var (
+	_ supervisor.Forge = Forge(nil)
+	_ Forge            = supervisor.Forge(nil)
+)
+
+// TestModel: the smallest forge keeps all rules.
+func TestModel(t *testing.T) {
+	Exercise(t, func(t *testing.T, check Check) {
+		synctest.Test(t, func(t *testing.T) { check(t, newModel(t, "")) })
+	})
+}
+
+// TestBites: each of these flaws breaks a rule.
+func TestBites(t *testing.T) {
+	for _, flaw := range []string{
+		"AsOf is when it was filed", "labels are in the order of the draft", "ended issues vanish", "text is not read",
+		"cancelled unblocks", "conflicts are believed at once", "checks stay when the head moves", "all comments are counted",
+		"looks find no pull requests", "readers are prepared", "contexts are ignored",
+		"held items are claimed", "closed items are claimed", "skip labels are ignored", "assignees are ignored",
+		"half claims are claimed", "old facts are claimed on", "claims race", "holders are hidden", "held items are released",
+		"releases of nothing fail", "releases take backlog", "nothing is freed",
+		"moves are not repeated", "claimed issues are moved", "closed issues are moved", "moves come from anywhere",
+		"backlog is removed", "unknown labels are dropped", "anybody's mark counts", "comments are repeated",
+		"blocked issues stay open in silence", "dependencies are not repeated", "merges are not repeated", "any head is merged",
+		"errors have the token in them", "readers may work", "requests are not counted",
+	} {
+		t.Run(flaw, func(t *testing.T) {
+			for _, r := range rules() {
+				if failure := try(t, r, flaw); failure != "" {
+					t.Logf("%s: %s", r.name, failure)
+					return
+				}
+			}
+			t.Error("all rules hold")
+		})
+	}
+}
+
+// try returns how a rule failed on a model with a flaw, "" when it held.
+func try(t *testing.T, r rule, flaw string) (failure string) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := &recorder{TB: t}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.check(newWorld(rec, newModel(rec, flaw)))
+		}()
+		<-done
+		failure = rec.failure
+	})
+	return failure
+}
+
+// recorder is a test that may fail: it keeps its first failure.
+type recorder struct {
+	testing.TB
+	failure string
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	if r.failure == "" {
+		r.failure = fmt.Sprintf(format, args...)
+	}
+}
+
+func (r *recorder) Error(args ...any) { r.Errorf("%s", fmt.Sprint(args...)) }
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }

@@ -1,0 +1,46 @@
+package forgetest
+
+import (
+	"fmt"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+func mergeRules() []rule {
+	return []rule{
+		{"a merge is of exactly one head, and closes its issue", merge},
+		{"what cannot be merged is refused", mergeRefused},
+	}
+}
+
+func merge(w *world) {
+	issue := w.file("to do")
+	ref, old := w.work(fmt.Sprintf("fix/issue-%d", issue.Number), fmt.Sprintf("fixes #%d", issue.Number))
+	w.tick()
+	head := w.Push(w.dev, w.repo, fmt.Sprintf("fix/issue-%d", issue.Number), "more.txt", "more\n")
+	w.eventually("the head moves", func() bool { return w.pull(ref).HeadSHA == head })
+	w.refused("Merge at the old head", w.here.Merge(w.ctx, ref, old), forge.ErrConflict)
+	w.refused("Merge at no head", w.here.Merge(w.ctx, ref, ""), forge.ErrConflict)
+	same(w, "merged", w.pull(ref).Merged, false)
+	w.merge(ref, head)
+	for range 2 {
+		p := w.pull(ref)
+		same(w, "merged", p.Merged && p.Closed, true)
+		same(w, "the issue is closed", w.issue(issue).Closed, true)
+		w.must("Merge again", w.here.Merge(w.ctx, ref, head))
+	}
+	w.refused("Merge of nothing", w.here.Merge(w.ctx, w.missing(), head), forge.ErrNotFound)
+}
+
+func mergeRefused(w *world) {
+	one, first := w.work("one", "")
+	two, second := w.work("two", "") // the same file with another text
+	closed, third := w.Open(w.dev, w.repo, w.branch("three"), "three", ""), ""
+	third = w.pull(closed).HeadSHA
+	w.must("Close", w.here.Close(w.ctx, closed))
+	w.refused("Merge of a closed one", w.here.Merge(w.ctx, closed, third), forge.ErrConflict)
+	w.merge(one, first)
+	w.eventually("the other one has a conflict", func() bool { return w.pull(two).Mergeable == forge.MergeNotClean })
+	w.refused("Merge of a conflict", w.here.Merge(w.ctx, two, second), forge.ErrConflict)
+	same(w, "merged", w.pull(two).Merged, false)
+}

@@ -1,0 +1,259 @@
+package forgetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+func scanRules() []rule {
+	return []rule{
+		{"a scan shows an issue as it was filed", scanIssue},
+		{"a scan shows what changed, and an issue that ended", scanChanges},
+		{"blockers are dependencies and references, with their states", scanBlockers},
+		{"a scan shows a pull request with its head and issues", scanPull},
+		{"reviews and checks are shown for the head that they are for", scanVerdicts},
+		{"a conflict is one only when the forge repeats it", scanConflict},
+		{"a scan of a repository that is not there fails and keeps the rest", scanMissing},
+		{"a look is fresh", look},
+	}
+}
+
+func scanIssue(w *world) {
+	labels := []string{"skill/go", "backlog", "priority"}
+	before := time.Now()
+	ref, err := w.here.File(w.ctx, forge.Draft{Repo: w.repo, Title: "bake bread", Body: "with rye", Labels: labels})
+	w.must("File", err)
+	other := w.file("another")
+	asked := time.Now()
+	facts := w.scan(w.here)
+	answered := time.Now()
+	i := facts.Issue(ref)
+	if i == nil || facts.Issue(other) == nil {
+		w.Fatalf("the facts have %v, want %s and %s", facts.Issues, ref, other)
+	}
+	same(w, "title", i.Title, "bake bread")
+	same(w, "body", i.Body, "with rye")
+	same(w, "author", i.Author, w.boss)
+	same(w, "closed", i.Closed, false)
+	equal(w, "labels, sorted", i.Labels, []string{"backlog", "priority", "skill/go"})
+	equal(w, "assignees", i.Assignees, nil)
+	same(w, "blockers known", i.BlockersKnown, true)
+	same(w, "holder", i.HeldBy, "")
+	same(w, "sorted", slices.IsSortedFunc(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) }), true)
+	if i.Created.Before(before.Add(-time.Minute)) || i.Created.After(answered.Add(time.Minute)) {
+		w.Errorf("created at %v, want about %v", i.Created, before)
+	}
+	repo, ok := facts.Repo(w.repo)
+	same(w, "the repository is there", ok, true)
+	same(w, "default branch", repo.DefaultBranch, "main")
+	for _, at := range []time.Time{repo.AsOf, i.AsOf} {
+		if at.Before(asked) || at.After(answered) {
+			w.Errorf("as of %v, want between %v and %v", at, asked, answered)
+		}
+	}
+}
+
+func scanChanges(w *world) {
+	ref, end := w.file("changes"), w.file("ends")
+	w.issue(ref)
+	w.tick()
+	w.must("Label", w.here.Label(w.ctx, ref, []string{"priority"}, nil))
+	w.Assign(ref, w.dev)
+	w.must("Close", w.here.Close(w.ctx, end))
+	facts := w.scan(w.there)
+	same(w, "a first scan shows what ended before", facts.Issue(end) == nil, true)
+	facts = w.scan(w.here)
+	i, gone := facts.Issue(ref), facts.Issue(end)
+	if i == nil || gone == nil {
+		w.Fatal("the facts lack an issue that changed")
+	}
+	same(w, "label", i.Has("priority"), true)
+	equal(w, "assignees", i.Assignees, []string{w.dev})
+	same(w, "closed", gone.Closed, true)
+	same(w, "the end has a time", gone.Ended.IsZero(), false)
+	w.tick()
+	again := w.issue(ref)
+	same(w, "an unchanged issue is confirmed", again.AsOf.After(i.AsOf), true)
+	same(w, "and did not change", again.Updated.Equal(i.Updated), true)
+}
+
+func scanBlockers(w *world) {
+	closed, cancelled, open, named := w.file("closed"), w.file("cancelled"), w.file("open"), w.file("named")
+	body := fmt.Sprintf("## Depends on\n- #%d\n- #%d\n", named.Number, w.missing().Number)
+	ref, err := w.here.File(w.ctx, forge.Draft{Repo: w.repo, Title: "waits", Body: body, Labels: []string{forge.LabelBacklog}})
+	w.must("File", err)
+	for _, on := range []forge.Ref{closed, cancelled, open} {
+		w.must("Depend", w.here.Depend(w.ctx, ref, on))
+	}
+	w.must("Label", w.here.Label(w.ctx, cancelled, []string{forge.LabelCancelled}, nil))
+	w.must("Close", w.here.Close(w.ctx, cancelled))
+	w.must("Close", w.here.Close(w.ctx, closed))
+	w.tick()
+	want := []forge.Blocker{
+		{Ref: closed, State: forge.BlockerClosed},
+		{Ref: cancelled, State: forge.BlockerCancelled},
+		{Ref: open, State: forge.BlockerOpen},
+		{Ref: named, State: forge.BlockerOpen, InBody: true},
+		{Ref: w.missing(), State: forge.BlockerMissing, InBody: true},
+	}
+	i := w.issue(ref)
+	same(w, "known", i.BlockersKnown, true)
+	equal(w, "blockers", i.Blockers, want)
+
+	// Closing a blocker moves nothing of the issue that waits, with Forgejo.
+	w.must("Close", w.here.Close(w.ctx, open))
+	want[2].State = forge.BlockerClosed
+	equal(w, "blockers after one was closed", w.issue(ref).Blockers, want)
+	fresh, err := w.here.Blockers(w.ctx, ref)
+	w.must("Blockers", err)
+	equal(w, "the same, read by itself", fresh, want)
+}
+
+func scanPull(w *world) {
+	issue := w.file("to do")
+	ref, head := w.work(fmt.Sprintf("fix/issue-%d", issue.Number), "")
+	draft := w.Open(w.dev, w.repo, w.branch("draft"), "WIP: not yet", fmt.Sprintf("fixes #%d", issue.Number))
+	p := w.pull(ref)
+	same(w, "author", p.Author, w.dev)
+	same(w, "branch", p.Head, fmt.Sprintf("fix/issue-%d", issue.Number))
+	same(w, "head", p.HeadSHA, head)
+	same(w, "base", p.Base, "main")
+	same(w, "repository of the head", p.HeadRepo, w.repo)
+	same(w, "open", p.Closed || p.Merged || p.Draft, false)
+	equal(w, "closes, by its branch", p.Closes, []forge.Ref{issue})
+	d := w.pull(draft)
+	same(w, "draft", d.Draft, true)
+	equal(w, "closes, by its text", d.Closes, []forge.Ref{issue})
+	w.eventually("it merges cleanly", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
+
+	w.tick()
+	next := w.Push(w.dev, w.repo, p.Head, "more.txt", "more\n")
+	w.eventually("a push moves the head", func() bool { return w.pull(ref).HeadSHA == next })
+}
+
+// branch makes a branch of dev's with a commit.
+func (w *world) branch(name string) string {
+	w.Helper()
+	w.Push(w.dev, w.repo, name, name+".txt", name+"\n")
+	return name
+}
+
+func scanVerdicts(w *world) {
+	ref, head := w.work("topic", "")
+	same(w, "no checks", w.pull(ref).CI, forge.CINone)
+	w.tick()
+	w.Review(w.review, ref, head, forge.ChangesRequested)
+	w.tick()
+	w.Review(w.review, ref, head, forge.Approved)
+	w.Report(w.repo, head, "ci/test", "pending")
+	var p *forge.Pull
+	w.eventually("two reviews and a pending check", func() bool {
+		p = w.pull(ref)
+		return len(p.Reviews) == 2 && p.CI == forge.CIPending
+	})
+	for n, want := range []forge.Verdict{forge.ChangesRequested, forge.Approved} {
+		r := p.Reviews[n]
+		same(w, "reviewer", r.Author, w.review)
+		same(w, "verdict", r.Verdict, want)
+		same(w, "head of the review", r.CommitSHA, head)
+		same(w, "official", r.Official || n == 0, true) // a later verdict may take the weight of an earlier one
+	}
+	w.Report(w.repo, head, "ci/test", "failure")
+	w.eventually("the check failed", func() bool { return w.pull(ref).CI == forge.CIFailure })
+	w.Report(w.repo, head, "ci/test", "success")
+	w.tick()
+	next := w.Push(w.dev, w.repo, "topic", "more.txt", "more\n")
+	w.eventually("a new head has no checks", func() bool {
+		p = w.pull(ref)
+		return p.HeadSHA == next && p.CI == forge.CINone
+	})
+	w.eventually("reviews stay with their head", func() bool {
+		p = w.pull(ref)
+		return len(p.Reviews) == 2 && p.Reviews[1].CommitSHA == head
+	})
+}
+
+func scanConflict(w *world) {
+	one, head := w.work("one", "")
+	w.Push(w.dev, w.repo, "two", "work.txt", "two\n")
+	two := w.Open(w.dev, w.repo, "two", "two", "")
+	w.merge(one, head)
+	first := time.Time{}
+	w.eventually("the forge says that it does not merge", func() bool {
+		p := w.pull(two)
+		if !p.ConflictSince.IsZero() && first.IsZero() {
+			first = p.ConflictSince
+			same(w, "mergeable at first", p.Mergeable, forge.MergeUnknown)
+		}
+		return p.Mergeable == forge.MergeNotClean
+	})
+	same(w, "the conflict keeps its time", w.pull(two).ConflictSince.Equal(first), true)
+	p := w.pull(one)
+	same(w, "merged", p.Closed && p.Merged && !p.Ended.IsZero(), true)
+}
+
+// merge merges as soon as the forge can.
+func (w *world) merge(ref forge.Ref, head string) {
+	w.Helper()
+	w.eventually("it can be merged", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
+	w.must("Merge", w.here.Merge(w.ctx, ref, head))
+}
+
+func scanMissing(w *world) {
+	ref := w.file("one")
+	gone := w.repo + "-gone"
+	f := w.Supervisor(Supervisor{
+		Instance: "other", Host: "other", Token: w.bossToken, Repos: []string{w.repo, gone}, Agents: []string{w.dev},
+	})
+	facts, err := f.Scan(w.ctx)
+	w.refused("Scan", err, forge.ErrNotFound)
+	same(w, "the issue of the other repository is there", facts.Issue(ref) != nil, true)
+	for _, r := range facts.Repos {
+		same(w, r.Name+" was read", !r.AsOf.IsZero(), r.Name == w.repo)
+	}
+	w.refused("Prepare", f.Prepare(w.ctx), forge.ErrNotFound)
+
+	ended, cancel := context.WithCancel(w.ctx)
+	cancel()
+	_, err = w.here.Scan(ended)
+	w.refused("Scan with an ended context", err, context.Canceled)
+	same(w, "the next scan is whole", w.issue(ref).Title, "one")
+}
+
+func look(w *world) {
+	issue := w.file("to do")
+	w.Say(w.human, issue, "early")
+	time.Sleep(3 * second) // whole seconds by two clocks: a comment may count that is two seconds too old
+	since := time.Now()
+	w.scan(w.here)
+	w.tick()
+	w.Say(w.dev, issue, "begun")
+	w.Say(w.dev, issue, "done")
+	w.must("Label", w.here.Label(w.ctx, issue, []string{"needs-human"}, nil))
+	ref, head := w.work(fmt.Sprintf("fix/issue-%d", issue.Number), "")
+	got, err := w.here.Look(w.ctx, issue, since)
+	w.must("Look", err)
+	if got.Issue == nil || len(got.Pulls) != 1 {
+		w.Fatalf("got %+v, want the issue and one pull request", got)
+	}
+	same(w, "label", got.Issue.Has("needs-human"), true)
+	same(w, "comments of dev since", got.Comments[w.dev], 2)
+	same(w, "comments of the person since", got.Comments[w.human], 0)
+	same(w, "pull request", got.Pulls[0].Ref, ref)
+	same(w, "its head", got.Pulls[0].HeadSHA, head)
+
+	w.must("Close", w.here.Close(w.ctx, issue))
+	got, err = w.here.Look(w.ctx, issue, time.Time{})
+	w.must("Look", err)
+	same(w, "closed", got.Issue != nil && got.Issue.Closed, true)
+	same(w, "comments of the person since ever", got.Comments[w.human], 1)
+	got, err = w.here.Look(w.ctx, ref, since)
+	w.must("Look", err)
+	same(w, "the pull request itself", got.Pull != nil && got.Issue == nil && got.Pull.HeadSHA == head, true)
+	_, err = w.here.Look(w.ctx, w.missing(), since)
+	w.refused("Look at nothing", err, forge.ErrNotFound)
+}
