@@ -43,65 +43,6 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Reader reads the forge. Scan is called by one goroutine at a time; after a partial failure it returns what it has with
-// the error, old facts of what it could not read included.
-type Reader interface {
-	Prepare(ctx context.Context) error
-	Scan(ctx context.Context) (forge.Facts, error)
-	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
-}
-
-// Claims takes and gives back items under an agent's login. Release may be repeated. Free lets an item be claimed that
-// another supervisor holds, for a person who knows that it is gone; it names who that was, "" for nobody.
-type Claims interface {
-	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
-	Release(ctx context.Context, ref forge.Ref, login string) error
-	Free(ctx context.Context, ref forge.Ref) (was string, err error)
-}
-
-// Writer changes issues and pull requests. Every change may be repeated; a comment is written once per key.
-type Writer interface {
-	Label(ctx context.Context, ref forge.Ref, add, remove []string) error
-	Comment(ctx context.Context, ref forge.Ref, key, body string) error
-	Close(ctx context.Context, ref forge.Ref) error
-}
-
-// Filer makes issues, ties them, and reads afresh what one of them waits for. Depend may be repeated, File may not.
-type Filer interface {
-	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
-	Depend(ctx context.Context, ref, on forge.Ref) error
-	Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error)
-}
-
-// Mover gives an issue that is pinned to one account, or with from "" to none, to another, unless somebody has begun it:
-// then the answer is forge.ErrTaken. label, unless empty, is written first. It may be repeated with the same run id.
-type Mover interface {
-	Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error
-}
-
-// Merger merges a pull request at exactly one head.
-type Merger interface {
-	Merge(ctx context.Context, ref forge.Ref, headSHA string) error
-}
-
-// Accounts knows whose token is whose and whether its account may do an agent's work in a repository, and counts requests.
-type Accounts interface {
-	WhoAmI(ctx context.Context, token string) (login string, err error)
-	MayWork(ctx context.Context, token, repo string) error
-	Requests() int64
-}
-
-// Forge is a forge as one client offers it. Its errors wrap those of package forge.
-type Forge interface {
-	Reader
-	Claims
-	Writer
-	Filer
-	Mover
-	Merger
-	Accounts
-}
-
 // Executor runs sessions. Run blocks until nothing of the session is left; when ctx is done it ends it. Activity tells
 // when a run last printed something.
 type Executor interface {

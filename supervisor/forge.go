@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Forge is one supervisor's client of a forge. forge/forgetest holds a client to what is said here.
+//
+// All methods may be called from several goroutines at once, except that there is one Scan at a time. Errors are
+// "cannot X: why" and wrap those of package forge: ErrNotFound for what does not exist or is hidden from the account,
+// ErrForbidden for what the account may not do, ErrConflict for what the state of the item does not allow, ErrTaken for
+// an item that another supervisor, agent or person holds, and ErrUnavailable when the forge did not answer. When ctx is
+// done a method returns soon, with an error that wraps ctx.Err(); a write may then have happened or not. No error contains
+// a token.
+type Forge interface {
+	Reader
+	Claims
+	Writer
+	Filer
+	Mover
+	Merger
+	Accounts
+}
+
+// Reader reads the forge.
+type Reader interface {
+	// Prepare checks that the account may work in every repository and creates the labels of forge.RequiredLabels that
+	// are missing. It reports all problems in one error. It may be repeated.
+	Prepare(ctx context.Context) error
+	// Scan returns everything known of the repositories, brought up to date. Slices are sorted by Ref, and the caller only
+	// reads them. Every AsOf is the time of our clock at which a request began that showed the state, so that it is never
+	// newer than the state. After an error the facts are those that could be read, with the older ones of the rest; a
+	// Repo whose AsOf did not move was not read completely. Facts.More asks for another Scan at once.
+	Scan(ctx context.Context) (forge.Facts, error)
+	// Look reads one item, its comments since a time of our clock, and the pull requests for it afresh, also in a
+	// repository that is not scanned. The zero time counts from the creation of the item.
+	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
+}
+
+// Claims takes items for agents and gives them back.
+type Claims interface {
+	// Claim takes an item: the label in-progress, then the assignee. Of all supervisors that try, one gets nil and the
+	// others ErrTaken. ErrTaken is also the answer for a closed item, an issue with a label of forge.SkipLabel, an issue
+	// assigned to another account, and one that has changed since this client's last scan. It may be repeated with the
+	// same runID and goes on where it failed. After ErrTaken nothing is left of the claim; after another error Release
+	// clears up.
+	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
+	// Release gives an item back: the assignee login, then in-progress. All other labels and assignees stay. It may be
+	// repeated; an item that is not claimed or does not exist any more is a success. ErrTaken when another supervisor
+	// holds the item, which then stays as it is.
+	Release(ctx context.Context, ref forge.Ref, login string) error
+	// Free ends the claim of any supervisor, for an operator who knows that it is gone, and names the holder; "" when
+	// the item was not held. Label and assignee stay. It may be repeated.
+	Free(ctx context.Context, ref forge.Ref) (was string, err error)
+}
+
+// Writer changes issues and pull requests. All its methods may be repeated.
+type Writer interface {
+	// Label adds and removes labels by name. A label that the repository lacks is created; removing one that the item
+	// lacks is a success. The label backlog is never removed.
+	Label(ctx context.Context, ref forge.Ref, add, remove []string) error
+	// Comment writes a comment once for each key (letters, digits, ._:/-), whichever client of the account wrote it.
+	// Comments of other accounts do not count, so that nobody can suppress one.
+	Comment(ctx context.Context, ref forge.Ref, key, body string) error
+	// Close closes an issue. ErrConflict when the forge keeps it open because of open dependencies.
+	Close(ctx context.Context, ref forge.Ref) error
+}
+
+// Filer creates issues and dependencies.
+type Filer interface {
+	// File creates an issue that has all its labels from the first moment on. Repeated, it creates another one.
+	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
+	// Depend makes ref wait for on, which may be in another repository. It may be repeated.
+	Depend(ctx context.Context, ref, on forge.Ref) error
+	// Blockers reads afresh the dependencies of an issue, each with its state, and the references in its text, with the
+	// state that the last scan found. Sorted by Ref.
+	Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error)
+}
+
+// Mover moves issues that wait for an agent.
+type Mover interface {
+	// Reassign gives an open issue without in-progress that is assigned to from alone, or with from "" to no account, to
+	// the account to. label, unless empty, is written first. ErrTaken when the issue does not wait there any more. It may
+	// be repeated with the same runID.
+	Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error
+}
+
+// Merger merges.
+type Merger interface {
+	// Merge merges a pull request whose head is headSHA. ErrConflict for another head, a conflict, missing checks or
+	// approvals, a closed pull request, and one whose mergeability the forge has not computed yet. It may be repeated:
+	// merged already is a success.
+	Merge(ctx context.Context, ref forge.Ref, headSHA string) error
+}
+
+// Accounts tells what tokens are good for.
+type Accounts interface {
+	// WhoAmI returns the login of a token's account; the empty token is the client's own. ErrForbidden for a token that
+	// the forge does not know.
+	WhoAmI(ctx context.Context, token string) (login string, err error)
+	// MayWork returns nil when a token's account may push to a repository and write to its issues. What it lacks is an
+	// ErrForbidden of one line. It changes nothing.
+	MayWork(ctx context.Context, token, repo string) error
+	// Requests is the number of requests that this client has made.
+	Requests() int64
+}
