@@ -1,182 +1,178 @@
 package supervisor
 
 import (
-	"encoding/json"
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
-	"os"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
 
-// eventPulse is how often a silent event stream says that it is alive, so that a reader who is gone is noticed.
-const eventPulse = 15 * time.Second
+// Handler answers the control API. Questions are answered from memory: they do not wait for the forge.
+func (s *Supervisor) Handler() http.Handler {
+	s.init()
+	return control.Handler(s.routes()...)
+}
 
-// serve begins to answer on the control socket. It returns how to end that.
+// routes is the control API. To add a command, write its method and its row.
+func (s *Supervisor) routes() []control.Route {
+	return []control.Route{
+		control.Get("/v1/state", func(url.Values) (*control.Document, error) { return s.Document(), nil }),
+		control.Get("/v1/fleet", func(url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
+		control.Get("/v1/why", s.why),
+		control.Get("/v1/convoys", s.convoys),
+		control.Events("/v1/events", &s.events),
+		control.Logs("/v1/log", s.findLog, s.isRunning),
+
+		control.Post("/v1/cancel", command(s, s.cancelItem)),
+		control.Post("/v1/retry", command(s, s.retryItem)),
+		control.Post("/v1/release", command(s, s.releaseItem)),
+		control.Post("/v1/pause", command(s, s.pause)),
+		control.Post("/v1/resume", command(s, s.unpause)),
+		control.Post("/v1/sling", command(s, s.sling)),
+		control.Post("/v1/convoy", command(s, s.makeConvoy)),
+		control.Post("/v1/convoy/start", command(s, s.startConvoy)),
+		control.Post("/v1/convoy/cancel", command(s, s.cancelConvoy)),
+		control.Post("/v1/fleet/rebalance", s.RebalanceNow),
+	}
+}
+
+// command is a command that begins only while commands may, and keeps the supervisor from ending under it. do fills in the
+// report; what it reported before an error is lost.
+func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
+	return func(ctx context.Context, request T) (*A, error) {
+		leave, err := s.enterCommand()
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		report := new(A)
+		return report, do(ctx, request, report)
+	}
+}
+
+// enterCommand lets a command begin, and keeps the supervisor from ending until leave.
+func (s *Supervisor) enterCommand() (leave func(), err error) {
+	s.init()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.looping:
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
+	case s.until.Err() != nil:
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
+	case s.config == nil:
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: there is no valid configuration")
+	case s.handing:
+		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: an upgrade is under way")
+	}
+	s.running.Add(1)
+	s.entered++
+	return s.leaveCommand, nil
+}
+
+func (s *Supervisor) leaveCommand() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entered--
+	s.running.Done()
+}
+
+// serve begins to answer on the control socket. end stops that.
 func (s *Supervisor) serve() (end func(), err error) {
 	listen := s.Listen
 	if listen == nil {
-		listen = ListenUnix
+		listen = control.ListenUnix
 	}
-	l, err := listen(filepath.Join(s.StateDir, "disinto.sock"))
+	l, err := listen(filepath.Join(s.StateDir, control.SocketName))
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on the control socket: %w", err)
 	}
-	server := &http.Server{Handler: s.ownHandler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: s.log.StandardLogger(nil)}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("the control socket failed: " + text(err))
-		}
-	}()
+	// Upgrade names a program to run, so only our own user may ask for it: it is not on any port.
+	own := append(s.routes(), control.Post("/v1/upgrade", s.replace))
+	stop := control.Serve(l, control.Handler(own...), s.log)
 	return func() {
 		s.events.Close()
-		_ = server.Close()
-		<-done
+		stop()
 	}, nil
 }
 
-// ownHandler is Handler and what only our own user may have done, over the socket: it names a program to run.
-func (s *Supervisor) ownHandler() http.Handler {
-	mux, upgrade := http.NewServeMux(), post((*Supervisor).replace)
-	mux.HandleFunc("POST /v1/upgrade", func(w http.ResponseWriter, r *http.Request) { upgrade(s, w, r) })
-	mux.Handle("/", s.Handler())
-	return mux
+// keepPorts listens on TCP where the configuration says. end stops that.
+func (s *Supervisor) keepPorts() (end func()) {
+	p := &control.Ports{
+		Factory: s.factory, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
+	}
+	if p.Listen == nil {
+		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+	}
+	return p.Keep(s.replug)
 }
 
-// maxSocketPath is the longest path that the kernel has room for in a socket's address.
-const maxSocketPath = 107
-
-// ListenUnix listens on a socket that only our own user can use. A socket that is there already is a dead supervisor's:
-// we hold the lock of its directory.
-func ListenUnix(path string) (net.Listener, error) {
-	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("%s is %d bytes long, and a socket's path can have %d: say a shorter --state", path, len(path), maxSocketPath)
+// factory is [factory] of the configuration in force; the zero value without one.
+func (s *Supervisor) factory() (f threads.Factory) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config != nil {
+		f = s.config.Factory
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	// Not chmod afterwards: who connects in between stays connected.
-	old := unix.Umask(0o177)
-	defer unix.Umask(old)
-	return net.Listen("unix", path)
+	return f
 }
 
-// Handler answers the control API. It reads memory only: no question waits for the forge.
-func (s *Supervisor) Handler() http.Handler {
-	s.init()
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "ok")
-	})
-	mux.HandleFunc("GET /v1/state", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, s.Document())
-	})
-	mux.HandleFunc("GET /v1/fleet", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, s.Fleet())
-	})
-	mux.HandleFunc("GET /v1/why", s.why)
-	mux.HandleFunc("GET /v1/convoys", s.convoys)
-	mux.HandleFunc("GET /v1/events", s.stream)
-	mux.HandleFunc("GET /v1/log", s.sendLog)
-	for pattern, do := range commands {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { do(s, w, r) })
+// lookAtPorts has the TCP listeners compared with the configuration.
+func (s *Supervisor) lookAtPorts() {
+	select {
+	case s.replug <- struct{}{}:
+	default:
 	}
-	return mux
+}
+
+// portProblem shows why an address of [factory] cannot be listened on, and logs it once; "" means that it can.
+func (s *Supervisor) portProblem(key, why string) {
+	s.mu.Lock()
+	was := s.problems.ports[key]
+	if s.problems.ports == nil {
+		s.problems.ports = make(map[string]string)
+	}
+	delete(s.problems.ports, key)
+	setUnlessZero(s.problems.ports, key, why)
+	s.mu.Unlock()
+	if why != was {
+		s.tell(notice{bad: true, words: why})
+		s.touchStatus()
+	}
 }
 
 // why explains one item.
-func (s *Supervisor) why(w http.ResponseWriter, r *http.Request) {
-	ex, status, err := s.explain(r.URL.Query().Get("ref"))
-	if err != nil {
-		refuse(w, status, err)
-		return
-	}
-	answer(w, http.StatusOK, ex)
-}
-
-func (s *Supervisor) explain(said string) (threads.Explanation, int, error) {
+func (s *Supervisor) why(query url.Values) (ex threads.Explanation, err error) {
 	room := s.room()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.config == nil {
-		return threads.Explanation{}, http.StatusServiceUnavailable, s.noConfigLocked()
+		return ex, s.noConfigLocked()
 	}
-	home := ""
-	if len(s.config.Forge.Repos) == 1 {
-		home = s.config.Forge.Repos[0]
-	}
-	item, err := forge.ParseRef(said, home)
+	item, err := s.itemLocked("", query.Get("ref"))
 	if err != nil {
-		return threads.Explanation{}, http.StatusBadRequest, err
+		return ex, err
 	}
-	ex, err := threads.Explain(s.snapshotLocked(time.Now(), room), item)
-	if err != nil {
-		return threads.Explanation{}, http.StatusNotFound, err
+	if ex, err = threads.Explain(s.snapshotLocked(time.Now(), room), item); err != nil {
+		return ex, control.Refuse(http.StatusNotFound, "%s", err)
 	}
-	return ex, http.StatusOK, nil
+	return ex, nil
 }
 
-// stream sends events as they happen, until the reader goes, is too slow, or the supervisor stops.
-func (s *Supervisor) stream(w http.ResponseWriter, r *http.Request) {
-	out := http.NewResponseController(w)
-	events, leave := s.Events()
-	defer leave()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	pulse := time.NewTicker(eventPulse)
-	defer pulse.Stop()
-	for {
-		// A reader that takes nothing for so long is stuck, and so would this be.
-		_ = out.SetWriteDeadline(time.Now().Add(2 * eventPulse))
-		if out.Flush() != nil {
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-pulse.C:
-			fmt.Fprint(w, ":\n\n")
-		case e, open := <-events:
-			if !open {
-				return
-			}
-			data, err := json.Marshal(e.Data)
-			if err != nil {
-				return
-			}
-			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
-		}
-	}
-}
-
-func answer(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-// refuse says no in one line.
-func refuse(w http.ResponseWriter, status int, err error) {
-	answer(w, status, map[string]string{"error": text(err)})
-}
-
-// noConfigLocked says that there is no valid configuration, and the first thing that is wrong with it.
+// noConfigLocked says that there is no valid configuration, and the first error in it.
 func (s *Supervisor) noConfigLocked() error {
-	if s.configErr == nil {
-		return errors.New("cannot explain anything without a configuration")
+	words := "cannot explain anything without a configuration"
+	if s.configErr != nil {
+		first, _, _ := strings.Cut(s.configErr.Error(), "\n")
+		words = "cannot explain anything without a valid configuration: " + first
 	}
-	first, _, _ := strings.Cut(s.configErr.Error(), "\n")
-	return fmt.Errorf("cannot explain anything without a valid configuration: %s", first)
+	return control.Refuse(http.StatusServiceUnavailable, "%s", words)
 }

@@ -16,45 +16,40 @@ import (
 // actCancel finishes a cancel on the forge. Like a mark it is tried again until it is done, also by the next supervisor.
 const actCancel threads.Action = "cancel"
 
-// Cancel ends the session on an issue or pull request, labels it cancelled and takes the claim off; it stays open. From the
+// cancelItem ends the session on an issue or pull request, labels it cancelled and takes the claim off; it stays open. From the
 // journal record on nothing starts on it, whatever the forge shows. Of an issue it means the open pull requests of our
 // agents too, which would be merged and close it otherwise. It may be repeated.
-func (s *Supervisor) Cancel(_ context.Context, r control.ItemRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
 	item, err := s.item(r.Ref)
 	if err != nil {
-		return control.Report{}, err
+		return err
 	}
-	report := control.Report{Subject: item.String()}
+	report.Subject = item.String()
 	t, err := s.see(item)
 	switch {
 	case errors.Is(err, forge.ErrUnavailable) && s.known(item):
 		t = &thing{Ref: item, chain: item} // what runs can be ended without the forge
 	case err != nil:
-		return control.Report{}, notDone("cancel", item, err)
+		return notDone("cancel", item, err)
 	case t.closed && !s.hasSession(item):
 		report.Note = "closed, nothing to cancel"
-		return report, nil
+		return nil
 	case t.has(forge.LabelConvoy):
-		return control.Report{}, control.Refuse(http.StatusConflict, "cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
+		return control.Refuse(http.StatusConflict, "cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
 	}
 	chores, sessions := s.beginCancel(s.family(t), false)
-	reportEnded(&report, sessions)
+	reportEnded(report, sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
-		return control.Report{}, control.Refuse(http.StatusConflict, "cannot cancel %s: somebody else is at it", item)
+		return control.Refuse(http.StatusConflict, "cannot cancel %s: somebody else is at it", item)
 	}
 	for _, c := range chores {
 		s.do(c)
-		reportCancelled(&report, c, item, s.cancelLeft(c))
+		reportCancelled(report, c, item, s.cancelLeft(c))
 	}
 	if len(report.Did) == 0 && report.Pending == "" {
 		report.Note = "cancelled already"
 	}
-	return report, nil
+	return nil
 }
 
 // reportCancelled reports what a chore did, or that it is still to be done.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,35 +16,30 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// StartConvoy lets the members of a staged convoy be worked on. It does what taking the label staged off does, and may be
+// startConvoy lets the members of a staged convoy be worked on. It does what taking the label staged off does, and may be
 // repeated.
-func (s *Supervisor) StartConvoy(ctx context.Context, r control.ItemRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, report *control.Report) error {
 	t, err := s.seeConvoy("start", r.Ref)
 	if err != nil {
-		return control.Report{}, err
+		return err
 	}
-	report := control.Report{Subject: t.String()}
+	report.Subject = t.String()
 	switch {
 	case t.closed || t.has(forge.LabelCancelled):
-		return control.Report{}, control.Refuse(http.StatusConflict, "cannot start %s: it is over", t)
+		return control.Refuse(http.StatusConflict, "cannot start %s: it is over", t)
 	case !t.has(forge.LabelStaged):
 		report.Note = "started already"
-		return report, nil
+		return nil
 	}
 	grip := s.grip(t.Ref)
 	err = s.label(t.Ref, nil, []string{forge.LabelStaged})
 	s.kickAll(grip.letGo())
 	if err != nil {
-		return control.Report{}, notDone("start", t.Ref, err)
+		return notDone("start", t.Ref, err)
 	}
 	s.shown(ctx)
 	report.Add("started")
-	return report, nil
+	return nil
 }
 
 // shown waits, as long as sling does, until a scan shows what was written: who asks next is to see it.
@@ -69,30 +65,25 @@ func (s *Supervisor) seeConvoy(command, said string) (*thing, error) {
 	return t, nil
 }
 
-// CancelConvoy cancels every member that is not done, and the convoy last. Sessions end before anything is labelled; from
+// cancelConvoy cancels every member that is not done, and the convoy last. Sessions end before anything is labelled; from
 // the journal record on nothing starts on any of them, whatever the forge shows, and a supervisor that is started again
 // finishes what this one could not. It may be repeated.
-func (s *Supervisor) CancelConvoy(_ context.Context, r control.ConvoyCancelRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelRequest, report *control.Report) error {
 	t, err := s.seeConvoy("cancel", r.Ref)
 	if err != nil {
-		return control.Report{}, err
+		return err
 	}
-	report := control.Report{Subject: t.String()}
+	report.Subject = t.String()
 	if t.closed {
 		report.Note = "closed, nothing to cancel"
-		return report, nil
+		return nil
 	}
 	items, begun, err := s.cancellable(t, r.Drain)
 	if err != nil {
-		return control.Report{}, notDone("cancel", t.Ref, err)
+		return notDone("cancel", t.Ref, err)
 	}
 	chores, sessions := s.beginCancel(items, r.Close)
-	reportEnded(&report, sessions)
+	reportEnded(report, sessions)
 	slices.SortFunc(chores, func(a, b *chore) int { return cmp.Compare(slices.Index(items, a.ref), slices.Index(items, b.ref)) })
 	cancelled := 0
 	for _, c := range chores {
@@ -104,8 +95,8 @@ func (s *Supervisor) CancelConvoy(_ context.Context, r control.ConvoyCancelReque
 			report.Pending = fmt.Sprintf("nothing starts any more; %s is labelled when the forge lets us: %s", c.ref.Short(), left)
 		}
 	}
-	concludeCancel(&report, cancelled, len(items)-1, begun, chores, t)
-	return report, nil
+	concludeCancel(report, cancelled, len(items)-1, begun, chores, t)
+	return nil
 }
 
 func concludeCancel(r *control.Report, cancelled, of int, begun []forge.Ref, chores []*chore, t *thing) {
@@ -184,19 +175,11 @@ func (s *Supervisor) convoyOf(is *forge.Issue) threads.Convoy {
 	return threads.ConvoyOf(s.snapshotLocked(time.Now(), room), is)
 }
 
-// convoys answers with all open convoys, from memory, or with one, of which the forge is asked where it is closed,
-// because its members are no facts any more, and where we wrote to it just now.
-func (s *Supervisor) convoys(w http.ResponseWriter, r *http.Request) {
-	list, err := s.listConvoys(r.URL.Query().Get("ref"))
-	if err != nil {
-		status := http.StatusServiceUnavailable
-		if no := (*control.Refusal)(nil); errors.As(err, &no) {
-			status = no.Status
-		}
-		refuse(w, status, err)
-		return
-	}
-	answer(w, http.StatusOK, control.Convoys{Convoys: append([]threads.Convoy{}, list...)})
+// convoys answers with all open convoys, from memory, or with one. The forge is asked about one that is closed, because the
+// facts forget its members, and about one that we have just written to.
+func (s *Supervisor) convoys(query url.Values) (control.Convoys, error) {
+	list, err := s.listConvoys(query.Get("ref"))
+	return control.Convoys{Convoys: append([]threads.Convoy{}, list...)}, err
 }
 
 func (s *Supervisor) listConvoys(said string) ([]threads.Convoy, error) {

@@ -25,15 +25,10 @@ type making struct {
 	ties    []tie
 }
 
-// MakeConvoy makes a tracking issue that depends on its members. It assigns nobody: the ticks hand out the members, one at
+// makeConvoy makes a tracking issue that depends on its members. It assigns nobody: the ticks hand out the members, one at
 // a time as they become ready. Circles of dependencies, of any length, and members that cannot be are refused before
 // anything is written. Until the last dependency is there nothing starts.
-func (s *Supervisor) MakeConvoy(ctx context.Context, r control.ConvoyRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+func (s *Supervisor) makeConvoy(ctx context.Context, r control.ConvoyRequest, report *control.Report) (err error) {
 	var m *making
 	switch {
 	case (r.Plan == nil) == (len(r.Members) == 0):
@@ -44,14 +39,14 @@ func (s *Supervisor) MakeConvoy(ctx context.Context, r control.ConvoyRequest) (c
 		m, err = s.fromMembers(&r)
 	}
 	if err != nil {
-		return control.Report{}, err
+		return err
 	}
 	convoy, err := s.assemble(m, r.Staged)
 	if err != nil {
-		return control.Report{}, control.Refuse(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(convoy))
+		return control.Refuse(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(convoy))
 	}
 	s.shown(ctx)
-	report := control.Report{Subject: convoy.String()}
+	report.Subject = convoy.String()
 	report.Add("convoy of %d made", len(m.members))
 	if len(m.filed) > 0 {
 		report.Add("filed %s", mention(convoy.Repo, m.filed))
@@ -59,7 +54,7 @@ func (s *Supervisor) MakeConvoy(ctx context.Context, r control.ConvoyRequest) (c
 	if r.Staged {
 		report.Note = "staged: nothing starts until disinto convoy start " + called(&r, convoy)
 	}
-	return report, nil
+	return nil
 }
 
 // called is a reference as the person would say it.

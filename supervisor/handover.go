@@ -242,13 +242,13 @@ func (s *Supervisor) resume(x *session) {
 }
 
 // replace has the program replaced. There is no answer when that worked: the connection ends.
-func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (control.Report, error) {
+func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (report control.Report, err error) {
 	if s.Upgrade == nil {
-		return control.Report{}, control.Refuse(http.StatusConflict, "cannot upgrade this one: only disinto run can be replaced")
+		return report, control.Refuse(http.StatusConflict, "cannot upgrade this one: only disinto run can be replaced")
 	}
-	err := s.Upgrade(ctx, r.Binary)
+	err = s.Upgrade(ctx, r.Binary)
 	if no := (*control.Refusal)(nil); errors.Is(err, ErrNotQuiet) || errors.As(err, &no) {
-		return control.Report{}, err
+		return report, err
 	}
-	return control.Report{}, control.Refuse(http.StatusConflict, "%s", err)
+	return report, control.Refuse(http.StatusConflict, "%s", err)
 }

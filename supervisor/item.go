@@ -35,6 +35,10 @@ func (s *Supervisor) item(said string) (forge.Ref, error) { return s.itemOf("", 
 func (s *Supervisor) itemOf(home, said string) (forge.Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.itemLocked(home, said)
+}
+
+func (s *Supervisor) itemLocked(home, said string) (forge.Ref, error) {
 	if home == "" && len(s.config.Forge.Repos) == 1 {
 		home = s.config.Forge.Repos[0]
 	}

@@ -11,39 +11,29 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Pause keeps everything, a thread or an agent from starting sessions. What runs goes on, and so do merges. It holds
+// pause keeps everything, a thread or an agent from starting sessions. What runs goes on, and so do merges. It holds
 // until resume, also over restarts.
-func (s *Supervisor) Pause(_ context.Context, r control.PauseRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	s.mu.Lock()
 	named := s.pausesLocked(r.Name)
 	todo := slices.DeleteFunc(slices.Clone(named), func(p threads.Pause) bool { _, is := s.history.Paused[p]; return is })
 	s.mu.Unlock()
 	if len(named) == 0 {
-		return control.Report{}, control.Refuse(http.StatusNotFound, "cannot pause %s: no thread or agent has that name", r.Name)
+		return control.Refuse(http.StatusNotFound, "cannot pause %s: no thread or agent has that name", r.Name)
 	}
-	report := control.Report{Subject: subject(r.Name)}
+	report.Subject = subject(r.Name)
 	if err := s.setPauses(todo, false); err != nil {
-		return control.Report{}, err
+		return err
 	}
-	reportPauses(&report, todo, "paused")
+	reportPauses(report, todo, "paused")
 	if len(todo) == 0 {
 		report.Note = "paused already"
 	}
-	return report, nil
+	return nil
 }
 
-// Resume takes pauses back: with a name those of that name, without one all of them.
-func (s *Supervisor) Resume(_ context.Context, r control.PauseRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+// unpause takes pauses back: with a name those of that name, without one all of them.
+func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	s.mu.Lock()
 	var todo []threads.Pause
 	for _, p := range sorted(s.history.Paused, comparePauses) {
@@ -54,13 +44,13 @@ func (s *Supervisor) Resume(_ context.Context, r control.PauseRequest) (control.
 	known := len(todo) > 0 || len(s.pausesLocked(r.Name)) > 0
 	s.mu.Unlock()
 	if !known {
-		return control.Report{}, control.Refuse(http.StatusNotFound, "cannot resume %s: no thread or agent has that name", r.Name)
+		return control.Refuse(http.StatusNotFound, "cannot resume %s: no thread or agent has that name", r.Name)
 	}
-	report := control.Report{Subject: subject(r.Name)}
+	report.Subject = subject(r.Name)
 	if err := s.setPauses(todo, true); err != nil {
-		return control.Report{}, err
+		return err
 	}
-	reportPauses(&report, todo, "resumed")
+	reportPauses(report, todo, "resumed")
 	if len(todo) == 0 {
 		report.Note = "not paused"
 	}
@@ -69,7 +59,7 @@ func (s *Supervisor) Resume(_ context.Context, r control.PauseRequest) (control.
 	if _, all := s.history.Paused[threads.Pause{}]; all {
 		report.Note = "everything is still paused: say disinto resume"
 	}
-	return report, nil
+	return nil
 }
 
 // setPauses journals pauses, or their end, and has every thread look what that means. Without a journal record there is

@@ -10,40 +10,35 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Release takes our claim off an issue or pull request, after the session on it, if there is one, was ended. It stays in
+// releaseItem takes our claim off an issue or pull request, after the session on it, if there is one, was ended. It stays in
 // the queue: an issue whose label backlog is gone gets it back, because some agent programs take it off. After a session
 // it rests for a minute, so that a person can say what is next. It may be repeated.
-func (s *Supervisor) Release(_ context.Context, r control.ItemRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
 	item, err := s.item(r.Ref)
 	if err != nil {
-		return control.Report{}, err
+		return err
 	}
 	before, err := s.see(item)
 	if err != nil {
-		return control.Report{}, notDone("release", item, err)
+		return notDone("release", item, err)
 	}
 	if _, foreign := s.claimants(before); before.has(forge.LabelInProgress) && len(foreign) > 0 {
-		return control.Report{}, control.Refuse(http.StatusConflict, "cannot release %s: it is claimed by %s, which another host runs", item,
+		return control.Refuse(http.StatusConflict, "cannot release %s: it is claimed by %s, which another host runs", item,
 			strings.Join(foreign, " and "))
 	}
-	report := control.Report{Subject: item.String()}
+	report.Subject = item.String()
 	grip := s.grip(item)
 	s.mu.Lock()
 	sessions := s.endLocked([]forge.Ref{item}, threads.StopReleased)
 	s.mu.Unlock()
-	reportEnded(&report, sessions)
-	err = s.releaseNow(&report, item, before, len(sessions) > 0)
+	reportEnded(report, sessions)
+	err = s.releaseNow(report, item, before, len(sessions) > 0)
 	s.kickAll(grip.letGo())
 	s.touchStatus()
 	if err != nil {
-		return control.Report{}, notDone("release", item, err)
+		return notDone("release", item, err)
 	}
-	return report, nil
+	return nil
 }
 
 // free takes another supervisor's claim away, or one that shows as none because it was never finished.

@@ -15,54 +15,49 @@ import (
 // retryLabels are what retry takes off.
 var retryLabels = []string{forge.LabelBlocked, forge.LabelCancelled, forge.LabelNeedsHuman}
 
-// Retry lets an issue or pull request begin anew: it forgets failures, rests, refusals, review rounds and a rejected pull
+// retryItem lets an issue or pull request begin anew: it forgets failures, rests, refusals, review rounds and a rejected pull
 // request, takes off the labels that said so, and puts backlog back on an open issue. Of an issue it means the open pull
 // requests of our agents too. It may be repeated.
-func (s *Supervisor) Retry(_ context.Context, r control.ItemRequest) (control.Report, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.Report{}, err
-	}
-	defer leave()
+func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
 	item, err := s.item(r.Ref)
 	if err != nil {
-		return control.Report{}, err
+		return err
 	}
 	t, err := s.see(item)
 	switch {
 	case err != nil:
-		return control.Report{}, notDone("retry", item, err)
+		return notDone("retry", item, err)
 	case t.closed:
-		return control.Report{}, control.Refuse(http.StatusConflict, "cannot retry %s: it is closed, reopen it", item)
+		return control.Refuse(http.StatusConflict, "cannot retry %s: it is closed, reopen it", item)
 	}
 	family := s.family(t)
 	if s.cancelling(family) {
-		return control.Report{}, control.Refuse(http.StatusServiceUnavailable, "cannot retry %s now: it is being cancelled", item)
+		return control.Refuse(http.StatusServiceUnavailable, "cannot retry %s now: it is being cancelled", item)
 	}
 	// A pull request's attempts are counted on its issue.
 	forgotten := family
 	if t.chain != item {
 		forgotten = append(slices.Clone(family), t.chain)
 	}
-	report := control.Report{Subject: item.String()}
+	report.Subject = item.String()
 	grip := s.grip(item)
-	err = s.forgive(&report, t, forgotten)
+	err = s.forgive(report, t, forgotten)
 	for _, one := range family {
 		if err == nil {
-			err = s.relabel(&report, t, one)
+			err = s.relabel(report, t, one)
 		}
 	}
 	s.kickAll(grip.letGo())
 	s.touchStatus()
 	if err != nil {
-		return control.Report{}, notDone("retry", item, err)
+		return notDone("retry", item, err)
 	}
 	report.Note = s.worker(family)
 	if len(report.Did) == 0 && report.Note == "" {
 		report.Note = "nothing was in its way that retry can take away: see disinto why " + r.Ref
 	}
 	s.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(s.currentConfig(), item, "")))
-	return report, nil
+	return nil
 }
 
 // forgive journals the retry and says what that forgets.

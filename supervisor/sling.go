@@ -21,19 +21,13 @@ const (
 	slingTries = 3
 )
 
-// Sling has the scheduler decide on an issue at once, as a tick would, and says what came of it. It changes nothing of an
+// sling has the scheduler decide on an issue at once, as a tick would, and says what came of it. It changes nothing of an
 // issue but that it gets the label backlog, which lets it be worked on. It may be repeated.
-func (s *Supervisor) Sling(ctx context.Context, r control.SlingRequest) (control.SlingReport, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return control.SlingReport{}, err
-	}
-	defer leave()
-	var report control.SlingReport
+func (s *Supervisor) sling(ctx context.Context, r control.SlingRequest, report *control.SlingReport) (err error) {
 	var item forge.Ref
 	switch {
 	case (r.Ref == "") == (r.Title == ""):
-		return report, control.Refuse(http.StatusBadRequest, "cannot sling: say an issue or a title, one of them")
+		return control.Refuse(http.StatusBadRequest, "cannot sling: say an issue or a title, one of them")
 	case r.Title != "":
 		item, err = s.fileSlung(&r)
 		report.Filed = err == nil
@@ -41,7 +35,7 @@ func (s *Supervisor) Sling(ctx context.Context, r control.SlingRequest) (control
 		item, err = s.offer(r.Ref)
 	}
 	if err != nil {
-		return report, err
+		return err
 	}
 	report.Repo, report.Number = item.Repo, item.Number
 	ctx, cancel := context.WithTimeout(ctx, slingTime)
@@ -53,12 +47,12 @@ func (s *Supervisor) Sling(ctx context.Context, r control.SlingRequest) (control
 			break
 		}
 		wait(ctx, x.atWork, x.gone)
-		if s.onIt(&report, x) {
-			return report, nil
+		if s.onIt(report, x) {
+			return nil
 		}
 	}
-	s.whyNot(&report, item)
-	return report, nil
+	s.whyNot(report, item)
+	return nil
 }
 
 // offer puts an issue that exists up for work, if nothing speaks against that.

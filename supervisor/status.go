@@ -1,9 +1,7 @@
 package supervisor
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -193,11 +191,11 @@ func (s *Supervisor) touchStatus() {
 // supervisor. It returns how to write it a last time.
 func (s *Supervisor) keepStatusFile() (last func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
-	file := statusFile{path: filepath.Join(s.StateDir, "status.json")}
+	file := control.NewStatusFile(s.StateDir)
 	go func() {
 		defer close(done)
 		for {
-			file.write(s.Document())
+			file.Write(s.Document())
 			select {
 			case <-stop:
 				return
@@ -213,33 +211,6 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 	return func() {
 		close(stop)
 		<-done
-		file.write(s.Document())
-	}
-}
-
-// statusFile is status.json and what stands in it.
-type statusFile struct {
-	path    string
-	written []byte
-}
-
-// write replaces the file. What every scan changes is no news and does not count. When it fails, as on a full disk, the
-// journal tells people; and unlike the journal it need not survive a power cut, so it is not synced.
-func (f *statusFile) write(d *control.Document) {
-	steady := *d
-	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
-	news, err := json.Marshal(&steady)
-	if err != nil || bytes.Equal(news, f.written) {
-		return
-	}
-	text, err := json.Marshal(d)
-	if err == nil {
-		err = os.WriteFile(f.path+".new", append(text, '\n'), 0o600)
-	}
-	if err == nil {
-		err = os.Rename(f.path+".new", f.path)
-	}
-	if err == nil {
-		f.written = news
+		file.Write(s.Document())
 	}
 }

@@ -127,7 +127,7 @@ func (s *statusFlags) convoys(ctx context.Context, c *cli, args []string) error 
 		}
 		path += "?ref=" + url.QueryEscape(args[0])
 	}
-	q := &statusQuery{client: newClient(s.place.stateDir(c)), c: c, json: s.json, path: path, render: renderConvoys}
+	q := &statusQuery{client: control.NewClient(s.place.stateDir(c)), c: c, json: s.json, path: path, render: renderConvoys}
 	if s.watch {
 		return q.watch(ctx, watchPace)
 	}

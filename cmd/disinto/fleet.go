@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
@@ -28,7 +29,7 @@ idle and who was busy, what moved from whom to whom, and why the rest stayed.`,
 		q.flags(flags)
 		return func(ctx context.Context, c *cli, _ []string) error {
 			var raw json.RawMessage
-			if err := newClient(q.place.stateDir(c)).get(ctx, "/v1/fleet", &raw); err != nil {
+			if err := control.NewClient(q.place.stateDir(c)).Get(ctx, "/v1/fleet", &raw); err != nil {
 				return err
 			}
 			_, err := answered(c, &q, raw, view.fleet)
@@ -51,7 +52,7 @@ does. Exits 3 when the forge does not answer: the moves are made when it does.`,
 		return func(ctx context.Context, c *cli, _ []string) error {
 			var raw json.RawMessage
 			ask := supervisor.RebalanceRequest{DryRun: *dryRun}
-			if err := newClient(q.place.stateDir(c)).post(ctx, "/v1/fleet/rebalance", ask, &raw); err != nil {
+			if err := control.NewClient(q.place.stateDir(c)).Post(ctx, "/v1/fleet/rebalance", ask, &raw); err != nil {
 				return err
 			}
 			cycle, err := answered(c, &q, raw, view.cycle)

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 var logsCommand = command{
@@ -38,14 +38,14 @@ func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
 	if t := c.terminal(); t.live() {
 		out = &cleaner{w: t}
 	}
-	client := newClient(l.place.stateDir(c))
+	client := control.NewClient(l.place.stateDir(c))
 	path := "/v1/log?of=" + url.QueryEscape(args[0])
 	if l.follow {
 		path += "&follow=1"
 	}
-	err := client.copy(ctx, path, out)
-	if errors.Is(err, errNoSupervisor) {
-		err = l.left(ctx, c, client.state, args[0], out)
+	err := client.Copy(ctx, path, out)
+	if errors.Is(err, control.ErrNoSupervisor) {
+		err = l.left(ctx, c, client.StateDir(), args[0], out)
 	}
 	if ctx.Err() != nil {
 		return nil // who follows ends it when they have seen enough
@@ -68,25 +68,4 @@ func (l *logsFlags) left(ctx context.Context, c *cli, state, of string, out io.W
 		secrets = append(secrets, s.Value.Reveal())
 	}
 	return log.Copy(ctx, out, secrets, nil)
-}
-
-// copy asks for a path and copies the answer as it comes, however long that takes.
-func (c *client) copy(ctx context.Context, path string, w io.Writer) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://disinto"+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return c.dialError(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-		return refusal(resp, body)
-	}
-	if _, err := io.Copy(w, resp.Body); err != nil {
-		return fmt.Errorf("cannot follow the log: %w", err)
-	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // lastLog is a state directory in which a supervisor left one session's log.
@@ -79,7 +81,7 @@ func TestLogs(t *testing.T) {
 func TestLogBreaksOff(t *testing.T) {
 	state := brokenSupervisor(t)
 	var out bytes.Buffer
-	err := newClient(state).copy(t.Context(), "/v1/log?of=1", &out)
+	err := control.NewClient(state).Copy(t.Context(), "/v1/log?of=1", &out)
 	if err == nil || !strings.HasPrefix(err.Error(), "cannot follow the log: ") || out.String() != "half" {
 		t.Errorf("it said %v, after %q", err, out.String())
 	}

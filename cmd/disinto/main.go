@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // Exit codes, the same for every command.
@@ -120,11 +122,16 @@ var errSaid = &exitError{exitFailed, ""}
 
 func exitCode(err error) int {
 	var coded *exitError
+	var no *control.Refusal
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &coded):
 		return coded.code
+	case errors.As(err, &no) && no.Status == http.StatusBadRequest:
+		return exitUsage
+	case errors.As(err, &no) && no.Status == http.StatusServiceUnavailable:
+		return exitNotNow
 	}
 	return exitFailed
 }

@@ -22,7 +22,7 @@ const (
 // settling finds out whether a supervisor that runs has read the changed files, and lets its sessions that were started
 // with the old ones end.
 type settling struct {
-	client   *client
+	client   *control.Client
 	agent    string
 	retiring bool
 	before   int // generation of the configuration
@@ -33,9 +33,9 @@ const lastSession = 20 * time.Second
 
 // begin is called before anything is changed.
 func (s *settling) begin(ctx context.Context, state string) {
-	s.client = newClient(state)
+	s.client = control.NewClient(state)
 	var doc control.Document
-	if s.client.get(ctx, "/v1/state", &doc) == nil {
+	if s.client.Get(ctx, "/v1/state", &doc) == nil {
 		s.before = doc.Config.Generation
 	}
 }
@@ -58,7 +58,7 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 		return why, err
 	}
 	var doc control.Document
-	if err := s.client.get(ctx, "/v1/state", &doc); err != nil {
+	if err := s.client.Get(ctx, "/v1/state", &doc); err != nil {
 		return "", ctx.Err() // there is none
 	}
 	for _, x := range doc.Sessions {
@@ -67,7 +67,7 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 		}
 		var r control.Report
 		ref := forge.Ref{Repo: x.Repo, Number: x.Number}
-		if err := s.client.post(ctx, "/v1/release", control.ItemRequest{Ref: ref.String()}, &r); err != nil {
+		if err := s.client.Post(ctx, "/v1/release", control.ItemRequest{Ref: ref.String()}, &r); err != nil {
 			return err.Error(), ctx.Err()
 		}
 	}
@@ -91,8 +91,8 @@ func (s *settling) until(ctx context.Context, patience time.Duration, objection 
 	deadline := time.Now().Add(patience)
 	for {
 		var doc control.Document
-		err := s.client.get(ctx, "/v1/state", &doc)
-		if errors.Is(err, errNoSupervisor) {
+		err := s.client.Get(ctx, "/v1/state", &doc)
+		if errors.Is(err, control.ErrNoSupervisor) {
 			return "", nil
 		}
 		if err != nil {

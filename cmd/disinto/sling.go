@@ -58,7 +58,7 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	case r.Ref == "" && r.Title == "":
 		return usagef("say an issue, or --title of one to be made")
 	}
-	client := newClient(s.place.stateDir(c))
+	client := control.NewClient(s.place.stateDir(c))
 	answer, err := s.ask(ctx, client)
 	if err != nil {
 		return err
@@ -77,8 +77,8 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	return nil
 }
 
-func (s *slingFlags) ask(ctx context.Context, client *client) (answer control.SlingReport, err error) {
-	err = client.post(ctx, "/v1/sling", s.request, &answer)
+func (s *slingFlags) ask(ctx context.Context, client *control.Client) (answer control.SlingReport, err error) {
+	err = client.Post(ctx, "/v1/sling", s.request, &answer)
 	return answer, err
 }
 
@@ -97,7 +97,7 @@ func (s *slingFlags) show(c *cli, answer control.SlingReport) error {
 
 // await asks again whenever something happens, until somebody is on the issue. It says why it waits, each time that this is
 // something else. Interrupted, it returns the last answer.
-func (s *slingFlags) await(ctx context.Context, c *cli, client *client, last control.SlingReport) (control.SlingReport, error) {
+func (s *slingFlags) await(ctx context.Context, c *cli, client *control.Client, last control.SlingReport) (control.SlingReport, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	news := make(chan struct{}, 1)

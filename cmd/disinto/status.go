@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -38,7 +36,7 @@ type statusFlags struct {
 }
 
 func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
-	q := &statusQuery{client: newClient(s.place.stateDir(c)), c: c, json: s.json, path: statePath, render: renderStatus}
+	q := &statusQuery{client: control.NewClient(s.place.stateDir(c)), c: c, json: s.json, path: statePath, render: renderStatus}
 	if s.watch {
 		return q.watch(ctx, watchPace)
 	}
@@ -53,7 +51,7 @@ func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
 
 // statusQuery reads documents of a supervisor and shows them.
 type statusQuery struct {
-	client *client
+	client *control.Client
 	c      *cli
 	json   bool
 	path   string // of the control API
@@ -74,20 +72,12 @@ func renderStatus(raw json.RawMessage, v view) (string, error) {
 // read asks the supervisor. When there is none it returns the error and the document that was journalled last, if
 // there is one, with the time it is from.
 func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Time, err error) {
-	err = q.client.get(ctx, q.path, &raw)
-	if !errors.Is(err, errNoSupervisor) || q.path != statePath {
+	err = q.client.Get(ctx, q.path, &raw)
+	if !errors.Is(err, control.ErrNoSupervisor) || q.path != statePath {
 		return raw, q.c.now(), err
 	}
-	path := filepath.Join(q.client.state, "status.json")
-	info, statErr := os.Stat(path)
-	if statErr != nil {
-		return nil, time.Time{}, err
-	}
-	last, readErr := os.ReadFile(path)
-	if readErr != nil || !json.Valid(last) {
-		return nil, time.Time{}, err
-	}
-	return last, info.ModTime(), err
+	raw, at = control.ReadStatusFile(q.client.StateDir())
+	return raw, at, err
 }
 
 // show prints one document. In JSON it is the supervisor's own, so that a newer supervisor's fields are not lost.

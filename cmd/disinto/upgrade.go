@@ -46,20 +46,20 @@ func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
 		}
 		binary = path
 	}
-	client := newClient(p.stateDir(c))
+	client := control.NewClient(p.stateDir(c))
 	var before, after control.Document
-	if err := client.get(ctx, "/v1/state", &before); err != nil {
+	if err := client.Get(ctx, "/v1/state", &before); err != nil {
 		return err
 	}
 	var none control.Report
-	if err := client.post(ctx, "/v1/upgrade", control.UpgradeRequest{Binary: binary}, &none); err != nil && !cutOff(err) {
+	if err := client.Post(ctx, "/v1/upgrade", control.UpgradeRequest{Binary: binary}, &none); err != nil && !cutOff(err) {
 		return err
 	}
 	for late := time.Now().Add(upgradeTime); after.Upgrades <= before.Upgrades; {
 		if time.Now().After(late) || ctx.Err() != nil {
-			return fmt.Errorf("cannot tell what became of the upgrade: the supervisor on %s does not answer; see its log", client.state)
+			return fmt.Errorf("cannot tell what became of the upgrade: the supervisor on %s does not answer; see its log", client.StateDir())
 		}
-		if err := client.get(ctx, "/v1/state", &after); err != nil {
+		if err := client.Get(ctx, "/v1/state", &after); err != nil {
 			time.Sleep(askInterval)
 		}
 	}

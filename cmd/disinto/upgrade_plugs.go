@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"codeberg.org/johba/disinto/agents/process"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // plugs are the listeners of a supervisor. They survive its image: whoever connects while that is replaced waits in the
@@ -25,7 +25,7 @@ func (p *plugs) inherit(left map[string]int) {
 	p.left = left
 }
 
-func (p *plugs) unix(path string) (net.Listener, error) { return p.listen(path, supervisor.ListenUnix) }
+func (p *plugs) unix(path string) (net.Listener, error) { return p.listen(path, control.ListenUnix) }
 
 func (p *plugs) tcp(address string) (net.Listener, error) {
 	return p.listen(address, func(address string) (net.Listener, error) { return net.Listen("tcp", address) })

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
-	"strings"
 	"time"
 )
 
@@ -106,35 +103,12 @@ func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 			default:
 			}
 		}
-		q.client.events(ctx, heard)
+		q.client.Hear(ctx, heard)
 		select {
 		case <-ctx.Done():
 		case <-time.After(p.slow):
 		}
 	}
-}
-
-// events calls heard when a stream of events begins, at each event, and when it ends.
-func (c *client) events(ctx context.Context, heard func()) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://disinto/v1/events", nil)
-	if err != nil {
-		return
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return
-	}
-	heard()
-	for in := bufio.NewScanner(resp.Body); in.Scan(); {
-		if strings.HasPrefix(in.Text(), "event:") {
-			heard()
-		}
-	}
-	heard()
 }
 
 // redraw shows what there is to show: a status, that of a supervisor which is gone, or why there is none.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // watched is a supervisor whose status and events a test decides on.
@@ -82,7 +84,7 @@ func TestStatusWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &watched{tell: make(chan string), deaf: tt.deaf, answer: first}
 			out := &screen{}
-			q := &statusQuery{client: newClient(serveSocket(t, s)), c: &cli{stdout: out, now: func() time.Time { return noon }}, path: statePath, render: renderStatus}
+			q := &statusQuery{client: control.NewClient(serveSocket(t, s)), c: &cli{stdout: out, now: func() time.Time { return noon }}, path: statePath, render: renderStatus}
 			ended := make(chan error, 1)
 			go func() { ended <- q.watch(t.Context(), tt.pace) }()
 			tell := func(e string) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -32,7 +33,7 @@ func why(ctx context.Context, c *cli, p *place, ref string, asJSON bool) error {
 		return usagef("%v", err)
 	}
 	var raw json.RawMessage
-	if err := newClient(p.stateDir(c)).get(ctx, "/v1/why?ref="+url.QueryEscape(ref), &raw); err != nil {
+	if err := control.NewClient(p.stateDir(c)).Get(ctx, "/v1/why?ref="+url.QueryEscape(ref), &raw); err != nil {
 		return err
 	}
 	t := c.terminal()

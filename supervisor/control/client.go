@@ -1,0 +1,162 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// readTime bounds a Get. The supervisor answers from memory, so this is for one that hangs: a health check must not
+	// hang with it.
+	readTime = 5 * time.Second
+	// commandTime bounds a Post: a session may take the whole grace to end, and the forge half a minute to answer.
+	commandTime = 2 * time.Minute
+)
+
+// ErrNoSupervisor means that no program listens on the state directory's socket.
+var ErrNoSupervisor = errors.New("no supervisor runs")
+
+// Client asks a running supervisor over the socket in its state directory. Its errors are a *Refusal for an answer
+// other than 2xx, with the supervisor's own words, and wrap ErrNoSupervisor where there is none. It may be used from
+// any goroutine.
+type Client struct {
+	state string
+	http  *http.Client
+}
+
+// NewClient returns a client for a state directory. It connects for each request anew.
+func NewClient(state string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(state, SocketName))
+	}
+	return &Client{state, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// StateDir returns the state directory that the client was made for.
+func (c *Client) StateDir() string { return c.state }
+
+// Get asks for a path such as /v1/state and decodes the answer. It takes 5 seconds at most.
+func (c *Client) Get(ctx context.Context, path string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	return c.decode(ctx, http.MethodGet, path, nil, answer)
+}
+
+// Post sends a command and decodes the answer. It takes 2 minutes at most.
+func (c *Client) Post(ctx context.Context, path string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTime)
+	defer cancel()
+	return c.decode(ctx, http.MethodPost, path, bytes.NewReader(body), answer)
+}
+
+// Copy asks for a path and copies the answer as it comes, without a limit of time.
+func (c *Client) Copy(ctx context.Context, path string, w io.Writer) error {
+	body, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	if _, err := io.Copy(w, body); err != nil {
+		return fmt.Errorf("cannot follow the log: %w", err)
+	}
+	return nil
+}
+
+// Hear calls heard when the stream of events begins, at each event, and when it ends. It returns then, or at once when
+// there is no supervisor.
+func (c *Client) Hear(ctx context.Context, heard func()) {
+	body, err := c.do(ctx, http.MethodGet, "/v1/events", nil)
+	if err != nil {
+		return
+	}
+	defer body.Close()
+	heard()
+	for in := bufio.NewScanner(body); in.Scan(); {
+		if strings.HasPrefix(in.Text(), "event:") {
+			heard()
+		}
+	}
+	heard()
+}
+
+func (c *Client) decode(ctx context.Context, method, path string, request io.Reader, answer any) error {
+	body, err := c.do(ctx, method, path, request)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return fmt.Errorf("cannot read the supervisor's answer: %w", err)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+	}
+	return nil
+}
+
+// do makes one request and returns the body of the answer, which the caller has to close.
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
+	// The host is never looked up: the connection is the socket.
+	req, err := http.NewRequestWithContext(ctx, method, "http://disinto"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	if resp.StatusCode/100 != 2 {
+		defer resp.Body.Close()
+		return nil, refusalIn(resp)
+	}
+	return resp.Body, nil
+}
+
+// explain says what to do about a request that got no answer.
+func (c *Client) explain(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w on %s: start one with disinto run, or say --state", ErrNoSupervisor, c.state)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot ask the supervisor on %s: permission denied, ask as the user it runs as", c.state)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("cannot ask the supervisor on %s: no answer in time", c.state)
+	}
+	return fmt.Errorf("cannot ask the supervisor on %s: %w", c.state, err)
+}
+
+// refusalIn reads an answer that says no: {"error": "..."} or plain text.
+func refusalIn(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	var said struct {
+		Error string `json:"error"`
+	}
+	words := "the supervisor answered " + resp.Status
+	if json.Unmarshal(body, &said) == nil && said.Error != "" {
+		words = said.Error
+	} else if text := strings.TrimSpace(string(body)); text != "" {
+		words = text
+	}
+	return &Refusal{resp.StatusCode, words}
+}

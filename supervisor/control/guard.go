@@ -1,0 +1,69 @@
+package control
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Guard is a handler for a TCP port: every request needs the token of [factory] listen_token, and a Host that names
+// this factory. Without the check of the Host a web page could have its own name resolved to our address. factory
+// returns the configuration in force; without a token in it every request is refused.
+func Guard(factory func() threads.Factory, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f := factory()
+		w.Header().Set("Cache-Control", "no-store")
+		switch {
+		case f.ListenToken == "":
+			refuse(w, http.StatusServiceUnavailable, "not now: there is no valid configuration")
+		case !namesUs(r.Host, f.Listen, f.ListenHosts):
+			refuse(w, http.StatusMisdirectedRequest, "cannot answer under this name: add it to [factory] listen_hosts")
+		case !sameSecret(bearer(r), f.ListenToken.Reveal()):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			refuse(w, http.StatusUnauthorized,
+				"cannot answer without the token of [factory] listen_token: send Authorization: Bearer TOKEN")
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// namesUs reports whether a Host header names the address that we listen on, this machine, or one of more.
+func namesUs(header, listen string, more []string) bool {
+	host := strings.ToLower(hostOf(header))
+	if host == "" {
+		return false
+	}
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || ip != nil && ip.IsLoopback()
+	return loopback || host == strings.ToLower(hostOf(listen)) || slices.Contains(more, host)
+}
+
+// hostOf is the host of host:port, where the port may be missing.
+func hostOf(address string) string {
+	u, err := url.Parse("//" + address)
+	if err != nil || u.Host != address {
+		return ""
+	}
+	return u.Hostname()
+}
+
+func bearer(r *http.Request) string {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// sameSecret compares hashes: it takes the same time wherever the difference is, and hides the length.
+func sameSecret(said, secret string) bool {
+	a, b := sha256.Sum256([]byte(said)), sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}

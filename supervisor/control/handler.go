@@ -1,0 +1,131 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// maxCommand bounds the body of a command, in bytes. The longest is a plan: 200 tasks of 5 kB.
+	maxCommand = 1 << 20
+	// requestTime bounds how long a client may take to send a request: over TCP it may be any client.
+	requestTime = 10 * time.Second
+	// eventPulse is how often a silent event stream writes a line, so that a client that is gone is noticed.
+	eventPulse = 15 * time.Second
+)
+
+// Route is one row of the control API's table.
+type Route struct {
+	pattern string
+	handler http.HandlerFunc
+}
+
+// Handler serves a table of routes, and GET /healthz.
+func Handler(routes ...Route) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	for _, r := range routes {
+		mux.HandleFunc(r.pattern, r.handler)
+	}
+	return mux
+}
+
+// Get is a route that answers with a document. An error that is no Refusal is answered with 503.
+func Get[A any](path string, read func(url.Values) (A, error)) Route {
+	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
+		document, err := read(r.URL.Query())
+		answer(w, document, err)
+	}}
+}
+
+// Post is the route of a command. It refuses a request with an unknown field, which might be the one that matters. An
+// error that is no Refusal is answered with 503.
+func Post[T, A any](path string, do func(context.Context, T) (A, error)) Route {
+	return Route{"POST " + path, func(w http.ResponseWriter, r *http.Request) {
+		var request T
+		// The server has no limit of its own, because an event stream has none.
+		in := http.NewResponseController(w)
+		_ = in.SetReadDeadline(time.Now().Add(requestTime))
+		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommand))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&request); err != nil && !errors.Is(err, io.EOF) {
+			refuse(w, http.StatusBadRequest, "cannot read the command: "+strings.TrimPrefix(err.Error(), "json: "))
+			return
+		}
+		_ = in.SetReadDeadline(time.Time{})
+		report, err := do(r.Context(), request)
+		answer(w, report, err)
+	}}
+}
+
+// answer sends a document, or why there is none.
+func answer(w http.ResponseWriter, document any, err error) {
+	if err == nil {
+		send(w, http.StatusOK, document)
+		return
+	}
+	status := http.StatusServiceUnavailable
+	if no := (*Refusal)(nil); errors.As(err, &no) {
+		status = no.Status
+	}
+	refuse(w, status, err.Error())
+}
+
+// refuse answers with an error of one line.
+func refuse(w http.ResponseWriter, status int, why string) {
+	send(w, status, map[string]string{"error": strings.ReplaceAll(why, "\n", "; ")})
+}
+
+func send(w http.ResponseWriter, status int, document any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(document)
+}
+
+// Events is the route of a feed's events (SSE). It ends when the client goes or is too slow, and when the feed is
+// closed.
+func Events(path string, feed *Feed) Route {
+	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
+		events, leave := feed.Read()
+		defer leave()
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+		stream(r.Context(), w, events)
+	}}
+}
+
+func stream(ctx context.Context, w http.ResponseWriter, events <-chan Event) {
+	out := http.NewResponseController(w)
+	pulse := time.NewTicker(eventPulse)
+	defer pulse.Stop()
+	for {
+		// Without a deadline a client that reads nothing would block this goroutine for ever.
+		_ = out.SetWriteDeadline(time.Now().Add(2 * eventPulse))
+		if out.Flush() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pulse.C:
+			fmt.Fprint(w, ":\n\n")
+		case e, open := <-events:
+			if !open {
+				return
+			}
+			data, err := json.Marshal(e.Data)
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
+		}
+	}
+}

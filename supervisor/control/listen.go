@@ -1,0 +1,174 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	// SocketName is the name of the control socket in the state directory.
+	SocketName = "disinto.sock"
+	// maxSocketPath is the longest path that fits into a socket's address.
+	maxSocketPath = 107
+	// portRest is the time between two attempts to listen on a TCP address.
+	portRest = 10 * time.Second
+	// idleTime is how long a TCP connection may stay open without a request.
+	idleTime = time.Minute
+	// maxHeader bounds the head of a request, in bytes.
+	maxHeader = 16 << 10
+)
+
+// ListenUnix listens on a socket that only our own user can use. The caller holds the lock of the state directory, so a
+// socket that exists belongs to a dead supervisor and is removed.
+func ListenUnix(path string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("%s is %d bytes long, and a socket's path can have %d: say a shorter --state",
+			path, len(path), maxSocketPath)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	// Not chmod afterwards: a client that connects in between stays connected.
+	old := unix.Umask(0o177)
+	defer unix.Umask(old)
+	return net.Listen("unix", path)
+}
+
+// Serve answers requests on the control socket. end closes every connection and waits until no more are accepted.
+func Serve(l net.Listener, h http.Handler, log hclog.Logger) (end func()) {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: requestTime}
+	return serve(l, server, log, func(_ *port, err error) { log.Error("the control socket failed: " + line(err)) }).close
+}
+
+// port is one listener and the server behind it.
+type port struct {
+	address string
+	server  *http.Server
+	ended   chan struct{} // closed when it serves no more
+}
+
+// serve serves in a goroutine of its own. failed is called there when serving ends before close.
+func serve(l net.Listener, server *http.Server, log hclog.Logger, failed func(*port, error)) *port {
+	server.ErrorLog = log.StandardLogger(nil)
+	p := &port{server: server, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			failed(p, err)
+		}
+	}()
+	return p
+}
+
+func (p *port) close() {
+	_ = p.server.Close()
+	<-p.ended
+}
+
+// line is an error in one line.
+func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// Ports are the TCP listeners of [factory] listen and listen_hooks. Set the exported fields before Keep.
+type Ports struct {
+	Factory func() threads.Factory // in force now; the zero value without a valid configuration
+	API     http.Handler           // what listen serves, behind Guard
+	Hooks   http.Handler           // what listen_hooks serves
+	Listen  func(address string) (net.Listener, error)
+	// Problem is called with a key of [factory] and why its address cannot be listened on; "" when it can.
+	Problem func(key, why string)
+	Log     hclog.Logger
+
+	open   map[string]*port // by key of [factory]; belongs to the goroutine of Keep
+	broken chan *port       // listeners that failed
+}
+
+// Keep listens where the configuration says, in a goroutine of its own, and looks at it again for each changed. An
+// address that cannot be listened on is tried again every 10 seconds. end closes all listeners.
+func (p *Ports) Keep(changed <-chan struct{}) (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	p.open, p.broken = make(map[string]*port), make(chan *port, 2)
+	go func() {
+		defer close(done)
+		defer p.close()
+		for {
+			var again <-chan time.Time
+			if !p.adjust() {
+				again = time.After(portRest)
+			}
+			select {
+			case <-stop:
+				return
+			case <-changed:
+			case n := <-p.broken:
+				<-n.ended
+			case <-again:
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-done
+	}
+}
+
+func (p *Ports) close() {
+	for _, n := range p.open {
+		n.close()
+	}
+}
+
+// adjust opens and closes listeners as the configuration says. It reports whether all of them are open.
+func (p *Ports) adjust() bool {
+	f := p.Factory()
+	api := p.set("listen", f.Listen, &http.Server{Handler: Guard(p.Factory, p.API), ReadHeaderTimeout: requestTime})
+	hooks := &http.Server{Handler: p.Hooks, ReadTimeout: requestTime, WriteTimeout: requestTime}
+	return p.set("listen_hooks", f.ListenHooks, hooks) && api
+}
+
+// set has one key's listener on an address, and reports whether it is. An empty address means no listener.
+func (p *Ports) set(key, address string, server *http.Server) bool {
+	if old := p.open[key]; old != nil {
+		select {
+		case <-old.ended:
+		default:
+			if old.address == address {
+				return true
+			}
+			old.close()
+		}
+		delete(p.open, key)
+	}
+	if address == "" {
+		p.Problem(key, "")
+		return true
+	}
+	l, err := p.Listen(address)
+	if err != nil {
+		p.Problem(key, fmt.Sprintf("cannot listen on %s: %s: nothing answers there; see [factory] %s",
+			address, line(err), key))
+		return false
+	}
+	server.IdleTimeout, server.MaxHeaderBytes = idleTime, maxHeader
+	p.open[key] = serve(l, server, p.Log, func(n *port, err error) {
+		p.Problem(key, fmt.Sprintf("cannot go on listening on %s: %s", address, line(err)))
+		select {
+		case p.broken <- n:
+		default:
+		}
+	})
+	p.open[key].address = address
+	p.Problem(key, "")
+	p.Log.Info(fmt.Sprintf("listening on %s: %s", l.Addr(), key))
+	return true
+}

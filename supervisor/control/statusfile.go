@@ -1,0 +1,59 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// statusName is the name of the status file in the state directory.
+const statusName = "status.json"
+
+// StatusFile is the status document on disk, which a client shows when no supervisor runs. It belongs to one goroutine.
+type StatusFile struct {
+	path    string
+	written []byte // the document without what every scan changes
+}
+
+// NewStatusFile returns the status file of a state directory. It writes nothing yet.
+func NewStatusFile(state string) *StatusFile {
+	return &StatusFile{path: filepath.Join(state, statusName)}
+}
+
+// Write replaces the file, unless only the time of the scan and the count of requests differ. It ignores errors: on a
+// full disk the journal tells people. Unlike the journal it need not survive a power cut, so it is not synced.
+func (f *StatusFile) Write(d *Document) {
+	steady := *d
+	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
+	news, err := json.Marshal(&steady)
+	if err != nil || bytes.Equal(news, f.written) {
+		return
+	}
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = os.WriteFile(f.path+".new", append(text, '\n'), 0o600)
+	}
+	if err == nil {
+		err = os.Rename(f.path+".new", f.path)
+	}
+	if err == nil {
+		f.written = news
+	}
+}
+
+// ReadStatusFile returns the document that the last supervisor of a state directory wrote, and when; nil when there is
+// none.
+func ReadStatusFile(state string) (document json.RawMessage, at time.Time) {
+	path := filepath.Join(state, statusName)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, time.Time{}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !json.Valid(text) {
+		return nil, time.Time{}
+	}
+	return text, info.ModTime()
+}
