@@ -75,7 +75,7 @@ check: ## what CI checks beside the tests: form, vet, static analysis, modules, 
 	go fix -diff -stringsbuilder=false ./...
 	go mod tidy -diff
 	go test .
-	go test ./agents/process ./supervisor/... ./threads/... # every case and many worlds: the race detector leaves time for a part of them
+	DISINTO_STORMS=1 go test ./agents/process ./supervisor/... ./threads/... # every case and many worlds, of which make test plays a part
 
 .PHONY: format
 format: ## format all Go files

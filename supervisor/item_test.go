@@ -77,7 +77,7 @@ func TestCancel(t *testing.T) {
 		for _, again := range []string{`{"ref":"#1"}`, `{"ref":"Johba/Harb#1"}`} {
 			told(t, l, "/v1/cancel", again, "johba/harb#1:  (cancelled already)")
 		}
-		time.Sleep(3 * time.Hour)
+		time.Sleep(simtest.Size(3*time.Hour, time.Hour))
 		wantRuns(t, w, "issue #1 cancelled")
 		if d := l.Document(); d.Recent[0].Outcome != agents.Cancelled || d.Recent[0].Reason != "cancelled by hand" || held(l) != "#1 label" {
 			t.Errorf("afterwards: %+v, %s", d.Recent[0], held(l))
@@ -95,7 +95,7 @@ func TestCancelWithoutSession(t *testing.T) {
 		w.Forge.Issue("two", 1)
 		told(t, l, "/v1/cancel", `{"ref":"2"}`, "johba/harb#2: labelled cancelled")
 		w.Until(2*time.Hour, "the first is merged", func() bool { return w.Forge.Get(1).Closed })
-		time.Sleep(time.Hour)
+		time.Sleep(simtest.Size(time.Hour, 20*time.Minute))
 		wantMarks(t, w, 2, "backlog cancelled")
 		if n := len(w.Exec.RunsOf(agents.KindIssue, 2)); n != 0 {
 			t.Errorf("%d sessions on cancelled work", n)
@@ -109,7 +109,7 @@ func TestCancelWithoutSession(t *testing.T) {
 
 // A start that races with cancel does not happen after the answer, and what it began is gone by then.
 func TestCancelRace(t *testing.T) {
-	for i := range 125 {
+	for i := 0; i < 125; i += simtest.Size(1, 6) {
 		synctest.Test(t, func(t *testing.T) {
 			w := simtest.New(t)
 			w.Slow()
@@ -129,7 +129,7 @@ func TestCancelRace(t *testing.T) {
 				}
 			}
 			wantMarks(t, w, 1, "backlog cancelled")
-			time.Sleep(10 * time.Minute)
+			time.Sleep(simtest.Size(10*time.Minute, 3*time.Minute))
 			for _, r := range w.Exec.Runs() {
 				if r.Begin.After(answered) {
 					t.Errorf("after %d ms: a session began after the answer", 4*i)
@@ -147,7 +147,7 @@ func TestCancelWithPull(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Until(time.Hour, "a review", func() bool { return len(w.Exec.Runs()) == 2 })
 		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of review-opus ended, labelled cancelled, #2 labelled cancelled")
-		time.Sleep(3 * time.Hour)
+		time.Sleep(simtest.Size(3*time.Hour, 40*time.Minute))
 		wantRuns(t, w, "issue #1 done, review #2 cancelled")
 		if w.Forge.Get(1).Closed || w.Forge.Pulls()[0].Closed {
 			t.Error("cancelled work was merged")
@@ -177,7 +177,7 @@ func TestCancelWithForgeDown(t *testing.T) {
 			time.Sleep(time.Minute)
 			w.Forge.Fail(nil)
 			w.Until(3*time.Minute, "the label", func() bool { return marks(w, 1) == "backlog cancelled" })
-			time.Sleep(time.Hour)
+			time.Sleep(simtest.Size(time.Hour, 20*time.Minute))
 			wantRuns(t, w, "issue #1 cancelled")
 		})
 	}
@@ -198,7 +198,7 @@ func TestCancelKilled(t *testing.T) {
 				l.Bury()
 				l = w.Start()
 				w.Until(2*time.Minute, "the label", func() bool { return marks(w, 1) == "backlog cancelled" })
-				time.Sleep(time.Hour)
+				time.Sleep(simtest.Size(time.Hour, 15*time.Minute))
 				if n := len(w.Exec.Runs()); n != 1 {
 					t.Errorf("killed at %s: %s", call, runs(w))
 				}
@@ -259,7 +259,7 @@ func TestReleaseOfAnother(t *testing.T) {
 		w.Forge.Edit(2, func(is *forge.Issue) {
 			is.Labels, is.Assignees, is.HeldBy = []string{"backlog", "in-progress"}, []string{"dev-qwen"}, "dev-qwen on another"
 		})
-		time.Sleep(10 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		wantMarks(t, w, 2, "backlog in-progress dev-qwen")
 		for _, q := range l.Document().Queue {
 			if q.Number == 2 && (q.Code != "claimed-elsewhere" || q.Why != "claimed by dev-qwen on another") {
@@ -288,14 +288,15 @@ func TestRetry(t *testing.T) {
 		want  string
 	}{
 		{"in its cool-down", fails(agents.Failed), 3 * time.Minute, nil, "2 failed attempts forgotten, cool-down ended"},
-		{"gave up", fails(agents.Failed), time.Hour, nil, "5 failed attempts forgotten, label blocked removed"},
-		{"refused", fails(agents.Refused), time.Hour, nil, "label needs-human removed"},
+		{"gave up", fails(agents.Failed), 25 * time.Minute, nil, "5 failed attempts forgotten, label blocked removed"},
+		{"refused", fails(agents.Refused), 20 * time.Minute, nil, "label needs-human removed"},
 		{"backlog removed", fails(agents.Failed), time.Minute, func(is *forge.Issue) { is.Labels = nil }, "1 failed attempt forgotten, cool-down ended, label backlog put back"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := simtest.New(t)
+				w.Slow()
 				tt.world(w)
 				w.Forge.Issue("one")
 				l := w.Start()
@@ -337,6 +338,7 @@ func TestRetryRejected(t *testing.T) {
 func TestRetryRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
+		w.Slow()
 		w.Config.Forge.MaxReviewRounds = 2
 		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
 			s := w.Work(job, n)

@@ -362,10 +362,13 @@ func TestB10_Priority(t *testing.T) {
 	})
 }
 
+// thousand is how many random cases a test plays of which a thousand are asked for.
+func thousand() int { return simtest.Size(1000, 20) }
+
 // inWorlds plays a thousand cases, so many of them in one world: each makes it larger.
 func inWorlds(t *testing.T, play func(t *testing.T, random *rand.Rand, cases int)) {
-	const each = 20
-	for seed := range uint64(thousand / each) {
+	const each = 10
+	for seed := range uint64(thousand() / each) {
 		synctest.Test(t, func(t *testing.T) { play(t, rand.New(rand.NewPCG(1, seed)), each) })
 	}
 }

@@ -62,9 +62,7 @@ func (x *waiting) look(d *control.Document) {
 // waits for longer than a tick beside an agent and a slot, or, where a write was lost, than the 10 s until it is written again
 // and a tick. Each plan is held to the same in threads/sim.
 func TestC5_NoSlotStandsIdle(t *testing.T) {
-	if longDays != "" {
-		t.Skip(longDays)
-	}
+	simtest.OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
 		w.Config.Forge.MaxUnreviewed = 100
@@ -301,9 +299,7 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 
 // At the day's budget nothing more begins, what runs ends by itself, and the reason says so. Tomorrow is another day.
 func TestG4_Budget(t *testing.T) {
-	if longDays != "" {
-		t.Skip(longDays)
-	}
+	simtest.OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
 		w.Slow()

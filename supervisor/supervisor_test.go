@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,7 +123,7 @@ func TestNoConfigAtStart(t *testing.T) {
 			client, l.Forge = l.Forge, nil
 			l.Config, l.ConfigError = nil, errors.New("factory.toml:3: unknown key \"thread\"")
 		})
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		d := l.Document()
 		if d.Config.Error != "factory.toml:3: unknown key \"thread\"" || d.Config.Generation != 0 || len(w.Exec.Runs()) != 0 {
 			t.Errorf("without a configuration: %+v, %d sessions", d.Config, len(w.Exec.Runs()))
@@ -175,7 +176,7 @@ func TestReload(t *testing.T) {
 		gone.Agents = w.Config.Agents[2:]
 		l.Reload(&gone, nil)
 		w.Forge.Issue("three")
-		time.Sleep(time.Hour)
+		time.Sleep(20 * time.Minute)
 		if n := len(w.Exec.RunsOf(agents.KindIssue, 3)); n != 0 {
 			t.Errorf("a thread that is gone started %d sessions", n)
 		}
@@ -348,7 +349,10 @@ func TestEvents(t *testing.T) {
 		}
 		seen = append(seen, strings.TrimSpace(fmt.Sprint(name, " ", data.Number, " ", data.Outcome, data.Code)))
 	}
-	want := []string{"claimed 1", "started 1", "ended 1 done", "held 1 has-pull", "claimed 3", "started 3", "ended 3 done", "merged 3", "claimed 2", "merged 4"}
+	if !slices.Contains(seen, "held 2 blocked") { // in no order with the others: each thread decides for itself
+		t.Errorf("no event says that #2 is held: %v", seen)
+	}
+	want := []string{"claimed 1", "started 1", "ended 1 done", "claimed 3", "started 3", "ended 3 done", "merged 3", "claimed 2", "merged 4"}
 	for _, e := range seen {
 		if len(want) > 0 && e == want[0] {
 			want = want[1:]

@@ -14,9 +14,7 @@ import (
 // The clock was wrong, and is set right while the supervisor is down: by years, in either direction. What the journal says of
 // that other time keeps nothing from going on: not a scheduled role, a rest, a limit or a budget.
 func TestClockSet(t *testing.T) {
-	if longDays != "" {
-		t.Skip(longDays)
-	}
+	OnlyInStorms(t)
 	for name, off := range map[string]time.Duration{
 		"it was ahead": 5 * 365 * 24 * time.Hour, "by an hour": time.Hour, "it was behind": -5 * 365 * 24 * time.Hour,
 	} {

@@ -18,6 +18,7 @@ func TestConflictsAfterEachMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 6
 		w := New(t)
+		w.Slow()
 		w.Config.Forge.MaxUnreviewed = queue
 		for i := range queue {
 			w.Forge.Open(w.Forge.Issue("work"), []string{"dev-coder", "dev-qwen"}[i%2])
@@ -109,7 +110,7 @@ func TestWayToMerge(t *testing.T) {
 				w.Forge.Open(1, "dev-qwen")
 				w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed = false })
 				second := w.Forge.Pulls()[1].Number
-				time.AfterFunc(3*time.Hour, func() { // it is left to people, who are told so once
+				time.AfterFunc(time.Hour, func() { // it is left to people, who are told so once
 					if p := w.Forge.Pulls()[1]; p.Closed || len(w.Forge.Comments()) != 1 {
 						w.T.Errorf("closed: %v, comments: %v", p.Closed, w.Forge.Comments())
 					}
@@ -123,6 +124,7 @@ func TestWayToMerge(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
+				w.Slow()
 				w.Forge.Issue("one")
 				l := w.Start()
 				time.Sleep(tt.at)

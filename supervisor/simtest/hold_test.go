@@ -29,6 +29,7 @@ func TestHeldForVerdict(t *testing.T) {
 		}
 		w.Exec.Script = func(job agents.Job, n int) Script {
 			s := w.Work(job, n)
+			s.Takes = 2 * time.Minute
 			if job.Kind == agents.KindReview {
 				s.Takes = 30 * time.Second
 				if n < 3 {

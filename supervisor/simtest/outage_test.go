@@ -25,11 +25,10 @@ func TestForgeAwayAnywhere(t *testing.T) {
 	calls := map[string]int{
 		"prepare": 1, "scan": 4, "whoami": 2, "claim": 3, "assign": 3, "look": 3, "unassign": 3, "release": 3, "merge": 1,
 	}
-	tried := 0
-	for _, call := range slices.Sorted(maps.Keys(calls)) {
+	for i, call := range slices.Sorted(maps.Keys(calls)) {
 		for n := 1; n <= calls[call]; n++ {
-			for _, how := range []string{"refuses", "hangs", "forgets to answer", "answers half", "answers late"} {
-				if tried++; (tried+tried/5)%thin != 0 { // another way each time
+			for j, how := range []string{"refuses", "hangs", "forgets to answer", "answers half", "answers late"} {
+				if !Storms() && (n != 1+i%calls[call] || j != i%5) { // each call once, and each way
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/%s", call, n, how), func(t *testing.T) {

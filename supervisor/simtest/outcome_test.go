@@ -89,13 +89,13 @@ func TestG1_FiveFailures(t *testing.T) {
 	})
 }
 
-// How a session of ten minutes ends decides when, and whether, the next one begins.
+// How a session of a minute ends decides when, and whether, the next one begins.
 func TestOutcomes(t *testing.T) {
 	const refusal = "there is no such file; @johba fixes #1"
 	tests := []struct {
 		name   string
 		script func(w *World) Script
-		want   string // minutes at which sessions on the issue start within two hours
+		want   string // minutes at which sessions on the issue start within half an hour
 		result agents.Result
 		labels []string // beside backlog
 	}{
@@ -109,47 +109,47 @@ func TestOutcomes(t *testing.T) {
 				return s
 			}, "[0]", agents.Done, nil,
 		},
-		{"exit 0 and nothing", func(*World) Script { return Script{Takes: 10 * time.Minute} }, "[0 12 24 39 59]", agents.NoProgress, []string{forge.LabelBlocked}},
+		{"exit 0 and nothing", func(*World) Script { return Script{Takes: time.Minute} }, "[0 3 6 12 23]", agents.NoProgress, []string{forge.LabelBlocked}},
 		{
 			"says done and did nothing", func(*World) Script {
-				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Done, Claimed: true}}
-			}, "[0 12 24 39 59]", agents.NoProgress, []string{forge.LabelBlocked},
+				return Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Done, Claimed: true}}
+			}, "[0 3 6 12 23]", agents.NoProgress, []string{forge.LabelBlocked},
 		},
 		{
 			"stalled", func(*World) Script {
-				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Stalled, Reason: "silent"}}
-			}, "[0 12 24 39 59]", agents.Stalled, []string{forge.LabelBlocked},
+				return Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Stalled, Reason: "silent"}}
+			}, "[0 3 6 12 23]", agents.Stalled, []string{forge.LabelBlocked},
 		},
 		{
 			"a comment each time", func(w *World) Script {
-				return Script{Takes: 10 * time.Minute, Do: func() { w.Forge.Say(1, "dev-coder"); w.Forge.Say(1, "dev-qwen") }}
-			}, "[0 11 23 37 55 81]", agents.Done, nil, // rests 1, 2, 4, 8, 16 minutes
+				return Script{Takes: time.Minute, Do: func() { w.Forge.Say(1, "dev-coder"); w.Forge.Say(1, "dev-qwen") }}
+			}, "[0 2 5 10 19]", agents.Done, nil, // rests 1, 2, 4 and 8 minutes
 		},
 		{
 			"refused", func(*World) Script {
-				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Refused, Claimed: true, Reason: refusal}}
+				return Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Refused, Claimed: true, Reason: refusal}}
 			}, "[0]", agents.Refused, []string{forge.LabelNeedsHuman},
 		},
 		{
-			"limited for an hour", func(w *World) Script {
-				at := time.Now().Add(70 * time.Minute)
-				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: at}}
-			}, "[0 70]", agents.Limited, nil,
+			"limited for twenty minutes", func(w *World) Script {
+				at := time.Now().Add(20 * time.Minute)
+				return Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: at}}
+			}, "[0 20]", agents.Limited, nil,
 		},
 		{
 			"limited until the past", func(*World) Script {
-				return Script{Takes: 40 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: time.Unix(1, 0)}}
-			}, "[0 41 82]", agents.Limited, nil,
+				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: time.Unix(1, 0)}}
+			}, "[0 11 22]", agents.Limited, nil,
 		},
 		{
 			"limited, nobody knows how long", func(*World) Script {
-				return Script{Takes: 40 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit"}}
-			}, "[0 45 90]", agents.Limited, nil,
+				return Script{Takes: 8 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit"}}
+			}, "[0 13 26]", agents.Limited, nil,
 		},
 		{
 			"no backend", func(*World) Script { // three times at once, then a probe each five minutes
-				return Script{Takes: 35 * time.Minute, Outcome: agents.Outcome{Result: agents.BackendDown, Claimed: true, Reason: "refused"}}
-			}, "[0 35 70 110]", agents.BackendDown, nil,
+				return Script{Takes: 4 * time.Minute, Outcome: agents.Outcome{Result: agents.BackendDown, Claimed: true, Reason: "refused"}}
+			}, "[0 4 8 17 26]", agents.BackendDown, nil,
 		},
 	}
 	for _, tt := range tests {
@@ -166,7 +166,7 @@ func TestOutcomes(t *testing.T) {
 				}
 				began := time.Now()
 				l := w.Start()
-				time.Sleep(2 * time.Hour)
+				time.Sleep(30 * time.Minute)
 				l.Stop()
 				w.Check()
 				runs := w.Exec.RunsOf(agents.KindIssue, issue)
@@ -252,6 +252,7 @@ func TestG2_Breaker(t *testing.T) {
 		for i := range 50 {
 			w.Forge.Issue(fmt.Sprint("issue ", i))
 		}
+		w.Slow()
 		w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1
 		w.Config.Forge.MaxUnreviewed = 100
 		var back atomic.Bool
@@ -269,7 +270,7 @@ func TestG2_Breaker(t *testing.T) {
 		}
 		back.Store(true)
 		w.Until(6*time.Minute, "the breaker is closed", func() bool { return len(w.Exec.Runs()) > 9 })
-		time.Sleep(30 * time.Minute)
+		time.Sleep(10 * time.Minute)
 		if d := l.Document(); !d.Threads[1].ParkedUntil.IsZero() {
 			t.Errorf("still parked: %+v", d.Threads[1])
 		}
@@ -290,7 +291,7 @@ func TestF4_PeopleInterfere(t *testing.T) {
 		edit   func(*forge.Issue)
 		result agents.Result
 		reason string
-		runs   int // within the half hour after it
+		runs   int // within a quarter of an hour after it
 	}{
 		{"closed", func(is *forge.Issue) { is.Closed = true }, agents.Cancelled, "closed on the forge", 1},
 		{
@@ -312,7 +313,7 @@ func TestF4_PeopleInterfere(t *testing.T) {
 				l := w.Start()
 				time.Sleep(5*time.Minute + 3*time.Second) // between two polls of an idle thread
 				w.Forge.Edit(issue, tt.edit)
-				time.Sleep(30 * time.Minute)
+				time.Sleep(15 * time.Minute)
 				d := l.Document()
 				l.Stop()
 				w.Check()
@@ -431,7 +432,7 @@ func TestWrongIdentity(t *testing.T) {
 				if a := l.Document().Agents[0]; a.State != "held" || a.Why != tt.why {
 					t.Errorf("%s is %s: %s\nwant held: %s", a.Name, a.State, a.Why, tt.why)
 				}
-				time.Sleep(time.Hour)
+				time.Sleep(20 * time.Minute)
 				l.Stop()
 				w.Check()
 				for _, r := range w.Exec.Runs() {

@@ -23,6 +23,7 @@ func slots(cfg *threads.Config, n int) *threads.Config {
 func TestG5_ShrinkSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Slow()
 		w.Config.Forge.MaxUnreviewed = 100
 		for range 8 {
 			w.Forge.Issue("work")
@@ -77,6 +78,7 @@ func busySlots(l *Life) (n int) {
 func TestRemovedAgentDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Slow()
 		w.Config.Forge.MaxUnreviewed = 100
 		for range 6 {
 			w.Forge.Issue("work")

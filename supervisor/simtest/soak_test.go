@@ -84,9 +84,7 @@ func soakDays(t *testing.T) (days int, long bool) {
 // A day without faults: every issue is merged, nothing had to be mended, and at its end the supervisor holds what it held
 // after the first hours: no goroutine, no item, and no memory more.
 func TestSoak(t *testing.T) {
-	if longDays != "" {
-		t.Skip(longDays)
-	}
+	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
 		days, _ := soakDays(t)
 		s := newSoak(t, 1)
@@ -158,9 +156,7 @@ func measure() measured {
 // and the supervisor is killed every two hours and now and then loses its journal. When the faults end everything ends well. A soak
 // of several days is as many days, each another one.
 func TestSoakWithFaults(t *testing.T) {
-	if longDays != "" {
-		t.Skip(longDays)
-	}
+	OnlyInStorms(t)
 	seeds := uint64(1)
 	if days, long := soakDays(t); long {
 		seeds = uint64(days)

@@ -200,20 +200,20 @@ func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Config.Roles = append(w.Config.Roles, agents.Role{
-			Name: "watch", On: agents.OnSchedule, Every: 90 * time.Minute, Priority: 5, Command: []string{"watch"},
+			Name: "watch", On: agents.OnSchedule, Every: 20 * time.Minute, Priority: 5, Command: []string{"watch"},
 		})
 		w.Config.Agents[3].Roles = append(w.Config.Agents[3].Roles, "watch")
-		always(w, agents.KindSchedule, Script{Takes: 15 * time.Minute, Outcome: agents.Outcome{Result: agents.Failed, Reason: "exit status 1"}})
+		always(w, agents.KindSchedule, Script{Takes: 4 * time.Minute, Outcome: agents.Outcome{Result: agents.Failed, Reason: "exit status 1"}})
 		began := time.Now()
 		l := w.Start()
-		time.Sleep(150 * time.Minute)
+		time.Sleep(35 * time.Minute)
 		l.Kill() // its last run is remembered
 		l.Bury()
 		l = w.Start()
-		time.Sleep(210 * time.Minute)
+		time.Sleep(50 * time.Minute)
 		l.Stop()
 		w.Check()
-		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 105 210 315]"; got != want {
+		if got, want := fmt.Sprint(minutes(w.Exec.Runs(), began)), "[0 24 48 72]"; got != want {
 			t.Errorf("it ran at %s minutes, want %s", got, want)
 		}
 		if writes := w.Forge.Writes(); len(writes) > 0 {

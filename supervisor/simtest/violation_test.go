@@ -65,9 +65,7 @@ func TestF7_MadScheduler(t *testing.T) {
 
 // What was used today stands beside what may be, for the agent and for its thread; tomorrow it is nothing.
 func TestSpentIsShown(t *testing.T) {
-	if longDays != "" {
-		t.Skip(longDays)
-	}
+	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Config.Threads[1].Budget = agents.Budget{Tokens: 1000, USD: 2}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package threads_test
-
-const fewWorlds = false
