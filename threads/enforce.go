@@ -239,23 +239,11 @@ func (e *enforcer) wrongReviewer(st *Start) string {
 	if opener := e.s.Config.AgentByLogin(e.s.Facts.Pull(st.Item.Ref).Author); opener != nil {
 		writers = append(writers, opener.Name)
 	}
-	if slices.Contains(writers, st.Agent) {
+	switch e.s.Config.Unpaired(e.s.Config.Agent(st.Agent), writers) {
+	case OwnWork:
 		return "it wrote that"
-	}
-	for _, name := range writers {
-		if e.local(name) && e.local(st.Agent) {
-			return "local work needs another reviewer"
-		}
+	case LocalPair:
+		return "local work needs another reviewer"
 	}
 	return ""
-}
-
-// local reports whether an agent thinks on a local backend. One that is no longer configured is left to the other rules.
-func (e *enforcer) local(agent string) bool {
-	a := e.s.Config.Agent(agent)
-	if a == nil {
-		return false
-	}
-	t := e.s.Config.Thread(a.Thread)
-	return t != nil && t.Backend == Local
 }

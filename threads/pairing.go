@@ -6,32 +6,48 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// localPair reports whether an agent of this thread would be a local reviewer of local work.
-func (c *Config) localPair(thread string, localWork bool) bool {
-	t := c.Thread(thread)
-	return localWork && t != nil && t.Backend == Local
+// Unpaired says why an agent may not review the work of some writers: OwnWork, LocalPair, or nothing. A local model's work
+// is never reviewed by a local model. A writer that is no longer configured may have been one.
+func (c *Config) Unpaired(reviewer *agents.Agent, writers []string) Code {
+	return c.unpaired(reviewer, writers, c.anyLocal(writers))
 }
 
-// anyLocal reports whether a local model wrote to the work. An agent that is no longer configured may have been one.
+// unpaired is Unpaired for a caller that knows whether a writer is local. It is asked for every agent and pull request.
+func (c *Config) unpaired(reviewer *agents.Agent, writers []string, local bool) Code {
+	switch {
+	case slices.Contains(writers, reviewer.Name):
+		return OwnWork
+	case local && c.isLocal(reviewer):
+		return LocalPair
+	}
+	return ""
+}
+
+func (c *Config) isLocal(a *agents.Agent) bool {
+	t := c.Thread(a.Thread)
+	return t != nil && t.Backend == Local
+}
+
 func (c *Config) anyLocal(writers []string) bool {
 	return slices.ContainsFunc(writers, func(name string) bool {
 		a := c.Agent(name)
-		return a == nil || c.localPair(a.Thread, true)
+		return a == nil || c.isLocal(a)
 	})
 }
 
-// reviewable reports whether any configured agent may review work of these writers.
+// reviewable reports whether any configured agent may review the work of these writers.
 func (c *Config) reviewable(writers []string) bool {
 	local := c.anyLocal(writers)
-	return slices.ContainsFunc(c.Agents, func(a agents.Agent) bool {
-		return c.HasTrigger(&a, agents.OnReview) && !slices.Contains(writers, a.Name) && !c.localPair(a.Thread, local)
-	})
+	for i := range c.Agents {
+		if a := &c.Agents[i]; c.HasTrigger(a, agents.OnReview) && c.unpaired(a, writers, local) == "" {
+			return true
+		}
+	}
+	return false
 }
 
-// hasReviewers reports whether any review agent is configured at all. Without one, people review.
-func (c *Config) hasReviewers() bool {
-	return slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return c.HasTrigger(&a, agents.OnReview) })
-}
+// hasReviewers reports whether any review agent is configured. Without one, people review.
+func (c *Config) hasReviewers() bool { return c.reviewable(nil) }
 
 // HasTrigger reports whether one of an agent's roles has this trigger.
 func (c *Config) HasTrigger(a *agents.Agent, on agents.On) bool {

@@ -69,17 +69,15 @@ func (c *Config) waitsForReview(a *agents.Agent) bool {
 }
 
 // reviewedOnlyOn reports whether there are agents that may review a writer's work, all of them on this thread.
-func (c *Config) reviewedOnlyOn(thread, writer string) bool {
-	local, any := c.anyLocal([]string{writer}), false
+func (c *Config) reviewedOnlyOn(thread, writer string) (only bool) {
 	for i := range c.Agents {
-		r := &c.Agents[i]
-		if r.Name == writer || !c.HasTrigger(r, agents.OnReview) || c.localPair(r.Thread, local) {
+		a := &c.Agents[i]
+		if !c.HasTrigger(a, agents.OnReview) || c.Unpaired(a, []string{writer}) != "" {
 			continue
 		}
-		if r.Thread != thread {
+		if only = a.Thread == thread; !only {
 			return false
 		}
-		any = true
 	}
-	return any
+	return only
 }

@@ -343,18 +343,25 @@ func finisherFirst(_ *view, t *traits, c candidate) *Reason {
 	return nil
 }
 
-func notOwnWork(_ *view, t *traits, c candidate) *Reason {
-	if t.kind == agents.KindReview && slices.Contains(lines(t.writers), c.agent.Name) {
+func notOwnWork(v *view, t *traits, c candidate) *Reason {
+	if v.unpaired(t, c) == OwnWork {
 		return &Reason{Code: OwnWork, Agent: c.agent.Name}
 	}
 	return nil
 }
 
 func notLocalPair(v *view, t *traits, c candidate) *Reason {
-	if t.kind == agents.KindReview && v.Config.localPair(c.agent.Thread, t.local) {
+	if v.unpaired(t, c) == LocalPair {
 		return &Reason{Code: LocalPair, Agent: c.agent.Name}
 	}
 	return nil
+}
+
+func (v *view) unpaired(t *traits, c candidate) Code {
+	if t.kind != agents.KindReview {
+		return ""
+	}
+	return v.Config.unpaired(c.agent.Agent, lines(t.writers), t.local)
 }
 
 // canBeReviewed keeps an agent from writing what nobody may review, alone or with those who wrote before: the last agent

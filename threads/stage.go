@@ -137,7 +137,7 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 // which their own supervisor paired.
 func (v *view) mayApprove(login string, writers []string) bool {
 	a := v.Config.AgentByLogin(login)
-	return a == nil || !slices.Contains(writers, a.Name) && !v.Config.localPair(a.Thread, v.Config.anyLocal(writers))
+	return a == nil || v.Config.Unpaired(a, writers) == ""
 }
 
 // rounds counts the requests for changes that agents made on a pull request, over all its heads, since somebody said

@@ -152,10 +152,10 @@ func (a *Audit) pairing(config *threads.Config, review *session, results []Resul
 		if !wrote {
 			continue
 		}
-		if w.Agent == review.Agent {
+		switch config.Unpaired(config.Agent(review.Agent), []string{w.Agent}) {
+		case threads.OwnWork:
 			found = append(found, fmt.Sprintf("an agent reviewed its own work: %s after %s", review, w))
-		}
-		if local(config, w.Thread) && local(config, review.Thread) {
+		case threads.LocalPair:
 			found = append(found, fmt.Sprintf("local work was reviewed by a local model: %s after %s", review, w))
 		}
 	}
@@ -177,9 +177,4 @@ func (s *session) tooEarly(results []Result) (found []string) {
 func sticky(config *threads.Config, thread string) bool {
 	t := config.Thread(thread)
 	return t != nil && !t.Overlap
-}
-
-func local(config *threads.Config, thread string) bool {
-	t := config.Thread(thread)
-	return t != nil && t.Backend == threads.Local
 }
