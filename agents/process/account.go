@@ -12,21 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// account is the system account a session runs as.
+// account is the system account of a session. Sessions of the supervisor's own account have nil.
 type account struct {
 	name string
 	cred syscall.Credential
 }
 
-// CheckUser reports why no session could run as the system account of that name; nil when one can. The empty name is the
-// supervisor's own.
+// CheckUser reports why no session could run as the system account of that name; nil when one can. The empty name is
+// the supervisor's own account.
 func CheckUser(name string) error {
 	_, err := findAccount(name)
 	return err
 }
 
-// findAccount looks up the account of that name. It answers nil when sessions run as the supervisor itself: no name, or
-// its own.
+// findAccount looks up the account of that name; nil when it is the supervisor's own, or the name is empty.
 func findAccount(name string) (*account, error) {
 	if name == "" {
 		return nil, nil
@@ -68,8 +67,8 @@ func (a *account) credential() *syscall.Credential {
 	return &a.cred
 }
 
-// do calls f with the account's rights to files instead of ours, so that a link which the agent made leads nowhere the
-// agent could not go itself. The nil account stands for us.
+// do calls f with the account's file rights instead of ours, so that a link made by the agent leads only to where the
+// agent can go itself. The nil account changes nothing.
 func (a *account) do(f func() error) error {
 	if a == nil {
 		return f()
@@ -77,8 +76,8 @@ func (a *account) do(f func() error) error {
 	return asFileUser(int(a.cred.Uid), int(a.cred.Gid), f)
 }
 
-// asFileUser calls f on a thread with the file rights of uid and gid. These two ids are a thread's own in the kernel
-// (Go changes the others on all threads), and taking them gives root's file capabilities up as long as it lasts.
+// asFileUser calls f on a thread with the file rights of uid and gid. To the kernel, these two ids belong to a thread
+// (Go changes the others on all threads). While they are taken, root has no file capabilities.
 func asFileUser(uid, gid int, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

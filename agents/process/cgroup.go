@@ -1,13 +1,10 @@
 package process
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is the control group of one session, where the machine lets us have one. It is a second net under the shim:
-// the kernel puts every fork into it, only root can leave it, and one write kills all of it at once. The zero value is
-// no cgroup, and its methods do nothing.
+// cgroup is the control group of one session, where the machine lets us have one: a second net under the shim. The
+// kernel puts every fork into it, only root can leave it, and one write kills all of it at once. The zero value is no
+// cgroup, and its methods do nothing.
 type cgroup struct {
 	path string
 	fd   int // of the folder
 	ok   bool
 }
 
-// cgroupRoot is where sessions' cgroups are made: our own, in version 2, if we can make one there that has cgroup.kill
-// or cgroup.freeze. Empty means that there are none, as in most containers, which see it read-only.
+// cgroupRoot is the folder for the sessions' cgroups: our own version 2 cgroup, if we can make one there that has
+// cgroup.kill or cgroup.freeze. It is empty otherwise, as in most containers, where cgroups are read-only.
 var cgroupRoot = sync.OnceValue(writableCgroup)
 
 func writableCgroup() string {
@@ -35,7 +32,7 @@ func writableCgroup() string {
 	if errors.Join(err1, err2) != nil {
 		return ""
 	}
-	root := findCgroup(mounts, own)
+	root := findCgroup(string(mounts), string(own))
 	if root == "" {
 		return ""
 	}
@@ -53,22 +50,21 @@ func writableCgroup() string {
 	return root
 }
 
-// findCgroup is the folder of our own version 2 cgroup, from /proc/self/mountinfo and /proc/self/cgroup.
-func findCgroup(mountinfo, own []byte) string {
-	_, rel, ok := bytes.Cut(append([]byte("\n"), own...), []byte("\n0::"))
+// findCgroup finds the folder of our own version 2 cgroup in /proc/self/mountinfo and /proc/self/cgroup.
+func findCgroup(mountinfo, own string) string {
+	_, rel, ok := strings.Cut("\n"+own, "\n0::")
 	if !ok {
 		return ""
 	}
-	rel, _, _ = bytes.Cut(rel, []byte("\n"))
-	lines := bufio.NewScanner(bytes.NewReader(mountinfo))
-	for lines.Scan() {
-		front, back, _ := strings.Cut(lines.Text(), " - ")
+	rel, _, _ = strings.Cut(rel, "\n")
+	for line := range strings.Lines(mountinfo) {
+		front, back, _ := strings.Cut(line, " - ")
 		f := strings.Fields(front)
 		if len(f) < 5 || !strings.HasPrefix(back, "cgroup2 ") {
 			continue
 		}
-		// The mount may show a part of the hierarchy only; ours is then below that part, or not to be seen.
-		below, ok := strings.CutPrefix(string(rel)+"/", strings.TrimSuffix(f[3], "/")+"/")
+		// The mount may show only a part of the hierarchy. Our cgroup is either in that part or out of sight.
+		below, ok := strings.CutPrefix(rel+"/", strings.TrimSuffix(f[3], "/")+"/")
 		if ok && !strings.Contains(below, "..") {
 			return filepath.Join(f[4], below)
 		}
@@ -76,16 +72,14 @@ func findCgroup(mountinfo, own []byte) string {
 	return ""
 }
 
-// newCgroup makes the cgroup of a session; no cgroup if that is not possible.
+// newCgroup makes the cgroup of a session; the zero value if that is not possible.
 func newCgroup(runID string) cgroup {
 	root := cgroupRoot()
 	if root == "" {
 		return cgroup{}
 	}
 	path := filepath.Join(root, "disinto-"+runID)
-	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return cgroup{}
-	}
+	_ = os.Mkdir(path, 0o755) // it may be there already
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		_ = os.Remove(path)
@@ -101,30 +95,26 @@ func (c cgroup) kill() {
 	}
 }
 
-// killFrozen is for kernels before 5.14: nothing forks while it is killed one by one.
+// killFrozen is for kernels before 5.14: no process forks while they are killed one by one.
 func (c cgroup) killFrozen() {
 	_ = c.write("cgroup.freeze", "1")
-	procs, err := c.read("cgroup.procs")
-	if err != nil {
-		return
-	}
-	for f := range strings.FieldsSeq(procs) {
+	for _, f := range words(c.file("cgroup.procs")) {
 		if pid, err := strconv.Atoi(f); err == nil && pid > 1 {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
 }
 
-// empty reports whether no process is left in it.
+// empty reports whether no process is left in the cgroup.
 func (c cgroup) empty() bool {
 	if !c.ok {
 		return true
 	}
-	events, err := c.read("cgroup.events")
-	return err != nil || strings.Contains(events, "populated 0")
+	populated, ok := field(c.file("cgroup.events"), "populated")
+	return !ok || populated == 0
 }
 
-// remove gives an empty cgroup back.
+// remove gives back an empty cgroup.
 func (c cgroup) remove() {
 	if c.ok {
 		_ = unix.Close(c.fd)
@@ -132,7 +122,7 @@ func (c cgroup) remove() {
 	}
 }
 
-// rmdir is remove without closing anything. The kernel may need a moment after the last process has been reaped.
+// rmdir is remove without closing the folder. The kernel may need a moment after the last process has been reaped.
 func (c cgroup) rmdir() {
 	if c.path == "" {
 		return
@@ -145,58 +135,23 @@ func (c cgroup) rmdir() {
 	}
 }
 
+func (c cgroup) file(name string) string { return filepath.Join(c.path, name) }
+
+// write writes to a file of the cgroup.
 func (c cgroup) write(name, text string) error {
-	fd, err := unix.Openat(c.fd, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
+	if !c.ok {
+		return fs.ErrNotExist
 	}
-	defer unix.Close(fd)
-	_, err = unix.Write(fd, []byte(text))
-	return err
+	return put(c.file(name), text)
 }
 
-func (c cgroup) read(name string) (string, error) {
-	fd, err := unix.Openat(c.fd, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	var b bytes.Buffer
-	_, err = b.ReadFrom(f)
-	return b.String(), err
-}
-
-// cgroups are those that an earlier supervisor left.
-type cgroups []cgroup
-
-// staleCgroups are the cgroups of an instance's sessions.
-func staleCgroups(instance string) (stale cgroups) {
-	root := cgroupRoot()
-	if root == "" {
-		return nil
-	}
-	entries, _ := os.ReadDir(root)
+// staleCgroups are the cgroups of an instance's sessions, which an earlier supervisor left.
+func staleCgroups(instance string) (stale []cgroup) {
+	entries, _ := os.ReadDir(cgroupRoot())
 	for _, e := range entries {
 		if id, ok := strings.CutPrefix(e.Name(), "disinto-"); ok && strings.HasPrefix(id, instance+"-") {
 			stale = append(stale, newCgroup(id))
 		}
 	}
 	return stale
-}
-
-func (cs cgroups) kill() {
-	for _, c := range cs {
-		c.kill()
-	}
-}
-
-func (cs cgroups) empty() bool {
-	return !slices.ContainsFunc(cs, func(c cgroup) bool { return !c.empty() })
-}
-
-func (cs cgroups) remove() {
-	for _, c := range cs {
-		c.remove()
-	}
 }

@@ -30,7 +30,7 @@ func TestFindCgroup(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := findCgroup([]byte(tt.mounts), []byte(tt.own)); got != tt.want {
+			if got := findCgroup(tt.mounts, tt.own); got != tt.want {
 				t.Errorf("findCgroup = %q, want %q", got, tt.want)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commandGrace is the time from TERM to KILL when the context of a short command ends: git takes its lock files away
-// when it is asked, and leaves them when it is killed.
+// commandGrace is the time from TERM to KILL when the context of a short command ends. Git removes its lock files on
+// TERM, and leaves them behind on KILL.
 const commandGrace = 2 * time.Second
 
 // Cmd is a short command: git, ssh, a hook. The zero values of its fields mean: no input, output thrown away, this
@@ -37,9 +37,9 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Name + ": " + describe(e.Status) }
 
-// Run runs a short command to its end. The error is an *ExitError if it failed, the context's if that ended it. When
-// the context ends, the command's process group gets TERM and, 2 s later, KILL. Processes it leaves behind are not
-// waited for, even if they hold its output open; the reaper gets them when they end.
+// Run runs a short command to its end. The error is an *ExitError if the command failed, and wraps the context's cause
+// if that ended it: then the command's process group gets TERM and, 2 s later, KILL. Run does not wait for processes
+// that the command leaves behind, even if they hold its output open; the reaper gets them when they end.
 func (r *Reaper) Run(ctx context.Context, cmd Cmd) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {
 		cmd.Env = os.Environ()
 	}
 	if cmd.Dir != "" {
-		// Some programs believe PWD more than the kernel: opencode worked, and committed, in the directory of whoever
-		// had started us.
+		// Some programs believe PWD more than the kernel: opencode worked, and committed, in the directory that our own PWD
+		// named.
 		cmd.Env = append(slices.DeleteFunc(slices.Clone(cmd.Env), isPWD), "PWD="+cmd.Dir)
 	}
 	path, err := Lookup(cmd.Argv[0], cmd.Dir, cmd.Env)
@@ -86,7 +86,7 @@ func (r *Reaper) launch(cmd Cmd, p *plumbing) (*Child, error) {
 		Dir:   cmd.Dir,
 		Env:   cmd.Env,
 		Files: files,
-		// A session of its own, to be ended as a whole, and without our terminal: a git that asks for a password fails.
+		// A session of its own can be ended as a whole, and has no terminal: a git that asks for a password fails.
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 }
@@ -96,7 +96,7 @@ func isPWD(entry string) bool {
 }
 
 // await waits for the child and ends its process group when the context is done. The last KILL is for members that
-// outlive the child; the number cannot be somebody else's yet, numbers are given out in a circle of at least 32,768.
+// outlive the child. No other group can have its number yet: the kernel uses all others, at least 32,768, first.
 func (c *Child) await(ctx context.Context) Exit {
 	select {
 	case e := <-c.exit:

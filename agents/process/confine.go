@@ -1,18 +1,18 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// oomMore is what a session's program has more than the supervisor in /proc/PID/oom_score_adj: it counts for half of the
-// machine's memory, so that the kernel ends an agent when there is none left, and never the one that would notice.
+// oomMore is added to the supervisor's /proc/PID/oom_score_adj for a session's program. It counts for half of the
+// machine's memory: when memory runs out, the kernel kills an agent and never the supervisor, which would notice.
 const oomMore = 500
 
-// oomScore is a process's own oom_score_adj, opened while it may still be: of a process whose memory is protected the file
+// oomScore is a process's own oom_score_adj, opened before the memory of the process is protected: after that the file
 // belongs to root. The zero value is none.
 type oomScore struct {
 	file *os.File
@@ -21,20 +21,16 @@ type oomScore struct {
 
 func openOOMScore() (o oomScore) {
 	f, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
-	if err != nil {
-		return o
+	if err == nil {
+		_, err = fmt.Fscan(f, &o.own)
 	}
-	var text [16]byte
-	n, _ := f.Read(text[:])
-	own, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
-	if err != nil {
-		_ = f.Close()
-		return o
+	if err == nil {
+		o.file = f
 	}
-	return oomScore{f, own}
+	return o
 }
 
-// raise lets f start a process that the kernel rather ends than us. Everybody may raise the number and take that back.
+// raise lets f start a process that the kernel kills before us. Any process may raise its number and take that back.
 func (o oomScore) raise(f func()) {
 	if o.file != nil {
 		_, _ = o.file.WriteAt([]byte(strconv.Itoa(min(o.own+oomMore, 1000))), 0)
@@ -43,16 +39,17 @@ func (o oomScore) raise(f func()) {
 	f()
 }
 
-// lessUrgent is what a session is nicer than the supervisor: where there is not enough processor for all, the supervisor,
-// and a model that is computed on the same machine, get three times what one process of an agent does.
+// lessUrgent is how many steps of nice a session's program is less urgent than its supervisor. Where there is not
+// enough processor for all, the supervisor, and a model that is computed on the same machine, get three times what one
+// process of an agent does.
 const lessUrgent = 5
 
-// curb makes what this thread starts from here on less urgent, has it leave no memory images behind, which would hold
-// the agent's token and lie in a workspace that is about to be committed, and bounds its account's processes; 0 does not.
-// The last bound is one that it could lift, until clamp makes it firm.
+// curb makes the processes that this thread starts less urgent, and limits those of the account; 0 sets no limit. The
+// program could lift that limit until clamp makes it firm. curb also prevents core files: they would hold the agent's
+// token, in a workspace that is about to be committed.
 func curb(processes uint64) {
 	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own+lessUrgent) // the kernel answers 20 less than it
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own+lessUrgent) // the kernel answers 20 - nice
 	}
 	softLimit(unix.RLIMIT_CORE, 0)
 	if processes > 0 {
@@ -60,7 +57,7 @@ func curb(processes uint64) {
 	}
 }
 
-// softLimit lowers a limit of this process, as far as it can be raised again.
+// softLimit lowers a limit of this process so that it can be raised again.
 func softLimit(resource int, to uint64) {
 	var l unix.Rlimit
 	if unix.Getrlimit(resource, &l) == nil {
@@ -69,8 +66,8 @@ func softLimit(resource int, to uint64) {
 	}
 }
 
-// clamp makes the bound of curb firm for the program, where we may (CAP_SYS_RESOURCE, for another account), and lifts it for
-// the shim, which needs threads.
+// clamp makes the limit of curb firm for the program, where we may (CAP_SYS_RESOURCE, for another account), and lifts
+// it for the shim, which needs threads.
 func clamp(pid int, processes uint64) {
 	if processes == 0 {
 		return
@@ -79,9 +76,9 @@ func clamp(pid int, processes uint64) {
 	softLimit(unix.RLIMIT_NPROC, unix.RLIM_INFINITY)
 }
 
-// dropCapabilities keeps what this thread starts from ever having a capability: not by inheriting it, nor, by what it
-// executes, above the bound. The thread keeps its own. Who is not allowed to lower the bound is stopped by no_new_privs
-// alone.
+// dropCapabilities keeps the processes that this thread starts from ever having a capability, by inheriting it or by
+// executing a file. The thread keeps its own. Without the right to lower the bounding set, no_new_privs alone prevents
+// it.
 func dropCapabilities() {
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -14,21 +14,21 @@ import (
 
 // Containment is what the kernel lets us do to hold a session, beside what its shim does.
 type Containment struct {
-	// Cgroup is the folder in which sessions get a cgroup of their own; empty where the kernel lets us have none, as in most
-	// containers. A session's end is as complete without: it is a second net.
+	// Cgroup is the folder in which sessions get a cgroup of their own; empty where the kernel lets us have none, as in
+	// most containers. Sessions end completely without cgroups too: they are a second net.
 	Cgroup string
 	// Memory and PIDs say why a session's limits of memory and of processes are not enforced; nil when they are.
 	Memory, PIDs error
 }
 
-// leafName is the cgroup beside those of the sessions in which the supervisor is itself, where limits are enforced: a
-// cgroup that hands controllers down to others must have no process of its own.
+// leafName is the cgroup of the supervisor itself, beside those of the sessions, where limits are enforced: a cgroup
+// that hands controllers down to others must have no process of its own.
 const leafName = "disinto"
 
-// FindContainment is what a supervisor would find here. It changes nothing.
+// FindContainment tells what a supervisor would find here. It changes nothing, and may be repeated.
 func FindContainment() Containment { return containment(func(string, string) error { return nil }) }
 
-// Contain prepares limits for the sessions to come, as far as that is possible. To that end this process may move to
+// Contain prepares limits for the sessions to come, as far as that is possible. For that it may move this process to
 // another cgroup, below its own. Call it before the first session, and again in every image.
 func Contain() Containment { return containment(handDown) }
 
@@ -65,13 +65,13 @@ func handDown(root, controller string) error {
 	return nil
 }
 
-// stepAside moves this process from a cgroup into one below it. It comes first because the kernel does not always refuse
-// what cannot work: the pids controller is handed down by a cgroup with processes too, which then takes none but threads
-// into those below. PID 1 takes along whatever somebody has started in its container from outside.
+// stepAside moves this process from a cgroup into one below it. It comes first because the kernel does not always
+// refuse what cannot work: a cgroup with processes can hand down the pids controller too, and its children then take
+// only threads. PID 1 moves all other processes of the cgroup as well, such as those of docker exec.
 func stepAside(root string) error {
 	procs := filepath.Join(root, "cgroup.procs")
 	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); err != nil || len(words(procs)) == 0 {
-		return nil // it is the machine's first, which may have processes; or we have stepped aside
+		return nil // the root cgroup of the machine, which may have processes; or we have stepped aside
 	}
 	leaf := filepath.Join(root, leafName)
 	self := strconv.Itoa(os.Getpid())
@@ -92,8 +92,8 @@ func stepAside(root string) error {
 	case err != nil:
 		err = fmt.Errorf("cannot be handed down: %w", err)
 	case len(words(procs)) > 0:
-		err = errors.New("cannot be handed down, because other processes are in there too: start disinto as a container's first" +
-			" process, or as a service with Delegate=yes")
+		err = errors.New("cannot be handed down, because other processes are in there too: start disinto as a container's" +
+			" first process, or as a service with Delegate=yes")
 	default:
 		return nil
 	}
@@ -104,13 +104,13 @@ func stepAside(root string) error {
 	return err
 }
 
-// words are those of a file; none of one that cannot be read.
+// words are the words in a file; none in a file that cannot be read.
 func words(file string) []string {
 	text, _ := os.ReadFile(file)
 	return strings.Fields(string(text))
 }
 
-// put writes to a file of the kernel's.
+// put writes to a file of the kernel's, which is there.
 func put(file, text string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeFolder creates path, 0700 and belonging to the account, if it is missing; what is missing above it is created too
-// and stays ours, so that the account can pass but not change it. A folder that exists is left as it is.
+// makeFolder creates path, 0700 and belonging to the account, if it is missing. Missing folders above it are created
+// too and stay ours, so that the account can pass through but not change them. A folder that exists is left as it is.
 //
-// As root this is not MkdirAll and chown: an agent that puts a link to /etc where its workspace will be must not be
-// given a folder in /etc. So the path is walked folder by folder, and from the first one that somebody else than root
-// can change, the rest is done with the account's own rights.
+// For another account this is not MkdirAll and chown: an agent that puts a link to /etc where its workspace will be
+// must not be given a folder in /etc. So the path is walked folder by folder, and from the first one that a user other
+// than root can change, the account's own rights do the rest.
 func makeFolder(path string, a *account) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("cannot create %q: the path is not absolute", path)
@@ -55,7 +55,7 @@ func (w *walker) begin() (err error) {
 	return err
 }
 
-// step goes on by one name, creating the folder or following the link: one that stands here is the operator's.
+// step goes on by one name, and creates the folder or follows the link. A link here is the operator's.
 func (w *walker) step() error {
 	name := w.names[0]
 	w.names = w.names[1:]
@@ -84,7 +84,7 @@ func (w *walker) step() error {
 
 func (w *walker) mkdir(name string) error {
 	if len(w.names) > 0 {
-		if err := unix.Mkdirat(w.dir, name, 0o711); err != unix.EEXIST { // another session is on its way here as well
+		if err := unix.Mkdirat(w.dir, name, 0o711); err != unix.EEXIST { // another session may have just made it
 			return err
 		}
 		return nil
@@ -113,8 +113,8 @@ func (w *walker) follow(name string) error {
 	return nil
 }
 
-// onlyOurs reports whether nobody else can replace what is in the folder: it is root's or ours, and either nobody else
-// may write to it or, as in /tmp, only to his own entries.
+// onlyOurs reports whether no other user can replace the entries of the folder: it is root's or ours, and others may
+// not write to it or, as in /tmp, may change only their own entries.
 func onlyOurs(dir int) bool {
 	var st unix.Stat_t
 	if unix.Fstat(dir, &st) != nil {
@@ -123,7 +123,8 @@ func onlyOurs(dir int) bool {
 	return (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && (st.Mode&0o022 == 0 || st.Mode&unix.S_ISVTX != 0)
 }
 
-// ownedBy checks that an agent's home is its own: it would fail later in ways that are hard to understand.
+// ownedBy checks that an agent's home is its own. If it is not, programs fail later in ways that are hard to
+// understand.
 func ownedBy(path string, a *account) error {
 	if a == nil {
 		return nil

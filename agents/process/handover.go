@@ -115,8 +115,7 @@ func (e *Executor) Peek(runs []string) *Handover {
 
 // NewReaper is the package's NewReaper for a process whose last image left children.
 func (h *Handover) NewReaper() (*Reaper, error) {
-	r := newReaper()
-	r.orphans = h.Orphans
+	r := &Reaper{children: make(map[int]*Child), early: make(map[int]Exit), orphans: h.Orphans}
 	for i := range h.Sessions {
 		c := newChild(h.Sessions[i].Shim)
 		if e := h.Sessions[i].Exit; e != nil {

@@ -9,27 +9,24 @@ import (
 	"syscall"
 )
 
-// Lookup finds a program the way execvp does, in the PATH of the environment it is going to get and relative to the
-// directory it is going to run in; both may differ from ours. The answer is relative if name is.
+// Lookup finds a program as execvp does, in the PATH of env, its future environment, and relative to dir, its future
+// directory; both may differ from ours. The answer is relative if name is.
 func Lookup(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, runnable(name, dir)
 	}
 	var found error = &unrunnable{"no such program in PATH", syscall.ENOENT}
 	for _, d := range filepath.SplitList(pathOf(env)) {
-		if d == "" {
-			d = "."
-		}
 		path := filepath.Join(d, name)
 		if !strings.Contains(path, "/") {
-			path = "./" + path // or the kernel's caller would take it for a name to search
+			path = "./" + path // or it would be searched for again
 		}
 		err := runnable(path, dir)
 		if err == nil {
 			return path, nil
 		}
 		if u := (*unrunnable)(nil); errors.As(err, &u) && u.errno == syscall.EACCES {
-			found = err // it is there, and of no use
+			found = err // it is there, but not executable
 		}
 	}
 	return "", found
@@ -45,8 +42,8 @@ func pathOf(env []string) string {
 	return "/usr/local/bin:/usr/bin:/bin"
 }
 
-// runnable says what is wrong with the program at path. It looks with our eyes: whether the agent's account may enter
-// every directory on the way is seen when it tries.
+// runnable says what is wrong with the program at path. It looks with our own rights: whether the agent's account may
+// enter every directory on the way shows when the program is started.
 func runnable(path, dir string) error {
 	full := path
 	if !filepath.IsAbs(path) {
@@ -66,7 +63,7 @@ func runnable(path, dir string) error {
 	return nil
 }
 
-// unrunnable is why a program cannot be started, in words, with the kernel's number for it.
+// unrunnable says in words why a program cannot be started, with the kernel's number for it.
 type unrunnable struct {
 	why   string
 	errno syscall.Errno

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// drain is how long output is still read after a command has ended. What it wrote is in the pipe by then; whoever
-// keeps the pipe open is a process it left behind, and would be waited for until it ends too.
+// drain is how long output is still read after a command has ended. All that the command wrote is in the pipe by then;
+// a process that it left behind may keep the pipe open for as long as it likes.
 const drain = 100 * time.Millisecond
 
 // plumbing is the pipes between a command and the readers and writers of its Cmd. Files are handed over as they are.
@@ -16,12 +16,11 @@ type plumbing struct {
 	theirs  []*os.File     // the command's ends; ours to close once it runs
 	input   *os.File       // our end of its stdin, if that is a pipe
 	outputs []*os.File     // our ends of its stdout and stderr, where those are pipes
-	copies  []func() error // one for each pipe
-	reading int            // copies whose end finish waits for
-	results chan error
+	copies  []func() error // one for each output
+	results chan error     // of the copies
 }
 
-// connect answers the descriptors 0, 1 and 2 of the command.
+// connect returns the descriptors 0, 1 and 2 of the command.
 func (p *plumbing) connect(cmd Cmd) ([]uintptr, error) {
 	in, err := p.source(cmd.Stdin)
 	if err != nil {
@@ -40,8 +39,8 @@ func (p *plumbing) connect(cmd Cmd) ([]uintptr, error) {
 	return []uintptr{in.Fd(), out.Fd(), errs.Fd()}, nil
 }
 
-// same reports whether both are one writer, which must not be written to by two goroutines. A writer that cannot be
-// compared is its own.
+// same reports whether both are one writer, which two goroutines must not write to. A writer that cannot be compared
+// equals no other.
 func same(a, b io.Writer) (eq bool) {
 	defer func() { _ = recover() }()
 	return a == b
@@ -56,10 +55,10 @@ func (p *plumbing) null(flag int) (*os.File, error) {
 }
 
 func (p *plumbing) source(r io.Reader) (*os.File, error) {
-	if r == nil {
+	switch f := r.(type) {
+	case nil:
 		return p.null(os.O_RDONLY)
-	}
-	if f, ok := r.(*os.File); ok {
+	case *os.File:
 		return f, nil
 	}
 	theirs, ours, err := os.Pipe()
@@ -71,10 +70,10 @@ func (p *plumbing) source(r io.Reader) (*os.File, error) {
 }
 
 func (p *plumbing) sink(w io.Writer) (*os.File, error) {
-	if w == nil {
+	switch f := w.(type) {
+	case nil:
 		return p.null(os.O_WRONLY)
-	}
-	if f, ok := w.(*os.File); ok {
+	case *os.File:
 		return f, nil
 	}
 	ours, theirs, err := os.Pipe()
@@ -87,13 +86,14 @@ func (p *plumbing) sink(w io.Writer) (*os.File, error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil
 		}
-		_ = ours.Close() // a command that goes on writing to a broken writer ends by SIGPIPE
+		_ = ours.Close() // SIGPIPE ends a command that goes on writing after its writer has failed
 		return err
 	})
 	return theirs, nil
 }
 
-// start copies, now that the command runs. Nobody waits for its input: a reader that blocks must not delay the end.
+// start copies, now that the command runs. The copy of its input is not waited for: a reader that blocks must not delay
+// the end.
 func (p *plumbing) start(stdin io.Reader) {
 	closeAll(p.theirs)
 	p.theirs = nil
@@ -104,7 +104,6 @@ func (p *plumbing) start(stdin io.Reader) {
 		}()
 	}
 	p.results = make(chan error, len(p.copies))
-	p.reading = len(p.copies)
 	for _, c := range p.copies {
 		go func() { p.results <- c() }()
 	}
@@ -117,7 +116,7 @@ func (p *plumbing) finish() error {
 		_ = f.SetReadDeadline(until)
 	}
 	var errs []error
-	for range p.reading {
+	for range p.copies {
 		errs = append(errs, <-p.results)
 	}
 	return errors.Join(errs...)

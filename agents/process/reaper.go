@@ -48,15 +48,7 @@ var reaping atomic.Bool
 
 // NewReaper starts reaping. Unless this process is PID 1 it becomes a subreaper, so that it is given the orphans of its
 // children all the same. A second call in a process fails.
-func NewReaper() (*Reaper, error) {
-	r := newReaper()
-	if err := r.begin(); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-func newReaper() *Reaper { return &Reaper{children: make(map[int]*Child), early: make(map[int]Exit)} }
+func NewReaper() (*Reaper, error) { return new(Handover).NewReaper() }
 
 func (r *Reaper) begin() error {
 	if !reaping.CompareAndSwap(false, true) {

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,10 +13,10 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// readResult reads what the program left at path. found is false if it left nothing. The file belongs to an agent: it
-// is read with the agent's own rights, and only if it is a plain file of sane size, so that neither a link to a file
-// of ours nor a pipe without a writer is of any use. Its reason is going to be shown, and commented on the forge, so
-// secrets are hidden twice: before the reason is cut, and when nothing is escaped any more.
+// readResult reads the result that the program left at path. found is false if there is none. The file belongs to an
+// agent: so it is read with the agent's own rights, and only if it is a plain file of sane size. Neither a link to a
+// file of ours nor a pipe without a writer gains the agent anything. The reason will be shown, and commented on the
+// forge, so secrets are hidden twice: before the reason is cut, and after its escapes are resolved.
 func readResult(path string, a *account, secrets []string) (o agents.Outcome, found bool, err error) {
 	if path == "" {
 		return o, false, nil
@@ -41,30 +42,23 @@ func readPlain(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the result: %w", err)
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
 		return nil, fmt.Errorf("cannot look at the result: %w", err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > limit {
+	if !info.Mode().IsRegular() || info.Size() > limit {
 		return nil, fmt.Errorf("the result is not a plain file of at most %d bytes", limit)
 	}
-	buf := make([]byte, limit+1)
-	total := 0
-	for total < len(buf) {
-		n, err := unix.Read(fd, buf[total:])
-		if err != nil && err != unix.EINTR {
-			return nil, fmt.Errorf("cannot read the result: %w", err)
-		}
-		if n == 0 && err == nil {
-			break
-		}
-		total += max(n, 0)
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the result: %w", err)
 	}
-	return buf[:total], nil
+	return text, nil
 }
 
-// clearResult makes the place for a result: its folder, and no file of an earlier run.
+// clearResult makes the folder for a result, and removes the result of an earlier run.
 func clearResult(path string, a *account) error {
 	if path == "" {
 		return nil

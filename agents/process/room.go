@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room measures what is left for new processes: memory that one could use without the kernel killing anybody, and disk
-// where dir is; both in bytes, and math.MaxInt64 for what cannot be measured.
+// Room measures what is left for new processes, in bytes: the memory that can be used before the kernel kills a
+// process, and the disk space where dir is. What cannot be measured is math.MaxInt64.
 func Room(dir string) (memory, disk int64) {
 	return freeMemory("/proc", "/sys/fs/cgroup"), freeDisk(dir)
 }
 
-// freeMemory is the lesser of what the machine and what the container's cgroup has left. Pages of files that nobody uses
-// count as free, because the kernel gives them up before it kills.
+// freeMemory is the lesser of what the machine and what the container's cgroup has left. Cached file pages that are not
+// in use count as free, because the kernel gives them up before it kills.
 func freeMemory(proc, cgroup string) int64 {
 	free := int64(math.MaxInt64)
 	if kB, ok := field(filepath.Join(proc, "meminfo"), "MemAvailable:"); ok {
@@ -32,7 +32,7 @@ func freeMemory(proc, cgroup string) int64 {
 	return free
 }
 
-// freeDisk is what an account that is not root could still write.
+// freeDisk is what an account other than root could still write.
 func freeDisk(dir string) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil || s.Bsize <= 0 || s.Bavail > math.MaxInt64/uint64(s.Bsize) {
@@ -41,12 +41,9 @@ func freeDisk(dir string) int64 {
 	return int64(s.Bavail) * s.Bsize
 }
 
-// field is the number behind a name in a file of lines such as "name 12 kB".
+// field is the number behind a name in a file of lines such as "name 12 kB"; false if there is none.
 func field(file, name string) (int64, bool) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0, false
-	}
+	text, _ := os.ReadFile(file)
 	for line := range bytes.Lines(text) {
 		words := bytes.Fields(line)
 		if len(words) > 1 && string(words[0]) == name {
@@ -57,12 +54,9 @@ func field(file, name string) (int64, bool) {
 	return 0, false
 }
 
-// wholeNumber is the number in a file; false where there is none, such as in a limit of "max".
+// wholeNumber is the number in a file; false if there is none, such as in a limit of "max".
 func wholeNumber(file string) (int64, bool) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0, false
-	}
+	text, _ := os.ReadFile(file)
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
 	return n, err == nil
 }

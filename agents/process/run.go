@@ -202,21 +202,19 @@ func (r *run) startProgram(path string) error {
 // ours with no_new_privs belong to the session too, because only sessions are started with it.
 func (r *run) sweep(lost bool) {
 	var env environ
-	self, seen := os.Getpid(), map[tree.Process]bool{}
-	member := func(p tree.Process) bool {
+	self := os.Getpid()
+	hunt := tree.Hunt{Member: func(p tree.Process) bool {
 		if p.Start < r.since || p.PID == self {
 			return false
 		}
 		return env.has(p.PID, runIDVar+r.job.RunID+"\x00") ||
 			lost && p.PPID == self && !r.exec.Reaper.own(p.PID) && restricted(p.PID)
-	}
-	for pause := time.Duration(0); ; time.Sleep(pause) {
+	}}
+	for ; ; time.Sleep(hunt.Pause) {
 		r.cgroup.kill()
-		c, err := tree.Cull(member, seen)
-		if err == nil && c.Alive == 0 && r.cgroup.empty() {
+		if alive, err := hunt.Cull(); err == nil && alive == 0 && r.cgroup.empty() {
 			return
 		}
-		pause = c.Pause(pause)
 	}
 }
 

@@ -17,22 +17,22 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// shimArg as the first argument turns any program that imports this package into the shim of one session. People never
-// type it.
+// shimArg as the first argument turns any program that imports this package into the shim of one session. It is not for
+// people to type.
 const shimArg = "session-shim"
 
 const (
 	shimSocket = 3 // the shim's end of the socket pair
 	shimCgroup = 4 // the directory of the session's cgroup, if there is one
 
-	// leftoverGrace is the time from TERM to KILL for what the program leaves behind when it ends by itself: enough for a
+	// leftoverGrace is the time from TERM to KILL for processes that the program leaves behind when it exits: enough for a
 	// tool server to close its files, short because the slot waits for it.
 	leftoverGrace = time.Second
 )
 
-// The shim runs here and not from main for three reasons. It starts in two milliseconds, since the packages that the
-// supervisor needs are not initialised before it. It stays on the main thread, which the parent-death signal and
-// no_new_privs belong to: both are properties of a thread. And a program cannot forget to call it.
+// The shim runs here and not from main for three reasons. It starts within 2 ms, since the packages that only the
+// supervisor needs are not initialised before it. It stays on the main thread, to which the parent-death signal and
+// no_new_privs belong: both are properties of a thread. And no program can forget to call it.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == shimArg {
 		syscall.Exit(runShim()) // without Go's exit hooks, which sleep for a second under the race detector
@@ -40,11 +40,11 @@ func init() {
 }
 
 // shim is the root of one session's processes. As a subreaper it inherits every orphan among them, whatever that did to
-// its group, session and environment; so "no children" means that nothing is left, and wait4 says so without a search.
+// its group, session and environment. So when it has no children, nothing is left, and wait4 says so without a search.
 type shim struct {
 	ends    chan time.Duration
 	running atomic.Bool // the program itself has not ended
-	ended   atomic.Bool // an end came while it was running
+	ended   atomic.Bool // an order to end came while it was running
 	cgroup  cgroup
 }
 
@@ -66,7 +66,7 @@ func runShim() int {
 	}
 	s.running.Store(true)
 	curb(o.NProc)
-	if o.Cred != nil { // root's own agents are left what root can do
+	if o.Cred != nil { // agents that run as root keep root's capabilities
 		dropCapabilities()
 	}
 	var pid int
@@ -88,7 +88,7 @@ func runShim() int {
 	return 0
 }
 
-// errnoOf is the kernel's number of an error; never 0, which would mean that there was none.
+// errnoOf is the kernel's number of an error. It is never 0, which would mean that there was none.
 func errnoOf(err error) syscall.Errno {
 	if errno := syscall.Errno(0); errors.As(err, &errno) && errno != 0 {
 		return errno
@@ -98,8 +98,8 @@ func errnoOf(err error) syscall.Errno {
 
 // armShim makes the process fit for its task before anything else runs in it.
 func armShim() error {
-	// Discarded, not ignored: an ignored signal would stay ignored in the program. A service manager that tells every
-	// process to end must not end the one that ends the others.
+	// Caught, not ignored: an ignored signal would stay ignored in the program. A service manager that sends TERM to every
+	// process must not end the shim, which ends the others.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE, unix.SIGTERM,
 		unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
 	closeOnExec()
@@ -107,14 +107,11 @@ func armShim() error {
 		return err // started by hand
 	}
 	unix.Umask(0o077)
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return err
-	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	// Without it a set-uid program such as sudo would give the tree processes that we must not signal.
-	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	return errors.Join(
+		unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0),
+		// Without it a set-uid program such as sudo would start processes that we may not signal.
+		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 
 func (s *shim) spawn(o startOrder) (int, error) {
@@ -122,7 +119,7 @@ func (s *shim) spawn(o startOrder) (int, error) {
 	attr := &syscall.ProcAttr{
 		Dir: string(o.Dir),
 		Env: unpack(o.Env),
-		// Stdin is /dev/null, stdout and stderr the log: the shim itself was started with them.
+		// Stdin is /dev/null, stdout and stderr are the log: the shim itself was started with them.
 		Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{
 			Setsid:     true,
@@ -135,7 +132,7 @@ func (s *shim) spawn(o startOrder) (int, error) {
 		if pid, err := syscall.ForkExec(path, argv, attr); err == nil {
 			return pid, nil
 		}
-		// Refused, by the kernel or a container's profile, or the program cannot be started at all: try without.
+		// The kernel or a container's profile refuses the cgroup, or the program cannot be started at all: try without.
 		attr.Sys.UseCgroupFD = false
 	}
 	pid, err := syscall.ForkExec(path, argv, attr)
@@ -145,8 +142,8 @@ func (s *shim) spawn(o startOrder) (int, error) {
 	return pid, err
 }
 
-// moveIn puts the program into the session's cgroup when it has begun already. What it started by then, if anything, is
-// held by the shim alone.
+// moveIn puts a program that runs already into the session's cgroup. Processes that it has started by then are held by
+// the shim alone.
 func (s *shim) moveIn(pid int, limited bool) {
 	if s.cgroup.write("cgroup.procs", strconv.Itoa(pid)) == nil {
 		return
@@ -157,7 +154,7 @@ func (s *shim) moveIn(pid int, limited bool) {
 	}
 }
 
-// reap waits until nothing is left below the shim and answers the status of the program.
+// reap waits until no process is left below the shim, and returns the status of the program.
 func (s *shim) reap(program int) (status syscall.WaitStatus) {
 	options := 0
 	for {
@@ -170,16 +167,16 @@ func (s *shim) reap(program int) (status syscall.WaitStatus) {
 		case pid == program:
 			status = ws
 			s.running.Store(false)
-			options = syscall.WNOHANG // most programs leave nothing behind: no need to look for it
+			options = syscall.WNOHANG // most programs leave no process behind
 		case pid == 0:
 			options = 0
-			s.ask(leftoverGrace)
+			s.ends <- leftoverGrace
 		}
 	}
 }
 
-// listen passes on the supervisor's ends. A closed socket means that there is no supervisor any more: nobody will read
-// what the agent does, and another one may start the same item.
+// listen obeys the supervisor's orders to end. A closed socket is one too: without a supervisor, the agent's work would
+// be lost, and another supervisor may start the same item.
 func (s *shim) listen(in *json.Decoder) {
 	for {
 		var e endOrder
@@ -188,17 +185,14 @@ func (s *shim) listen(in *json.Decoder) {
 			s.ended.Store(true)
 		}
 		if err != nil {
-			s.ask(0)
+			s.ends <- 0
 			return
 		}
-		s.ask(e.Grace)
+		s.ends <- e.Grace
 	}
 }
 
-// ask hands a grace to the goroutine that ends the tree.
-func (s *shim) ask(grace time.Duration) { s.ends <- grace }
-
-// end ends the tree: TERM at the first request, KILL when the shortest grace is over, and again until reap is done.
+// end ends the tree: TERM at the first order, KILL when the shortest grace is over, and again until reap is done.
 func (s *shim) end() {
 	grace := <-s.ends
 	deadline := time.Now().Add(grace)
@@ -214,19 +208,19 @@ func (s *shim) end() {
 		case <-time.After(wait):
 		}
 	}
-	go func() { // nothing can be sooner than now
+	go func() { // no order can shorten the grace any more
 		for range s.ends {
 		}
 	}()
-	self, seen := os.Getpid(), map[tree.Process]bool{}
-	for pause := time.Duration(0); ; time.Sleep(pause) {
+	self := os.Getpid()
+	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == self }}
+	for ; ; time.Sleep(hunt.Pause) {
 		s.cgroup.kill()
-		c, _ := tree.Cull(func(p tree.Process) bool { return p.PPID == self }, seen)
-		pause = c.Pause(pause)
+		_, _ = hunt.Cull()
 	}
 }
 
-// account is the last report. The kernel has added up what every process used that was waited for, here or below.
+// account is the last report. The kernel adds up the usage of every process that was waited for, here or below.
 func (s *shim) account(status syscall.WaitStatus) endReport {
 	r := endReport{Status: status, Ended: s.ended.Load()}
 	var ru syscall.Rusage

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,8 +24,8 @@ const maxEnviron = 6 << 20
 // reads hundreds.
 type environ struct{ buf []byte }
 
-// has reports whether the process was started with an environment entry that begins so. Kernel threads, zombies, and
-// processes that we may not look into have none.
+// has reports whether the process was started with an environment entry that begins with prefix. Kernel threads,
+// zombies, and processes that we may not look into have none.
 func (e *environ) has(pid int, prefix string) bool {
 	if e.buf == nil {
 		e.buf = make([]byte, 64<<10)
@@ -50,8 +51,8 @@ func (e *environ) read(pid int) (n int, err error) {
 	}
 }
 
-// readAsOwner is for root without CAP_SYS_PTRACE, as in a default container: root may not look into another account's
-// process there, but that account may.
+// readAsOwner is for root without CAP_SYS_PTRACE, as in a default container: there, root may not look into another
+// account's process, but that account may.
 func (e *environ) readAsOwner(pid int) (n int, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &st); err != nil {
@@ -75,7 +76,7 @@ func restricted(pid int) bool {
 }
 
 // isShim reports whether the process is, or pretends to be, the shim of a run whose id begins so. It goes by the
-// arguments, which can be read of a process that is protected like a shim.
+// arguments, which can be read even of a process whose memory is protected.
 func isShim(pid int, runID string) bool {
 	var buf [512]byte
 	n, err := tree.ReadFile(pid, "cmdline", buf[:])
@@ -83,21 +84,22 @@ func isShim(pid int, runID string) bool {
 	return err == nil && len(args) == 3 && string(args[1]) == shimArg && bytes.HasPrefix(args[2], []byte(runID))
 }
 
-// shimPatience is how long a stale shim is waited for. They need milliseconds; one that takes longer is stopped, or an
-// agent that took its name.
-const shimPatience = 5 * time.Second
+// shimPatience is how long a stale shim is waited for. Shims need milliseconds; one that takes longer is a stopped
+// process, or an agent that calls itself a shim. Tests shorten it.
+var shimPatience = 5 * time.Second
 
 // EndStale ends every process that an earlier supervisor of this instance left behind: each one whose run id begins
-// with the instance id and a dash. It returns how many there were when none is left, or the context's error. Call it
-// before the first session of this instance is started.
+// with the instance id and a dash. It returns how many there were once none is left, or the context's error, wrapped.
+// Call it before the first session of this instance; it may be repeated.
 //
-// Normally there are none: a PID namespace takes them with it, and elsewhere the shims end what is below them as soon
-// as their supervisor is gone. A shim that has not finished is waited for: killed, it would let go of what it holds.
+// Normally there are none: they end with their PID namespace, and elsewhere a shim ends all below it as soon as its
+// supervisor is gone. EndStale waits for a shim that is still at it, because killing the shim would set its children
+// free.
 func EndStale(ctx context.Context, instance string) (int, error) {
 	var env environ
 	var shims int
-	self, seen, began := os.Getpid(), map[tree.Process]bool{}, time.Now()
-	member := func(p tree.Process) bool {
+	self, began := os.Getpid(), time.Now()
+	hunt := tree.Hunt{Member: func(p tree.Process) bool {
 		switch {
 		case p.PID == self:
 			return false
@@ -106,24 +108,27 @@ func EndStale(ctx context.Context, instance string) (int, error) {
 			return time.Since(began) > shimPatience
 		}
 		return env.has(p.PID, runIDVar+instance+"-")
-	}
+	}}
 	groups := staleCgroups(instance)
-	for pause := time.Duration(0); ; {
+	for {
 		shims = 0
-		groups.kill()
-		c, err := tree.Cull(member, seen)
+		for _, g := range groups {
+			g.kill()
+		}
+		alive, err := hunt.Cull()
 		if err != nil {
-			return len(seen), fmt.Errorf("cannot look for processes of an earlier run: %w", err)
+			return hunt.Killed(), fmt.Errorf("cannot look for processes of an earlier run: %w", err)
 		}
-		if c.Alive == 0 && shims == 0 && groups.empty() {
-			groups.remove()
-			return len(seen), nil
+		if alive == 0 && shims == 0 && !slices.ContainsFunc(groups, func(g cgroup) bool { return !g.empty() }) {
+			for _, g := range groups {
+				g.remove()
+			}
+			return hunt.Killed(), nil
 		}
-		pause = c.Pause(pause)
 		select {
 		case <-ctx.Done():
-			return len(seen), fmt.Errorf("cannot end %d processes of an earlier run: %w", c.Alive+shims, ctx.Err())
-		case <-time.After(pause):
+			return hunt.Killed(), fmt.Errorf("cannot end %d processes of an earlier run: %w", alive+shims, ctx.Err())
+		case <-time.After(hunt.Pause):
 		}
 	}
 }

@@ -15,17 +15,14 @@ const (
 	tailRead  = 64 << 10 // of the file: progress bars write long lines
 )
 
-// tail is the last lines of a log, fit to be shown: without secrets, and without what would move a terminal's cursor.
+// tail is the last lines of a log, fit to be shown: without secrets, and without terminal control.
 func tail(path string, secrets []string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return ""
-	}
+	size, _ := f.Seek(0, io.SeekEnd)
 	from := max(0, size-tailRead)
 	buf := make([]byte, size-from)
 	n, _ := f.ReadAt(buf, from)
@@ -52,7 +49,7 @@ func lastLines(text string) string {
 	return text
 }
 
-// plain takes terminal control out of a text. A carriage return begins the line anew, as it does on a terminal.
+// plain removes terminal control from a text. A carriage return begins the line anew, as it does on a terminal.
 func plain(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(stripEscapes(strings.ToValidUTF8(text, "?"))) {
@@ -69,8 +66,8 @@ func plain(text string) string {
 	return b.String()
 }
 
-// stripEscapes removes the escape sequences that programs colour their output with: ESC [ to the final byte, ESC ] to
-// BEL or ESC \, and otherwise ESC with the byte behind it.
+// stripEscapes removes the escape sequences with which programs colour their output: ESC [ to the final byte, ESC ] to
+// BEL or ESC \, and any other ESC with the byte behind it.
 func stripEscapes(s string) string {
 	var b strings.Builder
 	for {
@@ -86,10 +83,8 @@ func stripEscapes(s string) string {
 func escapeLen(s string) int {
 	switch s[0] {
 	case '[':
-		for i := 1; i < len(s); i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				return i + 1
-			}
+		if i := strings.IndexFunc(s[1:], func(r rune) bool { return r >= 0x40 && r <= 0x7e }); i >= 0 {
+			return i + 2
 		}
 		return len(s)
 	case ']':

@@ -44,9 +44,10 @@ func TestCullIgnoresZombies(t *testing.T) {
 		members, _ := tree.Of(c.PID)
 		return slices.ContainsFunc(members, tree.Process.Dead)
 	})
-	got, err := tree.Cull(func(p tree.Process) bool { return p.PPID == c.PID }, map[tree.Process]bool{})
-	if err != nil || got.Alive != 0 {
-		t.Errorf("Cull met %+v, %v", got, err)
+	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == c.PID }}
+	got, err := hunt.Cull()
+	if err != nil || got != 0 {
+		t.Errorf("Cull met %d, %v", got, err)
 	}
 	_ = unix.Kill(c.PID, unix.SIGKILL)
 	<-c.Exit()

@@ -1,32 +1,32 @@
 package process
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
 // The supervisor and a session's shim talk over a socket pair, in JSON documents. The supervisor orders one start and
-// then any number of ends; the shim reports the start and, if that was good, the end. When the supervisor is killed
-// the socket closes, and that is an order to end too.
+// then any number of ends; the shim reports the start and, if that was good, the end. When the supervisor is killed the
+// socket closes, which is an order to end too. A shim may be older than its supervisor: documents only grow.
 
-// startOrder is what the shim is to start. It travels over the socket because the environment holds the agent's token, and
-// arguments can be read by everybody.
+// startOrder says what the shim is to start. It goes over the socket because the environment holds the agent's token,
+// and any user can read the arguments of a process.
 type startOrder struct {
 	Path   []byte // bytes, here and below: JSON strings would change what is not UTF-8
 	Dir    []byte
 	Argv   []byte              // packed
 	Env    []byte              // packed
 	Cred   *syscall.Credential `json:",omitempty"` // nil means the shim's own
-	Cgroup string              `json:",omitempty"` // path of the session's cgroup, whose descriptor is the one after the socket
+	Cgroup string              `json:",omitempty"` // the session's cgroup, also open as shimCgroup
 	// Limited says that the session's limits are those of its cgroup; NProc is the limit of its account's processes where
 	// no cgroup has one.
 	Limited bool   `json:",omitempty"`
 	NProc   uint64 `json:",omitempty"`
 }
 
-// endOrder asks for the end of the tree; Grace is the time from TERM to KILL. A later one can only shorten it.
+// endOrder asks for the end of the tree. Grace is the time from TERM to KILL. A later order can only shorten it.
 type endOrder struct {
 	Grace time.Duration
 }
@@ -37,7 +37,7 @@ type startReport struct {
 	Errno syscall.Errno `json:",omitempty"`
 }
 
-// endReport says that nothing is left below the shim.
+// endReport says that no process is left below the shim.
 type endReport struct {
 	Status syscall.WaitStatus // of the program itself
 	Ended  bool               // it was still running when the first order to end came
@@ -46,14 +46,9 @@ type endReport struct {
 	Hits   hits
 }
 
-// pack puts strings without NUL into one text, each followed by a NUL.
+// pack joins strings without NUL, each followed by a NUL.
 func pack(list []string) []byte {
-	var b bytes.Buffer
-	for _, s := range list {
-		b.WriteString(s)
-		b.WriteByte(0)
-	}
-	return b.Bytes()
+	return []byte(strings.Join(slices.Concat(list, []string{""}), "\x00"))
 }
 
 // unpack undoes pack.

@@ -46,32 +46,19 @@ func (c *command) end() {
 // kill kills every process below us, or with Single the command alone, until none is left. A killed process forks no
 // more, so this comes to an end.
 func (c *command) kill() {
-	self, seen, began := os.Getpid(), make(map[tree.Process]bool), time.Now()
-	member := func(p tree.Process) bool { return p.PPID == self && (!c.Single || p.PID == c.pid) }
-	for pause := time.Duration(0); !c.reap() && !(c.Single && c.ended); time.Sleep(pause) {
-		if time.Since(began) > killPatience {
-			break
+	self, began := os.Getpid(), time.Now()
+	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == self && (!c.Single || p.PID == c.pid) }}
+	for ; !c.reap() && !(c.Single && c.ended) && time.Since(began) < killPatience; time.Sleep(hunt.Pause) {
+		_, err := hunt.Cull()
+		switch { // without /proc:
+		case err == nil:
+		case self == 1:
+			_ = syscall.Kill(-1, syscall.SIGKILL)
+		case !c.ended:
+			_ = syscall.Kill(-c.pid, syscall.SIGKILL)
 		}
-		met, err := c.cull(member, seen)
-		if err != nil {
-			met.Fresh = 0
-		}
-		pause = met.Pause(pause)
 	}
 	if !c.ended { // not ours to kill, or stuck in the kernel
 		c.ended, c.status = true, syscall.WaitStatus(syscall.SIGKILL)
 	}
-}
-
-// cull is tree.Cull with a substitute for systems without /proc.
-func (c *command) cull(member func(tree.Process) bool, seen map[tree.Process]bool) (tree.Culled, error) {
-	met, err := tree.Cull(member, seen)
-	switch {
-	case err == nil:
-	case os.Getpid() == 1:
-		_ = syscall.Kill(-1, syscall.SIGKILL)
-	case !c.ended:
-		_ = syscall.Kill(-c.pid, syscall.SIGKILL)
-	}
-	return met, err
 }

@@ -7,7 +7,7 @@
 // The whole of disinto exec runs in this package's init and never reaches main. Go initialises packages in the order of
 // their import paths, each as soon as its imports are ready; this one imports so little that it comes 1 ms after the
 // start of the runtime and 5 ms before main, ahead of TLS, TOML and regular expressions. One import more can undo that:
-// runtime/debug alone costs 3 ms, hence the two links in collector.go. It also keeps 2 MiB resident instead of 7.
+// runtime/debug alone costs 3 ms, hence the two links in settle.go. It also keeps 2 MiB resident instead of 7.
 //
 // # One goroutine
 //

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	_ "unsafe" // for go:linkname
 )
 
 // settleTime is how long the command runs before settle. A command that ends sooner is spared that millisecond.
@@ -15,10 +16,20 @@ const settleTime = 50 * time.Millisecond
 
 // settle makes the process small and safe for what may be months of waiting.
 func settle() {
-	quiet()
+	// An init at rest allocates next to nothing, and the collector would wake it every two minutes.
+	setGCPercent(-1)
+	setMemoryLimit(8 << 20)
 	StartThreads(4)
 	DropBinary()
 }
+
+// These two are debug.SetGCPercent and debug.SetMemoryLimit, without the import that would delay this package's init.
+
+//go:linkname setGCPercent runtime/debug.setGCPercent
+func setGCPercent(percent int32) (before int32)
+
+//go:linkname setMemoryLimit runtime/debug.setMemoryLimit
+func setMemoryLimit(bytes int64) (before int64)
 
 // StartThreads makes the runtime start n threads, which it keeps. A Go program that needs a thread and gets none dies
 // in newosproc. Another supervisor did so in 3 of 4 tries, as PID 1 at its pids limit, and took its container with it.
@@ -40,12 +51,9 @@ func StartThreads(n int) {
 // the file and a process at rest very little, yet the kernel keeps mapped pages mapped. A page needed again comes back
 // from the page cache. Failures are ignored: the pages stay.
 func DropBinary() {
-	binary, err := os.Readlink(self)
-	if err != nil {
-		return
-	}
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
+	binary, err1 := os.Readlink(self)
+	maps, err2 := os.ReadFile("/proc/self/maps")
+	if err1 != nil || err2 != nil {
 		return
 	}
 	for line := range strings.Lines(string(maps)) {

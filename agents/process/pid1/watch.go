@@ -19,14 +19,8 @@ type command struct {
 
 	ended  bool
 	status syscall.WaitStatus
-	told   map[identity]bool // the processes that a TERM to us was passed on to
-	late   <-chan time.Time  // fires when the grace is over; nil until the first TERM
-}
-
-// identity tells two processes with the same number apart.
-type identity struct {
-	pid   int
-	start uint64
+	told   map[tree.ID]bool // the processes that a TERM to us was passed on to
+	late   <-chan time.Time // fires when the grace is over; nil until the first TERM
 }
 
 // passSIGURG is "yes" in a program linked with asyncpreemptoff, whose runtime does not interrupt goroutines with
@@ -120,7 +114,7 @@ func (c *command) pass(s syscall.Signal) {
 // the grace begins.
 func (c *command) asked(to syscall.Signal) {
 	if !c.Single {
-		c.told = make(map[identity]bool)
+		c.told = make(map[tree.ID]bool)
 		c.tell(to, c.pid)
 	}
 	if c.Grace > 0 && c.late == nil {
@@ -135,8 +129,7 @@ func (c *command) tell(s syscall.Signal, group int) {
 		_ = syscall.Kill(-1, s)
 	}
 	for _, p := range members {
-		id := identity{p.PID, p.Start}
-		if p.PID == os.Getpid() || p.Dead() || c.told[id] {
+		if p.PID == os.Getpid() || p.Dead() || c.told[p.ID()] {
 			continue
 		}
 		if p.Group != group {
@@ -146,7 +139,7 @@ func (c *command) tell(s syscall.Signal, group int) {
 			}
 		}
 		if c.told != nil {
-			c.told[id] = true
+			c.told[p.ID()] = true
 		}
 	}
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"syscall"
 	"time"
@@ -10,8 +11,8 @@ import (
 // tick is the unit of the times in /proc/PID/stat. USER_HZ is 100 on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
 
-// Process is one line of /proc/PID/stat: as much as is needed to find a tree and to tell two processes with the same
-// number apart.
+// Process is the part of /proc/PID/stat that is needed to find a tree, and to tell two processes with the same number
+// apart.
 type Process struct {
 	PID, PPID int
 	Group     int           // its process group
@@ -20,11 +21,20 @@ type Process struct {
 	CPU       time.Duration // its own and that of the children it has waited for
 }
 
-// Dead reports whether only the exit status is left: nothing to signal, and no children any more.
+// ID tells two processes with the same number apart.
+type ID struct {
+	PID   int
+	Start uint64
+}
+
+// ID identifies the process among all since boot.
+func (p Process) ID() ID { return ID{p.PID, p.Start} }
+
+// Dead reports whether only the exit status is left: the process cannot be signalled and has no children any more.
 func (p Process) Dead() bool { return p.State == 'Z' || p.State == 'X' }
 
-// parseStat reads /proc/PID/stat. The name of the program stands in parentheses and may itself contain blanks and
-// parentheses, so everything is counted from the last one.
+// parseStat reads /proc/PID/stat. The program's name, in parentheses, may itself contain blanks and parentheses, so
+// fields are counted from the last parenthesis.
 func parseStat(b []byte) (Process, bool) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 2 || end < open {
@@ -35,24 +45,14 @@ func parseStat(b []byte) (Process, bool) {
 	if err != nil || len(f) < 20 || len(f[0]) != 1 {
 		return Process{}, false
 	}
-	p := Process{PID: pid, State: f[0][0]}
-	var ticks [4]int64 // utime, stime, cutime, cstime: fields 14 to 17, and the state is field 3
-	for i := range ticks {
-		if ticks[i], err = strconv.ParseInt(string(f[11+i]), 10, 64); err != nil {
-			return Process{}, false
-		}
-		p.CPU += time.Duration(ticks[i]) * tick
+	number := func(field int) (n int64) { // as proc(5) counts; the state is field 3
+		n, e := strconv.ParseInt(string(f[field-3]), 10, 64)
+		err = cmp.Or(err, e)
+		return n
 	}
-	if p.PPID, err = strconv.Atoi(string(f[1])); err != nil {
-		return Process{}, false
-	}
-	if p.Group, err = strconv.Atoi(string(f[2])); err != nil {
-		return Process{}, false
-	}
-	if p.Start, err = strconv.ParseUint(string(f[19]), 10, 64); err != nil {
-		return Process{}, false
-	}
-	return p, true
+	p := Process{PID: pid, State: f[0][0], PPID: int(number(4)), Group: int(number(5)), Start: uint64(number(22))}
+	p.CPU = time.Duration(number(14)+number(15)+number(16)+number(17)) * tick // user, system, and its children's
+	return p, err == nil
 }
 
 // Look reads the process with this number; the error is ESRCH when there is none.
@@ -72,8 +72,8 @@ func Look(pid int) (Process, error) {
 	return p, nil
 }
 
-// ReadFile fills buf from /proc/PID/name. It is os.ReadFile without the allocations and without the poller: a walk
-// reads one file for every process of the machine.
+// ReadFile fills buf from /proc/PID/name and returns the number of bytes. It is os.ReadFile without allocations and
+// without the poller: a walk reads one file for every process of the machine.
 func ReadFile(pid int, name string, buf []byte) (int, error) {
 	fd, err := syscall.Open("/proc/"+strconv.Itoa(pid)+"/"+name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -83,25 +83,22 @@ func ReadFile(pid int, name string, buf []byte) (int, error) {
 	total := 0
 	for total < len(buf) {
 		n, err := syscall.Read(fd, buf[total:])
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil {
+		if err != nil && err != syscall.EINTR {
 			return total, err
 		}
 		if n == 0 {
 			break
 		}
-		total += n
+		total += max(n, 0)
 	}
 	return total, nil
 }
 
-// Walk calls visit for every process, in the order of their numbers. It reads /proc a few entries at a time on
-// purpose: the kernel looks for the next number at each call, so a process that forks a successor and exits, again and
-// again, is met at the end of the walk. A list made beforehand would always be one fork behind.
+// Walk calls visit for every process, sorted by number. It reads /proc a few entries at a time on purpose: the kernel
+// looks for the next number at each call, so the walk meets even a process that forks a successor and exits, again and
+// again, at its end. A list made beforehand would always be one fork behind.
 //
-// An error means that there may be processes it has not met.
+// After an error there may be processes that it has not met.
 func Walk(visit func(Process)) (missed error) {
 	fd, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -138,16 +135,16 @@ func Walk(visit func(Process)) (missed error) {
 	}
 }
 
-// pidfd_open and pidfd_send_signal have these numbers on every architecture. Package unix has them, too, but a program
-// that is to start fast cannot wait for its turn in the order of initialisation.
+// pidfd_open and pidfd_send_signal have these numbers on every architecture. Package unix has them too, but importing
+// it would delay pid1.
 const (
 	sysPidfdSendSignal = 424
 	sysPidfdOpen       = 434
 )
 
-// Signal sends sig to exactly this process; the error is ESRCH when it has ended. The number alone may belong to
-// somebody else by now; a pidfd opened first and the start time read afterwards settle who it is. Where pidfds are
-// refused (kernels before 5.3, old container profiles) a window of microseconds remains.
+// Signal sends sig to exactly this process; the error is ESRCH when it has ended. Its number may belong to another
+// process by now: a pidfd is opened first and the start time read afterwards, which tells. Where pidfds are refused
+// (kernels before 5.3, old container profiles) a window of microseconds remains.
 func (p Process) Signal(sig syscall.Signal) error {
 	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(p.PID), 0, 0)
 	if errno == syscall.ESRCH {

@@ -1,7 +1,6 @@
 // Package tree finds processes through /proc, by their parents, and signals exactly those. Linux only.
 //
-// It imports next to nothing, so that the init for one command, which starts before the rest of the program is
-// initialised, can use it.
+// It imports next to nothing, so that pid1, which runs before the rest of the program is initialised, can use it.
 package tree
 
 import (
@@ -9,8 +8,7 @@ import (
 	"time"
 )
 
-// Of is root and everything below it by the parent chain, as far as a snapshot can tell. The order is that of the
-// numbers.
+// Of returns root and every process below it by the parent chain, sorted by number, as a snapshot can tell.
 func Of(root int) ([]Process, error) {
 	var all []Process
 	if err := Walk(func(p Process) { all = append(all, p) }); err != nil {
@@ -34,21 +32,18 @@ func Of(root int) ([]Process, error) {
 	return members, nil
 }
 
-// CPU is the processor time of the whole tree: the living, and through their parents those that were waited for.
-func CPU(root int) time.Duration {
-	members, err := Of(root)
-	if err != nil {
-		return 0
-	}
-	var sum time.Duration
+// CPU is the processor time of the whole tree: of its processes, and of those that they have waited for. It is 0 where
+// /proc cannot be read.
+func CPU(root int) (sum time.Duration) {
+	members, _ := Of(root)
 	for _, p := range members {
 		sum += p.CPU
 	}
 	return sum
 }
 
-// Ask sends TERM to everything below root, once, and CONT so that a stopped process can act on it. The list is made
-// before the first signal: what a process starts in answer, to save its work, is left alone.
+// Ask sends TERM to every process below root, once, and CONT so that a stopped process can act on it. The list is made
+// before the first signal: processes that are started in answer, to save work, are left alone.
 func Ask(root int) {
 	members, _ := Of(root)
 	for _, p := range members {
@@ -60,39 +55,39 @@ func Ask(root int) {
 	}
 }
 
-// Culled counts what a Cull met.
-type Culled struct {
-	Alive int // members that still lived
-	Fresh int // those of them that had not been killed by an earlier one
+// Hunt ends every member, however fast members fork: called again and again, Cull kills those that are there.
+type Hunt struct {
+	// Member reports whether a process is one. Below a member that Cull has killed, every process is one too.
+	Member func(Process) bool
+	// Pause is the time to wait before the next Cull: none while it still meets processes that it has not killed before,
+	// then up to 50 ms, for a process that the kernel does not let go.
+	Pause  time.Duration
+	killed map[ID]bool
 }
 
-// Cull kills while it walks, and follows the children of what it just killed in the same walk. seen remembers the
-// killed across walks. Repeated until nothing is alive it converges against any program that forks, because a killed
-// process forks no more.
-func Cull(member func(Process) bool, seen map[Process]bool) (c Culled, err error) {
-	in := map[int]bool{}
+// Cull kills members while it walks, and the children of members in the same walk. alive is how many members it met. A
+// killed process forks no more, so at some time it meets none. After an error there may be members that it has not met.
+func (h *Hunt) Cull() (alive int, err error) {
+	if h.killed == nil {
+		h.killed = make(map[ID]bool)
+	}
+	before, in := len(h.killed), map[int]bool{}
 	err = Walk(func(p Process) {
-		if p.Dead() || !(in[p.PPID] || member(p)) {
+		if p.Dead() || !(in[p.PPID] || h.Member(p)) {
 			return
 		}
 		in[p.PID] = true
-		if p.Signal(syscall.SIGKILL) == syscall.ESRCH {
-			return
-		}
-		c.Alive++
-		if key := (Process{PID: p.PID, Start: p.Start}); !seen[key] {
-			seen[key] = true
-			c.Fresh++
+		if p.Signal(syscall.SIGKILL) != syscall.ESRCH {
+			alive++
+			h.killed[p.ID()] = true
 		}
 	})
-	return c, err
+	h.Pause = min(max(2*h.Pause, time.Millisecond), 50*time.Millisecond)
+	if err == nil && len(h.killed) > before {
+		h.Pause = 0
+	}
+	return alive, err
 }
 
-// Pause is the time until the next Cull, given the one before this: none while they still meet something new, then up to 50 ms, for a process
-// that the kernel does not let go.
-func (c Culled) Pause(before time.Duration) time.Duration {
-	if c.Fresh > 0 {
-		return 0
-	}
-	return min(max(2*before, time.Millisecond), 50*time.Millisecond)
-}
+// Killed is the number of processes that were killed so far.
+func (h *Hunt) Killed() int { return len(h.killed) }
