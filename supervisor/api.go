@@ -140,8 +140,9 @@ func (s *Supervisor) portProblem(key, why string) {
 	if s.problems.ports == nil {
 		s.problems.ports = make(map[string]string)
 	}
-	delete(s.problems.ports, key)
-	setUnlessZero(s.problems.ports, key, why)
+	if s.problems.ports[key] = why; why == "" {
+		delete(s.problems.ports, key)
+	}
 	s.mu.Unlock()
 	if why != was {
 		s.tell(notice{bad: true, words: why})

@@ -11,6 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // actCancel finishes a cancel on the forge. Like a mark it is tried again until it is done, also by the next supervisor.
@@ -70,7 +71,7 @@ func reportCancelled(r *control.Report, c *chore, item forge.Ref, left string) {
 func (s *Supervisor) cancelLeft(c *chore) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.history.cancels[c.ref] {
+	if !s.history.Chain(c.ref).Cancel {
 		return ""
 	}
 	return c.failed
@@ -100,9 +101,9 @@ func (s *Supervisor) known(item forge.Ref) bool {
 // them, and none is reserved after. It returns the chores that are then to be done; what is cancelled by somebody else right
 // now is not among them.
 func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*chore, sessions []*session) {
-	said := record{At: time.Now(), Cancel: &cancelRecord{Close: closing}}
+	said := ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Close: closing}}
 	for _, item := range items {
-		said.Cancel.Refs = append(said.Cancel.Refs, ref(item))
+		said.Cancel.Refs = append(said.Cancel.Refs, ledger.Ref(item))
 	}
 	s.noteThen(said, func() {
 		sessions = s.endLocked(items, threads.StopCancelled)
@@ -123,10 +124,13 @@ func (s *Supervisor) cancelChore(item forge.Ref) *chore {
 	return &chore{choreKey: choreKey{actCancel, item, ""}}
 }
 
+// cancelled reports whether a person cancelled a chain and the label is still to be written.
+func cancelled(c *threads.ChainHistory) bool { return c.Cancel }
+
 // cancelsLocked are the cancels that are left, of which no session is to be waited for.
 func (s *Supervisor) cancelsLocked() []*chore {
 	var list []*chore
-	for _, item := range sorted(s.history.cancels, forge.Ref.Compare) {
+	for _, item := range s.history.Select(cancelled) {
 		if !s.hasSessionLocked(item) {
 			list = append(list, s.cancelChore(item))
 		}
@@ -159,7 +163,7 @@ func (s *Supervisor) cancel(c *chore) error {
 			return err
 		}
 	}
-	s.note(record{At: time.Now(), Cancel: &cancelRecord{Refs: []ref{ref(c.ref)}, Done: true}})
+	s.note(ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Refs: []ledger.Ref{ledger.Ref(c.ref)}, Done: true}})
 	return nil
 }
 
@@ -167,7 +171,7 @@ func (s *Supervisor) cancel(c *chore) error {
 // depends on is open; then it is tried again.
 func (s *Supervisor) closeCancelled(c *chore, t *thing) error {
 	s.mu.Lock()
-	wanted := s.history.closes[c.ref] && !t.pull
+	wanted := s.history.Chain(c.ref).Close && !t.pull
 	s.mu.Unlock()
 	if !wanted {
 		return nil

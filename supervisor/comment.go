@@ -17,14 +17,14 @@ func gaveUpComment(c *chore) comment {
 	it := &c.mark.Item
 	var b strings.Builder
 	fmt.Fprintf(&b, "Agents gave up on the %s after %d attempts.", task(it), c.mark.Reason.Count)
-	if c.failure.reason != "" {
-		b.WriteString(" The last one ended with:\n\n" + fence(c.failure.reason))
+	if c.failure.Reason != "" {
+		b.WriteString(" The last one ended with:\n\n" + fence(c.failure.Reason))
 	}
-	if c.failure.tail != "" {
-		b.WriteString("\n\nThe last lines of its output:\n\n" + fence(c.failure.tail))
+	if c.failure.Tail != "" {
+		b.WriteString("\n\nThe last lines of its output:\n\n" + fence(c.failure.Tail))
 	}
 	fmt.Fprintf(&b, "\n\nTo have it tried again, remove the label `blocked`, or say `disinto retry %d`.", it.Chain.Number)
-	return comment{fmt.Sprintf("blocked-%d-%s-%d", it.Chain.Number, it.Kind, c.failure.at.Unix()), b.String()}
+	return comment{fmt.Sprintf("blocked-%d-%s-%d", it.Chain.Number, it.Kind, c.failure.Failed.Unix()), b.String()}
 }
 
 // needsHumanComment tells why a person is asked.

@@ -2,57 +2,76 @@ package supervisor
 
 import (
 	"flag"
+	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Update is set by -update, for the tests inside and outside of the package.
 var Update = flag.Bool("update", false, "write the golden files from what the program does now; read the diff before it is committed")
 
-// FillDisk makes every write to the journal fail until the answer is called.
+// FillDisk makes every write to the journal fail until the answer is called. The journal's descriptor becomes one that is
+// for reading only.
 func (s *Supervisor) FillDisk() (empty func(), err error) {
-	s.mu.Lock() // for what Run wrote before it
-	j := s.journal
-	s.mu.Unlock()
-	full, err := os.Open(j.path) // for reading only
+	path := filepath.Join(s.StateDir, "journal.jsonl")
+	fds, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		return nil, err
 	}
-	swap := func(f *os.File) (old *os.File) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		old, j.file = j.file, f
-		return old
+	for _, name := range fds {
+		if at, err := os.Readlink(name); err != nil || at != path {
+			continue
+		}
+		fd, err := strconv.Atoi(filepath.Base(name))
+		if err != nil {
+			return nil, err
+		}
+		disk, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		full, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer full.Close()
+		put := func(from int) error { return unix.Dup3(from, fd, unix.O_CLOEXEC) }
+		return func() { _, _ = put(disk), unix.Close(disk) }, put(int(full.Fd()))
 	}
-	disk := swap(full)
-	return func() { swap(disk).Close() }, nil
+	return nil, fmt.Errorf("%s is not open", path)
 }
 
 // ReplayDiff is what a supervisor that starts now would remember differently.
 func (s *Supervisor) ReplayDiff() (string, error) {
-	j, records, _, err := openJournal(s.StateDir)
+	j, records, _, err := journal.Open(s.StateDir)
 	if err != nil {
 		return "", err
 	}
-	defer j.close()
-	replayed := newHistory()
-	for _, r := range records {
-		replayed.apply(r)
-	}
+	defer j.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	live := *s.history
-	live.Touched = replayed.Touched // never journalled
-	return cmp.Diff(&live, replayed, cmp.AllowUnexported(history{}, openSession{}, failure{}, tally{}, writing{})), nil
+	always := time.Time{} // rests that are over included
+	return cmp.Diff(s.history.Compact(always), ledger.Fold(records).Compact(always)), nil
 }
 
 // Remembered are the issues and pull requests of which the supervisor keeps anything.
 func (s *Supervisor) Remembered() []forge.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := append(s.history.remembered(), sorted(s.history.Claimed, forge.Ref.Compare)...)
-	return append(list, sorted(s.history.Touched, forge.Ref.Compare)...)
+	list := append(s.history.Remembered(), s.history.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
+	return append(list, slices.SortedFunc(maps.Keys(s.history.Touched), forge.Ref.Compare)...)
 }
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

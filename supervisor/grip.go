@@ -73,10 +73,10 @@ func (s *Supervisor) forgetLocked() []forge.Ref {
 		}
 	}
 	var gone []forge.Ref
-	for _, r := range s.history.remembered() {
+	for _, r := range s.history.Remembered() {
 		repo, known := s.facts.Repo(r.Repo)
 		read := known && !repo.AsOf.IsZero() && !s.facts.More
-		unused := s.history.Claimed[r] == "" && s.busy[r] == 0 && !s.hasChainLocked(r)
+		unused := s.history.Chain(r).Claimed == "" && s.busy[r] == 0 && !s.hasChainLocked(r)
 		if read && unused && r.Number > 0 && s.facts.Issue(r) == nil && s.facts.Pull(r) == nil {
 			gone = append(gone, r)
 		}

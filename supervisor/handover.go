@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -126,9 +126,9 @@ func (s *Supervisor) goOn() {
 
 // tryHandOver holds the journal's lock, with which nothing that counts can happen any more.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
-	if len(s.journal.owed) > 0 {
+	owed, resume := s.journal.Still()
+	defer resume()
+	if owed {
 		return fmt.Errorf("%w: the journal cannot be written", ErrNotQuiet)
 	}
 	s.mu.Lock()
@@ -149,7 +149,7 @@ func (s *Supervisor) handoverLocked() (h Handover, why string) {
 		Version: HandoverVersion, Started: s.started, Upgrades: s.upgrades + 1,
 		Upkeep: control.UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
 	}
-	for _, run := range sorted(s.sessions, strings.Compare) {
+	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
 		x := s.sessions[run]
 		if !x.works() {
 			why = x.tag + " begins"

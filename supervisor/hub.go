@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
@@ -113,12 +112,12 @@ func (a aroundHub) Document() *fleet.Document {
 	d := &fleet.Document{
 		Format: fleet.Format, Version: s.Version, Instance: s.instance, UpdatedAt: now, Agents: []fleet.Agent{}, Begun: []string{},
 	}
-	for _, r := range sorted(s.history.Writers, forge.Ref.Compare) {
+	for _, r := range s.history.Select(func(c *threads.ChainHistory) bool { return len(c.Writers) > 0 }) {
 		d.Begun = append(d.Begun, r.String())
 	}
 	if s.config != nil {
 		snap := s.snapshotLocked(now, room)
-		snap.History.IdleSince = s.hub.IdleSince(s.config, s.history.IdleSince, now)
+		snap.History.Agents = s.hub.Seen(s.config, s.history.Agents, now)
 		d.Agents = fleet.Describe(snap, s.scans.err != nil || s.scans.good.IsZero(), s.progressLocked())
 	}
 	return d
@@ -127,8 +126,8 @@ func (a aroundHub) Document() *fleet.Document {
 // progressLocked is when a session of each agent last achieved something, as far as it is remembered.
 func (s *Supervisor) progressLocked() map[string]time.Time {
 	progress := make(map[string]time.Time)
-	for i := range s.history.recent { // newest first
-		r := &s.history.recent[i]
+	for i := range s.history.Recent { // newest first
+		r := &s.history.Recent[i]
 		if progress[r.Agent].IsZero() && (r.Outcome == agents.Done || r.Outcome == agents.Refused) {
 			progress[r.Agent] = r.EndedAt
 		}

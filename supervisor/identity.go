@@ -11,6 +11,12 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+// How long an agent is held after the forge was asked about its account.
+const (
+	forbiddenRest   = 5 * time.Minute  // the forge refused: a person has to give the account the right
+	unavailableRest = 10 * time.Second // the forge did not answer
+)
+
 // Instance is the id of the state directory, with which every run id begins; "" before Run has read it. Once it is there it
 // stays, and may be asked for at any time from what Run calls.
 func (s *Supervisor) Instance() string { return s.instance }
@@ -89,8 +95,9 @@ type workplace struct {
 // journalled: the next supervisor asks again.
 func (s *Supervisor) holdAgent(x *session, until time.Time, why string) {
 	s.mu.Lock()
-	was := s.history.AgentHolds[x.Agent].Why
-	s.history.AgentHolds[x.Agent] = threads.AgentHold{Until: until, Code: threads.AgentHeld, Why: why}
+	a := threads.Entry(s.history.Agents, x.Agent)
+	was := a.HeldWhy
+	a.Hold(until, why)
 	s.mu.Unlock()
 	if why != was {
 		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, why))

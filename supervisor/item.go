@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // thing is an issue or pull request as a fresh look shows it.
@@ -103,7 +105,7 @@ func (s *Supervisor) family(t *thing) []forge.Ref {
 // endLocked tells the sessions on some items to end, and returns them.
 func (s *Supervisor) endLocked(items []forge.Ref, why threads.Code) []*session {
 	var list []*session
-	for _, run := range sorted(s.sessions, strings.Compare) {
+	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
 		x := s.sessions[run]
 		if !x.claims() || !slices.Contains(items, x.Item.Ref) {
 			continue
@@ -161,7 +163,7 @@ func (s *Supervisor) unclaim(t *thing) (was bool, err error) {
 		err = s.label(t.Ref, nil, []string{forge.LabelInProgress})
 	}
 	if err == nil && len(foreign) == 0 {
-		s.note(record{At: time.Now(), Released: &releasedRecord{ref(t.Ref)}})
+		s.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(t.Ref)}})
 	}
 	return len(foreign) == 0, err
 }
@@ -173,7 +175,7 @@ func (s *Supervisor) claimants(t *thing) (ours, foreign []string) {
 	for _, login := range t.assignees {
 		_, bot := slices.BinarySearch(s.config.Forge.Bots, login)
 		switch {
-		case s.config.AgentByLogin(login) != nil || s.history.logins[t.Ref] == login:
+		case s.config.AgentByLogin(login) != nil || s.history.Chain(t.Ref).Login == login:
 			ours = append(ours, login)
 		case bot:
 			foreign = append(foreign, login)

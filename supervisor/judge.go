@@ -10,6 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 const (
@@ -25,8 +26,8 @@ const (
 // judge says how a session ended. Where the program did not say so itself the forge is asked, for as long as it takes:
 // guessing would burn an attempt, or do the work twice. It returns nil if the supervisor stops before there is an answer;
 // the session is then lost, which costs nothing.
-func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *endRecord {
-	end := &endRecord{Run: x.RunID, NeverRan: !ran, Breaker: x.thread.BreakerInterval}
+func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *ledger.End {
+	end := &ledger.End{Run: x.RunID, NeverRan: !ran, Breaker: x.thread.BreakerInterval}
 	if ran && (threads.AsksForge(x.Item, out) || out.Result == agents.Cancelled && s.stopCode(x) == threads.StopClosed) {
 		look, err := s.look(x)
 		switch {
@@ -38,25 +39,15 @@ func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *endRecord 
 			var effect threads.Effect
 			out, effect = threads.Judge(x.Item, x.agent.Login, out, look, x.Item.HeadSHA)
 			end.Remarked = effect == threads.Remarked
-			end.Verdict = verdictOf(threads.VerdictOf(x.Item, x.agent.Login, look))
+			end.Verdict = ledger.VerdictOf(threads.VerdictOf(x.Item, x.agent.Login, look))
 		}
 	}
 	s.fill(end, x, out)
 	return end
 }
 
-func verdictOf(v forge.Verdict) verdict {
-	switch v {
-	case forge.Approved:
-		return verdictApproved
-	case forge.ChangesRequested:
-		return verdictChanges
-	}
-	return ""
-}
-
 // fill copies what is kept of an outcome.
-func (s *Supervisor) fill(end *endRecord, x *session, out agents.Outcome) {
+func (s *Supervisor) fill(end *ledger.End, x *session, out agents.Outcome) {
 	secrets := x.secrets()
 	end.Result, end.Reason, end.RetryAt = out.Result, agents.Redact(out.Reason, secrets), out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS

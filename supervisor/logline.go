@@ -6,6 +6,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // notice is something to tell people. It is made under the lock and told outside it: a log is I/O.
@@ -54,7 +55,7 @@ func task(it *threads.Item) string {
 }
 
 // ending is the log line of a session that ended.
-func ending(stateDir string, x *session, e *endRecord) notice {
+func ending(stateDir string, x *session, e *ledger.End) notice {
 	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
 	if e.Result.BurnsAttempt() && !e.NeverRan && x.Item.Kind != agents.KindSchedule {
 		words += fmt.Sprintf(" (attempt %d of %d)", x.Attempt, threads.MaxAttempts)

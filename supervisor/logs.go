@@ -12,6 +12,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // logged is a session that the journal names.
@@ -57,7 +58,7 @@ func loggedSessions(stateDir string) ([]logged, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the journal: %w", err)
 	}
-	records, _ := parseJournal(text)
+	records, _ := ledger.Parse(text)
 	var list []logged
 	add := func(run, agent string, item forge.Ref, at time.Time) {
 		list = append(list, logged{control.Log{RunID: run, Agent: agent, Path: logPath(stateDir, agent, run)}, item, at})
@@ -76,7 +77,7 @@ func loggedSessions(stateDir string) ([]logged, error) {
 }
 
 func logPath(stateDir, agent, run string) string {
-	return filepath.Join(stateDir, "logs", agent, run+".log")
+	return filepath.Join(stateDir, ledger.LogPath(agent, run))
 }
 
 // findLog answers GET /v1/log: the log of an agent or item, and the secrets to hide in it.

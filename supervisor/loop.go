@@ -128,7 +128,7 @@ func (s *Supervisor) delayLocked(name string, now time.Time) time.Duration {
 // activeLocked reports whether there is work: something that runs, or that the next scans may let run. Items that wait for
 // a person or a clock are looked at when there is none.
 func (s *Supervisor) activeLocked() bool {
-	if len(s.history.cancels)+len(s.history.steals)+len(s.sessions)+len(s.plan.Starts)+len(s.plan.Merges)+len(s.plan.Marks) > 0 {
+	if len(s.history.Select(cancelled))+len(s.history.Steals)+len(s.sessions)+len(s.plan.Starts)+len(s.plan.Merges)+len(s.plan.Marks) > 0 {
 		return true
 	}
 	for i := range s.plan.Holds {

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // How long a merge or mark that the forge did not take rests. The scheduler asks for it again in every plan.
@@ -37,12 +41,12 @@ type chore struct {
 	mark    threads.Mark // of everything but a merge
 	hold    threads.Key  // what Decide is kept from asking again by, after a refusal
 	tag     string
-	login   string    // whose claim is released
-	failure failure   // the last attempt's, of an item that gave up
-	refused time.Time // when an agent refused the item
+	login   string          // whose claim is released
+	failure threads.Attempt // the last attempt's, of an item that gave up
+	refused time.Time       // when an agent refused the item
 	grip    *grip
 	did     []string // of a cancel, in words
-	steal   *stealRecord
+	steal   *ledger.Steal
 	said    string // of the end of a convoy, what became of it
 
 	working  bool
@@ -75,7 +79,7 @@ func (s *Supervisor) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 		}
 	}
 	var list []*chore
-	for _, k := range sorted(wanted, compareChores) {
+	for _, k := range slices.SortedFunc(maps.Keys(wanted), compareChores) {
 		old := s.chores[k]
 		if old == nil || !old.working && !now.Before(old.retryAt) {
 			list = append(list, s.choreLocked(wanted[k], old))
@@ -92,8 +96,8 @@ func (s *Supervisor) choreLocked(c, old *chore) *chore {
 	c.working = true
 	c.tag = "[" + wordsOf(s.config, c.ref, "") + "]"
 	c.login = s.loginLocked(c.mark.Agent, c.ref)
-	c.failure = s.history.failures[threads.AttemptKey{Chain: c.mark.Item.Chain, Kind: c.mark.Item.Kind}]
-	c.refused = s.history.refusedAt[c.ref]
+	c.failure = s.history.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
+	c.refused = s.history.Chain(c.ref).RefusedAt
 	c.grip = s.gripLocked(s.choreRefsLocked(c.choreKey))
 	s.chores[c.choreKey] = c
 	s.running.Add(1)
@@ -122,7 +126,7 @@ func (s *Supervisor) loginLocked(agent string, item forge.Ref) string {
 	if a := s.config.Agent(agent); a != nil {
 		return a.Login
 	}
-	if login := s.history.logins[item]; login != "" {
+	if login := s.history.Chain(item).Login; login != "" {
 		return login
 	}
 	return agent
@@ -151,7 +155,7 @@ func (s *Supervisor) choreDoneLocked(c *chore, err error) notice {
 	}
 	c.retryAt = time.Now().Add(c.rest(err))
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
-		s.history.CoolDown[c.hold] = c.retryAt
+		threads.Entry(s.history.Items, c.hold).CoolDown = c.retryAt
 	}
 	if was := c.failed; was == text(err) || c.action == actMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
 		// The forge also refuses a merge for a second or two after a push, in the words of a conflict.
@@ -225,7 +229,7 @@ func (s *Supervisor) perform(c *chore) error {
 	case threads.ActRelease:
 		err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Release(ctx, c.ref, c.login) })
 		if err == nil {
-			s.note(record{At: time.Now(), Released: &releasedRecord{ref(c.ref)}})
+			s.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(c.ref)}})
 		}
 		return err
 	case actCancel:
@@ -233,7 +237,7 @@ func (s *Supervisor) perform(c *chore) error {
 	case actSteal:
 		return s.steal(c)
 	case threads.ActRoute:
-		return s.reassign(c.ref, "", c.login, "", runID(s.instance))
+		return s.reassign(c.ref, "", c.login, "", journal.NewRun(s.instance))
 	case threads.ActUnlabel:
 		return s.label(c.ref, nil, []string{forge.LabelInProgress})
 	case threads.ActClose:
@@ -241,21 +245,21 @@ func (s *Supervisor) perform(c *chore) error {
 	case threads.ActBlocked:
 		err := s.askPerson(c, forge.LabelBlocked, gaveUpComment(c))
 		if err == nil {
-			s.note(record{At: time.Now(), Blocked: &blockedRecord{ref(c.mark.Item.Chain), c.mark.Item.Kind}})
+			s.note(ledger.Record{At: time.Now(), Blocked: &ledger.Blocked{Chain: ledger.Ref(c.mark.Item.Chain), Kind: c.mark.Item.Kind}})
 		}
 		return err
 	case threads.ActNeedsHuman:
 		err := s.askPerson(c, forge.LabelNeedsHuman, needsHumanComment(c))
 		if err == nil && c.mark.Reason.Code == threads.BlockerCancelled {
-			s.note(record{At: time.Now(), Told: &toldRecord{ref(c.ref), c.mark.Reason.Key()}})
+			s.note(ledger.Record{At: time.Now(), Told: &ledger.Told{Ref: ledger.Ref(c.ref), Key: c.mark.Reason.Key()}})
 		} else if err == nil {
-			s.note(record{At: time.Now(), Handed: handedOf(c)})
+			s.note(ledger.Record{At: time.Now(), Handed: handedOf(c)})
 		}
 		return err
 	case threads.ActTell:
 		err := s.comment(c.ref, toldComment(c))
 		if err == nil {
-			s.note(record{At: time.Now(), Told: &toldRecord{ref(c.ref), c.mark.Reason.Key()}})
+			s.note(ledger.Record{At: time.Now(), Told: &ledger.Told{Ref: ledger.Ref(c.ref), Key: c.mark.Reason.Key()}})
 		}
 		return err
 	case threads.ActEndConvoy:
@@ -283,8 +287,8 @@ func (s *Supervisor) label(item forge.Ref, add, remove []string) error {
 }
 
 // handedOf says what a person now has to look at, so that it does not count again when they send it back.
-func handedOf(c *chore) *handedRecord {
-	h := &handedRecord{Ref: ref(c.ref)}
+func handedOf(c *chore) *ledger.Handed {
+	h := &ledger.Handed{Ref: ledger.Ref(c.ref)}
 	if c.mark.Reason.Code == threads.TooManyRounds {
 		switch c.mark.Item.Cause {
 		case threads.CauseCI:

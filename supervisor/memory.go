@@ -2,8 +2,11 @@ package supervisor
 
 import (
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 	"time"
+
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // problems are what a person has to mend, for the status document.
@@ -16,24 +19,24 @@ type problems struct {
 }
 
 // append journals what is about to be done, and makes it true. After an error it must not be done.
-func (s *Supervisor) append(r record) error {
-	err := s.journal.append(r, func() { s.apply(r, nil) })
+func (s *Supervisor) append(r ledger.Record) error {
+	err := s.journal.Append(r, func() { s.apply(r, nil) })
 	s.journalled(err)
 	return err
 }
 
 // note journals what has happened. It is true whether or not it could be written.
-func (s *Supervisor) note(r record) { s.noteThen(r, nil) }
+func (s *Supervisor) note(r ledger.Record) { s.noteThen(r, nil) }
 
 // noteThen is note with something that becomes true in the same moment, under the lock.
-func (s *Supervisor) noteThen(r record, then func()) {
-	s.journalled(s.journal.note(r, func() { s.apply(r, then) }))
+func (s *Supervisor) noteThen(r ledger.Record, then func()) {
+	s.journalled(s.journal.Note(r, func() { s.apply(r, then) }))
 }
 
-func (s *Supervisor) apply(r record, then func()) {
+func (s *Supervisor) apply(r ledger.Record, then func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.history.apply(r)
+	s.history.Apply(r)
 	if then != nil {
 		then()
 	}
@@ -41,14 +44,14 @@ func (s *Supervisor) apply(r record, then func()) {
 
 // journalled tells people when the journal begins to fail, and when that is over, and compacts one that has grown.
 func (s *Supervisor) journalled(err error) {
-	if err == nil && s.journal.oversize() {
+	if err == nil && s.journal.Oversize() {
 		err = s.compact()
 	}
 	s.mu.Lock()
 	was := s.problems.journal
 	s.mu.Unlock()
 	if err == nil && was != "" {
-		err = s.journal.hasRoom() // one short line that fits is not the end of a full disk
+		err = s.journal.HasRoom() // one short line that fits is not the end of a full disk
 	}
 	s.mu.Lock()
 	s.problems.journal = text(err)
@@ -63,10 +66,10 @@ func (s *Supervisor) journalled(err error) {
 
 // compact replaces the journal by the shortest one with the same meaning.
 func (s *Supervisor) compact() error {
-	return s.journal.rewrite(func() []record {
+	return s.journal.Rewrite(func() []ledger.Record {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.history.dump(time.Now())
+		return s.history.Compact(time.Now())
 	})
 }
 
@@ -76,7 +79,7 @@ func (p *problems) lines() []string {
 	if p.journal != "" {
 		list = append(list, p.journal+": nothing is started until that works again")
 	}
-	for _, key := range sorted(p.ports, strings.Compare) {
+	for _, key := range slices.Sorted(maps.Keys(p.ports)) {
 		list = append(list, p.ports[key])
 	}
 	if p.corrupt > 0 {

@@ -3,12 +3,14 @@ package supervisor
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // pause keeps everything, a thread or an agent from starting sessions. What runs goes on, and so do merges. It holds
@@ -36,7 +38,7 @@ func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *co
 func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	s.mu.Lock()
 	var todo []threads.Pause
-	for _, p := range sorted(s.history.Paused, comparePauses) {
+	for _, p := range slices.SortedFunc(maps.Keys(s.history.Paused), ledger.ComparePauses) {
 		if r.Name == "" || p.Thread == r.Name || p.Agent == r.Name {
 			todo = append(todo, p)
 		}
@@ -66,7 +68,7 @@ func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *
 // no pause: it would be gone after a restart, which is when it matters most.
 func (s *Supervisor) setPauses(list []threads.Pause, off bool) error {
 	for _, p := range list {
-		if err := s.append(record{At: time.Now(), Pause: &pauseRecord{Thread: p.Thread, Agent: p.Agent, Off: off}}); err != nil {
+		if err := s.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: off}}); err != nil {
 			return err
 		}
 		words := " paused"
@@ -101,10 +103,6 @@ func (s *Supervisor) pausedLocked(thread string) bool {
 	_, own := s.history.Paused[threads.Pause{Thread: thread}]
 	_, all := s.history.Paused[threads.Pause{}]
 	return own || all
-}
-
-func comparePauses(a, b threads.Pause) int {
-	return cmp.Or(cmp.Compare(a.Thread, b.Thread), cmp.Compare(a.Agent, b.Agent))
 }
 
 // reportPauses says what was done to each, and which where that is not the subject.

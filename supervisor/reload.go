@@ -21,9 +21,9 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	}
 	s.config, s.configErr = cfg, nil
 	s.generation++
-	for name, hold := range s.history.AgentHolds {
-		if hold.Until.IsZero() {
-			delete(s.history.AgentHolds, name)
+	for _, a := range s.history.Agents {
+		if a.HeldUntil.IsZero() {
+			a.Hold(time.Time{}, "")
 		}
 	}
 	s.startLoopsLocked()

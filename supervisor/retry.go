@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // retryLabels are what retry takes off.
@@ -62,9 +64,9 @@ func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report 
 
 // forgive journals the retry and says what that forgets.
 func (s *Supervisor) forgive(report *control.Report, t *thing, items []forge.Ref) error {
-	said := record{At: time.Now(), Retry: &retryRecord{}}
+	said := ledger.Record{At: time.Now(), Retry: &ledger.Retry{}}
 	for _, item := range items {
-		said.Retry.Refs = append(said.Retry.Refs, ref(item))
+		said.Retry.Refs = append(said.Retry.Refs, ledger.Ref(item))
 	}
 	s.mu.Lock()
 	for _, item := range items {
@@ -73,7 +75,7 @@ func (s *Supervisor) forgive(report *control.Report, t *thing, items []forge.Ref
 	for i := range t.pulls {
 		p := &t.pulls[i]
 		rejected := p.Closed && !p.Merged && s.config.AgentByLogin(p.Author) != nil && s.config.AgentByLogin(p.ClosedBy) == nil
-		if rejected && p.Ended.After(s.history.Retried[t.Ref]) {
+		if rejected && p.Ended.After(s.history.Chain(t.Ref).Retried) {
 			report.Add("rejected pull request %s forgotten", p.Short())
 		}
 	}
@@ -91,14 +93,17 @@ func (s *Supervisor) forgive(report *control.Report, t *thing, items []forge.Ref
 	return nil
 }
 
+// itemKinds are the kinds of work on an issue or pull request.
+var itemKinds = []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework}
+
 // forgottenLocked says what is in the books about an item that a retry takes out of them.
 func (s *Supervisor) forgottenLocked(report *control.Report, item forge.Ref, now time.Time) {
 	h := s.history
-	failures, rests := 0, h.CoolDown[(&threads.Merge{Ref: item}).Key()].After(now)
+	failures, rests := 0, h.Item((&threads.Merge{Ref: item}).Key()).CoolDown.After(now)
 	for _, kind := range itemKinds {
-		a := h.Attempts[threads.AttemptKey{Chain: item, Kind: kind}]
+		a := h.Chain(item).Attempt(kind)
 		failures += a.Count
-		rests = rests || a.Until.After(now) || h.CoolDown[threads.Key{Kind: kind, Ref: item}].After(now)
+		rests = rests || a.Until.After(now) || h.Item(threads.Key{Kind: kind, Ref: item}).CoolDown.After(now)
 	}
 	switch {
 	case failures == 1:
@@ -109,13 +114,13 @@ func (s *Supervisor) forgottenLocked(report *control.Report, item forge.Ref, now
 	if rests {
 		report.Add("cool-down ended")
 	}
-	if h.Refused[item] != "" {
+	if h.Chain(item).HasRefusal() {
 		report.Add("refusal forgotten")
 	}
-	if h.Asked[item] > 0 || s.hasRoundsLocked(item) {
+	if h.Chain(item).Asked > 0 || s.hasRoundsLocked(item) {
 		report.Add("review rounds forgotten")
 	}
-	if h.CIFixes[item] > 0 {
+	if h.Chain(item).CIFixes > 0 {
 		report.Add("CI fixes forgotten")
 	}
 }
@@ -124,7 +129,7 @@ func (s *Supervisor) forgottenLocked(report *control.Report, item forge.Ref, now
 func (s *Supervisor) hasRoundsLocked(item forge.Ref) bool {
 	p := s.facts.Pull(item)
 	return p != nil && slices.ContainsFunc(p.Reviews, func(r forge.Review) bool {
-		return r.Verdict == forge.ChangesRequested && s.config.AgentByLogin(r.Author) != nil && r.Submitted.After(s.history.Retried[item])
+		return r.Verdict == forge.ChangesRequested && s.config.AgentByLogin(r.Author) != nil && r.Submitted.After(s.history.Chain(item).Retried)
 	})
 }
 

@@ -9,7 +9,9 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // A session's life. Every arrow out of a box is taken on every path; what is written behind a slash is journalled first.
@@ -54,14 +56,14 @@ var errShutdown = errors.New("the supervisor stops")
 func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session {
 	x := &session{
 		Session: threads.Session{
-			RunID: runID(s.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
+			RunID: journal.NewRun(s.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
 			Login: s.config.Agent(start.Agent).Login, Item: start.Item, State: threads.Reserved, Attempt: start.Attempt, Started: now,
 		},
 		config: s.config, agent: *s.config.Agent(start.Agent), role: *s.config.Role(start.Role),
 		thread: *s.config.Thread(start.Thread), over: start.PassedOver, reserved: now,
 		tag: tag(s.config, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
-	x.ready, x.skills = readySince(&s.facts, &x.Item)
+	x.ready, x.skills = ledger.ReadySince(&s.facts, &x.Item)
 	x.ctx, x.cancel = context.WithCancelCause(s.base)
 	s.sessions[x.RunID] = x
 	s.running.Add(1)
@@ -105,11 +107,11 @@ func (s *Supervisor) drop(x *session) {
 	s.touchStatus()
 }
 
-func startOf(x *session) record {
-	return record{At: time.Now(), Start: &startRecord{
+func startOf(x *session) ledger.Record {
+	return ledger.Record{At: time.Now(), Start: &ledger.Start{
 		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
-		Role: x.Role, Item: keyOf(x.Item.Key()), Chain: ref(x.Item.Chain), Cause: x.Item.Cause, Attempt: x.Attempt,
-		PassedOver: keyOf(x.over), Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
+		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause, Attempt: x.Attempt,
+		PassedOver: ledger.KeyOf(x.over), Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
 	}}
 }
 
@@ -117,7 +119,7 @@ func startOf(x *session) record {
 func (x *session) claims() bool { return x.Item.Kind != agents.KindSchedule }
 
 // claim takes the item on the forge under the agent's login. It returns how the session ended if it could not.
-func (s *Supervisor) claim(x *session) *endRecord {
+func (s *Supervisor) claim(x *session) *ledger.End {
 	if !x.claims() {
 		return nil
 	}
@@ -127,14 +129,14 @@ func (s *Supervisor) claim(x *session) *endRecord {
 	if err == nil && x.ctx.Err() == nil {
 		return nil
 	}
-	end := &endRecord{Run: x.RunID, Result: agents.ClaimFailed, Claim: claimUnavailable, NeverRan: true}
+	end := &ledger.End{Run: x.RunID, Result: agents.ClaimFailed, Claim: ledger.ClaimUnavailable, NeverRan: true}
 	switch {
 	case x.ctx.Err() != nil:
 		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), s.stopCode(x)
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
-		end.Claim, end.Reason = claimTaken, text(err)
+		end.Claim, end.Reason = ledger.ClaimTaken, text(err)
 	case errors.Is(err, forge.ErrForbidden):
-		end.Claim, end.Reason = claimForbidden, text(err) // it names the item
+		end.Claim, end.Reason = ledger.ClaimForbidden, text(err) // it names the item
 	default:
 		end.Reason = text(err)
 	}
@@ -164,21 +166,21 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 }
 
 // finish journals the end, frees slot and agent, and takes the claim off the forge.
-func (s *Supervisor) finish(x *session, end *endRecord, grip *grip) {
-	ended := record{At: time.Now(), End: end}
+func (s *Supervisor) finish(x *session, end *ledger.End, grip *grip) {
+	ended := ledger.Record{At: time.Now(), End: end}
 	s.noteThen(ended, func() { delete(s.sessions, x.RunID) })
 	s.tell(ending(s.StateDir, x, end))
 	s.events.Send(control.EventEnded, x.recent(end, ended.At))
 	s.kickThread(x.Thread, ended.At)
 	s.touchStatus()
-	if x.claims() && end.Claim != claimTaken {
+	if x.claims() && end.Claim != ledger.ClaimTaken {
 		s.release(x)
 	}
 	s.kickThread(x.Thread, grip.letGo())
 }
 
 // recent is the document of a session that ended.
-func (x *session) recent(e *endRecord, at time.Time) control.RecentDocument {
+func (x *session) recent(e *ledger.End, at time.Time) control.RecentDocument {
 	return control.RecentDocument{
 		RunID: x.RunID, Agent: x.Agent, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Kind: x.Item.Kind,
 		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: x.reserved, EndedAt: at,
@@ -198,5 +200,5 @@ func (s *Supervisor) release(x *session) {
 		s.log.Warn(fmt.Sprintf("%s claim not released yet: %s", x.tag, text(err)))
 		return
 	}
-	s.note(record{At: time.Now(), Released: &releasedRecord{ref(x.Item.Ref)}})
+	s.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
 }

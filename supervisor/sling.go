@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -278,7 +279,7 @@ func (s *Supervisor) whyNot(report *control.SlingReport, item forge.Ref) {
 func (s *Supervisor) sessionOn(item forge.Ref) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, run := range sorted(s.sessions, strings.Compare) {
+	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
 		if s.sessions[run].Item.Ref == item {
 			return s.sessions[run]
 		}

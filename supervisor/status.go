@@ -44,7 +44,7 @@ func (s *Supervisor) remembered() *control.Document {
 		Version: s.Version, PID: os.Getpid(), StartedAt: s.started, Upgrades: s.upgrades, UpgradedAt: s.upgraded,
 		Config:  control.ConfigDocument{Path: s.ConfigPath, Generation: s.generation, Error: text(s.configErr)},
 		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
-		Recent: append([]control.RecentDocument{}, s.history.recent...), Problems: append(s.problems.lines(), s.upkeep.lines()...),
+		Recent: append([]control.RecentDocument{}, s.history.Recent...), Problems: append(s.problems.lines(), s.upkeep.lines()...),
 		Upkeep: control.UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
 	}
 	_, d.Paused = s.history.Paused[threads.Pause{}]
@@ -81,7 +81,7 @@ func (s *Supervisor) forgeLocked() control.ForgeDocument {
 	}
 }
 
-func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]threads.Parked, now time.Time) control.ThreadDocument {
+func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]*threads.ThreadHistory, now time.Time) control.ThreadDocument {
 	n := t.Slots
 	for _, x := range s.sessions {
 		if x.Thread == t.Name {
@@ -90,13 +90,15 @@ func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]t
 	}
 	d := control.ThreadDocument{
 		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]control.SlotDocument, n),
-		Paused: s.pausedLocked(t.Name), ParkedUntil: parked[t.Name].Until, ParkedWhy: parked[t.Name].Why,
-		Spent: s.spentLocked(threads.Spender{Thread: t.Name}, t.Budget, now),
+		Paused: s.pausedLocked(t.Name), Spent: spent(s.history.Thread(t.Name).Spent.Today(now), t.Budget),
+	}
+	if p := parked[t.Name]; p != nil {
+		d.ParkedUntil, d.ParkedWhy = p.ParkedUntil, p.ParkedWhy
 	}
 	for i := range d.Slots {
 		d.Slots[i] = control.SlotDocument{Index: i, Agents: []string{}}
 		if !t.Overlap {
-			d.Slots[i].Warm = s.history.Warm[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
+			d.Slots[i].Warm = s.history.Slots[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
 		}
 	}
 	for _, x := range s.sessions {
@@ -111,10 +113,10 @@ func (s *Supervisor) threadDocumentLocked(t *threads.Thread, parked map[string]t
 }
 
 func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) control.AgentDocument {
+	known := s.history.Agent(a.Name)
 	d := control.AgentDocument{
-		Name: a.Name, Thread: a.Thread, Model: a.Model, State: control.AgentIdle, IdleSince: s.history.IdleSince[a.Name],
-		Done: s.history.tallies[a.Name].done, Failed: s.history.tallies[a.Name].failed,
-		Spent: s.spentLocked(threads.Spender{Agent: a.Name}, a.Budget, now),
+		Name: a.Name, Thread: a.Thread, Model: a.Model, State: control.AgentIdle, IdleSince: known.IdleSince,
+		Done: known.Done, Failed: known.Failed, Spent: spent(known.Spent.Today(now), a.Budget),
 	}
 	if len(a.Roles) > 0 {
 		d.Role = a.Roles[0]
@@ -133,18 +135,13 @@ func (s *Supervisor) agentLocked(a *agents.Agent, now time.Time) control.AgentDo
 	return d
 }
 
-// spentLocked is what somebody used today. What was used on another day is no matter any more.
-func (s *Supervisor) spentLocked(who threads.Spender, b agents.Budget, now time.Time) control.SpentDocument {
-	d := control.SpentDocument{TokensPerDay: b.Tokens, USDPerDay: b.USD}
-	if spent := s.history.Spent[who]; !spent.Day.Before(threads.Day(now)) {
-		d.Tokens, d.USD = spent.Tokens, spent.USD
-	}
-	return d
+func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
+	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
 }
 
 // heldWhyLocked says why an agent can start nothing, whatever there is to do; empty when it can.
 func (s *Supervisor) heldWhyLocked(a *agents.Agent, now time.Time) string {
-	hold, held := s.history.AgentHolds[a.Name]
+	known := s.history.Agent(a.Name)
 	programs := slices.ContainsFunc(a.Roles, func(name string) bool {
 		r := s.config.Role(name)
 		return r != nil && len(r.Command) > 0
@@ -153,8 +150,8 @@ func (s *Supervisor) heldWhyLocked(a *agents.Agent, now time.Time) string {
 	switch {
 	case paused:
 		return threads.Reason{Code: threads.Paused, Agent: a.Name}.Text()
-	case held && (hold.Until.IsZero() || hold.Until.After(now)):
-		return hold.Why
+	case known.Held(now):
+		return known.HeldWhy
 	case a.Token == "":
 		return threads.Reason{Code: threads.NoToken, Agent: a.Name, Note: agents.TokenVar(a.Name)}.Text()
 	case !programs && len(a.Roles) > 0:

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // actSteal moves an issue from a busy agent to an idle one. Like a mark it is tried again until it is clear how it ended,
@@ -19,7 +23,7 @@ const actSteal threads.Action = "steal"
 // rebalanceLocked searches, whenever stealing's interval is over, for issues that should change hands. It reserves them at
 // once, so that no tick starts them here.
 func (s *Supervisor) rebalanceLocked(now time.Time, room *threads.Room) (moves []*chore, news []notice) {
-	s.hub.IdleSince(s.config, nil, now) // a new agent is idle from now on
+	s.hub.Seen(s.config, nil, now) // a new agent is idle from now on
 	due := s.config.Stealing.PerCycle > 0 && s.hub.Due(now, s.config.Stealing.Every)
 	switch {
 	case due && s.config.Fleet.Hub:
@@ -65,16 +69,16 @@ func stuckWords(cfg *threads.Config, c *fleet.Cycle) string {
 }
 
 func (s *Supervisor) stealChore(m threads.Move) *chore {
-	return &chore{choreKey: choreKey{actSteal, m.Ref, ""}, steal: &stealRecord{
-		Ref: ref(m.Ref), Run: runID(s.instance), From: m.From, To: m.To, FromLogin: m.FromLogin, ToLogin: m.ToLogin,
+	return &chore{choreKey: choreKey{actSteal, m.Ref, ""}, steal: &ledger.Steal{
+		Ref: ledger.Ref(m.Ref), Run: journal.NewRun(s.instance), From: m.From, To: m.To, FromLogin: m.FromLogin, ToLogin: m.ToLogin,
 	}}
 }
 
 // stealsLocked are the steals of which it is not clear how they ended.
 func (s *Supervisor) stealsLocked() []*chore {
 	var list []*chore
-	for _, item := range sorted(s.history.steals, forge.Ref.Compare) {
-		r := s.history.steals[item]
+	for _, item := range slices.SortedFunc(maps.Keys(s.history.Steals), forge.Ref.Compare) {
+		r := s.history.Steals[item]
 		list = append(list, &chore{choreKey: choreKey{actSteal, item, ""}, steal: &r})
 	}
 	return list
@@ -85,10 +89,10 @@ func (s *Supervisor) stealsLocked() []*chore {
 // stays. There is one issue and one assignee at every moment, so there is never a second copy.
 func (s *Supervisor) steal(c *chore) error {
 	s.mu.Lock()
-	_, noted := s.history.steals[c.ref]
+	_, noted := s.history.Steals[c.ref]
 	s.mu.Unlock()
 	if !noted {
-		if err := s.append(record{At: time.Now(), Steal: c.steal}); err != nil {
+		if err := s.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
 			return err // nothing has happened, and the next look decides anew
 		}
 	}
@@ -102,7 +106,7 @@ func (s *Supervisor) steal(c *chore) error {
 	if err != nil {
 		end.Why, state = text(err), fleet.MoveStays
 	}
-	s.noteThen(record{At: time.Now(), Steal: &end}, func() { s.hub.Settle(end.Run, state, end.Why) })
+	s.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func() { s.hub.Settle(end.Run, state, end.Why) })
 	if err != nil {
 		c.did = []string{"stays with " + end.From + ": " + end.Why}
 		return nil

@@ -10,7 +10,7 @@
 // # State
 //
 // The forge is the truth about work. What it cannot tell is the fold of the journal's records (journal.go, record.go,
-// history.go), live and after a restart by the same code. A line is on the disk before anything is done about it.
+// package ledger), live and after a restart by the same code. A line is on the disk before anything is done about it.
 //
 // # Concurrency
 //
@@ -27,10 +27,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Executor runs sessions. Run blocks until nothing of the session is left; when ctx is done it ends it. Activity tells
@@ -87,7 +90,7 @@ type Supervisor struct {
 
 	once     sync.Once // for init
 	log      hclog.Logger
-	journal  *journal
+	journal  *journal.File
 	instance string
 	started  time.Time
 	until    context.Context // Run's: done when the supervisor is to stop
@@ -109,7 +112,7 @@ type Supervisor struct {
 	configErr  error
 	generation int
 	facts      forge.Facts
-	history    *history
+	history    *ledger.State
 	plan       threads.Plan
 	sessions   map[string]*session
 	busy       map[forge.Ref]int // what is being written to right now, counted
@@ -148,7 +151,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	inherited := s.inherit()
 	closeAPI, err := s.serve()
 	if err != nil {
-		return errors.Join(err, s.journal.close())
+		return errors.Join(err, s.journal.Close())
 	}
 	closePorts := s.keepPorts()
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
@@ -161,7 +164,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	closePorts()
 	closeAPI()
 	written()
-	return s.journal.close()
+	return s.journal.Close()
 }
 
 // check says what is wrong with the exported fields.
@@ -192,7 +195,7 @@ func (s *Supervisor) init() {
 		if s.config != nil {
 			s.generation = 1
 		}
-		s.history = newHistory()
+		s.history = ledger.New()
 		s.sessions = make(map[string]*session)
 		s.busy = make(map[forge.Ref]int)
 		s.chores = make(map[choreKey]*chore)
@@ -208,10 +211,15 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 	if err := os.MkdirAll(s.StateDir, 0o711); err != nil {
 		return nil, fmt.Errorf("cannot create the state directory: %w", err)
 	}
-	if held, err = s.lock(); err != nil {
+	if held = s.Held; held != nil {
+		err = journal.Relock(held)
+	} else {
+		held, err = journal.Lock(s.StateDir)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if s.instance, err = instance(s.StateDir); err == nil {
+	if s.instance, err = journal.Instance(s.StateDir); err == nil {
 		err = s.remember()
 	}
 	if err != nil {
@@ -224,7 +232,7 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 // remember folds the journal, ends the sessions that the last supervisor left open, and starts the journal afresh. What
 // keeps it from being rewritten, such as a full disk, keeps nothing else from working.
 func (s *Supervisor) remember() error {
-	j, records, corrupt, err := openJournal(s.StateDir)
+	j, records, corrupt, err := journal.Open(s.StateDir)
 	if err != nil {
 		return err
 	}
@@ -236,7 +244,7 @@ func (s *Supervisor) remember() error {
 		s.problems.corrupt = len(corrupt)
 		s.mu.Unlock()
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", len(corrupt)))
-		err = j.setAside(corrupt)
+		err = j.SetAside(corrupt)
 	}
 	if err == nil {
 		err = s.compact()
@@ -246,24 +254,24 @@ func (s *Supervisor) remember() error {
 }
 
 // foldAll makes all of a journal true, and then that its open sessions are lost.
-func (s *Supervisor) foldAll(records []record, now time.Time) (news []notice) {
+func (s *Supervisor) foldAll(records []ledger.Record, now time.Time) (news []notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	newest := now
 	for _, r := range records {
-		s.history.apply(r)
+		s.history.Apply(r)
 		if r.At.After(newest) {
 			newest = r.At
 		}
 	}
-	s.history.turnBack(newest, now)
+	s.history.TurnBack(newest, now)
 	const why = "the supervisor ended under it"
-	for _, run := range sorted(s.history.open, strings.Compare) {
+	for _, run := range slices.Sorted(maps.Keys(s.history.Open)) {
 		if s.inherits(run) {
 			continue
 		}
-		o := s.history.open[run]
-		s.history.apply(record{At: now, End: &endRecord{Run: run, Result: agents.Lost, Reason: why}})
+		o := s.history.Open[run]
+		s.history.Apply(ledger.Record{At: now, End: &ledger.End{Run: run, Result: agents.Lost, Reason: why}})
 		news = append(news, notice{bad: true, words: tag(s.config, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + why})
 	}
 	return news

@@ -3,14 +3,15 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // probeTime is how long a session has to run before its backend counts as found: a usage limit and a dead server show
@@ -137,10 +138,10 @@ func (s *Supervisor) act(t todo) {
 		go s.do(c)
 	}
 	for _, r := range t.dropped {
-		s.note(record{At: time.Now(), Released: &releasedRecord{ref(r)}})
+		s.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(r)}})
 	}
 	for _, r := range t.gone {
-		s.note(record{At: time.Now(), Forget: &forgetRecord{ref(r)}})
+		s.note(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
 	}
 	for _, h := range t.held {
 		s.events.Send(control.EventHeld, queueDocument(h))
@@ -164,15 +165,15 @@ func (s *Supervisor) snapshotLocked(now time.Time, room *threads.Room) threads.S
 	for r := range s.busy {
 		s.history.Touched[r] = now
 	}
-	for r := range s.history.steals { // whose it is shows when it has changed hands
+	for r := range s.history.Steals { // whose it is shows when it has changed hands
 		s.history.Touched[r] = now
 	}
-	for r := range s.history.cancels { // as good as labelled, also after a restart
+	for _, r := range s.history.Select(cancelled) { // as good as labelled, also after a restart
 		s.history.Touched[r] = now
 	}
 	snap := threads.Snapshot{Now: now, Config: s.config, Facts: s.facts, History: s.history.History, Room: room}
-	snap.History.Parked = s.parkedLocked(now)
-	for _, run := range sorted(s.sessions, strings.Compare) {
+	snap.History.Threads = s.parkedLocked(now)
+	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
 		snap.Sessions = append(snap.Sessions, s.sessions[run].Session)
 	}
 	return snap
@@ -180,15 +181,17 @@ func (s *Supervisor) snapshotLocked(now time.Time, room *threads.Room) threads.S
 
 // parkedLocked is what keeps threads from starting: a limit or an open breaker, and after it the one probe that has to
 // find the backend before more is risked.
-func (s *Supervisor) parkedLocked(now time.Time) map[string]threads.Parked {
-	parked := make(map[string]threads.Parked, len(s.history.Parked))
-	for name, p := range s.history.Parked {
-		if probe := s.probeLocked(name); !p.Until.After(now) && probe != nil {
-			p = threads.Parked{Until: probe.reserved.Add(probeTime), Why: p.Why + ", " + probe.Agent + " tries it"}
+func (s *Supervisor) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
+	parked := make(map[string]*threads.ThreadHistory, len(s.history.Threads))
+	for name, known := range s.history.Threads {
+		t := *known
+		if probe := s.probeLocked(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(now) && probe != nil {
+			t.ParkedUntil, t.ParkedWhy = probe.reserved.Add(probeTime), t.ParkedWhy+", "+probe.Agent+" tries it"
 		}
-		if p.Until.After(now) {
-			parked[name] = p
+		if !t.ParkedUntil.After(now) {
+			t.ParkedUntil, t.ParkedWhy = time.Time{}, ""
 		}
+		parked[name] = &t
 	}
 	return parked
 }
@@ -197,7 +200,7 @@ func (s *Supervisor) parkedLocked(now time.Time) map[string]threads.Parked {
 func (s *Supervisor) probeLocked(thread string) *session {
 	var first *session
 	for _, x := range s.sessions {
-		if x.Thread == thread && !x.reserved.Before(s.history.Parked[thread].Until) && (first == nil || x.reserved.Before(first.reserved)) {
+		if x.Thread == thread && !x.reserved.Before(s.history.Thread(thread).ParkedUntil) && (first == nil || x.reserved.Before(first.reserved)) {
 			first = x
 		}
 	}
@@ -206,7 +209,7 @@ func (s *Supervisor) probeLocked(thread string) *session {
 
 // mayProbeLocked lets a thread that was parked begin with one session only.
 func (s *Supervisor) mayProbeLocked(thread string, now time.Time) bool {
-	if _, parked := s.history.Parked[thread]; !parked {
+	if s.history.Thread(thread).ParkedUntil.IsZero() {
 		return true
 	}
 	probe := s.probeLocked(thread)
@@ -229,11 +232,11 @@ func (s *Supervisor) stopsLocked(stops []threads.Stop) []*session {
 // there. If they stayed in the books, the claim of another host on the same item would be taken for ours.
 func (s *Supervisor) dropClaimsLocked() []forge.Ref {
 	var dropped []forge.Ref
-	for _, r := range sorted(s.history.Claimed, forge.Ref.Compare) {
+	for _, r := range s.history.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" }) {
 		repo, known := s.facts.Repo(r.Repo)
 		fresh := known && s.busy[r] == 0 && repo.AsOf.After(s.history.Touched[r])
 		if fresh && !s.claimShownLocked(r) && !s.hasSessionLocked(r) {
-			delete(s.history.Claimed, r)
+			s.history.Drop(r)
 			dropped = append(dropped, r)
 		}
 	}

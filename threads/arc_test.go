@@ -47,7 +47,7 @@ func newArcFleet(t *testing.T) *arcFleet {
 		t.Fatal(err)
 	}
 	for _, a := range w.s.Config.Agents {
-		w.s.History.IdleSince[a.Name] = w.s.Now.Add(-time.Hour)
+		Entry(w.s.History.Agents, a.Name).IdleSince = w.s.Now.Add(-time.Hour)
 	}
 	return &arcFleet{scriptWorld: w}
 }
@@ -144,30 +144,30 @@ func TestArc(t *testing.T) {
 				f.Errorf("%+v", l)
 			}
 			delete(f.s.History.Paused, Pause{Agent: "dev-iris"})
-			f.s.History.AgentHolds["dev-loom"] = AgentHold{Why: "limit"}
+			Entry(f.s.History.Agents, "dev-loom").Hold(time.Time{}, "limit")
 			f.want("")
 		}},
 		{"I5 who achieves nothing is neither idle nor busy", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(15, "iris", "skill/research")
-			f.s.History.Fruitless["dev-iris"] = SickAfter
+			Entry(f.s.History.Agents, "dev-iris").Fruitless = SickAfter
 			f.want("")
 			if l := f.load("iris"); l.State != LoadSick || l.Why.Code != AgentSick || l.Pending != 15 {
 				f.Errorf("%+v", l)
 			}
-			f.s.History.Fruitless["dev-iris"] = SickAfter - 1
+			Entry(f.s.History.Agents, "dev-iris").Fruitless = SickAfter - 1
 			f.want("#15 iris>loom, #14 iris>loom, #13 iris>loom")
 		}},
 		{"I6 an agent of which nothing is known is neither idle nor busy", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research")
-			delete(f.s.History.IdleSince, "dev-loom")
+			Entry(f.s.History.Agents, "dev-loom").IdleSince = time.Time{}
 			f.want("")
 		}},
 		{"I7 idle since a time to come is not idle", func(f *arcFleet) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research")
-			f.s.History.IdleSince["dev-loom"] = f.s.Now.Add(time.Hour)
+			Entry(f.s.History.Agents, "dev-loom").IdleSince = f.s.Now.Add(time.Hour)
 			f.want("")
 		}},
 		{"M1 idle for two minutes", func(f *arcFleet) {
@@ -179,7 +179,7 @@ func TestArc(t *testing.T) {
 			}{
 				{119999 * time.Millisecond, ""}, {120 * time.Second, "#6 iris>loom"}, {120001 * time.Millisecond, "#6 iris>loom"},
 			} {
-				f.s.History.IdleSince["dev-loom"] = f.s.Now.Add(-c.idle)
+				Entry(f.s.History.Agents, "dev-loom").IdleSince = f.s.Now.Add(-c.idle)
 				f.want(c.want)
 			}
 		}},
@@ -187,7 +187,7 @@ func TestArc(t *testing.T) {
 			f.busy("iris")
 			f.pin(9, "iris", "skill/research")
 			for range 10 { // a task of 15 s, a gap of 20 s
-				f.s.History.IdleSince["dev-loom"] = f.s.Now
+				Entry(f.s.History.Agents, "dev-loom").IdleSince = f.s.Now
 				f.s.Now = f.s.Now.Add(20 * time.Second)
 				f.want("")
 				f.s.Now = f.s.Now.Add(15 * time.Second)
@@ -213,7 +213,7 @@ func TestArc(t *testing.T) {
 			f.pin(1, "iris", "skill/research", "in-progress")
 			f.pin(1, "iris", "skill/research", "blocked-by=1")
 			f.pin(1, "iris", "skill/research")
-			f.s.History.CoolDown[Key{Kind: "issue", Ref: f.ref("8")}] = f.s.Now.Add(time.Hour)
+			Entry(f.s.History.Items, Key{Kind: "issue", Ref: f.ref("8")}).CoolDown = f.s.Now.Add(time.Hour)
 			if l := f.load("iris"); l.Pending != 5 {
 				f.Errorf("%d pending", l.Pending)
 			}
@@ -260,7 +260,7 @@ func TestArc(t *testing.T) {
 			f.pin(9, "iris", "skill/research", "stolen")
 			f.want("")
 			f.stays(9, StolenBefore)
-			f.s.History.Attempts[AttemptKey{Chain: f.ref("9"), Kind: "issue"}] = Attempts{Count: 2}
+			Entry(f.s.History.Chains, f.ref("9")).SetAttempt(Attempt{Kind: "issue", Count: 2})
 			f.want("")
 		}},
 		{"S2 a label that only looks like it says nothing", func(f *arcFleet) {
@@ -316,7 +316,7 @@ func TestArc(t *testing.T) {
 			f.pin(7, "iris", "skill/research")
 			f.session([]string{"dev-iris", "api/0", "issue", "7"})
 			f.want("#6 iris>loom")
-			f.s.History.Writers[f.ref("6")] = []string{"dev-iris"}
+			Entry(f.s.History.Chains, f.ref("6")).Writers = []string{"dev-iris"}
 			f.want("#5 iris>loom")
 			f.stays(6, WorkBegun)
 		}},
@@ -390,7 +390,7 @@ func TestArcG1(t *testing.T) {
 	for n := range 10_000 {
 		f.last, f.s.Facts.Issues, f.s.Sessions = 0, nil, nil
 		for _, name := range names {
-			f.s.History.IdleSince["dev-"+name] = f.s.Now.Add(-time.Duration(rng.IntN(240)) * time.Second)
+			Entry(f.s.History.Agents, "dev-"+name).IdleSince = f.s.Now.Add(-time.Duration(rng.IntN(240)) * time.Second)
 			if rng.IntN(3) > 0 {
 				f.busy(name)
 				f.fill(rng, name)
@@ -444,7 +444,7 @@ func (f *arcFleet) broken(s *Snapshot, b *Balance) string {
 			return m.To + " takes more than three"
 		case left[m.From] < 5:
 			return m.From + " is left with fewer than five"
-		case s.Now.Sub(s.History.IdleSince[m.To]) < 2*time.Minute:
+		case s.Now.Sub(s.History.Agent(m.To).IdleSince) < 2*time.Minute:
 			return m.To + " was not idle long enough"
 		case slices.ContainsFunc(s.Sessions, func(x Session) bool { return x.Agent == m.To }):
 			return m.To + " works"

@@ -27,18 +27,18 @@ func BenchmarkDecide(b *testing.B) {
 // BenchmarkDecideKept is "free" with every sticky slot kept for an agent whose pull request is in review.
 func BenchmarkDecideKept(b *testing.B) {
 	s := largeFactory(false)
-	s.History.Warm, s.History.Returns = make(map[SlotKey]Warm), make(map[string]Returns)
+	s.History = NewHistory()
 	for i := range s.Config.Threads {
 		t := &s.Config.Threads[i]
 		if t.Overlap {
 			continue
 		}
 		t.Hold = 4 * time.Minute
-		s.History.Returns[t.Name] = Returns{N: 5, Gap: 10, Back: 1}
+		Entry(s.History.Threads, t.Name).Returns = Returns{N: 5, Gap: 10, Back: 1}
 		for slot := range t.Slots {
 			p := &s.Facts.Pulls[i*4+slot]
 			p.Author = t.Agents[slot]
-			s.History.Warm[SlotKey{t.Name, slot}] = Warm{Agent: t.Agents[slot], Chain: p.Ref, Left: s.Now.Add(-time.Second)}
+			s.History.Slots[SlotKey{t.Name, slot}] = Warm{Agent: t.Agents[slot], Chain: p.Ref, Left: s.Now.Add(-time.Second)}
 		}
 	}
 	v := newView(&s)
@@ -120,9 +120,9 @@ func largeFactory(full bool) Snapshot {
 func BenchmarkRebalance(b *testing.B) {
 	s := largeFactory(false)
 	s.Config.Stealing = Stealing{Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 1, AnyPriority: 1, PerAgent: 3, PerCycle: 10}
-	s.History.IdleSince = make(map[string]time.Time)
+	s.History = NewHistory()
 	for i := range s.Config.Agents {
-		s.History.IdleSince[s.Config.Agents[i].Name] = s.Now.Add(-time.Hour)
+		Entry(s.History.Agents, s.Config.Agents[i].Name).IdleSince = s.Now.Add(-time.Hour)
 	}
 	for i := range s.Facts.Issues {
 		who := s.Config.Agents[1]

@@ -12,15 +12,31 @@ type Spender struct{ Thread, Agent string }
 
 // Spent is what a spender used on one day. Only sessions that ended count: nobody knows what the others will come to.
 type Spent struct {
-	Day    time.Time // see Day; zero means nothing yet
-	Tokens int64
-	USD    float64
+	Day    time.Time `json:"day"` // see Day; zero means nothing yet
+	Tokens int64     `json:"tokens"`
+	USD    float64   `json:"usd"`
 }
 
 const dayLength = 24 * time.Hour
 
 // Day is when the day of t began. It is that of UTC: the same on every host, and never 23 hours long.
 func Day(t time.Time) time.Time { return t.UTC().Truncate(dayLength) }
+
+// spent is the entry of an agent or a thread.
+func (h *History) spent(who Spender) Spent {
+	if who.Agent != "" {
+		return h.Agent(who.Agent).Spent
+	}
+	return h.Thread(who.Thread).Spent
+}
+
+// Today returns what was spent on the day of a time, or later by a clock that was ahead; zero when that is nothing.
+func (s Spent) Today(now time.Time) Spent {
+	if s.Day.Before(Day(now)) {
+		return Spent{}
+	}
+	return s
+}
 
 // Add counts a session that ended at a time. A clock that went back goes on with the later day, so that it frees nothing.
 func (s Spent) Add(at time.Time, u agents.Usage) Spent {
@@ -42,7 +58,7 @@ func withinBudget(v *view, c candidate) *Reason {
 }
 
 func (v *view) overBudget(who Spender, b agents.Budget) *Reason {
-	s := v.History.Spent[who]
+	s := v.History.spent(who)
 	if s.Day.Before(Day(v.Now)) {
 		return nil
 	}

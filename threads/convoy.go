@@ -328,4 +328,4 @@ func circular(v *view, w *work) *Reason {
 }
 
 // told reports whether people were told this very thing of an item before.
-func (v *view) told(ref forge.Ref, why *Reason) bool { return v.History.Told[ref] == why.Key() }
+func (v *view) told(ref forge.Ref, why *Reason) bool { return v.History.Chain(ref).Told == why.Key() }

@@ -172,7 +172,7 @@ func (e *enforcer) wrongTime(st *Start) string {
 	repo, known := e.s.Facts.Repo(st.Item.Ref.Repo)
 	touched := h.Touched[st.Item.Ref]
 	switch {
-	case h.Parked[st.Thread].Until.After(e.s.Now):
+	case h.Thread(st.Thread).ParkedUntil.After(e.s.Now):
 		return st.Thread + " is parked"
 	case !known || repo.AsOf.IsZero():
 		return "its repository was not read"
@@ -235,7 +235,7 @@ func (e *enforcer) wrongReviewer(st *Start) string {
 	if st.Item.Kind != agents.KindReview {
 		return ""
 	}
-	writers := slices.Clone(e.s.History.Writers[st.Item.Chain])
+	writers := slices.Clone(e.s.History.Chain(st.Item.Chain).Writers)
 	if opener := e.s.Config.AgentByLogin(e.s.Facts.Pull(st.Item.Ref).Author); opener != nil {
 		writers = append(writers, opener.Name)
 	}

@@ -37,21 +37,16 @@ func (s Snapshot) withFleet() Snapshot {
 	cfg.Agents, cfg.Threads, cfg.Roles = slices.Clone(cfg.Agents), slices.Clone(cfg.Threads), slices.Clone(cfg.Roles)
 	cfg.Forge.Bots = slices.Clone(cfg.Forge.Bots)
 	s.Config, s.Sessions = &cfg, slices.Clone(s.Sessions)
-	s.History.AgentHolds, s.History.IdleSince = cloned(s.History.AgentHolds), cloned(s.History.IdleSince)
-	s.History.Fruitless = cloned(s.History.Fruitless)
+	s.History.Agents = maps.Clone(s.History.Agents)
+	if s.History.Agents == nil {
+		s.History.Agents = make(map[string]*AgentHistory)
+	}
 	for i := range s.Fleet {
 		if r := &s.Fleet[i]; cfg.AgentByLogin(r.Login) == nil { // an account that two have says nothing about either
 			s.join(&cfg, r)
 		}
 	}
 	return s
-}
-
-func cloned[K comparable, V any](m map[K]V) map[K]V {
-	if m == nil {
-		return make(map[K]V)
-	}
-	return maps.Clone(m)
 }
 
 // join adds one agent of another host.
@@ -75,9 +70,11 @@ func (s *Snapshot) join(cfg *Config, r *Remote) {
 	}
 	t.Agents = append(slices.Clone(t.Agents), a.Name)
 	t.MaxSessions++ // who can start nothing there for want of a slot is gated by its own host's word
+	known := new(AgentHistory)
+	s.History.Agents[a.Name] = known
 	switch r.State {
 	case LoadIdle:
-		s.History.IdleSince[a.Name] = r.IdleSince
+		known.IdleSince = r.IdleSince
 	case LoadActive:
 		on := forge.Ref{Repo: r.Host}
 		s.Sessions = append(s.Sessions, Session{
@@ -85,8 +82,8 @@ func (s *Snapshot) join(cfg *Config, r *Remote) {
 			Item: Item{Kind: agents.KindSchedule, Ref: on, Chain: on, Role: a.Name},
 		})
 	case LoadSick:
-		s.History.Fruitless[a.Name] = SickAfter
+		known.Fruitless = SickAfter
 	default:
-		s.History.AgentHolds[a.Name] = AgentHold{Code: AgentHeld, Why: r.Why}
+		known.Hold(time.Time{}, r.Why)
 	}
 }

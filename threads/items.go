@@ -112,7 +112,7 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 	w.role, w.queued = r, true
 	w.Kind, w.Ref, w.Item.Role, w.Title = agents.KindSchedule, forge.Ref{Repo: repo}, r.Name, r.Name
 	w.Chain, w.Priority = w.Ref, r.Priority
-	if last, ran := v.History.LastRun[w.Key()]; ran {
+	if last := v.History.Item(w.Key()).LastRun; !last.IsZero() {
 		w.Since = last.Add(r.Every)
 	}
 	v.complete(w)
@@ -123,7 +123,7 @@ func (v *view) complete(w *work) {
 	w.repo = v.repo(w.Ref.Repo)
 	w.nearness = int8(slices.Index(kindOrder, w.Kind))
 	w.urgency = int16(2*w.Priority + 1)
-	if v.History.PassedOver[w.Key()] >= PassedOverLimit {
+	if v.History.Item(w.Key()).PassedOver >= PassedOverLimit {
 		w.urgency--
 	}
 }
@@ -151,11 +151,11 @@ func (v *view) pinOf(is *forge.Issue) string {
 }
 
 // attempts is the failure count of an item. Scheduled work has none: a failure waits for the next due time.
-func (v *view) attempts(w *work) Attempts {
+func (v *view) attempts(w *work) Attempt {
 	if w.role != nil {
-		return Attempts{}
+		return Attempt{}
 	}
-	return v.History.Attempts[AttemptKey{Chain: w.Chain, Kind: w.Kind}]
+	return v.History.Chain(w.Chain).Attempt(w.Kind)
 }
 
 // attempt numbers the next try. After a person took the label blocked off again, counting starts over.

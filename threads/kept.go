@@ -58,12 +58,12 @@ type keeping struct {
 // indexKept finds the slots of a thread that are kept for their residents. Of several slots that are warm for one agent it
 // is the one that it left last.
 func (v *view) indexKept(t *threadState) {
-	if t.Hold == 0 || t.Overlap || !v.History.Returns[t.Name].Soon(t.Hold) {
+	if t.Hold == 0 || t.Overlap || !v.History.Thread(t.Name).Returns.Soon(t.Hold) {
 		return
 	}
 	for slot, w := range t.warm {
 		until := w.Left.Add(t.Hold)
-		if w.Agent == "" || t.sessions[slot] > 0 || w.Left.Before(v.History.IdleSince[w.Agent]) || !until.After(v.Now) {
+		if w.Agent == "" || t.sessions[slot] > 0 || w.Left.Before(v.History.Agent(w.Agent).IdleSince) || !until.After(v.Now) {
 			continue
 		}
 		if p := v.reviewed(w); p != nil && v.canReturn(t, w.Agent) {

@@ -173,12 +173,12 @@ func (p *placer) indexWarmth() {
 
 // finishers are the agents that wrote last on the blockers of an issue.
 func (v *view) finishers(w *work) []string {
-	if w.issue == nil || len(w.issue.Blockers) == 0 || len(v.History.Writers) == 0 {
+	if w.issue == nil || len(w.issue.Blockers) == 0 {
 		return nil
 	}
 	var names []string
 	for _, b := range w.issue.Blockers {
-		if writers := v.History.Writers[b.Ref]; len(writers) > 0 {
+		if writers := v.History.Chain(b.Ref).Writers; len(writers) > 0 {
 			names = append(names, writers[len(writers)-1])
 		}
 	}
@@ -314,7 +314,7 @@ func (p *placer) choose(w *work, t *threadState, slot int) placement {
 // rate says how well an agent fits an item in a slot.
 func (p *placer) rate(w *work, cand candidate, slot int) placement {
 	t := cand.agent.thread
-	got := placement{work: w, cand: cand, thread: t, slot: slot, warmth: cold, idle: p.History.IdleSince[cand.agent.Name]}
+	got := placement{work: w, cand: cand, thread: t, slot: slot, warmth: cold, idle: p.History.Agent(cand.agent.Name).IdleSince}
 	finisher := slices.Contains(p.finishers(w), cand.agent.Name)
 	if t.Overlap {
 		got.home = finisher // warmth is no matter here, but who knows the work does it best

@@ -188,7 +188,7 @@ func markUnlabel(d *decision, w *work) *Mark {
 
 func markConvoy(d *decision, w *work) *Mark {
 	why := convoyOver(d.view, w)
-	if why == nil || d.later(d.History.CoolDown[w.Key()]) {
+	if why == nil || d.later(d.History.Item(w.Key()).CoolDown) {
 		return nil
 	}
 	return &Mark{Action: ActEndConvoy, Ref: w.Ref, Item: w.Item, Reason: *why}
@@ -197,7 +197,7 @@ func markConvoy(d *decision, w *work) *Mark {
 // markClose also closes an issue with failed attempts: they are no reason to leave it open.
 func markClose(d *decision, w *work) *Mark {
 	why := merged(d.view, w)
-	if why == nil || len(why.Refs) > 0 || d.later(d.History.CoolDown[w.Key()]) {
+	if why == nil || len(why.Refs) > 0 || d.later(d.History.Item(w.Key()).CoolDown) {
 		return nil
 	}
 	return &Mark{Action: ActClose, Ref: w.Ref, Reason: *why}

@@ -87,7 +87,7 @@ func (v *view) traitsOf(w *work) traits {
 	t.labels = v.filterLabels(w)
 	if w.pull == nil {
 		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
-		t.writers = strings.Join(v.History.Writers[w.Chain], "\n")
+		t.writers = strings.Join(v.History.Chain(w.Chain).Writers, "\n")
 		t.heir, t.until = v.heirOf(w, t)
 		return t
 	}
@@ -146,7 +146,7 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	}
 	var closed time.Time
 	for _, b := range w.issue.Blockers {
-		is, writers := v.Facts.Issue(b.Ref), v.History.Writers[b.Ref]
+		is, writers := v.Facts.Issue(b.Ref), v.History.Chain(b.Ref).Writers
 		if is == nil || !is.Ended.After(closed) {
 			continue
 		}
@@ -392,14 +392,12 @@ func hasToken(_ *view, c candidate) *Reason {
 }
 
 func notHeld(v *view, c candidate) *Reason {
-	h, held := v.History.AgentHolds[c.agent.Name]
-	if held && !h.Until.IsZero() {
-		held = v.later(h.Until)
+	h := v.History.Agent(c.agent.Name)
+	if !h.Held(v.Now) {
+		return nil
 	}
-	if held {
-		return &Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.Why, Until: h.Until}
-	}
-	return nil
+	v.wake(h.HeldUntil)
+	return &Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.HeldWhy, Until: h.HeldUntil}
 }
 
 // notPaused asks for the agent first: who paused one agent of a paused thread wants to see that it still is when the
@@ -414,9 +412,9 @@ func notPaused(v *view, c candidate) *Reason {
 }
 
 func notParked(v *view, c candidate) *Reason {
-	p, parked := v.History.Parked[c.agent.Thread]
-	if parked && v.later(p.Until) {
-		return &Reason{Code: ThreadPark, Thread: c.agent.Thread, Until: p.Until, Note: p.Why}
+	t := v.History.Thread(c.agent.Thread)
+	if v.later(t.ParkedUntil) {
+		return &Reason{Code: ThreadPark, Thread: c.agent.Thread, Until: t.ParkedUntil, Note: t.ParkedWhy}
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func claimLeft(v *view, w *work) *Reason {
 	if by := w.heldBy(); by != "" { // its agents may have the accounts of ours
 		return &Reason{Code: ClaimedElsewhere, Note: by}
 	}
-	agent := v.History.Claimed[w.Ref]
+	agent := v.History.Chain(w.Ref).Claimed
 	for _, login := range w.assignees() {
 		switch a := v.Config.AgentByLogin(login); {
 		case a != nil && (agent != "" || v.takesItems(a)):
@@ -227,7 +227,7 @@ func hasPull(_ *view, w *work) *Reason {
 func pullRejected(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		rejected := p.Closed && !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
-		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(v.History.Retried[w.Ref]) {
+		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(v.History.Chain(w.Ref).Retried) {
 			return &Reason{Code: PullRejected, Refs: []forge.Ref{p.Ref}}
 		}
 	}
@@ -387,7 +387,7 @@ func tooManyRounds(v *view, w *work) *Reason {
 		}
 		return nil
 	case CauseCI:
-		n := v.History.CIFixes[w.Ref]
+		n := v.History.Chain(w.Ref).CIFixes
 		if n >= v.Config.Forge.MaxCIFixes {
 			return &Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}
 		}
@@ -397,9 +397,8 @@ func tooManyRounds(v *view, w *work) *Reason {
 }
 
 func refused(v *view, w *work) *Reason {
-	words, did := v.History.Refused[w.Ref]
-	if did {
-		return &Reason{Code: Refused, Note: words}
+	if c := v.History.Chain(w.Ref); c.HasRefusal() {
+		return &Reason{Code: Refused, Note: c.Refused}
 	}
 	return nil
 }
@@ -413,7 +412,7 @@ func gaveUp(v *view, w *work) *Reason {
 }
 
 func coolDown(v *view, w *work) *Reason {
-	until := v.History.CoolDown[w.Key()]
+	until := v.History.Item(w.Key()).CoolDown
 	if a := v.attempts(w); !a.Marked && a.Until.After(until) {
 		until = a.Until
 	}

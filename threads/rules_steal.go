@@ -35,7 +35,7 @@ func movedBefore(_ *balancer, w *work, _ string) *Reason {
 
 // begun keeps an issue with whoever has a workspace for it, also when nobody works on it right now.
 func begun(b *balancer, w *work, _ string) *Reason {
-	if writers := b.History.Writers[w.Ref]; len(writers) > 0 {
+	if writers := b.History.Chain(w.Ref).Writers; len(writers) > 0 {
 		return &Reason{Code: WorkBegun, Agent: writers[len(writers)-1]}
 	}
 	return nil

@@ -90,14 +90,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 	w := &scriptWorld{T: t}
 	w.s.Now = scriptStart
 	w.s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: scriptStart}}
-	w.s.History = History{
-		Attempts: map[AttemptKey]Attempts{}, CoolDown: map[Key]time.Time{}, Warm: map[SlotKey]Warm{},
-		Writers: map[forge.Ref][]string{}, CIFixes: map[forge.Ref]int{}, LastRun: map[Key]time.Time{},
-		PassedOver: map[Key]int{}, Touched: map[forge.Ref]time.Time{}, Claimed: map[forge.Ref]string{},
-		IdleSince: map[string]time.Time{}, Fruitless: map[string]int{}, Returns: map[string]Returns{}, Parked: map[string]Parked{}, AgentHolds: map[string]AgentHold{},
-		Refused: map[forge.Ref]string{}, Retried: map[forge.Ref]time.Time{}, Asked: map[forge.Ref]int{}, Told: map[forge.Ref]string{},
-		Paused: map[Pause]time.Time{}, Spent: map[Spender]Spent{},
-	}
+	w.s.History = NewHistory()
 	return w
 }
 
@@ -484,28 +477,29 @@ func (w *scriptWorld) history(f []string) {
 	switch f[0] {
 	case "attempts": // KIND:CHAIN COUNT UNTIL [marked]
 		k := w.key(f[1])
-		h.Attempts[AttemptKey{Chain: k.Ref, Kind: k.Kind}] = Attempts{Count: w.number(f[2]), Until: w.at(f[3]), Marked: len(f) > 4}
+		Entry(h.Chains, k.Ref).SetAttempt(Attempt{Kind: k.Kind, Count: w.number(f[2]), Until: w.at(f[3]), Marked: len(f) > 4})
 	case "cooldown":
-		h.CoolDown[w.key(f[1])] = w.at(f[2])
+		Entry(h.Items, w.key(f[1])).CoolDown = w.at(f[2])
 	case "warm": // THREAD/SLOT AGENT CHAIN [LEFT]
 		thread, slot, _ := strings.Cut(f[1], "/")
 		resident := Warm{Agent: f[2], Chain: w.ref(f[3])}
 		if len(f) > 4 {
 			resident.Left = w.at(f[4])
 		}
-		h.Warm[SlotKey{thread, w.number(slot)}] = resident
+		h.Slots[SlotKey{thread, w.number(slot)}] = resident
 	case "returns": // THREAD GAP back|approved..., one for each verdict
 		gap, err := time.ParseDuration(f[2])
 		if err != nil {
 			w.Fatal(err)
 		}
 		for _, verdict := range f[3:] {
-			h.Returns[f[1]] = h.Returns[f[1]].Learn(gap, verdict == "back")
+			Entry(h.Threads, f[1]).Returns = h.Thread(f[1]).Returns.Learn(gap, verdict == "back")
 		}
 	case "writers":
-		h.Writers[w.ref(f[1])] = f[2:]
+		Entry(h.Chains, w.ref(f[1])).Writers = f[2:]
 	case "parked": // THREAD UNTIL WHY...
-		h.Parked[f[1]] = Parked{Until: w.at(f[2]), Why: strings.Join(f[3:], " ")}
+		t := Entry(h.Threads, f[1])
+		t.ParkedUntil, t.ParkedWhy = w.at(f[2]), strings.Join(f[3:], " ")
 	case "paused", "resumed": // thread=NAME, agent=NAME, or nothing
 		var p Pause
 		if len(f) > 1 {
@@ -522,28 +516,28 @@ func (w *scriptWorld) history(f []string) {
 			delete(h.Paused, p)
 		}
 	case "spent": // agent=NAME or thread=NAME, TIME, INPUT-TOKENS OUTPUT-TOKENS DOLLARS of a session that ended then
-		var who Spender
+		var spent *Spent
 		if kind, name, _ := strings.Cut(f[1], "="); kind == "agent" {
-			who.Agent = name
+			spent = &Entry(h.Agents, name).Spent
 		} else {
-			who.Thread = name
+			spent = &Entry(h.Threads, name).Spent
 		}
 		usd, err := strconv.ParseFloat(f[5], 64)
 		if err != nil {
 			w.Fatal(err)
 		}
 		u := agents.Usage{InputTokens: int64(w.number(f[3])), OutputTokens: int64(w.number(f[4])), CostUSD: usd, CachedTokens: 1e9}
-		h.Spent[who] = h.Spent[who].Add(w.at(f[2]), u)
+		*spent = spent.Add(w.at(f[2]), u)
 	case "agent-hold": // AGENT UNTIL|- WHY...
-		hold := AgentHold{Code: AgentHeld, Why: strings.Join(f[3:], " ")}
+		var until time.Time
 		if f[2] != "-" {
-			hold.Until = w.at(f[2])
+			until = w.at(f[2])
 		}
-		h.AgentHolds[f[1]] = hold
+		Entry(h.Agents, f[1]).Hold(until, strings.Join(f[3:], " "))
 	case "ran":
-		h.LastRun[w.key(f[1])] = w.at(f[2])
+		Entry(h.Items, w.key(f[1])).LastRun = w.at(f[2])
 	case "passed":
-		h.PassedOver[w.key(f[1])] = w.number(f[2])
+		Entry(h.Items, w.key(f[1])).PassedOver = w.number(f[2])
 	case "touched":
 		ref := forge.Ref{Repo: "o/r"}
 		if f[1] != "o/r" {
@@ -551,25 +545,25 @@ func (w *scriptWorld) history(f []string) {
 		}
 		h.Touched[ref] = w.at(f[2])
 	case "claimed":
-		h.Claimed[w.ref(f[1])] = f[2]
+		Entry(h.Chains, w.ref(f[1])).Claimed = f[2]
 	case "idle":
-		h.IdleSince[f[1]] = w.at(f[2])
+		Entry(h.Agents, f[1]).IdleSince = w.at(f[2])
 	case "fruitless":
-		h.Fruitless[f[1]] = w.number(f[2])
+		Entry(h.Agents, f[1]).Fruitless = w.number(f[2])
 	case "refused":
-		h.Refused[w.ref(f[1])] = strings.Join(f[2:], " ")
+		Entry(h.Chains, w.ref(f[1])).Refused = strings.Join(f[2:], " ")
 	case "retried":
-		h.Retried[w.ref(f[1])] = w.at(f[2])
+		Entry(h.Chains, w.ref(f[1])).Retried = w.at(f[2])
 	case "told": // N CODE REF...
 		why := Reason{Code: Code(f[2])}
 		if len(f) > 3 {
 			why.Refs = w.refs(strings.Join(f[3:], ","))
 		}
-		h.Told[w.ref(f[1])] = why.Key()
+		Entry(h.Chains, w.ref(f[1])).Told = why.Key()
 	case "asked":
-		h.Asked[w.ref(f[1])] = w.number(f[2])
+		Entry(h.Chains, w.ref(f[1])).Asked = w.number(f[2])
 	case "ci-fixes":
-		h.CIFixes[w.ref(f[1])] = w.number(f[2])
+		Entry(h.Chains, w.ref(f[1])).CIFixes = w.number(f[2])
 	default:
 		w.Fatalf("unknown history %q", f[0])
 	}

@@ -79,7 +79,7 @@ func (v *view) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own 
 		opener = a.Name
 		own = true
 	}
-	past := v.History.Writers[chain]
+	past := v.History.Chain(chain).Writers
 	if own = own || slices.Contains(past, opener); own {
 		writers = append(writers, opener)
 	}
@@ -146,9 +146,9 @@ func (v *view) rounds(p *forge.Pull) int {
 	n := 0
 	for i := range p.Reviews {
 		r := &p.Reviews[i]
-		if r.Verdict == forge.ChangesRequested && v.isAgent(r.Author) && r.Submitted.After(v.History.Retried[p.Ref]) {
+		if r.Verdict == forge.ChangesRequested && v.isAgent(r.Author) && r.Submitted.After(v.History.Chain(p.Ref).Retried) {
 			n++
 		}
 	}
-	return n - v.History.Asked[p.Ref]
+	return n - v.History.Chain(p.Ref).Asked
 }

@@ -151,9 +151,10 @@ func leastFirst(a, b *work) int {
 
 func (b *balancer) loadOf(a *agentState) Load {
 	l := Load{Agent: a.Name, State: LoadIdle, Pending: len(b.queues[a.Name])}
+	known := b.History.Agent(a.Name)
 	switch why, stuck := b.gate(a); {
-	case b.History.Fruitless[a.Name] >= SickAfter:
-		l.State, l.Why = LoadSick, &Reason{Code: AgentSick, Agent: a.Name, Count: b.History.Fruitless[a.Name]}
+	case known.Fruitless >= SickAfter:
+		l.State, l.Why = LoadSick, &Reason{Code: AgentSick, Agent: a.Name, Count: known.Fruitless}
 	case stuck:
 		l.State, l.Why = LoadGated, why
 	case a.on != nil:
@@ -161,7 +162,7 @@ func (b *balancer) loadOf(a *agentState) Load {
 	case why != nil:
 		l.State, l.Why = LoadGated, why
 	default:
-		l.IdleSince = b.History.IdleSince[a.Name]
+		l.IdleSince = known.IdleSince
 	}
 	return l
 }

@@ -11,6 +11,7 @@
 package threads
 
 import (
+	"cmp"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -49,6 +50,11 @@ type Key struct {
 	Kind agents.Kind
 	Ref  forge.Ref
 	Role string
+}
+
+// Compare orders keys by reference, kind and role.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(k.Ref.Compare(other.Ref), cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Role, other.Role))
 }
 
 // Key is the item's identity.
@@ -90,101 +96,6 @@ type Snapshot struct {
 	Room  *Room // nil means that it is not known
 }
 
-// History is what the forge cannot tell: it comes from the journal, and losing it loses no work. Its maps are only
-// looked up in, never walked, so their order cannot reach a decision. A nil map is an empty one.
-type History struct {
-	// Attempts counts the failures of a chain per kind of work. An entry is removed by progress and by retry.
-	Attempts map[AttemptKey]Attempts
-	// CoolDown holds an item until a time for a reason that burnt no attempt, such as a lost claim.
-	CoolDown map[Key]time.Time
-	// Warm says what a sticky slot's cache still holds.
-	Warm map[SlotKey]Warm
-	// Returns is how soon verdicts came on what was written on a thread, by its name.
-	Returns map[string]Returns
-	// Writers are the agents that ran a writing session on a chain, in the order in which they first did.
-	Writers map[forge.Ref][]string
-	// CIFixes counts the rework sessions that were started for red CI, per pull request.
-	CIFixes map[forge.Ref]int
-	// LastRun is when a scheduled role last finished in a repository, whatever the outcome.
-	LastRun map[Key]time.Time
-	// PassedOver counts how often a slot went to an item standing behind this one.
-	PassedOver map[Key]int
-	// Touched is when we last wrote to an issue or pull request, or a session on it ended. A fact requested before
-	// that is stale and is not acted on.
-	Touched map[forge.Ref]time.Time
-	// Claimed are the claims that the journal says are ours, by item reference.
-	Claimed map[forge.Ref]string
-	// IdleSince is when an agent's last session ended, or when it was first seen.
-	IdleSince map[string]time.Time
-	// Parked says until when a thread starts nothing.
-	Parked map[string]Parked
-	// Paused is what somebody said pause to, and when: it starts no new session until they say resume.
-	Paused map[Pause]time.Time
-	// Spent is what agents and threads used today.
-	Spent map[Spender]Spent
-	// AgentHolds keep one agent from starting, until the time or, with a zero time, until the configuration changes.
-	AgentHolds map[string]AgentHold
-	// Fruitless counts the sessions of an agent in a row that achieved nothing; see SickAfter.
-	Fruitless map[string]int
-	// Refused are the words of an agent that refused an item, until the label needs-human is written.
-	Refused map[forge.Ref]string
-	// Retried is when somebody said retry: a rejected pull request older than that is forgotten, and so are the review
-	// rounds of a pull request.
-	Retried map[forge.Ref]time.Time
-	// Told is the Key of the reason that people were last told of an item, so that each is told once.
-	Told map[forge.Ref]string
-	// Asked is how many review rounds of a pull request were already put before a person, who sent it back: they do
-	// not count again.
-	Asked map[forge.Ref]int
-}
-
-// AttemptKey is what attempts are counted on.
-type AttemptKey struct {
-	Chain forge.Ref
-	Kind  agents.Kind
-	Role  string // scheduled work only
-}
-
-// Attempts is a count of failures and when the next try may begin.
-type Attempts struct {
-	Count int
-	Until time.Time
-	// Marked says that the label blocked was written after the last attempt. When it is gone from the forge
-	// again, a person took it off, and the item starts over.
-	Marked bool
-}
-
-// SlotKey names a slot of a thread.
-type SlotKey struct {
-	Thread string
-	Slot   int
-}
-
-// Warm is the resident of a sticky slot: who ran there last, on what.
-type Warm struct {
-	Agent string
-	Chain forge.Ref
-	Left  time.Time // when that session ended; zero when it is not known
-}
-
-// Parked is why and until when a thread starts nothing.
-type Parked struct {
-	Until time.Time
-	Why   string
-}
-
-// Pause names what is paused: a thread, an agent, or with neither everything.
-type Pause struct {
-	Thread, Agent string
-}
-
-// AgentHold is why and until when an agent starts nothing.
-type AgentHold struct {
-	Until time.Time
-	Code  Code
-	Why   string
-}
-
 // Plan is what to do now. Its order is the order in which things were decided.
 type Plan struct {
 	Starts []Start
@@ -223,7 +134,7 @@ type Merge struct {
 	HeadSHA string
 }
 
-// Key is what a refused merge is held back by, in History.CoolDown.
+// Key is what a refused merge is held back by, in its ItemHistory.CoolDown.
 func (m *Merge) Key() Key { return Key{Kind: stageMerge, Ref: m.Ref} }
 
 // Action is what a Mark does.
@@ -251,7 +162,7 @@ type Mark struct {
 	Reason Reason
 }
 
-// Key is what a refused mark is held back by, in History.CoolDown.
+// Key is what a refused mark is held back by, in its ItemHistory.CoolDown.
 func (m *Mark) Key() Key { return Key{Kind: agents.KindIssue, Ref: m.Ref} }
 
 // Hold says why an item waits.

@@ -107,7 +107,7 @@ func (v *view) warm(t *Thread) []Warm {
 	}
 	residents := make([]Warm, t.Slots)
 	for slot := range residents {
-		residents[slot] = v.History.Warm[SlotKey{t.Name, slot}]
+		residents[slot] = v.History.Slots[SlotKey{t.Name, slot}]
 	}
 	return residents
 }

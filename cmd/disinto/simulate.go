@@ -15,8 +15,8 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -175,7 +175,7 @@ func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the journal: %w", err)
 		}
-		load := loadOf(supervisor.Past(text), config, time.Duration(q.days*float64(24*time.Hour)))
+		load := loadOf(ledger.ReadPast(text), config, time.Duration(q.days*float64(24*time.Hour)))
 		if len(load) == 0 {
 			return nil, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
 		}
@@ -198,17 +198,17 @@ func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 
 // loadOf turns the sessions of the newest days into work. An issue is filed when it could first be worked on, as far as the
 // journal says: had it been filed when its first session began, no slot more would ever make anything sooner.
-func loadOf(past []supervisor.PastSession, config *threads.Config, days time.Duration) sim.Load {
-	past = slices.DeleteFunc(slices.Clone(past), func(s supervisor.PastSession) bool {
+func loadOf(past []ledger.Past, config *threads.Config, days time.Duration) sim.Load {
+	past = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
 		took := s.End.Sub(s.Start) // of a clock that was set meanwhile it says nothing
 		return took <= 0 || took > longestSession
 	})
 	if len(past) == 0 {
 		return nil
 	}
-	newest := slices.MaxFunc(past, func(a, b supervisor.PastSession) int { return a.End.Compare(b.End) }).End
+	newest := slices.MaxFunc(past, func(a, b ledger.Past) int { return a.End.Compare(b.End) }).End
 	from := newest.Add(-days)
-	past = slices.DeleteFunc(past, func(s supervisor.PastSession) bool { return s.Start.Before(from) })
+	past = slices.DeleteFunc(past, func(s ledger.Past) bool { return s.Start.Before(from) })
 	r := replay{config: config, from: newest, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
 	for i := range past {
 		r.from = earlier(r.from, filed(&past[i]))
@@ -244,16 +244,16 @@ type replay struct {
 	reviews map[forge.Ref][]time.Duration
 }
 
-func (r *replay) add(s *supervisor.PastSession) {
+func (r *replay) add(s *ledger.Past) {
 	took := s.End.Sub(s.Start)
 	switch {
 	case s.Kind == agents.KindReview:
-		r.reviews[s.Chain] = append(r.reviews[s.Chain], took)
+		r.reviews[forge.Ref(s.Chain)] = append(r.reviews[forge.Ref(s.Chain)], took)
 	case s.Kind.Writes():
-		n, known := r.at[s.Chain]
+		n, known := r.at[forge.Ref(s.Chain)]
 		if !known {
 			n = len(r.load)
-			r.at[s.Chain] = n
+			r.at[forge.Ref(s.Chain)] = n
 			r.load = append(r.load, r.work(s))
 		}
 		r.load[n].Sessions = append(r.load[n].Sessions, took)
@@ -261,7 +261,7 @@ func (r *replay) add(s *supervisor.PastSession) {
 }
 
 // work is an issue without its sessions.
-func (r *replay) work(s *supervisor.PastSession) sim.Work {
+func (r *replay) work(s *ledger.Past) sim.Work {
 	w := sim.Work{At: max(0, filed(s).Sub(r.from)), Priority: s.Priority}
 	if w.Priority < 1 || w.Priority > 10 {
 		w.Priority = forge.DefaultPriority
@@ -279,7 +279,7 @@ func (r *replay) work(s *supervisor.PastSession) sim.Work {
 }
 
 // filed is since when a session could have begun, as far as the journal says.
-func filed(s *supervisor.PastSession) time.Time {
+func filed(s *ledger.Past) time.Time {
 	if s.Ready.IsZero() {
 		return s.Start
 	}

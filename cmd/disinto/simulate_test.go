@@ -13,8 +13,8 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -119,14 +119,14 @@ func TestSimulateMistakes(t *testing.T) {
 // A journal is work: what was one issue is one again, with the sessions that it took.
 func TestSimulateReplay(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	session := func(kind agents.Kind, number, chain int64, start, took time.Duration) supervisor.PastSession {
+	session := func(kind agents.Kind, number, chain int64, start, took time.Duration) ledger.Past {
 		ref := func(n int64) forge.Ref { return forge.Ref{Repo: "owner/name", Number: n} }
-		return supervisor.PastSession{Agent: "x", Kind: kind, Ref: ref(number), Chain: ref(chain), Start: at.Add(start), End: at.Add(start + took)}
+		return ledger.Past{Agent: "x", Kind: kind, Ref: ledger.Ref(ref(number)), Chain: ledger.Ref(ref(chain)), Start: at.Add(start), End: at.Add(start + took)}
 	}
 	config := &threads.Config{Forge: threads.Forge{Repos: []string{"owner/name"}}}
 	waited := session(agents.KindIssue, 5, 5, 5*time.Hour, time.Hour)
 	waited.Ready, waited.Priority, waited.Skills = at.Add(30*time.Minute), 2, []string{"nobody's"}
-	load := loadOf([]supervisor.PastSession{
+	load := loadOf([]ledger.Past{
 		session(agents.KindIssue, 1, 1, 0, time.Hour),
 		session(agents.KindReview, 3, 1, time.Hour, 10*time.Minute),
 		session(agents.KindIssue, 2, 2, 90*time.Minute, 30*time.Minute),

@@ -5,6 +5,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Document is the status of a supervisor: what GET /v1/state and `disinto status --json` answer. Programs rely on
@@ -34,7 +35,7 @@ type Document struct {
 }
 
 // RecentLimit is how many ended sessions a Document shows: a screenful.
-const RecentLimit = 20
+const RecentLimit = ledger.RecentLimit
 
 // UpkeepDocument counts what a supervisor mended since it started. Without faults of machine, forge or people it stays
 // zero.
@@ -146,17 +147,4 @@ type QueueDocument struct {
 }
 
 // RecentDocument is one session that ended.
-type RecentDocument struct {
-	RunID   string        `json:"run_id"`
-	Agent   string        `json:"agent"`
-	Repo    string        `json:"repo"`
-	Number  int64         `json:"number"`
-	Kind    agents.Kind   `json:"kind"`
-	Outcome agents.Result `json:"outcome"`
-	Reason  string        `json:"reason"`
-	// LastLine is the last line that a session printed which failed without a word about it, redacted.
-	LastLine  string    `json:"last_line,omitempty"`
-	Log       string    `json:"log,omitempty"` // where all that it printed is; left out when it never ran
-	StartedAt time.Time `json:"started_at"`
-	EndedAt   time.Time `json:"ended_at"`
-}
+type RecentDocument = ledger.Recent

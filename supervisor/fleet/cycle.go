@@ -13,7 +13,7 @@ import (
 // Weigh decides on a snapshot to which it adds what the other hosts said. It fills in c, except for its times and calls, and
 // returns the moves in the order of c.Moves, all of them planned. It does no I/O.
 func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
-	snap.History.IdleSince = h.IdleSince(snap.Config, snap.History.IdleSince, snap.Now)
+	snap.History.Agents = h.Seen(snap.Config, snap.History.Agents, snap.Now)
 	c.Unknown = h.join(&snap)
 	b := threads.Weigh(snap)
 	c.fill(snap.Now, &b)
@@ -26,9 +26,11 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	unknown = []string{}
-	writers := make(map[forge.Ref][]string, len(snap.History.Writers))
-	maps.Copy(writers, snap.History.Writers)
-	snap.Fleet, snap.History.Writers = nil, writers
+	chains := maps.Clone(snap.History.Chains)
+	if chains == nil {
+		chains = make(map[forge.Ref]*threads.ChainHistory)
+	}
+	snap.Fleet, snap.History.Chains = nil, chains
 	for _, host := range snap.Config.Fleet.Hosts {
 		r, read := h.readingLocked(host)
 		if !read {
@@ -48,7 +50,12 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 		}
 		for _, said := range r.Doc.Begun {
 			if ref, err := forge.ParseRef(said, ""); err == nil {
-				writers[ref] = append(slices.Clone(writers[ref]), host.Name)
+				var c threads.ChainHistory
+				if known := chains[ref]; known != nil {
+					c = *known
+				}
+				c.Writers = append(slices.Clone(c.Writers), host.Name)
+				chains[ref] = &c
 			}
 		}
 	}

@@ -152,9 +152,11 @@ func (h *Hub) Due(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// IdleSince returns since when each configured agent has been idle: since its last session ended, or since it was first
-// seen here. ended has the former, and is not changed.
-func (h *Hub) IdleSince(config *threads.Config, ended map[string]time.Time, now time.Time) map[string]time.Time {
+// Seen returns the histories of agents, in which a configured agent that had no session has been idle since it was first
+// seen here. known is not changed.
+func (h *Hub) Seen(
+	config *threads.Config, known map[string]*threads.AgentHistory, now time.Time,
+) map[string]*threads.AgentHistory {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range config.Agents {
@@ -162,9 +164,19 @@ func (h *Hub) IdleSince(config *threads.Config, ended map[string]time.Time, now 
 			h.seen[name] = now
 		}
 	}
-	since := maps.Clone(h.seen)
-	maps.Copy(since, ended)
-	return since
+	seen := make(map[string]*threads.AgentHistory, len(known))
+	maps.Copy(seen, known)
+	for name, since := range h.seen {
+		var a threads.AgentHistory
+		if seen[name] != nil {
+			a = *seen[name]
+		}
+		if a.IdleSince.IsZero() {
+			a.IdleSince = since
+			seen[name] = &a
+		}
+	}
+	return seen
 }
 
 // Status says what is known about the fleet, without asking any host.

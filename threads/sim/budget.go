@@ -23,9 +23,8 @@ func (m *memory) charge(r *run, w *world, u agents.Usage) {
 	day := w.now.Unix() / secondsOfDay
 	m.bills[account{agent: r.Agent, day: day}] += u.InputTokens + u.OutputTokens
 	m.bills[account{thread: r.Thread, day: day}] += u.InputTokens + u.OutputTokens
-	for _, who := range []threads.Spender{{Agent: r.Agent}, {Thread: r.Thread}} {
-		m.Spent[who] = m.Spent[who].Add(w.now, u)
-	}
+	a, t := threads.Entry(m.Agents, r.Agent), threads.Entry(m.Threads, r.Thread)
+	a.Spent, t.Spent = a.Spent.Add(w.now, u), t.Spent.Add(w.now, u)
 }
 
 // broke reports whether an agent or its thread used up its budget of the day, going by the bills.

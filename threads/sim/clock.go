@@ -2,8 +2,6 @@ package sim
 
 import (
 	"time"
-
-	"codeberg.org/johba/disinto/threads"
 )
 
 // How far a clock was off before somebody set it right.
@@ -33,28 +31,32 @@ func daysBetween(from, to time.Time) int64 { return to.Unix()/secondsOfDay - fro
 
 // move moves every time that is remembered.
 func (m *memory) move(by time.Duration) {
-	moved := func(t time.Time) time.Time {
-		if t.IsZero() {
-			return t
+	for _, c := range m.Chains {
+		moved(by, &c.Retried)
+		for i := range c.Attempts {
+			moved(by, &c.Attempts[i].Until)
 		}
-		return t.Add(by)
 	}
-	for _, times := range []map[threads.Key]time.Time{m.LastRun, m.CoolDown} {
-		each(times, moved)
+	for _, it := range m.Items {
+		moved(by, &it.CoolDown, &it.LastRun)
 	}
-	each(m.IdleSince, moved)
-	each(m.Retried, moved)
-	each(m.Attempts, func(a threads.Attempts) threads.Attempts { a.Until = moved(a.Until); return a })
-	each(m.Parked, func(p threads.Parked) threads.Parked { p.Until = moved(p.Until); return p })
-	each(m.AgentHolds, func(h threads.AgentHold) threads.AgentHold { h.Until = moved(h.Until); return h })
+	for _, a := range m.Agents {
+		moved(by, &a.IdleSince, &a.HeldUntil)
+	}
+	for _, t := range m.Threads {
+		moved(by, &t.ParkedUntil)
+	}
 }
 
 // turnDays moves what was spent, in the scheduler's books and in ours.
 func (m *memory) turnDays(by int64) {
-	each(m.Spent, func(s threads.Spent) threads.Spent {
-		s.Day = s.Day.Add(time.Duration(by) * secondsOfDay * time.Second)
-		return s
-	})
+	days := time.Duration(by) * secondsOfDay * time.Second
+	for _, a := range m.Agents {
+		moved(days, &a.Spent.Day)
+	}
+	for _, t := range m.Threads {
+		moved(days, &t.Spent.Day)
+	}
 	bills := make(map[account]int64, len(m.bills))
 	for a, n := range m.bills {
 		a.day += by
@@ -63,8 +65,11 @@ func (m *memory) turnDays(by int64) {
 	m.bills = bills
 }
 
-func each[K comparable, V any](all map[K]V, change func(V) V) {
-	for k, v := range all {
-		all[k] = change(v)
+// moved moves times that are set.
+func moved(by time.Duration, times ...*time.Time) {
+	for _, t := range times {
+		if !t.IsZero() {
+			*t = t.Add(by)
+		}
 	}
 }

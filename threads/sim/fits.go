@@ -81,7 +81,7 @@ func (in *inspection) ableIssue(it *threads.Item, a *agents.Agent) string {
 	switch {
 	case slices.ContainsFunc(is.Assignees, pinned) && !is.Has(forge.LabelInProgress):
 		return "the issue is pinned to another"
-	case slices.ContainsFunc(in.cfg.Agents, in.reviewer) && !in.reviewable(append(slices.Clone(in.s.History.Writers[it.Chain]), a.Name)):
+	case slices.ContainsFunc(in.cfg.Agents, in.reviewer) && !in.reviewable(append(slices.Clone(in.s.History.Chain(it.Chain).Writers), a.Name)):
 		return "nobody could review it"
 	}
 	return ""
@@ -96,10 +96,10 @@ func (in *inspection) heir(it *threads.Item) *agents.Agent {
 			last = is
 		}
 	}
-	if last == nil || len(in.s.History.Writers[last.Ref]) == 0 {
+	if last == nil || len(in.s.History.Chain(last.Ref).Writers) == 0 {
 		return nil
 	}
-	writers := in.s.History.Writers[last.Ref]
+	writers := in.s.History.Chain(last.Ref).Writers
 	a := in.cfg.Agent(writers[len(writers)-1])
 	if a == nil || in.roleFor(it, a) == nil || in.ableIssue(it, a) != "" || !in.now.Before(last.Ended.Add(in.cfg.Thread(a.Thread).AffinityWait)) {
 		return nil
@@ -141,15 +141,14 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 // gated says why an agent can start nothing in a role, whatever runs; empty when it can.
 func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 	t := in.cfg.Thread(a.Thread)
-	hold, held := in.s.History.AgentHolds[a.Name]
 	switch {
 	case a.Token == "":
 		return "it has no token"
 	case len(r.Command) == 0:
 		return "its role has no program"
-	case held && (hold.Until.IsZero() || hold.Until.After(in.now)), in.paused(a.Name, t.Name):
+	case in.s.History.Agent(a.Name).Held(in.now), in.paused(a.Name, t.Name):
 		return "it is held"
-	case in.s.History.Parked[t.Name].Until.After(in.now):
+	case in.s.History.Thread(t.Name).ParkedUntil.After(in.now):
 		return "its thread is parked"
 	case in.tight:
 		return "the machine is full"

@@ -97,11 +97,7 @@ func newFloor(t Trial) *floor {
 	f := &floor{
 		Trial: t, real: t.Config, timeline: timeline{now: epoch}, rng: rand.New(rand.NewPCG(t.Seed, 3)),
 		server: make(map[string]*llama), gaps: make(map[string]time.Time),
-		history: threads.History{
-			Warm: make(map[threads.SlotKey]threads.Warm), Writers: make(map[forge.Ref][]string),
-			IdleSince: make(map[string]time.Time), LastRun: make(map[threads.Key]time.Time), PassedOver: make(map[threads.Key]int),
-			Asked: make(map[forge.Ref]int), Returns: make(map[string]threads.Returns),
-		},
+		history: threads.NewHistory(),
 	}
 	for i := range t.Config.Threads {
 		if th := &t.Config.Threads[i]; !th.Overlap && !t.Policy.Bound {
@@ -117,7 +113,7 @@ func newFloor(t Trial) *floor {
 		f.repos = append(f.repos, forge.Repo{Name: name})
 	}
 	for i := range cfg.Agents {
-		f.history.IdleSince[cfg.Agents[i].Name] = epoch
+		threads.Entry(f.history.Agents, cfg.Agents[i].Name).IdleSince = epoch
 	}
 	return f
 }
@@ -273,7 +269,7 @@ func (f *floor) decide(theirs func(threads.Start) bool) (wake time.Time) {
 		case threads.ActRoute:
 			f.assign(f.ticket(m.Ref), m.Agent)
 		case threads.ActNeedsHuman: // a person looks at so many rounds, and sends it back
-			f.history.Asked[m.Ref] += m.Reason.Count
+			threads.Entry(f.history.Chains, m.Ref).Asked += m.Reason.Count
 			f.change()
 		}
 	}

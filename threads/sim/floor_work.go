@@ -58,12 +58,12 @@ func (f *floor) start(s threads.Start) {
 	}}
 	f.seen.Sessions++
 	f.moved = true
-	if f.history.PassedOver[s.Item.Key()] >= threads.PassedOverLimit {
+	if f.history.Item(s.Item.Key()).PassedOver >= threads.PassedOverLimit {
 		f.seen.Starved++
 	}
-	delete(f.history.PassedOver, s.Item.Key())
+	threads.Entry(f.history.Items, s.Item.Key()).PassedOver = 0
 	if s.PassedOver != (threads.Key{}) {
-		f.history.PassedOver[s.PassedOver]++
+		threads.Entry(f.history.Items, s.PassedOver).PassedOver++
 	}
 	f.shifts = append(f.shifts, x)
 	if f.Policy.Claim == 0 {
@@ -108,8 +108,8 @@ func (f *floor) begin(x *shift) time.Duration {
 		t.Assignees = pinned(f.Config.Agent(x.Agent).Login)
 		t.label(forge.LabelInProgress, "")
 	}
-	if w := f.history.Writers[t.Issue.Ref]; !slices.Contains(w, x.Agent) {
-		f.history.Writers[t.Issue.Ref] = append(w, x.Agent)
+	if w := f.history.Chain(t.Issue.Ref).Writers; !slices.Contains(w, x.Agent) {
+		threads.Entry(f.history.Chains, t.Issue.Ref).Writers = append(w, x.Agent)
 	}
 	return t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)]
 }
@@ -123,8 +123,8 @@ func (f *floor) inform(x *shift, takes time.Duration) {
 	}
 	if !th.Overlap {
 		k := threads.SlotKey{Thread: x.Thread, Slot: x.Slot}
-		if w := f.history.Warm[k]; w.Agent != x.Agent || w.Chain != x.Item.Chain {
-			f.history.Warm[k] = threads.Warm{Agent: x.Agent, Chain: x.Item.Chain}
+		if w := f.history.Slots[k]; w.Agent != x.Agent || w.Chain != x.Item.Chain {
+			f.history.Slots[k] = threads.Warm{Agent: x.Agent, Chain: x.Item.Chain}
 			f.seen.Switches++
 			takes += f.load(x)
 		}
@@ -138,14 +138,14 @@ func (f *floor) leave(x *shift) {
 	f.shifts = slices.DeleteFunc(f.shifts, func(o *shift) bool { return o == x })
 	f.seen.Spans[x.span].To = f.now.Sub(epoch)
 	f.seen.busy += f.now.Sub(x.Started)
-	f.history.IdleSince[x.Agent] = f.now
-	if k := (threads.SlotKey{Thread: x.Thread, Slot: x.Slot}); f.history.Warm[k].Agent == x.Agent {
-		f.history.Warm[k] = threads.Warm{Agent: x.Agent, Chain: x.Item.Chain, Left: f.now}
+	threads.Entry(f.history.Agents, x.Agent).IdleSince = f.now
+	if k := (threads.SlotKey{Thread: x.Thread, Slot: x.Slot}); f.history.Slots[k].Agent == x.Agent {
+		f.history.Slots[k] = threads.Warm{Agent: x.Agent, Chain: x.Item.Chain, Left: f.now}
 	}
 	t := x.ticket
 	switch {
 	case t == nil:
-		f.history.LastRun[x.Item.Key()] = f.now
+		threads.Entry(f.history.Items, x.Item.Key()).LastRun = f.now
 	case x.Item.Kind.Writes():
 		f.written(x, t)
 	default:
@@ -202,11 +202,11 @@ func (f *floor) reviewed(t *ticket, by string) {
 // learn adds a verdict to what is known of the thread that the pull request was written on.
 func (f *floor) learn(t *ticket, back bool) {
 	thread := f.Config.AgentByLogin(t.pull.Author).Thread
-	known := f.history.Returns[thread].Learn(f.now.Sub(t.pull.Updated), back)
+	known := f.history.Thread(thread).Returns.Learn(f.now.Sub(t.pull.Updated), back)
 	if f.Policy.Trusting {
 		known = threads.Returns{N: 1000, Back: 1}
 	}
-	f.history.Returns[thread] = known
+	threads.Entry(f.history.Threads, thread).Returns = known
 }
 
 func (f *floor) merge(ref forge.Ref) {

@@ -19,8 +19,7 @@ var holdTests = map[threads.Code]func(held) bool{
 		return h.Reason.Count >= maxAttempts && h.owes(h.Item.Ref, threads.ActBlocked)
 	},
 	threads.Refused: func(h held) bool {
-		_, refused := h.s.History.Refused[h.Item.Ref]
-		return refused && h.owes(h.Item.Ref, threads.ActNeedsHuman)
+		return h.s.History.Chain(h.Item.Ref).HasRefusal() && h.owes(h.Item.Ref, threads.ActNeedsHuman)
 	},
 	threads.NotDue: func(h held) bool { return h.later() && h.Item.Kind == agents.KindSchedule },
 	threads.SkipLabel: func(h held) bool {
@@ -45,7 +44,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.MergedNotClosed: held.mergedNotClosed,
 	threads.PullRejected: func(h held) bool {
 		return h.ended(func(p *forge.Pull) bool {
-			forgiven := !p.Ended.After(h.s.History.Retried[h.is.Ref])
+			forgiven := !p.Ended.After(h.s.History.Chain(h.is.Ref).Retried)
 			return p.Ref == h.Reason.Refs[0] && !p.Merged && h.ours(p.Author) && !h.ours(p.ClosedBy) && !forgiven
 		})
 	},
@@ -132,7 +131,7 @@ func (h held) asked() bool {
 	tells := func(m threads.Mark) bool {
 		return m.Ref == h.Item.Ref && (m.Action == threads.ActTell || m.Action == threads.ActNeedsHuman || m.Action == threads.ActBlocked)
 	}
-	return h.s.History.Told[h.Item.Ref] == h.Reason.Key() || slices.ContainsFunc(h.plan.Marks, tells)
+	return h.s.History.Chain(h.Item.Ref).Told == h.Reason.Key() || slices.ContainsFunc(h.plan.Marks, tells)
 }
 
 func (h held) cooling() bool {
@@ -140,13 +139,13 @@ func (h held) cooling() bool {
 	if h.approved(&h.Item) {
 		k = (&threads.Merge{Ref: h.Item.Ref}).Key()
 	}
-	attempts := h.s.History.Attempts[threads.AttemptKey{Chain: h.Item.Chain, Kind: k.Kind}]
-	return h.later() && (h.s.History.CoolDown[k].Equal(h.Reason.Until) || attempts.Until.Equal(h.Reason.Until))
+	attempts := h.s.History.Chain(h.Item.Chain).Attempt(k.Kind)
+	return h.later() && (h.s.History.Item(k).CoolDown.Equal(h.Reason.Until) || attempts.Until.Equal(h.Reason.Until))
 }
 
 // mergedNotClosed also asks that the issue is closed now if it can be.
 func (h held) mergedNotClosed() bool {
-	due := !h.kept() && !h.s.History.CoolDown[h.Item.Key()].After(h.now)
+	due := !h.kept() && !h.s.History.Item(h.Item.Key()).CoolDown.After(h.now)
 	return h.ended(func(p *forge.Pull) bool { return p.Merged }) && (!due || h.owes(h.is.Ref, threads.ActClose))
 }
 

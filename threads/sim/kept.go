@@ -16,15 +16,15 @@ const learnedLeast = 3
 // and to want changes, sooner than the context could be read again.
 func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []threads.Session) *forge.Pull {
 	t := in.cfg.Thread(a.Thread)
-	known := in.s.History.Returns[t.Name]
+	known := in.s.History.Thread(t.Name).Returns
 	if t.Overlap || known.N < learnedLeast || known.Gap >= known.Back*t.Hold.Seconds() {
 		return nil
 	}
-	if it.Priority <= 2 || in.s.History.PassedOver[it.Key()] >= passedOverMost {
+	if it.Priority <= 2 || in.s.History.Item(it.Key()).PassedOver >= passedOverMost {
 		return nil
 	}
 	for _, other := range in.freeSlots(t, busy) {
-		w := in.s.History.Warm[threads.SlotKey{Thread: t.Name, Slot: other}]
+		w := in.s.History.Slots[threads.SlotKey{Thread: t.Name, Slot: other}]
 		if other != slot && w.Agent != a.Name || w.Chain == it.Chain || w.Agent == "" {
 			continue
 		}
@@ -38,7 +38,7 @@ func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []t
 // awaited is the pull request whose verdict a resident waits for.
 func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.Session) *forge.Pull {
 	a := in.cfg.Agent(w.Agent)
-	if a == nil || a.Thread != t.Name || in.now.Sub(w.Left) >= t.Hold || in.s.History.IdleSince[a.Name].After(w.Left) {
+	if a == nil || a.Thread != t.Name || in.now.Sub(w.Left) >= t.Hold || in.s.History.Agent(a.Name).IdleSince.After(w.Left) {
 		return nil
 	}
 	for i := range in.s.Facts.Pulls {

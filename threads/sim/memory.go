@@ -43,27 +43,7 @@ type work struct {
 
 func newMemory() memory {
 	return memory{
-		History: threads.History{
-			Attempts:   make(map[threads.AttemptKey]threads.Attempts),
-			CoolDown:   make(map[threads.Key]time.Time),
-			Warm:       make(map[threads.SlotKey]threads.Warm),
-			Writers:    make(map[forge.Ref][]string),
-			CIFixes:    make(map[forge.Ref]int),
-			LastRun:    make(map[threads.Key]time.Time),
-			PassedOver: make(map[threads.Key]int),
-			Returns:    make(map[string]threads.Returns),
-			Touched:    make(map[forge.Ref]time.Time),
-			Claimed:    make(map[forge.Ref]string),
-			IdleSince:  make(map[string]time.Time),
-			Parked:     make(map[string]threads.Parked),
-			AgentHolds: make(map[string]threads.AgentHold),
-			Refused:    make(map[forge.Ref]string),
-			Retried:    make(map[forge.Ref]time.Time),
-			Asked:      make(map[forge.Ref]int),
-			Told:       make(map[forge.Ref]string),
-			Paused:     make(map[threads.Pause]time.Time),
-			Spent:      make(map[threads.Spender]threads.Spent),
-		},
+		History: threads.NewHistory(),
 		remarks: make(map[threads.Key]int),
 		refused: make(map[threads.Key]int),
 		downs:   make(map[string]int),
@@ -81,21 +61,21 @@ func (m *memory) touch(now time.Time, refs ...forge.Ref) {
 // begun remembers a start before anything is done about it: whose claim it is, who writes, and who was passed over.
 func (m *memory) begun(r *run, over threads.Key) {
 	k := r.Item.Key()
-	delete(m.PassedOver, k)
-	delete(m.CoolDown, k)
+	it := threads.Entry(m.Items, k)
+	it.PassedOver, it.CoolDown = 0, time.Time{}
 	if over != (threads.Key{}) {
-		m.PassedOver[over]++
+		threads.Entry(m.Items, over).PassedOver++
 	}
 	if r.Item.Kind == agents.KindSchedule {
 		return
 	}
-	m.Claimed[r.Item.Ref] = r.Agent
-	if chain := r.Item.Chain; r.Item.Kind.Writes() && !slices.Contains(m.Writers[chain], r.Agent) {
-		m.Writers[chain] = append(slices.Clone(m.Writers[chain]), r.Agent)
+	threads.Entry(m.Chains, r.Item.Ref).Claimed = r.Agent
+	if chain := r.Item.Chain; r.Item.Kind.Writes() && !slices.Contains(m.Chain(chain).Writers, r.Agent) {
+		threads.Entry(m.Chains, chain).Writers = append(slices.Clone(m.Chain(chain).Writers), r.Agent)
 		r.writer = true
 	}
 	if r.Item.Cause == threads.CauseCI {
-		m.CIFixes[r.Item.Ref]++
+		threads.Entry(m.Chains, r.Item.Ref).CIFixes++
 	}
 }
 
@@ -103,86 +83,87 @@ func (m *memory) begun(r *run, over threads.Key) {
 func (m *memory) unclaimed(r *run, now time.Time, err error) {
 	k := r.Item.Key()
 	if r.writer {
-		m.Writers[r.Item.Chain] = slices.DeleteFunc(slices.Clone(m.Writers[r.Item.Chain]), func(a string) bool { return a == r.Agent })
+		threads.Entry(m.Chains, r.Item.Chain).Writers = slices.DeleteFunc(slices.Clone(m.Chain(r.Item.Chain).Writers), func(a string) bool { return a == r.Agent })
 	}
 	if r.Item.Cause == threads.CauseCI {
-		m.CIFixes[r.Item.Ref]--
+		threads.Entry(m.Chains, r.Item.Ref).CIFixes--
 	}
 	switch {
 	case errors.Is(err, forge.ErrTaken): // somebody else has it; the next scans will say who
-		delete(m.Claimed, k.Ref)
-		m.CoolDown[k] = now.Add(takenRest)
+		threads.Entry(m.Chains, k.Ref).Claimed = ""
+		threads.Entry(m.Items, k).CoolDown = now.Add(takenRest)
 	case errors.Is(err, forge.ErrForbidden): // a person has to give the account its right
-		m.AgentHolds[r.Agent] = threads.AgentHold{Until: now.Add(forbiddenRest), Code: threads.AgentHeld, Why: "forbidden"}
+		threads.Entry(m.Agents, r.Agent).Hold(now.Add(forbiddenRest), "forbidden")
 	default: // it may be half written: the claim stays in the books until the forge shows none
-		m.CoolDown[k] = now.Add(unavailableRest)
+		threads.Entry(m.Items, k).CoolDown = now.Add(unavailableRest)
 	}
 }
 
 // lost is the end of a session whose supervisor died. Its claim is still to be released, its attempts stand.
-func (m *memory) lost(r *run, now time.Time) { m.IdleSince[r.Agent] = now }
+func (m *memory) lost(r *run, now time.Time) { threads.Entry(m.Agents, r.Agent).IdleSince = now }
 
 // ended is what follows from an outcome: section 7 of the design.
 func (m *memory) ended(r *run, w *world, out agents.Outcome, effect threads.Effect, verdict forge.Verdict) {
 	k, now := r.Item.Key(), w.now
-	attempts := threads.AttemptKey{Chain: r.Item.Chain, Kind: r.Item.Kind}
-	m.IdleSince[r.Agent] = now
+	threads.Entry(m.Agents, r.Agent).IdleSince = now
 	m.charge(r, w, out.Usage)
 	if t := w.cfg.Thread(r.Thread); !t.Overlap {
-		m.Warm[threads.SlotKey{Thread: r.Thread, Slot: r.Slot}] = threads.Warm{Agent: r.Agent, Chain: r.Item.Chain, Left: now}
+		m.Slots[threads.SlotKey{Thread: r.Thread, Slot: r.Slot}] = threads.Warm{Agent: r.Agent, Chain: r.Item.Chain, Left: now}
 		if r.Item.Kind.Writes() && out.Result == agents.Done {
 			m.written[r.Item.Chain] = work{r.Thread, now}
 		}
 	}
 	if w, waits := m.written[r.Item.Chain]; waits && verdict != forge.Commented {
-		m.Returns[w.thread] = m.Returns[w.thread].Learn(now.Sub(w.at), verdict == forge.ChangesRequested)
+		threads.Entry(m.Threads, w.thread).Returns = m.Thread(w.thread).Returns.Learn(now.Sub(w.at), verdict == forge.ChangesRequested)
 		delete(m.written, r.Item.Chain)
 	}
 	ran := out.Result == agents.Done || out.Result == agents.Refused || out.Result.BurnsAttempt()
 	if ran && k.Kind == agents.KindSchedule {
-		m.LastRun[k] = now
+		threads.Entry(m.Items, k).LastRun = now
 		return
 	}
 	switch {
 	case out.Result == agents.Limited:
 		m.park(r.Thread, out.RetryAt, out.Reason)
 	case out.Result == agents.BackendDown:
-		m.CoolDown[k] = now.Add(unavailableRest)
+		threads.Entry(m.Items, k).CoolDown = now.Add(unavailableRest)
 		if m.downs[r.Thread]++; m.downs[r.Thread] >= breakerCount {
 			m.park(r.Thread, now.Add(w.cfg.Thread(r.Thread).BreakerInterval), out.Reason)
 		}
 		return
 	case out.Result == agents.Cancelled && r.stopped == threads.StopReassigned: // whoever did that has more to say
-		m.CoolDown[k] = now.Add(reassignedRest)
+		threads.Entry(m.Items, k).CoolDown = now.Add(reassignedRest)
 	case out.Result == agents.Refused:
-		m.Refused[k.Ref] = out.Reason
+		c := threads.Entry(m.Chains, k.Ref)
+		c.Refused, c.RefusedAt = out.Reason, now
 	case out.Result == agents.Done && effect == threads.Remarked: // as open as before, and not to be asked every minute
-		m.CoolDown[k] = now.Add(remarkRest << min(m.remarks[k], 6))
+		threads.Entry(m.Items, k).CoolDown = now.Add(remarkRest << min(m.remarks[k], 6))
 		m.remarks[k]++
 	case out.Result == agents.Done:
-		delete(m.Attempts, attempts)
+		threads.Entry(m.Chains, r.Item.Chain).ClearAttempt(r.Item.Kind)
 		delete(m.remarks, k)
 	case out.Result.BurnsAttempt():
-		m.fail(attempts, r.Attempt, now)
+		m.fail(r, now)
 	}
 	delete(m.downs, r.Thread)
 }
 
-func (m *memory) fail(k threads.AttemptKey, attempt int, now time.Time) {
-	m.Attempts[k] = threads.Attempts{Count: attempt, Until: now.Add(attemptRests[min(attempt, maxAttempts)-1])}
+func (m *memory) fail(r *run, now time.Time) {
+	until := now.Add(attemptRests[min(r.Attempt, maxAttempts)-1])
+	threads.Entry(m.Chains, r.Item.Chain).SetAttempt(threads.Attempt{Kind: r.Item.Kind, Count: r.Attempt, Until: until})
 }
 
 // park never shortens.
 func (m *memory) park(thread string, until time.Time, why string) {
-	if until.After(m.Parked[thread].Until) {
-		m.Parked[thread] = threads.Parked{Until: until, Why: why}
+	if t := threads.Entry(m.Threads, thread); until.After(t.ParkedUntil) {
+		t.ParkedUntil, t.ParkedWhy = until, why
 	}
 }
 
 // released forgets a claim once the forge has said that it is off.
 func (m *memory) released(ref forge.Ref, err error) {
 	if err == nil {
-		delete(m.Claimed, ref)
+		threads.Entry(m.Chains, ref).Claimed = ""
 	}
 }
 
@@ -190,7 +171,7 @@ func (m *memory) released(ref forge.Ref, err error) {
 // time, so that one pull request which the forge will never merge does not hold up those behind it.
 func (m *memory) answered(k threads.Key, now time.Time, err error) {
 	if errors.Is(err, forge.ErrConflict) {
-		m.CoolDown[k] = now.Add(refusedRest << min(m.refused[k], 5))
+		threads.Entry(m.Items, k).CoolDown = now.Add(refusedRest << min(m.refused[k], 5))
 		m.refused[k]++
 		return
 	}
@@ -205,24 +186,25 @@ func (m *memory) marked(mk threads.Mark, now time.Time, err error) {
 	}
 	switch mk.Action {
 	case threads.ActRelease:
-		delete(m.Claimed, mk.Ref)
+		threads.Entry(m.Chains, mk.Ref).Claimed = ""
 	case threads.ActBlocked:
-		k := threads.AttemptKey{Chain: mk.Item.Chain, Kind: mk.Item.Kind}
-		a := m.Attempts[k]
-		a.Marked = true
-		m.Attempts[k] = a
+		c := threads.Entry(m.Chains, mk.Item.Chain)
+		a := c.Attempt(mk.Item.Kind)
+		a.Kind, a.Marked = mk.Item.Kind, true
+		c.SetAttempt(a)
 	case threads.ActTell:
-		m.Told[mk.Ref] = mk.Reason.Key()
+		threads.Entry(m.Chains, mk.Ref).Told = mk.Reason.Key()
 	case threads.ActNeedsHuman:
 		if mk.Reason.Code == threads.BlockerCancelled {
-			m.Told[mk.Ref] = mk.Reason.Key()
+			threads.Entry(m.Chains, mk.Ref).Told = mk.Reason.Key()
 		}
-		delete(m.Refused, mk.Ref)
+		c := threads.Entry(m.Chains, mk.Ref)
+		c.Refused, c.RefusedAt = "", time.Time{}
 		switch threads.Cause(mk.Reason.Note) {
 		case threads.CauseChanges:
-			m.Asked[mk.Ref] += mk.Reason.Count
+			threads.Entry(m.Chains, mk.Ref).Asked += mk.Reason.Count
 		case threads.CauseCI:
-			delete(m.CIFixes, mk.Ref)
+			c.CIFixes = 0
 		}
 	}
 }
@@ -230,11 +212,8 @@ func (m *memory) marked(mk threads.Mark, now time.Time, err error) {
 // retry forgets the failures of an issue or pull request, because a person said so.
 func (m *memory) retry(ref forge.Ref, now time.Time) {
 	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
-		delete(m.Attempts, threads.AttemptKey{Chain: ref, Kind: kind})
-		delete(m.CoolDown, threads.Key{Kind: kind, Ref: ref})
+		threads.Entry(m.Items, threads.Key{Kind: kind, Ref: ref}).CoolDown = time.Time{}
 	}
-	delete(m.Refused, ref)
-	delete(m.CIFixes, ref)
-	delete(m.Asked, ref)
-	m.Retried[ref] = now
+	c := threads.Entry(m.Chains, ref)
+	*c = threads.ChainHistory{Claimed: c.Claimed, Writers: c.Writers, Told: c.Told, Retried: now}
 }

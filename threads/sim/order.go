@@ -23,7 +23,7 @@ type rank struct {
 
 func (in *inspection) rank(it *threads.Item, warmth int) rank {
 	r := rank{priority: it.Priority, patient: 1, warmth: warmth, item: it}
-	if in.s.History.PassedOver[it.Key()] >= passedOverMost {
+	if in.s.History.Item(it.Key()).PassedOver >= passedOverMost {
 		r.patient = 0
 	}
 	r.kind = slices.Index([]agents.Kind{agents.KindRework, agents.KindReview, agents.KindSchedule, agents.KindIssue}, it.Kind)
@@ -47,7 +47,7 @@ func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent st
 	if in.cfg.Thread(thread).Overlap {
 		return 3
 	}
-	warm := in.s.History.Warm[threads.SlotKey{Thread: thread, Slot: slot}]
+	warm := in.s.History.Slots[threads.SlotKey{Thread: thread, Slot: slot}]
 	switch {
 	case warm.Agent == agent && warm.Chain == it.Chain:
 		return 0
@@ -63,7 +63,7 @@ func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent st
 func (in *inspection) finished(it *threads.Item, agent string) bool {
 	is := in.s.Facts.Issue(it.Ref)
 	return is != nil && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool {
-		w := in.s.History.Writers[b.Ref]
+		w := in.s.History.Chain(b.Ref).Writers
 		return len(w) > 0 && w[len(w)-1] == agent
 	})
 }
@@ -170,10 +170,10 @@ func passedOver(in *inspection) error {
 		}
 		over := in.item(st.PassedOver)
 		h := &in.s.History
-		starved := h.PassedOver[st.PassedOver] >= passedOverMost && h.PassedOver[st.Item.Key()] < passedOverMost
+		starved := h.Item(st.PassedOver).PassedOver >= passedOverMost && h.Item(st.Item.Key()).PassedOver < passedOverMost
 		if over == nil || !ahead(over, &st.Item) || starved {
 			return fmt.Errorf("%s %s names %s %s, passed over %d times", st.Item.Kind, st.Item.Ref,
-				st.PassedOver.Kind, st.PassedOver.Ref, h.PassedOver[st.PassedOver])
+				st.PassedOver.Kind, st.PassedOver.Ref, h.Item(st.PassedOver).PassedOver)
 		}
 	}
 	return nil

@@ -353,7 +353,7 @@ func (w *world) resume(p threads.Pause) {
 func (w *world) revoke(*repo) {
 	if a := oneOf(w, w.cfg.Agents...).Name; !w.shell.down && w.chance(0.5) {
 		w.log("people revoke %s", a)
-		w.shell.memory.AgentHolds[a] = threads.AgentHold{Code: threads.AgentHeld, Why: "its token is revoked"}
+		threads.Entry(w.shell.memory.Agents, a).Hold(time.Time{}, "its token is revoked")
 	}
 }
 
@@ -382,8 +382,8 @@ func (w *world) reload(*repo) {
 	w.cfg = &cfg
 	w.forge.dirty = true
 	for _, a := range cfg.Agents {
-		if w.shell.memory.AgentHolds[a.Name].Until.IsZero() {
-			delete(w.shell.memory.AgentHolds, a.Name)
+		if known := threads.Entry(w.shell.memory.Agents, a.Name); known.HeldUntil.IsZero() {
+			known.Hold(time.Time{}, "")
 		}
 	}
 	w.log("people reload: %d agents, %s has %d slots, overlap %v", len(cfg.Agents), cfg.Threads[0].Name, cfg.Threads[0].Slots, cfg.Threads[0].Overlap)

@@ -52,7 +52,7 @@ func placedWell(in *inspection) error {
 func (in *inspection) place(it *threads.Item, a *agents.Agent, slot int, busy []threads.Session) place {
 	t := in.cfg.Thread(a.Thread)
 	p := place{
-		warmth: in.warmth(it, t.Name, slot, a.Name), home: 1, idle: in.s.History.IdleSince[a.Name],
+		warmth: in.warmth(it, t.Name, slot, a.Name), home: 1, idle: in.s.History.Agent(a.Name).IdleSince,
 		agent: a.Name, thread: t.Name, slot: slot,
 	}
 	if t.Overlap {
@@ -75,7 +75,7 @@ func (in *inspection) place(it *threads.Item, a *agents.Agent, slot int, busy []
 
 // resident is the agent whose cache a sticky slot still holds.
 func (in *inspection) resident(t *threads.Thread, slot int) string {
-	return in.s.History.Warm[threads.SlotKey{Thread: t.Name, Slot: slot}].Agent
+	return in.s.History.Slots[threads.SlotKey{Thread: t.Name, Slot: slot}].Agent
 }
 
 // freeSlots are the slots that a session could be put into: of a sticky thread those that nobody is in, of an overlap

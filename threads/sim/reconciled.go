@@ -117,10 +117,10 @@ func (in *inspection) due(m *threads.Mark) bool {
 		merged := h.ended(func(p *forge.Pull) bool { return p.Merged })
 		return open && merged && !h.kept()
 	case threads.ActBlocked:
-		a := in.s.History.Attempts[threads.AttemptKey{Chain: m.Item.Chain, Kind: m.Item.Kind}]
+		a := in.s.History.Chain(m.Item.Chain).Attempt(m.Item.Kind)
 		return open && unmarked(labels, forge.LabelBlocked) && a.Count >= maxAttempts && !a.Marked
 	case threads.ActNeedsHuman:
-		_, refused := in.s.History.Refused[m.Ref]
+		refused := in.s.History.Chain(m.Ref).HasRefusal()
 		waits := h.is != nil && m.Reason.Code == threads.BlockerCancelled && in.news(m)
 		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref)))
 	case threads.ActTell:
@@ -138,7 +138,9 @@ func (in *inspection) due(m *threads.Mark) bool {
 }
 
 // news reports whether people were not told this of an item before.
-func (in *inspection) news(m *threads.Mark) bool { return in.s.History.Told[m.Ref] != m.Reason.Key() }
+func (in *inspection) news(m *threads.Mark) bool {
+	return in.s.History.Chain(m.Ref).Told != m.Reason.Key()
+}
 
 // unmarked reports whether a label is still to be written: nothing else keeps everybody off the item, or it is there and
 // the factory was never told so.

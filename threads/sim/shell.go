@@ -41,7 +41,7 @@ func newShell(w *world) *shell {
 		interval: w.within(w.size.poll), hooked: w.chance(0.7),
 	}
 	for _, name := range []string{"llama", "vllm"} { // it is not its first day: a world is too short to learn much in
-		sh.memory.Returns[name] = threads.Returns{
+		threads.Entry(sh.memory.Threads, name).Returns = threads.Returns{
 			N: w.number(0, 6), Gap: w.between(0, 30*time.Minute).Seconds(), Back: float64(w.number(0, 10)) / 10,
 		}
 	}

@@ -100,7 +100,7 @@ func mergesAllowed(in *inspection) error {
 				return fmt.Errorf("merge of %s beside %s", m.Ref, r)
 			}
 		}
-		if in.s.History.CoolDown[m.Key()].After(in.now) {
+		if in.s.History.Item(m.Key()).CoolDown.After(in.now) {
 			return fmt.Errorf("merge of %s: it cools down", m.Ref)
 		}
 		if repos[m.Ref.Repo] || !in.cfg.Forge.MergeAuto {
@@ -116,22 +116,20 @@ func startsRemembered(in *inspection) error {
 	h := &in.s.History
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
-		a := h.Attempts[threads.AttemptKey{Chain: st.Item.Chain, Kind: st.Item.Kind}]
-		hold, held := h.AgentHolds[st.Agent]
-		_, refused := h.Refused[st.Item.Ref]
+		a := h.Chain(st.Item.Chain).Attempt(st.Item.Kind)
 		var why string
 		switch {
-		case h.CoolDown[st.Item.Key()].After(in.now), !a.Marked && a.Until.After(in.now):
+		case h.Item(st.Item.Key()).CoolDown.After(in.now), !a.Marked && a.Until.After(in.now):
 			why = "it cools down"
 		case a.Count >= maxAttempts && !a.Marked:
 			why = "its attempts are used up"
 		case a.Marked && st.Attempt != 1, !a.Marked && st.Attempt != a.Count+1:
 			why = fmt.Sprintf("it calls itself attempt %d after %d", st.Attempt, a.Count)
-		case refused:
+		case h.Chain(st.Item.Ref).HasRefusal():
 			why = "an agent refused it"
-		case h.Parked[st.Thread].Until.After(in.now):
+		case h.Thread(st.Thread).ParkedUntil.After(in.now):
 			why = st.Thread + " is parked"
-		case held && (hold.Until.IsZero() || hold.Until.After(in.now)):
+		case h.Agent(st.Agent).Held(in.now):
 			why = st.Agent + " is held"
 		case in.paused(st.Agent, st.Thread):
 			why = st.Agent + " is paused"
@@ -139,7 +137,7 @@ func startsRemembered(in *inspection) error {
 			why = "the machine is full"
 		case in.broke(in.cfg.Agent(st.Agent)):
 			why = st.Agent + " has no budget left"
-		case st.Item.Kind == agents.KindSchedule && h.LastRun[st.Item.Key()].Add(in.cfg.Role(st.Role).Every).After(in.now) && !h.LastRun[st.Item.Key()].IsZero():
+		case st.Item.Kind == agents.KindSchedule && h.Item(st.Item.Key()).LastRun.Add(in.cfg.Role(st.Role).Every).After(in.now) && !h.Item(st.Item.Key()).LastRun.IsZero():
 			why = "it is not due"
 		case st.Item.Kind == agents.KindRework && in.tooOften(&st.Item):
 			why = "it was sent back too often"
@@ -170,17 +168,17 @@ func (in *inspection) tooOften(it *threads.Item) bool {
 	case threads.CauseChanges:
 		return in.rounds(p) > in.cfg.Forge.MaxReviewRounds
 	case threads.CauseCI:
-		return in.s.History.CIFixes[it.Ref] >= in.cfg.Forge.MaxCIFixes
+		return in.s.History.Chain(it.Ref).CIFixes >= in.cfg.Forge.MaxCIFixes
 	}
 	return false
 }
 
 // rounds counts the requests for changes by agents that nobody has looked at yet.
 func (in *inspection) rounds(p *forge.Pull) int {
-	n := -in.s.History.Asked[p.Ref]
+	n := -in.s.History.Chain(p.Ref).Asked
 	for _, r := range p.Reviews {
 		agent := in.ours(r.Author) || in.bot(r.Author)
-		if r.Verdict == forge.ChangesRequested && agent && r.Submitted.After(in.s.History.Retried[p.Ref]) {
+		if r.Verdict == forge.ChangesRequested && agent && r.Submitted.After(in.s.History.Chain(p.Ref).Retried) {
 			n++
 		}
 	}
@@ -238,7 +236,7 @@ func home(p *forge.Pull) forge.Ref {
 
 // writers are the agents that wrote to a pull request as far as anybody remembers.
 func (in *inspection) writers(p *forge.Pull) []string {
-	list := slices.Clone(in.s.History.Writers[home(p)])
+	list := slices.Clone(in.s.History.Chain(home(p)).Writers)
 	if a := in.cfg.AgentByLogin(p.Author); a != nil {
 		list = append(list, a.Name)
 	}
@@ -247,7 +245,7 @@ func (in *inspection) writers(p *forge.Pull) []string {
 
 // own reports whether one of our agents opened a pull request, as far as anybody remembers.
 func (in *inspection) own(p *forge.Pull) bool {
-	return in.ours(p.Author) || slices.Contains(in.s.History.Writers[home(p)], p.Author)
+	return in.ours(p.Author) || slices.Contains(in.s.History.Chain(home(p)).Writers, p.Author)
 }
 
 func (in *inspection) reviewer(a agents.Agent) bool { return in.does(&a, agents.OnReview) }

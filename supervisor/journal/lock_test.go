@@ -1,4 +1,4 @@
-package supervisor
+package journal
 
 import (
 	"fmt"
@@ -10,17 +10,17 @@ import (
 
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	held, err := lock(dir)
+	held, err := Lock(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = lock(dir)
+	_, err = Lock(dir)
 	want := fmt.Sprintf("cannot start: pid %d already works on %s: end it, or say --state", os.Getpid(), dir)
 	if err == nil || err.Error() != want {
 		t.Errorf("a second supervisor got %v\nwant %s", err, want)
 	}
 	held.Close()
-	again, err := lock(dir)
+	again, err := Lock(dir)
 	if err != nil {
 		t.Fatalf("after the first one ended: %v", err)
 	}
@@ -29,14 +29,14 @@ func TestLock(t *testing.T) {
 
 func TestInstance(t *testing.T) {
 	dir := t.TempDir()
-	first, err := instance(dir)
+	first, err := Instance(dir)
 	if err != nil || !validInstance(first) {
 		t.Fatalf("%q, %v", first, err)
 	}
-	if again, err := instance(dir); err != nil || again != first {
+	if again, err := Instance(dir); err != nil || again != first {
 		t.Errorf("the second time it is %q, %v; want %q", again, err, first)
 	}
-	if id := runID(first); !strings.HasPrefix(id, first+"-") || id == runID(first) {
+	if id := NewRun(first); !strings.HasPrefix(id, first+"-") || id == NewRun(first) {
 		t.Errorf("run id %q", id)
 	}
 	// An id that would match processes of others is not used.
@@ -44,7 +44,7 @@ func TestInstance(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "instance"), []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if id, err := instance(dir); err != nil || !validInstance(id) {
+		if id, err := Instance(dir); err != nil || !validInstance(id) {
 			t.Errorf("instance file %q gave %q, %v", damaged, id, err)
 		}
 	}

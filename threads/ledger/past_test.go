@@ -1,4 +1,4 @@
-package supervisor
+package ledger
 
 import (
 	"bytes"
@@ -18,32 +18,32 @@ import (
 func TestPast(t *testing.T) {
 	review := startRec("r", 12, 1)
 	review.At = noon.Add(time.Hour)
-	review.Start.Item.Kind, review.Start.Chain = agents.KindReview, ref{"o/r", 11}
-	end := endRec("r", 0, endRecord{Result: agents.Done})
+	review.Start.Item.Kind, review.Start.Chain = agents.KindReview, Ref{"o/r", 11}
+	end := endRec("r", 0, End{Result: agents.Done})
 	end.At = noon.Add(2 * time.Hour)
 	review.Start.Ready, review.Start.Priority, review.Start.Skills = noon.Add(-time.Minute), 2, []string{"go"}
-	old := pastRecord{Agent: "dev-old", Kind: agents.KindRework, Ref: ref{"o/r", 12}, Chain: ref{"o/r", 11}, Start: noon.Add(-2 * time.Hour), End: noon.Add(-time.Hour)}
+	old := Past{Agent: "dev-old", Kind: agents.KindRework, Ref: Ref{"o/r", 12}, Chain: Ref{"o/r", 11}, Start: noon.Add(-2 * time.Hour), End: noon.Add(-time.Hour)}
 	long := old
 	long.Start, long.End = noon.Add(-pastAge-2*time.Hour), noon.Add(-pastAge-time.Hour)
-	list := []record{
+	list := []Record{
 		{At: noon, Past: &long},
 		{At: noon, Past: &old},
-		startRec("a", 1, 1), endRec("a", time.Minute, endRecord{Result: agents.Failed}),
-		startRec("b", 2, 1), endRec("b", time.Minute, endRecord{Result: agents.ClaimFailed, NeverRan: true}),
+		startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Failed}),
+		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.ClaimFailed, NeverRan: true}),
 		startRec("c", 3, 1), // runs still
 		review, end,
 	}
 	const rest = "rework #12 of #11, 1h0m0s, p0 []; issue #1 of #1, 1m0s, p0 []; review #12 of #11, 1h0m0s, p2 [go]"
 	for _, tt := range []struct {
 		name, want string
-		records    []record
+		records    []Record
 	}{
 		{"as it was written", "rework #12 of #11, 1h0m0s, p0 []; " + rest, list},
-		{"compacted", rest, fold(list...).dump(noon)}, // what is older than a month is forgotten
+		{"compacted", rest, fold(list...).Compact(noon)}, // what is older than a month is forgotten
 	} {
 		var got []string
-		for _, s := range Past(journalText(t, tt.records)) {
-			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v", s.Kind, s.Ref.Short(), s.Chain.Short(), s.End.Sub(s.Start), s.Priority, s.Skills))
+		for _, s := range ReadPast(journalText(t, tt.records)) {
+			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v", s.Kind, forge.Ref(s.Ref).Short(), forge.Ref(s.Chain).Short(), s.End.Sub(s.Start), s.Priority, s.Skills))
 		}
 		if strings.Join(got, "; ") != tt.want {
 			t.Errorf("%s: got  %s\nwant %s", tt.name, strings.Join(got, "; "), tt.want)
@@ -52,7 +52,7 @@ func TestPast(t *testing.T) {
 }
 
 // journalText is a journal of these lines, and the beginning of one more.
-func journalText(t testing.TB, records []record) []byte {
+func journalText(t testing.TB, records []Record) []byte {
 	t.Helper()
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -66,15 +66,15 @@ func journalText(t testing.TB, records []record) []byte {
 
 // A month of work is remembered in little room, and only so much of it however much there was.
 func TestPastIsBounded(t *testing.T) {
-	h := newHistory()
-	for i := range 2*pastLimit + 7 {
+	h := New()
+	for i := range 2*PastLimit + 7 {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		h.bury(pastRecord{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: ref{"o/r", int64(i)}, Chain: ref{"o/r", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
+		h.bury(Past{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"o/r", int64(i)}, Chain: Ref{"o/r", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
 	}
-	if n := len(h.past); n != pastLimit || h.past[0].Ref.Number != pastLimit+7 || h.past[n-1].Ref.Number != 2*pastLimit+6 {
-		t.Errorf("%d sessions are remembered, from %v to %v", n, h.past[0].Ref, h.past[n-1].Ref)
+	if n := len(h.Past); n != PastLimit || h.Past[0].Ref.Number != PastLimit+7 || h.Past[n-1].Ref.Number != 2*PastLimit+6 {
+		t.Errorf("%d sessions are remembered, from %v to %v", n, h.Past[0].Ref, h.Past[n-1].Ref)
 	}
-	if size := len(journalText(t, h.dump(noon))); size > 5*compactSize/16 {
+	if size := len(journalText(t, h.Compact(noon))); size > 5<<18 {
 		t.Errorf("they take %d bytes of the journal", size)
 	}
 }
@@ -87,30 +87,30 @@ func TestReadySince(t *testing.T) {
 		{Ref: is, Created: noon.Add(-time.Hour), Labels: []string{"backlog", "skill/go"}, Blockers: []forge.Blocker{{Ref: on}, {Ref: forge.Ref{Repo: "o/r", Number: 9}}}},
 	}}
 	it := threads.Item{Kind: agents.KindIssue, Ref: is, Chain: is, Since: noon.Add(-time.Hour)}
-	if since, skills := readySince(&facts, &it); !since.Equal(noon) || !slices.Equal(skills, []string{"go"}) {
+	if since, skills := ReadySince(&facts, &it); !since.Equal(noon) || !slices.Equal(skills, []string{"go"}) {
 		t.Errorf("behind its blocker: %s, %v", since, skills)
 	}
 	facts.Issues[1].Reopened = noon.Add(time.Minute)
-	if since, _ := readySince(&facts, &it); !since.Equal(noon.Add(time.Minute)) {
+	if since, _ := ReadySince(&facts, &it); !since.Equal(noon.Add(time.Minute)) {
 		t.Errorf("reopened: %s", since)
 	}
 	it.Kind, it.Since = agents.KindRework, noon.Add(2*time.Minute)
-	if since, _ := readySince(&facts, &it); !since.Equal(it.Since) {
+	if since, _ := ReadySince(&facts, &it); !since.Equal(it.Since) {
 		t.Errorf("rework: %s", since)
 	}
 }
 
 // BenchmarkStartWithPast folds a journal in which all is remembered that may be.
 func BenchmarkStartWithPast(b *testing.B) {
-	h := newHistory()
-	for i := range pastLimit {
+	h := New()
+	for i := range PastLimit {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		h.bury(pastRecord{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: ref{"johba/harb", int64(i)}, Chain: ref{"johba/harb", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
+		h.bury(Past{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"johba/harb", int64(i)}, Chain: Ref{"johba/harb", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
 	}
-	text := journalText(b, h.dump(noon))
+	text := journalText(b, h.Compact(noon))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		records, _ := parseJournal(text)
+		records, _ := Parse(text)
 		fold(records...)
 	}
 }

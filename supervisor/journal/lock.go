@@ -1,4 +1,4 @@
-package supervisor
+package journal
 
 import (
 	"crypto/rand"
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock makes this the one supervisor of the state directory until the file is closed. The kernel drops the lock with the
+// Lock makes this process the one supervisor of a state directory until the file is closed. The kernel drops the lock with the
 // process, however that ends, so there is no stale lock to clean up.
-func lock(dir string) (*os.File, error) {
+func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -36,20 +36,17 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// lock takes the state directory, or goes on holding it: the kernel counts the file, not the program that has it open.
-func (s *Supervisor) lock() (*os.File, error) {
-	if s.Held == nil {
-		return lock(s.StateDir)
+// Relock goes on holding a lock that another image of this process took: the kernel counts the open file, not the program.
+func Relock(held *os.File) error {
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("cannot go on holding the lock %s: %w", held.Name(), err)
 	}
-	if err := unix.Flock(int(s.Held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, fmt.Errorf("cannot go on holding the lock of %s: %w", s.StateDir, err)
-	}
-	return s.Held, nil
+	return nil
 }
 
-// instance is the identity of the state directory, made on first use. Every process that an agent starts carries it in
-// its run id, and so is known again after the supervisor was killed.
-func instance(dir string) (string, error) {
+// Instance returns the identity of a state directory, made on first use. Every process that an agent starts carries it in its
+// run id, and so is found again after the supervisor was killed.
+func Instance(dir string) (string, error) {
 	path := filepath.Join(dir, "instance")
 	b, err := os.ReadFile(path)
 	if err == nil && validInstance(strings.TrimSpace(string(b))) {
@@ -65,15 +62,14 @@ func instance(dir string) (string, error) {
 	return id, nil
 }
 
-// validInstance keeps a damaged file from ending up in the environment of processes, where an empty id would match
-// every process there is.
+// validInstance refuses a damaged file: as an id, the empty text would match every process there is.
 func validInstance(id string) bool {
 	return len(id) == 10 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// runID names one session: 40 bits behind the instance, so that a million runs collide with a chance of a half at
-// most, and then only in the name of a log file.
-func runID(instance string) string { return instance + "-" + strings.ToLower(rand.Text()[:8]) }
+// NewRun names a session: 40 random bits behind the instance. Among a million runs two are alike with a chance of a half at
+// most, and then they share no more than a log file.
+func NewRun(instance string) string { return instance + "-" + strings.ToLower(rand.Text()[:8]) }
 
 // writeFile replaces a file so that a reader, or a crash, sees the old text or the new.
 func writeFile(path string, text []byte) error {

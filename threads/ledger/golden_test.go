@@ -1,18 +1,21 @@
-package supervisor
+package ledger
 
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 )
 
+var update = flag.Bool("update", false, "write the golden files from what the program does now")
+
 // The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to. Each
 // case is a journal and what compaction made of it, both written by the program of 22 November 2026.
 func TestJournalBytes(t *testing.T) {
-	if *Update {
+	if *update {
 		writeGolden(t, "everything.jsonl", encoded(t, everything()))
 	}
 	for _, name := range []string{"everything", "demo"} {
@@ -20,7 +23,7 @@ func TestJournalBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		records, corrupt := parseJournal(text)
+		records, corrupt := Parse(text)
 		if len(corrupt) > 0 {
 			t.Fatalf("%s: %d lines cannot be read, the first: %s", name, len(corrupt), corrupt[0])
 		}
@@ -33,10 +36,10 @@ func TestJournalBytes(t *testing.T) {
 	}
 }
 
-func checkCompaction(t *testing.T, name string, records []record, now time.Time) {
+func checkCompaction(t *testing.T, name string, records []Record, now time.Time) {
 	t.Helper()
-	compacted := encoded(t, fold(records...).dump(now))
-	if *Update {
+	compacted := encoded(t, fold(records...).Compact(now))
+	if *update {
 		writeGolden(t, name+".jsonl", compacted)
 	}
 	want, err := os.ReadFile(filepath.Join("testdata", "journal", name+".jsonl"))
@@ -46,13 +49,13 @@ func checkCompaction(t *testing.T, name string, records []record, now time.Time)
 	if !bytes.Equal(compacted, want) {
 		t.Errorf("%s is\n%s\nwant\n%s", name, compacted, want)
 	}
-	again, _ := parseJournal(want)
-	if got := encoded(t, fold(again...).dump(now)); !bytes.Equal(got, want) {
+	again, _ := Parse(want)
+	if got := encoded(t, fold(again...).Compact(now)); !bytes.Equal(got, want) {
 		t.Errorf("%s compacted again is\n%s\nwant\n%s", name, got, want)
 	}
 }
 
-func encoded(t *testing.T, records []record) []byte {
+func encoded(t *testing.T, records []Record) []byte {
 	t.Helper()
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)

@@ -1,4 +1,9 @@
-package supervisor
+// Package journal keeps a state directory: the file of the ledger's records, the lock that makes one supervisor its owner,
+// and the identity that its runs begin with.
+//
+// A record is on the disk, synced, before what it says is acted on. A full disk, a torn line and a crash between any two
+// system calls lose nothing that was acted on.
+package journal
 
 import (
 	"bytes"
@@ -10,6 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"codeberg.org/johba/disinto/threads/ledger"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,13 +28,12 @@ const compactSize = 4 << 20
 // would pass for a disk with room, and the next one would fail again.
 const journalRoom = 256 << 10
 
-// journal is the file that remembers what the forge cannot. A line is on the disk before what it says is acted on. Its
-// methods may be called by any goroutine.
-type journal struct {
+// File is the journal of a state directory. Its methods may be called by any goroutine.
+type File struct {
 	path string
 
-	// mu keeps lines whole and in the order in which they come true, so it is held while the file is written. It is taken
-	// before the supervisor's, never after.
+	// mu keeps lines whole and in the order in which they come true, so it alone of all locks is held during I/O. The
+	// supervisor's own lock is taken inside it, never the other way round.
 	mu      sync.Mutex
 	file    *os.File
 	size    int64  // of the whole lines in the file
@@ -37,10 +42,10 @@ type journal struct {
 	compact int64  // the size after the newest compaction
 }
 
-// openJournal opens the journal of a state directory and reads it. Lines that cannot be understood are returned; the
-// last line may be torn by a crash and is then no loss, for nothing was done about it yet.
-func openJournal(dir string) (j *journal, records []record, corrupt [][]byte, err error) {
-	j = &journal{path: filepath.Join(dir, "journal.jsonl")}
+// Open opens the journal of a state directory, or begins one, and reads it. Lines that are not understood are returned. A
+// last line that a crash has torn is no loss, because nothing was done about it yet.
+func Open(dir string) (j *File, records []ledger.Record, corrupt [][]byte, err error) {
+	j = &File{path: filepath.Join(dir, "journal.jsonl")}
 	j.file, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot open the journal: %w", err)
@@ -52,32 +57,13 @@ func openJournal(dir string) (j *journal, records []record, corrupt [][]byte, er
 	}
 	j.size = int64(len(text))
 	j.torn = len(text) > 0 && text[len(text)-1] != '\n'
-	records, corrupt = parseJournal(text)
+	records, corrupt = ledger.Parse(text)
 	return j, records, corrupt, nil
 }
 
-// parseJournal reads the lines of a journal, and returns those that it does not understand.
-func parseJournal(text []byte) (records []record, corrupt [][]byte) {
-	for len(text) > 0 {
-		line, rest, whole := bytes.Cut(text, []byte("\n"))
-		text = rest
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		var r record
-		switch err := json.Unmarshal(line, &r); {
-		case err == nil && r.valid():
-			records = append(records, r)
-		case whole:
-			corrupt = append(corrupt, line)
-		}
-	}
-	return records, corrupt
-}
-
-// setAside keeps lines that were not understood for a person to look at. They stay in the journal until it is compacted,
+// SetAside keeps lines that were not understood for a person to look at. They stay in the journal until it is compacted,
 // so a crash in between sets them aside twice and loses none.
-func (j *journal) setAside(lines [][]byte) error {
+func (j *File) SetAside(lines [][]byte) error {
 	f, err := os.OpenFile(filepath.Join(filepath.Dir(j.path), "journal.corrupt"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {
 		_, err = f.Write(append(bytes.Join(lines, []byte("\n")), '\n'))
@@ -89,9 +75,9 @@ func (j *journal) setAside(lines [][]byte) error {
 	return nil
 }
 
-// append writes a record, and calls apply when it is on the disk and before any later record can be. After an error
+// Append writes a record, and calls apply when it is on the disk and before any later record can be. After an error
 // nothing happened.
-func (j *journal) append(r record, apply func()) error {
+func (j *File) Append(r ledger.Record, apply func()) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("internal error: cannot encode a journal record: %w", err)
@@ -109,8 +95,8 @@ func (j *journal) append(r record, apply func()) error {
 	return nil
 }
 
-// hasRoom says why nothing can begin: there is no room for what would follow. Nil means that there is.
-func (j *journal) hasRoom() error {
+// HasRoom returns why nothing may begin: the disk has no room for the lines that would follow.
+func (j *File) HasRoom() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.reserve(); err != nil {
@@ -121,7 +107,7 @@ func (j *journal) hasRoom() error {
 
 // reserve has the disk keep room behind the last line. A filesystem that cannot promise any is taken at its word when a
 // line is written. mu must be held.
-func (j *journal) reserve() error {
+func (j *File) reserve() error {
 	err := unix.Fallocate(int(j.file.Fd()), unix.FALLOC_FL_KEEP_SIZE, j.size, journalRoom)
 	if err == unix.ENOSPC || err == unix.EDQUOT {
 		return err
@@ -129,9 +115,9 @@ func (j *journal) reserve() error {
 	return nil
 }
 
-// note is append for what is true already, such as the end of a session: it applies in any case. A line that could not
-// be written is owed, and goes before the next one.
-func (j *journal) note(r record, apply func()) error {
+// Note is Append for an event that has happened already, such as the end of a session: it calls apply in any case. A line
+// that could not be written is owed, and goes before the next one. The error is for people only.
+func (j *File) Note(r ledger.Record, apply func()) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("internal error: cannot encode a journal record: %w", err)
@@ -147,7 +133,7 @@ func (j *journal) note(r record, apply func()) error {
 }
 
 // write appends whole lines, those that are owed first. mu must be held.
-func (j *journal) write(lines []byte) error {
+func (j *File) write(lines []byte) error {
 	text := append(bytes.Clone(j.owed), lines...)
 	if j.torn {
 		text = append([]byte("\n"), text...) // closes the torn line, which becomes a corrupt one
@@ -175,9 +161,9 @@ func (j *journal) write(lines []byte) error {
 	return nil
 }
 
-// rewrite replaces the journal by the shortest one with the same meaning, which dump returns. A crash leaves the old
-// file or the new.
-func (j *journal) rewrite(dump func() []record) error {
+// Rewrite replaces the journal by the records that dump returns, which have the same meaning. dump is called while nothing
+// else can be written. A crash leaves the old file or the new.
+func (j *File) Rewrite(dump func() []ledger.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.replace(dump()); err != nil {
@@ -186,8 +172,8 @@ func (j *journal) rewrite(dump func() []record) error {
 	return nil
 }
 
-// replace is rewrite with mu held.
-func (j *journal) replace(records []record) error {
+// replace is Rewrite with mu held.
+func (j *File) replace(records []ledger.Record) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	for _, r := range records {
@@ -214,14 +200,22 @@ func (j *journal) replace(records []record) error {
 	return syncDir(filepath.Dir(j.path))
 }
 
-// oversize reports whether the journal has grown enough to be worth a compaction.
-func (j *journal) oversize() bool {
+// Oversize reports whether the journal has grown enough to be worth a compaction.
+func (j *File) Oversize() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.size > compactSize && j.size > 4*j.compact
 }
 
-func (j *journal) close() error {
+// Still keeps every other method waiting until resume is called, so that nothing that counts can happen meanwhile. owed
+// reports whether lines of the past could not be written yet.
+func (j *File) Still() (owed bool, resume func()) {
+	j.mu.Lock()
+	return len(j.owed) > 0, j.mu.Unlock
+}
+
+// Close closes the file. Nothing may be written after it.
+func (j *File) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.file.Close()

@@ -1,0 +1,193 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// everything is a journal with a line of each kind.
+func everything(t *testing.T) []ledger.Record {
+	t.Helper()
+	text, err := os.ReadFile("../../threads/ledger/testdata/journal/everything.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, _ := ledger.Parse(text)
+	return records
+}
+
+// remembered is all that a state has to say, rests that are over included.
+func remembered(s *ledger.State) []ledger.Record { return s.Compact(time.Time{}) }
+
+func startRec(run string, n int64, attempt int) ledger.Record {
+	item := ledger.Ref{Repo: "o/r", Number: n}
+	return ledger.Record{At: noon, Start: &ledger.Start{
+		Run: run, Thread: "llama", Slot: 1, Sticky: true, Agent: "dev-qwen", Login: "qwen", Role: "dev",
+		Item: ledger.Key{Kind: agents.KindIssue, Ref: item}, Chain: item, Attempt: attempt,
+	}}
+}
+
+func endRec(run string, after time.Duration, e ledger.End) ledger.Record {
+	e.Run = run
+	return ledger.Record{At: noon.Add(after), End: &e}
+}
+
+// What the journal says is what the records made true while they were written, before and after it is compacted.
+func TestJournalReplays(t *testing.T) {
+	dir := t.TempDir()
+	j, _, _, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := ledger.New()
+	for _, r := range everything(t) {
+		if err := j.Append(r, func() { live.Apply(r) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(remembered(live), remembered(reopen(t, dir))); diff != "" {
+		t.Errorf("after a restart:\n%s", diff)
+	}
+	if err := j.Rewrite(func() []ledger.Record { return live.Compact(noon) }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(remembered(live), remembered(reopen(t, dir))); diff != "" {
+		t.Errorf("after compaction:\n%s", diff)
+	}
+	// The compacted journal goes on, and sessions that were open then can end.
+	r := endRec("r", 2*time.Hour, ledger.End{Result: agents.Done})
+	if err := j.Append(r, func() { live.Apply(r) }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(remembered(live), remembered(reopen(t, dir))); diff != "" {
+		t.Errorf("after a line more:\n%s", diff)
+	}
+}
+
+func reopen(t *testing.T, dir string) *ledger.State {
+	t.Helper()
+	j, records, corrupt, err := Open(dir)
+	if err != nil || len(corrupt) > 0 {
+		t.Fatalf("%q, %v", corrupt, err)
+	}
+	defer j.Close()
+	return ledger.Fold(records)
+}
+
+// A disk that is full, for as long as the file cannot be written.
+func TestJournalCannotWrite(t *testing.T) {
+	dir := t.TempDir()
+	j, _, _, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := ledger.New()
+	write := func(r ledger.Record, how func(ledger.Record, func()) error) error {
+		return how(r, func() { h.Apply(r) })
+	}
+	if err := write(startRec("a", 1, 1), j.Append); err != nil {
+		t.Fatal(err)
+	}
+	disk := j.file
+	full, err := os.Open(j.path) // read only
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.file = full
+	if err := write(startRec("b", 2, 1), j.Append); err == nil || h.Open["b"].Run != "" {
+		t.Errorf("a start that was not written counts: %v", err)
+	}
+	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err == nil || h.Agent("dev-qwen").Done != 1 {
+		t.Errorf("an end that was not written does not count: %v", err)
+	}
+	j.file = disk
+	if err := write(startRec("c", 3, 1), j.Append); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(remembered(h), remembered(reopen(t, dir))); diff != "" {
+		t.Errorf("what could not be written is missing after a restart:\n%s", diff)
+	}
+}
+
+// On a disk that is really full what ends is still written down, into the room that was kept for it; nothing begins, and one
+// short line that fits does not pass for a disk with room.
+func TestJournalOnFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {
+		t.Skipf("needs root, to mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	j, _, _, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	h := ledger.New()
+	write := func(r ledger.Record, how func(ledger.Record, func()) error) error {
+		return how(r, func() { h.Apply(r) })
+	}
+	if err := write(startRec("a", 1, 1), j.Append); err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	_ = os.WriteFile(ballast, make([]byte, 2<<20), 0o600) // as much as there is room for
+	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err != nil {
+		t.Errorf("the end is not written down: %v", err)
+	}
+	if err := write(startRec("b", 2, 1), j.Append); !errors.Is(err, unix.ENOSPC) || h.Open["b"].Run != "" {
+		t.Errorf("a start on a full disk: %v", err)
+	}
+	if err := j.HasRoom(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("room on a full disk: %v", err)
+	}
+	if diff := cmp.Diff(remembered(h), remembered(reopen(t, dir))); diff != "" {
+		t.Errorf("a restart would remember otherwise:\n%s", diff)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(startRec("c", 3, 1), j.Append); err != nil || j.HasRoom() != nil {
+		t.Errorf("a start with room again: %v", err)
+	}
+}
+
+// A part of a line that could not be taken back spoils neither the line before nor the one after it.
+func TestJournalFencesTornLine(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "journal.jsonl")
+	text, err := json.Marshal(startRec("a", 1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(append(text, '\n'), text[:30]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, records, corrupt, err := Open(dir)
+	if err != nil || len(records) != 1 || len(corrupt) != 0 {
+		t.Fatalf("%d records, %d corrupt, %v", len(records), len(corrupt), err)
+	}
+	for _, run := range []string{"b", "c"} {
+		if err := j.Append(startRec(run, 2, 1), func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, records, corrupt, err = Open(dir)
+	if err != nil || len(records) != 3 || len(corrupt) != 1 {
+		t.Errorf("%d records, %d corrupt, %v; want 3 and the torn line", len(records), len(corrupt), err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != j.size {
+		t.Errorf("the file has %d bytes, the journal believes %d", info.Size(), j.size)
+	}
+}

@@ -1,0 +1,224 @@
+package threads
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// History is what the forge cannot tell. It is folded from the journal (see package ledger), and losing it loses no work.
+// Decide only looks entries up and never walks the maps, so their order cannot reach a decision. A nil map is empty.
+//
+// The JSON tags of the entries are those of the journal's compacted lines.
+type History struct {
+	Chains  map[forge.Ref]*ChainHistory
+	Items   map[Key]*ItemHistory
+	Agents  map[string]*AgentHistory
+	Threads map[string]*ThreadHistory
+	Slots   map[SlotKey]Warm // residents of sticky slots
+	// Paused says since when a person keeps a thread, an agent or everything from starting sessions.
+	Paused map[Pause]time.Time
+	// Touched is when we last wrote to an issue or pull request, or a session on it ended. A fact requested before that is
+	// stale and is not acted on. It is never journalled: after a restart every fact is newer than every write.
+	Touched map[forge.Ref]time.Time
+}
+
+// NewHistory returns an empty history that can be written to.
+func NewHistory() History {
+	return History{
+		Chains:  make(map[forge.Ref]*ChainHistory),
+		Items:   make(map[Key]*ItemHistory),
+		Agents:  make(map[string]*AgentHistory),
+		Threads: make(map[string]*ThreadHistory),
+		Slots:   make(map[SlotKey]Warm),
+		Paused:  make(map[Pause]time.Time),
+		Touched: make(map[forge.Ref]time.Time),
+	}
+}
+
+// Entry returns the entry of a key for writing, and adds it when it is missing.
+func Entry[K comparable, V any](m map[K]*V, k K) *V {
+	e := m[k]
+	if e == nil {
+		e = new(V)
+		m[k] = e
+	}
+	return e
+}
+
+// Chain returns what is known of an issue or pull request. It is never nil and must not be written to.
+func (h *History) Chain(r forge.Ref) *ChainHistory {
+	if c := h.Chains[r]; c != nil {
+		return c
+	}
+	return &noChain
+}
+
+// Item returns what is known of a piece of work. It is never nil and must not be written to.
+func (h *History) Item(k Key) *ItemHistory {
+	if i := h.Items[k]; i != nil {
+		return i
+	}
+	return &noItem
+}
+
+// Agent returns what is known of an agent. It is never nil and must not be written to.
+func (h *History) Agent(name string) *AgentHistory {
+	if a := h.Agents[name]; a != nil {
+		return a
+	}
+	return &noAgent
+}
+
+// Thread returns what is known of a thread. It is never nil and must not be written to.
+func (h *History) Thread(name string) *ThreadHistory {
+	if t := h.Threads[name]; t != nil {
+		return t
+	}
+	return &noThread
+}
+
+// The entries of keys that are not in the maps.
+var (
+	noChain  ChainHistory
+	noItem   ItemHistory
+	noAgent  AgentHistory
+	noThread ThreadHistory
+)
+
+// ChainHistory is what is known of an issue or a pull request.
+type ChainHistory struct {
+	Claimed string `json:"claimed,omitempty"` // the agent that holds our claim on it; empty without one
+	Login   string `json:"login,omitempty"`   // that agent's account when it claimed, which a reload may change
+	// Writers are the agents that ran a writing session on the chain, in the order in which they first did.
+	Writers []string `json:"writers,omitempty"`
+	CIFixes int      `json:"ci_fixes,omitempty"` // rework sessions started for red CI of a pull request
+	// Asked counts the review rounds of a pull request that a person has seen and sent back. They do not count again.
+	Asked int `json:"asked,omitempty"`
+	// Told is the Key of the reason that was last commented, so that each reason is commented once.
+	Told string `json:"told,omitempty"`
+	// Refused is the reason an agent gave for refusing the item, until the label needs-human is written.
+	Refused   string    `json:"refused,omitempty"`
+	RefusedAt time.Time `json:"refused_at,omitzero"` // set whenever an agent refused, also without a reason
+	// Retried is when a person last said retry. Rejections and review rounds before it do not count.
+	Retried  time.Time `json:"retried,omitzero"`
+	Cancel   bool      `json:"cancel,omitempty"`   // a person cancelled it, and the label is still to be written
+	Close    bool      `json:"close,omitempty"`    // and the issue is then to be closed
+	Attempts []Attempt `json:"attempts,omitempty"` // by kind; see Attempt
+	// Written is when a writing session in a sticky slot of the thread WrittenOn ended whose work has no verdict yet.
+	Written   time.Time `json:"written,omitzero"`
+	WrittenOn string    `json:"written_on,omitempty"`
+}
+
+// HasRefusal reports whether an agent refused the item and no person was asked yet. Its words may be empty.
+func (c *ChainHistory) HasRefusal() bool { return c.Refused != "" || !c.RefusedAt.IsZero() }
+
+// Attempt returns the failures at one kind of work; zero when there are none.
+func (c *ChainHistory) Attempt(kind agents.Kind) Attempt {
+	if i, found := c.attempt(kind); found {
+		return c.Attempts[i]
+	}
+	return Attempt{}
+}
+
+// SetAttempt replaces the failures at the kind of work that a names.
+func (c *ChainHistory) SetAttempt(a Attempt) {
+	i, found := c.attempt(a.Kind)
+	if !found {
+		c.Attempts = slices.Insert(c.Attempts, i, Attempt{})
+	}
+	c.Attempts[i] = a
+}
+
+// ClearAttempt forgets the failures at one kind of work.
+func (c *ChainHistory) ClearAttempt(kind agents.Kind) {
+	if i, found := c.attempt(kind); found {
+		c.Attempts = slices.Delete(c.Attempts, i, i+1)
+	}
+	if len(c.Attempts) == 0 {
+		c.Attempts = nil
+	}
+}
+
+func (c *ChainHistory) attempt(kind agents.Kind) (i int, found bool) {
+	return slices.BinarySearchFunc(c.Attempts, kind, func(a Attempt, k agents.Kind) int {
+		return strings.Compare(string(a.Kind), string(k))
+	})
+}
+
+// Attempt counts the failures of a chain at one kind of work since the last progress or retry. Scheduled work has none.
+type Attempt struct {
+	Kind  agents.Kind `json:"kind"`
+	Count int         `json:"count"`
+	Until time.Time   `json:"until,omitzero"` // the next try may begin then
+	// Marked says that the label blocked was written after the last attempt. When the forge no longer shows it, a person
+	// removed it, and the count starts over.
+	Marked bool      `json:"marked,omitempty"`
+	Failed time.Time `json:"failed,omitzero"` // when the last failure ended; cleared once the label is written
+	Reason string    `json:"reason,omitempty"`
+	Tail   string    `json:"tail,omitempty"` // the last lines of its output, redacted
+}
+
+// ItemHistory is what is known of one piece of work.
+type ItemHistory struct {
+	// CoolDown holds the item until a time for a reason that burnt no attempt, such as a lost claim.
+	CoolDown   time.Time `json:"cool_down,omitzero"`
+	LastRun    time.Time `json:"last_run,omitzero"`     // when scheduled work last finished, whatever the outcome
+	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
+	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but words
+}
+
+// AgentHistory is what is known of an agent.
+type AgentHistory struct {
+	IdleSince time.Time `json:"idle_since,omitzero"` // when its last session ended, or when it was first seen
+	// HeldUntil and HeldWhy keep the agent from starting; see Held.
+	HeldUntil time.Time `json:"held_until,omitzero"`
+	HeldWhy   string    `json:"held_why,omitempty"`
+	Done      int       `json:"done,omitempty"`      // sessions that achieved something
+	Failed    int       `json:"failed,omitempty"`    // sessions that burnt an attempt
+	Fruitless int       `json:"fruitless,omitempty"` // sessions in a row that achieved nothing; see SickAfter
+	Spent     Spent     `json:"spent,omitzero"`
+}
+
+// Hold keeps the agent from starting until a time; a zero time is until the configuration changes.
+func (a *AgentHistory) Hold(until time.Time, why string) { a.HeldUntil, a.HeldWhy = until, why }
+
+// Held reports whether a hold was set that is not over at a time.
+func (a *AgentHistory) Held(now time.Time) bool {
+	if a.HeldUntil.IsZero() {
+		return a.HeldWhy != ""
+	}
+	return a.HeldUntil.After(now)
+}
+
+// ThreadHistory is what is known of a thread.
+type ThreadHistory struct {
+	// ParkedUntil and ParkedWhy keep the thread from starting: a usage limit, or an open breaker. After that time they stay
+	// until a session found the backend, because the first one is a probe. A zero time means not parked.
+	ParkedUntil time.Time `json:"parked_until,omitzero"`
+	ParkedWhy   string    `json:"parked_why,omitempty"`
+	Downs       int       `json:"downs,omitempty"`  // sessions in a row that found no backend
+	Returns     Returns   `json:"returns,omitzero"` // how soon verdicts came on what was written on the thread
+	Spent       Spent     `json:"spent,omitzero"`
+}
+
+// SlotKey names a slot of a thread.
+type SlotKey struct {
+	Thread string
+	Slot   int
+}
+
+// Warm is the resident of a sticky slot: the agent that ran there last, and its chain.
+type Warm struct {
+	Agent string
+	Chain forge.Ref
+	Left  time.Time // when that session ended; zero when that is not known
+}
+
+// Pause names what is paused: a thread, an agent or, with neither, everything.
+type Pause struct {
+	Thread, Agent string
+}

@@ -1,0 +1,45 @@
+package ledger
+
+import (
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// TurnBack corrects what was remembered by a clock that was ahead: a board without a battery, a host that slept, a wrong
+// time zone. The newest record cannot be from later than now, so every time in the state is moved back by as much as it is.
+// Otherwise a run in the year 2030 would be the last one of its role, and a rest of two minutes would take years. A clock
+// that was behind looks like a supervisor that was down, and does no harm.
+func (s *State) TurnBack(newest, now time.Time) {
+	off := newest.Sub(now)
+	if off <= 0 {
+		return
+	}
+	for _, c := range s.Chains {
+		back(off, &c.Retried)
+		for i := range c.Attempts {
+			back(off, &c.Attempts[i].Until)
+		}
+	}
+	for _, it := range s.Items {
+		back(off, &it.CoolDown, &it.LastRun)
+	}
+	days := threads.Day(newest).Sub(threads.Day(now)) // the day of the newest record was today
+	for _, a := range s.Agents {
+		back(off, &a.IdleSince, &a.HeldUntil)
+		back(days, &a.Spent.Day)
+	}
+	for _, t := range s.Threads {
+		back(off, &t.ParkedUntil)
+		back(days, &t.Spent.Day)
+	}
+}
+
+// back moves times back; a zero time means that there is none, and stays.
+func back(off time.Duration, times ...*time.Time) {
+	for _, t := range times {
+		if !t.IsZero() {
+			*t = t.Add(-off)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package ledger
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Compact returns the shortest journal that folds into this state. Rests that are over by now are left out.
+func (s *State) Compact(now time.Time) []Record {
+	var list []Record
+	for _, run := range slices.Sorted(maps.Keys(s.Open)) {
+		o := s.Open[run]
+		list = append(list, Record{At: o.At, Open: &o.Start})
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(s.Steals), forge.Ref.Compare) {
+		steal := s.Steals[r]
+		list = append(list, Record{At: now, Steal: &steal})
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(s.Paused), ComparePauses) {
+		list = append(list, Record{At: s.Paused[p], Pause: &Pause{Thread: p.Thread, Agent: p.Agent}})
+	}
+	list = append(list, s.compactMaps(now)...)
+	for i := range s.Past {
+		if p := &s.Past[i]; now.Sub(p.End) <= pastAge {
+			list = append(list, Record{At: now, Past: p})
+		}
+	}
+	for i := range slices.Backward(s.Recent) {
+		list = append(list, Record{At: now, Recent: &s.Recent[i]})
+	}
+	return list
+}
+
+// compactMaps is Compact for the entries of History that have something to say.
+func (s *State) compactMaps(now time.Time) (list []Record) {
+	for _, r := range slices.SortedFunc(maps.Keys(s.Chains), forge.Ref.Compare) {
+		if c := s.Chains[r]; !isZero(*c) {
+			list = append(list, Record{At: now, Chain: &Chain{Ref(r), *c}})
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(s.Items), threads.Key.Compare) {
+		rested := *s.Items[k]
+		if !rested.CoolDown.After(now) {
+			rested.CoolDown = time.Time{}
+		}
+		if !isZero(rested) {
+			list = append(list, Record{At: now, Item: &Item{KeyOf(k), *s.Items[k]}})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
+		a := *s.Agents[name]
+		if !a.HeldUntil.After(now) {
+			a.Hold(time.Time{}, "")
+		}
+		if a.Spent = a.Spent.Today(now); !isZero(a) {
+			list = append(list, Record{At: now, Agent: &Agent{name, a}})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Threads)) {
+		t := *s.Threads[name]
+		if t.Spent = t.Spent.Today(now); !isZero(t) {
+			list = append(list, Record{At: now, Thread: &Thread{name, t}})
+		}
+	}
+	bySlot := func(a, b threads.SlotKey) int {
+		return cmp.Or(strings.Compare(a.Thread, b.Thread), cmp.Compare(a.Slot, b.Slot))
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(s.Slots), bySlot) {
+		w := s.Slots[k]
+		list = append(list, Record{At: now, Slot: &Slot{k.Thread, k.Slot, w.Agent, Ref(w.Chain), w.Left}})
+	}
+	return list
+}
+
+// restore reads back what Compact wrote.
+func (s *State) restore(r Record) {
+	switch {
+	case r.Open != nil:
+		s.Open[r.Open.Run] = Open{*r.Open, r.At}
+	case r.Chain != nil:
+		c := s.chain(r.Chain.Ref)
+		*c = r.Chain.ChainHistory
+		c.Writers, c.Attempts = slices.Clone(c.Writers), slices.Clone(c.Attempts)
+	case r.Item != nil:
+		*s.item(r.Item.Key) = r.Item.ItemHistory
+	case r.Agent != nil:
+		*threads.Entry(s.Agents, r.Agent.Name) = r.Agent.AgentHistory
+	case r.Thread != nil:
+		*threads.Entry(s.Threads, r.Thread.Name) = r.Thread.ThreadHistory
+	case r.Slot != nil:
+		s.Slots[threads.SlotKey{Thread: r.Slot.Thread, Slot: r.Slot.Slot}] = threads.Warm{
+			Agent: r.Slot.Agent, Chain: forge.Ref(r.Slot.Chain), Left: r.Slot.Left,
+		}
+	case r.Past != nil:
+		s.bury(*r.Past)
+	case r.Recent != nil:
+		s.remember(*r.Recent)
+	}
+}
+
+// ComparePauses orders pauses: everything, then agents, then threads, each by name.
+func ComparePauses(a, b threads.Pause) int {
+	return cmp.Or(strings.Compare(a.Thread, b.Thread), strings.Compare(a.Agent, b.Agent))
+}
+
+// isZero reports whether an entry has nothing to say. By reflection, so that no new field can be left out.
+func isZero[T any](v T) bool { return reflect.ValueOf(v).IsZero() }

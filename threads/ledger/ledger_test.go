@@ -1,0 +1,203 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func issueKey(n int64) Key { return Key{Kind: agents.KindIssue, Ref: Ref{Repo: "o/r", Number: n}} }
+
+func startRec(run string, n int64, attempt int) Record {
+	return Record{At: noon, Start: &Start{
+		Run: run, Thread: "llama", Slot: 1, Sticky: true, Agent: "dev-qwen", Login: "qwen", Role: "dev", Item: issueKey(n),
+		Chain: Ref{Repo: "o/r", Number: n}, Attempt: attempt,
+	}}
+}
+
+func endRec(run string, after time.Duration, e End) Record {
+	e.Run = run
+	return Record{At: noon.Add(after), End: &e}
+}
+
+func fold(records ...Record) *State { return Fold(records) }
+
+// everything is a journal in which each kind of memory has something in it.
+func everything() []Record {
+	schedule := startRec("s", 0, 1)
+	schedule.Start.Item, schedule.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"}, Ref{Repo: "o/r"}
+	schedule.Start.Agent = "planner-opus"
+	rework := startRec("r", 12, 1)
+	rework.Start.Item.Kind, rework.Start.Cause, rework.Start.Chain = agents.KindRework, threads.CauseCI, Ref{Repo: "o/r", Number: 11}
+	review := startRec("v", 61, 1)
+	review.Start.Item.Kind, review.Start.Chain, review.Start.Sticky, review.Start.Agent = agents.KindReview, Ref{Repo: "o/r", Number: 60}, false, "review-opus"
+	over := startRec("p", 3, 1)
+	over.Start.PassedOver = issueKey(4)
+	return []Record{
+		startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Failed, Reason: "boom", Tail: "line\n"}),
+		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.Done}),
+		schedule, endRec("s", time.Minute, End{Result: agents.Done}),
+		rework, over,
+		startRec("u", 60, 1), endRec("u", time.Minute, End{Result: agents.Done}),
+		review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}),
+		startRec("c", 5, 1), endRec("c", time.Minute, End{Result: agents.Refused, Reason: "too large"}),
+		startRec("d", 6, 1), endRec("d", time.Minute, End{Result: agents.Limited, RetryAt: noon.Add(time.Hour), Reason: "limit"}),
+		startRec("f", 8, 1), endRec("f", time.Minute, End{Result: agents.Done, Remarked: true, Usage: &agents.Usage{InputTokens: 7, CostUSD: 0.5}}),
+		startRec("g", 9, 1), endRec("g", time.Minute, End{Result: agents.ClaimFailed, Claim: ClaimForbidden, Reason: "403", NeverRan: true}),
+		startRec("h", 10, 5), endRec("h", time.Minute, End{Result: agents.Stalled, Reason: "silent"}),
+		startRec("e", 7, 1), endRec("e", time.Minute, End{Result: agents.BackendDown, Breaker: time.Minute, Reason: "refused"}),
+		{At: noon, Blocked: &Blocked{Ref{Repo: "o/r", Number: 10}, agents.KindIssue}},
+		{At: noon, Released: &Released{Ref{Repo: "o/r", Number: 1}}},
+		{At: noon, Handed: &Handed{Ref: Ref{Repo: "o/r", Number: 20}, Rounds: 6}},
+		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 50}, Run: "s", From: "dev-qwen", To: "dev-opus", FromLogin: "qwen", ToLogin: "opus"}},
+		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 51}, Run: "t", From: "dev-qwen", To: "dev-opus"}},
+		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 51}, Run: "t", From: "dev-qwen", To: "dev-opus", Done: true}},
+		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 40}, {"o/r", 41}}}},
+		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 41}}, Done: true}},
+		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 42}}, Close: true}},
+		{At: noon, Told: &Told{Ref{Repo: "o/r", Number: 43}, "blocked by"}},
+		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}},
+		{At: noon, Pause: &Pause{}},
+		{At: noon, Pause: &Pause{Off: true}},
+		{At: noon, Pause: &Pause{Thread: "llama"}},
+		{At: noon, Pause: &Pause{Agent: "dev-qwen"}},
+		{At: noon, Chain: &Chain{Ref{Repo: "o/r", Number: 30}, threads.ChainHistory{Retried: noon}}},
+	}
+}
+
+// Compaction keeps every field of every entry. A new field fails here until everything has it.
+func TestCompactionForgetsNothing(t *testing.T) {
+	h := fold(everything()...)
+	set := make(map[string]bool)
+	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads} {
+		for _, e := range reflect.ValueOf(entries).Seq2() {
+			noteFields(set, e.Elem())
+		}
+	}
+	for name, in := range set {
+		if !in {
+			t.Errorf("no entry of the test has %s", name)
+		}
+	}
+	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused)) == 0 {
+		t.Errorf("the test leaves something empty: %+v", h)
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	for _, r := range h.Compact(noon) {
+		if err := enc.Encode(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records, corrupt := Parse(text.Bytes())
+	if len(corrupt) > 0 {
+		t.Errorf("compaction wrote lines that cannot be read: %q", corrupt)
+	}
+	if diff := cmp.Diff(h, fold(records...), sameState); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// noteFields notes by name which fields of an entry are set.
+func noteFields(set map[string]bool, entry reflect.Value) {
+	for i := range entry.NumField() {
+		name := entry.Type().Name() + "." + entry.Type().Field(i).Name
+		set[name] = set[name] || !entry.Field(i).IsZero()
+	}
+}
+
+// sameState compares states. An entry that says nothing is as good as none.
+var sameState = cmp.Options{
+	cmpopts.IgnoreMapEntries(func(_ forge.Ref, c *threads.ChainHistory) bool { return isZero(*c) }),
+	cmpopts.IgnoreMapEntries(func(_ threads.Key, i *threads.ItemHistory) bool { return isZero(*i) }),
+	cmpopts.IgnoreMapEntries(func(_ string, a *threads.AgentHistory) bool { return isZero(*a) }),
+	cmpopts.IgnoreMapEntries(func(_ string, t *threads.ThreadHistory) bool { return isZero(*t) }),
+}
+
+func TestParseJournal(t *testing.T) {
+	good := `{"at":"2026-11-21T12:00:00Z","released":{"ref":"o/r#1"}}`
+	tests := []struct {
+		name, text       string
+		records, corrupt int
+	}{
+		{"empty", "", 0, 0},
+		{"whole", good + "\n" + good + "\n", 2, 0},
+		{"last line torn", good + "\n" + good[:20], 1, 0},
+		{"last line without its end", good + "\n" + good, 2, 0},
+		{"garbage inside", good + "\nnonsense\n" + good + "\n", 2, 1},
+		{"zeros after a power cut", good + "\n" + strings.Repeat("\x00", 100), 1, 0},
+		{"zeros inside", good + "\n" + strings.Repeat("\x00", 100) + "\n" + good + "\n", 2, 1},
+		{"of a later version", `{"at":"2026-11-21T12:00:00Z","new":{}}` + "\n", 0, 1},
+		{"unknown field", `{"at":"2026-11-21T12:00:00Z","released":{"ref":"o/r#1"},"new":1}` + "\n", 1, 0},
+		{"number that is none", `{"at":"2026-11-21T12:00:00Z","released":{"ref":"o/r#x"}}` + "\n", 0, 1},
+		{"blank lines", "\n\n" + good + "\n\n", 1, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			records, corrupt := Parse([]byte(tt.text))
+			if len(records) != tt.records || len(corrupt) != tt.corrupt {
+				t.Errorf("%d records and %d corrupt lines, want %d and %d", len(records), len(corrupt), tt.records, tt.corrupt)
+			}
+		})
+	}
+}
+
+// Whatever stands in the file, reading it does not panic, and compacting what was understood keeps its meaning.
+func FuzzJournal(f *testing.F) {
+	var all bytes.Buffer
+	enc := json.NewEncoder(&all)
+	for _, r := range everything() {
+		if err := enc.Encode(r); err != nil {
+			f.Fatal(err)
+		}
+	}
+	for line := range bytes.Lines(all.Bytes()) {
+		f.Add(line)
+	}
+	f.Add(all.Bytes())
+	f.Add(all.Bytes()[:all.Len()-9])
+	f.Fuzz(func(t *testing.T, text []byte) {
+		records, _ := Parse(text)
+		h := fold(records...)
+		h.Remembered()
+		var compacted bytes.Buffer
+		enc := json.NewEncoder(&compacted)
+		for _, r := range h.Compact(noon) {
+			if err := enc.Encode(r); err != nil {
+				t.Skip("a year beyond what JSON can say")
+			}
+		}
+		again, corrupt := Parse(compacted.Bytes())
+		if len(corrupt) > 0 {
+			t.Fatalf("compaction wrote what cannot be read: %q", corrupt)
+		}
+		first, second := h.Compact(noon), fold(again...).Compact(noon)
+		if diff := cmp.Diff(first, second); diff != "" {
+			t.Errorf("compacting twice is not compacting once:\n%s", diff)
+		}
+	})
+}
+
+func TestRefText(t *testing.T) {
+	for _, r := range []forge.Ref{{Repo: "o/r", Number: 12}, {Repo: "o/r"}, {}} {
+		text, err := Ref(r).MarshalText()
+		var back Ref
+		if err == nil {
+			err = back.UnmarshalText(text)
+		}
+		if err != nil || forge.Ref(back) != r {
+			t.Errorf("%v became %q and then %v, %v", r, text, back, err)
+		}
+	}
+}

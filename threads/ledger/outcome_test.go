@@ -1,0 +1,296 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// One session on issue 1 ended after ten minutes: what is remembered of that. The empty answer is the one of a session
+// that is done.
+func TestEndTable(t *testing.T) {
+	item := issueKey(1).Of()
+	at := func(d time.Duration) time.Time { return noon.Add(10*time.Minute + d) }
+	tests := []struct {
+		name     string
+		end      End
+		attempts int           // of the failed attempt
+		rest     time.Duration // after the end, until the issue may start again
+		parked   time.Duration // the thread, after the end
+		held     time.Duration // the agent, after the end
+		extra    func(h *State) bool
+	}{
+		{"done", End{Result: agents.Done}, 0, 0, 0, 0, func(h *State) bool { return h.Agent("dev-qwen").Done == 1 && h.Agent("dev-qwen").Failed == 0 }},
+		{"words only", End{Result: agents.Done, Remarked: true}, 0, time.Minute, 0, 0, nil},
+		{"refused", End{Result: agents.Refused, Reason: "no"}, 0, 0, 0, 0, func(h *State) bool { return h.Chain(item.Ref).Refused == "no" }},
+		{"failed", End{Result: agents.Failed}, 1, 2 * time.Minute, 0, 0, func(h *State) bool { return h.Agent("dev-qwen").Done == 0 && h.Agent("dev-qwen").Failed == 1 }},
+		{"no progress", End{Result: agents.NoProgress}, 1, 2 * time.Minute, 0, 0, nil},
+		{
+			"program not found",
+			End{Result: agents.Failed, NeverRan: true},
+			0, 0, 0, time.Minute,
+			func(h *State) bool { return len(h.Chain(item.Ref).Writers) == 0 && len(h.Slots) == 0 },
+		},
+		{
+			"no room for a process",
+			End{Result: agents.NoRoom, NeverRan: true},
+			0, 0, time.Minute, 0,
+			func(h *State) bool {
+				return len(h.Chain(item.Ref).Writers) == 0 && len(h.Slots) == 0 && h.Agent("dev-qwen").Failed == 0
+			},
+		},
+		{"stalled", End{Result: agents.Stalled}, 1, 2 * time.Minute, 0, 0, nil},
+		{"timeout", End{Result: agents.TimedOut}, 1, 2 * time.Minute, 0, 0, nil},
+		{"limited for an hour", End{Result: agents.Limited, RetryAt: at(time.Hour)}, 0, 0, time.Hour, 0, nil},
+		{"limited until yesterday", End{Result: agents.Limited, RetryAt: at(-24 * time.Hour)}, 0, 0, time.Minute, 0, nil},
+		{"limited until next year", End{Result: agents.Limited, RetryAt: at(400 * 24 * time.Hour)}, 0, 0, 7 * 24 * time.Hour, 0, nil},
+		{"limited, not said how long", End{Result: agents.Limited}, 0, 0, 5 * time.Minute, 0, nil},
+		{"no backend", End{Result: agents.BackendDown, Breaker: time.Hour}, 0, 10 * time.Second, 0, 0, func(h *State) bool { return h.Thread("llama").Downs == 1 }},
+		{"cancelled", End{Result: agents.Cancelled, Stop: threads.StopClosed}, 0, 0, 0, 0, nil},
+		{"taken off", End{Result: agents.Cancelled, Stop: threads.StopReassigned}, 0, time.Minute, 0, 0, nil},
+		{"lost", End{Result: agents.Lost}, 0, 0, 0, 0, func(h *State) bool { return h.Slots[threads.SlotKey{Thread: "llama", Slot: 1}].Agent == "dev-qwen" }},
+		{
+			"claim taken",
+			End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true},
+			0, time.Minute, 0, 0,
+			func(h *State) bool {
+				return h.Chain(item.Ref).Claimed == "" && len(h.Chain(item.Ref).Writers) == 0 && len(h.Slots) == 0 && len(h.Recent) == 0
+			},
+		},
+		{
+			"claim unanswered",
+			End{Result: agents.ClaimFailed, Claim: ClaimUnavailable, NeverRan: true},
+			0, 10 * time.Second, 0, 0,
+			func(h *State) bool {
+				return h.Chain(item.Ref).Claimed == "dev-qwen" && h.Chain(item.Ref).Login == "qwen"
+			},
+		},
+		{"claim forbidden", End{Result: agents.ClaimFailed, Claim: ClaimForbidden, NeverRan: true}, 0, 0, 0, 5 * time.Minute, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := fold(startRec("a", 1, 1), endRec("a", 10*time.Minute, tt.end))
+			a := h.Chain(item.Ref).Attempt(item.Kind)
+			rest := h.Item(item).CoolDown
+			if a.Until.After(rest) {
+				rest = a.Until
+			}
+			got := fmt.Sprint(a.Count, since(rest), since(h.Thread("llama").ParkedUntil), since(h.Agent("dev-qwen").HeldUntil))
+			want := fmt.Sprint(tt.attempts, tt.rest, tt.parked, tt.held)
+			if got != want {
+				t.Errorf("attempts, rest, parked, held: %s; want %s", got, want)
+			}
+			if tt.extra != nil && !tt.extra(h) {
+				t.Errorf("history: %+v", h)
+			}
+			if !h.Agent("dev-qwen").IdleSince.Equal(at(0)) || len(h.Open) != 0 {
+				t.Errorf("idle since %s, open %v", h.Agent("dev-qwen").IdleSince, h.Open)
+			}
+		})
+	}
+}
+
+// since is how long after the end of the session at ten past noon a time is; 0 for none.
+func since(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Sub(noon.Add(10 * time.Minute))
+}
+
+func TestAttemptsRest(t *testing.T) {
+	want := []time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 0}
+	for i, rest := range want {
+		h := fold(startRec("a", 1, i+1), endRec("a", 10*time.Minute, End{Result: agents.Failed}))
+		a := h.Chain(forge.Ref{Repo: "o/r", Number: 1}).Attempt(agents.KindIssue)
+		if got := since(a.Until); a.Count != i+1 || got != rest {
+			t.Errorf("after attempt %d: count %d, rest %s; want %s", i+1, a.Count, got, rest)
+		}
+	}
+}
+
+// The breaker opens at the third time in a row, not before, and one session that found its backend starts the count over.
+func TestBreakerCounts(t *testing.T) {
+	down := End{Result: agents.BackendDown, Breaker: 5 * time.Minute}
+	run := func(ends ...End) *State {
+		h := New()
+		for i, e := range ends {
+			name := fmt.Sprint(i)
+			h.Apply(startRec(name, int64(i+1), 1))
+			h.Apply(endRec(name, 10*time.Minute, e))
+		}
+		return h
+	}
+	tests := []struct {
+		name string
+		ends []End
+		want time.Duration
+	}{
+		{"twice", []End{down, down}, 0},
+		{"three times", []End{down, down, down}, 5 * time.Minute},
+		{"once it worked", []End{down, down, {Result: agents.Failed}, down, down}, 0},
+		{"one was cancelled", []End{down, down, {Result: agents.Cancelled}, down}, 5 * time.Minute},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := since(run(tt.ends...).Thread("llama").ParkedUntil); got != tt.want {
+				t.Errorf("parked for %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// What sessions used counts for the agent and for its thread, on the day on which they ended, however they ended.
+func TestSpent(t *testing.T) {
+	used := func(in, out int64, usd float64) *agents.Usage {
+		return &agents.Usage{InputTokens: in, OutputTokens: out, CachedTokens: 1000, CostUSD: usd}
+	}
+	h := fold(startRec("a", 1, 1), startRec("b", 2, 1), startRec("c", 3, 1),
+		endRec("a", time.Minute, End{Result: agents.Done, Usage: used(10, 5, 0.5)}),
+		endRec("b", time.Hour, End{Result: agents.Failed, Usage: used(1, 2, 0.25)}),
+		endRec("c", 2*time.Hour, End{Result: agents.Done}),
+	)
+	want := threads.Spent{Day: threads.Day(noon), Tokens: 18, USD: 0.75}
+	if agent, thread := h.Agent("dev-qwen").Spent, h.Thread("llama").Spent; agent != want || thread != want {
+		t.Errorf("got %+v and %+v, want %+v", agent, thread, want)
+	}
+	h.Apply(startRec("d", 4, 1))
+	h.Apply(endRec("d", 12*time.Hour, End{Result: agents.Done, Usage: used(3, 4, 0)}))
+	want = threads.Spent{Day: threads.Day(noon).Add(24 * time.Hour), Tokens: 7}
+	if got := h.Agent("dev-qwen").Spent; got != want {
+		t.Errorf("after midnight: got %+v, want %+v", got, want)
+	}
+}
+
+// Of two sessions that met the limit the later reset counts; and only a session that began after it closes the matter.
+func TestParking(t *testing.T) {
+	limit := func(d time.Duration) End { return End{Result: agents.Limited, RetryAt: noon.Add(d)} }
+	h := fold(
+		startRec("a", 1, 1), startRec("b", 2, 1), startRec("c", 3, 1),
+		endRec("a", time.Minute, limit(2*time.Hour)), endRec("b", 2*time.Minute, limit(time.Hour)),
+	)
+	if until := h.Thread("llama").ParkedUntil; !until.Equal(noon.Add(2 * time.Hour)) {
+		t.Errorf("parked until %s, want the later of both", until)
+	}
+	h.Apply(endRec("c", 3*time.Minute, End{Result: agents.Done}))
+	if h.Thread("llama").ParkedUntil.IsZero() {
+		t.Error("a session from before the limit ended the parking")
+	}
+	probe := startRec("d", 4, 1)
+	probe.At = noon.Add(2 * time.Hour)
+	h.Apply(probe)
+	h.Apply(endRec("d", 3*time.Hour, End{Result: agents.NoProgress}))
+	if until := h.Thread("llama").ParkedUntil; !until.IsZero() {
+		t.Errorf("still parked after a session, until %s", until)
+	}
+}
+
+func TestStartRemembers(t *testing.T) {
+	first := startRec("a", 1, 1)
+	first.Start.PassedOver = issueKey(2)
+	ci := startRec("b", 12, 1)
+	ci.Start.Item.Kind, ci.Start.Chain, ci.Start.Cause, ci.Start.Agent = agents.KindRework, Ref{Repo: "o/r", Number: 1}, threads.CauseCI, "dev-opus"
+	h := fold(first, ci)
+	one, pull := forge.Ref{Repo: "o/r", Number: 1}, forge.Ref{Repo: "o/r", Number: 12}
+	if h.Item(issueKey(2).Of()).PassedOver != 1 || h.Chain(pull).CIFixes != 1 || h.Chain(pull).Claimed != "dev-opus" {
+		t.Errorf("passed over %v, CI fixes %v, claimed %v", h.Item(issueKey(2).Of()).PassedOver, h.Chain(pull).CIFixes, h.Chain(pull).Claimed)
+	}
+	if !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen", "dev-opus"}) {
+		t.Errorf("writers %v", h.Chain(one).Writers)
+	}
+	// A claim that fails takes back what only a session that ran is to leave.
+	h.Apply(endRec("b", time.Minute, End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true}))
+	if h.Chain(pull).CIFixes != 0 || !slices.Equal(h.Chain(one).Writers, []string{"dev-qwen"}) {
+		t.Errorf("after a failed claim: CI fixes %v, writers %v", h.Chain(pull).CIFixes, h.Chain(one).Writers)
+	}
+	// Starting ends an item's patience.
+	h.Apply(startRec("c", 2, 1))
+	if h.Item(issueKey(2).Of()).PassedOver != 0 {
+		t.Errorf("passed over %v", h.Item(issueKey(2).Of()).PassedOver)
+	}
+}
+
+func TestForget(t *testing.T) {
+	h := fold(everything()...)
+	threads.Entry(h.Items, (&threads.Merge{Ref: forge.Ref{Repo: "o/r", Number: 12}}).Key()).CoolDown = noon // a merge was refused
+	for _, r := range h.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" }) {
+		h.Apply(Record{At: noon, Released: &Released{Ref(r)}})
+	}
+	for _, r := range h.Remembered() {
+		h.Apply(Record{At: noon, Forget: &Forget{Ref(r)}})
+	}
+	if left := h.Remembered(); len(left) > 0 {
+		t.Errorf("still remembered: %v", left)
+	}
+	for r, c := range h.Chains {
+		if !isZero(*c) && !c.Cancel { // a cancel is carried out all the same
+			t.Errorf("of %s this is left: %+v", r, c)
+		}
+	}
+	ran := func(i *threads.ItemHistory) bool { return !i.LastRun.IsZero() }
+	if len(h.Agents) == 0 || !slices.ContainsFunc(slices.Collect(maps.Values(h.Items)), ran) {
+		t.Error("agents and scheduled runs were forgotten too")
+	}
+}
+
+func TestHanded(t *testing.T) {
+	item := forge.Ref{Repo: "o/r", Number: 12}
+	h := New()
+	*threads.Entry(h.Chains, item) = threads.ChainHistory{CIFixes: 3, Asked: 1, Refused: "no"}
+	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item), Rounds: 6}})
+	if h.Chain(item).Asked != 7 || h.Chain(item).CIFixes != 3 || h.Chain(item).Refused != "" {
+		t.Errorf("after too many rounds: %+v", h.History)
+	}
+	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item), Fixes: true}})
+	if h.Chain(item).CIFixes != 0 || h.Chain(item).Asked != 7 {
+		t.Errorf("after too many fixes: %+v", h.History)
+	}
+}
+
+func TestRecentIsBounded(t *testing.T) {
+	h := New()
+	for i := range 3 * RecentLimit {
+		h.remember(Recent{RunID: fmt.Sprint(i)})
+	}
+	if len(h.Recent) != RecentLimit || h.Recent[0].RunID != fmt.Sprint(3*RecentLimit-1) {
+		t.Errorf("%d, newest %s", len(h.Recent), h.Recent[0].RunID)
+	}
+}
+
+// What is learned of verdicts: how long after the session in the sticky slot the first one on it came, and what it wanted.
+func TestReturnsLearned(t *testing.T) {
+	write := startRec("w", 1, 1)
+	review := startRec("v", 11, 1)
+	review.Start.Item.Kind, review.Start.Chain, review.Start.Thread, review.Start.Sticky = agents.KindReview, Ref{"o/r", 1}, "anthropic", false
+	wrote := endRec("w", time.Minute, End{Result: agents.Done})
+	judged := endRec("v", 3*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested})
+	api := write
+	start := *write.Start
+	start.Sticky, start.Thread = false, "anthropic"
+	api.Start = &start
+	for _, tt := range []struct {
+		name    string
+		records []Record
+		want    threads.Returns
+	}{
+		{"wants changes", []Record{write, wrote, review, judged}, threads.Returns{N: 1, Gap: 120, Back: 1}},
+		{"approved", []Record{write, wrote, review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: Approved})}, threads.Returns{N: 1, Gap: 60}},
+		{"a second reviewer", []Record{write, wrote, review, judged, review, judged}, threads.Returns{N: 1, Gap: 120, Back: 1}},
+		{"no verdict", []Record{write, wrote, review, endRec("v", time.Minute, End{Result: agents.Failed})}, threads.Returns{}},
+		{"nothing was written", []Record{write, endRec("w", time.Minute, End{Result: agents.Failed}), review, judged}, threads.Returns{}},
+		{"words only", []Record{write, endRec("w", time.Minute, End{Result: agents.Done, Remarked: true}), review, judged}, threads.Returns{}},
+		{"written on an API", []Record{api, wrote, review, judged}, threads.Returns{}},
+		{"forgotten", []Record{write, wrote, {At: noon, Forget: &Forget{Ref{"o/r", 1}}}, review, judged}, threads.Returns{}},
+	} {
+		h := fold(tt.records...)
+		if got := h.Thread("llama").Returns; got != tt.want || len(h.Threads) > 2 {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
