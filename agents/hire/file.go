@@ -200,5 +200,9 @@ func Lock(dir string) (unlock func(), err error) {
 		}
 		return nil, fmt.Errorf("cannot lock %s: %w", dir, err)
 	}
-	return func() { d.Close() }, nil
+	return func() {
+		// A child that is being forked may have the descriptor until its execve: closing ours alone would leave it locked.
+		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN)
+		d.Close()
+	}, nil
 }

@@ -143,6 +143,9 @@ func TestDemoWithoutGit(t *testing.T) {
 
 // What --keep says can be done, can be done.
 func TestDemoKeep(t *testing.T) {
+	if !storms() {
+		t.Skip("a whole demo once more: make check runs it")
+	}
 	t.Parallel()
 	tmp := t.TempDir()
 	d := startDisinto(t, []string{"TMPDIR=" + tmp}, "demo", "--keep", "--think", "0s")

@@ -91,6 +91,9 @@ func linked(t *testing.T) string {
 
 // TestLinkedProgram looks at what only the program as it is linked can show.
 func TestLinkedProgram(t *testing.T) {
+	if !storms() {
+		t.Skip("builds the program anew, which takes a minute of a processor with cold caches: make check does it")
+	}
 	path := linked(t)
 	t.Run("SIGURG", func(t *testing.T) {
 		// The runtime sends itself none, and so one that comes is a real one and passed on. The command spins and starts

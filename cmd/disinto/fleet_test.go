@@ -65,6 +65,9 @@ func (f *testFleet) begin(strange ...string) (hub, iris *running) {
 // waits for it is moved away as long as its status is fresh, and not any more when it is old; when it goes on it leaves alone
 // what it lost.
 func TestFleetKilled(t *testing.T) {
+	if !storms() {
+		t.Skip("three supervisors and a kill: make check plays it, and supervisor/simtest breaks every step of a move")
+	}
 	t.Parallel()
 	f := newTestFleet(t)
 	hub, iris := f.begin()
@@ -362,7 +365,7 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 	}
 	fmt.Fprintf(&b, "]\n[factory]\nstate = %q\nmin_free_memory = \"0\"\nmin_free_disk = \"0\"\n", f.state(host))
 	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"sleep\", \"1000\"]\n")
-	fmt.Fprintf(&b, "[threads.t]\nbackend = \"local\"\ninterval = \"200ms\"\nidle_interval = \"500ms\"\nagents = [\"dev-%s\"]\n", host)
+	fmt.Fprintf(&b, "[threads.t]\nbackend = \"local\"\ninterval = \"500ms\"\nidle_interval = \"1s\"\nagents = [\"dev-%s\"]\n", host)
 	fmt.Fprintf(&b, "[stealing]\nidle = \"1s\"\nevery = \"1h\"\npriority = 1\nany_priority = 1\nper_agent = 1\n")
 	if len(others) > 0 {
 		b.WriteString("[fleet]\nhub = true\n")

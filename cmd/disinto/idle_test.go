@@ -16,7 +16,7 @@ func TestIdle(t *testing.T) {
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Skip("make bench-init runs it")
 	}
-	s := newSoak(t, 0)
+	s := newSoak(t, soakThreads, 0, "0")
 	r := s.start()
 	status(t, s.state, "it has looked at the forge", func(d *control.Document) bool { return d.Forge.OK })
 	time.Sleep(startTime + 2*time.Second) // by then it has given back what its start took

@@ -85,7 +85,7 @@ func (g *gate) arm(kill func()) {
 
 // The real program is killed on the way of one issue to its merge: between two writes of a claim or a release, while its
 // agents run, when they have pushed and when they are done; with DISINTO_SOAK, as in make soak, before and after every single
-// write. The next one ends what is left of the agents, and the issue is implemented once, sent back once, reworked once,
+// write; in make test once, after the claim. The next one ends what is left of the agents, and the issue is implemented once, sent back once, reworked once,
 // approved and merged, without a burnt attempt.
 func TestKilledAtRequest(t *testing.T) {
 	type step struct {
@@ -93,11 +93,13 @@ func TestKilledAtRequest(t *testing.T) {
 		at       int
 		after    bool
 	}
-	steps := []step{
-		{"supervisor", "write", 1, false}, // journalled, not claimed
-		{"supervisor", "write", 4, true},  // claimed, not started
-		{"agent", "write", 2, true},       // running, with its pull request open
-		{"supervisor", "write", 5, true},  // ended, its claim half off
+	steps := []step{{"supervisor", "write", 4, true}} // claimed, not started
+	if storms() {
+		steps = append(steps,
+			step{"supervisor", "write", 1, false}, // journalled, not claimed
+			step{"agent", "write", 2, true},       // running, with its pull request open
+			step{"supervisor", "write", 5, true},  // ended, its claim half off
+		)
 	}
 	if os.Getenv("DISINTO_SOAK") != "" {
 		steps = []step{{"supervisor", "any", 1, false}, {"supervisor", "any", 12, false}, {"supervisor", "any", 20, true}}

@@ -84,7 +84,7 @@ type liveTask struct {
 
 func newLive(t *testing.T, seed uint64) *live {
 	t.Helper()
-	l := &live{soak: newSoak(t, 0)}
+	l := &live{soak: newSoak(t, soakThreads, 0, "0")}
 	l.shape = sim.Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.7, Agents: liveAgents, Hours: liveHours}.Make(seed)
 	var naps strings.Builder
 	for i := range l.shape {

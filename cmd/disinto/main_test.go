@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"io"
 	"os"
 	"strings"
@@ -18,8 +19,15 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 	}
+	// Tests with processes of their own mostly wait for them, so that more of them run at once than there are processors.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
+
+// storms reports whether every case is played, as in make check, or the few of make test.
+func storms() bool { return os.Getenv("DISINTO_STORMS") != "" }
 
 var newReaper = sync.OnceValues(process.NewReaper)
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -51,7 +52,7 @@ func TestSoak(t *testing.T) {
 	if n == 0 {
 		t.Skip("takes minutes: set DISINTO_SOAK to a number of sessions, or say make soak")
 	}
-	s := newSoak(t, n)
+	s := newSoak(t, soakThreads, n, cmp.Or(os.Getenv("DISINTO_SOAK_TAKES"), "0.05"))
 	r := s.start()
 	begin := time.Now()
 	var warm, most vitals
@@ -87,9 +88,11 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// soak is a forge with many issues and a factory of twenty threads, each with one slot and one agent.
+// soak is a forge with many issues and a factory of many threads, each with one slot and one agent.
 type soak struct {
 	t        *testing.T
+	threads  int
+	takes    string // seconds of a session
 	api      rest.API
 	label    int64
 	state    string
@@ -99,7 +102,7 @@ type soak struct {
 	requests int64
 }
 
-func newSoak(t *testing.T, issues int) *soak {
+func newSoak(t *testing.T, threads, issues int, takes string) *soak {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -117,10 +120,10 @@ func newSoak(t *testing.T, issues int) *soak {
 	must(f.AddRepo(t.Context(), "soak", "big", map[string]string{"README.md": "# big\n"}))
 	dir := t.TempDir()
 	s := &soak{
-		t: t, api: rest.API{URL: server.URL, Token: token}, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "factory.toml"),
+		t: t, threads: threads, takes: takes, api: rest.API{URL: server.URL, Token: token}, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "factory.toml"),
 		ledger: filepath.Join(dir, "ledger"), environ: []string{"FORGE_TOKEN=" + token},
 	}
-	for i := range soakThreads {
+	for i := range threads {
 		agent := fmt.Sprintf("dev-%02d", i)
 		must(f.AddUser(agent, "", false))
 		must(f.AddCollaborator("soak", "big", agent, "write"))
@@ -149,14 +152,10 @@ func (s *soak) file(n int) {
 // start starts the supervisor.
 func (s *soak) start() *running {
 	s.t.Helper()
-	takes := os.Getenv("DISINTO_SOAK_TAKES")
-	if takes == "" {
-		takes = "0.05"
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n", s.api.URL, soakRepo, s.state)
-	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\n", soakAgent, takes, s.ledger)
-	for i := range soakThreads {
+	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\n", soakAgent, s.takes, s.ledger)
+	for i := range s.threads {
 		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nmax_concurrent = 1\nagents = [\"dev-%02d\"]\n", i, i)
 	}
 	if err := os.WriteFile(s.config, []byte(b.String()), 0o600); err != nil {
@@ -180,8 +179,8 @@ func (s *soak) look(r *running) (done int) {
 			s.t.Errorf("%d agents in the slot of %s", n, thread.Name)
 		}
 	}
-	if len(d.Sessions) > soakThreads {
-		s.t.Errorf("%d sessions in %d slots", len(d.Sessions), soakThreads)
+	if len(d.Sessions) > s.threads {
+		s.t.Errorf("%d sessions in %d slots", len(d.Sessions), s.threads)
 	}
 	if len(d.Problems) > 0 || d.Forge.Error != "" {
 		s.t.Errorf("problems %q, forge %q", d.Problems, d.Forge.Error)

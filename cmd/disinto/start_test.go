@@ -114,13 +114,15 @@ func status(t *testing.T, state, what string, ok func(*control.Document) bool) *
 	return &d
 }
 
-// eventually polls. The deadline is for a machine that does ten other things.
+// eventually polls, slower and slower: what is asked costs processor time too. The deadline is for a busy machine.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+	wait := 10 * time.Millisecond
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(wait) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not so after a minute: %s", what)
 		}
+		wait = min(wait*5/4, 100*time.Millisecond)
 	}
 }
 

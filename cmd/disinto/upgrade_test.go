@@ -15,20 +15,25 @@ import (
 )
 
 // The program is replaced again and again while sessions begin, run and end. Every exit status arrives, once; no session is
-// lost, no slot, process or descriptor is left behind. DISINTO_UPGRADES is how often; a hundred are for make soak.
+// lost, no slot, process or descriptor is left behind. DISINTO_UPGRADES is how often: a hundred times in make soak, else three
+// times in make check and once, with fewer sessions, in make test.
 func TestUpgrades(t *testing.T) {
+	t.Parallel()
 	upgrades, _ := strconv.Atoi(os.Getenv("DISINTO_UPGRADES"))
-	upgrades = max(upgrades, 3)
-	t.Setenv("DISINTO_SOAK_TAKES", "4")
-	n := 30 + 6*upgrades
-	s := newSoak(t, n)
+	n, threads, takes := 8, 5, "2"
+	if upgrades > 0 || storms() {
+		upgrades = max(upgrades, 3)
+		n, threads, takes = 30+6*upgrades, soakThreads, "4"
+	}
+	upgrades = max(upgrades, 1)
+	s := newSoak(t, threads, n, takes)
 	r := s.start()
 	before := vitalsOf(t, r.pid)
 	var took []time.Duration
 	carried, fewest := 0, n
 	var books strings.Builder // every image begins its journal afresh; a file that is open stays
 	for len(took) < upgrades {
-		status(t, s.state, "ten sessions run", func(d *control.Document) bool { return len(d.Sessions) >= 10 })
+		status(t, s.state, "half of the slots are busy", func(d *control.Document) bool { return len(d.Sessions) >= threads/2 })
 		journal := open(t, s.state+"/journal.jsonl", os.O_RDONLY)
 		begun := time.Now()
 		got := disinto(t.Context(), nil, "upgrade", "--state", s.state)
