@@ -1,8 +1,7 @@
-// Package agents is the vocabulary of workers: who an agent is, what a role does, the job that one session
-// gets and the outcome it comes back with. It also holds the environment contract, the exact set of variables
-// an agent's program is started with.
+// Package agents defines agents and roles, the job of one session, and the outcome that the session returns with. It
+// also holds the environment contract: the exact set of variables that an agent's program is started with.
 //
-// Everything here is a value. agents/process starts the processes, agents/session is our own agent program.
+// All its types are values. agents/process starts processes, agents/session is the built-in agent program.
 package agents
 
 import (
@@ -10,25 +9,25 @@ import (
 	"time"
 )
 
-// Kind is what a session is for.
+// Kind is the kind of work that a session does.
 type Kind string
 
 // The kinds of work.
 const (
 	KindIssue    Kind = "issue"    // implement an issue
 	KindReview   Kind = "review"   // review a pull request
-	KindRework   Kind = "rework"   // answer a review, mend CI, resolve a conflict on an open pull request
-	KindSchedule Kind = "schedule" // a role's own job, by the clock
+	KindRework   Kind = "rework"   // answer a review, repair CI or resolve a conflict of an open pull request
+	KindSchedule Kind = "schedule" // do a role's own job, which no item asks for, at an interval
 )
 
 // Writes reports whether a session of this kind pushes to the chain's branch.
 func (k Kind) Writes() bool { return k == KindIssue || k == KindRework }
 
-// Secret is a token or password. It prints as a placeholder, so that no log line, error or JSON document can
-// leak it by accident; Reveal is the one way to the text.
+// Secret is a token or password. It prints as a placeholder, so that no log line, error or JSON document leaks it by
+// accident; only Reveal returns the text.
 type Secret string
 
-// String is a placeholder.
+// String returns a placeholder, and "" for an empty secret.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -36,33 +35,31 @@ func (s Secret) String() string {
 	return "(secret)"
 }
 
-// GoString keeps %#v from printing the text.
+// GoString returns the placeholder for %#v.
 func (s Secret) GoString() string { return s.String() }
 
-// MarshalText keeps JSON and TOML encoders from writing the text.
+// MarshalText returns the placeholder for JSON and TOML encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Reveal is the text itself, for a request header or a child's environment and nothing else.
+// Reveal returns the text, for a request header or a child's environment and nothing else.
 func (s Secret) Reveal() string { return string(s) }
 
-// Agent is a named worker.
+// Agent is a named worker with an account on the forge.
 type Agent struct {
-	Name  string // unique; also what logs and pull requests call it
-	Login string // its account on the forge; the same as Name unless forge_user says otherwise
-	// Roles are the names of its roles, in the order the configuration gives them; at least one.
-	Roles  []string
-	Thread string // the thread it is assigned to
-	Model  string // passed to its program; may be empty
-	// BaseURL is its own inference endpoint; empty means the thread's.
-	BaseURL string
+	Name    string   // unique; logs and pull requests use it
+	Login   string   // its account on the forge; the same as Name unless forge_user says otherwise
+	Roles   []string // names of its roles, at least one, in the order of the configuration
+	Thread  string   // the thread that it is assigned to
+	Model   string   // passed to its program; may be empty
+	BaseURL string   // its own inference endpoint; empty means the thread's
 	Token   Secret   // its forge token; an agent without one is never started
 	Skills  []string // it takes issues whose skill/ labels are all among these; sorted
-	User    string   // the system account it runs as; empty means the factory's
+	User    string   // the system account that it runs as; empty means the factory's
 	Budget  Budget
 	Limits  Limits // of each of its sessions
 }
 
-// On is what brings work to a role.
+// On is the trigger of a role: where its work comes from.
 type On string
 
 // The triggers.
@@ -72,7 +69,7 @@ const (
 	OnSchedule On = "schedule"
 )
 
-// Role is what an agent does: which work it takes, and the program that does it.
+// Role describes which work an agent takes and the program that does it.
 type Role struct {
 	Name  string
 	On    On
@@ -80,31 +77,31 @@ type Role struct {
 	// Every is the time from the end of one scheduled run to the next; only with OnSchedule.
 	Every    time.Duration
 	Priority int // of scheduled work, 1 to 10
-	// Command is the program and its arguments, each a text/template over CommandData. Empty means that the role
-	// has no program and holds all its work.
+	// Command is the program and its arguments, each a text/template over CommandData. Empty means that the role has no
+	// program and holds all its work.
 	Command []string
-	// CLI is the agent CLI that the built-in program works with, such as claude; Command is that program then. Empty
-	// means that Command is somebody's own.
+	// CLI is the agent CLI that the built-in program runs, such as claude; Command then starts that program. Empty means
+	// that Command is the operator's own.
 	CLI string
 	// Cwd is the working directory of Command; empty means the session's workspace.
 	Cwd     string
 	Timeout time.Duration // a session is ended after this long
 	Stall   time.Duration // a session that neither prints nor computes for this long is ended
-	// WaitsForReview says that its program stays until the pull request is merged, as upstream's dev-agent does: a
-	// review may then run beside it.
+	// WaitsForReview says that its program keeps running until the pull request is merged, as upstream's dev-agent does:
+	// a review may then run beside it.
 	WaitsForReview bool
-	EnvAllow       []string // names or globs that the program may see although they are secrets by default
-	EnvDeny        []string // names or globs that it must not see
+	EnvAllow       []string // names or globs of variables that the program gets although they are secrets by default
+	EnvDeny        []string // names or globs of variables that it does not get
 }
 
-// CLIs are the agent CLIs that the built-in program works with, sorted.
+// CLIs are the agent CLIs that the built-in program can run, sorted. Each has an adapter in agents/session.
 var CLIs = []string{"claude", "codex", "opencode", "qwen"}
 
-// CommandData is what the templates of Role.Command may use.
+// CommandData holds the fields that the templates of Role.Command may use.
 type CommandData struct {
 	Repo   string // owner/name
 	Number int64  // of the issue or pull request; 0 for scheduled work
-	Issue  int64  // that it is about: of a pull request the one that it is for, or its own number; 0 for scheduled work
+	Issue  int64  // the issue that a pull request is for, else Number
 	Agent  string
 	Role   string
 	Thread string
@@ -112,7 +109,7 @@ type CommandData struct {
 	Kind   Kind
 }
 
-// Job is one session as the executor needs it: everything is decided, nothing is looked up any more.
+// Job is one session as an executor needs it, complete: the executor looks nothing up.
 type Job struct {
 	RunID   string
 	Agent   string
@@ -121,25 +118,23 @@ type Job struct {
 	Number  int64
 	Command []string // at least the program
 	Dir     string   // working directory; created if missing
-	// Home is the agent's own HOME, created 0700 for its user.
-	Home string
-	Env  []string // the complete environment
-	// User is the system account to run as; empty means the supervisor's own.
-	User string
-	// OwnUser says that nothing but this agent's sessions, of which there is one at a time, runs as User.
+	Home    string   // the agent's own HOME; created 0700 for its user
+	Env     []string // the complete environment
+	User    string   // system account to run as; empty means the supervisor's own
+	// OwnUser says that only this agent's sessions, one at a time, run as User.
 	OwnUser    bool
 	Limits     Limits
 	LogPath    string // where stdout and stderr go; created 0600
 	ResultPath string // where the program may leave a result; not there before the start
-	// BackendURL is the local inference server that the program works with, which may compute for minutes while the program
-	// is silent. Empty means that there is none to ask.
+	// BackendURL is the local inference server of the program. It may compute for minutes while the program is silent, so
+	// it is asked before a session counts as stalled. Empty means that there is none to ask.
 	BackendURL string
 	Timeout    time.Duration
 	Stall      time.Duration
 	Grace      time.Duration // from TERM to KILL
 }
 
-// Started is what the executor reports as soon as the program runs.
+// Started is the executor's report that the program runs.
 type Started struct {
 	PID int // of the program itself
 	At  time.Time
@@ -159,9 +154,9 @@ const (
 	Limited     Result = "limited"      // a usage limit: the thread waits until RetryAt
 	BackendDown Result = "backend-down" // the inference backend did not answer
 	NoRoom      Result = "no-room"      // never started: the machine has no room for another process
-	Cancelled   Result = "cancelled"    // ended by us because the item went away, or somebody asked
-	ClaimFailed Result = "claim-failed" // never started: the forge gave the item to somebody else
-	Lost        Result = "lost"         // the supervisor died under it
+	Cancelled   Result = "cancelled"    // ended by us because the item went away, or a person asked for it
+	ClaimFailed Result = "claim-failed" // never started: the claim on the item failed
+	Lost        Result = "lost"         // the supervisor died while it ran
 )
 
 // BurnsAttempt reports whether the result counts against the item's attempts.
@@ -173,23 +168,23 @@ func (r Result) BurnsAttempt() bool {
 	return false
 }
 
-// Usage is what a session consumed, as its program reported it. Zero means unknown.
+// Usage is the consumption of a session as its program reported it. Zero means unknown.
 type Usage struct {
-	InputTokens  int64   `json:"input_tokens"`
+	InputTokens  int64   `json:"input_tokens"` // without the cached ones
 	CachedTokens int64   `json:"cached_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
 	CostUSD      float64 `json:"cost_usd"`
 }
 
-// Outcome is how a session ended. The zero value is not a result: an executor always says which.
+// Outcome is how a session ended. The zero value is invalid: an executor always sets Result.
 type Outcome struct {
 	Result    Result
 	Reason    string    // one line for people; never empty unless Result is Done
 	RetryAt   time.Time // with Limited: when the limit is lifted; zero means unknown
-	SessionID string    // the program's own id for resuming, if it gave one
+	SessionID string    // the program's own id of its conversation, for resuming it; may be empty
 	Usage     Usage
-	// Claimed is false when the program left no result: the exit says how it ended, not what it achieved, and the
-	// forge has to be asked.
+	// Claimed says that the program left a result. Without one the exit says how the program ended but not what it
+	// achieved, and the supervisor has to ask the forge.
 	Claimed  bool
 	ExitCode int           // -1 when a signal ended it
 	Signal   string        // such as SIGKILL; empty when it exited
@@ -198,8 +193,7 @@ type Outcome struct {
 	Tail     string        // the last lines of output, secrets redacted
 }
 
-// RoleFromName guesses the role from a name such as dev-qwen: the part before the first dash. It returns "" for
-// a name without one.
+// RoleFromName returns the part of a name such as dev-qwen before its first dash, and "" for a name without a dash.
 func RoleFromName(name string) string {
 	role, _, ok := strings.Cut(name, "-")
 	if !ok {
@@ -208,7 +202,7 @@ func RoleFromName(name string) string {
 	return role
 }
 
-// TokenVar is the variable that holds an agent's forge token: FORGE_TOKEN_DEV_QWEN for dev-qwen.
+// TokenVar returns the name of the variable that holds an agent's forge token: FORGE_TOKEN_DEV_QWEN for dev-qwen.
 func TokenVar(name string) string {
 	return "FORGE_TOKEN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

@@ -8,8 +8,8 @@ import (
 	"text/template"
 )
 
-// Argv renders the role's command for one session. The program and each argument is a template of its own: what the
-// forge says can become part of an argument but never a new one. A role without a command gives nil.
+// Argv renders the role's command for one session. The program and each argument are templates of their own: text from
+// the forge can become part of an argument but never another argument. A role without a command returns nil.
 func (r *Role) Argv(d CommandData) ([]string, error) {
 	if len(r.Command) == 0 {
 		return nil, nil
@@ -28,8 +28,8 @@ func (r *Role) Argv(d CommandData) ([]string, error) {
 	return argv, nil
 }
 
-// CheckArgument reports what is wrong with the text of a program or argument before there is a session: it is rendered
-// for an item of every kind, with a number and without.
+// CheckArgument returns the error that Argv would return for this text of a program or argument. It renders the text
+// for items of every kind, with a number and without.
 func CheckArgument(text string) error {
 	for _, kind := range []Kind{KindIssue, KindReview, KindRework, KindSchedule} {
 		d := CommandData{Repo: "owner/name", Agent: "agent", Role: "role", Thread: "thread", Model: "model", Kind: kind}
@@ -56,8 +56,7 @@ func render(text string, d CommandData) (string, error) {
 
 var unknownField = regexp.MustCompile(`can't evaluate field (\w+) in type agents\.CommandData`)
 
-// plain takes the template engine's places out of an error: an argument is one short line, and the engine has nothing
-// to call it by.
+// plain removes the engine's name and position of the template from an error: an argument is one short line.
 func plain(err error) error {
 	if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf("unknown field .%s, want one of .Repo .Number .Issue .Agent .Role .Thread .Model .Kind", m[1])

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"path"
@@ -9,14 +10,14 @@ import (
 	"strings"
 )
 
-// SecretVar is a secret that the configuration names: the variable it was read from and who may see it.
+// SecretVar is a secret of the configuration: the variable that it was read from, and the agent that may see it.
 type SecretVar struct {
-	Name  string // environment variable, empty for a literal
+	Name  string // environment variable; empty for a literal
 	Value Secret
-	Agent string // whose it is; empty means the supervisor's own
+	Agent string // its owner; empty means the supervisor
 }
 
-// Env is what the environment of one session is made from, beside the supervisor's own.
+// Env holds the facts of one session that its environment is made from, beside the supervisor's own environment.
 type Env struct {
 	RunID   string
 	Agent   Agent
@@ -35,39 +36,38 @@ type Env struct {
 	EnvDeny  []string
 
 	ForgeURL   string // without a slash at its end
-	ForgeAPI   string // the repository's part of the forge's API, for scripts
+	ForgeAPI   string // address of the repository's part of the forge's API, for scripts
 	Home       string // the agent's own HOME
 	User       string // system account it runs as; empty leaves USER and LOGNAME as they are
 	Workspace  string
 	ResultPath string
 
-	// Secrets are all that the configuration names, whoever they belong to.
-	Secrets []SecretVar
+	Secrets []SecretVar // all that the configuration names, of every owner
 }
 
 var (
-	// secretNames are the supervisor's credentials by their names: which of them the configuration uses does not matter.
+	// secretNames match the supervisor's credentials, whether the configuration uses them or not.
 	secretNames = []string{"FORGE_*TOKEN*", "FORGE_*PASS*", "FORGE_ADMIN_*", "*WEBHOOK_SECRET*"}
-	// apiNames are kept from agents on a local backend. A program that finds one of them talks to the paid API instead of
-	// the local server, and nobody notices before the bill.
+	// apiNames are kept from agents on a local backend. A program that finds one of them uses the paid API instead of the
+	// local server, which is noticed only on the bill.
 	apiNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
 )
 
-// backendLocal is what threads.Local says.
+// backendLocal is the value of threads.Local, which this package cannot import.
 const backendLocal = "local"
 
-// Environ is the complete environment of a session, sorted (section 8 of the design). It is the whole of base, minus
+// Environ returns the complete environment of a session, sorted (section 8 of the design): base, minus
 //
-//   - secrets of the configuration that are not this agent's own, whether the variable is named in the configuration or
-//     only has the value, or has it inside (an address with a token in it);
-//   - the forge's credentials and webhook secrets by their names;
+//   - secrets of the configuration that are not this agent's own, known by the variable's name or by its value, which may
+//     contain more, such as an address with a token in it;
+//   - the forge's credentials and webhook secrets, known by their names;
 //   - on a local backend, the keys of paid APIs;
 //   - what the thread or the role denies;
 //
-// plus the variables of the contract, which win over base and cannot be denied. What the thread or the role allows is
-// kept against all of these rules but one: no program ever gets the secret of another agent.
+// plus the variables of the contract, which win over base and cannot be denied. A variable that the thread or the role
+// allows stays against all of these rules but one: no program ever gets the secret of another agent.
 //
-// Of a variable that base has twice the last counts, as it does for a process.
+// If base has a variable twice, the last value counts, as it does for a process.
 func Environ(base []string, e *Env) []string {
 	vars := make(map[string]string, len(base)+32)
 	for _, entry := range base {
@@ -106,8 +106,8 @@ func (e *Env) passes(name, value string) bool {
 	return true
 }
 
-// secretOf reports whether a variable holds a secret that is not the agent's own, and the agent whose it is: empty for
-// the supervisor's. Where several fit an agent's counts before the supervisor's.
+// secretOf reports whether a variable holds a secret that is not the agent's own, and its owner: empty for the
+// supervisor. Where several secrets match, that of an agent counts before the supervisor's.
 func (e *Env) secretOf(name, value string) (owner string, secret bool) {
 	for _, s := range e.Secrets {
 		if (s.Name == name || holds(value, s.Value.Reveal())) && !e.owns(s) {
@@ -117,14 +117,15 @@ func (e *Env) secretOf(name, value string) (owner string, secret bool) {
 	return owner, secret
 }
 
-// owns reports whether a secret is the agent's own, if only because the configuration gives it to another one too.
+// owns reports whether a secret is the agent's own. The configuration may give the same one to another agent too.
 func (e *Env) owns(s SecretVar) bool {
 	return slices.ContainsFunc(e.Secrets, func(o SecretVar) bool {
 		return o.Agent == e.Agent.Name && o.Value == s.Value
 	})
 }
 
-// holds reports whether value is the secret or, from the length on at which that is no accident, has it inside.
+// holds reports whether value is the secret or contains it. A secret shorter than minSecret may be contained by
+// accident.
 func holds(value, secret string) bool {
 	if len(secret) < minSecret {
 		return secret != "" && value == secret
@@ -132,8 +133,8 @@ func holds(value, secret string) bool {
 	return strings.Contains(value, secret)
 }
 
-// matches reports whether a name is one of the patterns, which are names or globs. A malformed one matches nothing; the
-// configuration has none.
+// matches reports whether a name matches one of the patterns, which are names or globs. The configuration was checked
+// for malformed ones.
 func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)
@@ -143,10 +144,6 @@ func matches(patterns []string, name string) bool {
 
 // contract sets the variables that every agent's program can rely on.
 func (e *Env) contract(vars map[string]string) {
-	baseURL := e.Agent.BaseURL
-	if baseURL == "" {
-		baseURL = e.BaseURL
-	}
 	email := NoReply(e.Agent.Login, e.ForgeURL)
 	maps.Copy(vars, map[string]string{
 		"DISINTO_RUN_ID":    e.RunID,
@@ -160,7 +157,7 @@ func (e *Env) contract(vars map[string]string) {
 		"DISINTO_NUMBER":    strconv.FormatInt(e.Number, 10),
 		"DISINTO_ATTEMPT":   strconv.Itoa(e.Attempt),
 		"DISINTO_MODEL":     e.Agent.Model,
-		"DISINTO_BASE_URL":  baseURL,
+		"DISINTO_BASE_URL":  cmp.Or(e.Agent.BaseURL, e.BaseURL),
 		"DISINTO_WORKSPACE": e.Workspace,
 		"DISINTO_RESULT":    e.ResultPath,
 
@@ -170,7 +167,7 @@ func (e *Env) contract(vars map[string]string) {
 		"FORGE_TOKEN": e.Agent.Token.Reveal(),
 
 		"HOME":                e.Home,
-		"PWD":                 e.Workspace, // programs that believe it more than the kernel would work where we were started
+		"PWD":                 e.Workspace, // opencode trusts it more than the kernel, and would work in our own directory
 		"GIT_AUTHOR_NAME":     e.Agent.Name,
 		"GIT_AUTHOR_EMAIL":    email,
 		"GIT_COMMITTER_NAME":  e.Agent.Name,
@@ -181,15 +178,32 @@ func (e *Env) contract(vars map[string]string) {
 	}
 }
 
-// NoReply is the mail address of an account that gets no mail. Commits are signed with it, and the account has it, so
-// that the forge shows whose they are.
-func NoReply(login, forgeURL string) string { return login + "@" + noReplyHost(forgeURL) }
-
-// noReplyHost is the host of Forgejo's own no-reply addresses, by which it knows whose a commit is.
-func noReplyHost(forgeURL string) string {
-	u, err := url.Parse(forgeURL)
-	if err != nil || u.Hostname() == "" {
-		return "noreply.localhost"
+// NoReply returns the mail address that hiring gives to an agent's account and the agent's commits carry, so that the
+// forge shows their author. It gets no mail: its host is that of Forgejo's own no-reply addresses.
+func NoReply(login, forgeURL string) string {
+	host := "localhost"
+	if u, err := url.Parse(forgeURL); err == nil {
+		host = cmp.Or(u.Hostname(), host)
 	}
-	return "noreply." + u.Hostname()
+	return login + "@noreply." + host
+}
+
+// Getenv returns the last value of a variable in an environment, and "" if there is none.
+func Getenv(environ []string, name string) (value string) {
+	for _, entry := range environ {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+// Setenv returns environ with the variables of more in the place of those with the same names: where an environment has
+// a variable twice, programs differ in which of them they read.
+func Setenv(environ, more []string) []string {
+	environ = slices.DeleteFunc(slices.Clone(environ), func(old string) bool {
+		name, _, _ := strings.Cut(old, "=")
+		return slices.ContainsFunc(more, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+	})
+	return append(environ, more...)
 }

@@ -2,16 +2,22 @@ package agents
 
 import "fmt"
 
-// Limits are what one session may use at a time, all its processes together. Zero means as much as there is.
+// Budget limits what an agent or a thread may use in one day. A zero field is no limit.
+type Budget struct {
+	Tokens int64 // read and written; tokens from a cache are not counted
+	USD    float64
+}
+
+// Limits are what all processes of one session may use together at a time. A zero field is no limit.
 type Limits struct {
-	Memory int64 `json:",omitzero"` // bytes, without swap; files that the kernel keeps in memory for it are dropped first
-	PIDs   int64 `json:",omitzero"` // processes and threads, which are one thing to the kernel
+	Memory int64 `json:",omitzero"` // bytes, without swap; the kernel first drops the files that it caches for the session
+	PIDs   int64 `json:",omitzero"` // processes and threads, which the kernel counts as one thing
 }
 
 // SizeUnits are the letters that a size may end with, each 1024 times the one before.
 const SizeUnits = "KMGT"
 
-// Size writes bytes as the configuration does: 8G. What is no whole number of a unit is rounded down.
+// Size writes bytes as the configuration does, such as 8G, rounded down to the largest unit that fits.
 func Size(n int64) string {
 	unit := ""
 	for i := 0; i < len(SizeUnits) && n >= 1024; i++ {

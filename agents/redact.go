@@ -1,23 +1,20 @@
 package agents
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// minSecret is the length in bytes from which a secret is looked for. Shorter ones are words of the language, and
-// hiding them would make an unreadable text without hiding anything.
+// minSecret is the length in bytes from which a secret is looked for inside a text. Shorter ones are ordinary words:
+// hiding them would make the text unreadable and hide nothing.
 const minSecret = 8
 
-// Redact is text with every occurrence of a secret replaced by a placeholder. Secrets that overlap in the text, or of
-// which one is the beginning of another, are hidden together: no end of either stays behind. Secrets of fewer than 8
-// bytes are ignored.
+// Redact replaces every occurrence of a secret in text by a placeholder. Where two secrets overlap, the placeholder
+// covers both to their last byte. Secrets of fewer than 8 bytes are ignored.
 //
-// A text must be redacted before it is cut, or half a token may be left at the edge.
+// Redact a text before cutting it: a cut may leave half a token, which is no longer recognised.
 func Redact(text string, secrets []string) string {
-	hidden := make([]bool, len(text))
-	for _, s := range secrets {
-		if len(s) >= minSecret {
-			hide(hidden, text, s)
-		}
-	}
+	hidden := cover(text, secrets)
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		j := i
@@ -34,17 +31,70 @@ func Redact(text string, secrets []string) string {
 	return b.String()
 }
 
-// hide marks every byte that an occurrence of the secret covers.
-func hide(hidden []bool, text, secret string) {
-	for from := 0; ; {
-		i := strings.Index(text[from:], secret)
-		if i < 0 {
-			return
+// cover marks every byte of text that belongs to an occurrence of a secret.
+func cover(text string, secrets []string) []bool {
+	hidden := make([]bool, len(text))
+	for _, s := range secrets {
+		if len(s) < minSecret {
+			continue
 		}
-		i += from
-		for j := i; j < i+len(secret); j++ {
-			hidden[j] = true
+		for from := 0; ; from++ {
+			i := strings.Index(text[from:], s)
+			if i < 0 {
+				break
+			}
+			from += i
+			for j := from; j < from+len(s); j++ {
+				hidden[j] = true
+			}
 		}
-		from = i + 1
 	}
+	return hidden
+}
+
+// Redactor is Redact for a text that comes in pieces: a secret may begin in one piece and end in a later one. Make it
+// with NewRedactor. It is for one goroutine.
+type Redactor struct {
+	secrets []string
+	held    string // the end of the text so far, which may be the beginning of a secret
+}
+
+// NewRedactor returns a Redactor that hides these secrets. Those of fewer than 8 bytes are ignored.
+func NewRedactor(secrets []string) *Redactor {
+	return &Redactor{secrets: slices.DeleteFunc(slices.Clone(secrets), func(s string) bool { return len(s) < minSecret })}
+}
+
+// Next takes a piece and returns the text that is safe to show. It holds back only what may become a secret, so that a
+// reader who follows a log sees its last line.
+func (r *Redactor) Next(piece string) string {
+	text := r.held + piece
+	cut := r.safe(text)
+	r.held = text[cut:]
+	return Redact(text[:cut], r.secrets)
+}
+
+// End returns the text that is still held back. Call it after the last piece.
+func (r *Redactor) End() string {
+	rest := r.held
+	r.held = ""
+	return Redact(rest, r.secrets)
+}
+
+// safe is the length of the part of text that no secret can reach into, however the text continues.
+func (r *Redactor) safe(text string) int {
+	cut := len(text)
+	for _, s := range r.secrets {
+		for n := min(len(s)-1, len(text)); n > len(text)-cut; n-- {
+			if strings.HasSuffix(text, s[:n]) {
+				cut = len(text) - n
+			}
+		}
+	}
+	if cut < len(text) {
+		hidden := cover(text, r.secrets)
+		for hidden[cut] && cut > 0 && hidden[cut-1] { // a whole secret lies across the cut
+			cut--
+		}
+	}
+	return cut
 }

@@ -4,33 +4,43 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// MaxResult is the size in bytes from which a result is refused. A program that writes more has mistaken it for a log.
+// MaxResult is the largest size of a result in bytes. A program that writes more has mistaken it for a log.
 const MaxResult = 64 << 10
 
 // maxReason bounds the reason in runes: it goes into comments, tables and the journal.
 const maxReason = 500
 
-// resultDocument is what a program may write to $DISINTO_RESULT (section 8 of the design).
+// resultDocument is the document that a program may write to $DISINTO_RESULT (section 8 of the design).
 type resultDocument struct {
 	Outcome   Result `json:"outcome"`
-	Reason    string `json:"reason"`
-	RetryAt   string `json:"retry_at"`
-	SessionID string `json:"session_id"`
+	Reason    string `json:"reason,omitempty"`
+	RetryAt   string `json:"retry_at,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
 	Usage     Usage  `json:"usage"`
 }
 
-// ParseResult reads what an agent's program left as its result. Fields it does not know are ignored, so that a program
-// may be newer than we are. The outcome must be one that a program can know: that it was ended, or lost, is for us to
-// say. The answer has Claimed set and nothing about the process.
+// FormatResult returns the text of a result with the parts of o that a program can know.
+func FormatResult(o *Outcome) ([]byte, error) {
+	d := resultDocument{Outcome: o.Result, Reason: o.Reason, SessionID: o.SessionID, Usage: o.Usage}
+	if !o.RetryAt.IsZero() {
+		d.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
+	}
+	return json.Marshal(d)
+}
+
+// ParseResult reads the result that an agent's program left. It ignores fields that it does not know, so that a program
+// may be newer than the supervisor. The outcome must be one that a program can know: only the supervisor knows that it
+// ended or lost one. The returned Outcome has Claimed set and no facts of the process.
 //
-// The text comes from an agent and is not trusted: the reason is made one line, the session id (which is later put on
-// a command line) must look like one, and usage cannot be negative (it counts against a budget).
+// The text comes from an agent and is not trusted: the reason is made one line, the session id, which becomes an
+// argument of a command line, must look like one, and usage, which counts against a budget, cannot be negative.
 func ParseResult(text []byte) (Outcome, error) {
 	if len(text) > MaxResult {
 		return Outcome{}, fmt.Errorf("result is longer than %d bytes", MaxResult)
@@ -70,7 +80,7 @@ func (d *resultDocument) check() error {
 	default:
 		return fmt.Errorf("result has the unknown outcome %q", d.Outcome)
 	}
-	if !sessionIDLike(d.SessionID) {
+	if d.SessionID != "" && !ValidSessionID(d.SessionID) {
 		return fmt.Errorf("result has the session_id %q, want up to 200 letters, digits, and any of ._:-", d.SessionID)
 	}
 	u := d.Usage
@@ -80,15 +90,13 @@ func (d *resultDocument) check() error {
 	return nil
 }
 
-// sessionIDLike accepts the empty id, and what cannot be taken for an option or a path when it becomes an argument.
-func sessionIDLike(id string) bool {
-	odd := func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:-", r))
-	}
-	return len(id) <= 200 && !strings.HasPrefix(id, "-") && !strings.HasPrefix(id, ".") && !strings.ContainsFunc(id, odd)
-}
+// sessionID matches ids that no program takes for an option or a path.
+var sessionID = regexp.MustCompile(`^[A-Za-z0-9_:][A-Za-z0-9._:-]{0,199}$`)
 
-// oneLine makes a text printable and short. Control characters could rewrite a terminal that shows the reason.
+// ValidSessionID reports whether id may be the SessionID of an outcome.
+func ValidSessionID(id string) bool { return sessionID.MatchString(id) }
+
+// oneLine makes a text printable and short. Control characters could rewrite the terminal that shows a reason.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {

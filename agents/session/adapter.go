@@ -1,42 +1,36 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
-// adapter is what is particular about one agent CLI. Its methods are pure: what a run is started with, and what its
-// events say.
+// adapter is all that the session knows of one agent CLI. Its methods are pure.
 type adapter interface {
-	// command is the program with its arguments, and the variables to set for it: NAME= with nothing behind it takes
-	// one away. The prompt comes by stdin.
-	command(c *call) (argv, env []string)
-	// read reads one line of stdout.
-	read(line []byte, r *report)
+	// command returns the program with its arguments, and variables to set for it; NAME= with nothing behind it removes
+	// one. The prompt comes by stdin.
+	command(c *call) (argv, vars []string)
+	// read adds one line of stdout to the report, and reports whether it is an event at all. It sets Note only where the
+	// event says something to people.
+	read(line []byte, r *report) bool
 }
 
 // call is one run of a CLI.
 type call struct {
-	Session string // the conversation: chosen by us, or to go on with
-	Resume  bool   // go on with it
+	Session string // the conversation: a new id, or the one to resume
+	Resume  bool
 	Model   string // empty means the CLI's own default
 	BaseURL string // of the backend, without a slash at its end; empty means the CLI's own
-	Local   bool
-	Context int // of the model, in tokens; 0 means unknown
-	Root    bool
+	Local   bool   // the backend is a server of the operator's
+	Context int    // of the model, in tokens; 0 means unknown
 	environ []string
 }
 
-// adapters has one for each of agents.CLIs.
-var adapters = map[string]adapter{
-	"claude":   claude{},
-	"codex":    codex{},
-	"opencode": opencode{},
-	"qwen":     qwen{},
-}
+// adapters has one for each of agents.CLIs; the file of each adds it.
+var adapters = map[string]adapter{}
 
 func findAdapter(name string) (adapter, error) {
 	a, ok := adapters[name]
@@ -46,10 +40,10 @@ func findAdapter(name string) (adapter, error) {
 	return a, nil
 }
 
-// host is the address of a backend without the version of its API: some CLIs add it, some want to be given it.
+// host is the backend's address without the version of its API: some CLIs add it, others expect it.
 func (c *call) host() string { return strings.TrimSuffix(c.BaseURL, "/v1") }
 
-// v1 is the address with the version.
+// v1 is the backend's address with the version, and empty without a backend.
 func (c *call) v1() string {
 	if c.BaseURL == "" {
 		return ""
@@ -57,15 +51,15 @@ func (c *call) v1() string {
 	return c.host() + "/v1"
 }
 
-// unless sets a variable that the operator has not set.
-func (c *call) unless(name, value string) []string {
-	if variable(c.environ, name) != "" || value == "" || value == "0" {
-		return nil
+// unlessSet returns NAME=value for variables that the operator has not set. Values "" and "0" mean unknown.
+func (c *call) unlessSet(value string, names ...string) (vars []string) {
+	for _, name := range names {
+		if cmp.Or(value, "0") != "0" && agents.Getenv(c.environ, name) == "" {
+			vars = append(vars, name+"="+value)
+		}
 	}
-	return []string{name + "=" + value}
+	return vars
 }
 
-// dummyKey stands for the key of a backend that wants none. CLIs refuse to start without one.
+// dummyKey stands for the key of a backend that wants none: CLIs do not start without one.
 const dummyKey = "local"
-
-func number(n int) string { return strconv.Itoa(n) }

@@ -1,28 +1,35 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
-// claude is Claude Code (2.1.329). What is known of its events was recorded from it; testdata/claude has the recordings.
+func init() { adapters["claude"] = claude{} }
+
+// claude is Claude Code (2.1.329). testdata/claude has the recordings that this file was written from.
 type claude struct{}
 
 func (claude) command(c *call) (argv, env []string) {
-	argv = []string{"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "bypassPermissions"}
+	argv = []string{
+		"claude", "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "bypassPermissions",
+	}
 	if c.Resume {
 		argv = append(argv, "--resume", c.Session)
 	} else {
 		argv = append(argv, "--session-id", c.Session)
 	}
 	env = []string{
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
+		"DISABLE_ERROR_REPORTING=1",
 	}
-	// Its own 10 retries take minutes in which a slot is held by nobody; who waits for a backend is the scheduler.
-	env = append(env, c.unless("CLAUDE_CODE_MAX_RETRIES", "2")...)
+	// Its own 10 retries hold the slot for minutes; it is the scheduler that waits for a backend.
+	env = append(env, c.unlessSet("2", "CLAUDE_CODE_MAX_RETRIES")...)
 	if c.BaseURL != "" {
 		env = append(env, "ANTHROPIC_BASE_URL="+c.host())
 	}
@@ -36,22 +43,24 @@ func (claude) command(c *call) (argv, env []string) {
 	return argv, env
 }
 
-// claudeLocal is what claude needs on a server of one's own. --bare, beside it, is more than a saving of 40 kB prompt:
-// for a model that it does not know claude puts a system message into the middle of the conversation, which the chat
-// templates of Qwen refuse with a 500. With --bare it does not. Of a model it does not know it also believes that the
-// context has a million tokens.
+// claudeLocal returns the variables that claude needs on a local server. For a model that it does not know it assumes a
+// context of a million tokens, so it is told the length; and it puts a system message into the middle of the
+// conversation, which the chat templates of Qwen refuse with a 500. Beside 40 kB of prompt, --bare saves that message.
 func claudeLocal(c *call) []string {
-	env := []string{"ANTHROPIC_AUTH_TOKEN=" + dummyKey, "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=", "CLAUDE_CODE_ATTRIBUTION_HEADER=0"}
+	env := []string{
+		"ANTHROPIC_AUTH_TOKEN=" + dummyKey, "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=",
+		"CLAUDE_CODE_ATTRIBUTION_HEADER=0",
+	}
 	if c.Model != "" {
-		for _, name := range []string{"SMALL_FAST_MODEL", "DEFAULT_OPUS_MODEL", "DEFAULT_SONNET_MODEL", "DEFAULT_HAIKU_MODEL"} {
-			env = append(env, "ANTHROPIC_"+name+"="+c.Model)
+		for _, name := range []string{"SMALL_FAST", "DEFAULT_OPUS", "DEFAULT_SONNET", "DEFAULT_HAIKU"} {
+			env = append(env, "ANTHROPIC_"+name+"_MODEL="+c.Model)
 		}
 	}
-	env = append(env, c.unless("CLAUDE_CODE_MAX_CONTEXT_TOKENS", number(c.Context))...)
-	return append(env, c.unless("CLAUDE_CODE_AUTO_COMPACT_WINDOW", number(c.Context))...)
+	length := strconv.Itoa(c.Context)
+	return append(env, c.unlessSet(length, "CLAUDE_CODE_MAX_CONTEXT_TOKENS", "CLAUDE_CODE_AUTO_COMPACT_WINDOW")...)
 }
 
-// claudeEvent is the union of the events that mean something to us.
+// claudeEvent is the union of the events that matter here.
 type claudeEvent struct {
 	Type      string `json:"type"`
 	Subtype   string `json:"subtype"`
@@ -91,16 +100,12 @@ type claudeUsage struct {
 	Output  int64 `json:"output_tokens"`
 }
 
-func (claude) read(line []byte, r *report) {
-	r.Note = ""
+func (claude) read(line []byte, r *report) bool {
 	var e claudeEvent
 	if json.Unmarshal(line, &e) != nil || e.Type == "" {
-		r.Unread++
-		return
+		return false
 	}
-	if e.SessionID != "" {
-		r.Session = e.SessionID
-	}
+	r.Session = cmp.Or(e.SessionID, r.Session)
 	switch {
 	case e.Type == "system" && e.Subtype == "api_retry":
 		r.Note = fmt.Sprintf("the backend answers %d, try %d of %d", e.ErrorStatus, e.Attempt, e.MaxRetries)
@@ -118,29 +123,27 @@ func (claude) read(line []byte, r *report) {
 	case e.Type == "result":
 		r.claudeResult(&e)
 	}
+	return true
 }
 
-// claudeResult reads the last line. A run can have several, one per turn of a live conversation; the last one counts.
+// claudeResult reads a result event. A run has one per turn of a live conversation; the last one counts.
 func (r *report) claudeResult(e *claudeEvent) {
 	r.Ended = true
 	if u := e.Usage; u != nil {
 		r.Usage = agents.Usage{InputTokens: u.Input + u.Created, CachedTokens: u.Read, OutputTokens: u.Output}
 	}
-	r.Usage.CostUSD, r.TotalCost = e.Cost, true // of the whole conversation, while the tokens are this run's
+	r.Usage.CostUSD, r.TotalCost = e.Cost, true // of the whole conversation; the tokens are this run's
 	if e.StopReason == "refusal" {
 		r.trouble(Trouble{What: refused, Words: "the model refused: " + e.Result})
 		return
 	}
 	if !e.IsError {
-		if r.What != refused { // a limit that was waited for inside
+		if r.What != refused { // it waited for the end of a limit itself
 			r.Trouble = Trouble{}
 		}
 		return
 	}
-	words := e.Result
-	if words == "" && len(e.Errors) > 0 {
-		words = e.Errors[0]
-	}
+	words := cmp.Or(append([]string{e.Result}, e.Errors...)...)
 	what := broken
 	switch {
 	case e.APIStatus != 0 || e.TerminalReason == "api_error" || e.TerminalReason == "":
@@ -151,7 +154,7 @@ func (r *report) claudeResult(e *claudeEvent) {
 	r.trouble(Trouble{What: what, Words: words})
 }
 
-// answer reads the content of a message of the model, in Anthropic's form, which qwen writes too.
+// answer reads the content of a model's message in Anthropic's form, which qwen writes too.
 func (r *report) answer(content json.RawMessage) {
 	var parts []struct {
 		Type  string          `json:"type"`
@@ -174,7 +177,7 @@ func (r *report) answer(content json.RawMessage) {
 	}
 }
 
-// toolNote is a tool's use in a line: of its arguments, the one that says most.
+// toolNote is one line about a tool's use, with its most telling argument.
 func toolNote(name string, input json.RawMessage) string {
 	name = firstWords(name)
 	var args map[string]json.RawMessage

@@ -8,62 +8,57 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
-// ask runs the CLI with a prompt, on from the conversation of the session before where that pays: on a slot that still
-// holds it. A conversation that is gone, or has grown too long, is begun anew, once. The error is an *ended unless the
-// run is complete.
-func (s *session) ask(ctx context.Context, prompt string) (*report, error) {
-	c := s.call(ctx)
-	r, out := s.runCLI(ctx, c, prompt)
-	if c.Resume && ctx.Err() == nil && (r.What == forgotten || r.What == overflown || r.What == noTrouble && !r.Ended && r.Turns == 0) {
-		s.logf("%s cannot go on with its conversation (%s), a new one begins", s.CLI, out.Reason)
-		s.keep.Session, s.keep.Totals = "", agents.Usage{}
-		r, out = s.runCLI(ctx, s.call(ctx), prompt)
+// ask runs the CLI with a prompt, in the chain's last conversation where call says so. If the CLI has lost that
+// conversation, or it has grown too long, ask begins a new one, once. The error is an *ended unless the run is
+// complete.
+func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
+	c := r.call(ctx)
+	said, out := r.runCLI(ctx, c, prompt)
+	silent := said.What == noTrouble && !said.Ended && said.Turns == 0
+	if c.Resume && ctx.Err() == nil && (silent || said.What == forgotten || said.What == overflown) {
+		r.logf("%s cannot go on with its conversation (%s), a new one begins", r.CLI, out.Reason)
+		r.keep.Session, r.keep.Totals = "", agents.Usage{}
+		said, out = r.runCLI(ctx, r.call(ctx), prompt)
 	}
-	if r.What == overflown {
-		s.keep.Session, s.conversation = "", "" // the next attempt must not begin where this one ended
+	if said.What == overflown {
+		r.keep.Session, r.conversation = "", "" // the next attempt would overflow at once
 	}
-	if out.Result != agents.Done {
-		return r, &ended{out}
-	}
-	return r, nil
+	return said, unlessDone(out)
 }
 
 // nudge says one more thing in the conversation of this session.
-func (s *session) nudge(ctx context.Context, words string) (*report, error) {
-	if s.conversation == "" {
+func (r *run) nudge(ctx context.Context, words string) (*report, error) {
+	if r.conversation == "" {
 		return &report{}, nil
 	}
-	s.logf("nudged: %s", firstWords(words))
-	c := s.call(ctx)
-	c.Session, c.Resume = s.conversation, true
-	r, out := s.runCLI(ctx, c, words)
-	if out.Result != agents.Done {
-		return r, &ended{out}
-	}
-	return r, nil
+	r.logf("nudged: %s", firstWords(words))
+	c := r.call(ctx)
+	c.Session, c.Resume = r.conversation, true
+	said, out := r.runCLI(ctx, c, words)
+	return said, unlessDone(out)
 }
 
-// call is what a run is made of. A conversation is gone on with only where a cache may still hold it: the same CLI on the
-// same slot of a local backend. On an API every run begins afresh, which is cheaper than to send an old conversation
-// again.
-func (s *session) call(ctx context.Context) *call {
-	c := &call{
-		Model: s.Model, BaseURL: s.BaseURL, Local: s.Local, Root: os.Geteuid() == 0, environ: s.Environ,
+func unlessDone(out agents.Outcome) error {
+	if out.Result == agents.Done {
+		return nil
 	}
-	k := &s.keep
-	if s.Local && k.Session != "" && k.CLI == s.CLI && k.Thread == s.Thread && k.Slot == s.Slot {
+	return &ended{out}
+}
+
+// call is the next run of the CLI. It resumes a conversation only where a cache may still hold it: with the same CLI on
+// the same slot of a local backend. On an API a new conversation costs less than sending an old one again.
+func (r *run) call(ctx context.Context) *call {
+	c := &call{Model: r.Model, BaseURL: r.BaseURL, Local: r.Local, environ: r.Environ, Session: newID()}
+	k := &r.keep
+	if r.Local && k.Session != "" && k.CLI == r.CLI && k.Thread == r.Thread && k.Slot == r.Slot {
 		c.Session, c.Resume = k.Session, true
-	} else {
-		c.Session = newID()
 	}
 	if c.Local && c.BaseURL != "" {
 		c.Context = contextOf(ctx, c.host())
@@ -71,119 +66,99 @@ func (s *session) call(ctx context.Context) *call {
 	return c
 }
 
+const (
+	// firstAnswer is how long the model of a paid API may take to its first answer. codex, qwen and opencode wait in
+	// silence for as long as a refused request tells them to, up to hours; the supervisor would call that stalled and burn
+	// an attempt. A local backend knows no limits, and reading a long prompt takes it long: there the time is unlimited.
+	firstAnswer = 5 * time.Minute
+	// lastWord is how long a CLI may stay silent after its last event. Some wait for a tool that they left in the
+	// background, or for a connection that is never closed; their work is done, and the slot is wanted.
+	lastWord = 30 * time.Second
+)
+
+var errSilent = errors.New("the CLI was silent for too long")
+
 // runCLI runs the CLI once and reads its events as they come.
-func (s *session) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
-	argv, more := s.cli.command(c)
-	// A worktree that the CLI breaks must not turn its git to a repository that the workspace happens to be in.
-	more = append(more, "GIT_CEILING_DIRECTORIES="+s.Workspace)
-	r := &report{}
-	run, cancel := context.WithCancel(ctx)
-	defer cancel()
-	patience := newPatience(s.Local, cancel)
-	defer patience.stop()
-	linger := time.AfterFunc(time.Hour, cancel)
-	linger.Stop()
-	defer linger.Stop()
-	out := &lines{each: func(line []byte) {
-		s.cli.read(line, r)
-		if r.Ended {
-			linger.Reset(lastWord)
-		} else {
-			linger.Stop()
+func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
+	said, complaint := &report{}, &tail{limit: 4 << 10}
+	before, resumed := agents.Usage{}, ""
+	if c.Resume {
+		before, resumed = r.keep.Totals, ", on from its last conversation"
+	}
+	r.logf("%s begins%s", r.CLI, resumed)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := r.listen(said, cancel)
+	argv, vars := r.cli.command(c)
+	// A worktree that the CLI breaks must not lead its git to a repository around the workspace.
+	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
+	err := r.Run(ctx, Cmd{
+		Argv: argv, Dir: r.treePath(), Env: withVars(r.Environ, vars),
+		Stdin: strings.NewReader(prompt), Stdout: out, Stderr: complaint,
+	})
+	out.end()
+	said.Unread += out.dropped
+	switch {
+	case context.Cause(ctx) == errSilent && said.What == noTrouble && !said.Ended:
+		words := fmt.Sprintf("no answer from the model in %s; it may be waiting for a usage limit, in silence", firstAnswer)
+		said.trouble(Trouble{What: down, Words: words})
+	case errors.Is(err, os.ErrNotExist):
+		said.trouble(Trouble{What: down, Words: err.Error()})
+	}
+	r.account(said, c, before)
+	if words := lastLine(complaint.String()); words != "" && !said.Ended {
+		r.logf("%s says: %s", r.CLI, firstWords(words))
+	}
+	return said, outcome(r.CLI, said, err, complaint.String(), r.Now())
+}
+
+// listen returns a writer for the CLI's events, which cancels the run when the CLI is silent for too long, or cannot
+// succeed.
+func (r *run) listen(said *report, cancel context.CancelCauseFunc) *lines {
+	timer := time.AfterFunc(firstAnswer, func() { cancel(errSilent) })
+	if r.Local {
+		timer.Stop()
+	}
+	return &lines{stop: timer.Stop, each: func(line []byte) {
+		said.add(r.cli, line)
+		switch {
+		case said.Ended:
+			timer.Reset(lastWord)
+		case said.Turns > 0:
+			timer.Stop()
 		}
-		if r.Turns > 0 {
-			patience.stop()
+		if said.Note != "" {
+			r.logf("%s", said.Note)
 		}
-		if r.Note != "" {
-			s.logf("%s", r.Note)
-		}
-		if r.Hopeless {
-			cancel()
+		if said.Hopeless {
+			cancel(nil)
 		}
 	}}
-	complaint := &end{limit: 4 << 10}
-	before := agents.Usage{}
-	if c.Resume {
-		before = s.keep.Totals
-	}
-	s.logf("%s begins%s", s.CLI, map[bool]string{true: ", on from its last conversation"}[c.Resume])
-	err := s.Run(run, Cmd{
-		Argv: argv, Dir: s.treePath(), Env: withVars(s.Environ, more), Stdin: strings.NewReader(prompt), Stdout: out, Stderr: complaint,
-	})
-	out.flush()
-	r.Unread += out.dropped
-	if patience.over.Load() && r.What == noTrouble {
-		r.trouble(Trouble{What: down, Words: fmt.Sprintf("no answer from the model in %s; it may be waiting for a usage limit, in silence", firstAnswer)})
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		r.trouble(Trouble{What: down, Words: err.Error()})
-	}
-	s.account(r, c, before)
-	if words := lastLine(complaint.String()); words != "" && !r.Ended {
-		s.logf("%s says: %s", s.CLI, firstWords(words))
-	}
-	return r, outcome(s.CLI, r, err, complaint.String(), s.Now())
 }
-
-// firstAnswer is how long the model of a paid API may take to say anything at all. codex, qwen and opencode wait in
-// silence for as long as a refused request tells them to, which may be hours; the supervisor would take that for a stall
-// and burn an attempt.
-const firstAnswer = 5 * time.Minute
-
-// lastWord is how long a CLI may stay after it said how it ended, in silence. Some wait for a tool that they left in the
-// background, or for a connection that nobody closes; what they were for is done, and the slot is wanted.
-const lastWord = 30 * time.Second
-
-// patience ends a run that does not begin to answer. On a local backend there is none to lose: no limits are there, and
-// to read a long prompt takes long.
-type patience struct {
-	timer *time.Timer
-	over  atomic.Bool
-}
-
-func newPatience(local bool, cancel func()) *patience {
-	p := &patience{}
-	if !local {
-		p.timer = time.AfterFunc(firstAnswer, func() {
-			p.over.Store(true)
-			cancel()
-		})
-	}
-	return p
-}
-
-func (p *patience) stop() {
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-}
-
-// idLike is what a conversation may be called: it becomes an argument, and a part of the result.
-var idLike = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:-]{0,199}$`)
 
 // account keeps what a run used, and its conversation.
-func (s *session) account(r *report, c *call, before agents.Usage) {
-	u := used(r, before)
-	if s.Local {
-		u.CostUSD = 0 // what a CLI thinks that it would have cost elsewhere
+func (r *run) account(said *report, c *call, before agents.Usage) {
+	u := used(said, before)
+	if r.Local {
+		u.CostUSD = 0 // the CLI's guess at the price of a paid API
 	}
-	s.usage = sum(s.usage, u)
-	id := r.Session
-	if id == "" && r.Turns > 0 {
+	r.usage = sum(r.usage, u)
+	id := said.Session
+	if id == "" && said.Turns > 0 {
 		id = c.Session
 	}
-	if !idLike.MatchString(id) {
+	if !agents.ValidSessionID(id) {
 		return
 	}
-	s.conversation = id
-	s.keep.CLI, s.keep.Session, s.keep.Thread, s.keep.Slot = s.CLI, id, s.Thread, s.Slot
-	if (r.TotalTokens || r.TotalCost) && r.Usage != (agents.Usage{}) { // a run that failed at once tells no totals
-		s.keep.Totals = r.Usage
+	r.conversation = id
+	r.keep.CLI, r.keep.Session, r.keep.Thread, r.keep.Slot = r.CLI, id, r.Thread, r.Slot
+	if (said.TotalTokens || said.TotalCost) && said.Usage != (agents.Usage{}) { // no totals: the run failed at once
+		r.keep.Totals = said.Usage
 	}
-	s.keep.save(s.keepPath())
+	r.keep.save(r.keepPath())
 }
 
-// newID is a random UUID, the form in which CLIs want the id of a conversation.
+// newID returns a random UUID, the form in which CLIs want the id of a conversation.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
@@ -191,24 +166,17 @@ func newID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// withVars sets variables in an environment. NAME= takes one away.
+// withVars sets variables in an environment. NAME= removes one.
 func withVars(environ, more []string) []string {
-	env := slices.DeleteFunc(slices.Clone(environ), func(old string) bool {
-		name, _, _ := strings.Cut(old, "=")
-		return slices.ContainsFunc(more, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	return slices.DeleteFunc(agents.Setenv(environ, more), func(entry string) bool {
+		return strings.HasSuffix(entry, "=") && slices.Contains(more, entry)
 	})
-	for _, kv := range more {
-		if !strings.HasSuffix(kv, "=") {
-			env = append(env, kv)
-		}
-	}
-	return env
 }
 
-// propsTime is how long a local server may take to say how long its context is.
+// propsTime is how long a local server may take to tell its context length.
 const propsTime = 3 * time.Second
 
-// contextOf asks a llama-server how long the context of a slot is, in tokens; 0 when nobody says.
+// contextOf asks a llama-server for the context length of a slot, in tokens. It is 0 where the server does not tell.
 func contextOf(ctx context.Context, host string) int {
 	ctx, cancel := context.WithTimeout(ctx, propsTime)
 	defer cancel()
@@ -232,18 +200,18 @@ func contextOf(ctx context.Context, host string) int {
 	return max(0, props.Settings.Context)
 }
 
-// end keeps the last bytes of what is written to it.
-type end struct {
+// tail keeps the last bytes that are written to it.
+type tail struct {
 	text  []byte
 	limit int
 }
 
-func (e *end) Write(p []byte) (int, error) {
-	e.text = append(e.text, p...)
-	if n := len(e.text) - e.limit; n > 0 {
-		e.text = slices.Clone(e.text[n:])
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if n := len(t.text) - t.limit; n > 0 {
+		t.text = slices.Clone(t.text[n:])
 	}
 	return len(p), nil
 }
 
-func (e *end) String() string { return string(e.text) }
+func (t *tail) String() string { return string(t.text) }

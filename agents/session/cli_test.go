@@ -40,11 +40,11 @@ func TestCLIThatStays(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &session{
+				r := &run{
 					Program: &Program{CLI: "qwen", Environ: []string{"PATH=/bin"}, Out: io.Discard, Now: time.Now},
 					work:    work{Local: true, Workspace: t.TempDir(), Home: t.TempDir()}, cli: adapters["qwen"],
 				}
-				s.Run = func(ctx context.Context, cmd Cmd) error {
+				r.Run = func(ctx context.Context, cmd Cmd) error {
 					for _, line := range tt.says {
 						_, _ = io.WriteString(cmd.Stdout, line)
 						select {
@@ -61,7 +61,7 @@ func TestCLIThatStays(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				_, out := s.runCLI(t.Context(), s.call(t.Context()), "do it")
+				_, out := r.runCLI(t.Context(), r.call(t.Context()), "do it")
 				if out.Result != tt.want {
 					t.Errorf("outcome %+v, want %s", out, tt.want)
 				}

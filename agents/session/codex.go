@@ -3,9 +3,12 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"codeberg.org/johba/disinto/agents"
 )
+
+func init() { adapters["codex"] = codex{} }
 
 // codex is Codex CLI (0.169.0). It chooses the id of a conversation itself.
 type codex struct{}
@@ -38,7 +41,7 @@ func (codex) command(c *call) (argv, env []string) {
 		}
 	}
 	if c.Local && c.Context > 0 {
-		argv = append(argv, "-c", "model_context_window="+number(c.Context))
+		argv = append(argv, "-c", "model_context_window="+strconv.Itoa(c.Context))
 	}
 	if c.Resume {
 		argv = append(argv, c.Session)
@@ -68,12 +71,10 @@ type codexEvent struct {
 	} `json:"usage"`
 }
 
-func (codex) read(line []byte, r *report) {
-	r.Note = ""
+func (codex) read(line []byte, r *report) bool {
 	var e codexEvent
 	if json.Unmarshal(line, &e) != nil || e.Type == "" {
-		r.Unread++
-		return
+		return false
 	}
 	switch e.Type {
 	case "thread.started":
@@ -92,11 +93,12 @@ func (codex) read(line []byte, r *report) {
 	case "turn.completed":
 		r.Ended = true
 		if u := e.Usage; u != nil {
-			// Of the whole conversation; what was cached is in the input, what was reasoned in the output.
+			// Of the whole conversation. Input includes the cached tokens, output the reasoning.
 			r.Usage = agents.Usage{InputTokens: max(0, u.Input-u.Cached), CachedTokens: u.Cached, OutputTokens: u.Output}
 			r.TotalTokens = true
 		}
 	}
+	return true
 }
 
 func (r *report) codexItem(e *codexEvent) {

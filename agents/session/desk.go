@@ -11,10 +11,11 @@ import (
 
 // Desk is the forge as one session uses it, with the account of the session's agent.
 //
-// Every method asks the forge anew and ends when ctx does. A session calls them from one goroutine, one after the other.
-// Their errors wrap forge.ErrUnavailable where trying again later is right (the session then ends as backend-down, and
-// costs its item no attempt), forge.ErrForbidden, and forge.ErrNotFound; none contains the token. What they return is
-// text of strangers: the session itself checks names and quotes texts. Readings may be repeated at will.
+// Every method asks the forge anew and ends when ctx does. A session calls them from one goroutine, one after the
+// other. Their errors wrap forge.ErrUnavailable where trying again later is right (the session then ends as
+// backend-down, and costs its item no attempt), forge.ErrForbidden, and forge.ErrNotFound; none contains the token.
+// What they return is text of strangers: the session itself checks names and quotes texts. Readings may be repeated at
+// will.
 type Desk interface {
 	Items
 	Pulls
@@ -83,11 +84,9 @@ type Profiles interface {
 	Edit(ctx context.Context, repo, message string, edits []forge.Edit) error
 }
 
-func (s *session) ref() forge.Ref { return forge.Ref{Repo: s.Repo, Number: s.Number} }
-
 // base is the repository's default branch.
-func (s *session) base(ctx context.Context) (string, error) {
-	repo, err := s.Desk.Repository(ctx, s.Repo)
+func (r *run) base(ctx context.Context) (string, error) {
+	repo, err := r.Desk.Repository(ctx, r.Repo)
 	if err != nil {
 		return "", err
 	}
@@ -97,13 +96,13 @@ func (s *session) base(ctx context.Context) (string, error) {
 	return repo.Branch, nil
 }
 
-func (s *session) pull(ctx context.Context) (forge.Pull, error) {
-	p, err := s.Desk.Pull(ctx, s.ref())
+func (r *run) pull(ctx context.Context) (forge.Pull, error) {
+	p, err := r.Desk.Pull(ctx, r.ref())
 	if err != nil {
 		return p, err
 	}
 	if !branchLike(p.Head) || !branchLike(p.Base) || !hexLike(p.HeadSHA) {
-		return p, fmt.Errorf("cannot work on pull request #%d from %q to %q at %q", s.Number, p.Head, p.Base, p.HeadSHA)
+		return p, fmt.Errorf("cannot work on pull request #%d from %q to %q at %q", r.Number, p.Head, p.Base, p.HeadSHA)
 	}
 	return p, nil
 }
@@ -119,8 +118,8 @@ func hexLike(sha string) bool {
 	return len(sha) >= 40 && strings.Trim(sha, "0123456789abcdef") == ""
 }
 
-func (s *session) comments(ctx context.Context) ([]remark, error) {
-	comments, err := s.Desk.Comments(ctx, s.ref())
+func (r *run) comments(ctx context.Context) ([]remark, error) {
+	comments, err := r.Desk.Comments(ctx, r.ref())
 	var all []remark
 	for _, c := range comments[:min(len(comments), maxRemarks)] {
 		if strings.TrimSpace(c.Body) != "" {
@@ -141,14 +140,14 @@ const (
 	maxLog    = 8 << 10 // the end of a log: about 100 lines
 )
 
-// issuesOf are the issues of this repository that a pull request is for. One that cannot be read is left out: the session
-// works without it.
-func (s *session) issuesOf(ctx context.Context, p *forge.Pull) (all []issueText) {
+// issuesOf are the issues of this repository that a pull request is for. One that cannot be read is left out: the
+// session works without it.
+func (r *run) issuesOf(ctx context.Context, p *forge.Pull) (all []issueText) {
 	for _, ref := range p.Closes {
-		if ref.Repo != s.Repo {
+		if ref.Repo != r.Repo {
 			continue
 		}
-		if is, err := s.Desk.Issue(ctx, ref); err == nil {
+		if is, err := r.Desk.Issue(ctx, ref); err == nil {
 			all = append(all, issueText{is.Number, quoted(is.Title), quoted(cut(is.Body, maxBody))})
 		}
 	}
@@ -160,12 +159,12 @@ var verdictWords = map[forge.Verdict]string{
 	forge.Approved: "APPROVED", forge.ChangesRequested: "REQUEST_CHANGES", forge.Commented: "COMMENT",
 }
 
-func (s *session) reviews(ctx context.Context) ([]reviewText, error) {
-	reviews, err := s.Desk.Reviews(ctx, s.ref())
+func (r *run) reviews(ctx context.Context) ([]reviewText, error) {
+	reviews, err := r.Desk.Reviews(ctx, r.ref())
 	var all []reviewText
-	for _, r := range reviews {
-		text := reviewText{Author: r.Author, State: verdictWords[r.Verdict], Body: quoted(cut(r.Body, maxRemark))}
-		for _, c := range r.Lines {
+	for _, one := range reviews {
+		text := reviewText{Author: one.Author, State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark))}
+		for _, c := range one.Lines {
 			text.Inline = append(text.Inline, inlineText{firstWords(c.Path), c.Line, quoted(cut(c.Body, maxRemark))})
 		}
 		all = append(all, text)
@@ -174,24 +173,25 @@ func (s *session) reviews(ctx context.Context) ([]reviewText, error) {
 }
 
 // checks are the failed checks of a commit, each with the end of its log. Without its log the agent still has the link.
-func (s *session) checks(ctx context.Context, sha string) ([]check, error) {
-	failed, err := s.Desk.Checks(ctx, s.Repo, sha)
+func (r *run) checks(ctx context.Context, sha string) ([]check, error) {
+	failed, err := r.Desk.Checks(ctx, r.Repo, sha)
 	var all []check
 	for _, c := range failed {
-		text, err := s.Desk.CheckLog(ctx, s.Repo, c)
+		text, err := r.Desk.CheckLog(ctx, r.Repo, c)
 		if err != nil {
-			s.logf("cannot read the log of a check: %v", err)
+			r.logf("cannot read the log of a check: %v", err)
 		}
 		all = append(all, check{
-			firstWords(c.Name), c.State, quoted(cut(c.Text, maxRemark)), firstWords(c.URL), quoted(cutFront(text, maxLog)),
+			Name: firstWords(c.Name), State: c.State, URL: firstWords(c.URL),
+			Words: quoted(cut(c.Text, maxRemark)), Log: quoted(cutFront(text, maxLog)),
 		})
 	}
 	return all, err
 }
 
 // file reads a file of a repository's default branch; found is false when there is none.
-func (s *session) file(ctx context.Context, repo, path string) (text string, found bool, err error) {
-	text, err = s.Desk.File(ctx, repo, path)
+func (r *run) file(ctx context.Context, repo, path string) (text string, found bool, err error) {
+	text, err = r.Desk.File(ctx, repo, path)
 	if errors.Is(err, forge.ErrNotFound) {
 		return "", false, nil
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,265 +12,235 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
+// remotes is where the mirror has the forge's branches.
+const remotes = "refs/remotes/origin/"
+
 // implement answers an issue with a pull request.
-func (s *session) implement(ctx context.Context) (agents.Outcome, error) {
-	is, err := s.Desk.Issue(ctx, s.ref())
+func (r *run) implement(ctx context.Context) (reason string, err error) {
+	is, err := r.Desk.Issue(ctx, r.ref())
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	remarks, err := s.comments(ctx)
+	d := &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: is.Author}
+	if d.Comments, err = r.comments(ctx); err != nil {
+		return "", err
+	}
+	if d.Base, err = r.fetchBase(ctx); err != nil {
+		return "", err
+	}
+	at := ""
+	if d.Branch, at, err = r.issueBranch(ctx, d.Base); err != nil {
+		return "", err
+	}
+	if d.Continues, err = r.enter(ctx, d.Branch, at); err != nil {
+		return "", err
+	}
+	said, err := r.develop(ctx, d, "origin/"+d.Base)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	base, err := s.base(ctx)
-	if err != nil {
-		return agents.Outcome{}, err
+	title := cmp.Or(said.Title, firstWords(is.Title))
+	if err := r.publish(ctx, d.Branch, "origin/"+d.Base, title); err != nil {
+		return "", err
 	}
-	if err := s.tree.fetch(ctx); err != nil {
-		return agents.Outcome{}, err
-	}
-	branch, at, err := s.issueBranch(ctx, base)
-	if err != nil {
-		return agents.Outcome{}, err
-	}
-	continues, err := s.enter(ctx, branch, at)
-	if err != nil {
-		return agents.Outcome{}, err
-	}
-	d := &promptData{
-		Base: base, Branch: branch, Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: is.Author,
-		Comments: remarks, Continues: continues,
-	}
-	said, err := s.develop(ctx, d, "origin/"+base)
-	if err != nil {
-		return agents.Outcome{}, err
-	}
-	title := firstOf(said.Title, firstWords(is.Title))
-	if err := s.publish(ctx, branch, "origin/"+base, title); err != nil {
-		return agents.Outcome{}, err
-	}
-	body := joined(said.Summary, fmt.Sprintf("Fixes #%d", s.Number), "created by "+s.Agent)
-	pull, err := s.Desk.OpenPull(ctx, forge.PullDraft{Repo: s.Repo, Head: branch, Base: base, Title: title, Body: body})
-	if err != nil {
-		return agents.Outcome{}, err
-	}
-	return agents.Outcome{Result: agents.Done, Reason: fmt.Sprintf("opened #%d", pull)}, nil
+	return r.open(ctx, d, title, joined(said.Summary, fmt.Sprintf("Fixes #%d", r.Number)))
 }
 
-// issueBranch is the branch for the issue and the commit to begin at: fix/issue-N from the default branch; what was pushed
-// there before and has a pull request that is open, or none yet, is gone on with. After a pull request that ended comes
-// fix/issue-N-2.
-func (s *session) issueBranch(ctx context.Context, base string) (branch, at string, err error) {
+// fetchBase brings the mirror up to date, and returns the repository's default branch.
+func (r *run) fetchBase(ctx context.Context) (string, error) {
+	base, err := r.base(ctx)
+	if err != nil {
+		return "", err
+	}
+	return base, r.tree.fetch(ctx)
+}
+
+// open opens the pull request of the branch that was pushed, and says so.
+func (r *run) open(ctx context.Context, d *promptData, title, body string) (reason string, err error) {
+	number, err := r.Desk.OpenPull(ctx, forge.PullDraft{
+		Repo: r.Repo, Head: d.Branch, Base: d.Base, Title: title, Body: joined(body, "created by "+r.Agent),
+	})
+	return fmt.Sprintf("opened #%d", number), err
+}
+
+// issueBranch returns the branch for the issue and the commit to begin at. It is fix/issue-N from the default branch,
+// or from the commits pushed there before. Once a pull request of that branch has ended, fix/issue-N-2 follows, and so
+// on.
+func (r *run) issueBranch(ctx context.Context, base string) (branch, at string, err error) {
 	for k := 1; ; k++ {
-		branch = fmt.Sprintf("fix/issue-%d", s.Number)
+		branch = fmt.Sprintf("fix/issue-%d", r.Number)
 		if k > 1 {
 			branch += fmt.Sprintf("-%d", k)
 		}
-		pulls, err := s.Desk.PullsFrom(ctx, s.Repo, branch)
-		if err != nil {
+		pulls, err := r.Desk.PullsFrom(ctx, r.Repo, branch)
+		switch {
+		case err != nil:
 			return "", "", err
-		}
-		over := slices.ContainsFunc(pulls, func(p forge.Pull) bool { return p.Closed })
-		switch pushed := "refs/remotes/origin/" + branch; {
-		case over:
-		case s.tree.has(ctx, pushed):
-			return branch, pushed, nil
+		case slices.ContainsFunc(pulls, func(p forge.Pull) bool { return p.Closed }):
+		case r.tree.has(ctx, remotes+branch):
+			return branch, remotes + branch, nil
 		default:
-			return branch, "refs/remotes/origin/" + base, nil
+			return branch, remotes + base, nil
 		}
 	}
 }
 
 // rework answers a review, failing checks or a conflict with further commits.
-func (s *session) rework(ctx context.Context) (agents.Outcome, error) {
-	p, err := s.pull(ctx)
+func (r *run) rework(ctx context.Context) (reason string, err error) {
+	p, err := r.pull(ctx)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	if p.HeadRepo != "" && !strings.EqualFold(p.HeadRepo, s.Repo) {
-		return agents.Outcome{}, fmt.Errorf("the pull request comes from %s, where %s does not push", p.HeadRepo, s.Agent)
+	if p.HeadRepo != "" && !strings.EqualFold(p.HeadRepo, r.Repo) {
+		return "", fmt.Errorf("the pull request comes from %s, where %s does not push", p.HeadRepo, r.Agent)
 	}
-	if err := s.tree.fetch(ctx); err != nil {
-		return agents.Outcome{}, err
+	if err := r.tree.fetch(ctx); err != nil {
+		return "", err
 	}
-	d, err := s.pullPrompt(ctx, &p)
+	d, err := r.pullPrompt(ctx, &p)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	if d.Checks, err = s.checks(ctx, p.HeadSHA); err != nil {
-		return agents.Outcome{}, err
+	if d.Checks, err = r.checks(ctx, p.HeadSHA); err != nil {
+		return "", err
 	}
 	d.Branch, d.Conflict = p.Head, p.Mergeable == forge.MergeNotClean
-	head := "refs/remotes/origin/" + p.Head
-	if d.Continues, err = s.enter(ctx, p.Head, head); err != nil {
-		return agents.Outcome{}, err
+	head := remotes + p.Head
+	if d.Continues, err = r.enter(ctx, p.Head, head); err != nil {
+		return "", err
 	}
-	said, err := s.develop(ctx, d, head)
+	said, err := r.develop(ctx, d, head)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	if err := s.publish(ctx, p.Head, head, firstOf(said.Title, "Answer the review")); err != nil {
-		return agents.Outcome{}, err
+	if err := r.publish(ctx, p.Head, head, cmp.Or(said.Title, "Answer the review")); err != nil {
+		return "", err
 	}
 	if said.Summary != "" {
-		err = s.Desk.Comment(ctx, s.ref(), joined(said.Summary, "created by "+s.Agent))
+		err = r.Desk.Comment(ctx, r.ref(), joined(said.Summary, "created by "+r.Agent))
 	}
-	return agents.Outcome{Result: agents.Done}, err
+	return "", err
 }
 
-// pullPrompt is what a prompt about a pull request says, whoever it is for.
-func (s *session) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error) {
-	remarks, err := s.comments(ctx)
+// pullPrompt is the part of a prompt about a pull request that rework and review share.
+func (r *run) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error) {
+	remarks, err := r.comments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reviews, err := s.reviews(ctx)
+	reviews, err := r.reviews(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &promptData{
 		Base: p.Base, Title: quoted(p.Title), Body: quoted(cut(p.Body, maxBody)), Author: p.Author,
-		Comments: remarks, Reviews: reviews, Issues: s.issuesOf(ctx, p),
+		Comments: remarks, Reviews: reviews, Issues: r.issuesOf(ctx, p),
 	}, nil
 }
 
-// errand is a role's own job. What it commits becomes a pull request; most commit nothing.
-func (s *session) errand(ctx context.Context) (agents.Outcome, error) {
-	base, err := s.base(ctx)
+// errand does a role's own job. Its commits become a pull request; most errands commit nothing.
+func (r *run) errand(ctx context.Context) (reason string, err error) {
+	d := &promptData{Branch: r.Role + "/" + r.RunID}
+	if d.Base, err = r.fetchBase(ctx); err != nil {
+		return "", err
+	}
+	if _, err := r.enter(ctx, d.Branch, remotes+d.Base); err != nil {
+		return "", err
+	}
+	said, err := r.converse(ctx, d)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	if err := s.tree.fetch(ctx); err != nil {
-		return agents.Outcome{}, err
+	summary := firstWords(said.Summary)
+	title := cmp.Or(said.Title, r.Role+": "+cmp.Or(summary, "regular round"))
+	if err := r.tree.commitAll(ctx, title); err != nil {
+		return "", err
 	}
-	branch, at := s.Role+"/"+s.RunID, "refs/remotes/origin/"+base
-	if _, err := s.enter(ctx, branch, at); err != nil {
-		return agents.Outcome{}, err
+	if n, err := r.tree.commits(ctx, remotes+d.Base); err != nil || n == 0 {
+		return summary, err
 	}
-	said, err := s.converse(ctx, &promptData{Base: base, Branch: branch})
-	if err != nil {
-		return agents.Outcome{}, err
+	if err := r.tree.push(ctx, d.Branch, ""); err != nil {
+		return "", err
 	}
-	out := agents.Outcome{Result: agents.Done, Reason: firstWords(said.Summary)}
-	title := firstOf(said.Title, fmt.Sprintf("%s: %s", s.Role, firstOf(firstWords(said.Summary), "regular round")))
-	if err := s.tree.commitAll(ctx, title); err != nil {
-		return out, err
-	}
-	if n, err := s.tree.commits(ctx, at); err != nil || n == 0 {
-		return out, err
-	}
-	if err := s.tree.push(ctx, branch, ""); err != nil {
-		return out, err
-	}
-	pull, err := s.Desk.OpenPull(ctx, forge.PullDraft{
-		Repo: s.Repo, Head: branch, Base: base, Title: title, Body: joined(said.Summary, "created by "+s.Agent),
-	})
-	out.Reason = fmt.Sprintf("opened #%d", pull)
-	return out, err
+	return r.open(ctx, d, title, said.Summary)
 }
 
-// enter puts the worktree on a branch. What an interrupted session left is gone on with, unless the branch has moved on;
-// what any other one left is saved first.
-func (s *session) enter(ctx context.Context, branch, at string) (continues bool, err error) {
-	saved, err := s.tree.save(ctx, "left by an earlier session")
+// enter puts the worktree on a branch. It first saves the work that an earlier session left there. The work of an
+// interrupted session it also continues, unless the branch has moved on.
+func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err error) {
+	saved, err := r.tree.save(ctx, "left by an earlier session")
 	if err != nil {
 		return false, err
 	}
 	if saved != "" {
-		s.logf("saved what an earlier session left as %s", saved)
+		r.logf("saved what an earlier session left as %s", saved)
 	}
-	if s.keep.Interrupted && s.tree.stands(ctx, branch, at) {
-		s.logf("going on where an interrupted session stopped")
-		return true, s.tree.begin(ctx)
+	if r.keep.Interrupted && r.tree.stands(ctx, branch, at) {
+		r.logf("going on where an interrupted session stopped")
+		return true, nil
 	}
-	return false, s.tree.checkout(ctx, branch, at)
+	return false, r.tree.checkout(ctx, branch, at)
 }
 
-// develop lets the CLI work, and sees to it that there is something to publish. since is what the branch was before.
-func (s *session) develop(ctx context.Context, d *promptData, since string) (answer, error) {
-	said, err := s.converse(ctx, d)
+// develop lets the CLI work until there is something to publish: it reminds the CLI once. since is the branch before
+// the work.
+func (r *run) develop(ctx context.Context, d *promptData, since string) (answer, error) {
+	said, err := r.converse(ctx, d)
 	if err != nil {
 		return said, err
 	}
 	if said.Refused != "" {
-		return said, &ended{agents.Outcome{Result: agents.Refused, Reason: said.Refused}}
+		return said, end(agents.Refused, said.Refused)
 	}
-	idle, err := s.idle(ctx, since)
+	idle, err := r.idle(ctx, since)
 	if err != nil || !idle {
 		return said, err
 	}
-	r, err := s.nudge(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git.")
+	last, err := r.nudge(ctx, "Nothing in the repository has changed. Make the change now, and commit it with git.")
 	if err != nil {
 		return said, err
 	}
-	if idle, err = s.idle(ctx, since); err != nil || !idle {
-		return s.answer(), err
+	if idle, err = r.idle(ctx, since); err != nil || !idle {
+		return r.answer(), err
 	}
-	return said, &ended{agents.Outcome{Result: agents.NoProgress, Reason: "no commits" + prefixed("; it said last: ", firstWords(r.Words))}}
+	return said, end(agents.NoProgress, "no commits"+prefixed("; it said last: ", firstWords(last.Words)))
 }
 
 // idle reports whether there is nothing to publish.
-func (s *session) idle(ctx context.Context, since string) (bool, error) {
-	dirty, err := s.tree.dirty(ctx)
+func (r *run) idle(ctx context.Context, since string) (bool, error) {
+	dirty, err := r.tree.dirty(ctx)
 	if err != nil || dirty {
 		return false, err
 	}
-	n, err := s.tree.commits(ctx, since)
+	n, err := r.tree.commits(ctx, since)
 	return n == 0, err
 }
 
 // converse runs the CLI with the prompt of the role and reads its answer.
-func (s *session) converse(ctx context.Context, d *promptData) (answer, error) {
-	_ = os.Remove(s.answerPath())
-	prompt, err := s.prompt(ctx, d)
+func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
+	_ = os.Remove(r.answerPath())
+	prompt, err := r.prompt(ctx, d)
 	if err != nil {
 		return answer{}, err
 	}
-	_, err = s.ask(ctx, prompt)
-	return s.answer(), err
+	_, err = r.ask(ctx, prompt)
+	return r.answer(), err
 }
 
-func (s *session) answer() answer {
-	text, err := os.ReadFile(s.answerPath())
-	if err != nil {
-		return answer{}
-	}
+// answer reads the answer file. It is a courtesy of the CLI: a missing one is empty.
+func (r *run) answer() answer {
+	text, _ := os.ReadFile(r.answerPath())
 	return parseAnswer(text)
 }
 
-// publish commits what is left and pushes the branch. It must still be where it was when the session fetched.
-func (s *session) publish(ctx context.Context, branch, since, message string) error {
-	if err := s.tree.commitAll(ctx, message); err != nil {
+// publish commits what the CLI left uncommitted and pushes the branch, unless another account moved it since the fetch.
+func (r *run) publish(ctx context.Context, branch, since, message string) error {
+	if err := r.tree.commitAll(ctx, message); err != nil {
 		return err
 	}
-	expected := ""
-	if remote := "refs/remotes/origin/" + branch; s.tree.has(ctx, remote) {
-		sha, err := s.tree.in(ctx, "rev-parse", remote)
-		if err != nil {
-			return err
-		}
-		expected = sha
+	expected := r.tree.commit(ctx, remotes+branch)
+	if n, err := r.tree.commits(ctx, since); err == nil {
+		r.logf("pushing %s, %d commits more than %s", branch, n, strings.TrimPrefix(since, "refs/remotes/"))
 	}
-	if n, err := s.tree.commits(ctx, since); err == nil {
-		s.logf("pushing %s, %d commits more than %s", branch, n, strings.TrimPrefix(since, "refs/remotes/"))
-	}
-	return s.tree.push(ctx, branch, expected)
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// joined is paragraphs, the empty ones left out.
-func joined(paragraphs ...string) string {
-	var all []string
-	for _, p := range paragraphs {
-		if p != "" {
-			all = append(all, p)
-		}
-	}
-	return strings.Join(all, "\n\n")
+	return r.tree.push(ctx, branch, expected)
 }

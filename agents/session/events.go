@@ -3,40 +3,35 @@ package session
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
-// report is what a CLI's event stream says about its run. Adapters fill it event by event. The zero value is that of a
-// run which has said nothing yet.
+// report sums up the event stream of a run. Adapters fill it event by event. The zero value is a run without an event.
 type report struct {
 	Session string // the CLI's id of the conversation
-	Words   string // what the model said last
+	Words   string // the model's last text
 	Turns   int    // answers of the model
 	Usage   agents.Usage
-	// TotalTokens and TotalCost say that these parts of Usage are of the whole conversation and not of this run.
+	// TotalTokens and TotalCost say that these parts of Usage count the whole conversation and not this run alone.
 	TotalTokens, TotalCost bool
-	Ended                  bool // the event that stands at the end of a complete run was there
+	Ended                  bool // the last event of a complete run was read
 	Trouble
-	// Hopeless says that the CLI will go on trying what cannot succeed: it is better ended.
-	Hopeless bool
-	Unread   int // lines that are no event
-	// overflows counts how often the conversation was too long.
-	overflows int
-	// Note is one line for the log about the event that was read last; empty if it says nothing to people.
-	Note string
+	Hopeless  bool   // the CLI keeps trying what cannot succeed and has to be ended
+	Unread    int    // lines that are no event
+	Note      string // one line for the log about the last event; may be empty
+	overflows int    // how often the conversation was too long
 }
 
-// Trouble is what kept a run from its work.
+// Trouble is the reason why a run did not do its work.
 type Trouble struct {
 	What  trouble
 	Words string
-	// Until is when a usage limit is lifted; zero where the CLI does not say.
-	Until time.Time
-	// After is the same, counted from the event.
-	After time.Duration
+	Until time.Time     // when a usage limit is lifted; zero where the CLI does not tell
+	After time.Duration // the same, counted from the event
 }
 
 type trouble string
@@ -44,15 +39,15 @@ type trouble string
 const (
 	noTrouble trouble = ""
 	limited   trouble = "limited"   // a usage limit, or too many requests
-	signedOut trouble = "auth"      // the backend does not know us
+	signedOut trouble = "auth"      // the backend does not accept the credentials
 	overflown trouble = "overflow"  // the conversation does not fit the context window
-	refused   trouble = "refused"   // the model will not do it
+	refused   trouble = "refused"   // the model refuses
 	down      trouble = "down"      // the backend does not answer, or only with errors
-	forgotten trouble = "forgotten" // the conversation that was to go on is not there
+	forgotten trouble = "forgotten" // the conversation to resume is not there
 	broken    trouble = "broken"    // anything else
 )
 
-// trouble notes what went wrong. A usage limit stands above what the CLI makes of it later.
+// trouble notes a failure. A usage limit stays: CLIs report it again as another error.
 func (r *report) trouble(t Trouble) {
 	if r.What == limited && t.What != limited {
 		return
@@ -64,21 +59,35 @@ func (r *report) trouble(t Trouble) {
 	r.Trouble = t
 }
 
-// classes says what an error means by its words, where there is no status. The first that fits counts.
+// add reads one line of a CLI's stdout.
+func (r *report) add(a adapter, line []byte) {
+	r.Note = ""
+	if !a.read(line, r) {
+		r.Unread++
+	}
+}
+
+// classes tell what an error means by its words, for errors without a status. The first match counts.
 var classes = []struct {
 	what trouble
 	text *regexp.Regexp
 }{
-	{forgotten, regexp.MustCompile(`(?i)no conversation found|no saved session found|session not found|no rollout found|no session found|thread.* not found`)},
-	{overflown, regexp.MustCompile(`(?i)prompt is too long|context.{0,20}(length|window|size|overflow|limit)|exceeds? .{0,40}context|maximum context|too many tokens|input is too long|ran out of room`)},
+	{forgotten, regexp.MustCompile(`(?i)no (conversation|(saved )?session|rollout) found|(session|thread.*) not found`)},
+	{overflown, overflowWords},
 	{limited, regexp.MustCompile(`(?i)usage.?limit|rate.?limit|hit your .{0,20}limit|quota|too many requests|\b429\b`)},
-	{signedOut, regexp.MustCompile(`(?i)\b401\b|\b403\b|unauthori[sz]ed|invalid.{0,10}api.?key|not logged in|please run /login|authentication|credential|missing api key|api key.{0,20}(missing|required|not)`)},
-	{down, regexp.MustCompile(`(?i)\b5\d\d\b|overloaded|econnre|high demand|root/sudo privileges|connection (refused|reset|error|closed)|unable to connect|fetch failed|timed? ?out|network|socket|eai_again|enotfound|stream disconnected|internal server error|service unavailable|error sending request`)},
+	{signedOut, regexp.MustCompile(`(?i)\b40[13]\b|unauthori[sz]ed|invalid.{0,10}api.?key|not logged in|` +
+		`please run /login|authentication|credential|missing api key|api key.{0,20}(missing|required|not)`)},
+	{down, regexp.MustCompile(`(?i)\b5\d\d\b|overloaded|econnre|high demand|root/sudo privileges|unable to connect|` +
+		`connection (refused|reset|error|closed)|fetch failed|timed? ?out|network|socket|eai_again|enotfound|` +
+		`stream disconnected|internal server error|service unavailable|error sending request`)},
 }
 
-// classify says what an error means. The status of HTTP is 0 where there was none.
+var overflowWords = regexp.MustCompile(`(?i)prompt is too long|context.{0,20}(length|window|size|overflow|limit)|` +
+	`exceeds? .{0,40}context|maximum context|too many tokens|input is too long|ran out of room`)
+
+// classify tells what an error means. status is that of HTTP, 0 without one.
 func classify(status int, words string) trouble {
-	if classes[1].text.MatchString(words) && (status == 0 || status == 400 || status == 413 || status == 500) {
+	if overflowWords.MatchString(words) && slices.Contains([]int{0, 400, 413, 500}, status) {
 		return overflown
 	}
 	switch {
@@ -99,16 +108,23 @@ func classify(status int, words string) trouble {
 	return broken
 }
 
-// maxLine is how long one event may be, in bytes: a tool's whole output is in one.
+// maxLine is the largest event in bytes: one event has the whole output of a tool.
 const maxLine = 10 << 20
 
-// lines cuts a stream into lines, and hands each to a function. A line longer than maxLine is dropped and counted: it
-// is no reason to lose the rest of a session.
+// lines is a writer that hands each line to a function. It drops and counts lines longer than maxLine, which are no
+// reason to lose the rest of a session.
 type lines struct {
 	each    func(line []byte)
+	stop    func() bool // called at the end
 	buf     []byte
 	skip    bool // in the middle of a line that is too long
 	dropped int
+}
+
+// end hands over the last line.
+func (l *lines) end() {
+	l.stop()
+	l.flush()
 }
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -135,7 +151,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush hands over what is there: at the end of a line, or of the stream.
+// flush hands over the line that is complete now.
 func (l *lines) flush() {
 	if line := bytes.TrimSpace(l.buf); !l.skip && len(line) > 0 {
 		l.each(line)
@@ -143,7 +159,7 @@ func (l *lines) flush() {
 	l.buf, l.skip = l.buf[:0], false
 }
 
-// firstWords is a text in one line that fits a table and a comment.
+// firstWords returns the beginning of a text as one line that fits a table and a comment.
 func firstWords(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	const most = 400

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// git runs git as the agent. The token goes by way of the environment, for the forge's address only: arguments can be
-// read by everybody on the machine, and a configuration file outlives the session.
+// git runs git as the agent. It passes the token in the environment, for the forge's address only: every account of the
+// machine can read arguments, and a configuration file outlives the session.
 type git struct {
 	run     func(context.Context, Cmd) error
 	environ []string
@@ -19,23 +19,25 @@ type git struct {
 func newGit(run func(context.Context, Cmd) error, w work, environ []string) git {
 	settings := [][2]string{
 		{"http." + w.ForgeURL + "/.extraHeader", "Authorization: token " + w.Token},
-		// What a repository's hooks are for is the CLI's own commits. Ours must not wait for a test suite.
+		// A repository's hooks are for the CLI's own commits. Ours must not wait for a test suite.
 		{"core.hooksPath", os.DevNull},
-		{"gc.auto", "0"}, // would go on in the background, and be killed with the session
+		{"gc.auto", "0"}, // it would run in the background and be killed with the session
 		{"maintenance.auto", "false"},
 		{"advice.detachedHead", "false"},
 	}
-	env := slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
-		return strings.HasPrefix(kv, "GIT_") && !strings.HasPrefix(kv, "GIT_AUTHOR_") && !strings.HasPrefix(kv, "GIT_COMMITTER_")
+	env := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		rest, found := strings.CutPrefix(entry, "GIT_")
+		return found && !strings.HasPrefix(rest, "AUTHOR_") && !strings.HasPrefix(rest, "COMMITTER_")
 	})
-	env = append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+w.Workspace, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)))
+	env = append(env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C", "GIT_CEILING_DIRECTORIES="+w.Workspace,
+		fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)))
 	for i, s := range settings {
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}
 	return git{run, env}
 }
 
-// do runs git in a directory and returns what it printed, without the last newline. more are variables for this run.
+// do runs git in a directory and returns its output without the last newline. more are variables for this run.
 func (g *git) do(ctx context.Context, dir string, more []string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	err := g.run(ctx, Cmd{
@@ -48,10 +50,10 @@ func (g *git) do(ctx context.Context, dir string, more []string, args ...string)
 	return strings.TrimRight(out.String(), "\n"), nil
 }
 
-// gitError is what git itself says, which is worth more than its exit code.
+// gitError returns git's own words, which tell more than its exit code.
 func gitError(command string, err error, words string) error {
 	lines := strings.Split(strings.TrimSpace(words), "\n")
-	for _, line := range lines { // hints come after the cause
+	for _, line := range lines { // git prints hints after the cause
 		if strings.HasPrefix(line, "fatal:") || strings.HasPrefix(line, "error:") || strings.Contains(line, "rejected]") {
 			return fmt.Errorf("git %s: %s", command, strings.TrimSpace(line))
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -9,8 +10,8 @@ import (
 	"strings"
 )
 
-// save pushes what is in the worktree and not on the forge to a branch of its own, and returns the branch; empty when
-// there is nothing. The worktree stays as it is. A push that the forge refuses leaves the commit in the mirror, under
+// save pushes the work in the worktree that is not on the forge to a branch of its own, and returns the branch; "" when
+// there is none. The worktree stays as it is. If the forge refuses the push, the commit stays in the mirror, at
 // refs/disinto/kept.
 func (t *tree) save(ctx context.Context, why string) (branch string, err error) {
 	if !t.there(ctx) {
@@ -20,8 +21,7 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("cannot save what is in the workspace: %w", err)
 	}
-	on, err := t.in(ctx, "rev-list", "--max-count=1", commit, "--not", "--remotes=origin", "--glob=refs/disinto/pushed")
-	if err != nil || on == "" {
+	if missing, err := t.notOnForge(ctx, t.dir, commit); err != nil || !missing {
 		return "", err
 	}
 	name, err := t.in(ctx, "rev-parse", "--abbrev-ref", "HEAD")
@@ -30,17 +30,24 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 	}
 	branch = fmt.Sprintf("wip/%s/%s-%s", t.agent, strings.TrimPrefix(name, "fix/"), commit[:8])
 	if _, err = t.in(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
-		_, kept := t.in(ctx, "update-ref", "refs/disinto/kept/"+commit[:16], commit)
-		if kept != nil {
-			return "", fmt.Errorf("cannot save what is in the workspace: %w", kept)
+		ref := "refs/disinto/kept/" + commit[:16]
+		if _, err := t.in(ctx, "update-ref", ref, commit); err != nil {
+			return "", fmt.Errorf("cannot save what is in the workspace: %w", err)
 		}
-		return "refs/disinto/kept/" + commit[:16] + " of " + t.mirror, nil
+		return ref + " of " + t.mirror, nil
 	}
 	return branch, t.pushed(ctx, commit)
 }
 
-// snapshot is a commit of the worktree as it is, with an index of its own: neither the branch nor what is staged changes.
-// It is HEAD when there is nothing to commit.
+// notOnForge reports whether a commit was never pushed.
+func (t *tree) notOnForge(ctx context.Context, dir, commit string) (bool, error) {
+	on, err := t.do(ctx, dir, nil,
+		"rev-list", "--max-count=1", commit, "--not", "--remotes=origin", "--glob=refs/disinto/pushed")
+	return on != "", err
+}
+
+// snapshot commits the worktree as it is with an index of its own, so that neither the branch nor the index changes. It
+// is HEAD when there is nothing to commit.
 func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	gitDir, err := t.in(ctx, "rev-parse", "--absolute-git-dir")
 	if err != nil {
@@ -48,42 +55,38 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	}
 	index := filepath.Join(gitDir, "disinto-index")
 	defer os.Remove(index)
-	env := []string{"GIT_INDEX_FILE=" + index}
-	var out string
-	for _, args := range [][]string{
-		{"read-tree", "HEAD"},
-		{"add", "--all"},
-		{"write-tree"},
-	} {
-		if out, err = t.do(ctx, t.dir, env, args...); err != nil {
+	written := "" // by the last of these
+	for _, args := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}, {"write-tree"}} {
+		if written, err = t.do(ctx, t.dir, []string{"GIT_INDEX_FILE=" + index}, args...); err != nil {
 			return "", err
 		}
 	}
-	written, head := out, ""
-	if head, err = t.in(ctx, "rev-parse", "HEAD"); err != nil {
+	head, err := t.in(ctx, "rev-parse", "HEAD")
+	if err != nil {
 		return "", err
 	}
 	before, err := t.in(ctx, "rev-parse", "HEAD^{tree}")
 	if err != nil || before == written {
 		return head, err
 	}
-	return t.in(ctx, "commit-tree", written, "-p", head, "-m", fmt.Sprintf("WIP of %s: %s\n\nRun %s.", t.agent, why, t.run))
+	message := fmt.Sprintf("WIP of %s: %s\n\nRun %s.", t.agent, why, t.session)
+	return t.in(ctx, "commit-tree", written, "-p", head, "-m", message)
 }
 
-// keepTrees is how many worktrees of a repository an agent keeps beside the one it is in, the youngest. One is
-// about as large as the repository's files.
+// keepTrees is how many worktrees of a repository an agent keeps, the youngest, beside the one in use. Each takes as
+// much space as the repository's files.
 const keepTrees = 8
 
-// tidy removes the worktrees of chains that are done, and the oldest beyond the limit: never one that has anything which
-// is not on the forge. git itself refuses to remove one with files that it does not know.
+// tidy removes the worktrees of chains that are done, and the oldest beyond keepTrees, but none with work that is not
+// on the forge. git itself refuses to remove one with untracked files.
 func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 	out, err := t.do(ctx, t.mirror, nil, "worktree", "list", "--porcelain")
 	if err != nil {
 		return
 	}
 	type other struct {
-		dir string
-		age int64
+		dir     string
+		written int64
 	}
 	var others []other
 	for line := range strings.Lines(out) {
@@ -93,7 +96,7 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 			others = append(others, other{dir, info.ModTime().UnixNano()})
 		}
 	}
-	slices.SortFunc(others, func(a, b other) int { return int(min(1, max(-1, b.age-a.age))) })
+	slices.SortFunc(others, func(a, b other) int { return cmp.Compare(b.written, a.written) })
 	for i, o := range others {
 		if i < keepTrees && !t.merged(ctx, o.dir) || t.unsaved(ctx, o.dir) {
 			continue
@@ -101,24 +104,24 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 		if _, err := t.do(ctx, t.mirror, nil, "worktree", "remove", o.dir); err == nil {
 			logf("removed the worktree %s: it is on the forge", o.dir)
 			for _, name := range []string{"session.json", "verdict.json", "answer.json", "lessons.md", ""} {
-				_ = os.Remove(filepath.Join(filepath.Dir(o.dir), name)) // the folder itself only when it is empty then
+				_ = os.Remove(filepath.Join(filepath.Dir(o.dir), name)) // "" is the folder itself, if it is empty by then
 			}
 		}
 	}
 }
 
-// merged reports whether the branch of a worktree is gone from the forge, where a merge takes it away.
+// merged reports whether the branch of a worktree is gone from the forge, as it is after a merge.
 func (t *tree) merged(ctx context.Context, dir string) bool {
 	branch, err := t.do(ctx, dir, nil, "symbolic-ref", "--quiet", "--short", "HEAD")
-	return err == nil && !t.has(ctx, "refs/remotes/origin/"+branch)
+	return err == nil && !t.has(ctx, remotes+branch)
 }
 
-// unsaved reports whether a worktree has something that is not on the forge, or cannot be asked.
+// unsaved reports whether a worktree may have work that is not on the forge.
 func (t *tree) unsaved(ctx context.Context, dir string) bool {
 	dirty, err := t.do(ctx, dir, nil, "status", "--porcelain")
 	if err != nil || dirty != "" {
 		return true
 	}
-	on, err := t.do(ctx, dir, nil, "rev-list", "--max-count=1", "HEAD", "--not", "--remotes=origin", "--glob=refs/disinto/pushed")
-	return err != nil || on != ""
+	missing, err := t.notOnForge(ctx, dir, "HEAD")
+	return err != nil || missing
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -8,11 +9,13 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
+func init() { adapters["opencode"] = opencode{} }
+
 // opencode is opencode (1.18.33). It chooses the id of a conversation itself, and counts per step.
 type opencode struct{}
 
 func (opencode) command(c *call) (argv, env []string) {
-	// With a title of ours it does not ask the model for one, which would go through the same slot.
+	// Without a title it asks the model for one, through the same slot.
 	argv = []string{"opencode", "run", "--format", "json", "--auto", "--title", "disinto"}
 	if c.Resume {
 		argv = append(argv, "--session", c.Session)
@@ -24,21 +27,19 @@ func (opencode) command(c *call) (argv, env []string) {
 		}
 		return argv, env
 	}
-	model := c.Model
-	if model == "" {
-		model = "default"
-	}
+	model := cmp.Or(c.Model, "default")
 	env = append(env, "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_CONFIG_CONTENT="+opencodeConfig(c, model))
 	return append(argv, "--model", "disinto/"+model), env
 }
 
-// opencodeContext is assumed where the server does not say how long its context is. Without a limit opencode never
-// shortens a conversation.
-const opencodeContext = 32768
-
-// opencodeOverflows is how often a conversation may be too long. opencode makes it shorter each time and tries again,
-// without an end where the prompt alone does not fit.
-const opencodeOverflows = 3
+const (
+	// opencodeContext is the assumed context in tokens of a server that does not tell its own. Without a limit opencode
+	// never shortens a conversation.
+	opencodeContext = 32768
+	// opencodeOverflows is how often a conversation may be too long. opencode shortens it each time and tries again,
+	// forever if the prompt alone does not fit.
+	opencodeOverflows = 3
+)
 
 // opencodeConfig is opencode's configuration for a backend with an address. The key of a paid one stays in the
 // environment.
@@ -47,17 +48,15 @@ func opencodeConfig(c *call, model string) string {
 	if c.Local {
 		key = dummyKey
 	}
-	window := c.Context
-	if window == 0 {
-		window = opencodeContext
-	}
+	window := cmp.Or(c.Context, opencodeContext)
+	limit := map[string]int{"context": window, "output": min(8192, window/4)}
 	text, _ := json.Marshal(map[string]any{
 		"model": "disinto/" + model, "small_model": "disinto/" + model,
 		"permission": map[string]string{"*": "allow"}, "autoupdate": false, "share": "disabled",
 		"provider": map[string]any{"disinto": map[string]any{
 			"npm":     "@ai-sdk/openai-compatible",
 			"options": map[string]string{"baseURL": c.v1(), "apiKey": key},
-			"models":  map[string]any{model: map[string]any{"limit": map[string]int{"context": window, "output": min(8192, window/4)}}},
+			"models":  map[string]any{model: map[string]any{"limit": limit}},
 		}},
 	})
 	return string(text)
@@ -75,7 +74,7 @@ type opencodeEvent struct {
 		} `json:"state"`
 		Cost   float64 `json:"cost"`
 		Tokens struct {
-			Input     int64 `json:"input"` // without what was cached
+			Input     int64 `json:"input"` // without the cached tokens
 			Output    int64 `json:"output"`
 			Reasoning int64 `json:"reasoning"`
 			Cache     struct {
@@ -95,16 +94,12 @@ type opencodeEvent struct {
 	} `json:"error"`
 }
 
-func (opencode) read(line []byte, r *report) {
-	r.Note = ""
+func (opencode) read(line []byte, r *report) bool {
 	var e opencodeEvent
 	if json.Unmarshal(line, &e) != nil || e.Type == "" {
-		r.Unread++
-		return
+		return false
 	}
-	if e.SessionID != "" {
-		r.Session = e.SessionID
-	}
+	r.Session = cmp.Or(e.SessionID, r.Session)
 	switch e.Type {
 	case "text":
 		r.Words, r.Note = e.Part.Text, firstWords(e.Part.Text)
@@ -114,24 +109,23 @@ func (opencode) read(line []byte, r *report) {
 		r.Turns++
 		t := e.Part.Tokens
 		r.Usage = sum(r.Usage, agents.Usage{
-			InputTokens: t.Input + t.Cache.Write, CachedTokens: t.Cache.Read, OutputTokens: t.Output + t.Reasoning, CostUSD: e.Part.Cost,
+			InputTokens: t.Input + t.Cache.Write, CachedTokens: t.Cache.Read, OutputTokens: t.Output + t.Reasoning,
+			CostUSD: e.Part.Cost,
 		})
 		r.Ended = e.Part.Reason != "tool-calls"
 		if r.What == overflown && !r.Hopeless {
-			r.Trouble = Trouble{} // it has made the conversation shorter, and goes on
+			r.Trouble = Trouble{} // it has shortened the conversation, and goes on
 		}
 	case "error":
 		r.opencodeError(&e)
 	}
+	return true
 }
 
 func (r *report) opencodeError(e *opencodeEvent) {
 	r.Ended = true
 	d := e.Error.Data
-	words := d.Message
-	if words == "" {
-		words = e.Error.Name
-	}
+	words := cmp.Or(d.Message, e.Error.Name)
 	t := Trouble{What: classify(d.Status, words+" "+d.Body), Words: words}
 	switch e.Error.Name {
 	case "ContextOverflowError":

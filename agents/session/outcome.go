@@ -1,13 +1,12 @@
 package session
 
 import (
-	"fmt"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
-// outcome says how a CLI's run ended, from its events first. Its exit code alone decides nothing: claude exits with 0
+// outcome tells how a CLI's run ended, from its events first. Its exit code alone decides nothing: claude exits with 0
 // when it is interrupted, and calls a usage limit a success. exit is the error of the run, complaint the end of its
 // stderr. Done means that the run is complete, not that it achieved anything.
 func outcome(cli string, r *report, exit error, complaint string, now time.Time) agents.Outcome {
@@ -25,7 +24,7 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 			out.RetryAt = now.Add(t.After)
 		}
 	case signedOut:
-		// No attempt of any issue: it is the thread that cannot work, and status shows why.
+		// It is the thread that cannot work: that burns no attempt of the item, and status shows why.
 		out.Result, out.Reason = agents.BackendDown, cli+" is not signed in: "+t.Words
 	case down:
 		out.Result = agents.BackendDown
@@ -37,36 +36,33 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 	return out
 }
 
-// unended explains a run that did not come to its end: what it complained about says more than how it exited.
+// unended explains a run without a last event. Its stderr tells more than its exit code.
 func unended(exit error, complaint string) Trouble {
 	words := firstWords(lastLine(complaint))
+	what := classify(0, complaint)
 	switch {
-	case exit != nil && words != "":
-		return Trouble{What: classify(0, complaint), Words: fmt.Sprintf("%v: %s", exit, words)}
 	case exit != nil:
-		return Trouble{What: classify(0, ""), Words: exit.Error()}
-	case words != "":
-		return Trouble{What: classify(0, complaint), Words: words}
+		words = exit.Error() + prefixed(": ", words)
+	case words == "":
+		words = "it ended without saying how"
 	}
-	return Trouble{What: broken, Words: "it ended without saying how"}
+	return Trouble{What: what, Words: words}
 }
 
-// used is what one run used: where a CLI counts the whole conversation, the difference to what it had used before.
+// used is the usage of one run. Where a CLI counts the whole conversation, before is subtracted, its usage up to this
+// run.
 func used(r *report, before agents.Usage) agents.Usage {
+	if !r.TotalTokens {
+		before = agents.Usage{CostUSD: before.CostUSD}
+	}
+	if !r.TotalCost {
+		before.CostUSD = 0
+	}
 	u := r.Usage
-	for _, n := range []*int64{&u.InputTokens, &u.CachedTokens, &u.OutputTokens} {
-		*n = max(0, *n)
+	return agents.Usage{
+		InputTokens: max(0, u.InputTokens-before.InputTokens), CachedTokens: max(0, u.CachedTokens-before.CachedTokens),
+		OutputTokens: max(0, u.OutputTokens-before.OutputTokens), CostUSD: max(0, u.CostUSD-before.CostUSD),
 	}
-	u.CostUSD = max(0, u.CostUSD)
-	if r.TotalTokens {
-		u.InputTokens = max(0, u.InputTokens-before.InputTokens)
-		u.CachedTokens = max(0, u.CachedTokens-before.CachedTokens)
-		u.OutputTokens = max(0, u.OutputTokens-before.OutputTokens)
-	}
-	if r.TotalCost {
-		u.CostUSD = max(0, u.CostUSD-before.CostUSD)
-	}
-	return u
 }
 
 func sum(a, b agents.Usage) agents.Usage {

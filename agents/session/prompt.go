@@ -9,16 +9,16 @@ import (
 	"text/template"
 )
 
-// prompts are the templates that everybody has: one per kind of work, and one for each role that has its own.
+// prompts are the embedded templates: one per kind of work, and one for each role that has its own.
 //
 //go:embed prompts/*.md
 var prompts embed.FS
 
-// quoted is text that somebody wrote on the forge, or a program. In a prompt it stands between fences that it cannot
-// close, so that it is seen to be data.
+// quoted is text from the forge or from a program. In a prompt it stands between fences that it cannot close, which
+// mark it as data.
 type quoted string
 
-// String is the text between fences, longer than any in it. Nothing is "(empty)".
+// String returns the text between fences longer than any in it, and "(empty)" for none.
 func (q quoted) String() string {
 	text := strings.TrimSpace(string(q))
 	if text == "" {
@@ -31,29 +31,23 @@ func (q quoted) String() string {
 	return fence + "text\n" + text + "\n" + fence
 }
 
-// promptData is what the templates may use. A variable that is not here is an error, not an empty place.
+// promptData holds the variables of the templates. Any other one is an error, not an empty place.
 type promptData struct {
 	Agent, Role, Repo string
 	Number            int64  // of the issue or pull request; 0 for scheduled work
 	Base              string // the branch that work is based on and merged into
 	Branch            string // the branch to commit on; empty for a review
-	Title             quoted // of the issue or pull request
-	Body              quoted
-	Author            string // login of who wrote it
+	Title, Body       quoted // of the issue or pull request
+	Author            string // login of its author
 	Comments          []remark
-	// Issues are those that a pull request is for.
-	Issues []issueText
-	// Reviews are the formal reviews of a pull request that are not dismissed, oldest first, each with its inline comments.
-	Reviews []reviewText
-	Checks  []check // of the pull request's head that did not succeed
-	// Conflict says that the pull request does not merge cleanly.
-	Conflict bool
-	Diff     quoted // of the pull request; cut when it is long
-	Lessons  quoted // what the agent has learnt; (empty) when nothing
-	// Continues says that an earlier session on this was interrupted, and its work is in the tree.
-	Continues bool
-	// Answer and Verdict are the files that the CLI writes its answer to.
-	Answer, Verdict string
+	Issues            []issueText  // that the pull request is for
+	Reviews           []reviewText // formal ones of the pull request, without dismissed ones, oldest first
+	Checks            []check      // failed ones of the pull request's head
+	Conflict          bool         // the pull request does not merge cleanly
+	Diff              quoted       // of the pull request; cut where it is long
+	Lessons           quoted       // of the agent's profile
+	Continues         bool         // an earlier session was interrupted, and its work is in the tree
+	Answer, Verdict   string       // paths of the files that the CLI writes its answer to
 }
 
 type remark struct {
@@ -62,9 +56,8 @@ type remark struct {
 }
 
 type issueText struct {
-	Number int64
-	Title  quoted
-	Body   quoted
+	Number      int64
+	Title, Body quoted
 }
 
 type reviewText struct {
@@ -80,24 +73,21 @@ type inlineText struct {
 }
 
 type check struct {
-	Name  string
-	State string
-	Words quoted
-	URL   string
-	Log   quoted // its end; empty when it cannot be read
+	Name, State, URL string
+	Words            quoted
+	Log              quoted // its end; empty where it cannot be read
 }
 
-// source is a place that templates come from. It reports whether it has one of that name.
+// source is a place with templates. It reports whether it has one of that name.
 type source func(name string) (text string, found bool, err error)
 
-// embedded are our own.
 func embedded(name string) (string, bool, error) {
 	text, err := prompts.ReadFile("prompts/" + name)
 	return string(text), err == nil, nil
 }
 
-// findPrompt returns the template for a role's kind of work, and its name. A template for the role stands before one
-// for the kind; of one name, the first source that has it counts.
+// findPrompt returns the template for a role's kind of work, and its name. A template for the role takes precedence
+// over one for the kind; for one name, the first source that has it counts.
 func findPrompt(role, kind string, sources []source) (name, text string, err error) {
 	names := []string{role + ".md", kind + ".md"}
 	if kind == "rework" {
@@ -138,7 +128,7 @@ func renderPrompt(name, text string, d *promptData) (string, error) {
 	return b.String(), nil
 }
 
-// cut is a text of at most limit bytes, whole lines, with a word where it was cut.
+// cut returns the whole lines in the first limit bytes of a text, and marks the cut.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -150,7 +140,7 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text, "") + "\n[cut here, it goes on]"
 }
 
-// cutFront keeps the end of a text, from the beginning of a line on.
+// cutFront returns the whole lines in the last limit bytes of a text, and marks the cut.
 func cutFront(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -162,7 +152,7 @@ func cutFront(text string, limit int) string {
 	return "[cut here, it began before]\n" + strings.ToValidUTF8(text, "")
 }
 
-// lastLine is the last line of a text that is not empty.
+// lastLine returns the last line of a text that is not empty.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -8,12 +9,15 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// qwen is Qwen Code (0.24.4). Its events are claude's, more or less.
+func init() { adapters["qwen"] = qwen{} }
+
+// qwen is Qwen Code (0.24.4). Its events resemble claude's.
 type qwen struct{}
 
 func (qwen) command(c *call) (argv, env []string) {
 	auth := "openai"
-	if !c.Local && variable(c.environ, "OPENAI_API_KEY") == "" && variable(c.environ, "ANTHROPIC_API_KEY") != "" {
+	has := func(key string) bool { return agents.Getenv(c.environ, key) != "" }
+	if !c.Local && !has("OPENAI_API_KEY") && has("ANTHROPIC_API_KEY") {
 		auth = "anthropic"
 	}
 	argv = []string{"qwen", "--auth-type", auth, "-o", "stream-json", "--yolo"}
@@ -32,7 +36,7 @@ func (qwen) command(c *call) (argv, env []string) {
 		env = append(env, "OPENAI_BASE_URL="+c.v1())
 	}
 	if c.Local {
-		// Without it qwen asks the model what to remember after every run, with another prompt: the slot's cache is lost.
+		// Without --bare qwen asks the model after every run what to remember, with another prompt: the slot's cache is lost.
 		argv = append(argv, "--bare")
 		env = append(env, "OPENAI_API_KEY="+dummyKey)
 	}
@@ -64,20 +68,16 @@ type qwenEvent struct {
 	} `json:"usage"`
 }
 
-// qwenPatience is the pause before a retry from which on it is a limit: qwen waits 60 s, up to ten times, when it is
-// told 429, and holds the slot meanwhile.
+// qwenPatience is the shortest pause before a retry that counts as a limit: after a 429 qwen waits 60 s, up to ten
+// times, and holds the slot meanwhile.
 const qwenPatience = 30 * time.Second
 
-func (qwen) read(line []byte, r *report) {
-	r.Note = ""
+func (qwen) read(line []byte, r *report) bool {
 	var e qwenEvent
 	if json.Unmarshal(line, &e) != nil || e.Type == "" {
-		r.Unread++
-		return
+		return false
 	}
-	if e.SessionID != "" {
-		r.Session = e.SessionID
-	}
+	r.Session = cmp.Or(e.SessionID, r.Session)
 	switch {
 	case e.Type == "system" && e.Subtype == "retry":
 		delay := time.Duration(e.Data.Delay) * time.Millisecond
@@ -91,16 +91,14 @@ func (qwen) read(line []byte, r *report) {
 	case e.Type == "result":
 		r.Ended = true
 		if u := e.Usage; u != nil {
-			// Of the whole conversation; what was cached is in the input.
+			// Of the whole conversation. Input includes the cached tokens.
 			r.Usage = agents.Usage{InputTokens: max(0, u.Input-u.Read), CachedTokens: u.Read, OutputTokens: u.Output}
 			r.TotalTokens = true
 		}
 		if e.IsError {
-			words := e.Error.Message
-			if words == "" {
-				words = e.Result
-			}
+			words := cmp.Or(e.Error.Message, e.Result)
 			r.trouble(Trouble{What: classify(0, words), Words: words})
 		}
 	}
+	return true
 }

@@ -12,83 +12,82 @@ import (
 )
 
 // review gives a verdict on a pull request, for exactly the head that was read.
-func (s *session) review(ctx context.Context) (agents.Outcome, error) {
-	p, err := s.pull(ctx)
+func (r *run) review(ctx context.Context) (reason string, err error) {
+	p, err := r.pull(ctx)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	d, err := s.pullPrompt(ctx, &p)
+	d, err := r.pullPrompt(ctx, &p)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	if err := s.readHead(ctx, &p); err != nil {
-		return agents.Outcome{}, err
+	if err := r.readHead(ctx, &p); err != nil {
+		return "", err
 	}
-	diff, err := s.tree.in(ctx, "diff", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/", "refs/remotes/origin/"+p.Base+"..."+p.HeadSHA)
+	diff, err := r.tree.in(ctx, "diff", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/",
+		remotes+p.Base+"..."+p.HeadSHA)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
 	d.Diff = quoted(cut(diff, maxDiff))
-	v, err := s.judge(ctx, d)
+	v, err := r.judge(ctx, d)
 	if err != nil {
-		return agents.Outcome{}, err
+		return "", err
 	}
-	on, summary := v.place(diffLines(diff))
-	r := forge.FullReview{Review: forge.Review{
-		Verdict: forge.ChangesRequested, CommitSHA: p.HeadSHA, Body: joined(summary, "reviewed by "+s.Agent),
-	}, Lines: on}
-	reason := "asked for changes"
+	lines, summary := v.place(diffLines(diff))
+	given := forge.FullReview{Lines: lines, Review: forge.Review{
+		Verdict: forge.ChangesRequested, CommitSHA: p.HeadSHA, Body: joined(summary, "reviewed by "+r.Agent),
+	}}
+	reason = "asked for changes"
 	if v.Approve {
-		r.Verdict, reason = forge.Approved, "approved"
+		given.Verdict, reason = forge.Approved, "approved"
 	}
-	if err := s.Desk.PostReview(ctx, s.ref(), &r); err != nil {
-		return agents.Outcome{}, err
-	}
-	return agents.Outcome{Result: agents.Done, Reason: reason}, nil
+	return reason, r.Desk.PostReview(ctx, r.ref(), &given)
 }
 
-// readHead puts the worktree on the pull request's head, which for a fork only the forge's own ref has.
-func (s *session) readHead(ctx context.Context, p *forge.Pull) error {
-	if err := s.tree.fetch(ctx); err != nil {
+// readHead puts the worktree on the pull request's head. That of a fork is only on the forge's own ref.
+func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
+	if err := r.tree.fetch(ctx); err != nil {
 		return err
 	}
-	if !s.tree.has(ctx, p.HeadSHA) {
-		if err := s.tree.fetch(ctx, fmt.Sprintf("+refs/pull/%d/head:refs/remotes/origin/pull/%d", s.Number, s.Number)); err != nil {
+	if !r.tree.has(ctx, p.HeadSHA) {
+		if err := r.tree.fetch(ctx, fmt.Sprintf("+refs/pull/%d/head:%spull/%d", r.Number, remotes, r.Number)); err != nil {
 			return err
 		}
 	}
-	s.keep.Interrupted = false // a review begins anew
-	_, err := s.enter(ctx, "", p.HeadSHA)
+	r.keep.Interrupted = false // a review begins anew
+	_, err := r.enter(ctx, "", p.HeadSHA)
 	return err
 }
 
-// judge lets the CLI review, and reads the verdict that it has to write. One that is missing or cannot be read is asked
-// for once more; after that the review has failed, whatever the CLI said.
-func (s *session) judge(ctx context.Context, d *promptData) (*verdict, error) {
-	_ = os.Remove(s.verdictPath())
-	prompt, err := s.prompt(ctx, d)
+// judge lets the CLI review, and reads the verdict file that it has to write. For one that is missing or unreadable it
+// asks once more; then the review has failed, whatever the CLI said.
+func (r *run) judge(ctx context.Context, d *promptData) (*verdict, error) {
+	_ = os.Remove(r.verdictPath())
+	prompt, err := r.prompt(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.ask(ctx, prompt); err != nil {
+	if _, err := r.ask(ctx, prompt); err != nil {
 		return nil, err
 	}
-	v, err := s.verdict()
+	v, err := r.verdict()
 	if err == nil {
 		return v, nil
 	}
-	words := fmt.Sprintf("Your review does not count yet: %v. Write the file %s now, with the JSON that was asked for.", err, s.verdictPath())
-	if _, err := s.nudge(ctx, words); err != nil {
+	_, err = r.nudge(ctx, fmt.Sprintf(
+		"Your review does not count yet: %v. Write the file %s now, with the JSON that was asked for.", err, r.verdictPath()))
+	if err != nil {
 		return nil, err
 	}
-	if v, err = s.verdict(); err != nil {
-		return nil, &ended{agents.Outcome{Result: agents.Failed, Reason: err.Error()}}
+	if v, err = r.verdict(); err != nil {
+		return nil, end(agents.Failed, err.Error())
 	}
 	return v, nil
 }
 
-func (s *session) verdict() (*verdict, error) {
-	text, err := os.ReadFile(s.verdictPath())
+func (r *run) verdict() (*verdict, error) {
+	text, err := os.ReadFile(r.verdictPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("it wrote no verdict")
 	}

@@ -1,13 +1,13 @@
-// Package session is the built-in agent program: what `disinto agent` does with one piece of work. It knows nothing but
-// the environment contract, as any program in its place would, and runs as the agent's subprocess.
+// Package session is the built-in agent program, which `disinto agent` runs on one item. It knows only the environment
+// contract, as any program in its place would, and runs as the agent's subprocess.
 //
-// A session is: a worktree of the item in its workspace, a prompt, one run of an agent CLI (claude, codex, opencode,
-// qwen) headless, and what follows from it on the forge: a pushed branch with its pull request, or a formal review. How
-// it ended goes into the result file.
+// A session puts the item's branch into a worktree of its workspace, renders a prompt, runs an agent CLI (claude,
+// codex, opencode, qwen) headless once, and brings the work to the forge, which it reaches through a Desk: as a pushed
+// branch with its pull request, or as a formal review. It writes its outcome into the result file.
 //
-// What decides is pure and has no file or process in it: events (claude.go and its siblings read a CLI's stream into a
-// report), outcome.go, prompt.go, verdict.go. To add a CLI: one file with an adapter, its line in adapters, a recorded
-// transcript in testdata.
+// Decisions are pure functions without a file or process: the adapters (claude.go and its siblings), outcome.go,
+// prompt.go, verdict.go. To add a CLI, write one file with an adapter, which its init adds to adapters, add its name to
+// agents.CLIs and record transcripts into testdata.
 package session
 
 import (
@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -31,11 +32,10 @@ type Cmd struct {
 	Stderr io.Writer
 }
 
-// Program is one session. All fields but Prompts have to be set.
+// Program is the agent program with its surroundings. All fields but Prompts have to be set.
 type Program struct {
-	CLI string // one of agents.CLIs
-	// Prompts is a folder with templates that stand before our own; empty means none.
-	Prompts string
+	CLI     string   // one of agents.CLIs
+	Prompts string   // a folder with templates that take precedence over the embedded ones; empty means none
 	Environ []string // of this process: the contract
 	Desk    Desk     // the forge of $FORGE_URL, for the account of $FORGE_TOKEN
 	// Run runs a program to its end. When ctx is done it ends the program and returns an error.
@@ -44,12 +44,12 @@ type Program struct {
 	Now func() time.Time
 }
 
-// wipTime is how long the work in progress of a session that was ended may take to be saved. The supervisor's grace is
-// 7 s by default, and the CLI needs up to 2 of them to end.
+// wipTime is how long a session that was told to end may take to save its work in progress. The supervisor's grace is 7
+// s by default, and the CLI needs up to 2 of them to end.
 const wipTime = 4 * time.Second
 
-// Do does the session's work and leaves its result where the contract says. The error is what keeps a result from being
-// left; how the work went is in the result.
+// Do does one session and writes its result to the place that the contract names. The error says why there is no
+// result; a session that failed has one. Call it once at a time for an agent: sessions share the mirrors in its HOME.
 func (p *Program) Do(ctx context.Context) error {
 	w, err := readWork(p.Environ)
 	if err != nil {
@@ -59,97 +59,109 @@ func (p *Program) Do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &session{Program: p, work: w, cli: cli}
-	s.tree = newTree(p.Run, w, p.Environ)
-	s.keep = loadKeep(w.keepPath())
-	out := s.do(ctx)
-	p.logf("%s%s", out.Result, prefixed(": ", out.Reason))
+	r := &run{Program: p, work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), keep: loadKeep(w.keepPath())}
+	out := r.do(ctx)
+	r.logf("%s%s", out.Result, prefixed(": ", out.Reason))
 	return writeResult(w.ResultPath, &out)
 }
 
-// session is a Program at work.
-type session struct {
+// run is one session of a Program.
+type run struct {
 	*Program
 	work
-	cli  adapter
-	tree *tree
-	keep keep // of the sessions before on this chain
-	// profile is what the agent remembers; nil without a profile repository.
-	profile      *profile
+	cli          adapter
+	tree         *tree
+	keep         keep         // of the earlier sessions on this chain
+	profile      *profile     // nil without a profile repository
 	usage        agents.Usage // of all runs of the CLI
-	conversation string       // the CLI's id of this session's; empty before there is one
+	conversation string       // the CLI's id of this session's conversation; empty before there is one
 }
 
-func (s *session) do(ctx context.Context) agents.Outcome {
-	work := map[agents.Kind]func(context.Context) (agents.Outcome, error){
-		agents.KindIssue: s.implement, agents.KindRework: s.rework, agents.KindReview: s.review, agents.KindSchedule: s.errand,
-	}[s.Kind]
-	began := s.Now()
-	s.profile = s.openProfile(ctx)
-	interrupted := s.keep.Running
-	s.keep.Running, s.keep.Interrupted = true, interrupted
-	s.keep.save(s.keepPath())
-	out, err := work(ctx)
+func (r *run) do(ctx context.Context) agents.Outcome {
+	work := map[agents.Kind]func(context.Context) (reason string, err error){
+		agents.KindIssue: r.implement, agents.KindRework: r.rework,
+		agents.KindReview: r.review, agents.KindSchedule: r.errand,
+	}[r.Kind]
+	began := r.Now()
+	r.profile = r.openProfile(ctx)
+	r.keep.Running, r.keep.Interrupted = true, r.keep.Running
+	r.keep.save(r.keepPath())
+	reason, err := work(ctx)
+	out := agents.Outcome{Result: agents.Done, Reason: reason}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		out = s.interrupted(ctx)
+		out = r.interrupted(ctx)
 	case err != nil:
 		out = failure(err)
 		fallthrough
 	default:
-		s.keep.Running = false
+		r.keep.Running = false
 	}
-	out.SessionID = s.conversation
+	out.SessionID = r.conversation
 	if ctx.Err() == nil {
-		s.remember(ctx, &out, began)
-		s.tree.tidy(ctx, s.logf)
+		r.remember(ctx, &out, began)
+		r.tree.tidy(ctx, r.logf)
 	}
-	s.keep.save(s.keepPath())
-	out.Usage = s.usage
+	r.keep.save(r.keepPath())
+	out.Usage = r.usage
 	return out
 }
 
-// interrupted saves the work of a session that was told to end. It stays in the worktree too, and the next session on
-// the chain goes on from there.
-func (s *session) interrupted(ctx context.Context) agents.Outcome {
+// interrupted saves the work of a session that was told to end. It stays in the worktree too, where the next session on
+// the chain goes on from it.
+func (r *run) interrupted(ctx context.Context) agents.Outcome {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wipTime)
 	defer cancel()
-	out := agents.Outcome{Result: agents.Failed, Reason: "ended by a signal, nothing was unsaved"}
-	saved, err := s.tree.save(ctx, "ended by a signal")
+	reason := "ended by a signal, nothing was unsaved"
+	saved, err := r.tree.save(ctx, "ended by a signal")
 	switch {
 	case err != nil:
-		out.Reason = "ended by a signal; the work in progress is in the workspace only: " + err.Error()
+		reason = "ended by a signal; the work in progress is in the workspace only: " + err.Error()
 	case saved != "":
-		out.Reason = "ended by a signal; the work in progress is on " + saved
+		reason = "ended by a signal; the work in progress is on " + saved
+	}
+	return agents.Outcome{Result: agents.Failed, Reason: reason}
+}
+
+// failure is the outcome of an error around the CLI. A forge that does not answer burns no attempt.
+func failure(err error) agents.Outcome {
+	if e, ok := errors.AsType[*ended](err); ok {
+		return e.Outcome
+	}
+	out := agents.Outcome{Result: agents.Failed, Reason: err.Error()}
+	if errors.Is(err, forge.ErrUnavailable) {
+		out.Result = agents.BackendDown
 	}
 	return out
 }
 
-// failure is the outcome when something around the CLI went wrong. A forge that does not answer is nobody's failure.
-func failure(err error) agents.Outcome {
-	var e *ended
-	switch {
-	case errors.As(err, &e):
-		return e.Outcome
-	case errors.Is(err, forge.ErrUnavailable):
-		return agents.Outcome{Result: agents.BackendDown, Reason: err.Error()}
-	}
-	return agents.Outcome{Result: agents.Failed, Reason: err.Error()}
-}
-
-// ended is an error that is an outcome: it stops the work wherever it is.
+// ended is an outcome as an error: it stops the session at any place.
 type ended struct{ agents.Outcome }
 
 func (e *ended) Error() string { return string(e.Result) + ": " + e.Reason }
 
-func (p *Program) logf(format string, args ...any) {
-	fmt.Fprintf(p.Out, "%s\n", fmt.Sprintf(format, args...))
+func end(result agents.Result, reason string) error {
+	return &ended{agents.Outcome{Result: result, Reason: reason}}
 }
 
-// prefixed is text with something in front of it, or nothing for nothing.
-func prefixed(before, text string) string {
+func (p *Program) logf(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
+
+// prefixed returns text behind a prefix, and nothing for nothing.
+func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
 	}
-	return before + text
+	return prefix + text
+}
+
+// joined joins paragraphs, without the empty ones.
+func joined(paragraphs ...string) string {
+	var b strings.Builder
+	for _, p := range paragraphs {
+		if b.Len() > 0 {
+			p = prefixed("\n\n", p)
+		}
+		b.WriteString(p)
+	}
+	return b.String()
 }

@@ -16,7 +16,7 @@ func TestPrompts(t *testing.T) {
 		Agent: "dev-qwen", Role: "dev", Repo: "a/b", Number: 17, Base: "main", Branch: "fix/issue-17", Title: "T", Body: "B", Author: "ada",
 		Comments: []remark{{"bob", "C"}}, Issues: []issueText{{3, "IT", "IB"}}, Conflict: true, Continues: true, Diff: "D", Lessons: "L",
 		Reviews: []reviewText{{Author: "eve", State: "REQUEST_CHANGES", Body: "R", Inline: []inlineText{{"f.go", 3, "IN"}}}},
-		Checks:  []check{{"ci", "failure", "W", "http://x", "LOG"}}, Answer: "/w/answer.json", Verdict: "/w/verdict.json",
+		Checks:  []check{{"ci", "failure", "http://x", "W", "LOG"}}, Answer: "/w/answer.json", Verdict: "/w/verdict.json",
 	}
 	files, err := fs.Glob(prompts, "prompts/*.md")
 	if err != nil || len(files) < 6 {

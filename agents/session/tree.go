@@ -10,22 +10,21 @@ import (
 	"strings"
 )
 
-// tree is the worktree of one chain, on a mirror that all worktrees of the agent on the repository share.
+// tree is the worktree of one chain, on a mirror of the repository that all its worktrees of this agent share.
 //
-// Everything in a mirror that is not on the forge yet is reachable from a local branch or from refs/disinto/, and every
-// commit that was pushed is under refs/disinto/pushed: after a squash merge nothing else would say so.
+// Every commit in a mirror that is not on the forge is reachable from a local branch or from refs/disinto/kept. Every
+// commit that was pushed has a ref in refs/disinto/pushed: after a squash merge nothing else proves that it was.
 type tree struct {
 	git
-	mirror, dir string
-	url         string // of the repository, without credentials
-	agent, run  string
-	begun       string // the commit that the CLI started from
+	mirror, dir    string
+	url            string // of the repository, without credentials
+	agent, session string
 }
 
 func newTree(run func(context.Context, Cmd) error, w work, environ []string) *tree {
 	return &tree{
 		git: newGit(run, w, environ), mirror: w.mirrorPath(), dir: w.treePath(), url: w.ForgeURL + "/" + w.Repo + ".git",
-		agent: w.Agent, run: w.RunID,
+		agent: w.Agent, session: w.RunID,
 	}
 }
 
@@ -34,7 +33,7 @@ func (t *tree) in(ctx context.Context, args ...string) (string, error) {
 	return t.do(ctx, t.dir, nil, args...)
 }
 
-// fetch brings the mirror up to date, and makes it first if need be.
+// fetch brings the mirror up to date, and creates it first if it is not there.
 func (t *tree) fetch(ctx context.Context, more ...string) error {
 	if _, err := os.Stat(filepath.Join(t.mirror, "config")); err != nil {
 		if err := os.MkdirAll(t.mirror, 0o700); err != nil {
@@ -45,13 +44,13 @@ func (t *tree) fetch(ctx context.Context, more ...string) error {
 		}
 	}
 	t.unlock()
-	args := append([]string{"fetch", "--quiet", "--prune", "--no-tags", t.url, "+refs/heads/*:refs/remotes/origin/*"}, more...)
-	_, err := t.do(ctx, t.mirror, nil, args...)
+	args := []string{"fetch", "--quiet", "--prune", "--no-tags", t.url, "+refs/heads/*:" + remotes + "*"}
+	_, err := t.do(ctx, t.mirror, nil, append(args, more...)...)
 	return err
 }
 
-// unlock removes the locks of a git that was killed. Nobody else is at work in the mirror: an agent has one session at
-// a time, and every process of the one before is gone.
+// unlock removes the locks of a git that was killed. No other git uses the mirror: an agent runs one session at a time,
+// and the supervisor has ended every process of the one before.
 func (t *tree) unlock() {
 	_ = filepath.WalkDir(t.mirror, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -66,14 +65,17 @@ func (t *tree) unlock() {
 	})
 }
 
-// has reports whether the mirror has a ref or a commit.
-func (t *tree) has(ctx context.Context, rev string) bool {
-	_, err := t.do(ctx, t.mirror, nil, "rev-parse", "--quiet", "--verify", rev+"^{commit}")
-	return err == nil
+// commit returns the commit of a revision in the mirror, and "" if there is none.
+func (t *tree) commit(ctx context.Context, rev string) string {
+	sha, _ := t.do(ctx, t.mirror, nil, "rev-parse", "--quiet", "--verify", rev+"^{commit}")
+	return sha
 }
 
-// checkout puts the worktree on a branch at a commit; without a branch, on the commit alone. What an earlier session
-// left there has to be saved before.
+// has reports whether the mirror has a ref or a commit.
+func (t *tree) has(ctx context.Context, rev string) bool { return t.commit(ctx, rev) != "" }
+
+// checkout puts the worktree on a branch at a commit, or without a branch on the commit alone. Save the worktree
+// before: checkout overwrites it.
 func (t *tree) checkout(ctx context.Context, branch, at string) error {
 	if _, err := t.do(ctx, t.mirror, nil, "worktree", "prune"); err != nil {
 		return err
@@ -87,31 +89,23 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 			return err
 		}
 		args := append([]string{"worktree", "add", "--quiet", "--force"}, place[:len(place)-1]...)
-		if _, err := t.do(ctx, t.mirror, nil, append(args, t.dir, at)...); err != nil {
+		_, err := t.do(ctx, t.mirror, nil, append(args, t.dir, at)...)
+		return err
+	}
+	_, _ = t.in(ctx, "rebase", "--quit") // it fails where no rebase is under way
+	for _, args := range [][]string{
+		{"reset", "--quiet", "--hard"},
+		append([]string{"checkout", "--quiet", "--force", "--ignore-other-worktrees"}, place...),
+		{"clean", "--quiet", "-ffd"}, // keeps ignored files: caches and dependencies
+	} {
+		if _, err := t.in(ctx, args...); err != nil {
 			return err
 		}
-	} else {
-		_, _ = t.in(ctx, "rebase", "--quit") // usually there is none
-		for _, args := range [][]string{
-			{"reset", "--quiet", "--hard"},
-			append([]string{"checkout", "--quiet", "--force", "--ignore-other-worktrees"}, place...),
-			{"clean", "--quiet", "-ffd"}, // but not what is ignored: caches and dependencies are worth keeping
-		} {
-			if _, err := t.in(ctx, args...); err != nil {
-				return err
-			}
-		}
 	}
-	return t.begin(ctx)
+	return nil
 }
 
-// begin notes where the CLI starts from.
-func (t *tree) begin(ctx context.Context) (err error) {
-	t.begun, err = t.in(ctx, "rev-parse", "HEAD")
-	return err
-}
-
-// there reports whether the worktree can be used: it is there, and it is this mirror's.
+// there reports whether the worktree exists and belongs to this mirror.
 func (t *tree) there(ctx context.Context) bool {
 	if _, err := os.Stat(filepath.Join(t.dir, ".git")); err != nil {
 		return false
@@ -124,9 +118,9 @@ func (t *tree) there(ctx context.Context) bool {
 	return err == nil && (common == mirror || common == t.mirror)
 }
 
-// setAside moves away what stands where the worktree will be and is none. It may hold somebody's work.
+// setAside renames a folder that stands in the worktree's place and is none: it may hold work.
 func (t *tree) setAside() error {
-	err := os.Remove(t.dir) // empty is nothing
+	err := os.Remove(t.dir) // fails unless it is empty
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -138,7 +132,7 @@ func (t *tree) setAside() error {
 	}
 }
 
-// commits counts what is on the branch beyond a revision.
+// commits counts the commits of HEAD that a revision does not have.
 func (t *tree) commits(ctx context.Context, since string) (int, error) {
 	out, err := t.in(ctx, "rev-list", "--count", since+"..HEAD")
 	if err != nil {
@@ -149,13 +143,13 @@ func (t *tree) commits(ctx context.Context, since string) (int, error) {
 	return n, err
 }
 
-// dirty reports whether there is anything uncommitted that is not ignored.
+// dirty reports whether a file is uncommitted and not ignored.
 func (t *tree) dirty(ctx context.Context) (bool, error) {
 	out, err := t.in(ctx, "status", "--porcelain")
 	return out != "", err
 }
 
-// commitAll commits what the CLI has left uncommitted. Small models forget to commit.
+// commitAll commits all that the CLI left uncommitted. Small models forget to commit.
 func (t *tree) commitAll(ctx context.Context, message string) error {
 	dirty, err := t.dirty(ctx)
 	if err != nil || !dirty {
@@ -168,11 +162,11 @@ func (t *tree) commitAll(ctx context.Context, message string) error {
 	return err
 }
 
-// push brings HEAD to a branch of the forge. The branch must still be at expected, which is empty for one that is new: a
-// CLI may have rewritten its own commits, but nobody else's are ever lost.
+// push pushes HEAD to a branch, which has to be at expected, or new where that is empty. A CLI may rewrite its own
+// commits, but the push never removes those of others.
 func (t *tree) push(ctx context.Context, branch, expected string) error {
-	_, err := t.in(ctx, "push", "--quiet", "--force-with-lease=refs/heads/"+branch+":"+expected, t.url, "HEAD:refs/heads/"+branch)
-	if err != nil {
+	ref := "refs/heads/" + branch
+	if _, err := t.in(ctx, "push", "--quiet", "--force-with-lease="+ref+":"+expected, t.url, "HEAD:"+ref); err != nil {
 		return err
 	}
 	return t.pushed(ctx, "HEAD")
@@ -187,7 +181,7 @@ func (t *tree) pushed(ctx context.Context, rev string) error {
 	return err
 }
 
-// stands reports whether the worktree is on a branch, and has everything that is at a commit.
+// stands reports whether the worktree is on a branch and contains a commit.
 func (t *tree) stands(ctx context.Context, branch, at string) bool {
 	if branch == "" || !t.there(ctx) {
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,11 +21,11 @@ type verdict struct {
 
 const (
 	maxAnswerFile = 256 << 10 // bytes; more is a log and no answer
-	maxInline     = 40        // comments; more nobody answers
+	maxInline     = 40        // comments of a review on lines
 )
 
-// parseVerdict reads the verdict file. What is not clearly an approval is none: a missing, empty or unreadable file is an
-// error, and so is an approval without a word of reason.
+// parseVerdict reads the verdict file. Only a clear approval is one: an unreadable file is an error, and so is a
+// verdict without a word of reason.
 func parseVerdict(text []byte) (*verdict, error) {
 	var d struct {
 		Verdict, Summary string
@@ -55,13 +56,13 @@ func parseVerdict(text []byte) (*verdict, error) {
 	return v, nil
 }
 
-// place sorts the comments: those that the forge can put on a line of the difference, and those that it cannot, which
-// become part of the summary.
+// place separates the comments on lines that the difference shows from all others, which the forge refuses: they become
+// part of the summary.
 func (v *verdict) place(lines map[string][]span) (on []forge.LineComment, summary string) {
 	var b strings.Builder
 	b.WriteString(v.Summary)
 	for _, c := range v.Comments {
-		if in(lines[c.Path], c.Line) {
+		if slices.ContainsFunc(lines[c.Path], func(s span) bool { return s.from <= c.Line && c.Line <= s.to }) {
 			on = append(on, c)
 			continue
 		}
@@ -81,21 +82,12 @@ func (v *verdict) place(lines map[string][]span) (on []forge.LineComment, summar
 // span is a run of lines of the new version of a file, both ends included.
 type span struct{ from, to int64 }
 
-func in(spans []span, line int64) bool {
-	for _, s := range spans {
-		if s.from <= line && line <= s.to {
-			return true
-		}
-	}
-	return false
-}
-
 var hunk = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
-// diffLines are the lines of each file's new version that a difference shows, as git prints it.
+// diffLines reads which lines of each file's new version a difference of git shows.
 func diffLines(diff string) map[string][]span {
 	shown := make(map[string][]span)
-	path, left := "", int64(0) // lines of the new version that the hunk still has
+	path, left := "", int64(0) // left counts the lines of the new version that the hunk still has
 	for line := range strings.Lines(diff) {
 		line = strings.TrimRight(line, "\r\n")
 		switch m := hunk.FindStringSubmatch(line); {
@@ -122,14 +114,14 @@ func diffLines(diff string) map[string][]span {
 	return shown
 }
 
-// answer is what a developer's CLI says about its work.
+// answer is the file in which a CLI describes its work.
 type answer struct {
 	Title   string `json:"title"`
 	Summary string `json:"summary"`
 	Refused string `json:"refused"`
 }
 
-// parseAnswer reads the answer file. It is a courtesy: one that is missing or unreadable is an empty one.
+// parseAnswer reads an answer. An unreadable one is empty.
 func parseAnswer(text []byte) (a answer) {
 	if len(text) > maxAnswerFile || json.Unmarshal(text, &a) != nil {
 		return answer{}

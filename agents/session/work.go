@@ -8,16 +8,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
-// work is what the environment says about the session: the contract, section 8 of the design.
+// work is the session's part of the environment: the contract, section 8 of the design.
 type work struct {
 	RunID, Agent, Role, Thread, Slot string
-	Local                            bool // the thread's backend is a server of one's own
+	Local                            bool // the thread's backend is a server of the operator's
 	Kind                             agents.Kind
 	Repo                             string // owner/name
 	Number                           int64  // 0 for scheduled work
@@ -26,9 +25,9 @@ type work struct {
 	ForgeURL, Token                  string
 }
 
-// readWork reads the contract. A variable that is missing means that somebody started the program by hand.
+// readWork reads the contract. A variable is missing where a person started the program by hand.
 func readWork(environ []string) (work, error) {
-	get := func(name string) string { return variable(environ, name) }
+	get := func(name string) string { return agents.Getenv(environ, name) }
 	w := work{
 		RunID: get("DISINTO_RUN_ID"), Agent: get("DISINTO_AGENT"), Role: get("DISINTO_ROLE"), Thread: get("DISINTO_THREAD"),
 		Slot: get("DISINTO_SLOT"), Local: get("DISINTO_BACKEND") == "local", Kind: agents.Kind(get("DISINTO_KIND")),
@@ -37,68 +36,62 @@ func readWork(environ []string) (work, error) {
 		ForgeURL: strings.TrimSuffix(get("FORGE_URL"), "/"), Token: get("FORGE_TOKEN"),
 	}
 	var errs []error
-	for _, name := range []string{"DISINTO_RUN_ID", "DISINTO_AGENT", "DISINTO_WORKSPACE", "DISINTO_RESULT", "HOME", "FORGE_URL", "FORGE_TOKEN"} {
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, name := range []string{
+		"DISINTO_RUN_ID", "DISINTO_AGENT", "DISINTO_WORKSPACE", "DISINTO_RESULT", "HOME", "FORGE_URL", "FORGE_TOKEN",
+	} {
 		if get(name) == "" {
-			errs = append(errs, fmt.Errorf("$%s is not set", name))
+			wrong("$%s is not set", name)
 		}
 	}
 	if !forge.ValidRepo(w.Repo) {
-		errs = append(errs, fmt.Errorf("$DISINTO_REPO is %q, want owner/name", w.Repo))
+		wrong("$DISINTO_REPO is %q, want owner/name", w.Repo)
 	}
 	switch w.Kind {
 	case agents.KindIssue, agents.KindReview, agents.KindRework:
-		n, err := strconv.ParseInt(get("DISINTO_NUMBER"), 10, 64)
-		if err != nil || n <= 0 {
-			errs = append(errs, fmt.Errorf("$DISINTO_NUMBER is %q, want the number of an issue or pull request", get("DISINTO_NUMBER")))
+		var err error
+		if w.Number, err = strconv.ParseInt(get("DISINTO_NUMBER"), 10, 64); err != nil || w.Number <= 0 {
+			wrong("$DISINTO_NUMBER is %q, want the number of an issue or pull request", get("DISINTO_NUMBER"))
 		}
-		w.Number = n
 	case agents.KindSchedule:
 	default:
-		errs = append(errs, fmt.Errorf("$DISINTO_KIND is %q, want issue, review, rework or schedule", w.Kind))
+		wrong("$DISINTO_KIND is %q, want issue, review, rework or schedule", w.Kind)
 	}
 	if len(errs) > 0 {
-		return w, fmt.Errorf("cannot work: %w (a supervisor starts this program, see disinto help agent)", errors.Join(errs...))
+		const hint = "a supervisor starts this program, see disinto help agent"
+		return w, fmt.Errorf("cannot work: %w (%s)", errors.Join(errs...), hint)
 	}
 	return w, nil
 }
 
-// variable is the last value of a variable in an environment, empty if there is none.
-func variable(environ []string, name string) (value string) {
-	for _, kv := range environ {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
+// ref names the item.
+func (w *work) ref() forge.Ref { return forge.Ref{Repo: w.Repo, Number: w.Number} }
 
-// The files of a workspace, beside the worktree, so that a commit of everything does not take them along.
+// The files of a workspace stand beside the worktree, so that no commit takes them along.
 func (w *work) treePath() string    { return filepath.Join(w.Workspace, "repo") }
 func (w *work) keepPath() string    { return filepath.Join(w.Workspace, "session.json") }
 func (w *work) verdictPath() string { return filepath.Join(w.Workspace, "verdict.json") }
 func (w *work) answerPath() string  { return filepath.Join(w.Workspace, "answer.json") }
 func (w *work) lessonsPath() string { return filepath.Join(w.Workspace, "lessons.md") }
 
-// mirrorPath is where the agent keeps its copy of the repository, for all of its worktrees.
+// mirrorPath is the agent's clone of the repository, which all its worktrees share.
 func (w *work) mirrorPath() string {
 	return filepath.Join(w.Home, "mirrors", strings.ReplaceAll(w.Repo, "/", "_")+".git")
 }
 
-// keep is what a workspace remembers from one session to the next on the same chain.
+// keep is the memory of a workspace from one session on a chain to the next.
 type keep struct {
-	CLI     string `json:"cli"`
-	Session string `json:"session"` // the CLI's conversation
-	Thread  string `json:"thread"`
-	Slot    string `json:"slot"` // whose cache holds it
-	// Totals is what the conversation had used in all, for CLIs that count like that.
-	Totals agents.Usage `json:"totals"`
-	// Running says that a session began and did not end by itself: it was killed, or told to end.
-	Running bool `json:"running"`
-	// Interrupted says so of the session before this one.
+	CLI     string       `json:"cli"`
+	Session string       `json:"session"` // the CLI's conversation
+	Thread  string       `json:"thread"`
+	Slot    string       `json:"slot"`    // its cache may still hold the conversation
+	Totals  agents.Usage `json:"totals"`  // of the whole conversation, for CLIs that count so
+	Running bool         `json:"running"` // a session began and did not end by itself: it was killed, or told to end
+	// Interrupted is Running of the session before this one.
 	Interrupted bool `json:"-"`
 }
 
-// loadKeep reads what is there. A file that cannot be read costs a conversation, not work.
+// loadKeep reads the memory. An unreadable file costs a conversation, not work.
 func loadKeep(path string) (k keep) {
 	text, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(text, &k) != nil {
@@ -108,25 +101,13 @@ func loadKeep(path string) (k keep) {
 }
 
 func (k *keep) save(path string) {
-	text, err := json.Marshal(k)
-	if err == nil {
+	if text, err := json.Marshal(k); err == nil {
 		_ = writeFile(path, text)
 	}
 }
 
-// writeResult leaves the result file, whole or not at all.
 func writeResult(path string, o *agents.Outcome) error {
-	doc := struct {
-		Outcome   agents.Result `json:"outcome"`
-		Reason    string        `json:"reason,omitempty"`
-		RetryAt   string        `json:"retry_at,omitempty"`
-		SessionID string        `json:"session_id,omitempty"`
-		Usage     agents.Usage  `json:"usage"`
-	}{o.Result, o.Reason, "", o.SessionID, o.Usage}
-	if !o.RetryAt.IsZero() {
-		doc.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
-	}
-	text, err := json.Marshal(doc)
+	text, err := agents.FormatResult(o)
 	if err == nil {
 		err = writeFile(path, text)
 	}
@@ -136,7 +117,7 @@ func writeResult(path string, o *agents.Outcome) error {
 	return nil
 }
 
-// writeFile writes a file so that a reader sees the old one or the new one.
+// writeFile writes a file whole or not at all.
 func writeFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -15,28 +15,28 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Factory is what upstream is told, by files and by its environment.
+// Factory is upstream's configuration: its files and its environment.
 type Factory struct {
 	Root     string // of the checkout with dev/, review/ and projects/
 	Self     string // the program that runs the scripts: this one
 	Projects []*Project
-	// Poll runs upstream's own pollers by the clock, in place of agents by piece of work: its scheduler inside of ours.
+	// Poll runs upstream's pollers at an interval instead of a script for each item: its scheduler inside of ours.
 	Poll      bool
 	LookupEnv func(string) (string, bool)
 }
 
-// job is how a role works: by piece of work, and by the clock.
+// job is how a role works: with script on an item, or with poll at an interval.
 type job struct {
 	on             agents.On
 	script, poll   string
 	args           []string
-	every          string // the variable that says how often, in seconds
-	seconds        int    // when it does not
+	every          string // the variable with the interval, in seconds
+	seconds        int    // the interval without it
 	timeout, stall string
 }
 
-// jobs are upstream's roles. Its scripts bound themselves (CLAUDE_TIMEOUT is 2 h, a review is waited for 3 h, and there are
-// up to nine rounds) and print into files, so that ours are there only for what hangs.
+// jobs are upstream's roles. Its scripts bound themselves (CLAUDE_TIMEOUT is 2 h, they wait 3 h for a review, in up to
+// nine rounds) and print into files, so our own bounds are only for scripts that hang.
 var jobs = map[string]job{
 	"dev": {
 		on: agents.OnIssue, script: "dev/dev-agent.sh", poll: "dev/dev-poll.sh", args: []string{"{{.Issue}}"},
@@ -46,17 +46,21 @@ var jobs = map[string]job{
 		on: agents.OnReview, script: "review/review-pr.sh", poll: "review/review-poll.sh", args: []string{"{{.Number}}"},
 		every: "POLL_INTERVAL", seconds: 300, timeout: "2h", stall: "1h",
 	},
-	"gardener":   {script: "gardener/gardener-step.sh", every: "POLL_INTERVAL", seconds: 300, timeout: "4h", stall: "3h"},
-	"architect":  {script: "architect/architect-run.sh", every: "ARCHITECT_INTERVAL", seconds: 900, timeout: "4h", stall: "3h"},
-	"planner":    {script: "planner/planner-run.sh", every: "PLANNER_INTERVAL", seconds: 12 * 60 * 60, timeout: "4h", stall: "3h"},
-	"predictor":  {script: "predictor/predictor-run.sh", every: "PREDICTOR_INTERVAL", seconds: 24 * 60 * 60, timeout: "4h", stall: "3h"},
-	"supervisor": {script: "supervisor/supervisor-run.sh", every: "SUPERVISOR_INTERVAL", seconds: 20 * 60, timeout: "4h", stall: "3h"},
+	"gardener":   errand("gardener/gardener-step.sh", "POLL_INTERVAL", 300),
+	"architect":  errand("architect/architect-run.sh", "ARCHITECT_INTERVAL", 15*60),
+	"planner":    errand("planner/planner-run.sh", "PLANNER_INTERVAL", 12*60*60),
+	"predictor":  errand("predictor/predictor-run.sh", "PREDICTOR_INTERVAL", 24*60*60),
+	"supervisor": errand("supervisor/supervisor-run.sh", "SUPERVISOR_INTERVAL", 20*60),
+}
+
+func errand(script, every string, seconds int) job {
+	return job{script: script, every: every, seconds: seconds, timeout: "4h", stall: "3h"}
 }
 
 // defaultRoles are those of upstream's entrypoint.
 const defaultRoles = "review,dev,gardener,architect,planner,predictor,supervisor"
 
-// The tables of the factory.toml, in the order in which people read them.
+// The tables of the factory.toml, in the order of its text.
 type (
 	document struct {
 		Forge   forgeTable             `toml:"forge"`
@@ -92,8 +96,8 @@ type (
 	}
 )
 
-// TOML is the factory.toml that means what upstream's files and environment mean. The error has a line for each thing that
-// has no meaning. It is the same text every time, so that it can be compared.
+// TOML returns the factory.toml that is equivalent to upstream's files and environment: the same text every time, so
+// that it can be compared. The error has a line for each value without an equivalent.
 func (f *Factory) TOML() (string, error) {
 	d := document{Threads: map[string]threadTable{}, Agents: map[string]agentTable{}, Roles: map[string]roleTable{}}
 	problems := []error{f.readForge(&d.Forge), f.readBots(&d), f.readAgents(&d), f.readRoles(&d)}
@@ -106,7 +110,7 @@ func (f *Factory) TOML() (string, error) {
 	if err := encoder.Encode(d); err != nil {
 		return "", fmt.Errorf("cannot write the configuration: %w", err)
 	}
-	// The encoder writes the tables that have nothing but tables in them, too.
+	// The encoder also writes the headers of tables that have only tables in them.
 	text := strings.NewReplacer("[threads]\n", "", "[agents]\n", "", "[roles]\n", "").Replace(b.String())
 	return strings.NewReplacer("\n\n[", "\n\n[", "\n[", "\n\n[").Replace(text), nil
 }
@@ -116,29 +120,35 @@ func (f *Factory) getenv(name string) string {
 	return value
 }
 
+// mistakes collects errors, of which the operator sees all at once.
+type mistakes []error
+
+func (m *mistakes) add(format string, args ...any) { *m = append(*m, fmt.Errorf(format, args...)) }
+
 func (f *Factory) readForge(t *forgeTable) error {
 	t.Token, t.URL = "$FORGE_TOKEN", f.getenv("FORGE_URL")
 	if f.Poll {
 		t.Merge = "manual" // dev-poll.sh merges
 	}
-	var problems []error
+	var all mistakes
 	for _, p := range f.Projects {
 		if f.getenv("FORGE_URL") == "" && p.ForgeURL != "" {
 			if t.URL != "" && t.URL != p.ForgeURL {
-				problems = append(problems, fmt.Errorf("%s: forge_url is %q, but that of another project is %q: a factory has one forge", p.Path, p.ForgeURL, t.URL))
+				all.add("%s: forge_url is %q, but that of another project is %q: a factory has one forge",
+					p.Path, p.ForgeURL, t.URL)
 			}
 			t.URL = p.ForgeURL
 		}
 		if slices.Contains(t.Repos, p.Repo) {
-			problems = append(problems, fmt.Errorf("%s: repo is %q, which another project has too", p.Path, p.Repo))
+			all.add("%s: repo is %q, which another project has too", p.Path, p.Repo)
 		}
 		t.Repos = append(t.Repos, p.Repo)
 	}
-	return errors.Join(problems...)
+	return errors.Join(all...)
 }
 
-// readBots adds upstream's own accounts, one for each role that AGENT_ROLES names. A role without a token of its own is done
-// by dev-bot, as upstream falls back to its token; but nobody can review with the account that wrote.
+// readBots adds upstream's own accounts, one for each role in AGENT_ROLES. dev-bot does the roles without a token of
+// their own, as upstream falls back to its token, but not review: no account can review its own work.
 func (f *Factory) readBots(d *document) error {
 	list := f.getenv("AGENT_ROLES")
 	var t threadTable
@@ -163,41 +173,44 @@ func (f *Factory) readBots(d *document) error {
 		}
 	}
 	t.Backend = "anthropic"
-	if f.getenv("ANTHROPIC_BASE_URL") != "" { // one of upstream's containers for a local model
+	if f.getenv("ANTHROPIC_BASE_URL") != "" { // we are in one of upstream's containers for a local model
 		t.Backend, t.BaseURL, t.Slots = "local", f.getenv("ANTHROPIC_BASE_URL"), len(t.Agents)
 	}
 	d.Threads[threadName(t.BaseURL)] = t
 	return nil
 }
 
-// readAgents adds the agents of the projects: a thread for each server, with a slot for each agent, as upstream ran each in a
-// container of its own.
+// readAgents adds the agents of the projects. Each server becomes a thread with a slot for each of its agents: upstream
+// ran each agent in a container of its own.
 func (f *Factory) readAgents(d *document) error {
 	seen := map[string]Agent{}
-	var problems []error
+	var all mistakes
 	for _, p := range f.Projects {
 		for _, a := range p.Agents {
 			if old, ok := seen[a.Name]; ok {
-				if old.Login != a.Login || old.BaseURL != a.BaseURL || old.Model != a.Model || !slices.Equal(old.Roles, a.Roles) {
-					problems = append(problems, fmt.Errorf("%s: agents.%s is not what another project says of it", p.Path, a.Name))
+				same := old.Login == a.Login && old.BaseURL == a.BaseURL && old.Model == a.Model
+				if !same || !slices.Equal(old.Roles, a.Roles) {
+					all.add("%s: agents.%s is not the same in another project", p.Path, a.Name)
 				}
 				continue
 			}
 			if _, bot := d.Agents[a.Name]; bot {
-				problems = append(problems, fmt.Errorf("%s: agents.%s is called as the bot of a role: give it another name", p.Path, a.Name))
+				all.add("%s: agents.%s has the name of a role's bot: give it another one", p.Path, a.Name)
 			}
 			seen[a.Name] = a
 			name := threadName(a.BaseURL)
 			t := d.Threads[name]
 			t.Backend, t.BaseURL, t.Slots, t.Agents = "local", a.BaseURL, t.Slots+1, append(t.Agents, a.Name)
 			d.Threads[name] = t
-			d.Agents[a.Name] = agentTable{Roles: slices.Clone(a.Roles), Login: a.Login, Token: "$" + agents.TokenVar(a.Login), Model: a.Model}
+			d.Agents[a.Name] = agentTable{
+				Roles: slices.Clone(a.Roles), Login: a.Login, Token: "$" + agents.TokenVar(a.Login), Model: a.Model,
+			}
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(all...)
 }
 
-// threadName is the host and port of a server, and anthropic for none.
+// threadName returns the host and port of a server, and anthropic without one.
 func threadName(baseURL string) string {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" {
@@ -206,27 +219,27 @@ func threadName(baseURL string) string {
 	return strings.Trim(strings.NewReplacer(":", "-", "[", "", "]", "").Replace(u.Host), "-")
 }
 
-// readRoles adds the roles that agents have. A poller is for the agent whose account it runs with: by the clock a role
-// works once at a time, so where several agents poll, each has a role of its own.
+// readRoles adds the roles that agents have. A poller works for the agent whose account it has, but a role with an
+// interval runs once at a time: so each agent that polls gets a role of its own.
 func (f *Factory) readRoles(d *document) error {
-	var problems []error
+	var all mistakes
 	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
 		roles := d.Agents[name].Roles
 		for i, role := range roles {
 			j, known := jobs[role]
 			if !known {
-				problems = append(problems, fmt.Errorf("agents.%s.roles has %q in it, which is no role of upstream's", name, role))
+				all.add("agents.%s.roles has %q in it, which is no role of upstream's", name, role)
 				continue
 			}
 			if f.Poll && j.poll != "" && !strings.HasSuffix(name, "-bot") {
 				role += "-" + name
 			}
 			r, err := f.role(&j)
-			problems = append(problems, err)
+			all = append(all, err)
 			d.Roles[role], roles[i] = r, role
 		}
 	}
-	return errors.Join(problems...)
+	return errors.Join(all...)
 }
 
 func (f *Factory) role(j *job) (roleTable, error) {
@@ -234,27 +247,17 @@ func (f *Factory) role(j *job) (roleTable, error) {
 	script, args := j.script, j.args
 	if f.Poll && j.poll != "" {
 		script, args = j.poll, nil
-		r.On, r.Timeout = "", "24h" // the agents that it starts count too
+		r.On, r.Timeout = "", "24h" // it waits for the agents that it starts
 	}
-	var err error
 	if r.On == "" {
-		r.On = agents.OnSchedule
-		r.Every, err = f.interval(j)
+		text := cmp.Or(f.getenv(j.every), strconv.Itoa(j.seconds))
+		seconds, err := strconv.Atoi(text)
+		if err != nil || seconds < 1 {
+			return r, fmt.Errorf("%s is %q, want a number of seconds", j.every, text)
+		}
+		r.On, r.Every = agents.OnSchedule, fmt.Sprintf("%ds", seconds)
 	}
 	r.Waits = r.On == agents.OnIssue
 	r.Command = append([]string{f.Self, "upstream", "--root", f.Root, script}, args...)
-	return r, err
-}
-
-// interval reads upstream's seconds.
-func (f *Factory) interval(j *job) (string, error) {
-	seconds := j.seconds
-	if text := f.getenv(j.every); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return "", fmt.Errorf("%s is %q, want a number of seconds", j.every, text)
-		}
-		seconds = n
-	}
-	return fmt.Sprintf("%ds", seconds), nil
+	return r, nil
 }

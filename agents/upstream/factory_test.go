@@ -132,8 +132,8 @@ func TestFactoryMistakes(t *testing.T) {
 	_, err := f.TOML()
 	want := `b.toml: forge_url is "http://other", but that of another project is "http://forgejo:3000": a factory has one forge
 b.toml: repo is "johba/harb", which another project has too
-b.toml: agents.dev-bot is called as the bot of a role: give it another name
-b.toml: agents.llama is not what another project says of it
+b.toml: agents.dev-bot has the name of a role's bot: give it another one
+b.toml: agents.llama is not the same in another project
 agents.dev-bot.roles has "cook" in it, which is no role of upstream's`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)

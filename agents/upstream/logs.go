@@ -6,21 +6,21 @@ import (
 	"path/filepath"
 )
 
-// Logs are the log files of upstream's scripts in an agent's home. They print next to nothing elsewhere, and who asks for an
-// agent's log wants to see them.
+// Logs are the log files of upstream's scripts in an agent's home. The scripts print nearly nothing to stdout, so the
+// session's log would be empty without them. A Logs is for one goroutine.
 type Logs struct {
 	dir  string
-	read map[string]int64 // how much of each file is known, in bytes
+	read map[string]int64 // bytes of each file that are copied
 }
 
-// NewLogs knows what is in the files by now.
+// NewLogs returns the logs of a home, with what is in them by now taken as copied.
 func NewLogs(home string) *Logs {
 	l := &Logs{dir: filepath.Join(home, "data", "logs"), read: map[string]int64{}}
 	_ = l.Copy(io.Discard)
 	return l
 }
 
-// Copy writes what has come since, file by file.
+// Copy writes the text that was added since the last call, file by file. A file that has gone is skipped.
 func (l *Logs) Copy(w io.Writer) error {
 	paths, err := filepath.Glob(filepath.Join(l.dir, "*", "*.log"))
 	if err != nil {
@@ -45,7 +45,7 @@ func (l *Logs) copyOne(w io.Writer, path string) error {
 		return err
 	}
 	from := l.read[path]
-	if info.Size() < from { // moved away, and begun anew
+	if info.Size() < from { // rotated
 		from = 0
 	}
 	n, err := io.Copy(w, io.NewSectionReader(file, from, info.Size()-from))

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // Cmd is a program to run: git.
@@ -33,22 +35,24 @@ type Program struct {
 	Out     io.Writer
 }
 
-// Script is what to start, and where.
+// Script is a command to start.
 type Script struct {
 	Argv []string
 	Dir  string
 	Env  []string
-	// Tmp is the agent's folder for what upstream puts into /tmp.
-	Tmp string
-	// Waits says that the script goes on after it has ended, in processes that it started: upstream's pollers do.
+	Tmp  string // the agent's folder for the files that upstream puts into /tmp
+	// Waits says that the session lasts until the processes that the script started have ended: upstream's pollers exit
+	// before them.
 	Waits bool
 }
 
-// Prepare makes what upstream's entrypoint made before it started a script, and returns how to start it.
+// Prepare provides the surroundings that upstream's entrypoint provided to a script, and returns how to start it. It
+// may be repeated.
 func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 	for _, name := range []string{"HOME", "FORGE_URL", "FORGE_TOKEN", "DISINTO_REPO", "DISINTO_AGENT"} {
 		if p.getenv(name) == "" {
-			return nil, fmt.Errorf("cannot work: $%s is not set (a supervisor starts this program, see disinto help upstream)", name)
+			const hint = "a supervisor starts this program, see disinto help upstream"
+			return nil, fmt.Errorf("cannot work: $%s is not set (%s)", name, hint)
 		}
 	}
 	path, err := p.find()
@@ -63,7 +67,7 @@ func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 		Argv: append([]string{"bash", path}, p.Args...), Dir: p.Root, Tmp: filepath.Join(p.getenv("HOME"), "tmp"),
 		Waits: strings.HasSuffix(p.Script, "-poll.sh"),
 	}
-	if len(p.Args) == 0 { // all but those of one issue or pull request want to know the project
+	if len(p.Args) == 0 { // a script without an item takes the project
 		s.Argv = append(s.Argv, project.Path)
 	}
 	if err := os.MkdirAll(s.Tmp, 0o700); err != nil {
@@ -72,19 +76,12 @@ func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 	s.Env = p.environ(project, s.Tmp)
 	p.activate()
 	p.unlock(s)
-	return s, errors.Join(p.clone(ctx, s, project))
+	return s, p.clone(ctx, s, project)
 }
 
-func (p *Program) getenv(name string) (value string) {
-	for _, kv := range p.Environ {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
+func (p *Program) getenv(name string) string { return agents.Getenv(p.Environ, name) }
 
-// find is the script, which has to be one of upstream's.
+// find returns the path of the script, which has to be below Root.
 func (p *Program) find() (string, error) {
 	if !filepath.IsLocal(p.Script) {
 		return "", fmt.Errorf("cannot run %q: want a path below %s, such as dev/dev-agent.sh", p.Script, p.Root)
@@ -96,46 +93,50 @@ func (p *Program) find() (string, error) {
 	return path, nil
 }
 
-// project is the file for the session's repository.
+// project reads the file of the session's repository.
 func (p *Program) project() (*Project, error) {
-	all, err := ReadProjects(filepath.Join(p.Root, "projects"))
+	dir, repo := filepath.Join(p.Root, "projects"), p.getenv("DISINTO_REPO")
+	all, err := ReadProjects(dir)
 	for _, project := range all {
-		if strings.EqualFold(project.Repo, p.getenv("DISINTO_REPO")) {
+		if strings.EqualFold(project.Repo, repo) {
 			return project, nil
 		}
 	}
-	return nil, errors.Join(fmt.Errorf("no file in %s is for %s", filepath.Join(p.Root, "projects"), p.getenv("DISINTO_REPO")), err)
+	return nil, errors.Join(fmt.Errorf("no file in %s is for %s", dir, repo), err)
 }
 
-// ReadProjects reads the projects of a folder, sorted by file. Those that can be read are returned beside the error.
+// ReadProjects reads the projects of a folder, sorted by file. It returns the readable ones beside the error.
 func ReadProjects(dir string) ([]*Project, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.toml"))
 	if err != nil {
 		return nil, err
 	}
 	var all []*Project
-	var problems []error
+	var wrong mistakes
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
+		project, err := readProject(path)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("cannot read a project: %w", err))
-			continue
-		}
-		project, err := ParseProject(path, string(text))
-		if err != nil {
-			problems = append(problems, err)
+			wrong = append(wrong, err)
 			continue
 		}
 		all = append(all, project)
 	}
 	if len(paths) == 0 {
-		problems = append(problems, fmt.Errorf("%s has no *.toml in it: copy one of upstream's examples there", dir))
+		wrong.add("%s has no *.toml in it: copy one of upstream's examples there", dir)
 	}
-	return all, errors.Join(problems...)
+	return all, errors.Join(wrong...)
 }
 
-// environ is what upstream's scripts expect, beside the contract. DISINTO_CONTAINER makes them take it from the environment
-// and not from files: what is set wins over a project's file, so that two projects do not get mixed up.
+func readProject(path string) (*Project, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read a project: %w", err)
+	}
+	return ParseProject(path, string(text))
+}
+
+// environ adds the variables that upstream's scripts expect to the contract. DISINTO_CONTAINER makes the scripts prefer
+// them to their files, so that two projects do not get mixed up.
 func (p *Program) environ(project *Project, tmp string) []string {
 	home, token := p.getenv("HOME"), p.getenv("FORGE_TOKEN")
 	name := project.Name
@@ -149,7 +150,7 @@ func (p *Program) environ(project *Project, tmp string) []string {
 		"WOODPECKER_REPO_ID=" + project.CI,
 		"FORGE_API_BASE=" + strings.TrimSuffix(p.getenv("FORGE_API"), "/repos/"+p.getenv("DISINTO_REPO")),
 		"FORGE_WEB=" + p.getenv("FORGE_URL") + "/" + project.Repo,
-		"FORGE_REVIEW_TOKEN=" + token, // who writes the verdict; all others default to FORGE_TOKEN
+		"FORGE_REVIEW_TOKEN=" + token, // for the verdict; all other tokens default to FORGE_TOKEN
 		"CLAUDE_CONFIG_DIR=" + cmp.Or(p.getenv("CLAUDE_CONFIG_DIR"), filepath.Join(home, ".claude")),
 	}
 	if !p.Private {
@@ -161,12 +162,12 @@ func (p *Program) environ(project *Project, tmp string) []string {
 		vars = append(vars, "FORGE_OPS_REPO="+project.OpsRepo)
 	}
 	if p.Script == "review/review-pr.sh" && p.getenv("CLAUDE_TIMEOUT") == "" {
-		vars = append(vars, "CLAUDE_TIMEOUT=900") // what it means to use itself; its env.sh is first with 7200
+		vars = append(vars, "CLAUDE_TIMEOUT=900") // its own default, which env.sh sets to 7200 before
 	}
-	return with(p.Environ, slices.Concat(vars, p.model(project), p.git()))
+	return agents.Setenv(p.Environ, slices.Concat(vars, p.model(project), p.git()))
 }
 
-// model is where Claude Code finds its model. The scripts of some roles ask for sonnet or opus by name, whoever serves them.
+// model tells Claude Code its model. The scripts of some roles ask for sonnet or opus by name, on a local server too.
 func (p *Program) model(project *Project) []string {
 	model := p.getenv("DISINTO_MODEL")
 	var vars []string
@@ -195,8 +196,8 @@ func (p *Program) model(project *Project) []string {
 		"ANTHROPIC_API_KEY="+key, "CLAUDE_CODE_ATTRIBUTION_HEADER=0", "CLAUDE_CODE_ENABLE_TELEMETRY=0")
 }
 
-// git gives every git below us the agent's token, for the forge's address only. It is in no address, no argument and no
-// file. The clones may belong to another uid, when the factory was run as somebody else before.
+// git passes the agent's token to every git below us in the environment, for the forge's address only, so that it is in
+// no address, argument or file. The clones may belong to another uid, that of an earlier run of the factory.
 func (p *Program) git() []string {
 	return []string{
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_COUNT=2",
@@ -206,8 +207,9 @@ func (p *Program) git() []string {
 	}
 }
 
-// activate puts the file there without which upstream's pollers and its scheduled scripts end at once, as upstream's entrypoint
-// does for every role. Who works is decided before a script is started: `disinto pause` is the switch.
+// activate creates the file without which upstream's pollers and scheduled scripts exit at once, as upstream's
+// entrypoint does for every role. The supervisor has decided by then that the agent works: `disinto pause` is the
+// switch.
 func (p *Program) activate() {
 	role, _, _ := strings.Cut(p.Script, "/")
 	if role == "review" {
@@ -224,8 +226,9 @@ func (p *Program) activate() {
 	file.Close()
 }
 
-// unlock removes the agent's lock files. An agent has one session at a time, and no process of the one before is left; but
-// the number in such a file may belong to another program by now, and the script would end as if all were done.
+// unlock removes the agent's lock files. They are stale: an agent runs one session at a time, and no process of the one
+// before is left. But the pid in such a file may be another program's by now, and the script would exit as if all were
+// done.
 func (p *Program) unlock(s *Script) {
 	dir, pattern := s.Tmp, "*.lock"
 	if !p.Private {
@@ -237,8 +240,8 @@ func (p *Program) unlock(s *Script) {
 	}
 }
 
-// clone makes the agent's own clones, which upstream's scripts have their worktrees of: in one that agents share, each would
-// check out what another works on. Not every project has an operations repository.
+// clone makes the agent's own clones, of which upstream's scripts make their worktrees: in a clone that agents share,
+// one would check out the branch that another works on. Not every project has an operations repository.
 func (p *Program) clone(ctx context.Context, s *Script, project *Project) error {
 	dir := filepath.Join(p.getenv("HOME"), "repos", project.Name)
 	if err := p.cloneOne(ctx, s, project.Repo, dir); err != nil {
@@ -256,25 +259,14 @@ func (p *Program) cloneOne(ctx context.Context, s *Script, repo, dir string) err
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
 		return nil
 	}
-	half := dir + ".cloning" // or one that broke off would pass for a whole one
+	half := dir + ".cloning" // a clone that breaks off must not pass for a whole one
 	if err := errors.Join(os.RemoveAll(half), os.MkdirAll(filepath.Dir(dir), 0o700)); err != nil {
 		return err
 	}
 	url := p.getenv("FORGE_URL") + "/" + repo + ".git"
-	err := p.Run(ctx, Cmd{
-		Argv: []string{"git", "clone", "--quiet", url, half}, Dir: filepath.Dir(dir), Env: s.Env, Stdout: p.Out, Stderr: p.Out,
-	})
-	if err != nil {
+	argv := []string{"git", "clone", "--quiet", url, half}
+	if err := p.Run(ctx, Cmd{Argv: argv, Dir: filepath.Dir(dir), Env: s.Env, Stdout: p.Out, Stderr: p.Out}); err != nil {
 		return err
 	}
 	return os.Rename(half, dir)
-}
-
-// with sets variables in an environment.
-func with(environ, more []string) []string {
-	env := slices.DeleteFunc(slices.Clone(environ), func(old string) bool {
-		name, _, _ := strings.Cut(old, "=")
-		return slices.ContainsFunc(more, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
-	})
-	return append(env, more...)
 }

@@ -1,10 +1,10 @@
-// Package upstream runs the agents of upstream's disinto, the bash one, as they are: dev/dev-agent.sh, review/review-pr.sh and
-// their siblings, unmodified, one piece of work at a time.
+// Package upstream runs the agents of upstream's disinto, a set of bash scripts, unmodified: dev/dev-agent.sh,
+// review/review-pr.sh and their siblings, one item at a time.
 //
-// Two parts of it are pure. ParseProject reads what upstream keeps in projects/*.toml, and Factory makes the factory.toml
-// of it that means the same. The third, Program, is what `disinto upstream` does inside of one session: it knows
-// nothing but the environment contract, makes the surroundings that upstream's entrypoint made (a clone, credentials for
-// git, a /tmp of the agent's own), and says what to start.
+// ParseProject and Factory are pure: the one reads upstream's projects/*.toml, the other turns them into the equivalent
+// factory.toml. Program prepares one session, for `disinto upstream`: it knows only the environment contract, provides
+// the surroundings that upstream's entrypoint provided (a clone, credentials for git, a /tmp of the agent's own), and
+// returns the command to start.
 package upstream
 
 import (
@@ -27,28 +27,28 @@ type Project struct {
 	Name     string // of clones, worktrees and lock files
 	Repo     string // owner/name
 	ForgeURL string // may be empty
-	Branch   string // the default branch; main when the file does not say
+	Branch   string // the default branch; main unless the file names one
 	OpsRepo  string // owner/name; may be empty
 	CI       string // the number of the repository in Woodpecker; "0" is none
 	Agents   []Agent
 }
 
-// Agent is an [agents.NAME] table of a project: somebody with an inference server of their own.
+// Agent is an [agents.NAME] table of a project: an agent with an inference server of its own.
 type Agent struct {
 	Name    string
-	Login   string // its account, forge_user
+	Login   string // forge_user, its account
 	BaseURL string
 	Model   string
 	APIKey  string
 	Roles   []string
-	Compact int // percent of the context at which Claude Code compacts; 0 is not said
+	Compact int // percent of the context at which Claude Code compacts; 0 means its default
 }
 
-// projectName is what fits a folder and a file name.
+// projectName matches names that can be a folder and a part of a file name.
 var projectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// ParseProject reads a project's file. Keys that it does not know are none of its business, as upstream sees it too. The
-// error has a line for each thing that is wrong.
+// ParseProject reads a project's file. It ignores keys that it does not know, as upstream does. The error has a line
+// for each mistake.
 func ParseProject(path, text string) (*Project, error) {
 	var file struct {
 		Name     string         `toml:"name"`
@@ -69,10 +69,8 @@ func ParseProject(path, text string) (*Project, error) {
 	if id, ok := file.CI["woodpecker_repo_id"]; ok {
 		p.CI = fmt.Sprint(id)
 	}
-	var problems []error
-	wrong := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf(path+": "+format, args...))
-	}
+	var all mistakes
+	wrong := func(format string, args ...any) { all.add(path+": "+format, args...) }
 	if !projectName.MatchString(p.Name) {
 		wrong("name is %q, want letters and digits, with - _ . between them", p.Name)
 	}
@@ -83,7 +81,7 @@ func ParseProject(path, text string) (*Project, error) {
 		wrong(`ops_repo is %q, want "owner/name"`, p.OpsRepo)
 	}
 	for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
-		if name == "schedule" { // upstream's example has it, and nobody reads it
+		if name == "schedule" { // a table of upstream's example that no script reads
 			continue
 		}
 		a := agentOf(name, file.Agents[name])
@@ -95,7 +93,7 @@ func ParseProject(path, text string) (*Project, error) {
 		}
 		p.Agents = append(p.Agents, a)
 	}
-	return p, errors.Join(problems...)
+	return p, errors.Join(all...)
 }
 
 func agentOf(name string, table map[string]any) Agent {
@@ -110,7 +108,7 @@ func agentOf(name string, table map[string]any) Agent {
 	if n, ok := table["compact_pct"].(int64); ok {
 		a.Compact = int(n)
 	}
-	// A list, or words: upstream's own generator writes them with spaces and its entrypoint looks for commas.
+	// A list, or one string: upstream's generator separates by spaces, its entrypoint by commas.
 	switch roles := table["roles"].(type) {
 	case string:
 		a.Roles = words(roles)
@@ -122,7 +120,7 @@ func agentOf(name string, table map[string]any) Agent {
 	return a
 }
 
-// words are the words of a list with commas or spaces between them.
+// words splits a list at commas and spaces.
 func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
