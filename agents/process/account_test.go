@@ -60,6 +60,7 @@ func TestRunsAsItsUser(t *testing.T) {
 }
 
 func TestEndsOtherUsersTree(t *testing.T) {
+	t.Parallel()
 	word := token()
 	job := asStranger(t, "")
 	up := filepath.Join(job.Home, "up")

@@ -139,6 +139,7 @@ func TestRunCommandWithBrokenWriter(t *testing.T) {
 }
 
 func TestRunCommandEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ name, trap, wantNote string }{
 		{"asked", `trap "echo bye >$1; exit 1" TERM`, "bye"},
 		{"killed", `trap "" TERM`, ""},

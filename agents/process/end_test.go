@@ -57,6 +57,7 @@ func (r *running) file(name string) string { return filepath.Join(filepath.Dir(r
 const slack = 15 * time.Second
 
 func TestCancelEndsWhatEscaped(t *testing.T) {
+	t.Parallel()
 	word := token()
 	job := newJob(t, "")
 	up := filepath.Join(filepath.Dir(job.Dir), "up")
@@ -75,6 +76,7 @@ func TestCancelEndsWhatEscaped(t *testing.T) {
 }
 
 func TestOwnExitEndsWhatIsLeft(t *testing.T) {
+	t.Parallel() // it waits for a grace, as do some below
 	word := token()
 	job := newJob(t, "")
 	dir := filepath.Dir(job.Dir)
@@ -94,6 +96,7 @@ func TestOwnExitEndsWhatIsLeft(t *testing.T) {
 
 // What the program did before anybody wanted it to end counts, even if its leftovers are still being ended.
 func TestOwnExitComesFirst(t *testing.T) {
+	t.Parallel()
 	job := newJob(t, `(setsid sh -c 'trap "" TERM; touch $T/up; while :; do sleep 0.01; done' &)
 		while [ ! -e $T/up ]; do sleep 0.01; done; exit 5`)
 	r := background(t, job)
@@ -108,6 +111,7 @@ func TestOwnExitComesFirst(t *testing.T) {
 
 // An agent saves its work on TERM, with programs that it starts only then.
 func TestGraceIsForSaving(t *testing.T) {
+	t.Parallel()
 	job := newJob(t, `trap 'sh -c "sleep 0.3; echo saved >$T/saved"; exit 0' TERM; touch $T/up; while :; do sleep 0.01; done`)
 	job.Grace = time.Minute
 	r := background(t, job)
@@ -138,6 +142,7 @@ func TestStoppedProcessHearsTERM(t *testing.T) {
 }
 
 func TestHurry(t *testing.T) {
+	t.Parallel()
 	job := newJob(t, `trap "" TERM; touch $T/up; while :; do sleep 0.1; done`)
 	job.Grace = time.Hour
 	r := background(t, job)
@@ -155,6 +160,7 @@ func TestHurry(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	job := newJob(t, `echo '{"outcome":"failed","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT; while :; do echo; sleep 0.01; done`)
 	job.Timeout = 300 * time.Millisecond
 	o := runJob(t, job)
@@ -167,7 +173,9 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// A session is stalled when it neither prints nor computes. Of one that does, the backend is not asked.
 func TestStall(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		script string
@@ -181,16 +189,22 @@ func TestStall(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // they mostly wait
+			t.Parallel()
 			job := newJob(t, tt.script)
-			job.Stall, job.Timeout = time.Second, 3*time.Second
+			job.Stall, job.Timeout = 700*time.Millisecond, 2*time.Second
+			e := &Executor{Reaper: reaper}
 			if tt.want == agents.Stalled {
 				job.Timeout = time.Minute
+			} else {
+				job.BackendURL, e.Progress = "http://llama", func(context.Context, string) string {
+					t.Error("the backend was asked")
+					return ""
+				}
 			}
 			if tt.name == "prints" {
 				printFor(t, job.LogPath)
 			}
-			o := runJob(t, job)
+			o := e.Run(t.Context(), job, nil)
 			if o.Result != tt.want {
 				t.Errorf("outcome %+v, want %s", o, tt.want)
 			}
@@ -242,7 +256,7 @@ func TestEndConvergesAgainstForks(t *testing.T) {
 func TestManySessionsAtOnce(t *testing.T) {
 	e := &Executor{Reaper: reaper}
 	var wg sync.WaitGroup
-	for i := range 30 {
+	for i := range storm(30, 8) {
 		wg.Go(func() {
 			job := newJob(t, fmt.Sprintf("(setsid sleep 1000 &); exit %d", i))
 			if o := e.Run(t.Context(), job, nil); o.ExitCode != i {

@@ -69,16 +69,6 @@ func TestOutcomes(t *testing.T) {
 			"a result that is a link", `ln -s /etc/passwd $DISINTO_RESULT`,
 			agents.Outcome{Result: agents.Done, Reason: "cannot open the result: too many levels of symbolic links"},
 		},
-		{"stdin is closed", "read x; echo $?", agents.Outcome{Result: agents.Done, Tail: "1"}},
-		{"the environment is the job's", "env | cut -d= -f1 | sort | tr '\\n' ' '", agents.Outcome{
-			Result: agents.Done, Tail: "DISINTO_RESULT DISINTO_RUN_ID PATH PWD T ",
-		}},
-		{"umask", "umask", agents.Outcome{Result: agents.Done, Tail: "0077"}},
-		{"its own session", "test $(cut -d' ' -f6 /proc/$$/stat) = $$ && echo yes", agents.Outcome{Result: agents.Done, Tail: "yes"}},
-		{"no new privileges", "grep -o 'NoNewPrivs:.*' /proc/self/status | tr '\\t' ' '", agents.Outcome{Result: agents.Done, Tail: "NoNewPrivs: 1"}},
-		{"no descriptor of ours", "ls /proc/self/fd | tr '\\n' ' '", agents.Outcome{Result: agents.Done, Tail: "0 1 2 3 "}},
-		// Signal 32 is the C library's own; timeout(1) leaves it ignored for all below it, and nobody can send it.
-		{"no signal is ignored", "m=0x$(awk '/^SigIgn/ {print $2}' /proc/self/status); echo $((m & 0x7fffffff))", agents.Outcome{Result: agents.Done, Tail: "0"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,6 +79,33 @@ func TestOutcomes(t *testing.T) {
 			}
 			noneAlive(t, job.RunID)
 		})
+	}
+}
+
+// What a program finds when it starts, told by one.
+func TestProgramsWorld(t *testing.T) {
+	tests := []struct{ name, script, want string }{
+		{"stdin is closed", "read x; echo $?", "1"},
+		{"the environment is the job's", "env | cut -d= -f1 | sort | tr '\\n' ' '", "DISINTO_RESULT DISINTO_RUN_ID PATH PWD T "},
+		{"umask", "umask", "0077"},
+		{"its own session", "test $(cut -d' ' -f6 /proc/$$/stat) = $$ && echo yes", "yes"},
+		{"no new privileges", "grep -o 'NoNewPrivs:.*' /proc/self/status | tr '\\t' ' '", "NoNewPrivs: 1"},
+		{"no descriptor of ours", "ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 "},
+		// Signal 32 is the C library's own; timeout(1) leaves it ignored for all below it, and no process can send it.
+		{"no signal is ignored", "m=0x$(awk '/^SigIgn/ {print $2}' /proc/self/status); echo $((m & 0x7fffffff))", "0"},
+	}
+	var script, want []string
+	for _, tt := range tests {
+		script, want = append(script, "echo \"$("+tt.script+")\""), append(want, tt.want)
+	}
+	got := strings.Split(runJob(t, newJob(t, strings.Join(script, "\n"))).Tail, "\n")
+	if len(got) != len(want) {
+		t.Fatalf("it says %q", got)
+	}
+	for i, tt := range tests {
+		if got[i] != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got[i], tt.want)
+		}
 	}
 }
 

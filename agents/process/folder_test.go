@@ -72,7 +72,6 @@ func TestMakeFolder(t *testing.T) {
 	}
 }
 
-// An agent that can make us create a folder where it may not write owns the machine.
 // The first sessions of a new factory begin at the same moment, and their folders have their parents in common.
 func TestMakeFolderAtTheSameTime(t *testing.T) {
 	ours, _, a := treeOfOthers(t)
@@ -89,6 +88,7 @@ func TestMakeFolderAtTheSameTime(t *testing.T) {
 	}
 }
 
+// An agent that can make us create a folder where it may not write owns the machine.
 func TestMakeFolderIsNotLedAstray(t *testing.T) {
 	ours, theirs, a := treeOfOthers(t)
 	secret := filepath.Join(ours, "secret")

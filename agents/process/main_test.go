@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,17 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	cgroupRoot = func() string { return "" } // the shim alone must do; TestCgroup puts it back
+	_ = flag.Set("test.parallel", "8")       // parallel tests mostly wait
 	os.Exit(m.Run())
+}
+
+// storm is how many processes or tries a test has: all of them in make check, which sets DISINTO_STORMS, and a part of
+// them in make test, where the race detector makes each ten times as slow.
+func storm(all, part int) int {
+	if os.Getenv("DISINTO_STORMS") != "" {
+		return all
+	}
+	return part
 }
 
 var serial atomic.Int64

@@ -29,6 +29,7 @@ func TestPeers(t *testing.T) {
 		t.Skip("make bench-init runs it")
 	}
 	needRoot(t)
+	t.Setenv("DISINTO_STORMS", "1")
 	b := &bench{t: t, figures: map[string][]float64{}}
 	b.find(ours)
 	const rounds = 5
@@ -381,7 +382,7 @@ func there(pid int) bool {
 // reaperStorm is PID 1 with the supervisor's reaper: 10,000 orphans and 1,000 children of its own end at once. It says
 // how long that took, how many orphans were not reaped and how many statuses of its own were lost or wrong.
 func reaperStorm([]string) int {
-	const orphans, children = 10_000 / thin, 1_000 / thin
+	orphans, children := storm(10_000, 1_000), storm(1_000, 100)
 	if _, err := Init(); err != nil {
 		return 3
 	}
@@ -421,9 +422,9 @@ func reaperStorm([]string) int {
 			lost++
 		}
 	}
-	for r.Orphans() < orphans && time.Since(begin) < 20*time.Second {
+	for r.Orphans() < int64(orphans) && time.Since(begin) < 20*time.Second {
 		time.Sleep(200 * time.Microsecond)
 	}
-	fmt.Println(int64(time.Since(begin)), orphans-r.Orphans(), lost)
+	fmt.Println(int64(time.Since(begin)), int64(orphans)-r.Orphans(), lost)
 	return 0
 }

@@ -22,7 +22,8 @@ func spawn(t testing.TB, script string, files ...uintptr) *Child {
 }
 
 func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
-	const children, nurseries, orphans = 200, 5, 100
+	const orphans = 100
+	children, nurseries := storm(200, 40), storm(5, 1)
 	before := reaper.Orphans()
 	var wg sync.WaitGroup
 	for range nurseries {
@@ -40,8 +41,8 @@ func TestReaperKeepsStatusesApartFromOrphans(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "all orphans are reaped", func() bool { return reaper.Orphans() >= before+nurseries*orphans })
-	if got := reaper.Orphans() - before; got != nurseries*orphans {
+	eventually(t, "all orphans are reaped", func() bool { return reaper.Orphans() >= before+int64(nurseries*orphans) })
+	if got := reaper.Orphans() - before; got != int64(nurseries*orphans) {
 		t.Errorf("%d orphans, want %d: children of ours were counted", got, nurseries*orphans)
 	}
 }
@@ -180,7 +181,7 @@ func TestSpawnsLeaveNoDescriptors(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a finalizer must not tidy up for us
 	<-spawn(t, "exit 0").Exit()
 	before, _ := descriptors()
-	for range 500 {
+	for range storm(500, 50) {
 		<-spawn(t, "exit 0").Exit()
 		if err := reaper.Run(t.Context(), Cmd{Argv: []string{"true"}, Stdout: &strings.Builder{}}); err != nil {
 			t.Fatal(err)
@@ -188,7 +189,7 @@ func TestSpawnsLeaveNoDescriptors(t *testing.T) {
 	}
 	after, pidfds := descriptors()
 	if after > before || pidfds > 0 {
-		t.Errorf("%d descriptors before 1000 spawns, %d after, %d of them pidfds", before, after, pidfds)
+		t.Errorf("%d descriptors before the spawns, %d after, %d of them pidfds", before, after, pidfds)
 	}
 }
 
@@ -200,7 +201,7 @@ func TestSessionsLeaveNoDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, _ := descriptors()
-	for range 20 {
+	for range storm(20, 4) {
 		runJob(t, newJob(t, "(setsid true &)"))
 		job := newJob(t, "")
 		job.Command = []string{"/no/such/program"}
@@ -209,11 +210,12 @@ func TestSessionsLeaveNoDescriptors(t *testing.T) {
 		runJob(t, job)
 	}
 	if after, pidfds := descriptors(); after > before || pidfds > 0 {
-		t.Errorf("%d descriptors before 60 sessions, %d after, %d of them pidfds", before, after, pidfds)
+		t.Errorf("%d descriptors before the sessions, %d after, %d of them pidfds", before, after, pidfds)
 	}
 }
 
-// 10,000 orphans end at once, together with 1,000 children of ours, and no status of those is lost.
+// 10,000 orphans end at once, together with 1,000 children of ours (a tenth of both in make test), and no status of those
+// is lost.
 func TestReaperStorm(t *testing.T) {
 	var out strings.Builder
 	if err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("reaper-storm"), Stdout: &out}); err != nil {

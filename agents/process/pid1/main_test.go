@@ -3,6 +3,7 @@ package pid1
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "no-room" {
 		syscall.Exit(noRoom())
 	}
+	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait
 	os.Exit(m.Run())
 }
 

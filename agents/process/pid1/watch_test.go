@@ -18,6 +18,7 @@ const listener = `for s in $(seq 1 64); do case $s in 9|17|19|32|33|34) ;; *) tr
 // Every signal that a process can catch reaches the command. SIGPROF belongs to the Go runtime; SIGURG is told apart in
 // the program as it is linked, which the tests of cmd/disinto look at.
 func TestPassesEverySignal(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, mode, "--single-child", "bash", "-c", listener)
@@ -49,6 +50,7 @@ func TestPassesEverySignal(t *testing.T) {
 }
 
 func TestRewrites(t *testing.T) {
+	t.Parallel()
 	s := start(t, "subreaper", "--rewrite", "15:3", "-r", "USR1:0", "-r", "TSTP:HUP", "bash", "-c", listener)
 	s.says("up")
 	s.signal(syscall.SIGUSR1)
@@ -86,6 +88,7 @@ func killAll(t *testing.T, lines string) (n int) {
 
 // A signal is for the whole group: the command may ignore it, and wait for a child that does not.
 func TestSignalsReachTheGroup(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, mode, "sh", "-c", `trap 'echo never' USR1; (trap - USR1; exec sleep 1000) & trap '' USR1; echo up >>$LINES; wait $!; exit $(($? == 138 ? 5 : 6))`)
@@ -102,6 +105,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 
 // Whoever sends TSTP, TTIN or TTOU wants all of it to stop, and to go on with CONT.
 func TestStopAndContinue(t *testing.T) {
+	t.Parallel()
 	s := start(t, "subreaper", "sh", "-c", `echo $$ >>$LINES; exec sleep 1000`) // a shell stopped in vfork is in state D
 	eventually(t, "the command runs", func() bool { return strings.HasSuffix(read(s.lines), "\n") })
 	child, _ := strconv.Atoi(strings.TrimSpace(read(s.lines)))
@@ -118,6 +122,7 @@ func TestStopAndContinue(t *testing.T) {
 
 // Orphans are reaped while the command runs, many at once, and what it does not wait for itself is none of its business.
 func TestReapsOrphans(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, mode, "sh", "-c", `for i in 1 2 3 4 5; do sh -c 'for j in $(seq 100); do (read x </dev/null; sleep 0.2; exit $j) & done'; done; echo up >>$LINES; sleep 1000`)
@@ -140,6 +145,7 @@ const family = `
 
 // A TERM, with which containers are stopped, is for everybody, once, and the end waits for nothing but them.
 func TestTERMReachesEverybody(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, mode, "sh", "-c", family)
@@ -160,6 +166,7 @@ func TestTERMReachesEverybody(t *testing.T) {
 
 // What the command leaves behind gets TERM and the time to act on it; what does not, KILL.
 func TestLeftovers(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, mode, "--grace", "500ms", "sh", "-c", `
@@ -177,6 +184,7 @@ func TestLeftovers(t *testing.T) {
 
 // --grace ends a command that ignores TERM, and everything with it.
 func TestGrace(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			s := start(t, mode, "--grace=200ms", "sh", "-c", `trap '' TERM; (setsid sleep 1000 &); echo up >>$LINES; while :; do sleep 0.01; done`)
@@ -192,6 +200,7 @@ func TestGrace(t *testing.T) {
 
 // Without --grace it is for others to decide: a database may need an hour.
 func TestNoGrace(t *testing.T) {
+	t.Parallel()
 	s := start(t, "subreaper", "sh", "-c", `trap 'echo got it >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01; done`)
 	s.says("up")
 	for range 2 {
@@ -204,6 +213,7 @@ func TestNoGrace(t *testing.T) {
 
 // A second signal while leftovers have their grace is for those who do not want to wait.
 func TestHurry(t *testing.T) {
+	t.Parallel()
 	s := start(t, "subreaper", "--grace", "1h", "sh", "-c", `echo $$ >>$LINES
 		(trap '' TERM INT; setsid sh -c 'echo up >>$LINES; while :; do sleep 0.01; done' &)
 		until grep -q up $LINES; do sleep 0.01; done; exit 3`)
@@ -220,6 +230,7 @@ func TestHurry(t *testing.T) {
 }
 
 func TestSingleChild(t *testing.T) {
+	t.Parallel()
 	s := start(t, "subreaper", "--single-child", "sh", "-c", `(trap 'echo child TERM >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01; done) >/dev/null 2>&1 &
 		while ! [ -e $LINES ]; do sleep 0.01; done; wait`)
 	s.says("up")
@@ -235,6 +246,7 @@ func TestSingleChild(t *testing.T) {
 
 // One SIGCHLD may stand for thousands of ends, and a TERM must get through them.
 func TestTERMAmongManyEnds(t *testing.T) {
+	t.Parallel()
 	s := start(t, "subreaper", "sh", "-c", fmt.Sprintf(`mkfifo $LINES.go; for i in $(seq %d); do (read x <$LINES.go) & done; echo up >>$LINES; exec sleep 1000`, 500))
 	s.says("up")
 	f, err := os.OpenFile(s.lines+".go", os.O_RDWR, 0)
