@@ -14,27 +14,27 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Factory is where agents are hired: the files, the forge, and the supervisor that may be at work.
+// Factory is the place where agents are hired: its files, its forge, and the supervisor that may be running.
 type Factory struct {
-	Forge   Forge
-	Repos   []string // where agents work
-	Config  File     // factory.toml
-	Secrets File     // where tokens are, by their variables; private
-	// IsAgent knows the accounts of all agents. Only retiring asks.
-	IsAgent  func(login string) bool
-	Validate func(text string) error // of factory.toml, as it will be
-	DryRun   bool
+	Forge    Forge                   // nil: Check looks at the files only, and Run must not be called
+	Repos    []string                // where agents work
+	Config   File                    // factory.toml
+	Secrets  File                    // tokens by the names of their variables; private
+	IsAgent  func(login string) bool // knows the accounts of all agents; only retiring asks
+	Validate func(text string) error // of an edited factory.toml
+	DryRun   bool                    // Run says what it would do and changes nothing
 	Say      Say
-	// LetGo has a supervisor that runs read the files again and end what a retired agent works on. StillInUse waits for
-	// the former too, and then says which session still works with an old token. Both return "" when all is well, else why
-	// not.
-	LetGo, StillInUse func(context.Context) (why string, err error)
-	// Kept is, after Run, that old tokens were not revoked because one of them is still in use.
+	// LetGo makes a running supervisor read the files again and end the work of a retired agent. why is "" when it did.
+	LetGo func(context.Context) (why string, err error)
+	// StillInUse makes a running supervisor read the files again. why then names the session that still works with an old
+	// token, "" when none does.
+	StillInUse func(context.Context) (why string, err error)
+	// Kept is set by Run when old tokens were not revoked because one of them is still in use.
 	Kept bool
 }
 
-// tokenPrefix begins the name of every token that hiring makes, here and upstream. Tokens with other names are
-// somebody's own.
+// tokenPrefix begins the name of every token that hiring makes, here and upstream. Tokens with other names belong to
+// people.
 const tokenPrefix = "disinto-"
 
 func newTokenName() string { return tokenPrefix + strings.ToLower(rand.Text()[:10]) }
@@ -50,19 +50,61 @@ func (f *Factory) survey() (text string, s Survey, err error) {
 	return text, s, nil
 }
 
+// check joins the problems of the name, the files and the forge.
+func (f *Factory) check(
+	ctx context.Context, name string, file func() error, account func(context.Context) error,
+) error {
+	problems := []error{CheckName(name), file(), f.checkWritable()}
+	if f.Forge != nil {
+		err := f.Forge.Check(ctx, f.Repos)
+		if err == nil {
+			err = account(ctx)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// accountOf is the account of a login; nil when there is none.
+func (f *Factory) accountOf(ctx context.Context, login string) (*forge.Account, error) {
+	account, err := f.Forge.Account(ctx, login)
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &account, nil
+}
+
+// reposWhere returns the repositories for which ask says yes.
+func (f *Factory) reposWhere(ask func(repo string) (bool, error)) (repos []string, err error) {
+	for _, repo := range f.Repos {
+		yes, err := ask(repo)
+		if err != nil {
+			return nil, err
+		}
+		if yes {
+			repos = append(repos, repo)
+		}
+	}
+	return repos, nil
+}
+
 // checkWritable finds out before anything is done whether the files can be written at the end.
 func (f *Factory) checkWritable() error {
 	var problems []error
 	for _, file := range []File{f.Config, f.Secrets} {
 		if unix.Access(file.Path, unix.W_OK) != nil && unix.Access(filepath.Dir(file.Path), unix.W_OK) != nil {
-			problems = append(problems, fmt.Errorf("cannot write %s: permission denied; run this as the user it belongs to", file.Path))
+			problems = append(problems,
+				fmt.Errorf("cannot write %s: permission denied; run this as the user it belongs to", file.Path))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// edit is a step's worth of changing factory.toml.
-func (f *Factory) edit(todo, done string, change func(text string) (string, error)) step {
+// edit is a step that changes factory.toml.
+func (f *Factory) edit(name, todo, done string, change func(text string) (string, error)) step {
 	plan := func() (old, edited string, err error) {
 		if old, err = f.Config.Read(); err != nil {
 			return "", "", err
@@ -73,7 +115,7 @@ func (f *Factory) edit(todo, done string, change func(text string) (string, erro
 		return old, edited, nil
 	}
 	return step{
-		name: "factory",
+		name: name,
 		look: func(context.Context) (string, error) {
 			old, edited, err := plan()
 			if err != nil || old == edited {
@@ -95,7 +137,17 @@ func (f *Factory) edit(todo, done string, change func(text string) (string, erro
 	}
 }
 
-// inPlace says where the copy is that a file that could not be replaced left.
+// changeSecrets edits the secrets file and returns where it is, with the backup if there is one.
+func (f *Factory) changeSecrets(change func(text string) string) (where string, err error) {
+	text, err := f.Secrets.Read()
+	if err != nil {
+		return "", err
+	}
+	backup, err := f.Secrets.Write(change(text))
+	return f.Secrets.Path + inPlace(backup), err
+}
+
+// inPlace names the backup of a file that could not be replaced; "" when there was no need for one.
 func inPlace(backup string) string {
 	if backup == "" {
 		return ""
@@ -103,7 +155,7 @@ func inPlace(backup string) string {
 	return ", written in place; what it was is in " + backup
 }
 
-// revoke takes the tokens away that were made for an account before, but not the one with the name to keep.
+// revoke is a step that revokes the tokens that were made for an account before, except the one called *keep.
 func (f *Factory) revoke(login, todo string, keep *string) step {
 	return step{
 		name: "old tokens", look: always(todo),
@@ -137,7 +189,7 @@ func (f *Factory) revoke(login, todo string, keep *string) step {
 	}
 }
 
-// prove signs in with a token and compares whose it is.
+// prove signs in with a token and checks that it belongs to the login.
 func (f *Factory) prove(ctx context.Context, token agents.Secret, login string) error {
 	who, err := f.Forge.WhoAmI(ctx, token.Reveal())
 	if err != nil {

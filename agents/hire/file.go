@@ -15,14 +15,13 @@ import (
 // File is a small text file that is replaced as a whole.
 type File struct {
 	Path string
-	// Mode is what the file is made to have; 0 leaves it as it is, 0644 for a new one.
-	Mode fs.FileMode
-	// Backup is where else the copy may go that is made before a file is written in place, when its own folder cannot be
-	// written to. Empty means nowhere.
+	Mode fs.FileMode // set by each write; 0 keeps the mode, and gives a new file 0644
+	// Backup is the folder for the copy of a file that has to be written in place, when the file's own folder is
+	// read-only. Empty: there is no other folder.
 	Backup string
 }
 
-// Read is the text of the file; "" when it is not there.
+// Read returns the text of the file; "" when there is no file.
 func (f *File) Read() (string, error) {
 	raw, err := os.ReadFile(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,12 +33,12 @@ func (f *File) Read() (string, error) {
 	return string(raw), nil
 }
 
-// Write replaces the file, so that whoever reads it at any moment, also after a crash, gets the old text or the new one.
-// It keeps its owner, and a link stays a link.
+// Write replaces the file, so that a reader gets the old text or the new one at any moment, also after a crash. The
+// file keeps its owner, and a link stays a link.
 //
-// A single file that is mounted into a container cannot be replaced (EBUSY), and its folder may be read-only. Then it is
-// copied to a backup first and written in place: the new text over the old, and only then cut to its length, so that it
-// is never empty. backup is that copy; "" when there was no need.
+// A single file that is mounted into a container cannot be replaced (EBUSY), and its folder may be read-only. Such a
+// file is copied to a backup and then written in place: the new text over the old one, cut to its length afterwards,
+// so that it is never empty. backup is the path of the copy; "" when there was no need.
 func (f *File) Write(text string) (backup string, err error) {
 	path, err := filepath.EvalSymlinks(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +68,7 @@ func (f *File) replace(path, text string) error {
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a run that broke off
 		return err
 	}
-	// O_EXCL: what is there by now is somebody else's, and may be a link.
+	// O_EXCL: a file that appears here now belongs to another program, and may be a link.
 	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -96,8 +95,8 @@ func (f *File) modeFor(path string) fs.FileMode {
 	return 0o644
 }
 
-// keepOwner gives a new file the old one's owner. Who owns both may be out of the old one's group; that is not worth a
-// failure.
+// keepOwner gives a new file the old one's owner. A user who owns both may have left the old file's group, which is
+// not worth a failure.
 func keepOwner(file *os.File, path string) error {
 	var old unix.Stat_t
 	if unix.Stat(path, &old) != nil {
@@ -117,7 +116,7 @@ func writeAll(file *os.File, text string) error {
 	return file.Sync()
 }
 
-// syncFolder makes a rename last. Some file systems cannot do it, and then there is nothing to be done.
+// syncFolder makes a rename durable. Some file systems cannot, and there is no remedy.
 func syncFolder(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()
@@ -155,7 +154,7 @@ func (f *File) writeInPlace(path, text string) (backup string, err error) {
 	return backup, nil
 }
 
-// copyOld writes the backup beside the file, else where else it may go. It is as private as the file.
+// copyOld writes the backup beside the file, or else into the folder Backup. It is as private as the file.
 func (f *File) copyOld(path string, old []byte) (string, error) {
 	folders := []string{filepath.Dir(path)}
 	if f.Backup != "" {
@@ -173,7 +172,7 @@ func (f *File) copyOld(path string, old []byte) (string, error) {
 	return "", errs[len(errs)-1]
 }
 
-// reason takes the path off an error that names it already.
+// reason drops the path from an error that will be wrapped with it.
 func reason(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -184,10 +183,11 @@ func reason(err error) error {
 	return err
 }
 
-// ErrBusy is that somebody else is hiring or retiring right now.
-var ErrBusy = errors.New("somebody else is hiring or retiring here right now; try again when they are done")
+// ErrBusy is returned by Lock while another process holds the lock.
+var ErrBusy = errors.New("another command is hiring or retiring here right now; try again when it is done")
 
-// Lock keeps two runs from overwriting each other's lines in the files of a folder. The lock goes with the process.
+// Lock keeps two runs from overwriting each other's lines in the files of a folder. The kernel releases it when the
+// process ends. It does not wait: the error is ErrBusy.
 func Lock(dir string) (unlock func(), err error) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -6,7 +6,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Forge is what hiring and retiring need of a forge: an administrator's client, such as forgejo.Admin.
+// Forge is the client of an administrator, such as forgejo.Admin. Its methods are called one after the other from one
+// goroutine. Account, Repository and File return forge.ErrNotFound for what does not exist. RevokeToken, Allow, Disallow
+// and Unassign can be repeated; what creates fails the second time.
 type Forge interface {
 	Accounts
 	Tokens
@@ -17,49 +19,67 @@ type Forge interface {
 	Queue
 }
 
-// Accounts are looked up and made.
+// Accounts finds and creates accounts.
 type Accounts interface {
-	// Check returns everything that keeps us from working, and changes nothing.
+	// Check returns an error with everything that would keep the other methods from working. It changes nothing.
 	Check(ctx context.Context, repos []string) error
+	// Account returns an account.
 	Account(ctx context.Context, login string) (forge.Account, error)
+	// CreateAccount creates an account with a random password that is not kept.
 	CreateAccount(ctx context.Context, login, email string) error
 }
 
-// Tokens are made and taken away.
+// Tokens creates and revokes access tokens of accounts.
 type Tokens interface {
+	// Tokens lists the tokens of an account, without their texts.
 	Tokens(ctx context.Context, login string) ([]forge.Token, error)
+	// CreateToken creates a token and returns its text, which the forge never shows again. See Prover.WithPassword.
 	CreateToken(ctx context.Context, login, name string) (text string, err error)
+	// RevokeToken revokes a token. A token that is gone is no error.
 	RevokeToken(ctx context.Context, login string, t forge.Token) error
 }
 
-// Prover says whose a token is, and whether making tokens costs an account its password.
+// Prover proves tokens.
 type Prover interface {
+	// WhoAmI signs in with a token and returns the account it belongs to.
 	WhoAmI(ctx context.Context, token string) (login string, err error)
+	// WithPassword reports whether the administrator signs in with a password. Without one CreateToken has to give the
+	// account a new password.
 	WithPassword() bool
 }
 
-// Access is who may push where.
+// Access grants and ends write access to repositories.
 type Access interface {
+	// CanWrite reports whether an account may push, by whatever way.
 	CanWrite(ctx context.Context, repo, login string) (bool, error)
+	// Allow makes an account a collaborator with write access.
 	Allow(ctx context.Context, repo, login string) error
+	// Disallow makes an account no collaborator.
 	Disallow(ctx context.Context, repo, login string) error
 }
 
-// Repositories are looked up and made.
+// Repositories finds and creates repositories.
 type Repositories interface {
+	// Repository returns a repository, named owner/name.
 	Repository(ctx context.Context, name string) (forge.Repository, error)
+	// CreateRepository creates a private, empty repository.
 	CreateRepository(ctx context.Context, name, description string) error
+	// Collaborates reports whether an account is a collaborator of a repository.
 	Collaborates(ctx context.Context, repo, login string) (bool, error)
 }
 
-// Files of a repository are read, and written in one commit.
+// Files reads and writes files of a repository.
 type Files interface {
+	// File returns a file on the default branch.
 	File(ctx context.Context, repo, path string) (forge.File, error)
+	// Commit writes files in one commit by the account. A file with an empty SHA is new.
 	Commit(ctx context.Context, repo, branch, message, login, email string, files []forge.File) error
 }
 
-// Queue is the work that an account is assigned to.
+// Queue finds and releases the work that is assigned to an account.
 type Queue interface {
+	// Assigned lists the open issues and pull requests of a repository that are assigned to an account.
 	Assigned(ctx context.Context, repo, login string) ([]forge.Ref, error)
+	// Unassign ends the assignment, and removes in-progress unless another agent is assigned too.
 	Unassign(ctx context.Context, ref forge.Ref, login string, isAgent func(login string) bool) error
 }

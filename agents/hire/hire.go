@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/forge"
 )
 
-// Hire is an agent to be hired, or to be brought up to date: its token is made anew.
+// Hire is an agent to be hired or brought up to date, with a new token in either case.
 type Hire struct {
 	Factory
 	Entry   Entry
@@ -19,35 +17,27 @@ type Hire struct {
 	Email   string
 	Formula string // text of upstream's formula.toml for its profile; may be empty
 
-	adopted bool // the account was there before
-	// Of the token that this run makes.
-	tokenName string
-	token     agents.Secret
+	adopted   bool          // the account existed before
+	tokenName string        // of the token that this run makes
+	token     agents.Secret // likewise
 }
 
-// agentName is what fits a login, a folder and a variable alike. Forgejo takes logins of up to 40 characters.
+// agentName fits a login, a folder and an environment variable alike. Forgejo takes logins of up to 40 characters.
 var agentName = regexp.MustCompile(`^[a-z]([a-z0-9]|-[a-z0-9]){0,39}$`)
 
-// CheckName refuses what cannot be an agent's name.
+// CheckName returns an error for a text that cannot be an agent's name.
 func CheckName(name string) error {
 	if !agentName.MatchString(name) || len(name) > 40 {
-		return fmt.Errorf("cannot call an agent %q: want up to 40 lower-case letters and digits, beginning with a letter, single hyphens between them", name)
+		return fmt.Errorf("cannot call an agent %q: want up to 40 lower-case letters and digits, "+
+			"beginning with a letter, single hyphens between them", name)
 	}
 	return nil
 }
 
-// Check finds everything that would go wrong, and changes nothing. The error has a line for each problem. Without a Forge
-// it looks at the rest, for those who cannot sign in but want to know all.
+// Check returns an error with a line for each thing that would go wrong. It changes nothing. Without a Forge it
+// checks the files only, for a user who cannot sign in.
 func (h *Hire) Check(ctx context.Context) error {
-	problems := []error{CheckName(h.Entry.Name), h.checkFile(), h.checkWritable()}
-	if h.Forge != nil {
-		err := h.Forge.Check(ctx, h.Repos)
-		if err == nil {
-			err = h.checkAccount(ctx)
-		}
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
+	return h.check(ctx, h.Entry.Name, h.checkFile, h.checkAccount)
 }
 
 func (h *Hire) checkFile() error {
@@ -56,7 +46,8 @@ func (h *Hire) checkFile() error {
 		return err
 	}
 	if on := s.ThreadOf(h.Entry.Name); on != "" && on != h.Entry.Thread {
-		return fmt.Errorf("cannot put %s on thread %s: it is on %s; leave --thread out, or retire it first", h.Entry.Name, h.Entry.Thread, on)
+		return fmt.Errorf("cannot put %s on thread %s: it is on %s; leave --thread out, or retire it first",
+			h.Entry.Name, h.Entry.Thread, on)
 	}
 	var problems []error
 	edited, err := Register(text, h.Entry)
@@ -66,14 +57,14 @@ func (h *Hire) checkFile() error {
 			return errors.Join(problems...)
 		}
 	}
-	if CheckName(h.Entry.Name) == nil { // else it would be said twice
+	if CheckName(h.Entry.Name) == nil { // else Validate reports the name a second time
 		problems = append(problems, h.Validate(edited))
 	}
 	return errors.Join(problems...)
 }
 
-// registerAnywhere puts the agent on any thread. When its own is not there, the rest of what is said about the agent can
-// be looked at all the same.
+// registerAnywhere puts the agent on any thread, so that the rest of its entry can be validated when its own is
+// missing.
 func (h *Hire) registerAnywhere(text string, s Survey) (string, error) {
 	if len(s.Threads) == 0 {
 		return "", errors.New("there are no threads")
@@ -85,21 +76,21 @@ func (h *Hire) registerAnywhere(text string, s Survey) (string, error) {
 
 // checkAccount refuses to adopt an account with which more is at stake than an agent's work.
 func (h *Hire) checkAccount(ctx context.Context) error {
-	account, err := h.Forge.Account(ctx, h.Login)
+	account, err := h.accountOf(ctx, h.Login)
 	switch {
-	case errors.Is(err, forge.ErrNotFound):
-		return nil
-	case err != nil:
+	case err != nil || account == nil:
 		return err
 	case account.Admin:
-		return fmt.Errorf("cannot hire %s: the account is an administrator's, and agents must not be; choose another name", h.Login)
+		return fmt.Errorf("cannot hire %s: the account is an administrator's, and agents must not be; "+
+			"choose another name", h.Login)
 	case account.External && !h.Forge.WithPassword():
-		return fmt.Errorf("cannot make a token for %s: its password is not kept by the forge; use --admin-user and --admin-password", h.Login)
+		return fmt.Errorf("cannot make a token for %s: its password is not kept by the forge; "+
+			"use --admin-user and --admin-password", h.Login)
 	}
 	return nil
 }
 
-// Run hires the agent. What is done already is left as it is.
+// Run hires the agent and skips the steps that were done before, so it can be repeated after a failure.
 func (h *Hire) Run(ctx context.Context) error { return perform(ctx, h.steps(), h.DryRun, h.Say) }
 
 func (h *Hire) steps() []step {
@@ -109,7 +100,7 @@ func (h *Hire) steps() []step {
 		h.profile(),
 		h.makeToken(),
 		h.writeToken(),
-		h.edit("register "+h.Entry.Name+" on thread "+h.Entry.Thread, h.Entry.Name+" is on thread "+h.Entry.Thread,
+		h.edit("factory", "register "+h.Entry.Name+" on thread "+h.Entry.Thread, h.Entry.Name+" is on thread "+h.Entry.Thread,
 			func(text string) (string, error) { return Register(text, h.Entry) }),
 		h.verify(),
 		h.revoke(h.Login, "revoke what tokens were made for it before", &h.tokenName),
@@ -120,12 +111,11 @@ func (h *Hire) account() step {
 	return step{
 		name: "account",
 		look: func(ctx context.Context) (string, error) {
-			_, err := h.Forge.Account(ctx, h.Login)
-			if errors.Is(err, forge.ErrNotFound) {
-				return "create " + h.Login, nil
+			account, err := h.accountOf(ctx, h.Login)
+			if h.adopted = account != nil; h.adopted || err != nil {
+				return "", err
 			}
-			h.adopted = err == nil
-			return "", err
+			return "create " + h.Login, nil
 		},
 		do: func(ctx context.Context) (string, error) {
 			return "created " + h.Login, h.Forge.CreateAccount(ctx, h.Login, h.Email)
@@ -134,37 +124,14 @@ func (h *Hire) account() step {
 }
 
 func (h *Hire) access() step {
-	lacking := func(ctx context.Context) (repos []string, err error) {
-		for _, repo := range h.Repos {
+	lacking := func(ctx context.Context) ([]string, error) {
+		return h.reposWhere(func(repo string) (bool, error) {
 			may, err := h.Forge.CanWrite(ctx, repo, h.Login)
-			if err != nil {
-				return nil, err
-			}
-			if !may {
-				repos = append(repos, repo)
-			}
-		}
-		return repos, nil
+			return !may, err
+		})
 	}
-	return step{
-		name: "access",
-		look: func(ctx context.Context) (string, error) {
-			repos, err := lacking(ctx)
-			if err != nil || len(repos) == 0 {
-				return "", err
-			}
-			return "let it write to " + strings.Join(repos, " "), nil
-		},
-		do: func(ctx context.Context) (string, error) {
-			repos, err := lacking(ctx)
-			for _, repo := range repos {
-				if err := h.Forge.Allow(ctx, repo, h.Login); err != nil {
-					return "", err
-				}
-			}
-			return "it may write to " + strings.Join(repos, " "), err
-		},
-	}
+	return eachOf("access", "let it write to ", "it may write to ", lacking,
+		func(ctx context.Context, repo string) error { return h.Forge.Allow(ctx, repo, h.Login) })
 }
 
 func (h *Hire) makeToken() step {
@@ -195,17 +162,13 @@ func (h *Hire) writeToken() step {
 	return step{
 		name: "secrets", look: always("write " + name + " to " + h.Secrets.Path),
 		do: func(context.Context) (string, error) {
-			text, err := h.Secrets.Read()
-			if err != nil {
-				return "", err
-			}
-			backup, err := h.Secrets.Write(SetSecret(text, name, h.token.Reveal()))
-			return name + " is in " + h.Secrets.Path + inPlace(backup), err
+			where, err := h.changeSecrets(func(text string) string { return SetSecret(text, name, h.token.Reveal()) })
+			return name + " is in " + where, err
 		},
 	}
 }
 
-// verify signs in with what the files say now, as a supervisor will.
+// verify signs in with the token that the files name now, as a supervisor will.
 func (h *Hire) verify() step {
 	return step{
 		name: "proof", look: always("sign in with the token in " + h.Secrets.Path),
@@ -220,7 +183,7 @@ func (h *Hire) verify() step {
 			}
 			token := Secrets(text)[s.TokenVar(h.Entry.Name)]
 			if s.ThreadOf(h.Entry.Name) != h.Entry.Thread || token == "" || token != h.token.Reveal() {
-				return "", fmt.Errorf("%s or %s was changed by somebody else at this moment", h.Config.Path, h.Secrets.Path)
+				return "", fmt.Errorf("%s or %s changed while this command ran", h.Config.Path, h.Secrets.Path)
 			}
 			return "its token logs in as " + h.Login, h.prove(ctx, agents.Secret(token), h.Login)
 		},

@@ -286,7 +286,7 @@ func TestProofFails(t *testing.T) {
 			mustWrite(t, w.where, SetSecret("", h.Entry.TokenVar, old), 0o600)
 		}
 	}
-	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "changed by somebody else") {
+	if err := h.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "changed while this command ran") {
 		t.Errorf("%v", err)
 	}
 	if !w.lives(old) {

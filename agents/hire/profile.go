@@ -4,25 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents/tomltext"
 	"codeberg.org/johba/disinto/forge"
 )
 
-// The files of a profile repository that hiring looks after. What else is in there is the agent's own.
+// The files of a profile repository that hiring maintains. The rest of the repository is the agent's own.
 const (
 	profileFile = "profile.toml"
 	lessonsFile = "lessons.md"
 	journalFile = "journal/.gitkeep"
 	readmeFile  = "README.md"
 	formulaFile = "formula.toml"
-	// upstreamLessons is where upstream's agents keep what they learn.
+	// upstreamLessons is the file in which upstream's agents keep their lessons.
 	upstreamLessons = "knowledge/lessons-learned.md"
 )
 
-// profile makes the agent's private repository and brings its profile.toml up to date. One that upstream made, which is
-// called .profile, is used as it is.
+// profile creates the agent's private repository and brings its profile.toml up to date. An existing repository of
+// upstream's, which is called .profile, is used instead.
 func (h *Hire) profile() step {
 	var repo forge.Repository
 	var missing bool
@@ -48,7 +49,8 @@ func (h *Hire) profile() step {
 			done := "wrote " + names(changes) + " to " + repo.Name
 			if missing {
 				done = "created " + repo.Name
-				if err := h.Forge.CreateRepository(ctx, repo.Name, "What "+h.Entry.Name+" is and what it has learnt"); err != nil {
+				about := "What " + h.Entry.Name + " is and what it has learnt"
+				if err := h.Forge.CreateRepository(ctx, repo.Name, about); err != nil {
 					return "", err
 				}
 			}
@@ -65,7 +67,7 @@ func names(files []forge.File) string {
 	return strings.Join(all, ", ")
 }
 
-// findProfile looks for the agent's repository. missing is that there is none; then it is the one to be made.
+// findProfile looks for the agent's repository. missing: there is none, and repo is the one to create.
 func (h *Hire) findProfile(ctx context.Context) (repo forge.Repository, missing bool, err error) {
 	ours := h.Login + "/" + h.Entry.Name + "-profile"
 	for _, name := range []string{ours, h.Login + "/.profile"} {
@@ -120,7 +122,7 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 	return changes, nil
 }
 
-// once is what a file begins with; afterwards it is the agent's.
+// once is the text of a file that is written when it is missing, and never again: it belongs to the agent.
 func once(text string) func(string) string { return func(string) string { return text } }
 
 func firstOf(a, b string) string {
@@ -130,12 +132,12 @@ func firstOf(a, b string) string {
 	return b
 }
 
-// profileText is profile.toml with the agent's facts in it. What else somebody wrote there stays; one that is no TOML
-// any more is theirs to mend.
+// profileText is profile.toml with the agent's facts. Everything else in it stays; a text that is not TOML is left as
+// it is.
 func (h *Hire) profileText(now string) string {
 	if now == "" {
-		now = fmt.Sprintf("# What %s is, for people and for itself. factory.toml decides; hire-an-agent brings this up to date.\nname = %s\n",
-			h.Entry.Name, tomltext.Quote(h.Entry.Name))
+		now = fmt.Sprintf("# What %s is, for people and for itself. "+
+			"factory.toml decides; hire-an-agent brings this up to date.\nname = %s\n", h.Entry.Name, tomltext.Quote(h.Entry.Name))
 	}
 	values, err := valuesOf(now)
 	if err != nil {
@@ -151,8 +153,9 @@ func (h *Hire) profileText(now string) string {
 			now = tomltext.Set(now, nil, f.key, f.text)
 		}
 	}
-	if have := stringsOf(values["capabilities"]); values["capabilities"] == nil || len(h.Entry.Skills) > 0 && tomltext.QuoteList(have) != tomltext.QuoteList(h.Entry.Skills) {
-		now = tomltext.Set(now, nil, "capabilities", tomltext.QuoteList(h.Entry.Skills))
+	have, want := stringsOf(values["capabilities"]), h.Entry.Skills
+	if values["capabilities"] == nil || len(want) > 0 && !slices.Equal(have, want) {
+		now = tomltext.Set(now, nil, "capabilities", tomltext.QuoteList(want))
 	}
 	return now
 }

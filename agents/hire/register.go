@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
-// Entry is what a factory.toml says of an agent. Empty fields, other than the first two, leave what it says already.
+// Entry is an agent in factory.toml. An empty field leaves the file's value as it is; Name and Thread must be set.
 type Entry struct {
 	Name, Thread string
 	Role         string
@@ -19,17 +19,17 @@ type Entry struct {
 	BaseURL      string // of the agent's own inference server
 	TokenVar     string // the variable that holds the token
 	Skills       []string
-	PollInterval int // seconds; upstream's, without a meaning of its own
+	PollInterval int // seconds; a key of upstream's that we ignore
 }
 
-// pair is a key and its value, as a value of TOML and as text.
+// pair is a key with its value as the decoder returns it and as TOML text.
 type pair struct {
 	key   string
 	value any
 	text  string
 }
 
-// pairs are the keys that the agent's table shall have.
+// pairs are the keys that the agent's table is to have.
 func (e *Entry) pairs() []pair {
 	var all []pair
 	add := func(key, value string) {
@@ -56,11 +56,11 @@ func (e *Entry) pairs() []pair {
 	return all
 }
 
-// Register adds an agent to a factory.toml, or brings what it says there up to date. Comments, order and formatting of
-// everything else stay. Registering what is registered already changes nothing.
+// Register adds an agent to the text of a factory.toml, or brings its entry up to date. Comments, order and layout of
+// everything else stay. It can be repeated.
 //
-// The edit is made on the text and checked on the values: where the two differ, the file is laid out in a way that this
-// does not understand, and the error says what to write by hand.
+// The edit is made on the text and checked on the decoded values. Where the two differ, the layout is beyond this
+// function, and the error says what to write by hand.
 func Register(text string, e Entry) (string, error) {
 	want, err := valuesOf(text)
 	if err != nil {
@@ -88,13 +88,14 @@ func Register(text string, e Entry) (string, error) {
 	edited = tomltext.Add(edited, []string{"threads", e.Thread, "agents"}, e.Name)
 	thread["agents"] = with(thread["agents"], e.Name)
 	if !means(edited, want) {
-		return "", fmt.Errorf("its layout is beyond this command: write [agents.%s] and its keys, and add %q to agents of [threads.%s], by hand", e.Name, e.Name, e.Thread)
+		return "", fmt.Errorf("its layout is beyond this command: write [agents.%s] and its keys, "+
+			"and add %q to agents of [threads.%s], by hand", e.Name, e.Name, e.Thread)
 	}
 	return edited, nil
 }
 
-// Unregister takes an agent out of a factory.toml: its table, and its name in every thread's list. Taking out who is not
-// in it changes nothing.
+// Unregister removes an agent from the text of a factory.toml: its table, and its name from every thread's list. It
+// can be repeated.
 func Unregister(text, name string) (string, error) {
 	want, err := valuesOf(text)
 	if err != nil {
@@ -112,7 +113,8 @@ func Unregister(text, name string) (string, error) {
 		}
 	}
 	if !means(edited, want) {
-		return "", fmt.Errorf("its layout is beyond this command: take [agents.%s] and %q in the agents of its thread out by hand", name, name)
+		return "", fmt.Errorf("its layout is beyond this command: "+
+			"take [agents.%s] and %q in the agents of its thread out by hand", name, name)
 	}
 	return edited, nil
 }
@@ -123,7 +125,7 @@ func valuesOf(text string) (map[string]any, error) {
 	return values, err
 }
 
-// means reports whether a text has the values, where no agents at all are as good as an empty table of them.
+// means reports whether a text has the values. An empty table of agents equals a missing one.
 func means(text string, want map[string]any) bool {
 	got, err := valuesOf(text)
 	if err != nil {
@@ -137,7 +139,7 @@ func means(text string, want map[string]any) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// tableIn is the table of a name, made if need be.
+// tableIn returns the table of a name and makes it if need be.
 func tableIn(values map[string]any, name string) map[string]any {
 	if table, ok := values[name].(map[string]any); ok {
 		return table

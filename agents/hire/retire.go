@@ -2,14 +2,13 @@ package hire
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Retire is an agent to be retired. Its account, its profile repository and all that it wrote stay.
+// Retire is an agent to be retired. Its account, its profile repository and everything it wrote stay.
 type Retire struct {
 	Factory
 	Name     string
@@ -17,17 +16,9 @@ type Retire struct {
 	TokenVar string
 }
 
-// Check finds everything that would go wrong, as Hire.Check does.
+// Check returns an error with a line for each thing that would go wrong, as Hire.Check does.
 func (r *Retire) Check(ctx context.Context) error {
-	problems := []error{CheckName(r.Name), r.checkFile(), r.checkWritable()}
-	if r.Forge != nil {
-		err := r.Forge.Check(ctx, r.Repos)
-		if err == nil {
-			err = r.checkKnown(ctx)
-		}
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
+	return r.check(ctx, r.Name, r.checkFile, r.checkKnown)
 }
 
 func (r *Retire) checkFile() error {
@@ -40,14 +31,15 @@ func (r *Retire) checkFile() error {
 		return fmt.Errorf("cannot edit %s: %w", r.Config.Path, err)
 	}
 	if err := r.Validate(edited); err != nil {
-		return fmt.Errorf("without %s the file would be wrong; change it by hand so that it is right without, then run this again:\n%w", r.Name, err)
+		return fmt.Errorf("without %s the file would be wrong; "+
+			"change it by hand so that it is right without, then run this again:\n%w", r.Name, err)
 	}
 	return nil
 }
 
-// checkKnown refuses a name that neither the file nor the forge knows: it is a slip.
+// checkKnown refuses a name that neither the file nor the forge knows, which is a typing error.
 func (r *Retire) checkKnown(ctx context.Context) error {
-	account, err := r.account(ctx)
+	account, err := r.accountOf(ctx, r.Login)
 	if err != nil {
 		return err
 	}
@@ -60,37 +52,28 @@ func (r *Retire) checkKnown(ctx context.Context) error {
 	case account != nil && account.Admin:
 		return fmt.Errorf("cannot retire %s: the account is an administrator's", r.Login)
 	case account != nil && account.External && !r.Forge.WithPassword():
-		return fmt.Errorf("cannot revoke the tokens of %s: its password is not kept by the forge; use --admin-user and --admin-password", r.Login)
+		return fmt.Errorf("cannot revoke the tokens of %s: its password is not kept by the forge; "+
+			"use --admin-user and --admin-password", r.Login)
 	}
 	return nil
 }
 
-// account is the agent's; nil when it has none.
-func (r *Retire) account(ctx context.Context) (*forge.Account, error) {
-	account, err := r.Forge.Account(ctx, r.Login)
-	if errors.Is(err, forge.ErrNotFound) {
-		return nil, nil
-	}
-	return &account, err
-}
-
-// Run retires the agent. What is done already is left as it is.
+// Run retires the agent and skips the steps that were done before, so it can be repeated after a failure.
 func (r *Retire) Run(ctx context.Context) error { return perform(ctx, r.steps(), r.DryRun, r.Say) }
 
-// steps begin with the file, so that a supervisor gives it nothing new while its work goes back to the queue, and end
-// with what its last session needs to save its work.
+// steps begin with the file, so that a supervisor starts nothing new for the agent while its work returns to the
+// queue. They end with the access and the token, which its last session needs to save its work.
 func (r *Retire) steps() []step {
 	none := ""
-	note := r.edit("forget the account of "+r.Name, "nothing of "+r.Name+" is left", func(text string) (string, error) { return dropLeaving(text, r.Name), nil })
-	note.name = "note"
+	note := func(text string) (string, error) { return dropLeaving(text, r.Name), nil }
 	return []step{
-		r.edit("take "+r.Name+" out", r.Name+" is no longer", r.takeOut),
+		r.edit("factory", "take "+r.Name+" out", r.Name+" is no longer", r.takeOut),
 		r.letGo(),
 		r.queue(),
 		r.onAccount(r.revoke(r.Login, "revoke the tokens that were made for it", &none)),
 		r.access(),
 		r.forget(),
-		note,
+		r.edit("note", "forget the account of "+r.Name, "nothing of "+r.Name+" is left", note),
 	}
 }
 
@@ -98,7 +81,7 @@ func (r *Retire) steps() []step {
 func (r *Retire) onAccount(s step) step {
 	look := s.look
 	s.look = func(ctx context.Context) (string, error) {
-		if account, err := r.account(ctx); err != nil || account == nil {
+		if account, err := r.accountOf(ctx, r.Login); err != nil || account == nil {
 			return "", err
 		}
 		return look(ctx)
@@ -106,8 +89,8 @@ func (r *Retire) onAccount(s step) step {
 	return s
 }
 
-// letGo tells the supervisor. One that still has the agent would start it again on the next issue, as soon as the first
-// is taken from it.
+// letGo tells the supervisor. One that still knew the agent would start it on its next issue as soon as the first is
+// taken from it.
 func (r *Retire) letGo() step {
 	return step{
 		name: "supervisor", look: always("have one that runs end its session"),
@@ -129,67 +112,16 @@ func (r *Retire) queue() step {
 		}
 		return refs, nil
 	}
-	return r.onAccount(step{
-		name: "queue",
-		look: func(ctx context.Context) (string, error) {
-			refs, err := assigned(ctx)
-			if err != nil || len(refs) == 0 {
-				return "", err
-			}
-			return "put back into the queue: " + list(refs), nil
-		},
-		do: func(ctx context.Context) (string, error) {
-			refs, err := assigned(ctx)
-			for _, ref := range refs {
-				if err := r.Forge.Unassign(ctx, ref, r.Login, r.IsAgent); err != nil {
-					return "", err
-				}
-			}
-			return "back in the queue: " + list(refs), err
-		},
-	})
-}
-
-func list(refs []forge.Ref) string {
-	all := make([]string, len(refs))
-	for i := range refs {
-		all[i] = refs[i].String()
-	}
-	return strings.Join(all, " ")
+	return r.onAccount(eachOf("queue", "put back into the queue: ", "back in the queue: ", assigned,
+		func(ctx context.Context, ref forge.Ref) error { return r.Forge.Unassign(ctx, ref, r.Login, r.IsAgent) }))
 }
 
 func (r *Retire) access() step {
-	open := func(ctx context.Context) (repos []string, err error) {
-		for _, repo := range r.Repos {
-			in, err := r.Forge.Collaborates(ctx, repo, r.Login)
-			if err != nil {
-				return nil, err
-			}
-			if in {
-				repos = append(repos, repo)
-			}
-		}
-		return repos, nil
+	open := func(ctx context.Context) ([]string, error) {
+		return r.reposWhere(func(repo string) (bool, error) { return r.Forge.Collaborates(ctx, repo, r.Login) })
 	}
-	return r.onAccount(step{
-		name: "access",
-		look: func(ctx context.Context) (string, error) {
-			repos, err := open(ctx)
-			if err != nil || len(repos) == 0 {
-				return "", err
-			}
-			return "end its access to " + strings.Join(repos, " "), nil
-		},
-		do: func(ctx context.Context) (string, error) {
-			repos, err := open(ctx)
-			for _, repo := range repos {
-				if err := r.Forge.Disallow(ctx, repo, r.Login); err != nil {
-					return "", err
-				}
-			}
-			return "it may no longer write to " + strings.Join(repos, " "), err
-		},
-	})
+	return r.onAccount(eachOf("access", "end its access to ", "it may no longer write to ", open,
+		func(ctx context.Context, repo string) error { return r.Forge.Disallow(ctx, repo, r.Login) }))
 }
 
 // forget takes the token out of the secrets file.
@@ -208,12 +140,8 @@ func (r *Retire) forget() step {
 			return "take " + r.TokenVar + " out of " + r.Secrets.Path, nil
 		},
 		do: func(context.Context) (string, error) {
-			text, err := r.Secrets.Read()
-			if err != nil {
-				return "", err
-			}
-			backup, err := r.Secrets.Write(DropSecret(text, r.TokenVar))
-			return r.TokenVar + " is no longer in " + r.Secrets.Path + inPlace(backup), err
+			where, err := r.changeSecrets(func(text string) string { return DropSecret(text, r.TokenVar) })
+			return r.TokenVar + " is no longer in " + where, err
 		},
 	}
 }

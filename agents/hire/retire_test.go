@@ -143,8 +143,8 @@ func TestRetireTheLast(t *testing.T) {
 	expect(t, w.config, before+"\n# what they write\n# [roles.docs] # no program yet\n# on = \"issue\"\n", 0o644)
 }
 
-// TestRetireOtherAccount ends retiring after each step, for an agent whose account and variable are called otherwise: its
-// table, which says how, goes first.
+// TestRetireOtherAccount ends retiring after each step, for an agent whose account and variable are called otherwise:
+// its table, which says how, goes first.
 func TestRetireOtherAccount(t *testing.T) {
 	w := onLocal(t)
 	account := w.name

@@ -2,8 +2,8 @@ package hire
 
 import "strings"
 
-// Secrets are the variables of a secrets file, which is written as for docker compose: NAME=value on a line, with
-// comments behind #, values in quotes or not. Of a name that is there twice the last one counts.
+// Secrets decodes a secrets file in the form of docker compose: NAME=value on a line, comments behind #, values in
+// quotes or not. Of two lines with one name the last counts.
 func Secrets(text string) map[string]string {
 	values := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -14,7 +14,7 @@ func Secrets(text string) map[string]string {
 	return values
 }
 
-// assignment reads a line of a secrets file; not ok is a comment or an empty line.
+// assignment reads a line of a secrets file; not ok for a comment and an empty line.
 func assignment(line string) (name, value string, ok bool) {
 	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff"))
 	name, value, ok = strings.Cut(strings.TrimPrefix(line, "export "), "=")
@@ -28,7 +28,7 @@ func assignment(line string) (name, value string, ok bool) {
 	return name, value, true
 }
 
-// SetSecret gives a variable of a secrets file a value and leaves everything else as it is.
+// SetSecret sets a variable in the text of a secrets file and leaves everything else as it is.
 func SetSecret(text, name, value string) string {
 	line := name + "=" + value
 	var b strings.Builder
@@ -52,7 +52,7 @@ func SetSecret(text, name, value string) string {
 	return text + line + "\n"
 }
 
-// DropSecret takes a variable out of a secrets file.
+// DropSecret removes a variable from the text of a secrets file.
 func DropSecret(text, name string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -11,14 +11,14 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Survey is what a factory.toml says about who works where. It is read leniently: a file that is not valid yet because
-// the agent is missing, such as one with a role that nobody has, can be mended by hiring.
+// Survey is which agents a factory.toml has on which threads. It is read leniently: a file that is invalid because an
+// agent is missing, such as one with a role that no agent has, is mended by hiring.
 type Survey struct {
 	ForgeURL string   // empty when the file leaves it to the environment
 	Repos    []string // likewise
 	Threads  []Thread // sorted by name
 	agents   map[string]map[string]any
-	leaving  map[string]leaving // who is being retired
+	leaving  map[string]leaving // agents that are being retired
 	shared   string             // the variable of the supervisor's own token
 }
 
@@ -28,7 +28,7 @@ type Thread struct {
 	Agents        []string // in the order of the file
 }
 
-// Look surveys a factory.toml. The error is that it is no TOML.
+// Look surveys the text of a factory.toml. It fails only on a text that is not TOML.
 func Look(text string) (Survey, error) {
 	var file struct {
 		Forge   map[string]any
@@ -38,7 +38,10 @@ func Look(text string) (Survey, error) {
 	if _, err := toml.Decode(text, &file); err != nil {
 		return Survey{}, err
 	}
-	s := Survey{agents: map[string]map[string]any{}, leaving: map[string]leaving{}, Repos: stringsOf(file.Forge["repos"]), shared: "FORGE_TOKEN"}
+	s := Survey{
+		agents: map[string]map[string]any{}, leaving: map[string]leaving{},
+		Repos: stringsOf(file.Forge["repos"]), shared: "FORGE_TOKEN",
+	}
 	s.ForgeURL, _ = file.Forge["url"].(string)
 	if token, _ := file.Forge["token"].(string); strings.HasPrefix(token, "$") {
 		s.shared = token[1:]
@@ -84,8 +87,8 @@ func (s Survey) ThreadOf(agent string) string {
 	return ""
 }
 
-// ChooseThread is the thread of a new agent when nobody says it: the one with the model server's address, else the only
-// one. The error says what there is to choose from.
+// ChooseThread picks the thread of a new agent when the user names none: the one with the model server's address,
+// else the only one. The error lists the threads to choose from.
 func (s Survey) ChooseThread(baseURL string) (string, error) {
 	names := make([]string, len(s.Threads))
 	for i, t := range s.Threads {
@@ -103,7 +106,7 @@ func (s Survey) ChooseThread(baseURL string) (string, error) {
 	return "", fmt.Errorf("say which thread it works on: --thread %s", strings.Join(names, " or --thread "))
 }
 
-// Has reports whether an agent is on a thread or has a table, or is being retired.
+// Has reports whether an agent is on a thread, has a table, or is being retired.
 func (s Survey) Has(agent string) bool { return s.isIn(agent) || s.leaving[agent].Name != "" }
 
 func (s Survey) isIn(agent string) bool { return s.agents[agent] != nil || s.ThreadOf(agent) != "" }
@@ -113,7 +116,7 @@ type nameSet map[string]bool
 
 func (n nameSet) sorted() []string { return slices.Sorted(maps.Keys(n)) }
 
-// roles are those that an agent on a thread has.
+// roles are the roles of the agents on threads.
 func (s Survey) roles() nameSet {
 	all := nameSet{}
 	for _, t := range s.Threads {
@@ -127,7 +130,7 @@ func (s Survey) roles() nameSet {
 	return all
 }
 
-// Role is the role that an agent has by its table, else by its name; "" when neither says one.
+// Role is the first role in an agent's table, else the one its name begins with; "" when there is neither.
 func (s Survey) Role(agent string) string {
 	if role, _ := s.agents[agent]["role"].(string); role != "" {
 		return role
@@ -157,17 +160,17 @@ func (s Survey) Logins() []string {
 	return logins
 }
 
-// Model is the model that an agent's table says; may be empty.
+// Model is the model in an agent's table; may be empty.
 func (s Survey) Model(agent string) string {
 	model, _ := s.agents[agent]["model"].(string)
 	return model
 }
 
-// Skills are the skills that an agent's table says.
+// Skills are the skills in an agent's table.
 func (s Survey) Skills(agent string) []string { return stringsOf(s.agents[agent]["skills"]) }
 
-// TokenVar is the variable of an agent's token: the one that its table names, else the one that follows from its name.
-// The latter also replaces a token that stands in the file itself, and one that is the supervisor's.
+// TokenVar is the variable of an agent's token: the one that its table names, else the one that follows from its
+// name. The latter also replaces a token in plain text and the supervisor's own variable.
 func (s Survey) TokenVar(agent string) string {
 	token, _ := s.agents[agent]["token"].(string)
 	if name, ok := strings.CutPrefix(token, "$"); ok && name != "" && name != s.shared && name != "FORGE_TOKEN" {

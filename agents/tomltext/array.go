@@ -28,7 +28,7 @@ func Drop(text string, path []string, element string) string {
 	return text
 }
 
-// array is where the elements of an array of strings stand in a text.
+// array is an array of strings in a text, with the places of its elements.
 type array struct {
 	text     string
 	whole    span // with its brackets
@@ -57,8 +57,8 @@ func (a array) index(element string) int {
 	return -1
 }
 
-// add returns the text with a string more in the array, in the way in which the last element stands: on a line of its
-// own, or behind it.
+// add returns the text with one more string in the array, laid out as the last element is: on a line of its own, or
+// behind it.
 func (a array) add(element string) string {
 	element = Quote(element)
 	if len(a.elements) == 0 {
@@ -101,7 +101,8 @@ func (a array) alone(e span) (indent string, alone bool) {
 	return before, strings.Trim(before, " \t") == ""
 }
 
-// commaBehind is the place behind the comma that follows an element, 0 when none does. Comments may stand before it.
+// commaBehind is the place behind the comma that follows an element, 0 when there is none. Comments may stand before
+// it.
 func (a array) commaBehind(e span) int {
 	s := &scanner{document: document{text: a.text}, at: e.to}
 	if s.skip(" \t\r\n"); s.starts(",") {

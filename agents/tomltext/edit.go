@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Set gives a key of a table a value, which is TOML text. Everything else stays where it is. A missing table is added at the
-// end of the text, where it cannot get between a key and its comment. An empty table is the root.
+// Set gives a key of a table a value, which is TOML text. Everything else stays where it is. A missing table is added
+// at the end of the text, where it cannot get between a key and its comment. An empty table is the root.
 func Set(text string, table []string, key, value string) string {
 	d := scan(text)
 	if e := d.find(slices.Concat(table, []string{key})); e != nil {

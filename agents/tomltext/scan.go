@@ -118,7 +118,8 @@ func startOfLine(text string, at int) int {
 	return strings.LastIndexByte(text[:at], '\n') + 1
 }
 
-// pair moves over a key and its value. known is false within arrays, whose elements cannot be told apart by their paths.
+// pair moves over a key and its value. known is false within arrays, whose elements cannot be told apart by their
+// paths.
 func (s *scanner) pair(base []string, inline, known bool) {
 	e := entry{base: base, inline: inline}
 	e.key.from = s.at

@@ -299,7 +299,7 @@ func TestHireAlone(t *testing.T) {
 	environ := f.environ(map[string]string{"FORGE_ADMIN_TOKEN": f.adminToken()})
 	for _, args := range [][]string{{"hire-an-agent", "dev-glm", "--thread", "llama"}, {"retire-an-agent", "dev-qwen"}} {
 		got := disinto(t.Context(), environ, append(args, "--config", path, "--state", t.TempDir())...)
-		if got.code != exitFailed || !strings.Contains(got.stderr, "somebody else is hiring or retiring") {
+		if got.code != exitFailed || !strings.Contains(got.stderr, "another command is hiring or retiring") {
 			t.Errorf("%q: exit code %d, %s", args, got.code, got.stderr)
 		}
 	}
