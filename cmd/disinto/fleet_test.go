@@ -27,32 +27,57 @@ import (
 )
 
 // Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the others
-// through a real sshd. Beside them are a host that hangs, and one whose key nobody knows: they cost a look its deadline, and
-// nobody else anything. Check says the same of all four.
+// through a real sshd. Beside them is a host whose key is not known. Check says the same of all of them, and an issue moves
+// to the idle host, which starts it by itself. At every moment every issue is one agent's.
+//
+// In make check one more host hangs, which costs each cycle its ten seconds; the hub is killed in the middle of the move,
+// with the label written and the assignee not, and the next hub ends it; then the busy host is stopped.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := newTestFleet(t)
-	f.ssh.serve("stuck", "echo $$ >>"+f.ssh.dir+"/stuck.pid; exec sleep 600")
 	f.ssh.serve("stranger", exportOf(f.state("spark")))
-	f.begin("stuck", "stranger")
-	check := startDisinto(t, f.environ, "check", "--config", filepath.Join(f.dir, "hub.toml")) // waits for the same ten seconds
+	f.strange = []string{"stranger"}
+	if storms() {
+		f.ssh.serve("stuck", "echo $$ >>"+f.ssh.dir+"/stuck.pid; exec sleep 600")
+		f.strange = append(f.strange, "stuck")
+	}
+	hub, iris := f.begin()
+	check := startDisinto(t, f.environ, "check", "--config", filepath.Join(f.dir, "hub.toml"))
 	f.checkDryRun(f.rebalance("--dry-run"))
 	f.checkStatus()
 	if code := check.wait(); code != exitFailed {
 		t.Errorf("check: exit code %d", code)
 	}
 	f.checkCheck(check.read(check.stdout))
+
+	if storms() {
+		defer func(asked chan struct{}) { <-asked }(f.kill(hub))
+		f.gate.arm(nil)
+		f.start("hub", "iris", "spark")
+	} else if c := f.rebalance(); len(c.Moves) != 1 || c.Moves[0].State != fleet.MoveDone {
+		t.Errorf("moved: %+v", c.Moves)
+	}
+	d := status(t, f.state("spark"), "spark works", working)
+	moved := []int{int(d.Sessions[0].Number)}
+	if !slices.Equal(moved, f.stolen()) || !slices.Equal(moved, f.assigned("dev-spark")) || len(f.assigned("dev-iris")) != 9 {
+		t.Errorf("spark works on %v; labelled are %v, its own are %v, of iris %v", moved, f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris"))
+	}
+	if storms() {
+		f.hang(iris)
+	}
+	f.checkJournal()
 }
 
 // begin starts the hosts, with ten issues that wait for iris while spark has nothing to do and the hub's own agent is paused.
-func (f *testFleet) begin(strange ...string) (hub, iris *running) {
+func (f *testFleet) begin() (hub, iris *running) {
 	f.t.Helper()
 	f.ssh.serve("iris", exportOf(f.state("iris")))
 	f.ssh.serve("spark", exportOf(f.state("spark")))
 	f.pin("dev-iris", 10)
 	iris = f.start("iris")
 	f.start("spark")
-	hub = f.start("hub", append([]string{"iris", "spark"}, strange...)...)
+	hub = f.start("hub", append([]string{"iris", "spark"}, f.strange...)...)
+	f.ready("hub")
 	f.command("hub", "pause", "dev-hub")
 	f.eventuallyExports("iris", `"state":"active"`)
 	f.eventuallyExports("spark", `"idle":true`)
@@ -60,43 +85,27 @@ func (f *testFleet) begin(strange ...string) (hub, iris *running) {
 	return hub, iris
 }
 
-// A hub is killed in the middle of a move, with its label written and its assignee not. At every moment every issue is one
-// agent's; the next hub ends what was begun, and the idle host starts the moved issue by itself. Then the busy host hangs: what
-// waits for it is moved away as long as its status is fresh, and not any more when it is old; when it goes on it leaves alone
-// what it lost.
-func TestFleetKilled(t *testing.T) {
-	if !storms() {
-		t.Skip("three supervisors and a kill: make check plays it, and supervisor/simtest breaks every step of a move")
-	}
-	t.Parallel()
-	f := newTestFleet(t)
-	hub, iris := f.begin()
+// kill ends the hub after the first write of a move. asked is closed when the command that asked for the move has ended, which
+// is some seconds later: the hub could be on its way up again.
+func (f *testFleet) kill(hub *running) (asked chan struct{}) {
+	f.t.Helper()
 	f.gate.arm(func() { hub.signal(syscall.SIGKILL) })
-	asked := make(chan struct{})
-	go func() { // it takes some seconds to believe that nobody answers any more
+	asked = make(chan struct{})
+	go func() {
 		defer close(asked)
-		disinto(t.Context(), nil, "fleet", "rebalance", "--state", f.state("hub"))
+		disinto(f.t.Context(), nil, "fleet", "rebalance", "--state", f.state("hub"))
 	}()
 	<-f.gate.killed
 	hub.wait()
-	t.Logf("killed after %q", f.gate.seen)
+	f.t.Logf("killed after %q", f.gate.seen)
 	if labelled, moved := f.stolen(), f.assigned("dev-spark"); len(labelled) != 1 || len(moved) > 0 {
-		t.Errorf("at the kill %v are labelled and %v are moved, want one that is labelled and not moved", labelled, moved)
+		f.t.Errorf("at the kill %v are labelled and %v are moved, want one that is labelled and not moved", labelled, moved)
 	}
-
-	f.gate.arm(nil)
-	f.start("hub", "iris", "spark")
-	d := status(t, f.state("spark"), "spark works", working)
-	moved := []int{int(d.Sessions[0].Number)}
-	if !slices.Equal(moved, f.stolen()) || !slices.Equal(moved, f.assigned("dev-spark")) || len(f.assigned("dev-iris")) != 9 {
-		t.Errorf("spark works on %v; labelled are %v, its own are %v, of iris %v", moved, f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris"))
-	}
-	f.hang(iris)
-	f.checkJournal()
-	<-asked
+	return asked
 }
 
-// hang stops iris, and lets it go on.
+// hang stops iris, the busy host, and lets it go on. What waits for it is moved away as long as its status is fresh, and no
+// more when it is old; when it goes on it leaves alone what it lost.
 func (f *testFleet) hang(iris *running) {
 	f.t.Helper()
 	iris.signal(syscall.SIGSTOP)
@@ -155,10 +164,14 @@ func (f *testFleet) command(host string, args ...string) {
 // checkCheck looks at what check finds out about the same hosts.
 func (f *testFleet) checkCheck(said string) {
 	f.t.Helper()
-	for _, part := range []string{
+	parts := []string{
 		"ok     fleet     iris: its key is known, and it tells of 1 agents", "ok     fleet     spark: its key",
-		"wrong  fleet     stuck: no answer within 10s; is it up", "wrong  fleet     stranger: ssh: exit status 255: ", "; connect to it once by hand",
-	} {
+		"wrong  fleet     stranger: ssh: exit status 255: ", "; connect to it once by hand",
+	}
+	if f.stuck() {
+		parts = append(parts, "wrong  fleet     stuck: no answer within 10s; is it up")
+	}
+	for _, part := range parts {
 		if !strings.Contains(said, part) {
 			f.t.Errorf("check has no %q:\n%s", part, said)
 		}
@@ -168,20 +181,18 @@ func (f *testFleet) checkCheck(said string) {
 // checkDryRun looks at what would move, and at who takes no part.
 func (f *testFleet) checkDryRun(c *fleet.Cycle) {
 	f.t.Helper()
-	if len(c.Moves) != 1 || len(c.Stays) != 8 || c.Calls != 4 || !c.DryRun {
-		f.t.Errorf("%d moves after %d calls, want one after 4: %+v", len(c.Moves), c.Calls, c)
+	calls := 2 + len(f.strange)
+	if len(c.Moves) != 1 || len(c.Stays) != 8 || c.Calls != calls || !c.DryRun {
+		f.t.Errorf("%d moves after %d calls, want one after %d: %+v", len(c.Moves), c.Calls, calls, c)
 	}
 	for _, m := range c.Moves {
 		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != fleet.MovePlanned || !strings.Contains(m.Why, "has 9 waiting") {
 			f.t.Errorf("move %+v", m)
 		}
 	}
-	unknown := strings.Join(c.Unknown, "\n")
-	if !strings.HasPrefix(unknown, "stranger: ssh: exit status 255: ") || !strings.HasSuffix(unknown, "stuck: no answer within 10s") || len(c.Unknown) != 2 {
-		f.t.Errorf("unknown:\n%s", unknown)
-	}
-	if took := time.Duration(c.TookMS) * time.Millisecond; took < 10*time.Second || took > 40*time.Second {
-		f.t.Errorf("the look took %s, want the ten seconds that the host which hangs has", took)
+	if len(c.Unknown) != len(f.strange) || !strings.HasPrefix(c.Unknown[0], "stranger: ssh: exit status 255: ") ||
+		f.stuck() && c.Unknown[1] != "stuck: no answer within 10s" {
+		f.t.Errorf("unknown: %q", c.Unknown)
 	}
 	if got := f.assigned("dev-spark"); len(got) > 0 {
 		f.t.Errorf("a dry run moved %v", got)
@@ -193,8 +204,8 @@ func (f *testFleet) checkStatus() {
 	f.t.Helper()
 	got := disinto(f.t.Context(), nil, "fleet", "status", "--state", f.state("hub"))
 	for _, part := range []string{
-		"(this)    dev-hub    dev         0        gated: dev-hub is paused", "iris      dev-iris   dev", "active: fleet/work#", "spark     dev-spark  dev", "unknown: no answer within 10s",
-		"iris/dev-iris -> spark/dev-spark", "4 calls in", "dry run", "and 5 more stay",
+		"(this)    dev-hub    dev         0        gated: dev-hub is paused", "iris      dev-iris   dev", "active: fleet/work#", "spark     dev-spark  dev", "unknown: ssh: exit status 255",
+		"iris/dev-iris -> spark/dev-spark", fmt.Sprint(2+len(f.strange)) + " calls in", "dry run", "and 5 more stay",
 	} {
 		if !strings.Contains(got.stdout, part) {
 			f.t.Errorf("status has no %q:\n%s", part, got.stdout)
@@ -203,7 +214,7 @@ func (f *testFleet) checkStatus() {
 	f.t.Logf("fleet status\n%s", got.stdout)
 	var s fleet.Status
 	raw := disinto(f.t.Context(), nil, "fleet", "status", "--json", "--state", f.state("hub"))
-	if err := json.Unmarshal([]byte(raw.stdout), &s); err != nil || !s.Hub || len(s.Hosts) != 5 || len(s.Cycles) != 1 {
+	if err := json.Unmarshal([]byte(raw.stdout), &s); err != nil || !s.Hub || len(s.Hosts) != 3+len(f.strange) || len(s.Cycles) != 1 {
 		f.t.Errorf("--json: %v, %s", err, raw.stdout)
 	}
 }
@@ -245,7 +256,11 @@ type testFleet struct {
 	gateURL string
 	ssh     *testSSH
 	environ []string
+	strange []string // hosts that do not answer
 }
+
+// stuck reports whether one of the hosts hangs.
+func (f *testFleet) stuck() bool { return slices.Contains(f.strange, "stuck") }
 
 func newTestFleet(t *testing.T) *testFleet {
 	t.Helper()
@@ -382,9 +397,12 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 
 func (f *testFleet) start(host string, others ...string) *running {
 	f.t.Helper()
-	r := startDisinto(f.t, f.environ, "run", "--config", f.config(host, others...))
+	return startDisinto(f.t, f.environ, "run", "--config", f.config(host, others...))
+}
+
+func (f *testFleet) ready(host string) {
+	f.t.Helper()
 	status(f.t, f.state(host), host+" has read the forge", func(d *control.Document) bool { return d.Forge.OK })
-	return r
 }
 
 func (f *testFleet) rebalance(flags ...string) *fleet.Cycle {

@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// All hosts are asked at once. Two that hang cost the deadline once, and the rest nothing; a supervisor counts under one name.
+func TestAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hosts []threads.Host
+		for _, name := range []string{"hangs", "iris", "again", "mute", "ours", "also"} {
+			hosts = append(hosts, threads.Host{Name: name})
+		}
+		read := func(ctx context.Context, h threads.Host) ([]byte, error) {
+			switch h.Name {
+			case "hangs", "also":
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case "mute":
+				return nil, errors.New("ssh: exit status 255:\x1b[31m\nno route")
+			}
+			d := Document{Format: Format, Instance: "i", UpdatedAt: time.Now()}
+			if h.Name == "ours" {
+				d.Instance = "own"
+			}
+			head, _ := json.Marshal(Export{ExportedAt: time.Now()})
+			text, _ := json.Marshal(d)
+			return append(head, text...), nil
+		}
+		began := time.Now()
+		var got []string
+		for _, r := range Ask(t.Context(), read, hosts, "own") {
+			got = append(got, fmt.Sprintf("%s: %s, %v, %t", r.Host.Name, r.At.Sub(began), r.Err, r.Doc != nil))
+		}
+		want := []string{
+			"hangs: 0s, no answer within 10s, false", "iris: 0s, <nil>, true", "again: 0s, it is the same supervisor as iris, false",
+			"mute: 0s, ssh: exit status 255: [31m no route, false", "ours: 0s, it is the same supervisor as this host, false",
+			"also: 0s, no answer within 10s, false",
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) || time.Since(began) != AskTime {
+			t.Errorf("after %s\ngot  %q\nwant %q", time.Since(began), got, want)
+		}
+	})
+}
+
+// The file is written when it is asked for, when something changed, and at its pulse; it goes when there is nothing to say,
+// when it cannot be written, and at the end.
+func TestFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), FileName)
+		var name atomic.Value
+		name.Store("a")
+		f := Keep(path, func() *Document {
+			if name.Load() == "" {
+				return nil
+			}
+			return &Document{UpdatedAt: time.Now(), Agents: []Agent{{Agent: name.Load().(string), UpdatedAt: time.Now()}}}
+		}, hclog.NewNullLogger())
+		began := time.Now()
+		check := func(want string, updated time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			var d Document
+			text, err := os.ReadFile(path)
+			if want == "" {
+				if !os.IsNotExist(err) {
+					t.Errorf("%v: there is a file: %s", err, text)
+				}
+				return
+			}
+			if err := json.Unmarshal(text, &d); err != nil || d.Agents[0].Agent != want || d.UpdatedAt.Sub(began) != updated {
+				t.Errorf("%v, %s; want %s, updated after %s", err, text, want, updated)
+			}
+		}
+		check("a", 0)
+		time.Sleep(Pulse - time.Second)
+		check("a", 0)
+		time.Sleep(time.Second)
+		check("a", Pulse)
+		name.Store("b")
+		time.Sleep(fileRest)
+		check("b", Pulse+fileRest)
+		time.Sleep(time.Second)
+		name.Store("c")
+		f.Write()
+		check("c", Pulse+fileRest+time.Second)
+		name.Store("")
+		f.Write()
+		check("", 0)
+		name.Store("d")
+		f.Write()
+		check("d", Pulse+fileRest+time.Second)
+		if err := os.Mkdir(path+".new", 0o700); err != nil { // as a full disk
+			t.Fatal(err)
+		}
+		name.Store("e")
+		f.Write()
+		check("", 0)
+		f.End()
+		f.Write()
+		check("", 0)
+	})
+}
+
+// Describe tells of idle agents only what is known: not that they are idle while the forge is not read.
+func TestDescribe(t *testing.T) {
+	config := &threads.Config{
+		Agents:  []agents.Agent{{Name: "dev-a", Login: "a", Roles: []string{"dev", "review"}, Thread: "t", Token: "x"}},
+		Roles:   []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"x"}}, {Name: "review", On: agents.OnReview, Label: "l", Command: []string{"x"}}},
+		Threads: []threads.Thread{{Name: "t", Backend: threads.Local, Slots: 1, MaxSessions: 1, Agents: []string{"dev-a"}}},
+	}
+	snap := threads.Snapshot{Now: noon, Config: config}
+	snap.History.IdleSince = map[string]time.Time{"dev-a": noon.Add(-time.Hour)}
+	got := Describe(snap, false, map[string]time.Time{"dev-a": noon.Add(-time.Minute)})
+	want := Agent{
+		Agent: "dev-a", Login: "a", Role: "dev", Roles: []Role{{"dev", agents.OnIssue, ""}, {"review", agents.OnReview, "l"}}, Thread: "t",
+		Backend: threads.Local, Skills: []string{}, State: threads.LoadIdle, Idle: true, IdleSince: noon.Add(-time.Hour),
+		LastProgressAt: noon.Add(-time.Minute), UpdatedAt: noon,
+	}
+	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", []Agent{want}) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	want.Idle, want.IdleSince, want.State, want.StateWhy = false, time.Time{}, threads.LoadGated, "its supervisor has not read the forge"
+	want.LastProgressAt = time.Time{}
+	if got := Describe(snap, true, nil); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", []Agent{want}) {
+		t.Errorf("unread:\ngot  %+v\nwant %+v", got, want)
+	}
+}
