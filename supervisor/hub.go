@@ -116,9 +116,7 @@ func (a aroundHub) Document() *fleet.Document {
 		d.Begun = append(d.Begun, r.String())
 	}
 	if s.config != nil {
-		snap := s.snapshotLocked(now, room)
-		snap.History.Agents = s.hub.Seen(s.config, s.history.Agents, now)
-		d.Agents = fleet.Describe(snap, s.scans.err != nil || s.scans.good.IsZero(), s.progressLocked())
+		d.Agents = s.hub.Describe(s.snapshotLocked(now, room), s.scans.err != nil || s.scans.good.IsZero(), s.progressLocked())
 	}
 	return d
 }

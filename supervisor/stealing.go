@@ -23,9 +23,7 @@ const actSteal threads.Action = "steal"
 // rebalanceLocked searches, whenever stealing's interval is over, for issues that should change hands. It reserves them at
 // once, so that no tick starts them here.
 func (s *Supervisor) rebalanceLocked(now time.Time, room *threads.Room) (moves []*chore, news []notice) {
-	s.hub.Seen(s.config, nil, now) // a new agent is idle from now on
-	due := s.config.Stealing.PerCycle > 0 && s.hub.Due(now, s.config.Stealing.Every)
-	switch {
+	switch due := s.hub.Due(s.config, now); {
 	case due && s.config.Fleet.Hub:
 		s.hub.Wake() // it asks the other hosts first, which a tick must not wait for
 		return nil, nil

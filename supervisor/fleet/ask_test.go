@@ -124,8 +124,9 @@ func TestDescribe(t *testing.T) {
 		Threads: []threads.Thread{{Name: "t", Backend: threads.Local, Slots: 1, MaxSessions: 1, Agents: []string{"dev-a"}}},
 	}
 	snap := threads.Snapshot{Now: noon, Config: config}
-	snap.History.IdleSince = map[string]time.Time{"dev-a": noon.Add(-time.Hour)}
-	got := Describe(snap, false, map[string]time.Time{"dev-a": noon.Add(-time.Minute)})
+	h := NewHub(nil, nil, nil)
+	h.Due(config, noon.Add(-time.Hour))
+	got := h.Describe(snap, false, map[string]time.Time{"dev-a": noon.Add(-time.Minute)})
 	want := Agent{
 		Agent: "dev-a", Login: "a", Role: "dev", Roles: []Role{{"dev", agents.OnIssue, ""}, {"review", agents.OnReview, "l"}}, Thread: "t",
 		Backend: threads.Local, Skills: []string{}, State: threads.LoadIdle, Idle: true, IdleSince: noon.Add(-time.Hour),
@@ -136,7 +137,7 @@ func TestDescribe(t *testing.T) {
 	}
 	want.Idle, want.IdleSince, want.State, want.StateWhy = false, time.Time{}, threads.LoadGated, "its supervisor has not read the forge"
 	want.LastProgressAt = time.Time{}
-	if got := Describe(snap, true, nil); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", []Agent{want}) {
+	if got := h.Describe(snap, true, nil); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", []Agent{want}) {
 		t.Errorf("unread:\ngot  %+v\nwant %+v", got, want)
 	}
 }

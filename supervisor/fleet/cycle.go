@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +14,7 @@ import (
 // Weigh decides on a snapshot to which it adds what the other hosts said. It fills in c, except for its times and calls, and
 // returns the moves in the order of c.Moves, all of them planned. It does no I/O.
 func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
-	snap.History.Agents = h.Seen(snap.Config, snap.History.Agents, snap.Now)
+	h.addIdle(&snap)
 	c.Unknown = h.join(&snap)
 	b := threads.Weigh(snap)
 	c.fill(snap.Now, &b)
@@ -26,10 +27,8 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	unknown = []string{}
-	chains := maps.Clone(snap.History.Chains)
-	if chains == nil {
-		chains = make(map[forge.Ref]*threads.ChainHistory)
-	}
+	chains := make(map[forge.Ref]*threads.ChainHistory, len(snap.History.Chains))
+	maps.Copy(chains, snap.History.Chains)
 	snap.Fleet, snap.History.Chains = nil, chains
 	for _, host := range snap.Config.Fleet.Hosts {
 		r, read := h.readingLocked(host)
@@ -50,10 +49,7 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 		}
 		for _, said := range r.Doc.Begun {
 			if ref, err := forge.ParseRef(said, ""); err == nil {
-				var c threads.ChainHistory
-				if known := chains[ref]; known != nil {
-					c = *known
-				}
+				c := *cmp.Or(chains[ref], &threads.ChainHistory{})
 				c.Writers = append(slices.Clone(c.Writers), host.Name)
 				chains[ref] = &c
 			}

@@ -10,10 +10,11 @@ import (
 // Describe says what the hub has to know about each agent of a snapshot's configuration, by name. unread says that the
 // facts are of no use, because the forge could not be read. progress is when a session of each agent last achieved
 // something.
-func Describe(snap threads.Snapshot, unread bool, progress map[string]time.Time) []Agent {
+func (h *Hub) Describe(snap threads.Snapshot, unread bool, progress map[string]time.Time) []Agent {
 	config := *snap.Config
 	config.Stealing.PerCycle = 0 // weigh who is idle, and move nothing
 	snap.Config, snap.Fleet = &config, nil
+	h.addIdle(&snap)
 	active := make(map[string]string, len(snap.Sessions))
 	for i := range snap.Sessions {
 		active[snap.Sessions[i].Agent] = snap.Sessions[i].Item.Ref.String()

@@ -138,10 +138,15 @@ func (h *Hub) readingLocked(host threads.Host) (r Reading, read bool) {
 }
 
 // Due reports whether a cycle is due, and sets when the next one is. That is counted from when this one should have been,
-// so late ticks do not make the mean interval longer.
-func (h *Hub) Due(now time.Time, every time.Duration) bool {
+// so late ticks do not make the mean interval longer. Every tick asks: an agent that is new to it is idle from now on.
+func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.meetLocked(config, now)
+	every := config.Stealing.Every
+	if config.Stealing.PerCycle == 0 {
+		return false
+	}
 	if h.next.IsZero() || h.next.Sub(now) > every {
 		h.next = now.Add(every)
 	}
@@ -152,31 +157,29 @@ func (h *Hub) Due(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// Seen returns the histories of agents, in which a configured agent that had no session has been idle since it was first
-// seen here. known is not changed.
-func (h *Hub) Seen(
-	config *threads.Config, known map[string]*threads.AgentHistory, now time.Time,
-) map[string]*threads.AgentHistory {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// meetLocked notes when each agent was first seen.
+func (h *Hub) meetLocked(config *threads.Config, now time.Time) {
 	for i := range config.Agents {
 		if name := config.Agents[i].Name; h.seen[name].IsZero() {
 			h.seen[name] = now
 		}
 	}
-	seen := make(map[string]*threads.AgentHistory, len(known))
-	maps.Copy(seen, known)
+}
+
+// addIdle has the agents of a snapshot that had no session be idle since they were first seen.
+func (h *Hub) addIdle(snap *threads.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.meetLocked(snap.Config, snap.Now)
+	known := make(map[string]*threads.AgentHistory, len(h.seen))
+	maps.Copy(known, snap.History.Agents)
 	for name, since := range h.seen {
-		var a threads.AgentHistory
-		if seen[name] != nil {
-			a = *seen[name]
-		}
-		if a.IdleSince.IsZero() {
+		if a := *snap.History.Agent(name); a.IdleSince.IsZero() {
 			a.IdleSince = since
-			seen[name] = &a
+			known[name] = &a
 		}
 	}
-	return seen
+	snap.History.Agents = known
 }
 
 // Status says what is known about the fleet, without asking any host.
