@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
@@ -24,10 +23,10 @@ func (s *Supervisor) Handler() http.Handler {
 // routes is the control API. To add a command, write its method and its row.
 func (s *Supervisor) routes() []control.Route {
 	return []control.Route{
-		control.Get("/v1/state", func(url.Values) (*control.Document, error) { return s.Document(), nil }),
-		control.Get("/v1/fleet", func(url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
+		control.Get("/v1/state", func(context.Context, url.Values) (*control.Document, error) { return s.Document(), nil }),
+		control.Get("/v1/fleet", func(context.Context, url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
 		control.Get("/v1/why", s.why),
-		control.Get("/v1/convoys", s.convoys),
+		control.Get("/v1/convoys", command(s, s.convoys)),
 		control.Events("/v1/events", &s.events),
 		control.Logs("/v1/log", s.findLog, s.isRunning),
 
@@ -44,8 +43,8 @@ func (s *Supervisor) routes() []control.Route {
 	}
 }
 
-// command is a command that begins only while commands may, and keeps the supervisor from ending under it. do fills in the
-// report; what it reported before an error is lost.
+// command is a command that begins only while commands may, and keeps the supervisor from ending under it. do fills in
+// the report; what it reported before an error is lost.
 func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
 	return func(ctx context.Context, request T) (*A, error) {
 		leave, err := s.enterCommand()
@@ -65,13 +64,13 @@ func (s *Supervisor) enterCommand() (leave func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case !s.looping:
-		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
+		return nil, control.NotNow("not now: the supervisor is still starting")
 	case s.until.Err() != nil:
-		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
+		return nil, control.NotNow("not now: the supervisor stops")
 	case s.config == nil:
-		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: there is no valid configuration")
+		return nil, control.NotNow("not now: there is no valid configuration")
 	case s.handing:
-		return nil, control.Refuse(http.StatusServiceUnavailable, "not now: an upgrade is under way")
+		return nil, control.NotNow("not now: an upgrade is under way")
 	}
 	s.running.Add(1)
 	s.entered++
@@ -151,29 +150,30 @@ func (s *Supervisor) portProblem(key, why string) {
 }
 
 // why explains one item.
-func (s *Supervisor) why(query url.Values) (ex threads.Explanation, err error) {
-	room := s.room()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.config == nil {
-		return ex, s.noConfigLocked()
+func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
+	if err := s.noConfig(); err != nil {
+		return ex, err
 	}
-	item, err := s.itemLocked("", query.Get("ref"))
+	item, err := s.item("", query.Get("ref"))
 	if err != nil {
 		return ex, err
 	}
-	if ex, err = threads.Explain(s.snapshotLocked(time.Now(), room), item); err != nil {
-		return ex, control.Refuse(http.StatusNotFound, "%s", err)
+	if ex, err = s.explain(item); err != nil {
+		return ex, control.NotFound("%s", err)
 	}
 	return ex, nil
 }
 
-// noConfigLocked says that there is no valid configuration, and the first error in it.
-func (s *Supervisor) noConfigLocked() error {
-	words := "cannot explain anything without a configuration"
-	if s.configErr != nil {
-		first, _, _ := strings.Cut(s.configErr.Error(), "\n")
-		words = "cannot explain anything without a valid configuration: " + first
+// noConfig refuses a question that cannot be answered without a valid configuration, with the first error in it.
+func (s *Supervisor) noConfig() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.config != nil:
+		return nil
+	case s.configErr == nil:
+		return control.NotNow("cannot explain anything without a configuration")
 	}
-	return control.Refuse(http.StatusServiceUnavailable, "%s", words)
+	first, _, _ := strings.Cut(s.configErr.Error(), "\n")
+	return control.NotNow("cannot explain anything without a valid configuration: %s", first)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 	"time"
 
@@ -14,14 +13,14 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// actCancel finishes a cancel on the forge. Like a mark it is tried again until it is done, also by the next supervisor.
+// actCancel finishes a cancel on the forge. Like a mark it is retried until it is done, also by the next supervisor.
 const actCancel threads.Action = "cancel"
 
-// cancelItem ends the session on an issue or pull request, labels it cancelled and takes the claim off; it stays open. From the
-// journal record on nothing starts on it, whatever the forge shows. Of an issue it means the open pull requests of our
-// agents too, which would be merged and close it otherwise. It may be repeated.
+// cancelItem ends the session on an issue or pull request, labels it cancelled and takes the claim off; it stays open.
+// From the journal record on nothing starts on it, whatever the forge shows. The open pull requests of our agents for
+// an issue are included: merged, they would close it. It may be repeated.
 func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
-	item, err := s.item(r.Ref)
+	item, err := s.item("", r.Ref)
 	if err != nil {
 		return err
 	}
@@ -29,19 +28,19 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	t, err := s.see(item)
 	switch {
 	case errors.Is(err, forge.ErrUnavailable) && s.known(item):
-		t = &thing{Ref: item, chain: item} // what runs can be ended without the forge
+		t = &target{Ref: item, chain: item} // a session can be ended without the forge
 	case err != nil:
 		return notDone("cancel", item, err)
-	case t.closed && !s.hasSession(item):
+	case t.closed && s.sessionOn(item) == nil:
 		report.Note = "closed, nothing to cancel"
 		return nil
 	case t.has(forge.LabelConvoy):
-		return control.Refuse(http.StatusConflict, "cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
+		return control.Conflict("cannot cancel %s: it is a convoy, say disinto convoy cancel", item)
 	}
 	chores, sessions := s.beginCancel(s.family(t), false)
-	reportEnded(report, sessions)
+	awaitEnds(report, sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
-		return control.Refuse(http.StatusConflict, "cannot cancel %s: somebody else is at it", item)
+		return control.Conflict("cannot cancel %s: somebody else is at it", item)
 	}
 	for _, c := range chores {
 		s.do(c)
@@ -53,21 +52,21 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	return nil
 }
 
-// reportCancelled reports what a chore did, or that it is still to be done.
-func reportCancelled(r *control.Report, c *chore, item forge.Ref, left string) {
+// reportCancelled reports what a chore did, or why it is still to be done. item is the one that the person named.
+func reportCancelled(report *control.Report, c *chore, item forge.Ref, left string) {
 	of := ""
 	if c.ref != item {
 		of = c.ref.Short() + " "
 	}
-	for _, d := range c.did {
-		r.Add("%s%s", of, d)
+	for _, did := range c.did {
+		report.Add("%s%s", of, did)
 	}
-	if left != "" && r.Pending == "" {
-		r.Pending = "nothing starts on it; " + cmp.Or(of, "it ") + "is labelled when the forge lets us: " + left
+	if left != "" && report.Pending == "" {
+		report.Pending = "nothing starts on it; " + cmp.Or(of, "it ") + "is labelled when the forge lets us: " + left
 	}
 }
 
-// cancelLeft says why a cancel is not on the forge yet; empty when it is.
+// cancelLeft says why a cancel is not on the forge yet; "" when it is.
 func (s *Supervisor) cancelLeft(c *chore) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,13 +76,8 @@ func (s *Supervisor) cancelLeft(c *chore) string {
 	return c.failed
 }
 
-func (s *Supervisor) hasSession(item forge.Ref) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hasSessionLocked(item)
-}
-
-// known reports whether we can say of an issue or pull request that it is there and open without asking the forge.
+// known reports whether an issue or pull request exists and is open, as far as that can be told without asking the
+// forge.
 func (s *Supervisor) known(item forge.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +92,8 @@ func (s *Supervisor) known(item forge.Ref) bool {
 }
 
 // beginCancel journals a cancel and in the same moment tells the sessions to end: one that was reserved before is among
-// them, and none is reserved after. It returns the chores that are then to be done; what is cancelled by somebody else right
-// now is not among them.
+// them, and none is reserved after. It returns those sessions, and the chores to do once they have ended, without those
+// that another goroutine is doing.
 func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*chore, sessions []*session) {
 	said := ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Close: closing}}
 	for _, item := range items {
@@ -109,7 +103,7 @@ func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*cho
 		sessions = s.endLocked(items, threads.StopCancelled)
 		for _, item := range items {
 			if old := s.chores[choreKey{actCancel, item, ""}]; old == nil || !old.working {
-				chores = append(chores, s.choreLocked(s.cancelChore(item), old))
+				chores = append(chores, s.choreLocked(cancelChore(item), old))
 			}
 		}
 	})
@@ -119,27 +113,24 @@ func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*cho
 	return chores, sessions
 }
 
-// cancelChore is what is left of a cancel once the session ended.
-func (s *Supervisor) cancelChore(item forge.Ref) *chore {
-	return &chore{choreKey: choreKey{actCancel, item, ""}}
-}
+func cancelChore(item forge.Ref) *chore { return &chore{choreKey: choreKey{actCancel, item, ""}} }
 
 // cancelled reports whether a person cancelled a chain and the label is still to be written.
 func cancelled(c *threads.ChainHistory) bool { return c.Cancel }
 
-// cancelsLocked are the cancels that are left, of which no session is to be waited for.
+// cancelsLocked returns a chore for each cancel that is not on the forge yet and whose session has ended.
 func (s *Supervisor) cancelsLocked() []*chore {
 	var list []*chore
 	for _, item := range s.history.Select(cancelled) {
 		if !s.hasSessionLocked(item) {
-			list = append(list, s.cancelChore(item))
+			list = append(list, cancelChore(item))
 		}
 	}
 	return list
 }
 
-// cancel labels, then takes the claim off. An item that closed meanwhile stays as it is: on what is done the label would
-// hold everything that depends on it.
+// cancel labels the item, then takes the claim off. An item that has closed meanwhile stays as it is: there the label
+// would block everything that depends on it.
 func (s *Supervisor) cancel(c *chore) error {
 	t, err := s.see(c.ref)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -167,23 +158,23 @@ func (s *Supervisor) cancel(c *chore) error {
 	return nil
 }
 
-// closeCancelled closes an issue where the person who cancelled it said so. The forge refuses as long as something that it
-// depends on is open; then it is tried again.
-func (s *Supervisor) closeCancelled(c *chore, t *thing) error {
+// closeCancelled closes an issue that was cancelled with --close. The forge refuses while one of its dependencies is
+// open; then the chore is retried.
+func (s *Supervisor) closeCancelled(c *chore, t *target) error {
 	s.mu.Lock()
 	wanted := s.history.Chain(c.ref).Close && !t.pull
 	s.mu.Unlock()
 	if !wanted {
 		return nil
 	}
-	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, c.ref) })
+	err := s.closeIssue(c.ref)
 	if err == nil {
 		c.did = append(c.did, "closed")
 	}
 	return err
 }
 
-// cancelling reports whether somebody writes the label at this moment.
+// cancelling reports whether the label is being written to one of some items at this moment.
 func (s *Supervisor) cancelling(items []forge.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// comment is what we write to people. One of the same key is written once.
+// comment is a comment of ours on the forge. It is written once for each key.
 type comment struct{ key, body string }
 
-// gaveUpComment tells why nobody works on an item any more. The key holds the time of the last failure: after a retry
-// that comes to nothing too, people are told again.
+// gaveUpComment tells why no agent works on an item any more. The key holds the time of the last failure, so that
+// people are told again when a retry fails too.
 func gaveUpComment(c *chore) comment {
 	it := &c.mark.Item
 	var b strings.Builder
@@ -27,7 +27,7 @@ func gaveUpComment(c *chore) comment {
 	return comment{fmt.Sprintf("blocked-%d-%s-%d", it.Chain.Number, it.Kind, c.failure.Failed.Unix()), b.String()}
 }
 
-// needsHumanComment tells why a person is asked.
+// needsHumanComment tells why a person has to look at an item.
 func needsHumanComment(c *chore) comment {
 	why := c.mark.Reason
 	if why.Code == threads.Refused {
@@ -41,30 +41,32 @@ func needsHumanComment(c *chore) comment {
 		return comment{
 			"cancelled-blocker-" + refKey(why.Refs),
 			fmt.Sprintf("This depends on %s, which was cancelled, so it would wait for ever.\n\n"+
-				"Take the dependency off, or have the other done after all with `disinto retry %s`; then remove the label `needs-human`.",
+				"Take the dependency off, or have the other done after all with `disinto retry %s`; then remove the label "+
+				"`needs-human`.",
 				mention(c.ref.Repo, why.Refs), why.Refs[0]),
 		}
 	}
 	return comment{
 		fmt.Sprintf("rounds-%d-%.12s", c.ref.Number, c.mark.Item.HeadSHA),
-		fmt.Sprintf("This goes in circles: %s. A person should look at it.\n\nTo have agents go on, remove the label `needs-human`.",
-			why.Text()),
+		fmt.Sprintf("This goes in circles: %s. A person should look at it.\n\n"+
+			"To have agents go on, remove the label `needs-human`.", why.Text()),
 	}
 }
 
-// toldComment says what only people can mend, and what keeps from nothing else.
+// toldComment tells of a problem that only people can solve, and that blocks nothing else.
 func toldComment(c *chore) comment {
 	if why := c.mark.Reason; why.Code == threads.Superseded {
 		return comment{
 			"superseded-" + refKey(why.Refs),
-			mention(c.ref.Repo, why.Refs) + " is done without this pull request: another one was merged, or a person closed it. So no agent goes on here, and this will not be merged.\n\n" +
+			mention(c.ref.Repo, why.Refs) + " is done without this pull request: another one was merged, or a person closed " +
+				"it. So no agent goes on here, and this will not be merged.\n\n" +
 				"Please close it. To have it all the same, open the issue again, or merge by hand.",
 		}
 	}
 	return circleComment(c)
 }
 
-// circleComment says that issues wait for each other, on the first of them.
+// circleComment tells that issues wait for each other. It is written on the first of them.
 func circleComment(c *chore) comment {
 	why := c.mark.Reason
 	if why.Code == threads.BlocksItself {
@@ -72,26 +74,31 @@ func circleComment(c *chore) comment {
 	}
 	return comment{
 		"circle-" + refKey(why.Refs),
-		"These issues wait for each other, so no agent will ever begin one: " + strings.Join(mentions(c.ref.Repo, why.Refs), " → ") +
-			".\n\nPlease take one of the dependencies off.",
+		"These issues wait for each other, so no agent will ever begin one: " +
+			strings.Join(mentions(c.ref.Repo, why.Refs), " → ") + ".\n\nPlease take one of the dependencies off.",
 	}
 }
 
-// mention names issues as the forge makes links of.
+// mention lists issues as the forge links them.
 func mention(home string, refs []forge.Ref) string { return strings.Join(mentions(home, refs), ", ") }
 
 func mentions(home string, refs []forge.Ref) []string {
 	words := make([]string, len(refs))
 	for i, r := range refs {
-		words[i] = r.String()
-		if r.Repo == home {
-			words[i] = r.Short()
-		}
+		words[i] = nameIn(home, r)
 	}
 	return words
 }
 
-// refKey is a list of issues in the key of a comment.
+// nameIn is a reference as the forge links it in an issue of the repository home.
+func nameIn(home string, r forge.Ref) string {
+	if r.Repo == home {
+		return r.Short()
+	}
+	return r.String()
+}
+
+// refKey encodes a list of issues for the key of a comment.
 func refKey(refs []forge.Ref) string {
 	words := make([]string, len(refs))
 	for i, r := range refs {
@@ -100,8 +107,9 @@ func refKey(refs []forge.Ref) string {
 	return strings.Join(words, ".")
 }
 
-// fence shows what a program printed as data: no mention, reference, keyword or marker in it means anything. The fence is
-// longer than any in the text, and the opening of an HTML comment is broken, because that is how we know our own comments.
+// fence quotes the output of a program: no mention, reference, keyword or marker in it has an effect. The fence is
+// longer than any in the text, and the opening of an HTML comment is broken up, because our own comments are recognised
+// by one.
 func fence(text string) string {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "<!--", "<! --")
 	marks := "```"

@@ -10,16 +10,17 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// convoyEnd is what became of the members of a convoy, as the forge shows it now.
+// convoyEnd sorts the members of a convoy by how they ended, as the forge shows it now.
 type convoyEnd struct {
-	open     []forge.Ref // one was opened again
+	open     []forge.Ref // reopened
 	unmerged []forge.Ref // closed, and none of their pull requests was merged
 	merged   []string    // a line each
 	byHand   []forge.Ref // closed without any pull request: a person said that it is done
 }
 
-// endConvoy closes a convoy when all its members are merged, and says what it came to; where one was closed otherwise it
-// asks a person. The facts on which the scheduler asked for it forget merged pull requests, so the forge is asked again.
+// endConvoy closes a convoy when all its members are merged, with a comment that lists them. Where a member was closed
+// with its pull requests unmerged it asks a person instead. The forge is asked, because the facts on which the
+// scheduler decided forget merged pull requests.
 func (s *Supervisor) endConvoy(c *chore) error {
 	end, err := s.lookBack(c.ref)
 	switch {
@@ -34,8 +35,7 @@ func (s *Supervisor) endConvoy(c *chore) error {
 	if err := s.comment(c.ref, overComment(c, &end)); err != nil {
 		return err
 	}
-	err = s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, c.ref) })
-	if err == nil {
+	if err = s.closeIssue(c.ref); err == nil {
 		c.said = fmt.Sprintf("convoy closed, %d merged", len(end.merged))
 		s.events.Send(control.EventClosed, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 	}
@@ -49,11 +49,7 @@ func (s *Supervisor) lookBack(convoy forge.Ref) (end convoyEnd, err error) {
 		return end, err
 	}
 	for _, b := range members {
-		var look forge.Look
-		err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
-			look, err = f.Look(ctx, b.Ref, time.Time{})
-			return err
-		})
+		look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, b.Ref, time.Time{}) })
 		if err != nil {
 			return end, err
 		}
@@ -72,7 +68,8 @@ func (e *convoyEnd) add(home string, ref forge.Ref, look forge.Look) {
 	for i := range pulls {
 		p := &pulls[i]
 		if closed && p.Merged {
-			e.merged = append(e.merged, fmt.Sprintf("- %s by %s, merged as %s", mention(home, []forge.Ref{ref}), p.Author, mention(home, []forge.Ref{p.Ref})))
+			line := fmt.Sprintf("- %s by %s, merged as %s", nameIn(home, ref), p.Author, nameIn(home, p.Ref))
+			e.merged = append(e.merged, line)
 			return
 		}
 		ended = ended || p.Closed
@@ -89,7 +86,8 @@ func (e *convoyEnd) add(home string, ref forge.Ref, look forge.Look) {
 
 func overComment(c *chore, end *convoyEnd) comment {
 	var b strings.Builder
-	fmt.Fprintf(&b, "This convoy is done: %d of %d members are merged.\n\n%s", len(end.merged), len(end.merged)+len(end.byHand), strings.Join(end.merged, "\n"))
+	fmt.Fprintf(&b, "This convoy is done: %d of %d members are merged.\n\n%s",
+		len(end.merged), len(end.merged)+len(end.byHand), strings.Join(end.merged, "\n"))
 	if len(end.byHand) > 0 {
 		fmt.Fprintf(&b, "\n\nClosed by hand, without a pull request: %s.", mention(c.ref.Repo, end.byHand))
 	}
@@ -99,7 +97,7 @@ func overComment(c *chore, end *convoyEnd) comment {
 func unmergedComment(c *chore, end *convoyEnd) comment {
 	return comment{
 		"convoy-unmerged-" + refKey(end.unmerged),
-		fmt.Sprintf("All members of this convoy are closed, but %s without a merge. Please look at it: reopen what is still to be done "+
-			"and remove the label `needs-human`, or close this.", mention(c.ref.Repo, end.unmerged)),
+		fmt.Sprintf("All members of this convoy are closed, but %s without a merge. Please look at it: reopen what is still "+
+			"to be done and remove the label `needs-human`, or close this.", mention(c.ref.Repo, end.unmerged)),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,25 +13,25 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// tie is one issue that is to depend on another.
+// tie is a dependency to write: item waits for on.
 type tie struct{ item, on forge.Ref }
 
-// making is a convoy on its way.
+// making is a convoy that is being made.
 type making struct {
 	draft   forge.Draft
-	members []forge.Ref // in the order in which they were said
-	filed   []forge.Ref // those of them that were made for this
+	members []forge.Ref // in the order of the request
+	filed   []forge.Ref // those of them that were filed for this
 	ties    []tie
 }
 
-// makeConvoy makes a tracking issue that depends on its members. It assigns nobody: the ticks hand out the members, one at
-// a time as they become ready. Circles of dependencies, of any length, and members that cannot be are refused before
-// anything is written. Until the last dependency is there nothing starts.
+// makeConvoy makes a tracking issue that depends on its members. It assigns no agent: the ticks hand out the members
+// one at a time, as they become ready. Dependency cycles of any length and unsuitable members are refused before
+// anything is written. Nothing starts before the last dependency is written.
 func (s *Supervisor) makeConvoy(ctx context.Context, r control.ConvoyRequest, report *control.Report) (err error) {
 	var m *making
 	switch {
 	case (r.Plan == nil) == (len(r.Members) == 0):
-		err = control.Refuse(http.StatusBadRequest, "cannot make a convoy: say its members or a plan, one of them")
+		err = control.Invalid("cannot make a convoy: say its members or a plan, one of them")
 	case r.Plan != nil:
 		m, err = s.fromPlan(&r)
 	default:
@@ -43,7 +42,7 @@ func (s *Supervisor) makeConvoy(ctx context.Context, r control.ConvoyRequest, re
 	}
 	convoy, err := s.assemble(m, r.Staged)
 	if err != nil {
-		return control.Refuse(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(convoy))
+		return control.NotNow("cannot make the convoy: %s%s", text(err), m.left(convoy))
 	}
 	s.shown(ctx)
 	report.Subject = convoy.String()
@@ -57,7 +56,7 @@ func (s *Supervisor) makeConvoy(ctx context.Context, r control.ConvoyRequest, re
 	return nil
 }
 
-// called is a reference as the person would say it.
+// called returns a reference as the person would write it.
 func called(r *control.ConvoyRequest, convoy forge.Ref) string {
 	if r.Repo == "" {
 		return fmt.Sprint(convoy.Number)
@@ -65,56 +64,53 @@ func called(r *control.ConvoyRequest, convoy forge.Ref) string {
 	return convoy.String()
 }
 
-// left says what is on the forge of a convoy that could not be finished: none of it starts, and a person may clear it away.
+// left says what an unfinished convoy has left on the forge. None of it starts, and a person can clear it away.
 func (m *making) left(convoy forge.Ref) string {
 	switch {
 	case !convoy.IsZero():
-		return fmt.Sprintf("; %s is there, incomplete and staged: clear it away with disinto convoy cancel --close %s", convoy, convoy)
+		return fmt.Sprintf("; %s is there, incomplete and staged: clear it away with disinto convoy cancel --close %s",
+			convoy, convoy)
 	case len(m.filed) > 0:
 		return fmt.Sprintf("; %s are filed and start nothing: close them", mention("", m.filed))
 	}
 	return ""
 }
 
-// fromMembers makes sure that the members can be.
+// fromMembers checks a convoy of existing issues.
 func (s *Supervisor) fromMembers(r *control.ConvoyRequest) (*making, error) {
 	m := &making{draft: forge.Draft{Title: r.Title, Body: r.Body}}
 	if strings.TrimSpace(r.Title) == "" {
-		return nil, control.Refuse(http.StatusBadRequest, "cannot make a convoy without a title: say --title")
+		return nil, control.Invalid("cannot make a convoy without a title: say --title")
 	}
 	for _, said := range r.Members {
-		ref, err := s.itemOf(r.Repo, said)
+		t, err := s.find("take", r.Repo, said)
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(m.members, ref) {
-			return nil, control.Refuse(http.StatusBadRequest, "cannot make a convoy: %s is named twice", ref)
-		}
-		t, err := s.see(ref)
-		if err != nil {
-			return nil, notDone("take", ref, err)
+		if slices.Contains(m.members, t.Ref) {
+			return nil, control.Invalid("cannot make a convoy: %s is named twice", t.Ref)
 		}
 		if why := unfit(t); why != "" {
-			return nil, control.Refuse(http.StatusConflict, "cannot take %s into a convoy: %s", ref, why)
+			return nil, control.Conflict("cannot take %s into a convoy: %s", t.Ref, why)
 		}
 		if n := len(m.members); r.Chain && n > 0 {
-			m.ties = append(m.ties, tie{ref, m.members[n-1]})
+			m.ties = append(m.ties, tie{t.Ref, m.members[n-1]})
 		}
-		m.members = append(m.members, ref)
+		m.members = append(m.members, t.Ref)
 	}
 	repo, err := s.repository(r.Repo)
-	if err != nil && r.Repo == "" {
-		repo, err = m.members[0].Repo, nil
-	}
-	if err != nil {
+	switch {
+	case err != nil && r.Repo != "":
 		return nil, err
+	case err != nil:
+		repo = m.members[0].Repo
 	}
 	m.draft.Repo = repo
-	return m, s.refuseCircle(m)
+	return m, s.refuseCycle(m)
 }
 
-// unfit says why an issue can be no member; empty when it can.
-func unfit(t *thing) string {
+// unfit says why an issue cannot be a member; "" when it can.
+func unfit(t *target) string {
 	switch {
 	case t.closed:
 		return "it is closed"
@@ -126,12 +122,12 @@ func unfit(t *thing) string {
 	return ""
 }
 
-// mostWalked bounds how many issues are asked what they wait for, so that no web of dependencies keeps us for minutes.
+// mostWalked bounds how many issues' dependencies are read, so that a large graph does not take minutes.
 const mostWalked = 500
 
-// refuseCircle walks everything that the members wait for, afresh: the forge refuses only pairs, and a longer circle would
-// never start.
-func (s *Supervisor) refuseCircle(m *making) error {
+// refuseCycle reads everything that the members wait for from the forge, and refuses a cycle: its issues would never
+// start. The forge itself refuses cycles of two only.
+func (s *Supervisor) refuseCycle(m *making) error {
 	waits := make(map[forge.Ref][]forge.Ref)
 	for _, t := range m.ties {
 		waits[t.item] = append(waits[t.item], t.on)
@@ -157,19 +153,20 @@ func (s *Supervisor) refuseCircle(m *making) error {
 		}
 	}
 	if circle := threads.Circle(waits); circle != nil {
-		return control.Refuse(http.StatusConflict, "cannot make the convoy, issues would wait for each other: %s", strings.Join(mentions(m.draft.Repo, circle), " -> "))
+		return control.Conflict("cannot make the convoy, issues would wait for each other: %s",
+			strings.Join(mentions(m.draft.Repo, circle), " -> "))
 	}
 	return nil
 }
 
-// fromPlan makes sure that the plan can be carried out, and files its tasks.
+// fromPlan checks a plan, and files its tasks.
 func (s *Supervisor) fromPlan(r *control.ConvoyRequest) (*making, error) {
 	p := r.Plan
 	if err := p.Check(); err != nil {
-		return nil, control.Refuse(http.StatusBadRequest, "%s", text(err))
+		return nil, control.Invalid("%s", text(err))
 	}
 	if r.Chain {
-		return nil, control.Refuse(http.StatusBadRequest, "cannot chain a plan: it says itself what depends on what")
+		return nil, control.Invalid("cannot chain a plan: it says itself what depends on what")
 	}
 	home, err := s.repository(cmp.Or(r.Repo, p.Repo))
 	if err != nil {
@@ -193,14 +190,14 @@ func (s *Supervisor) fromPlan(r *control.ConvoyRequest) (*making, error) {
 	return m, s.fileTasks(m, p, repos, needed)
 }
 
-// fileTasks makes the issues, without the label that lets them be worked on.
+// fileTasks files the tasks without backlog, so that none starts yet.
 func (s *Supervisor) fileTasks(m *making, p *plan.Plan, repos []string, needed [][]forge.Ref) error {
 	refs := make([]forge.Ref, len(p.Tasks))
 	for _, i := range p.Order() {
 		t := &p.Tasks[i]
 		ref, err := s.file(forge.Draft{Repo: repos[i], Title: t.Title, Body: t.Body, Labels: t.AllLabels()})
 		if err != nil {
-			return control.Refuse(http.StatusServiceUnavailable, "cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
+			return control.NotNow("cannot make the convoy: %s%s", text(err), m.left(forge.Ref{}))
 		}
 		refs[i] = ref
 		m.members, m.filed = append(m.members, ref), append(m.filed, ref)
@@ -215,8 +212,9 @@ func (s *Supervisor) fileTasks(m *making, p *plan.Plan, repos []string, needed [
 	return nil
 }
 
-// assemble ties the members, files the tracking issue, ties it to them, and only then puts the members up for work. It is
-// staged until all that is done, because a convoy of which two members are tied is not one of two.
+// assemble writes the dependencies of the members, files the tracking issue, makes it depend on them, and only then
+// puts the members up for work. The tracking issue is staged until all of that is written, so that a scan in between
+// does not take it for a convoy of fewer members.
 func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err error) {
 	for _, t := range m.ties {
 		if err := s.depend(t.item, t.on); err != nil {
@@ -234,10 +232,7 @@ func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err err
 		}
 	}
 	for _, ref := range m.members {
-		grip := s.grip(ref)
-		err := s.label(ref, []string{forge.LabelBacklog}, nil)
-		grip.letGo()
-		if err != nil {
+		if err := s.putUp(ref); err != nil {
 			return convoy, err
 		}
 	}
@@ -249,8 +244,8 @@ func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err err
 	return convoy, err
 }
 
-// trackingText is what stands in the tracking issue. Titles are left out: the forge shows them beside the numbers, and text
-// of others might read as a dependency.
+// trackingText is the text of the tracking issue. It has no titles: the forge shows them beside the numbers, and a
+// title might read as a dependency.
 func trackingText(m *making) string {
 	var b strings.Builder
 	if body := strings.TrimSpace(m.draft.Body); body != "" {
@@ -258,7 +253,7 @@ func trackingText(m *making) string {
 	}
 	b.WriteString("## Members\n\n")
 	for _, ref := range m.members {
-		fmt.Fprintf(&b, "- [ ] %s\n", mention(m.draft.Repo, []forge.Ref{ref}))
+		fmt.Fprintf(&b, "- [ ] %s\n", nameIn(m.draft.Repo, ref))
 	}
 	return b.String()
 }

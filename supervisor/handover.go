@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -92,7 +91,7 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.until.Done():
-			return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
+			return control.NotNow("not now: the supervisor stops")
 		case <-time.After(quietRest):
 		}
 	}
@@ -105,11 +104,11 @@ func (s *Supervisor) quieten() error {
 	defer s.mu.Unlock()
 	switch {
 	case !s.looping:
-		return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor is still starting")
+		return control.NotNow("not now: the supervisor is still starting")
 	case s.until.Err() != nil:
-		return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
+		return control.NotNow("not now: the supervisor stops")
 	case s.handing:
-		return control.Refuse(http.StatusServiceUnavailable, "not now: an upgrade is under way")
+		return control.NotNow("not now: an upgrade is under way")
 	}
 	s.handing = true
 	return nil
@@ -138,7 +137,7 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 		return fmt.Errorf("%w: %s", ErrNotQuiet, why)
 	}
 	if s.until.Err() != nil {
-		return control.Refuse(http.StatusServiceUnavailable, "not now: the supervisor stops")
+		return control.NotNow("not now: the supervisor stops")
 	}
 	return replace(h, s.held)
 }
@@ -244,11 +243,11 @@ func (s *Supervisor) resume(x *session) {
 // replace has the program replaced. There is no answer when that worked: the connection ends.
 func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (report control.Report, err error) {
 	if s.Upgrade == nil {
-		return report, control.Refuse(http.StatusConflict, "cannot upgrade this one: only disinto run can be replaced")
+		return report, control.Conflict("cannot upgrade this one: only disinto run can be replaced")
 	}
 	err = s.Upgrade(ctx, r.Binary)
 	if no := (*control.Refusal)(nil); errors.Is(err, ErrNotQuiet) || errors.As(err, &no) {
 		return report, err
 	}
-	return report, control.Refuse(http.StatusConflict, "%s", err)
+	return report, control.Conflict("%s", err)
 }

@@ -31,8 +31,8 @@ func (s *Supervisor) hookSecret() string {
 	return s.config.Forge.WebhookSecret.Reveal()
 }
 
-// warnOfHook logs once an hour that hooks about a repository of ours are refused. After a change of the secret nothing else
-// shows that: work begins later, and the forge lists the refusals on a page that few people open.
+// warnOfHook logs once an hour that hooks about a repository of ours are refused. After a change of the secret nothing
+// else shows that: work begins later, and the forge lists the refusals on a page that few people open.
 func (s *Supervisor) warnOfHook(repo string) {
 	s.mu.Lock()
 	now := time.Now()
@@ -52,8 +52,8 @@ func (s *Supervisor) isOursLocked(repo string) bool {
 	return s.config != nil && slices.ContainsFunc(s.config.Forge.Repos, same)
 }
 
-// hint has the forge scanned, if the repository is one of ours: at once after a pause, else together with the hints that
-// follow within half a second.
+// hint has the forge scanned, if the repository is one of ours: at once after a pause, else together with the hints
+// that follow within half a second.
 func (s *Supervisor) hint(repo string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

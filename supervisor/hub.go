@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"net/http"
 	"path/filepath"
 	"runtime/debug"
 	"sync"
@@ -62,7 +61,7 @@ func (s *Supervisor) RebalanceNow(ctx context.Context, r RebalanceRequest) (*fle
 	}
 	defer leave()
 	if config, _ := (aroundHub{s}).Config(); config.Stealing.PerCycle == 0 {
-		return nil, control.Refuse(http.StatusConflict, "cannot move anything: [stealing] per_cycle is 0")
+		return nil, control.Conflict("cannot move anything: [stealing] per_cycle is 0")
 	}
 	return s.hub.Cycle(ctx, r.DryRun)
 }
@@ -96,7 +95,7 @@ func (s *Supervisor) weigh(c *fleet.Cycle) (moves []*chore, news []notice, err e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.config == nil || s.scans.err != nil {
-		return nil, nil, control.Refuse(http.StatusServiceUnavailable, "cannot look for what to move: the forge could not be read")
+		return nil, nil, control.NotNow("cannot look for what to move: the forge could not be read")
 	}
 	moves, news = s.weighLocked(c, time.Now(), room)
 	return moves, news, nil

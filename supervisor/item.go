@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// thing is an issue or pull request as a fresh look shows it.
-type thing struct {
+// target is an issue or pull request that a command is about, as the forge shows it now.
+type target struct {
 	forge.Ref
 	pull      bool
 	closed    bool
@@ -28,78 +27,118 @@ type thing struct {
 	pulls     []forge.Pull // of an issue: every pull request for it
 }
 
-func (t *thing) has(label string) bool { return slices.Contains(t.labels, label) }
+func (t *target) has(label string) bool { return slices.Contains(t.labels, label) }
 
-// item reads what a person named, in the spelling of the configuration.
-func (s *Supervisor) item(said string) (forge.Ref, error) { return s.itemOf("", said) }
-
-// itemOf is item where a repository was named for what is only a number.
-func (s *Supervisor) itemOf(home, said string) (forge.Ref, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.itemLocked(home, said)
-}
-
-func (s *Supervisor) itemLocked(home, said string) (forge.Ref, error) {
-	if home == "" && len(s.config.Forge.Repos) == 1 {
-		home = s.config.Forge.Repos[0]
+// item reads a reference, and returns it in the spelling of the configuration. A bare number is in the repository home;
+// with home "" it is in the factory's only one.
+func (s *Supervisor) item(home, said string) (forge.Ref, error) {
+	repos := s.currentConfig().Forge.Repos
+	if home == "" && len(repos) == 1 {
+		home = repos[0]
 	}
 	item, err := forge.ParseRef(said, home)
 	if err != nil {
-		return item, control.Refuse(http.StatusBadRequest, "%s", err)
+		return item, control.Invalid("%s", err)
 	}
-	i := slices.IndexFunc(s.config.Forge.Repos, func(r string) bool { return strings.EqualFold(r, item.Repo) })
-	if i < 0 {
-		return item, control.Refuse(http.StatusNotFound, "%s is none of the repositories of this factory", item.Repo)
-	}
-	item.Repo = s.config.Forge.Repos[i]
-	return item, nil
+	item.Repo, err = spelled(repos, item.Repo)
+	return item, err
 }
 
-// see looks at an issue or pull request on the forge, because what a person says is about what they see there now.
-func (s *Supervisor) see(item forge.Ref) (*thing, error) {
-	var look forge.Look
-	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
-		look, err = f.Look(ctx, item, time.Now())
-		return err
-	})
+// spelled returns a repository in the spelling of the configuration.
+func spelled(repos []string, said string) (string, error) {
+	i := slices.IndexFunc(repos, func(r string) bool { return strings.EqualFold(r, said) })
+	if i < 0 {
+		return "", control.NotFound("%s is none of the repositories of this factory", said)
+	}
+	return repos[i], nil
+}
+
+// currentConfig returns the configuration in force; nil when there is none.
+func (s *Supervisor) currentConfig() *threads.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config
+}
+
+// find looks at the item that a command names; verb names the command in a refusal. The forge is asked and not the last
+// scan: a person speaks of what the forge shows now.
+func (s *Supervisor) find(verb, home, said string) (*target, error) {
+	item, err := s.item(home, said)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.see(item)
+	if err != nil {
+		return nil, notDone(verb, item, err)
+	}
+	return t, nil
+}
+
+// see reads an issue or pull request from the forge.
+func (s *Supervisor) see(item forge.Ref) (*target, error) {
+	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, time.Now()) })
 	switch {
 	case err != nil:
 		return nil, err
 	case look.Pull != nil:
 		p := look.Pull
-		return &thing{Ref: item, pull: true, closed: p.Closed, heldBy: p.HeldBy, labels: p.Labels, assignees: p.Assignees, chain: threads.ChainOf(p)}, nil
+		return &target{
+			Ref: item, pull: true, closed: p.Closed, heldBy: p.HeldBy, labels: p.Labels, assignees: p.Assignees,
+			chain: threads.ChainOf(p),
+		}, nil
 	case look.Issue != nil:
 		is := look.Issue
-		return &thing{Ref: item, title: is.Title, closed: is.Closed, heldBy: is.HeldBy, labels: is.Labels, assignees: is.Assignees, chain: item, pulls: look.Pulls}, nil
+		return &target{
+			Ref: item, title: is.Title, closed: is.Closed, heldBy: is.HeldBy, labels: is.Labels, assignees: is.Assignees,
+			chain: item, pulls: look.Pulls,
+		}, nil
 	}
 	return nil, forge.ErrNotFound
 }
 
-// notDone is what a person is told when the forge kept a command from being done.
-func notDone(command string, item forge.Ref, err error) error {
-	switch {
-	case errors.Is(err, forge.ErrNotFound):
-		return control.Refuse(http.StatusNotFound, "cannot %s %s: there is no such issue or pull request", command, item)
-	case errors.Is(err, forge.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return control.Refuse(http.StatusServiceUnavailable, "cannot %s %s now: %s", command, item, text(err))
-	}
-	return control.Refuse(http.StatusConflict, "cannot %s %s: %s", command, item, text(err))
+// ask makes one call to the forge that returns something.
+func ask[T any](s *Supervisor, f func(context.Context, Forge) (T, error)) (answer T, err error) {
+	err = s.call(s.base, callTimeout, func(ctx context.Context, client Forge) (err error) {
+		answer, err = f(ctx, client)
+		return err
+	})
+	return answer, err
 }
 
-// family is an issue with the open pull requests of our agents for it; a pull request is alone. What a person says of an
-// issue is meant for those too: on the forge nobody else takes care of them.
-func (s *Supervisor) family(t *thing) []forge.Ref {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	refs := []forge.Ref{t.Ref}
+// notDone is the refusal of a command that the forge did not let us do.
+func notDone(verb string, item forge.Ref, err error) error {
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		return control.NotFound("cannot %s %s: there is no such issue or pull request", verb, item)
+	case errors.Is(err, forge.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		return control.NotNow("cannot %s %s now: %s", verb, item, text(err))
+	}
+	return control.Conflict("cannot %s %s: %s", verb, item, text(err))
+}
+
+// family is an issue with the open pull requests of our agents for it; a pull request is alone. A command about an
+// issue includes them, because the agent is the only one on the forge who would look after them.
+func (s *Supervisor) family(t *target) []forge.Ref {
+	config, refs := s.currentConfig(), []forge.Ref{t.Ref}
 	for i := range t.pulls {
 		p := &t.pulls[i]
-		if !p.Closed && threads.ChainOf(p) == t.Ref && s.config.AgentByLogin(p.Author) != nil {
+		if !p.Closed && threads.ChainOf(p) == t.Ref && config.AgentByLogin(p.Author) != nil {
 			refs = append(refs, p.Ref)
 		}
 	}
 	return refs
+}
+
+// sessionOn returns the session on one of some items; nil when there is none.
+func (s *Supervisor) sessionOn(items ...forge.Ref) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
+		if slices.Contains(items, s.sessions[run].Item.Ref) {
+			return s.sessions[run]
+		}
+	}
+	return nil
 }
 
 // endLocked tells the sessions on some items to end, and returns them.
@@ -119,37 +158,27 @@ func (s *Supervisor) endLocked(items []forge.Ref, why threads.Code) []*session {
 	return list
 }
 
-// goneTime is how long a command waits, beyond the grace, until a session that it ended is gone: KILL, the sweep and the
-// release.
+// goneTime is how long a command waits, beyond the grace, for the end of a session: KILL, the sweep and the release.
 const goneTime = 30 * time.Second
 
-// awaitGone waits until nothing of a session is left, and its claim is off. It reports whether that was so in time: a
-// session that ended by itself in the same moment may wait for the forge to tell what came of it.
-func (x *session) awaitGone() bool {
-	limit := time.NewTimer(x.config.Factory.StopGrace + goneTime)
-	defer limit.Stop()
-	select {
-	case <-x.gone:
-		return true
-	case <-limit.C:
-		return false
-	}
-}
-
-// reportEnded waits for sessions that were told to end, and reports them.
-func reportEnded(r *control.Report, list []*session) {
+// awaitEnds waits until nothing is left of sessions that were told to end and their claims are off, and reports each.
+// One that takes longer is pending: it ended by itself in the same moment, and waits for the forge.
+func awaitEnds(report *control.Report, list []*session) {
 	for _, x := range list {
-		if x.awaitGone() {
-			r.Add("session of %s ended", x.Agent)
-		} else {
-			r.Pending = "the session of " + x.Agent + " has not ended yet"
+		limit := time.NewTimer(x.config.Factory.StopGrace + goneTime)
+		select {
+		case <-x.gone:
+			report.Add("session of %s ended", x.Agent)
+		case <-limit.C:
+			report.Pending = "the session of " + x.Agent + " has not ended yet"
 		}
+		limit.Stop()
 	}
 }
 
-// unclaim takes our claim off what a fresh look showed, and reports whether there was one. A claim of another host's is
-// not ours to take off; an agent that is assigned without in-progress is pinned, not at work.
-func (s *Supervisor) unclaim(t *thing) (was bool, err error) {
+// unclaim takes our claim off, and reports whether there was one. It leaves the claim of another host alone, and an
+// agent that is assigned without in-progress: that one is pinned, and has not begun.
+func (s *Supervisor) unclaim(t *target) (was bool, err error) {
 	if !t.has(forge.LabelInProgress) {
 		return false, nil
 	}
@@ -168,8 +197,8 @@ func (s *Supervisor) unclaim(t *thing) (was bool, err error) {
 	return len(foreign) == 0, err
 }
 
-// claimants are the assigned agents: ours, and those of other hosts.
-func (s *Supervisor) claimants(t *thing) (ours, foreign []string) {
+// claimants returns the assigned agents: ours, and those of other hosts.
+func (s *Supervisor) claimants(t *target) (ours, foreign []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, login := range t.assignees {

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +21,8 @@ type logged struct {
 	at   time.Time
 }
 
-// FindLog finds the output of the newest session of an agent, or on an issue or pull request: 12, #12 or owner/name#12. It
-// reads the state directory only, so it needs no supervisor. Sessions that never printed have none.
+// FindLog finds the output of the newest session of an agent, or on an issue or pull request: 12, #12 or owner/name#12.
+// It reads the state directory only, so it needs no supervisor. Sessions that never printed have none.
 func FindLog(stateDir, of string) (control.Log, error) {
 	list, err := loggedSessions(stateDir)
 	if err != nil {
@@ -45,11 +44,13 @@ func FindLog(stateDir, of string) (control.Log, error) {
 	})
 	switch {
 	case len(list) == 0:
-		return control.Log{}, fmt.Errorf("cannot find a log of %s: no session of it is remembered; all logs are in %s", of, filepath.Join(stateDir, "logs"))
+		return control.Log{}, fmt.Errorf("cannot find a log of %s: no session of it is remembered; all logs are in %s",
+			of, filepath.Join(stateDir, "logs"))
 	case noRef == nil && len(repos) > 1:
 		return control.Log{}, fmt.Errorf("cannot tell which repository %s is in: write owner/name#%d", of, item.Number)
 	}
-	return slices.MaxFunc(list, func(a, b logged) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.RunID, b.RunID)) }).Log, nil
+	newest := func(a, b logged) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.RunID, b.RunID)) }
+	return slices.MaxFunc(list, newest).Log, nil
 }
 
 // loggedSessions are the sessions that the journal still knows: those since it was compacted, and the newest before.
@@ -84,15 +85,15 @@ func logPath(stateDir, agent, run string) string {
 func (s *Supervisor) findLog(of string) (control.Log, []string, error) {
 	config := s.currentConfig()
 	if config == nil {
-		return control.Log{}, nil, control.Refuse(http.StatusServiceUnavailable,
+		return control.Log{}, nil, control.NotNow(
 			"not now: without a valid configuration nobody knows which secrets to hide in a log")
 	}
-	if item, err := s.item(of); err == nil {
+	if item, err := s.item("", of); err == nil {
 		of = item.String()
 	}
 	log, err := FindLog(s.StateDir, of)
 	if err != nil {
-		return log, nil, control.Refuse(http.StatusNotFound, "%s", err)
+		return log, nil, control.NotFound("%s", err)
 	}
 	return log, s.secretsOf(config), nil
 }
@@ -104,8 +105,8 @@ func (s *Supervisor) isRunning(runID string) bool {
 	return s.sessions[runID] != nil
 }
 
-// secretsOf returns the secrets of a configuration, and of those that running sessions were started with: after a reload a
-// session may still print a token that has changed.
+// secretsOf returns the secrets of a configuration, and of those that running sessions were started with: after a
+// reload a session may still print a token that has changed.
 func (s *Supervisor) secretsOf(config *threads.Config) []string {
 	list := configSecrets(config)
 	s.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -13,110 +12,84 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// pause keeps everything, a thread or an agent from starting sessions. What runs goes on, and so do merges. It holds
-// until resume, also over restarts.
+// pause keeps everything, a thread or an agent from starting sessions, until unpause, also over restarts. Sessions and
+// merges go on. It may be repeated.
 func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
-	s.mu.Lock()
-	named := s.pausesLocked(r.Name)
-	todo := slices.DeleteFunc(slices.Clone(named), func(p threads.Pause) bool { _, is := s.history.Paused[p]; return is })
-	s.mu.Unlock()
+	named, paused := s.pauses(r.Name)
 	if len(named) == 0 {
-		return control.Refuse(http.StatusNotFound, "cannot pause %s: no thread or agent has that name", r.Name)
+		return control.NotFound("cannot pause %s: no thread or agent has that name", r.Name)
 	}
-	report.Subject = subject(r.Name)
-	if err := s.setPauses(todo, false); err != nil {
-		return err
-	}
-	reportPauses(report, todo, "paused")
-	if len(todo) == 0 {
-		report.Note = "paused already"
-	}
-	return nil
+	todo := slices.DeleteFunc(named, func(p threads.Pause) bool { return slices.Contains(paused, p) })
+	return s.setPauses(report, r.Name, todo, false)
 }
 
-// unpause takes pauses back: with a name those of that name, without one all of them.
+// unpause takes pauses back: with a name those of that name, without one all of them. It may be repeated.
 func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *control.Report) error {
-	s.mu.Lock()
-	var todo []threads.Pause
-	for _, p := range slices.SortedFunc(maps.Keys(s.history.Paused), ledger.ComparePauses) {
-		if r.Name == "" || p.Thread == r.Name || p.Agent == r.Name {
-			todo = append(todo, p)
-		}
+	named, paused := s.pauses(r.Name)
+	todo := slices.Clone(paused)
+	if r.Name != "" {
+		todo = slices.DeleteFunc(todo, func(p threads.Pause) bool { return p.Thread != r.Name && p.Agent != r.Name })
 	}
-	known := len(todo) > 0 || len(s.pausesLocked(r.Name)) > 0
-	s.mu.Unlock()
-	if !known {
-		return control.Refuse(http.StatusNotFound, "cannot resume %s: no thread or agent has that name", r.Name)
+	if len(named)+len(todo) == 0 {
+		return control.NotFound("cannot resume %s: no thread or agent has that name", r.Name)
 	}
-	report.Subject = subject(r.Name)
-	if err := s.setPauses(todo, true); err != nil {
+	if err := s.setPauses(report, r.Name, todo, true); err != nil {
 		return err
 	}
-	reportPauses(report, todo, "resumed")
-	if len(todo) == 0 {
-		report.Note = "not paused"
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, all := s.history.Paused[threads.Pause{}]; all {
+	if r.Name != "" && slices.Contains(paused, threads.Pause{}) {
 		report.Note = "everything is still paused: say disinto resume"
 	}
 	return nil
 }
 
-// setPauses journals pauses, or their end, and has every thread look what that means. Without a journal record there is
-// no pause: it would be gone after a restart, which is when it matters most.
-func (s *Supervisor) setPauses(list []threads.Pause, off bool) error {
+// pauses returns the pauses that a name stands for, and those in force. A name may be that of a thread and of an agent.
+func (s *Supervisor) pauses(name string) (named, inForce []threads.Pause) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name == "" || s.config.Thread(name) != nil {
+		named = append(named, threads.Pause{Thread: name})
+	}
+	if name != "" && s.config.Agent(name) != nil {
+		named = append(named, threads.Pause{Agent: name})
+	}
+	return named, slices.SortedFunc(maps.Keys(s.history.Paused), ledger.ComparePauses)
+}
+
+// setPauses journals pauses, or their end, and reports them. A pause that cannot be journalled is refused: it would be
+// gone after a restart, which is when it matters most.
+func (s *Supervisor) setPauses(report *control.Report, name string, list []threads.Pause, off bool) error {
+	report.Subject = cmp.Or(name, "everything")
+	done, none := "paused", "paused already"
+	if off {
+		done, none = "resumed", "not paused"
+	}
 	for _, p := range list {
-		if err := s.append(ledger.Record{At: time.Now(), Pause: &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: off}}); err != nil {
+		said := &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: off}
+		if err := s.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
 			return err
 		}
-		words := " paused"
-		if off {
-			words = " resumed"
+		s.log.Info(pauseWords(p) + " " + done)
+		if p == (threads.Pause{}) || len(list) == 1 && cmp.Or(p.Thread, p.Agent) == report.Subject {
+			report.Add("%s", done)
+		} else {
+			report.Add("%s %s", pauseWords(p), done)
 		}
-		s.log.Info(pauseWords(p) + words)
 	}
-	if len(list) > 0 {
-		s.kickAll(time.Time{})
-		s.touchStatus()
+	if len(list) == 0 {
+		report.Note = none
+		return nil
 	}
+	s.kickAll(time.Time{})
+	s.touchStatus()
 	return nil
 }
 
-// pausesLocked is what a name stands for: everything, a thread, an agent, or a thread and an agent of the same name.
-func (s *Supervisor) pausesLocked(name string) (list []threads.Pause) {
-	switch {
-	case name == "":
-		return []threads.Pause{{}}
-	case s.config.Thread(name) != nil:
-		list = append(list, threads.Pause{Thread: name})
-	}
-	if s.config.Agent(name) != nil {
-		list = append(list, threads.Pause{Agent: name})
-	}
-	return list
-}
-
-// pausedLocked reports whether a thread starts nothing because somebody said so.
+// pausedLocked reports whether a thread starts nothing because it or everything is paused.
 func (s *Supervisor) pausedLocked(thread string) bool {
 	_, own := s.history.Paused[threads.Pause{Thread: thread}]
 	_, all := s.history.Paused[threads.Pause{}]
 	return own || all
 }
-
-// reportPauses says what was done to each, and which where that is not the subject.
-func reportPauses(r *control.Report, list []threads.Pause, done string) {
-	for _, p := range list {
-		if p == (threads.Pause{}) || len(list) == 1 && cmp.Or(p.Thread, p.Agent) == r.Subject {
-			r.Add("%s", done)
-		} else {
-			r.Add("%s %s", pauseWords(p), done)
-		}
-	}
-}
-
-func subject(name string) string { return cmp.Or(name, "everything") }
 
 func pauseWords(p threads.Pause) string {
 	switch {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"slices"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -9,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// queueLocked is what waits, and why: what is put up for work in the order of the plan, and the other open issues. Between
-// two plans sessions end and begin, so what the last plan does not speak of is there as well: every open issue has a session
-// or a reason.
+// queueLocked is what waits, and why: what is put up for work in the order of the plan, and the other open issues.
+// Between two plans sessions end and begin, so what the last plan does not speak of is there as well: every open issue
+// has a session or a reason.
 func (s *Supervisor) queueLocked() (queue, unqueued []control.QueueDocument) {
 	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
 	said := make(map[forge.Ref]bool, len(s.plan.Holds)+len(s.plan.Unqueued))
@@ -51,12 +52,12 @@ func queueDocument(h *threads.Hold) control.QueueDocument {
 	}
 }
 
-// Events returns what happens from now on to a reader in this process, until leave. It may be called before Run, so that no
-// event is missed. The channel is closed when the reader falls behind, and when Run ends.
+// Events returns what happens from now on to a reader in this process, until leave. It may be called before Run, so
+// that no event is missed. The channel is closed when the reader falls behind, and when Run ends.
 func (s *Supervisor) Events() (events <-chan control.Event, leave func()) { return s.events.Read() }
 
-// heldLocked returns the items that wait for another reason than in the last plan. With ten thousand items the comparison
-// is work, so it is left out while the feed has no readers.
+// heldLocked returns the items that wait for another reason than in the last plan. With ten thousand items the
+// comparison is work, so it is left out while the feed has no readers.
 func (s *Supervisor) heldLocked(holds []*threads.Hold) []*threads.Hold {
 	if !s.events.HasReaders() {
 		return nil
@@ -66,4 +67,18 @@ func (s *Supervisor) heldLocked(holds []*threads.Hold) []*threads.Hold {
 		before[h.Key()] = h.Reason.Code
 	}
 	return slices.DeleteFunc(slices.Clone(holds), func(h *threads.Hold) bool { return before[h.Key()] == h.Reason.Code })
+}
+
+// explain returns every rule about an item and its answer.
+func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error) {
+	s.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
+	return ex, err
+}
+
+// view runs f on a snapshot of this moment, under the lock. It needs a configuration.
+func (s *Supervisor) view(f func(threads.Snapshot)) {
+	room := s.room()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.snapshotLocked(time.Now(), room))
 }

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
@@ -10,56 +9,36 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// releaseItem takes our claim off an issue or pull request, after the session on it, if there is one, was ended. It stays in
-// the queue: an issue whose label backlog is gone gets it back, because some agent programs take it off. After a session
-// it rests for a minute, so that a person can say what is next. It may be repeated.
+// releaseItem ends the session on an issue or pull request, if there is one, and takes our claim off. The item stays in
+// the queue: an issue without backlog gets it back, because some agent programs remove it. After a session it rests for
+// a minute, so that a person can say what is next. It may be repeated.
 func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, report *control.Report) error {
-	item, err := s.item(r.Ref)
+	before, err := s.find("release", "", r.Ref)
 	if err != nil {
 		return err
 	}
-	before, err := s.see(item)
-	if err != nil {
-		return notDone("release", item, err)
-	}
 	if _, foreign := s.claimants(before); before.has(forge.LabelInProgress) && len(foreign) > 0 {
-		return control.Refuse(http.StatusConflict, "cannot release %s: it is claimed by %s, which another host runs", item,
+		return control.Conflict("cannot release %s: it is claimed by %s, which another host runs", before.Ref,
 			strings.Join(foreign, " and "))
 	}
-	report.Subject = item.String()
-	grip := s.grip(item)
+	report.Subject = before.String()
+	grip := s.grip(before.Ref)
 	s.mu.Lock()
-	sessions := s.endLocked([]forge.Ref{item}, threads.StopReleased)
+	sessions := s.endLocked([]forge.Ref{before.Ref}, threads.StopReleased)
 	s.mu.Unlock()
-	reportEnded(report, sessions)
-	err = s.releaseNow(report, item, before, len(sessions) > 0)
+	awaitEnds(report, sessions)
+	err = s.releaseNow(report, before, len(sessions) > 0)
 	s.kickAll(grip.letGo())
 	s.touchStatus()
 	if err != nil {
-		return notDone("release", item, err)
+		return notDone("release", before.Ref, err)
 	}
 	return nil
 }
 
-// free takes another supervisor's claim away, or one that shows as none because it was never finished.
-func (s *Supervisor) free(report *control.Report, t *thing) error {
-	if t.heldBy == "" && t.has(forge.LabelInProgress) {
-		return nil
-	}
-	var was string
-	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) (err error) {
-		was, err = f.Free(ctx, t.Ref)
-		return err
-	})
-	if err == nil && was != "" {
-		report.Add("claim of %s taken away", was)
-	}
-	return err
-}
-
-// releaseNow takes off what the session left, and says what was there before.
-func (s *Supervisor) releaseNow(report *control.Report, item forge.Ref, before *thing, ran bool) error {
-	t, err := s.see(item)
+// releaseNow takes off what the session left, and reports what was there before. ran says that there was a session.
+func (s *Supervisor) releaseNow(report *control.Report, before *target, ran bool) error {
+	t, err := s.see(before.Ref)
 	if err != nil {
 		return err
 	}
@@ -81,10 +60,22 @@ func (s *Supervisor) releaseNow(report *control.Report, item forge.Ref, before *
 		report.Note = "no claim of ours is on it"
 	}
 	if (claimed || ran) && !t.pull && !t.closed && !t.has(forge.LabelBacklog) {
-		if err := s.label(item, []string{forge.LabelBacklog}, nil); err != nil {
+		if err := s.label(t.Ref, []string{forge.LabelBacklog}, nil); err != nil {
 			return err
 		}
 		report.Add("label backlog put back")
 	}
 	return nil
+}
+
+// free takes away the claim of another supervisor, and one that was never finished, which shows no label.
+func (s *Supervisor) free(report *control.Report, t *target) error {
+	if t.heldBy == "" && t.has(forge.LabelInProgress) {
+		return nil
+	}
+	was, err := ask(s, func(ctx context.Context, f Forge) (string, error) { return f.Free(ctx, t.Ref) })
+	if err == nil && was != "" {
+		report.Add("claim of %s taken away", was)
+	}
+	return err
 }

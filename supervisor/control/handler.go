@@ -38,9 +38,9 @@ func Handler(routes ...Route) http.Handler {
 }
 
 // Get is a route that answers with a document. An error that is no Refusal is answered with 503.
-func Get[A any](path string, read func(url.Values) (A, error)) Route {
+func Get[A any](path string, read func(context.Context, url.Values) (A, error)) Route {
 	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
-		document, err := read(r.URL.Query())
+		document, err := read(r.Context(), r.URL.Query())
 		answer(w, document, err)
 	}}
 }

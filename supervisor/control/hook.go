@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -54,20 +55,20 @@ func (h Hooks) Handler() http.Handler {
 func (h Hooks) receive(w http.ResponseWriter, r *http.Request) error {
 	secret := h.Secret()
 	if secret == "" {
-		return Refuse(http.StatusServiceUnavailable, "not now: there is no valid configuration")
+		return NotNow("not now: there is no valid configuration")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return Refuse(http.StatusRequestEntityTooLarge, "cannot read a hook of more than %d bytes", maxHook)
+		return &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("cannot read a hook of more than %d bytes", maxHook)}
 	} else if err != nil {
-		return Refuse(http.StatusBadRequest, "cannot read the hook: %s", err)
+		return Invalid("cannot read the hook: %s", err)
 	}
 	repo, err := hookRepo(body)
 	if !signed(r.Header, body, secret) {
 		if err == nil {
 			h.Unsigned(repo)
 		}
-		return Refuse(http.StatusForbidden, "cannot believe the hook: it is not signed with [forge] webhook_secret")
+		return &Refusal{http.StatusForbidden, "cannot believe the hook: it is not signed with [forge] webhook_secret"}
 	}
 	if err == nil {
 		h.Signed(repo)
@@ -104,11 +105,10 @@ func hookRepo(body []byte) (string, error) {
 		} `json:"repository"`
 	}
 	if err := json.Unmarshal(body, &said); err != nil {
-		return "", Refuse(http.StatusBadRequest,
-			"cannot read the hook: it is not JSON; set its content type to application/json")
+		return "", Invalid("cannot read the hook: it is not JSON; set its content type to application/json")
 	}
 	if !forge.ValidRepo(said.Repository.FullName) {
-		return "", Refuse(http.StatusBadRequest, "cannot read the hook: it names no repository")
+		return "", Invalid("cannot read the hook: it names no repository")
 	}
 	return said.Repository.FullName, nil
 }

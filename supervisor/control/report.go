@@ -65,18 +65,3 @@ func (r *SlingReport) Line() string {
 type Convoys struct {
 	Convoys []threads.Convoy `json:"convoys"`
 }
-
-// Refusal is a command that was not done, with the HTTP status that says why: 400 the request is wrong, 404 no such
-// thing, 409 not in this state, 503 not now.
-type Refusal struct {
-	Status int
-	Words  string
-}
-
-// Error returns the words: one line.
-func (r *Refusal) Error() string { return r.Words }
-
-// Refuse makes a Refusal.
-func Refuse(status int, format string, args ...any) error {
-	return &Refusal{status, fmt.Sprintf(format, args...)}
-}
