@@ -3,10 +3,21 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"text/template"
 )
+
+// Cmd is a program to run.
+type Cmd struct {
+	Argv   []string
+	Dir    string
+	Env    []string // the complete environment
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+}
 
 // Argv renders the role's command for one session. The program and each argument are templates of their own: text from
 // the forge can become part of an argument but never another argument. A role without a command returns nil.

@@ -112,14 +112,14 @@ func (claude) read(line []byte, r *report) bool {
 	case e.Type == "assistant":
 		r.answer(e.Message.Content)
 		if e.Message.StopReason == "refusal" {
-			r.trouble(Trouble{What: refused, Words: "the model refused: " + r.Words})
+			r.fail(trouble{What: refused, Words: "the model refused: " + r.Words})
 		}
 	case e.Type == "rate_limit_event" && e.RateLimit.Status == "rejected":
-		t := Trouble{What: limited, Words: "usage limit " + e.RateLimit.Type}
+		t := trouble{What: limited, Words: "usage limit " + e.RateLimit.Type}
 		if e.RateLimit.ResetsAt > 0 {
 			t.Until = time.Unix(e.RateLimit.ResetsAt, 0).UTC()
 		}
-		r.trouble(t)
+		r.fail(t)
 	case e.Type == "result":
 		r.claudeResult(&e)
 	}
@@ -134,12 +134,12 @@ func (r *report) claudeResult(e *claudeEvent) {
 	}
 	r.Usage.CostUSD, r.TotalCost = e.Cost, true // of the whole conversation; the tokens are this run's
 	if e.StopReason == "refusal" {
-		r.trouble(Trouble{What: refused, Words: "the model refused: " + e.Result})
+		r.fail(trouble{What: refused, Words: "the model refused: " + e.Result})
 		return
 	}
 	if !e.IsError {
 		if r.What != refused { // it waited for the end of a limit itself
-			r.Trouble = Trouble{}
+			r.trouble = trouble{}
 		}
 		return
 	}
@@ -151,7 +151,7 @@ func (r *report) claudeResult(e *claudeEvent) {
 	case e.TerminalReason == "prompt_too_long":
 		what = overflown
 	}
-	r.trouble(Trouble{What: what, Words: words})
+	r.fail(trouble{What: what, Words: words})
 }
 
 // answer reads the content of a model's message in Anthropic's form, which qwen writes too.

@@ -92,7 +92,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	argv, vars := r.cli.command(c)
 	// A worktree that the CLI breaks must not lead its git to a repository around the workspace.
 	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
-	err := r.Run(ctx, Cmd{
+	err := r.Run(ctx, agents.Cmd{
 		Argv: argv, Dir: r.treePath(), Env: withVars(r.Environ, vars),
 		Stdin: strings.NewReader(prompt), Stdout: out, Stderr: complaint,
 	})
@@ -101,9 +101,9 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	switch {
 	case context.Cause(ctx) == errSilent && said.What == noTrouble && !said.Ended:
 		words := fmt.Sprintf("no answer from the model in %s; it may be waiting for a usage limit, in silence", firstAnswer)
-		said.trouble(Trouble{What: down, Words: words})
+		said.fail(trouble{What: down, Words: words})
 	case errors.Is(err, os.ErrNotExist):
-		said.trouble(Trouble{What: down, Words: err.Error()})
+		said.fail(trouble{What: down, Words: err.Error()})
 	}
 	r.account(said, c, before)
 	if words := lastLine(complaint.String()); words != "" && !said.Ended {

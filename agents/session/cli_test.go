@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A CLI that says how it ended and then stays is ended, and what it did counts; one that goes on to speak is left alone, and
-// so is one that has said nothing of an end.
+// A CLI that says how it ended and then stays is ended, and what it did counts; one that goes on to speak is left
+// alone, and so is one that has said nothing of an end.
 func TestCLIThatStays(t *testing.T) {
 	end, err := os.ReadFile("testdata/qwen/text.jsonl")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestCLIThatStays(t *testing.T) {
 					Program: &Program{CLI: "qwen", Environ: []string{"PATH=/bin"}, Out: io.Discard, Now: time.Now},
 					work:    work{Local: true, Workspace: t.TempDir(), Home: t.TempDir()}, cli: adapters["qwen"],
 				}
-				r.Run = func(ctx context.Context, cmd Cmd) error {
+				r.Run = func(ctx context.Context, cmd agents.Cmd) error {
 					for _, line := range tt.says {
 						_, _ = io.WriteString(cmd.Stdout, line)
 						select {

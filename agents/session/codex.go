@@ -89,7 +89,7 @@ func (codex) read(line []byte, r *report) bool {
 		r.Note = firstWords(e.Message) // of a retry; the end says whether it mattered
 	case "turn.failed":
 		r.Ended = true
-		r.trouble(Trouble{What: classify(0, e.Error.Message), Words: e.Error.Message})
+		r.fail(trouble{What: classify(0, e.Error.Message), Words: e.Error.Message})
 	case "turn.completed":
 		r.Ended = true
 		if u := e.Usage; u != nil {

@@ -32,18 +32,11 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if d.Branch, at, err = r.issueBranch(ctx, d.Base); err != nil {
 		return "", err
 	}
-	if d.Continues, err = r.enter(ctx, d.Branch, at); err != nil {
-		return "", err
-	}
-	said, err := r.develop(ctx, d, "origin/"+d.Base)
+	said, err := r.change(ctx, d, at, "origin/"+d.Base, firstWords(is.Title))
 	if err != nil {
 		return "", err
 	}
-	title := cmp.Or(said.Title, firstWords(is.Title))
-	if err := r.publish(ctx, d.Branch, "origin/"+d.Base, title); err != nil {
-		return "", err
-	}
-	return r.open(ctx, d, title, joined(said.Summary, fmt.Sprintf("Fixes #%d", r.Number)))
+	return r.open(ctx, d, said.Title, joined(said.Summary, fmt.Sprintf("Fixes #%d", r.Number)))
 }
 
 // fetchBase brings the mirror up to date, and returns the repository's default branch.
@@ -105,21 +98,24 @@ func (r *run) rework(ctx context.Context) (reason string, err error) {
 		return "", err
 	}
 	d.Branch, d.Conflict = p.Head, p.Mergeable == forge.MergeNotClean
-	head := remotes + p.Head
-	if d.Continues, err = r.enter(ctx, p.Head, head); err != nil {
-		return "", err
-	}
-	said, err := r.develop(ctx, d, head)
-	if err != nil {
-		return "", err
-	}
-	if err := r.publish(ctx, p.Head, head, cmp.Or(said.Title, "Answer the review")); err != nil {
-		return "", err
-	}
-	if said.Summary != "" {
+	said, err := r.change(ctx, d, remotes+p.Head, remotes+p.Head, "Answer the review")
+	if err == nil && said.Summary != "" {
 		err = r.Desk.Comment(ctx, r.ref(), joined(said.Summary, "created by "+r.Agent))
 	}
 	return "", err
+}
+
+// change lets the CLI work on the branch of d, which begins at a commit, and publishes the commits that since does not
+// have. title is for work to which the CLI gives none.
+func (r *run) change(ctx context.Context, d *promptData, at, since, title string) (said answer, err error) {
+	if d.Continues, err = r.enter(ctx, d.Branch, at); err != nil {
+		return said, err
+	}
+	if said, err = r.develop(ctx, d, since); err != nil {
+		return said, err
+	}
+	said.Title = cmp.Or(said.Title, title)
+	return said, r.publish(ctx, d.Branch, since, said.Title)
 }
 
 // pullPrompt is the part of a prompt about a pull request that rework and review share.
@@ -216,9 +212,10 @@ func (r *run) idle(ctx context.Context, since string) (bool, error) {
 	return n == 0, err
 }
 
-// converse runs the CLI with the prompt of the role and reads its answer.
+// converse runs the CLI with the prompt of the role and reads its answer. The files of an earlier session are gone by
+// then.
 func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
-	_ = os.Remove(r.answerPath())
+	_, _ = os.Remove(r.answerPath()), os.Remove(r.verdictPath())
 	prompt, err := r.prompt(ctx, d)
 	if err != nil {
 		return answer{}, err

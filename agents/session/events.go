@@ -19,36 +19,37 @@ type report struct {
 	// TotalTokens and TotalCost say that these parts of Usage count the whole conversation and not this run alone.
 	TotalTokens, TotalCost bool
 	Ended                  bool // the last event of a complete run was read
-	Trouble
+	trouble
 	Hopeless  bool   // the CLI keeps trying what cannot succeed and has to be ended
 	Unread    int    // lines that are no event
 	Note      string // one line for the log about the last event; may be empty
 	overflows int    // how often the conversation was too long
 }
 
-// Trouble is the reason why a run did not do its work.
-type Trouble struct {
-	What  trouble
+// trouble is the reason why a run did not do its work.
+type trouble struct {
+	What  class
 	Words string
 	Until time.Time     // when a usage limit is lifted; zero where the CLI does not tell
 	After time.Duration // the same, counted from the event
 }
 
-type trouble string
+// class is the kind of a trouble.
+type class string
 
 const (
-	noTrouble trouble = ""
-	limited   trouble = "limited"   // a usage limit, or too many requests
-	signedOut trouble = "auth"      // the backend does not accept the credentials
-	overflown trouble = "overflow"  // the conversation does not fit the context window
-	refused   trouble = "refused"   // the model refuses
-	down      trouble = "down"      // the backend does not answer, or only with errors
-	forgotten trouble = "forgotten" // the conversation to resume is not there
-	broken    trouble = "broken"    // anything else
+	noTrouble class = ""
+	limited   class = "limited"   // a usage limit, or too many requests
+	signedOut class = "auth"      // the backend does not accept the credentials
+	overflown class = "overflow"  // the conversation does not fit the context window
+	refused   class = "refused"   // the model refuses
+	down      class = "down"      // the backend does not answer, or only with errors
+	forgotten class = "forgotten" // the conversation to resume is not there
+	broken    class = "broken"    // anything else
 )
 
-// trouble notes a failure. A usage limit stays: CLIs report it again as another error.
-func (r *report) trouble(t Trouble) {
+// fail notes a failure. A usage limit stays: CLIs report it again as another error.
+func (r *report) fail(t trouble) {
 	if r.What == limited && t.What != limited {
 		return
 	}
@@ -56,7 +57,7 @@ func (r *report) trouble(t Trouble) {
 		t.Until = r.Until
 	}
 	t.Words = firstWords(t.Words)
-	r.Trouble = t
+	r.trouble = t
 }
 
 // add reads one line of a CLI's stdout.
@@ -69,7 +70,7 @@ func (r *report) add(a adapter, line []byte) {
 
 // classes tell what an error means by its words, for errors without a status. The first match counts.
 var classes = []struct {
-	what trouble
+	what class
 	text *regexp.Regexp
 }{
 	{forgotten, regexp.MustCompile(`(?i)no (conversation|(saved )?session|rollout) found|(session|thread.*) not found`)},
@@ -86,7 +87,7 @@ var overflowWords = regexp.MustCompile(`(?i)prompt is too long|context.{0,20}(le
 	`exceeds? .{0,40}context|maximum context|too many tokens|input is too long|ran out of room`)
 
 // classify tells what an error means. status is that of HTTP, 0 without one.
-func classify(status int, words string) trouble {
+func classify(status int, words string) class {
 	if overflowWords.MatchString(words) && slices.Contains([]int{0, 400, 413, 500}, status) {
 		return overflown
 	}
@@ -123,18 +124,12 @@ type lines struct {
 
 // end hands over the last line.
 func (l *lines) end() {
-	l.stop()
 	l.flush()
+	l.stop()
 }
 
 func (l *lines) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		i := bytes.IndexByte(p, '\n')
-		part := p
-		if i >= 0 {
-			part = p[:i]
-		}
+	for part := range bytes.Lines(p) {
 		if !l.skip {
 			l.buf = append(l.buf, part...)
 		}
@@ -142,13 +137,11 @@ func (l *lines) Write(p []byte) (int, error) {
 			l.buf, l.skip = nil, true
 			l.dropped++
 		}
-		if i < 0 {
-			break
+		if bytes.HasSuffix(part, []byte("\n")) {
+			l.flush()
 		}
-		l.flush()
-		p = p[i+1:]
 	}
-	return n, nil
+	return len(p), nil
 }
 
 // flush hands over the line that is complete now.

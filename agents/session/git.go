@@ -7,16 +7,18 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // git runs git as the agent. It passes the token in the environment, for the forge's address only: every account of the
 // machine can read arguments, and a configuration file outlives the session.
 type git struct {
-	run     func(context.Context, Cmd) error
+	run     func(context.Context, agents.Cmd) error
 	environ []string
 }
 
-func newGit(run func(context.Context, Cmd) error, w work, environ []string) git {
+func newGit(run func(context.Context, agents.Cmd) error, w work, environ []string) git {
 	settings := [][2]string{
 		{"http." + w.ForgeURL + "/.extraHeader", "Authorization: token " + w.Token},
 		// A repository's hooks are for the CLI's own commits. Ours must not wait for a test suite.
@@ -37,11 +39,11 @@ func newGit(run func(context.Context, Cmd) error, w work, environ []string) git 
 	return git{run, env}
 }
 
-// do runs git in a directory and returns its output without the last newline. more are variables for this run.
-func (g *git) do(ctx context.Context, dir string, more []string, args ...string) (string, error) {
+// do runs git in a directory and returns its output without the last newline.
+func (g *git) do(ctx context.Context, dir string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
-	err := g.run(ctx, Cmd{
-		Argv: append([]string{"git"}, args...), Dir: dir, Env: append(slices.Clone(g.environ), more...),
+	err := g.run(ctx, agents.Cmd{
+		Argv: append([]string{"git"}, args...), Dir: dir, Env: g.environ,
 		Stdout: &out, Stderr: &complaint,
 	})
 	if err != nil {

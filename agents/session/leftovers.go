@@ -41,7 +41,7 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 
 // notOnForge reports whether a commit was never pushed.
 func (t *tree) notOnForge(ctx context.Context, dir, commit string) (bool, error) {
-	on, err := t.do(ctx, dir, nil,
+	on, err := t.do(ctx, dir,
 		"rev-list", "--max-count=1", commit, "--not", "--remotes=origin", "--glob=refs/disinto/pushed")
 	return on != "", err
 }
@@ -55,9 +55,10 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	}
 	index := filepath.Join(gitDir, "disinto-index")
 	defer os.Remove(index)
+	indexed := git{t.run, append(slices.Clone(t.environ), "GIT_INDEX_FILE="+index)}
 	written := "" // by the last of these
 	for _, args := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}, {"write-tree"}} {
-		if written, err = t.do(ctx, t.dir, []string{"GIT_INDEX_FILE=" + index}, args...); err != nil {
+		if written, err = indexed.do(ctx, t.dir, args...); err != nil {
 			return "", err
 		}
 	}
@@ -80,7 +81,7 @@ const keepTrees = 8
 // tidy removes the worktrees of chains that are done, and the oldest beyond keepTrees, but none with work that is not
 // on the forge. git itself refuses to remove one with untracked files.
 func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
-	out, err := t.do(ctx, t.mirror, nil, "worktree", "list", "--porcelain")
+	out, err := t.do(ctx, t.mirror, "worktree", "list", "--porcelain")
 	if err != nil {
 		return
 	}
@@ -101,7 +102,7 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 		if i < keepTrees && !t.merged(ctx, o.dir) || t.unsaved(ctx, o.dir) {
 			continue
 		}
-		if _, err := t.do(ctx, t.mirror, nil, "worktree", "remove", o.dir); err == nil {
+		if _, err := t.do(ctx, t.mirror, "worktree", "remove", o.dir); err == nil {
 			logf("removed the worktree %s: it is on the forge", o.dir)
 			for _, name := range []string{"session.json", "verdict.json", "answer.json", "lessons.md", ""} {
 				_ = os.Remove(filepath.Join(filepath.Dir(o.dir), name)) // "" is the folder itself, if it is empty by then
@@ -112,13 +113,13 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 
 // merged reports whether the branch of a worktree is gone from the forge, as it is after a merge.
 func (t *tree) merged(ctx context.Context, dir string) bool {
-	branch, err := t.do(ctx, dir, nil, "symbolic-ref", "--quiet", "--short", "HEAD")
+	branch, err := t.do(ctx, dir, "symbolic-ref", "--quiet", "--short", "HEAD")
 	return err == nil && !t.has(ctx, remotes+branch)
 }
 
 // unsaved reports whether a worktree may have work that is not on the forge.
 func (t *tree) unsaved(ctx context.Context, dir string) bool {
-	dirty, err := t.do(ctx, dir, nil, "status", "--porcelain")
+	dirty, err := t.do(ctx, dir, "status", "--porcelain")
 	if err != nil || dirty != "" {
 		return true
 	}

@@ -114,7 +114,7 @@ func (opencode) read(line []byte, r *report) bool {
 		})
 		r.Ended = e.Part.Reason != "tool-calls"
 		if r.What == overflown && !r.Hopeless {
-			r.Trouble = Trouble{} // it has shortened the conversation, and goes on
+			r.trouble = trouble{} // it has shortened the conversation, and goes on
 		}
 	case "error":
 		r.opencodeError(&e)
@@ -126,7 +126,7 @@ func (r *report) opencodeError(e *opencodeEvent) {
 	r.Ended = true
 	d := e.Error.Data
 	words := cmp.Or(d.Message, e.Error.Name)
-	t := Trouble{What: classify(d.Status, words+" "+d.Body), Words: words}
+	t := trouble{What: classify(d.Status, words+" "+d.Body), Words: words}
 	switch e.Error.Name {
 	case "ContextOverflowError":
 		t.What = overflown
@@ -138,5 +138,5 @@ func (r *report) opencodeError(e *opencodeEvent) {
 	if seconds, err := strconv.ParseInt(d.Headers["retry-after"], 10, 32); err == nil && seconds > 0 {
 		t.After = time.Duration(seconds) * time.Second
 	}
-	r.trouble(t)
+	r.fail(t)
 }

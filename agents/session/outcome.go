@@ -10,7 +10,7 @@ import (
 // when it is interrupted, and calls a usage limit a success. exit is the error of the run, complaint the end of its
 // stderr. Done means that the run is complete, not that it achieved anything.
 func outcome(cli string, r *report, exit error, complaint string, now time.Time) agents.Outcome {
-	t := r.Trouble
+	t := r.trouble
 	if t.What == noTrouble && !r.Ended {
 		t = unended(exit, complaint)
 	}
@@ -37,7 +37,7 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 }
 
 // unended explains a run without a last event. Its stderr tells more than its exit code.
-func unended(exit error, complaint string) Trouble {
+func unended(exit error, complaint string) trouble {
 	words := firstWords(lastLine(complaint))
 	what := classify(0, complaint)
 	switch {
@@ -46,7 +46,7 @@ func unended(exit error, complaint string) Trouble {
 	case words == "":
 		words = "it ended without saying how"
 	}
-	return Trouble{What: what, Words: words}
+	return trouble{What: what, Words: words}
 }
 
 // used is the usage of one run. Where a CLI counts the whole conversation, before is subtracted, its usage up to this

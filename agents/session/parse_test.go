@@ -75,7 +75,7 @@ func dump(cli string, r *report, exit error, complaint string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "session %s\nwords %q\nturns %d\nusage %+v\ntotals: tokens %t, cost %t\nended %t\nhopeless %t\nunread %d\n",
 		r.Session, r.Words, r.Turns, r.Usage, r.TotalTokens, r.TotalCost, r.Ended, r.Hopeless, r.Unread)
-	fmt.Fprintf(&b, "trouble %q %q\noutcome %s %q\n", r.What, r.Trouble.Words, out.Result, out.Reason)
+	fmt.Fprintf(&b, "trouble %q %q\noutcome %s %q\n", r.What, r.trouble.Words, out.Result, out.Reason)
 	if !out.RetryAt.IsZero() {
 		fmt.Fprintf(&b, "retry at %s\n", out.RetryAt.Format(time.RFC3339))
 	}
@@ -86,7 +86,7 @@ func dump(cli string, r *report, exit error, complaint string) string {
 func TestEvents(t *testing.T) {
 	tests := []struct {
 		name, cli, stream string
-		want              trouble
+		want              class
 		ended             bool
 		words             string
 	}{
@@ -111,8 +111,8 @@ func TestEvents(t *testing.T) {
 	}
 	for _, tt := range tests {
 		r := parse(adapters[tt.cli], []byte(tt.stream))
-		if r.What != tt.want || r.Ended != tt.ended || tt.words != "" && r.Trouble.Words != tt.words {
-			t.Errorf("%s: trouble %q (%s), ended %t; want %q (%s), %t", tt.name, r.What, r.Trouble.Words, r.Ended, tt.want, tt.words, tt.ended)
+		if r.What != tt.want || r.Ended != tt.ended || tt.words != "" && r.trouble.Words != tt.words {
+			t.Errorf("%s: trouble %q (%s), ended %t; want %q (%s), %t", tt.name, r.What, r.trouble.Words, r.Ended, tt.want, tt.words, tt.ended)
 		}
 	}
 }

@@ -35,7 +35,7 @@ type recording struct {
 	resume    bool           // the conversation of the recording before goes on
 	interrupt bool           // TERM, once the tool runs
 	api       bool           // as on a paid API
-	what      trouble        // what has to come of it
+	what      class          // what has to come of it
 }
 
 var recordings = []recording{

@@ -63,12 +63,7 @@ func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 // judge lets the CLI review, and reads the verdict file that it has to write. For one that is missing or unreadable it
 // asks once more; then the review has failed, whatever the CLI said.
 func (r *run) judge(ctx context.Context, d *promptData) (*verdict, error) {
-	_ = os.Remove(r.verdictPath())
-	prompt, err := r.prompt(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := r.ask(ctx, prompt); err != nil {
+	if _, err := r.converse(ctx, d); err != nil {
 		return nil, err
 	}
 	v, err := r.verdict()

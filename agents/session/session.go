@@ -22,24 +22,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Cmd is a program to run: git, or an agent CLI.
-type Cmd struct {
-	Argv   []string
-	Dir    string
-	Env    []string // the complete environment
-	Stdin  io.Reader
-	Stdout io.Writer
-	Stderr io.Writer
-}
-
 // Program is the agent program with its surroundings. All fields but Prompts have to be set.
 type Program struct {
 	CLI     string   // one of agents.CLIs
 	Prompts string   // a folder with templates that take precedence over the embedded ones; empty means none
 	Environ []string // of this process: the contract
 	Desk    Desk     // the forge of $FORGE_URL, for the account of $FORGE_TOKEN
-	// Run runs a program to its end. When ctx is done it ends the program and returns an error.
-	Run func(ctx context.Context, cmd Cmd) error
+	// Run runs git or the CLI to its end. When ctx is done it ends the program and returns an error.
+	Run func(ctx context.Context, cmd agents.Cmd) error
 	Out io.Writer // the session's log
 	Now func() time.Time
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // tree is the worktree of one chain, on a mirror of the repository that all its worktrees of this agent share.
@@ -21,7 +23,7 @@ type tree struct {
 	agent, session string
 }
 
-func newTree(run func(context.Context, Cmd) error, w work, environ []string) *tree {
+func newTree(run func(context.Context, agents.Cmd) error, w work, environ []string) *tree {
 	return &tree{
 		git: newGit(run, w, environ), mirror: w.mirrorPath(), dir: w.treePath(), url: w.ForgeURL + "/" + w.Repo + ".git",
 		agent: w.Agent, session: w.RunID,
@@ -30,7 +32,7 @@ func newTree(run func(context.Context, Cmd) error, w work, environ []string) *tr
 
 // in runs git in the worktree.
 func (t *tree) in(ctx context.Context, args ...string) (string, error) {
-	return t.do(ctx, t.dir, nil, args...)
+	return t.do(ctx, t.dir, args...)
 }
 
 // fetch brings the mirror up to date, and creates it first if it is not there.
@@ -39,13 +41,13 @@ func (t *tree) fetch(ctx context.Context, more ...string) error {
 		if err := os.MkdirAll(t.mirror, 0o700); err != nil {
 			return err
 		}
-		if _, err := t.do(ctx, t.mirror, nil, "init", "--quiet", "--bare", "."); err != nil {
+		if _, err := t.do(ctx, t.mirror, "init", "--quiet", "--bare", "."); err != nil {
 			return err
 		}
 	}
 	t.unlock()
 	args := []string{"fetch", "--quiet", "--prune", "--no-tags", t.url, "+refs/heads/*:" + remotes + "*"}
-	_, err := t.do(ctx, t.mirror, nil, append(args, more...)...)
+	_, err := t.do(ctx, t.mirror, append(args, more...)...)
 	return err
 }
 
@@ -67,7 +69,7 @@ func (t *tree) unlock() {
 
 // commit returns the commit of a revision in the mirror, and "" if there is none.
 func (t *tree) commit(ctx context.Context, rev string) string {
-	sha, _ := t.do(ctx, t.mirror, nil, "rev-parse", "--quiet", "--verify", rev+"^{commit}")
+	sha, _ := t.do(ctx, t.mirror, "rev-parse", "--quiet", "--verify", rev+"^{commit}")
 	return sha
 }
 
@@ -77,7 +79,7 @@ func (t *tree) has(ctx context.Context, rev string) bool { return t.commit(ctx, 
 // checkout puts the worktree on a branch at a commit, or without a branch on the commit alone. Save the worktree
 // before: checkout overwrites it.
 func (t *tree) checkout(ctx context.Context, branch, at string) error {
-	if _, err := t.do(ctx, t.mirror, nil, "worktree", "prune"); err != nil {
+	if _, err := t.do(ctx, t.mirror, "worktree", "prune"); err != nil {
 		return err
 	}
 	place := []string{"--detach", at}
@@ -89,7 +91,7 @@ func (t *tree) checkout(ctx context.Context, branch, at string) error {
 			return err
 		}
 		args := append([]string{"worktree", "add", "--quiet", "--force"}, place[:len(place)-1]...)
-		_, err := t.do(ctx, t.mirror, nil, append(args, t.dir, at)...)
+		_, err := t.do(ctx, t.mirror, append(args, t.dir, at)...)
 		return err
 	}
 	_, _ = t.in(ctx, "rebase", "--quit") // it fails where no rebase is under way

@@ -14,15 +14,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Cmd is a program to run: git.
-type Cmd struct {
-	Argv   []string
-	Dir    string
-	Env    []string // the complete environment
-	Stdout io.Writer
-	Stderr io.Writer
-}
-
 // Program is one of upstream's scripts in one session. All fields have to be set.
 type Program struct {
 	Root    string // upstream's checkout
@@ -31,7 +22,7 @@ type Program struct {
 	Environ []string // of this process: the contract
 	// Private says that the script gets a /tmp of its own. Without one, its lock files get names of their own.
 	Private bool
-	Run     func(ctx context.Context, cmd Cmd) error
+	Run     func(ctx context.Context, cmd agents.Cmd) error // git
 	Out     io.Writer
 }
 
@@ -265,7 +256,7 @@ func (p *Program) cloneOne(ctx context.Context, s *Script, repo, dir string) err
 	}
 	url := p.getenv("FORGE_URL") + "/" + repo + ".git"
 	argv := []string{"git", "clone", "--quiet", url, half}
-	if err := p.Run(ctx, Cmd{Argv: argv, Dir: filepath.Dir(dir), Env: s.Env, Stdout: p.Out, Stderr: p.Out}); err != nil {
+	if err := p.Run(ctx, agents.Cmd{Argv: argv, Dir: filepath.Dir(dir), Env: s.Env, Stdout: p.Out, Stderr: p.Out}); err != nil {
 		return err
 	}
 	return os.Rename(half, dir)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // office is a checkout of upstream's with one project and two scripts, and an agent's home.
@@ -41,7 +43,7 @@ func newOffice(t *testing.T, more ...string) *office {
 func (o *office) prepare(t *testing.T, private bool, script string, args ...string) (*Script, error) {
 	p := &Program{
 		Root: o.root, Script: script, Args: args, Environ: o.environ, Private: private, Out: io.Discard,
-		Run: func(_ context.Context, cmd Cmd) error {
+		Run: func(_ context.Context, cmd agents.Cmd) error {
 			url, dir := cmd.Argv[3], cmd.Argv[4]
 			o.cloned = append(o.cloned, url)
 			if strings.Contains(strings.Join(cmd.Argv, " "), "secret") || !slices.Contains(cmd.Env, "GIT_CONFIG_VALUE_0=Authorization: token secret") {

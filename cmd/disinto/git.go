@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
-	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
@@ -35,20 +34,13 @@ func agentGit(r *process.Reaper, environ []string) func(context.Context, string,
 	}
 }
 
-// sessionRun runs git and the CLI of a built-in agent.
-func sessionRun(r *process.Reaper) func(context.Context, session.Cmd) error {
-	return func(ctx context.Context, cmd session.Cmd) error { return r.Run(ctx, process.Cmd(cmd)) }
+// sessionRun runs the programs of a session, git and the CLI.
+func sessionRun(r *process.Reaper) func(context.Context, agents.Cmd) error {
+	return func(ctx context.Context, cmd agents.Cmd) error { return r.Run(ctx, process.Cmd(cmd)) }
 }
 
-// withEnv adds variables to an environment, in place of those of the same names. Where a name is there twice it
-// depends on the program which one it sees.
-func withEnv(environ, more []string) []string {
-	env := slices.DeleteFunc(slices.Clone(environ), func(old string) bool {
-		name, _, _ := strings.Cut(old, "=")
-		return slices.ContainsFunc(more, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
-	})
-	return append(env, more...)
-}
+// withEnv adds variables to an environment, in place of those of the same names.
+func withEnv(environ, more []string) []string { return agents.Setenv(environ, more) }
 
 // complained adds a failed command's own words, which are worth more than its exit code.
 func complained(err error, words string) error {

@@ -67,10 +67,7 @@ func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
 		return err
 	}
 	p := &upstream.Program{
-		Root: root, Script: args[0], Args: args[1:], Environ: c.environ, Out: c.stdout,
-		Run: func(ctx context.Context, cmd upstream.Cmd) error {
-			return reaper.Run(ctx, process.Cmd{Argv: cmd.Argv, Dir: cmd.Dir, Env: cmd.Env, Stdout: cmd.Stdout, Stderr: cmd.Stderr})
-		},
+		Root: root, Script: args[0], Args: args[1:], Environ: c.environ, Run: sessionRun(reaper), Out: c.stdout,
 	}
 	namespace := privateTmp(reaper, c, root)
 	p.Private = namespace != nil
