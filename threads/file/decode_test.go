@@ -24,6 +24,9 @@ func env(pairs ...string) func(string) (string, bool) {
 	}
 }
 
+// anyCLI is the list of agent CLIs in an error.
+var anyCLI = `"` + strings.Join(agents.CLIs[:len(agents.CLIs)-1], `", "`) + `" or "` + agents.CLIs[len(agents.CLIs)-1] + `"`
+
 // inContainer is what compose sets beside the agents' own tokens.
 var inContainer = env("FORGE_URL", "http://forgejo:3000", "FORGE_REPO", "johba/harb", "FORGE_TOKEN", "supervisor-token",
 	"FORGE_TOKEN_DEV_QWEN", "qwen-token", "FORGE_TOKEN_REVIEW_SONNET", "sonnet-token", "EMPTY", "", "SPACED", "a token\n", "HOOK", "hook secret")
@@ -231,7 +234,7 @@ func TestMistakes(t *testing.T) {
 		{name: "role misspelt in its table", text: worker + "[roles.dve]\non = \"issue\"", want: `:4: roles.dve: no agent has this role, did you mean dev?`},
 		{name: "role name", text: worker + "[agents.dev-qwen]\nrole = \"a b\"\n[roles.\"a b\"]\non = \"issue\"", want: `:6: roles."a b": is no name: want letters and digits, with - _ . between them`},
 		{name: "command is a string", text: worker + "[roles.dev]\ncommand = \"dev-agent.sh\"", want: `:5: roles.dev.command: is a string, want a list such as ["dev/dev-agent.sh", "{{.Number}}"]`},
-		{name: "unknown cli", text: worker + "[roles.dev]\ncli = \"claud\"", want: `:5: roles.dev.cli: is "claud", want "claude", "codex", "opencode" or "qwen", did you mean claude?`},
+		{name: "unknown cli", text: worker + "[roles.dev]\ncli = \"claud\"", want: `:5: roles.dev.cli: is "claud", want ` + anyCLI + `, did you mean claude?`},
 		{name: "cli and command", text: worker + "[roles.dev]\ncli = \"qwen\"\ncommand = [\"x\"]", want: `:6: roles.dev.command: is set, and cli is too: want one of them`},
 		{name: "cli and cwd", text: worker + "[roles.dev]\ncli = \"qwen\"\ncwd = \"/x\"", want: `:6: roles.dev.cwd: is set, and cli is too: the built-in program works in the workspace of its item`},
 		{name: "cli waits for review", text: worker + "[roles.dev]\ncli = \"qwen\"\nwaits_for_review = true", want: `:6: roles.dev.waits_for_review: is set, and cli is too: the built-in program ends when its pull request is open`},
