@@ -47,6 +47,7 @@ var layers = map[string][]string{
 	"supervisor":               {"supervisor/control", "supervisor/fleet", "supervisor/journal", "threads/ledger", "threads", "agents", "forge", "forge/plan"},
 	"supervisor/simtest":       {"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads", "agents", "forge", "forge/plan"},
 	"cmd/disinto":              {"*"},
+	"cmd/disinto/screen":       {"cmd/disinto/demo", "supervisor/control", "supervisor/fleet", "threads/sim", "threads", "agents", "forge"},
 	"cmd/disinto/demo":         {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},
 	".":                        {},
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/threads"
@@ -39,33 +38,25 @@ when there is a problem.`,
 	},
 }
 
-// finding is what was found out about one thing.
-type finding struct {
-	About   string `json:"about"`
-	Problem bool   `json:"problem"`
-	Note    bool   `json:"note"` // not wrong, and worth knowing
-	Text    string `json:"text"`
-}
-
 // checker asks, and collects what it finds.
 type checker struct {
 	c      *cli
 	config *threads.Config
 	fix    bool
-	found  []finding
+	found  []screen.Finding
 }
 
 func (k *checker) well(about, format string, args ...any) {
-	k.found = append(k.found, finding{About: about, Text: fmt.Sprintf(format, args...)})
+	k.found = append(k.found, screen.Finding{About: about, Text: fmt.Sprintf(format, args...)})
 }
 
 func (k *checker) note(about, text string) {
-	k.found = append(k.found, finding{About: about, Note: true, Text: text})
+	k.found = append(k.found, screen.Finding{About: about, Note: true, Text: text})
 }
 
 func (k *checker) problem(about string, err error) {
 	for _, line := range errorLines(err) {
-		k.found = append(k.found, finding{About: about, Problem: true, Text: line})
+		k.found = append(k.found, screen.Finding{About: about, Problem: true, Text: line})
 	}
 }
 
@@ -86,7 +77,7 @@ func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
 	if err := k.print(asJSON); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(k.found, func(f finding) bool { return f.Problem }) {
+	if slices.ContainsFunc(k.found, func(f screen.Finding) bool { return f.Problem }) {
 		return errSaid
 	}
 	return nil
@@ -94,36 +85,14 @@ func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
 
 // print shows the findings, the problems last, where they are seen.
 func (k *checker) print(asJSON bool) error {
-	slices.SortStableFunc(k.found, func(a, b finding) int {
+	slices.SortStableFunc(k.found, func(a, b screen.Finding) int {
 		return rank(a) - rank(b)
 	})
-	t := k.c.terminal()
-	if asJSON {
-		raw, err := json.Marshal(map[string][]finding{"findings": k.found})
-		if err != nil {
-			return err
-		}
-		return printJSON(t, raw)
-	}
-	rows := make([][]cell, 0, len(k.found))
-	for _, f := range k.found {
-		row := []cell{{"ok", good}, {f.About, plain}, {f.Text, plain}}
-		switch {
-		case f.Problem:
-			row[0], row[2].style = cell{"wrong", wrong}, wrong
-		case f.Note:
-			row[0], row[2].style = cell{"note", held}, held
-		}
-		rows = append(rows, row)
-	}
-	width, _ := t.size()
-	out := &page{width: width, colour: t.colour}
-	out.table(-1, rows)
-	_, err := io.WriteString(t, out.text.String())
-	return err
+	document := map[string][]screen.Finding{"findings": k.found}
+	return k.c.print(asJSON, document, func(v screen.View) string { return v.Findings(k.found) })
 }
 
-func rank(f finding) int {
+func rank(f screen.Finding) int {
 	switch {
 	case f.Problem:
 		return 2

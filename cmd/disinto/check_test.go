@@ -15,6 +15,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -71,7 +72,7 @@ func checkProblems(t *testing.T, environ []string, path string) (lines []string,
 	if got.stderr != "" {
 		t.Errorf("stderr %q, want nothing", got.stderr)
 	}
-	var answer struct{ Findings []finding }
+	var answer struct{ Findings []screen.Finding }
 	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil {
 		t.Fatalf("stdout is no JSON: %v", err)
 	}
@@ -193,11 +194,11 @@ func TestCheckNote(t *testing.T) {
 		t.Errorf("exit code %d\n%s", got.code, got.stdout)
 	}
 	got = disinto(t.Context(), f.environ(nil), "check", "--json", "--config", path)
-	var said struct{ Findings []finding }
+	var said struct{ Findings []screen.Finding }
 	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(said.Findings, finding{About: "agents", Note: true, Text: sharedAccount}) {
+	if !slices.Contains(said.Findings, screen.Finding{About: "agents", Note: true, Text: sharedAccount}) {
 		t.Errorf("findings %+v", said.Findings)
 	}
 }

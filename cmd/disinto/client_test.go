@@ -8,7 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
 // fakeSupervisor answers on the control socket of a new state directory, as a supervisor that is asked does.
 func fakeSupervisor(t *testing.T, answers map[string]string) (state string) {
@@ -31,13 +36,22 @@ func fakeSupervisor(t *testing.T, answers map[string]string) (state string) {
 	return state
 }
 
+// readTestdata reads a file of screen: a document, or its golden text.
 func readTestdata(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
+	text, err := os.ReadFile(filepath.Join("screen", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// shows checks that a command prints what screen's golden file has.
+func shows(t *testing.T, got, name string) {
+	t.Helper()
+	if diff := cmp.Diff(readTestdata(t, name), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
 }
 
 func TestStatus(t *testing.T) {
@@ -47,7 +61,7 @@ func TestStatus(t *testing.T) {
 		if got.code != exitDone || got.stderr != "" {
 			t.Errorf("exit code %d, stderr %q", got.code, got.stderr)
 		}
-		golden(t, "testdata/status/busy.txt", got.stdout)
+		shows(t, got.stdout, "status/busy.txt")
 	}
 }
 
@@ -87,7 +101,7 @@ func TestStatusWithoutSupervisor(t *testing.T) {
 	if got.code != exitFailed || got.stderr != said {
 		t.Errorf("with a last state: exit code %d, stderr %q", got.code, got.stderr)
 	}
-	golden(t, "testdata/status/busy-lost.txt", got.stdout)
+	shows(t, got.stdout, "status/busy-lost.txt")
 }
 
 // A supervisor that died leaves its socket behind.
@@ -115,7 +129,7 @@ func TestWhy(t *testing.T) {
 		if got.code != exitDone || got.stderr != "" {
 			t.Errorf("why %s: exit code %d, stderr %q", ref, got.code, got.stderr)
 		}
-		golden(t, "testdata/why/"+name+".txt", got.stdout)
+		shows(t, got.stdout, "why/"+name+".txt")
 	}
 	for ref, want := range map[string]struct {
 		code   int

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/plan"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -33,8 +34,8 @@ The tracking issue depends on all its members. Agents get them one at a time, as
 their blockers close; it closes when the last is merged. Issues that would wait
 for each other are refused before anything is written.`,
 	setup: func(flags *pflag.FlagSet) action {
-		o := order{path: "/v1/convoy"}
-		o.flags(flags)
+		var q query
+		q.flags(flags, "the report")
 		var r control.ConvoyRequest
 		flags.StringVar(&r.Title, "title", "", "the convoy's title")
 		flags.StringVar(&r.Body, "body", "", "its text")
@@ -45,7 +46,7 @@ for each other are refused before anything is written.`,
 			if err := readConvoy(&r, args); err != nil {
 				return err
 			}
-			return o.tell(ctx, c, r)
+			return q.tell(ctx, c, "/v1/convoy", r)
 		}
 	},
 }
@@ -80,7 +81,7 @@ var convoyStartCommand = command{
 	name: "convoy start", args: "REF", minArgs: 1, maxArgs: 1,
 	short: "let the members of a staged convoy be worked on",
 	long:  "\nTaking the label staged off does the same.",
-	setup: itemSetup("/v1/convoy/start"),
+	setup: telling("/v1/convoy/start", itemOf),
 }
 
 var convoyCancelCommand = command{
@@ -92,17 +93,17 @@ cancelled, and the convoy last. They stay open unless --close says otherwise.
 When the answer comes nothing of it starts any more. It may be repeated; what
 the forge does not take now is done later, also after a restart.`,
 	setup: func(flags *pflag.FlagSet) action {
-		o := order{path: "/v1/convoy/cancel"}
-		o.flags(flags)
+		var q query
+		q.flags(flags, "the report")
 		var r control.ConvoyCancelRequest
 		flags.BoolVar(&r.Drain, "drain", false, "let members that were begun come to their end")
 		flags.BoolVar(&r.Close, "close", false, "close the issues too")
 		return func(ctx context.Context, c *cli, args []string) error {
-			if _, err := forge.ParseRef(args[0], "owner/name"); err != nil {
-				return usagef("%v", err)
-			}
 			r.Ref = args[0]
-			return o.tell(ctx, c, r)
+			if err := checkRef(r.Ref); err != nil {
+				return err
+			}
+			return q.tell(ctx, c, "/v1/convoy/cancel", r)
 		}
 	},
 }
@@ -112,9 +113,7 @@ var convoyStatusCommand = command{
 	short: "how far a convoy is, or all: who does what, and what waits and why",
 	setup: func(flags *pflag.FlagSet) action {
 		var s statusFlags
-		s.place.flags(flags)
-		flags.BoolVar(&s.json, "json", false, "print the document, for programs")
-		flags.BoolVar(&s.watch, "watch", false, "go on showing it until interrupted")
+		s.flags(flags, "the document")
 		return s.convoys
 	},
 }
@@ -122,18 +121,10 @@ var convoyStatusCommand = command{
 func (s *statusFlags) convoys(ctx context.Context, c *cli, args []string) error {
 	path := "/v1/convoys"
 	if len(args) == 1 {
-		if _, err := forge.ParseRef(args[0], "owner/name"); err != nil {
-			return usagef("%v", err)
+		if err := checkRef(args[0]); err != nil {
+			return err
 		}
 		path += "?ref=" + url.QueryEscape(args[0])
 	}
-	q := &statusQuery{client: control.NewClient(s.place.stateDir(c)), c: c, json: s.json, path: path, render: renderConvoys}
-	if s.watch {
-		return q.watch(ctx, watchPace)
-	}
-	raw, at, err := q.read(ctx)
-	if err != nil {
-		return err
-	}
-	return q.show(c.terminal(), raw, at, false, 0)
+	return s.show(ctx, c, path, rendering(screen.View.Convoys))
 }

@@ -117,7 +117,7 @@ func TestConvoyStatus(t *testing.T) {
 		"/v1/convoys?ref=johba%2Fharb%2331": jsonOf(t, control.Convoys{}),
 	})
 	got := disinto(t.Context(), nil, "convoy", "status", "--state", state)
-	golden(t, "testdata/convoys.txt", got.stdout)
+	shows(t, got.stdout, "convoys.txt")
 	one := disinto(t.Context(), nil, "convoy", "status", "20", "--state", state)
 	if !strings.HasPrefix(got.stdout, one.stdout) || one.code != exitDone {
 		t.Errorf("one of them: exit code %d\n%s", one.code, one.stdout)

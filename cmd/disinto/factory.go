@@ -15,6 +15,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
@@ -207,7 +208,7 @@ func (f *factory) secrets() []string {
 
 // describe is a configuration in a line.
 func describe(c *threads.Config) string {
-	return fmt.Sprintf("%s, %s, %s on %s", count(len(c.Threads), "thread"), count(len(c.Agents), "agent"),
+	return fmt.Sprintf("%s, %s, %s on %s", screen.Count(len(c.Threads), "thread"), screen.Count(len(c.Agents), "agent"),
 		strings.Join(c.Forge.Repos, " "), c.Forge.URL)
 }
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor"
-	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
@@ -26,14 +26,9 @@ stand the last looks for issues that should change hands, newest first: who was
 idle and who was busy, what moved from whom to whom, and why the rest stayed.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
-		q.flags(flags)
+		q.flags(flags, "the document")
 		return func(ctx context.Context, c *cli, _ []string) error {
-			var raw json.RawMessage
-			if err := control.NewClient(q.place.stateDir(c)).Get(ctx, "/v1/fleet", &raw); err != nil {
-				return err
-			}
-			_, err := answered(c, &q, raw, view.fleet)
-			return err
+			return get(ctx, c, &q, "/v1/fleet", screen.View.Fleet)
 		}
 	},
 }
@@ -47,18 +42,14 @@ other hosts first. With --dry-run it says what would move, and why what stays
 does. Exits 3 when the forge does not answer: the moves are made when it does.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
-		q.flags(flags)
+		q.flags(flags, "the document")
 		dryRun := flags.Bool("dry-run", false, "move nothing")
 		return func(ctx context.Context, c *cli, _ []string) error {
-			var raw json.RawMessage
 			ask := supervisor.RebalanceRequest{DryRun: *dryRun}
-			if err := control.NewClient(q.place.stateDir(c)).Post(ctx, "/v1/fleet/rebalance", ask, &raw); err != nil {
-				return err
-			}
-			cycle, err := answered(c, &q, raw, view.cycle)
+			cycle, err := post(ctx, c, &q, "/v1/fleet/rebalance", ask, screen.View.Cycle)
 			pending := func(m fleet.Move) bool { return m.State == fleet.MovePending }
 			if err == nil && slices.ContainsFunc(cycle.Moves, pending) {
-				return &exitError{exitNotNow, ""}
+				return errNotNow
 			}
 			return err
 		}
@@ -75,32 +66,6 @@ Prints the time, and fleet-status.json of the state directory as it stands.`,
 		p.flags(flags)
 		return func(_ context.Context, c *cli, _ []string) error { return export(c, p.stateDir(c)) }
 	},
-}
-
-// query is a question to the supervisor, with an answer that programs may want.
-type query struct {
-	place place
-	json  bool
-}
-
-func (q *query) flags(flags *pflag.FlagSet) {
-	q.place.flags(flags)
-	flags.BoolVar(&q.json, "json", false, "print the document, for programs")
-}
-
-// answered prints an answer: as it came for programs, else as show has it.
-func answered[T any](c *cli, q *query, raw json.RawMessage, show func(view, *T) string) (*T, error) {
-	answer := new(T)
-	if err := json.Unmarshal(raw, answer); err != nil {
-		return nil, fmt.Errorf("cannot understand the supervisor's answer: %w", err)
-	}
-	t := c.terminal()
-	if q.json {
-		return answer, printJSON(t, raw)
-	}
-	width, _ := t.size()
-	_, err := fmt.Fprint(t, show(view{now: c.now(), width: width, colour: t.colour}, answer))
-	return answer, err
 }
 
 // export prints the time and the file, whatever is in it: the hub judges that.

@@ -8,6 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
@@ -47,5 +48,5 @@ func complained(err error, words string) error {
 	if err == nil || strings.TrimSpace(words) == "" {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, clean(words))
+	return fmt.Errorf("%w: %s", err, screen.Clean(words))
 }

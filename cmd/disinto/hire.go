@@ -13,6 +13,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/hire"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/threads/file"
@@ -158,7 +159,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && absA == absB
 }
 
-func say(c *cli, step, text string) { fmt.Fprintf(c.stdout, "%-10s  %s\n", step, clean(text)) }
+func say(c *cli, step, text string) { fmt.Fprintf(c.stdout, "%-10s  %s\n", step, screen.Clean(text)) }
 
 // chooseThread is the thread of the agent: as said, as it is, or the one that is meant.
 func (h *hiring) chooseThread(s hire.Survey, name string) (string, error) {

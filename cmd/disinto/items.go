@@ -1,13 +1,6 @@
 package main
 
-import (
-	"context"
-
-	"github.com/spf13/pflag"
-
-	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/supervisor/control"
-)
+import "codeberg.org/johba/disinto/supervisor/control"
 
 var cancelCommand = command{
 	name: "cancel", args: "REF", minArgs: 1, maxArgs: 1,
@@ -20,7 +13,7 @@ cancelled with it. disinto retry takes it back.
 
 Exits 3 when the session ended but the forge does not answer: the label is
 written when it does.`,
-	setup: itemSetup("/v1/cancel"),
+	setup: telling("/v1/cancel", itemOf),
 }
 
 var retryCommand = command{
@@ -31,7 +24,7 @@ REF is 12, #12 or owner/name#12. Forgets failed attempts, cool-downs, refusals,
 review rounds and a rejected pull request, takes off the labels blocked,
 needs-human and cancelled, and puts backlog back on an issue without it. Open
 pull requests of agents for an issue are included.`,
-	setup: itemSetup("/v1/retry"),
+	setup: telling("/v1/retry", itemOf),
 }
 
 var releaseCommand = command{
@@ -41,19 +34,9 @@ var releaseCommand = command{
 REF is 12, #12 or owner/name#12. A session on it is ended first. No attempt is
 counted; whoever is free takes it a minute later. What another supervisor with
 the same accounts holds is taken from it: say so only when that one is gone.`,
-	setup: itemSetup("/v1/release"),
+	setup: telling("/v1/release", itemOf),
 }
 
-func itemSetup(path string) func(*pflag.FlagSet) action {
-	return func(flags *pflag.FlagSet) action {
-		o := order{path: path}
-		o.flags(flags)
-		return func(ctx context.Context, c *cli, args []string) error {
-			// The supervisor knows which repository a bare number means; what is no reference at all is wrong usage.
-			if _, err := forge.ParseRef(args[0], "owner/name"); err != nil {
-				return usagef("%v", err)
-			}
-			return o.tell(ctx, c, control.ItemRequest{Ref: args[0]})
-		}
-	}
+func itemOf(args []string) (any, error) {
+	return control.ItemRequest{Ref: args[0]}, checkRef(args[0])
 }

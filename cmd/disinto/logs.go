@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -36,7 +37,7 @@ type logsFlags struct {
 func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
 	var out io.Writer = c.stdout
 	if t := c.terminal(); t.live() {
-		out = &cleaner{w: t}
+		out = &screen.Cleaner{W: t}
 	}
 	client := control.NewClient(l.place.stateDir(c))
 	path := "/v1/log?of=" + url.QueryEscape(args[0])

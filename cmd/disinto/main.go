@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/agents/process/pid1"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -48,7 +49,7 @@ func main() {
 func (c *cli) run(ctx context.Context, args []string) int {
 	err := c.dispatch(ctx, args)
 	for _, line := range errorLines(err) {
-		fmt.Fprintln(c.stderr, "disinto: "+clean(line))
+		fmt.Fprintln(c.stderr, "disinto: "+screen.Clean(line))
 	}
 	return exitCode(err)
 }
@@ -117,8 +118,11 @@ func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Sprintf(format, args...)}
 }
 
-// errSaid ends a command with exit code 1 when its output already says what is wrong.
-var errSaid = &exitError{exitFailed, ""}
+// These end a command whose output already says what is wrong or still to be done.
+var (
+	errSaid   = &exitError{exitFailed, ""}
+	errNotNow = &exitError{exitNotNow, ""}
+)
 
 func exitCode(err error) int {
 	var coded *exitError

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
 // TestMain lets the test binary be disinto itself: the demo starts its forge and its agents as processes of their own.
@@ -113,7 +114,7 @@ func TestHelp(t *testing.T) {
 		var b bytes.Buffer
 		cmd.help(&b)
 		for line := range strings.Lines(b.String()) {
-			if n := cells(strings.TrimSuffix(line, "\n")); n > 80 {
+			if n := screen.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("help %s has a line of %d columns: %s", cmd.name, n, line)
 			}
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -107,15 +107,8 @@ func (q *simulation) run(c *cli) error {
 	if err := q.draw(reports); err != nil {
 		return err
 	}
-	t := c.terminal()
-	if q.asJSON {
-		raw, err := json.Marshal(map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports})
-		if err != nil {
-			return err
-		}
-		return printJSON(t, raw)
-	}
-	return showReports(t, reports)
+	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports}
+	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(reports) })
 }
 
 func (q *simulation) choose() ([]sim.Policy, error) {

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -32,23 +32,23 @@ such as a closed issue, is refused with 1.`,
 		flags.StringSliceVar(&s.request.Skills, "skill", nil, "label it skill/X; may be repeated")
 		flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this issue; may be repeated")
 		flags.BoolVar(&s.wait, "wait", false, "wait until an agent is on it")
-		flags.BoolVar(&s.json, "json", false, "print the answer, for programs")
+		s.jsonFlag(flags, "the answer")
 		return s.run
 	},
 }
 
 type slingFlags struct {
-	place      place
-	request    control.SlingRequest
-	wait, json bool
+	query
+	request control.SlingRequest
+	wait    bool
 }
 
 func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	r := &s.request
 	if len(args) == 1 {
 		r.Ref = args[0]
-		if _, err := forge.ParseRef(r.Ref, "owner/name"); err != nil {
-			return usagef("%v", err)
+		if err := checkRef(r.Ref); err != nil {
+			return err
 		}
 	}
 	made := r.Title != "" || r.Body != "" || r.Repo != "" || r.Role != "" || len(r.Skills)+len(r.DependsOn) > 0
@@ -58,7 +58,7 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	case r.Ref == "" && r.Title == "":
 		return usagef("say an issue, or --title of one to be made")
 	}
-	client := control.NewClient(s.place.stateDir(c))
+	client := s.client(c)
 	answer, err := s.ask(ctx, client)
 	if err != nil {
 		return err
@@ -68,31 +68,16 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 			return err
 		}
 	}
-	if err := s.show(c, answer); err != nil {
-		return err
+	err = c.print(s.json, answer, func(v screen.View) string { return v.Sling(&answer) })
+	if err == nil && answer.Agent == "" {
+		err = errNotNow
 	}
-	if answer.Agent == "" {
-		return &exitError{exitNotNow, ""}
-	}
-	return nil
+	return err
 }
 
 func (s *slingFlags) ask(ctx context.Context, client *control.Client) (answer control.SlingReport, err error) {
 	err = client.Post(ctx, "/v1/sling", s.request, &answer)
 	return answer, err
-}
-
-func (s *slingFlags) show(c *cli, answer control.SlingReport) error {
-	t := c.terminal()
-	if !s.json {
-		_, err := fmt.Fprintln(t, clean(answer.Line()))
-		return err
-	}
-	raw, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	return printJSON(t, raw)
 }
 
 // await asks again whenever something happens, until somebody is on the issue. It says why it waits, each time that this is
@@ -104,7 +89,7 @@ func (s *slingFlags) await(ctx context.Context, c *cli, client *control.Client, 
 	q := &statusQuery{client: client, c: c}
 	go q.hear(ctx, watchPace, news)
 	s.request = control.SlingRequest{Ref: forge.Ref{Repo: last.Repo, Number: last.Number}.String()}
-	fmt.Fprintln(c.stderr, "disinto: "+clean(last.Line()))
+	fmt.Fprintln(c.stderr, "disinto: "+screen.Clean(last.Line()))
 	for {
 		if err := watchPace.wait(ctx, news, func() error { return nil }); err != nil {
 			return last, err
@@ -121,7 +106,7 @@ func (s *slingFlags) await(ctx context.Context, c *cli, client *control.Client, 
 			return answer, err
 		}
 		if answer.Line() != last.Line() {
-			fmt.Fprintln(c.stderr, "disinto: "+clean(answer.Line()))
+			fmt.Fprintln(c.stderr, "disinto: "+screen.Clean(answer.Line()))
 		}
 		last.Code, last.Why, last.Position = answer.Code, answer.Why, answer.Position
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -23,20 +23,30 @@ state, which makes it a health check. When none answers it shows the last state
 that was written down and exits 1.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var s statusFlags
-		s.place.flags(flags)
-		flags.BoolVar(&s.json, "json", false, "print the status document, for programs")
-		flags.BoolVar(&s.watch, "watch", false, "go on showing it until interrupted")
+		s.flags(flags, "the status document")
 		return s.run
 	},
 }
 
+// statusFlags are those of a command that shows a document, once or again and again.
 type statusFlags struct {
-	place       place
-	json, watch bool
+	query
+	watch bool
+}
+
+func (s *statusFlags) flags(flags *pflag.FlagSet, document string) {
+	s.query.flags(flags, document)
+	flags.BoolVar(&s.watch, "watch", false, "go on showing it until interrupted")
 }
 
 func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
-	q := &statusQuery{client: control.NewClient(s.place.stateDir(c)), c: c, json: s.json, path: statePath, render: renderStatus}
+	return s.show(ctx, c, statePath, rendering(screen.View.Status))
+}
+
+// show shows the document at a path of the control API. When no supervisor runs it shows the status that was written down
+// last, and returns the error.
+func (s *statusFlags) show(ctx context.Context, c *cli, path string, render render) error {
+	q := &statusQuery{client: s.client(c), c: c, json: s.json, path: path, render: render}
 	if s.watch {
 		return q.watch(ctx, watchPace)
 	}
@@ -49,28 +59,33 @@ func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
 	return err
 }
 
-// statusQuery reads documents of a supervisor and shows them.
+// render turns a document into text.
+type render func(raw json.RawMessage, v screen.View) (string, error)
+
+func rendering[T any](text func(screen.View, *T) string) render {
+	return func(raw json.RawMessage, v screen.View) (string, error) {
+		document := new(T)
+		if err := json.Unmarshal(raw, document); err != nil {
+			return "", fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+		}
+		return text(v, document), nil
+	}
+}
+
+// statusQuery reads a document of a supervisor and shows it.
 type statusQuery struct {
 	client *control.Client
 	c      *cli
 	json   bool
 	path   string // of the control API
-	render func(raw json.RawMessage, v view) (string, error)
+	render render
 }
 
-// statePath is the one document that is also written down.
+// statePath has the one document that is also written down.
 const statePath = "/v1/state"
 
-func renderStatus(raw json.RawMessage, v view) (string, error) {
-	var d control.Document
-	if err := json.Unmarshal(raw, &d); err != nil {
-		return "", err
-	}
-	return v.render(&d), nil
-}
-
-// read asks the supervisor. When there is none it returns the error and the document that was journalled last, if
-// there is one, with the time it is from.
+// read asks the supervisor. When none runs it returns the error and, if there is one, the status that was written down last,
+// with its time.
 func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Time, err error) {
 	err = q.client.Get(ctx, q.path, &raw)
 	if !errors.Is(err, control.ErrNoSupervisor) || q.path != statePath {
@@ -80,29 +95,20 @@ func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Ti
 	return raw, at, err
 }
 
-// show prints one document. In JSON it is the supervisor's own, so that a newer supervisor's fields are not lost.
+// show prints a document; a height redraws the screen with it.
 func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost bool, height int) error {
 	if q.json {
 		return printJSON(t, raw)
 	}
-	width, _ := t.size()
-	text, err := q.render(raw, view{now: at, width: width, height: height, colour: t.colour, lost: lost})
+	v := t.view(at)
+	v.Height, v.Lost = height, lost
+	text, err := q.render(raw, v)
 	if err != nil {
-		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+		return err
 	}
 	if height > 0 {
 		return t.redraw(text)
 	}
-	_, err = fmt.Fprint(t, text)
-	return err
-}
-
-// printJSON prints a document readably.
-func printJSON(w io.Writer, raw json.RawMessage) error {
-	var out bytes.Buffer
-	if err := json.Indent(&out, bytes.TrimSpace(raw), "", "  "); err != nil {
-		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
-	}
-	_, err := fmt.Fprintln(w, out.String())
+	_, err = io.WriteString(t, text)
 	return err
 }

@@ -4,10 +4,11 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+	"time"
 
 	"golang.org/x/term"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
 // terminal is how to write to an output: plainly, or with colour and redraw where a person looks at it.
@@ -26,6 +27,12 @@ func (c *cli) terminal() *terminal {
 		t.colour = c.getenv("NO_COLOR") == "" && c.getenv("TERM") != "dumb"
 	}
 	return t
+}
+
+// view is how documents are shown there.
+func (t *terminal) view(now time.Time) screen.View {
+	width, _ := t.size()
+	return screen.View{Now: now, Width: width, Colour: t.colour}
 }
 
 // live reports whether the output can be redrawn.
@@ -59,78 +66,4 @@ func (t *terminal) redraw(text string) error {
 	text = strings.ReplaceAll(text, "\n", clearLine+"\r\n")
 	_, err := io.WriteString(t, homeCursor+text+clearLine+clearBelow)
 	return err
-}
-
-// clean makes text that came from the forge, an agent or a file safe to print on one line: no control characters,
-// no escape sequences, no bidirectional overrides or invisible characters that would show something else than what
-// is there. A line break becomes a space.
-func clean(s string) string {
-	// A lone byte such as 0x9b is not UTF-8, but the start of an escape sequence to some terminals.
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !plainRune(r) }) {
-		return s
-	}
-	var b strings.Builder
-	space := false
-	for _, r := range s {
-		switch {
-		case unicode.IsSpace(r):
-			space = true
-		case plainRune(r):
-			if space && b.Len() > 0 {
-				b.WriteByte(' ')
-			}
-			space = false
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// plainRune says what may reach a terminal.
-func plainRune(r rune) bool {
-	return r == ' ' || unicode.IsGraphic(r) && !unicode.IsSpace(r)
-}
-
-// cells is how many columns a terminal needs for s. East Asian wide characters and emoji take two, combining marks
-// none. It covers what titles contain, not all of Unicode.
-func cells(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeCells(r)
-	}
-	return n
-}
-
-func runeCells(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3,
-		r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60,
-		r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
-		return 2
-	}
-	return 1
-}
-
-// cut shortens s to at most n columns; the last is then an ellipsis.
-func cut(s string, n int) string {
-	if cells(s) <= n {
-		return s
-	}
-	if n <= 0 {
-		return ""
-	}
-	used := 0
-	for i := 0; i < len(s); {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if used+runeCells(r) > n-1 {
-			return strings.TrimRight(s[:i], " ") + "…"
-		}
-		used += runeCells(r)
-		i += size
-	}
-	return s
 }

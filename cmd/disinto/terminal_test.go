@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // pseudoTerminal is a terminal of so many columns; screen is what a person would look at.
@@ -74,6 +77,17 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// A picture covers the one before it, whatever that showed: each line clears what is behind it, the last what is below.
+func TestRedraw(t *testing.T) {
+	var out strings.Builder
+	if err := (&terminal{Writer: &out}).redraw("one\ntwo\n"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
 // On a terminal the demo draws on a screen of its own and leaves the person's as it was.
 func TestDemoOnTerminal(t *testing.T) {
 	terminal, screen := pseudoTerminal(t, 80)
@@ -81,7 +95,11 @@ func TestDemoOnTerminal(t *testing.T) {
 	c.stdout = terminal
 	s := newDisplay(c, false)
 	s.begin()
-	s.frame(readDocument(t, "demo"), 3, 12*time.Second)
+	var d control.Document
+	if err := json.Unmarshal([]byte(readTestdata(t, "status/demo.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	s.frame(&d, 3, 12*time.Second)
 	s.log.Info("a log line would tear the picture")
 	s.end()
 	var shown strings.Builder

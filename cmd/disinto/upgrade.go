@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -63,7 +64,7 @@ func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
 			time.Sleep(askInterval)
 		}
 	}
-	_, err := fmt.Fprintln(c.stdout, clean(fmt.Sprintf("upgraded from %s to %s: %s", before.Version, after.Version,
+	_, err := fmt.Fprintln(c.stdout, screen.Clean(fmt.Sprintf("upgraded from %s to %s: %s", before.Version, after.Version,
 		goOn(len(after.Sessions)))))
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
 // pace is when a watched status is read again.
@@ -114,7 +116,7 @@ func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 // redraw shows what there is to show: a status, that of a supervisor which is gone, or why there is none.
 func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err error) error {
 	if raw == nil {
-		return t.redraw(clean(err.Error()) + "\n")
+		return t.redraw(screen.Clean(err.Error()) + "\n")
 	}
 	_, height := t.size()
 	return q.show(t, raw, at, err != nil, height)

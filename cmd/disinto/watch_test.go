@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -49,19 +50,19 @@ func (s *watched) set(answer string) {
 	s.answer = answer
 }
 
-// screen is an output that a test reads while it is written.
-type screen struct {
+// output is what a command prints, that a test reads while it is written.
+type output struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
 }
 
-func (s *screen) Write(p []byte) (int, error) {
+func (s *output) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.Write(p)
 }
 
-func (s *screen) String() string {
+func (s *output) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
@@ -83,8 +84,8 @@ func TestStatusWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &watched{tell: make(chan string), deaf: tt.deaf, answer: first}
-			out := &screen{}
-			q := &statusQuery{client: control.NewClient(serveSocket(t, s)), c: &cli{stdout: out, now: func() time.Time { return noon }}, path: statePath, render: renderStatus}
+			out := &output{}
+			q := &statusQuery{client: control.NewClient(serveSocket(t, s)), c: &cli{stdout: out, now: func() time.Time { return noon }}, path: statePath, render: rendering(screen.View.Status)}
 			ended := make(chan error, 1)
 			go func() { ended <- q.watch(t.Context(), tt.pace) }()
 			tell := func(e string) {

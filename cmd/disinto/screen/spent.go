@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -6,12 +6,11 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// spent shows what was used today, of what: a line for each thread that used something or has a budget, and under it one for
-// each such agent.
-func (v view) spent(p *page, d *control.Document) {
-	rows := [][]cell{heads("SPENT TODAY", "TOKENS", "COST")}
+// spent shows what was used today: a line for each thread that used something or has a budget, and under it one for each
+// such agent.
+func (v View) spent(p *page, d *control.Document) {
+	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST")}
 	for _, t := range d.Threads {
-		line := spentLine(t.Name, t.Spent)
 		var under [][]cell
 		for _, a := range d.Agents {
 			if a.Thread == t.Name && a.Spent != (control.SpentDocument{}) {
@@ -19,32 +18,30 @@ func (v view) spent(p *page, d *control.Document) {
 			}
 		}
 		if t.Spent != (control.SpentDocument{}) || len(under) > 0 {
-			rows = append(append(rows, line), under...)
+			rows = append(append(rows, spentLine(t.Name, t.Spent)), under...)
 		}
 	}
-	if len(rows) > 1 {
-		p.end()
-		p.table(-1, rows)
-	}
+	p.headed(-1, rows)
 }
 
 func spentLine(name string, s control.SpentDocument) []cell {
-	tokens, cost := cell{amount(s.Tokens), plain}, cell{}
+	line := row(plain, name, amount(s.Tokens), "")
 	if s.USD > 0 || s.USDPerDay > 0 { // a local model costs nothing
-		cost.text = fmt.Sprintf("$%.2f", s.USD)
+		line[2].text = fmt.Sprintf("$%.2f", s.USD)
 	}
 	if s.TokensPerDay > 0 {
-		tokens = cell{tokens.text + " of " + amount(s.TokensPerDay), used(s.Tokens >= s.TokensPerDay)}
+		line[1].text += " of " + amount(s.TokensPerDay)
+		line[1].style = budgetStyle(s.Tokens >= s.TokensPerDay)
 	}
 	if s.USDPerDay > 0 {
-		cost = cell{fmt.Sprintf("%s of $%.2f", cost.text, s.USDPerDay), used(s.USD >= s.USDPerDay)}
+		line[2].text += fmt.Sprintf(" of $%.2f", s.USDPerDay)
+		line[2].style = budgetStyle(s.USD >= s.USDPerDay)
 	}
-	return []cell{{name, plain}, tokens, cost}
+	return line
 }
 
-// used is how a budget looks.
-func used(up bool) style {
-	if up {
+func budgetStyle(usedUp bool) style {
+	if usedUp {
 		return held
 	}
 	return plain

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"fmt"
@@ -10,10 +10,13 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// fleet shows all agents of all hosts, then the looks, newest first, with what they moved.
-func (v view) fleet(s *fleet.Status) string {
-	p := &page{width: v.width, colour: v.colour}
-	rows := [][]cell{{{"host", faint}, {"agent", faint}, {"role", faint}, {"idle", faint}, {"pending", faint}, {"state", faint}}}
+// shownStays is how many of the issues that did not move Fleet shows of each cycle; Cycle shows all.
+const shownStays = 3
+
+// Fleet shows all agents of all hosts, then the cycles, newest first, with what they moved.
+func (v View) Fleet(s *fleet.Status) string {
+	p := v.page()
+	rows := [][]cell{row(faint, "host", "agent", "role", "idle", "pending", "state")}
 	for i := range s.Hosts {
 		rows = append(rows, v.host(&s.Hosts[i])...)
 	}
@@ -23,31 +26,26 @@ func (v view) fleet(s *fleet.Status) string {
 	case len(s.Cycles) == 0 && s.NextAt.IsZero():
 		p.line("nobody has looked for what to move", faint)
 	case len(s.Cycles) == 0:
-		p.line("nobody has looked for what to move; the next look is in "+age(s.NextAt.Sub(v.now)), faint)
+		p.line("nobody has looked for what to move; the next look is in "+age(s.NextAt.Sub(v.Now)), faint)
 	case !s.NextAt.IsZero():
-		p.line("next look in "+age(s.NextAt.Sub(v.now)), faint)
+		p.line("next look in "+age(s.NextAt.Sub(v.Now)), faint)
 	}
 	for _, c := range s.Cycles {
 		more := len(c.Stays) - shownStays
 		c.Stays = c.Stays[:min(len(c.Stays), shownStays)]
-		p.text.WriteString(v.cycle(&c))
+		p.text.WriteString(v.Cycle(&c))
 		if more > 0 {
-			p.table(-1, [][]cell{{{}, {fmt.Sprintf("and %d more stay", more), faint}}})
+			p.table(-1, [][]cell{row(faint, "", fmt.Sprintf("and %d more stay", more))})
 		}
 	}
 	return p.text.String()
 }
 
-// shownStays is how many of the issues that did not move a status shows of each look; fleet rebalance shows all.
-const shownStays = 3
-
-// thisHost is what the host that answers is called in the table.
-const thisHost = "(this)"
-
-func (v view) host(h *fleet.HostStatus) [][]cell {
+// host shows the agents of one host. The host that answers has no name.
+func (v View) host(h *fleet.HostStatus) [][]cell {
 	name := h.Name
 	if name == "" {
-		name = thisHost
+		name = "(this)"
 	}
 	if !h.Known {
 		return [][]cell{{{name, plain}, {"?", wrong}, {}, {}, {}, {"unknown: " + h.Why, wrong}}}
@@ -58,31 +56,31 @@ func (v view) host(h *fleet.HostStatus) [][]cell {
 	rows := make([][]cell, 0, len(h.Agents))
 	for i := range h.Agents {
 		a := &h.Agents[i]
-		state, look := string(a.State), plain
+		line := row(plain, name, a.Agent, a.Role, "", fmt.Sprint(a.PendingCount), string(a.State))
+		line[1].style = bold
+		if a.Idle {
+			line[3].text = v.ago(a.IdleSince)
+		}
 		switch {
 		case a.Active != "":
-			state += ": " + a.Active
+			line[5].text += ": " + a.Active
 		case a.StateWhy != "":
-			state, look = state+": "+a.StateWhy, held
+			line[5] = cell{line[5].text + ": " + a.StateWhy, held}
 		}
-		idle := ""
-		if a.Idle && !a.IdleSince.IsZero() {
-			idle = age(v.now.Sub(a.IdleSince))
-		}
-		rows = append(rows, []cell{{name, plain}, {a.Agent, bold}, {a.Role, plain}, {idle, plain}, {fmt.Sprint(a.PendingCount), plain}, {state, look}})
 		if a.State == threads.LoadSick {
-			rows[i][5].style = wrong
+			line[5].style = wrong
 		}
+		rows = append(rows, line)
 	}
 	return rows
 }
 
-// cycle shows one look: a line about it, and one for each issue that moved or might have.
-func (v view) cycle(c *fleet.Cycle) string {
-	p := &page{width: v.width, colour: v.colour}
+// Cycle shows one look for issues to move: a line about it, and one for each issue that moved or might have.
+func (v View) Cycle(c *fleet.Cycle) string {
+	p := v.page()
 	words := []string{
 		c.At.Format(time.RFC3339), "idle " + names(c.Idle), "busy " + names(c.Busy),
-		fmt.Sprintf("%s in %s, %s", count(c.Calls, "call"), time.Duration(c.TookMS)*time.Millisecond, count(len(c.Moves), "move")),
+		fmt.Sprintf("%s in %s, %s", Count(c.Calls, "call"), time.Duration(c.TookMS)*time.Millisecond, Count(len(c.Moves), "move")),
 	}
 	if c.DryRun {
 		words = append(words, "dry run")
@@ -90,15 +88,16 @@ func (v view) cycle(c *fleet.Cycle) string {
 	p.line(strings.Join(words, "; "), bold)
 	var rows [][]cell
 	for _, m := range c.Moves {
-		state, look := string(m.State), good
+		look, why := good, m.Why
 		if m.State != fleet.MoveDone {
 			look = held
 		}
-		why := m.Why
 		if m.StateWhy != "" {
 			why = m.StateWhy
 		}
-		rows = append(rows, []cell{{"  " + state, look}, {reference(m.Repo, m.Number), plain}, {m.From + " -> " + m.To, plain}, {why, plain}})
+		line := row(plain, "  "+string(m.State), reference(m.Repo, m.Number), m.From+" -> "+m.To, why)
+		line[0].style = look
+		rows = append(rows, line)
 	}
 	for _, s := range c.Stays {
 		rows = append(rows, []cell{{"  stays", faint}, {reference(s.Repo, s.Number), plain}, {s.Agent, plain}, {s.Why, faint}})
@@ -107,7 +106,7 @@ func (v view) cycle(c *fleet.Cycle) string {
 		p.table(-1, rows)
 	}
 	for _, u := range c.Unknown {
-		p.table(-1, [][]cell{{{}, {"unknown " + u, wrong}}})
+		p.table(-1, [][]cell{row(wrong, "", "unknown "+u)})
 	}
 	return p.text.String()
 }

@@ -1,8 +1,6 @@
-package main
+package screen
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,42 +14,29 @@ import (
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
 
-func readDocument(t *testing.T, name string) *control.Document {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "status", name+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d control.Document
-	if err := json.Unmarshal(raw, &d); err != nil {
-		t.Fatal(err)
-	}
-	return &d
-}
-
 func TestStatusView(t *testing.T) {
 	tests := []struct {
 		name, golden string
-		view         view
+		view         View
 	}{
-		{"busy", "busy", view{width: 80}},
-		{"busy", "busy-wide", view{width: 120}},
-		{"busy", "busy-colour", view{width: 80, colour: true}},
-		{"busy", "busy-lost", view{width: 80, lost: true}},
-		{"trouble", "trouble", view{width: 80}},
-		{"hostile", "hostile", view{width: 80}},
-		{"empty", "empty", view{width: 80}},
-		{"paused", "paused", view{width: 80}},
-		{"demo", "demo", view{width: 80}}, // recorded in a demo; the picture in README.md
+		{"busy", "busy", View{Width: 80}},
+		{"busy", "busy-wide", View{Width: 120}},
+		{"busy", "busy-colour", View{Width: 80, Colour: true}},
+		{"busy", "busy-lost", View{Width: 80, Lost: true}},
+		{"trouble", "trouble", View{Width: 80}},
+		{"hostile", "hostile", View{Width: 80}},
+		{"empty", "empty", View{Width: 80}},
+		{"paused", "paused", View{Width: 80}},
+		{"demo", "demo", View{Width: 80}}, // recorded in a demo; the picture in README.md
 	}
 	for _, tt := range tests {
 		t.Run(tt.golden, func(t *testing.T) {
-			d := readDocument(t, tt.name)
-			tt.view.now = noon
+			d := read[control.Document](t, "status/"+tt.name+".json")
+			tt.view.Now = noon
 			if tt.name == "demo" {
-				tt.view.now = d.Forge.LastScan
+				tt.view.Now = d.Forge.LastScan
 			}
-			got := tt.view.render(d)
+			got := tt.view.Status(d)
 			golden(t, filepath.Join("testdata", "status", tt.golden+".txt"), got)
 		})
 	}
@@ -59,7 +44,7 @@ func TestStatusView(t *testing.T) {
 
 // A screen must never scroll or wrap, or redrawing it would leave pieces behind.
 func TestStatusViewFits(t *testing.T) {
-	d := readDocument(t, "busy")
+	d := read[control.Document](t, "status/busy.json")
 	for i := range 1_000 {
 		d.Queue = append(d.Queue, control.QueueDocument{
 			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue,
@@ -71,14 +56,14 @@ func TestStatusViewFits(t *testing.T) {
 	}
 	for _, height := range []int{1, 5, 12, 24, 40, 200} {
 		for _, width := range []int{80, 100, 200} {
-			text := view{now: noon, width: width, height: height}.render(d)
+			text := View{Now: noon, Width: width, Height: height}.Status(d)
 			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 			if len(lines) > height {
 				t.Errorf("%dx%d: %d lines", width, height, len(lines))
 			}
 			for _, line := range lines {
-				if cells(line) > width {
-					t.Errorf("%dx%d: a line of %d columns: %q", width, height, cells(line), line)
+				if Columns(line) > width {
+					t.Errorf("%dx%d: a line of %d columns: %q", width, height, Columns(line), line)
 				}
 				if line != strings.TrimRight(line, " ") {
 					t.Errorf("%dx%d: spaces at the end of %q", width, height, line)
@@ -92,41 +77,30 @@ func TestStatusViewFits(t *testing.T) {
 }
 
 func TestStatusViewBoundsQueue(t *testing.T) {
-	d := readDocument(t, "busy")
+	d := read[control.Document](t, "status/busy.json")
 	for i := range 53 {
 		d.Queue = append(d.Queue, control.QueueDocument{Repo: "johba/harb", Number: int64(100 + i)})
 	}
-	if got := (view{now: noon, width: 80}).render(d); !strings.Contains(got, "\nand 37 more\n") {
+	if got := (View{Now: noon, Width: 80}).Status(d); !strings.Contains(got, "\nand 37 more\n") {
 		t.Errorf("no word of the 37 items that are not shown:\n%s", got)
 	}
 }
 
 // Issues without the label backlog are one line, however many there are; a convoy has its own.
 func TestStatusViewUnqueued(t *testing.T) {
-	d := readDocument(t, "empty")
+	d := read[control.Document](t, "status/empty.json")
 	for i := range 10_000 {
 		d.Unqueued = append(d.Unqueued, control.QueueDocument{
 			Repo: "johba/harb", Number: int64(100 + i), Kind: agents.KindIssue, Code: threads.NotBacklog, Why: "not labelled backlog",
 		})
 	}
 	d.Unqueued[3].Title, d.Unqueued[3].Code, d.Unqueued[3].Why = "Sell by mail", threads.Tracking, "a convoy, 2 of 5 members closed"
-	got := (view{now: noon, width: 80}).render(d)
+	got := (View{Now: noon, Width: 80}).Status(d)
 	want := "WAITS       TITLE         WHY\n" +
 		"issue #103  Sell by mail  a convoy, 2 of 5 members closed\n" +
 		"not labelled backlog: #100, #101, #102, #104, #105, #106 and 9993 more\n"
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("%s, want it to end with\n%s", got, want)
-	}
-}
-
-// A picture covers the one before it, whatever that showed: each line clears what is behind it, the last what is below.
-func TestRedraw(t *testing.T) {
-	var out strings.Builder
-	if err := (&terminal{Writer: &out}).redraw("one\ntwo\n"); err != nil {
-		t.Fatal(err)
-	}
-	if want := "\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J"; out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
 	}
 }
 
@@ -145,8 +119,8 @@ func TestClean(t *testing.T) {
 		{"del\x7f", "del"},
 	}
 	for _, tt := range tests {
-		if got := clean(tt.in); got != tt.want {
-			t.Errorf("clean(%q) = %q, want %q", tt.in, got, tt.want)
+		if got := Clean(tt.in); got != tt.want {
+			t.Errorf("Clean(%q) = %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }
@@ -154,17 +128,17 @@ func TestClean(t *testing.T) {
 func FuzzClean(f *testing.F) {
 	f.Add("\x1b[31m\x9b\u202e\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, r := range clean(s) {
+		for _, r := range Clean(s) {
 			if !unicode.IsGraphic(r) || r != ' ' && unicode.IsSpace(r) {
-				t.Errorf("clean(%q) lets %U through", s, r)
+				t.Errorf("Clean(%q) lets %U through", s, r)
 			}
 		}
-		for _, line := range wrap(clean(s), 20) {
-			if cells(line) > 21 { // one wide character may not fit
-				t.Errorf("wrap(%q) has a line of %d columns", s, cells(line))
+		for _, line := range wrap(Clean(s), 20) {
+			if Columns(line) > 21 { // one wide character may not fit
+				t.Errorf("wrap(%q) has a line of %d columns", s, Columns(line))
 			}
 		}
-		if got := cells(cut(clean(s), 10)); got > 10 {
+		if got := Columns(cut(Clean(s), 10)); got > 10 {
 			t.Errorf("cut(%q, 10) has %d columns", s, got)
 		}
 	})

@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"strings"
@@ -25,7 +25,7 @@ func TestCleaner(t *testing.T) {
 	} {
 		for n := 1; n <= len(tt.text); n++ {
 			var b strings.Builder
-			c := &cleaner{w: &b}
+			c := &Cleaner{W: &b}
 			for rest := []byte(tt.text); len(rest) > 0; {
 				n := min(n, len(rest))
 				if got, err := c.Write(rest[:n]); got != n || err != nil {
@@ -49,7 +49,7 @@ func FuzzCleaner(f *testing.F) {
 			return
 		}
 		var b strings.Builder
-		c := &cleaner{w: &b}
+		c := &Cleaner{W: &b}
 		for len(text) > 0 {
 			n := min(n, len(text))
 			if _, err := c.Write(text[:n]); err != nil {
@@ -58,7 +58,7 @@ func FuzzCleaner(f *testing.F) {
 			text = text[n:]
 		}
 		for _, r := range b.String() {
-			if r != '\n' && r != '\t' && !plainRune(r) {
+			if r != '\n' && r != '\t' && !printable(r) {
 				t.Errorf("%q got through", r)
 			}
 		}

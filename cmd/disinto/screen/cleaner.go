@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"io"
@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// cleaner makes what a program printed safe to show on a terminal: lines stay lines, and everything that would move the
+// Cleaner is a writer that makes what a program printed safe to show on a terminal: lines stay lines, and everything that would move the
 // cursor, colour, rename the window or answer as if it were typed is left out. A sequence may come in pieces.
-type cleaner struct {
-	w    io.Writer
-	rest []byte // an unfinished character
+type Cleaner struct {
+	W    io.Writer // where the clean text goes
+	rest []byte    // an unfinished character
 	in   escape
 	cr   bool // the last character was a carriage return
 }
@@ -28,7 +28,7 @@ const (
 )
 
 // Write never says that it wrote less than it was given: what is left out counts.
-func (c *cleaner) Write(p []byte) (int, error) {
+func (c *Cleaner) Write(p []byte) (int, error) {
 	text := append(c.rest, p...)
 	var b strings.Builder
 	for len(text) > 0 && utf8.FullRune(text) {
@@ -37,13 +37,13 @@ func (c *cleaner) Write(p []byte) (int, error) {
 		c.rune(&b, r)
 	}
 	c.rest = append([]byte(nil), text...)
-	if _, err := io.WriteString(c.w, b.String()); err != nil {
+	if _, err := io.WriteString(c.W, b.String()); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-func (c *cleaner) rune(b *strings.Builder, r rune) {
+func (c *Cleaner) rune(b *strings.Builder, r rune) {
 	if c.in != noEscape {
 		c.in = c.in.next(r)
 		return
@@ -58,7 +58,7 @@ func (c *cleaner) rune(b *strings.Builder, r rune) {
 		c.in = afterEscape
 	case r == '\n', r == '\t':
 		b.WriteRune(r)
-	case plainRune(r):
+	case printable(r):
 		b.WriteRune(r)
 	}
 }

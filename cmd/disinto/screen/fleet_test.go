@@ -1,4 +1,4 @@
-package main
+package screen
 
 import (
 	"testing"
@@ -49,7 +49,7 @@ spark   ?                                unknown: no answer within 10s
 
 next look in 3m00s
 `
-	got := view{now: noon, width: 120}.fleet(s)
+	got := View{Now: noon, Width: 120}.Fleet(s)
 	if diff := cmp.Diff(want, got[:min(len(got), len(want))]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// query asks a running supervisor, or tells it to do something. Its answer is a document.
+type query struct {
+	place place
+	json  bool // print the document as it came, so that the fields of a newer supervisor reach programs
+}
+
+// flags adds those of every query. document is what help calls the answer.
+func (q *query) flags(flags *pflag.FlagSet, document string) {
+	q.place.flags(flags)
+	q.jsonFlag(flags, document)
+}
+
+func (q *query) jsonFlag(flags *pflag.FlagSet, document string) {
+	flags.BoolVar(&q.json, "json", false, "print "+document+", for programs")
+}
+
+func (q *query) client(c *cli) *control.Client { return control.NewClient(q.place.stateDir(c)) }
+
+// get asks for the document at a path of the control API and prints it.
+func get[T any](ctx context.Context, c *cli, q *query, path string, text func(screen.View, *T) string) error {
+	var raw json.RawMessage
+	if err := q.client(c).Get(ctx, path, &raw); err != nil {
+		return err
+	}
+	_, err := answered(c, q, raw, text)
+	return err
+}
+
+// post has the supervisor do something, prints its answer and returns it.
+func post[T any](ctx context.Context, c *cli, q *query, path string, request any, text func(screen.View, *T) string) (*T, error) {
+	var raw json.RawMessage
+	if err := q.client(c).Post(ctx, path, request, &raw); err != nil {
+		return nil, err
+	}
+	return answered(c, q, raw, text)
+}
+
+func answered[T any](c *cli, q *query, raw json.RawMessage, text func(screen.View, *T) string) (*T, error) {
+	answer := new(T)
+	if err := json.Unmarshal(raw, answer); err != nil {
+		return nil, fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+	}
+	return answer, c.print(q.json, raw, func(v screen.View) string { return text(v, answer) })
+}
+
+// print prints a document: as JSON, or as text has it on this terminal.
+func (c *cli) print(asJSON bool, document any, text func(screen.View) string) error {
+	t := c.terminal()
+	if !asJSON {
+		_, err := io.WriteString(t, text(t.view(c.now())))
+		return err
+	}
+	raw, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	return printJSON(t, raw)
+}
+
+// printJSON prints a document with indents.
+func printJSON(w io.Writer, raw json.RawMessage) error {
+	var out bytes.Buffer
+	if err := json.Indent(&out, bytes.TrimSpace(raw), "", "  "); err != nil {
+		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
+	}
+	_, err := fmt.Fprintln(w, out.String())
+	return err
+}
+
+// tell has the supervisor do what a path of the control API is for. Exit code 3 says that a part of it is still to be done.
+func (q *query) tell(ctx context.Context, c *cli, path string, request any) error {
+	r, err := post(ctx, c, q, path, request, screen.View.Report)
+	if err == nil && r.Pending != "" {
+		err = errNotNow
+	}
+	return err
+}
+
+// telling is the setup of a command that tells the supervisor what request makes of its arguments.
+func telling(path string, request func(args []string) (any, error)) func(*pflag.FlagSet) action {
+	return func(flags *pflag.FlagSet) action {
+		var q query
+		q.flags(flags, "the report")
+		return func(ctx context.Context, c *cli, args []string) error {
+			r, err := request(args)
+			if err != nil {
+				return err
+			}
+			return q.tell(ctx, c, path, r)
+		}
+	}
+}
+
+// checkRef refuses what is no reference. Which repository a bare number means is the supervisor's to know.
+func checkRef(ref string) error {
+	if _, err := forge.ParseRef(ref, "owner/name"); err != nil {
+		return usagef("%v", err)
+	}
+	return nil
+}

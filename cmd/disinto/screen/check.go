@@ -1,0 +1,27 @@
+package screen
+
+// Finding is what disinto check found out about one thing.
+type Finding struct {
+	About   string `json:"about"`
+	Problem bool   `json:"problem"`
+	Note    bool   `json:"note"` // worth knowing, and no problem
+	Text    string `json:"text"`
+}
+
+// Findings shows findings, a line or more for each.
+func (v View) Findings(found []Finding) string {
+	rows := make([][]cell, 0, len(found))
+	for _, f := range found {
+		switch {
+		case f.Problem:
+			rows = append(rows, []cell{{"wrong", wrong}, {f.About, plain}, {f.Text, wrong}})
+		case f.Note:
+			rows = append(rows, []cell{{"note", held}, {f.About, plain}, {f.Text, held}})
+		default:
+			rows = append(rows, []cell{{"ok", good}, {f.About, plain}, {f.Text, plain}})
+		}
+	}
+	p := v.page()
+	p.table(-1, rows)
+	return p.text.String()
+}

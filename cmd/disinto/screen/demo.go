@@ -1,0 +1,68 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// DemoFrame is one picture of a demo at work: how far it is, and its status below.
+func (v View) DemoFrame(d *control.Document, merged int, took time.Duration) string {
+	p := v.page()
+	p.line(fmt.Sprintf("demo: %d of %d merged, %s", merged, demo.Due(), age(took)), bold)
+	p.end()
+	v.Height = max(v.Height-2, 1)
+	return p.text.String() + v.Status(d)
+}
+
+// DemoReport shows what a demo came to.
+func (v View) DemoReport(r *demo.Report, took time.Duration) string {
+	v.repo = demo.Repo
+	p := v.page()
+	p.end()
+	p.line(fmt.Sprintf("%d of %d issues merged in %s", len(r.Merged), demo.Due(), age(took)), bold)
+	p.end()
+	p.table(1, merged(r))
+	rows := [][]cell{row(faint, "HELD", "TITLE", "WHY")}
+	for _, q := range r.Queue {
+		if q.Number != 0 {
+			rows = append(rows, []cell{{fmt.Sprintf("#%d", q.Number), plain}, {q.Title, plain}, {v.short(q.Why), held}})
+		}
+	}
+	p.headed(1, rows)
+	p.end()
+	p.table(-1, [][]cell{
+		labelled("agents", strings.Join(r.Used, ", "), plain),
+		labelled("switches", fmt.Sprintf("%d times a llama slot went to another agent", r.Switches), plain),
+		violations(r),
+	})
+	return p.text.String()
+}
+
+// merged has a row for each issue that is merged, and for each that is missing.
+func merged(r *demo.Report) [][]cell {
+	rows := [][]cell{row(faint, "ISSUE", "TITLE", "BY", "APPROVED BY")}
+	for _, m := range r.Merged {
+		approved := strings.Join(m.Approvers, " and ")
+		if m.Rounds > 0 {
+			approved += fmt.Sprintf(", in round %d", m.Rounds+1)
+		}
+		rows = append(rows, row(plain, fmt.Sprintf("#%d", m.Issue), m.Title, m.Author, approved))
+	}
+	for _, n := range r.Missing {
+		rows = append(rows, []cell{{fmt.Sprintf("#%d", n), plain}, {}, {}, {"not merged", wrong}})
+	}
+	return rows
+}
+
+// violations says whether the rules were kept, and what was audited.
+func violations(r *demo.Report) []cell {
+	if len(r.Violations) > 0 {
+		return labelled("violations", strings.Join(r.Violations, "; "), wrong)
+	}
+	return labelled("violations", fmt.Sprintf("none in %s: one agent in a llama slot at a time, one session "+
+		"for an agent, no local review of local work, nothing begun while blocked", Count(r.Looked, "session")), good)
+}

@@ -1,0 +1,297 @@
+package screen
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// How many lines of the queue and of ended sessions a status shows where no screen says how many fit.
+const queueLines, recentLines = 20, 6
+
+// unqueuedNames is how many issues without the label backlog are named: so many fit in a line.
+const unqueuedNames = 6
+
+// Status shows a status document: what is wrong, then which agent works in which slot, then what waits and why, then what
+// ended. To fit a height, the queue and the ended sessions are shortened.
+func (v View) Status(d *control.Document) string {
+	v.repo = onlyRepo(d)
+	queue, recent := queueLines, recentLines
+	if v.Height > 0 {
+		each, _ := listed(d)
+		queue, recent = min(v.Height, len(each)), min(v.Height, len(d.Recent))
+	}
+	text := v.status(d, queue, recent)
+	// A reason may take several lines, so what fits is found by trying.
+	for v.Height > 0 && strings.Count(text, "\n") > v.Height && queue+recent > 0 {
+		if recent > 3 || queue == 0 {
+			recent--
+		} else {
+			queue--
+		}
+		text = v.status(d, queue, recent)
+	}
+	return v.crop(text)
+}
+
+func (v View) status(d *control.Document, queue, recent int) string {
+	p := v.page()
+	v.head(p, d)
+	v.threads(p, d)
+	v.waiting(p, d)
+	v.spent(p, d)
+	v.queue(p, d, queue)
+	v.recent(p, d, recent)
+	return p.text.String()
+}
+
+func (v View) head(p *page, d *control.Document) {
+	up := cell{fmt.Sprintf("%s, up %s, pid %d", d.Version, age(v.Now.Sub(d.StartedAt)), d.PID), plain}
+	if v.Lost {
+		up = cell{d.Version + ", not running: this is its last state", held}
+	}
+	rows := append([][]cell{{{"disinto", bold}, up}, v.forge(d.Forge)}, config(d.Config)...)
+	for _, problem := range d.Problems {
+		rows = append(rows, labelled("problem", problem, wrong))
+	}
+	p.table(-1, rows)
+}
+
+func (v View) forge(f control.ForgeDocument) []cell {
+	scanned := "not scanned yet"
+	if !f.LastScan.IsZero() {
+		scanned = "scanned " + age(v.Now.Sub(f.LastScan)) + " ago"
+	}
+	state, s := fmt.Sprintf("%s, %s, %s", f.URL, scanned, Count(f.Requests, "request")), plain
+	switch {
+	case f.URL == "":
+		state = "none"
+	case f.Error != "":
+		state, s = fmt.Sprintf("%s, %s: %s", f.URL, scanned, f.Error), wrong
+	}
+	return labelled("forge", state, s)
+}
+
+// config is one line, and one more for each mistake in the file.
+func config(c control.ConfigDocument) [][]cell {
+	state := c.Path
+	switch {
+	case c.Generation > 1:
+		state += fmt.Sprintf(", reloaded %s", Count(c.Generation-1, "time"))
+	case c.Generation == 0 && c.Error != "":
+		state += ", not valid: nothing starts until it is"
+	}
+	rows := [][]cell{labelled("config", state, plain)}
+	// Each mistake begins with the file's name.
+	for line := range strings.Lines(strings.ReplaceAll(c.Error, "; "+c.Path, "\n"+c.Path)) {
+		rows = append(rows, labelled("", line, wrong))
+	}
+	return rows
+}
+
+// threads shows every slot of every thread, and in it the sessions that run there: one line each.
+func (v View) threads(p *page, d *control.Document) {
+	rows := [][]cell{row(faint, "THREAD", "SLOT", "AGENT", "WORK", "FOR", "TITLE")}
+	for _, t := range d.Threads {
+		first := len(rows)
+		for _, slot := range t.Slots {
+			rows = append(rows, v.slot(d, t, slot)...)
+		}
+		if first < len(rows) {
+			rows[first][0] = cell{t.Name, bold}
+		}
+	}
+	p.headed(5, rows)
+}
+
+func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.SlotDocument) [][]cell {
+	var rows [][]cell
+	index := fmt.Sprint(slot.Index)
+	for _, s := range d.Sessions {
+		if s.Thread != t.Name || s.Slot != slot.Index {
+			continue
+		}
+		line := row(plain, "", index, s.Agent, v.work(s.Kind, s.Repo, s.Number), v.lasting(s), attempt(s.Attempt)+s.Title)
+		line[2].style = good
+		rows = append(rows, line)
+		index = ""
+	}
+	if len(rows) > 0 {
+		return rows
+	}
+	free := row(faint, "", index, "free", "", "", "")
+	free[1].style = plain
+	if slot.Warm != "" {
+		free[5].text = "warm for " + slot.Warm
+	}
+	return [][]cell{free}
+}
+
+// lasting is how long a session has run; before and after that, its state.
+func (v View) lasting(s control.SessionDocument) string {
+	if s.State == threads.Reserved || s.State == threads.Stopping {
+		return string(s.State)
+	}
+	return age(v.Now.Sub(s.StartedAt))
+}
+
+// attempt is shown from the second on.
+func attempt(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("(attempt %d) ", n)
+}
+
+// waiting names threads that start nothing, agents that are held and what to do about it and, in one line, idle agents.
+func (v View) waiting(p *page, d *control.Document) {
+	var rows [][]cell
+	if d.Paused {
+		rows = append(rows, labelled("paused", "everything, until disinto resume", held))
+	}
+	for _, t := range d.Threads {
+		if t.Paused && !d.Paused {
+			rows = append(rows, labelled("paused", t.Name, held))
+		}
+		if t.ParkedUntil.After(v.Now) {
+			rows = append(rows, labelled("parked", fmt.Sprintf("%s for %s: %s", t.Name, age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy), held))
+		}
+	}
+	var idle []string
+	for _, a := range d.Agents {
+		switch {
+		case a.State == control.AgentIdle:
+			idle = append(idle, strings.TrimSpace(a.Name+" "+v.ago(a.IdleSince)))
+		case a.State == control.AgentHeld && strings.Contains(a.Why, a.Name):
+			rows = append(rows, labelled("held", a.Why, held))
+		case a.State == control.AgentHeld:
+			rows = append(rows, labelled("held", a.Name+": "+a.Why, held))
+		}
+	}
+	if len(idle) > 0 {
+		rows = append(rows, labelled("idle", strings.Join(idle, ", "), plain))
+	}
+	if len(rows) > 0 {
+		p.end()
+		p.table(-1, rows)
+	}
+}
+
+// queue shows what waits line by line. Issues without the label backlog all have that one reason: they share a line.
+func (v View) queue(p *page, d *control.Document, limit int) {
+	each, backlog := listed(d)
+	if len(each)+len(backlog) == 0 {
+		return
+	}
+	p.end()
+	shown := each[:min(limit, len(each))]
+	rows := [][]cell{row(faint, "WAITS", "TITLE", "WHY")}
+	for _, q := range shown {
+		rows = append(rows, row(plain, v.work(q.Kind, q.Repo, q.Number), q.Title, v.countdown(v.short(q.Why))))
+	}
+	if len(shown) > 0 {
+		p.table(1, rows)
+	}
+	if more := len(each) - len(shown); more > 0 {
+		p.line(fmt.Sprintf("and %d more", more), faint)
+	}
+	if len(backlog) > 0 {
+		p.line(backlog[0].Why+": "+v.some(backlog), faint)
+	}
+}
+
+// listed are the items that get a line each, and those issues that only lack the label backlog.
+func listed(d *control.Document) (each, backlog []control.QueueDocument) {
+	each = slices.Clone(d.Queue)
+	for _, q := range d.Unqueued {
+		if q.Code == threads.NotBacklog {
+			backlog = append(backlog, q)
+		} else {
+			each = append(each, q)
+		}
+	}
+	return each, backlog
+}
+
+// some names the first issues, and counts the others.
+func (v View) some(issues []control.QueueDocument) string {
+	named := issues[:min(unqueuedNames, len(issues))]
+	words := make([]string, len(named))
+	for i, q := range named {
+		words[i] = v.short(forge.Ref{Repo: q.Repo, Number: q.Number}.String())
+	}
+	text := strings.Join(words, ", ")
+	if more := len(issues) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func (v View) recent(p *page, d *control.Document, limit int) {
+	if limit = min(limit, len(d.Recent)); limit <= 0 {
+		return
+	}
+	rows := [][]cell{row(faint, "ENDED", "AGENT", "WORK", "TOOK", "OUTCOME")}
+	for _, r := range d.Recent[:limit] {
+		line := row(plain, age(v.Now.Sub(r.EndedAt))+" ago", r.Agent, v.work(r.Kind, r.Repo, r.Number),
+			age(r.EndedAt.Sub(r.StartedAt)), string(r.Outcome))
+		outcome := &line[4]
+		if r.Outcome.BurnsAttempt() || r.Outcome == agents.Lost {
+			outcome.style = wrong
+		}
+		for _, why := range []string{r.Reason, r.LastLine} {
+			if why != "" {
+				outcome.text += ": " + v.short(why)
+			}
+		}
+		rows = append(rows, line)
+	}
+	p.end()
+	p.table(-1, rows)
+	failed := func(r control.RecentDocument) bool { return r.Outcome.BurnsAttempt() && r.Log != "" }
+	if i := slices.IndexFunc(d.Recent[:limit], failed); i >= 0 {
+		p.line("log of "+d.Recent[i].Agent+": "+d.Recent[i].Log, faint)
+	}
+}
+
+// next finds the time of a next run or try in a reason.
+var next = regexp.MustCompile(`(next (?:run|try)) (\d{4}-\d\d-\d\dT\S+)`)
+
+// countdown writes the time of a next run or try as the time that is left until then.
+func (v View) countdown(why string) string {
+	return next.ReplaceAllStringFunc(why, func(s string) string {
+		words := next.FindStringSubmatch(s)
+		at, err := time.Parse(time.RFC3339, words[2])
+		if err != nil {
+			return s
+		}
+		return words[1] + " in " + age(at.Sub(v.Now))
+	})
+}
+
+// onlyRepo is the repository that everything in the document is in; empty when there are several.
+func onlyRepo(d *control.Document) string {
+	var repos []string
+	for _, s := range d.Sessions {
+		repos = append(repos, s.Repo)
+	}
+	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
+		repos = append(repos, q.Repo)
+	}
+	for _, r := range d.Recent {
+		repos = append(repos, r.Repo)
+	}
+	slices.Sort(repos)
+	repos = slices.Compact(repos)
+	if len(repos) != 1 {
+		return ""
+	}
+	return repos[0]
+}

@@ -1,0 +1,146 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text from the forge, an agent or a file safe to print on one line: without control characters, escape
+// sequences, bidirectional overrides and invisible characters. A line break becomes a space.
+func Clean(s string) string {
+	// A lone byte such as 0x9b is not UTF-8, and begins an escape sequence on some terminals.
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !printable(r) }) {
+		return s
+	}
+	var b strings.Builder
+	space := false
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			space = true
+		case printable(r):
+			if space && b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			space = false
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// printable reports whether a character may reach a terminal.
+func printable(r rune) bool {
+	return r == ' ' || unicode.IsGraphic(r) && !unicode.IsSpace(r)
+}
+
+// Columns is how many columns a terminal needs for s. East Asian wide characters and emoji take two, combining marks
+// none. It covers the characters of titles, not all of Unicode.
+func Columns(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeColumns(r)
+	}
+	return n
+}
+
+func runeColumns(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3,
+		r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60,
+		r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
+
+// cut shortens s to at most n columns; the last is then an ellipsis.
+func cut(s string, n int) string {
+	if Columns(s) <= n {
+		return s
+	}
+	if n <= 0 {
+		return ""
+	}
+	used := 0
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if used+runeColumns(r) > n-1 {
+			return strings.TrimRight(s[:i], " ") + "…"
+		}
+		used += runeColumns(r)
+		i += size
+	}
+	return s
+}
+
+// wrap breaks s between words into lines of at most width columns; a longer word is cut in pieces. It returns at least
+// one line.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		for Columns(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			head, tail := splitAt(word, width)
+			lines, word = append(lines, head), tail
+		}
+		switch {
+		case line == "":
+			line = word
+		case Columns(line)+1+Columns(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	if line != "" || len(lines) == 0 {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// splitAt divides s after as many characters as fit in width columns, at least one.
+func splitAt(s string, width int) (head, tail string) {
+	used := 0
+	for i, r := range s {
+		used += runeColumns(r)
+		if used > width && i > 0 {
+			return s[:i], s[i:]
+		}
+	}
+	return s, ""
+}
+
+// age writes a duration in its two largest units: 41s, 3m12s, 2h05m, 3d4h.
+func age(d time.Duration) string {
+	d = max(d, 0).Truncate(time.Second)
+	days, hours := int(d.Hours())/24, int(d.Hours())%24
+	minutes, seconds := int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%dd%dh", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%dh%02dm", hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf("%dm%02ds", minutes, seconds)
+	}
+	return fmt.Sprintf("%ds", seconds)
+}
+
+// Count is "1 request", "2 requests".
+func Count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
