@@ -106,10 +106,10 @@ func (s *Supervisor) steal(c *chore) error {
 	}
 	s.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func() { s.hub.Settle(end.Run, state, end.Why) })
 	if err != nil {
-		c.did = []string{"stays with " + end.From + ": " + end.Why}
+		c.said = "stays with " + end.From + ": " + end.Why
 		return nil
 	}
-	c.did = []string{"moved from " + end.From + " to " + end.To + ", who was idle"}
+	c.said = "moved from " + end.From + " to " + end.To + ", who was idle"
 	return nil
 }
 

@@ -5,7 +5,7 @@
 //
 // Each inference thread has a loop of its own (loop.go). A tick waits for facts that are new enough (scan.go; one scan serves
 // all threads), decides under the lock and reserves what it starts (tick.go), and acts outside the lock: each session (session.go),
-// merge and label (marks.go) in a goroutine of its own. What a session leads to is a table (outcome.go).
+// merge and label (chores.go) in a goroutine of its own. What a session leads to is a table (outcome.go).
 //
 // # State
 //
