@@ -3,6 +3,7 @@ package localforge
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -151,9 +152,14 @@ func createBranch(c *call) (any, error) {
 	return c.showBranch(form.New)
 }
 
-// checkBranchName refuses what git would not take for a branch, line ends and
-// spaces among it.
+// plainName matches names that are good for a branch, so that git need not be asked.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$`)
+
+// checkBranchName refuses what git takes for no branch, such as a name with a space or a line end.
 func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error {
+	if plainName.MatchString(name) {
+		return nil
+	}
 	if _, err := f.git(ctx, r.dir, "check-ref-format", "refs/heads/"+name); err != nil {
 		return fail(http.StatusUnprocessableEntity, "[BranchName]: GitRefName")
 	}

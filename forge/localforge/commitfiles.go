@@ -187,11 +187,9 @@ func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) 
 			return err
 		}
 		stream := importStream(change, target, from, now.Unix())
-		if err := f.gitIO(ctx, Cmd{Dir: r.dir, Stdin: stream}, "fast-import", "--quiet", "--date-format=raw"); err != nil {
-			return err
-		}
-		var err error
-		sha, err = f.git(ctx, r.dir, "rev-parse", "refs/heads/"+target)
+		var made bytes.Buffer
+		err := f.gitIO(ctx, Cmd{Dir: r.dir, Stdin: stream, Stdout: &made}, "fast-import", "--quiet", "--date-format=raw")
+		sha = strings.TrimSpace(made.String())
 		return err
 	}, nil)
 	return sha, err
@@ -220,11 +218,11 @@ func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fi
 	return nil
 }
 
-// importStream is the commit in the language of git fast-import, which makes
-// blobs, tree, commit and branch in one process.
+// importStream is the commit in the language of git fast-import, which makes blobs, tree, commit and branch in one process
+// and prints the commit.
 func importStream(change contentChange, target, from string, now int64) *bytes.Buffer {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "commit refs/heads/%s\n", target)
+	fmt.Fprintf(&b, "commit refs/heads/%s\nmark :1\n", target)
 	name, mail := change.by.signature()
 	fmt.Fprintf(&b, "committer %s <%s> %d +0000\n", name, mail, now)
 	fmt.Fprintf(&b, "data %d\n%s\n\n", len(change.message)+1, change.message)
@@ -240,6 +238,6 @@ func importStream(change contentChange, target, from string, now int64) *bytes.B
 		b.Write(file.body)
 		b.WriteByte('\n')
 	}
-	b.WriteString("done\n")
+	b.WriteString("get-mark :1\ndone\n")
 	return &b
 }

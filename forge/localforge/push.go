@@ -20,7 +20,7 @@ func (f *Forge) move(ctx context.Context, v view, r *repo, change func() error, 
 	defer r.moving.Unlock()
 	changeErr := change()
 	ctx = context.WithoutCancel(ctx) // a client that left must not leave the state behind
-	refs, err := f.readRefs(ctx, r.dir)
+	refs, err := readRefs(r.dir)
 	if err != nil {
 		return errors.Join(changeErr, err)
 	}

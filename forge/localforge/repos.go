@@ -237,7 +237,7 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 	r.dir = filepath.Join(f.opt.Dir, fmt.Sprintf("%s-%s-%d.git", owner.name, form.Name, r.id))
 	f.repos = append(f.repos, r)
 	f.mu.Unlock()
-	if err := f.initRepo(ctx, r); err != nil {
+	if err := initRepo(r); err != nil {
 		f.mu.Lock()
 		f.repos = remove(f.repos, r)
 		f.mu.Unlock()
