@@ -117,10 +117,12 @@ func (c *Client) taken(in *gitea.Issue, login string, ours bool) string {
 
 func (c *Client) isAgent(login string) bool { return c.ours(login) || c.bots(login) }
 
-// withdraw takes our claim off an item that somebody took while we wrote it. Another agent's claim needs the label.
+// withdraw takes our claim off an item that was assigned to another account while we wrote it. Where claims are refs we
+// hold the only one, and the account was given the issue to wait for it. Without refs an agent's may be a claim, which
+// needs the label.
 func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
 	commit := c.forgetClaim(ref).commit
-	if !slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
+	if c.refs != nil || !slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
 		if err := c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
 			return err
 		}
