@@ -317,9 +317,12 @@ func TestClaimRefUnread(t *testing.T) {
 // TestClaimRefRace: of several supervisors with the same accounts that claim one item at a time, one gets it.
 // DISINTO_TEST_RACES says how many races are run.
 func TestClaimRefRace(t *testing.T) {
-	races, err := strconv.Atoi(os.Getenv("DISINTO_TEST_RACES"))
-	if err != nil {
-		races = 5
+	races := 5
+	if os.Getenv("DISINTO_STORMS") != "" {
+		races = 100
+	}
+	if n, err := strconv.Atoi(os.Getenv("DISINTO_TEST_RACES")); err == nil {
+		races = n
 	}
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")

@@ -61,24 +61,22 @@ func TestReassign(t *testing.T) {
 // TestReassignSteps breaks each request of a move, and loses the answer to each: the same move tried again succeeds, by the
 // same supervisor or the next one of its state directory, and nothing of it is left that would keep the agent from its issue.
 func TestReassignSteps(t *testing.T) {
-	for _, fault := range []localforge.Fault{localforge.Drop, localforge.Lose} {
-		for n := 1; ; n++ {
-			broken := false
-			t.Run(fmt.Sprintf("%v/%d", fault, n), func(t *testing.T) {
-				onLocal(t, func(w *world) { broken = w.brokenMove(fault, n) })
-			})
-			if !broken {
-				if n < 5 {
-					t.Errorf("a move is only %d requests", n-1)
-				}
-				break
+	onLocal(t, func(w *world) {
+		for _, fault := range []localforge.Fault{localforge.Drop, localforge.Lose} {
+			n := 1
+			for w.brokenMove(fault, n) {
+				n++
+			}
+			if n < 5 {
+				t.Errorf("a move is only %d requests", n-1)
 			}
 		}
-	}
+	})
 }
 
 // brokenMove breaks the n-th request of a move that writes or reads; it reports whether there was one.
 func (w *world) brokenMove(fault localforge.Fault, n int) bool {
+	w.Helper()
 	issue := w.file("one", "", "backlog")
 	w.assign(issue, w.review)
 	host := w.instance("aaa")
@@ -102,7 +100,7 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 		w.must(host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move"))
 	}
 	if got := w.state(issue); got != "backlog stolen @dev" {
-		w.Errorf("afterwards %s", got)
+		w.Errorf("fault %v of request %d: afterwards %s", fault, n, got)
 	}
 	w.must(w.instance("bbb").Claim(w.Context(), w.ref(issue), w.dev, "bbb-run"))
 	return true
@@ -113,8 +111,8 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 // claim alone.
 func TestReassignLate(t *testing.T) {
 	begun, broken := 0, true
-	for n := 1; broken; n++ {
-		onLocal(t, func(w *world) {
+	onLocal(t, func(w *world) {
+		for n := 1; broken; n++ {
 			issue := w.file("one", "", "backlog")
 			w.assign(issue, w.review)
 			hub, there := w.instance("aaa"), w.instance("bbb")
@@ -129,7 +127,7 @@ func TestReassignLate(t *testing.T) {
 			w.fault = nil
 			broken = count >= n
 			if w.state(issue) != "backlog stolen @dev" {
-				return
+				continue
 			}
 			claimed := there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")
 			if err := w.instance("aaa").Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move"); err != nil {
@@ -141,8 +139,8 @@ func TestReassignLate(t *testing.T) {
 			} else {
 				w.must(there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")) // the move had held it, and let go
 			}
-		})
-	}
+		}
+	})
 	if begun == 0 {
 		t.Error("the agent never had time to begin")
 	}

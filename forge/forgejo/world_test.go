@@ -53,6 +53,7 @@ func onLocal(t *testing.T, test func(*world)) {
 
 func onLocalEmpty(t *testing.T, test func(*world)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, url: "http://forge.test"}
 		f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: runGit, URL: w.url, Fault: w.breaks})
