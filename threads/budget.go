@@ -7,10 +7,10 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Spender is who uses tokens and money: one agent, or one thread for all of its agents. The other field is empty.
+// Spender uses tokens and money: one agent, or one thread for all of its agents. The other field is empty.
 type Spender struct{ Thread, Agent string }
 
-// Spent is what a spender used on one day. Only sessions that ended count: nobody knows what the others will come to.
+// Spent is what a spender used on one day. Only sessions that ended count: the use of the others is not known yet.
 type Spent struct {
 	Day    time.Time `json:"day"` // see Day; zero means nothing yet
 	Tokens int64     `json:"tokens"`
@@ -19,7 +19,7 @@ type Spent struct {
 
 const dayLength = 24 * time.Hour
 
-// Day is when the day of t began. It is that of UTC: the same on every host, and never 23 hours long.
+// Day is the beginning of the day of t in UTC, which is the same on every host and never 23 hours long.
 func Day(t time.Time) time.Time { return t.UTC().Truncate(dayLength) }
 
 // spent is the entry of an agent or a thread.
@@ -38,7 +38,8 @@ func (s Spent) Today(now time.Time) Spent {
 	return s
 }
 
-// Add counts a session that ended at a time. A clock that went back goes on with the later day, so that it frees nothing.
+// Add counts a session that ended at a time. A clock that went back goes on with the later day, so that it frees
+// nothing.
 func (s Spent) Add(at time.Time, u agents.Usage) Spent {
 	if day := Day(at); day.After(s.Day) {
 		s = Spent{Day: day}
@@ -48,8 +49,8 @@ func (s Spent) Add(at time.Time, u agents.Usage) Spent {
 	return s
 }
 
-// withinBudget asks for the agent first, as notPaused does. What runs may go beyond the budget: a session that is ended
-// half-way has cost as much and brought nothing.
+// withinBudget asks for the agent first, as notPaused does. Running sessions may exceed the budget: a session that is
+// ended half-way has cost as much and achieved nothing.
 func withinBudget(v *view, c candidate) *Reason {
 	if why := v.overBudget(Spender{Agent: c.agent.Name}, c.agent.Budget); why != nil {
 		return why

@@ -10,19 +10,19 @@ import (
 )
 
 // Config is one decoded factory.toml: complete, with every default filled in and every contradiction refused.
-// It is not changed after Decode; a reload makes a new one.
+// It never changes after it was decoded; a reload makes a new one.
 type Config struct {
 	Name     string // the file it came from, for messages
 	Forge    Forge
 	Factory  Factory
 	Threads  []Thread       // sorted by name
-	Agents   []agents.Agent // sorted by name; every one is assigned to a thread
-	Roles    []agents.Role  // sorted by name; every role that an agent has
+	Agents   []agents.Agent // sorted by name; each is assigned to a thread
+	Roles    []agents.Role  // sorted by name; exactly those that agents have
 	Routes   []Route        // sorted by skill
 	Stealing Stealing
 	Fleet    Fleet
-	// Secrets are the values behind every $NAME that the file uses, and where they came from. They are for keeping them
-	// away from programs and out of logs, never for printing.
+	// Secrets are the values behind every $NAME that the file uses, and their variables. They serve to keep these values
+	// away from programs and out of logs, never to print them.
 	Secrets []SecretVar
 }
 
@@ -61,8 +61,8 @@ type Factory struct {
 	HooksURL    string        // that address as the forge calls it, with its path; empty: see HookURL
 }
 
-// HookURL is where the forge is to send its web hooks; empty when that cannot be told: hooks are not listened for, or on
-// every interface, of which none is known to be the one that the forge reaches.
+// HookURL is the address to which the forge is to send its web hooks. It is empty without listen_hooks, and when
+// those listen on every interface, because it is not known which of them the forge reaches.
 func (f *Factory) HookURL() string {
 	if f.HooksURL != "" {
 		return f.HooksURL
@@ -90,8 +90,8 @@ type Thread struct {
 	BaseURL string
 	// Slots is max_concurrent: inference slots, numbered from 0.
 	Slots int
-	// Overlap says that agents may share the slots at the same time. False means sticky: a slot holds one agent from the
-	// start to the end of its session.
+	// Overlap lets agents share the slots at the same time. False means sticky: a slot holds one agent from the start to
+	// the end of its session.
 	Overlap bool
 	// MaxSessions bounds the sessions of an overlap thread; it equals Slots on a sticky one.
 	MaxSessions     int
@@ -102,30 +102,30 @@ type Thread struct {
 	Agents          []string      // names, sorted
 	EnvAllow        []string
 	EnvDeny         []string
-	// AffinityWait is how long an issue waits for the agent of this thread that finished what it depends on, when that agent
-	// cannot start it at once. Zero waits for nobody.
+	// AffinityWait is how long an issue waits for the agent of this thread that finished its last blocker, when that agent
+	// cannot start it at once. Zero: it does not wait.
 	AffinityWait time.Duration
-	// Hold is how long reading a session's context again takes, of a sticky thread: a free slot is kept for its resident for so
-	// long at most, and only while that pays. Zero keeps none. See Returns.
+	// Hold is the time that reading a session's context again takes on a sticky thread. A free slot is kept for its
+	// resident for that long at most, and only while that pays: see Returns. Zero keeps none.
 	Hold time.Duration
 }
 
-// Fleet is the [fleet] table. The zero value is a host that reads no other; every host tells about itself.
+// Fleet is the [fleet] table. The zero value is a host that reads no other host; every host publishes its own status.
 type Fleet struct {
 	Hub   bool   // this host reads the others, and moves issues between them
-	Hosts []Host // the others, sorted by name; some where Hub is set, none where it is not
+	Hosts []Host // the others, sorted by name; at least one with Hub, none without
 }
 
 // Host is another host's supervisor: a [[fleet.hosts]] table.
 type Host struct {
 	Name string
-	// User and Address are whom ssh is told to reach: names of a few letters, digits, dots, dashes and underscores, that
-	// cannot be read as an option or by a shell.
+	// User and Address are arguments of ssh. They consist of letters, digits, dots, dashes and underscores, and begin
+	// with no dash, so that neither ssh nor a shell reads anything else into them.
 	User, Address string
 	Port          int // 0: as ssh's own configuration says
 }
 
-// String is the host as factory.toml says it.
+// String is the host as factory.toml writes it.
 func (h Host) String() string {
 	s := h.User + "@" + h.Address
 	if h.Port > 0 {
@@ -136,42 +136,36 @@ func (h Host) String() string {
 
 // Thread finds a thread by name; nil when there is none.
 func (c *Config) Thread(name string) *Thread {
-	i := slices.IndexFunc(c.Threads, func(t Thread) bool { return t.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.Threads[i]
+	return find(c.Threads, func(t *Thread) bool { return t.Name == name })
 }
 
 // Agent finds an agent by name; nil when there is none.
 func (c *Config) Agent(name string) *agents.Agent {
-	i := slices.IndexFunc(c.Agents, func(a agents.Agent) bool { return a.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.Agents[i]
-}
-
-// OwnUser reports whether an agent has a system account which no other agent of ours runs as.
-func (c *Config) OwnUser(a *agents.Agent) bool {
-	return a.User != "" && a.User != c.Factory.User &&
-		!slices.ContainsFunc(c.Agents, func(b agents.Agent) bool { return b.Name != a.Name && b.User == a.User })
+	return find(c.Agents, func(a *agents.Agent) bool { return a.Name == name })
 }
 
 // AgentByLogin finds the agent that acts under a forge account; nil when the account is not one of ours.
 func (c *Config) AgentByLogin(login string) *agents.Agent {
-	i := slices.IndexFunc(c.Agents, func(a agents.Agent) bool { return a.Login == login })
-	if i < 0 {
-		return nil
-	}
-	return &c.Agents[i]
+	return find(c.Agents, func(a *agents.Agent) bool { return a.Login == login })
 }
 
 // Role finds a role by name; nil when no agent has it.
 func (c *Config) Role(name string) *agents.Role {
-	i := slices.IndexFunc(c.Roles, func(r agents.Role) bool { return r.Name == name })
-	if i < 0 {
-		return nil
+	return find(c.Roles, func(r *agents.Role) bool { return r.Name == name })
+}
+
+// find returns the first element that fits; nil when there is none.
+func find[T any](list []T, fits func(*T) bool) *T {
+	for i := range list {
+		if fits(&list[i]) {
+			return &list[i]
+		}
 	}
-	return &c.Roles[i]
+	return nil
+}
+
+// OwnUser reports whether an agent has a system account that no other agent of ours uses.
+func (c *Config) OwnUser(a *agents.Agent) bool {
+	return a.User != "" && a.User != c.Factory.User &&
+		find(c.Agents, func(b *agents.Agent) bool { return b.Name != a.Name && b.User == a.User }) == nil
 }

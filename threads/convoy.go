@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// MemberState is how far one member of a convoy is. Each member is in exactly one, so that their numbers add up: a convoy
-// of which most failed must not look like one that is nearly done.
+// MemberState is the progress of one member of a convoy. Each member is in exactly one state, so that their counts
+// add up: a convoy with many failed members must not look nearly done.
 type MemberState string
 
 // The states of a member.
@@ -16,15 +16,15 @@ const (
 	MemberDone      MemberState = "done" // closed; where a pull request was for it, merged
 	MemberFailed    MemberState = "failed"
 	MemberCancelled MemberState = "cancelled"
-	MemberRunning   MemberState = "running" // a session is on it, or its pull request is on its way
-	MemberReady     MemberState = "ready"   // nothing keeps it but an agent and a slot
+	MemberRunning   MemberState = "running" // it has a session or an open pull request
+	MemberReady     MemberState = "ready"   // it waits only for an agent and a slot
 	MemberBlocked   MemberState = "blocked"
 )
 
-// ConvoyState is how far a convoy is as a whole.
+// ConvoyState is the progress of a convoy as a whole.
 type ConvoyState string
 
-// The states of a convoy. One that is started and not closed may be waiting for a person: its members say so.
+// The states of a convoy. A started convoy may be waiting for a person, which its members show.
 const (
 	ConvoyStaged    ConvoyState = "staged"
 	ConvoyStarted   ConvoyState = "started"
@@ -32,7 +32,7 @@ const (
 	ConvoyCancelled ConvoyState = "cancelled"
 )
 
-// Convoy is a tracking issue and how far its members are. Its JSON form is part of the control API.
+// Convoy is a tracking issue with the progress of its members. Its JSON form is part of the control API.
 type Convoy struct {
 	Repo   string              `json:"repo"`
 	Number int64               `json:"number"`
@@ -50,10 +50,11 @@ type Member struct {
 	Number int64       `json:"number"`
 	Title  string      `json:"title"`
 	State  MemberState `json:"state"`
-	// Wave counts from 1 those that can be worked on next; the second wave waits for the first. 0 is over.
+	// Wave is 1 for members that can be worked on next, 2 for those that wait for the first wave, and so on; 0 for
+	// members that are done or cancelled.
 	Wave  int    `json:"wave"`
-	Agent string `json:"agent"` // who works on it
-	Code  Code   `json:"code"`  // of why it waits; empty where it does not
+	Agent string `json:"agent"` // that works on it; empty without one
+	Code  Code   `json:"code"`  // of the reason it waits; empty when it does not wait
 	Why   string `json:"why"`
 }
 
@@ -75,7 +76,7 @@ func Convoys(s Snapshot) []Convoy {
 	return list
 }
 
-// ConvoyOf says how far one convoy is, as it was read just now. What its members wait for is what Decide says of them.
+// ConvoyOf returns the progress of a convoy that was read just now. The reasons of its members are those of Decide.
 func ConvoyOf(s Snapshot, is *forge.Issue) Convoy {
 	_, d := decide(&s)
 	return d.convoy(is)
@@ -111,8 +112,7 @@ func convoyState(is *forge.Issue) ConvoyState {
 	return ConvoyStarted
 }
 
-// waves are the members that are not over, by how many others they wait for in a row. Those on a circle, or behind one,
-// come last.
+// waves returns the wave of each member that is not over. Those on a dependency cycle, or behind one, are in the last.
 func (d *decision) waves(is *forge.Issue) map[forge.Ref]int {
 	waves := make(map[forge.Ref]int, len(is.Blockers))
 	left := slices.Clone(is.Blockers)
@@ -141,7 +141,7 @@ func (d *decision) waitsForOneOf(ref forge.Ref, others []forge.Blocker) bool {
 	})
 }
 
-// member is how far one of the issues is that a convoy depends on.
+// member returns the progress of one issue that a convoy depends on.
 func (d *decision) member(b forge.Blocker) Member {
 	m := Member{Repo: b.Ref.Repo, Number: b.Ref.Number}
 	if is := d.Facts.Issue(b.Ref); is != nil {
@@ -162,7 +162,7 @@ func (d *decision) member(b forge.Blocker) Member {
 
 func (m *Member) fail(why *Reason) { m.State, m.Code, m.Why = MemberFailed, why.Code, why.Text() }
 
-// openMember also takes what is not read: as long as nobody knows better, it is in the way.
+// openMember fills in a member that is open or not read. The latter counts as blocked until it is known to be closed.
 func (d *decision) openMember(m *Member, b forge.Blocker) {
 	if d.cancelled(b) {
 		m.State = MemberCancelled
@@ -188,7 +188,7 @@ func (d *decision) openMember(m *Member, b forge.Blocker) {
 	}
 }
 
-// waits is why an item is not worked on; nil when it starts now.
+// waits is the reason an item is not worked on; nil when it starts now.
 func (d *decision) waits(w *work) *Reason {
 	switch {
 	case w.taken:
@@ -215,7 +215,7 @@ func stateOf(why *Reason) MemberState {
 	return MemberBlocked
 }
 
-// follow says of a member in review what its pull request waits for: a person may have to look at that.
+// follow adds to a member in review the reason its pull request waits, which may be a person's business.
 func (d *decision) follow(m *Member, pulls []forge.Ref) {
 	for _, ref := range pulls {
 		w, err := d.find(ref)
@@ -231,7 +231,7 @@ func (d *decision) follow(m *Member, pulls []forge.Ref) {
 	}
 }
 
-// cancelled reports whether a blocker was given up, also one that is still open: it will not be closed by work.
+// cancelled reports whether a blocker was given up. It may still be open: work will not close it.
 func (v *view) cancelled(b forge.Blocker) bool {
 	if b.State != forge.BlockerOpen {
 		return b.State == forge.BlockerCancelled
@@ -239,7 +239,7 @@ func (v *view) cancelled(b forge.Blocker) bool {
 	return v.dropped[b.Ref]
 }
 
-// indexDropped notes what is labelled cancelled: to look every blocker up took an eighth of the time of a plan.
+// indexDropped notes what is labelled cancelled. Looking every blocker up took an eighth of the time of a plan.
 func (v *view) indexDropped() {
 	v.dropped = make(map[forge.Ref]bool)
 	for i := range v.Facts.Issues {
@@ -254,7 +254,7 @@ func (v *view) indexDropped() {
 	}
 }
 
-// cancelledBlockers are those of an issue's blockers that were given up.
+// cancelledBlockers are the blockers of an issue that were given up.
 func (v *view) cancelledBlockers(is *forge.Issue) []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range is.Blockers {
@@ -265,9 +265,9 @@ func (v *view) cancelledBlockers(is *forge.Issue) []forge.Ref {
 	return refs
 }
 
-// convoyOver asks for a convoy to be closed when all its members are. One without members has nothing to show, a staged
-// one may not be complete yet, and one that waits for a person was looked at before. Whether the members were merged the
-// forge is asked afresh before it is closed: of what ended long ago the facts say nothing.
+// convoyOver asks for a convoy to be closed when all its members are. A convoy without members has no result, a
+// staged one may be incomplete, and one with needs-human was handed to a person before. The supervisor asks the forge
+// again whether the members were merged, because the facts do not go back far enough.
 func convoyOver(_ *view, w *work) *Reason {
 	is := w.issue
 	if is == nil || !is.Has(forge.LabelConvoy) || !is.BlockersKnown || len(is.Blockers) == 0 {
@@ -282,7 +282,7 @@ func convoyOver(_ *view, w *work) *Reason {
 	return &Reason{Code: ConvoyOver, Refs: blockersIn(is, forge.BlockerClosed)}
 }
 
-// tracking is why nobody works on a convoy itself: how far its members are, or what keeps them all.
+// tracking is the reason a convoy itself is not worked on: the progress of its members, or what keeps all of them.
 func tracking(is *forge.Issue) *Reason {
 	for _, l := range []string{forge.LabelCancelled, forge.LabelNeedsHuman} {
 		if is.Has(l) {
@@ -301,7 +301,7 @@ func tracking(is *forge.Issue) *Reason {
 	return &Reason{Code: Tracking, Count: len(closed), Limit: len(is.Blockers)}
 }
 
-// orphaned asks for a person where an issue waits for work that was cancelled: that will not come by itself.
+// orphaned asks for a person where an issue waits for cancelled work, which will never be done.
 func orphaned(v *view, w *work) *Reason {
 	if w.Kind != agents.KindIssue || !w.queued || !w.issue.BlockersKnown {
 		return nil
@@ -312,7 +312,7 @@ func orphaned(v *view, w *work) *Reason {
 	return nil
 }
 
-// circular names a circle of dependencies to people, once, on the first issue of it.
+// circular reports a dependency cycle to people, once, on its first issue.
 func circular(v *view, w *work) *Reason {
 	if w.Kind != agents.KindIssue || !w.queued {
 		return nil
@@ -327,5 +327,5 @@ func circular(v *view, w *work) *Reason {
 	return why
 }
 
-// told reports whether people were told this very thing of an item before.
+// told reports whether this reason was the last that was commented on an item.
 func (v *view) told(ref forge.Ref, why *Reason) bool { return v.History.Chain(ref).Told == why.Key() }

@@ -8,8 +8,8 @@ import (
 )
 
 // findCycles returns, for every open issue on a dependency cycle, the shortest cycle from that issue back to itself.
-// The forge refuses only pairs (A on B on A); longer circles it accepts. An issue that merely depends on a cycle is
-// blocked, not on it. Issues must be sorted by Ref.
+// The forge refuses pairs (A on B on A) and accepts longer cycles. An issue that depends on a cycle without being on
+// it is not reported. Issues must be sorted by Ref.
 func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 	waiting := waitingIssues(f)
 	g := graph{nodes: make([]forge.Ref, len(waiting)), edges: make([][]int, len(waiting)), seen: make([]int, len(waiting))}
@@ -32,8 +32,8 @@ func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 	return cycles
 }
 
-// Circle finds a circle in what waits for what, of any length: the shortest way from an issue on it back to itself, or
-// nil. An issue that waits for itself is one.
+// Circle finds a dependency cycle: the shortest way from an issue back to itself, or nil. An issue that waits for
+// itself is a cycle.
 func Circle(waits map[forge.Ref][]forge.Ref) []forge.Ref {
 	var g graph
 	for ref, on := range waits {
@@ -72,7 +72,8 @@ func waitingIssues(f *forge.Facts) []*forge.Issue {
 	return list
 }
 
-// edgesOf are the nodes that an issue waits for. A blocker that is no node waits for nobody, as far as is known.
+// edgesOf are the nodes that an issue waits for. A blocker that is no node has no open blocker of its own, as far as
+// is known.
 func (g *graph) edgesOf(is *forge.Issue) []int {
 	var edges []int
 	for _, b := range is.Blockers {
@@ -86,7 +87,7 @@ func (g *graph) edgesOf(is *forge.Issue) []int {
 	return edges
 }
 
-// graph is Tarjan's search for strongly connected components: linear, and it misses no cycle.
+// graph is the state of Tarjan's search for strongly connected components, which is linear and misses no cycle.
 type graph struct {
 	nodes []forge.Ref // sorted
 	edges [][]int
@@ -108,7 +109,7 @@ func (g *graph) visit(node int, found func(members []int)) int {
 	g.stack = append(g.stack, node)
 	for _, next := range g.edges[node] {
 		switch {
-		case len(g.edges[next]) == 0: // it waits for nobody, so it is on no cycle
+		case len(g.edges[next]) == 0: // it waits for nothing, so it is on no cycle
 		case g.seen[next] == 0:
 			low = min(low, g.visit(next, found))
 		default:

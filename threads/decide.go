@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Decide is the whole scheduler. It looks at one moment and says what to do now for every thread, and for each item
-// that waits, why. The same snapshot gives the same plan; an empty configuration gives an empty one.
+// Decide is the whole scheduler. From the facts of one moment it plans what to do now for every thread, with a reason
+// for each item that waits. The same snapshot gives the same plan; a nil configuration gives an empty one.
 func Decide(s Snapshot) Plan {
 	if s.Config == nil {
 		return Plan{}
@@ -19,7 +19,7 @@ func Decide(s Snapshot) Plan {
 	return plan
 }
 
-// decide also returns the view and the work it was made from, for explaining.
+// decide also returns what the plan was made from, for explaining it.
 func decide(s *Snapshot) (Plan, *decision) {
 	v := newView(s)
 	d := newDecision(v)
@@ -39,10 +39,10 @@ type decision struct {
 	*view
 	items   []work
 	issues  int     // how many of the items, the first, are issues; they are sorted by Ref
-	queue   []*work // those put up for work that nobody works on, in their order
+	queue   []*work // the items that are put up for work and have no session, in queue order
 	classes []*class
 	plan    Plan
-	ready   []*work // approved pull requests that nothing keeps from being merged
+	ready   []*work // approved pull requests that can be merged
 }
 
 func newDecision(v *view) *decision {
@@ -54,7 +54,7 @@ func newDecision(v *view) *decision {
 	return d
 }
 
-// line asks the item rules, and lines up what is put up for work. For other issues the first of them have an answer.
+// line asks the item rules and sorts what is put up for work. One of the first rules always objects to other issues.
 func (d *decision) line() {
 	order := make([]standing, 0, len(d.items))
 	for i := range d.items {
@@ -95,7 +95,7 @@ func (d *decision) classify() {
 	}
 }
 
-// classOf finds the class of these traits, or founds it.
+// classOf returns the class of these traits and makes it when it is new.
 func (d *decision) classOf(t traits, known map[traits]*class) *class {
 	c := known[t]
 	if c == nil {
@@ -107,8 +107,8 @@ func (d *decision) classOf(t traits, known map[traits]*class) *class {
 	return c
 }
 
-// merge takes the oldest mergeable pull request of each repository. One at a time: each merge moves the base under all
-// the others, and whether they still merge cleanly has to be seen first.
+// merge picks the oldest mergeable pull request of each repository. Each merge moves the base under the others, so
+// whether those still merge cleanly has to be scanned first.
 func (d *decision) merge() {
 	slices.SortFunc(d.ready, func(a, b *work) int {
 		return cmp.Or(a.pull.Created.Compare(b.pull.Created), a.Ref.Compare(b.Ref))
@@ -142,7 +142,7 @@ func (d *decision) start() {
 	}
 }
 
-// occupy lets the rest of the plan see a start as the session that it will be.
+// occupy shows a start to the rest of the plan as the session that it will be.
 func (d *decision) occupy(got *placement, s Start) {
 	session := &Session{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role, Item: s.Item, State: Reserved, Attempt: s.Attempt,
@@ -176,7 +176,7 @@ func (d *decision) hold() {
 	}
 }
 
-// asShown is the kind as people know it: an approved pull request waits as one in review.
+// asShown is the kind of work as users see it: an approved pull request is still in review.
 func asShown(kind agents.Kind) agents.Kind {
 	if kind == stageMerge {
 		return agents.KindReview

@@ -10,16 +10,17 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Violation is a rule that must hold whatever happens, and did not: a mistake of this program, not of its user.
+// Violation is a rule that must always hold and was broken: a mistake of this program, not of its user.
 type Violation struct {
 	Ref   forge.Ref // of the item
 	Words string
 }
 
-// Enforce holds a snapshot and the plan that was made from it against the rules that cost most when they are broken: work
-// that is done twice, a cache that is torn apart, work that nobody may do. It knows them from the design and not from the
-// rules that made the plan, so that a mistake there does not hide itself. What would break one is taken out of the plan and
-// held, and of two sessions that do the younger one is stopped.
+// Enforce checks a snapshot and the plan that was made from it for breaches of the rules that cost most: work done
+// twice, two sessions in a sticky slot, work that must not be done. It was written from the design and, but for the
+// pairing, shares no code with the rules that made the plan, so that a mistake there does not hide itself. A start
+// that would break a rule is moved from p.Starts to p.Holds; of two running sessions that break one the younger is
+// stopped.
 func Enforce(s *Snapshot, p *Plan) []Violation {
 	if s.Config == nil {
 		return nil
@@ -48,8 +49,8 @@ type enforcer struct {
 	found []Violation
 }
 
-// sessions looks at what runs. Only what no reload can make legal or illegal counts here: which slots there are, and who waits
-// for reviews, may have been changed since it began.
+// sessions checks what runs, but only against rules that do not depend on the configuration: a reload may have
+// changed the slots, and the roles that wait for reviews, since a session began.
 func (e *enforcer) sessions(p *Plan) {
 	for i := range e.s.Sessions {
 		x := &e.s.Sessions[i]
@@ -82,8 +83,8 @@ func (e *enforcer) wrongSession(x *Session) string {
 	return ""
 }
 
-// over reports whether the item of a session was closed without a merge. After a merge the session may be about to end by
-// itself: some programs wait for that.
+// over reports whether the item of a session was closed without a merge. After a merge the session may be about to
+// end by itself, because some programs wait for the merge.
 func (e *enforcer) over(x *Session) bool {
 	ref := x.Item.Ref
 	repo, known := e.s.Facts.Repo(ref.Repo)
@@ -107,7 +108,7 @@ func (e *enforcer) over(x *Session) bool {
 
 func sameItem(a, b *Item) bool { return a.Ref == b.Ref && a.Role == b.Role }
 
-// wrongStart says what is wrong with a start; empty when nothing is.
+// wrongStart describes the rule that a start would break; empty when it breaks none.
 func (e *enforcer) wrongStart(st *Start) string {
 	checks := []func(*Start) string{e.wrongPlace, e.wrongBeside, e.wrongTime, e.wrongIssue, e.wrongPull, e.wrongReviewer}
 	for _, check := range checks {
@@ -141,7 +142,7 @@ func (e *enforcer) wrongPlace(st *Start) string {
 	return ""
 }
 
-// wrongBeside looks for a session that this one may not run beside.
+// wrongBeside looks for a session beside which this one must not run.
 func (e *enforcer) wrongBeside(st *Start) string {
 	for i := range e.busy {
 		x := &e.busy[i]
@@ -161,7 +162,8 @@ func (e *enforcer) wrongBeside(st *Start) string {
 	return ""
 }
 
-// wrongTime asks whether anything may be started now, and of this item, whose facts have to be newer than our writes.
+// wrongTime checks that the thread and the agent may start now, and that the facts of the item are newer than our
+// writes.
 func (e *enforcer) wrongTime(st *Start) string {
 	h := &e.s.History
 	for _, pause := range []Pause{{}, {Thread: st.Thread}, {Agent: st.Agent}} {
@@ -230,7 +232,7 @@ func (e *enforcer) wrongPull(st *Start) string {
 	return ""
 }
 
-// wrongReviewer keeps the pairing: nobody reviews their own work, no local model that of a local model.
+// wrongReviewer checks the pairing of a review; see Config.Unpaired.
 func (e *enforcer) wrongReviewer(st *Start) string {
 	if st.Item.Kind != agents.KindReview {
 		return ""

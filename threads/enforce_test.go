@@ -20,8 +20,8 @@ command = ["dev"]
 command = ["review"]
 `
 
-// TestEnforce makes a plan, changes the world or the plan behind its back, and looks whether what is wrong now is found, kept
-// back and stopped.
+// TestEnforce makes a plan, changes the world or the plan behind its back, and looks whether what is wrong now is
+// found, kept back and stopped.
 func TestEnforce(t *testing.T) {
 	const issue, pull = "issue 1 backlog", "issue 2 backlog\npull 12 author=dev-qwen closes=2"
 	tests := []struct {

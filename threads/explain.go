@@ -9,22 +9,19 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Explanation is every rule that was asked about one item, in order, with its answer. It comes from the same lists
-// that Decide runs, so it cannot tell another story. Its JSON form is part of the control API.
+// Explanation has every rule that was asked about one item, in order, with its answer. The rules are those that
+// Decide runs, so the two cannot disagree. Its JSON form is part of the control API.
 type Explanation struct {
 	Repo   string      `json:"repo"`
 	Number int64       `json:"number"`
 	Kind   agents.Kind `json:"kind"`
 	Title  string      `json:"title"`
 	Steps  []Step      `json:"steps"`
-	// Candidates are the agents that could come into question, each with its own rules; empty when an item rule already
-	// said no.
+	// Candidates are the agents whose role could fit, each with its own rules; empty when an item rule objects.
 	Candidates []CandidateSteps `json:"candidates"`
-	// Verdict is the answer in one line: starts, runs, merges, or the reason it waits.
-	Verdict string `json:"verdict"`
-	Code    Code   `json:"code"` // of the reason it waits; empty when it does not
-	// Mend is what a person can do about that; empty where it goes on by itself.
-	Mend string `json:"mend"`
+	Verdict    string           `json:"verdict"` // in one line: it starts, runs, is merged, or the reason it waits
+	Code       Code             `json:"code"`    // of the reason it waits; empty when it does not wait
+	Mend       string           `json:"mend"`    // see Reason.Mend
 	// Position is its place among the waiting items, from 1; 0 when it does not wait.
 	Position int `json:"position"`
 }
@@ -44,8 +41,8 @@ type CandidateSteps struct {
 	Steps  []Step `json:"steps"`
 }
 
-// Explain says what Decide would do with one issue or pull request, and which rule answers what. The error says that the
-// snapshot does not know the item.
+// Explain returns what Decide would do with one issue or pull request, and the answer of each rule. It fails when the
+// snapshot has no configuration or does not know the item.
 func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 	if s.Config == nil {
 		return Explanation{}, fmt.Errorf("cannot explain %s: no valid configuration", ref)
@@ -57,13 +54,13 @@ func Explain(s Snapshot, ref forge.Ref) (Explanation, error) {
 	}
 	ex := Explanation{Repo: w.Ref.Repo, Number: w.Ref.Number, Kind: asShown(w.Kind), Title: w.Title}
 	if w.stage != nil {
-		w.Kind = w.stage.kind // which rules go by; a hold bears the kind that is shown
+		w.Kind = w.stage.kind // the rules want this one; a hold has the kind that is shown
 	}
 	passed := true
 	for _, rule := range rulesFor(w) {
 		why := rule.why(d.view, w)
 		if why != nil && w.taken && (why.Code == HasSession || why.Code == ChainBusy) {
-			why = nil // by the start of the item itself in this plan: that is not what keeps it from starting
+			why = nil // the start of the item itself in this plan does not keep it from starting
 		}
 		ex.Steps = append(ex.Steps, d.stepOf(rule.name, why))
 		passed = passed && why == nil
@@ -119,7 +116,7 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 	return list
 }
 
-// slotSteps asks the slot rules, for an agent that is free: each says no only if it does so of every free slot.
+// slotSteps asks the slot rules for a free agent. A rule objects when it objects to every free slot.
 func (d *decision) slotSteps(w *work, c candidate) []Step {
 	var steps []Step
 	for _, rule := range slotRules {
@@ -141,7 +138,7 @@ func (d *decision) stepOf(rule string, why *Reason) Step {
 	return Step{Rule: rule, OK: true}
 }
 
-// inFull is a reason with the numbers behind it: what a blocker itself waits for, and who has the slots.
+// inFull is the text of a reason with more detail: what a blocker itself waits for, and which agents have the slots.
 func (d *decision) inFull(why *Reason) string {
 	switch why.Code {
 	case BlockerOpen:
@@ -152,7 +149,7 @@ func (d *decision) inFull(why *Reason) string {
 	return why.Text()
 }
 
-// behind is the way from a blocker to the issue that everything waits for: " <- #13 <- #14".
+// behind is the chain from a blocker to the issue that all of it waits for: " <- #13 <- #14".
 func (d *decision) behind(ref forge.Ref) string {
 	words, seen := "", []forge.Ref{ref}
 	for {
@@ -170,7 +167,7 @@ func (d *decision) behind(ref forge.Ref) string {
 	}
 }
 
-// holders are who has the slots of a thread, those included that start in this very plan.
+// holders lists the agents that have the slots of a thread with their items, including those that start in this plan.
 func (d *decision) holders(thread string) string {
 	var names []string
 	for i := range d.agents {
@@ -187,7 +184,7 @@ func (d *decision) holders(thread string) string {
 	return strings.Join(names, ", ")
 }
 
-// conclude reads the verdict off the plan.
+// conclude fills in the verdict of the plan.
 func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	for _, s := range plan.Starts {
 		if s.Item.Key() == w.Key() {

@@ -9,16 +9,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Remote is an agent of another host on the same forge, as that host's status says. Its queue is not told: the forge shows
-// what is assigned to it.
+// Remote is an agent of another host on the same forge, from that host's status. Its queue is not in there: the forge
+// shows what is assigned to it.
 type Remote struct {
-	Host   string // unique, and no thread or agent of ours is called like it
-	Agent  string
-	Login  string
-	Thread string
-	// Backend is that of its thread, for who may review whom.
-	Backend Backend
-	// Roles are what it does there; only Name, On and Label are meant. They need not be roles of ours.
+	Host    string // unique, and not the name of a thread or agent of ours
+	Agent   string
+	Login   string
+	Thread  string
+	Backend Backend // of its thread, for the pairing
+	// Roles are its roles on its host, with Name, On and Label only. They need not be roles of ours.
 	Roles     []agents.Role
 	Skills    []string // sorted
 	State     LoadState
@@ -26,9 +25,9 @@ type Remote struct {
 	IdleSince time.Time // by the host's clock
 }
 
-// withFleet is the snapshot with the agents of other hosts as if they were ours, which is all that it takes to move issues
-// between hosts by the rules that hold within one. A host whose status is missing or old is left out of Fleet by whoever
-// reads it; what is assigned to its agents then stays.
+// withFleet returns the snapshot with the agents of other hosts as if they were ours. The rules within one host then
+// move issues between hosts too. The supervisor leaves a host whose status is missing or old out of Fleet; what is
+// assigned to that host's agents stays with them.
 func (s Snapshot) withFleet() Snapshot {
 	if len(s.Fleet) == 0 {
 		return s
@@ -42,7 +41,7 @@ func (s Snapshot) withFleet() Snapshot {
 		s.History.Agents = make(map[string]*AgentHistory)
 	}
 	for i := range s.Fleet {
-		if r := &s.Fleet[i]; cfg.AgentByLogin(r.Login) == nil { // an account that two have says nothing about either
+		if r := &s.Fleet[i]; cfg.AgentByLogin(r.Login) == nil { // an account of two agents identifies neither
 			s.join(&cfg, r)
 		}
 	}
@@ -69,7 +68,7 @@ func (s *Snapshot) join(cfg *Config, r *Remote) {
 		t = &cfg.Threads[len(cfg.Threads)-1]
 	}
 	t.Agents = append(slices.Clone(t.Agents), a.Name)
-	t.MaxSessions++ // who can start nothing there for want of a slot is gated by its own host's word
+	t.MaxSessions++ // an agent without a free slot on its host is gated in its host's status
 	known := new(AgentHistory)
 	s.History.Agents[a.Name] = known
 	switch r.State {

@@ -9,8 +9,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// History is what the forge cannot tell. It is folded from the journal (see package ledger), and losing it loses no work.
-// Decide only looks entries up and never walks the maps, so their order cannot reach a decision. A nil map is empty.
+// History is what the forge cannot tell. It is folded from the journal (see package ledger), and losing it loses no
+// work. Decide only looks entries up and never walks the maps, so their order cannot reach a decision. A nil map is
+// empty.
 //
 // The JSON tags of the entries are those of the journal's compacted lines.
 type History struct {
@@ -196,8 +197,8 @@ func (a *AgentHistory) Held(now time.Time) bool {
 
 // ThreadHistory is what is known of a thread.
 type ThreadHistory struct {
-	// ParkedUntil and ParkedWhy keep the thread from starting: a usage limit, or an open breaker. After that time they stay
-	// until a session found the backend, because the first one is a probe. A zero time means not parked.
+	// ParkedUntil and ParkedWhy keep the thread from starting: a usage limit, or an open breaker. After that time they
+	// stay until a session found the backend, because the first one is a probe. A zero time means not parked.
 	ParkedUntil time.Time `json:"parked_until,omitzero"`
 	ParkedWhy   string    `json:"parked_why,omitempty"`
 	Downs       int       `json:"downs,omitempty"`  // sessions in a row that found no backend

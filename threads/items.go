@@ -17,19 +17,19 @@ type work struct {
 	role  *agents.Role  // of a scheduled item
 	repo  *forge.Repo   // nil when it was never read
 	pulls []*forge.Pull // for the issue
-	// pin is the agent that the issue is reserved for by assignment; empty when it is not.
+	// pin is the agent that the issue is reserved for by assignment; empty without one.
 	pin      string
 	sessions []*Session // on the item, or elsewhere on its chain
 	class    *class     // set once no item rule objects
 
-	urgency  int16 // priority class, and within it first what was passed over too often
+	urgency  int16 // priority class; even for items that were passed over too often, which go first in their class
 	nearness int8  // place of the kind in kindOrder
-	queued   bool  // put up for work: it is an issue labelled backlog, or no issue
+	queued   bool  // put up for work: an issue labelled backlog, or not an issue
 	taken    bool  // started, or merged
 }
 
-// items lists everything that is open, in no particular order: issues, pull requests, and every scheduled role in every
-// repository. Issues that nobody put up for work are among them because they may carry a claim.
+// items lists everything that is open: issues, pull requests, and every scheduled role in every repository. Issues
+// without backlog are included because they may carry a claim.
 func (v *view) items() []work {
 	list := make([]work, 0, len(v.Facts.Issues)+len(v.Facts.Pulls)+len(v.Config.Roles)*len(v.Facts.Repos))
 	add := func() *work { // filled in place: ten thousand of them are not worth copying
@@ -57,8 +57,8 @@ func (v *view) items() []work {
 	return list
 }
 
-// attend notes a session on its item, and on all others of its chain. They are looked for from the session, because there
-// are few of those: 10,000 items looking for theirs took a tenth of the time of a plan.
+// attend notes a session on its item and on all others of its chain. The search starts from the few sessions: 10,000
+// items searching for theirs took a tenth of the time of a plan.
 func (d *decision) attend(s *Session) {
 	issues, others := d.items[:d.issues], d.items[d.issues:]
 	for _, ref := range slices.Compact([]forge.Ref{s.Item.Ref, s.Item.Chain}) {
@@ -77,11 +77,11 @@ func (w *work) attend(s *Session) {
 	}
 }
 
-// is reports whether a session works on this very item, whatever its kind: an issue and its pull requests share one number
-// space, and a pull request changes between review and rework.
+// is reports whether a session works on this item, in whichever kind: a pull request changes between review and
+// rework, and issues and pull requests share their numbers.
 func (w *work) is(s *Session) bool { return s.Item.Ref == w.Ref && s.Item.Role == w.Item.Role }
 
-// session is the one that works on the item; nil when nobody does.
+// session is the session on the item; nil when there is none.
 func (w *work) session() *Session {
 	for _, s := range w.sessions {
 		if w.is(s) {
@@ -118,7 +118,7 @@ func (v *view) fillScheduled(w *work, r *agents.Role, repo string) {
 	v.complete(w)
 }
 
-// complete works out once what rules and sorting ask for again and again.
+// complete computes once what rules and sorting ask for many times.
 func (v *view) complete(w *work) {
 	w.repo = v.repo(w.Ref.Repo)
 	w.nearness = int8(slices.Index(kindOrder, w.Kind))
@@ -131,8 +131,9 @@ func (v *view) complete(w *work) {
 // starved reports whether the item was passed over often enough to go first in its class.
 func (w *work) starved() bool { return w.urgency%2 == 0 }
 
-// pinOf is the agent an issue is assigned to without being claimed: work reserved, not begun. Two such agents are nobody:
-// each keeps the other from claiming the issue, and the reason shows both.
+// pinOf is the agent that an issue without in-progress is assigned to: work reserved, not begun. An issue assigned to
+// two agents can be claimed by neither; the pin then has both names, which no agent has, so that the reason shows
+// both.
 func (v *view) pinOf(is *forge.Issue) string {
 	if is.Has(forge.LabelInProgress) {
 		return ""
@@ -150,7 +151,7 @@ func (v *view) pinOf(is *forge.Issue) string {
 	return pin
 }
 
-// attempts is the failure count of an item. Scheduled work has none: a failure waits for the next due time.
+// attempts are the failures of an item. Scheduled work has none: after a failure it waits for its next due time.
 func (v *view) attempts(w *work) Attempt {
 	if w.role != nil {
 		return Attempt{}
@@ -158,7 +159,7 @@ func (v *view) attempts(w *work) Attempt {
 	return v.History.Chain(w.Chain).Attempt(w.Kind)
 }
 
-// attempt numbers the next try. After a person took the label blocked off again, counting starts over.
+// attempt is the number of the next try. After a person removed the label blocked it is 1 again.
 func (v *view) attempt(w *work) int {
 	a := v.attempts(w)
 	if a.Marked {
@@ -189,7 +190,7 @@ func (w *work) assignees() []string {
 	return nil
 }
 
-// heldBy is who else holds the claim of the issue or pull request itself.
+// heldBy names another supervisor's agent that works on the issue or pull request itself; empty without one.
 func (w *work) heldBy() string {
 	switch {
 	case w.issue != nil:
@@ -200,7 +201,7 @@ func (w *work) heldBy() string {
 	return ""
 }
 
-// updated is when the issue or pull request itself last changed.
+// updated is the time of the last change of the issue or pull request itself.
 func (w *work) updated() time.Time {
 	switch {
 	case w.issue != nil:

@@ -10,24 +10,25 @@ import (
 // Effect is what a session left behind on the forge.
 type Effect int
 
-// The effects, from nothing to what the work was for.
+// The effects, from none to all that was asked for.
 const (
 	// NoEffect means that the forge shows nothing of the agent since the session began.
 	NoEffect Effect = iota
-	// Remarked means words or a label and no more: the agent got somewhere, and the item is as open as before.
+	// Remarked means a comment or a label: the agent made progress, and the item still needs the same work.
 	Remarked
-	// Achieved means that the kind of work is done: a pull request, new commits, a verdict, or an item that is closed.
+	// Achieved means that the work is done: a pull request, new commits, a verdict, or a closed item.
 	Achieved
 )
 
-// Judge says how a session really ended, from what its program reported and what the forge shows afterwards. An exit
-// code says neither: programs end with 0 after a usage limit, and with 1 after a pull request that is fine. So a
-// session that reached what it was for is done however it ended, one that says done and left nothing is
-// no-progress (believing it would start it again at once, for ever), and every other claim of the program stands.
-// One that we ended because its item was closed is done if that was by the merge of its own work.
-// The look must have been requested after the session ended; its comments must count since the session began.
-// headBefore is the head of the pull request when the session began. Scheduled work leaves no trace to look for: its
-// outcome is returned as it is.
+// Judge decides how a session really ended, from the report of its program and the state of the forge afterwards.
+// Exit codes do not tell: programs end with 0 after a usage limit, and with 1 after opening a good pull request. A
+// session that achieved its work is done however it ended. One that reports done and left nothing is no-progress: if
+// it were believed, the item would start again at once, for ever. Every other report stands. A session that we
+// stopped because its item was closed is done if the merge of its own work closed it.
+//
+// The look must have been requested after the session ended, and its comments counted from the session's beginning.
+// headBefore is the head of the pull request when the session began. The outcome of scheduled work is returned as it
+// is: nothing on the forge shows it.
 func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBefore string) (agents.Outcome, Effect) {
 	if out.Result == agents.Cancelled {
 		return judgeCancelled(item, login, out, look)
@@ -49,8 +50,8 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 	return out, effect
 }
 
-// AsksForge reports whether the forge has a say in how a session ended by itself, so that Judge needs a look. A program
-// that reports a failure, a refusal or a limit is believed.
+// AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. A program that
+// reports a failure, a refusal or a limit is believed without one.
 func AsksForge(item Item, out agents.Outcome) bool {
 	return item.Kind != agents.KindSchedule && (out.Result == agents.Done || out.Result.BurnsAttempt() && !out.Claimed)
 }
@@ -65,7 +66,7 @@ func judgeCancelled(item Item, login string, out agents.Outcome, look forge.Look
 	return out, NoEffect
 }
 
-// ownMerged is a merged pull request of the account for the item, or the item itself if that is one.
+// ownMerged is the item, if it is a merged pull request, or else a merged pull request of the account for it.
 func ownMerged(login string, look forge.Look) *forge.Pull {
 	if look.Pull != nil && look.Pull.Merged {
 		return look.Pull
@@ -96,7 +97,7 @@ var missing = map[agents.Kind]string{
 	agents.KindRework: "a new commit",
 }
 
-// endedWithout tells what is not there, and what there was to hear: a result that could not be read is no silence.
+// endedWithout names the missing result, and adds what the program or the executor said.
 func endedWithout(kind agents.Kind, out agents.Outcome) string {
 	words := "ended without " + missing[kind]
 	switch {
@@ -139,14 +140,14 @@ func implemented(login string, look forge.Look) (Effect, string) {
 	case is.Closed:
 		return Achieved, "closed " + is.Short()
 	case forge.SkipLabel(is.Labels) != "":
-		// It carried no such label when it was started.
+		// It had no such label when it was started.
 		return Remarked, "labelled " + forge.SkipLabel(is.Labels)
 	}
 	return NoEffect, ""
 }
 
-// VerdictOf is the verdict that a review session left on the pull request: the last that it gave, approved or changes
-// requested. Commented where it left none.
+// VerdictOf is the last verdict, Approved or ChangesRequested, of a review session on its pull request; Commented
+// when there is none.
 func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
 	if look.Pull == nil || item.Kind != agents.KindReview {
 		return forge.Commented
@@ -160,8 +161,8 @@ func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
 	return v
 }
 
-// reviewed accepts a verdict on the head that the session was started for, and on the one it ended with: a head that
-// moved is reviewed again anyway.
+// reviewed accepts a verdict on the head that the session was started for and on the present head. A head that moved is
+// reviewed again anyway.
 func reviewed(login string, look forge.Look, headBefore string) (Effect, string) {
 	p := look.Pull
 	if p == nil {
@@ -206,7 +207,7 @@ func reworked(look forge.Look, headBefore string) (Effect, string) {
 	return NoEffect, ""
 }
 
-// over reports whether a pull request needs no more work, and how that came.
+// over reports whether a pull request needs no more work, and why.
 func over(p *forge.Pull) (bool, string) {
 	switch {
 	case p.Merged:

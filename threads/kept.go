@@ -8,22 +8,22 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Returns is what is known of how pull requests that were written in the slots of a thread come back from review. The zero
-// value knows nothing.
+// Returns are statistics of the verdicts on pull requests that were written in the slots of a thread. The zero value
+// has seen none.
 type Returns struct {
 	N    int     `json:"n"`    // verdicts seen
-	Gap  float64 `json:"gap"`  // seconds from the end of the session to the verdict on what it wrote, the newer the heavier
-	Back float64 `json:"back"` // part of them that wanted changes, likewise
+	Gap  float64 `json:"gap"`  // mean seconds from the end of a session to the verdict on its work, newer ones weigh more
+	Back float64 `json:"back"` // share of verdicts that requested changes, likewise
 }
 
-// learnedAt is the number of verdicts from which on they are believed, and learnedLeast the least weight of a new one: a
-// reviewer that became slow is noticed within some ten verdicts.
+// Returns are relied on from learnedAt verdicts on. learnedLeast is the least weight of a new verdict: a reviewer
+// that became slow is noticed within about ten.
 const (
 	learnedAt    = 3
 	learnedLeast = 0.1
 )
 
-// Learn adds a verdict. The first ones count as much as all before them.
+// Learn adds a verdict. Each of the first ten weighs as much as each one before it.
 func (r Returns) Learn(gap time.Duration, back bool) Returns {
 	r.N++
 	weight := max(learnedLeast, 1/float64(r.N))
@@ -36,17 +36,17 @@ func (r Returns) Learn(gap time.Duration, back bool) Returns {
 	return r
 }
 
-// Soon reports whether waiting for a verdict costs less than it saves: the time that it takes, against what reading the
-// context again takes, times how often it has to be. Waiting for a slow reviewer is the worst that can be done: with
-// verdicts after four minutes it made issues take 1.6 times as long.
+// Soon reports whether waiting for a verdict costs less than it saves: the mean wait, against the time to read the
+// context again times the share of verdicts after which it is needed. Waiting for a slow reviewer costs most: with
+// verdicts after four minutes issues took 1.6 times as long.
 func (r Returns) Soon(reload time.Duration) bool {
 	return r.N >= learnedAt && r.Gap < r.Back*reload.Seconds()
 }
 
-// urgentMost is the priority up to which nobody waits for the sake of a cache.
+// urgentMost is the priority up to which items do not wait for the sake of a cache.
 const urgentMost = 2
 
-// keeping is a free slot whose resident is expected back: what it wrote there last is being reviewed.
+// keeping is a free slot whose resident is expected back, because its last work there is in review.
 type keeping struct {
 	agent string
 	slot  int
@@ -55,8 +55,8 @@ type keeping struct {
 	until time.Time
 }
 
-// indexKept finds the slots of a thread that are kept for their residents. Of several slots that are warm for one agent it
-// is the one that it left last.
+// indexKept finds the slots of a thread that are kept for their residents. Of several slots of one resident the one
+// it left last is kept.
 func (v *view) indexKept(t *threadState) {
 	if t.Hold == 0 || t.Overlap || !v.History.Thread(t.Name).Returns.Soon(t.Hold) {
 		return
@@ -73,9 +73,9 @@ func (v *view) indexKept(t *threadState) {
 	}
 }
 
-// reviewed is the open pull request of a resident that waits for the verdict of an agent, or whose rework waits for nothing
-// but facts that are newer than the end of the review: else somebody would slip in between the verdict and the next scan. Nil
-// when there is none.
+// reviewed is the open pull request of a resident that waits for an agent's verdict, or whose rework waits only for
+// facts newer than the review's end: otherwise another item would get the slot between the verdict and the next scan.
+// Nil when there is none.
 func (v *view) reviewed(w Warm) *forge.Pull {
 	for i := range v.Facts.Pulls {
 		p, st := &v.Facts.Pulls[i], &v.stages[i]
@@ -92,7 +92,7 @@ func (v *view) reviewed(w Warm) *forge.Pull {
 	return nil
 }
 
-// canReturn reports whether nothing but the verdict is waited for: the agent works on the thread, is idle, and is not held.
+// canReturn reports whether the agent could start on the thread at once: it is configured there, idle, and not held.
 func (v *view) canReturn(t *threadState, agent string) bool {
 	return v.byAgent[agent] == nil && slices.ContainsFunc(v.cands, func(c candidate) bool {
 		return c.agent.Name == agent && c.agent.thread == t && !c.stuck
@@ -119,7 +119,8 @@ func (v *view) noSlotFor(w *work, c candidate, slot int) *Reason {
 	return nil
 }
 
-// noFreeSlotFor is what keeps an agent that is free from taking an item into any free slot of its thread.
+// noFreeSlotFor is the objection to the last free slot of the agent's thread; nil when the agent may take the item
+// into one.
 func (v *view) noFreeSlotFor(w *work, c candidate) (why *Reason) {
 	for _, slot := range freeSlots(c.agent.thread) {
 		if why = v.noSlotFor(w, c, slot); why == nil {
@@ -129,8 +130,8 @@ func (v *view) noFreeSlotFor(w *work, c candidate) (why *Reason) {
 	return why
 }
 
-// notKept leaves a slot, and the agent that it is kept for, alone until the agent's pull request is judged. The review itself
-// goes on, and nothing that is urgent or was passed over too often is kept waiting.
+// notKept reserves a kept slot and its resident until the resident's pull request has its verdict. Its own chain goes
+// on, and items that insist do not wait.
 func notKept(v *view, w *work, c candidate, slot int) *Reason {
 	if w.insists() {
 		return nil
@@ -146,10 +147,10 @@ func notKept(v *view, w *work, c candidate, slot int) *Reason {
 	return nil
 }
 
-// stillKept reports whether no start of this very plan took the slot or the agent.
+// stillKept reports whether no start of this plan took the slot or the agent.
 func (v *view) stillKept(t *threadState, k *keeping) bool {
 	return t.sessions[k.slot] == 0 && v.byAgent[k.agent] == nil
 }
 
-// insists reports whether an item does not wait for the sake of a cache.
+// insists reports whether an item takes kept slots too: it is urgent, or was passed over too often.
 func (w *work) insists() bool { return w.Priority <= urgentMost || w.starved() }

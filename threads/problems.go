@@ -6,13 +6,13 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Problem is something that a valid configuration says and that keeps work from ever being done.
+// Problem is a mistake in a valid configuration that keeps some work from ever being done.
 type Problem struct {
-	Key    string // the table it is about, such as agents.dev-qwen
-	Reason Reason // as held items will show it
+	Key    string // the table with the mistake, such as agents.dev-qwen
+	Reason Reason // the one that held items will show
 }
 
-// String is the problem on one line, with what mends it.
+// String is the problem and its remedy on one line.
 func (p Problem) String() string {
 	text := p.Key + ": " + p.Reason.Text()
 	if mend := p.Reason.Mend(); mend != "" && p.Reason.Code != NoToken { // whose text names the variable to set
@@ -21,7 +21,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Problems lists what `disinto check` refuses and `disinto run` lives with, holding the work and saying why. It asks the
+// Problems lists what `disinto check` refuses and `disinto run` tolerates, holding the work with a reason. It asks the
 // scheduler's own rules, so the two cannot disagree. Agents come first, then roles, each sorted by name.
 func (c *Config) Problems() []Problem {
 	v := &view{Snapshot: &Snapshot{Config: c}}
@@ -44,9 +44,9 @@ func (c *Config) Problems() []Problem {
 	return all
 }
 
-// Deadlocked lists the agents whose sessions wait for a review that only agents of the same thread may give, if they are
-// enough to fill the thread: each session would then wait for another until its time limit. Upstream met this twice. Nil when
-// the thread cannot fill up so.
+// Deadlocked lists the agents of a thread whose sessions wait for a review that only agents of the same thread may
+// give, if they can fill the thread: every session would then wait until its time limit, which happened to upstream
+// twice. Nil when they cannot.
 func (c *Config) Deadlocked(t *Thread) []string {
 	var waiting []string
 	for i := range c.Agents {
@@ -60,7 +60,7 @@ func (c *Config) Deadlocked(t *Thread) []string {
 	return waiting
 }
 
-// waitsForReview reports whether the agent's program may stay until its pull request is reviewed.
+// waitsForReview reports whether the agent's program may run until its pull request is reviewed.
 func (c *Config) waitsForReview(a *agents.Agent) bool {
 	return slices.ContainsFunc(a.Roles, func(name string) bool {
 		r := c.Role(name)

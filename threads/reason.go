@@ -67,8 +67,8 @@ const (
 	Refused           Code = "refused"
 )
 
-// The codes of candidates, in the order in which the rules are asked: of several candidates the one that came
-// furthest names the item's reason.
+// The codes of candidates, in the order in which the rules are asked. The candidate that passed most rules names the
+// item's reason.
 const (
 	NoRole        Code = "no-role"
 	NoSkill       Code = "no-skill"
@@ -91,13 +91,13 @@ const (
 	SlotKept      Code = "slot-kept"
 )
 
-// The codes of marks that stand for no hold.
+// The code of a mark that corresponds to no hold.
 const (
 	ConvoyOver Code = "convoy-over"
 )
 
-// The codes of agents that count as sick, and of issues that an idle agent does not take over from a busy one, in the order
-// in which the rules are asked.
+// The codes of sick agents, and of issues that an idle agent does not take over from a busy one, in the order in
+// which the rules are asked.
 const (
 	AgentSick    Code = "sick"
 	StolenBefore Code = "stolen-before"
@@ -132,7 +132,7 @@ func (r Reason) Text() string {
 	return r.expand(text)
 }
 
-// Mend is what a person can do about it; empty where waiting is right.
+// Mend is the remedy for a person; empty where waiting is right.
 func (r Reason) Mend() string {
 	if doc := docs[r.Code]; doc != nil {
 		return doc.Mend
@@ -184,7 +184,7 @@ func (r *Reason) operand(name string) string {
 	return "{" + name + "}"
 }
 
-// Key tells apart what was said from what was not: the code and what it is about, without what changes by itself.
+// Key identifies the reason among those that were commented: its code and references, without what changes by itself.
 func (r *Reason) Key() string {
 	refs := slices.Clone(r.Refs)
 	slices.SortFunc(refs, forge.Ref.Compare)
@@ -195,7 +195,7 @@ func join(refs []forge.Ref, sep string) string {
 	s := make([]string, len(refs))
 	for i, r := range refs {
 		s[i] = r.String()
-		if r.IsZero() { // the forge says that there is one, and not which
+		if r.IsZero() { // the forge does not say which one
 			s[i] = "a hidden issue"
 		}
 	}

@@ -81,8 +81,8 @@ func isOpen(is *forge.Issue, p *forge.Pull) bool {
 	return is != nil && !is.Closed || p != nil && !p.Closed
 }
 
-// ownMerge reports whether an issue was closed by what its session came to. A merge from before its time, or of what somebody
-// else did, is no reason to go on.
+// ownMerge reports whether an issue was closed by what its session came to. A merge from before its time, or of what
+// somebody else did, is no reason to go on.
 func ownMerge(d *decision, s *Session) bool {
 	is, _ := d.itemOf(s)
 	return s.Item.Kind == agents.KindIssue && !isOpen(is, nil) && slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool {
@@ -137,8 +137,8 @@ func stopTaken(d *decision, s *Session) *Reason {
 	return &Reason{Code: StopReassigned, Note: assignees[0]}
 }
 
-// markRule finds something that is to be written on an open issue or pull request, whoever else writes what; nil when there
-// is nothing.
+// markRule finds something that is to be written on an open issue or pull request, whoever else writes what; nil when
+// there is nothing.
 type markRule struct {
 	name string
 	due  func(d *decision, w *work) *Mark
@@ -241,9 +241,9 @@ func (d *decision) news(w *work, why *Reason) *Reason {
 	return why
 }
 
-// markEnd asks for a person where agents have come to an end with an item. Where another label keeps everybody off it, that
-// can wait. Where the very label is there, its mark was written and never acknowledged: it is asked for again until it
-// is, or what led to it would count once more when a person takes the label off.
+// markEnd asks for a person where agents have come to an end with an item. Where another label keeps everybody off
+// it, that can wait. Where the very label is there, its mark was written and never acknowledged: it is asked for
+// again until it is, or what led to it would count once more when a person takes the label off.
 func markEnd(d *decision, w *work) *Mark {
 	if merged(d.view, w) != nil {
 		return nil

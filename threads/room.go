@@ -12,8 +12,8 @@ type Room struct {
 	Disk   int64 // where the state directory is
 }
 
-// hasRoom keeps a machine that is nearly full from filling up: one more agent would end in the kernel killing one, or in
-// a journal that cannot be written.
+// hasRoom keeps a machine that is nearly full from filling up: one more agent would end in the kernel killing one, or
+// in a journal that cannot be written.
 func hasRoom(v *view, _ candidate) *Reason {
 	f := &v.Config.Factory
 	switch {

@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Route is one line of [routes]: issues with a skill label are assigned to one of some agents as soon as they can be worked
-// on, whether or not one of them is free. Without a route an issue waits unassigned for the next free agent.
+// Route is one line of [routes]: issues with a skill label are assigned to one of some agents as soon as they can be
+// worked on, whether or not one of them is free. Without a route an issue waits unassigned for the next free agent.
 type Route struct {
 	Skill  string
 	Agents []string // sorted; all have the skill
@@ -43,8 +43,8 @@ func (d *decision) routed(w *work) bool {
 	return slices.ContainsFunc(d.Config.Routes, func(r Route) bool { return slices.Contains(skills, r.Skill) })
 }
 
-// leastLoaded is the agent on the route of an issue that has the least to do; empty when none of them can work now. What is
-// pinned to somebody who cannot would wait for no reason.
+// leastLoaded is the agent on the route of an issue that has the least to do; empty when none of them can work now.
+// What is pinned to somebody who cannot would wait for no reason.
 func (d *decision) leastLoaded(w *work, load map[string]int) string {
 	best, least := "", 0
 	for _, c := range w.class.able {

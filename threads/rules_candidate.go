@@ -43,8 +43,8 @@ type candidate struct {
 	stuck bool // a free rule that does not move objects
 }
 
-// candidateRule says why an agent may not take items with these traits; nil when it may. It does not ask whether the agent is free:
-// freeRules do.
+// candidateRule says why an agent may not take items with these traits; nil when it may. It does not ask whether the
+// agent is free: freeRules do.
 type candidateRule struct {
 	name string
 	why  func(v *view, t *traits, c candidate) *Reason
@@ -118,8 +118,8 @@ func (v *view) filterLabels(w *work) string {
 	return strings.Join(kept, "\n")
 }
 
-// reworkers says who may rework a pull request: its author, and after rework_wait anybody with the author's role. An author
-// who is gone, or who was fired from that role, is not waited for.
+// reworkers says who may rework a pull request: its author, and after rework_wait anybody with the author's role. An
+// author who is gone, or who was fired from that role, is not waited for.
 func (v *view) reworkers(w *work, labels string) (role, author string) {
 	a := v.Config.AgentByLogin(w.pull.Author)
 	if a == nil {
@@ -138,8 +138,8 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 	return role, author
 }
 
-// heirOf is who is waited for with an issue, and until when: the agent that finished the blocker which was closed last, if
-// its thread waits at all and the agent may take the issue. The time runs from that closing.
+// heirOf is who is waited for with an issue, and until when: the agent that finished the blocker which was closed
+// last, if its thread waits at all and the agent may take the issue. The time runs from that closing.
 func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	if w.issue == nil || len(w.issue.Blockers) == 0 {
 		return "", time.Time{}
@@ -169,8 +169,8 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	return heir, closed.Add(wait)
 }
 
-// may reports whether an agent passes the candidate rules. The traits come by value: what rules are asked with lives on the
-// heap, and ten thousand issues are not all waited for.
+// may reports whether an agent passes the candidate rules. The traits come by value: what rules are asked with lives
+// on the heap, and ten thousand issues are not all waited for.
 func (v *view) may(agent string, t traits) bool {
 	return slices.ContainsFunc(v.cands, func(c candidate) bool {
 		if c.agent.Name != agent {
@@ -263,8 +263,8 @@ func (v *view) waitsFor(c *class) *Reason {
 	return reason
 }
 
-// waiting is the first item of the class that no start took and no rule of items objects to. Where one waits for a slot that
-// is kept, all do: what insists would have it.
+// waiting is the first item of the class that no start took and no rule of items objects to. Where one waits for a
+// slot that is kept, all do: what insists would have it.
 func (c *class) waiting() *work {
 	i := slices.IndexFunc(c.items, func(w *work) bool { return !w.taken && w.Reason == nil && !w.insists() })
 	return c.items[max(i, 0)]
@@ -364,9 +364,9 @@ func (v *view) unpaired(t *traits, c candidate) Code {
 	return v.Config.unpaired(c.agent.Agent, lines(t.writers), t.local)
 }
 
-// canBeReviewed keeps an agent from writing what nobody may review, alone or with those who wrote before: the last agent
-// that could have reviewed must not become a writer. What is beyond review already may still be mended, because people
-// review it. Where no review agent exists people review everything, and the rule is off.
+// canBeReviewed keeps an agent from writing what nobody may review, alone or with those who wrote before: the last
+// agent that could have reviewed must not become a writer. What is beyond review already may still be mended, because
+// people review it. Where no review agent exists people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) *Reason {
 	before := lines(t.writers)
 	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(append(before, c.agent.Name)) &&

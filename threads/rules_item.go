@@ -15,8 +15,8 @@ const MaxAttempts = 5
 // label first.
 const HalfWritten = 60 * time.Second
 
-// itemRule says why an item cannot be worked on, whoever would do it; nil when nothing keeps it. Rules are asked in order
-// and the first objection counts, so a rule may rely on what those before it refused.
+// itemRule says why an item cannot be worked on, whoever would do it; nil when nothing keeps it. Rules are asked in
+// order and the first objection counts, so a rule may rely on what those before it refused.
 type itemRule struct {
 	name string // the question, as `why` prints it
 	why  func(v *view, w *work) *Reason
@@ -203,8 +203,8 @@ func claimLeft(v *view, w *work) *Reason {
 	return &Reason{Code: ClaimLeft, Agent: agent}
 }
 
-// takesItems reports whether an agent is given issues or pull requests. One that works by the clock alone never has a claim
-// of ours: what it is assigned to its program took by itself, as upstream's pollers do.
+// takesItems reports whether an agent is given issues or pull requests. One that works by the clock alone never has a
+// claim of ours: what it is assigned to its program took by itself, as upstream's pollers do.
 func (v *view) takesItems(a *agents.Agent) bool {
 	return v.Config.HasTrigger(a, agents.OnIssue) || v.Config.HasTrigger(a, agents.OnReview)
 }
@@ -324,8 +324,9 @@ func openDependencies(is *forge.Issue) []forge.Ref {
 	return refs
 }
 
-// superseded leaves our pull request alone when every issue that it is for is done without it: another one was merged, or a
-// person closed it. To rework and merge it all the same would be to do the work twice, the second time over the first.
+// superseded leaves our pull request alone when every issue that it is for is done without it: another one was
+// merged, or a person closed it. To rework and merge it all the same would be to do the work twice, the second time
+// over the first.
 func superseded(v *view, w *work) *Reason {
 	if !w.stage.own || !v.unwanted(w.pull) {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEveryRuleCounts takes each rule away in turn and plays the scripts: at least one has to go another way. A rule that
-// nothing misses is either no rule or has no test.
+// TestEveryRuleCounts takes each rule away in turn and plays the scripts: at least one has to go another way. A rule
+// that nothing misses is either no rule or has no test.
 func TestEveryRuleCounts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -26,7 +26,8 @@ func TestEveryRuleCounts(t *testing.T) {
 	}
 }
 
-// changes reports whether a script goes another way now. A panic is one: a rule may rely on what those before it refused.
+// changes reports whether a script goes another way now. A panic is one: a rule may rely on what those before it
+// refused.
 func changes(t *testing.T, file string) (changed bool) {
 	defer func() {
 		if recover() != nil {

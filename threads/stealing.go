@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Stealing is the [stealing] table: when an idle agent may take over issues that are pinned to a busy one. The zero value
-// moves nothing.
+// Stealing is the [stealing] table: when an idle agent may take over issues that are pinned to a busy one. The zero
+// value moves nothing.
 type Stealing struct {
 	Every time.Duration // from one look to the next
 	// Idle is how long an agent has to have been idle. A short gap between two sessions is not idleness.
@@ -81,8 +81,9 @@ type Balance struct {
 // Paired reports whether somebody idle stands beside somebody busy.
 func (b *Balance) Paired() bool { return len(b.Idle) > 0 && len(b.Busy) > 0 }
 
-// Rebalance says which pinned issues change hands. Work that is pinned to nobody needs no moving: the next idle agent takes
-// it. Like Decide it is a pure function of the snapshot, and an agent may only get what Decide would let it start.
+// Rebalance says which pinned issues change hands. Work that is pinned to nobody needs no moving: the next idle agent
+// takes it. Like Decide it is a pure function of the snapshot, and an agent may only get what Decide would let it
+// start.
 func Rebalance(s Snapshot) []Move { return Weigh(s).Moves }
 
 // Weigh is Rebalance with all that it looked at.
@@ -167,8 +168,8 @@ func (b *balancer) loadOf(a *agentState) Load {
 	return l
 }
 
-// gate is what keeps an agent from starting anything in any of its roles; nil when nothing does. stuck means that it is not
-// only the agent's own session, or those of others in its slots.
+// gate is what keeps an agent from starting anything in any of its roles; nil when nothing does. stuck means that it
+// is not only the agent's own session, or those of others in its slots.
 func (v *view) gate(a *agentState) (why *Reason, stuck bool) {
 	stuck = true
 	for _, c := range v.cands {
@@ -215,8 +216,8 @@ func (b *balancer) steal() {
 	b.noteStays()
 }
 
-// isIdle wants to know since when: an agent of which that is not known, or is yet to come by another host's clock, is not.
-// Neither is one that has nothing to do with issues.
+// isIdle wants to know since when: an agent of which that is not known, or is yet to come by another host's clock, is
+// not. Neither is one that has nothing to do with issues.
 func (b *balancer) isIdle(l *Load) bool {
 	return b.Config.HasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle && !l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= b.rules.Idle
 }

@@ -1,13 +1,13 @@
-// Package threads is the scheduler: what an inference thread is, and what it does next.
+// Package threads is the scheduler: it defines inference threads and decides what each does next.
 //
-// It is one pure function. Decide takes a Snapshot, which is all that is known at one moment, and returns a Plan:
-// what to start, stop, merge and mark, and for every item that waits the reason why. It reads no clock and does
-// no I/O; the time is a field of the snapshot. The supervisor's tick, sling, why, status and the simulator all
-// call it, so what one of them says is what all of them do.
+// Decide is one pure function. It takes a Snapshot, everything that is known at one moment, and returns a Plan: what
+// to start, stop, merge and mark, and for every item that waits the reason. It reads no clock and does no I/O; the
+// time is a field of the snapshot. The supervisor's tick, sling, why, status and the simulator all call it, so they
+// always agree.
 //
-// Rules are ordered lists of functions that say why not: item rules in rules_item.go, candidate rules (an agent on
-// a thread) in rules_candidate.go. To add one, write the function, add its line to the list, a row to the table
-// test and an invariant to threads/sim.
+// Rules are ordered lists of functions that return why not: item rules in rules_item.go, candidate rules (an agent on
+// a thread) in rules_candidate.go. To add one, write the function, its line in the list, its code and class in
+// reason.go and codes.go, a script in testdata, and an invariant in threads/sim.
 package threads
 
 import (
@@ -23,9 +23,9 @@ type Item struct {
 	Kind agents.Kind
 	// Ref is the issue, the pull request, or for scheduled work the repository (number 0).
 	Ref forge.Ref
-	// Role is set for scheduled work only; other items go to whoever has a fitting role.
+	// Role is set for scheduled work only; other items go to any agent with a fitting role.
 	Role string
-	// Chain is what warmth, workspace and attempts are keyed by: the issue that a pull request is for, else Ref itself.
+	// Chain is the key of warmth, workspace and attempts: the issue that a pull request is for, else Ref itself.
 	Chain    forge.Ref
 	Title    string
 	Priority int // 1 to 10, 1 first
@@ -60,10 +60,10 @@ func (k Key) Compare(other Key) int {
 // Key is the item's identity.
 func (i *Item) Key() Key { return Key{i.Kind, i.Ref, i.Role} }
 
-// SessionState is how far a session is.
+// SessionState is the state of a session.
 type SessionState string
 
-// The states, in their order. A session that ended is no session any more.
+// The states, in their order. A session that ended is in no snapshot.
 const (
 	Reserved SessionState = "claiming" // committed by Decide, being claimed on the forge
 	Running  SessionState = "running"
@@ -76,7 +76,7 @@ type Session struct {
 	Thread  string
 	Slot    int
 	Agent   string
-	Login   string // the agent's account; it is needed longer than the configuration may know the agent
+	Login   string // the agent's account, also after a reload that dropped the agent
 	Role    string
 	Item    Item
 	State   SessionState
@@ -84,29 +84,58 @@ type Session struct {
 	Started time.Time
 }
 
-// Snapshot is all that Decide knows. The supervisor owns the maps in it and does not change them while Decide runs.
+// Snapshot is everything that Decide knows. Decide changes nothing in it, and the caller changes nothing in it until
+// Decide returned: the maps, slices and pointers are the caller's own, not copies.
 type Snapshot struct {
-	Now      time.Time
-	Config   *Config
-	Facts    forge.Facts
-	Sessions []Session // sorted by RunID
-	History  History
+	Now time.Time // the only clock; History's times are by it
+	// Config is the configuration in force; nil when there is none, and then the plan is empty. Sessions may have agents,
+	// roles and threads that it no longer has.
+	Config *Config
+	// Facts are what the last scans read, sorted by reference. Each repository has the time at which the request for its
+	// facts began (AsOf). Facts from before a write of ours are stale: see History.Touched.
+	Facts forge.Facts
+	// Sessions are all sessions that hold an agent, a slot and an item, sorted by RunID: from the moment a Start is
+	// committed, before its claim is on the forge, until its end is journalled and no process of it is left. Leaving one
+	// out runs work twice.
+	Sessions []Session
+	// History is what the forge cannot tell, folded from the journal up to now. A record counts once it is on disk.
+	History History
 	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance looks at them.
 	Fleet []Remote
-	Room  *Room // nil means that it is not known
+	// Room is what the machine has left; nil when it is not known, and then it keeps nothing from starting.
+	Room *Room
 }
 
-// Plan is what to do now. Its order is the order in which things were decided.
+// Plan is what to do now. Each list is in the order in which things were decided. A plan is made for the whole
+// factory and is out of date as soon as another is made, so what is not committed under the lock that the snapshot
+// was taken under is dropped: the next plan says it again.
 type Plan struct {
+	// Starts are sessions to begin. To commit one is to make it a Reserved session of the next snapshot, in the same hold
+	// of the lock as Decide, so that no other plan gives its agent, slot or item away. Then, without the lock and in this
+	// order: journal the start, with its attempt and whom it passed over; claim the item on the forge; start the program.
+	// A start whose record cannot be written is given back and nothing else happened. A claim that fails is journalled as
+	// the end of the session. Starts may be committed one by one: none relies on another one being carried out.
 	Starts []Start
-	Stops  []Stop
+	// Stops are running sessions to end. They come before the starts, whose items they may keep. A stopped session keeps
+	// its agent and slot until nothing of it is left and its end is journalled. Telling one twice does no harm.
+	Stops []Stop
+	// Merges are pull requests to merge, at most one for each repository. The forge must refuse when the head is not
+	// HeadSHA. Nothing is journalled: the forge shows the merge. From before the write until it is answered the pull
+	// request, its issues and the repository (number 0) count as touched, so that nothing is merged on older facts. A
+	// refusal becomes the CoolDown of Merge.Key in the history in memory; a restart may ask again.
 	Merges []Merge
-	Marks  []Mark
-	// Holds has one entry for each item that waits, in queue order.
+	// Marks are writes to issues and pull requests, in any order. The write comes first and can be repeated, its record
+	// (a release, a label, a comment) follows, and until that is on disk the same mark is planned again. ActUnlabel,
+	// ActClose, ActRoute and ActEndConvoy have no record: the forge shows them. Touched and CoolDown are as for Merges,
+	// under Mark.Key.
+	Marks []Mark
+	// Holds has one entry for each item that waits, in the order of the queue. They are for showing; nothing is done.
 	Holds []*Hold
-	// Unqueued has one entry for each open issue that nobody put up for work and nobody works on, sorted by reference.
+	// Unqueued has one entry for each open issue without backlog that no agent works on, sorted by reference. It is for
+	// showing.
 	Unqueued []*Hold
-	// NextWake is the earliest moment at which the passing of time alone changes the plan; zero when none does.
+	// NextWake is the earliest moment at which the passing of time alone changes the plan; zero when none does. A new plan
+	// before it, without new facts or records, is the same.
 	NextWake time.Time
 }
 
@@ -114,11 +143,12 @@ type Plan struct {
 type Start struct {
 	Item    Item
 	Thread  string
-	Slot    int
+	Slot    int // of the thread, from 0
 	Agent   string
-	Role    string
-	Attempt int // counted from 1
+	Role    string // the role in which the agent takes the item
+	Attempt int    // counted from 1
 	// PassedOver is the item that stood ahead by priority and age and could have had this slot; zero when there was none.
+	// The record of the start counts it.
 	PassedOver Key
 }
 
@@ -134,35 +164,34 @@ type Merge struct {
 	HeadSHA string
 }
 
-// Key is what a refused merge is held back by, in its ItemHistory.CoolDown.
+// Key is the key of the ItemHistory whose CoolDown holds back a merge that the forge refused.
 func (m *Merge) Key() Key { return Key{Kind: stageMerge, Ref: m.Ref} }
 
-// Action is what a Mark does.
+// Action is the write that a Mark asks for.
 type Action string
 
 // The actions. Each can be repeated without harm.
 const (
-	ActRelease    Action = "release"     // take our claim off: the agent's assignment first, then in-progress
-	ActUnlabel    Action = "unlabel"     // remove in-progress that nobody stands behind
+	ActRelease    Action = "release"     // release our claim: the agent's assignment first, then in-progress
+	ActUnlabel    Action = "unlabel"     // remove in-progress from an item without assignee
 	ActClose      Action = "close"       // close an issue whose pull request is merged
 	ActBlocked    Action = "blocked"     // label blocked and say why
 	ActNeedsHuman Action = "needs-human" // label needs-human and say why
-	ActRoute      Action = "route"       // assign an issue that nobody is assigned to to an agent of its route
+	ActRoute      Action = "route"       // assign an unassigned issue to an agent of its route
 	ActTell       Action = "tell"        // say why, and no more
-	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all merged, and say what it came to
+	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all closed, and comment the result
 )
 
 // Mark changes labels, state or assignment of an issue or pull request.
 type Mark struct {
 	Action Action
 	Ref    forge.Ref
-	// Item is what gave up or was refused; only Key, Chain and Title are meant. Zero for the other actions.
-	Item   Item
-	Agent  string // whose claim is released, or who gets the issue; empty otherwise
+	Item   Item   // that gave up or was refused; only Key, Chain and Title count, and other actions have none
+	Agent  string // the one whose claim is released, or that gets the issue; empty for other actions
 	Reason Reason
 }
 
-// Key is what a refused mark is held back by, in its ItemHistory.CoolDown.
+// Key is the key of the ItemHistory whose CoolDown holds back a mark that the forge refused.
 func (m *Mark) Key() Key { return Key{Kind: agents.KindIssue, Ref: m.Ref} }
 
 // Hold says why an item waits.
