@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// stranger is an account that exists everywhere and may do nothing.
+// stranger is an account without rights that every system has.
 const stranger = "nobody"
 
 // asStranger is a job that runs as another user.
@@ -133,7 +133,7 @@ func TestFindsRunIDWithoutPtrace(t *testing.T) {
 func dropPtrace(args []string) int {
 	if len(args) == 2 {
 		runtime.LockOSThread()
-		for _, c := range []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_PERFMON} { // each is enough
+		for _, c := range []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_PERFMON} { // each suffices for that
 			if unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) != nil {
 				return 2
 			}
@@ -153,7 +153,7 @@ func dropPtrace(args []string) int {
 	if env.has(pid, runIDVar+args[1]+"-2") || unix.Getuid() != 0 {
 		return 5
 	}
-	if _, err := os.ReadDir("/root"); err != nil { // our own rights are back
+	if _, err := os.ReadDir("/root"); err != nil { // our own rights must be back
 		return 6
 	}
 	return 0

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// BenchmarkSpawn is from fork to the end of a program that does nothing.
+// BenchmarkSpawn measures from fork to the end of a program that does nothing.
 func BenchmarkSpawn(b *testing.B) {
 	for b.Loop() {
 		c, err := reaper.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{})
@@ -22,7 +22,7 @@ func BenchmarkSpawn(b *testing.B) {
 	}
 }
 
-// BenchmarkCommand is BenchmarkSpawn with what Run adds: a search in PATH, a pipe.
+// BenchmarkCommand is BenchmarkSpawn through Run, with a search in PATH and a pipe.
 func BenchmarkCommand(b *testing.B) {
 	for b.Loop() {
 		var out nothing
@@ -36,8 +36,8 @@ type nothing struct{}
 
 func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkSession is a whole session of a program that does nothing: folders, shim, program, its end, the sweep, the
-// outcome. start/op is the part until the program runs.
+// BenchmarkSession measures a whole session of a program that does nothing: folders, shim, program, its end, the sweep,
+// the outcome. start/op is the part until the program runs.
 func BenchmarkSession(b *testing.B) {
 	dir := b.TempDir()
 	e := &Executor{Reaper: reaper}
@@ -56,8 +56,8 @@ func BenchmarkSession(b *testing.B) {
 	b.ReportMetric(start/float64(b.N)/1e6, "start-ms/op")
 }
 
-// BenchmarkOrphans is 10,000 orphans that all end at once, from the moment they are released until the last one is
-// reaped. They are forked by a program in another process, which is no part of the time.
+// BenchmarkOrphans has 10,000 orphans end at once, and measures from their release until the last one is
+// reaped. Another process forks them, outside of the measured time.
 func BenchmarkOrphans(b *testing.B) {
 	const orphans = 10_000
 	for b.Loop() {
@@ -87,7 +87,8 @@ func BenchmarkOrphans(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/10000-orphans")
 }
 
-// BenchmarkSweep is one look at every process of the machine, environments included: the proof at the end of a session.
+// BenchmarkSweep measures one look at every process of the machine, environments included: the proof at the end of a
+// session.
 func BenchmarkSweep(b *testing.B) {
 	var env environ
 	n := 0

@@ -37,7 +37,7 @@ func TestFindCgroup(t *testing.T) {
 	}
 }
 
-// withCgroup lets a test use cgroups where that is possible.
+// withCgroup lets a test use cgroups, or skips it where there are none.
 func withCgroup(t *testing.T) string {
 	t.Helper()
 	root := writableCgroup()
@@ -102,7 +102,7 @@ func TestShimGivesCgroupBack(t *testing.T) {
 	noneAlive(t, word)
 }
 
-// A shim that is killed cannot hold its tree; the cgroup still does.
+// A shim that was killed no longer holds its tree; the cgroup still does.
 func TestStaleCgroup(t *testing.T) {
 	root := withCgroup(t)
 	instance, word := token(), token()

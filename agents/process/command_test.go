@@ -87,7 +87,7 @@ func TestRunCommandErrors(t *testing.T) {
 	}
 }
 
-// A process that the command left behind keeps its output open. Another supervisor waited 4.6 s for that.
+// A process that a command left behind keeps its output open. Another supervisor waited 4.6 s for such a process.
 func TestRunCommandIsNotHeldUp(t *testing.T) {
 	tests := map[string]string{
 		"silent": "while :; do sleep 0.1; done",
@@ -114,7 +114,7 @@ func TestRunCommandIsNotHeldUp(t *testing.T) {
 	}
 }
 
-// Input that never comes must not hold up the end either.
+// Input that never comes must not delay the end either.
 func TestRunCommandDoesNotWaitForInput(t *testing.T) {
 	in, w := io.Pipe()
 	defer w.Close()
@@ -156,7 +156,7 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 				_, _ = io.Copy(io.Discard, r)
 			}()
 			err := reaper.Run(ctx, Cmd{
-				// Something that it started stays in its group, and is deaf.
+				// A child of it stays in its group and ignores TERM.
 				Argv:   []string{"sh", "-c", `(trap "" TERM; while :; do sleep 0.1; done) & ` + tt.trap + `; echo up; while :; do sleep 0.01; done`, word, note},
 				Stdout: w,
 			})
@@ -177,7 +177,7 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Some programs believe PWD more than the kernel; opencode committed into the directory of whoever had started us.
+// Some programs believe PWD more than the kernel; opencode committed into the directory that our own PWD named.
 func TestRunSaysWhereItRuns(t *testing.T) {
 	dir := t.TempDir()
 	var out strings.Builder

@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A session's program is more likely to be killed for memory than its shim and we are.
+// When memory runs out, the kernel kills a session's program before its shim and before us.
 func TestOOMScore(t *testing.T) {
 	job := newJob(t, `
 		read mine </proc/self/oom_score_adj; n=0 # the shim takes its own number back when we run already
@@ -28,7 +28,7 @@ func TestOOMScore(t *testing.T) {
 	}
 }
 
-// What an agent starts is less urgent than the supervisor, and leaves no memory images behind.
+// Processes of an agent are less urgent than the supervisor, and leave no core files.
 func TestCurbed(t *testing.T) {
 	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// TestShimKilled takes the shim away, as the kernel does when memory is short. What was below it comes to us.
+// The kernel may kill a shim when memory runs out. Its children become ours, and are ended.
 func TestShimKilled(t *testing.T) {
 	word := token()
 	job := newJob(t, "")
@@ -43,7 +43,7 @@ func TestShimKilled(t *testing.T) {
 	}
 }
 
-// marked is a process of our own that carries a run id, as if it had got out from under its shim.
+// marked is a child of ours that carries a run id, as if it had escaped from its shim.
 func marked(t *testing.T, runID string) *Child {
 	t.Helper()
 	c, err := reaper.Start("/bin/sh", []string{"sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"}, &syscall.ProcAttr{
@@ -55,7 +55,7 @@ func marked(t *testing.T, runID string) *Child {
 	return c
 }
 
-// The slot is free when nothing has the run id any more, wherever it is.
+// The slot is free when no process has the run id any more, wherever it is.
 func TestSweepGoesByRunID(t *testing.T) {
 	job := newJob(t, "read x; sleep 0.2")
 	r := background(t, job)
@@ -74,7 +74,7 @@ func TestSweepGoesByRunID(t *testing.T) {
 	<-other.Exit()
 }
 
-// A shim that dies early may have started the program. It counts as want of room, because that is what kills a Go
+// A shim that dies early may have started the program. It counts as want of room, which kills a Go
 // program in its first millisecond.
 func TestShimThatSaysNothing(t *testing.T) {
 	job := newJob(t, "")
@@ -95,7 +95,7 @@ func TestShimThatSaysNothing(t *testing.T) {
 	}
 }
 
-// Between the death of a shim and the answer of a supervisor that is busy, the program must not go on.
+// A program must not go on after the death of its shim, even while the supervisor is too busy to notice.
 func TestProgramDiesWithItsShim(t *testing.T) {
 	_, c, instance, program := doomedSupervisor(t)
 	shim := shimOf(t, instance)
@@ -121,7 +121,7 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 	}
 }
 
-// strange gives us an orphan that has nothing to do with any session, and answers a word to find it by.
+// strange gives us an orphan that belongs to no session, and returns a word among its arguments to find it by.
 func strange(t *testing.T, argv ...string) (word string) {
 	t.Helper()
 	word = token()
@@ -137,7 +137,7 @@ func strange(t *testing.T, argv ...string) (word string) {
 	return word
 }
 
-// In a container where nobody can gain privileges, orphans of ours look like those of a shim that was killed.
+// In a container with no_new_privs, every orphan of ours looks like one of a shim that was killed.
 func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 	job := newJob(t, "touch $T/up; read x <$T/go")
 	fifo := filepath.Join(filepath.Dir(job.Dir), "go")
@@ -161,8 +161,8 @@ func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 	}
 }
 
-// doomedSupervisor is a supervisor in another process, with a session from which something has escaped. word is among
-// the arguments of all of it. It knows that its program runs: otherwise it would start it again when the shim is killed.
+// doomedSupervisor is a supervisor in another process, with a session from which a process has escaped. word is among
+// the arguments of all of them. It knows that its program runs, or it would start it again when the shim is killed.
 func doomedSupervisor(t *testing.T) (word string, c *Child, instance string, program int) {
 	t.Helper()
 	word, instance, dir := token(), "i"+token(), t.TempDir()
@@ -207,7 +207,7 @@ func shimOf(t *testing.T, instance string) int {
 	return 0
 }
 
-// TestSupervisorKilled takes the supervisor away, outside a PID namespace, and starts the next one.
+// Outside a PID namespace, sessions outlive a supervisor that is killed until the next one starts.
 func TestSupervisorKilled(t *testing.T) {
 	word, c, instance, _ := doomedSupervisor(t)
 	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
@@ -220,7 +220,7 @@ func TestSupervisorKilled(t *testing.T) {
 	noneAlive(t, word, instance)
 }
 
-// A shim that is killed lets go of what it holds, so the next supervisor must not kill it but wait.
+// A shim that is killed sets its children free, so the next supervisor must wait for it and not kill it.
 func TestEndStaleWaitsForShims(t *testing.T) {
 	word, c, instance, _ := doomedSupervisor(t)
 	shim := shimOf(t, instance)
@@ -234,7 +234,7 @@ func TestEndStaleWaitsForShims(t *testing.T) {
 	}
 	<-c.Exit()
 	go func() {
-		time.Sleep(300 * time.Millisecond) // long enough for an EndStale that does not wait to come back
+		time.Sleep(300 * time.Millisecond) // an EndStale that does not wait would have returned
 		_ = syscall.Kill(shim, syscall.SIGCONT)
 	}()
 	if _, err := EndStale(t.Context(), instance); err != nil {
@@ -266,7 +266,7 @@ func TestEndStaleKillsFalseShims(t *testing.T) {
 	}
 }
 
-// Shims do without being told: the next supervisor may start much later, or never.
+// A shim ends its tree without an order: the next supervisor may start much later, or never.
 func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
 	word, c, _, _ := doomedSupervisor(t)
 	if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
@@ -276,7 +276,7 @@ func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
 	eventually(t, "its tree is gone", func() bool { return len(alive(t, word)) == 0 })
 }
 
-// TestEndStale finds what an earlier supervisor left, even without a shim.
+// EndStale ends processes of an earlier supervisor that have no shim any more.
 func TestEndStale(t *testing.T) {
 	instance := token()
 	stale, other, later := marked(t, instance+"-1"), marked(t, instance+"x-1"), marked(t, "X=DISINTO_RUN_ID="+instance+"-1")

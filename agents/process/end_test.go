@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// escape is what agents' tools do, and worse: it leaves the group, the session and its parent, loses its environment,
+// escape does what agents' tools do, and worse: it leaves the group, the session and its parent, loses its environment,
 // ignores every request to end, and keeps the output open. %s is a word to find it by.
 const escape = `(setsid env -i /bin/sh -c 'trap "" TERM HUP INT; echo escaped; touch %[2]s; while :; do /bin/sleep 1; done' %[1]s &);
 	while [ ! -e %[2]s ]; do sleep 0.01; done; `
@@ -43,7 +43,7 @@ func background(t *testing.T, job agents.Job) *running {
 	return r
 }
 
-// stop cancels the session and answers how it ended and how long that took.
+// stop cancels the session, and returns its outcome and how long the end took.
 func (r *running) stop() (agents.Outcome, time.Duration) {
 	begin := time.Now()
 	r.cancel(errors.New("issue closed"))
@@ -53,7 +53,7 @@ func (r *running) stop() (agents.Outcome, time.Duration) {
 // file is a path beside the session's folders.
 func (r *running) file(name string) string { return filepath.Join(filepath.Dir(r.job.Dir), name) }
 
-// slack is what a tree may take longer than its grace on a loaded machine. A tree that is not ended takes for ever.
+// slack is how much longer than its grace a tree may take on a loaded machine. A tree that is not ended takes for ever.
 const slack = 15 * time.Second
 
 func TestCancelEndsWhatEscaped(t *testing.T) {
@@ -94,7 +94,7 @@ func TestOwnExitEndsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// What the program did before anybody wanted it to end counts, even if its leftovers are still being ended.
+// The exit of a program counts when it comes before a cancel, even while its leftovers are being ended.
 func TestOwnExitComesFirst(t *testing.T) {
 	t.Parallel()
 	job := newJob(t, `(setsid sh -c 'trap "" TERM; touch $T/up; while :; do sleep 0.01; done' &)
@@ -109,7 +109,7 @@ func TestOwnExitComesFirst(t *testing.T) {
 	noneAlive(t, job.RunID)
 }
 
-// An agent saves its work on TERM, with programs that it starts only then.
+// On TERM an agent saves its work, with programs that it starts only then.
 func TestGraceIsForSaving(t *testing.T) {
 	t.Parallel()
 	job := newJob(t, `trap 'sh -c "sleep 0.3; echo saved >$T/saved"; exit 0' TERM; touch $T/up; while :; do sleep 0.01; done`)
@@ -213,7 +213,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// printFor prints in the place of a program, which could not do so without using the processor.
+// printFor prints in place of the program, which would use the processor to print.
 func printFor(t *testing.T, log string) {
 	ctx := t.Context()
 	go func() {
@@ -226,7 +226,7 @@ func printFor(t *testing.T, log string) {
 	}()
 }
 
-// A program that is faster than a list of processes can be made must be ended all the same.
+// A program that forks faster than processes can be listed must be ended all the same.
 func TestEndConvergesAgainstForks(t *testing.T) {
 	tests := map[string][]string{
 		"hops from process to process": helperCommand("hop"),
@@ -242,7 +242,7 @@ func TestEndConvergesAgainstForks(t *testing.T) {
 			job.Grace = 100 * time.Millisecond
 			r := background(t, job)
 			<-r.started
-			time.Sleep(200 * time.Millisecond) // until it is in full swing; nothing depends on it
+			time.Sleep(200 * time.Millisecond) // until it forks at full speed; the result does not depend on it
 			o, took := r.stop()
 			noneAlive(t, job.RunID)
 			if o.Result != agents.Cancelled && o.Result != agents.Done { // the hopping program itself ends at once

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// runJob runs a job to its end without anything else happening.
+// runJob runs a job to its end.
 func runJob(t *testing.T, job agents.Job) agents.Outcome {
 	t.Helper()
 	return (&Executor{Reaper: reaper}).Run(t.Context(), job, nil)
@@ -82,7 +82,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What a program finds when it starts, told by one.
+// A program starts with exactly this.
 func TestProgramsWorld(t *testing.T) {
 	tests := []struct{ name, script, want string }{
 		{"stdin is closed", "read x; echo $?", "1"},
@@ -174,7 +174,7 @@ func TestBadJobs(t *testing.T) {
 	}
 }
 
-// Arguments and variables are bytes; not everybody's are UTF-8.
+// Arguments and variables are bytes, and need not be UTF-8.
 func TestBytesArriveAsTheyAre(t *testing.T) {
 	job := newJob(t, `printf %s "$1$LATIN" | od -An -tx1`)
 	job.Command = append(job.Command, "sh", "a\xff\"<")

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeOfOthers is a folder of root's with one of nobody's in it.
+// treeOfOthers is a folder of root's, with a folder of the account nobody in it.
 func treeOfOthers(t *testing.T) (ours, theirs string, a *account) {
 	t.Helper()
 	needRoot(t)
@@ -72,7 +72,7 @@ func TestMakeFolder(t *testing.T) {
 	}
 }
 
-// The first sessions of a new factory begin at the same moment, and their folders have their parents in common.
+// The first sessions of a new factory start at the same moment, and their folders share parents.
 func TestMakeFolderAtTheSameTime(t *testing.T) {
 	ours, _, a := treeOfOthers(t)
 	for round := range 50 {

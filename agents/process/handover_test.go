@@ -20,8 +20,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// A hand-over that comes to nothing changes nothing: a session goes on, and one whose program ended meanwhile ends as it
-// would have. What a hand-over says is JSON, without the environment.
+// After a hand-over that fails, sessions go on as if there had been none, and one whose program ended meanwhile ends as
+// it would have. The hand-over is JSON, without the environment.
 func TestDetachAndResume(t *testing.T) {
 	e := &Executor{Reaper: reaper}
 	ending, going := newJob(t, `while ! test -e "$T/end"; do sleep 0.02; done; exit 3`), newJob(t, "sleep 1000")
@@ -72,7 +72,8 @@ func TestDetachAndResume(t *testing.T) {
 	noneAlive(t, ending.RunID, going.RunID)
 }
 
-// A timeout is counted from the program's beginning, in whichever image, and a letter cannot be changed once it is written.
+// A timeout is counted from the start of the program, also by a later image. A letter cannot be changed once it is
+// written.
 func TestHandedTimeout(t *testing.T) {
 	r := &run{begun: time.Now().Add(-time.Hour), job: agents.Job{Timeout: time.Minute}}
 	select {
@@ -100,7 +101,7 @@ func TestHandedTimeout(t *testing.T) {
 	}
 }
 
-// A signal that has come when the others can come no more is seen before it could kill the next image.
+// A signal that came while signals were blocked is noticed before execve, or it would kill the next image.
 func TestWaitingSignal(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -133,6 +134,6 @@ func TestBell(t *testing.T) {
 		if got := Rung(bell); got != (rings > 0) {
 			t.Errorf("rung %d times: %t", rings, got)
 		}
-		Ring(bell) // too late, and no harm
+		Ring(bell) // too late, and harmless
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
-// runHelper plays one of the programs below and answers its exit status.
+// runHelper plays one of the programs below, and returns its exit status.
 func runHelper(name string, args []string) int {
 	helpers := map[string]func([]string) int{
 		"hop":         hop,
@@ -66,8 +66,8 @@ func hopOn(ignore *[4]uintptr) {
 	}
 }
 
-// exhaust starts children where no more processes are allowed, until some are. Run it as a user without rights: root has
-// no such limit.
+// exhaust starts children where no more processes are allowed, until some are. Run it as a user without rights: root
+// has no such limit.
 func exhaust(args []string) int {
 	if _, err := Init(); err != nil { // without its threads the runtime dies here
 		return 3
@@ -90,7 +90,7 @@ func exhaust(args []string) int {
 		return 8
 	}
 	var busy sync.WaitGroup
-	for range 10 { // each keeps a thread, which must be there by now
+	for range 10 { // each needs a thread, which must have been started by now
 		busy.Go(func() { _ = unix.Nanosleep(&unix.Timespec{Nsec: 20e6}, nil) })
 	}
 	busy.Wait()
@@ -136,8 +136,8 @@ func late([]string) int {
 	return 5
 }
 
-// supervisor runs one session: a shell script in a folder, with a run id, below a cgroup if that is not empty. It is
-// there to be killed.
+// supervisor runs one session: a shell script in a folder, with a run id, below a cgroup if that is not empty. Tests
+// kill it.
 func supervisor(args []string) int {
 	dir, runID, script, group := args[0], args[1], args[2], args[3]
 	if _, err := Init(); err != nil {
@@ -159,7 +159,7 @@ func supervisor(args []string) int {
 	return 5
 }
 
-// nursery forks children that wait until its stdin is closed, and leaves them. They are forks without exec, so that
+// nursery forks children that wait until its stdin is closed, and exits. They do not exec, so that
 // 10,000 of them fit.
 func nursery(args []string) int {
 	n, err := strconv.Atoi(args[0])
@@ -187,7 +187,7 @@ func forkWaiting() bool {
 	return true
 }
 
-// restrict gives up gaining privileges, and waits. The words it was given are among its arguments.
+// restrict sets no_new_privs, and waits. Its arguments stay those that it was given.
 func restrict(words []string) int {
 	runtime.LockOSThread()
 	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {

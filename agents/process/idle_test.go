@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Before a silent session on a local backend is ended, the backend is asked: one that gets further is worth waiting for, one
-// that stands still, computes nothing or says nothing is not.
+// Before a silent session on a local backend is ended, the backend is asked. The session waits for a backend that gets
+// further, and not for one that stands still, computes nothing or does not say.
 func TestStallAsksBackend(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -54,7 +54,7 @@ func TestStallAsksBackend(t *testing.T) {
 	}
 }
 
-// A backend that does not answer keeps nobody from cancelling.
+// A session can be cancelled while its backend does not answer.
 func TestCancelWhileBackendIsAsked(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100) // on a slow machine it is asked again before it hears of the cancel
@@ -73,7 +73,7 @@ func TestCancelWhileBackendIsAsked(t *testing.T) {
 	noneAlive(t, job.RunID)
 }
 
-// A program that has done its work, said so, and hangs: what it used and where to resume is kept, and it is told as it is.
+// A program that has written its result and hangs is Stalled; its usage and session id are kept.
 func TestFinishedAndHangs(t *testing.T) {
 	t.Parallel()
 	job := newJob(t, `echo all done; echo '{"outcome":"done","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT; (setsid sleep 1000 &); sleep 1000`)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTrim looks at the pages of the binary itself: the test has just run through a good part of it.
+// Trim gives back pages of the binary, of which the tests have just used a good part.
 func TestTrim(t *testing.T) {
 	before := residentFile(t)
 	Trim()
@@ -15,7 +15,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// residentFile is the kilobytes of mapped files that are in memory.
+// residentFile is how much of the mapped files is in memory, in kB.
 func residentFile(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

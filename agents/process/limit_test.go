@@ -48,7 +48,7 @@ func TestHits(t *testing.T) {
 	}
 }
 
-// A limit that nothing enforces is said to be none, in the session's log.
+// The session's log names each limit that is not enforced.
 func TestLimitsWithoutCgroup(t *testing.T) {
 	job := newJob(t, "exit 0")
 	job.Limits = agents.Limits{Memory: 1 << 30, PIDs: 100}
@@ -60,7 +60,8 @@ func TestLimitsWithoutCgroup(t *testing.T) {
 	}
 }
 
-// Without a cgroup an account of its own still bounds an agent's processes, from the first one on, and not the shim.
+// Without a cgroup, the processes of an agent with an account of its own are limited all the same, from the first one
+// on; its shim is not.
 func TestPIDsOfAnAccount(t *testing.T) {
 	job := asStranger(t, `
 		grep -h '^Max processes' /proc/self/limits
@@ -76,14 +77,14 @@ func TestPIDsOfAnAccount(t *testing.T) {
 	}
 	noneAlive(t, job.RunID)
 
-	job.OwnUser, job.RunID = false, "i"+token() // somebody else's processes would count
+	job.OwnUser, job.RunID = false, "i"+token() // another agent's processes would count
 	if o = runJob(t, job); !strings.Contains(o.Tail, "limit of processes is not enforced") || !strings.Contains(o.Tail, "too many") {
 		t.Errorf("with an account that is shared: %+v", o)
 	}
 }
 
-// roomy is a folder with a cgroup that can hand memory and pids down, and that is not the first of the machine, so that it
-// is like a container's.
+// roomy is a folder with a cgroup that can hand memory and pids down, and that is not the first of the machine, so that
+// it is like a container's.
 func roomy(t *testing.T) string {
 	t.Helper()
 	root := writableCgroup()
@@ -109,7 +110,7 @@ func roomy(t *testing.T) string {
 	return box
 }
 
-// told is what the helper "limited" prints.
+// told is the output of the helper "limited".
 type told struct {
 	Why     []string // limits are not enforced
 	Home    string   // the supervisor's own cgroup
@@ -191,7 +192,7 @@ func eat(args []string) int {
 	return 0
 }
 
-// The limits of a session hold it, in a cgroup such as a container has, and a session that runs into one says so.
+// Limits hold a session, in a cgroup such as a container has, and the outcome of a session that runs into one says so.
 func TestLimits(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -229,7 +230,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			box, job := roomy(t), newJob(t, tt.script) // a cgroup that has handed its controllers down takes nobody in
+			box, job := roomy(t), newJob(t, tt.script) // a cgroup that has handed its controllers down takes no process in
 			job.Limits = tt.limits
 			got := inBox(t, box, job)
 			noneAlive(t, job.RunID)
@@ -250,7 +251,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A cgroup with processes of others in it cannot hand controllers down: nobody is moved, it is said, and sessions run.
+// A cgroup with other processes in it cannot hand controllers down: no process is moved, the reason is given, and
+// sessions run.
 func TestLimitsAmongOthers(t *testing.T) {
 	box := roomy(t)
 	other := spawn(t, "exec sleep 1000")

@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// reaper is the one of this test process; a process has only one.
+// reaper is this test process's only one.
 var reaper *Reaper
 
 // TestMain also lets the test binary play the programs that the tests start: see helpers_test.go.
@@ -73,7 +73,7 @@ func newJob(t *testing.T, script string) agents.Job {
 	}
 }
 
-// helperCommand is the command line of this test binary in one of its other parts.
+// helperCommand is the command line with which this test binary plays a helper.
 func helperCommand(name string, args ...string) []string {
 	return append([]string{"/proc/self/exe", "test-helper", name}, args...)
 }
@@ -90,7 +90,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // alive are the living processes that have word among their arguments or in their environment. It shares no code with
-// what it checks.
+// the code under test.
 func alive(t *testing.T, word string) (pids []int) {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -108,7 +108,7 @@ func alive(t *testing.T, word string) (pids []int) {
 	return pids
 }
 
-// noneAlive checks that nothing of a session is left, right now.
+// noneAlive checks that no process with one of the words is left.
 func noneAlive(t *testing.T, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -128,7 +128,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// read is a file that a program of the session wrote, or empty.
+// read is the text of a file; empty if it cannot be read.
 func read(path string) string {
 	b, _ := os.ReadFile(path)
 	return strings.TrimSpace(string(b))

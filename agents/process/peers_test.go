@@ -16,8 +16,8 @@ import (
 )
 
 // TestPeers is make bench-init: it measures every init that is installed here beside ours, and prints a table. Each is
-// PID 1 of a PID namespace of its own. They take turns, so that a busy moment of the machine is everybody's, and a figure
-// is the lowest of its runs: what else the machine does can only add to it.
+// PID 1 of a PID namespace of its own. They take turns, so that a busy moment of the machine affects all of them, and a
+// figure is the lowest of its runs, since other load can only add to it.
 //
 //	start    from exec of the init to the first output of its child, /bin/echo; "none" is echo without an init
 //	idle     resident memory with one sleeping child, and how often the init woke up in a second
@@ -71,7 +71,7 @@ type bench struct {
 	figures map[string][]float64 // by peer and column
 }
 
-// find looks for the inits of this machine.
+// find finds the installed inits.
 func (b *bench) find(ours string) {
 	b.peers = []peer{
 		{"disinto", []string{ours, "exec", "--grace", "1s", "--"}},
@@ -138,7 +138,7 @@ func (b *bench) payload(name string, args ...string) []string {
 	return append([]string{self, "test-helper", name}, args...)
 }
 
-// service is a folder of s6 with one service, the command, which takes s6 down when it ends.
+// service is a folder of s6 with one service: the command, which stops s6 when it ends.
 func (b *bench) service(command []string) string {
 	dir := b.t.TempDir()
 	script := "#!/bin/sh\n\"$@\"\nkill -TERM 1\n"
@@ -165,7 +165,7 @@ func (c *contained) line() string {
 	}
 }
 
-// end waits for the end of the init and all below it; false if it had to see to that.
+// end waits for the end of the init and all below it; false if it had to kill them.
 func (c *contained) end(patience time.Duration) bool {
 	defer c.out.Close()
 	select {
@@ -328,8 +328,8 @@ func stopTree(args []string) int {
 }
 
 // orphanStorm makes n orphans, releases them at once, and says how long it took until the last one was reaped, and how
-// many were not. In a new namespace the numbers of processes follow each other, so those still there are found by asking
-// for each in turn.
+// many were not. In a new namespace the numbers of processes follow each other, so those still there are found by
+// asking for each in turn.
 func orphanStorm(args []string) int {
 	n, _ := strconv.Atoi(args[0])
 	var release [2]int
@@ -368,7 +368,7 @@ func orphanStorm(args []string) int {
 }
 
 // smallNursery is a shell that leaves n children, which wait until descriptor 3 is closed. They are forks of a small
-// program: to take one of ours apart costs the kernel more than all that is measured here.
+// program: to tear one of ours down costs the kernel more than all that is measured here.
 func smallNursery(n int) []string {
 	return []string{"sh", "-c", fmt.Sprintf(`i=0; while [ $i -lt %d ]; do
 		sh -c 'j=0; while [ $j -lt 100 ]; do read x <&3 & j=$((j+1)); done'; i=$((i+1)); done`, n/100)}

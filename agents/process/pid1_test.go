@@ -33,7 +33,7 @@ func TestPID1(t *testing.T) {
 	}
 }
 
-// asPID1 is the other half of TestPID1.
+// asPID1 is the part of TestPID1 that runs as PID 1.
 func asPID1(args []string) int {
 	complain := func(format string, a ...any) int {
 		fmt.Printf(format+"\n", a...)

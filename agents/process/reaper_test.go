@@ -87,7 +87,7 @@ func TestReaperKeepsEarlyEnds(t *testing.T) {
 	}
 }
 
-// An orphan may have had the number of a child before it. Its end is not the child's.
+// An orphan may have had a child's number before the child. Its exit is not the child's.
 func TestReaperTellsNumbersApart(t *testing.T) {
 	r := reaper
 	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "read x; exit 4"}, &syscall.ProcAttr{Files: []uintptr{pipe(t)}})
@@ -166,7 +166,7 @@ func asNobody(t *testing.T, argv []string) *Child {
 	return c
 }
 
-// descriptors are how many there are, and how many of them are pidfds.
+// descriptors counts the open descriptors, and the pidfds among them.
 func descriptors() (n, pidfds int) {
 	fds, _ := filepath.Glob("/proc/self/fd/*")
 	for _, fd := range fds {
@@ -214,8 +214,8 @@ func TestSessionsLeaveNoDescriptors(t *testing.T) {
 	}
 }
 
-// 10,000 orphans end at once, together with 1,000 children of ours (a tenth of both in make test), and no status of those
-// is lost.
+// 10,000 orphans end at once, together with 1,000 children of ours (a tenth of both in make test), and no status of
+// those is lost.
 func TestReaperStorm(t *testing.T) {
 	var out strings.Builder
 	if err := reaper.Run(t.Context(), Cmd{Argv: helperCommand("reaper-storm"), Stdout: &out}); err != nil {

@@ -47,7 +47,7 @@ func TestTail(t *testing.T) {
 func TestTailIsBounded(t *testing.T) {
 	const secret = "token-0123456789"
 	path := filepath.Join(t.TempDir(), "log")
-	// The window of what is read begins within a secret, and the line that it is in is long.
+	// The part that is read begins within a secret, in a long line.
 	log := strings.Repeat("x", 1000) + strings.Repeat(secret, 10_000) + "\n" + strings.Repeat("ä", 5000) + "\nend\n"
 	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
 		t.Fatal(err)

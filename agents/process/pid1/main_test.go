@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestMain: the test binary is disinto exec itself, through the init of this package, and otherwise a program that a test
-// needs in a process of its own.
+// TestMain: the test binary is disinto exec itself, through the init of this package, and otherwise a program that a
+// test needs in a process of its own.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "no-room" {
 		syscall.Exit(noRoom())
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // modes are the two ways to be an init.
 var modes = []string{"subreaper", "PID 1"}
 
-// started is an init with its command.
+// started is an init and its command.
 type started struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -38,7 +38,7 @@ type started struct {
 }
 
 // start runs disinto exec with these arguments. Output of the command that must be seen before its end goes to $LINES:
-// a pipe would be held open by what the command leaves behind.
+// processes that the command leaves behind would hold a pipe open.
 func start(t *testing.T, mode string, args ...string) *started {
 	t.Helper()
 	if mode == "PID 1" && os.Geteuid() != 0 {
@@ -57,7 +57,7 @@ func start(t *testing.T, mode string, args ...string) *started {
 	}
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
-		s.killAll() // what was below it and still lives is nobody's any more
+		s.killAll() // processes below it that still live are without a parent
 	})
 	s.pid = s.cmd.Process.Pid
 	if mode == "PID 1" {
@@ -72,14 +72,16 @@ func start(t *testing.T, mode string, args ...string) *started {
 	return s
 }
 
-// killAll kills everything that has the init's environment.
-func (s *started) killAll() {
+// killAll kills every process that has the init's environment, and returns how many there were.
+func (s *started) killAll() (n int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
-		if pid, _ := strconv.Atoi(filepath.Base(d)); strings.Contains(read(d+"/environ"), "LINES="+s.lines+"\x00") {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		if strings.Contains(read(d+"/environ"), "LINES="+s.lines+"\x00") && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			n++
 		}
 	}
+	return n
 }
 
 func executable(t *testing.T) string {
@@ -95,7 +97,7 @@ func childrenOf(pid int) string {
 	return "/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children"
 }
 
-// wait answers the exit code, 128 and the number for the signal that ended the init itself.
+// wait returns the exit code: 128 and the number of the signal if one ended the init itself.
 func (s *started) wait() int {
 	s.t.Helper()
 	timer := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
@@ -137,7 +139,7 @@ func read(path string) string {
 	return string(b)
 }
 
-// state is a letter, as ps shows it; empty for a process that is not there.
+// state is the letter that ps shows; empty for a process that is not there.
 func state(pid int) string {
 	_, after, _ := strings.Cut(read("/proc/"+strconv.Itoa(pid)+"/stat"), ") ")
 	letter, _, _ := strings.Cut(after, " ")

@@ -25,7 +25,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// What cannot be started has a shell's exit code and one line that says so.
+// A command that cannot be started leaves a shell's exit code and one line of error.
 func TestNotStarted(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
@@ -59,7 +59,7 @@ func TestNotStarted(t *testing.T) {
 	}
 }
 
-// The command is started as if we were not there.
+// The command starts as it would without us.
 func TestCommandFindsItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -74,7 +74,7 @@ func TestCommandFindsItsPlace(t *testing.T) {
 	}
 }
 
-// A signal that was ignored when we started is so for the command: nohup works through us.
+// A signal that was ignored when we started is ignored by the command too: nohup works through us.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	ignored := func(how string) string {
 		out, err := exec.Command("sh", "-c", "trap '' HUP INT TSTP; "+how+" grep SigIgn /proc/self/status").Output()
@@ -89,7 +89,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	}
 }
 
-// While there is no room for another process the start is held, with a reason, and done when there is.
+// While there is no room for another process the start waits, and says why.
 func TestNoRoom(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to become a user that has a limit")
@@ -110,8 +110,8 @@ func TestNoRoom(t *testing.T) {
 // noRoom is an init whose user may have no more processes for a while.
 func noRoom() int {
 	const nproc = 6
-	StartThreads(8)                    // or the runtime dies for want of them
-	time.Sleep(100 * time.Millisecond) // one too many may be on its way
+	StartThreads(8)                    // or the runtime dies when it gets no thread
+	time.Sleep(100 * time.Millisecond) // the runtime may be starting one more
 	var old syscall.Rlimit
 	_ = syscall.Getrlimit(nproc, &old)
 	_ = syscall.Setrlimit(nproc, &syscall.Rlimit{Cur: 1, Max: old.Max})
@@ -120,7 +120,7 @@ func noRoom() int {
 }
 
 // A TERM that comes early is not lost: before the command, with it, or after it. In the millisecond between the
-// runtime's handlers and ours, the runtime ends the process; as PID 1 it cannot do that by the signal, and says 2.
+// runtime's handlers and ours, the runtime ends the process; as PID 1 it cannot do so by the signal, and exits with 2.
 func TestEarlyTERM(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is a terminal, and what a person sees on it.
+// screen is a terminal, with the text on it.
 type screen struct {
 	t      *testing.T
 	master *os.File
@@ -107,10 +107,10 @@ const (
 	ctrlZ = "\x1a"
 )
 
-// leader is a command that says whether it leads a group which has the terminal.
+// leader is a command that prints whether it leads a group which has the terminal.
 const leader = `set -- $(cut -d" " -f5,8 /proc/$$/stat); [ $1 = $$ ] && [ $2 = $$ ] && echo foreground; cat; exit 5`
 
-// As the leader of a session, which a container's PID 1 with a terminal is.
+// The leader of a session, like a container's PID 1 with a terminal, hands the terminal to its command.
 func TestTerminalIsHandedOver(t *testing.T) {
 	s := onTerminal(t, executable(t), "exec", "sh", "-c", leader)
 	s.shows("foreground")
@@ -121,7 +121,7 @@ func TestTerminalIsHandedOver(t *testing.T) {
 	}
 }
 
-// docker run -it IMAGE exec bash: jobs can be stopped and fetched back.
+// docker run -it IMAGE exec bash: jobs can be stopped and brought back.
 func TestJobControl(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestJobOfAShell(t *testing.T) {
 	s.ends(3)
 }
 
-// A script without job control reads on after us.
+// A script without job control can read from the terminal after us.
 func TestScriptGetsItsTerminalBack(t *testing.T) {
 	s := onTerminal(t, "sh", "-c", `$INIT sh -c 'read a; echo first $a'; read b; echo second $b; exit 6`)
 	s.typed("one\n")
@@ -216,7 +216,7 @@ func TestBackground(t *testing.T) {
 	s.ends(3)
 }
 
-// Where there is no /dev/tty, as in a container without a terminal, nothing is missing.
+// It works without /dev/tty too, as in a container without a terminal.
 func TestNoTerminal(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) { start(t, mode, "sh", "-c", "setsid true; exit 8").expect(8) })

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// listener is a shell that says each signal it gets, except those that no shell can trap, and goes on.
+// listener is a shell that writes down each signal it gets, except those that no shell can trap, and goes on.
 const listener = `for s in $(seq 1 64); do case $s in 9|17|19|32|33|34) ;; *) trap "echo $s >>$LINES" $s;; esac; done
 	echo up >>$LINES; while :; do sleep 0.01; done`
 
-// Every signal that a process can catch reaches the command. SIGPROF belongs to the Go runtime; SIGURG is told apart in
-// the program as it is linked, which the tests of cmd/disinto look at.
+// Every signal that a process can catch reaches the command, but for SIGPROF, which belongs to the Go runtime. A SIGURG
+// of the runtime is told apart in the linked program only; the tests of cmd/disinto check that.
 func TestPassesEverySignal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -65,25 +65,6 @@ func TestRewrites(t *testing.T) {
 	if got := read(s.lines); got != "up\n3\n1\n18\n" {
 		t.Errorf("the command got %q", got)
 	}
-	_ = syscall.Kill(s.pid, syscall.SIGKILL)
-	s.wait()
-	killAll(t, s.lines)
-}
-
-// killAll kills what carries $LINES in its environment.
-func killAll(t *testing.T, lines string) (n int) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err == nil && strings.Contains(read("/proc/"+e.Name()+"/environ"), "LINES="+lines) && syscall.Kill(pid, syscall.SIGKILL) == nil {
-			n++
-		}
-	}
-	return n
 }
 
 // A signal is for the whole group: the command may ignore it, and wait for a child that does not.
@@ -103,7 +84,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 	}
 }
 
-// Whoever sends TSTP, TTIN or TTOU wants all of it to stop, and to go on with CONT.
+// TSTP, TTIN and TTOU stop us and the command, and CONT continues both.
 func TestStopAndContinue(t *testing.T) {
 	t.Parallel()
 	s := start(t, "subreaper", "sh", "-c", `echo $$ >>$LINES; exec sleep 1000`) // a shell stopped in vfork is in state D
@@ -120,7 +101,7 @@ func TestStopAndContinue(t *testing.T) {
 	s.expect(143)
 }
 
-// Orphans are reaped while the command runs, many at once, and what it does not wait for itself is none of its business.
+// Orphans are reaped while the command runs, many at once.
 func TestReapsOrphans(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -135,7 +116,7 @@ func TestReapsOrphans(t *testing.T) {
 }
 
 // family is a command that takes its time to end, with a child in its group and an orphan in a session of its own. All
-// of them say what they get.
+// of them write down what they get.
 const family = `
 	(trap 'echo child TERM >>$LINES; exit' TERM; while :; do sleep 0.01; done) &
 	setsid sh -c '(trap "echo orphan TERM >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.01; done) &'
@@ -143,7 +124,7 @@ const family = `
 	while ! [ -e $LINES ]; do sleep 0.01; done
 	echo ready >>$LINES; while :; do sleep 0.01; done`
 
-// A TERM, with which containers are stopped, is for everybody, once, and the end waits for nothing but them.
+// A TERM, with which containers are stopped, reaches every process once, and we end when all have.
 func TestTERMReachesEverybody(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -157,14 +138,14 @@ func TestTERMReachesEverybody(t *testing.T) {
 					t.Errorf("%s got %d TERMs, want 1", who, n)
 				}
 			}
-			if n := killAll(t, s.lines); n > 0 {
+			if n := s.killAll(); n > 0 {
 				t.Errorf("%d processes are left", n)
 			}
 		})
 	}
 }
 
-// What the command leaves behind gets TERM and the time to act on it; what does not, KILL.
+// A process that the command leaves behind gets TERM and time to act on it, and KILL when it does not.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -175,14 +156,14 @@ func TestLeftovers(t *testing.T) {
 				while [ $(wc -l <$LINES) -lt 2 ]; do sleep 0.01; done; exit 3`)
 			s.expect(3)
 			s.says("polite")
-			if n := killAll(t, s.lines); n > 0 {
+			if n := s.killAll(); n > 0 {
 				t.Errorf("%d processes are left", n)
 			}
 		})
 	}
 }
 
-// --grace ends a command that ignores TERM, and everything with it.
+// --grace ends a command that ignores TERM, and all that it started.
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
@@ -191,14 +172,14 @@ func TestGrace(t *testing.T) {
 			s.says("up")
 			s.signal(syscall.SIGTERM)
 			s.expect(137)
-			if n := killAll(t, s.lines); n > 0 {
+			if n := s.killAll(); n > 0 {
 				t.Errorf("%d processes are left", n)
 			}
 		})
 	}
 }
 
-// Without --grace it is for others to decide: a database may need an hour.
+// Without --grace the command is never killed: a database may need an hour.
 func TestNoGrace(t *testing.T) {
 	t.Parallel()
 	s := start(t, "subreaper", "sh", "-c", `trap 'echo got it >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01; done`)
@@ -211,7 +192,7 @@ func TestNoGrace(t *testing.T) {
 	s.expect(130)
 }
 
-// A second signal while leftovers have their grace is for those who do not want to wait.
+// A second signal cuts the grace of leftovers short.
 func TestHurry(t *testing.T) {
 	t.Parallel()
 	s := start(t, "subreaper", "--grace", "1h", "sh", "-c", `echo $$ >>$LINES
@@ -239,7 +220,7 @@ func TestSingleChild(t *testing.T) {
 	if got := read(s.lines); got != "up\n" {
 		t.Errorf("its child got a signal: %q", got)
 	}
-	if n := killAll(t, s.lines); n == 0 {
+	if n := s.killAll(); n == 0 {
 		t.Error("what it left behind was ended")
 	}
 }
@@ -275,7 +256,7 @@ func TestF8_ReapingTakesNoMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	c.reap()
 	runtime.ReadMemStats(&after)
-	if n := after.Mallocs - before.Mallocs; n > uint64(len(pids)/2) { // others allocate, too
+	if n := after.Mallocs - before.Mallocs; n > uint64(len(pids)/2) { // the test allocates too
 		t.Errorf("%d allocations for %d children", n, len(pids))
 	}
 	eventually(t, "none is left", c.reap)
