@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -34,19 +33,17 @@ func findAccount(name string) (*account, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no account %q on this system", name)
 	}
-	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	if err := errors.Join(err1, err2); err != nil {
+	a := &account{name: name}
+	if _, err := fmt.Sscan(u.Uid+" "+u.Gid, &a.cred.Uid, &a.cred.Gid); err != nil {
 		return nil, fmt.Errorf("account %q: %w", name, err)
 	}
 	switch os.Geteuid() {
-	case int(uid):
+	case int(a.cred.Uid):
 		return nil, nil
 	case 0:
 	default:
 		return nil, fmt.Errorf("only root can run agents as %q", name)
 	}
-	a := &account{name: name, cred: syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	groups, err := u.GroupIds()
 	if err != nil {
 		return nil, fmt.Errorf("account %q: %w", name, err)

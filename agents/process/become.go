@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,13 +56,10 @@ func Letter(v any) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = f.Write(text); err == nil {
-		_, err = unix.FcntlInt(uintptr(Descriptor(f)), unix.F_ADD_SEALS, letterSeals)
-	}
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
+	_, err1 := f.Write(text)
+	_, err2 := unix.FcntlInt(uintptr(Descriptor(f)), unix.F_ADD_SEALS, letterSeals)
+	_, err3 := f.Seek(0, io.SeekStart)
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("cannot write a file in memory: %w", err)
 	}
@@ -159,8 +157,9 @@ func waiting(set *unix.Sigset_t) bool {
 func ours() *unix.Sigset_t {
 	const bits = strconv.IntSize // of a word of a signal set
 	var set unix.Sigset_t
-	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGUSR1, unix.SIGUSR2} {
-		set.Val[(s-1)/bits] |= 1 << (uint(s-1) % bits)
+	for _, s := range pid1.Answered {
+		n := uint(s.(syscall.Signal)) - 1
+		set.Val[n/bits] |= 1 << (n % bits)
 	}
 	return &set
 }

@@ -114,19 +114,13 @@ func (c cgroup) empty() bool {
 	return !ok || populated == 0
 }
 
-// remove gives back an empty cgroup.
-func (c cgroup) remove() {
-	if c.ok {
-		_ = unix.Close(c.fd)
-		c.rmdir()
-	}
-}
-
-// rmdir is remove without closing the folder. The kernel may need a moment after the last process has been reaped.
-func (c cgroup) rmdir() {
-	if c.path == "" {
+// remove gives back an empty cgroup. The kernel may need a moment after the last process has been reaped.
+func (c *cgroup) remove() {
+	if !c.ok {
 		return
 	}
+	_ = unix.Close(c.fd)
+	c.ok = false
 	for range 20 {
 		if err := os.Remove(c.path); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return

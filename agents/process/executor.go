@@ -11,14 +11,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-)
-
-const (
-	// startPatience is how long a start is retried while the machine has no room for another process. The slot stays taken
-	// meanwhile, since no other program would start in it either.
-	startPatience = time.Minute
-	// startPause is the first pause between two tries. Each pause is twice the one before, up to 5 s.
-	startPause = 100 * time.Millisecond
+	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
 // Executor runs sessions as processes of this machine. Set Reaper, and the other fields if wanted, before the first
@@ -57,24 +50,23 @@ type Executor struct {
 // start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores the job's other fields: it
 // calls started with the program that runs, and goes on with the session.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
-	if r := e.inherit(job.RunID); r != nil {
-		e.enter(r)
-		defer e.leave(r)
-		return r.follow(ctx, started)
+	r := e.inherit(job.RunID)
+	if r == nil {
+		if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
+			return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command, or a good run id"}
+		}
+		r = newRun(job, e)
 	}
-	if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
-		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command, or a good run id"}
-	}
-	r := newRun(job, e)
 	if !e.enter(r) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is there already"}
 	}
 	defer e.leave(r)
-	if err := r.startPatiently(ctx); err != nil {
-		if ctx.Err() != nil {
+	if r.program() == 0 {
+		if err := r.startPatiently(ctx); ctx.Err() != nil && err != nil {
 			return endedBy(cancelled(ctx), agents.Outcome{}, agents.Outcome{})
+		} else if err != nil {
+			return notStarted(job.Command[0], err)
 		}
-		return notStarted(job.Command[0], err)
 	}
 	return r.follow(ctx, started)
 }
@@ -145,9 +137,10 @@ func (e *Executor) hurried() chan struct{} {
 	return e.hurry
 }
 
-// startPatiently retries a start that failed for want of processes or memory.
+// startPatiently retries a start that failed for want of processes or memory. The slot stays taken meanwhile, since no
+// other program would start in it either.
 func (r *run) startPatiently(ctx context.Context) error {
-	for pause, began := startPause, time.Now(); ; pause = min(2*pause, 5*time.Second) {
+	for pause, began := pid1.StartPause, time.Now(); ; pause = min(2*pause, 5*time.Second) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -156,11 +149,11 @@ func (r *run) startPatiently(ctx context.Context) error {
 			return err
 		}
 		const room = "no room for another process"
-		if time.Since(began) > startPatience {
-			return fmt.Errorf("%s for %s (is there a pids limit?): %w", room, startPatience, err)
+		if time.Since(began) > pid1.StartPatience {
+			return fmt.Errorf("%s for %s (is there a pids limit?): %w", room, pid1.StartPatience, err)
 		}
-		if pause == startPause {
-			r.note(fmt.Sprintf("%s (is there a pids limit?), trying again for %s: %v", room, startPatience, err))
+		if pause == pid1.StartPause {
+			r.note(fmt.Sprintf("%s (is there a pids limit?), trying again for %s: %v", room, pid1.StartPatience, err))
 		}
 		select {
 		case <-ctx.Done():

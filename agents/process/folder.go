@@ -1,7 +1,10 @@
 package process
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,102 +25,67 @@ func makeFolder(path string, a *account) error {
 	if a == nil {
 		return os.MkdirAll(path, 0o700)
 	}
-	w := walker{account: a, names: strings.Split(path, "/")}
-	err := w.begin()
-	for err == nil && len(w.names) > 0 {
-		if !onlyOurs(w.dir) {
-			err = a.do(func() error { return os.MkdirAll(path, 0o700) })
-			break
-		}
-		err = w.step()
-	}
-	_ = unix.Close(w.dir)
-	if err != nil {
+	if err := a.walk(filepath.Clean(path)); err != nil {
 		return fmt.Errorf("cannot create %s: %w", path, err)
 	}
 	return nil
 }
 
-// walker walks down a path through folders that only we can change.
-type walker struct {
-	account *account
-	dir     int      // where it stands
-	names   []string // still to go
-	links   int      // followed so far
-}
-
-// begin puts the walker at the root, from wherever it is.
-func (w *walker) begin() (err error) {
-	if w.dir > 0 {
-		_ = unix.Close(w.dir)
+// walk is makeFolder for another account.
+func (a *account) walk(path string) error {
+	dir, names := "/", strings.Split(path, "/")
+	for links := 0; len(names) > 0; {
+		if !onlyOurs(dir) {
+			return a.do(func() error { return os.MkdirAll(path, 0o700) })
+		}
+		// dir has no links in it and no other user can change it, so what we learn of next stays true.
+		next := filepath.Join(dir, names[0])
+		names = names[1:]
+		info, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := a.mkdir(next, len(names) == 0); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink != 0: // the operator's
+			target, err := os.Readlink(next)
+			if links++; err != nil || links > 40 { // the kernel's own limit
+				return cmp.Or(err, error(unix.ELOOP))
+			}
+			if filepath.IsAbs(target) {
+				dir = "/"
+			}
+			names = append(strings.Split(target, "/"), names...)
+			continue
+		case !info.IsDir():
+			return unix.ENOTDIR
+		}
+		dir = next
 	}
-	w.dir, err = unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	return err
-}
-
-// step goes on by one name, and creates the folder or follows the link. A link here is the operator's.
-func (w *walker) step() error {
-	name := w.names[0]
-	w.names = w.names[1:]
-	if name == "" || name == "." {
-		return nil
-	}
-	var st unix.Stat_t
-	err := unix.Fstatat(w.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	if err == unix.ENOENT {
-		err = w.mkdir(name)
-	}
-	if err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return w.follow(name)
-	}
-	next, err := unix.Openat(w.dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	_ = unix.Close(w.dir)
-	w.dir = next
 	return nil
 }
 
-func (w *walker) mkdir(name string) error {
-	if len(w.names) > 0 {
-		if err := unix.Mkdirat(w.dir, name, 0o711); err != unix.EEXIST { // another session may have just made it
+// mkdir creates the account's folder, or one on the way to it.
+func (a *account) mkdir(path string, last bool) error {
+	if !last {
+		if err := os.Mkdir(path, 0o711); !errors.Is(err, fs.ErrExist) { // another session may have just made it
 			return err
 		}
 		return nil
 	}
-	if err := unix.Mkdirat(w.dir, name, 0o700); err != nil {
+	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
 	}
-	cred := w.account.cred
-	return unix.Fchownat(w.dir, name, int(cred.Uid), int(cred.Gid), unix.AT_SYMLINK_NOFOLLOW)
-}
-
-func (w *walker) follow(name string) error {
-	if w.links++; w.links > 40 { // the kernel's own limit
-		return unix.ELOOP
-	}
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(w.dir, name, buf)
-	if err != nil {
-		return err
-	}
-	target := string(buf[:n])
-	w.names = append(strings.Split(target, "/"), w.names...)
-	if filepath.IsAbs(target) {
-		return w.begin()
-	}
-	return nil
+	return os.Lchown(path, int(a.cred.Uid), int(a.cred.Gid))
 }
 
 // onlyOurs reports whether no other user can replace the entries of the folder: it is root's or ours, and others may
 // not write to it or, as in /tmp, may change only their own entries.
-func onlyOurs(dir int) bool {
+func onlyOurs(dir string) bool {
 	var st unix.Stat_t
-	if unix.Fstat(dir, &st) != nil {
+	if unix.Stat(dir, &st) != nil {
 		return false
 	}
 	return (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && (st.Mode&0o022 == 0 || st.Mode&unix.S_ISVTX != 0)

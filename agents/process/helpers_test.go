@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
@@ -102,7 +103,7 @@ func exhaust(args []string) int {
 			RunID: "i-1", Command: []string{"true"}, Dir: dir, LogPath: dir + "/log", Env: []string{"PATH=/usr/bin:/bin"},
 		}, nil)
 	}()
-	time.Sleep(2 * startPause) // the first attempt fails meanwhile
+	time.Sleep(2 * pid1.StartPause) // the first attempt fails meanwhile
 	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, &old, nil); err != nil {
 		return 9
 	}

@@ -16,11 +16,10 @@ const askTime = 10 * time.Second
 // idle detects that a session does nothing: for at least a stall its log has not changed and all its processes together
 // have used less than 1 % of a core. One mark, moved whenever something happens, is enough for that.
 type idle struct {
-	ticks  <-chan time.Time // nil for a job without a stall
-	ticker *time.Ticker
-	stall  time.Duration
-	root   int // the shim
-	log    string
+	ticks <-chan time.Time // nil for a job without a stall
+	stall time.Duration
+	root  int // the shim
+	log   string
 
 	mark
 }
@@ -40,15 +39,8 @@ func (i *idle) begin(job agents.Job, root int) {
 	i.stall, i.root, i.log = job.Stall, root, job.LogPath
 	if job.Stall > 0 {
 		// Eight looks in a stall find its end closely enough; each look is a walk over /proc.
-		i.ticker = time.NewTicker(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
-		i.ticks = i.ticker.C
+		i.ticks = time.Tick(min(max(job.Stall/8, 10*time.Millisecond), time.Minute))
 		i.over()
-	}
-}
-
-func (i *idle) stop() {
-	if i.ticker != nil {
-		i.ticker.Stop()
 	}
 }
 

@@ -91,25 +91,19 @@ func (r *Reaper) sweep() {
 		var e Exit
 		r.mu.Lock()
 		pid, err := syscall.Wait4(-1, &e.Status, syscall.WNOHANG, &e.Usage)
-		if pid > 0 {
-			r.deliverLocked(pid, e)
+		if c := r.children[pid]; c != nil {
+			delete(r.children, pid)
+			c.exit <- e
+		} else if pid > 0 {
+			r.orphans++
+			if r.starting > 0 {
+				r.early[pid] = e // perhaps of a child whose fork has not returned yet
+			}
 		}
 		r.mu.Unlock()
 		if pid <= 0 && err != syscall.EINTR {
 			return
 		}
-	}
-}
-
-func (r *Reaper) deliverLocked(pid int, e Exit) {
-	if c := r.children[pid]; c != nil {
-		delete(r.children, pid)
-		c.exit <- e
-		return
-	}
-	r.orphans++
-	if r.starting > 0 {
-		r.early[pid] = e // perhaps of a child whose fork has not returned yet
 	}
 }
 

@@ -224,5 +224,4 @@ func (r *run) close() {
 		r.link.close()
 	}
 	r.cgroup.remove()
-	r.cgroup = cgroup{}
 }

@@ -39,8 +39,7 @@ func init() {
 	}
 }
 
-// shim is the root of one session's processes. As a subreaper it inherits every orphan among them, whatever that did to
-// its group, session and environment. So when it has no children, nothing is left, and wait4 says so without a search.
+// shim is the root of one session's processes: see the documentation of the package.
 type shim struct {
 	ends    chan time.Duration
 	running atomic.Bool // the program itself has not ended
@@ -81,9 +80,9 @@ func runShim() int {
 	o = startOrder{}
 	go s.listen(in)
 	go s.end()
-	report := s.account(s.reap(pid))
+	report := s.report(s.reap(pid))
 	report.Hits = s.cgroup.hits()
-	s.cgroup.rmdir() // here, because a supervisor that was killed cannot
+	s.cgroup.remove() // here, because a supervisor that was killed cannot
 	_ = out.Encode(report)
 	return 0
 }
@@ -148,7 +147,7 @@ func (s *shim) moveIn(pid int, limited bool) {
 	if s.cgroup.write("cgroup.procs", strconv.Itoa(pid)) == nil {
 		return
 	}
-	s.cgroup.ok = false
+	s.cgroup.remove()
 	if limited {
 		_, _ = io.WriteString(os.Stderr, unlimited("limits are", "the kernel does not let its program into the cgroup"))
 	}
@@ -220,8 +219,8 @@ func (s *shim) end() {
 	}
 }
 
-// account is the last report. The kernel adds up the usage of every process that was waited for, here or below.
-func (s *shim) account(status syscall.WaitStatus) endReport {
+// report is the last report. The kernel adds up the usage of every process that was waited for, here or below.
+func (s *shim) report(status syscall.WaitStatus) endReport {
 	r := endReport{Status: status, Ended: s.ended.Load()}
 	var ru syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &ru) == nil {

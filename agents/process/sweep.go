@@ -55,10 +55,7 @@ func (e *environ) read(pid int) (n int, err error) {
 // account's process, but that account may.
 func (e *environ) readAsOwner(pid int) (n int, err error) {
 	var st unix.Stat_t
-	if err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &st); err != nil {
-		return 0, err
-	}
-	if os.Geteuid() != 0 || st.Uid == 0 {
+	if unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) != nil || st.Uid == 0 || os.Geteuid() != 0 {
 		return 0, unix.EACCES
 	}
 	err = asFileUser(int(st.Uid), int(st.Gid), func() (err error) {

@@ -20,7 +20,6 @@ type verdict struct {
 func (r *run) watch(ctx context.Context) Exit {
 	defer close(r.unwatched)
 	r.idle.begin(r.job, r.shim.PID)
-	defer r.idle.stop()
 	cancel, timeout, late := ctx.Done(), r.timeout(), (<-chan struct{})(nil)
 	if r.verdict.result != "" {
 		late = r.exec.hurried()

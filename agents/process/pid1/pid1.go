@@ -51,13 +51,14 @@ const HandoverVar = "DISINTO_HANDOVER"
 // is lost, so it has room for each kind more than once.
 var Signals = make(chan os.Signal, 16)
 
+// Answered are the signals that a supervisor answers.
+var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
+
 // Notify catches the signals that a supervisor answers. It may be called again. As PID 1 and after an upgrade this
 // package calls it itself, because until then a TERM ends the process, even PID 1, through Go's own handler: a
 // container stopped during its start would exit with status 2, and one stopped during an upgrade would kill its agents.
 // A window of 1 ms remains between the runtime's first instruction and this call.
-func Notify() {
-	signal.Notify(Signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-}
+func Notify() { signal.Notify(Signals, Answered...) }
 
 // Become replaces this program by disinto exec with these options, in the same process. It returns only an error.
 func Become(o Options) error {

@@ -16,10 +16,10 @@ const (
 )
 
 const (
-	// startPatience is how long a start is retried while the machine has no room for another process.
-	startPatience = time.Minute
-	// startPause is the first pause between two tries. Each pause is twice the one before, up to 5 s.
-	startPause = 100 * time.Millisecond
+	// StartPatience is how long a start is retried while the machine has no room for another process.
+	StartPatience = time.Minute
+	// StartPause is the first pause between two tries. Each pause is twice the one before, up to 5 s.
+	StartPause = 100 * time.Millisecond
 )
 
 // start starts the command. If it cannot, the answer is the exit code that says why.
@@ -29,16 +29,16 @@ func (c *command) start() (code int, ok bool) {
 	name := c.Command[0]
 	path, err := find(name)
 	dir := leaveFolder()
-	for pause, began := startPause, time.Now(); err == nil; pause = min(2*pause, 5*time.Second) {
+	for pause, began := StartPause, time.Now(); err == nil; pause = min(2*pause, 5*time.Second) {
 		if c.pid, err = c.fork(path, dir); err == nil {
 			return 0, true
 		}
-		if err != syscall.EAGAIN && err != syscall.ENOMEM || time.Since(began) > startPatience {
+		if err != syscall.EAGAIN && err != syscall.ENOMEM || time.Since(began) > StartPatience {
 			break
 		}
-		if pause == startPause {
+		if pause == StartPause {
 			complain(name, err.Error()+": no room for another process (is there a pids limit?), trying again for "+
-				startPatience.String())
+				StartPatience.String())
 		}
 		err = nil
 		select {

@@ -115,7 +115,7 @@ func noRoom() int {
 	var old syscall.Rlimit
 	_ = syscall.Getrlimit(nproc, &old)
 	_ = syscall.Setrlimit(nproc, &syscall.Rlimit{Cur: 1, Max: old.Max})
-	time.AfterFunc(4*startPause, func() { _ = syscall.Setrlimit(nproc, &old) })
+	time.AfterFunc(4*StartPause, func() { _ = syscall.Setrlimit(nproc, &old) })
 	return run(Options{Command: []string{"sh", "-c", "exit 7"}})
 }
 
