@@ -39,7 +39,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/convoy", command(s, s.makeConvoy)),
 		control.Post("/v1/convoy/start", command(s, s.startConvoy)),
 		control.Post("/v1/convoy/cancel", command(s, s.cancelConvoy)),
-		control.Post("/v1/fleet/rebalance", s.RebalanceNow),
+		control.Post("/v1/fleet/rebalance", command(s, s.rebalance)),
 	}
 }
 
@@ -106,30 +106,12 @@ func (s *Supervisor) serve() (end func(), err error) {
 // keepPorts listens on TCP where the configuration says. end stops that.
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
-		Factory: s.factory, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
+		Config: s.currentConfig, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
 	}
 	if p.Listen == nil {
 		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	}
 	return p.Keep(s.replug)
-}
-
-// factory is [factory] of the configuration in force; the zero value without one.
-func (s *Supervisor) factory() (f threads.Factory) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.config != nil {
-		f = s.config.Factory
-	}
-	return f
-}
-
-// lookAtPorts has the TCP listeners compared with the configuration.
-func (s *Supervisor) lookAtPorts() {
-	select {
-	case s.replug <- struct{}{}:
-	default:
-	}
 }
 
 // portProblem shows why an address of [factory] cannot be listened on, and logs it once; "" means that it can.

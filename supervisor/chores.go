@@ -291,16 +291,3 @@ func handedOf(c *chore) *ledger.Handed {
 	}
 	return h
 }
-
-// kickAll wakes every loop.
-func (s *Supervisor) kickAll(need time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kickAllLocked(need)
-}
-
-func (s *Supervisor) kickAllLocked(need time.Time) {
-	for name := range s.kicks {
-		s.kickLocked(name, need)
-	}
-}

@@ -65,7 +65,7 @@ func TestDocuments(t *testing.T) {
 		"ask-sling":      control.SlingRequest{},
 		"ask-convoy":     control.ConvoyRequest{},
 		"ask-cancel":     control.ConvoyCancelRequest{},
-		"ask-rebalance":  supervisor.RebalanceRequest{},
+		"ask-rebalance":  control.RebalanceRequest{},
 		"ask-upgrade":    control.UpgradeRequest{},
 		"fleet-cycle":    fleet.Cycle{},
 		"fleet-one-host": fleet.HostStatus{},

@@ -19,16 +19,7 @@ const (
 // HookHandler answers POST /v1/hook, and nothing else.
 func (s *Supervisor) HookHandler() http.Handler {
 	s.init()
-	return control.Hooks{Secret: s.hookSecret, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
-}
-
-func (s *Supervisor) hookSecret() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.config == nil {
-		return ""
-	}
-	return s.config.Forge.WebhookSecret.Reveal()
+	return control.Hooks{Config: s.currentConfig, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
 }
 
 // warnOfHook logs once an hour that hooks about a repository of ours are refused. After a change of the secret nothing

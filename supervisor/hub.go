@@ -18,8 +18,8 @@ type aroundHub struct{ s *Supervisor }
 
 var _ fleet.Supervisor = aroundHub{}
 
-// keepHub runs a cycle each time that one is due, until ctx is done. It reads the other hosts once at the beginning, for
-// people who look at the fleet before that.
+// keepHub runs a cycle each time that one is due, until ctx is done. It reads the other hosts once at the beginning,
+// for people who look at the fleet before that.
 func (s *Supervisor) keepHub(ctx context.Context) {
 	s.hub.Read(ctx)
 	for s.hub.Wait(ctx) {
@@ -47,23 +47,17 @@ func (s *Supervisor) Fleet() *fleet.Status {
 	return s.hub.Status()
 }
 
-// RebalanceRequest asks for a cycle at once.
-type RebalanceRequest struct {
-	DryRun bool `json:"dry_run"`
-}
-
-// RebalanceNow runs a cycle besides those that are due, and returns when all its moves have ended or are known to take
+// rebalance runs a cycle besides those that are due, and returns when all its moves have ended or are known to take
 // longer.
-func (s *Supervisor) RebalanceNow(ctx context.Context, r RebalanceRequest) (*fleet.Cycle, error) {
-	leave, err := s.enterCommand()
-	if err != nil {
-		return nil, err
+func (s *Supervisor) rebalance(ctx context.Context, r control.RebalanceRequest, report *fleet.Cycle) error {
+	if s.currentConfig().Stealing.PerCycle == 0 {
+		return control.Conflict("cannot move anything: [stealing] per_cycle is 0")
 	}
-	defer leave()
-	if config, _ := (aroundHub{s}).Config(); config.Stealing.PerCycle == 0 {
-		return nil, control.Conflict("cannot move anything: [stealing] per_cycle is 0")
+	c, err := s.hub.Cycle(ctx, r.DryRun)
+	if err == nil {
+		*report = *c
 	}
-	return s.hub.Cycle(ctx, r.DryRun)
+	return err
 }
 
 // Config implements fleet.Supervisor.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -69,4 +70,9 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
 	}
 	return notice{bad: e.Result.BurnsAttempt(), words: words}
+}
+
+// logPath is where the output of a session is.
+func logPath(stateDir, agent, run string) string {
+	return filepath.Join(stateDir, ledger.LogPath(agent, run))
 }

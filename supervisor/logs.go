@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -21,64 +20,58 @@ type logged struct {
 	at   time.Time
 }
 
-// FindLog finds the output of the newest session of an agent, or on an issue or pull request: 12, #12 or owner/name#12.
-// It reads the state directory only, so it needs no supervisor. Sessions that never printed have none.
+// FindLog returns the output of the newest session of an agent, or on an issue or pull request: 12, #12 or
+// owner/name#12. It reads the state directory only, so it needs no supervisor. A session that printed nothing has no
+// log.
 func FindLog(stateDir, of string) (control.Log, error) {
-	list, err := loggedSessions(stateDir)
+	text, err := os.ReadFile(filepath.Join(stateDir, "journal.jsonl"))
 	if err != nil {
-		return control.Log{}, err
+		return control.Log{}, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	const anywhere = "any/where"
 	item, noRef := forge.ParseRef(of, anywhere)
+	var newest logged
 	repos := make(map[string]bool)
-	list = slices.DeleteFunc(list, func(l logged) bool {
-		ours := l.Agent == of
+	records, _ := ledger.Parse(text)
+	for i := range records {
+		l, is := sessionIn(stateDir, &records[i])
+		asked := l.Agent == of
 		if noRef == nil {
-			ours = l.item == item || item.Repo == anywhere && l.item.Number == item.Number
+			asked = l.item == item || item.Repo == anywhere && l.item.Number == item.Number
 		}
-		if _, err := os.Stat(l.Path); err != nil || !ours {
-			return true
+		if _, err := os.Stat(l.Path); err != nil || !is || !asked {
+			continue
 		}
 		repos[l.item.Repo] = true
-		return false
-	})
+		if cmp.Or(l.at.Compare(newest.at), cmp.Compare(l.RunID, newest.RunID)) > 0 {
+			newest = l
+		}
+	}
 	switch {
-	case len(list) == 0:
+	case len(repos) == 0:
 		return control.Log{}, fmt.Errorf("cannot find a log of %s: no session of it is remembered; all logs are in %s",
 			of, filepath.Join(stateDir, "logs"))
 	case noRef == nil && len(repos) > 1:
 		return control.Log{}, fmt.Errorf("cannot tell which repository %s is in: write owner/name#%d", of, item.Number)
 	}
-	newest := func(a, b logged) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.RunID, b.RunID)) }
-	return slices.MaxFunc(list, newest).Log, nil
+	return newest.Log, nil
 }
 
-// loggedSessions are the sessions that the journal still knows: those since it was compacted, and the newest before.
-func loggedSessions(stateDir string) ([]logged, error) {
-	text, err := os.ReadFile(filepath.Join(stateDir, "journal.jsonl"))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the journal: %w", err)
+// sessionIn returns the session that a record of the journal names. Compaction keeps the newest.
+func sessionIn(stateDir string, r *ledger.Record) (l logged, is bool) {
+	switch {
+	case r.Start != nil:
+		l = logged{control.Log{RunID: r.Start.Run, Agent: r.Start.Agent}, forge.Ref(r.Start.Item.Ref), r.At}
+	case r.Open != nil:
+		l = logged{control.Log{RunID: r.Open.Run, Agent: r.Open.Agent}, forge.Ref(r.Open.Item.Ref), r.At}
+	case r.Recent != nil:
+		item := forge.Ref{Repo: r.Recent.Repo, Number: r.Recent.Number}
+		l = logged{control.Log{RunID: r.Recent.RunID, Agent: r.Recent.Agent}, item, r.Recent.StartedAt}
+	default:
+		return l, false
 	}
-	records, _ := ledger.Parse(text)
-	var list []logged
-	add := func(run, agent string, item forge.Ref, at time.Time) {
-		list = append(list, logged{control.Log{RunID: run, Agent: agent, Path: logPath(stateDir, agent, run)}, item, at})
-	}
-	for _, r := range records {
-		switch {
-		case r.Start != nil:
-			add(r.Start.Run, r.Start.Agent, forge.Ref(r.Start.Item.Ref), r.At)
-		case r.Open != nil:
-			add(r.Open.Run, r.Open.Agent, forge.Ref(r.Open.Item.Ref), r.At)
-		case r.Recent != nil:
-			add(r.Recent.RunID, r.Recent.Agent, forge.Ref{Repo: r.Recent.Repo, Number: r.Recent.Number}, r.Recent.StartedAt)
-		}
-	}
-	return list, nil
-}
-
-func logPath(stateDir, agent, run string) string {
-	return filepath.Join(stateDir, ledger.LogPath(agent, run))
+	l.Path = logPath(stateDir, l.Agent, l.RunID)
+	return l, true
 }
 
 // findLog answers GET /v1/log: the log of an agent or item, and the secrets to hide in it.

@@ -138,3 +138,16 @@ func (s *Supervisor) activeLocked() bool {
 	}
 	return false
 }
+
+// kickAll wakes every loop.
+func (s *Supervisor) kickAll(need time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kickAllLocked(need)
+}
+
+func (s *Supervisor) kickAllLocked(need time.Time) {
+	for name := range s.kicks {
+		s.kickLocked(name, need)
+	}
+}

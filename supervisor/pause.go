@@ -84,13 +84,6 @@ func (s *Supervisor) setPauses(report *control.Report, name string, list []threa
 	return nil
 }
 
-// pausedLocked reports whether a thread starts nothing because it or everything is paused.
-func (s *Supervisor) pausedLocked(thread string) bool {
-	_, own := s.history.Paused[threads.Pause{Thread: thread}]
-	_, all := s.history.Paused[threads.Pause{}]
-	return own || all
-}
-
 func pauseWords(p threads.Pause) string {
 	switch {
 	case p.Thread != "":

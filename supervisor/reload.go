@@ -34,6 +34,14 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.touchStatus()
 }
 
+// lookAtPorts has the TCP listeners compared with the configuration.
+func (s *Supervisor) lookAtPorts() {
+	select {
+	case s.replug <- struct{}{}:
+	default:
+	}
+}
+
 // SetError shows what is wrong with the configuration as its file is now. The last good one stays in force; nil means
 // that the file is good again.
 func (s *Supervisor) SetError(err error) {

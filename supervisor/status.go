@@ -139,6 +139,13 @@ func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
 	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
 }
 
+// pausedLocked reports whether a thread starts nothing because it or everything is paused.
+func (s *Supervisor) pausedLocked(thread string) bool {
+	_, own := s.history.Paused[threads.Pause{Thread: thread}]
+	_, all := s.history.Paused[threads.Pause{}]
+	return own || all
+}
+
 // heldWhyLocked says why an agent can start nothing, whatever there is to do; empty when it can.
 func (s *Supervisor) heldWhyLocked(a *agents.Agent, now time.Time) string {
 	known := s.history.Agent(a.Name)

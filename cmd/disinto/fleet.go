@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
-	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
@@ -45,7 +45,7 @@ does. Exits 3 when the forge does not answer: the moves are made when it does.`,
 		q.flags(flags, "the document")
 		dryRun := flags.Bool("dry-run", false, "move nothing")
 		return func(ctx context.Context, c *cli, _ []string) error {
-			ask := supervisor.RebalanceRequest{DryRun: *dryRun}
+			ask := control.RebalanceRequest{DryRun: *dryRun}
 			cycle, err := post(ctx, c, &q, "/v1/fleet/rebalance", ask, screen.View.Cycle)
 			pending := func(m fleet.Move) bool { return m.State == fleet.MovePending }
 			if err == nil && slices.ContainsFunc(cycle.Moves, pending) {

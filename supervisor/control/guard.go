@@ -13,11 +13,11 @@ import (
 )
 
 // Guard is a handler for a TCP port: every request needs the token of [factory] listen_token, and a Host that names
-// this factory. Without the check of the Host a web page could have its own name resolved to our address. factory
-// returns the configuration in force; without a token in it every request is refused.
-func Guard(factory func() threads.Factory, next http.Handler) http.Handler {
+// this factory. Without the check of the Host a web page could have its own name resolved to our address. config
+// returns the configuration in force; while that is nil or has no token every request is refused.
+func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := factory()
+		f := factory(config)
 		w.Header().Set("Cache-Control", "no-store")
 		switch {
 		case f.ListenToken == "":
@@ -32,6 +32,14 @@ func Guard(factory func() threads.Factory, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
+}
+
+// factory is [factory] of the configuration in force; the zero value without one.
+func factory(config func() *threads.Config) threads.Factory {
+	if c := config(); c != nil {
+		return c.Factory
+	}
+	return threads.Factory{}
 }
 
 // namesUs reports whether a Host header names the address that we listen on, this machine, or one of more.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 // except that its sender knows the secret, and which repository it names. The functions may be called from any
 // goroutine.
 type Hooks struct {
-	Secret func() string // [forge] webhook_secret; empty without a valid configuration
+	Config func() *threads.Config // in force now; nil without a valid one
 	// Signed is called for each hook with a good signature, Unsigned for one that names a repository and has a wrong one.
 	Signed, Unsigned func(repo string)
 }
@@ -53,8 +54,8 @@ func (h Hooks) Handler() http.Handler {
 }
 
 func (h Hooks) receive(w http.ResponseWriter, r *http.Request) error {
-	secret := h.Secret()
-	if secret == "" {
+	config := h.Config()
+	if config == nil || config.Forge.WebhookSecret == "" {
 		return NotNow("not now: there is no valid configuration")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
@@ -64,7 +65,7 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request) error {
 		return Invalid("cannot read the hook: %s", err)
 	}
 	repo, err := hookRepo(body)
-	if !signed(r.Header, body, secret) {
+	if !signed(r.Header, body, config.Forge.WebhookSecret.Reveal()) {
 		if err == nil {
 			h.Unsigned(repo)
 		}

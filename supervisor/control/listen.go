@@ -81,10 +81,10 @@ func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ")
 
 // Ports are the TCP listeners of [factory] listen and listen_hooks. Set the exported fields before Keep.
 type Ports struct {
-	Factory func() threads.Factory // in force now; the zero value without a valid configuration
-	API     http.Handler           // what listen serves, behind Guard
-	Hooks   http.Handler           // what listen_hooks serves
-	Listen  func(address string) (net.Listener, error)
+	Config func() *threads.Config // in force now; nil without a valid one
+	API    http.Handler           // what listen serves, behind Guard
+	Hooks  http.Handler           // what listen_hooks serves
+	Listen func(address string) (net.Listener, error)
 	// Problem is called with a key of [factory] and why its address cannot be listened on; "" when it can.
 	Problem func(key, why string)
 	Log     hclog.Logger
@@ -130,8 +130,8 @@ func (p *Ports) close() {
 
 // adjust opens and closes listeners as the configuration says. It reports whether all of them are open.
 func (p *Ports) adjust() bool {
-	f := p.Factory()
-	api := p.set("listen", f.Listen, &http.Server{Handler: Guard(p.Factory, p.API), ReadHeaderTimeout: requestTime})
+	f := factory(p.Config)
+	api := p.set("listen", f.Listen, &http.Server{Handler: Guard(p.Config, p.API), ReadHeaderTimeout: requestTime})
 	hooks := &http.Server{Handler: p.Hooks, ReadTimeout: requestTime, WriteTimeout: requestTime}
 	return p.set("listen_hooks", f.ListenHooks, hooks) && api
 }

@@ -48,3 +48,8 @@ type ConvoyCancelRequest struct {
 type UpgradeRequest struct {
 	Binary string `json:"binary"`
 }
+
+// RebalanceRequest has the hub of a fleet look for issues to move now.
+type RebalanceRequest struct {
+	DryRun bool `json:"dry_run"` // move nothing
+}
