@@ -7,14 +7,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// grip keeps items from being decided on while we write to them: as long as it holds, and then until a scan that was asked
-// for after it let go. That is the stale-facts rule.
+// grip keeps items from being decided on while we write to them, and after that until a scan that began later shows what was
+// written. That is the stale-facts rule.
 type grip struct {
 	s    *Supervisor
 	refs []forge.Ref
 }
 
-// grip takes hold of an issue or pull request and of everything it belongs to.
+// grip takes hold of an issue or pull request and of its whole chain.
 func (s *Supervisor) grip(item forge.Ref) *grip {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +28,7 @@ func (s *Supervisor) gripLocked(refs []forge.Ref) *grip {
 	return &grip{s, refs}
 }
 
-// letGo returns the time that facts have to be newer than.
+// letGo ends the grip and returns the time that facts have to be newer than. It may be repeated.
 func (g *grip) letGo() time.Time {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
@@ -43,8 +43,8 @@ func (g *grip) letGo() time.Time {
 	return now
 }
 
-// relatedLocked is an issue or pull request with its chain: the issues that a pull request is for, and all pull requests
-// of those. The repository itself, on which scheduled work runs, is nothing that anybody writes to.
+// relatedLocked returns an issue or pull request with its chain, sorted: the issues that a pull request is for, and all pull
+// requests of those. Scheduled work, which has no number, writes to none.
 func (s *Supervisor) relatedLocked(item forge.Ref) []forge.Ref {
 	if item.Number == 0 {
 		return nil
@@ -64,8 +64,8 @@ func (s *Supervisor) relatedLocked(item forge.Ref) []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// forgetLocked drops what will not be asked for again, and returns the issues and pull requests of which the journal can
-// forget everything: their repository was read, and they are in it no more.
+// forgetLocked drops the times of writes that every fact is newer than. It returns the issues and pull requests that the
+// journal can forget, because their repository was read and they are no longer in it.
 func (s *Supervisor) forgetLocked() []forge.Ref {
 	for r, touched := range s.history.Touched {
 		if repo, known := s.facts.Repo(r.Repo); known && repo.AsOf.After(touched) && s.busy[r] == 0 {

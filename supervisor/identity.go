@@ -17,12 +17,12 @@ const (
 	unavailableRest = 10 * time.Second // the forge did not answer
 )
 
-// Instance is the id of the state directory, with which every run id begins; "" before Run has read it. Once it is there it
-// stays, and may be asked for at any time from what Run calls.
+// Instance returns the id of the state directory, with which every run id begins; "" before Run has read it. Everything that
+// Run calls may call it.
 func (s *Supervisor) Instance() string { return s.instance }
 
-// identified makes sure that the agent's token is the agent's: work done under another account would be claimed, reviewed
-// and counted as somebody else's. Each token is asked about once. An agent that fails is held, with what to do.
+// identified makes sure that the agent's token belongs to the agent's account: work under another account would be claimed,
+// reviewed and counted as another agent's. Each token is asked about once. An agent that fails is held, with the remedy.
 func (s *Supervisor) identified(x *session) bool {
 	token := x.agent.Token
 	s.mu.Lock()
@@ -33,15 +33,8 @@ func (s *Supervisor) identified(x *session) bool {
 			login, err = f.WhoAmI(ctx, token.Reveal())
 			return err
 		})
-		switch {
-		case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound):
-			s.holdAgent(x, time.Now().Add(forbiddenRest), fmt.Sprintf("the forge refuses the token of %s: set $%s",
-				x.Agent, agents.TokenVar(x.Agent)))
-			return false
-		case x.ctx.Err() != nil:
-			return false
-		case err != nil:
-			s.holdAgent(x, time.Now().Add(unavailableRest), "cannot verify its token: "+text(err))
+		refused := fmt.Sprintf("the forge refuses the token of %s: set $%s", x.Agent, agents.TokenVar(x.Agent))
+		if !s.admit(x, err, refused, "cannot verify its token: ") {
 			return false
 		}
 		s.mu.Lock()
@@ -56,8 +49,8 @@ func (s *Supervisor) identified(x *session) bool {
 	return s.mayWork(x)
 }
 
-// mayWork makes sure that the agent's account has the rights for its work, which it would otherwise miss when the work is
-// done. It is asked about once for each repository.
+// mayWork makes sure that the agent's account has the rights for its work, which it would otherwise miss only after the work
+// is done. It asks once for each repository.
 func (s *Supervisor) mayWork(x *session) bool {
 	ask := workplace{x.agent.Token, x.Item.Ref.Repo}
 	s.mu.Lock()
@@ -69,14 +62,7 @@ func (s *Supervisor) mayWork(x *session) bool {
 	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.MayWork(ctx, ask.token.Reveal(), ask.repo)
 	})
-	switch {
-	case errors.Is(err, forge.ErrForbidden):
-		s.holdAgent(x, time.Now().Add(forbiddenRest), text(err))
-		return false
-	case x.ctx.Err() != nil:
-		return false
-	case err != nil:
-		s.holdAgent(x, time.Now().Add(unavailableRest), text(err))
+	if !s.admit(x, err, text(err), "") {
 		return false
 	}
 	s.mu.Lock()
@@ -91,8 +77,20 @@ type workplace struct {
 	repo  string
 }
 
-// holdAgent keeps an agent from starting until a time; a zero time is until the configuration changes. Such a hold is not
-// journalled: the next supervisor asks again.
+// admit judges the forge's answer about an agent's account, and holds the agent unless that is good. refused says what to do
+// when the forge refuses; unclear precedes any other error.
+func (s *Supervisor) admit(x *session, err error, refused, unclear string) bool {
+	switch {
+	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound):
+		s.holdAgent(x, time.Now().Add(forbiddenRest), refused)
+	case err != nil && x.ctx.Err() == nil:
+		s.holdAgent(x, time.Now().Add(unavailableRest), unclear+text(err))
+	}
+	return err == nil && x.ctx.Err() == nil
+}
+
+// holdAgent keeps an agent from starting until a time, or until the configuration changes if that is zero. The hold is not
+// journalled: the next supervisor asks the forge again.
 func (s *Supervisor) holdAgent(x *session, until time.Time, why string) {
 	s.mu.Lock()
 	a := threads.Entry(s.history.Agents, x.Agent)

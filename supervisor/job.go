@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// job is a session as the executor needs it. Its paths are made of configured names and numbers only.
+// job describes a session for the executor. Its paths consist of configured names and numbers only.
 func (s *Supervisor) job(x *session) (agents.Job, error) {
 	argv, err := x.role.Argv(agents.CommandData{
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
@@ -35,7 +35,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	}
 	j.Dir = place("work", workspaceName(x))
 	if x.role.Cwd != "" {
-		j.Dir = x.role.Cwd // its workspace too: nobody makes another one
+		j.Dir = x.role.Cwd // used as the workspace too
 	}
 	env := x.environ(&j)
 	if s.ForgeAPI != nil {
@@ -46,8 +46,8 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 }
 
 // workspaceName is the same for every session of an agent on a chain, so that rework finds what the implementation left:
-// owner_repo_12, or owner_repo_role for scheduled work. The first and the last _ are the only ones that separate, or a_b/c
-// and a/b_c would share a folder: in an owner and a role it is written ~, which no name has.
+// owner_repo_12, or owner_repo_role for scheduled work. Only the first and the last _ separate: those of an owner or a role
+// become ~, which no name has, or a_b/c and a/b_c would share a folder.
 func workspaceName(x *session) string {
 	owner, repo, _ := strings.Cut(x.Item.Chain.Repo, "/")
 	what := strconv.FormatInt(x.Item.Chain.Number, 10)
@@ -60,24 +60,17 @@ func workspaceName(x *session) string {
 func apart(name string) string { return strings.ReplaceAll(name, "_", "~") }
 
 func (x *session) environ(j *agents.Job) *agents.Env {
-	e := &agents.Env{
+	return &agents.Env{
 		RunID: x.RunID, Agent: x.agent, Role: x.role, Kind: j.Kind, Repo: j.Repo, Number: j.Number, Attempt: x.Attempt,
 		Thread: x.Thread, Backend: string(x.thread.Backend), BaseURL: x.thread.BaseURL, Slot: x.Slot,
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
-		Workspace: j.Dir, ResultPath: j.ResultPath,
+		Workspace: j.Dir, ResultPath: j.ResultPath, Secrets: x.config.Secrets,
 	}
-	for _, secret := range x.config.Secrets {
-		e.Secrets = append(e.Secrets, agents.SecretVar(secret))
-	}
-	return e
 }
 
-// secrets are the texts that must not leave the supervisor's own memory, redacted from what agents printed.
-func (x *session) secrets() []string { return configSecrets(x.config) }
-
-// configSecrets are all secrets that a configuration knows.
-func configSecrets(config *threads.Config) []string {
+// secretsOf returns every secret of a configuration: they are redacted from what agents printed.
+func secretsOf(config *threads.Config) []string {
 	list := []string{config.Forge.Token.Reveal(), config.Forge.WebhookSecret.Reveal()}
 	for i := range config.Agents {
 		list = append(list, config.Agents[i].Token.Reveal())

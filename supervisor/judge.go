@@ -48,7 +48,7 @@ func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *ledger.End
 
 // fill copies what is kept of an outcome.
 func (s *Supervisor) fill(end *ledger.End, x *session, out agents.Outcome) {
-	secrets := x.secrets()
+	secrets := secretsOf(x.config)
 	end.Result, end.Reason, end.RetryAt = out.Result, agents.Redact(out.Reason, secrets), out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
 	if out.Usage != (agents.Usage{}) {

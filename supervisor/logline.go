@@ -10,10 +10,10 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// notice is something to tell people. It is made under the lock and told outside it: a log is I/O.
+// notice is a log line. It is made under the lock and logged outside it, since a log is I/O.
 type notice struct {
-	bad   bool
-	words string // empty: nothing to tell
+	bad   bool   // an error
+	words string // empty logs nothing
 }
 
 func (s *Supervisor) tell(list ...notice) {
@@ -28,12 +28,12 @@ func (s *Supervisor) tell(list ...notice) {
 	}
 }
 
-// tag begins a log line about an agent's work: [dev-qwen #11]. The repository is only said where there are several.
+// tag begins a log line about an agent's work: [dev-qwen #11]. It names the repository only where several are configured.
 func tag(cfg *threads.Config, agent string, item forge.Ref) string {
 	return "[" + agent + wordsOf(cfg, item, " ") + "]"
 }
 
-// wordsOf is an issue as log lines name it, after a separator; scheduled work has none.
+// wordsOf returns an issue as log lines name it, after a separator; "" for scheduled work in the only repository.
 func wordsOf(cfg *threads.Config, item forge.Ref, separator string) string {
 	switch single := cfg != nil && len(cfg.Forge.Repos) == 1; {
 	case single && item.Number == 0:
@@ -44,7 +44,7 @@ func wordsOf(cfg *threads.Config, item forge.Ref, separator string) string {
 	return separator + item.String()
 }
 
-// task is what an agent does with an item, in a word or two.
+// task names what an agent does with an item.
 func task(it *threads.Item) string {
 	switch it.Kind {
 	case agents.KindIssue:

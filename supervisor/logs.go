@@ -101,12 +101,12 @@ func (s *Supervisor) isRunning(runID string) bool {
 // secretsOf returns the secrets of a configuration, and of those that running sessions were started with: after a
 // reload a session may still print a token that has changed.
 func (s *Supervisor) secretsOf(config *threads.Config) []string {
-	list := configSecrets(config)
+	list := secretsOf(config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.sessions {
 		if x.config != config {
-			list = append(list, x.secrets()...)
+			list = append(list, secretsOf(x.config)...)
 		}
 	}
 	return list

@@ -17,29 +17,29 @@ const (
 	scanTimeout = 2 * time.Minute
 	// callTimeout bounds any other call to the forge.
 	callTimeout = 30 * time.Second
-	// prepareRest is the time between attempts to prepare a forge that answers and refuses.
+	// prepareRest is the time between attempts to prepare a forge that refuses.
 	prepareRest = time.Minute
-	// scanRestMin and scanRestMax bound the pause after a scan that read nothing; it doubles from one to the other.
+	// scanRestMin and scanRestMax bound the pause after a scan that read nothing. It doubles each time.
 	scanRestMin = time.Second
 	scanRestMax = time.Minute
 )
 
-// scans is the one scan that serves all threads. It is guarded by the supervisor's mu.
+// scans is the state of the one scan that serves all threads. The supervisor's mu guards it.
 type scans struct {
-	flight   chan struct{} // closed when the scan under way is over; nil when there is none
+	flight   chan struct{} // closed when the scan under way ends; nil when there is none
 	began    time.Time     // when the newest finished scan began
 	good     time.Time     // when the newest scan without an error began
 	err      error         // of the newest finished scan
 	failures int           // scans in a row that read nothing
-	retryAt  time.Time     // no scan begins before
+	retryAt  time.Time     // no scan begins earlier
 
 	prepared   bool
 	prepareErr error
 	prepareAt  time.Time
 }
 
-// scan returns when a scan is over that began at need or later; it begins one where none is under way. While a forge that
-// does not answer is left alone, it returns at once. What was read, and the error, are in the supervisor's state.
+// scan returns when a scan that began at need or later has ended; it begins one if none is under way. During the pause after
+// a failure it returns at once. The facts and the error are in the supervisor's state.
 func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 	for {
 		s.mu.Lock()
@@ -64,7 +64,7 @@ func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 	}
 }
 
-// fly is the scan itself. Those who wait for it are let go even if the client panics.
+// fly makes one scan. It wakes the goroutines that wait for it even if the client panics.
 func (s *Supervisor) fly(ctx context.Context) {
 	began := time.Now()
 	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
@@ -78,7 +78,7 @@ func (s *Supervisor) fly(ctx context.Context) {
 	facts, err = s.read(limited)
 }
 
-// read prepares the forge where that was not done yet, and scans it.
+// read prepares the forge if that is still to be done, and scans it.
 func (s *Supervisor) read(ctx context.Context) (forge.Facts, error) {
 	s.mu.Lock()
 	client, due := s.client, !s.scans.prepared && !time.Now().Before(s.scans.prepareAt)
@@ -91,9 +91,8 @@ func (s *Supervisor) read(ctx context.Context) (forge.Facts, error) {
 	return client.Scan(ctx)
 }
 
-// prepareForge has the labels made that we need, and the token's rights looked at. Only a forge that does not answer is an
-// error: one that refuses something is shown, asked again later and scanned all the same, for other repositories may be
-// fine.
+// prepareForge creates the labels that we need and checks the rights of the token. Only a forge that does not answer is an
+// error. A refusal is shown and retried later, and the scan goes on, since other repositories may be fine.
 func (s *Supervisor) prepareForge(ctx context.Context, client Forge) error {
 	err := client.Prepare(ctx)
 	if errors.Is(err, forge.ErrUnavailable) || ctx.Err() != nil {
@@ -109,7 +108,7 @@ func (s *Supervisor) prepareForge(ctx context.Context, client Forge) error {
 	return nil
 }
 
-// land takes in what a scan brought and lets everybody go who waited for it. It returns what there is to tell people.
+// land stores the result of a scan and wakes the goroutines that wait for it.
 func (s *Supervisor) land(began time.Time, facts forge.Facts, err error) (news notice) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,15 +132,15 @@ func (s *Supervisor) land(began time.Time, facts forge.Facts, err error) (news n
 		s.scans.retryAt = time.Now().Add(min(scanRestMin<<min(s.scans.failures, 10), scanRestMax))
 		s.scans.failures++
 	}
-	// The text of an outage names the time of the next try, and is another one each time.
+	// An outage is compared by its kind: its text names the time of the next try and differs each time.
 	if was == nil || errors.Is(was, forge.ErrUnavailable) != errors.Is(err, forge.ErrUnavailable) {
 		news = notice{bad: true, words: "the forge could not be read, what runs goes on: " + text(err)}
 	}
 	return news
 }
 
-// onlyRead marks every repository that the scan did not read as not read, so that nothing is started, stopped or written
-// in it on facts that nobody confirmed.
+// onlyRead clears AsOf of every repository that the scan did not read, so that nothing is started, stopped or written there
+// on old facts. any reports whether one was read.
 func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {
 	facts.Repos = slices.Clone(facts.Repos)
 	for i := range facts.Repos {
@@ -154,7 +153,7 @@ func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool)
 	return facts, any
 }
 
-// text is an error in one line; joined errors are separated by semicolons.
+// text returns an error in one line, "" for nil. Semicolons separate joined errors.
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -162,9 +161,9 @@ func text(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// call makes one call to the forge, within the time that any of them may take. A panic in it is an answer that could not
-// be read: sessions and chores call from goroutines of their own, where it would end PID 1 and every agent with it. It
-// once did, when a pull request appeared between two requests of one Look.
+// call makes one call to the forge within a time limit. A panic in it counts as an answer that could not be read: sessions
+// and chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. One did, when a pull
+// request appeared between two requests of one Look.
 func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
