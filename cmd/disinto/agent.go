@@ -10,7 +10,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/agents/session"
-	"codeberg.org/johba/disinto/forge/forgejo"
 )
 
 // agentCommand is the program of roles with a cli.
@@ -37,8 +36,12 @@ func runAgent(ctx context.Context, c *cli, name, prompts string) error {
 	if err != nil {
 		return err
 	}
+	kind, err := forges.choose("DISINTO_FORGE", c.lookup)
+	if err != nil {
+		return err
+	}
 	p := session.Program{
-		CLI: name, Prompts: prompts, Environ: c.environ, Desk: forgejo.NewDesk(c.getenv("FORGE_URL"), c.getenv("FORGE_TOKEN")),
+		CLI: name, Prompts: prompts, Environ: c.environ, Desk: kind.desk(c.getenv("FORGE_URL"), c.getenv("FORGE_TOKEN")),
 		Run: sessionRun(reaper), Out: c.stdout, Now: time.Now,
 	}
 	return p.Do(ctx)

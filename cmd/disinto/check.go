@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/forge/forgejo"
+	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -124,7 +124,7 @@ func (k *checker) agents() {
 
 // forge asks for everything the supervisor needs of it, then whose the agents' tokens are.
 func (k *checker) forge(ctx context.Context) {
-	client, err := newForge(k.config, func() *threads.Config { return k.config }, func() string { return "" })
+	client, err := newForge(k.c, k.config)
 	if err != nil {
 		k.problem("forge", err)
 		return
@@ -156,8 +156,17 @@ func (k *checker) forge(ctx context.Context) {
 	}
 }
 
+// newForge makes a client that claims nothing.
+func newForge(c *cli, config *threads.Config) (supervisor.Forge, error) {
+	kind, err := forges.choose("DISINTO_FORGE", c.lookup)
+	if err != nil {
+		return nil, err
+	}
+	return kind.client(forgeOptions{config, func() *threads.Config { return config }, func() string { return "" }})
+}
+
 // agent asks whether an agent's account has the rights for its work, in every repository.
-func (k *checker) agent(ctx context.Context, client *forgejo.Client, a *agents.Agent) {
+func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.Agent) {
 	well := true
 	for _, repo := range k.config.Forge.Repos {
 		if err := client.MayWork(ctx, a.Token.Reveal(), repo); err != nil {

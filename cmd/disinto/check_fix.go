@@ -8,14 +8,30 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/forgejo"
+	"codeberg.org/johba/disinto/supervisor"
 )
 
-// labels asks whether we may work in the repositories, and whether their labels are there. A missing one is no problem:
+// inspector is a forge that can say which labels are missing. Prepare creates them.
+type inspector interface {
+	Inspect(ctx context.Context) ([]forgejo.MissingLabel, error)
+}
+
+// hooker is a forge that can be told to tell us of changes.
+type hooker interface {
+	HasHook(ctx context.Context, repo, url string) (bool, error)
+	SetHook(ctx context.Context, repo, url, secret string) error
+}
+
+// labels asks whether we may work in the repositories, and whether their labels are there. A missing label is no problem:
 // run creates it. The error is the forge's.
-func (k *checker) labels(ctx context.Context, client *forgejo.Client) error {
-	look := client.Inspect
-	if k.fix {
-		look = func(ctx context.Context) ([]forgejo.MissingLabel, error) { return nil, client.Prepare(ctx) }
+func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
+	look := func(ctx context.Context) ([]forgejo.MissingLabel, error) { return nil, client.Prepare(ctx) }
+	if !k.fix {
+		i, ok := client.(inspector)
+		if !ok {
+			return nil
+		}
+		look = i.Inspect
 	}
 	missing, err := look(ctx)
 	k.problem("forge", err)
@@ -41,9 +57,10 @@ func (k *checker) labels(ctx context.Context, client *forgejo.Client) error {
 
 // hooks asks whether the forge tells us of changes, where we listen for that. Whether it does so with the right secret it
 // does not show, so --fix registers the hook anew.
-func (k *checker) hooks(ctx context.Context, client *forgejo.Client) {
+func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 	f := &k.config.Factory
-	if f.ListenHooks == "" {
+	h, ok := client.(hooker)
+	if f.ListenHooks == "" || !ok {
 		return
 	}
 	url := f.HookURL()
@@ -53,14 +70,14 @@ func (k *checker) hooks(ctx context.Context, client *forgejo.Client) {
 	}
 	for _, repo := range k.config.Forge.Repos {
 		if k.fix {
-			k.setHook(ctx, client, repo, url)
+			k.setHook(ctx, h, repo, url)
 		} else {
-			k.hook(ctx, client, repo, url)
+			k.hook(ctx, h, repo, url)
 		}
 	}
 }
 
-func (k *checker) setHook(ctx context.Context, client *forgejo.Client, repo, url string) {
+func (k *checker) setHook(ctx context.Context, client hooker, repo, url string) {
 	err := client.SetHook(ctx, repo, url, k.config.Forge.WebhookSecret.Reveal())
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
@@ -72,7 +89,7 @@ func (k *checker) setHook(ctx context.Context, client *forgejo.Client, repo, url
 	}
 }
 
-func (k *checker) hook(ctx context.Context, client *forgejo.Client, repo, url string) {
+func (k *checker) hook(ctx context.Context, client hooker, repo, url string) {
 	there, err := client.HasHook(ctx, repo, url)
 	switch {
 	case errors.Is(err, forge.ErrForbidden):

@@ -111,7 +111,10 @@ func (d *demoRun) wire() error {
 		return d.c.lookup(name)
 	}
 	d.show = newDisplay(d.c, d.json)
-	d.factory = newFactory(path, state, d.c.environ, lookup, d.reaper, d.show.log)
+	var err error
+	if d.factory, err = newFactory(path, state, d.c.environ, lookup, d.reaper, d.show.log); err != nil {
+		return err
+	}
 	return d.factory.ConfigError
 }
 

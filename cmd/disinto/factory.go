@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,14 +10,12 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
-	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/file"
@@ -27,23 +26,35 @@ type factory struct {
 	*supervisor.Supervisor
 	path      string // of factory.toml
 	lookupEnv func(string) (string, bool)
-	executor  *process.Executor
+	reaper    *process.Reaper
+	executor  supervisor.Executor
+	kind      forgeKind
 	config    atomic.Pointer[threads.Config] // in force; nil before the first valid one
 	text      string                         // of the files when they were read last
 
 	plugs    *plugs
 	out      *outlet
+	carrier  carrier                 // nil where sessions cannot be handed over
 	stopping func() bool             // whether a person has said so
 	bell     atomic.Pointer[os.File] // for the next image, while there is about to be one
 }
 
 // newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.
-func newFactory(path, state string, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper, log hclog.Logger) *factory {
-	f := &factory{path: path, lookupEnv: lookupEnv, executor: &process.Executor{Reaper: r}}
-	f.executor.Secrets, f.executor.Progress = f.secrets, slotsProgress
+func newFactory(
+	path, state string, environ []string, lookupEnv func(string) (string, bool), r *process.Reaper, log hclog.Logger,
+) (*factory, error) {
+	f := &factory{path: path, lookupEnv: lookupEnv, reaper: r}
+	newExecutor, err := executors.choose("DISINTO_EXECUTOR", lookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	if f.kind, err = forges.choose("DISINTO_FORGE", lookupEnv); err != nil {
+		return nil, err
+	}
+	f.executor = newExecutor(f)
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
-		EndStale: process.EndStale, Room: room, ReadHost: hostReader(r.Run, environ), ForgeAPI: forgejo.APIAddress,
+		EndStale: process.EndStale, Room: room, ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
 	}
 	config, client, err := f.read()
 	f.ConfigError = err
@@ -51,7 +62,7 @@ func newFactory(path, state string, environ []string, lookupEnv func(string) (st
 		f.config.Store(config)
 		f.Config, f.Forge = config, client
 	}
-	return f
+	return f, nil
 }
 
 // room is what the machine has left.
@@ -61,13 +72,14 @@ func room(dir string) threads.Room {
 }
 
 // read reads the file and makes a client for the forge in it.
-func (f *factory) read() (*threads.Config, *forgejo.Client, error) {
+func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	config, text, err := readConfig(f.path, f.lookupEnv)
 	f.text = text
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := newForge(config, f.config.Load, f.Instance)
+	current := func() *threads.Config { return cmp.Or(f.config.Load(), config) }
+	client, err := f.kind.client(forgeOptions{config, current, f.Instance})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -122,41 +134,6 @@ func placeBuiltin(config *threads.Config, path string) error {
 	return nil
 }
 
-// newForge makes the client for the forge of a configuration. Whose account is whose it asks of the configuration in
-// force at the moment, so that a reload counts. Claims are made in the name of instance.
-func newForge(config *threads.Config, now func() *threads.Config, instance func() string) (*forgejo.Client, error) {
-	current := func() *threads.Config {
-		if c := now(); c != nil {
-			return c
-		}
-		return config
-	}
-	var claims *forgejo.Claims
-	if !config.Forge.ClaimSingle {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "a host without a name"
-		}
-		claims = &forgejo.Claims{Instance: instance, Host: host, Longest: func() time.Duration { return longest(current()) }}
-	}
-	return forgejo.New(forgejo.Options{
-		URL: config.Forge.URL, Token: config.Forge.Token.Reveal(), Repos: config.Forge.Repos,
-		Ours:          func(login string) bool { return current().AgentByLogin(login) != nil },
-		Bots:          func(login string) bool { return slices.Contains(current().Forge.Bots, login) },
-		Moves:         func() bool { return current().Fleet.Hub },
-		RequireMerged: config.Forge.RequireMerged, Claims: claims,
-	})
-}
-
-// longest is how long a session may last, of whichever role.
-func longest(config *threads.Config) time.Duration {
-	var most time.Duration
-	for i := range config.Roles {
-		most = max(most, config.Roles[i].Timeout)
-	}
-	return most + config.Factory.StopGrace
-}
-
 // reload puts the file as it is now in force. A file with mistakes changes nothing but what status shows.
 func (f *factory) reload(log hclog.Logger) {
 	config, client, err := f.read()
@@ -171,11 +148,7 @@ func (f *factory) reload(log hclog.Logger) {
 	if old != nil && sameForge(old.Forge, config.Forge) {
 		client = nil // the one in force has read the forge already
 	}
-	if client == nil {
-		f.Reload(config, nil) // a nil *forgejo.Client would be a forge
-	} else {
-		f.Reload(config, client)
-	}
+	f.Reload(config, client)
 	log.Info("configuration reloaded: " + describe(config))
 }
 
@@ -221,7 +194,3 @@ func sharesAccount(c *threads.Config) bool {
 func newLog(w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Info, TimeFormat: "2006-01-02T15:04:05Z07:00"})
 }
-
-var _ supervisor.Forge = (*forgejo.Client)(nil)
-
-var _ supervisor.Executor = (*process.Executor)(nil)

@@ -55,7 +55,10 @@ func run(ctx context.Context, c *cli, p *place) error {
 	out := newOutlet(c.stderr)
 	defer out.flush()
 	log := newLog(out)
-	f := newFactory(p.configFile(), p.stateDir(c), c.environ, c.lookup, reaper, log)
+	f, err := newFactory(p.configFile(), p.stateDir(c), c.environ, c.lookup, reaper, log)
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })
@@ -125,7 +128,9 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 				go func() { _ = f.upgrade(ctx, "") }() // what went wrong is in the log
 			case s != syscall.SIGTERM && s != syscall.SIGINT:
 			case stopping:
-				f.executor.Hurry()
+				if e, ok := f.executor.(hurrier); ok {
+					e.Hurry()
+				}
 			default:
 				if bell := f.bell.Load(); bell != nil {
 					process.Ring(bell)

@@ -194,7 +194,7 @@ func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 func loadOf(past []ledger.Past, config *threads.Config, days time.Duration) sim.Load {
 	past = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
 		took := s.End.Sub(s.Start) // of a clock that was set meanwhile it says nothing
-		return took <= 0 || took > longestSession
+		return took <= 0 || took > longestReplayed
 	})
 	if len(past) == 0 {
 		return nil
@@ -225,8 +225,8 @@ func loadOf(past []ledger.Past, config *threads.Config, days time.Duration) sim.
 	return r.load
 }
 
-// longestSession is more than any timeout that makes sense.
-const longestSession = 7 * 24 * time.Hour
+// longestReplayed is more than any timeout that makes sense.
+const longestReplayed = 7 * 24 * time.Hour
 
 // replay is a load in the making.
 type replay struct {

@@ -16,7 +16,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // legacy is all that one image of the program leaves the next.
@@ -67,7 +66,7 @@ func (f *factory) become(ctx context.Context, path string) error {
 // bequeath hands everything over. Whatever is not as it has to be is found out before; the last step is that of the kernel,
 // which leaves all as it is when it refuses.
 func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File) error {
-	sessions, resume, err := f.executor.Detach()
+	sessions, resume, err := f.carrier.Detach()
 	if errors.Is(err, process.ErrBusy) {
 		return fmt.Errorf("%w: %w", supervisor.ErrNotQuiet, err)
 	}
@@ -111,7 +110,7 @@ type aptitude struct {
 // try runs the new program as a child, which reads the state as it is now, and factory.toml.
 func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err error) {
 	l := legacy{Supervisor: f.Handover()}
-	l.Process = *f.executor.Peek(l.Supervisor.Runs())
+	l.Process = *f.carrier.Peek(l.Supervisor.Runs())
 	l.Supervisor.Only(l.Process.Runs()) // sessions begin and end meanwhile
 	letter, err := process.Letter(&l)
 	if err != nil {
@@ -122,7 +121,7 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	program := fmt.Sprintf("/proc/self/fd/%d", process.Descriptor(binary))
-	err = f.executor.Reaper.Run(ctx, process.Cmd{
+	err = f.reaper.Run(ctx, process.Cmd{
 		Argv:  []string{program, checkUpgradeCommand.name, "--config", f.path, "--state", f.StateDir},
 		Env:   f.Environ,
 		Stdin: letter, Stdout: &stdout, Stderr: &stderr,
@@ -165,7 +164,7 @@ func checkUpgrade(c *cli, p *place) error {
 	}
 	config, _, err := readConfig(p.configFile(), c.lookup)
 	if err == nil {
-		_, err = newForge(config, func() *threads.Config { return nil }, func() string { return "" })
+		_, err = newForge(c, config)
 	}
 	if err != nil {
 		return err
@@ -204,10 +203,10 @@ func inherit() (l *legacy, r *process.Reaper, err error) {
 
 // takeOver gives a factory what the last image left.
 func (f *factory) takeOver(l *legacy) {
-	if l == nil {
+	if l == nil || f.carrier == nil {
 		return
 	}
-	f.executor.Inherit(&l.Process)
+	f.carrier.Inherit(&l.Process)
 	f.plugs.inherit(l.Plugs)
 	f.Inherited, f.Held = &l.Supervisor, os.NewFile(uintptr(l.Lock), filepath.Join(f.StateDir, "lock"))
 }
@@ -220,5 +219,8 @@ func (l *legacy) rung() bool {
 // prepareUpgrade wires in what another image needs: who does it, and listeners whose descriptors are known.
 func (f *factory) prepareUpgrade(out *outlet, stopping func() bool) {
 	f.out, f.stopping, f.plugs = out, stopping, &plugs{}
-	f.Upgrade, f.Listen, f.ListenTCP = f.upgrade, f.plugs.unix, f.plugs.tcp
+	f.Listen, f.ListenTCP = f.plugs.unix, f.plugs.tcp
+	if c, ok := f.executor.(carrier); ok {
+		f.carrier, f.Upgrade = c, f.upgrade
+	}
 }

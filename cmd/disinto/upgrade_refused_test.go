@@ -99,9 +99,9 @@ func TestUpgradeRefused(t *testing.T) {
 func (s *soak) checkMask(r *running) {
 	s.t.Helper()
 	s.file(3)
-	if got := disinto(s.t.Context(), nil, "sling", "3", "--wait", "--state", s.state); got.code != exitDone {
-		s.t.Fatalf("sling: %+v", got)
-	}
+	eventually(s.t, "the new image takes an issue", func() bool {
+		return disinto(s.t.Context(), nil, "sling", "3", "--wait", "--state", s.state).code == exitDone
+	})
 	d := status(s.t, s.state, "the third session runs", func(d *control.Document) bool {
 		return len(d.Sessions) == 1 && d.Sessions[0].Number == 3 && d.Sessions[0].PID != 0
 	})

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/agents/session"
+	"codeberg.org/johba/disinto/forge/forgejo"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// executors are the ways to run sessions. The first is used unless $DISINTO_EXECUTOR names another. One that is no carrier
+// refuses upgrades in place; one that is no hurrier lets every session have its grace.
+var executors = registry[func(*factory) supervisor.Executor]{
+	{"process", newProcesses},
+}
+
+// forges are the kinds of forges. The first is used unless $DISINTO_FORGE names another. A client that is no inspector or
+// hooker leaves that part of disinto check out.
+var forges = registry[forgeKind]{
+	{"forgejo", forgeKind{newForgejo, newForgejoDesk, forgejo.APIAddress}},
+}
+
+// registry has what there is of one sort, by name.
+type registry[T any] []struct {
+	name string
+	made T
+}
+
+// choose returns the one that a variable of the environment names, and the first where it is not set.
+func (r registry[T]) choose(variable string, lookupEnv func(string) (string, bool)) (T, error) {
+	name, _ := lookupEnv(variable)
+	names := make([]string, len(r))
+	for i, row := range r {
+		if name == "" || row.name == name {
+			return row.made, nil
+		}
+		names[i] = row.name
+	}
+	var none T
+	return none, usagef("$%s: there is no %q, want %s", variable, name, strings.Join(names, ", "))
+}
+
+// hurrier is an executor that can end its sessions without their grace. Hurry may be called more than once.
+type hurrier interface{ Hurry() }
+
+// carrier is an executor whose sessions an upgrade in place leaves running.
+type carrier interface {
+	// Detach stops following sessions, and says what the next image needs to follow them. resume takes that back.
+	Detach() (h *process.Handover, resume func(), err error)
+	// Peek says the same of some runs, and detaches nothing.
+	Peek(runs []string) *process.Handover
+	// Inherit is called before the first Run: sessions of the last image go on.
+	Inherit(h *process.Handover)
+}
+
+func newProcesses(f *factory) supervisor.Executor {
+	return &process.Executor{Reaper: f.reaper, Secrets: f.secrets, Progress: slotsProgress}
+}
+
+// forgeKind is a kind of forge. None of its functions makes a request.
+type forgeKind struct {
+	client func(forgeOptions) (supervisor.Forge, error)
+	// desk is what a session of the built-in agent reads and writes, as the account of a token.
+	desk func(address, token string) session.Desk
+	// api is where a repository's part of the API begins: $FORGE_API of an agent's program.
+	api func(address, repo string) string
+}
+
+// forgeOptions are what a client is made of.
+type forgeOptions struct {
+	config   *threads.Config        // whose [forge] the client is for
+	current  func() *threads.Config // in force, so that a reload counts; never nil
+	instance func() string          // in whose name claims are made
+}
+
+func newForgejoDesk(address, token string) session.Desk { return forgejo.NewDesk(address, token) }
+
+func newForgejo(o forgeOptions) (supervisor.Forge, error) {
+	var claims *forgejo.Claims
+	if !o.config.Forge.ClaimSingle {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "a host without a name"
+		}
+		claims = &forgejo.Claims{
+			Instance: o.instance, Host: host, Longest: func() time.Duration { return longestSession(o.current()) },
+		}
+	}
+	return forgejo.New(forgejo.Options{
+		URL: o.config.Forge.URL, Token: o.config.Forge.Token.Reveal(), Repos: o.config.Forge.Repos,
+		Ours:          func(login string) bool { return o.current().AgentByLogin(login) != nil },
+		Bots:          func(login string) bool { return slices.Contains(o.current().Forge.Bots, login) },
+		Moves:         func() bool { return o.current().Fleet.Hub },
+		RequireMerged: o.config.Forge.RequireMerged, Claims: claims,
+	})
+}
+
+// longestSession is the longest time that a session of any role may take.
+func longestSession(config *threads.Config) time.Duration {
+	var most time.Duration
+	for i := range config.Roles {
+		most = max(most, config.Roles[i].Timeout)
+	}
+	return most + config.Factory.StopGrace
+}
