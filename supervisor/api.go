@@ -62,19 +62,28 @@ func (s *Supervisor) enterCommand() (leave func(), err error) {
 	s.init()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case !s.looping:
-		return nil, control.NotNow("not now: the supervisor is still starting")
-	case s.until.Err() != nil:
-		return nil, control.NotNow("not now: the supervisor stops")
-	case s.config == nil:
+	if err := s.notNowLocked(); err != nil {
+		return nil, err
+	}
+	if s.config == nil {
 		return nil, control.NotNow("not now: there is no valid configuration")
-	case s.handing:
-		return nil, control.NotNow("not now: an upgrade is under way")
 	}
 	s.running.Add(1)
 	s.entered++
 	return s.leaveCommand, nil
+}
+
+// notNowLocked says why no command or hand-over may begin; nil when it may.
+func (s *Supervisor) notNowLocked() error {
+	switch {
+	case !s.looping:
+		return control.NotNow("not now: the supervisor is still starting")
+	case s.until.Err() != nil:
+		return control.NotNow("not now: the supervisor stops")
+	case s.handing:
+		return control.NotNow("not now: an upgrade is under way")
+	}
+	return nil
 }
 
 func (s *Supervisor) leaveCommand() {

@@ -14,20 +14,20 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// HandoverVersion is the newest meaning of a Handover. An image understands those up to its own.
+// HandoverVersion is the version of Handover that this image writes. An image reads all versions up to its own.
 const HandoverVersion = 1
 
-// Handover is what a supervisor tells the next image of its program, beside what stands in the journal: the sessions that
-// go on. It holds no secret; configuration and tokens are read again.
+// Handover is what a supervisor tells the next image of its program besides the journal: the sessions that go on. It holds no
+// secret; the next image reads configuration and tokens again. Fields are added, never renamed or removed.
 type Handover struct {
 	Version  int                    `json:"version"`
-	Started  time.Time              `json:"started"`  // the first image
-	Upgrades int                    `json:"upgrades"` // which one the next image is, from 1
+	Started  time.Time              `json:"started"`  // when the first image started
+	Upgrades int                    `json:"upgrades"` // images before the next one
 	Upkeep   control.UpkeepDocument `json:"upkeep"`
 	Sessions []HandedSession        `json:"sessions"` // by run id
 }
 
-// HandedSession is a session whose program runs.
+// HandedSession is a session whose program runs, with what its configuration may say no more when the next image reads it.
 type HandedSession struct {
 	Session  threads.Session `json:"session"`
 	Login    string          `json:"login"`   // of its agent
@@ -38,7 +38,7 @@ type HandedSession struct {
 	Stop     threads.Reason  `json:"stop,omitzero"` // why it is being ended
 }
 
-// Runs are the run ids of the sessions, sorted.
+// Runs returns the run ids of the sessions, sorted.
 func (h *Handover) Runs() []string {
 	var runs []string
 	for i := range h.Sessions {
@@ -47,22 +47,22 @@ func (h *Handover) Runs() []string {
 	return runs
 }
 
-// Only leaves out every session that is not among runs.
+// Only removes every session that is not among runs.
 func (h *Handover) Only(runs []string) {
 	h.Sessions = slices.DeleteFunc(h.Sessions, func(s HandedSession) bool { return !slices.Contains(runs, s.Session.RunID) })
 }
 
-// ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for something under way.
+// ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for work under way.
 var ErrNotQuiet = errors.New("cannot hand over now")
 
 const (
-	// quietTime is how long a hand-over waits for what is under way: one call of the forge that takes all its time.
+	// quietTime is how long a hand-over waits for work under way: as long as one call to the forge may take.
 	quietTime = callTimeout + 5*time.Second
-	// quietRest is the time between two looks meanwhile.
+	// quietRest is the time between two tries.
 	quietRest = 20 * time.Millisecond
 )
 
-// Handover is what HandOver would tell, while everything goes on: to find out whether another image understands it.
+// Handover returns what HandOver would tell now, to find out whether another image can read it. Work goes on meanwhile.
 func (s *Supervisor) Handover() Handover {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,9 +70,10 @@ func (s *Supervisor) Handover() Handover {
 	return h
 }
 
-// HandOver begins nothing more, waits until nothing but programs of sessions is under way, and calls replace while
-// nothing can be journalled. replace does not return when the program was replaced. When it does, all goes on as before;
-// an error that wraps ErrNotQuiet has it called again. held is the lock of the state directory.
+// HandOver begins nothing more, waits until only programs of sessions are under way, and calls replace while nothing can be
+// journalled. replace returns only when it failed: with an error that wraps ErrNotQuiet to be called again, with any other to
+// end the hand-over, after which work goes on as before. held is the lock of the state directory. HandOver may be called from
+// any goroutine; a second one is refused.
 func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held *os.File) error) error {
 	if err := s.quieten(); err != nil {
 		return err
@@ -97,18 +98,13 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 	}
 }
 
-// quieten keeps everything from beginning until goOn.
+// quieten lets nothing begin until goOn.
 func (s *Supervisor) quieten() error {
 	s.init()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case !s.looping:
-		return control.NotNow("not now: the supervisor is still starting")
-	case s.until.Err() != nil:
-		return control.NotNow("not now: the supervisor stops")
-	case s.handing:
-		return control.NotNow("not now: an upgrade is under way")
+	if err := s.notNowLocked(); err != nil {
+		return err
 	}
 	s.handing = true
 	return nil
@@ -118,12 +114,10 @@ func (s *Supervisor) goOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.handing = false
-	for name := range s.kicks {
-		s.kickLocked(name, time.Time{})
-	}
+	s.kickAllLocked(time.Time{})
 }
 
-// tryHandOver holds the journal's lock, with which nothing that counts can happen any more.
+// tryHandOver calls replace while it holds the journal's lock, so that nothing can happen that has to be remembered.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
 	owed, resume := s.journal.Still()
 	defer resume()
@@ -142,7 +136,7 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 	return replace(h, s.held)
 }
 
-// handoverLocked is what there is to hand over, and what is under way beside it.
+// handoverLocked returns what there is to hand over, and why that has to wait; "" when it need not.
 func (s *Supervisor) handoverLocked() (h Handover, why string) {
 	h = Handover{
 		Version: HandoverVersion, Started: s.started, Upgrades: s.upgrades + 1,
@@ -178,8 +172,7 @@ func (x *session) works() bool {
 	}
 }
 
-// inherit puts the sessions of the last image into the table, and reports whether there was one. Nothing is left behind by
-// that one which would have to be ended.
+// inherit continues the sessions of the last image, and reports whether there was one. That image leaves no stale process.
 func (s *Supervisor) inherit() bool {
 	h := s.Inherited
 	if h == nil {
@@ -199,13 +192,13 @@ func (s *Supervisor) inherit() bool {
 	return true
 }
 
-// inherits reports whether a run goes on after the image in which it began.
+// inherits reports whether a run continues from the last image.
 func (s *Supervisor) inherits(run string) bool {
 	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
 }
 
-// inheritedLocked is a session of the last image. What the configuration says now of its agent, role and thread is nearly
-// always what it was started with; of what it says no more, the rest is handed over.
+// inheritedLocked restores a session of the last image. Agent, role and thread come from today's configuration, which nearly
+// always is the one it was started with; where that lacks them, what was handed over is enough to end the session.
 func (s *Supervisor) inheritedLocked(h *HandedSession) *session {
 	x := &session{
 		Session: h.Session, config: s.config, reserved: h.Reserved, stop: h.Stop, pid: h.PID,
@@ -232,7 +225,7 @@ func (s *Supervisor) inheritedLocked(h *HandedSession) *session {
 	return x
 }
 
-// resume is the rest of a session whose program the last image started.
+// resume waits for a program that the last image started, and concludes its session.
 func (s *Supervisor) resume(x *session) {
 	defer s.running.Done()
 	defer close(x.gone)
@@ -240,7 +233,7 @@ func (s *Supervisor) resume(x *session) {
 	s.conclude(x, s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil), true)
 }
 
-// replace has the program replaced. There is no answer when that worked: the connection ends.
+// replace replaces the program. On success there is no answer: the connection ends.
 func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (report control.Report, err error) {
 	if s.Upgrade == nil {
 		return report, control.Conflict("cannot upgrade this one: only disinto run can be replaced")

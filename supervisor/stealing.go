@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// actSteal moves an issue from a busy agent to an idle one. Like a mark it is tried again until it is clear how it ended,
-// also by the next supervisor.
+// actSteal moves an issue from a busy agent to an idle one. Like a mark it is retried until the forge says how it ended, if
+// need be by the next supervisor.
 const actSteal threads.Action = "steal"
 
 // rebalanceLocked searches, whenever stealing's interval is over, for issues that should change hands. It reserves them at
@@ -72,7 +72,7 @@ func (s *Supervisor) stealChore(m threads.Move) *chore {
 	}}
 }
 
-// stealsLocked are the steals of which it is not clear how they ended.
+// stealsLocked returns the steals whose end is not known.
 func (s *Supervisor) stealsLocked() []*chore {
 	var list []*chore
 	for _, item := range slices.SortedFunc(maps.Keys(s.history.Steals), forge.Ref.Compare) {
@@ -82,16 +82,16 @@ func (s *Supervisor) stealsLocked() []*chore {
 	return list
 }
 
-// steal journals what is to happen, lets it happen in one place, the forge, and journals that it is over. After a crash or a
-// lost answer the same is tried again: it has happened already, or it still can, or somebody has begun the issue and it
-// stays. There is one issue and one assignee at every moment, so there is never a second copy.
+// steal journals what is to happen, changes the assignee on the forge in one step, and journals how that ended. After a crash
+// or a lost answer the same steal is retried: it has happened already, or it still can, or an agent has begun the issue, which
+// then stays. There is one issue with one assignee at every moment, so there is never a second copy.
 func (s *Supervisor) steal(c *chore) error {
 	s.mu.Lock()
 	_, noted := s.history.Steals[c.ref]
 	s.mu.Unlock()
 	if !noted {
 		if err := s.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
-			return err // nothing has happened, and the next look decides anew
+			return err // nothing has happened, and the next cycle decides again
 		}
 	}
 	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, forge.LabelStolen, c.steal.Run)

@@ -46,10 +46,17 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Executor runs sessions. Run blocks until nothing of the session is left; when ctx is done it ends it. Activity tells
-// when a run last printed something.
+// Executor runs the programs of sessions. Its methods may be called from several goroutines at once.
 type Executor interface {
+	// Run runs a job's program and returns when no process of the session is left. When ctx is done it ends them, within
+	// about the job's grace, and the outcome is Cancelled with the context's cause as the reason. It calls started once, from
+	// any goroutine, when the program runs; never, if that could not be started. Every failure is an Outcome with a Result
+	// and, unless that is Done, a Reason. A run id may be run again after Run has returned. For a session that this process
+	// inherited from its last image, Run starts nothing: the job has only its RunID, started may be nil, and Run waits for
+	// the program that runs.
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
+	// Activity returns when the program of a run last printed something, and its process number. ok is false for a run that
+	// is unknown, has ended or has not started its program. It is asked for every status and must be fast.
 	Activity(runID string) (lastOutput time.Time, pid int, ok bool)
 }
 
@@ -76,8 +83,7 @@ type Supervisor struct {
 	ListenTCP func(address string) (net.Listener, error)
 	// Room measures what the machine has left for the state directory's file system; nil means that it does not matter.
 	Room func(dir string) threads.Room
-	// ReadHost has another host of the fleet print its `disinto fleet export`, or says in a line why it did not; it ends when
-	// ctx does. Nil reads no host.
+	// ReadHost reads another host of the fleet; nil reads none.
 	ReadHost fleet.ReadHost
 	// Inherited is what the last image of this process left; nil in the first one. Held is then its lock of the state
 	// directory, and Executor has its sessions.
