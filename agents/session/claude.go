@@ -62,42 +62,38 @@ func claudeLocal(c *call) []string {
 
 // claudeEvent is the union of the events that matter here.
 type claudeEvent struct {
-	Type      string `json:"type"`
-	Subtype   string `json:"subtype"`
-	SessionID string `json:"session_id"`
+	Type, Subtype string
+	SessionID     string `json:"session_id"`
 
 	// Of a retry.
-	Attempt     int `json:"attempt"`
+	Attempt     int
 	MaxRetries  int `json:"max_retries"`
 	ErrorStatus int `json:"error_status"`
 
 	Message struct {
-		Content    json.RawMessage `json:"content"`
-		StopReason string          `json:"stop_reason"`
-	} `json:"message"`
-
+		Content    json.RawMessage
+		StopReason string `json:"stop_reason"`
+	}
 	RateLimit struct {
-		Status   string `json:"status"`
-		ResetsAt int64  `json:"resetsAt"` // seconds
+		Status   string
+		ResetsAt int64  // seconds
 		Type     string `json:"rateLimitType"`
 	} `json:"rate_limit_info"`
 
 	// Of the result.
-	IsError        bool         `json:"is_error"`
-	TerminalReason string       `json:"terminal_reason"`
-	StopReason     string       `json:"stop_reason"`
-	APIStatus      int          `json:"api_error_status"`
-	Result         string       `json:"result"`
-	Errors         []string     `json:"errors"`
-	Cost           float64      `json:"total_cost_usd"`
-	Usage          *claudeUsage `json:"usage"`
-}
-
-type claudeUsage struct {
-	Input   int64 `json:"input_tokens"`
-	Created int64 `json:"cache_creation_input_tokens"`
-	Read    int64 `json:"cache_read_input_tokens"`
-	Output  int64 `json:"output_tokens"`
+	Result         string
+	Errors         []string
+	IsError        bool    `json:"is_error"`
+	TerminalReason string  `json:"terminal_reason"`
+	StopReason     string  `json:"stop_reason"`
+	APIStatus      int     `json:"api_error_status"`
+	Cost           float64 `json:"total_cost_usd"`
+	Usage          *struct {
+		Input   int64 `json:"input_tokens"`
+		Created int64 `json:"cache_creation_input_tokens"`
+		Read    int64 `json:"cache_read_input_tokens"`
+		Output  int64 `json:"output_tokens"`
+	}
 }
 
 func (claude) read(line []byte, r *report) bool {
@@ -157,10 +153,8 @@ func (r *report) claudeResult(e *claudeEvent) {
 // answer reads the content of a model's message in Anthropic's form, which qwen writes too.
 func (r *report) answer(content json.RawMessage) {
 	var parts []struct {
-		Type  string          `json:"type"`
-		Text  string          `json:"text"`
-		Name  string          `json:"name"`
-		Input json.RawMessage `json:"input"`
+		Type, Text, Name string
+		Input            json.RawMessage
 	}
 	if json.Unmarshal(content, &parts) != nil {
 		return
@@ -169,8 +163,7 @@ func (r *report) answer(content json.RawMessage) {
 	for _, p := range parts {
 		switch p.Type {
 		case "text":
-			r.Words = p.Text
-			r.Note = firstWords(p.Text)
+			r.Words, r.Note = p.Text, firstWords(p.Text)
 		case "tool_use":
 			r.Note = toolNote(p.Name, p.Input)
 		}

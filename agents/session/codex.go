@@ -50,25 +50,19 @@ func (codex) command(c *call) (argv, env []string) {
 }
 
 type codexEvent struct {
-	Type     string `json:"type"`
+	Type     string
 	ThreadID string `json:"thread_id"`
-	Message  string `json:"message"`
-	Error    struct {
-		Message string `json:"message"`
-	} `json:"error"`
-	Item struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Command string `json:"command"`
-		Changes []struct {
-			Path string `json:"path"`
-		} `json:"changes"`
-	} `json:"item"`
+	Message  string
+	Error    struct{ Message string }
+	Item     struct {
+		Type, Text, Command string
+		Changes             []struct{ Path string }
+	}
 	Usage *struct {
 		Input  int64 `json:"input_tokens"`
 		Cached int64 `json:"cached_input_tokens"`
 		Output int64 `json:"output_tokens"`
-	} `json:"usage"`
+	}
 }
 
 func (codex) read(line []byte, r *report) bool {

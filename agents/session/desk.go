@@ -189,11 +189,11 @@ func (r *run) checks(ctx context.Context, sha string) ([]check, error) {
 	return all, err
 }
 
-// file reads a file of a repository's default branch; found is false when there is none.
-func (r *run) file(ctx context.Context, repo, path string) (text string, found bool, err error) {
-	text, err = r.Desk.File(ctx, repo, path)
+// file reads a file of a repository's default branch. One that is not there is empty.
+func (r *run) file(ctx context.Context, repo, path string) (string, error) {
+	text, err := r.Desk.File(ctx, repo, path)
 	if errors.Is(err, forge.ErrNotFound) {
-		return "", false, nil
+		err = nil
 	}
-	return text, err == nil, err
+	return text, err
 }

@@ -63,35 +63,25 @@ func opencodeConfig(c *call, model string) string {
 }
 
 type opencodeEvent struct {
-	Type      string `json:"type"`
-	SessionID string `json:"sessionID"`
-	Part      struct {
-		Text   string `json:"text"`
-		Tool   string `json:"tool"`
-		Reason string `json:"reason"`
-		State  struct {
-			Input json.RawMessage `json:"input"`
-		} `json:"state"`
-		Cost   float64 `json:"cost"`
-		Tokens struct {
-			Input     int64 `json:"input"` // without the cached tokens
-			Output    int64 `json:"output"`
-			Reasoning int64 `json:"reasoning"`
-			Cache     struct {
-				Read  int64 `json:"read"`
-				Write int64 `json:"write"`
-			} `json:"cache"`
-		} `json:"tokens"`
-	} `json:"part"`
+	Type, SessionID string
+	Part            struct {
+		Text, Tool, Reason string
+		State              struct{ Input json.RawMessage }
+		Cost               float64
+		Tokens             struct {
+			Input, Output, Reasoning int64 // input without the cached tokens
+			Cache                    struct{ Read, Write int64 }
+		}
+	}
 	Error struct {
-		Name string `json:"name"`
+		Name string
 		Data struct {
-			Message string            `json:"message"`
+			Message string
 			Status  int               `json:"statusCode"`
 			Headers map[string]string `json:"responseHeaders"`
 			Body    string            `json:"responseBody"`
-		} `json:"data"`
-	} `json:"error"`
+		}
+	}
 }
 
 func (opencode) read(line []byte, r *report) bool {

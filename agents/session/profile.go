@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,7 +46,7 @@ func (r *run) openProfile(ctx context.Context) *profile {
 		if _, err := r.Desk.Repository(ctx, p.repo); err != nil {
 			continue
 		}
-		lessons, _, err := r.file(ctx, p.repo, lessonsFile)
+		lessons, err := r.file(ctx, p.repo, lessonsFile)
 		if err != nil {
 			r.logf("cannot read what was learnt: %v", err)
 		}
@@ -66,18 +65,15 @@ func (r *run) prompt(ctx context.Context, d *promptData) (string, error) {
 func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (string, error) {
 	var sources []source
 	if r.profile != nil {
-		sources = append(sources, func(name string) (string, bool, error) {
-			return r.file(ctx, r.profile.repo, "prompts/"+name)
+		sources = append(sources, func(name string) (string, error) {
+			return r.Desk.File(ctx, r.profile.repo, "prompts/"+name)
 		})
 		d.Lessons = quoted(r.profile.lessons)
 	}
 	if r.Prompts != "" {
-		sources = append(sources, func(name string) (string, bool, error) {
+		sources = append(sources, func(name string) (string, error) {
 			text, err := os.ReadFile(filepath.Join(r.Prompts, name))
-			if errors.Is(err, os.ErrNotExist) {
-				return "", false, nil
-			}
-			return string(text), err == nil, err
+			return string(text), err
 		})
 	}
 	name, text, err := findPrompt(role, kind, append(sources, embedded))
@@ -156,7 +152,7 @@ func (r *run) digest(ctx context.Context) error {
 	}
 	d := &promptData{Answer: r.lessonsPath()}
 	for _, name := range waiting {
-		text, _, err := r.file(ctx, r.profile.repo, journalDir+"/"+name)
+		text, err := r.file(ctx, r.profile.repo, journalDir+"/"+name)
 		if err != nil {
 			return err
 		}
@@ -184,7 +180,7 @@ func (r *run) digest(ctx context.Context) error {
 
 // undigested returns the journal entries that the lessons do not include yet, oldest first.
 func (r *run) undigested(ctx context.Context) ([]string, error) {
-	last, _, err := r.file(ctx, r.profile.repo, digestedFile)
+	last, err := r.file(ctx, r.profile.repo, digestedFile)
 	if err != nil {
 		return nil, err
 	}

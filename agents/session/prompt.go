@@ -4,9 +4,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 	"text/template"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 // prompts are the embedded templates: one per kind of work, and one for each role that has its own.
@@ -78,12 +81,12 @@ type check struct {
 	Log              quoted // its end; empty where it cannot be read
 }
 
-// source is a place with templates. It reports whether it has one of that name.
-type source func(name string) (text string, found bool, err error)
+// source reads a template by its name. Without one the error is fs.ErrNotExist or forge.ErrNotFound.
+type source func(name string) (string, error)
 
-func embedded(name string) (string, bool, error) {
+func embedded(name string) (string, error) {
 	text, err := prompts.ReadFile("prompts/" + name)
-	return string(text), err == nil, nil
+	return string(text), err
 }
 
 // findPrompt returns the template for a role's kind of work, and its name. A template for the role takes precedence
@@ -95,13 +98,14 @@ func findPrompt(role, kind string, sources []source) (name, text string, err err
 	}
 	for _, name := range names {
 		for _, s := range sources {
-			text, found, err := s(name)
+			text, err := s(name)
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, forge.ErrNotFound) {
+				continue
+			}
 			if err != nil {
 				return "", "", fmt.Errorf("cannot read the prompt %s: %w", name, err)
 			}
-			if found {
-				return name, text, nil
-			}
+			return name, text, nil
 		}
 	}
 	return "", "", fmt.Errorf("there is no prompt %s or %s", names[0], names[1])

@@ -44,28 +44,22 @@ func (qwen) command(c *call) (argv, env []string) {
 }
 
 type qwenEvent struct {
-	Type      string `json:"type"`
-	Subtype   string `json:"subtype"`
-	SessionID string `json:"session_id"`
-	Message   struct {
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
-	Data struct {
-		Reason  string `json:"reason"`
-		Attempt int    `json:"attempt"`
-		Max     int    `json:"maxRetries"`
-		Delay   int64  `json:"delayMs"`
-	} `json:"data"`
-	IsError bool   `json:"is_error"`
-	Result  string `json:"result"`
-	Error   struct {
-		Message string `json:"message"`
-	} `json:"error"`
-	Usage *struct {
+	Type, Subtype string
+	SessionID     string `json:"session_id"`
+	Message       struct{ Content json.RawMessage }
+	Data          struct {
+		Attempt int
+		Max     int   `json:"maxRetries"`
+		Delay   int64 `json:"delayMs"`
+	}
+	IsError bool `json:"is_error"`
+	Result  string
+	Error   struct{ Message string }
+	Usage   *struct {
 		Input  int64 `json:"input_tokens"`
 		Read   int64 `json:"cache_read_input_tokens"`
 		Output int64 `json:"output_tokens"`
-	} `json:"usage"`
+	}
 }
 
 // qwenPatience is the shortest pause before a retry that counts as a limit: after a 429 qwen waits 60 s, up to ten

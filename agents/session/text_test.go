@@ -73,9 +73,11 @@ func TestQuoted(t *testing.T) {
 
 func TestFindPrompt(t *testing.T) {
 	from := func(files map[string]string) source {
-		return func(name string) (string, bool, error) {
-			text, found := files[name]
-			return text, found, nil
+		return func(name string) (string, error) {
+			if text, ok := files[name]; ok {
+				return text, nil
+			}
+			return "", fs.ErrNotExist
 		}
 	}
 	profile := from(map[string]string{"issue.md": "profile", "docs-rework.md": "mine"})

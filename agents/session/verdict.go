@@ -116,9 +116,7 @@ func diffLines(diff string) map[string][]span {
 
 // answer is the file in which a CLI describes its work.
 type answer struct {
-	Title   string `json:"title"`
-	Summary string `json:"summary"`
-	Refused string `json:"refused"`
+	Title, Summary, Refused string
 }
 
 // parseAnswer reads an answer. An unreadable one is empty.

@@ -100,8 +100,11 @@ type (
 // that it can be compared. The error has a line for each value without an equivalent.
 func (f *Factory) TOML() (string, error) {
 	d := document{Threads: map[string]threadTable{}, Agents: map[string]agentTable{}, Roles: map[string]roleTable{}}
-	problems := []error{f.readForge(&d.Forge), f.readBots(&d), f.readAgents(&d), f.readRoles(&d)}
-	if err := errors.Join(problems...); err != nil {
+	var wrong mistakes
+	for _, read := range []func(*document, *mistakes){f.readForge, f.readBots, f.readAgents, f.readRoles} {
+		read(&d, &wrong)
+	}
+	if err := errors.Join(wrong...); err != nil {
 		return "", err
 	}
 	var b strings.Builder
@@ -125,36 +128,36 @@ type mistakes []error
 
 func (m *mistakes) add(format string, args ...any) { *m = append(*m, fmt.Errorf(format, args...)) }
 
-func (f *Factory) readForge(t *forgeTable) error {
+func (f *Factory) readForge(d *document, wrong *mistakes) {
+	t := &d.Forge
 	t.Token, t.URL = "$FORGE_TOKEN", f.getenv("FORGE_URL")
 	if f.Poll {
 		t.Merge = "manual" // dev-poll.sh merges
 	}
-	var all mistakes
 	for _, p := range f.Projects {
 		if f.getenv("FORGE_URL") == "" && p.ForgeURL != "" {
 			if t.URL != "" && t.URL != p.ForgeURL {
-				all.add("%s: forge_url is %q, but that of another project is %q: a factory has one forge",
+				wrong.add("%s: forge_url is %q, but that of another project is %q: a factory has one forge",
 					p.Path, p.ForgeURL, t.URL)
 			}
 			t.URL = p.ForgeURL
 		}
 		if slices.Contains(t.Repos, p.Repo) {
-			all.add("%s: repo is %q, which another project has too", p.Path, p.Repo)
+			wrong.add("%s: repo is %q, which another project has too", p.Path, p.Repo)
 		}
 		t.Repos = append(t.Repos, p.Repo)
 	}
-	return errors.Join(all...)
 }
 
 // readBots adds upstream's own accounts, one for each role in AGENT_ROLES. dev-bot does the roles without a token of
 // their own, as upstream falls back to its token, but not review: no account can review its own work.
-func (f *Factory) readBots(d *document) error {
+func (f *Factory) readBots(d *document, wrong *mistakes) {
 	list := f.getenv("AGENT_ROLES")
 	var t threadTable
 	for _, role := range words(cmp.Or(list, defaultRoles)) {
 		if _, known := jobs[role]; !known {
-			return fmt.Errorf("AGENT_ROLES has %q in it, which is no role of upstream's", role)
+			wrong.add("AGENT_ROLES has %q in it, which is no role of upstream's", role)
+			return
 		}
 		bot, variable := role+"-bot", "FORGE_"+strings.ToUpper(role)+"_TOKEN"
 		switch {
@@ -177,25 +180,23 @@ func (f *Factory) readBots(d *document) error {
 		t.Backend, t.BaseURL, t.Slots = "local", f.getenv("ANTHROPIC_BASE_URL"), len(t.Agents)
 	}
 	d.Threads[threadName(t.BaseURL)] = t
-	return nil
 }
 
 // readAgents adds the agents of the projects. Each server becomes a thread with a slot for each of its agents: upstream
 // ran each agent in a container of its own.
-func (f *Factory) readAgents(d *document) error {
+func (f *Factory) readAgents(d *document, wrong *mistakes) {
 	seen := map[string]Agent{}
-	var all mistakes
 	for _, p := range f.Projects {
 		for _, a := range p.Agents {
 			if old, ok := seen[a.Name]; ok {
 				same := old.Login == a.Login && old.BaseURL == a.BaseURL && old.Model == a.Model
 				if !same || !slices.Equal(old.Roles, a.Roles) {
-					all.add("%s: agents.%s is not the same in another project", p.Path, a.Name)
+					wrong.add("%s: agents.%s is not the same in another project", p.Path, a.Name)
 				}
 				continue
 			}
 			if _, bot := d.Agents[a.Name]; bot {
-				all.add("%s: agents.%s has the name of a role's bot: give it another one", p.Path, a.Name)
+				wrong.add("%s: agents.%s has the name of a role's bot: give it another one", p.Path, a.Name)
 			}
 			seen[a.Name] = a
 			name := threadName(a.BaseURL)
@@ -207,7 +208,6 @@ func (f *Factory) readAgents(d *document) error {
 			}
 		}
 	}
-	return errors.Join(all...)
 }
 
 // threadName returns the host and port of a server, and anthropic without one.
@@ -221,28 +221,24 @@ func threadName(baseURL string) string {
 
 // readRoles adds the roles that agents have. A poller works for the agent whose account it has, but a role with an
 // interval runs once at a time: so each agent that polls gets a role of its own.
-func (f *Factory) readRoles(d *document) error {
-	var all mistakes
+func (f *Factory) readRoles(d *document, wrong *mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
 		roles := d.Agents[name].Roles
 		for i, role := range roles {
 			j, known := jobs[role]
 			if !known {
-				all.add("agents.%s.roles has %q in it, which is no role of upstream's", name, role)
+				wrong.add("agents.%s.roles has %q in it, which is no role of upstream's", name, role)
 				continue
 			}
 			if f.Poll && j.poll != "" && !strings.HasSuffix(name, "-bot") {
 				role += "-" + name
 			}
-			r, err := f.role(&j)
-			all = append(all, err)
-			d.Roles[role], roles[i] = r, role
+			d.Roles[role], roles[i] = f.role(&j, wrong), role
 		}
 	}
-	return errors.Join(all...)
 }
 
-func (f *Factory) role(j *job) (roleTable, error) {
+func (f *Factory) role(j *job, wrong *mistakes) roleTable {
 	r := roleTable{On: j.on, Timeout: j.timeout, Stall: j.stall}
 	script, args := j.script, j.args
 	if f.Poll && j.poll != "" {
@@ -253,11 +249,11 @@ func (f *Factory) role(j *job) (roleTable, error) {
 		text := cmp.Or(f.getenv(j.every), strconv.Itoa(j.seconds))
 		seconds, err := strconv.Atoi(text)
 		if err != nil || seconds < 1 {
-			return r, fmt.Errorf("%s is %q, want a number of seconds", j.every, text)
+			wrong.add("%s is %q, want a number of seconds", j.every, text)
 		}
 		r.On, r.Every = agents.OnSchedule, fmt.Sprintf("%ds", seconds)
 	}
 	r.Waits = r.On == agents.OnIssue
 	r.Command = append([]string{f.Self, "upstream", "--root", f.Root, script}, args...)
-	return r, nil
+	return r
 }

@@ -82,10 +82,9 @@ func repository(ctx context.Context, api *rest.API, name string) (forge.Reposito
 
 // Issue reads an issue, without what it waits for.
 func (d *Desk) Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error) {
-	began := time.Now()
 	var in gitea.Issue
 	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d", ref.Number), &in)
-	return issueOf(ref.Repo, &in, began), err
+	return issueOf(ref.Repo, &in, time.Time{}), err
 }
 
 // Comments reads the comments of an issue or pull request, oldest first. Forgejo knows no pages of this list: it answers
@@ -107,16 +106,15 @@ func (d *Desk) Comment(ctx context.Context, ref forge.Ref, body string) error {
 
 // Pull reads a pull request, without its reviews and checks.
 func (d *Desk) Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error) {
-	began := time.Now()
 	var in gitea.PullRequest
 	err := d.api.Get(ctx, at(ref.Repo, "/pulls/%d", ref.Number), &in)
-	return deskPull(ref.Repo, &in, began), err
+	return deskPull(ref.Repo, &in), err
 }
 
 // deskPull is a pull request for a session: with the forge's first word on whether it merges, and under the branch as it
 // is now. Once its branch is gone that is refs/pull/N/head, and the branch's name is free for the next one.
-func deskPull(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
-	p := pullOf(repo, in, began)
+func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
+	p := pullOf(repo, in, time.Time{})
 	if in.Head != nil {
 		p.Head = in.Head.Ref
 	}
@@ -130,11 +128,10 @@ func deskPull(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
 // PullsFrom lists the pull requests with a branch of the repository itself as their head, open or ended, among the 150 that
 // changed last.
 func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
-	began := time.Now()
 	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"))
 	var all []forge.Pull
 	for i := range wire {
-		p := deskPull(repo, &wire[i], began)
+		p := deskPull(repo, &wire[i])
 		if p.Head == branch && (p.HeadRepo == "" || strings.EqualFold(p.HeadRepo, repo)) {
 			all = append(all, p)
 		}
