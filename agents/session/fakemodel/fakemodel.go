@@ -1,4 +1,4 @@
-// Package fakemodel is a model that says what a test wants, behind the three APIs that agent CLIs speak: Anthropic's
+// Package fakemodel is a model whose answers a test decides, behind the three APIs that agent CLIs use: Anthropic's
 // messages, OpenAI's chat completions and OpenAI's responses. Real CLIs run against it, on loopback.
 package fakemodel
 
@@ -12,19 +12,19 @@ import (
 	"sync"
 )
 
-// Ask is what a CLI asks the model.
+// Ask is one request of a CLI.
 type Ask struct {
 	API    string // messages, completions or responses
 	Model  string
-	Text   string // everything that was said in the conversation, the prompts and what tools returned
-	Answer bool   // the conversation ends in the result of a tool: the model has done something
-	Tools  bool   // the CLI offers a shell; without it this is one of the side questions that CLIs ask
+	Text   string // the whole conversation: prompts and results of tools
+	Answer bool   // the conversation ends with the result of a tool
+	Tools  bool   // the CLI offers a shell; without one this is a side question, such as for a title
 }
 
-// Turn is what the model answers. With a Status other than 0 it is an error of the server.
+// Turn is one answer of the model. With a Status other than 0 it is an error of the server.
 type Turn struct {
 	Text  string
-	Shell string // a command to run, with the shell tool that the CLI offers
+	Shell string // a command to run with the shell tool that the CLI offers
 
 	Status  int
 	Type    string // of the error, as Anthropic names it
@@ -33,30 +33,31 @@ type Turn struct {
 
 // Model is an http.Handler. Its fields must not change once it serves.
 type Model struct {
-	// Says answers. It may be called at the same time.
+	// Says decides the answer. It is called from several goroutines at a time.
 	Says func(Ask) Turn
-	// Context is the length of the context that /props tells, in tokens; 0 means that there is no /props.
+	// Context is the context length that /props tells, in tokens; 0 means that there is no /props.
 	Context int
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	asks []Ask
 	auth []string
 }
 
-// Asks are all questions so far.
+// Asks returns all requests for an answer so far. It may be called from any goroutine.
 func (m *Model) Asks() []Ask {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]Ask(nil), m.asks...)
 }
 
-// Keys are the credentials that came with the questions, in their order.
+// Keys returns the credentials of those requests, in their order. It may be called from any goroutine.
 func (m *Model) Keys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]string(nil), m.auth...)
 }
 
+// ServeHTTP answers a request in the form of its API.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case path == "/props" && m.Context > 0:
@@ -96,7 +97,7 @@ type message struct {
 	Output  json.RawMessage `json:"output"`
 }
 
-// shells are the shell tools of the CLIs, and what they call their argument.
+// shells are the shell tools of the CLIs with their arguments.
 var shells = map[string]func(command string) map[string]any{
 	"Bash": func(c string) map[string]any { return map[string]any{"command": c, "description": "work"} },
 	"bash": func(c string) map[string]any { return map[string]any{"command": c, "description": "work"} },
@@ -168,7 +169,7 @@ func (q *request) ask(api string) (a Ask, tool string) {
 	return a, tool
 }
 
-// unescaped is near enough to what a JSON text says.
+// unescaped decodes the escapes of a JSON text that matter to tests.
 func unescaped(s string) string {
 	return strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`).Replace(s)
 }
@@ -195,7 +196,7 @@ func (e *events) send(name string, data any) {
 	}
 }
 
-// typed sends an event that has its name as its type too.
+// typed sends an event whose type is its name.
 func (e *events) typed(name string, more map[string]any) {
 	data := map[string]any{"type": name}
 	maps.Copy(data, more)
@@ -204,7 +205,7 @@ func (e *events) typed(name string, more map[string]any) {
 
 type object = map[string]any
 
-// What every answer costs, in tokens.
+// The usage of every answer, in tokens.
 const (
 	inputTokens  = 100
 	cachedTokens = 40 // of the input

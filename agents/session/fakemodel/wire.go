@@ -9,11 +9,15 @@ var ids atomic.Int64
 
 func newID(prefix string) string { return fmt.Sprintf("%s_%08d", prefix, ids.Add(1)) }
 
-// writeMessages answers as Anthropic does.
+// writeMessages answers in the form of Anthropic's messages.
 func writeMessages(e *events, model string, t Turn, tool string) {
 	e.typed("message_start", object{"message": object{
-		"id": newID("msg"), "type": "message", "role": "assistant", "model": model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil,
-		"usage": object{"input_tokens": inputTokens - cachedTokens, "cache_read_input_tokens": cachedTokens, "cache_creation_input_tokens": 0, "output_tokens": 1},
+		"id": newID("msg"), "type": "message", "role": "assistant", "model": model, "content": []any{},
+		"stop_reason": nil, "stop_sequence": nil,
+		"usage": object{
+			"input_tokens": inputTokens - cachedTokens, "cache_read_input_tokens": cachedTokens,
+			"cache_creation_input_tokens": 0, "output_tokens": 1,
+		},
 	}})
 	block, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": t.Text}, "end_turn"
 	if t.Shell != "" {
@@ -23,44 +27,55 @@ func writeMessages(e *events, model string, t Turn, tool string) {
 	e.typed("content_block_start", object{"index": 0, "content_block": block})
 	e.typed("content_block_delta", object{"index": 0, "delta": delta})
 	e.typed("content_block_stop", object{"index": 0})
-	e.typed("message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": outputTokens}})
+	e.typed("message_delta", object{
+		"delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": outputTokens},
+	})
 	e.typed("message_stop", nil)
 }
 
-// writeCompletions answers as OpenAI's chat completions do.
+// writeCompletions answers in the form of OpenAI's chat completions.
 func writeCompletions(e *events, model string, t Turn, tool string) {
 	id := newID("chatcmpl")
+	send := func(choices []any, usage any) {
+		data := object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": model, "choices": choices}
+		if usage != nil {
+			data["usage"] = usage
+		}
+		e.send("", data)
+	}
 	chunk := func(delta object, reason any) {
-		e.send("", object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": model, "choices": []any{
-			object{"index": 0, "delta": delta, "finish_reason": reason},
-		}})
+		send([]any{object{"index": 0, "delta": delta, "finish_reason": reason}}, nil)
 	}
 	if t.Shell != "" {
 		chunk(object{"role": "assistant", "tool_calls": []any{object{
-			"index": 0, "id": newID("call"), "type": "function", "function": object{"name": tool, "arguments": arguments(tool, t.Shell)},
+			"index": 0, "id": newID("call"), "type": "function",
+			"function": object{"name": tool, "arguments": arguments(tool, t.Shell)},
 		}}}, nil)
 		chunk(object{}, "tool_calls")
 	} else {
 		chunk(object{"role": "assistant", "content": t.Text}, nil)
 		chunk(object{}, "stop")
 	}
-	e.send("", object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": model, "choices": []any{}, "usage": object{
+	send([]any{}, object{
 		"prompt_tokens": inputTokens, "completion_tokens": outputTokens, "total_tokens": inputTokens + outputTokens,
 		"prompt_tokens_details": object{"cached_tokens": cachedTokens},
-	}})
+	})
 	fmt.Fprint(e.w, "data: [DONE]\n\n")
 }
 
-// writeResponses answers as OpenAI's responses do.
+// writeResponses answers in the form of OpenAI's responses.
 func writeResponses(e *events, model string, t Turn, tool string) {
 	id := newID("resp")
-	e.typed("response.created", object{"response": object{"id": id, "object": "response", "model": model, "status": "in_progress", "output": []any{}}})
+	e.typed("response.created", object{"response": object{
+		"id": id, "object": "response", "model": model, "status": "in_progress", "output": []any{},
+	}})
 	item := object{"type": "message", "id": newID("msg"), "role": "assistant", "status": "completed", "content": []any{
 		object{"type": "output_text", "text": t.Text, "annotations": []any{}},
 	}}
 	if t.Shell != "" {
 		item = object{
-			"type": "function_call", "id": newID("fc"), "call_id": newID("call"), "name": tool, "arguments": arguments(tool, t.Shell), "status": "completed",
+			"type": "function_call", "id": newID("fc"), "call_id": newID("call"), "name": tool,
+			"arguments": arguments(tool, t.Shell), "status": "completed",
 		}
 	}
 	e.typed("response.output_item.added", object{"output_index": 0, "item": item})
@@ -68,8 +83,9 @@ func writeResponses(e *events, model string, t Turn, tool string) {
 	e.typed("response.completed", object{"response": object{
 		"id": id, "object": "response", "model": model, "status": "completed", "output": []any{item},
 		"usage": object{
-			"input_tokens": inputTokens, "input_tokens_details": object{"cached_tokens": cachedTokens}, "output_tokens": outputTokens,
-			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": inputTokens + outputTokens,
+			"input_tokens": inputTokens, "input_tokens_details": object{"cached_tokens": cachedTokens},
+			"output_tokens": outputTokens, "output_tokens_details": object{"reasoning_tokens": 0},
+			"total_tokens": inputTokens + outputTokens,
 		},
 	}})
 }
