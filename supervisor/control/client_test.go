@@ -1,0 +1,141 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// served is a client of a state directory on whose socket a handler answers.
+func served(t *testing.T, h http.Handler) *Client {
+	t.Helper()
+	state := t.TempDir()
+	l, err := ListenUnix(filepath.Join(state, SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(Serve(l, h, hclog.NewNullLogger()))
+	return NewClient(state)
+}
+
+// What a command refuses arrives as the same refusal, and any other error as one that may pass.
+func TestRefusals(t *testing.T) {
+	for want, err := range map[int]error{
+		400: Invalid("bad %d", 1), 404: NotFound("bad %d", 1), 409: Conflict("bad %d", 1), 503: errors.New("bad\n1"),
+	} {
+		c := served(t, Handler(
+			Post("/v1/do", func(context.Context, ItemRequest) (*Report, error) { return nil, err }),
+			Get("/v1/see", func(context.Context, url.Values) (*Report, error) { return nil, err }),
+		))
+		words := strings.ReplaceAll(err.Error(), "\n", "; ")
+		for name, got := range map[string]error{
+			"POST": c.Post(t.Context(), "/v1/do", ItemRequest{Ref: "1"}, new(Report)),
+			"GET":  c.Get(t.Context(), "/v1/see", new(Report)),
+			"copy": c.Copy(t.Context(), "/v1/see", new(strings.Builder)),
+		} {
+			var no *Refusal
+			if !errors.As(got, &no) || no.Status != want || no.Words != words {
+				t.Errorf("%s: %#v, want %d %s", name, got, want, words)
+			}
+		}
+	}
+}
+
+// A command gets its request and sends its report; what it does not understand it does not do.
+func TestPost(t *testing.T) {
+	done := 0
+	h := Handler(Post("/v1/do", func(_ context.Context, r ItemRequest) (*Report, error) {
+		done++
+		return &Report{Subject: r.Ref}, nil
+	}))
+	var report Report
+	err := served(t, h).Post(t.Context(), "/v1/do", ItemRequest{Ref: "12"}, &report)
+	if err != nil || report.Subject != "12" {
+		t.Errorf("%v %+v", err, report)
+	}
+	large := `{"ref":"` + strings.Repeat("x", maxCommand) + `"}`
+	for body, want := range map[string]int{``: 200, `{"ref":"1"}`: 200, `{"rev":"1"}`: 400, `{"ref":`: 400, large: 400} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/v1/do", strings.NewReader(body)))
+		if w.Code != want {
+			t.Errorf("%.20s: %d, want %d", body, w.Code, want)
+		}
+	}
+	if done != 3 {
+		t.Errorf("done %d times", done)
+	}
+}
+
+// A stream of events begins, tells of each, and ends with the feed.
+func TestHear(t *testing.T) {
+	var feed Feed
+	c := served(t, Handler(Events("/v1/events", &feed)))
+	heard := make(chan int, 10)
+	go func() {
+		n := 0
+		c.Hear(t.Context(), func() { n++; heard <- n })
+		close(heard)
+	}()
+	<-heard
+	feed.Send(EventMerged, RefData{Repo: "a/b", Number: 1})
+	<-heard
+	feed.Close()
+	if n := <-heard; n != 3 {
+		t.Errorf("heard %d times", n)
+	}
+	if _, open := <-heard; open {
+		t.Error("it went on after the end")
+	}
+}
+
+func TestNoSupervisor(t *testing.T) {
+	c := NewClient(t.TempDir())
+	err := c.Get(t.Context(), "/v1/state", nil)
+	if !errors.Is(err, ErrNoSupervisor) || !strings.Contains(err.Error(), c.StateDir()) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The status file is written for news, and not for each scan.
+func TestStatusFile(t *testing.T) {
+	state := t.TempDir()
+	if document, _ := ReadStatusFile(state); document != nil {
+		t.Errorf("of a new state directory: %s", document)
+	}
+	f, d := NewStatusFile(state), &Document{Version: "1"}
+	written := func() string {
+		document, at := ReadStatusFile(state)
+		var got Document
+		if err := json.Unmarshal(document, &got); err != nil || at.IsZero() {
+			t.Errorf("%v, at %s: %s", err, at, document)
+		}
+		return got.Version
+	}
+	f.Write(d)
+	if got := written(); got != "1" {
+		t.Errorf("version %q", got)
+	}
+	if err := os.Remove(filepath.Join(state, statusName)); err != nil {
+		t.Fatal(err)
+	}
+	d.Forge.LastScan, d.Forge.Requests = time.Now(), 7
+	f.Write(d)
+	if document, _ := ReadStatusFile(state); document != nil {
+		t.Error("written for a scan that brought nothing")
+	}
+	d.Version = "2"
+	f.Write(d)
+	if got := written(); got != "2" {
+		t.Errorf("version %q", got)
+	}
+}
