@@ -29,6 +29,7 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	if !k.fix {
 		i, ok := client.(inspector)
 		if !ok {
+			k.note("forge", "this kind of forge is looked at when run starts")
 			return nil
 		}
 		look = i.Inspect
