@@ -12,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// fleet asks the other hosts of a hub what the hub will ask them, all at once, so one that hangs costs its ten seconds once.
+// fleet reads the other hosts as the hub will, all at once, so that all hosts that hang together cost ten seconds.
 func (k *checker) fleet(ctx context.Context) {
 	hosts := k.config.Fleet.Hosts
 	if !k.config.Fleet.Hub || len(hosts) == 0 {
@@ -32,7 +32,7 @@ func (k *checker) fleet(ctx context.Context) {
 	}
 }
 
-// host says what a host that answered is, and what of it will take no part.
+// host reports on a host that answered, and on its agents that will be left out.
 func (k *checker) host(h threads.Host, d *fleet.Document) {
 	var strangers []string
 	for i := range d.Agents {
@@ -49,7 +49,7 @@ func (k *checker) host(h threads.Host, d *fleet.Document) {
 	k.well("fleet", "%s: its key is known, and it tells of %d agents", h.Name, len(d.Agents))
 }
 
-// sshComplaints are words of ssh, or of the shell that it found, about what people can mend, and how.
+// sshComplaints are words of ssh, or of the remote shell, and how a person can mend the cause.
 var sshComplaints = []struct{ says, mend string }{
 	{"no answer within", "is it up, and does no firewall stand between?"},
 	{"timed out", "is it up, and does no firewall stand between?"},
@@ -61,14 +61,14 @@ var sshComplaints = []struct{ says, mend string }{
 	{"refused", "start its sshd, or correct ssh in [[fleet.hosts]]"},
 }
 
-// hostAdvice is what can be done about a host that could not be read, to follow its error; empty where that says it.
+// hostAdvice says, to follow the error, how to mend a host that could not be read; "" where the error says it.
 func hostAdvice(err error) string {
 	words := strings.ToLower(err.Error())
 	switch {
 	case errors.Is(err, fleet.ErrSame):
 		return ": give each its own host, or take one out of [[fleet.hosts]]"
 	case !strings.HasPrefix(words, "ssh") && !strings.HasPrefix(words, "no answer"):
-		return "" // it did answer, and the error is about that
+		return "" // the host answered, and the error is about its answer
 	}
 	for _, c := range sshComplaints {
 		if strings.Contains(words, c.says) {

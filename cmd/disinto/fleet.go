@@ -22,8 +22,8 @@ var fleetStatusCommand = command{
 	short: "the agents of all hosts: who is idle, what waits, what was moved and why",
 	long: `
 Asks the running supervisor; that of the hub knows all hosts. Below the agents
-stand the last looks for issues that should change hands, newest first: who was
-idle and who was busy, what moved from whom to whom, and why the rest stayed.`,
+come the last searches for issues to move, newest first: which agents were idle
+and which busy, what moved from whom to whom, and why the rest stayed.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the document")
@@ -37,9 +37,9 @@ var fleetRebalanceCommand = command{
 	name:  "fleet rebalance",
 	short: "look now for issues that should move to an idle agent, and move them",
 	long: `
-The running supervisor does that by itself every few minutes. The hub's asks all
-other hosts first. With --dry-run it says what would move, and why what stays
-does. Exits 3 when the forge does not answer: the moves are made when it does.`,
+The running supervisor does that by itself every few minutes. That of the hub
+reads all other hosts first. With --dry-run it says what would move, and why the
+rest stays. Exits 3 when the forge does not answer: it is moved when it does.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the document")
@@ -68,7 +68,7 @@ Prints the time, and fleet-status.json of the state directory as it stands.`,
 	},
 }
 
-// export prints the time and the file, whatever is in it: the hub judges that.
+// export prints the time and the file as it is: the hub judges the content.
 func export(c *cli, state string) error {
 	path := filepath.Join(state, fleet.FileName)
 	text, err := os.ReadFile(path)
@@ -78,10 +78,10 @@ func export(c *cli, state string) error {
 	if err != nil {
 		return fmt.Errorf("cannot export: %w", err)
 	}
-	if err := json.NewEncoder(c.stdout).Encode(fleet.Export{ExportedAt: c.now()}); err != nil {
-		return fmt.Errorf("cannot export: %w", err)
+	if err = json.NewEncoder(c.stdout).Encode(fleet.Export{ExportedAt: c.now()}); err == nil {
+		_, err = c.stdout.Write(text)
 	}
-	if _, err := c.stdout.Write(text); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot export: %w", err)
 	}
 	return nil

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// maxExport bounds what another host may say, in bytes: a thousand agents need half of it.
+	// maxExport bounds the output of another host, in bytes. A thousand agents need half of it.
 	maxExport = 1 << 20
-	// maxComplaint bounds what ssh may complain.
+	// maxComplaint bounds the errors that ssh prints, in bytes.
 	maxComplaint = 4 << 10
 )
 
-// sshOptions have ssh ask nobody, trust no key that it does not know, and give up when the other side says nothing any more.
-// The command that they end in is always the same, so there is nothing to quote.
+// sshOptions keep ssh from prompting and from trusting an unknown key, and have it give up on a host that falls silent. The
+// remote command never varies, so nothing needs quoting.
 var sshOptions = []string{
 	"-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=3",
 	"-o", "ServerAliveCountMax=2", "-o", "ForwardAgent=no", "-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no",
 	"-o", "LogLevel=ERROR",
 }
 
-// sshExport is the command line that has a host tell of its agents. The host stands behind --, and its parts cannot begin
-// with a dash: see threads.Host.
+// sshExport is the command line that reads a host. The host follows --, and its parts cannot begin with a dash: see
+// threads.Host.
 func sshExport(h threads.Host) []string {
 	argv := append([]string{"ssh"}, sshOptions...)
 	if h.Port > 0 {
@@ -38,12 +38,10 @@ func sshExport(h threads.Host) []string {
 	return append(argv, "--", h.User+"@"+h.Address, "disinto", "fleet", "export")
 }
 
-// sshEnviron are the variables that ssh is given. It starts programs that its configuration names, which are none of a
-// token's business.
+// sshEnviron are the variables that ssh gets. No token is among them: ssh starts the programs that its configuration names.
 var sshEnviron = []string{"PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "LANG", "LC_ALL"}
 
-// hostReader asks another host by ssh, which is a child of the one reaper like every other program. Its time is that of
-// the context.
+// hostReader reads other hosts through ssh. run starts it as a child of the reaper, and ends it when the context is done.
 func hostReader(run func(context.Context, process.Cmd) error, environ []string) fleet.ReadHost {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -64,7 +62,7 @@ func hostReader(run func(context.Context, process.Cmd) error, environ []string) 
 	}
 }
 
-// limited keeps the beginning of what is written to it, and takes the rest too, so that who writes can end.
+// limited keeps the beginning of what is written to it. It accepts the rest too, so that the writer can finish.
 type limited struct {
 	most int
 	text bytes.Buffer
