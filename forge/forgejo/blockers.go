@@ -169,10 +169,7 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	}
 	updated := i.Updated
 	c.mu.Unlock()
-	in, x, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Issue, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.ListIssueDependencies(owner, name, ref.Number, gitea.ListIssueDependenciesOptions{ListOptions: page})
-	})
+	in, x, err := list[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d/dependencies", ref.Number))
 	if isOutage(err) {
 		return err
 	}
@@ -306,10 +303,7 @@ func (c *Client) isListed(ref forge.Ref) bool {
 
 // readSingle asks for one item. What does not exist, or not for us, is an answer too.
 func (c *Client) readSingle(ctx context.Context, ref forge.Ref) error {
-	in, x, err := read(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.GetIssue(owner, name, ref.Number)
-	})
+	in, x, err := read[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d", ref.Number))
 	if isOutage(err) {
 		return err
 	}

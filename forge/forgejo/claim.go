@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -182,19 +183,14 @@ func (c *Client) assign(ctx context.Context, ref forge.Ref, all []string) (*gite
 	if all == nil {
 		all = []string{} // nil would leave them as they are
 	}
-	in, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.EditIssue(owner, name, ref.Number, gitea.EditIssueOption{Assignees: all})
-	})
+	form := map[string]any{"assignees": all}
+	in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form})
 	return in, err
 }
 
 // getIssue reads an issue or pull request afresh.
 func (c *Client) getIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, error) {
-	in, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.GetIssue(owner, name, ref.Number)
-	})
+	in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodGet, at(ref.Repo, "/issues/%d", ref.Number), nil})
 	return in, err
 }
 

@@ -1,9 +1,12 @@
 package forgejo
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,10 +126,7 @@ func (c *Client) holder(ctx context.Context, ref forge.Ref) (*holder, error) {
 
 // listClaims returns the commits of the claims whose ref begins with a prefix, by number.
 func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64]string, error) {
-	refs, _, err := do(ctx, c, func(sdk *gitea.Client) ([]*gitea.Reference, *gitea.Response, error) {
-		owner, name := owner(repo)
-		return sdk.GetRepoRefs(owner, name, strings.TrimSuffix(prefix, "/"))
-	})
+	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", strings.TrimSuffix(prefix, "/")), nil})
 	if errors.Is(err, forge.ErrNotFound) {
 		return nil, nil
 	}
@@ -146,12 +146,21 @@ func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64
 	return all, nil
 }
 
+// references are refs as the forge lists them. Old versions answer with the ref itself where there is one of exactly the
+// name.
+type references []*gitea.Reference
+
+func (r *references) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		*r = references{new(gitea.Reference)}
+		return json.Unmarshal(text, (*r)[0])
+	}
+	return json.Unmarshal(text, (*[]*gitea.Reference)(r))
+}
+
 // readHolder reads a commit of a claim; nil when it is gone meanwhile.
 func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, error) {
-	in, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Commit, *gitea.Response, error) {
-		owner, name := owner(repo)
-		return sdk.GetSingleCommit(owner, name, commit)
-	})
+	in, _, err := do[*gitea.Commit](ctx, c, ask{http.MethodGet, at(repo, "/git/commits/%s", commit), nil})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return nil, nil

@@ -1,7 +1,6 @@
 package forgejo
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"code.gitea.io/sdk/gitea"
 
 	"codeberg.org/johba/disinto/forge"
 )
@@ -59,7 +56,7 @@ type Client struct {
 	moves         func() bool
 	requireMerged bool
 	refs          *Claims // nil: claims are no refs
-	transport     http.RoundTripper
+	http          *http.Client
 	requests      atomic.Int64
 	slots         chan struct{} // one token for each request of a scan that is under way
 
@@ -87,7 +84,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
 		ours: orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
-		transport: transportOf(o.HTTP), slots: make(chan struct{}, atOnce),
+		http: &http.Client{Transport: transportOf(o.HTTP), CheckRedirect: sameHost}, slots: make(chan struct{}, atOnce),
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}
@@ -152,62 +149,6 @@ func (c *Client) canonical(ref forge.Ref) forge.Ref {
 		ref.Repo = r.name
 	}
 	return ref
-}
-
-// request is what a call asks of the SDK.
-type request[T any] func(*gitea.Client) (T, *gitea.Response, error)
-
-// read makes one request of a scan: it waits for its turn among atOnce.
-func read[T any](ctx context.Context, c *Client, ask request[T]) (T, *exchange, error) {
-	if err := c.turn(ctx); err != nil {
-		var none T
-		return none, nil, err
-	}
-	defer c.done()
-	return do(ctx, c, ask)
-}
-
-func (c *Client) turn(ctx context.Context) error {
-	select {
-	case c.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (c *Client) done() { <-c.slots }
-
-// do makes one request with our own token.
-func do[T any](ctx context.Context, c *Client, ask request[T]) (T, *exchange, error) {
-	return doAs(ctx, c, c.token, requestTime, ask)
-}
-
-// doAs makes one request with a client of its own: the SDK keeps the context in the client. That costs no request as
-// long as the SDK is told not to ask for the version.
-func doAs[T any](ctx context.Context, c *Client, token string, limit time.Duration, ask request[T]) (T, *exchange, error) {
-	return send(ctx, c, token, limit, func(ctx context.Context, h *http.Client) (T, error) {
-		var none T
-		sdk, err := gitea.NewClient(c.url, gitea.SetGiteaVersion(""), gitea.SetToken(token), gitea.SetContext(ctx), gitea.SetHTTPClient(h))
-		if err != nil {
-			return none, err
-		}
-		value, _, err := ask(sdk)
-		return value, err
-	})
-}
-
-// send makes one request through an exchange of its own, within limit.
-func send[T any](ctx context.Context, c *Client, token string, limit time.Duration, ask func(context.Context, *http.Client) (T, error)) (T, *exchange, error) {
-	within, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	x := &exchange{next: c.transport, count: &c.requests}
-	value, err := ask(within, &http.Client{Transport: x, CheckRedirect: sameHost})
-	if err = x.failure(ctx, token, err); err != nil {
-		var none T
-		return none, x, err
-	}
-	return value, x, nil
 }
 
 // sameHost follows a renamed repository, but takes our token nowhere else.

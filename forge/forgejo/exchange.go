@@ -11,79 +11,153 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 )
 
-// exchange is one request and what is worth keeping of its answer. It is the transport of the client that is made for
-// the call, because the SDK hides half of it: the body of a refused merge, the Date, and a body that ended too early.
+// exchange is one request and what is kept of its answer. The SDK supplies the types of answers but makes no request: it
+// hides the Date, the reason of a refused merge, and that an answer broke off.
 type exchange struct {
-	next  http.RoundTripper
-	count *atomic.Int64
-
-	method, path string
-	began        time.Time // by our clock
-	answered     time.Time
-	date         time.Time // by the forge's clock; zero when it did not say
-	status       int       // 0 without an answer
-	total        int       // X-Total-Count; -1 when it did not say
-	retryAfter   time.Duration
-	message      string // of a refusal, one line
-	broken       error  // why the body could not be read to its end
+	at         string    // method and path, for errors
+	began      time.Time // our clock
+	answered   time.Time
+	date       time.Time // the forge's clock; zero when it sent none
+	status     int       // 0 without an answer
+	total      int       // X-Total-Count; -1 without one
+	retryAfter time.Duration
 }
 
-// RoundTrip implements http.RoundTripper. A redirect comes here twice; the last answer is the one that is kept.
-func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
-	x.count.Add(1)
-	if x.began.IsZero() {
-		x.began = time.Now()
-		x.method = req.Method
-		x.path = req.URL.Path
-		if _, path, api := strings.Cut(x.path, "/api/v1"); api {
-			x.path = path
+// ask is a request of the API: a path that needs no escaping, which forge.ValidRepo ensures for repositories, and what is
+// sent as JSON, nil for nothing.
+type ask struct {
+	method, path string
+	in           any
+}
+
+// read makes a GET of a scan: it waits for its turn among atOnce.
+func read[T any](ctx context.Context, c *Client, path string) (T, *exchange, error) {
+	if err := c.turn(ctx); err != nil {
+		var none T
+		return none, nil, err
+	}
+	defer c.done()
+	return do[T](ctx, c, ask{http.MethodGet, path, nil})
+}
+
+func (c *Client) turn(ctx context.Context) error {
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *Client) done() { <-c.slots }
+
+// do makes one request with our own token.
+func do[T any](ctx context.Context, c *Client, a ask) (T, *exchange, error) {
+	return doAs[T](ctx, c, c.token, requestTime, a)
+}
+
+// write is do for a request whose answer says nothing.
+func (c *Client) write(ctx context.Context, method, path string, in any) error {
+	_, _, err := do[nothing](ctx, c, ask{method, path, in})
+	return err
+}
+
+// nothing takes any answer.
+type nothing struct{}
+
+func (*nothing) UnmarshalJSON([]byte) error { return nil }
+
+// doAs makes one request with a token, within limit, and decodes the answer.
+func doAs[T any](ctx context.Context, c *Client, token string, limit time.Duration, a ask) (T, *exchange, error) {
+	var value, none T
+	var body bytes.Buffer
+	if a.in != nil {
+		if err := json.NewEncoder(&body).Encode(a.in); err != nil {
+			return none, nil, fmt.Errorf("internal error: %w", err)
 		}
 	}
-	resp, err := x.next.RoundTrip(req)
+	req, err := http.NewRequest(a.method, c.url+"/api/v1"+a.path, &body)
+	if err != nil {
+		return none, nil, fmt.Errorf("internal error: %w", err)
+	}
+	req.Header.Set("Authorization", "token "+token)
+	req.Header.Set("Content-Type", "application/json")
+	answer, x, err := c.send(ctx, limit, token, req)
+	if err == nil && len(answer) > 0 {
+		if err = json.Unmarshal(answer, &value); err != nil { // a login page, a proxy's greeting
+			err = x.failure(ctx, token, forge.ErrUnavailable, "the answer is not a forge's: "+err.Error())
+		}
+	}
+	if err != nil {
+		return none, x, err
+	}
+	return value, x, nil
+}
+
+// send makes one request and returns what a success answers. A redirect counts as part of the request.
+func (c *Client) send(ctx context.Context, limit time.Duration, token string, req *http.Request) ([]byte, *exchange, error) {
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c.requests.Add(1)
+	path := req.URL.Path
+	if _, below, api := strings.Cut(path, "/api/v1"); api {
+		path = below
+	}
+	x := &exchange{at: req.Method + " " + path, began: time.Now(), total: -1}
+	resp, err := c.http.Do(req.WithContext(within))
 	x.answered = time.Now()
 	if err != nil {
-		return nil, err
+		return nil, x, x.failure(ctx, token, forge.ErrUnavailable, rootOf(err).Error())
 	}
+	defer resp.Body.Close()
+	x.note(resp)
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(answer) > maxAnswer {
+		err = fmt.Errorf("answer is longer than %d MB", maxAnswer>>20)
+	}
+	switch {
+	case x.status >= 300:
+		return nil, x, x.failure(ctx, token, kindOf(x.status), refusal(resp, answer))
+	case err != nil:
+		return nil, x, x.failure(ctx, token, forge.ErrUnavailable, "the answer broke off: "+rootOf(err).Error())
+	}
+	return answer, x, nil
+}
+
+// note keeps what the headers say.
+func (x *exchange) note(resp *http.Response) {
 	x.status = resp.StatusCode
 	x.date, _ = http.ParseTime(resp.Header.Get("Date"))
-	x.total = -1
 	if n, err := strconv.Atoi(resp.Header.Get("X-Total-Count")); err == nil && n >= 0 {
 		x.total = n
 	}
 	x.retryAfter = retryAfter(resp.Header.Get("Retry-After"), x.date)
-	if resp.StatusCode >= 300 {
-		x.keepMessage(resp)
-	}
-	resp.Body = &body{from: resp.Body, left: maxAnswer, x: x}
-	return resp, nil
 }
 
-// keepMessage reads the beginning of a refusal and puts it back. Forgejo's is {"message": ...}, sometimes with an
+// refusal is what the forge says to a request that it did not do. Forgejo's answer is {"message": ...}, sometimes with an
 // empty message or no body; a proxy's is a page.
-func (x *exchange) keepMessage(resp *http.Response) {
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(text), resp.Body), resp.Body}
-	var said struct {
-		Message string `json:"message"`
+func refusal(resp *http.Response, answer []byte) string {
+	if resp.StatusCode == http.StatusUnauthorized {
+		return "the forge does not know this token"
 	}
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
-		x.message = oneLine("the forge sends us to " + to)
-	} else if json.Unmarshal(text, &said) == nil {
-		x.message = oneLine(said.Message)
+		return "the forge sends us to " + to
 	}
+	var said struct{ Message string }
+	_ = json.Unmarshal(answer, &said) // a page has no message
+	if said.Message == "" {
+		return strings.ToLower(http.StatusText(resp.StatusCode))
+	}
+	return said.Message
 }
 
-// forgeBegan is when the request began by the forge's clock, at the earliest: Date has whole seconds and is written
-// when the answer is ready. A forge that says no date is taken to be a minute behind us, which only costs requests.
+// forgeBegan is the earliest time at which the request can have begun by the forge's clock: Date has whole seconds and is
+// written when the answer is ready. A forge that sends none is taken to be a minute behind us, which only costs requests.
 func (x *exchange) forgeBegan() time.Time {
 	if x.date.IsZero() {
 		return x.began.Add(-time.Minute)
@@ -91,33 +165,9 @@ func (x *exchange) forgeBegan() time.Time {
 	return x.date.Add(x.began.Sub(x.answered))
 }
 
-// body reads an answer up to a bound and remembers why it ended early: the SDK takes a broken status list for an
-// empty one, which would read as "nothing failed".
-type body struct {
-	from io.ReadCloser
-	left int64
-	x    *exchange
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		b.x.broken = fmt.Errorf("answer is longer than %d MB", maxAnswer>>20)
-		return 0, b.x.broken
-	}
-	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	if err != nil && err != io.EOF {
-		b.x.broken = err
-	}
-	return n, err
-}
-
-func (b *body) Close() error { return b.from.Close() }
-
-// requestError is a request that did not bring what it was made for.
+// requestError is a request without the result that it was made for.
 type requestError struct {
-	kind       error // one of forge's, nil when none fits
-	cause      error // a cancelled context, else nil
+	kind       error // one of forge's, or the error of the caller's context; nil when neither fits
 	at         string
 	said       string
 	status     int
@@ -128,7 +178,7 @@ func (e *requestError) Error() string {
 	text := e.said
 	switch {
 	case e.kind == nil:
-	case text == "" || text == e.kind.Error(): // what a status is called is often what we call it
+	case text == "" || text == e.kind.Error(): // a status is often called what we call its kind
 		text = e.kind.Error()
 	default:
 		text = e.kind.Error() + ": " + text
@@ -139,40 +189,21 @@ func (e *requestError) Error() string {
 	return fmt.Sprintf("%s (%s)", text, e.at)
 }
 
-func (e *requestError) Unwrap() []error {
-	var all []error
-	for _, err := range []error{e.kind, e.cause} {
-		if err != nil {
-			all = append(all, err)
-		}
+func (e *requestError) Unwrap() error { return e.kind }
+
+// statusOf is the status of a refused request; 0 for other errors.
+func statusOf(err error) int {
+	if e, ok := errors.AsType[*requestError](err); ok {
+		return e.status
 	}
-	return all
+	return 0
 }
 
-// failure turns what the SDK returned into an error of ours, nil when all is well. ctx is the caller's own.
-func (x *exchange) failure(ctx context.Context, token string, err error) error {
-	e := &requestError{at: x.method + " " + x.path, status: x.status, retryAfter: x.retryAfter}
-	switch {
-	case ctx.Err() != nil && (err != nil || x.broken != nil):
-		e.cause, e.said = ctx.Err(), ctx.Err().Error()
-	case x.status == 0 && x.method == "" && err != nil: // the SDK refused our arguments
-		return fmt.Errorf("internal error: %w", err)
-	case x.status == 0 && err != nil:
-		e.kind, e.said = forge.ErrUnavailable, oneLine(rootOf(err).Error())
-	case x.status >= 300:
-		e.kind, e.said = kindOf(x.status), x.message
-		if e.said == "" {
-			e.said = strings.ToLower(http.StatusText(x.status))
-		}
-		if x.status == http.StatusUnauthorized {
-			e.said = "the forge does not know this token"
-		}
-	case x.broken != nil:
-		e.kind, e.said = forge.ErrUnavailable, oneLine("the answer broke off: "+x.broken.Error())
-	case err != nil: // 200 and no JSON: a login page, a proxy's greeting
-		e.kind, e.said = forge.ErrUnavailable, oneLine("the answer is not a forge's: "+err.Error())
-	default:
-		return nil
+// failure is the error of the exchange. When the caller's context has ended, that is the reason.
+func (x *exchange) failure(ctx context.Context, token string, kind error, said string) error {
+	e := &requestError{kind: kind, at: x.at, said: oneLine(said), status: x.status, retryAfter: x.retryAfter}
+	if ctx.Err() != nil {
+		e.kind, e.said = ctx.Err(), ""
 	}
 	e.said = strings.ReplaceAll(e.said, token, "[token]")
 	return e
@@ -207,7 +238,7 @@ func rootOf(err error) error {
 	return err
 }
 
-// retryAfter reads the header's two forms; 0 when it says nothing useful.
+// retryAfter reads the header's two forms; 0 when it holds neither.
 func retryAfter(s string, date time.Time) time.Duration {
 	if n, err := strconv.Atoi(s); err == nil && n > 0 {
 		return time.Duration(n) * time.Second
@@ -218,7 +249,7 @@ func retryAfter(s string, date time.Time) time.Duration {
 	return 0
 }
 
-// oneLine makes text of the forge fit for an error: one line, no control characters, not too long.
+// oneLine makes text of the forge fit for an error: one line, no control characters, at most 300 of the others.
 func oneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
 	if runes := []rune(s); len(runes) > 300 {

@@ -1,14 +1,13 @@
 package forgejo
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -32,11 +31,9 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 		if err != nil {
 			return forge.Ref{}, err
 		}
-		in, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-			owner, name := owner(repo)
-			return sdk.CreateIssue(owner, name, gitea.CreateIssueOption{Title: d.Title, Body: d.Body, Labels: ids})
-		})
-		if e, ok := errors.AsType[*requestError](err); ok && e.status == http.StatusNotFound && len(ids) > 0 && attempt == 0 {
+		form := gitea.CreateIssueOption{Title: d.Title, Body: d.Body, Labels: ids}
+		in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodPost, at(repo, "/issues"), form})
+		if errors.Is(err, forge.ErrNotFound) && len(ids) > 0 && attempt == 0 {
 			c.forgetLabels(repo) // an id of ours is of a label that somebody deleted
 			continue
 		}
@@ -51,7 +48,9 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 // Depend makes an issue wait for another one, which may be in another repository. One that does already is left as it is.
 func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) error {
 	ref, on = c.canonical(ref), c.canonical(on)
-	err := c.depend(ctx, ref, on)
+	owner, name, _ := strings.Cut(on.Repo, "/")
+	form := map[string]any{"owner": owner, "repo": name, "index": on.Number}
+	err := c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/dependencies", ref.Number), form)
 	if err == nil || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || ctx.Err() != nil {
 		return dependError(ref, on, err)
 	}
@@ -69,30 +68,6 @@ func dependError(ref, on forge.Ref, err error) error {
 	return fmt.Errorf("cannot make %s depend on %s: %w", ref, on, err)
 }
 
-// depend does without the SDK, which leaves out the repository that Forgejo asks for.
-func (c *Client) depend(ctx context.Context, ref, on forge.Ref) error {
-	owner, name := owner(on.Repo)
-	text, err := json.Marshal(map[string]any{"owner": owner, "repo": name, "index": on.Number})
-	if err != nil {
-		return err
-	}
-	path := fmt.Sprintf("%s/api/v1/repos/%s/issues/%d/dependencies", c.url, ref.Repo, ref.Number)
-	_, _, err = send(ctx, c, c.token, requestTime, func(ctx context.Context, h *http.Client) (struct{}, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(text))
-		if err != nil {
-			return struct{}{}, err
-		}
-		req.Header.Set("Authorization", "token "+c.token)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := h.Do(req)
-		if err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, resp.Body.Close()
-	})
-	return err
-}
-
 // Blockers reads afresh what an issue waits for: the forge's dependencies, each with its state, and the references in its
 // text, whose state is what is known of them.
 func (c *Client) Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error) {
@@ -101,10 +76,7 @@ func (c *Client) Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, 
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the dependencies of %s: %w", ref, err)
 	}
-	native, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Issue, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.ListIssueDependencies(owner, name, ref.Number, gitea.ListIssueDependenciesOptions{ListOptions: page})
-	})
+	native, _, err := list[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d/dependencies", ref.Number))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the dependencies of %s: %w", ref, err)
 	}

@@ -22,8 +22,8 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	if err != nil {
 		return nil, err
 	}
-	everything := issuesOf(r.name, gitea.ListIssueOption{State: gitea.StateOpen})
-	open, first, err := listAtOnce(ctx, c, everything)
+	everything := at(r.name, "/issues?state=open")
+	open, first, err := listAtOnce[*gitea.Issue](ctx, c, everything)
 	if err != nil {
 		return nil, err
 	}
@@ -33,17 +33,17 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	if cold {
 		since = first.forgeBegan()
 	} // else from the last scan on: what was closed since then is to be seen to end
-	changed, x, err := list(ctx, c, changesOf(r.name, since))
+	changed, x, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since))
 	if err != nil {
 		return nil, err
 	}
 	if moved(open, changed) {
-		again, _, err := listAtOnce(ctx, c, everything)
+		again, _, err := listAtOnce[*gitea.Issue](ctx, c, everything)
 		if err != nil {
 			return nil, err
 		}
 		open = append(open, again...)
-		if changed, x, err = list(ctx, c, changesOf(r.name, since)); err != nil {
+		if changed, x, err = list[*gitea.Issue](ctx, c, changesOf(r.name, since)); err != nil {
 			return nil, err
 		}
 	}
@@ -81,14 +81,11 @@ func moved(open, changed []*gitea.Issue) bool {
 // readColdPulls reads what a first scan needs beside the open items: the details of all open pull requests, a page at
 // a time, and which ended ones are for an issue that is still open.
 func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
-	owner, name := owner(r.name)
 	c.mu.Lock()
 	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
 	c.mu.Unlock()
 	if open {
-		all, x, err := listAtOnce(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.PullRequest, *gitea.Response, error) {
-			return sdk.ListRepoPullRequests(owner, name, gitea.ListPullRequestsOptions{ListOptions: page, State: gitea.StateOpen})
-		})
+		all, x, err := listAtOnce[*gitea.PullRequest](ctx, c, at(r.name, "/pulls?state=open"))
 		if err != nil {
 			return err
 		}
@@ -103,8 +100,7 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	if oldest.IsZero() {
 		return nil
 	}
-	option := gitea.ListIssueOption{State: gitea.StateClosed, Type: gitea.IssueTypePull, Since: oldest}
-	ended, x, err := list(ctx, c, issuesOf(r.name, option)) // one page after the other: what ends meanwhile moves others
+	ended, x, err := list[*gitea.Issue](ctx, c, at(r.name, "/issues?state=closed&type=pulls&since=%s", stamp(oldest))) // one page after the other: what ends meanwhile moves others
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,8 @@ package forgejo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
@@ -130,44 +126,18 @@ type event struct {
 	Created time.Time   `json:"created_at"`
 }
 
-// timeline reads the entries from a time on. It does without the SDK, which wants a list where Forgejo sends the label
-// of a label event. X-Total-Count is the length of the page here, and Forgejo filters pages late, so that any of them
+// timeline reads the entries from a time on. X-Total-Count is the length of the page here, and Forgejo filters pages late, so that any of them
 // may be short: only an empty one is the last.
 func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
 	var all []event
 	for page := 1; page <= maxPages; page++ {
-		query := url.Values{"page": {strconv.Itoa(page)}, "limit": {strconv.Itoa(pageSize)}, "since": {w.since.Format(time.RFC3339)}}
-		events, err := get[[]event](ctx, c, fmt.Sprintf("/repos/%s/issues/%d/timeline?%s", w.Repo, w.Number, query.Encode()))
+		events, _, err := readPage[event](ctx, c, page, at(w.Repo, "/issues/%d/timeline?since=%s", w.Number, stamp(w.since)))
 		if err != nil || len(events) == 0 {
 			return all, err
 		}
 		all = append(all, events...)
 	}
 	return nil, errEndless
-}
-
-// get makes one request of a scan without the SDK. path has to be one that needs no escaping, as forge.ValidRepo sees to.
-func get[T any](ctx context.Context, c *Client, path string) (T, error) {
-	var value T
-	if err := c.turn(ctx); err != nil {
-		return value, err
-	}
-	defer c.done()
-	value, _, err := send(ctx, c, c.token, requestTime, func(ctx context.Context, h *http.Client) (T, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+"/api/v1"+path, nil)
-		if err != nil {
-			return value, err
-		}
-		req.Header.Set("Authorization", "token "+c.token)
-		resp, err := h.Do(req)
-		if err != nil {
-			return value, err
-		}
-		defer resp.Body.Close()
-		err = json.NewDecoder(resp.Body).Decode(&value)
-		return value, err
-	})
-	return value, err
 }
 
 // lastEvent is the newest of a kind; nil without one.

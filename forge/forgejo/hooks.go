@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"code.gitea.io/sdk/gitea"
@@ -41,21 +42,15 @@ func (c *Client) setHook(ctx context.Context, repo, url, secret string) error {
 	if err != nil {
 		return err
 	}
-	owner, name := owner(repo)
-	_, _, err = do(ctx, c, func(sdk *gitea.Client) (*gitea.Hook, *gitea.Response, error) {
-		return sdk.CreateRepoHook(owner, name, gitea.CreateHookOption{
-			Type: "forgejo", Events: hookEvents, Active: true,
-			Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
-		})
+	err = c.write(ctx, http.MethodPost, at(repo, "/hooks"), gitea.CreateHookOption{
+		Type: "forgejo", Events: hookEvents, Active: true,
+		Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
 	})
 	if err != nil {
 		return err
 	}
 	for _, h := range old {
-		_, _, gone := do(ctx, c, func(sdk *gitea.Client) (struct{}, *gitea.Response, error) {
-			resp, err := sdk.DeleteRepoHook(owner, name, h.ID)
-			return struct{}{}, resp, err
-		})
+		gone := c.write(ctx, http.MethodDelete, at(repo, "/hooks/%d", h.ID), nil)
 		if !errors.Is(gone, forge.ErrNotFound) {
 			err = errors.Join(err, gone)
 		}
@@ -65,9 +60,6 @@ func (c *Client) setHook(ctx context.Context, repo, url, secret string) error {
 
 // hooksTo are the repository's web hooks to an address.
 func (c *Client) hooksTo(ctx context.Context, repo, url string) ([]*gitea.Hook, error) {
-	all, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Hook, *gitea.Response, error) {
-		owner, name := owner(repo)
-		return sdk.ListRepoHooks(owner, name, gitea.ListHooksOptions{ListOptions: page})
-	})
+	all, _, err := list[*gitea.Hook](ctx, c, at(repo, "/hooks"))
 	return slices.DeleteFunc(all, func(h *gitea.Hook) bool { return h == nil || h.Config["url"] != url }), err
 }

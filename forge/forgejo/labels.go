@@ -2,8 +2,8 @@ package forgejo
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -47,10 +47,8 @@ func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 		if err != nil {
 			return err
 		}
-		now, _, err := do(ctx, c, func(sdk *gitea.Client) ([]*gitea.Label, *gitea.Response, error) {
-			owner, name := owner(ref.Repo)
-			return sdk.AddIssueLabels(owner, name, ref.Number, gitea.IssueLabelsOption{Labels: ids})
-		})
+		form := gitea.IssueLabelsOption{Labels: ids}
+		now, _, err := do[[]*gitea.Label](ctx, c, ask{http.MethodPost, at(ref.Repo, "/issues/%d/labels", ref.Number), form})
 		if err != nil {
 			return err
 		}
@@ -72,15 +70,8 @@ func (c *Client) removeLabels(ctx context.Context, ref forge.Ref, in *gitea.Issu
 		if label == nil || !slices.Contains(names, label.Name) {
 			continue
 		}
-		_, _, err := do(ctx, c, func(sdk *gitea.Client) (struct{}, *gitea.Response, error) {
-			owner, name := owner(ref.Repo)
-			resp, err := sdk.DeleteIssueLabel(owner, name, ref.Number, label.ID)
-			return struct{}{}, resp, err
-		})
-		if e, ok := errors.AsType[*requestError](err); ok && e.status == 422 {
-			continue // the label itself was deleted
-		}
-		if err != nil {
+		err := c.write(ctx, http.MethodDelete, at(ref.Repo, "/issues/%d/labels/%d", ref.Number, label.ID), nil)
+		if err != nil && statusOf(err) != http.StatusUnprocessableEntity { // 422: the label itself was deleted
 			return err
 		}
 	}
@@ -124,16 +115,12 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 	if ids != nil {
 		return ids, nil
 	}
-	owner, name := owner(repo)
-	own, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
-		return sdk.ListRepoLabels(owner, name, gitea.ListLabelsOptions{ListOptions: page})
-	})
+	own, _, err := list[*gitea.Label](ctx, c, at(repo, "/labels"))
 	if err != nil {
 		return nil, err
 	}
-	shared, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error) {
-		return sdk.ListOrgLabels(owner, gitea.ListOrgLabelsOptions{ListOptions: page})
-	})
+	owner, _, _ := strings.Cut(repo, "/")
+	shared, _, err := list[*gitea.Label](ctx, c, "/orgs/"+owner+"/labels")
 	if isOutage(err) {
 		return nil, err // any other refusal means that the owner is no organisation, or does not share with us
 	}
@@ -150,12 +137,8 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 }
 
 func (c *Client) createLabel(ctx context.Context, repo string, l forge.Label) (int64, error) {
-	made, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Label, *gitea.Response, error) {
-		owner, name := owner(repo)
-		return sdk.CreateLabel(owner, name, gitea.CreateLabelOption{
-			Name: l.Name, Color: "#" + strings.TrimPrefix(l.Color, "#"), Description: l.Description,
-		})
-	})
+	form := gitea.CreateLabelOption{Name: l.Name, Color: "#" + strings.TrimPrefix(l.Color, "#"), Description: l.Description}
+	made, _, err := do[*gitea.Label](ctx, c, ask{http.MethodPost, at(repo, "/labels"), form})
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -25,10 +26,7 @@ func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 }
 
 func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
-	in, x, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.GetIssue(owner, name, ref.Number)
-	})
+	in, x, err := do[*gitea.Issue](ctx, c, ask{http.MethodGet, at(ref.Repo, "/issues/%d", ref.Number), nil})
 	if err != nil {
 		return forge.Look{}, err
 	}
@@ -69,10 +67,8 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 
 // countComments counts by account what was written since a time of the forge's clock.
 func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Time) (map[string]int, error) {
-	all, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Comment, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.ListIssueComments(owner, name, ref.Number, gitea.ListIssueCommentOptions{ListOptions: page, Since: since})
-	})
+	path := at(ref.Repo, "/issues/%d/comments?since=%s", ref.Number, stamp(since))
+	all, _, err := list[*gitea.Comment](ctx, c, path)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +126,7 @@ func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, e
 
 // lookPulls finds every pull request for an issue: those that we know, and those that changed since a time.
 func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since time.Time) ([]forge.Pull, error) {
-	option := gitea.ListIssueOption{State: gitea.StateAll, Type: gitea.IssueTypePull, Since: since.Add(-overlap)}
-	changed, _, err := list(ctx, c, issuesOf(r.name, option))
+	changed, _, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since.Add(-overlap))+"&type=pulls")
 	if err != nil {
 		return nil, err
 	}

@@ -3,16 +3,16 @@ package forgejo
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
-
-	"code.gitea.io/sdk/gitea"
 )
 
 const (
-	// pageSize is what Forgejo caps a page at, whatever is asked for; an administrator may set less.
+	// pageSize is Forgejo's cap for a page, whatever is asked for; an administrator may set less.
 	pageSize = 50
-	// smallestCap is below any cap that somebody would set. A page that holds fewer is the last one, for lists that do
-	// not say how long they are.
+	// smallestCap is below any cap that an administrator would set. In a list of unknown length a page that holds fewer is
+	// the last one.
 	smallestCap = 10
 	// maxPages ends a list that a forge repeats for ever.
 	maxPages = 4000
@@ -20,26 +20,25 @@ const (
 
 var errEndless = errors.New("the list does not end")
 
-// pageRequest asks for one page of a list.
-type pageRequest[T any] func(*gitea.Client, gitea.ListOptions) ([]T, *gitea.Response, error)
-
-func readPage[T any](ctx context.Context, c *Client, n int, ask pageRequest[T]) ([]T, *exchange, error) {
-	return read(ctx, c, func(sdk *gitea.Client) ([]T, *gitea.Response, error) {
-		return ask(sdk, gitea.ListOptions{Page: n, PageSize: pageSize})
-	})
+func readPage[T any](ctx context.Context, c *Client, n int, path string) ([]T, *exchange, error) {
+	mark := "?"
+	if strings.Contains(path, "?") {
+		mark = "&"
+	}
+	return read[[]T](ctx, c, fmt.Sprintf("%s%spage=%d&limit=%d", path, mark, n, pageSize))
 }
 
 // list reads all pages of a list one after the other and returns the first page's exchange with them. An item that is
-// added while we read moves others to later pages, so that they come twice; none is lost.
-func list[T any](ctx context.Context, c *Client, ask pageRequest[T]) ([]T, *exchange, error) {
-	return listFrom(ctx, c, 1, nil, ask)
+// added meanwhile moves others to later pages, so that they come twice; none is lost.
+func list[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
+	return listFrom[T](ctx, c, 1, nil, path)
 }
 
-// listFrom goes on with page n behind what was read before.
-func listFrom[T any](ctx context.Context, c *Client, n int, all []T, ask pageRequest[T]) ([]T, *exchange, error) {
+// listFrom goes on with page n behind the items of the pages before.
+func listFrom[T any](ctx context.Context, c *Client, n int, all []T, path string) ([]T, *exchange, error) {
 	var first *exchange
 	for ; n <= maxPages; n++ {
-		items, x, err := readPage(ctx, c, n, ask)
+		items, x, err := readPage[T](ctx, c, n, path)
 		if err != nil {
 			return nil, x, err
 		}
@@ -61,21 +60,21 @@ func lastPage(here, soFar, total int) bool {
 	return here < smallestCap
 }
 
-// listAtOnce reads a long list with several requests under way: its first page says how many there are. What is
-// added or taken away meanwhile moves items between pages, so the caller has to look for changes afterwards.
-func listAtOnce[T any](ctx context.Context, c *Client, ask pageRequest[T]) ([]T, *exchange, error) {
-	all, first, err := readPage(ctx, c, 1, ask)
+// listAtOnce reads a long list with several requests under way: the first page says how many there are. Items that are
+// added or removed meanwhile move others between pages, so the caller has to look for changes afterwards.
+func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, error) {
+	all, first, err := readPage[T](ctx, c, 1, path)
 	if err != nil || lastPage(len(all), len(all), first.total) {
 		return all, first, err
 	}
 	if first.total < 0 {
-		all, _, err = listFrom(ctx, c, 2, all, ask)
+		all, _, err = listFrom(ctx, c, 2, all, path)
 		return all, first, err
 	}
 	last := min((first.total+len(all)-1)/len(all), maxPages)
 	pages := make([][]T, last+1)
 	err = inParallel(ctx, last-1, func(ctx context.Context, i int) error {
-		items, _, err := readPage(ctx, c, i+2, ask)
+		items, _, err := readPage[T](ctx, c, i+2, path)
 		pages[i+2] = items
 		return err
 	})
@@ -88,9 +87,8 @@ func listAtOnce[T any](ctx context.Context, c *Client, ask pageRequest[T]) ([]T,
 	return all, first, nil
 }
 
-// inParallel runs n tasks and returns their errors joined, without the echoes of the first that ended the others. A
-// task's error ends the others only when it says that the forge as a whole is out. The tasks themselves are few at a
-// time, because the requests they make are.
+// inParallel runs n tasks and returns their errors joined. The error of a task ends the others only when it says that the
+// forge as a whole is down, and is then the only one returned. Few tasks run at a time, because their requests take turns.
 func inParallel(ctx context.Context, n int, task func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

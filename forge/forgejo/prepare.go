@@ -22,9 +22,7 @@ func (c *Client) WhoAmI(ctx context.Context, token string) (string, error) {
 	if token == "" {
 		token = c.token
 	}
-	me, _, err := doAs(ctx, c, token, requestTime, func(sdk *gitea.Client) (*gitea.User, *gitea.Response, error) {
-		return sdk.GetMyUserInfo()
-	})
+	me, _, err := doAs[*gitea.User](ctx, c, token, requestTime, ask{http.MethodGet, "/user", nil})
 	if err != nil {
 		return "", fmt.Errorf("cannot tell whose token this is: %w", err)
 	}
@@ -82,7 +80,7 @@ func (c *Client) prepare(ctx context.Context, create bool) ([]MissingLabel, erro
 }
 
 func (c *Client) checkVersion(ctx context.Context) error {
-	version, _, err := do(ctx, c, func(sdk *gitea.Client) (string, *gitea.Response, error) { return sdk.ServerVersion() })
+	said, _, err := do[struct{ Version string }](ctx, c, ask{http.MethodGet, "/version", nil})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return fmt.Errorf("cannot find a Forgejo at %s: %w; check [forge] url", c.url, err)
@@ -90,9 +88,9 @@ func (c *Client) checkVersion(ctx context.Context) error {
 		return explainToken(err)
 	case err != nil:
 		return fmt.Errorf("cannot reach the forge at %s: %w", c.url, err)
-	case major(version) < oldestForgejo:
+	case major(said.Version) < oldestForgejo:
 		return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later",
-			c.url, oneLine(version), oldestForgejo)
+			c.url, oneLine(said.Version), oldestForgejo)
 	}
 	return nil
 }
@@ -105,21 +103,17 @@ func major(version string) int {
 }
 
 func explainToken(err error) error {
-	e, ok := errors.AsType[*requestError](err)
-	switch {
-	case ok && e.status == http.StatusUnauthorized:
+	switch statusOf(err) {
+	case http.StatusUnauthorized:
 		return fmt.Errorf("cannot use the forge token: %w; make a new one and put it into [forge] token", err)
-	case ok && e.status == http.StatusForbidden:
+	case http.StatusForbidden:
 		return fmt.Errorf("cannot use the forge token: %w; make one with the scopes write:repository, write:issue and read:user", err)
 	}
 	return err
 }
 
 func (c *Client) prepareRepo(ctx context.Context, name, login string, create bool) ([]MissingLabel, error) {
-	in, x, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
-		owner, name := owner(name)
-		return sdk.GetRepo(owner, name)
-	})
+	in, x, err := do[*gitea.Repository](ctx, c, ask{http.MethodGet, at(name, ""), nil})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return nil, fmt.Errorf("cannot see the repository %s: %w; check [forge] repos, or add %s to its collaborators", name, err, login)

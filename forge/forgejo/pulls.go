@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -213,11 +214,8 @@ func headOf(in *gitea.PullRequest) string {
 
 // readDetails asks for a pull request itself. Forgejo answers null for one whose repositories it cannot open.
 func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullRequest, *exchange, error) {
-	in, x, err := read(ctx, c, func(sdk *gitea.Client) (*gitea.PullRequest, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.GetPullRequest(owner, name, ref.Number)
-	})
-	if err == nil && in.Index != ref.Number {
+	in, x, err := read[*gitea.PullRequest](ctx, c, at(ref.Repo, "/pulls/%d", ref.Number))
+	if err == nil && (in == nil || in.Index != ref.Number) {
 		err = errors.New("the forge cannot load this pull request")
 	}
 	return in, x, err
@@ -225,11 +223,8 @@ func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullReq
 
 // readChecks reads reviews and statuses.
 func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
-	owner, name := owner(r.name)
 	if w.reviews {
-		in, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.PullReview, *gitea.Response, error) {
-			return sdk.ListPullReviews(owner, name, w.number, gitea.ListPullReviewsOptions{ListOptions: page})
-		})
+		in, _, err := list[*gitea.PullReview](ctx, c, at(r.name, "/pulls/%d/reviews", w.number))
 		if err != nil {
 			return err
 		}
@@ -238,10 +233,8 @@ func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
 	if !w.statuses || w.head == "" {
 		return nil
 	}
-	// Not the combined status: the SDK takes a broken answer to that for "no checks", and it holds 30 contexts at most.
-	in, x, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Status, *gitea.Response, error) {
-		return sdk.ListStatuses(owner, name, w.head, gitea.ListStatusesOption{ListOptions: page})
-	})
+	// Not the combined status, which holds 30 contexts at most.
+	in, x, err := list[*gitea.Status](ctx, c, at(r.name, "/commits/%s/statuses", w.head))
 	if err != nil {
 		return err
 	}
@@ -265,10 +258,7 @@ func (c *Client) update(r *repo, number int64, change func(*pull)) {
 // readBase asks what a branch requires of those who merge into it. Any writer may ask; the protection itself is for
 // administrators. A branch that is gone requires nothing.
 func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
-	in, x, err := read(ctx, c, func(sdk *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
-		owner, name := owner(r.name)
-		return sdk.GetRepoBranch(owner, name, branch)
-	})
+	in, x, err := read[*gitea.Branch](ctx, c, at(r.name, "/branches/%s", (&url.URL{Path: branch}).EscapedPath()))
 	if errors.Is(err, forge.ErrNotFound) {
 		in, err = &gitea.Branch{}, nil
 	}

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -123,21 +122,14 @@ func (c *Client) push(ctx context.Context, repo string, m move, objects ...objec
 	if m.after != noObject {
 		body.Write(packOf(objects...))
 	}
-	report, _, err := send(ctx, c, c.token, pushTime, func(ctx context.Context, h *http.Client) ([]byte, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/"+repo+".git/git-receive-pack", bytes.NewReader(body.Bytes()))
-		if err != nil {
-			return nil, err
-		}
-		req.SetBasicAuth(me, c.token)
-		req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
-		req.Header.Set("Accept", "application/x-git-receive-pack-result")
-		resp, err := h.Do(req)
-		if err != nil {
-			return nil, err
-		}
-		defer resp.Body.Close()
-		return io.ReadAll(io.LimitReader(resp.Body, maxPacket))
-	})
+	req, err := http.NewRequest(http.MethodPost, c.url+"/"+repo+".git/git-receive-pack", &body)
+	if err != nil {
+		return fmt.Errorf("internal error: %w", err)
+	}
+	req.SetBasicAuth(me, c.token)
+	req.Header.Set("Content-Type", "application/x-git-receive-pack-request")
+	req.Header.Set("Accept", "application/x-git-receive-pack-result")
+	report, _, err := c.send(ctx, pushTime, c.token, req)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -21,10 +22,7 @@ func (d denial) Unwrap() error { return forge.ErrForbidden }
 // MayWork finds out, without changing anything, whether the account of an agent's token may do an agent's work in a
 // repository: push, open pull requests, and write to issues. What it lacks is a forge.ErrForbidden, of one line.
 func (c *Client) MayWork(ctx context.Context, token, repo string) error {
-	owner, name := owner(repo)
-	in, _, err := doAs(ctx, c, token, requestTime, func(sdk *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
-		return sdk.GetRepo(owner, name)
-	})
+	in, _, err := doAs[*gitea.Repository](ctx, c, token, requestTime, ask{http.MethodGet, at(repo, ""), nil})
 	const scopes = "; make a token with the scopes write:repository, write:issue and read:user"
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
@@ -52,10 +50,7 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 
 // probeLabel asks to change a label that cannot exist: 404 where one may.
 func (c *Client) probeLabel(ctx context.Context, token, repo string, _ *gitea.Repository) error {
-	_, _, err := doAs(ctx, c, token, requestTime, func(sdk *gitea.Client) (*gitea.Label, *gitea.Response, error) {
-		owner, name := owner(repo)
-		return sdk.EditLabel(owner, name, 0, gitea.EditLabelOption{})
-	})
+	_, _, err := doAs[nothing](ctx, c, token, requestTime, ask{http.MethodPatch, at(repo, "/labels/0"), gitea.EditLabelOption{}})
 	return err
 }
 
@@ -64,9 +59,7 @@ func (c *Client) probeBranch(ctx context.Context, token, repo string, in *gitea.
 	if in.Empty {
 		return nil
 	}
-	_, _, err := doAs(ctx, c, token, requestTime, func(sdk *gitea.Client) (*gitea.Branch, *gitea.Response, error) {
-		owner, name := owner(repo)
-		return sdk.CreateBranch(owner, name, gitea.CreateBranchOption{BranchName: in.DefaultBranch, OldBranchName: in.DefaultBranch})
-	})
+	form := gitea.CreateBranchOption{BranchName: in.DefaultBranch, OldBranchName: in.DefaultBranch}
+	_, _, err := doAs[nothing](ctx, c, token, requestTime, ask{http.MethodPost, at(repo, "/branches"), form})
 	return err
 }

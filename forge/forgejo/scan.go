@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"code.gitea.io/sdk/gitea"
@@ -102,7 +103,7 @@ func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 		r.fullAt = time.Now().Add(fullAgain - fullEvery)
 		c.mu.Unlock()
 	}
-	changed, x, err := list(ctx, c, changesOf(r.name, since))
+	changed, x, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since))
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +120,15 @@ func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 	}, nil
 }
 
-// changesOf asks for everything that changed since a time, open or not, issues and pull requests.
-func changesOf(name string, since time.Time) pageRequest[*gitea.Issue] {
-	return issuesOf(name, gitea.ListIssueOption{State: gitea.StateAll, Since: since})
+// changesOf lists everything that changed since a time, open or not, issues and pull requests.
+func changesOf(repo string, since time.Time) string {
+	return at(repo, "/issues?state=all&since=%s", stamp(since))
 }
 
-func issuesOf(name string, option gitea.ListIssueOption) pageRequest[*gitea.Issue] {
-	return func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Issue, *gitea.Response, error) {
-		option := option
-		option.ListOptions = page
-		owner, name := owner(name)
-		return sdk.ListRepoIssues(owner, name, option)
+// stamp is a time in a query. Forgejo takes an empty one for no bound.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
 	}
+	return url.QueryEscape(t.Format(time.RFC3339))
 }

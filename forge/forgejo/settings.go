@@ -18,10 +18,7 @@ type settings struct {
 
 // readSettings asks for the repository itself.
 func (c *Client) readSettings(ctx context.Context, r *repo) (settings, error) {
-	in, x, err := read(ctx, c, func(sdk *gitea.Client) (*gitea.Repository, *gitea.Response, error) {
-		owner, name := owner(r.name)
-		return sdk.GetRepo(owner, name)
-	})
+	in, x, err := read[*gitea.Repository](ctx, c, at(r.name, ""))
 	if err != nil {
 		return settings{}, err
 	}

@@ -24,17 +24,15 @@ func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) e
 	}
 	mark := "<!-- disinto:" + key + " -->"
 	found, err := c.hasComment(ctx, ref, mark)
-	if e, ok := errors.AsType[*requestError](err); ok && e.status == http.StatusInternalServerError {
+	if statusOf(err) == http.StatusInternalServerError {
 		// Forgejo's answer for the comments of an issue that does not exist.
 		if _, gone := c.getIssue(ctx, ref); errors.Is(gone, forge.ErrNotFound) {
 			err = gone
 		}
 	}
 	if err == nil && !found {
-		_, _, err = do(ctx, c, func(sdk *gitea.Client) (*gitea.Comment, *gitea.Response, error) {
-			owner, name := owner(ref.Repo)
-			return sdk.CreateIssueComment(owner, name, ref.Number, gitea.CreateIssueCommentOption{Body: body + "\n\n" + mark})
-		})
+		form := gitea.CreateIssueCommentOption{Body: body + "\n\n" + mark}
+		err = c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/comments", ref.Number), form)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot comment on %s: %w", ref, err)
@@ -47,10 +45,7 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 	if err != nil {
 		return false, err
 	}
-	all, _, err := list(ctx, c, func(sdk *gitea.Client, page gitea.ListOptions) ([]*gitea.Comment, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.ListIssueComments(owner, name, ref.Number, gitea.ListIssueCommentOptions{ListOptions: page})
-	})
+	all, _, err := list[*gitea.Comment](ctx, c, at(ref.Repo, "/issues/%d/comments", ref.Number))
 	if err != nil {
 		return false, err
 	}
@@ -66,12 +61,8 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 // issue still has open dependencies.
 func (c *Client) Close(ctx context.Context, ref forge.Ref) error {
 	ref = c.canonical(ref)
-	closed := gitea.StateClosed
-	_, _, err := do(ctx, c, func(sdk *gitea.Client) (*gitea.Issue, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.EditIssue(owner, name, ref.Number, gitea.EditIssueOption{State: &closed})
-	})
-	if err != nil {
+	form := map[string]any{"state": gitea.StateClosed}
+	if err := c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form); err != nil {
 		return fmt.Errorf("cannot close %s: %w", ref, err)
 	}
 	return nil
@@ -109,12 +100,8 @@ func (c *Client) merge(ctx context.Context, ref forge.Ref, headSHA string) error
 		return err
 	}
 	remove := s.deleteBranch || isIssueBranch(p.Head) && strings.EqualFold(p.HeadRepo, ref.Repo)
-	_, _, err = doAs(ctx, c, c.token, mergeTime, func(sdk *gitea.Client) (bool, *gitea.Response, error) {
-		owner, name := owner(ref.Repo)
-		return sdk.MergePullRequest(owner, name, ref.Number, gitea.MergePullRequestOption{
-			Style: s.style, HeadCommitId: headSHA, DeleteBranchAfterMerge: &remove,
-		})
-	})
+	form := gitea.MergePullRequestOption{Style: s.style, HeadCommitId: headSHA, DeleteBranchAfterMerge: &remove}
+	_, _, err = doAs[nothing](ctx, c, c.token, mergeTime, ask{http.MethodPost, at(ref.Repo, "/pulls/%d/merge", ref.Number), form})
 	if err == nil {
 		return nil
 	}

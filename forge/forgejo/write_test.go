@@ -286,7 +286,7 @@ func TestLookDoesNotGoBack(t *testing.T) {
 				}
 			}
 		}}
-		c.transport = w.transport
+		c.http.Transport = w.transport
 		f := w.scan(c)
 		if listed == nil {
 			w.Fatal("nothing was listed")
@@ -309,8 +309,8 @@ func TestLookOvertaken(t *testing.T) {
 		w.scan(c)
 		p, _ := w.pull("fix/issue-1", "Work", "")
 		path, overtaken := fmt.Sprintf("/pulls/%d", p), 0
-		before := c.transport
-		c.transport = holding{before, func(r *http.Request) {
+		before := c.http.Transport
+		c.http.Transport = holding{before, func(r *http.Request) {
 			if !strings.HasSuffix(r.URL.Path, path) || overtaken == 2 {
 				return
 			}
