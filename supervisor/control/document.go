@@ -8,14 +8,12 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Document is the status of a supervisor: what GET /v1/state and `disinto status --json` answer. Programs rely on
-// it: fields are added, never renamed or removed. Lists are never null, and are sorted as their type says. A time
-// that does not apply is left out.
+// Document is the status of a supervisor: the answer of GET /v1/state and of `disinto status --json`.
 type Document struct {
 	Version   string    `json:"version"` // of the program
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"started_at"`
-	// Upgrades is how often the program was replaced since then, and UpgradedAt when that was last.
+	// Upgrades counts how often the program was replaced in place since StartedAt, and UpgradedAt is the last time.
 	Upgrades   int       `json:"upgrades,omitempty"`
 	UpgradedAt time.Time `json:"upgraded_at,omitzero"`
 
@@ -26,30 +24,29 @@ type Document struct {
 	Sessions []SessionDocument `json:"sessions"` // by start, oldest first
 	Paused   bool              `json:"paused"`   // everything: no thread starts anything
 	Queue    []QueueDocument   `json:"queue"`    // in the order in which they would be started
-	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue that nobody works on, by reference
+	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue without a session, by reference
 	Recent   []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
 	Upkeep   UpkeepDocument    `json:"upkeep"`
-	// Problems are things that a person has to mend, one line each: a journal that cannot be written, a tick that
-	// panicked. Most often empty.
+	// Problems need a person, one line each: a journal that cannot be written, a tick that panicked.
 	Problems []string `json:"problems"`
 }
 
 // RecentLimit is how many ended sessions a Document shows: a screenful.
 const RecentLimit = ledger.RecentLimit
 
-// UpkeepDocument counts what a supervisor mended since it started. Without faults of machine, forge or people it stays
-// zero.
+// UpkeepDocument counts what a supervisor has repaired since it started. It stays zero without faults of the machine,
+// the forge or people.
 type UpkeepDocument struct {
-	// Violations are rules that must hold and did not; what broke them was not started, or was stopped. See Problems.
+	// Violations are rules that must hold and did not. The session that broke one was not started, or was stopped;
+	// Problems has a line for it.
 	Violations int `json:"violations"`
-	// Repairs are claims of ours that no session stood behind and that were taken off.
+	// Repairs are claims of ours without a session that were released.
 	Repairs int `json:"repairs"`
 }
 
-// SpentDocument is what an agent or a thread used on this day, which is that of UTC, and what it may. Sessions that
-// have not ended are not in it.
+// SpentDocument is what the ended sessions of an agent or a thread have used on this day (UTC), and the limits.
 type SpentDocument struct {
-	Tokens       int64   `json:"tokens"` // read and written; what came out of a cache is not counted
+	Tokens       int64   `json:"tokens"` // read and written, without those from a cache
 	USD          float64 `json:"usd"`
 	TokensPerDay int64   `json:"tokens_per_day,omitempty"` // left out where there is no limit
 	USDPerDay    float64 `json:"usd_per_day,omitempty"`
@@ -58,11 +55,11 @@ type SpentDocument struct {
 // ConfigDocument says which configuration is in force.
 type ConfigDocument struct {
 	Path       string `json:"path"`
-	Generation int    `json:"generation"` // 0 without a valid one, then counted up by each reload
-	Error      string `json:"error"`      // of the file as it is now; the last good one stays in force
+	Generation int    `json:"generation"` // 0 without a valid one; each reload counts it up
+	Error      string `json:"error"`      // of the file as it is now; the last valid one stays in force
 }
 
-// ForgeDocument says how the forge answers.
+// ForgeDocument says whether the forge answers.
 type ForgeDocument struct {
 	URL      string    `json:"url"`
 	OK       bool      `json:"ok"` // the newest scan succeeded
@@ -77,28 +74,28 @@ type ThreadDocument struct {
 	Backend     threads.Backend `json:"backend"`
 	Overlap     bool            `json:"overlap"`
 	Slots       []SlotDocument  `json:"slots"`  // by index
-	Paused      bool            `json:"paused"` // by itself, or because everything is
+	Paused      bool            `json:"paused"` // the thread, or everything
 	ParkedUntil time.Time       `json:"parked_until,omitzero"`
 	ParkedWhy   string          `json:"parked_why"`
-	Spent       SpentDocument   `json:"spent"` // by all its agents
+	Spent       SpentDocument   `json:"spent"` // by its agents
 }
 
 // SlotDocument is one inference slot.
 type SlotDocument struct {
 	Index  int      `json:"index"`
 	Agents []string `json:"agents"` // sorted; at most one where overlap is false
-	// Warm is the agent whose work the slot's cache still holds; always empty where overlap is true.
+	// Warm is the agent whose context is in the slot's cache; always empty where overlap is true.
 	Warm string `json:"warm"`
 }
 
-// AgentState is what an agent does right now.
+// AgentState is the state of an agent.
 type AgentState string
 
 // The states of an agent.
 const (
 	AgentIdle    AgentState = "idle"
 	AgentWorking AgentState = "working"
-	AgentHeld    AgentState = "held" // it cannot start anything; Why says what to do
+	AgentHeld    AgentState = "held" // it can start nothing, whatever the queue has; Why says what to do
 )
 
 // AgentDocument is one agent.

@@ -14,10 +14,9 @@ type Report struct {
 	Subject string `json:"subject"`
 	// Did lists what was done, in order, in words; empty when nothing was left to do.
 	Did []string `json:"did"`
-	// Note is what else a person wants to know; often empty.
+	// Note tells a person more, such as why nothing was done; often empty.
 	Note string `json:"note"`
-	// Pending is what is still to be done, and why; the supervisor does it without being asked again. Empty when all is
-	// done.
+	// Pending says what the supervisor still has to do, and why; it does that by itself. Empty when all is done.
 	Pending string `json:"pending"`
 }
 
