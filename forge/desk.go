@@ -1,6 +1,6 @@
 package forge
 
-// What the program of an agent reads and writes on a forge, beyond what a scheduler has to know.
+// The types in which the program of an agent reads and writes a forge, beside those that the scheduler needs too.
 
 // Comment is what an account wrote below an issue or pull request.
 type Comment struct {
@@ -11,7 +11,7 @@ type Comment struct {
 // LineComment is a comment of a review on one line of a file.
 type LineComment struct {
 	Path string
-	Line int64 // of the new version of the file; of a line that is gone, of the old one
+	Line int64 // number in the new version of the file, or in the old one for a removed line
 	Body string
 }
 
@@ -21,12 +21,12 @@ type FullReview struct {
 	Lines []LineComment
 }
 
-// Check is what one check of CI reported last on a commit.
+// Check is the last report of a failed check of CI on a commit.
 type Check struct {
 	Name  string
 	State string // failure or error
-	Text  string // its description, one line of the check's own
-	URL   string // where people see more; may be empty, and may name any host
+	Text  string // the check's own description of its result
+	URL   string // a page for people; may be empty, and may name any host
 }
 
 // PullDraft is a pull request to be opened within one repository.
@@ -37,7 +37,7 @@ type PullDraft struct {
 	Body       string
 }
 
-// Edit is a change of one file of a repository: Text replaces the file or, with Append, goes behind what it holds. A file
+// Edit is a change of one file of a repository: Text replaces the file or, with Append, is added to its end. A file
 // that is not there is created.
 type Edit struct {
 	Path, Text string

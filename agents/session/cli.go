@@ -69,7 +69,7 @@ func (r *run) call(ctx context.Context) *call {
 const (
 	// firstAnswer is how long the model of a paid API may take to its first answer. codex, qwen and opencode wait in
 	// silence for as long as a refused request tells them to, up to hours; the supervisor would call that stalled and burn
-	// an attempt. A local backend knows no limits, and reading a long prompt takes it long: there the time is unlimited.
+	// an attempt. A local backend has no usage limits and may read a long prompt for minutes: there the time is unlimited.
 	firstAnswer = 5 * time.Minute
 	// lastWord is how long a CLI may stay silent after its last event. Some wait for a tool that they left in the
 	// background, or for a connection that is never closed; their work is done, and the slot is wanted.

@@ -11,11 +11,11 @@ import (
 
 // Desk is the forge as one session uses it, with the account of the session's agent.
 //
-// Every method asks the forge anew and ends when ctx does. A session calls them from one goroutine, one after the
-// other. Their errors wrap forge.ErrUnavailable where trying again later is right (the session then ends as
-// backend-down, and costs its item no attempt), forge.ErrForbidden, and forge.ErrNotFound; none contains the token.
-// What they return is text of strangers: the session itself checks names and quotes texts. Readings may be repeated at
-// will.
+// Every method asks the forge anew and returns when ctx is done. A session calls the methods from one goroutine, one
+// after the other. Errors wrap forge.ErrNotFound and forge.ErrForbidden where they apply, and forge.ErrUnavailable
+// where a later try may succeed: the session then ends as backend-down, which burns no attempt. No error contains the
+// token. Reads may be repeated. Strangers wrote much of what they return: the session checks the names in it and quotes
+// the texts.
 type Desk interface {
 	Items
 	Pulls
@@ -25,54 +25,54 @@ type Desk interface {
 	Profiles
 }
 
-// Items are issues and pull requests, as what people and agents talk below.
+// Items are issues and pull requests with the comments below them.
 type Items interface {
-	// Issue returns number, title, body and author of an issue; the rest may be empty.
+	// Issue returns an issue with its number, title, body and author; the other fields may be zero.
 	Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error)
 	// Comments returns all comments below an item, each once, oldest first.
 	Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error)
-	// Comment writes below an item. Repeated, it may write twice: a session calls it once.
+	// Comment adds a comment below an item. It must not be repeated: that would add another one.
 	Comment(ctx context.Context, ref forge.Ref, body string) error
 }
 
-// Pulls are pull requests, as changes of a repository.
+// Pulls are pull requests with the branches that they are from.
 type Pulls interface {
-	// Pull returns a pull request without reviews and checks: texts, author, base, head and its repository, the head's
-	// commit, whether it is closed, whether it merges, and the issues that it is for.
+	// Pull returns a pull request with its number, title, body, author, Base, Head, HeadRepo, HeadSHA, Closed, Mergeable
+	// and Closes; the other fields may be zero.
 	Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error)
-	// PullsFrom returns the pull requests whose head is this branch of repo itself, open or ended: at least those of the
-	// last weeks. No such pull request is no error.
+	// PullsFrom returns the pull requests, open or ended, whose head is this branch of repo, not of a fork. It may leave
+	// out those that did not change for weeks. A branch without one is no error.
 	PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error)
-	// OpenPull opens a pull request and returns its number. When its branch has an open one already, it changes nothing
-	// and returns that one's number, so it may be repeated.
+	// OpenPull opens a pull request and returns its number. If the branch has an open one already, it changes nothing and
+	// returns the number of that one, so it may be repeated.
 	OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error)
 }
 
 // Reviews are the formal reviews of a pull request.
 type Reviews interface {
-	// Reviews returns those that are submitted and not dismissed, oldest first, each with its comments on lines.
+	// Reviews returns the submitted reviews without dismissed ones, oldest first, each with its comments on lines.
 	Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error)
-	// PostReview submits a review: its Verdict on its CommitSHA, Body and Lines. The forge refuses lines that the pull
-	// request does not show. Repeated, it may submit two: a session calls it once.
+	// PostReview submits a review with the Verdict, CommitSHA, Body and Lines of r. The forge refuses comments on lines
+	// that the pull request does not show. It must not be repeated: that would submit another one.
 	PostReview(ctx context.Context, pull forge.Ref, r *forge.FullReview) error
 }
 
-// Checks are what CI reports on a commit.
+// Checks are the reports of CI on a commit.
 type Checks interface {
-	// Checks returns those that failed, sorted by name, each with its last report.
+	// Checks returns the failed checks of a commit, sorted by name, each as it was reported last.
 	Checks(ctx context.Context, repo, sha string) ([]forge.Check, error)
-	// CheckLog returns all that a check printed, and "" without an error where the forge does not keep its log. It asks no
-	// other host than the forge, whatever the check's URL says.
+	// CheckLog returns the whole log of a check, and "" without an error where the forge does not keep it. It asks only
+	// the forge, whatever host the check's URL names.
 	CheckLog(ctx context.Context, repo string, c forge.Check) (string, error)
 }
 
 // Repositories are read without a clone, at their default branch.
 type Repositories interface {
-	// Repository returns name and default branch; forge.ErrNotFound where the account sees none.
+	// Repository returns a repository with its name and default branch, and forge.ErrNotFound where the account sees none.
 	Repository(ctx context.Context, name string) (forge.Repository, error)
-	// File returns the text of a file; forge.ErrNotFound when it is not there.
+	// File returns the text of a file, and forge.ErrNotFound if it is not there.
 	File(ctx context.Context, repo, path string) (string, error)
-	// Folder returns the names of the files in a folder, sorted; forge.ErrNotFound when it is not there.
+	// Folder returns the names of the files in a folder, sorted, and forge.ErrNotFound if it is not there.
 	Folder(ctx context.Context, repo, path string) ([]string, error)
 }
 
@@ -80,7 +80,8 @@ type Repositories interface {
 type Profiles interface {
 	// Login returns the name of the agent's account.
 	Login(ctx context.Context) (string, error)
-	// Edit changes files of the default branch in one commit, all or none. Repeated, it appends again.
+	// Edit changes files of the default branch in one commit, all or none. It must not be repeated with an Edit that
+	// appends.
 	Edit(ctx context.Context, repo, message string, edits []forge.Edit) error
 }
 

@@ -20,22 +20,22 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// Desk is what one session of the built-in agent program reads and writes on a Forgejo, as the agent's account. It keeps
-// nothing: every call asks the forge. Its methods may be called from several goroutines, and make the fewest requests
-// that the answer needs: the SDK's types say what is in them, package rest sends them.
+// Desk reads and writes a Forgejo for one session of the built-in agent program, with the account of its agent. It
+// caches nothing. Its methods may be called from several goroutines. Package rest sends the requests, and the SDK's
+// types decode the answers.
 type Desk struct{ api rest.API }
 
-// NewDesk returns a desk that has made no request yet. The address is without /api/v1.
+// NewDesk returns a desk and makes no request. The address is that of the forge, without /api/v1.
 func NewDesk(address, token string) *Desk {
 	return &Desk{rest.API{URL: strings.TrimSuffix(address, "/"), Token: token}}
 }
 
-// APIAddress is where a repository's part of the API begins: $FORGE_API of an agent's program.
+// APIAddress returns the address of a repository's part of the API, which agents' programs get as $FORGE_API.
 func APIAddress(address, repo string) string {
 	return strings.TrimSuffix(address, "/") + "/api/v1" + at(repo, "")
 }
 
-// at is a place in the API below a repository.
+// at returns the path of a place below a repository.
 func at(repo, format string, args ...any) string {
 	return "/repos/" + repo + fmt.Sprintf(format, args...)
 }
@@ -43,7 +43,7 @@ func at(repo, format string, args ...any) string {
 // deskPages bounds a list that a session reads, at 150.
 const deskPages = 3
 
-// deskList reads the first pages of a list.
+// deskList reads at most deskPages pages of a list.
 func deskList[T any](ctx context.Context, d *Desk, path string) (all []T, err error) {
 	separator := "?"
 	if strings.Contains(path, "?") {
@@ -62,7 +62,7 @@ func deskList[T any](ctx context.Context, d *Desk, path string) (all []T, err er
 	return all, nil
 }
 
-// Login is the name of the account that the token belongs to.
+// Login returns the name of the account that the token belongs to.
 func (d *Desk) Login(ctx context.Context) (string, error) {
 	var me gitea.User
 	err := d.api.Get(ctx, "/user", &me)
@@ -80,15 +80,15 @@ func repository(ctx context.Context, api *rest.API, name string) (forge.Reposito
 	return forge.Repository{Name: r.FullName, Branch: r.DefaultBranch, Empty: r.Empty, Private: r.Private}, err
 }
 
-// Issue reads an issue, without what it waits for.
+// Issue reads an issue, without its blockers.
 func (d *Desk) Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error) {
 	var in gitea.Issue
 	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d", ref.Number), &in)
 	return issueOf(ref.Repo, &in, time.Time{}), err
 }
 
-// Comments reads the comments of an issue or pull request, oldest first. Forgejo knows no pages of this list: it answers
-// with all of them, whatever page is asked for.
+// Comments reads the comments of an issue or pull request, oldest first. Forgejo knows no pages of this list: it
+// answers with all of them, whatever page is asked for.
 func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error) {
 	var wire []gitea.Comment
 	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), &wire)
@@ -99,7 +99,7 @@ func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, er
 	return all, err
 }
 
-// Comment writes below an issue or pull request. Repeated, it writes once more.
+// Comment adds a comment below an issue or pull request. Repeated, it adds another one.
 func (d *Desk) Comment(ctx context.Context, ref forge.Ref, body string) error {
 	return d.api.Post(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), gitea.CreateIssueCommentOption{Body: body}, nil)
 }
@@ -111,8 +111,8 @@ func (d *Desk) Pull(ctx context.Context, ref forge.Ref) (forge.Pull, error) {
 	return deskPull(ref.Repo, &in), err
 }
 
-// deskPull is a pull request for a session: with the forge's first word on whether it merges, and under the branch as it
-// is now. Once its branch is gone that is refs/pull/N/head, and the branch's name is free for the next one.
+// deskPull converts a pull request for a session. Its Head is refs/pull/N/head once its branch is gone, so that the
+// next pull request may use the branch's name again.
 func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 	p := pullOf(repo, in, time.Time{})
 	if in.Head != nil {
@@ -125,8 +125,8 @@ func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 	return p
 }
 
-// PullsFrom lists the pull requests with a branch of the repository itself as their head, open or ended, among the 150 that
-// changed last.
+// PullsFrom lists the pull requests with a branch of the repository itself as their head, open or ended, among the 150
+// that changed last.
 func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
 	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"))
 	var all []forge.Pull
@@ -139,8 +139,8 @@ func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull
 	return all, err
 }
 
-// OpenPull opens a pull request, or finds the open one of this branch: the forge keeps one per head. Repeated, it returns
-// the same number.
+// OpenPull opens a pull request, or finds the open one of this branch: the forge keeps one per head. Repeated, it
+// returns the same number.
 func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error) {
 	var made struct{ Number int64 }
 	form := map[string]string{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
@@ -180,7 +180,7 @@ func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview,
 	return all, nil
 }
 
-// lines reads the comments on lines of one review. The forge says 404 where all of them are gone.
+// lines reads the comments on lines of one review. The forge answers 404 if they were all deleted.
 func (d *Desk) lines(ctx context.Context, path string) (all []forge.LineComment, err error) {
 	var wire []gitea.PullReviewComment
 	if err := d.api.Get(ctx, path, &wire); err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -206,7 +206,7 @@ func (d *Desk) PostReview(ctx context.Context, pull forge.Ref, r *forge.FullRevi
 	return d.api.Post(ctx, at(pull.Repo, "/pulls/%d/reviews", pull.Number), form, nil)
 }
 
-// Checks reads which checks of a commit did not succeed, by name: of each check, what it reported last.
+// Checks reads the failed checks of a commit, sorted by name, each as it was reported last.
 func (d *Desk) Checks(ctx context.Context, repo, sha string) ([]forge.Check, error) {
 	var combined gitea.CombinedStatus
 	if err := d.api.Get(ctx, at(repo, "/commits/%s/status", sha), &combined); err != nil {
@@ -222,12 +222,13 @@ func (d *Desk) Checks(ctx context.Context, repo, sha string) ([]forge.Check, err
 	return all, nil
 }
 
-// jobPage ends the page of a job of Forgejo Actions, to which a commit status links. Everything before it is ignored: any
-// account that may push can set a status, and must not direct our token to another server.
+// jobPage ends the page of a job of Forgejo Actions, to which a commit status links. Everything before it is ignored:
+// any account that may push can set a status, and must not direct our token to another server.
 var jobPage = regexp.MustCompile(`/actions/runs/[0-9]+/jobs/[0-9]+(/attempt/[0-9]+)?$`)
 
-// CheckLog reads what a check printed, if the forge's own CI ran it; of any other check it is "". Forgejo has no API for
-// logs: they are below the job's page, and the pages of a private repository are forge.ErrForbidden to a token.
+// CheckLog reads the log of a check that the forge's own CI ran, and returns "" for any other check. Forgejo has no API
+// for logs: it shows them below the job's page, and refuses the pages of a private repository to a token
+// (forge.ErrForbidden).
 func (d *Desk) CheckLog(ctx context.Context, repo string, c forge.Check) (string, error) {
 	page := jobPage.FindString(c.URL)
 	if page == "" || !strings.HasSuffix(c.URL, "/"+repo+page) {
@@ -258,8 +259,8 @@ func (d *Desk) Folder(ctx context.Context, repo, path string) (names []string, e
 	return names, nil
 }
 
-// Edit changes files of a repository's default branch in one commit. When another account changed one of them between our
-// reading and writing, it tries once more. Repeated, it appends a second time.
+// Edit changes files of a repository's default branch in one commit. When another account changed one of them between
+// our reading and writing, it tries once more. Repeated, it appends a second time.
 func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edit) (err error) {
 	for range 2 {
 		files := make([]fileChange, len(edits))
@@ -276,7 +277,8 @@ func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edi
 	return err
 }
 
-// changeOf is an edit with what the API wants to know: whether the file is there, and which version of it.
+// changeOf turns an edit into a change for the API, which wants to know whether the file is there, and in which
+// version.
 func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileChange, error) {
 	now, err := file(ctx, &d.api, repo, e.Path)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -288,7 +290,7 @@ func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileCha
 	return changeOf(forge.File{Path: e.Path, Text: e.Text, SHA: now.SHA}), nil
 }
 
-// file reads a file of a repository's default branch with the name of its version.
+// file reads a file of a repository's default branch, with the SHA of its version.
 func file(ctx context.Context, api *rest.API, repo, path string) (forge.File, error) {
 	var f struct{ SHA, Content string }
 	if err := api.Get(ctx, at(repo, "/contents/%s", path), &f); err != nil {
