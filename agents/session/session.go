@@ -1,9 +1,9 @@
 // Package session is the built-in agent program, which `disinto agent` runs on one item. It knows only the environment
 // contract, as any program in its place would, and runs as the agent's subprocess.
 //
-// A session puts the item's branch into a worktree of its workspace, renders a prompt, runs an agent CLI (claude,
-// codex, opencode, qwen) headless once, and brings the work to the forge, which it reaches through a Desk: as a pushed
-// branch with its pull request, or as a formal review. It writes its outcome into the result file.
+// A session checks the item's branch out into a worktree of its workspace, renders a prompt, runs an agent CLI (claude,
+// codex, opencode, qwen) headless, and publishes the work: a pushed branch with its pull request, or a formal review.
+// It reads and writes the forge through a Desk, and leaves its outcome in the result file.
 //
 // Decisions are pure functions without a file or process: the adapters (claude.go and its siblings), outcome.go,
 // prompt.go, verdict.go. To add a CLI, write one file with an adapter, which its init adds to adapters, add its name to

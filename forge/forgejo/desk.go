@@ -101,7 +101,8 @@ func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, er
 
 // Comment adds a comment below an issue or pull request. Repeated, it adds another one.
 func (d *Desk) Comment(ctx context.Context, ref forge.Ref, body string) error {
-	return d.api.Post(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), gitea.CreateIssueCommentOption{Body: body}, nil)
+	form := map[string]string{"body": body}
+	return d.api.Post(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), form, nil)
 }
 
 // Pull reads a pull request, without its reviews and checks.
