@@ -16,13 +16,17 @@ func (s *State) TurnBack(newest, now time.Time) {
 		return
 	}
 	for _, c := range s.Chains {
-		back(off, &c.Retried)
+		back(off, &c.Retried, &c.RefusedAt, &c.Written)
 		for i := range c.Attempts {
-			back(off, &c.Attempts[i].Until)
+			back(off, &c.Attempts[i].Until, &c.Attempts[i].Failed)
 		}
 	}
 	for _, it := range s.Items {
 		back(off, &it.CoolDown, &it.LastRun)
+	}
+	for k, w := range s.Slots {
+		back(off, &w.Left)
+		s.Slots[k] = w
 	}
 	days := threads.Day(newest).Sub(threads.Day(now)) // the day of the newest record was today
 	for _, a := range s.Agents {

@@ -2,9 +2,9 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // account is who spent on which day.
@@ -15,21 +15,16 @@ type account struct {
 
 const secondsOfDay = 24 * 60 * 60
 
-// charge remembers what a session used, in the scheduler's way and in our own.
-func (m *memory) charge(r *run, w *world, u agents.Usage) {
-	if u == (agents.Usage{}) {
-		return
-	}
-	day := w.now.Unix() / secondsOfDay
-	m.bills[account{agent: r.Agent, day: day}] += u.InputTokens + u.OutputTokens
-	m.bills[account{thread: r.Thread, day: day}] += u.InputTokens + u.OutputTokens
-	a, t := threads.Entry(m.Agents, r.Agent), threads.Entry(m.Threads, r.Thread)
-	a.Spent, t.Spent = a.Spent.Add(w.now, u), t.Spent.Add(w.now, u)
+// charge counts what a session used a second time, beside the ledger.
+func (b *books) charge(r *run, now time.Time, u agents.Usage) {
+	day := now.Unix() / secondsOfDay
+	b.bills[account{agent: r.Agent, day: day}] += u.InputTokens + u.OutputTokens
+	b.bills[account{thread: r.Thread, day: day}] += u.InputTokens + u.OutputTokens
 }
 
 // broke reports whether an agent or its thread used up its budget of the day, going by the bills.
 func (in *inspection) broke(a *agents.Agent) bool {
-	today, bills := in.now.Unix()/secondsOfDay, in.shell.memory.bills
+	today, bills := in.now.Unix()/secondsOfDay, in.shell.books.bills
 	own, common := a.Budget.Tokens, in.cfg.Thread(a.Thread).Budget.Tokens
 	return own > 0 && bills[account{agent: a.Name, day: today}] >= own ||
 		common > 0 && bills[account{thread: a.Thread, day: today}] >= common

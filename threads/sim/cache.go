@@ -27,22 +27,22 @@ func (c Cache) filled() Cache {
 }
 
 // load reads the context of a session anew into a slot that held another, and says how long that takes.
-func (f *floor) load(x *shift) time.Duration {
-	tokens := f.Cache.Base
-	if x.ticket != nil {
-		x.ticket.context = max(x.ticket.context, f.Cache.Base)
-		tokens = x.ticket.context
+func (tr *trial) load(x *trialRun) time.Duration {
+	tokens := tr.Cache.Base
+	if x.issue != nil {
+		x.issue.context = max(x.issue.context, tr.Cache.Base)
+		tokens = x.issue.context
 	}
-	f.seen.Reloaded += tokens
-	takes := time.Duration(float64(tokens) / float64(f.Cache.Prefill) * float64(time.Second))
-	f.seen.Spans[x.span].Reload += takes
+	tr.seen.Reloaded += tokens
+	takes := time.Duration(float64(tokens) / float64(tr.Cache.Prefill) * float64(time.Second))
+	tr.seen.Spans[x.span].Reload += takes
 	return takes
 }
 
 // grow adds what some work reads and writes.
-func (f *floor) grow(x *shift, work time.Duration) {
-	if x.ticket != nil {
-		x.ticket.context = min(f.Cache.Most, max(x.ticket.context, f.Cache.Base)+int64(work.Seconds()*float64(f.Cache.Growth)))
+func (tr *trial) grow(x *trialRun, work time.Duration) {
+	if x.issue != nil {
+		x.issue.context = min(tr.Cache.Most, max(x.issue.context, tr.Cache.Base)+int64(work.Seconds()*float64(tr.Cache.Growth)))
 	}
 }
 
@@ -55,26 +55,26 @@ const (
 // llama is a local server whose slots are nobody's: a turn goes to the slot that still holds its session if that is free,
 // else to the one that was used longest ago, as llama-server does it.
 type llama struct {
-	f       *floor
+	trial   *trial
 	slots   []llamaSlot
 	waiting []turn
 }
 
 type llamaSlot struct {
-	holds *shift
+	holds *trialRun
 	busy  bool
 	used  time.Time
 }
 
 type turn struct {
-	x    *shift
+	x    *trialRun
 	left time.Duration // of the session, this turn included
 }
 
-func newLlama(f *floor, slots int) *llama { return &llama{f: f, slots: make([]llamaSlot, slots)} }
+func newLlama(tr *trial, slots int) *llama { return &llama{trial: tr, slots: make([]llamaSlot, slots)} }
 
 // run does a session turn by turn.
-func (l *llama) run(x *shift, takes time.Duration) {
+func (l *llama) run(x *trialRun, takes time.Duration) {
 	l.waiting = append(l.waiting, turn{x, takes})
 	l.serve()
 }
@@ -93,7 +93,7 @@ func (l *llama) serve() {
 }
 
 // pick is a free slot for a session; -1 when none is.
-func (l *llama) pick(x *shift) int {
+func (l *llama) pick(x *trialRun) int {
 	best := -1
 	for i := range l.slots {
 		s := &l.slots[i]
@@ -113,19 +113,19 @@ func (l *llama) think(t turn, at int) {
 	takes := min(t.left, turnThinks)
 	if s.holds != t.x {
 		s.holds = t.x
-		l.f.seen.Switches++
-		takes += l.f.load(t.x)
+		l.trial.seen.Switches++
+		takes += l.trial.load(t.x)
 	}
-	l.f.grow(t.x, min(t.left, turnThinks+turnPauses))
+	l.trial.grow(t.x, min(t.left, turnThinks+turnPauses))
 	s.busy = true
-	l.f.after(takes, func() {
-		s.busy, s.used = false, l.f.now
+	l.trial.after(takes, func() {
+		s.busy, s.used = false, l.trial.now
 		t.left -= turnThinks + turnPauses
 		if t.left <= 0 {
-			l.f.leave(t.x)
+			l.trial.leave(t.x)
 			l.forget(t.x)
 		} else {
-			l.f.after(turnPauses, func() {
+			l.trial.after(turnPauses, func() {
 				l.waiting = append(l.waiting, t)
 				l.serve()
 			})
@@ -135,7 +135,7 @@ func (l *llama) think(t turn, at int) {
 }
 
 // forget is the end of a session: its next one begins a conversation of its own.
-func (l *llama) forget(x *shift) {
+func (l *llama) forget(x *trialRun) {
 	if i := slices.IndexFunc(l.slots, func(s llamaSlot) bool { return s.holds == x }); i >= 0 {
 		l.slots[i].holds = nil
 	}

@@ -1,75 +1,112 @@
 package sim
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 )
 
 // How far a clock was off before somebody set it right.
 var clockErrors = []time.Duration{time.Minute, time.Hour, 5 * 365 * 24 * time.Hour}
 
-// setClock sets the machine's clock right while the supervisor is down. Within one life that would change nothing, because
-// its own times have a clock that nobody sets; what the journal says is from the other time.
+// setClock sets the machine's clock right while the supervisor is down. What the journal says is from the wrong clock, and
+// the next life has to make do with it. Within one life a clock that is set changes nothing: Go's monotonic clock goes on.
 //
-// One that was ahead is found out by the newest record, which cannot be from later than now: by as much everything is moved,
-// so what rests goes on where it was. That one was behind cannot be told from having been down for long: what rests has then
-// rested enough, and the day's spending is of another day.
-func (sh *shell) setClock(m *memory) {
+// A clock that was ahead is found out by the newest record, which cannot be from later than now. The ledger then moves every
+// time back, so that what rests goes on where it was. That a clock was behind cannot be told from having been down for long:
+// what rests has then rested enough, and what was spent was spent on another day.
+func (sh *shell) setClock() {
+	sh.w.checks.after.loseTimes()
 	by := oneOf(sh.w, clockErrors...)
 	if sh.w.chance(0.5) {
 		sh.w.log("--- the clock was behind by %s", by)
-		m.move(-by)
-		m.turnDays(-daysBetween(sh.died, sh.died.Add(by)))
+		sh.books.shift(-by, sh.died)
+		sh.books.turnBills(daysBetween(sh.died, sh.died.Add(-by)))
 		return
 	}
 	sh.w.log("--- the clock was ahead by %s", by)
-	by = min(by, sh.w.now.Sub(sh.died))
-	m.move(by)
-	m.turnDays(daysBetween(sh.died, sh.died.Add(by)))
+	sh.books.shift(by, sh.died)
+	sh.books.TurnBack(sh.died.Add(by), sh.w.now)
+	sh.books.turnBills(daysBetween(sh.died, sh.died.Add(min(by, sh.w.now.Sub(sh.died)))))
 }
 
 func daysBetween(from, to time.Time) int64 { return to.Unix()/secondsOfDay - from.Unix()/secondsOfDay }
 
-// move moves every time that is remembered.
-func (m *memory) move(by time.Duration) {
-	for _, c := range m.Chains {
-		moved(by, &c.Retried)
+// shift makes the ledger what a clock that was off by so much would have made it. died is when the clock was right and the
+// newest record was written.
+func (b *books) shift(by time.Duration, died time.Time) {
+	for _, c := range b.Chains {
+		shiftTimes(by, &c.Retried, &c.RefusedAt, &c.Written)
 		for i := range c.Attempts {
-			moved(by, &c.Attempts[i].Until)
+			shiftTimes(by, &c.Attempts[i].Until, &c.Attempts[i].Failed)
 		}
 	}
-	for _, it := range m.Items {
-		moved(by, &it.CoolDown, &it.LastRun)
+	for _, it := range b.Items {
+		shiftTimes(by, &it.CoolDown, &it.LastRun)
 	}
-	for _, a := range m.Agents {
-		moved(by, &a.IdleSince, &a.HeldUntil)
+	days := time.Duration(daysBetween(died, died.Add(by))) * secondsOfDay * time.Second
+	for _, a := range b.Agents {
+		shiftTimes(by, &a.IdleSince, &a.HeldUntil)
+		shiftTimes(days, &a.Spent.Day)
 	}
-	for _, t := range m.Threads {
-		moved(by, &t.ParkedUntil)
+	for _, t := range b.Threads {
+		shiftTimes(by, &t.ParkedUntil)
+		shiftTimes(days, &t.Spent.Day)
+	}
+	for k, w := range b.Slots {
+		shiftTimes(by, &w.Left)
+		b.Slots[k] = w
 	}
 }
 
-// turnDays moves what was spent, in the scheduler's books and in ours.
-func (m *memory) turnDays(by int64) {
-	days := time.Duration(by) * secondsOfDay * time.Second
-	for _, a := range m.Agents {
-		moved(days, &a.Spent.Day)
-	}
-	for _, t := range m.Threads {
-		moved(days, &t.Spent.Day)
-	}
-	bills := make(map[account]int64, len(m.bills))
-	for a, n := range m.bills {
-		a.day += by
-		bills[a] = n
-	}
-	m.bills = bills
-}
-
-// moved moves times that are set.
-func moved(by time.Duration, times ...*time.Time) {
+// shiftTimes moves times; a zero time means that there is none, and stays.
+func shiftTimes(by time.Duration, times ...*time.Time) {
 	for _, t := range times {
 		if !t.IsZero() {
 			*t = t.Add(by)
 		}
 	}
+}
+
+// turnBills moves the invariants' own count to other days.
+func (b *books) turnBills(by int64) {
+	bills := make(map[account]int64, len(b.bills))
+	for a, n := range b.bills {
+		a.day += by
+		bills[a] = n
+	}
+	b.bills = bills
+}
+
+// fromTheFuture finds what is remembered to have happened later than now. A slot would be kept for years, and a role that runs
+// every six hours would wait as long.
+func (b *books) fromTheFuture(now time.Time) error {
+	var after []string
+	look := func(what string, at time.Time) {
+		if at.After(now) {
+			after = append(after, fmt.Sprintf("%s at %s", what, at.Sub(epoch)))
+		}
+	}
+	for ref, c := range b.Chains {
+		look("retry of "+ref.String(), c.Retried)
+		look("refusal of "+ref.String(), c.RefusedAt)
+		look("writing on "+ref.String(), c.Written)
+		for _, a := range c.Attempts {
+			look(fmt.Sprint("failure ", a.Count, " of ", ref), a.Failed)
+		}
+	}
+	for k, it := range b.Items {
+		look("run of "+k.Role, it.LastRun)
+	}
+	for name, a := range b.Agents {
+		look("end of a session of "+name, a.IdleSince)
+	}
+	for k, w := range b.Slots {
+		look(fmt.Sprintf("end of a session in %s/%d", k.Thread, k.Slot), w.Left)
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	return errors.New(slices.Min(after))
 }

@@ -65,12 +65,27 @@ func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 
 // untouched compares a snapshot in full before and after.
 func untouched(s *threads.Snapshot) error {
-	before := fmt.Sprintf("%+v %+v", *s, *s.Config)
+	before := spelled(s)
 	threads.Decide(*s)
-	if after := fmt.Sprintf("%+v %+v", *s, *s.Config); before != after {
+	if after := spelled(s); before != after {
 		return fmt.Errorf("got %s, before it was %s", after, before)
 	}
 	return nil
+}
+
+// spelled is a snapshot in words, with everything that it points to.
+func spelled(s *threads.Snapshot) string {
+	h := &s.History
+	return fmt.Sprintf("%+v %+v %+v %+v %+v %+v %+v %+v", *s.Config, s.Facts, s.Sessions, values(h.Chains), values(h.Items),
+		values(h.Agents), values(h.Threads), []any{h.Slots, h.Paused, h.Touched})
+}
+
+func values[K comparable, V any](m map[K]*V) map[K]V {
+	all := make(map[K]V, len(m))
+	for k, v := range m {
+		all[k] = *v
+	}
+	return all
 }
 
 // alarmRight looks whether the passing of time alone changes what is to be done before the plan's NextWake. The plan's own

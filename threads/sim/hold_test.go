@@ -12,7 +12,7 @@ const holdTable = 2 * time.Minute
 // minutes wins where verdicts come fast, and is ruinous where they do not. Waiting only while verdicts have come faster than the
 // context could be read again keeps all of that, and loses next to nothing.
 func TestHold(t *testing.T) {
-	if !storms {
+	if !storms() {
 		t.Skip("make check plays it: days of work, many times over")
 	}
 	always := Ours
@@ -41,7 +41,7 @@ func TestHold(t *testing.T) {
 
 // Where half of the verdicts come at once and half after ten minutes, their mean says to wait for none, and nothing is lost.
 func TestHoldMixed(t *testing.T) {
-	if !storms {
+	if !storms() {
 		t.Skip("make check plays it: days of work, many times over")
 	}
 	never, l := heldFor{}, heldFor{}

@@ -24,6 +24,7 @@ const (
 type checks struct {
 	w      *world
 	starts map[threads.Key][]time.Time // when each item was started lately
+	after  aftermath
 }
 
 // tableInvariants hold after every step, whatever happened in it.
@@ -43,6 +44,7 @@ var planInvariants = []struct {
 }{
 	{"nothing starts against the state of the forge", startsAllowed},
 	{"nothing starts against what is remembered", startsRemembered},
+	{"the end of a session has its consequences", outcomesKept},
 	{"an agent starts only what it may", startsFit},
 	{"nobody reviews own work, no local model that of a local model", pairing},
 	{"slots are kept", slotsKept},

@@ -6,6 +6,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // acts are what people do to a factory while it works. Each picks its own victim, and may find none.
@@ -307,9 +308,13 @@ func (w *world) retry(r *repo) {
 		w.forge.labelPull(p, "", forge.LabelBlocked)
 		w.forge.labelPull(p, "", forge.LabelNeedsHuman)
 	}
+	if slices.ContainsFunc(w.shell.runs, func(x *run) bool { return x.Item.Ref == ref || x.Item.Chain == ref }) {
+		return // the command is refused while an agent works on it
+	}
 	w.log("people retry %s", ref)
-	w.shell.memory.retry(ref, w.now)
-	w.shell.memory.touch(w.coarse(), ref)
+	w.shell.note(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}}})
+	w.checks.after.retried(ref)
+	w.shell.books.touch(w.coarse(), ref)
 	w.shell.kick()
 }
 
@@ -330,14 +335,13 @@ func (w *world) pause(*repo) {
 	if w.shell.down {
 		return
 	}
-	paused := w.shell.memory.Paused
 	p := oneOf(w, threads.Pause{}, threads.Pause{Thread: oneOf(w, w.cfg.Threads...).Name}, threads.Pause{Agent: oneOf(w, w.cfg.Agents...).Name})
-	if _, already := paused[p]; already {
+	if _, already := w.shell.books.Paused[p]; already {
 		w.resume(p)
 		return
 	}
 	w.log("people pause %+v", p)
-	paused[p] = w.now
+	w.shell.note(ledger.Record{Pause: &ledger.Pause{Thread: p.Thread, Agent: p.Agent}})
 	if p.Agent == "" {
 		w.after(w.between(time.Minute, time.Hour), func() { w.resume(p) })
 	}
@@ -345,7 +349,7 @@ func (w *world) pause(*repo) {
 
 func (w *world) resume(p threads.Pause) {
 	w.log("people resume %+v", p)
-	delete(w.shell.memory.Paused, p)
+	w.shell.note(ledger.Record{Pause: &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: true}})
 	w.shell.kick()
 }
 
@@ -353,7 +357,7 @@ func (w *world) resume(p threads.Pause) {
 func (w *world) revoke(*repo) {
 	if a := oneOf(w, w.cfg.Agents...).Name; !w.shell.down && w.chance(0.5) {
 		w.log("people revoke %s", a)
-		threads.Entry(w.shell.memory.Agents, a).Hold(time.Time{}, "its token is revoked")
+		threads.Entry(w.shell.books.Agents, a).Hold(time.Time{}, "its token is revoked")
 	}
 }
 
@@ -382,7 +386,7 @@ func (w *world) reload(*repo) {
 	w.cfg = &cfg
 	w.forge.dirty = true
 	for _, a := range cfg.Agents {
-		if known := threads.Entry(w.shell.memory.Agents, a.Name); known.HeldUntil.IsZero() {
+		if known := threads.Entry(w.shell.books.Agents, a.Name); known.HeldUntil.IsZero() {
 			known.Hold(time.Time{}, "")
 		}
 	}

@@ -95,12 +95,12 @@ func spread(d []time.Duration) Spread {
 }
 
 // report closes the books.
-func (f *floor) report() Report {
-	r := &f.seen
-	for _, since := range sortedTimes(f.gaps) {
-		r.gaps = append(r.gaps, f.now.Sub(since))
+func (tr *trial) report() Report {
+	r := &tr.seen
+	for _, since := range sortedTimes(tr.gaps) {
+		r.gaps = append(r.gaps, tr.now.Sub(since))
 	}
-	r.Issues, r.Lost = len(f.Load), f.left
+	r.Issues, r.Lost = len(tr.Load), tr.left
 	r.Gap, r.Turn = spread(r.gaps), spread(r.turnarounds)
 	for _, g := range r.gaps {
 		r.Idle += g
@@ -110,11 +110,11 @@ func (f *floor) report() Report {
 			r.Wait = append(r.Wait, ClassWait{p, spread(d)})
 		}
 	}
-	if all := time.Duration(len(f.Config.Agents)) * r.Makespan; all > 0 {
+	if all := time.Duration(len(tr.Config.Agents)) * r.Makespan; all > 0 {
 		r.Used = r.busy.Seconds() / all.Seconds()
 	}
-	f.countChains()
-	r.Bound, r.Graham = f.Load.bounds(f.writers(), f.Policy.Latency)
+	tr.countChains()
+	r.Bound, r.Graham = tr.Load.bounds(tr.writers(), tr.Policy.Latency)
 	return *r
 }
 
@@ -128,32 +128,32 @@ func sortedTimes(m map[string]time.Time) []time.Time {
 }
 
 // countChains counts the issues that each local thread worked on.
-func (f *floor) countChains() {
+func (tr *trial) countChains() {
 	type chain struct {
 		thread string
 		number int64
 	}
 	seen := make(map[chain]bool)
-	for i := range f.seen.Spans {
-		s := &f.seen.Spans[i]
-		if th := f.real.Thread(s.Thread); th.Backend == threads.Local && s.Kind != "schedule" {
+	for i := range tr.seen.Spans {
+		s := &tr.seen.Spans[i]
+		if th := tr.real.Thread(s.Thread); th.Backend == threads.Local && s.Kind != "schedule" {
 			seen[chain{s.Thread, s.Chain}] = true
 		}
 	}
-	f.seen.Chains = len(seen)
+	tr.seen.Chains = len(seen)
 }
 
 // writers is how many writing sessions there can be at once.
-func (f *floor) writers() int {
+func (tr *trial) writers() int {
 	on := make(map[string]int)
-	for i := range f.Config.Agents {
-		if a := &f.Config.Agents[i]; f.able(a, &ticket{}) {
+	for i := range tr.Config.Agents {
+		if a := &tr.Config.Agents[i]; tr.able(a, &trialIssue{}) {
 			on[a.Thread]++
 		}
 	}
 	n := 0
-	for i := range f.real.Threads {
-		th := &f.real.Threads[i]
+	for i := range tr.real.Threads {
+		th := &tr.real.Threads[i]
 		n += min(on[th.Name], th.MaxSessions)
 	}
 	return n

@@ -8,6 +8,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // run is a session from its commit until its claim is off the forge.
@@ -16,7 +17,6 @@ type run struct {
 	life     int
 	dead     bool // its program runs no more
 	remarked bool // its program left a comment
-	writer   bool // it made its agent a writer of the chain, as far as the memory knew
 	stopped  threads.Code
 }
 
@@ -33,7 +33,7 @@ func (sh *shell) commit(st threads.Start) {
 		Login: sh.w.cfg.Agent(st.Agent).Login, Item: st.Item, State: threads.Reserved, Attempt: st.Attempt,
 	}}
 	sh.runs = append(sh.runs, r)
-	sh.memory.begun(r, st.PassedOver)
+	sh.begun(r, st.PassedOver)
 	sh.w.log("start  %s attempt %d %s", r, r.Attempt, r.Item.Cause)
 	if r.Item.Kind == agents.KindSchedule {
 		sh.launch(r)
@@ -42,7 +42,8 @@ func (sh *shell) commit(st threads.Start) {
 	claimed := func(err error) {
 		if err != nil {
 			sh.w.log("claim  %s: %v", r, err)
-			sh.memory.unclaimed(r, sh.w.now, err)
+			sh.note(ledger.Record{End: unclaimed(r, err)})
+			sh.w.checks.after.unclaimed(r, sh.w.now, err)
 			sh.remove(r)
 			return
 		}
@@ -103,9 +104,22 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 		}
 		out, effect := threads.Judge(r.Item, sh.w.logins[r.Agent], out, look, r.Item.HeadSHA)
 		sh.w.log("end    %s: %s %s", r, out.Result, out.Reason)
-		sh.memory.ended(r, sh.w, out, effect, threads.VerdictOf(r.Item, sh.w.logins[r.Agent], look))
+		verdict := threads.VerdictOf(r.Item, sh.w.logins[r.Agent], look)
+		sh.ended(r, out, effect, verdict)
 		sh.release(r)
 	})
+}
+
+// begun notes a session before anything is done about it. over is the item that could have had its slot, and stood ahead.
+func (sh *shell) begun(r *run, over threads.Key) {
+	sh.note(ledger.Record{Start: startOf(&r.Session, sh.w.cfg, over)})
+}
+
+// ended notes how a session ended: in the ledger, and in what the invariants know of it.
+func (sh *shell) ended(r *run, out agents.Outcome, effect threads.Effect, verdict forge.Verdict) {
+	sh.note(ledger.Record{End: endOf(r, sh.w.cfg, out, effect, verdict)})
+	sh.books.charge(r, sh.w.now, out.Usage)
+	sh.w.checks.after.ended(r, sh.w, out, effect)
 }
 
 // release takes the claim off and frees agent and slot. Whether that worked is not waited for twice: a claim that is
@@ -116,7 +130,9 @@ func (sh *shell) release(r *run) {
 		return
 	}
 	done := func(err error) {
-		sh.memory.released(r.Item.Ref, err)
+		if err == nil {
+			sh.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(r.Item.Ref)}})
+		}
 		sh.remove(r)
 	}
 	sh.write(sh.related(r.Item.Ref), done, sh.w.forge.releaseSteps(r.Item.Ref, sh.w.logins[r.Agent])...)

@@ -8,6 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // shell is a supervisor as small as it can be: it scans, asks threads.Decide, and does what the plan says. It holds to
@@ -16,14 +17,14 @@ import (
 //   - A start is in the table of sessions from the moment it is committed until its claim is off the forge again.
 //   - An issue or pull request that is being written to counts as touched now, and from the end of the write as touched
 //     then. So no fact that was asked for before the end of a write is ever acted on.
-//   - What is to be remembered is remembered before it is acted on: see memory.
+//   - What is to be remembered is remembered before it is acted on: see note.
 //   - After a restart nothing is known of the forge, and everything that still carries a claim of ours is left over.
 type shell struct {
 	w        *world
 	life     int  // counts restarts; what was under way in an earlier life does not come back
 	down     bool // dead, and not started again yet
 	died     time.Time
-	memory   memory
+	books    books
 	facts    forge.Facts
 	runs     []*run // by run id
 	writes   []*write
@@ -37,11 +38,11 @@ type shell struct {
 
 func newShell(w *world) *shell {
 	sh := &shell{
-		w: w, memory: newMemory(), apart: w.chance(0.4),
+		w: w, books: newBooks(), apart: w.chance(0.4),
 		interval: w.within(w.size.poll), hooked: w.chance(0.7),
 	}
 	for _, name := range []string{"llama", "vllm"} { // it is not its first day: a world is too short to learn much in
-		threads.Entry(sh.memory.Threads, name).Returns = threads.Returns{
+		threads.Entry(sh.books.Threads, name).Returns = threads.Returns{
 			N: w.number(0, 6), Gap: w.between(0, 30*time.Minute).Seconds(), Back: float64(w.number(0, 10)) / 10,
 		}
 	}
@@ -73,18 +74,19 @@ func (sh *shell) boot(journal bool) {
 	sh.w.log("boot")
 	for _, r := range sh.runs {
 		r.dead = true
-		if journal {
-			sh.memory.lost(r, sh.w.now)
-		}
 	}
 	switch {
 	case !journal:
-		sh.memory = newMemory()
+		sh.books = newBooks()
+		sh.w.checks.after = newAftermath()
 		sh.w.forge.forgetWriters()
-	case sh.life > 0 && sh.w.trouble(0.3):
-		sh.setClock(&sh.memory)
+	case sh.life > 0:
+		if sh.w.trouble(0.3) {
+			sh.setClock()
+		}
+		sh.books.reread(sh.w.now, sh.runs)
+		sh.w.checks.report("nothing that is remembered lies in the future", sh.books.fromTheFuture(sh.w.now))
 	}
-	clear(sh.memory.Touched)
 	sh.runs, sh.writes, sh.facts, sh.down = nil, nil, forge.Facts{}, false
 	sh.scanner = newScanner(sh.w, sh.life)
 	sh.poll()
@@ -163,13 +165,19 @@ func (sh *shell) pass(ours func(threads.Start) bool) {
 // snapshot is all that Decide gets to know.
 func (sh *shell) snapshot() threads.Snapshot {
 	for _, wr := range sh.writes {
-		sh.memory.touch(sh.w.coarse(), wr.refs...)
+		sh.books.touch(sh.w.coarse(), wr.refs...)
 	}
 	sessions := make([]threads.Session, len(sh.runs))
 	for i, r := range sh.runs {
 		sessions[i] = r.Session
 	}
-	return threads.Snapshot{Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.memory.History, Room: sh.w.room()}
+	return threads.Snapshot{Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.books.History, Room: sh.w.room()}
+}
+
+// note remembers something, before it is acted on.
+func (sh *shell) note(r ledger.Record) {
+	r.At = sh.w.now
+	sh.books.Apply(r)
 }
 
 // setAlarm ticks at the time that the newest plan asked for.
@@ -223,7 +231,7 @@ func (sh *shell) write(refs []forge.Ref, done func(error), steps ...func() error
 			wr.err = errUnavailable
 		}
 		sh.writes = slices.DeleteFunc(sh.writes, func(o *write) bool { return o == wr })
-		sh.memory.touch(sh.w.coarse(), refs...)
+		sh.books.touch(sh.w.coarse(), refs...)
 		done(wr.err)
 	}
 	sh.w.after(sh.w.between(10*time.Millisecond, 2*time.Second), next)
@@ -236,7 +244,7 @@ func (sh *shell) merge(m threads.Merge) {
 	refs := append(sh.related(m.Ref), forge.Ref{Repo: m.Ref.Repo})
 	done := func(err error) {
 		sh.w.log("merge  %s at %s: %v", m.Ref, m.HeadSHA, orDone(err))
-		sh.memory.answered(m.Key(), sh.w.now, err)
+		sh.books.answered(m.Key(), sh.w.now, err)
 		sh.kick()
 	}
 	sh.write(refs, done, func() error { return sh.w.forge.merge(p, m.HeadSHA) })
@@ -246,7 +254,11 @@ func (sh *shell) merge(m threads.Merge) {
 func (sh *shell) mark(m threads.Mark) {
 	done := func(err error) {
 		sh.w.log("mark   %s %s (%s): %v", m.Ref, m.Action, m.Reason.Text(), orDone(err))
-		sh.memory.marked(m, sh.w.now, err)
+		sh.books.answered(m.Key(), sh.w.now, err)
+		if err == nil {
+			sh.note(recordOf(&m))
+			sh.w.checks.after.marked(&m)
+		}
 		sh.kick()
 	}
 	sh.write(sh.related(m.Ref), done, sh.w.forge.markSteps(m, sh.w.logins[m.Agent])...)

@@ -3,7 +3,7 @@
 // A world is made from a seed: a configuration, a forge with issues and pull requests, people who change their minds,
 // agents that succeed, fail, refuse and die, scans that come late or in part, writes that get lost, restarts with and
 // without the journal. The scheduler in it is the real threads.Decide. Between the two stands a small model of the
-// supervisor (shell.go, session.go, memory.go), which is also the shortest description of how the supervisor has to
+// supervisor (shell.go, session.go, books.go), which is also the shortest description of how the supervisor has to
 // keep a threads.History.
 //
 // Every plan and every step is held against the invariants in the tables of invariants.go. After some hours of trouble
@@ -146,7 +146,7 @@ func newWorld(seed uint64, say func(string)) *world {
 	}
 	w.forge = newServer(w)
 	w.shell = newShell(w)
-	w.checks = checks{w, make(map[threads.Key][]time.Time)}
+	w.checks = checks{w, make(map[threads.Key][]time.Time), newAftermath()}
 	return w
 }
 

@@ -20,13 +20,13 @@ var (
 	worlds = flag.Int("worlds", 0, "how many worlds to play; 0 means a few seconds' worth")
 )
 
-// storms says that all worlds and all loads are played, as `make check` has it. `make test`, with the race detector, plays a
-// part of them: nothing in here runs beside anything else.
-var storms = os.Getenv("DISINTO_STORMS") != ""
+// storms reports whether all worlds and all loads are played, as `make check` has it. `make test` plays a part of them. It is
+// asked while tests run, not before: what is read earlier the cache of go test does not see.
+func storms() bool { return os.Getenv("DISINTO_STORMS") != "" }
 
 // sized is all in storms, and some without.
 func sized[T any](all, some T) T {
-	if storms {
+	if storms() {
 		return all
 	}
 	return some

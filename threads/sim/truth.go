@@ -117,7 +117,7 @@ func (s *server) issueObstacles(is *issue, staged map[forge.Ref]bool) (now [issu
 		byPerson := p.Closed && !p.Merged && !s.w.ours(p.ClosedBy) && !s.w.bot(p.ClosedBy)
 		now[issueHasPull] = now[issueHasPull] || !p.Closed
 		now[issueMerged] = now[issueMerged] || p.Merged && p.Ended.After(is.Reopened)
-		now[issueRejected] = now[issueRejected] || byPerson && s.w.ours(p.Author) && p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.memory.Chain(is.Ref).Retried)
+		now[issueRejected] = now[issueRejected] || byPerson && s.w.ours(p.Author) && p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.books.Chain(is.Ref).Retried)
 	}
 	now[issueClaimed] = is.Has(forge.LabelInProgress)
 	now[issueStaged] = staged[is.Ref]

@@ -10,6 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Trial is one factory with one load under one policy.
@@ -27,25 +28,25 @@ const drain = 60 * 24 * time.Hour
 
 // Run plays a trial to its end. Unlike the worlds of Play nothing goes wrong in it: it is about time, not about faults.
 func (t Trial) Run() Report {
-	f := newFloor(t)
-	f.open()
-	for !f.finished() && f.next() {
-		f.settle()
+	tr := newTrial(t)
+	tr.open()
+	for !tr.finished() && tr.next() {
+		tr.settle()
 	}
-	return f.report()
+	return tr.report()
 }
 
 // floor is a factory at work.
-type floor struct {
+type trial struct {
 	Trial
 	timeline
 	real    *threads.Config // Config is as the policy sees it
 	eager   *threads.Config // the same, with no slot kept for anybody
 	rng     *rand.Rand
-	tickets []*ticket // of every issue, by number
-	pulls   []*ticket // those with a pull request, by its number
-	shifts  []*shift  // what runs
-	history threads.History
+	issues  []*trialIssue // of every issue, by number
+	pulls   []*trialIssue // those with a pull request, by its number
+	runs    []*trialRun   // what runs
+	books   *ledger.State
 	repos   []forge.Repo
 	server  map[string]*llama // of local threads whose slots are nobody's
 	ticking bool
@@ -58,7 +59,7 @@ type floor struct {
 }
 
 // ticket is an issue on its way.
-type ticket struct {
+type trialIssue struct {
 	Work
 	forge.Issue
 	hidden  bool   // at the hub
@@ -70,19 +71,19 @@ type ticket struct {
 	context int64     // tokens that its sessions have read and written so far
 }
 
-func (t *ticket) label(add, remove string) {
+func (t *trialIssue) label(add, remove string) {
 	t.Labels = with(without(t.Labels, remove), add)
 	t.tags = strings.Join(t.Labels, " ")
 }
 
 // shift is a session.
-type shift struct {
+type trialRun struct {
 	threads.Session
-	ticket *ticket // nil for scheduled work
-	span   int     // in the report
+	issue *trialIssue // nil for scheduled work
+	span  int         // in the report
 }
 
-func newFloor(t Trial) *floor {
+func newTrial(t Trial) *trial {
 	cfg := *t.Config
 	if !t.Policy.Bound {
 		cfg.Threads = slices.Clone(cfg.Threads)
@@ -94,28 +95,34 @@ func newFloor(t Trial) *floor {
 		}
 	}
 	t.Cache = t.Cache.filled()
-	f := &floor{
+	tr := &trial{
 		Trial: t, real: t.Config, timeline: timeline{now: epoch}, rng: rand.New(rand.NewPCG(t.Seed, 3)),
 		server: make(map[string]*llama), gaps: make(map[string]time.Time),
-		history: threads.NewHistory(),
+		books: ledger.New(),
 	}
 	for i := range t.Config.Threads {
 		if th := &t.Config.Threads[i]; !th.Overlap && !t.Policy.Bound {
-			f.server[th.Name] = newLlama(f, th.Slots)
+			tr.server[th.Name] = newLlama(tr, th.Slots)
 		}
 	}
-	f.Config, f.eager = &cfg, eager(&cfg)
-	f.seen.Policy, f.seen.bound = t.Policy.Name, make(map[string]bool)
+	tr.Config, tr.eager = &cfg, eager(&cfg)
+	tr.seen.Policy, tr.seen.bound = t.Policy.Name, make(map[string]bool)
 	for i := range cfg.Threads {
-		f.seen.bound[cfg.Threads[i].Name] = !cfg.Threads[i].Overlap
+		tr.seen.bound[cfg.Threads[i].Name] = !cfg.Threads[i].Overlap
 	}
 	for _, name := range cfg.Forge.Repos {
-		f.repos = append(f.repos, forge.Repo{Name: name})
+		tr.repos = append(tr.repos, forge.Repo{Name: name})
 	}
 	for i := range cfg.Agents {
-		threads.Entry(f.history.Agents, cfg.Agents[i].Name).IdleSince = epoch
+		threads.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = epoch
 	}
-	return f
+	return tr
+}
+
+// note remembers something, as the supervisor does.
+func (tr *trial) note(r ledger.Record) {
+	r.At = tr.now
+	tr.books.Apply(r)
 }
 
 // eager is a configuration that keeps no slot for anybody.
@@ -129,103 +136,103 @@ func eager(cfg *threads.Config) *threads.Config {
 }
 
 // open posts all that comes from outside: issues, polls and cycles.
-func (f *floor) open() {
-	if f.Limit > 0 {
-		f.Load = slices.DeleteFunc(slices.Clone(f.Load), func(w Work) bool { return w.At >= f.Limit })
+func (tr *trial) open() {
+	if tr.Limit > 0 {
+		tr.Load = slices.DeleteFunc(slices.Clone(tr.Load), func(w Work) bool { return w.At >= tr.Limit })
 	}
-	f.left = len(f.Load)
-	f.end = epoch.Add(drain)
-	for i := range f.Load {
-		w := &f.Load[i]
-		f.after(w.At, func() { f.file(w) })
-		f.end = epoch.Add(drain + w.At)
+	tr.left = len(tr.Load)
+	tr.end = epoch.Add(drain)
+	for i := range tr.Load {
+		w := &tr.Load[i]
+		tr.after(w.At, func() { tr.file(w) })
+		tr.end = epoch.Add(drain + w.At)
 	}
-	p := &f.Policy
-	f.every(p.Push, f.push)
-	f.every(p.Steal, f.steal)
+	p := &tr.Policy
+	tr.every(p.Push, tr.push)
+	tr.every(p.Steal, tr.steal)
 	switch {
 	case p.Poll == 0:
-		f.change()
+		tr.change()
 	case p.Together:
-		f.every(p.Poll, f.poller("", func(threads.Start) bool { return true }))
+		tr.every(p.Poll, tr.poller("", func(threads.Start) bool { return true }))
 	default:
-		for i := range f.Config.Agents {
-			name := f.Config.Agents[i].Name
-			f.every(p.Poll, f.poller(name, func(s threads.Start) bool { return s.Agent == name }))
+		for i := range tr.Config.Agents {
+			name := tr.Config.Agents[i].Name
+			tr.every(p.Poll, tr.poller(name, func(s threads.Start) bool { return s.Agent == name }))
 		}
 	}
 }
 
 // poller looks for work for an agent, or for all, unless it is busy, or nothing has changed since it looked last.
-func (f *floor) poller(agent string, theirs func(threads.Start) bool) func() {
+func (tr *trial) poller(agent string, theirs func(threads.Start) bool) func() {
 	seen, wake := -1, time.Time{}
 	return func() {
-		busy := slices.ContainsFunc(f.shifts, func(x *shift) bool { return x.Agent == agent })
-		if busy || seen == f.changes && (wake.IsZero() || f.now.Before(wake)) {
+		busy := slices.ContainsFunc(tr.runs, func(x *trialRun) bool { return x.Agent == agent })
+		if busy || seen == tr.changes && (wake.IsZero() || tr.now.Before(wake)) {
 			return
 		}
-		seen = f.changes
-		wake = f.decide(theirs)
+		seen = tr.changes
+		wake = tr.decide(theirs)
 	}
 }
 
 // every calls back from some moment in the first period on.
-func (f *floor) every(period time.Duration, do func()) {
+func (tr *trial) every(period time.Duration, do func()) {
 	if period == 0 {
 		return
 	}
 	var again func()
 	again = func() {
 		do()
-		f.after(period, again)
+		tr.after(period, again)
 	}
-	f.after(time.Duration(f.rng.Int64N(int64(period))), again)
+	tr.after(time.Duration(tr.rng.Int64N(int64(period))), again)
 }
 
 // change is something that a policy may notice.
-func (f *floor) change() {
-	f.moved = true
-	f.changes++
-	if f.Policy.Poll == 0 && !f.ticking {
-		f.ticking = true
-		f.after(f.Policy.Latency, func() {
-			f.ticking = false
-			f.decide(func(threads.Start) bool { return true })
+func (tr *trial) change() {
+	tr.moved = true
+	tr.changes++
+	if tr.Policy.Poll == 0 && !tr.ticking {
+		tr.ticking = true
+		tr.after(tr.Policy.Latency, func() {
+			tr.ticking = false
+			tr.decide(func(threads.Start) bool { return true })
 		})
 	}
 }
 
-func (f *floor) finished() bool { return f.left == 0 && len(f.shifts) == 0 || f.now.After(f.end) }
+func (tr *trial) finished() bool { return tr.left == 0 && len(tr.runs) == 0 || tr.now.After(tr.end) }
 
 // snapshot is what the policy shows to the scheduler; whole shows every issue that waits. Otherwise, of those that are alike
 // in all that decides who may take them, the oldest are enough: no more can start than there are agents.
-func (f *floor) snapshot(whole bool) threads.Snapshot {
-	return f.look(func(t *ticket) []string { return t.Assignees }, !whole, false)
+func (tr *trial) snapshot(whole bool) threads.Snapshot {
+	return tr.look(func(t *trialIssue) []string { return t.Assignees }, !whole, false)
 }
 
 // truth is what there really is to do, whatever the policy hides and has assigned to whom.
-func (f *floor) truth() threads.Snapshot {
-	s := f.look(func(t *ticket) []string {
+func (tr *trial) truth() threads.Snapshot {
+	s := tr.look(func(t *trialIssue) []string {
 		if t.running > 0 {
 			return t.Assignees
 		}
 		return pinned(t.Pin)
 	}, true, true)
-	s.Config = f.eager
+	s.Config = tr.eager
 	return s
 }
 
 // alike are the labels and the assignee of an issue.
 type alike struct{ labels, who string }
 
-func (f *floor) look(assignees func(*ticket) []string, brief, hidden bool) threads.Snapshot {
-	s := threads.Snapshot{Now: f.now, Config: f.Config, History: f.history}
-	for _, r := range f.repos {
-		r.AsOf = f.now
+func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
+	s := threads.Snapshot{Now: tr.now, Config: tr.Config, History: tr.books.History}
+	for _, r := range tr.repos {
+		r.AsOf = tr.now
 		s.Facts.Repos = append(s.Facts.Repos, r)
 	}
 	seen := make(map[alike]int)
-	for _, t := range f.tickets {
+	for _, t := range tr.issues {
 		if t.Closed || t.hidden && !hidden {
 			continue
 		}
@@ -233,19 +240,19 @@ func (f *floor) look(assignees func(*ticket) []string, brief, hidden bool) threa
 		is.Assignees = assignees(t)
 		if waits := t.running == 0 && t.pull == nil; brief && waits {
 			k := alike{t.tags, strings.Join(is.Assignees, " ")}
-			if seen[k]++; seen[k] > len(f.Config.Agents) {
+			if seen[k]++; seen[k] > len(tr.Config.Agents) {
 				continue
 			}
 		}
 		s.Facts.Issues = append(s.Facts.Issues, is)
 	}
-	for _, t := range f.pulls {
+	for _, t := range tr.pulls {
 		s.Facts.Pulls = append(s.Facts.Pulls, *t.pull)
 	}
 	slices.SortFunc(s.Facts.Repos, func(a, b forge.Repo) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(s.Facts.Issues, func(a, b forge.Issue) int { return a.Compare(b.Ref) })
 	slices.SortFunc(s.Facts.Pulls, func(a, b forge.Pull) int { return a.Compare(b.Ref) })
-	for _, x := range f.shifts {
+	for _, x := range tr.runs {
 		s.Sessions = append(s.Sessions, x.Session)
 	}
 	return s
@@ -259,68 +266,68 @@ func pinned(login string) []string {
 }
 
 // decide is a tick of whoever looks, and starts what is theirs to start. It returns when time alone changes the plan.
-func (f *floor) decide(theirs func(threads.Start) bool) (wake time.Time) {
-	plan := threads.Decide(f.snapshot(false))
+func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
+	plan := threads.Decide(tr.snapshot(false))
 	for _, m := range plan.Merges {
-		f.merge(m.Ref)
+		tr.merge(m.Ref)
 	}
 	for _, m := range plan.Marks {
 		switch m.Action {
 		case threads.ActRoute:
-			f.assign(f.ticket(m.Ref), m.Agent)
+			tr.assign(tr.issue(m.Ref), m.Agent)
 		case threads.ActNeedsHuman: // a person looks at so many rounds, and sends it back
-			threads.Entry(f.history.Chains, m.Ref).Asked += m.Reason.Count
-			f.change()
+			tr.note(recordOf(&m))
+			tr.change()
 		}
 	}
 	for _, s := range plan.Starts {
 		if theirs(s) {
-			f.start(s)
+			tr.start(s)
 		}
 	}
-	if wake = plan.NextWake; !wake.IsZero() && f.Policy.Poll == 0 {
-		f.after(wake.Sub(f.now), f.change)
+	if wake = plan.NextWake; !wake.IsZero() && tr.Policy.Poll == 0 {
+		tr.after(wake.Sub(tr.now), tr.change)
 	}
 	return wake
 }
 
 // push is a cycle of the hub: it assigns by skills, to whoever has the least, an active session counting for five.
-func (f *floor) push() {
-	queue := slices.DeleteFunc(slices.Clone(f.tickets), func(t *ticket) bool { return !t.hidden })
-	slices.SortStableFunc(queue, func(a, b *ticket) int { return a.Work.Priority - b.Work.Priority })
+func (tr *trial) push() {
+	queue := slices.DeleteFunc(slices.Clone(tr.issues), func(t *trialIssue) bool { return !t.hidden })
+	slices.SortStableFunc(queue, func(a, b *trialIssue) int { return a.Work.Priority - b.Work.Priority })
 	for _, t := range queue {
 		best, least := "", 0
-		for i := range f.Config.Agents {
-			if a := &f.Config.Agents[i]; f.able(a, t) {
-				if n := f.queued(a.Name); best == "" || n < least {
+		for i := range tr.Config.Agents {
+			if a := &tr.Config.Agents[i]; tr.able(a, t) {
+				if n := tr.queued(a.Name); best == "" || n < least {
 					best, least = a.Name, n
 				}
 			}
 		}
 		if best != "" {
 			t.hidden = false
-			f.assign(t, cmp.Or(t.Pin, best))
+			tr.assign(t, cmp.Or(t.Pin, best))
 		}
 	}
 }
 
 // able reports whether an agent has the skills for an issue, and writes at all.
-func (f *floor) able(a *agents.Agent, t *ticket) bool {
+func (tr *trial) able(a *agents.Agent, t *trialIssue) bool {
 	writes := slices.ContainsFunc(a.Roles, func(name string) bool {
-		r := f.Config.Role(name)
+		r := tr.Config.Role(name)
 		return r != nil && r.On == agents.OnIssue && r.Label == ""
 	})
 	return writes && !slices.ContainsFunc(t.Skills, func(s string) bool { return !slices.Contains(a.Skills, s) })
 }
 
-func (f *floor) queued(agent string) int {
+func (tr *trial) queued(agent string) int {
 	n := 0
-	for _, t := range f.tickets {
+	for _, t := range tr.issues {
 		if !t.Closed && t.pull == nil && t.running == 0 && slices.Contains(t.Assignees, agent) {
 			n++
 		}
 	}
-	for _, x := range f.shifts {
+	for _, x := range tr.runs {
 		if x.Agent == agent {
 			n += 5
 		}
@@ -328,55 +335,55 @@ func (f *floor) queued(agent string) int {
 	return n
 }
 
-func (f *floor) assign(t *ticket, agent string) {
-	t.Assignees = pinned(f.Config.Agent(agent).Login)
-	f.change()
+func (tr *trial) assign(t *trialIssue, agent string) {
+	t.Assignees = pinned(tr.Config.Agent(agent).Login)
+	tr.change()
 }
 
 // steal is a cycle of the rebalancer.
-func (f *floor) steal() {
-	moves := threads.Rebalance(f.snapshot(true))
-	if f.Policy.Deaf {
-		f.seen.Unheard += len(moves)
+func (tr *trial) steal() {
+	moves := threads.Rebalance(tr.snapshot(true))
+	if tr.Policy.Deaf {
+		tr.seen.Unheard += len(moves)
 		return
 	}
 	for _, m := range moves {
-		t := f.ticket(m.Ref)
+		t := tr.issue(m.Ref)
 		t.label(forge.LabelStolen, "")
-		f.assign(t, m.To)
-		f.seen.Moves++
+		tr.assign(t, m.To)
+		tr.seen.Moves++
 	}
 }
 
 // settle notes, after each moment, who is idle beside work that they could do: whom Decide would start if it were asked now
 // about all there is.
-func (f *floor) settle() {
-	if n := len(f.queue); n > 0 && f.queue[n-1].at.Equal(f.now) {
+func (tr *trial) settle() {
+	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.now) {
 		return // the moment is not over
 	}
-	if !f.moved {
+	if !tr.moved {
 		return
 	}
-	f.moved = false
-	plan := threads.Decide(f.truth())
+	tr.moved = false
+	plan := threads.Decide(tr.truth())
 	could := make(map[string]bool)
 	for i := range plan.Starts {
 		could[plan.Starts[i].Agent] = true
 	}
-	for _, x := range f.shifts {
+	for _, x := range tr.runs {
 		if x.State == threads.Reserved {
 			could[x.Agent] = true
 		}
 	}
-	for i := range f.Config.Agents {
-		name := f.Config.Agents[i].Name
-		since, noted := f.gaps[name]
+	for i := range tr.Config.Agents {
+		name := tr.Config.Agents[i].Name
+		since, noted := tr.gaps[name]
 		switch {
 		case could[name] && !noted:
-			f.gaps[name] = f.now
+			tr.gaps[name] = tr.now
 		case !could[name] && noted:
-			f.seen.gaps = append(f.seen.gaps, f.now.Sub(since))
-			delete(f.gaps, name)
+			tr.seen.gaps = append(tr.seen.gaps, tr.now.Sub(since))
+			delete(tr.gaps, name)
 		}
 	}
 }

@@ -91,14 +91,14 @@ func TestSeedExample(t *testing.T) {
 // eachShape goes through the workloads of the experiment.
 func eachShape(seeds uint64, do func(name string, s Shape, load Load)) {
 	kinds := []string{"poisson", "bursts", "overnight", "batch"}
-	if !storms {
+	if !storms() {
 		kinds = kinds[2:3]
 	}
 	for _, arrivals := range kinds {
 		for _, tasks := range []string{"dispatch", "unclipped", "session"} {
 			for _, busy := range []float64{0.3, 0.5, 0.7, 0.9} {
 				for _, owners := range []int{0, 1, 2} {
-					if owners > 0 && busy != 0.7 || !storms && busy != 0.7 {
+					if owners > 0 && busy != 0.7 || !storms() && busy != 0.7 {
 						continue
 					}
 					s := Shape{Arrivals: arrivals, Tasks: tasks, Busy: busy, Owners: owners, Agents: 5, Hours: 4}

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// refusedRest is the first rest of a merge or a mark that the forge refused. It doubles with each refusal in a row.
+const refusedRest = 15 * time.Second
+
+// books are what the supervisor of a world remembers: the ledger, which is the one that ships, and what a journal does not
+// keep. A restart with the journal loses all but the ledger, and of the ledger what compaction leaves out.
+type books struct {
+	*ledger.State
+	refused map[threads.Key]int // merges and marks that the forge refused, in a row
+	bills   map[account]int64   // tokens, counted a second time for the invariants
+}
+
+func newBooks() books {
+	return books{State: ledger.New(), refused: make(map[threads.Key]int), bills: make(map[account]int64)}
+}
+
+// reread is what a supervisor knows that starts with this journal: its sessions were lost.
+func (b *books) reread(now time.Time, runs []*run) {
+	b.State = ledger.Fold(b.Compact(now))
+	for _, r := range runs {
+		if _, open := b.Open[r.RunID]; open {
+			b.Apply(ledger.Record{At: now, End: &ledger.End{Run: r.RunID, Result: agents.Lost}})
+		}
+	}
+}
+
+// touch notes that these were written to. The ledger keeps that beside its records: after a restart every fact is newer than
+// every write.
+func (b *books) touch(now time.Time, refs ...forge.Ref) {
+	for _, ref := range refs {
+		b.Touched[ref] = now
+	}
+}
+
+// startOf is the record of a session before anything is done about it.
+func startOf(r *threads.Session, cfg *threads.Config, over threads.Key) *ledger.Start {
+	return &ledger.Start{
+		Run: r.RunID, Thread: r.Thread, Slot: r.Slot, Sticky: !cfg.Thread(r.Thread).Overlap, Agent: r.Agent, Login: r.Login,
+		Role: r.Role, Item: ledger.KeyOf(r.Item.Key()), Chain: ledger.Ref(r.Item.Chain), Cause: r.Item.Cause,
+		Attempt: r.Attempt, PassedOver: ledger.KeyOf(over),
+	}
+}
+
+// unclaimed is the record of a session that got no claim.
+func unclaimed(r *run, err error) *ledger.End {
+	end := &ledger.End{
+		Run: r.RunID, Result: agents.ClaimFailed, Claim: ledger.ClaimUnavailable, Reason: err.Error(), NeverRan: true,
+	}
+	switch {
+	case errors.Is(err, forge.ErrTaken):
+		end.Claim = ledger.ClaimTaken
+	case errors.Is(err, forge.ErrForbidden):
+		end.Claim = ledger.ClaimForbidden
+	}
+	return end
+}
+
+// endOf is the record of a session that ran.
+func endOf(r *run, cfg *threads.Config, out agents.Outcome, effect threads.Effect, verdict forge.Verdict) *ledger.End {
+	end := &ledger.End{
+		Run: r.RunID, Result: out.Result, Reason: out.Reason, RetryAt: out.RetryAt, Remarked: effect == threads.Remarked,
+		Breaker: cfg.Thread(r.Thread).BreakerInterval, Verdict: ledger.VerdictOf(verdict),
+	}
+	if out.Result == agents.Cancelled {
+		end.Stop = r.stopped
+	}
+	if out.Usage != (agents.Usage{}) {
+		end.Usage = &out.Usage
+	}
+	return end
+}
+
+// recordOf is the record of a mark that was written; empty for one that leaves no trace in the journal.
+func recordOf(m *threads.Mark) ledger.Record {
+	ref := ledger.Ref(m.Ref)
+	told := ledger.Record{Told: &ledger.Told{Ref: ref, Key: m.Reason.Key()}}
+	switch m.Action {
+	case threads.ActRelease:
+		return ledger.Record{Released: &ledger.Released{Ref: ref}}
+	case threads.ActBlocked:
+		return ledger.Record{Blocked: &ledger.Blocked{Chain: ledger.Ref(m.Item.Chain), Kind: m.Item.Kind}}
+	case threads.ActTell:
+		return told
+	case threads.ActNeedsHuman:
+		if m.Reason.Code == threads.BlockerCancelled {
+			return told
+		}
+		handed := &ledger.Handed{Ref: ref}
+		if m.Reason.Code == threads.TooManyRounds && m.Item.Cause == threads.CauseCI {
+			handed.Fixes = true
+		} else if m.Reason.Code == threads.TooManyRounds {
+			handed.Rounds = m.Reason.Count
+		}
+		return ledger.Record{Handed: handed}
+	}
+	return ledger.Record{}
+}
+
+// answered lets a merge or a mark rest that the forge refused, longer each time: one pull request that the forge will
+// never merge must not hold up those behind it. The journal does not have it, as in the supervisor.
+func (b *books) answered(k threads.Key, now time.Time, err error) {
+	if !errors.Is(err, forge.ErrConflict) {
+		delete(b.refused, k)
+		return
+	}
+	threads.Entry(b.Items, k).CoolDown = now.Add(refusedRest << min(b.refused[k], 5))
+	b.refused[k]++
+}

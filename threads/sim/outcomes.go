@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// aftermath is a second telling of what follows from the end of a session: section 7 of the design, and nothing from the
+// ledger. It knows only what must not begin, and forgets everything when the supervisor may have done so too.
+type aftermath struct {
+	items    map[threads.Key]time.Time // no session on the item before that
+	agents   map[string]time.Time      // none of the agent
+	threads  map[string]time.Time      // none on the thread
+	failures map[attemptKey]failures
+	downs    map[string]int     // sessions in a row that found no backend, by thread
+	refused  map[forge.Ref]bool // an agent refused it, and no person was asked yet
+}
+
+type attemptKey struct {
+	chain forge.Ref
+	kind  agents.Kind
+}
+
+// failures are the attempts at a kind of work since something came of it.
+type failures struct {
+	count int
+	last  time.Time // when the last of them ended
+}
+
+// attemptRests are the rests after the first four failed attempts. After the fifth a person is asked.
+var attemptRests = [maxAttempts - 1]time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
+
+func newAftermath() aftermath {
+	return aftermath{
+		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
+		failures: make(map[attemptKey]failures), downs: make(map[string]int), refused: make(map[forge.Ref]bool),
+	}
+}
+
+// loseTimes is a clock that was set: how long something rests cannot be said any more, and counts stay.
+func (a *aftermath) loseTimes() {
+	clear(a.items)
+	clear(a.agents)
+	clear(a.threads)
+	for k, f := range a.failures {
+		a.failures[k] = failures{count: f.count}
+	}
+}
+
+func later[K comparable](m map[K]time.Time, k K, at time.Time) {
+	if at.After(m[k]) {
+		m[k] = at
+	}
+}
+
+// unclaimed is a claim that failed: taken rests the item for a minute, forbidden holds the agent, and neither burns an
+// attempt.
+func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
+	switch {
+	case errors.Is(err, forge.ErrForbidden):
+		later(a.agents, r.Agent, now.Add(time.Minute))
+	case errors.Is(err, forge.ErrTaken):
+		later(a.items, r.Item.Key(), now.Add(time.Minute))
+	default: // the forge did not answer
+		later(a.items, r.Item.Key(), now.Add(5*time.Second))
+	}
+}
+
+// ended is a session that ran.
+func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
+	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}
+	scheduled := r.Item.Kind == agents.KindSchedule
+	switch out.Result {
+	case agents.Limited: // the thread is parked until the reset
+		later(a.threads, r.Thread, out.RetryAt)
+	case agents.BackendDown: // the third in a row opens the breaker, and every further one keeps it open
+		if a.downs[r.Thread]++; a.downs[r.Thread] >= 3 {
+			later(a.threads, r.Thread, w.now.Add(w.cfg.Thread(r.Thread).BreakerInterval))
+		}
+	case agents.Cancelled:
+		if r.stopped == threads.StopReassigned { // the person who took the agent off has more to do
+			later(a.items, k, w.now.Add(time.Minute))
+		}
+	case agents.Refused:
+		a.refused[k.Ref] = !scheduled
+	case agents.Done:
+		if effect == threads.Remarked { // as open as before: not again at once
+			later(a.items, k, w.now.Add(time.Minute))
+		} else {
+			delete(a.failures, at)
+		}
+	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut:
+		if !scheduled {
+			a.failures[at] = failures{r.Attempt, w.now} // of two reviews at once the later one counts
+		}
+	}
+	switch out.Result {
+	case agents.Limited, agents.BackendDown, agents.Cancelled:
+	default: // it found its backend
+		a.downs[r.Thread] = 0
+	}
+}
+
+// retried is a person who says that failures no longer count.
+func (a *aftermath) retried(ref forge.Ref) {
+	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
+		delete(a.failures, attemptKey{ref, kind})
+		delete(a.items, threads.Key{Kind: kind, Ref: ref})
+	}
+	delete(a.refused, ref)
+}
+
+// marked is a label that was written: a person has the item now.
+func (a *aftermath) marked(m *threads.Mark) {
+	switch m.Action {
+	case threads.ActNeedsHuman:
+		delete(a.refused, m.Ref)
+	case threads.ActBlocked:
+		delete(a.failures, attemptKey{m.Item.Chain, m.Item.Kind})
+	}
+}
+
+// outcomesKept holds the starts of a plan against the ends of earlier sessions.
+func outcomesKept(in *inspection) error {
+	a := &in.checks.after
+	for i := range in.plan.Starts {
+		st := &in.plan.Starts[i]
+		failed := a.failures[attemptKey{st.Item.Chain, st.Item.Kind}]
+		why := ""
+		switch {
+		case a.items[st.Item.Key()].After(in.now):
+			why = "the item rests until " + in.since(a.items[st.Item.Key()])
+		case a.agents[st.Agent].After(in.now):
+			why = "the forge refused the agent, it rests until " + in.since(a.agents[st.Agent])
+		case a.threads[st.Thread].After(in.now):
+			why = "the thread is parked until " + in.since(a.threads[st.Thread])
+		case a.refused[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
+			why = "an agent refused it, and no person was asked"
+		case failed.count >= maxAttempts:
+			why = "no attempt is left"
+		case failed.count > 0 && in.now.Before(failed.last.Add(attemptRests[failed.count-1])):
+			why = fmt.Sprintf("attempt %d ended at %s", failed.count, in.since(failed.last))
+		case st.Attempt != failed.count+1:
+			why = fmt.Sprintf("it is called attempt %d, and is attempt %d", st.Attempt, failed.count+1)
+		default:
+			continue
+		}
+		return fmt.Errorf("%s %s by %s on %s: %s", st.Item.Kind, st.Item.Ref, st.Agent, st.Thread, why)
+	}
+	return nil
+}
+
+func (in *inspection) since(t time.Time) string { return t.Sub(epoch).Round(time.Second).String() }

@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// The simulator and the supervisor count the same sessions that found no backend, because both fold the same ledger; and so do
+// the invariants. Once the simulator let a usage limit in between start the count anew, and the supervisor did not.
+func TestBreakerAsInTheSupervisor(t *testing.T) {
+	for _, tt := range []struct {
+		third agents.Result
+		downs int
+	}{
+		{agents.Limited, 3}, {agents.Cancelled, 3}, {agents.Failed, 1}, {agents.Done, 1},
+	} {
+		w := newWorld(1, nil)
+		w.populate()
+		w.shell.boot(true)
+		thread := w.cfg.Threads[0].Name
+		for _, result := range []agents.Result{agents.BackendDown, agents.BackendDown, tt.third, agents.BackendDown} {
+			r := &run{Session: threads.Session{
+				RunID: "run-" + w.clock(), Thread: thread, Agent: w.cfg.Agents[0].Name, Attempt: 1,
+				Item: threads.Item{Kind: agents.KindIssue, Ref: forge.Ref{Repo: "o/a", Number: 1}, Chain: forge.Ref{Repo: "o/a", Number: 1}},
+			}}
+			w.shell.begun(r, threads.Key{})
+			w.now = w.now.Add(time.Minute)
+			w.shell.ended(r, agents.Outcome{Result: result, RetryAt: w.now}, threads.NoEffect, forge.Commented)
+		}
+		books, after := w.shell.books.Thread(thread), w.checks.after.downs[thread]
+		if books.Downs != tt.downs || after != tt.downs {
+			t.Errorf("%s in between: the ledger counts %d, the invariants %d, want %d", tt.third, books.Downs, after, tt.downs)
+		}
+		if open := books.ParkedUntil.Equal(w.now.Add(5 * time.Minute)); open != (tt.downs == 3) {
+			t.Errorf("%s in between: the breaker is open: %v", tt.third, open)
+		}
+	}
+}

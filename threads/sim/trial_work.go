@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// scheduledTime is how long a scheduled role's session takes: nobody says it of a load.
+const scheduledTime = 5 * time.Minute
+
+// file opens the issue of a piece of work.
+func (tr *trial) file(w *Work) {
+	t := &trialIssue{Work: *w, hidden: tr.Policy.Push > 0}
+	if t.Work.Repo == "" {
+		t.Work.Repo = tr.Config.Forge.Repos[0]
+	}
+	t.Issue = forge.Issue{
+		Ref: forge.Ref{Repo: t.Work.Repo, Number: tr.number()}, Created: tr.now, Updated: tr.now, BlockersKnown: true, Author: "ada", Labels: labelsOf(w),
+	}
+	t.label("", "")
+	if a := tr.Config.Agent(w.Pin); a != nil {
+		t.Assignees = pinned(a.Login)
+		t.Pin = a.Login
+		t.hidden = false
+	}
+	tr.issues = append(tr.issues, t)
+	if len(w.Sessions) == 0 {
+		tr.close(t)
+	}
+	tr.change()
+}
+
+// number is that of the next issue or pull request. Every pull request has its issue's, and a million: so both are found
+// at once.
+func (tr *trial) number() int64 { return int64(len(tr.issues) + 1) }
+
+const pullNumber = 1_000_000
+
+// ticket finds an issue by itself or by its pull request.
+func (tr *trial) issue(ref forge.Ref) *trialIssue {
+	n := int(ref.Number % pullNumber)
+	if n < 1 || n > len(tr.issues) {
+		return nil
+	}
+	return tr.issues[n-1]
+}
+
+// start takes what a session needs, and begins it once its item is claimed.
+func (tr *trial) start(s threads.Start) {
+	x := &trialRun{Session: threads.Session{
+		RunID: fmt.Sprintf("run-%07d", tr.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
+		Login: tr.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Reserved, Attempt: 1, Started: tr.now,
+	}}
+	tr.seen.Sessions++
+	tr.moved = true
+	if tr.books.Item(s.Item.Key()).PassedOver >= threads.PassedOverLimit {
+		tr.seen.Starved++
+	}
+	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, s.PassedOver)})
+	tr.runs = append(tr.runs, x)
+	if tr.Policy.Claim == 0 {
+		tr.run(x)
+	} else {
+		tr.after(tr.Policy.Claim, func() { tr.run(x) })
+	}
+}
+
+// run is the start of the session's program.
+func (tr *trial) run(x *trialRun) {
+	s := &x.Session
+	s.State, s.Started, tr.moved = threads.Running, tr.now, true
+	x.span = len(tr.seen.Spans)
+	tr.seen.Spans = append(tr.seen.Spans, Span{
+		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number, From: tr.now.Sub(epoch),
+	})
+	if s.Item.Kind != agents.KindSchedule {
+		x.issue = tr.issue(s.Item.Ref)
+	}
+	takes := tr.begin(x)
+	tr.inform(x, takes)
+}
+
+// begin notes the session on its issue and says what it has to do.
+func (tr *trial) begin(x *trialRun) time.Duration {
+	t := x.issue
+	switch {
+	case t == nil:
+		return scheduledTime
+	case !x.Item.Kind.Writes():
+		return t.Review
+	}
+	if t.running++; t.running > 1 || t.done >= len(t.Work.Sessions) {
+		tr.seen.Twice++
+	}
+	if t.begun.IsZero() {
+		t.begun = tr.now
+		tr.seen.waited(t.Work.Priority, tr.now.Sub(t.Created))
+	}
+	if x.Item.Kind == agents.KindIssue {
+		t.Assignees = pinned(tr.Config.Agent(x.Agent).Login)
+		t.label(forge.LabelInProgress, "")
+	}
+	return t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)]
+}
+
+// inform has the session done where it runs: on an API, in a slot of its own, or in whatever slot is free.
+func (tr *trial) inform(x *trialRun, takes time.Duration) {
+	th := tr.real.Thread(x.Thread)
+	if l := tr.server[x.Thread]; l != nil {
+		l.run(x, takes)
+		return
+	}
+	if !th.Overlap {
+		w := tr.books.Slots[threads.SlotKey{Thread: x.Thread, Slot: x.Slot}]
+		if w.Agent != x.Agent || w.Chain != x.Item.Chain {
+			tr.seen.Switches++
+			takes += tr.load(x)
+		}
+		tr.grow(x, takes)
+	}
+	tr.after(takes, func() { tr.leave(x) })
+}
+
+// leave is the end of a session.
+func (tr *trial) leave(x *trialRun) {
+	tr.runs = slices.DeleteFunc(tr.runs, func(o *trialRun) bool { return o == x })
+	tr.seen.Spans[x.span].To = tr.now.Sub(epoch)
+	tr.seen.busy += tr.now.Sub(x.Started)
+	tr.remember(x)
+	t := x.issue
+	switch {
+	case t == nil:
+	case x.Item.Kind.Writes():
+		tr.written(x, t)
+	default:
+		tr.reviewed(t, tr.Config.Agent(x.Agent).Login)
+	}
+	tr.change()
+}
+
+// remember notes that a session is done, and that its claim is off.
+func (tr *trial) remember(x *trialRun) {
+	end := &ledger.End{Run: x.RunID, Result: agents.Done}
+	review := x.Item.Kind == agents.KindReview
+	if review {
+		end.Verdict = ledger.VerdictOf(x.issue.verdict())
+	}
+	tr.note(ledger.Record{End: end})
+	if x.issue != nil {
+		tr.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
+	}
+	if review && tr.Policy.Trusting {
+		thread := tr.Config.AgentByLogin(x.issue.pull.Author).Thread
+		threads.Entry(tr.books.Threads, thread).Returns = threads.Returns{N: 1000, Back: 1}
+	}
+}
+
+// written is what a writing session leaves: a pull request, a new head of it, or the issue closed.
+func (tr *trial) written(x *trialRun, t *trialIssue) {
+	t.running--
+	t.done++
+	t.label("", forge.LabelInProgress)
+	t.Assignees = nil
+	switch {
+	case len(t.Work.Sessions) == 1:
+		tr.close(t)
+		return
+	case t.pull == nil:
+		t.pull = &forge.Pull{
+			Ref: forge.Ref{Repo: t.Issue.Repo, Number: pullNumber + t.Number}, Author: tr.Config.Agent(x.Agent).Login, Created: tr.now,
+			Mergeable: forge.MergeClean, Closes: []forge.Ref{t.Issue.Ref}, Head: fmt.Sprintf("fix/issue-%d", t.Number),
+		}
+		tr.pulls = append(tr.pulls, t)
+	}
+	t.pull.HeadSHA = fmt.Sprintf("%d", t.done)
+	t.pull.Updated = tr.now
+	if !tr.reviewers() {
+		tr.after(t.Review, func() {
+			tr.reviewed(t, "ada")
+			tr.change()
+		})
+	}
+}
+
+// reviewers reports whether agents review.
+func (tr *trial) reviewers() bool {
+	return slices.ContainsFunc(tr.Config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
+}
+
+// reviewed is a verdict on the head.
+func (tr *trial) reviewed(t *trialIssue, by string) {
+	r := forge.Review{Author: by, Verdict: t.verdict(), CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.now}
+	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
+	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // who wants to merge by hand does so
+		tr.merge(t.pull.Ref)
+	}
+}
+
+// verdict is that of a review now: all but the last writing session are answered with a request for changes.
+func (t *trialIssue) verdict() forge.Verdict {
+	if t.done < len(t.Work.Sessions) {
+		return forge.ChangesRequested
+	}
+	return forge.Approved
+}
+
+func (tr *trial) merge(ref forge.Ref) {
+	t := tr.issue(ref)
+	tr.pulls = slices.DeleteFunc(tr.pulls, func(o *trialIssue) bool { return o == t })
+	tr.close(t)
+	tr.change()
+}
+
+func (tr *trial) close(t *trialIssue) {
+	if t.Closed {
+		tr.seen.Twice++
+		return
+	}
+	t.Closed = true
+	tr.left--
+	tr.seen.Done++
+	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.now.Sub(t.Created))
+	tr.seen.Makespan = tr.now.Sub(epoch)
+}
