@@ -11,7 +11,7 @@
 //
 // Nine of ten worlds are small, because small ones find most mistakes and cost least; see sizes.
 //
-// Beside the worlds there are floors (floor.go), in which nothing goes wrong. They are about time: a Trial plays one factory
+// Beside the worlds there are trials (trial.go), in which nothing goes wrong. They are about time: a Trial plays one factory
 // with one load under one policy, and its Report says who stood idle beside work, who waited, and what was read again.
 //
 // One seed is one world: the same seed plays the same way on every machine, because nothing in here looks at a clock,

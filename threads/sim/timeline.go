@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// timeline is virtual time: what is to happen, and when. Worlds and floors both run on one.
+// timeline is virtual time: what is to happen, and when. Worlds and trials both run on one.
 type timeline struct {
 	now    time.Time
 	queue  []event // latest first

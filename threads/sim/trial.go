@@ -36,7 +36,7 @@ func (t Trial) Run() Report {
 	return tr.report()
 }
 
-// floor is a factory at work.
+// trial is a Trial while it is played.
 type trial struct {
 	Trial
 	timeline
@@ -58,7 +58,7 @@ type trial struct {
 	seen    Report
 }
 
-// ticket is an issue on its way.
+// trialIssue is an issue of the load, from its filing to its end.
 type trialIssue struct {
 	Work
 	forge.Issue
@@ -76,7 +76,7 @@ func (t *trialIssue) label(add, remove string) {
 	t.tags = strings.Join(t.Labels, " ")
 }
 
-// shift is a session.
+// trialRun is a session from its start until it has ended.
 type trialRun struct {
 	threads.Session
 	issue *trialIssue // nil for scheduled work

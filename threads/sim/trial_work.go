@@ -42,7 +42,7 @@ func (tr *trial) number() int64 { return int64(len(tr.issues) + 1) }
 
 const pullNumber = 1_000_000
 
-// ticket finds an issue by itself or by its pull request.
+// issue finds an issue by itself or by its pull request.
 func (tr *trial) issue(ref forge.Ref) *trialIssue {
 	n := int(ref.Number % pullNumber)
 	if n < 1 || n > len(tr.issues) {
