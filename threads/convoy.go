@@ -137,9 +137,11 @@ func (d *decision) waves(is *forge.Issue) map[forge.Ref]int {
 func (d *decision) waitsForOneOf(ref forge.Ref, others []forge.Blocker) bool {
 	is := d.Facts.Issue(ref)
 	return is != nil && !is.Closed && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool {
-		return b.State != forge.BlockerClosed && slices.ContainsFunc(others, func(o forge.Blocker) bool { return o.Ref == b.Ref })
+		return unfinished(b) && slices.ContainsFunc(others, func(o forge.Blocker) bool { return o.Ref == b.Ref })
 	})
 }
+
+func unfinished(b forge.Blocker) bool { return b.State != forge.BlockerClosed }
 
 // member returns the progress of one issue that a convoy depends on.
 func (d *decision) member(b forge.Blocker) Member {
@@ -276,7 +278,7 @@ func convoyOver(_ *view, w *work) *Reason {
 	if slices.ContainsFunc([]string{forge.LabelStaged, forge.LabelCancelled, forge.LabelNeedsHuman}, is.Has) {
 		return nil
 	}
-	if slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.State != forge.BlockerClosed }) {
+	if slices.ContainsFunc(is.Blockers, unfinished) {
 		return nil
 	}
 	return &Reason{Code: ConvoyOver, Refs: blockersIn(is, forge.BlockerClosed)}
@@ -326,6 +328,3 @@ func circular(v *view, w *work) *Reason {
 	}
 	return why
 }
-
-// told reports whether this reason was the last that was commented on an item.
-func (v *view) told(ref forge.Ref, why *Reason) bool { return v.History.Chain(ref).Told == why.Key() }

@@ -65,7 +65,8 @@ func waitingIssues(f *forge.Facts) []*forge.Issue {
 	var list []*forge.Issue
 	for i := range f.Issues {
 		is := &f.Issues[i]
-		if !is.Closed && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.State == forge.BlockerOpen }) {
+		open := func(b forge.Blocker) bool { return b.State == forge.BlockerOpen }
+		if !is.Closed && slices.ContainsFunc(is.Blockers, open) {
 			list = append(list, is)
 		}
 	}

@@ -144,9 +144,7 @@ func (d *decision) start() {
 
 // occupy shows a start to the rest of the plan as the session that it will be.
 func (d *decision) occupy(got *placement, s Start) {
-	session := &Session{
-		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role, Item: s.Item, State: Reserved, Attempt: s.Attempt,
-	}
+	session := s.session()
 	d.byAgent[s.Agent] = session
 	d.attend(session)
 	got.work.taken = true

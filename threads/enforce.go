@@ -33,10 +33,11 @@ func Enforce(s *Snapshot, p *Plan) []Violation {
 		why := e.wrongStart(st)
 		if why == "" {
 			kept = append(kept, *st)
-			e.busy = append(e.busy, Session{Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role, Item: st.Item, State: Reserved})
+			e.busy = append(e.busy, *st.session())
 			continue
 		}
-		e.found = append(e.found, Violation{st.Item.Ref, fmt.Sprintf("%s was to start %s %s: %s", st.Agent, st.Item.Kind, st.Item.Ref, why)})
+		words := fmt.Sprintf("%s was to start %s %s: %s", st.Agent, st.Item.Kind, st.Item.Ref, why)
+		e.found = append(e.found, Violation{st.Item.Ref, words})
 		p.Holds = append(p.Holds, &Hold{Item: st.Item, Reason: &Reason{Code: RuleBroken, Note: why}})
 	}
 	p.Starts = kept
@@ -102,8 +103,9 @@ func (e *enforcer) over(x *Session) bool {
 		return p == nil || p.Closed && !p.Merged
 	}
 	is := e.s.Facts.Issue(ref)
-	merged := slices.ContainsFunc(e.s.Facts.Pulls, func(p forge.Pull) bool { return p.Merged && slices.Contains(p.Closes, ref) })
-	return (is == nil || is.Closed) && !merged
+	return (is == nil || is.Closed) && !slices.ContainsFunc(e.s.Facts.Pulls, func(p forge.Pull) bool {
+		return p.Merged && slices.Contains(p.Closes, ref)
+	})
 }
 
 func sameItem(a, b *Item) bool { return a.Ref == b.Ref && a.Role == b.Role }
@@ -146,16 +148,13 @@ func (e *enforcer) wrongPlace(st *Start) string {
 func (e *enforcer) wrongBeside(st *Start) string {
 	for i := range e.busy {
 		x := &e.busy[i]
-		writes, waits := x.Item.Kind.Writes(), false
-		if r := e.s.Config.Role(x.Role); r != nil {
-			waits = r.WaitsForReview
-		}
+		alone := st.Item.Kind.Writes() || st.Item.Kind == agents.KindReview && !e.s.waitsForReview(x)
 		switch {
 		case x.Agent == st.Agent:
 			return "it works on " + x.Item.Ref.String() + " already"
 		case sameItem(&x.Item, &st.Item):
 			return x.Agent + " works on it"
-		case x.Item.Chain == st.Item.Chain && writes && (st.Item.Kind.Writes() || st.Item.Kind == agents.KindReview && !waits):
+		case x.Item.Chain == st.Item.Chain && x.Item.Kind.Writes() && alone:
 			return x.Agent + " writes to its branch"
 		}
 	}
@@ -196,7 +195,7 @@ func (e *enforcer) wrongIssue(st *Start) string {
 		return "it is not labelled backlog"
 	case is.Has(forge.LabelInProgress) || forge.SkipLabel(is.Labels) != "":
 		return "it is labelled " + strings.Join(is.Labels, ", ")
-	case !is.BlockersKnown || slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.State != forge.BlockerClosed }):
+	case !is.BlockersKnown || slices.ContainsFunc(is.Blockers, unfinished):
 		return "it is blocked"
 	case e.staged(is.Ref):
 		return "its convoy is staged"

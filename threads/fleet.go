@@ -51,7 +51,8 @@ func (s Snapshot) withFleet() Snapshot {
 // join adds one agent of another host.
 func (s *Snapshot) join(cfg *Config, r *Remote) {
 	a := agents.Agent{
-		Name: r.Host + "/" + r.Agent, Login: r.Login, Thread: r.Host + "/" + r.Thread, Skills: r.Skills, Token: "of another host",
+		Name: r.Host + "/" + r.Agent, Login: r.Login, Thread: r.Host + "/" + r.Thread,
+		Skills: r.Skills, Token: "of another host",
 	}
 	for _, role := range r.Roles {
 		role.Name, role.Command = r.Host+"/"+role.Name, []string{"of another host"}

@@ -2,6 +2,7 @@ package threads
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -62,7 +63,8 @@ func (v *view) items() []work {
 func (d *decision) attend(s *Session) {
 	issues, others := d.items[:d.issues], d.items[d.issues:]
 	for _, ref := range slices.Compact([]forge.Ref{s.Item.Ref, s.Item.Chain}) {
-		if i, found := slices.BinarySearchFunc(issues, ref, func(w work, ref forge.Ref) int { return w.Ref.Compare(ref) }); found {
+		i := sort.Search(len(issues), func(i int) bool { return issues[i].Ref.Compare(ref) >= 0 })
+		if i < len(issues) && issues[i].Ref == ref {
 			issues[i].attend(s)
 		}
 	}

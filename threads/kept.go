@@ -82,7 +82,8 @@ func (v *view) reviewed(w Warm) *forge.Pull {
 		if p.Closed || st.chain != w.Chain || p.Draft || forge.SkipLabel(p.Labels) != "" || v.unwanted(p) {
 			continue
 		}
-		if late := st.kind == agents.KindRework && v.stale(v.repo(p.Repo), p.Ref, st.chain); st.kind != agents.KindReview && !late {
+		late := st.kind == agents.KindRework && v.stale(v.repo(p.Repo), p.Ref, st.chain)
+		if st.kind != agents.KindReview && !late {
 			continue
 		}
 		if a := v.Config.AgentByLogin(p.Author); a != nil && a.Name == w.Agent && v.Config.reviewable(st.writers) {
@@ -141,7 +142,9 @@ func notKept(v *view, w *work, c candidate, slot int) *Reason {
 		switch {
 		case k.slot != slot && k.agent != c.agent.Name, k.chain == w.Chain, !v.stillKept(c.agent.thread, k):
 		default:
-			return &Reason{Code: SlotKept, Agent: k.agent, Thread: c.agent.thread.Name, Refs: []forge.Ref{k.pull}, Until: k.until}
+			return &Reason{
+				Code: SlotKept, Agent: k.agent, Thread: c.agent.thread.Name, Refs: []forge.Ref{k.pull}, Until: k.until,
+			}
 		}
 	}
 	return nil

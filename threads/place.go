@@ -316,7 +316,8 @@ func (p *placer) choose(w *work, t *threadState, slot int) placement {
 // rate says how well an agent fits an item in a slot.
 func (p *placer) rate(w *work, cand candidate, slot int) placement {
 	t := cand.agent.thread
-	got := placement{work: w, cand: cand, thread: t, slot: slot, warmth: cold, idle: p.History.Agent(cand.agent.Name).IdleSince}
+	idle := p.History.Agent(cand.agent.Name).IdleSince
+	got := placement{work: w, cand: cand, thread: t, slot: slot, warmth: cold, idle: idle}
 	finisher := slices.Contains(p.finishers(w), cand.agent.Name)
 	if t.Overlap {
 		got.home = finisher // there is no cache to keep, but the agent knows the work

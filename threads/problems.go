@@ -32,7 +32,8 @@ func (c *Config) Problems() []Problem {
 		if why := hasToken(v, cand); why != nil {
 			all = append(all, Problem{key, *why})
 		}
-		if why := canBeReviewed(v, &traits{kind: agents.KindIssue}, cand); why != nil && v.Config.HasTrigger(&c.Agents[i], agents.OnIssue) {
+		why := canBeReviewed(v, &traits{kind: agents.KindIssue}, cand)
+		if why != nil && c.HasTrigger(&c.Agents[i], agents.OnIssue) {
 			all = append(all, Problem{key, *why})
 		}
 	}

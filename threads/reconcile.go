@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// reconcile holds the forge against the running table: sessions whose item went away are stopped, claims without a
-// session are released, and labels that we owe are written. It acts only on facts newer than our own writes.
+// reconcile compares the forge with the sessions: it stops sessions whose item is gone, releases claims without a
+// session, and asks for labels that are due. It acts only on facts newer than our own writes.
 func (d *decision) reconcile() {
 	for i := range d.Sessions {
 		if why := d.stopReason(&d.Sessions[i]); why != nil {
@@ -23,7 +23,7 @@ func (d *decision) reconcile() {
 	}
 }
 
-// stopRule says why a running session must end; nil when it may go on. The first objection counts.
+// stopRule returns why a running session must end; nil when it may go on. The first objection counts.
 type stopRule struct {
 	name string
 	why  func(d *decision, s *Session) *Reason
@@ -36,7 +36,7 @@ var stopRules = []stopRule{
 	{"its item is its agent's", stopTaken},
 }
 
-// A spareRule says of a session whose item was closed that this is its own doing: it is then about to end by itself.
+// spareRule reports whether a session itself closed its item. It is then about to end by itself.
 type spareRule struct {
 	name string
 	so   func(d *decision, s *Session) bool
@@ -47,7 +47,7 @@ var spareRules = []spareRule{
 	{"merged while it waits for that", mergeAwaited},
 }
 
-// stopReason says why a session must end. Being told to stop twice does no harm, but it is not told.
+// stopReason is the reason a running session must end; nil when it may go on.
 func (d *decision) stopReason(s *Session) *Reason {
 	if s.State != Running || s.Item.Kind == agents.KindSchedule {
 		return nil
@@ -69,7 +69,7 @@ func (d *decision) stopReason(s *Session) *Reason {
 	return nil
 }
 
-// itemOf is the issue or the pull request of a session, as the facts have it. Neither means that it is gone.
+// itemOf is the issue or the pull request of a session, from the facts. Both are nil when it is gone.
 func (d *decision) itemOf(s *Session) (*forge.Issue, *forge.Pull) {
 	if s.Item.Kind == agents.KindIssue {
 		return d.Facts.Issue(s.Item.Ref), nil
@@ -81,13 +81,12 @@ func isOpen(is *forge.Issue, p *forge.Pull) bool {
 	return is != nil && !is.Closed || p != nil && !p.Closed
 }
 
-// ownMerge reports whether an issue was closed by what its session came to. A merge from before its time, or of what
-// somebody else did, is no reason to go on.
+// ownMerge reports whether the merge of a session's own pull request closed its issue. Merges from before the session
+// and of other authors do not count.
 func ownMerge(d *decision, s *Session) bool {
 	is, _ := d.itemOf(s)
-	return s.Item.Kind == agents.KindIssue && !isOpen(is, nil) && slices.ContainsFunc(d.pulls[s.Item.Ref], func(p *forge.Pull) bool {
-		return p.Merged && p.Ended.After(s.Started) && p.Author == s.Login
-	})
+	own := func(p *forge.Pull) bool { return p.Merged && p.Ended.After(s.Started) && p.Author == s.Login }
+	return s.Item.Kind == agents.KindIssue && !isOpen(is, nil) && slices.ContainsFunc(d.pulls[s.Item.Ref], own)
 }
 
 func mergeAwaited(d *decision, s *Session) bool {
@@ -118,7 +117,7 @@ func stopCancelled(d *decision, s *Session) *Reason {
 	return nil
 }
 
-// stopTaken ends a session whose item now belongs to somebody else, or to nobody: a person took our agent off.
+// stopTaken ends a session whose item is no longer assigned to its agent, because a person changed that.
 func stopTaken(d *decision, s *Session) *Reason {
 	var assignees []string
 	switch is, p := d.itemOf(s); {
@@ -137,8 +136,8 @@ func stopTaken(d *decision, s *Session) *Reason {
 	return &Reason{Code: StopReassigned, Note: assignees[0]}
 }
 
-// markRule finds something that is to be written on an open issue or pull request, whoever else writes what; nil when
-// there is nothing.
+// markRule returns what is to be written to an open issue or pull request; nil when there is nothing. Rules do not
+// exclude one another.
 type markRule struct {
 	name string
 	due  func(d *decision, w *work) *Mark
@@ -161,7 +160,7 @@ func (d *decision) markItem(w *work) {
 	}
 }
 
-// leftOver is the claim that no session stands behind.
+// leftOver is the reason of a claim without a session; nil when there is none.
 func (d *decision) leftOver(w *work) *Reason {
 	why := claimLeft(d.view, w)
 	if why == nil || why.Code != ClaimLeft || hasSession(d.view, w) != nil {
@@ -194,7 +193,7 @@ func markConvoy(d *decision, w *work) *Mark {
 	return &Mark{Action: ActEndConvoy, Ref: w.Ref, Item: w.Item, Reason: *why}
 }
 
-// markClose also closes an issue with failed attempts: they are no reason to leave it open.
+// markClose also closes an issue with failed attempts.
 func markClose(d *decision, w *work) *Mark {
 	why := merged(d.view, w)
 	if why == nil || len(why.Refs) > 0 || d.later(d.History.Item(w.Key()).CoolDown) {
@@ -203,7 +202,7 @@ func markClose(d *decision, w *work) *Mark {
 	return &Mark{Action: ActClose, Ref: w.Ref, Reason: *why}
 }
 
-// endRule says that agents can get no further with an item, and what is to be written then.
+// endRule returns why agents can get no further with an item; action is to be written then.
 type endRule struct {
 	name   string
 	action Action
@@ -214,9 +213,9 @@ var endRules = []endRule{
 	{"refused by an agent", ActNeedsHuman, func(d *decision, w *work) *Reason { return refused(d.view, w) }},
 	{"out of rounds", ActNeedsHuman, outOfRounds},
 	{"out of attempts", ActBlocked, func(d *decision, w *work) *Reason { return gaveUp(d.view, w) }},
-	{"waits for what was cancelled", ActNeedsHuman, func(d *decision, w *work) *Reason { return d.news(w, orphaned(d.view, w)) }},
-	{"for what is closed", ActTell, unwanted},
-	{"waits for itself", ActTell, func(d *decision, w *work) *Reason { return d.news(w, circular(d.view, w)) }},
+	{"waits for what was cancelled", ActNeedsHuman, news(orphaned)},
+	{"for what is closed", ActTell, news(unwantedPull)},
+	{"waits for itself", ActTell, news(circular)},
 }
 
 func outOfRounds(d *decision, w *work) *Reason {
@@ -226,24 +225,27 @@ func outOfRounds(d *decision, w *work) *Reason {
 	return tooManyRounds(d.view, w)
 }
 
-func unwanted(d *decision, w *work) *Reason {
+func unwantedPull(v *view, w *work) *Reason {
 	if w.pull == nil {
 		return nil
 	}
-	return d.news(w, superseded(d.view, w))
+	return superseded(v, w)
 }
 
-// news is a reason that people were not told of an item before.
-func (d *decision) news(w *work, why *Reason) *Reason {
-	if why == nil || d.told(w.Ref, why) {
-		return nil
+// news is a rule without the reasons that were commented on the item before.
+func news(rule func(*view, *work) *Reason) func(*decision, *work) *Reason {
+	return func(d *decision, w *work) *Reason {
+		why := rule(d.view, w)
+		if why != nil && d.History.Chain(w.Ref).Told == why.Key() {
+			return nil
+		}
+		return why
 	}
-	return why
 }
 
-// markEnd asks for a person where agents have come to an end with an item. Where another label keeps everybody off
-// it, that can wait. Where the very label is there, its mark was written and never acknowledged: it is asked for
-// again until it is, or what led to it would count once more when a person takes the label off.
+// markEnd asks for a person where agents can get no further with an item. It waits while another label keeps agents
+// off. When the label of the mark itself is there, it was written and its record was lost; it is planned again until
+// the record is on disk, because otherwise the old failures would count once more when a person removes the label.
 func markEnd(d *decision, w *work) *Mark {
 	if merged(d.view, w) != nil {
 		return nil
@@ -262,5 +264,5 @@ func markEnd(d *decision, w *work) *Mark {
 	return nil
 }
 
-// labelOf is what an action leaves on the item; there is none for one that only tells.
+// labelOf is the label that an action writes.
 var labelOf = map[Action]string{ActNeedsHuman: forge.LabelNeedsHuman, ActBlocked: forge.LabelBlocked}

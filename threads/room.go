@@ -6,23 +6,28 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Room is what the machine has left, in bytes; math.MaxInt64 where that cannot be told.
+// Room is the free memory and disk of the machine in bytes; math.MaxInt64 where it is not known.
 type Room struct {
-	Memory int64 // that a new process could use without anybody being killed
-	Disk   int64 // where the state directory is
+	Memory int64 // that a new process can use before the kernel kills one
+	Disk   int64 // of the file system with the state directory
 }
 
-// hasRoom keeps a machine that is nearly full from filling up: one more agent would end in the kernel killing one, or
-// in a journal that cannot be written.
+// hasRoom keeps a machine that is nearly full from filling up: one more agent could make the kernel kill one, or
+// leave no space for the journal.
 func hasRoom(v *view, _ candidate) *Reason {
 	f := &v.Config.Factory
 	switch {
 	case v.Room == nil:
 		return nil
 	case v.Room.Memory < f.MinFreeMemory:
-		return &Reason{Code: NoRoom, Note: fmt.Sprintf("%s of memory free, min_free_memory is %s", agents.Size(v.Room.Memory), agents.Size(f.MinFreeMemory))}
+		return short("memory", v.Room.Memory, f.MinFreeMemory)
 	case v.Room.Disk < f.MinFreeDisk:
-		return &Reason{Code: NoRoom, Note: fmt.Sprintf("%s of disk free, min_free_disk is %s", agents.Size(v.Room.Disk), agents.Size(f.MinFreeDisk))}
+		return short("disk", v.Room.Disk, f.MinFreeDisk)
 	}
 	return nil
+}
+
+func short(of string, free, least int64) *Reason {
+	words := fmt.Sprintf("%s of %s free, min_free_%s is %s", agents.Size(free), of, of, agents.Size(least))
+	return &Reason{Code: NoRoom, Note: words}
 }

@@ -6,14 +6,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Route is one line of [routes]: issues with a skill label are assigned to one of some agents as soon as they can be
-// worked on, whether or not one of them is free. Without a route an issue waits unassigned for the next free agent.
+// Route is one line of [routes]. Issues with its skill label are assigned to one of its agents as soon as they can be
+// worked on, even when none is free. Without a route an issue waits unassigned for the next free agent.
 type Route struct {
 	Skill  string
-	Agents []string // sorted; all have the skill
+	Agents []string // sorted; each has the skill
 }
 
-// route assigns what is routed and could not start in this plan. Each issue goes to the agent with the least to do.
+// route assigns the routed issues that could not start in this plan, each to the agent with the fewest issues.
 func (d *decision) route() {
 	if len(d.Config.Routes) == 0 {
 		return
@@ -37,14 +37,14 @@ func (d *decision) route() {
 	}
 }
 
-// routed reports whether a route leads somewhere from one of the skills of an issue.
+// routed reports whether there is a route for one of the skills of an issue.
 func (d *decision) routed(w *work) bool {
 	skills := forge.Skills(w.labels())
 	return slices.ContainsFunc(d.Config.Routes, func(r Route) bool { return slices.Contains(skills, r.Skill) })
 }
 
-// leastLoaded is the agent on the route of an issue that has the least to do; empty when none of them can work now.
-// What is pinned to somebody who cannot would wait for no reason.
+// leastLoaded is the agent on the route of an issue with the fewest issues; empty when none of them can work now,
+// because an issue that is pinned to a held agent would wait without need.
 func (d *decision) leastLoaded(w *work, load map[string]int) string {
 	best, least := "", 0
 	for _, c := range w.class.able {

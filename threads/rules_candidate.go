@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// traits are everything about an item that a candidate rule may ask. They are comparable, so items with the same traits
-// share one answer: ten thousand issues are a handful of questions. Lists are joined by newlines, which no name on the
-// forge can contain; a label may well contain spaces.
+// traits are all properties of an item that candidate rules may use. They are comparable, and items with the same
+// traits share one answer: ten thousand issues are a handful of classes. Lists are joined by newlines, which no name
+// on the forge can contain; a label can contain spaces.
 type traits struct {
 	kind    agents.Kind
 	role    string // the one role that may take it; empty means any whose trigger fits
@@ -21,16 +21,16 @@ type traits struct {
 	local   bool   // one of them is local
 	pin     string // the one agent it is reserved for
 	author  string // the one agent it waits for, as the author of the pull request
-	heir    string // the one agent it waits for, until a time, as who finished what it depends on
+	heir    string // the one agent it waits for until a time, because it finished a blocker
 	until   time.Time
 }
 
-// class is the items with the same traits, in queue order, and who may take them.
+// class has the items with the same traits and the agents that may take them.
 type class struct {
 	traits
 	items []*work     // in queue order
-	able  []candidate // who passes every candidate rule, sorted by agent name
-	why   *Reason     // the objection that came furthest, when nobody is able
+	able  []candidate // those that pass every candidate rule, sorted by agent name
+	why   *Reason     // why the items wait: at first for want of an able agent, later see waitsFor
 
 	on   [][]candidate // the able, by place of their thread
 	next int           // items before this one can no longer start
@@ -40,11 +40,11 @@ type class struct {
 type candidate struct {
 	agent *agentState
 	role  *agents.Role
-	stuck bool // a free rule that does not move objects
+	stuck bool // a free rule that does not move objects, so it can start nothing in this plan
 }
 
-// candidateRule says why an agent may not take items with these traits; nil when it may. It does not ask whether the
-// agent is free: freeRules do.
+// candidateRule returns why an agent may not take items with these traits; nil when it may. Whether the agent is free
+// is for freeRules.
 type candidateRule struct {
 	name string
 	why  func(v *view, t *traits, c candidate) *Reason
@@ -62,7 +62,7 @@ var candidateRules = []candidateRule{
 	{"somebody may review it", canBeReviewed},
 }
 
-// freeRule says why an agent can start nothing now, whatever the item; nil when it can.
+// freeRule returns why an agent can start no item at all now; nil when it can.
 type freeRule struct {
 	name  string
 	moves bool // a start in this very plan can change the answer
@@ -81,7 +81,7 @@ var freeRules = []freeRule{
 	{"slot free", true, slotFree},
 }
 
-// traitsOf gathers what candidate rules ask about an item.
+// traitsOf gathers the traits of an item.
 func (v *view) traitsOf(w *work) traits {
 	t := traits{kind: w.Kind, role: w.Item.Role, pin: w.pin}
 	t.labels = v.filterLabels(w)
@@ -99,8 +99,8 @@ func (v *view) traitsOf(w *work) traits {
 	return t
 }
 
-// filterLabels keeps the labels that some role asks for, so that all others do not tear classes apart. A pull request
-// also counts as labelled with what its issue carries: whoever was to implement that is to rework this.
+// filterLabels keeps the labels that some role filters on, so that the others do not split classes. A pull request
+// also has the labels of its issue, so that the role that implemented the issue reworks it.
 func (v *view) filterLabels(w *work) string {
 	labels := w.labels()
 	if w.pull != nil {
@@ -118,8 +118,8 @@ func (v *view) filterLabels(w *work) string {
 	return strings.Join(kept, "\n")
 }
 
-// reworkers says who may rework a pull request: its author, and after rework_wait anybody with the author's role. An
-// author who is gone, or who was fired from that role, is not waited for.
+// reworkers returns who may rework a pull request: its author, and after rework_wait every agent with the author's
+// role. An author that is gone, or has lost that role, is not waited for.
 func (v *view) reworkers(w *work, labels string) (role, author string) {
 	a := v.Config.AgentByLogin(w.pull.Author)
 	if a == nil {
@@ -138,8 +138,8 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 	return role, author
 }
 
-// heirOf is who is waited for with an issue, and until when: the agent that finished the blocker which was closed
-// last, if its thread waits at all and the agent may take the issue. The time runs from that closing.
+// heirOf is the agent that an issue waits for, and until when: the one that finished the blocker closed last, if its
+// thread has affinity_wait and the agent may take the issue. The wait begins when that blocker was closed.
 func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	if w.issue == nil || len(w.issue.Blockers) == 0 {
 		return "", time.Time{}
@@ -169,8 +169,8 @@ func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
 	return heir, closed.Add(wait)
 }
 
-// may reports whether an agent passes the candidate rules. The traits come by value: what rules are asked with lives
-// on the heap, and ten thousand issues are not all waited for.
+// may reports whether an agent passes the candidate rules. The traits are passed by value because rules move them to
+// the heap, which would be done for each of ten thousand issues otherwise.
 func (v *view) may(agent string, t traits) bool {
 	return slices.ContainsFunc(v.cands, func(c candidate) bool {
 		if c.agent.Name != agent {
@@ -181,7 +181,7 @@ func (v *view) may(agent string, t traits) bool {
 	})
 }
 
-// newCandidate also asks the free rules that do not move, whose answer holds for the whole plan.
+// newCandidate also asks the free rules that do not move, because their answer holds for the whole plan.
 func (v *view) newCandidate(a *agentState, r *agents.Role) candidate {
 	c := candidate{agent: a, role: r}
 	for _, rule := range freeRules {
@@ -205,8 +205,8 @@ func (v *view) free(c candidate) bool {
 	return true
 }
 
-// qualify fills in who may take the items of a class; when nobody may, why. An agent is able in the first of its roles
-// that fits.
+// qualify fills in the agents that may take the items of a class, or else why none may. An agent is able in the first
+// of its roles that fits.
 func (v *view) qualify(c *class) {
 	furthest := -1
 	for _, cand := range v.cands {
@@ -225,7 +225,7 @@ func (v *view) qualify(c *class) {
 	}
 }
 
-// refusal is the first candidate rule that objects, and its place in the order.
+// refusal is the first objection of a candidate rule, and the rule's place in the order.
 func (v *view) refusal(t *traits, c candidate) (at int, why *Reason) {
 	for i, rule := range candidateRules {
 		if why := rule.why(v, t, c); why != nil {
@@ -235,7 +235,7 @@ func (v *view) refusal(t *traits, c candidate) (at int, why *Reason) {
 	return len(candidateRules), nil
 }
 
-// unfree is the first free rule that objects, and its place in the order.
+// unfree is the first objection of a free rule, and the rule's place in the order.
 func (v *view) unfree(c candidate) (at int, why *Reason) {
 	for i, rule := range freeRules {
 		if why := rule.why(v, c); why != nil {
@@ -245,7 +245,8 @@ func (v *view) unfree(c candidate) (at int, why *Reason) {
 	return len(freeRules), nil
 }
 
-// waitsFor is why no item of the class can start now: the objection of the able candidate that came furthest.
+// waitsFor is the reason no item of the class can start now: the objection to the able candidate that passed most
+// rules.
 func (v *view) waitsFor(c *class) *Reason {
 	if c.heir != "" { // others could start it
 		return &Reason{Code: FinisherFirst, Agent: c.heir, Until: c.until}
@@ -263,15 +264,15 @@ func (v *view) waitsFor(c *class) *Reason {
 	return reason
 }
 
-// waiting is the first item of the class that no start took and no rule of items objects to. Where one waits for a
-// slot that is kept, all do: what insists would have it.
+// waiting is the first item of the class that was not started, that no item rule objects to, and that does not
+// insist. If it waits for a kept slot, so do all others: an insistent item would have taken the slot.
 func (c *class) waiting() *work {
 	i := slices.IndexFunc(c.items, func(w *work) bool { return !w.taken && w.Reason == nil && !w.insists() })
 	return c.items[max(i, 0)]
 }
 
-// noRole is shared: most agents have no role for most items, and a hundred agents are asked for each of a hundred pull
-// requests.
+// noRole has one reason per kind for all items: most agents have no role for most items, and each of a hundred agents
+// is asked about each of a hundred pull requests.
 var noRole = map[agents.Kind]*Reason{}
 
 func init() {
@@ -302,7 +303,7 @@ func takes(r *agents.Role, labels string) bool {
 	return r.Label == "" || slices.Contains(lines(labels), r.Label)
 }
 
-// lines takes a list of traits apart again.
+// lines splits a list of traits.
 func lines(list string) []string {
 	if list == "" {
 		return nil
@@ -310,7 +311,7 @@ func lines(list string) []string {
 	return strings.Split(list, "\n")
 }
 
-// hasSkills lets an agent take what it has all the skills for, so an issue without skill labels is for everybody.
+// hasSkills wants all skills of an issue, so an issue without skill labels is for every agent.
 func hasSkills(_ *view, t *traits, c candidate) *Reason {
 	for _, skill := range lines(t.skills) {
 		if !slices.Contains(c.agent.Skills, skill) {
@@ -334,8 +335,8 @@ func authorFirst(_ *view, t *traits, c candidate) *Reason {
 	return nil
 }
 
-// finisherFirst keeps an issue for the agent that has what it builds on in its head, for as long as its thread's
-// affinity_wait says.
+// finisherFirst reserves an issue for the agent that finished its last blocker, for the affinity_wait of the agent's
+// thread.
 func finisherFirst(_ *view, t *traits, c candidate) *Reason {
 	if t.heir != "" && t.heir != c.agent.Name {
 		return &Reason{Code: FinisherFirst, Agent: t.heir, Until: t.until}
@@ -364,9 +365,9 @@ func (v *view) unpaired(t *traits, c candidate) Code {
 	return v.Config.unpaired(c.agent.Agent, lines(t.writers), t.local)
 }
 
-// canBeReviewed keeps an agent from writing what nobody may review, alone or with those who wrote before: the last
-// agent that could have reviewed must not become a writer. What is beyond review already may still be mended, because
-// people review it. Where no review agent exists people review everything, and the rule is off.
+// canBeReviewed keeps an agent from writing what no agent could review afterwards: the last possible reviewer must
+// not become a writer. A pull request that no agent can review any more may still be reworked, because people review
+// it. Without any review agent people review everything, and the rule is off.
 func canBeReviewed(v *view, t *traits, c candidate) *Reason {
 	before := lines(t.writers)
 	stuck := t.kind.Writes() && v.Config.hasReviewers() && !v.Config.reviewable(append(before, c.agent.Name)) &&
@@ -400,8 +401,8 @@ func notHeld(v *view, c candidate) *Reason {
 	return &Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.HeldWhy, Until: h.HeldUntil}
 }
 
-// notPaused asks for the agent first: who paused one agent of a paused thread wants to see that it still is when the
-// thread goes on.
+// notPaused asks for the agent first: a user who paused one agent of a paused thread wants to see that it stays
+// paused when the thread resumes.
 func notPaused(v *view, c candidate) *Reason {
 	for _, p := range []Pause{{Agent: c.agent.Name}, {Thread: c.agent.Thread}, {}} {
 		if _, paused := v.History.Paused[p]; paused {

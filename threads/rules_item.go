@@ -11,18 +11,18 @@ import (
 // MaxAttempts is how often an item may fail before a person is asked.
 const MaxAttempts = 5
 
-// HalfWritten is how long in-progress without an assignee may be another supervisor's claim on its way: it writes the
-// label first.
+// HalfWritten is how long in-progress without an assignee may be another supervisor's claim in the making: a claim
+// writes the label first.
 const HalfWritten = 60 * time.Second
 
-// itemRule says why an item cannot be worked on, whoever would do it; nil when nothing keeps it. Rules are asked in
-// order and the first objection counts, so a rule may rely on what those before it refused.
+// itemRule returns why an item cannot be worked on by any agent; nil when it can. Rules are asked in order and the
+// first objection counts, so a rule may rely on those before it.
 type itemRule struct {
 	name string // the question, as `why` prints it
 	why  func(v *view, w *work) *Reason
 }
 
-// The rules of each kind of work. Their order is part of what users see: the first objection is the one shown.
+// The rules of each kind of work. Users see the first objection, so the order matters.
 var (
 	issueRules = []itemRule{
 		{"open", isClosed},
@@ -88,7 +88,7 @@ func rulesFor(w *work) []itemRule {
 	return scheduleRules
 }
 
-// objection is the first answer that is no.
+// objection is the first objection of an item rule; nil when there is none.
 func (v *view) objection(w *work) *Reason {
 	rules := rulesFor(w)
 	for i := range rules {
@@ -99,15 +99,19 @@ func (v *view) objection(w *work) *Reason {
 	return nil
 }
 
-func isClosed(_ *view, w *work) *Reason {
-	closed := w.issue != nil && w.issue.Closed || w.pull != nil && w.pull.Closed
-	if closed {
-		return &Reason{Code: Closed}
+// when is the reason of a code without operands; nil when it does not hold.
+func when(holds bool, code Code) *Reason {
+	if holds {
+		return &Reason{Code: code}
 	}
 	return nil
 }
 
-// unqueued is one for all of them: most issues of a large tracker are not put up for work.
+func isClosed(_ *view, w *work) *Reason {
+	return when(w.issue != nil && w.issue.Closed || w.pull != nil && w.pull.Closed, Closed)
+}
+
+// unqueued is shared: most issues of a large tracker lack backlog.
 var unqueued = &Reason{Code: NotBacklog}
 
 func notBacklog(_ *view, w *work) *Reason {
@@ -121,17 +125,11 @@ func notBacklog(_ *view, w *work) *Reason {
 }
 
 func notRead(_ *view, w *work) *Reason {
-	if w.repo == nil || w.repo.AsOf.IsZero() {
-		return &Reason{Code: NotRead}
-	}
-	return nil
+	return when(w.repo == nil || w.repo.AsOf.IsZero(), NotRead)
 }
 
 func staleFacts(v *view, w *work) *Reason {
-	if v.stale(w.repo, w.Ref, w.Chain) {
-		return &Reason{Code: StaleFacts}
-	}
-	return nil
+	return when(v.stale(w.repo, w.Ref, w.Chain), StaleFacts)
 }
 
 func hasSession(_ *view, w *work) *Reason {
@@ -142,8 +140,8 @@ func hasSession(_ *view, w *work) *Reason {
 	return &Reason{Code: HasSession, Agent: s.Agent, Thread: s.Thread}
 }
 
-// merged holds an issue whose pull request is merged: the work is done, only the issue is still open. Forgejo closes it
-// by the closing keyword, except while the issue has open dependencies, and then it says nothing.
+// merged holds an open issue whose pull request is merged. Forgejo closes it by the closing keyword, except while it
+// has open dependencies, and then says nothing.
 func merged(_ *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		if p.Merged && p.Ended.After(w.issue.Reopened) {
@@ -182,13 +180,13 @@ func claimedElsewhere(v *view, w *work) *Reason {
 	return nil
 }
 
-// claimLeft holds an item that carries a claim although no session is on it. reconcile takes the claim off; until the
-// forge shows that, the item is not free.
+// claimLeft holds an item with a claim of ours and no session. reconcile releases the claim; until the forge shows
+// that, the item is not free.
 func claimLeft(v *view, w *work) *Reason {
 	if !w.has(forge.LabelInProgress) {
 		return nil
 	}
-	if by := w.heldBy(); by != "" { // its agents may have the accounts of ours
+	if by := w.heldBy(); by != "" { // another supervisor's agents may use the accounts of ours
 		return &Reason{Code: ClaimedElsewhere, Note: by}
 	}
 	agent := v.History.Chain(w.Ref).Claimed
@@ -203,8 +201,8 @@ func claimLeft(v *view, w *work) *Reason {
 	return &Reason{Code: ClaimLeft, Agent: agent}
 }
 
-// takesItems reports whether an agent is given issues or pull requests. One that works by the clock alone never has a
-// claim of ours: what it is assigned to its program took by itself, as upstream's pollers do.
+// takesItems reports whether an agent is given issues or pull requests. One with scheduled roles only never has a
+// claim of ours: its program assigned its items to itself, as upstream's pollers do.
 func (v *view) takesItems(a *agents.Agent) bool {
 	return v.Config.HasTrigger(a, agents.OnIssue) || v.Config.HasTrigger(a, agents.OnReview)
 }
@@ -222,8 +220,8 @@ func hasPull(_ *view, w *work) *Reason {
 	return nil
 }
 
-// pullRejected holds an issue after a person closed our pull request for it: doing the same again would not please them
-// more. Reopening the issue, or retry, says to go on.
+// pullRejected holds an issue after a person closed our pull request for it unmerged. To reopen the issue, or retry,
+// is to ask for another try.
 func pullRejected(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		rejected := p.Closed && !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
@@ -242,7 +240,8 @@ func stagedConvoy(v *view, w *work) *Reason {
 	return &Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}
 }
 
-// blockersUnknown also holds every issue while the members of a staged convoy are not read: it may be one of them.
+// blockersUnknown also holds every issue while the members of a staged convoy are not read, because it may be one of
+// them.
 func blockersUnknown(v *view, w *work) *Reason {
 	for _, b := range w.issue.Blockers {
 		if b.State == forge.BlockerUnknown && b.Ref != w.Ref {
@@ -259,12 +258,7 @@ func blockersUnknown(v *view, w *work) *Reason {
 }
 
 func blocksItself(_ *view, w *work) *Reason {
-	for _, b := range w.issue.Blockers {
-		if b.Ref == w.Ref {
-			return &Reason{Code: BlocksItself}
-		}
-	}
-	return nil
+	return when(slices.ContainsFunc(w.issue.Blockers, func(b forge.Blocker) bool { return b.Ref == w.Ref }), BlocksItself)
 }
 
 func onCycle(v *view, w *work) *Reason {
@@ -275,10 +269,10 @@ func onCycle(v *view, w *work) *Reason {
 	return nil
 }
 
-// blockersOpen fails closed: only a blocker that is known to be closed lets work begin. What a person has to mend is
-// named before what only takes time.
+// blockersOpen fails closed: only a blocker that is known to be closed lets work begin. Blockers that need a person
+// are named before those that only take time.
 func blockersOpen(v *view, w *work) *Reason {
-	if len(w.issue.Blockers) == 0 { // as of most issues, and asking for each state takes a tenth of a plan's time
+	if len(w.issue.Blockers) == 0 { // as most issues; asking for each state took a tenth of a plan's time
 		return nil
 	}
 	for _, c := range []struct {
@@ -312,8 +306,8 @@ func blockersIn(is *forge.Issue, state forge.BlockerState) []forge.Ref {
 	return refs
 }
 
-// openDependencies are why the forge refuses to close an issue. References in its text are not among them: those are
-// between people and us, and the forge does not know them.
+// openDependencies are the blockers for which the forge refuses to close an issue. References in its text are not
+// among them, because the forge does not know those.
 func openDependencies(is *forge.Issue) []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range is.Blockers {
@@ -324,9 +318,8 @@ func openDependencies(is *forge.Issue) []forge.Ref {
 	return refs
 }
 
-// superseded leaves our pull request alone when every issue that it is for is done without it: another one was
-// merged, or a person closed it. To rework and merge it all the same would be to do the work twice, the second time
-// over the first.
+// superseded holds our pull request when every issue that it is for is done without it: another one was merged, or a
+// person closed the issue. To rework and merge it would do the work twice, the second time over the first.
 func superseded(v *view, w *work) *Reason {
 	if !w.stage.own || !v.unwanted(w.pull) {
 		return nil
@@ -334,7 +327,7 @@ func superseded(v *view, w *work) *Reason {
 	return &Reason{Code: Superseded, Refs: w.pull.Closes}
 }
 
-// unwanted reports whether a pull request is for issues, and all of them are done without it.
+// unwanted reports whether a pull request is for some issues that are all done without it.
 func (v *view) unwanted(p *forge.Pull) bool {
 	undone := func(ref forge.Ref) bool {
 		is := v.Facts.Issue(ref)
@@ -346,14 +339,11 @@ func (v *view) unwanted(p *forge.Pull) bool {
 }
 
 func draft(_ *view, w *work) *Reason {
-	if w.pull.Draft {
-		return &Reason{Code: Draft}
-	}
-	return nil
+	return when(w.pull.Draft, Draft)
 }
 
-// notOurs leaves a person's pull request to its author: we review it, but neither rework nor merge it. Another host's
-// agents are that host's business.
+// notOurs leaves a person's pull request to its author: we review it, but neither rework nor merge it. The pull
+// requests of other hosts' agents belong to those hosts.
 func notOurs(v *view, w *work) *Reason {
 	if w.Kind == agents.KindReview || w.stage.own || w.pull.Closed { // a closed one has no next step
 		return nil
@@ -365,28 +355,20 @@ func notOurs(v *view, w *work) *Reason {
 }
 
 func peopleReview(v *view, w *work) *Reason {
-	if w.Kind == agents.KindReview && !v.Config.hasReviewers() {
-		return &Reason{Code: PeopleReview}
-	}
-	return nil
+	return when(w.Kind == agents.KindReview && !v.Config.hasReviewers(), PeopleReview)
 }
 
 // ciPending gates review and merge on green, or no, CI. Rework does not wait for it.
 func ciPending(_ *view, w *work) *Reason {
-	if w.Kind != agents.KindRework && w.pull.CI == forge.CIPending {
-		return &Reason{Code: CIPending}
-	}
-	return nil
+	return when(w.Kind != agents.KindRework && w.pull.CI == forge.CIPending, CIPending)
 }
 
 func tooManyRounds(v *view, w *work) *Reason {
 	switch w.Cause {
 	case CauseChanges:
-		n := v.rounds(w.pull)
-		if n > v.Config.Forge.MaxReviewRounds {
+		if n := v.rounds(w.pull); n > v.Config.Forge.MaxReviewRounds {
 			return &Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}
 		}
-		return nil
 	case CauseCI:
 		n := v.History.Chain(w.Ref).CIFixes
 		if n >= v.Config.Forge.MaxCIFixes {
@@ -440,10 +422,7 @@ func unreviewed(v *view, w *work) *Reason {
 }
 
 func mergeManual(v *view, w *work) *Reason {
-	if w.Kind == stageMerge && !v.Config.Forge.MergeAuto {
-		return &Reason{Code: MergeManual}
-	}
-	return nil
+	return when(w.Kind == stageMerge && !v.Config.Forge.MergeAuto, MergeManual)
 }
 
 func humanObjects(_ *view, w *work) *Reason {
@@ -453,13 +432,10 @@ func humanObjects(_ *view, w *work) *Reason {
 	return nil
 }
 
-// mergeLate waits until the forge has looked at this head and base. After a merge the base of every other pull request
-// has moved, so facts from before our last merge in the repository say nothing.
+// mergeLate waits until the forge has checked this head and base. A merge moves the base of every other pull request,
+// so facts from before our last merge in the repository do not count.
 func mergeLate(v *view, w *work) *Reason {
-	if w.Kind == stageMerge && (w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})) {
-		return &Reason{Code: MergeLate}
-	}
-	return nil
+	return when(w.Kind == stageMerge && (w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})), MergeLate)
 }
 
 func notDue(v *view, w *work) *Reason {

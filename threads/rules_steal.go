@@ -6,14 +6,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// stealRule says why an idle agent does not get an issue that is pinned to another; nil when it does.
+// stealRule returns why an idle agent does not get an issue that is pinned to another; nil when it does.
 type stealRule struct {
-	name    string
-	whoever bool // the answer is the same for every idle agent, and a no stays one: 90 of them need not ask of 10,000 issues
-	why     func(b *balancer, w *work, thief string) *Reason
+	name   string
+	shared bool // every idle agent gets the same answer, and an objection stays, so that 90 agents ask it once
+	why    func(b *balancer, w *work, thief string) *Reason
 }
 
-// stealRules are asked in order; of several idle agents the one that came furthest names the reason.
+// stealRules are asked in order. The idle agent that passed most of them names the reason.
 var stealRules = []stealRule{
 	{"never moved before", true, movedBefore},
 	{"not begun", true, begun},
@@ -25,7 +25,7 @@ var stealRules = []stealRule{
 	{"not too much at once", true, cycleFull},
 }
 
-// movedBefore keeps an issue from going back and forth between two agents and never being worked on.
+// movedBefore keeps an issue from moving back and forth between two agents for ever.
 func movedBefore(_ *balancer, w *work, _ string) *Reason {
 	if w.has(forge.LabelStolen) {
 		return &Reason{Code: StolenBefore}
@@ -33,7 +33,7 @@ func movedBefore(_ *balancer, w *work, _ string) *Reason {
 	return nil
 }
 
-// begun keeps an issue with whoever has a workspace for it, also when nobody works on it right now.
+// begun keeps an issue with the agent that has a workspace for it, even when it has no session now.
 func begun(b *balancer, w *work, _ string) *Reason {
 	if writers := b.History.Chain(w.Ref).Writers; len(writers) > 0 {
 		return &Reason{Code: WorkBegun, Agent: writers[len(writers)-1]}
@@ -49,7 +49,7 @@ func tooUrgent(b *balancer, w *work, _ string) *Reason {
 }
 
 func anybodys(b *balancer, w *work, _ string) *Reason {
-	nameless := w.has("skill/") // somebody meant to say a skill
+	nameless := w.has("skill/") // a person meant to name a skill
 	if len(forge.Skills(w.labels())) == 0 && (nameless || w.Priority < b.rules.AnyPriority) {
 		return &Reason{Code: NoSkillSaid, Count: w.Priority, Limit: b.rules.AnyPriority}
 	}
@@ -63,7 +63,7 @@ func stillBusy(b *balancer, w *work, _ string) *Reason {
 	return nil
 }
 
-// mayHave asks what Decide would ask if the issue were pinned to the idle agent already.
+// mayHave asks the rules that Decide would ask if the issue were pinned to the idle agent.
 func mayHave(b *balancer, w *work, thief string) *Reason {
 	t := w.class.traits
 	t.pin = thief
@@ -79,7 +79,7 @@ func mayHave(b *balancer, w *work, thief string) *Reason {
 			}
 			at += len(candidateRules)
 			if b.taken[thief] > 0 && why.Code == NoSlot {
-				return nil // the slot that it takes itself
+				return nil // the thief itself takes that slot
 			}
 		}
 		if at > furthest {
@@ -103,8 +103,8 @@ func cycleFull(b *balancer, _ *work, _ string) *Reason {
 	return nil
 }
 
-// onRoute keeps an issue that is routed by its skills from everybody who is not on the route. Once it is pinned, by the
-// route, by a person or by a steal, the pin alone counts.
+// onRoute keeps a routed issue from agents that are not on its route. Once it is pinned, by the route, by a person or
+// by a steal, only the pin counts.
 func onRoute(v *view, t *traits, c candidate) *Reason {
 	if t.pin != "" || t.skills == "" {
 		return nil

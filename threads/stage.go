@@ -8,26 +8,26 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// ConflictSettled is how long "does not merge cleanly" must stand for one head and base before it counts as a conflict:
-// Forgejo answers false while it has not looked yet.
+// ConflictSettled is how long "does not merge cleanly" must last for one head and base before it counts as a
+// conflict: Forgejo answers false until it has checked.
 const ConflictSettled = 30 * time.Second
 
-// stage is what an open pull request waits for next. Every open pull request is in exactly one.
+// stage is the next step of an open pull request. Every open pull request is in exactly one stage.
 type stage struct {
 	kind     agents.Kind // review, rework, or stageMerge
 	cause    Cause       // of rework
 	since    time.Time   // when that fell due
 	chain    forge.Ref
-	writers  []string // agents who wrote to it, the opener first; none of them reviews it
+	writers  []string // agents that wrote to it, the opener first
 	own      bool     // one of our agents opened it
-	objector string   // with stageMerge: a person whose request for changes stands on an older head
+	objector string   // with stageMerge: a person whose request for changes on an older head stands
 }
 
-// stageMerge is the stage after approval. It is no kind of work: the supervisor merges by itself.
+// stageMerge is the stage after approval. No agent works on it: the supervisor merges.
 const stageMerge agents.Kind = "merge"
 
-// stageOf finds the stage of an open pull request. Rework goes before review: a red or conflicting head is not worth a
-// reviewer's time.
+// stageOf finds the stage of an open pull request. Rework comes before review: a red or conflicting head is not worth
+// a review.
 func (v *view) stageOf(p *forge.Pull) stage {
 	st := stage{kind: agents.KindReview, chain: ChainOf(p), since: p.Created}
 	st.writers, st.own = v.writersOf(p, st.chain)
@@ -45,7 +45,7 @@ func (v *view) stageOf(p *forge.Pull) stage {
 	return st
 }
 
-// conflicts reports a conflict that has stood long enough to be one.
+// conflicts reports whether a conflict has lasted for ConflictSettled.
 func (v *view) conflicts(p *forge.Pull) bool {
 	if p.ConflictSince.IsZero() {
 		return false
@@ -55,8 +55,8 @@ func (v *view) conflicts(p *forge.Pull) bool {
 	return !p.AsOf.Before(settled)
 }
 
-// ChainOf is the issue that a pull request is for, or the pull request itself when it is for none. Of several it is the
-// one whose branch it lies on: that is where a session that still runs on the issue writes.
+// ChainOf is the issue that a pull request is for, or the pull request itself when it is for none. Of several issues
+// it is the one whose branch is the head, because a session that still runs on that issue writes there.
 func ChainOf(p *forge.Pull) forge.Ref {
 	if len(p.Closes) > 1 {
 		for _, ref := range forge.Closes(p.Head, "", "", p.Repo) {
@@ -71,8 +71,9 @@ func ChainOf(p *forge.Pull) forge.Ref {
 	return p.Ref
 }
 
-// writersOf are the opener and everybody who ran a writing session on the chain. Who opened it is known from the
-// forge even when the journal is lost, and from the journal even when the agent is no longer configured.
+// writersOf are the opener and all agents that ran a writing session on the chain. The opener is known from the forge
+// when the journal is lost, and from the journal when the agent is no longer configured. own: an agent of ours opened
+// it.
 func (v *view) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own bool) {
 	opener := p.Author
 	if a := v.Config.AgentByLogin(p.Author); a != nil {
@@ -91,16 +92,16 @@ func (v *view) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own 
 	return writers, own
 }
 
-// verdicts is what the reviews of a pull request come to.
+// verdicts are the result of the reviews of a pull request.
 type verdicts struct {
 	changes  *forge.Review // the oldest standing request for changes on the head
-	approved bool          // somebody who may approved the head
+	approved bool          // a reviewer whose approval counts approved the head
 	objector string        // a person whose request for changes on an older head still stands
 }
 
-// verdicts weighs the last word of each reviewer. Agents judge a head, so their word lapses with it; a person's
-// objection stands until that person takes it back. The word of somebody who may not write to the repository decides
-// nothing: on an open forge anybody can approve anything.
+// verdicts weighs the last verdict of each reviewer. An agent's verdict is for a head and lapses with it; a person's
+// request for changes stands until that person approves. Verdicts of people without write access do not count: on an
+// open forge every account can approve.
 func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 	last := make(map[string]*forge.Review, len(p.Reviews))
 	var order []string
@@ -119,7 +120,7 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 		r := last[login]
 		onHead := r.CommitSHA == p.HeadSHA
 		switch {
-		case !r.Official && !v.isAgent(login): // but it takes back what they said when they might
+		case !r.Official && !v.isAgent(login): // it still replaces an earlier verdict that counted
 		case r.Verdict == forge.ChangesRequested && onHead:
 			if got.changes == nil || r.Submitted.Before(got.changes.Submitted) {
 				got.changes = r
@@ -133,15 +134,15 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 	return got
 }
 
-// mayApprove reports whether an approval by this account counts. People's always do, and those of other hosts' agents,
-// which their own supervisor paired.
+// mayApprove reports whether an approval by this account counts. Those of people do, and those of other hosts'
+// agents, which their own supervisor paired.
 func (v *view) mayApprove(login string, writers []string) bool {
 	a := v.Config.AgentByLogin(login)
 	return a == nil || v.Config.Unpaired(a, writers) == ""
 }
 
-// rounds counts the requests for changes that agents made on a pull request, over all its heads, since somebody said
-// retry, less those a person already looked at.
+// rounds counts the requests for changes by agents on all heads of a pull request since the last retry, without those
+// that a person has seen.
 func (v *view) rounds(p *forge.Pull) int {
 	n := 0
 	for i := range p.Reviews {

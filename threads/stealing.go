@@ -12,22 +12,19 @@ import (
 // Stealing is the [stealing] table: when an idle agent may take over issues that are pinned to a busy one. The zero
 // value moves nothing.
 type Stealing struct {
-	Every time.Duration // from one look to the next
-	// Idle is how long an agent has to have been idle. A short gap between two sessions is not idleness.
-	Idle time.Duration
-	// Busy is how many pending issues nobody takes any of: an agent with more is busy.
-	Busy int
-	// Priority is the most urgent class that moves; what is more urgent stays where it was put.
-	Priority int
-	// AnyPriority is the most urgent class in which an issue without skill labels moves: nothing says who can do it, so
-	// there has to be little at stake.
+	Every    time.Duration // interval between two looks
+	Idle     time.Duration // how long an agent must have been idle; a short gap between two sessions is not idleness
+	Busy     int           // an agent with more pending issues is busy
+	Priority int           // the most urgent class that moves
+	// AnyPriority is the most urgent class in which an issue without skill labels moves. Nothing says which agents can
+	// do it, so little must be at stake.
 	AnyPriority int
 	PerAgent    int // issues that one agent takes at a time
 	PerCycle    int // issues that move at a time; 0 turns stealing off
 }
 
-// SickAfter is how many sessions in a row have to achieve nothing until an agent counts as sick. Its queue is then long
-// because it does not work, and work given to it would not be done either.
+// SickAfter is the number of fruitless sessions in a row after which an agent counts as sick. Its queue is long
+// because it gets nothing done, and more work would not be done either.
 const SickAfter = 3
 
 // Move is one issue that changes hands: from the agent it is assigned to, who has not begun it, to an idle one.
@@ -40,34 +37,34 @@ type Move struct {
 	FromLogin, ToLogin string
 }
 
-// Stay is an issue of a busy agent that an idle one does not get, and why.
+// Stay is an issue of a busy agent that no idle agent gets.
 type Stay struct {
 	Item
-	Agent  string  // whose it is
+	Agent  string  // it is pinned to
 	Reason *Reason // of the idle agent that came furthest
 }
 
-// LoadState says whether an agent could work, and does.
+// LoadState says whether an agent can work, and whether it does.
 type LoadState string
 
-// The states of an agent. One that is gated or sick is neither idle nor busy, however long its queue is.
+// The states of an agent. A gated or sick agent is neither idle nor busy, however long its queue is.
 const (
 	LoadIdle   LoadState = "idle"
 	LoadActive LoadState = "active"
-	LoadGated  LoadState = "gated" // something keeps it from starting anything: see Load.Why
+	LoadGated  LoadState = "gated" // it can start nothing: see Load.Why
 	LoadSick   LoadState = "sick"  // its sessions achieve nothing
 )
 
-// Load is what an agent has to do.
+// Load is the work of an agent.
 type Load struct {
 	Agent     string
 	State     LoadState
 	Why       *Reason   // of an agent that is gated or sick
-	IdleSince time.Time // zero unless it is idle; or not known
-	Pending   int       // issues pinned to it that could be worked on and are not
+	IdleSince time.Time // zero unless it is idle, or when it is not known
+	Pending   int       // issues pinned to it that wait for nothing but the agent
 }
 
-// Balance is what Rebalance looked at.
+// Balance is the result of Weigh: the work of each agent, and what moves.
 type Balance struct {
 	Loads []Load // of every agent, by name
 	Idle  []string
@@ -78,15 +75,14 @@ type Balance struct {
 	Stays []Stay
 }
 
-// Paired reports whether somebody idle stands beside somebody busy.
+// Paired reports whether there are both idle and busy agents.
 func (b *Balance) Paired() bool { return len(b.Idle) > 0 && len(b.Busy) > 0 }
 
-// Rebalance says which pinned issues change hands. Work that is pinned to nobody needs no moving: the next idle agent
-// takes it. Like Decide it is a pure function of the snapshot, and an agent may only get what Decide would let it
-// start.
+// Rebalance returns the pinned issues that change hands. Unpinned work needs no move: the next idle agent takes it.
+// Like Decide it is a pure function of the snapshot, and an agent only gets what Decide would let it start.
 func Rebalance(s Snapshot) []Move { return Weigh(s).Moves }
 
-// Weigh is Rebalance with all that it looked at.
+// Weigh is Rebalance with the reasons.
 func Weigh(s Snapshot) Balance {
 	if s.Config == nil {
 		return Balance{}
@@ -105,9 +101,9 @@ type balancer struct {
 	*decision
 	Balance
 	rules  Stealing
-	queues map[string][]*work // pending, by agent; what moves first stands first
+	queues map[string][]*work // pending issues by agent, in the order in which they move
 	load   map[string]*Load
-	taken  map[string]int // by the agent that takes
+	taken  map[string]int // moves by the agent that gets the issue
 	stays  map[*work]stay
 }
 
@@ -119,8 +115,8 @@ type stay struct {
 
 func newBalancer(d *decision) *balancer {
 	b := &balancer{
-		decision: d, rules: d.Config.Stealing,
-		queues: make(map[string][]*work), load: make(map[string]*Load), taken: make(map[string]int), stays: make(map[*work]stay),
+		decision: d, rules: d.Config.Stealing, queues: make(map[string][]*work),
+		load: make(map[string]*Load), taken: make(map[string]int), stays: make(map[*work]stay),
 	}
 	for _, w := range d.queue {
 		if w.pending(d.view) {
@@ -139,13 +135,14 @@ func newBalancer(d *decision) *balancer {
 	return b
 }
 
-// pending reports whether the issue is pinned to one agent and nothing but that agent's other work keeps it from being
-// started. What is blocked or rests is no load.
+// pending reports whether the issue is pinned to one agent and waits only for it. Blocked and resting issues do not
+// count.
 func (w *work) pending(v *view) bool {
-	return w.issue != nil && w.class != nil && !w.taken && w.pin != "" && v.Config.Agent(w.pin) != nil && v.intruder(w) == nil
+	return w.issue != nil && w.class != nil && !w.taken && v.Config.Agent(w.pin) != nil && v.intruder(w) == nil
 }
 
-// leastFirst orders what may be taken: the least urgent first, and of those the newest, which would wait longest.
+// leastFirst orders the issues that may move: the least urgent first, and of those the newest, which would wait
+// longest.
 func leastFirst(a, b *work) int {
 	return cmp.Or(b.Priority-a.Priority, b.Since.Compare(a.Since), b.Ref.Compare(a.Ref))
 }
@@ -168,8 +165,8 @@ func (b *balancer) loadOf(a *agentState) Load {
 	return l
 }
 
-// gate is what keeps an agent from starting anything in any of its roles; nil when nothing does. stuck means that it
-// is not only the agent's own session, or those of others in its slots.
+// gate is the reason an agent can start nothing in any of its roles; nil when it can. stuck: the reason is neither
+// its own session nor those of others in its slots.
 func (v *view) gate(a *agentState) (why *Reason, stuck bool) {
 	stuck = true
 	for _, c := range v.cands {
@@ -191,7 +188,8 @@ func (v *view) gate(a *agentState) (why *Reason, stuck bool) {
 	return why, stuck
 }
 
-// steal moves issues, one at a time, because each one changes who is busy. Who has been idle longest takes first.
+// steal moves issues one at a time, because each move changes which agents are busy. The agent that has been idle
+// longest takes first.
 func (b *balancer) steal() {
 	for i := range b.Loads {
 		l := &b.Loads[i]
@@ -216,13 +214,14 @@ func (b *balancer) steal() {
 	b.noteStays()
 }
 
-// isIdle wants to know since when: an agent of which that is not known, or is yet to come by another host's clock, is
-// not. Neither is one that has nothing to do with issues.
+// isIdle reports whether an agent may take issues: it has a role for them and has been idle for long enough. An
+// unknown time, and one in the future by another host's clock, do not count.
 func (b *balancer) isIdle(l *Load) bool {
-	return b.Config.HasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle && !l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= b.rules.Idle
+	return b.Config.HasTrigger(b.Config.Agent(l.Agent), agents.OnIssue) && l.State == LoadIdle &&
+		!l.IdleSince.IsZero() && b.Now.Sub(l.IdleSince) >= b.rules.Idle
 }
 
-// isBusy leaves out who does not get anything done. An agent whose slots others hold does.
+// isBusy leaves out agents that get nothing done. An agent whose slots others hold does get something done.
 func (b *balancer) isBusy(l *Load) bool {
 	if len(b.queues[l.Agent]) <= b.rules.Busy || l.State == LoadSick {
 		return false
@@ -230,13 +229,13 @@ func (b *balancer) isBusy(l *Load) bool {
 	return l.State != LoadGated || l.Why.Code == NoSlot
 }
 
-// takeOne moves one issue to an agent: the first that may move in the longest queue that has such a one.
+// takeOne moves one issue to an agent: the first that may move, from the longest queue that has one.
 func (b *balancer) takeOne(thief string) bool {
 	victims := slices.Clone(b.Busy)
 	slices.SortFunc(victims, func(x, y string) int { return cmp.Or(len(b.queues[y])-len(b.queues[x]), cmp.Compare(x, y)) })
 	for _, victim := range victims {
 		for i, w := range b.queues[victim] {
-			if old, noted := b.stays[w]; noted && stealRules[old.at].whoever {
+			if old, noted := b.stays[w]; noted && stealRules[old.at].shared {
 				continue
 			}
 			at, why := b.keeps(w, thief)
@@ -255,7 +254,7 @@ func (b *balancer) takeOne(thief string) bool {
 
 func (b *balancer) move(w *work, thief string) {
 	if b.taken[thief]++; b.taken[thief] == 1 {
-		b.thread(b.Config.Agent(thief).Thread).running++ // it begins at once, and another one has that slot less
+		b.thread(b.Config.Agent(thief).Thread).running++ // it starts at once and takes a slot
 	}
 	b.Moves = append(b.Moves, Move{
 		Ref: w.Ref, Title: w.Title, Priority: w.Priority, From: w.pin, To: thief,
@@ -263,7 +262,7 @@ func (b *balancer) move(w *work, thief string) {
 	})
 }
 
-// keeps is the first rule that keeps an issue where it is, and its place in the order.
+// keeps is the first objection of a steal rule, and the rule's place in the order.
 func (b *balancer) keeps(w *work, thief string) (at int, why *Reason) {
 	for i, rule := range stealRules {
 		if why := rule.why(b, w, thief); why != nil {

@@ -91,18 +91,18 @@ type Snapshot struct {
 	// Config is the configuration in force; nil when there is none, and then the plan is empty. Sessions may have agents,
 	// roles and threads that it no longer has.
 	Config *Config
-	// Facts are what the last scans read, sorted by reference. Each repository has the time at which the request for its
+	// Facts are from the last scans, sorted by reference. Each repository has the time at which the request for its
 	// facts began (AsOf). Facts from before a write of ours are stale: see History.Touched.
 	Facts forge.Facts
 	// Sessions are all sessions that hold an agent, a slot and an item, sorted by RunID: from the moment a Start is
 	// committed, before its claim is on the forge, until its end is journalled and no process of it is left. Leaving one
 	// out runs work twice.
 	Sessions []Session
-	// History is what the forge cannot tell, folded from the journal up to now. A record counts once it is on disk.
+	// History has what the forge does not show, folded from the journal up to now. A record counts once it is on disk.
 	History History
 	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance looks at them.
 	Fleet []Remote
-	// Room is what the machine has left; nil when it is not known, and then it keeps nothing from starting.
+	// Room is the free memory and disk; nil when it is not known, and then it keeps nothing from starting.
 	Room *Room
 }
 
@@ -150,6 +150,13 @@ type Start struct {
 	// PassedOver is the item that stood ahead by priority and age and could have had this slot; zero when there was none.
 	// The record of the start counts it.
 	PassedOver Key
+}
+
+// session is the session that the start becomes.
+func (s *Start) session() *Session {
+	return &Session{
+		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role, Item: s.Item, State: Reserved, Attempt: s.Attempt,
+	}
 }
 
 // Stop ends a session.

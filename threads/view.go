@@ -9,43 +9,43 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// view is a snapshot with the look-ups that rules ask for, and the plan as far as it is made. Rules read it; only
+// view is a snapshot with the indexes that rules use, and the state of the plan in the making. Rules read it; only
 // the steps of Decide write to it.
 type view struct {
 	*Snapshot
 	byAgent map[string]*Session
 	pulls   map[forge.Ref][]*forge.Pull // by the issue that they are for
 	stages  []stage                     // of each of Facts.Pulls
-	staged  map[forge.Ref]forge.Ref     // member of a staged convoy, to the convoy
+	staged  map[forge.Ref]forge.Ref     // the staged convoy by its members
 	dropped map[forge.Ref]bool          // labelled cancelled
 	unread  []forge.Ref                 // staged convoys whose members are not known yet
-	cycles  map[forge.Ref][]forge.Ref   // issue on a dependency cycle, to the cycle from it back to itself
+	cycles  map[forge.Ref][]forge.Ref   // the dependency cycle by its issues, from the issue back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for an agent's verdict
 	threads []threadState
 	agents  []agentState
-	cands   []candidate // every agent in each of its roles, in agent order
+	cands   []candidate // every agent in each of its roles, sorted by agent
 
 	wakeAt time.Time
 }
 
-// threadState is a thread as it stands while the plan is made.
+// threadState is a thread while the plan is made.
 type threadState struct {
 	*Thread
 	place    int    // among the threads
 	sessions []int  // per slot
-	warm     []Warm // the resident of each slot, or nobody; nil on a thread whose slots are all alike
+	warm     []Warm // the resident of each slot, zero without one; nil on an overlap thread
 	running  int
-	kept     []keeping // slots that wait for their resident
+	kept     []keeping // slots that wait for their residents
 }
 
 // full reports whether the thread can take no further session.
 func (t *threadState) full() bool { return t.running >= t.MaxSessions }
 
-// agentState is an agent as it stands while the plan is made.
+// agentState is an agent while the plan is made.
 type agentState struct {
 	*agents.Agent
 	thread *threadState
-	on     []forge.Ref // what it works on; nil when it is idle
+	on     []forge.Ref // the item it works on; nil when it is idle
 }
 
 func newView(s *Snapshot) *view {
@@ -67,8 +67,8 @@ func newView(s *Snapshot) *view {
 	return v
 }
 
-// indexWorkers lays threads and agents beside the sessions that occupy them. A session whose thread or agent is no
-// longer configured occupies nothing that can be given away.
+// indexWorkers notes which threads and agents the sessions occupy. A session whose thread or agent is no longer
+// configured occupies nothing.
 func (v *view) indexWorkers() {
 	v.threads = make([]threadState, len(v.Config.Threads))
 	for i := range v.Config.Threads {
@@ -121,16 +121,18 @@ func (v *view) thread(name string) *threadState {
 	return nil
 }
 
-// repo is what is known of a repository; nil when it was never read.
+// repo is a repository; nil when it was never read.
 func (v *view) repo(name string) *forge.Repo {
-	i, known := slices.BinarySearchFunc(v.Facts.Repos, name, func(r forge.Repo, n string) int { return strings.Compare(r.Name, n) })
+	i, known := slices.BinarySearchFunc(v.Facts.Repos, name, func(r forge.Repo, n string) int {
+		return strings.Compare(r.Name, n)
+	})
 	if !known {
 		return nil
 	}
 	return &v.Facts.Repos[i]
 }
 
-// indexPulls finds the pull requests of each issue, what each waits for, and how many wait for a reviewer.
+// indexPulls finds the pull requests of each issue, their stages, and how many wait for a reviewer.
 func (v *view) indexPulls() {
 	v.pulls = make(map[forge.Ref][]*forge.Pull, len(v.Facts.Pulls))
 	v.waiting = make(map[string]int)
@@ -174,7 +176,7 @@ func (v *view) indexConvoys() {
 	}
 }
 
-// ours reports whether a login is one of our agents, and isAgent also counts the agents of other hosts.
+// ours reports whether a login belongs to an agent of ours; isAgent includes the agents of other hosts.
 func (v *view) ours(login string) bool { return v.Config.AgentByLogin(login) != nil }
 
 func (v *view) isAgent(login string) bool {
@@ -189,14 +191,14 @@ func (v *view) wake(t time.Time) {
 	}
 }
 
-// later reports whether t is still to come, and asks to be called again then.
+// later reports whether t is still to come, and if so has Decide called again then.
 func (v *view) later(t time.Time) bool {
 	v.wake(t)
 	return t.After(v.Now)
 }
 
 // stale reports whether we wrote to one of refs, or ended a session on it, after the facts of the repository were
-// asked for. What they say of it may then be from before our write.
+// requested. They may then be from before our write.
 func (v *view) stale(repo *forge.Repo, refs ...forge.Ref) bool {
 	for _, r := range refs {
 		if t, ok := v.History.Touched[r]; ok && !repo.AsOf.After(t) {
@@ -206,9 +208,9 @@ func (v *view) stale(repo *forge.Repo, refs ...forge.Ref) bool {
 	return false
 }
 
-// intruder returns the session that keeps an item off its chain, or nil. At most one session writes to a
-// chain. No review and no merge goes on beside it, because their subject would change, unless the writer's program
-// itself waits for them.
+// intruder returns the session beside which an item may not start, or nil. At most one session writes to a chain. No
+// review and no merge happens beside it, because their subject would change, unless the writer's program itself waits
+// for them.
 func (v *view) intruder(w *work) *Session {
 	for _, s := range w.sessions {
 		switch {
@@ -224,7 +226,8 @@ func (v *view) intruder(w *work) *Session {
 	return nil
 }
 
-func (v *view) waitsForReview(s *Session) bool {
-	r := v.Config.Role(s.Role)
+// waitsForReview reports whether the program of a session waits for the review of its work.
+func (s *Snapshot) waitsForReview(x *Session) bool {
+	r := s.Config.Role(x.Role)
 	return r != nil && r.WaitsForReview
 }
