@@ -435,7 +435,8 @@ func humanObjects(_ *view, w *work) *Reason {
 // mergeLate waits until the forge has checked this head and base. A merge moves the base of every other pull request,
 // so facts from before our last merge in the repository do not count.
 func mergeLate(v *view, w *work) *Reason {
-	return when(w.Kind == stageMerge && (w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})), MergeLate)
+	unknown := w.pull.Mergeable != forge.MergeClean || v.stale(w.repo, forge.Ref{Repo: w.Ref.Repo})
+	return when(w.Kind == stageMerge && unknown, MergeLate)
 }
 
 func notDue(v *view, w *work) *Reason {

@@ -9,8 +9,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// checkAccounts refuses two agents with one account on the forge, and an agent whose account is said to be another
-// host's: whose work is whose would be a guess.
+// checkAccounts refuses two agents with one account on the forge, and an agent whose account is also listed as
+// another host's: the forge could not tell whose work is whose.
 func (d *decoder) checkAccounts() {
 	c := &d.config
 	for i, a := range c.Agents {
@@ -22,7 +22,8 @@ func (d *decoder) checkAccounts() {
 			}
 		}
 		if slices.ContainsFunc(c.Forge.Bots, func(bot string) bool { return strings.EqualFold(bot, a.Login) }) {
-			d.wrong(d.lineOf([]string{"forge", "bots"}), []string{"forge", "bots"}, "has %q in it, which is %s here: bots are the agents of other hosts", a.Login, a.Name)
+			key := []string{"forge", "bots"}
+			d.wrong(d.lineOf(key), key, "has %q in it, which is %s here: bots are the agents of other hosts", a.Login, a.Name)
 		}
 	}
 }

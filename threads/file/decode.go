@@ -1,5 +1,5 @@
-// Package file decodes factory.toml into a threads.Config and reports every mistake at once, each with its file, line and key.
-// It checks what can be told from the text alone; whether the factory can do its work is for Config.Problems.
+// Package file decodes factory.toml into a threads.Config and reports every mistake at once, each with its file, line
+// and key. It refuses what contradicts itself; whether the factory can do its work is for Config.Problems.
 package file
 
 import (
@@ -21,12 +21,12 @@ import (
 // Mistake is one thing that is wrong in a configuration file.
 type Mistake struct {
 	File string
-	Line int    // from 1; 0 when it is about something that the file does not have
+	Line int    // from 1; 0 for something missing from the file
 	Key  string // dotted, as TOML writes it; empty for a syntax error outside any key
 	Text string
 }
 
-// Error is the mistake on one line, with its place in front.
+// Error is the mistake on one line, behind its place.
 func (m Mistake) Error() string {
 	var b strings.Builder
 	b.WriteString(m.File)
@@ -39,13 +39,13 @@ func (m Mistake) Error() string {
 	return b.String() + ": " + m.Text
 }
 
-// Mistakes is everything that is wrong in a configuration file, in the order of its lines. Never empty as an error.
+// Mistakes are all mistakes of a configuration file in the order of its lines. As an error it is never empty.
 type Mistakes []Mistake
 
 // Error is one line per mistake.
 func (m Mistakes) Error() string { return errors.Join(m.Unwrap()...).Error() }
 
-// Unwrap is the mistakes one by one.
+// Unwrap returns the mistakes one by one, for errors.As.
 func (m Mistakes) Unwrap() []error {
 	all := make([]error, len(m))
 	for i := range m {
@@ -54,10 +54,9 @@ func (m Mistakes) Unwrap() []error {
 	return all
 }
 
-// Decode reads a factory.toml. name is what messages call it, lookupEnv is os.LookupEnv or a stand-in. The error is of
-// type Mistakes and has every mistake at once; only a syntax error hides those behind it.
-//
-// Where a value comes from when the file does not say it, and what it may be, is written in factory.toml.example.
+// Decode decodes the text of a factory.toml. name is the name of the file in messages, lookupEnv is os.LookupEnv or a
+// stand-in. The error is of type Mistakes and has every mistake; only a syntax error hides those behind it. The
+// configuration is nil with an error, else complete: factory.toml.example documents the defaults.
 func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.Config, error) {
 	d := &decoder{config: threads.Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
 	var values map[string]any
@@ -89,7 +88,7 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	return &d.config, nil
 }
 
-// decoder is what the parts of one Decode share.
+// decoder is the state of one Decode.
 type decoder struct {
 	config    threads.Config
 	lookupEnv func(string) (string, bool)
@@ -102,7 +101,7 @@ func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
 	d.mistakes = append(d.mistakes, Mistake{d.config.Name, line, key.String(), fmt.Sprintf(format, args...)})
 }
 
-// secret notes whose a secret is and returns it. An empty one is none.
+// secret notes the owner of a secret and returns it. An empty value is no secret.
 func (d *decoder) secret(name, value, owner string) agents.Secret {
 	s := threads.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
 	if value != "" && !slices.Contains(d.config.Secrets, s) {
@@ -111,7 +110,7 @@ func (d *decoder) secret(name, value, owner string) agents.Secret {
 	return s.Value
 }
 
-// syntaxMistake says in our form what the TOML parser says in its own.
+// syntaxMistake converts an error of the TOML parser.
 func syntaxMistake(name string, err error) Mistake {
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
@@ -156,7 +155,7 @@ func (d *decoder) forgeURL(t *table) string {
 	return t.address("url", "$FORGE_URL", s)
 }
 
-// repos are the repositories of the file, else of $FORGE_REPO, where commas separate them.
+// repos are the repositories of the file, or else those of $FORGE_REPO, separated by commas.
 func (d *decoder) repos(t *table) []string {
 	repos := t.set("repos")
 	if !t.has("repos") {

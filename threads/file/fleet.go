@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// sshPlace is user@host or user@host:port. Each part begins with a letter, a digit or an underscore: what begins with a dash
-// would be an option of ssh, of which -oProxyCommand= runs programs.
-var sshPlace = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})@([A-Za-z0-9_][A-Za-z0-9_.-]{0,252})(?::([0-9]{1,5}))?$`)
+// sshPlace is user@host or user@host:port. Each part begins with a letter, a digit or an underscore: ssh would take a
+// leading dash for an option, and -oProxyCommand= runs programs.
+var sshPlace = regexp.MustCompile(`^(\w[\w.-]{0,63})@(\w[\w.-]{0,252})(?::([0-9]{1,5}))?$`)
 
 // readFleet reads [fleet].
 func (d *decoder) readFleet(t *table) {
@@ -41,8 +41,8 @@ func (d *decoder) readFleet(t *table) {
 	t.done()
 }
 
-// host reads one [[fleet.hosts]]. Names of the other host's threads and agents are put behind its own, so that name must be
-// none of ours.
+// host reads one [[fleet.hosts]]. Its name must not be one of ours, because its threads and agents are called by its
+// name, a slash and their own.
 func (d *decoder) host(t *table) threads.Host {
 	h := threads.Host{Name: t.text("name")}
 	switch {
@@ -74,7 +74,7 @@ func (d *decoder) host(t *table) threads.Host {
 	return h
 }
 
-// mistakenAt reports whether something is wrong with a key on one line already.
+// mistakenAt reports whether there is a mistake in a key on one line already.
 func (d *decoder) mistakenAt(key string, line int) bool {
 	return slices.ContainsFunc(d.mistakes, func(m Mistake) bool { return m.Key == key && m.Line == line })
 }

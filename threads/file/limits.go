@@ -11,7 +11,7 @@ import (
 
 var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + agents.SizeUnits + `]?)$`)
 
-// size takes a number of bytes such as "512M".
+// size reads a number of bytes such as "512M".
 func (t *table) size(key string, unset int64) int64 {
 	const want = `a size such as "512M" or "8G", or "0" for none`
 	s, ok := get[string](t, key, want)
@@ -35,7 +35,7 @@ func (t *table) size(key string, unset int64) int64 {
 	return n << shift
 }
 
-// budget takes the table of what may be used in a day.
+// budget reads the table of the use allowed in a day.
 func (t *table) budget() agents.Budget {
 	if !t.has("budget") {
 		t.ignore("budget")
@@ -59,7 +59,7 @@ func (t *table) budget() agents.Budget {
 	return got
 }
 
-// limits takes the table of what a session may use at a time.
+// limits reads the table of the use allowed at a time.
 func (t *table) limits() agents.Limits {
 	if !t.has("limits") {
 		t.ignore("limits")
@@ -83,15 +83,15 @@ func (t *table) limits() agents.Limits {
 }
 
 const (
-	// leastMemory keeps a slip such as "8M" from killing every session as it begins: git alone takes some ten MiB.
+	// leastMemory keeps a typing error such as "8M" from killing every session at once: git alone takes about ten MiB.
 	leastMemory = 32 << 20
-	// leastPIDs is a shell, git, what git starts, and the dozen threads of a CLI in Go or JavaScript.
+	// leastPIDs leaves room for a shell, git and its children, and the dozen threads of a CLI in Go or JavaScript.
 	leastPIDs = 16
 	// mostPIDs is the highest process number that Linux has.
 	mostPIDs = 4 << 20
 )
 
-// dollars takes an amount, with or without a fraction.
+// dollars reads an amount, with or without a fraction.
 func (t *table) dollars(key string) float64 {
 	var amount float64
 	switch n := t.values[key].(type) {

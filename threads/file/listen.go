@@ -10,8 +10,8 @@ import (
 // minListenToken is the length from which a token cannot be guessed over a network: 16 letters and digits are 95 bits.
 const minListenToken = 16
 
-// readListeners reads where the control API and the web hooks are served over TCP. What one of them needs to be safe is
-// not optional.
+// readListeners reads the TCP addresses of the control API and of the web hooks. Neither is accepted without its
+// secret.
 func (d *decoder) readListeners(t *table) {
 	f := &d.config.Factory
 	f.Listen = t.place("listen")
@@ -42,12 +42,12 @@ func (d *decoder) readListeners(t *table) {
 	}
 }
 
-// mistaken reports whether something is wrong with a key already.
+// mistaken reports whether there is a mistake in a key already.
 func (d *decoder) mistaken(key string) bool {
 	return slices.ContainsFunc(d.mistakes, func(m Mistake) bool { return m.Key == key })
 }
 
-// place takes an address to listen on: host:port, or :port for every interface.
+// place reads an address to listen on: host:port, or :port for every interface.
 func (t *table) place(key string) string {
 	const want = `want host:port such as "127.0.0.1:7070"`
 	s, ok := get[string](t, key, want[len("want "):])
@@ -66,7 +66,7 @@ func (t *table) place(key string) string {
 	return s
 }
 
-// hosts takes names of hosts as browsers send them, without a port.
+// hosts reads names of hosts as browsers send them, without a port.
 func (t *table) hosts(key string) []string {
 	list := t.set(key)
 	for i, h := range list {

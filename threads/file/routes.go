@@ -21,7 +21,7 @@ func (d *decoder) readRoutes(t *table) {
 	t.done()
 }
 
-// oneOrMore takes a string, or a list of them, at least one.
+// oneOrMore reads a string or a list with at least one.
 func (t *table) oneOrMore(key string) []string {
 	if s, ok := t.values[key].(string); ok && s != "" {
 		t.ignore(key)
@@ -34,7 +34,7 @@ func (t *table) oneOrMore(key string) []string {
 	return list
 }
 
-// checkRoute refuses a route to somebody who could never take what comes along it.
+// checkRoute refuses a route to an agent that could never take its issues.
 func (d *decoder) checkRoute(t *table, skill, name string) {
 	a := d.config.Agent(name)
 	if a == nil {

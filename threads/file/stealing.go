@@ -2,8 +2,8 @@ package file
 
 import "time"
 
-// readStealing reads [stealing]. The numbers that it has without it are those of the work-stealing design that this
-// follows; per_cycle = 0 turns stealing off.
+// readStealing reads [stealing]. The defaults are the numbers of the design that work stealing follows; per_cycle = 0
+// turns it off.
 func (d *decoder) readStealing(t *table) {
 	s := &d.config.Stealing
 	s.Every = t.duration("every", 5*time.Minute, time.Second)
@@ -16,7 +16,7 @@ func (d *decoder) readStealing(t *table) {
 	t.done()
 }
 
-// class takes a priority class.
+// class reads a priority class.
 func (t *table) class(key string, unset int) int {
 	n := t.number(key, unset, 1)
 	if n > 10 {

@@ -16,13 +16,13 @@ import (
 	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
-// table is one table of the file while it is read. Each of its methods names a key that the table may have, takes its
-// value, and reports what is wrong with it; done reports the keys that nobody named.
+// table is one table of the file while it is read. Each reading method accepts a key, returns its value, and reports
+// mistakes in it; done reports the keys that no method accepted.
 type table struct {
 	d      *decoder
 	path   toml.Key
-	at     string // what the lines know it by, where that is not path
-	line   int    // where to point when a key is missing
+	at     string // its name among the lines, where that is not path
+	line   int    // the line of mistakes about missing keys
 	values map[string]any
 	known  []string
 }
@@ -32,7 +32,7 @@ func (t *table) wrong(key, format string, args ...any) {
 	t.d.wrong(t.lineOf(key), append(slices.Clone(t.path), key), format, args...)
 }
 
-// lineOf is the line of a key, or of the table where the key is missing.
+// lineOf is the line of a key, or of the table when the key is missing.
 func (t *table) lineOf(key string) int {
 	full := append(slices.Clone(t.path), key).String()
 	if t.at != "" {
@@ -41,7 +41,7 @@ func (t *table) lineOf(key string) int {
 	return cmp.Or(t.d.lines[full], t.line)
 }
 
-// done reports every key that none of the other methods asked for.
+// done reports every key that no reading method accepted.
 func (t *table) done() {
 	for key := range t.values {
 		if !slices.Contains(t.known, key) {
@@ -50,7 +50,7 @@ func (t *table) done() {
 	}
 }
 
-// ignore accepts keys that mean something elsewhere and nothing here.
+// ignore accepts keys without reading them.
 func (t *table) ignore(keys ...string) { t.known = append(t.known, keys...) }
 
 // has reports whether the file has the key, whatever its value.
@@ -59,7 +59,7 @@ func (t *table) has(key string) bool {
 	return ok
 }
 
-// get takes a value of one type.
+// get reads a value of one type; not ok when it is missing or of another type.
 func get[T any](t *table, key, want string) (T, bool) {
 	t.known = append(t.known, key)
 	value, there := t.values[key]
@@ -89,14 +89,14 @@ func kindOf(value any) string {
 	}
 }
 
-// table is the table below key; an empty one when there is none.
+// table reads the table below key; an empty one when there is none.
 func (t *table) table(key string) *table {
 	values, _ := get[map[string]any](t, key, "a table")
 	full := append(slices.Clone(t.path), key)
 	return &table{d: t.d, path: full, line: t.d.lines[full.String()], values: values}
 }
 
-// tables are the tables below key in the order of the file. Each name must be fit for logs, paths and commands.
+// tables reads the tables below key, in the order of the file.
 func (t *table) tables(key string) []*table {
 	parent := t.table(key)
 	var all []*table
@@ -113,7 +113,7 @@ func (t *table) tables(key string) []*table {
 	return all
 }
 
-// elements are the tables of an array of tables, in the order of the file.
+// elements reads an array of tables.
 func (t *table) elements(key string) []*table {
 	values, ok := t.values[key].([]map[string]any)
 	if inline, list := t.values[key].([]any); list { // [{...}, {...}]
@@ -157,7 +157,7 @@ func (t *table) truth(key string, unset bool) bool {
 	return v
 }
 
-// most bounds every number. What they count is shown in tables and kept in memory.
+// most bounds every number, because slots and sessions are listed in tables and kept in memory.
 const most = 1000
 
 func (t *table) number(key string, unset, least int) int {
@@ -193,7 +193,7 @@ func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 	return d
 }
 
-// oneOf takes one of a few words; unset is what the key says when it is not there.
+// oneOf reads one of a few words; unset is the default, and the key is required when that is empty.
 func (t *table) oneOf(key, unset string, words ...string) string {
 	want := `"` + strings.Join(words[:len(words)-1], `", "`) + `" or "` + words[len(words)-1] + `"`
 	s, ok := get[string](t, key, want)
@@ -208,7 +208,7 @@ func (t *table) oneOf(key, unset string, words ...string) string {
 	return unset
 }
 
-// list takes a list of strings, none of them empty.
+// list reads a list of strings, none of them empty.
 func (t *table) list(key string) []string {
 	const want = "a list of strings"
 	values, _ := get[[]any](t, key, want)
@@ -227,7 +227,7 @@ func (t *table) list(key string) []string {
 	return list
 }
 
-// set takes a list whose order means nothing: it comes back sorted, and nothing may be in it twice.
+// set reads a list without an order: it is returned sorted, and duplicates are mistakes.
 func (t *table) set(key string) []string {
 	list := t.list(key)
 	slices.Sort(list)
@@ -239,7 +239,7 @@ func (t *table) set(key string) []string {
 	return slices.Compact(list)
 }
 
-// patterns takes names of environment variables, which may be globs.
+// patterns reads names of environment variables, which may be globs.
 func (t *table) patterns(key string) []string {
 	list := t.set(key)
 	for _, p := range list {
@@ -250,8 +250,8 @@ func (t *table) patterns(key string) []string {
 	return list
 }
 
-// address takes the URL of a server, without a slash at its end. What it says of a bad one begins with subject, which
-// is empty for the key itself.
+// address checks the URL of a server and returns it without a slash at its end, "" for a mistake. Mistakes begin with
+// subject, such as a variable; an empty subject means the key itself.
 func (t *table) address(key, subject, s string) string {
 	const want = `want an address such as "http://forgejo:3000"`
 	subject = strings.TrimLeft(subject+" ", " ")
@@ -271,8 +271,8 @@ func (t *table) address(key, subject, s string) string {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// secret takes a secret and remembers whose it is. The file says it literally or as $NAME; when it says nothing the
-// variable unset is asked, if one is given; it need not be there.
+// secret reads a secret and notes its owner. The file has it literally or as $NAME; without the key it comes from the
+// variable unset, unless that is empty or not set.
 func (t *table) secret(key, owner, unset string) agents.Secret {
 	s, ok := get[string](t, key, `a string, "$NAME" for an environment variable`)
 	name, isVar := strings.CutPrefix(s, "$")
@@ -297,7 +297,7 @@ func (t *table) secret(key, owner, unset string) agents.Secret {
 	return t.d.secret(name, value, owner)
 }
 
-// token takes a secret that goes into a header.
+// token reads a secret that is sent in a header.
 func (t *table) token(key, owner, unset string) agents.Secret {
 	s := t.secret(key, owner, unset)
 	if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -306,7 +306,7 @@ func (t *table) token(key, owner, unset string) agents.Secret {
 	return s
 }
 
-// suggest is the end of a sentence about a word that is none of the words.
+// suggest completes a message about an unknown word: ", did you mean X?", or "" when no known word is close.
 func suggest(word string, words []string) string {
 	best, far := "", max(1, min(len(word), 40)/3)+1
 	for _, w := range slices.Sorted(slices.Values(words)) {
@@ -320,7 +320,7 @@ func suggest(word string, words []string) string {
 	return fmt.Sprintf(", did you mean %s?", best)
 }
 
-// distance is how many letters have to be added, removed, changed or swapped with their neighbour to make b of a.
+// distance is the number of letters to add, remove, change or swap with their neighbour that turn a into b.
 func distance(a, b string) int {
 	if len(a) > 40 || len(b) > 40 {
 		return 40

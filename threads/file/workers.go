@@ -14,12 +14,12 @@ import (
 )
 
 var (
-	// agentName is also what upstream's hire-an-agent accepts. It fits a login, a directory and an environment variable.
+	// agentName equals the rule of upstream's hire-an-agent. It fits a login, a directory and an environment variable.
 	agentName = regexp.MustCompile(`^[a-z]([a-z0-9]|-[a-z0-9])*$`)
 	otherName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 )
 
-// assignment is where an agent was assigned to a thread.
+// assignment is the thread of an agent, and the line that names it there.
 type assignment struct {
 	thread string
 	line   int
@@ -35,10 +35,10 @@ func (d *decoder) readThreads(tables []*table) {
 	slices.SortFunc(d.config.Threads, func(a, b threads.Thread) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// maxHold bounds how long a slot may be kept empty: reading 200,000 tokens at 220 a second takes that long.
+// maxHold bounds the time that a slot may be kept empty: reading 200,000 tokens at 220 a second takes that long.
 const maxHold = 15 * time.Minute
 
-// leastInterval keeps a slip such as "5ms" from asking the forge 200 times a second.
+// leastInterval keeps a typing error such as "5ms" from asking the forge 200 times a second.
 const leastInterval = 100 * time.Millisecond
 
 func (d *decoder) thread(t *table) threads.Thread {
@@ -71,7 +71,8 @@ func (d *decoder) thread(t *table) threads.Thread {
 	} else {
 		th.MaxSessions = t.number("max_sessions", th.Slots, 1)
 		if th.MaxSessions != th.Slots {
-			t.wrong("max_sessions", "is %d, want %d like max_concurrent: without overlap a slot has one session", th.MaxSessions, th.Slots)
+			t.wrong("max_sessions", "is %d, want %d like max_concurrent: without overlap a slot has one session",
+				th.MaxSessions, th.Slots)
 		}
 	}
 	for _, name := range th.Agents {
@@ -81,7 +82,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 	return th
 }
 
-// assign notes that an agent is on a thread.
+// assign puts an agent on a thread.
 func (d *decoder) assign(t *table, name string) {
 	if !agentName.MatchString(name) {
 		t.wrong("agents", "has %q in it, want names of lower-case letters and digits, single hyphens between them", name)
@@ -101,7 +102,7 @@ func (d *decoder) checkName(t *table, grammar *regexp.Regexp) {
 	}
 }
 
-// baseURL takes the address of an inference server. Empty is none.
+// baseURL reads the address of an inference server; "" for none.
 func (t *table) baseURL() string {
 	s := t.text("base_url")
 	if s == "" {
@@ -110,8 +111,8 @@ func (t *table) baseURL() string {
 	return t.address("base_url", "", s)
 }
 
-// readAgents reads the agents that threads name; they need no table. A table whose agent no thread names is a mistake:
-// that agent would silently never work.
+// readAgents reads the agents that threads name, which need no table. A table of an agent that no thread names is a
+// mistake: the agent would silently never work.
 func (d *decoder) readAgents(tables []*table) {
 	byName := make(map[string]*table)
 	for _, t := range tables {
@@ -152,8 +153,8 @@ func (d *decoder) agent(t *table) agents.Agent {
 	if !forge.ValidRepo(a.Login + "/x") {
 		t.wrong("forge_user", "is %q, which cannot be a login", a.Login)
 	}
-	// Upstream's hire-an-agent writes these. The first may name somebody's key, to be kept from all others; what it is for
-	// is the agent program's own affair.
+	// Upstream's hire-an-agent writes these three keys. The variable of api_key is a secret to keep from all other
+	// agents; only the agent's program uses it.
 	if s := t.text("api_key"); strings.HasPrefix(s, "$") {
 		value, _ := d.lookupEnv(s[1:])
 		d.secret(s[1:], value, name)
@@ -163,7 +164,7 @@ func (d *decoder) agent(t *table) agents.Agent {
 	return a
 }
 
-// agentRoles are the roles of an agent: those of role or roles, else the one that its name begins with.
+// agentRoles reads the roles of an agent: role or roles, else the one that its name begins with.
 func (d *decoder) agentRoles(t *table) []string {
 	one, many := t.text("role"), t.list("roles")
 	switch {
@@ -194,8 +195,8 @@ func (d *decoder) agentRoles(t *table) []string {
 	return []string{one}
 }
 
-// builtinRoles need no table. The intervals are those of upstream's scheduler, less its rounding, but for
-// the gardener's: every 5 min would be 288 sessions of a model a day.
+// builtinRoles need no table. The intervals are those of upstream's scheduler without its rounding, except the
+// gardener's: every 5 min would be 288 sessions a day.
 func builtinRoles() map[string]agents.Role {
 	return map[string]agents.Role{
 		"dev":        {On: agents.OnIssue},
@@ -245,7 +246,7 @@ func (d *decoder) usedRoles() []string {
 	return slices.Compact(used)
 }
 
-// unknownRole points at every agent that has a role which nothing explains.
+// unknownRole reports a role without a definition at each agent that has it.
 func (d *decoder) unknownRole(name string, known []string) {
 	for _, a := range d.config.Agents {
 		if !slices.Contains(a.Roles, name) {
@@ -266,7 +267,8 @@ func (d *decoder) unknownRole(name string, known []string) {
 
 func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	d.checkName(t, otherName)
-	on := agents.On(t.oneOf("on", string(unset.On), string(agents.OnIssue), string(agents.OnReview), string(agents.OnSchedule)))
+	triggers := []string{string(agents.OnIssue), string(agents.OnReview), string(agents.OnSchedule)}
+	on := agents.On(t.oneOf("on", string(unset.On), triggers...))
 	if on != unset.On {
 		unset.Every = 0
 	}
@@ -293,7 +295,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		t.wrong("priority", "is %d, want 1 (first) to 10 (last)", r.Priority)
 	}
 	switch {
-	case on == "": // reported as a role without a trigger
+	case on == "": // oneOf reported it
 	case on != agents.OnSchedule && t.has("every"):
 		t.wrong("every", `is set, but on is %q: only a role with on = "schedule" has it`, on)
 	case on == agents.OnSchedule && r.Every == 0 && !t.has("every"):
@@ -309,10 +311,11 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	return r
 }
 
-// builtinProgram is what the program of a role with cli is called until it is known where it is.
+// builtinProgram stands for our own executable in the command of a role with cli, until the caller replaces it by a
+// path.
 const builtinProgram = "disinto"
 
-// cli takes the name of an agent CLI that the built-in program can work with.
+// cli reads the name of an agent CLI that the built-in program can run.
 func (t *table) cli() string {
 	if !t.has("cli") {
 		t.ignore("cli")
@@ -321,8 +324,8 @@ func (t *table) cli() string {
 	return t.oneOf("cli", "", agents.CLIs...)
 }
 
-// checkCLI reports what makes no sense beside cli: the built-in program has its own command line, works in a worktree
-// of its own, and never waits for a review.
+// checkCLI reports keys that contradict cli: the built-in program has its own command line, works in a worktree of
+// its own, and never waits for a review.
 func (t *table) checkCLI(r *agents.Role) {
 	if t.has("command") {
 		t.wrong("command", "is set, and cli is too: want one of them")
