@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,36 +13,38 @@ import (
 	"codeberg.org/johba/disinto/forge/forgejo"
 )
 
-// signIn is how somebody who hires shows the forge that they may.
+// signIn is how the person who hires signs in to the forge, as an administrator.
 type signIn struct {
 	token, user, password string
 }
 
 func (s *signIn) flags(flags *pflag.FlagSet) {
-	flags.StringVar(&s.token, "admin-token", "", "`TOKEN` of an administrator of the forge, - for\nstdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT)")
-	flags.StringVar(&s.user, "admin-user", "", "`NAME` of an administrator, to sign in with a\npassword (default $FORGE_ADMIN_USER)")
+	flags.StringVar(&s.token, "admin-token", "",
+		"`TOKEN` of an administrator of the forge, - for\nstdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT)")
+	flags.StringVar(&s.user, "admin-user", "",
+		"`NAME` of an administrator, to sign in with a\npassword (default $FORGE_ADMIN_USER)")
 	flags.StringVar(&s.password, "admin-password", "", "the `WORD` for that, - for stdin\n(default $FORGE_ADMIN_PASSWORD)")
 }
 
-// noAdmin says how to become one.
-const noAdmin = "cannot sign in to the forge as administrator: set $FORGE_ADMIN_TOKEN, or say --admin-token -, or --admin-user with --admin-password -; " +
-	"an administrator makes a token under Settings, Applications with all permissions, or on the forge's machine with " +
+// noAdmin says how to sign in.
+const noAdmin = "cannot sign in to the forge as administrator: " +
+	"set $FORGE_ADMIN_TOKEN, or say --admin-token -, or --admin-user with --admin-password -; an administrator makes a token under Settings, Applications with all permissions, or on the forge's machine with " +
 	"forgejo admin user generate-access-token --username NAME --token-name hire --scopes all --raw"
 
-// options are who we are to the forge. What a person says comes before what the environment says, and the names that
-// upstream gave these variables count too.
+// options make the administrator's client. Flags win over the environment, in which upstream's names of these variables
+// count too.
 func (s *signIn) options(c *cli, url string) (forgejo.AdminOptions, error) {
 	o := forgejo.AdminOptions{URL: url}
 	if s.token == "-" && s.password == "-" {
 		return o, usagef("only one of --admin-token and --admin-password can be read from stdin")
 	}
-	user := firstOf(s.user, c.getenv("FORGE_ADMIN_USER"))
-	password := firstOf(s.password, c.getenv("FORGE_ADMIN_PASSWORD"), c.getenv("FORGE_ADMIN_PASS"))
+	user := cmp.Or(s.user, c.getenv("FORGE_ADMIN_USER"))
+	password := cmp.Or(s.password, c.getenv("FORGE_ADMIN_PASSWORD"), c.getenv("FORGE_ADMIN_PASS"))
 	if user == "" && password != "" {
 		user = "disinto-admin" // as upstream calls it
 	}
-	if s.user == "" && s.password == "" { // nobody asked for a password
-		o.Token = firstOf(s.token, c.getenv("FORGE_ADMIN_TOKEN"), c.getenv("FORGE_ADMIN_PAT"))
+	if s.user == "" && s.password == "" { // no flag asks for a password
+		o.Token = cmp.Or(s.token, c.getenv("FORGE_ADMIN_TOKEN"), c.getenv("FORGE_ADMIN_PAT"))
 	} else {
 		o.Token = s.token
 	}
@@ -62,14 +65,4 @@ func (s *signIn) options(c *cli, url string) (forgejo.AdminOptions, error) {
 		return o, errors.New(noAdmin)
 	}
 	return o, nil
-}
-
-// firstOf is the first text that is not empty.
-func firstOf(all ...string) string {
-	for _, s := range all {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }

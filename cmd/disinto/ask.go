@@ -20,7 +20,7 @@ type query struct {
 	json  bool // print the document as it came, so that the fields of a newer supervisor reach programs
 }
 
-// flags adds those of every query. document is what help calls the answer.
+// flags adds the flags of every query. document is the answer's name in the help.
 func (q *query) flags(flags *pflag.FlagSet, document string) {
 	q.place.flags(flags)
 	q.jsonFlag(flags, document)
@@ -43,7 +43,9 @@ func get[T any](ctx context.Context, c *cli, q *query, path string, text func(sc
 }
 
 // post has the supervisor do something, prints its answer and returns it.
-func post[T any](ctx context.Context, c *cli, q *query, path string, request any, text func(screen.View, *T) string) (*T, error) {
+func post[T any](
+	ctx context.Context, c *cli, q *query, path string, request any, text func(screen.View, *T) string,
+) (*T, error) {
 	var raw json.RawMessage
 	if err := q.client(c).Post(ctx, path, request, &raw); err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	return err
 }
 
-// tell has the supervisor do what a path of the control API is for. Exit code 3 says that a part of it is still to be done.
+// tell has the supervisor do what a path of the control API is for: the exit code is 3 while a part of it is still to be done.
 func (q *query) tell(ctx context.Context, c *cli, path string, request any) error {
 	r, err := post(ctx, c, q, path, request, screen.View.Report)
 	if err == nil && r.Pending != "" {
@@ -107,7 +109,7 @@ func telling(path string, request func(args []string) (any, error)) func(*pflag.
 	}
 }
 
-// checkRef refuses what is no reference. Which repository a bare number means is the supervisor's to know.
+// checkRef refuses what is no reference. Only the supervisor knows which repository a bare number means.
 func checkRef(ref string) error {
 	if _, err := forge.ParseRef(ref, "owner/name"); err != nil {
 		return usagef("%v", err)

@@ -83,7 +83,7 @@ func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
 	return nil
 }
 
-// print shows the findings, the problems last, where they are seen.
+// print prints the findings, problems last: that is where a terminal stands still.
 func (k *checker) print(asJSON bool) error {
 	slices.SortStableFunc(k.found, func(a, b screen.Finding) int {
 		return rank(a) - rank(b)
@@ -147,7 +147,8 @@ func (k *checker) forge(ctx context.Context) {
 		case err != nil:
 			k.problem("agents", fmt.Errorf("%s: %w; give it a new token", a.Name, err))
 		case !strings.EqualFold(login, a.Login):
-			k.problem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`, a.Name, login, a.Login, login))
+			k.problem("agents", fmt.Errorf(`%s: its token belongs to %s: give it the token of %s, or set forge_user = "%s"`,
+				a.Name, login, a.Login, login))
 		case usable:
 			k.agent(ctx, client, a)
 		default: // what keeps us out of a repository keeps agents out
@@ -182,7 +183,7 @@ func (k *checker) agent(ctx context.Context, client supervisor.Forge, a *agents.
 // backendTime is how long a backend may take to answer anything at all.
 const backendTime = 5 * time.Second
 
-// backends are asked whether anybody is there. Any answer will do: which paths a server knows is its own business.
+// backends are asked whether they answer. Any answer will do: servers differ in the paths that they know.
 func (k *checker) backends(ctx context.Context) {
 	asked := map[string]bool{"": true}
 	for i := range k.config.Threads {
@@ -240,7 +241,8 @@ func (k *checker) programs() {
 		}
 		if r.CLI != "" {
 			if path, err = process.Lookup(r.CLI, "", k.c.environ); err != nil {
-				k.problem("programs", fmt.Errorf("role %s: cannot find %s: %w; install it, or put it into PATH", r.Name, r.CLI, err))
+				k.problem("programs",
+					fmt.Errorf("role %s: cannot find %s: %w; install it, or put it into PATH", r.Name, r.CLI, err))
 				continue
 			}
 		}

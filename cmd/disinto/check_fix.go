@@ -22,8 +22,8 @@ type hooker interface {
 	SetHook(ctx context.Context, repo, url, secret string) error
 }
 
-// labels asks whether we may work in the repositories, and whether their labels are there. A missing label is no problem:
-// run creates it. The error is the forge's.
+// labels asks whether we may work in the repositories and have their labels. A missing label is no problem: run creates it.
+// The error is the forge's.
 func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	look := func(ctx context.Context) ([]forgejo.MissingLabel, error) { return nil, client.Prepare(ctx) }
 	if !k.fix {
@@ -56,8 +56,8 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	return nil
 }
 
-// hooks asks whether the forge tells us of changes, where we listen for that. Whether it does so with the right secret it
-// does not show, so --fix registers the hook anew.
+// hooks asks whether the forge tells us of changes, if we listen for that. The forge does not show the secret of a hook, so
+// --fix registers it anew.
 func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 	f := &k.config.Factory
 	h, ok := client.(hooker)
@@ -66,7 +66,8 @@ func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 	}
 	url := f.HookURL()
 	if url == "" {
-		k.problem("hooks", fmt.Errorf("nobody can tell how the forge reaches listen_hooks = %q: set [factory] hooks_url, such as http://disinto:7071/v1/hook", f.ListenHooks))
+		k.problem("hooks", fmt.Errorf("it is not known how the forge reaches listen_hooks = %q: "+
+			"set [factory] hooks_url, such as http://disinto:7071/v1/hook", f.ListenHooks))
 		return
 	}
 	for _, repo := range k.config.Forge.Repos {
@@ -98,13 +99,14 @@ func (k *checker) hook(ctx context.Context, client hooker, repo, url string) {
 	case err != nil:
 		k.problem("hooks", err)
 	case !there:
-		k.problem("hooks", fmt.Errorf("%s has no active web hook to %s: disinto check --fix registers one; without it changes are seen at the next look", repo, url))
+		k.problem("hooks", fmt.Errorf("%s has no active web hook to %s: disinto check --fix registers one; "+
+			"without it changes are seen at the next look", repo, url))
 	default:
 		k.well("hooks", "%s: there is one to %s", repo, url)
 	}
 }
 
-// byHand is what a person does where we may not.
+// byHand says what a person has to do where we lack the right.
 func byHand(url string) string {
 	return "make the account an administrator of the repository, or add the hook by hand: to " + url +
 		", as JSON, with the secret of [forge] webhook_secret, for issues, pull requests and pushes"

@@ -41,7 +41,8 @@ func (k *checker) host(h threads.Host, d *fleet.Document) {
 		}
 	}
 	if len(strangers) > 0 {
-		k.problem("fleet", fmt.Errorf("%s: %s: add to [forge] bots, or nothing of theirs is moved", h.Name, strings.Join(strangers, ", ")))
+		k.problem("fleet", fmt.Errorf("%s: %s: add to [forge] bots, or nothing of theirs is moved",
+			h.Name, strings.Join(strangers, ", ")))
 	}
 	if d.Version != version() {
 		k.note("fleet", fmt.Sprintf("%s has disinto %s, and this is %s", h.Name, d.Version, version()))

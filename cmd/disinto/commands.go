@@ -128,6 +128,7 @@ func help(_ context.Context, c *cli, args []string) error {
 		}
 	}
 	fmt.Fprintln(c.stdout)
-	fmt.Fprintln(c.stdout, "disinto help COMMAND has its arguments and flags. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
+	fmt.Fprintln(c.stdout, "disinto help COMMAND has its arguments and flags. "+
+		"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
 	return nil
 }

@@ -35,8 +35,7 @@ merged, what is held and why, and whether a rule was broken.`,
 	},
 }
 
-// demoPatience is when a demo that is not done gives up. It takes 20 seconds on a small machine; this is for one that
-// does ten other things.
+// demoPatience is when a demo that is not done gives up. It takes 20 seconds on a small machine that has nothing else to do.
 const demoPatience = 2 * time.Minute
 
 // demoFrame is the time between two pictures.
@@ -79,9 +78,9 @@ func (d *demoRun) run(ctx context.Context, c *cli, _ []string) (err error) {
 	if !d.keep {
 		defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // who closes the terminal is done with it
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal was closed
 	defer stop()
-	// The forge is there until the supervisor has released its claims.
+	// The forge outlives ctx: the supervisor still has to release its claims.
 	forge, err := d.startForge(context.WithoutCancel(ctx))
 	if err != nil {
 		return err
@@ -161,7 +160,7 @@ func (d *demoRun) supervise(ctx context.Context) error {
 	return errors.Join(err, finish())
 }
 
-// follow shows what happens until everything is merged and nobody works any more. It returns the last status.
+// follow shows the factory until everything is merged and no agent works. It returns the last status.
 func (d *demoRun) follow(ctx context.Context, began time.Time, ended <-chan struct{}) (*control.Document, error) {
 	frame := time.NewTicker(demoFrame)
 	defer frame.Stop()
@@ -191,7 +190,7 @@ func (d *demoRun) follow(ctx context.Context, began time.Time, ended <-chan stru
 	}
 }
 
-// conclude prints the report. The error says what went wrong, if anything did.
+// conclude prints the report. It fails when an issue was not merged or a rule was broken.
 func (d *demoRun) conclude(r *demo.Report, took time.Duration) error {
 	if err := d.show.report(r, took); err != nil {
 		return err

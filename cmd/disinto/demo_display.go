@@ -13,8 +13,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// display is how the demo shows itself: a redrawn status on a terminal, log lines elsewhere, and as JSON nothing but
-// the last document.
+// display shows a demo: a redrawn status on a terminal, log lines elsewhere and, as JSON, only the last document.
 type display struct {
 	*terminal
 	json    bool
@@ -31,7 +30,7 @@ func newDisplay(c *cli, asJSON bool) *display {
 	return s
 }
 
-// valve lets through what is written while it is open.
+// valve drops what is written while it is closed.
 type valve struct {
 	io.Writer
 	open *atomic.Bool
@@ -56,7 +55,7 @@ func (s *display) end() {
 	}
 }
 
-// frame draws one picture of the factory at work.
+// frame draws the factory as it is now.
 func (s *display) frame(d *control.Document, merged int, took time.Duration) {
 	if !s.redrawn {
 		return
@@ -66,7 +65,7 @@ func (s *display) frame(d *control.Document, merged int, took time.Duration) {
 	_ = s.redraw(v.DemoFrame(d, merged, took))
 }
 
-// report prints what the demo came to.
+// report prints the demo's result.
 func (s *display) report(r *demo.Report, took time.Duration) error {
 	if s.json {
 		raw, err := json.Marshal(r)

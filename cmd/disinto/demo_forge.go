@@ -14,11 +14,11 @@ import (
 // demoForge is the embedded forge in a process of its own.
 type demoForge struct {
 	forgeReady
-	end func() // ends it and waits for that
+	end func() // returns when the forge has ended
 }
 
-// startForge starts the forge and waits until it answers. Its input is held open for as long as this process lives:
-// when that ends, however, so does the forge.
+// startForge starts the forge and waits until it answers. The forge ends when its input is closed, which is at the latest when
+// this process ends.
 func (d *demoRun) startForge(ctx context.Context) (*demoForge, error) {
 	input, holdsOpen := io.Pipe()
 	answer, says := io.Pipe()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ in place of which the thread's interval counts.`,
 	},
 }
 
-// hiring is what hire-an-agent was told.
+// hiring has the flags of hire-an-agent.
 type hiring struct {
 	desk
 	role, model, thread string
@@ -64,10 +65,11 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&h.role, "type", "", "its `ROLE` (default what its name begins with)")
 	flags.StringVar(&h.model, "model", "", "the `MODEL` that its program is told to use")
 	flags.StringVar(&h.thread, "thread", "", "the `THREAD` it works on (default the only one)")
-	flags.StringSliceVar(&h.skills, "skills", nil, "its `SKILLS`, with commas between: it takes issues\nwhose skill labels are all among them")
+	flags.StringSliceVar(&h.skills, "skills", nil,
+		"its `SKILLS`, with commas between: it takes issues\nwhose skill labels are all among them")
 	flags.StringSliceVar(&h.repos, "repo", nil, "give it access to `REPO`, owner/name, only\n(default all in the file)")
 	h.desk.flags(flags)
-	// Of upstream's flags the help's text speaks: a list of flags is for what people choose from.
+	// The help's text speaks of upstream's flags: its list has those that people choose from.
 	flags.StringVar(&h.localModel, "local-model", "", "")
 	flags.StringVar(&h.formula, "formula", "", "")
 	flags.IntVar(&h.pollInterval, "poll-interval", 0, "")
@@ -76,7 +78,7 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	}
 }
 
-// desk is where people are hired and retired: the factory's place, the administrator, the secrets.
+// desk has the flags that hiring and retiring share.
 type desk struct {
 	place
 	admin   signIn
@@ -86,7 +88,8 @@ type desk struct {
 
 func (d *desk) flags(flags *pflag.FlagSet) {
 	d.admin.flags(flags)
-	flags.StringVar(&d.secrets, "secrets", "", "the `FILE` for its token (default $DISINTO_SECRETS,\nelse secrets.env beside factory.toml)")
+	flags.StringVar(&d.secrets, "secrets", "",
+		"the `FILE` for its token (default $DISINTO_SECRETS,\nelse secrets.env beside factory.toml)")
 	flags.BoolVar(&d.dryRun, "dry-run", false, "say what would be done, and do nothing")
 	d.place.flags(flags)
 }
@@ -108,7 +111,7 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 		Factory: *f.Factory, Login: s.Login(name), Formula: formula,
 		Email: agents.NoReply(s.Login(name), f.url),
 		Entry: hire.Entry{
-			Name: name, Thread: thread, Role: firstOf(role, s.Role(name)), Model: firstOf(h.model, s.Model(name)),
+			Name: name, Thread: thread, Role: cmp.Or(role, s.Role(name)), Model: cmp.Or(h.model, s.Model(name)),
 			BaseURL: h.baseURL(s, thread), TokenVar: s.TokenVar(name), Skills: s.Skills(name), PollInterval: h.pollInterval,
 		},
 	}
@@ -119,7 +122,7 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 	if who.Entry.Role == "" {
 		roleErr = fmt.Errorf("cannot tell what %s does: say it with --type ROLE", name)
 	}
-	// What cannot be told is said once; the check would find it again.
+	// The check would find these again: each is said once.
 	if err := errors.Join(threadErr, roleErr); err != nil {
 		return errors.Join(hire.CheckName(name), err, formulaErr, f.problem)
 	}
@@ -145,7 +148,7 @@ func (h *hiring) sayNext(c *cli, who *hire.Hire, f *office) {
 		return
 	}
 	if !sameFile(who.Secrets.Path, f.read) {
-		say(c, "note", fmt.Sprintf("run reads %s and not this file: set $DISINTO_SECRETS, or give it to run as its environment", f.read))
+		say(c, "note", "run reads "+f.read+" and not this file: set $DISINTO_SECRETS, or give it to run as its environment")
 	}
 	if h.pollInterval > 0 {
 		say(c, "note", "--poll-interval has no effect: set interval of [threads."+who.Entry.Thread+"]")
@@ -161,9 +164,9 @@ func sameFile(a, b string) bool {
 
 func say(c *cli, step, text string) { fmt.Fprintf(c.stdout, "%-10s  %s\n", step, screen.Clean(text)) }
 
-// chooseThread is the thread of the agent: as said, as it is, or the one that is meant.
+// chooseThread returns the thread of the agent: that of the flag, of factory.toml, or the only one that fits.
 func (h *hiring) chooseThread(s hire.Survey, name string) (string, error) {
-	if on := firstOf(h.thread, s.ThreadOf(name)); on != "" {
+	if on := cmp.Or(h.thread, s.ThreadOf(name)); on != "" {
 		return on, nil
 	}
 	on, err := s.ChooseThread(h.localModel)
@@ -173,7 +176,7 @@ func (h *hiring) chooseThread(s hire.Survey, name string) (string, error) {
 	return on, nil
 }
 
-// baseURL is the agent's own inference server, unless it is the thread's anyway.
+// baseURL is the agent's own inference server; empty where that is the thread's.
 func (h *hiring) baseURL(s hire.Survey, thread string) string {
 	for _, t := range s.Threads {
 		if t.Name == thread && strings.TrimRight(t.BaseURL, "/") == strings.TrimRight(h.localModel, "/") {
@@ -199,14 +202,17 @@ type office struct {
 	*hire.Factory
 	url     string // of the forge
 	read    string // the secrets file that run reads
-	problem error  // why nobody can be asked on the forge; what else is wrong is found all the same
+	problem error  // why the forge cannot be asked; what else is wrong is found all the same
 }
 
 // factory wires up what hiring and retiring need.
-func (d *desk) factory(ctx context.Context, c *cli, agent string, retiring bool, repos []string) (*office, hire.Survey, error) {
+func (d *desk) factory(
+	ctx context.Context, c *cli, agent string, retiring bool, repos []string,
+) (*office, hire.Survey, error) {
 	path := d.configFile()
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, hire.Survey{}, fmt.Errorf("cannot edit upstream's projects: write a factory.toml of them first, disinto upstream > %s", localConfig)
+		return nil, hire.Survey{}, errors.New("cannot edit upstream's projects: write a factory.toml of them first, " +
+			"disinto upstream > " + localConfig)
 	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -221,16 +227,17 @@ func (d *desk) factory(ctx context.Context, c *cli, agent string, retiring bool,
 	}
 	state := d.stateDir(c)
 	settle := &settling{agent: agent, retiring: retiring}
-	o := &office{url: firstOf(s.ForgeURL, c.getenv("FORGE_URL")), read: secretsFile(path, c.lookup)}
+	o := &office{url: cmp.Or(s.ForgeURL, c.getenv("FORGE_URL")), read: secretsFile(path, c.lookup)}
 	o.Factory = &hire.Factory{
 		Repos: repos, Config: hire.File{Path: path, Backup: state},
-		Secrets: hire.File{Path: firstOf(d.secrets, o.read), Mode: 0o600, Backup: state},
+		Secrets: hire.File{Path: cmp.Or(d.secrets, o.read), Mode: 0o600, Backup: state},
 		IsAgent: func(login string) bool { return slices.Contains(s.Logins(), login) },
 		Validate: func(text string) error {
 			_, err := file.Decode(path, text, c.standIn)
 			return err
 		},
-		DryRun: d.dryRun, Say: func(step, text string) { say(c, step, text) }, LetGo: settle.letGo, StillInUse: settle.stillInUse,
+		DryRun: d.dryRun, Say: func(step, text string) { say(c, step, text) },
+		LetGo: settle.letGo, StillInUse: settle.stillInUse,
 	}
 	if len(repos) == 0 {
 		o.Repos = allRepos(s, c.getenv("FORGE_REPO"))
@@ -249,12 +256,8 @@ func (d *desk) signIn(c *cli, o *office) error {
 		}
 	}
 	options, err := d.admin.options(c, o.url)
-	problems = append(problems, err)
-	if o.url == "" { // said by the check of the file
-		return errors.Join(problems...)
-	}
-	if errors.Join(problems...) != nil {
-		return errors.Join(problems...)
+	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // the check of the file says that
+		return err
 	}
 	admin, err := forgejo.NewAdmin(options)
 	if err == nil {
@@ -277,7 +280,7 @@ func allRepos(s hire.Survey, environ string) []string {
 	return repos
 }
 
-// lock keeps others from hiring at the same time.
+// lock keeps two people from hiring at the same time.
 func (o *office) lock(dryRun bool) (unlock func(), err error) {
 	if dryRun {
 		return func() {}, nil
@@ -285,8 +288,8 @@ func (o *office) lock(dryRun bool) (unlock func(), err error) {
 	return hire.Lock(filepath.Dir(o.Config.Path))
 }
 
-// standIn answers for the supervisor's environment, which who hires need not have: only where the forge is has to be
-// known.
+// standIn stands in for the supervisor's environment, which the person who hires need not have: only the forge's address has
+// to be known.
 func (c *cli) standIn(name string) (string, bool) {
 	if value, ok := c.lookup(name); ok && value != "" || name == "FORGE_URL" || name == "FORGE_REPO" {
 		return value, ok

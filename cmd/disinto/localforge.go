@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// localforgeCommand serves the embedded forge. demo runs it as a child, so that what it shows is two programs that
-// speak over the network, as they do in real life.
+// localforgeCommand serves the embedded forge. demo runs it as a child: supervisor and forge speak over the network, as with
+// a real forge.
 var localforgeCommand = command{
 	name:   "localforge",
 	hidden: true,
@@ -36,7 +36,7 @@ one who started it.`,
 // forgeAdmin is the first account of the embedded forge.
 const forgeAdmin = "root"
 
-// forgeReady is what localforge says when it can be used.
+// forgeReady is the line that localforge prints when it answers requests.
 type forgeReady struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
@@ -79,7 +79,7 @@ func serveForge(ctx context.Context, c *cli, dir string) error {
 	return serve(ctx, listener, f)
 }
 
-// serve answers until ctx is done, then lets what is under way finish, for a moment.
+// serve answers until ctx is done, and then gives requests that are under way a second.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() {

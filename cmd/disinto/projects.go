@@ -12,8 +12,8 @@ import (
 // projectsDir is where upstream keeps its configuration, in its checkout: a file for each repository.
 const projectsDir = "projects"
 
-// configText is the text of a factory.toml: of the file, or made of upstream's projects when path is their folder. The
-// mistakes of projects are a text too, so that others in their place are a change.
+// configText is the text of a factory.toml: that of the file or, when path is the folder of upstream's projects, made of
+// these. Where projects have mistakes the text is their list, so that other mistakes are a change.
 func configText(path string, lookupEnv func(string) (string, bool)) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		text, err := projectsText(path, lookupEnv)
@@ -29,7 +29,8 @@ func configText(path string, lookupEnv func(string) (string, bool)) (string, err
 	case err != nil:
 		return "", fmt.Errorf("cannot read the configuration: %w", err)
 	case mode == schedulerPoll:
-		return "", fmt.Errorf("DISINTO_SCHEDULER is %s, which is for upstream's projects, and %s is none of them: say --config projects, or unset it", mode, path)
+		return "", fmt.Errorf("DISINTO_SCHEDULER is %s, which is for upstream's projects, and %s is none of them: "+
+			"say --config projects, or unset it", mode, path)
 	}
 	return string(raw), nil
 }
@@ -58,6 +59,8 @@ func projectsText(dir string, lookupEnv func(string) (string, bool)) (string, er
 	if err != nil {
 		return "", err
 	}
-	f := upstream.Factory{Root: filepath.Dir(dir), Self: self, Projects: projects, Poll: mode == schedulerPoll, LookupEnv: lookupEnv}
+	f := upstream.Factory{
+		Root: filepath.Dir(dir), Self: self, Projects: projects, Poll: mode == schedulerPoll, LookupEnv: lookupEnv,
+	}
 	return f.TOML()
 }

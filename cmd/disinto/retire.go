@@ -49,7 +49,9 @@ func (d *desk) retire(ctx context.Context, c *cli, name string, repos []string) 
 	case d.dryRun:
 		fmt.Fprintln(c.stdout, "nothing was done: leave --dry-run out to do it")
 	case who.Kept:
-		return &exitError{exitNotNow, "the token of " + name + " is not revoked yet: run this again when its session has ended"}
+		return &exitError{
+			exitNotNow, "the token of " + name + " is not revoked yet: run this again when its session has ended",
+		}
 	default:
 		say(c, "done", "the account "+who.Login+" and its profile repository stay")
 	}

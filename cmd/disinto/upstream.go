@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,10 +40,10 @@ script, which without ARGS gets its project's file.`,
 	},
 }
 
-// scripting is what the upstream command was told.
+// scripting has the flags of the upstream command.
 type scripting struct {
 	root   string
-	inside string // the folder to put in the place of /tmp; then we are in a namespace already
+	inside string // the folder to mount over /tmp, in a namespace that was made for it
 }
 
 func (u *scripting) do(ctx context.Context, c *cli, args []string) error {
@@ -92,10 +91,11 @@ func (u *scripting) enter(c *cli, argv []string) error {
 	return upstream.Exec(u.inside, path, argv, c.environ)
 }
 
-// privateTmp finds a way to a private /tmp, by trying. nil means that there is none, and says why nobody should wonder.
+// privateTmp finds a kind of namespace with a private /tmp by trying. Where none works it says so and returns nil.
 func privateTmp(reaper *process.Reaper, c *cli, root string) *syscall.SysProcAttr {
 	home := c.getenv("HOME")
-	if upstream.Fits(home, root, c.getenv("DISINTO_WORKSPACE"), c.getenv("DISINTO_RESULT"), c.getenv("CLAUDE_CONFIG_DIR")) {
+	used := []string{home, root, c.getenv("DISINTO_WORKSPACE"), c.getenv("DISINTO_RESULT"), c.getenv("CLAUDE_CONFIG_DIR")}
+	if upstream.Fits(used...) {
 		for _, attr := range upstream.Namespaces() {
 			if tryNamespace(reaper, c, home, attr) {
 				return attr
@@ -123,8 +123,11 @@ func tryNamespace(reaper *process.Reaper, c *cli, dir string, attr *syscall.SysP
 	return exit.Status == 0
 }
 
-// runScript runs the script to its end, and to the end of what it started where it says so. Its exit code becomes ours.
-func runScript(ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.Script, namespace *syscall.SysProcAttr) error {
+// runScript runs the script to its end, and to the end of what it started if the script wants that. Its exit code becomes
+// ours.
+func runScript(
+	ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.Script, namespace *syscall.SysProcAttr,
+) error {
 	argv := s.Argv
 	path, err := process.Lookup(argv[0], s.Dir, s.Env)
 	if err != nil {
@@ -133,10 +136,10 @@ func runScript(ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.
 	if namespace != nil {
 		path, argv = "/proc/self/exe", append([]string{"disinto", "upstream", "--inside", s.Tmp, "--"}, argv...)
 	}
-	// Whoever the script starts holds the other end of the pipe, and at its end nobody is left.
-	theirs, ours, err := pipe()
+	// Every process of the script inherits the other end of the pipe: it is closed when none is left.
+	ours, theirs, err := os.Pipe()
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot make a pipe: %w", err)
 	}
 	defer ours.Close()
 	child, err := reaper.Start(path, argv, &syscall.ProcAttr{
@@ -164,7 +167,7 @@ func runScript(ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.
 	return nil
 }
 
-// logInterval is how soon a line of upstream's logs is one of ours.
+// logInterval is how often upstream's logs are copied.
 const logInterval = time.Second
 
 // showLogs prints what upstream's scripts write into their log files, until shown is called.
@@ -184,13 +187,4 @@ func showLogs(c *cli) (shown func()) {
 		}
 	}()
 	return func() { close(stop); <-done }
-}
-
-// pipe is a pipe to hand over the writing end of.
-func pipe() (theirs, ours *os.File, err error) {
-	ours, theirs, err = os.Pipe()
-	if err != nil {
-		return nil, nil, errors.Join(errors.New("cannot make a pipe"), err)
-	}
-	return theirs, ours, nil
 }
