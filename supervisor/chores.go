@@ -35,8 +35,9 @@ type choreKey struct {
 	head   string // of a merge: a push makes it another one
 }
 
-// chore is one change of the forge that belongs to no session: a merge, or a mark such as a label or a released claim. It is
-// under way, or failed and rests. The supervisor's mu guards it, except for what do needs, which does not change.
+// chore is one change of the forge that belongs to no session: a merge, or a mark such as a label or a released
+// claim. It is under way, or failed and rests. The supervisor's mu guards it, except for what do needs, which does
+// not change.
 type chore struct {
 	choreKey
 	mark    threads.Mark // zero for a merge, a cancel and a steal
@@ -56,8 +57,8 @@ type chore struct {
 	failed   string // the last error
 }
 
-// choresLocked begins the merges and marks of a plan, the cancels and the steals that are due and not under way. The first
-// tick that sees them does them, whatever its thread.
+// choresLocked begins the merges and marks of a plan, the cancels and the steals that are due and not under way. The
+// first tick that sees them does them, whatever its thread.
 func (s *Supervisor) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	wanted := make(map[choreKey]*chore)
 	for _, m := range plan.Merges {
@@ -109,8 +110,8 @@ func compareChores(a, b choreKey) int {
 	return strings.Compare(string(a.action)+a.head, string(b.action)+b.head)
 }
 
-// choreRefsLocked returns what a chore writes to. A merge moves the base of every pull request in its repository; a Ref without
-// a number stands for them.
+// choreRefsLocked returns what a chore writes to. A merge moves the base of every pull request in its repository; a
+// Ref without a number stands for them.
 func (s *Supervisor) choreRefsLocked(k choreKey) []forge.Ref {
 	refs := s.relatedLocked(k.ref)
 	if k.action == actMerge {
@@ -144,8 +145,8 @@ func (s *Supervisor) do(c *chore) {
 	s.touchStatus()
 }
 
-// choreDoneLocked notes how a chore ended. A failure is logged once, not at each retry, and the refusal of a merge not the
-// first time.
+// choreDoneLocked notes how a chore ended. A failure is logged once, not at each retry, and the refusal of a merge
+// not the first time.
 func (s *Supervisor) choreDoneLocked(c *chore, row action, err error) notice {
 	c.working = false
 	if err == nil {
@@ -230,7 +231,8 @@ func (s *Supervisor) close(c *chore) error {
 
 func (s *Supervisor) markBlocked(c *chore) error {
 	err := s.askPerson(c, forge.LabelBlocked, gaveUpComment(c))
-	return s.noteAfter(err, ledger.Record{Blocked: &ledger.Blocked{Chain: ledger.Ref(c.mark.Item.Chain), Kind: c.mark.Item.Kind}})
+	it := &c.mark.Item
+	return s.noteAfter(err, ledger.Record{Blocked: &ledger.Blocked{Chain: ledger.Ref(it.Chain), Kind: it.Kind}})
 }
 
 func (s *Supervisor) markNeedsHuman(c *chore) error {

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// grip keeps items from being decided on while we write to them, and after that until a scan that began later shows what was
-// written. That is the stale-facts rule.
+// grip keeps items from being decided on while we write to them, and after that until a scan that began later shows
+// what was written. That is the stale-facts rule.
 type grip struct {
 	s    *Supervisor
 	refs []forge.Ref
@@ -43,8 +43,8 @@ func (g *grip) letGo() time.Time {
 	return now
 }
 
-// relatedLocked returns an issue or pull request with its chain, sorted: the issues that a pull request is for, and all pull
-// requests of those. Scheduled work, which has no number, writes to none.
+// relatedLocked returns an issue or pull request with its chain, sorted: the issues that a pull request is for, and
+// all pull requests of those. Scheduled work, which has no number, writes to none.
 func (s *Supervisor) relatedLocked(item forge.Ref) []forge.Ref {
 	if item.Number == 0 {
 		return nil
@@ -64,8 +64,8 @@ func (s *Supervisor) relatedLocked(item forge.Ref) []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// forgetLocked drops the times of writes that every fact is newer than. It returns the issues and pull requests that the
-// journal can forget, because their repository was read and they are no longer in it.
+// forgetLocked drops the times of writes that every fact is newer than. It returns the issues and pull requests that
+// the journal can forget, because their repository was read and they are no longer in it.
 func (s *Supervisor) forgetLocked() []forge.Ref {
 	for r, touched := range s.history.Touched {
 		if repo, known := s.facts.Repo(r.Repo); known && repo.AsOf.After(touched) && s.busy[r] == 0 {

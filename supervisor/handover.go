@@ -17,8 +17,8 @@ import (
 // HandoverVersion is the version of Handover that this image writes. An image reads all versions up to its own.
 const HandoverVersion = 1
 
-// Handover is what a supervisor tells the next image of its program besides the journal: the sessions that go on. It holds no
-// secret; the next image reads configuration and tokens again. Fields are added, never renamed or removed.
+// Handover is what a supervisor tells the next image of its program besides the journal: the sessions that go on. It
+// holds no secret; the next image reads configuration and tokens again. Fields are added, never renamed or removed.
 type Handover struct {
 	Version  int                    `json:"version"`
 	Started  time.Time              `json:"started"`  // when the first image started
@@ -27,7 +27,8 @@ type Handover struct {
 	Sessions []HandedSession        `json:"sessions"` // by run id
 }
 
-// HandedSession is a session whose program runs, with what its configuration may say no more when the next image reads it.
+// HandedSession is a session whose program runs, with what its configuration may say no more when the next image
+// reads it.
 type HandedSession struct {
 	Session  threads.Session `json:"session"`
 	Login    string          `json:"login"`   // of its agent
@@ -49,7 +50,8 @@ func (h *Handover) Runs() []string {
 
 // Only removes every session that is not among runs.
 func (h *Handover) Only(runs []string) {
-	h.Sessions = slices.DeleteFunc(h.Sessions, func(s HandedSession) bool { return !slices.Contains(runs, s.Session.RunID) })
+	other := func(s HandedSession) bool { return !slices.Contains(runs, s.Session.RunID) }
+	h.Sessions = slices.DeleteFunc(h.Sessions, other)
 }
 
 // ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for work under way.
@@ -70,10 +72,10 @@ func (s *Supervisor) Handover() Handover {
 	return h
 }
 
-// HandOver begins nothing more, waits until only programs of sessions are under way, and calls replace while nothing can be
-// journalled. replace returns only when it failed: with an error that wraps ErrNotQuiet to be called again, with any other to
-// end the hand-over, after which work goes on as before. held is the lock of the state directory. HandOver may be called from
-// any goroutine; a second one is refused.
+// HandOver begins nothing more, waits until only programs of sessions are under way, and calls replace while nothing
+// can be journalled. replace returns only when it failed: with an error that wraps ErrNotQuiet to be called again,
+// with any other to end the hand-over, after which work goes on as before. held is the lock of the state directory.
+// HandOver may be called from any goroutine; a second one is refused.
 func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held *os.File) error) error {
 	if err := s.quieten(); err != nil {
 		return err
@@ -172,7 +174,8 @@ func (x *session) works() bool {
 	}
 }
 
-// inherit continues the sessions of the last image, and reports whether there was one. That image leaves no stale process.
+// inherit continues the sessions of the last image, and reports whether there was one. That image leaves no stale
+// process.
 func (s *Supervisor) inherit() bool {
 	h := s.Inherited
 	if h == nil {
@@ -197,8 +200,9 @@ func (s *Supervisor) inherits(run string) bool {
 	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
 }
 
-// inheritedLocked restores a session of the last image. Agent, role and thread come from today's configuration, which nearly
-// always is the one it was started with; where that lacks them, what was handed over is enough to end the session.
+// inheritedLocked restores a session of the last image. Agent, role and thread come from today's configuration, which
+// nearly always is the one it was started with; where that lacks them, what was handed over is enough to end the
+// session.
 func (s *Supervisor) inheritedLocked(h *HandedSession) *session {
 	x := &session{
 		Session: h.Session, config: s.config, reserved: h.Reserved, stop: h.Stop, pid: h.PID,

@@ -18,8 +18,8 @@ type aroundHub struct{ s *Supervisor }
 
 var _ fleet.Supervisor = aroundHub{}
 
-// keepHub runs each cycle that is due, until ctx is done. It reads the other hosts once at the start, for people who ask about
-// the fleet before the first cycle.
+// keepHub runs each cycle that is due, until ctx is done. It reads the other hosts once at the start, for people who
+// ask about the fleet before the first cycle.
 func (s *Supervisor) keepHub(ctx context.Context) {
 	s.hub.Read(ctx)
 	for s.hub.Wait(ctx) {
@@ -31,7 +31,8 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 	}
 }
 
-// safely recovers from a panic in a decision outside of ticks as a tick does: it is counted and shown, and ends nothing.
+// safely recovers from a panic in a decision outside of ticks as a tick does: it is counted and shown, and ends
+// nothing.
 func (s *Supervisor) safely(what string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -41,7 +42,8 @@ func (s *Supervisor) safely(what string, f func()) {
 	f()
 }
 
-// Fleet returns what this supervisor knows of its fleet, without asking the other hosts. It may be called from any goroutine.
+// Fleet returns what this supervisor knows of its fleet, without asking the other hosts. It may be called from any
+// goroutine.
 func (s *Supervisor) Fleet() *fleet.Status {
 	s.init()
 	return s.hub.Status()
@@ -103,13 +105,15 @@ func (a aroundHub) Document() *fleet.Document {
 	defer s.mu.Unlock()
 	now := time.Now()
 	d := &fleet.Document{
-		Format: fleet.Format, Version: s.Version, Instance: s.instance, UpdatedAt: now, Agents: []fleet.Agent{}, Begun: []string{},
+		Format: fleet.Format, Version: s.Version, Instance: s.instance, UpdatedAt: now,
+		Agents: []fleet.Agent{}, Begun: []string{},
 	}
 	for _, r := range s.history.Select(func(c *threads.ChainHistory) bool { return len(c.Writers) > 0 }) {
 		d.Begun = append(d.Begun, r.String())
 	}
 	if s.config != nil {
-		d.Agents = s.hub.Describe(s.snapshotLocked(now, room), s.scans.err != nil || s.scans.good.IsZero(), s.progressLocked())
+		unread := s.scans.err != nil || s.scans.good.IsZero()
+		d.Agents = s.hub.Describe(s.snapshotLocked(now, room), unread, s.progressLocked())
 	}
 	return d
 }

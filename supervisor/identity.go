@@ -17,12 +17,13 @@ const (
 	unavailableRest = 10 * time.Second // the forge did not answer
 )
 
-// Instance returns the id of the state directory, with which every run id begins; "" before Run has read it. Everything that
-// Run calls may call it.
+// Instance returns the id of the state directory, with which every run id begins; "" before Run has read it.
+// Everything that Run calls may call it.
 func (s *Supervisor) Instance() string { return s.instance }
 
-// identified makes sure that the agent's token belongs to the agent's account: work under another account would be claimed,
-// reviewed and counted as another agent's. Each token is asked about once. An agent that fails is held, with the remedy.
+// identified makes sure that the agent's token belongs to the agent's account: work under another account would be
+// claimed, reviewed and counted as another agent's. Each token is asked about once. An agent that fails is held, with
+// the remedy.
 func (s *Supervisor) identified(x *session) bool {
 	token := x.agent.Token
 	s.mu.Lock()
@@ -49,8 +50,8 @@ func (s *Supervisor) identified(x *session) bool {
 	return s.mayWork(x)
 }
 
-// mayWork makes sure that the agent's account has the rights for its work, which it would otherwise miss only after the work
-// is done. It asks once for each repository.
+// mayWork makes sure that the agent's account has the rights for its work, which it would otherwise miss only after
+// the work is done. It asks once for each repository.
 func (s *Supervisor) mayWork(x *session) bool {
 	ask := workplace{x.agent.Token, x.Item.Ref.Repo}
 	s.mu.Lock()
@@ -77,8 +78,8 @@ type workplace struct {
 	repo  string
 }
 
-// admit judges the forge's answer about an agent's account, and holds the agent unless that is good. refused says what to do
-// when the forge refuses; unclear precedes any other error.
+// admit judges the forge's answer about an agent's account, and holds the agent unless that is good. refused says
+// what to do when the forge refuses; unclear precedes any other error.
 func (s *Supervisor) admit(x *session, err error, refused, unclear string) bool {
 	switch {
 	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound):
@@ -89,8 +90,8 @@ func (s *Supervisor) admit(x *session, err error, refused, unclear string) bool 
 	return err == nil && x.ctx.Err() == nil
 }
 
-// holdAgent keeps an agent from starting until a time, or until the configuration changes if that is zero. The hold is not
-// journalled: the next supervisor asks the forge again.
+// holdAgent keeps an agent from starting until a time, or until the configuration changes if that is zero. The hold
+// is not journalled: the next supervisor asks the forge again.
 func (s *Supervisor) holdAgent(x *session, until time.Time, why string) {
 	s.mu.Lock()
 	a := threads.Entry(s.history.Agents, x.Agent)

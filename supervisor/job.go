@@ -13,8 +13,8 @@ import (
 // job describes a session for the executor. Its paths consist of configured names and numbers only.
 func (s *Supervisor) job(x *session) (agents.Job, error) {
 	argv, err := x.role.Argv(agents.CommandData{
-		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
-		Model: x.agent.Model, Kind: x.Item.Kind,
+		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number, Kind: x.Item.Kind,
+		Agent: x.Agent, Role: x.Role, Thread: x.Thread, Model: x.agent.Model,
 	})
 	if err != nil {
 		return agents.Job{}, err
@@ -45,9 +45,9 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	return j, nil
 }
 
-// workspaceName is the same for every session of an agent on a chain, so that rework finds what the implementation left:
-// owner_repo_12, or owner_repo_role for scheduled work. Only the first and the last _ separate: those of an owner or a role
-// become ~, which no name has, or a_b/c and a/b_c would share a folder.
+// workspaceName is the same for every session of an agent on a chain, so that rework finds what the implementation
+// left: owner_repo_12, or owner_repo_role for scheduled work. Only the first and the last _ separate: those of an
+// owner or a role become ~, which no name has, or a_b/c and a/b_c would share a folder.
 func workspaceName(x *session) string {
 	owner, repo, _ := strings.Cut(x.Item.Chain.Repo, "/")
 	what := strconv.FormatInt(x.Item.Chain.Number, 10)

@@ -28,7 +28,8 @@ func (s *Supervisor) tell(list ...notice) {
 	}
 }
 
-// tag begins a log line about an agent's work: [dev-qwen #11]. It names the repository only where several are configured.
+// tag begins a log line about an agent's work: [dev-qwen #11]. It names the repository only where several are
+// configured.
 func tag(cfg *threads.Config, agent string, item forge.Ref) string {
 	return "[" + agent + wordsOf(cfg, item, " ") + "]"
 }

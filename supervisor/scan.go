@@ -38,8 +38,8 @@ type scans struct {
 	prepareAt  time.Time
 }
 
-// scan returns when a scan that began at need or later has ended; it begins one if none is under way. During the pause after
-// a failure it returns at once. The facts and the error are in the supervisor's state.
+// scan returns when a scan that began at need or later has ended; it begins one if none is under way. During the
+// pause after a failure it returns at once. The facts and the error are in the supervisor's state.
 func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 	for {
 		s.mu.Lock()
@@ -91,8 +91,8 @@ func (s *Supervisor) read(ctx context.Context) (forge.Facts, error) {
 	return client.Scan(ctx)
 }
 
-// prepareForge creates the labels that we need and checks the rights of the token. Only a forge that does not answer is an
-// error. A refusal is shown and retried later, and the scan goes on, since other repositories may be fine.
+// prepareForge creates the labels that we need and checks the rights of the token. Only a forge that does not answer
+// is an error. A refusal is shown and retried later, and the scan goes on, since other repositories may be fine.
 func (s *Supervisor) prepareForge(ctx context.Context, client Forge) error {
 	err := client.Prepare(ctx)
 	if errors.Is(err, forge.ErrUnavailable) || ctx.Err() != nil {
@@ -139,8 +139,8 @@ func (s *Supervisor) land(began time.Time, facts forge.Facts, err error) (news n
 	return news
 }
 
-// onlyRead clears AsOf of every repository that the scan did not read, so that nothing is started, stopped or written there
-// on old facts. any reports whether one was read.
+// onlyRead clears AsOf of every repository that the scan did not read, so that nothing is started, stopped or written
+// there on old facts. any reports whether one was read.
 func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {
 	facts.Repos = slices.Clone(facts.Repos)
 	for i := range facts.Repos {
@@ -161,9 +161,9 @@ func text(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// call makes one call to the forge within a time limit. A panic in it counts as an answer that could not be read: sessions
-// and chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. One did, when a pull
-// request appeared between two requests of one Look.
+// call makes one call to the forge within a time limit. A panic in it counts as an answer that could not be read:
+// sessions and chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. One
+// did, when a pull request appeared between two requests of one Look.
 func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

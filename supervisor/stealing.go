@@ -16,12 +16,12 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// actSteal moves an issue from a busy agent to an idle one. Like a mark it is retried until the forge says how it ended, if
-// need be by the next supervisor.
+// actSteal moves an issue from a busy agent to an idle one. Like a mark it is retried until the forge says how it
+// ended, if need be by the next supervisor.
 const actSteal threads.Action = "steal"
 
-// rebalanceLocked searches, whenever stealing's interval is over, for issues that should change hands. It reserves them at
-// once, so that no tick starts them here.
+// rebalanceLocked searches, whenever stealing's interval is over, for issues that should change hands. It reserves
+// them at once, so that no tick starts them here.
 func (s *Supervisor) rebalanceLocked(now time.Time, room *threads.Room) (moves []*chore, news []notice) {
 	switch due := s.hub.Due(s.config, now); {
 	case due && s.config.Fleet.Hub:
@@ -68,7 +68,8 @@ func stuckWords(cfg *threads.Config, c *fleet.Cycle) string {
 
 func (s *Supervisor) stealChore(m threads.Move) *chore {
 	return &chore{choreKey: choreKey{actSteal, m.Ref, ""}, steal: &ledger.Steal{
-		Ref: ledger.Ref(m.Ref), Run: journal.NewRun(s.instance), From: m.From, To: m.To, FromLogin: m.FromLogin, ToLogin: m.ToLogin,
+		Ref: ledger.Ref(m.Ref), Run: journal.NewRun(s.instance), From: m.From, To: m.To,
+		FromLogin: m.FromLogin, ToLogin: m.ToLogin,
 	}}
 }
 
@@ -82,9 +83,9 @@ func (s *Supervisor) stealsLocked() []*chore {
 	return list
 }
 
-// steal journals what is to happen, changes the assignee on the forge in one step, and journals how that ended. After a crash
-// or a lost answer the same steal is retried: it has happened already, or it still can, or an agent has begun the issue, which
-// then stays. There is one issue with one assignee at every moment, so there is never a second copy.
+// steal journals what is to happen, changes the assignee on the forge in one step, and journals how that ended. After
+// a crash or a lost answer the same steal is retried: it has happened already, or it still can, or an agent has begun
+// the issue, which then stays. There is one issue with one assignee at every moment, so there is never a second copy.
 func (s *Supervisor) steal(c *chore) error {
 	s.mu.Lock()
 	_, noted := s.history.Steals[c.ref]

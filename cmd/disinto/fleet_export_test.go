@@ -21,7 +21,8 @@ func TestFleetExport(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = disinto(t.Context(), nil, "fleet", "export", "--state", dir)
-	if want := "{\"exported_at\":\"2026-11-03T12:00:00Z\"}\n{\"format\":1,\"agents\":[{torn"; got.code != exitDone || got.stdout != want || got.stderr != "" {
+	want = "{\"exported_at\":\"2026-11-03T12:00:00Z\"}\n{\"format\":1,\"agents\":[{torn"
+	if got.code != exitDone || got.stdout != want || got.stderr != "" {
 		t.Errorf("%+v, want %q", got, want)
 	}
 }

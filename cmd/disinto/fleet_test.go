@@ -26,12 +26,12 @@ import (
 	"codeberg.org/johba/disinto/supervisor/fleet"
 )
 
-// Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the others
-// through a real sshd. Beside them is a host whose key is not known. Check says the same of all of them, and an issue moves
-// to the idle host, which starts it by itself. At every moment every issue is one agent's.
+// Three supervisors, each with a state directory and an agent of its own, work on one forge, and the first reads the
+// others through a real sshd. Beside them is a host whose key is not known. Check says the same of all of them, and
+// an issue moves to the idle host, which starts it by itself. At every moment every issue is one agent's.
 //
-// In make check one more host hangs, which costs each cycle its ten seconds; the hub is killed in the middle of the move,
-// with the label written and the assignee not, and the next hub ends it; then the busy host is stopped.
+// In make check one more host hangs, which costs each cycle its ten seconds; the hub is killed in the middle of the
+// move, with the label written and the assignee not, and the next hub ends it; then the busy host is stopped.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := newTestFleet(t)
@@ -59,8 +59,9 @@ func TestFleet(t *testing.T) {
 	}
 	d := status(t, f.state("spark"), "spark works", working)
 	moved := []int{int(d.Sessions[0].Number)}
-	if !slices.Equal(moved, f.stolen()) || !slices.Equal(moved, f.assigned("dev-spark")) || len(f.assigned("dev-iris")) != 9 {
-		t.Errorf("spark works on %v; labelled are %v, its own are %v, of iris %v", moved, f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris"))
+	labelled, sparks, irises := f.stolen(), f.assigned("dev-spark"), f.assigned("dev-iris")
+	if !slices.Equal(moved, labelled) || !slices.Equal(moved, sparks) || len(irises) != 9 {
+		t.Errorf("spark works on %v; labelled are %v, its own are %v, of iris %v", moved, labelled, sparks, irises)
 	}
 	if storms() {
 		f.hang(iris)
@@ -68,7 +69,8 @@ func TestFleet(t *testing.T) {
 	f.checkJournal()
 }
 
-// begin starts the hosts, with ten issues that wait for iris while spark has nothing to do and the hub's own agent is paused.
+// begin starts the hosts, with ten issues that wait for iris while spark has nothing to do and the hub's own agent is
+// paused.
 func (f *testFleet) begin() (hub, iris *running) {
 	f.t.Helper()
 	f.ssh.serve("iris", exportOf(f.state("iris")))
@@ -85,8 +87,8 @@ func (f *testFleet) begin() (hub, iris *running) {
 	return hub, iris
 }
 
-// kill ends the hub after the first write of a move. asked is closed when the command that asked for the move has ended, which
-// is some seconds later: the hub could be on its way up again.
+// kill ends the hub after the first write of a move. asked is closed when the command that asked for the move has
+// ended, which is some seconds later: the hub could be on its way up again.
 func (f *testFleet) kill(hub *running) (asked chan struct{}) {
 	f.t.Helper()
 	f.gate.arm(func() { hub.signal(syscall.SIGKILL) })
@@ -104,14 +106,16 @@ func (f *testFleet) kill(hub *running) (asked chan struct{}) {
 	return asked
 }
 
-// hang stops iris, the busy host, and lets it go on. What waits for it is moved away as long as its status is fresh, and no
-// more when it is old; when it goes on it leaves alone what it lost.
+// hang stops iris, the busy host, and lets it go on. What waits for it is moved away as long as its status is fresh,
+// and no more when it is old; when it goes on it leaves alone what it lost.
 func (f *testFleet) hang(iris *running) {
 	f.t.Helper()
 	iris.signal(syscall.SIGSTOP)
 	f.t.Cleanup(func() { iris.signal(syscall.SIGCONT) })
 	f.command("hub", "resume", "dev-hub")
-	status(f.t, f.state("hub"), "dev-hub is idle", func(d *control.Document) bool { return len(d.Agents) == 1 && d.Agents[0].State == "idle" })
+	status(f.t, f.state("hub"), "dev-hub is idle", func(d *control.Document) bool {
+		return len(d.Agents) == 1 && d.Agents[0].State == "idle"
+	})
 	time.Sleep(time.Second)
 	if c := f.rebalance(); len(c.Moves) != 1 || c.Moves[0].From != "iris/dev-iris" || c.Moves[0].To != "dev-hub" {
 		f.t.Errorf("from a host that hangs %+v moved", c.Moves)
@@ -119,14 +123,17 @@ func (f *testFleet) hang(iris *running) {
 	lost := int(status(f.t, f.state("hub"), "the hub works", working).Sessions[0].Number)
 
 	f.age("iris", 3*time.Minute) // which would have to pass
-	if c := f.rebalance("--dry-run"); len(c.Unknown) != 1 || !strings.HasPrefix(c.Unknown[0], "iris: its status is 3m") || len(c.Moves) > 0 {
+	c := f.rebalance("--dry-run")
+	if len(c.Unknown) != 1 || !strings.HasPrefix(c.Unknown[0], "iris: its status is 3m") || len(c.Moves) > 0 {
 		f.t.Errorf("a host that hangs for three minutes: unknown %q, moves %+v", c.Unknown, c.Moves)
 	}
 
 	iris.signal(syscall.SIGCONT)
 	was := status(f.t, f.state("iris"), "iris works", working).Sessions[0].Number
 	f.command("iris", "cancel", strconv.FormatInt(was, 10))
-	d := status(f.t, f.state("iris"), "iris works on something else", func(d *control.Document) bool { return working(d) && d.Sessions[0].Number != was })
+	d := status(f.t, f.state("iris"), "iris works on something else", func(d *control.Document) bool {
+		return working(d) && d.Sessions[0].Number != was
+	})
 	if now := int(d.Sessions[0].Number); now == lost || !slices.Contains(f.assigned("dev-hub"), lost) {
 		f.t.Errorf("iris works on #%d, and lost #%d; the hub's are %v", now, lost, f.assigned("dev-hub"))
 	}
@@ -186,7 +193,8 @@ func (f *testFleet) checkDryRun(c *fleet.Cycle) {
 		f.t.Errorf("%d moves after %d calls, want one after %d: %+v", len(c.Moves), c.Calls, calls, c)
 	}
 	for _, m := range c.Moves {
-		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != fleet.MovePlanned || !strings.Contains(m.Why, "has 9 waiting") {
+		if m.From != "iris/dev-iris" || m.To != "spark/dev-spark" || m.State != fleet.MovePlanned ||
+			!strings.Contains(m.Why, "has 9 waiting") {
 			f.t.Errorf("move %+v", m)
 		}
 	}
@@ -204,7 +212,8 @@ func (f *testFleet) checkStatus() {
 	f.t.Helper()
 	got := disinto(f.t.Context(), nil, "fleet", "status", "--state", f.state("hub"))
 	for _, part := range []string{
-		"(this)    dev-hub    dev         0        gated: dev-hub is paused", "iris      dev-iris   dev", "active: fleet/work#", "spark     dev-spark  dev", "unknown: ssh: exit status 255",
+		"(this)    dev-hub    dev         0        gated: dev-hub is paused", "iris      dev-iris   dev",
+		"active: fleet/work#", "spark     dev-spark  dev", "unknown: ssh: exit status 255",
 		"iris/dev-iris -> spark/dev-spark", fmt.Sprint(2+len(f.strange)) + " calls in", "dry run", "and 5 more stay",
 	} {
 		if !strings.Contains(got.stdout, part) {
@@ -214,7 +223,8 @@ func (f *testFleet) checkStatus() {
 	f.t.Logf("fleet status\n%s", got.stdout)
 	var s fleet.Status
 	raw := disinto(f.t.Context(), nil, "fleet", "status", "--json", "--state", f.state("hub"))
-	if err := json.Unmarshal([]byte(raw.stdout), &s); err != nil || !s.Hub || len(s.Hosts) != 3+len(f.strange) || len(s.Cycles) != 1 {
+	err := json.Unmarshal([]byte(raw.stdout), &s)
+	if err != nil || !s.Hub || len(s.Hosts) != 3+len(f.strange) || len(s.Cycles) != 1 {
 		f.t.Errorf("--json: %v, %s", err, raw.stdout)
 	}
 }
@@ -282,7 +292,9 @@ func newTestFleet(t *testing.T) *testFleet {
 	must(local.AddRepo(t.Context(), "fleet", "work", map[string]string{"README.md": "# work\n"}))
 	f := &testFleet{
 		t: t, dir: t.TempDir(), api: rest.API{URL: server.URL, Token: token}, ssh: ssh,
-		gate:    &gate{forge: local, token: token, who: "supervisor", how: "write", at: 2, after: true, killed: make(chan struct{})},
+		gate: &gate{
+			forge: local, token: token, who: "supervisor", how: "write", at: 2, after: true, killed: make(chan struct{}),
+		},
 		environ: []string{"FORGE_TOKEN=" + token, "PATH=" + ssh.dir + ":" + os.Getenv("PATH")},
 	}
 	gated := httptest.NewServer(f.gate)
@@ -297,7 +309,8 @@ func newTestFleet(t *testing.T) *testFleet {
 		f.environ = append(f.environ, agents.TokenVar(agent)+"="+token)
 	}
 	var label struct{ ID int64 }
-	must(f.api.Post(t.Context(), "/repos/fleet/work/labels", map[string]any{"name": "backlog", "color": "#ffffff"}, &label))
+	backlog := map[string]any{"name": "backlog", "color": "#ffffff"}
+	must(f.api.Post(t.Context(), "/repos/fleet/work/labels", backlog, &label))
 	f.label = label.ID
 	return f
 }
@@ -380,7 +393,8 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 	}
 	fmt.Fprintf(&b, "]\n[factory]\nstate = %q\nmin_free_memory = \"0\"\nmin_free_disk = \"0\"\n", f.state(host))
 	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"sleep\", \"1000\"]\n")
-	fmt.Fprintf(&b, "[threads.t]\nbackend = \"local\"\ninterval = \"500ms\"\nidle_interval = \"1s\"\nagents = [\"dev-%s\"]\n", host)
+	fmt.Fprintf(&b, "[threads.t]\nbackend = \"local\"\ninterval = \"500ms\"\nidle_interval = \"1s\"\n")
+	fmt.Fprintf(&b, "agents = [\"dev-%s\"]\n", host)
 	fmt.Fprintf(&b, "[stealing]\nidle = \"1s\"\nevery = \"1h\"\npriority = 1\nany_priority = 1\nper_agent = 1\n")
 	if len(others) > 0 {
 		b.WriteString("[fleet]\nhub = true\n")
@@ -407,7 +421,8 @@ func (f *testFleet) ready(host string) {
 
 func (f *testFleet) rebalance(flags ...string) *fleet.Cycle {
 	f.t.Helper()
-	got := disinto(f.t.Context(), nil, append([]string{"fleet", "rebalance", "--json", "--state", f.state("hub")}, flags...)...)
+	args := append([]string{"fleet", "rebalance", "--json", "--state", f.state("hub")}, flags...)
+	got := disinto(f.t.Context(), nil, args...)
 	var c fleet.Cycle
 	if err := json.Unmarshal([]byte(got.stdout), &c); err != nil || got.code != exitDone {
 		f.t.Fatalf("fleet rebalance: exit code %d, %v\n%s%s", got.code, err, got.stdout, got.stderr)
@@ -424,8 +439,8 @@ func (f *testFleet) eventuallyExports(host, what string) {
 	})
 }
 
-// testSSH is an sshd on loopback with a key for each host: which key comes says which command runs, as in real life, where
-// that is the only thing that the hub's key may do.
+// testSSH is an sshd on loopback with a key for each host: which key comes says which command runs, as in real life,
+// where that is the only thing that the hub's key may do.
 type testSSH struct {
 	t    *testing.T
 	dir  string // also of the ssh that the hub finds
@@ -456,8 +471,9 @@ func newTestSSH(t *testing.T) *testSSH {
 	s.write("authorized_keys", "", 0o600)
 	s.write("ssh_config", "", 0o600)
 	s.write("ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s/ssh_config \"$@\"\n", s.program("ssh"), s.dir), 0o700)
-	s.write("sshd_config", fmt.Sprintf("ListenAddress 127.0.0.1\nPort %d\nHostKey %[2]s/hostkey\nAuthorizedKeysFile %[2]s/authorized_keys\n"+
-		"PidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n", s.port, s.dir), 0o600)
+	s.write("sshd_config", fmt.Sprintf("ListenAddress 127.0.0.1\nPort %d\n"+
+		"HostKey %[2]s/hostkey\nAuthorizedKeysFile %[2]s/authorized_keys\nPidFile none\nStrictModes no\nUsePAM no\n"+
+		"PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n", s.port, s.dir), 0o600)
 	var words bytes.Buffer
 	test := process.Cmd{Argv: []string{sshd, "-t", "-f", s.dir + "/sshd_config"}, Stderr: &words}
 	if err := oneReaper(t).Run(t.Context(), test); err != nil {
@@ -488,8 +504,9 @@ func (s *testSSH) serve(host, command string) {
 	if host == "stranger" {
 		alias = host
 	}
-	s.add("ssh_config", fmt.Sprintf("Host %s\n  HostName 127.0.0.1\n  Port %d\n  HostKeyAlias %s\n  IdentityFile %s/%s\n  IdentitiesOnly yes\n"+
-		"  UserKnownHostsFile %[4]s/known_hosts\n  GlobalKnownHostsFile /dev/null\n", host, s.port, alias, s.dir, host))
+	s.add("ssh_config", fmt.Sprintf("Host %s\n  HostName 127.0.0.1\n  Port %d\n  HostKeyAlias %s\n"+
+		"  IdentityFile %s/%s\n  IdentitiesOnly yes\n  UserKnownHostsFile %[4]s/known_hosts\n"+
+		"  GlobalKnownHostsFile /dev/null\n", host, s.port, alias, s.dir, host))
 }
 
 func exportOf(state string) string {

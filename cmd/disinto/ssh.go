@@ -20,12 +20,12 @@ const (
 	maxComplaint = 4 << 10
 )
 
-// sshOptions keep ssh from prompting and from trusting an unknown key, and have it give up on a host that falls silent. The
-// remote command never varies, so nothing needs quoting.
+// sshOptions keep ssh from prompting and from trusting an unknown key, and have it give up on a host that falls
+// silent. The remote command never varies, so nothing needs quoting.
 var sshOptions = []string{
-	"-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=3",
-	"-o", "ServerAliveCountMax=2", "-o", "ForwardAgent=no", "-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no",
-	"-o", "LogLevel=ERROR",
+	"-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5",
+	"-o", "ServerAliveInterval=3", "-o", "ServerAliveCountMax=2", "-o", "ForwardAgent=no",
+	"-o", "ClearAllForwardings=yes", "-o", "PermitLocalCommand=no", "-o", "LogLevel=ERROR",
 }
 
 // sshExport is the command line that reads a host. The host follows --, and its parts cannot begin with a dash: see
@@ -38,10 +38,12 @@ func sshExport(h threads.Host) []string {
 	return append(argv, "--", h.User+"@"+h.Address, "disinto", "fleet", "export")
 }
 
-// sshEnviron are the variables that ssh gets. No token is among them: ssh starts the programs that its configuration names.
+// sshEnviron are the variables that ssh gets. No token is among them: ssh starts the programs that its configuration
+// names.
 var sshEnviron = []string{"PATH", "HOME", "USER", "LOGNAME", "SSH_AUTH_SOCK", "LANG", "LC_ALL"}
 
-// hostReader reads other hosts through ssh. run starts it as a child of the reaper, and ends it when the context is done.
+// hostReader reads other hosts through ssh. run starts it as a child of the reaper, and ends it when the context is
+// done.
 func hostReader(run func(context.Context, process.Cmd) error, environ []string) fleet.ReadHost {
 	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

@@ -20,13 +20,16 @@ func TestHostReader(t *testing.T) {
 		got = cmd
 		_, err := io.WriteString(cmd.Stdout, "words")
 		return err
-	}, []string{"PATH=/bin", "HOME=/root", "SSH_AUTH_SOCK=/a", "FORGE_TOKEN=secret", "ANTHROPIC_API_KEY=secret", "LD_PRELOAD=/x"})
+	}, []string{
+		"PATH=/bin", "HOME=/root", "SSH_AUTH_SOCK=/a", "FORGE_TOKEN=secret", "ANTHROPIC_API_KEY=secret", "LD_PRELOAD=/x",
+	})
 	text, err := read(t.Context(), threads.Host{Name: "iris", User: "disinto", Address: "iris.lan", Port: 2222})
 	if err != nil || string(text) != "words" {
 		t.Fatalf("%q, %v", text, err)
 	}
-	want := "ssh -T -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=5 -o ServerAliveInterval=3 -o ServerAliveCountMax=2 " +
-		"-o ForwardAgent=no -o ClearAllForwardings=yes -o PermitLocalCommand=no -o LogLevel=ERROR -p 2222 -- disinto@iris.lan disinto fleet export"
+	want := "ssh -T -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=5 -o ServerAliveInterval=3 " +
+		"-o ServerAliveCountMax=2 -o ForwardAgent=no -o ClearAllForwardings=yes -o PermitLocalCommand=no -o LogLevel=ERROR " +
+		"-p 2222 -- disinto@iris.lan disinto fleet export"
 	if argv := strings.Join(got.Argv, " "); argv != want {
 		t.Errorf("got  %s\nwant %s", argv, want)
 	}
@@ -54,10 +57,16 @@ func TestHostReaderFails(t *testing.T) {
 		run  func(context.Context, process.Cmd) error
 		want string
 	}{
-		{"refused", t.Context(), says("", "Permission denied (publickey).\n", errors.New("ssh: exit status 255")), "ssh: exit status 255: Permission denied (publickey)."},
+		{
+			"refused", t.Context(), says("", "Permission denied (publickey).\n", errors.New("ssh: exit status 255")),
+			"ssh: exit status 255: Permission denied (publickey).",
+		},
 		{"fails after its words", t.Context(), says("words", "", errors.New("ssh: exit status 1")), "ssh: exit status 1"},
 		{"says too much", t.Context(), says(strings.Repeat("x", maxExport+1), "", nil), "it said more than 1024 KiB"},
-		{"complains too much", t.Context(), says("", strings.Repeat("x", 3*maxComplaint), errors.New("ssh: exit status 1")), "ssh: exit status 1: " + strings.Repeat("x", maxComplaint)},
+		{
+			"complains too much", t.Context(), says("", strings.Repeat("x", 3*maxComplaint), errors.New("ssh: exit status 1")),
+			"ssh: exit status 1: " + strings.Repeat("x", maxComplaint),
+		},
 		{"too late", ended, says("words", "", errors.New("cannot finish ssh: context canceled")), context.Canceled.Error()},
 	}
 	for _, tt := range tests {

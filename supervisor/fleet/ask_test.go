@@ -18,7 +18,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// All hosts are asked at once. Two that hang cost the deadline once, and the rest nothing; a supervisor counts under one name.
+// All hosts are asked at once. Two that hang cost the deadline once, and the rest nothing; a supervisor counts under
+// one name.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hosts []threads.Host
@@ -47,7 +48,8 @@ func TestAsk(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s: %s, %v, %t", r.Host.Name, r.At.Sub(began), r.Err, r.Doc != nil))
 		}
 		want := []string{
-			"hangs: 0s, no answer within 10s, false", "iris: 0s, <nil>, true", "again: 0s, it is the same supervisor as iris, false",
+			"hangs: 0s, no answer within 10s, false", "iris: 0s, <nil>, true",
+			"again: 0s, it is the same supervisor as iris, false",
 			"mute: 0s, ssh: exit status 255: [31m no route, false", "ours: 0s, it is the same supervisor as this host, false",
 			"also: 0s, no answer within 10s, false",
 		}
@@ -57,8 +59,8 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// The file is written when it is asked for, when something changed, and at its pulse; it goes when there is nothing to say,
-// when it cannot be written, and at the end.
+// The file is written when it is asked for, when something changed, and at its pulse; it goes when there is nothing
+// to say, when it cannot be written, and at the end.
 func TestFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), FileName)
@@ -119,8 +121,11 @@ func TestFile(t *testing.T) {
 // Describe tells of idle agents only what is known: not that they are idle while the forge is not read.
 func TestDescribe(t *testing.T) {
 	config := &threads.Config{
-		Agents:  []agents.Agent{{Name: "dev-a", Login: "a", Roles: []string{"dev", "review"}, Thread: "t", Token: "x"}},
-		Roles:   []agents.Role{{Name: "dev", On: agents.OnIssue, Command: []string{"x"}}, {Name: "review", On: agents.OnReview, Label: "l", Command: []string{"x"}}},
+		Agents: []agents.Agent{{Name: "dev-a", Login: "a", Roles: []string{"dev", "review"}, Thread: "t", Token: "x"}},
+		Roles: []agents.Role{
+			{Name: "dev", On: agents.OnIssue, Command: []string{"x"}},
+			{Name: "review", On: agents.OnReview, Label: "l", Command: []string{"x"}},
+		},
 		Threads: []threads.Thread{{Name: "t", Backend: threads.Local, Slots: 1, MaxSessions: 1, Agents: []string{"dev-a"}}},
 	}
 	snap := threads.Snapshot{Now: noon, Config: config}
@@ -128,15 +133,16 @@ func TestDescribe(t *testing.T) {
 	h.Due(config, noon.Add(-time.Hour))
 	got := h.Describe(snap, false, map[string]time.Time{"dev-a": noon.Add(-time.Minute)})
 	want := Agent{
-		Agent: "dev-a", Login: "a", Role: "dev", Roles: []Role{{"dev", agents.OnIssue, ""}, {"review", agents.OnReview, "l"}}, Thread: "t",
+		Agent: "dev-a", Login: "a", Role: "dev", Thread: "t",
+		Roles:   []Role{{"dev", agents.OnIssue, ""}, {"review", agents.OnReview, "l"}},
 		Backend: threads.Local, Skills: []string{}, State: threads.LoadIdle, Idle: true, IdleSince: noon.Add(-time.Hour),
 		LastProgressAt: noon.Add(-time.Minute), UpdatedAt: noon,
 	}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", []Agent{want}) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	want.Idle, want.IdleSince, want.State, want.StateWhy = false, time.Time{}, threads.LoadGated, "its supervisor has not read the forge"
-	want.LastProgressAt = time.Time{}
+	want.Idle, want.IdleSince, want.LastProgressAt = false, time.Time{}, time.Time{}
+	want.State, want.StateWhy = threads.LoadGated, "its supervisor has not read the forge"
 	if got := h.Describe(snap, true, nil); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", []Agent{want}) {
 		t.Errorf("unread:\ngot  %+v\nwant %+v", got, want)
 	}

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Weigh decides on a snapshot to which it adds what the other hosts said. It fills in c, except for its times and calls, and
-// returns the moves in the order of c.Moves, all of them planned. It does no I/O.
+// Weigh decides on a snapshot to which it adds what the other hosts said. It fills in c, except for its times and
+// calls, and returns the moves in the order of c.Moves, all of them planned. It does no I/O.
 func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
 	h.addIdle(&snap)
 	c.Unknown = h.join(&snap)
@@ -21,8 +21,8 @@ func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
 	return b.Moves
 }
 
-// join adds the agents of the hosts that are known, and what these have begun, to a snapshot. It returns which hosts and
-// agents are left out, and why.
+// join adds the agents of the hosts that are known, and what these have begun, to a snapshot. It returns which hosts
+// and agents are left out, and why.
 func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,9 +58,9 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	return unknown
 }
 
-// distrust says why an account that another host calls its agent's is left alone; empty when it is not. An issue that is
-// assigned to the account of one of our own agents could be either's. An account that is not among the bots may be a
-// person's, whatever its host says, and nothing is taken from people.
+// distrust says why an account that another host calls its agent's is left alone; empty when it is not. An issue that
+// is assigned to the account of one of our own agents could be either's. An account that is not among the bots may be
+// a person's, whatever its host says, and nothing is taken from people.
 func distrust(config *threads.Config, login string) (why string) {
 	if own := config.AgentByLogin(login); own != nil {
 		return "has the account of " + own.Name
@@ -90,17 +90,18 @@ func (c *Cycle) fill(now time.Time, b *threads.Balance) {
 	for i := range b.Stays {
 		st := &b.Stays[i]
 		c.Stays = append(c.Stays, Stay{
-			Repo: st.Ref.Repo, Number: st.Ref.Number, Title: st.Title, Agent: st.Agent, Code: st.Reason.Code, Why: st.Reason.Text(),
+			Repo: st.Ref.Repo, Number: st.Ref.Number, Title: st.Title, Agent: st.Agent,
+			Code: st.Reason.Code, Why: st.Reason.Text(),
 		})
 	}
 }
 
-// stuckCycles is after how many cycles in a row without a move people are told. The scheduler that this one follows had 56
-// of them in two days, and its owners did not notice.
+// stuckCycles is after how many cycles in a row without a move people are told. The scheduler that this one follows
+// had 56 of them in two days, and its owners did not notice.
 const stuckCycles = 2
 
-// Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck tells the caller to warn people:
-// agents are idle beside busy ones for the second cycle in a row, and nothing can be moved.
+// Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck tells the caller to warn
+// people: agents are idle beside busy ones for the second cycle in a row, and nothing can be moved.
 func (h *Hub) Note(c *Cycle) (stuck bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,14 +13,16 @@ const Format = 1
 // FileName is the name of the file, in each state directory, that holds the Document of its host.
 const FileName = "fleet-status.json"
 
-// Document is fleet-status.json: what a host tells the hub about its agents. Fields are added, never renamed or removed.
+// Document is fleet-status.json: what a host tells the hub about its agents. Fields are added, never renamed or
+// removed.
 type Document struct {
 	Format    int       `json:"format"`
 	Version   string    `json:"version"`    // of the program
 	Instance  string    `json:"instance"`   // the id of the state directory; it keeps a supervisor from counting twice
 	UpdatedAt time.Time `json:"updated_at"` // renewed every Pulse, even when nothing has changed
 	Agents    []Agent   `json:"agents"`     // sorted by name
-	// Begun are the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. They stay here.
+	// Begun are the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. They stay
+	// here.
 	Begun []string `json:"begun"`
 }
 

@@ -19,8 +19,8 @@ const (
 	fileRest = 5 * time.Second
 )
 
-// File keeps fleet-status.json up to date. One goroutine makes and writes every version, so that they stay in order; its
-// methods may be called from any goroutine.
+// File keeps fleet-status.json up to date. One goroutine makes and writes every version, so that they stay in order;
+// its methods may be called from any goroutine.
 type File struct {
 	path     string
 	document func() *Document
@@ -34,10 +34,10 @@ type File struct {
 	at      time.Time // its UpdatedAt
 }
 
-// Keep begins to write the file at path: now, within 5 s of every change, and every Pulse. document is called in a goroutine
-// of the File; nil means that there is nothing to say. Then, and where the file cannot be written, as on a full disk, it is
-// removed, since the hub must not believe an old one. Only a failure to remove it is logged: the journal, on the same
-// disk, reports the rest.
+// Keep begins to write the file at path: now, within 5 s of every change, and every Pulse. document is called in a
+// goroutine of the File; nil means that there is nothing to say. Then, and where the file cannot be written, as on a
+// full disk, it is removed, since the hub must not believe an old one. Only a failure to remove it is logged: the
+// journal, on the same disk, reports the rest.
 func Keep(path string, document func() *Document, log hclog.Logger) *File {
 	f := &File{
 		path: path, document: document, log: log,

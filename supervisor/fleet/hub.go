@@ -1,8 +1,8 @@
 // Package fleet moves pinned issues between agents, within one host and between several.
 //
-// Every host tells about its agents in a file (file.go, describe.go), which `disinto fleet export` prints. One host, the
-// hub, reads the others and judges what they say (read.go). What it learns joins the snapshot of threads.Weigh, which
-// decides by the same rules within a host and between hosts (hub.go). The supervisor itself makes the moves.
+// Every host tells about its agents in a file (file.go, describe.go), which `disinto fleet export` prints. One host,
+// the hub, reads the others and judges what they say (read.go). What it learns joins the snapshot of threads.Weigh,
+// which decides by the same rules within a host and between hosts (hub.go). The supervisor itself makes the moves.
 package fleet
 
 import (
@@ -17,8 +17,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Supervisor is what a Hub needs of the supervisor around it. Its methods lock for themselves and may be called from any
-// goroutine.
+// Supervisor is what a Hub needs of the supervisor around it. Its methods lock for themselves and may be called from
+// any goroutine.
 type Supervisor interface {
 	// Config returns the configuration in force, nil while there is no valid one, and the id of the state directory.
 	Config() (config *threads.Config, instance string)
@@ -30,8 +30,8 @@ type Supervisor interface {
 	Rebalance(ctx context.Context, c *Cycle) error
 }
 
-// Hub knows the other hosts, when the next cycle is due, and what the recent ones did. A supervisor that is not the hub of
-// a fleet has one too, without other hosts. Its methods may be called from any goroutine.
+// Hub knows the other hosts, when the next cycle is due, and what the recent ones did. A supervisor that is not the
+// hub of a fleet has one too, without other hosts. Its methods may be called from any goroutine.
 type Hub struct {
 	supervisor Supervisor
 	read       ReadHost
@@ -73,8 +73,8 @@ func (h *Hub) Wait(ctx context.Context) bool {
 	}
 }
 
-// Cycle reads the other hosts, with one call to each, and has the supervisor rebalance. A dry one moves nothing. It returns
-// when the moves have ended, with a copy. A second call waits for the first.
+// Cycle reads the other hosts, with one call to each, and has the supervisor rebalance. A dry one moves nothing. It
+// returns when the moves have ended, with a copy. A second call waits for the first.
 func (h *Hub) Cycle(ctx context.Context, dry bool) (*Cycle, error) {
 	select {
 	case h.turn <- struct{}{}:
@@ -137,8 +137,9 @@ func (h *Hub) readingLocked(host threads.Host) (r Reading, read bool) {
 	return r, read && r.Host == host
 }
 
-// Due reports whether a cycle is due, and sets when the next one is. That is counted from when this one should have been,
-// so late ticks do not make the mean interval longer. Every tick asks: an agent that is new to it is idle from now on.
+// Due reports whether a cycle is due, and sets when the next one is. That is counted from when this one should have
+// been, so late ticks do not make the mean interval longer. Every tick asks: an agent that is new to it is idle from
+// now on.
 func (h *Hub) Due(config *threads.Config, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

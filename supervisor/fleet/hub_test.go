@@ -8,8 +8,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// R1: a cycle every 300 s takes place every 300 s on average, however late the ticks that ask for it. The scheduler that this
-// one follows took 360.4 s, because it counted from when the last cycle really took place.
+// R1: a cycle every 300 s takes place every 300 s on average, however late the ticks that ask for it. The scheduler
+// that this one follows took 360.4 s, because it counted from when the last cycle really took place.
 func TestCadence(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const every, cycles = 5 * time.Minute, 100

@@ -33,8 +33,8 @@ const (
 	maxText   = 300
 )
 
-// ReadHost has a host print its `disinto fleet export`, or says in one line why it did not. It returns soon after ctx is
-// done, and may be called from several goroutines at once.
+// ReadHost has a host print its `disinto fleet export`, or says in one line why it did not. It returns soon after ctx
+// is done, and may be called from several goroutines at once.
 type ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
 
 // Reading is what a host answered: a Doc, or an Err.
@@ -48,8 +48,8 @@ type Reading struct {
 // ErrSame is the error, wrapped, of a host whose supervisor was read under another name already.
 var ErrSame = errors.New("it is the same supervisor as")
 
-// Ask reads all hosts at once, within AskTime, and judges what they say. own is the instance of the host that asks, which
-// it must not take for another one; empty where there is none.
+// Ask reads all hosts at once, within AskTime, and judges what they say. own is the instance of the host that asks,
+// which it must not take for another one; empty where there is none.
 func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) []Reading {
 	ctx, cancel := context.WithTimeout(ctx, AskTime)
 	defer cancel()
@@ -93,8 +93,9 @@ func ask(ctx context.Context, read ReadHost, h threads.Host) (*Document, error) 
 	return parse(text, began, time.Now())
 }
 
-// parse reads what another host exported between began and now. Anything wrong with it, such as a truncated or old status
-// or a wrong clock, leaves the host out. Its text is data: names have to be names, and everything else is only shown.
+// parse reads what another host exported between began and now. Anything wrong with it, such as a truncated or old
+// status or a wrong clock, leaves the host out. Its text is data: names have to be names, and everything else is only
+// shown.
 func parse(text []byte, began, now time.Time) (*Document, error) {
 	var head Export
 	var d Document

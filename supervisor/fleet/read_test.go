@@ -19,7 +19,8 @@ func exported(t *testing.T, edit func(*Export, *Document)) []byte {
 	head := Export{ExportedAt: noon}
 	d := Document{Format: Format, Instance: "i", UpdatedAt: noon.Add(-time.Second), Agents: []Agent{{
 		Agent: "dev-iris", Login: "iris", Role: "dev", Roles: []Role{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
-		Backend: threads.Local, Skills: []string{"sql", "go"}, State: threads.LoadIdle, Idle: true, IdleSince: noon.Add(-time.Hour),
+		Backend: threads.Local, Skills: []string{"sql", "go"},
+		State: threads.LoadIdle, Idle: true, IdleSince: noon.Add(-time.Hour),
 	}}}
 	if edit != nil {
 		edit(&head, &d)
@@ -45,6 +46,10 @@ func TestParse(t *testing.T) {
 			h.ExportedAt, d.UpdatedAt = noon.Add(exported), noon.Add(updated)
 		}
 	}
+	const (
+		head    = `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n"
+		foreign = "what it said is no status of disinto: is its command disinto fleet export?"
+	)
 	tests := []struct {
 		name string
 		edit func(*Export, *Document)
@@ -53,30 +58,63 @@ func TestParse(t *testing.T) {
 	}{
 		{name: "as it should be"},
 		{name: "nothing", text: "\n", want: "it said nothing"},
-		{name: "a banner", text: "Welcome to iris\n", want: "what it said is no status of disinto: is its command disinto fleet export?"},
-		{name: "other JSON", text: "{}\n{}", want: "what it said is no status of disinto: is its command disinto fleet export?"},
-		{name: "a status without a time", text: `{"format":1,"agents":[]}`, want: "what it said is no status of disinto: is its command disinto fleet export?"},
-		{name: "no status", text: `{"exported_at":"2026-01-01T12:00:00Z"}`, want: "it has no status: does disinto run there?"},
-		{name: "torn", text: `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"agents":[{"agent":"dev-i`, want: "its status is torn: unexpected EOF"},
-		{name: "another type", text: `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":"1"}`, want: "its status is torn: json: cannot unmarshal string into Go struct field Document.format of type int"},
-		{name: "a later format", edit: func(_ *Export, d *Document) { d.Format = 2 }, want: "its status has format 2, and this version reads 1: update the older one"},
+		{name: "a banner", text: "Welcome to iris\n", want: foreign},
+		{name: "other JSON", text: "{}\n{}", want: foreign},
+		{name: "a status without a time", text: `{"format":1,"agents":[]}`, want: foreign},
+		{name: "no status", text: head, want: "it has no status: does disinto run there?"},
+		{name: "torn", text: head + `{"format":1,"agents":[{"agent":"d`, want: "its status is torn: unexpected EOF"},
+		{
+			name: "another type", text: head + `{"format":"1"}`,
+			want: "its status is torn: json: cannot unmarshal string into Go struct field Document.format of type int",
+		},
+		{
+			name: "a later format", edit: func(_ *Export, d *Document) { d.Format = 2 },
+			want: "its status has format 2, and this version reads 1: update the older one",
+		},
 		{name: "two minutes old", edit: at(0, -2*time.Minute)},
 		{name: "older", edit: at(0, -121*time.Second), want: "its status is 2m1s old: does its supervisor run?"},
-		{name: "old, by a clock that is ahead", edit: at(time.Hour, -time.Minute), want: "its status is 1h1m0s old: does its supervisor run?"},
+		{
+			name: "old, by a clock that is ahead", edit: at(time.Hour, -time.Minute),
+			want: "its status is 1h1m0s old: does its supervisor run?",
+		},
 		{name: "half a minute behind", edit: at(-30*time.Second, -31*time.Second)},
 		{name: "behind", edit: at(-10*time.Minute, -10*time.Minute), want: "its clock is 10m0s behind ours"},
 		{name: "half a minute ahead", edit: at(32*time.Second, 30*time.Second)},
 		{name: "ahead", edit: at(3*time.Minute, 3*time.Minute), want: "its clock is 2m58s ahead of ours"},
 		{name: "written tomorrow", edit: at(0, 24*time.Hour), want: "its clock is 23h59m58s ahead of ours"},
-		{name: "name with a slash", edit: agent(func(a *Agent) { a.Agent = "../x" }), want: `its status has "../x" where a name belongs`},
-		{name: "login with an escape", edit: agent(func(a *Agent) { a.Login = "x\x1b[31m" }), want: `its status has "x [31m" where a name belongs`},
+		{
+			name: "name with a slash", edit: agent(func(a *Agent) { a.Agent = "../x" }),
+			want: `its status has "../x" where a name belongs`,
+		},
+		{
+			name: "login with an escape", edit: agent(func(a *Agent) { a.Login = "x\x1b[31m" }),
+			want: `its status has "x [31m" where a name belongs`,
+		},
 		{name: "no thread", edit: agent(func(a *Agent) { a.Thread = "" }), want: `its status has "" where a name belongs`},
-		{name: "odd role", edit: agent(func(a *Agent) { a.Roles[0].Name = "-x" }), want: `its status has "-x" where a name belongs`},
-		{name: "no role", edit: agent(func(a *Agent) { a.Roles = nil }), want: "its status has 0 roles and 2 skills for dev-iris"},
-		{name: "odd state", edit: agent(func(a *Agent) { a.State = "bored" }), want: `its status has "bored" for the state of dev-iris`},
-		{name: "begun what is no issue", edit: func(_ *Export, d *Document) { d.Begun = []string{"o/r#1", "../x#1"} }, want: `its status has "../x#1" where an issue belongs`},
-		{name: "begun too much", edit: func(_ *Export, d *Document) { d.Begun = make([]string, 10_001) }, want: "it says that it has begun 10001 issues"},
-		{name: "too many", edit: func(_ *Export, d *Document) { d.Agents = make([]Agent, 1001) }, want: "it says that it has 1001 agents"},
+		{
+			name: "odd role", edit: agent(func(a *Agent) { a.Roles[0].Name = "-x" }),
+			want: `its status has "-x" where a name belongs`,
+		},
+		{
+			name: "no role", edit: agent(func(a *Agent) { a.Roles = nil }),
+			want: "its status has 0 roles and 2 skills for dev-iris",
+		},
+		{
+			name: "odd state", edit: agent(func(a *Agent) { a.State = "bored" }),
+			want: `its status has "bored" for the state of dev-iris`,
+		},
+		{
+			name: "begun what is no issue", edit: func(_ *Export, d *Document) { d.Begun = []string{"o/r#1", "../x#1"} },
+			want: `its status has "../x#1" where an issue belongs`,
+		},
+		{
+			name: "begun too much", edit: func(_ *Export, d *Document) { d.Begun = make([]string, 10_001) },
+			want: "it says that it has begun 10001 issues",
+		},
+		{
+			name: "too many", edit: func(_ *Export, d *Document) { d.Agents = make([]Agent, 1001) },
+			want: "it says that it has 1001 agents",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,8 +139,8 @@ func TestParseTames(t *testing.T) {
 		a := d.Agents[0]
 		a.Agent, a.Idle = "dev-started", false
 		d.Agents = append(d.Agents, a)
-		a.Agent, a.State, a.StateWhy = "dev-gated", threads.LoadGated, "paused\r\n[ERROR] \x1b]0;x\a"+strings.Repeat("x", 1000)
-		a.Idle = true
+		a.Agent, a.State, a.Idle = "dev-gated", threads.LoadGated, true
+		a.StateWhy = "paused\r\n[ERROR] \x1b]0;x\a" + strings.Repeat("x", 1000)
 		d.Agents = append(d.Agents, a)
 	}), noon, noon)
 	if err != nil {
@@ -115,14 +153,16 @@ func TestParseTames(t *testing.T) {
 	if len(gated.StateWhy) > maxText || !strings.HasPrefix(gated.StateWhy, "paused  [ERROR]  ]0;x xxx") {
 		t.Errorf("%q", gated.StateWhy)
 	}
-	if r := started.remote("east"); r.Host != "east" || r.State != threads.LoadIdle || !r.IdleSince.IsZero() || r.Roles[0].On != agents.OnIssue {
+	r := started.remote("east")
+	if r.Host != "east" || r.State != threads.LoadIdle || !r.IdleSince.IsZero() || r.Roles[0].On != agents.OnIssue {
 		t.Errorf("%+v", r)
 	}
 }
 
 // FuzzParse: whatever a host says, it is read or refused in a line.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"updated_at":"2026-01-01T12:00:00Z","agents":[{"agent":"a","login":"a","thread":"t","roles":[{"name":"r"}],"state":"idle"}]}`))
+	f.Add([]byte(`{"exported_at":"2026-01-01T12:00:00Z"}` + "\n" + `{"format":1,"updated_at":"2026-01-01T12:00:00Z",` +
+		`"agents":[{"agent":"a","login":"a","thread":"t","roles":[{"name":"r"}],"state":"idle"}]}`))
 	f.Add([]byte("\x00"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

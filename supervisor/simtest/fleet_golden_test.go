@@ -30,7 +30,8 @@ func TestFleetGolden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive, Repo+"#9"), nil }}
 		w, _ := hubWorld(t, 9, f)
-		w.Config.Fleet.Hosts = append(w.Config.Fleet.Hosts, threads.Host{Name: "loom", User: "disinto", Address: "loom.lan", Port: 2222})
+		loom := threads.Host{Name: "loom", User: "disinto", Address: "loom.lan", Port: 2222}
+		w.Config.Fleet.Hosts = append(w.Config.Fleet.Hosts, loom)
 		w.Config.Agents[0].Skills, w.Config.Agents[3].Token = []string{"go", "sql"}, ""
 		l := w.Start(func(l *Life) {
 			l.ReadHost = func(ctx context.Context, h threads.Host) ([]byte, error) {
@@ -70,8 +71,8 @@ func TestFleetGolden(t *testing.T) {
 
 var fractions = regexp.MustCompile(`(T..:..:..)\.[0-9]+`)
 
-// goldenFleet compares a document with its file, in which the instance's random id is INSTANCE, and times end with their
-// seconds: how many calls were answered in between is no matter.
+// goldenFleet compares a document with its file, in which the instance's random id is INSTANCE, and times end with
+// their seconds: how many calls were answered in between is no matter.
 func goldenFleet(t *testing.T, l *Life, file, got string) {
 	t.Helper()
 	got = strings.ReplaceAll(got, l.Instance(), "INSTANCE")

@@ -35,7 +35,8 @@ func (f *far) read(context.Context, threads.Host) ([]byte, error) {
 func says(instance string, state threads.LoadState, begun ...string) []byte {
 	now := time.Now()
 	d := fleet.Document{Format: fleet.Format, Instance: instance, UpdatedAt: now, Begun: begun, Agents: []fleet.Agent{{
-		Agent: "dev-elsewhere", Login: "dev-elsewhere", Roles: []fleet.Role{{Name: "dev", On: agents.OnIssue}}, Thread: "llama",
+		Agent: "dev-elsewhere", Login: "dev-elsewhere", Thread: "llama",
+		Roles:   []fleet.Role{{Name: "dev", On: agents.OnIssue}},
 		Backend: threads.Local, State: state, Idle: state == threads.LoadIdle, IdleSince: now.Add(-time.Hour),
 	}}}
 	head, _ := json.Marshal(fleet.Export{ExportedAt: now})
@@ -53,8 +54,8 @@ func hubWorld(t testing.TB, n int, f *far) (*World, func(*supervisor.Supervisor)
 	return w, func(s *supervisor.Supervisor) { s.ReadHost = f.read }
 }
 
-// A hub looks every five minutes, with one call to each host, and takes from a busy agent elsewhere for its own what it would
-// take within one host. What was moved its own tick starts.
+// A hub looks every five minutes, with one call to each host, and takes from a busy agent elsewhere for its own what
+// it would take within one host. What was moved its own tick starts.
 func TestHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive), nil }}
@@ -142,23 +143,30 @@ func TestHubCalls(t *testing.T) {
 		}
 		l := w.Start(func(l *Life) { reads(l.Supervisor) })
 		time.Sleep(6 * time.Minute)
-		if s := l.Fleet(); len(s.Cycles) != 1 || s.Cycles[0].Calls != 4 || len(s.Cycles[0].Moves) == 0 || f.calls.Load() != 8 {
+		s := l.Fleet()
+		if len(s.Cycles) != 1 || s.Cycles[0].Calls != 4 || len(s.Cycles[0].Moves) == 0 || f.calls.Load() != 8 {
 			t.Errorf("%d calls, four of them at the start: %+v", f.calls.Load(), s.Cycles)
 		}
 		l.Stop()
 	})
 }
 
-// K3, K4, I6: a host that says nothing useful takes no part, with its reason, which the log has once; when it does again, it takes part
-// again.
+// K3, K4, I6: a host that says nothing useful takes no part, with its reason, which the log has once; when it does
+// again, it takes part again.
 func TestHubUnknownHost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer func() ([]byte, error)
 		why    string
 	}{
-		"unreachable": {func() ([]byte, error) { return nil, errors.New("ssh: exit status 255: No route to host") }, "ssh: exit status 255: No route to host"},
-		"hangs":       {func() ([]byte, error) { return nil, context.DeadlineExceeded }, "no answer within 10s"},
-		"torn":        {func() ([]byte, error) { return says("other", threads.LoadActive)[:99], nil }, "its status is torn: unexpected EOF"},
+		"unreachable": {
+			func() ([]byte, error) { return nil, errors.New("ssh: exit status 255: No route to host") },
+			"ssh: exit status 255: No route to host",
+		},
+		"hangs": {func() ([]byte, error) { return nil, context.DeadlineExceeded }, "no answer within 10s"},
+		"torn": {
+			func() ([]byte, error) { return says("other", threads.LoadActive)[:99], nil },
+			"its status is torn: unexpected EOF",
+		},
 		"stopped": {func() ([]byte, error) {
 			text := says("other", threads.LoadActive)
 			time.Sleep(3 * time.Minute) // as an export would, which says when it was made
@@ -191,14 +199,21 @@ func TestHubUnknownHost(t *testing.T) {
 	}
 }
 
-// The same supervisor under two names, and an account that is no agent's as far as we know: nothing is taken from either.
+// The same supervisor under two names, and an account that is no agent's as far as we know: nothing is taken from
+// either.
 func TestHubDistrusts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit func(*threads.Config)
 		why  string
 	}{
-		"not a bot":   {func(c *threads.Config) { c.Forge.Bots = nil }, "[iris/dev-elsewhere: its account dev-elsewhere is not in [forge] bots]"},
-		"one of ours": {func(c *threads.Config) { c.Agents[1].Login = "dev-elsewhere" }, "[iris/dev-elsewhere: has the account of dev-qwen]"},
+		"not a bot": {
+			func(c *threads.Config) { c.Forge.Bots = nil },
+			"[iris/dev-elsewhere: its account dev-elsewhere is not in [forge] bots]",
+		},
+		"one of ours": {
+			func(c *threads.Config) { c.Agents[1].Login = "dev-elsewhere" },
+			"[iris/dev-elsewhere: has the account of dev-qwen]",
+		},
 		"under two names": {func(c *threads.Config) {
 			c.Fleet.Hosts = append(c.Fleet.Hosts, threads.Host{Name: "zoe", User: "u", Address: "iris"})
 		}, "[zoe: it is the same supervisor as iris]"},
@@ -219,8 +234,8 @@ func TestHubDistrusts(t *testing.T) {
 	}
 }
 
-// The file says that an agent is not idle before its program runs, that it is when it has ended, and nothing after the end of
-// the supervisor.
+// The file says that an agent is not idle before its program runs, that it is when it has ended, and nothing after
+// the end of the supervisor.
 func TestFleetFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -244,7 +259,8 @@ func TestFleetFile(t *testing.T) {
 		work := w.Exec.Script
 		w.Exec.Script = func(job agents.Job, n int) Script {
 			starts++
-			if a, _ := read(job.Agent); a.Idle || !a.IdleSince.IsZero() || a.State != threads.LoadActive || !strings.HasPrefix(a.Active, Repo) {
+			a, _ := read(job.Agent)
+			if a.Idle || !a.IdleSince.IsZero() || a.State != threads.LoadActive || !strings.HasPrefix(a.Active, Repo) {
 				t.Errorf("%s is started, and in the file: %+v", job.Agent, a)
 			}
 			return work(job, n)
@@ -265,11 +281,13 @@ func TestFleetFile(t *testing.T) {
 			w.Forge.Edit(n, func(is *forge.Issue) { is.Assignees = []string{"dev-coder"} })
 		}
 		time.Sleep(5 * time.Minute)
-		if a, d := read("dev-coder"); a.State != threads.LoadActive || a.PendingCount != 2 || fmt.Sprint(d.Begun) != "["+a.Active+"]" {
+		a, d := read("dev-coder")
+		if a.State != threads.LoadActive || a.PendingCount != 2 || fmt.Sprint(d.Begun) != "["+a.Active+"]" {
 			t.Errorf("with three issues: %+v, begun %v", a, d.Begun)
 		}
 		time.Sleep(time.Hour)
-		if a, _ := read("dev-coder"); !a.Idle || !a.IdleSince.After(since.IdleSince) || a.LastProgressAt.IsZero() || starts < 6 {
+		a, _ = read("dev-coder")
+		if !a.Idle || !a.IdleSince.After(since.IdleSince) || a.LastProgressAt.IsZero() || starts < 6 {
 			t.Errorf("after %d sessions: %+v", starts, a)
 		}
 		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
@@ -284,7 +302,8 @@ func TestFleetFile(t *testing.T) {
 	})
 }
 
-// A panic while agents are told of, or while a hub looks, ends nothing: the file goes, and both work again when that is over.
+// A panic while agents are told of, or while a hub looks, ends nothing: the file goes, and both work again when that
+// is over.
 func TestHubPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{answer: func() ([]byte, error) { return says("other", threads.LoadActive), nil }}
