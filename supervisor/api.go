@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Handler answers the control API. Questions are answered from memory: they do not wait for the forge.
+// Handler serves the control API, except for upgrade.
 func (s *Supervisor) Handler() http.Handler {
 	s.init()
 	return control.Handler(s.routes()...)
@@ -43,8 +43,8 @@ func (s *Supervisor) routes() []control.Route {
 	}
 }
 
-// command is a command that begins only while commands may, and keeps the supervisor from ending under it. do fills in
-// the report; what it reported before an error is lost.
+// command wraps do, which carries out a command and fills in its report. The command is refused while the supervisor
+// starts, stops or hands over, and keeps it from ending meanwhile.
 func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) func(context.Context, T) (*A, error) {
 	return func(ctx context.Context, request T) (*A, error) {
 		leave, err := s.enterCommand()
@@ -93,7 +93,7 @@ func (s *Supervisor) leaveCommand() {
 	s.running.Done()
 }
 
-// serve begins to answer on the control socket. end stops that.
+// serve answers on the control socket until end.
 func (s *Supervisor) serve() (end func(), err error) {
 	listen := s.Listen
 	if listen == nil {
@@ -112,10 +112,11 @@ func (s *Supervisor) serve() (end func(), err error) {
 	}, nil
 }
 
-// keepPorts listens on TCP where the configuration says. end stops that.
+// keepPorts listens on TCP where the configuration says, until end.
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
-		Config: s.currentConfig, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
+		Config: s.currentConfig, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP, Problem: s.portProblem,
+		Log: s.log,
 	}
 	if p.Listen == nil {
 		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
@@ -140,7 +141,7 @@ func (s *Supervisor) portProblem(key, why string) {
 	}
 }
 
-// why explains one item.
+// why answers GET /v1/why.
 func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
 	if err := s.noConfig(); err != nil {
 		return ex, err

@@ -179,12 +179,8 @@ func (s *Supervisor) fromPlan(r *control.ConvoyRequest) (*making, error) {
 			return nil, err
 		}
 		_, issues := p.Needs(i, repos[i])
-		for _, ref := range issues {
-			known, err := s.existing(repos[i], []string{ref.String()})
-			if err != nil {
-				return nil, err
-			}
-			needed[i] = append(needed[i], known...)
+		if needed[i], err = s.existing(repos[i], mentions("", issues)); err != nil {
+			return nil, err
 		}
 	}
 	return m, s.fileTasks(m, p, repos, needed)

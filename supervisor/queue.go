@@ -10,9 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// queueLocked is what waits, and why: what is put up for work in the order of the plan, and the other open issues.
-// Between two plans sessions end and begin, so what the last plan does not speak of is there as well: every open issue
-// has a session or a reason.
+// queueLocked returns the items that wait, each with the reason: the queue in the order of the plan, and the other open
+// issues. Sessions begin and end between two plans, so an issue that the last plan does not mention is listed too:
+// every open issue has a session or a reason.
 func (s *Supervisor) queueLocked() (queue, unqueued []control.QueueDocument) {
 	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
 	said := make(map[forge.Ref]bool, len(s.plan.Holds)+len(s.plan.Unqueued))
@@ -52,8 +52,8 @@ func queueDocument(h *threads.Hold) control.QueueDocument {
 	}
 }
 
-// Events returns what happens from now on to a reader in this process, until leave. It may be called before Run, so
-// that no event is missed. The channel is closed when the reader falls behind, and when Run ends.
+// Events returns the events from now on to a reader in this process, until leave. It may be called before Run, so that
+// no event is missed. The channel is closed when the reader falls behind, and when Run ends.
 func (s *Supervisor) Events() (events <-chan control.Event, leave func()) { return s.events.Read() }
 
 // heldLocked returns the items that wait for another reason than in the last plan. With ten thousand items the

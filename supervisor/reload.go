@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Reload puts a new configuration in force, for future work only: sessions that run keep what they were started with,
-// threads and agents that are gone finish what they have. A nil client keeps the present one. It may be called by any
+// Reload puts a new configuration in force for what starts from now on. A running session keeps the one that it was
+// started with, also when its thread or agent is gone. A nil client keeps the present one. It may be called from any
 // goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
@@ -42,8 +42,8 @@ func (s *Supervisor) lookAtPorts() {
 	}
 }
 
-// SetError shows what is wrong with the configuration as its file is now. The last good one stays in force; nil means
-// that the file is good again.
+// SetError shows the error of the configuration file as it is now; nil means that the file is valid. The last valid
+// configuration stays in force.
 func (s *Supervisor) SetError(err error) {
 	s.init()
 	s.mu.Lock()

@@ -117,15 +117,12 @@ func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 	if err != nil {
 		return item, control.NotNow("cannot sling: %s", text(err))
 	}
-	if len(blockers) == 0 {
-		return item, nil
-	}
 	for _, b := range blockers {
 		if err == nil {
 			err = s.depend(item, b)
 		}
 	}
-	if err == nil {
+	if err == nil && len(blockers) > 0 {
 		err = s.label(item, []string{forge.LabelBacklog}, nil)
 	}
 	if err != nil {
