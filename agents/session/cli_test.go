@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// A CLI that says how it ended and then stays is ended, and what it did counts; one that goes on to speak is left
-// alone, and so is one that has said nothing of an end.
+// A CLI that said how it ended and then stays is ended, and its work counts; one that goes on to speak is left alone,
+// and so is one that said nothing of an end. On an API one that never begins to speak is ended: the backend is down.
 func TestCLIThatStays(t *testing.T) {
 	end, err := os.ReadFile("testdata/qwen/text.jsonl")
 	if err != nil {
@@ -25,24 +25,30 @@ func TestCLIThatStays(t *testing.T) {
 	if !strings.Contains(last, `"result"`) {
 		t.Fatalf("the recording ends with %s", last)
 	}
+	spoken := func(lines int) time.Duration { return time.Duration(lines) * 10 * time.Second }
 	tests := []struct {
 		name   string
+		api    bool
 		says   []string // each ten seconds after the one before
 		leaves time.Duration
 		took   time.Duration
 		want   agents.Result
 	}{
-		{"leaves at once", lines, 0, time.Duration(len(lines)) * 10 * time.Second, agents.Done},
-		{"stays", lines, 3 * time.Hour, time.Duration(len(lines))*10*time.Second - 10*time.Second + lastWord, agents.Done},
-		{"has more to say", slices.Concat(lines, []string{last, last, last, last}), 0, time.Duration(len(lines)+4) * 10 * time.Second, agents.Done},
-		{"says nothing of an end", lines[:2], 20 * time.Minute, 20*time.Minute + 20*time.Second, agents.Failed},
+		{"leaves at once", false, lines, 0, spoken(len(lines)), agents.Done},
+		{"stays", false, lines, 3 * time.Hour, spoken(len(lines)-1) + lastWord, agents.Done},
+		{"has more to say", false, append(lines[:len(lines):len(lines)], last, last), 0, spoken(len(lines) + 2), agents.Done},
+		{"says nothing of an end", false, lines[:2], 20 * time.Minute, spoken(2) + 20*time.Minute, agents.Failed},
+		{"is silent on a local backend", false, nil, time.Hour, time.Hour, agents.Failed},
+		{"is silent on an API", true, nil, time.Hour, firstAnswer, agents.BackendDown},
+		{"has answered on an API", true, lines[:len(lines)-1], time.Hour, spoken(len(lines)-1) + time.Hour, agents.Failed},
+		{"stays on an API", true, lines, time.Hour, spoken(len(lines)-1) + lastWord, agents.Done},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &run{
 					Program: &Program{CLI: "qwen", Environ: []string{"PATH=/bin"}, Out: io.Discard, Now: time.Now},
-					work:    work{Local: true, Workspace: t.TempDir(), Home: t.TempDir()}, cli: adapters["qwen"],
+					work:    work{Local: !tt.api, Workspace: t.TempDir(), Home: t.TempDir()}, cli: adapters["qwen"],
 				}
 				r.Run = func(ctx context.Context, cmd agents.Cmd) error {
 					for _, line := range tt.says {
