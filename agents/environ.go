@@ -75,11 +75,7 @@ func Environ(base []string, e *Env) []string {
 			vars[name] = value
 		}
 	}
-	for name, value := range vars {
-		if !e.passes(name, value) || name == "OLDPWD" {
-			delete(vars, name)
-		}
-	}
+	maps.DeleteFunc(vars, func(name, value string) bool { return name == "OLDPWD" || !e.passes(name, value) })
 	e.contract(vars)
 	environ := make([]string, 0, len(vars))
 	for name, value := range vars {

@@ -49,16 +49,10 @@ func ParseResult(text []byte) (Outcome, error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return Outcome{}, fmt.Errorf("result is not the JSON it should be: %w", err)
 	}
-	o := Outcome{
-		Result:    d.Outcome,
-		Reason:    oneLine(d.Reason),
-		SessionID: d.SessionID,
-		Usage:     d.Usage,
-		Claimed:   true,
-	}
 	if err := d.check(); err != nil {
 		return Outcome{}, err
 	}
+	o := Outcome{Result: d.Outcome, Reason: oneLine(d.Reason), SessionID: d.SessionID, Usage: d.Usage, Claimed: true}
 	if d.RetryAt != "" {
 		at, err := time.Parse(time.RFC3339, d.RetryAt)
 		if err != nil {

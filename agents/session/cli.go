@@ -106,10 +106,10 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 		said.fail(trouble{What: down, Words: err.Error()})
 	}
 	r.account(said, c, before)
-	if words := lastLine(complaint.String()); words != "" && !said.Ended {
+	if words := lastLine(string(complaint.text)); words != "" && !said.Ended {
 		r.logf("%s says: %s", r.CLI, firstWords(words))
 	}
-	return said, outcome(r.CLI, said, err, complaint.String(), r.Now())
+	return said, outcome(r.CLI, said, err, string(complaint.text), r.Now())
 }
 
 // listen returns a writer for the CLI's events, which cancels the run when the CLI is silent for too long, or cannot
@@ -213,5 +213,3 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
-
-func (t *tail) String() string { return string(t.text) }

@@ -115,9 +115,7 @@ func branchLike(name string) bool {
 		!strings.Contains(name, "..") && !strings.Contains(name, "@{")
 }
 
-func hexLike(sha string) bool {
-	return len(sha) >= 40 && strings.Trim(sha, "0123456789abcdef") == ""
-}
+func hexLike(sha string) bool { return len(sha) >= 40 && strings.Trim(sha, "0123456789abcdef") == "" }
 
 func (r *run) comments(ctx context.Context) ([]remark, error) {
 	comments, err := r.Desk.Comments(ctx, r.ref())

@@ -42,10 +42,8 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 // do runs git in a directory and returns its output without the last newline.
 func (g *git) do(ctx context.Context, dir string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
-	err := g.run(ctx, agents.Cmd{
-		Argv: append([]string{"git"}, args...), Dir: dir, Env: g.environ,
-		Stdout: &out, Stderr: &complaint,
-	})
+	argv := append([]string{"git"}, args...)
+	err := g.run(ctx, agents.Cmd{Argv: argv, Dir: dir, Env: g.environ, Stdout: &out, Stderr: &complaint})
 	if err != nil {
 		return "", gitError(args[0], err, complaint.String())
 	}
@@ -60,8 +58,5 @@ func gitError(command string, err error, words string) error {
 			return fmt.Errorf("git %s: %s", command, strings.TrimSpace(line))
 		}
 	}
-	if last := lines[len(lines)-1]; last != "" {
-		return fmt.Errorf("git %s: %w: %s", command, err, last)
-	}
-	return fmt.Errorf("git %s: %w", command, err)
+	return fmt.Errorf("git %s: %w%s", command, err, prefixed(": ", lines[len(lines)-1]))
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,14 @@ func (p *Program) Do(ctx context.Context) error {
 	r := &run{Program: p, work: w, cli: cli, tree: newTree(p.Run, w, p.Environ), keep: loadKeep(w.keepPath())}
 	out := r.do(ctx)
 	r.logf("%s%s", out.Result, prefixed(": ", out.Reason))
-	return writeResult(w.ResultPath, &out)
+	text, err := agents.FormatResult(&out)
+	if err == nil {
+		err = writeFile(w.ResultPath, text)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot leave a result: %w", err)
+	}
+	return nil
 }
 
 // run is one session of a Program.
@@ -146,12 +154,5 @@ func prefixed(prefix, text string) string {
 
 // joined joins paragraphs, without the empty ones.
 func joined(paragraphs ...string) string {
-	var b strings.Builder
-	for _, p := range paragraphs {
-		if b.Len() > 0 {
-			p = prefixed("\n\n", p)
-		}
-		b.WriteString(p)
-	}
-	return b.String()
+	return strings.Join(slices.DeleteFunc(paragraphs, func(p string) bool { return p == "" }), "\n\n")
 }

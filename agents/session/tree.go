@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
@@ -31,9 +32,7 @@ func newTree(run func(context.Context, agents.Cmd) error, w work, environ []stri
 }
 
 // in runs git in the worktree.
-func (t *tree) in(ctx context.Context, args ...string) (string, error) {
-	return t.do(ctx, t.dir, args...)
-}
+func (t *tree) in(ctx context.Context, args ...string) (string, error) { return t.do(ctx, t.dir, args...) }
 
 // fetch brings the mirror up to date, and creates it first if it is not there.
 func (t *tree) fetch(ctx context.Context, more ...string) error {
@@ -140,9 +139,7 @@ func (t *tree) commits(ctx context.Context, since string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var n int
-	_, err = fmt.Sscan(out, &n)
-	return n, err
+	return strconv.Atoi(out)
 }
 
 // dirty reports whether a file is uncommitted and not ignored.

@@ -106,17 +106,6 @@ func (k *keep) save(path string) {
 	}
 }
 
-func writeResult(path string, o *agents.Outcome) error {
-	text, err := agents.FormatResult(o)
-	if err == nil {
-		err = writeFile(path, text)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot leave a result: %w", err)
-	}
-	return nil
-}
-
 // writeFile writes a file whole or not at all.
 func writeFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
