@@ -32,7 +32,9 @@ func newTree(run func(context.Context, agents.Cmd) error, w work, environ []stri
 }
 
 // in runs git in the worktree.
-func (t *tree) in(ctx context.Context, args ...string) (string, error) { return t.do(ctx, t.dir, args...) }
+func (t *tree) in(ctx context.Context, args ...string) (string, error) {
+	return t.do(ctx, t.dir, args...)
+}
 
 // fetch brings the mirror up to date, and creates it first if it is not there.
 func (t *tree) fetch(ctx context.Context, more ...string) error {
