@@ -1,9 +1,16 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/threads"
 )
@@ -32,5 +39,97 @@ func TestCadence(t *testing.T) {
 	h.next = now.Add(time.Hour) // the interval was longer before a reload
 	if h.Due(config, now); h.next.Sub(now) > every {
 		t.Errorf("the next cycle is in %s", h.next.Sub(now))
+	}
+}
+
+// fakeSupervisor rebalances without agents: what a cycle finds is up to the test.
+type fakeSupervisor struct {
+	config    *threads.Config
+	rebalance func(*Cycle) error
+}
+
+func (f *fakeSupervisor) Config() (*threads.Config, string) { return f.config, "own" }
+
+func (f *fakeSupervisor) Document() *Document { return &Document{Instance: "own"} }
+
+func (f *fakeSupervisor) Rebalance(_ context.Context, c *Cycle) (err error) { return f.rebalance(c) }
+
+// Cycles take place one after the other, however many are asked for at once; the last twelve are shown, newest first,
+// with what became of their moves. What a caller got is a copy.
+func TestCycles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var busy atomic.Int64
+		config := &threads.Config{Fleet: threads.Fleet{Hub: true, Hosts: []threads.Host{{Name: "iris"}}}}
+		f := &fakeSupervisor{config: config}
+		read := func(context.Context, threads.Host) ([]byte, error) { return nil, errors.New("no") }
+		h := NewHub(f, read, hclog.NewNullLogger())
+		f.rebalance = func(c *Cycle) error {
+			if busy.Add(1) != 1 {
+				t.Error("two cycles at once")
+			}
+			c.Moves = []Move{{Run: "run", State: MovePending}}
+			h.Note(c)
+			time.Sleep(time.Second)
+			busy.Add(-1)
+			return nil
+		}
+		got := make([]*Cycle, CycleLimit+3)
+		var all sync.WaitGroup
+		for i := range got {
+			all.Go(func() {
+				var err error
+				if got[i], err = h.Cycle(t.Context(), i == 0); err != nil {
+					t.Error(err)
+				}
+				h.Status()
+			})
+		}
+		all.Wait()
+		h.Settle("run", MoveDone, "why")
+		s := h.Status()
+		if len(s.Cycles) != CycleLimit || !s.Cycles[0].At.After(s.Cycles[1].At) {
+			t.Errorf("%d cycles: %+v", len(s.Cycles), s.Cycles)
+		}
+		for _, c := range s.Cycles {
+			if m := c.Moves[0]; m.State != MoveDone || m.StateWhy != "why" || c.Calls != 1 || c.TookMS != 1000 {
+				t.Errorf("%+v", c)
+			}
+		}
+		if m := got[0].Moves[0]; m.State != MovePending {
+			t.Errorf("the answer to the caller changed: %+v", m)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if h.Wake(); h.Wait(ctx) {
+			t.Error("a hub that is to end is woken")
+		}
+		f.rebalance = func(*Cycle) error { return errors.New("no forge") }
+		if c, err := h.Cycle(t.Context(), false); c != nil || err == nil || len(h.Status().Cycles) != CycleLimit {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
+// People are told when agents were idle beside busy ones for two cycles in a row, once, and not because of a dry run.
+func TestStuck(t *testing.T) {
+	h := NewHub(nil, nil, nil)
+	idle, busy := []string{"a"}, []string{"b"}
+	for i, tt := range []struct {
+		c    Cycle
+		want bool
+	}{
+		{Cycle{Idle: idle, Busy: busy}, false},
+		{Cycle{Idle: idle, Busy: busy, DryRun: true}, false},
+		{Cycle{Idle: idle, Busy: busy}, true},
+		{Cycle{Idle: idle, Busy: busy}, false},
+		{Cycle{Idle: idle}, false},
+		{Cycle{Idle: idle, Busy: busy}, false},
+		{Cycle{Idle: idle, Busy: busy, Moves: []Move{{}}}, false},
+		{Cycle{Idle: idle, Busy: busy}, false},
+		{Cycle{Idle: idle, Busy: busy}, true},
+	} {
+		if got := h.Note(&tt.c); got != tt.want {
+			t.Errorf("cycle %d: %t", i, got)
+		}
 	}
 }
