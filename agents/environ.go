@@ -120,8 +120,7 @@ func (e *Env) owns(s SecretVar) bool {
 	})
 }
 
-// holds reports whether value is the secret or contains it. A secret shorter than minSecret may be contained by
-// accident.
+// holds reports whether value is the secret or, unless that is so short that it may be accident, contains it.
 func holds(value, secret string) bool {
 	if len(secret) < minSecret {
 		return secret != "" && value == secret
@@ -129,8 +128,7 @@ func holds(value, secret string) bool {
 	return strings.Contains(value, secret)
 }
 
-// matches reports whether a name matches one of the patterns, which are names or globs. The configuration was checked
-// for malformed ones.
+// matches reports whether a name matches one of the patterns, which are names or globs, none of them malformed.
 func matches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, name)

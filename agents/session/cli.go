@@ -16,8 +16,7 @@ import (
 )
 
 // ask runs the CLI with a prompt, in the chain's last conversation where call says so. If the CLI has lost that
-// conversation, or it has grown too long, ask begins a new one, once. The error is an *ended unless the run is
-// complete.
+// conversation, or it has grown too long, ask begins a new one, once. An incomplete run is an *ended error.
 func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
 	c := r.call(ctx)
 	said, out := r.runCLI(ctx, c, prompt)
@@ -112,8 +111,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	return said, outcome(r.CLI, said, err, string(complaint.text), r.Now())
 }
 
-// listen returns a writer for the CLI's events, which cancels the run when the CLI is silent for too long, or cannot
-// succeed.
+// listen returns a writer for the CLI's events. It cancels the run when the CLI is silent too long or cannot succeed.
 func (r *run) listen(said *report, cancel context.CancelCauseFunc) *lines {
 	timer := time.AfterFunc(firstAnswer, func() { cancel(errSilent) })
 	if r.Local {

@@ -57,8 +57,7 @@ func (r *run) open(ctx context.Context, d *promptData, title, body string) (reas
 }
 
 // issueBranch returns the branch for the issue and the commit to begin at. It is fix/issue-N from the default branch,
-// or from the commits pushed there before. Once a pull request of that branch has ended, fix/issue-N-2 follows, and so
-// on.
+// or from the commits pushed there before. Once a pull request of that branch has ended, fix/issue-N-2 follows.
 func (r *run) issueBranch(ctx context.Context, base string) (branch, at string, err error) {
 	for k := 1; ; k++ {
 		branch = fmt.Sprintf("fix/issue-%d", r.Number)
@@ -178,8 +177,7 @@ func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err
 	return false, r.tree.checkout(ctx, branch, at)
 }
 
-// develop lets the CLI work until there is something to publish: it reminds the CLI once. since is the branch before
-// the work.
+// develop lets the CLI work, and reminds it once if there is nothing to publish that since does not have.
 func (r *run) develop(ctx context.Context, d *promptData, since string) (answer, error) {
 	said, err := r.converse(ctx, d)
 	if err != nil {
@@ -212,8 +210,7 @@ func (r *run) idle(ctx context.Context, since string) (bool, error) {
 	return n == 0, err
 }
 
-// converse runs the CLI with the prompt of the role and reads its answer. The files of an earlier session are gone by
-// then.
+// converse runs the CLI with the prompt of the role and reads its answer. It removes answers of an earlier session.
 func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 	_, _ = os.Remove(r.answerPath()), os.Remove(r.verdictPath())
 	prompt, err := r.prompt(ctx, d)

@@ -41,8 +41,7 @@ const (
 	opencodeOverflows = 3
 )
 
-// opencodeConfig is opencode's configuration for a backend with an address. The key of a paid one stays in the
-// environment.
+// opencodeConfig is its configuration for a backend with an address. The key of a paid one stays in the environment.
 func opencodeConfig(c *call, model string) string {
 	key := "{env:OPENAI_API_KEY}"
 	if c.Local {

@@ -49,8 +49,7 @@ func unended(exit error, complaint string) trouble {
 	return trouble{What: what, Words: words}
 }
 
-// used is the usage of one run. Where a CLI counts the whole conversation, before is subtracted, its usage up to this
-// run.
+// used is the usage of one run: for CLIs that count the whole conversation, without its usage before this run.
 func used(r *report, before agents.Usage) agents.Usage {
 	if !r.TotalTokens {
 		before = agents.Usage{CostUSD: before.CostUSD}

@@ -32,13 +32,11 @@ type Script struct {
 	Dir  string
 	Env  []string
 	Tmp  string // the agent's folder for the files that upstream puts into /tmp
-	// Waits says that the session lasts until the processes that the script started have ended: upstream's pollers exit
-	// before them.
+	// Waits says that the session lasts until the script's processes have ended: upstream's pollers exit before them.
 	Waits bool
 }
 
-// Prepare provides the surroundings that upstream's entrypoint provided to a script, and returns how to start it. It
-// may be repeated.
+// Prepare provides a script with what upstream's entrypoint provided, and returns how to start it. It may be repeated.
 func (p *Program) Prepare(ctx context.Context) (*Script, error) {
 	for _, name := range []string{"HOME", "FORGE_URL", "FORGE_TOKEN", "DISINTO_REPO", "DISINTO_AGENT"} {
 		if p.getenv(name) == "" {
@@ -199,8 +197,7 @@ func (p *Program) git() []string {
 }
 
 // activate creates the file without which upstream's pollers and scheduled scripts exit at once, as upstream's
-// entrypoint does for every role. The supervisor has decided by then that the agent works: `disinto pause` is the
-// switch.
+// entrypoint does for every role. Whether an agent works is the supervisor's decision: `disinto pause` is the switch.
 func (p *Program) activate() {
 	role, _, _ := strings.Cut(p.Script, "/")
 	if role == "review" {
@@ -218,8 +215,7 @@ func (p *Program) activate() {
 }
 
 // unlock removes the agent's lock files. They are stale: an agent runs one session at a time, and no process of the one
-// before is left. But the pid in such a file may be another program's by now, and the script would exit as if all were
-// done.
+// before is left. But the pid in such a file may be another program's by now, and the script would exit with 0.
 func (p *Program) unlock(s *Script) {
 	dir, pattern := s.Tmp, "*.lock"
 	if !p.Private {

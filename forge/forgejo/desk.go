@@ -126,8 +126,7 @@ func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 	return p
 }
 
-// PullsFrom lists the pull requests with a branch of the repository itself as their head, open or ended, among the 150
-// that changed last.
+// PullsFrom lists the pull requests, open or ended, from a branch of the repository itself, of the 150 changed last.
 func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
 	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"))
 	var all []forge.Pull
@@ -140,8 +139,7 @@ func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull
 	return all, err
 }
 
-// OpenPull opens a pull request, or finds the open one of this branch: the forge keeps one per head. Repeated, it
-// returns the same number.
+// OpenPull opens a pull request, or finds the open one of this branch: the forge keeps one per head.
 func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, err error) {
 	var made struct{ Number int64 }
 	form := map[string]string{"title": p.Title, "body": p.Body, "head": p.Head, "base": p.Base}
@@ -278,8 +276,7 @@ func (d *Desk) Edit(ctx context.Context, repo, message string, edits []forge.Edi
 	return err
 }
 
-// changeOf turns an edit into a change for the API, which wants to know whether the file is there, and in which
-// version.
+// changeOf turns an edit into a change for the API, which wants the version of the file that it replaces.
 func (d *Desk) changeOf(ctx context.Context, repo string, e forge.Edit) (fileChange, error) {
 	now, err := file(ctx, &d.api, repo, e.Path)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
