@@ -58,8 +58,8 @@ const backendLocal = "local"
 
 // Environ returns the complete environment of a session, sorted (section 8 of the design): base, minus
 //
-//   - secrets of the configuration that are not this agent's own, known by the variable's name or by its value, which may
-//     contain more, such as an address with a token in it;
+//   - secrets of the configuration that are not this agent's own, known by the variable's name or by its value, of
+//     which the secret may be a part, as in an address with a token;
 //   - the forge's credentials and webhook secrets, known by their names;
 //   - on a local backend, the keys of paid APIs;
 //   - what the thread or the role denies;

@@ -252,7 +252,8 @@ func (p *Program) cloneOne(ctx context.Context, s *Script, repo, dir string) err
 	}
 	url := p.getenv("FORGE_URL") + "/" + repo + ".git"
 	argv := []string{"git", "clone", "--quiet", url, half}
-	if err := p.Run(ctx, agents.Cmd{Argv: argv, Dir: filepath.Dir(dir), Env: s.Env, Stdout: p.Out, Stderr: p.Out}); err != nil {
+	err := p.Run(ctx, agents.Cmd{Argv: argv, Dir: filepath.Dir(dir), Env: s.Env, Stdout: p.Out, Stderr: p.Out})
+	if err != nil {
 		return err
 	}
 	return os.Rename(half, dir)
