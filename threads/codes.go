@@ -1,7 +1,104 @@
 package threads
 
-// Class says what a Code means for the item that it holds. Convoys, the simulator and the supervisor classify reasons
-// by the table below and by nothing else.
+// Code is the stable name of a reason. Programs may rely on it; the text beside it may change.
+type Code string
+
+// The codes of items, in the order in which the rules are asked.
+const (
+	NotRead           Code = "not-read"
+	StaleFacts        Code = "stale-facts"
+	Closed            Code = "closed"
+	NotBacklog        Code = "not-backlog"
+	Tracking          Code = "convoy"
+	SkipLabel         Code = "label"
+	AssignedHuman     Code = "assigned-human"
+	ClaimedElsewhere  Code = "claimed-elsewhere"
+	ClaimLeft         Code = "claim-left"
+	HasPull           Code = "has-pull"
+	MergedNotClosed   Code = "merged-not-closed"
+	PullRejected      Code = "pr-rejected"
+	StagedConvoy      Code = "staged-convoy"
+	BlockersUnknown   Code = "blockers-unknown"
+	BlocksItself      Code = "blocks-itself"
+	BlockerCycle      Code = "blocker-cycle"
+	BlockerMissing    Code = "blocker-missing"
+	BlockerUnreadable Code = "blocker-unreadable"
+	BlockerCancelled  Code = "blocker-cancelled"
+	BlockerOpen       Code = "blocked"
+	BlockerUnmerged   Code = "blocker-unmerged"
+	Superseded        Code = "superseded"
+	Draft             Code = "draft"
+	CIPending         Code = "ci-pending"
+	NotOurs           Code = "not-ours"
+	PeopleReview      Code = "people-review"
+	MergeManual       Code = "merge-manual"
+	HumanObjects      Code = "human-objects"
+	MergeLate         Code = "merge-late"
+	MergeQueued       Code = "merge-queued"
+	TooManyRounds     Code = "too-many-rounds"
+	NotDue            Code = "not-due"
+	GaveUp            Code = "gave-up"
+	CoolDown          Code = "cool-down"
+	HasSession        Code = "running"
+	ChainBusy         Code = "chain-busy"
+	Unreviewed        Code = "unreviewed"
+	Refused           Code = "refused"
+)
+
+// The codes of candidates, in the order in which the rules are asked. The candidate that passed most rules names the
+// item's reason.
+const (
+	NoRole        Code = "no-role"
+	NoSkill       Code = "no-skill"
+	PinnedTo      Code = "pinned"
+	NotOnRoute    Code = "not-on-route"
+	AuthorFirst   Code = "author-first"
+	FinisherFirst Code = "finisher-first"
+	OwnWork       Code = "own-work"
+	LocalPair     Code = "local-pair"
+	NoReviewer    Code = "no-reviewer"
+	NoProgram     Code = "no-program"
+	NoToken       Code = "no-token"
+	AgentHeld     Code = "agent-held"
+	Paused        Code = "paused"
+	ThreadPark    Code = "parked"
+	OverBudget    Code = "over-budget"
+	NoRoom        Code = "no-room"
+	AgentBusy     Code = "agent-busy"
+	NoSlot        Code = "no-slot"
+	SlotKept      Code = "slot-kept"
+)
+
+// The code of a mark that corresponds to no hold.
+const (
+	ConvoyOver Code = "convoy-over"
+)
+
+// The codes of sick agents, and of issues that an idle agent does not take over from a busy one, in the order in
+// which the rules are asked.
+const (
+	AgentSick    Code = "sick"
+	StolenBefore Code = "stolen-before"
+	WorkBegun    Code = "begun"
+	TooUrgent    Code = "too-urgent"
+	NoSkillSaid  Code = "no-skill-said"
+	NotBusy      Code = "not-busy"
+	StealLimit   Code = "steal-limit"
+)
+
+// The codes of stopped sessions and of violations.
+const (
+	StopClosed     Code = "item-closed"
+	StopReassigned Code = "item-reassigned"
+	StopLabelled   Code = "item-labelled"
+	StopHeadMoved  Code = "head-moved"
+	StopCancelled  Code = "item-cancelled"
+	StopReleased   Code = "item-released"
+	RuleBroken     Code = "rule-broken"
+)
+
+// Class says in which state an item is that a Code holds. Convoys, the simulator and the supervisor classify reasons by
+// the table below and by nothing else.
 type Class int
 
 // The classes of codes.
@@ -31,38 +128,26 @@ type CodeDoc struct {
 	Code  Code
 	Class Class
 	Ends  Ends
-	// Means is what the user reads first.
-	Means string
-	// Mend is what the user can do; empty where waiting is right.
-	Mend string
+	Means string // the explanation
+	Mend  string // the remedy for a person; empty where waiting is right
 	// text is that of a Reason, with its operands in braces; see Reason.operand. Behind a bar stands the text for a reason
 	// that has an agent or references.
 	text string
 }
 
-// Codes documents every code, in rule order.
+// Codes returns the documentation of every code, in rule order. It must not be written to.
 func Codes() []CodeDoc { return codeDocs }
 
 // Class classifies a code; 0 for one that is not in the table.
-func (c Code) Class() Class {
-	if doc := docs[c]; doc != nil {
-		return doc.Class
-	}
-	return 0
-}
+func (c Code) Class() Class { return docs[c].Class }
 
 // Ends says what ends a wait for this reason.
-func (c Code) Ends() Ends {
-	if doc := docs[c]; doc != nil {
-		return doc.Ends
-	}
-	return ByItself
-}
+func (c Code) Ends() Ends { return docs[c].Ends }
 
-var docs = func() map[Code]*CodeDoc {
-	byCode := make(map[Code]*CodeDoc, len(codeDocs))
-	for i := range codeDocs {
-		byCode[codeDocs[i].Code] = &codeDocs[i]
+var docs = func() map[Code]CodeDoc {
+	byCode := make(map[Code]CodeDoc, len(codeDocs))
+	for _, d := range codeDocs {
+		byCode[d.Code] = d
 	}
 	return byCode
 }()

@@ -12,7 +12,7 @@ import (
 // TestEveryCodeIsClassified compares the constants of type Code with the rows of the table: each has one, with a
 // class and words. A code without a row would be blocked in a convoy and nowhere else.
 func TestEveryCodeIsClassified(t *testing.T) {
-	parsed, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)
+	parsed, err := parser.ParseFile(token.NewFileSet(), "codes.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
