@@ -266,16 +266,6 @@ func (s *Supervisor) askPerson(c *chore, label string, words comment) error {
 	return s.label(c.ref, []string{label}, nil)
 }
 
-func (s *Supervisor) comment(item forge.Ref, words comment) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
-		return f.Comment(ctx, item, words.key, words.body)
-	})
-}
-
-func (s *Supervisor) label(item forge.Ref, add, remove []string) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Label(ctx, item, add, remove) })
-}
-
 func toldOf(c *chore) *ledger.Told {
 	return &ledger.Told{Ref: ledger.Ref(c.ref), Key: c.mark.Reason.Key()}
 }

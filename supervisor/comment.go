@@ -8,9 +8,6 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// comment is a comment of ours on the forge. It is written once for each key.
-type comment struct{ key, body string }
-
 // gaveUpComment tells why no agent works on an item any more. The key holds the time of the last failure, so that
 // people are told again when a retry fails too.
 func gaveUpComment(c *chore) comment {

@@ -60,22 +60,6 @@ func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
 	return refs, nil
 }
 
-func (s *Supervisor) file(d forge.Draft) (forge.Ref, error) {
-	return ask(s, func(ctx context.Context, f Forge) (forge.Ref, error) { return f.File(ctx, d) })
-}
-
-func (s *Supervisor) depend(item, on forge.Ref) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Depend(ctx, item, on) })
-}
-
-func (s *Supervisor) blockers(item forge.Ref) ([]forge.Blocker, error) {
-	return ask(s, func(ctx context.Context, f Forge) ([]forge.Blocker, error) { return f.Blockers(ctx, item) })
-}
-
-func (s *Supervisor) closeIssue(item forge.Ref) error {
-	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, item) })
-}
-
 // relabel changes the labels of an item that the scheduler must not decide on until a scan shows them. It returns the
 // time that facts have to be newer than.
 func (s *Supervisor) relabel(item forge.Ref, add, remove []string) (need time.Time, err error) {

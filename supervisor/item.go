@@ -96,15 +96,6 @@ func (s *Supervisor) see(item forge.Ref) (*target, error) {
 	return nil, forge.ErrNotFound
 }
 
-// ask makes one call to the forge that returns something.
-func ask[T any](s *Supervisor, f func(context.Context, Forge) (T, error)) (answer T, err error) {
-	err = s.call(s.base, callTimeout, func(ctx context.Context, client Forge) (err error) {
-		answer, err = f(ctx, client)
-		return err
-	})
-	return answer, err
-}
-
 // notDone is the refusal of a command that the forge did not let us do.
 func notDone(verb string, item forge.Ref, err error) error {
 	switch {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -76,4 +77,12 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 // logPath is where the output of a session is.
 func logPath(stateDir, agent, run string) string {
 	return filepath.Join(stateDir, ledger.LogPath(agent, run))
+}
+
+// text returns an error in one line, "" for nil. Semicolons separate joined errors.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }

@@ -11,33 +11,6 @@ import (
 // must not become a storm of scans.
 const wakeFloor = time.Second
 
-// kick wakes the loop of one thread.
-type kick struct {
-	wake chan struct{} // 1-buffered: a kick during a tick is not lost, and ten are one
-	need time.Time     // the tick wants facts requested at this time or later; guarded by the supervisor's mu
-}
-
-// kickThread wakes a thread's loop, which then decides on facts requested no earlier than need.
-func (s *Supervisor) kickThread(name string, need time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kickLocked(name, need)
-}
-
-func (s *Supervisor) kickLocked(name string, need time.Time) {
-	k := s.kicks[name]
-	if k == nil {
-		return
-	}
-	if need.After(k.need) {
-		k.need = need
-	}
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
-}
-
 // startLoops begins a loop for every configured thread that has none.
 func (s *Supervisor) startLoops() {
 	s.mu.Lock()
@@ -137,17 +110,4 @@ func (s *Supervisor) activeLocked() bool {
 		}
 	}
 	return false
-}
-
-// kickAll wakes every loop.
-func (s *Supervisor) kickAll(need time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kickAllLocked(need)
-}
-
-func (s *Supervisor) kickAllLocked(need time.Time) {
-	for name := range s.kicks {
-		s.kickLocked(name, need)
-	}
 }

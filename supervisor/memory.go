@@ -90,3 +90,17 @@ func (p *problems) lines() []string {
 	}
 	return list
 }
+
+// panicked counts a panic. The stack is logged the first time it says what it says.
+func (s *Supervisor) panicked(what string, v any, stack []byte) {
+	words := fmt.Sprint(v)
+	s.mu.Lock()
+	first := s.problems.panic != words
+	s.problems.panics++
+	s.problems.panic = words
+	s.mu.Unlock()
+	if first {
+		s.log.Error(fmt.Sprintf("internal error: %s panicked: %s\n%s", what, words, stack))
+	}
+	s.touchStatus()
+}

@@ -34,14 +34,6 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.touchStatus()
 }
 
-// lookAtPorts has the TCP listeners compared with the configuration.
-func (s *Supervisor) lookAtPorts() {
-	select {
-	case s.replug <- struct{}{}:
-	default:
-	}
-}
-
 // SetError shows the error of the configuration file as it is now; nil means that the file is valid. The last valid
 // configuration stays in force.
 func (s *Supervisor) SetError(err error) {

@@ -3,10 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -15,8 +12,6 @@ import (
 const (
 	// scanTimeout bounds one scan. A cold scan of ten thousand issues takes half a minute.
 	scanTimeout = 2 * time.Minute
-	// callTimeout bounds any other call to the forge.
-	callTimeout = 30 * time.Second
 	// prepareRest is the time between attempts to prepare a forge that refuses.
 	prepareRest = time.Minute
 	// scanRestMin and scanRestMax bound the pause after a scan that read nothing. It doubles each time.
@@ -151,33 +146,4 @@ func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool)
 		}
 	}
 	return facts, any
-}
-
-// text returns an error in one line, "" for nil. Semicolons separate joined errors.
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
-}
-
-// call makes one call to the forge within a time limit. A panic in it counts as an answer that could not be read:
-// sessions and chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. One
-// did, when a pull request appeared between two requests of one Look.
-func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.panicked("a call to the forge", v, debug.Stack())
-			err = fmt.Errorf("internal error: %v: %w", v, forge.ErrUnavailable)
-		}
-	}()
-	s.mu.Lock()
-	client := s.client
-	s.mu.Unlock()
-	if client == nil {
-		return fmt.Errorf("no forge is configured: %w", forge.ErrUnavailable)
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return f(ctx, client)
 }

@@ -43,20 +43,6 @@ func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (d
 	return todo.delay
 }
 
-// panicked counts a panic. The stack is logged the first time it says what it says.
-func (s *Supervisor) panicked(what string, v any, stack []byte) {
-	words := fmt.Sprint(v)
-	s.mu.Lock()
-	first := s.problems.panic != words
-	s.problems.panics++
-	s.problems.panic = words
-	s.mu.Unlock()
-	if first {
-		s.log.Error(fmt.Sprintf("internal error: %s panicked: %s\n%s", what, words, stack))
-	}
-	s.touchStatus()
-}
-
 // panicDelay is how long a thread rests after a panic.
 func (s *Supervisor) panicDelay(thread string) time.Duration {
 	s.mu.Lock()

@@ -1,0 +1,72 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// callTimeout bounds every call to the forge but a scan.
+const callTimeout = 30 * time.Second
+
+// call makes one call to the forge within a time limit. A panic in it counts as an answer that could not be read:
+// sessions and chores call from goroutines of their own, where a panic would end PID 1 and every agent with it. One
+// did, when a pull request appeared between two requests of one Look.
+func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(context.Context, Forge) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.panicked("a call to the forge", v, debug.Stack())
+			err = fmt.Errorf("internal error: %v: %w", v, forge.ErrUnavailable)
+		}
+	}()
+	s.mu.Lock()
+	client := s.client
+	s.mu.Unlock()
+	if client == nil {
+		return fmt.Errorf("no forge is configured: %w", forge.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return f(ctx, client)
+}
+
+// ask makes one call to the forge that returns something.
+func ask[T any](s *Supervisor, f func(context.Context, Forge) (T, error)) (answer T, err error) {
+	err = s.call(s.base, callTimeout, func(ctx context.Context, client Forge) (err error) {
+		answer, err = f(ctx, client)
+		return err
+	})
+	return answer, err
+}
+
+func (s *Supervisor) label(item forge.Ref, add, remove []string) error {
+	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Label(ctx, item, add, remove) })
+}
+
+// comment is a comment of ours on the forge. It is written once for each key.
+type comment struct{ key, body string }
+
+func (s *Supervisor) comment(item forge.Ref, words comment) error {
+	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+		return f.Comment(ctx, item, words.key, words.body)
+	})
+}
+
+func (s *Supervisor) closeIssue(item forge.Ref) error {
+	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, item) })
+}
+
+func (s *Supervisor) file(d forge.Draft) (forge.Ref, error) {
+	return ask(s, func(ctx context.Context, f Forge) (forge.Ref, error) { return f.File(ctx, d) })
+}
+
+func (s *Supervisor) depend(item, on forge.Ref) error {
+	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Depend(ctx, item, on) })
+}
+
+func (s *Supervisor) blockers(item forge.Ref) ([]forge.Blocker, error) {
+	return ask(s, func(ctx context.Context, f Forge) ([]forge.Blocker, error) { return f.Blockers(ctx, item) })
+}
