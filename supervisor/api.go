@@ -8,7 +8,9 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
@@ -28,7 +30,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/why", s.why),
 		control.Get("/v1/convoys", command(s, s.convoys)),
 		control.Events("/v1/events", &s.events),
-		control.Logs("/v1/log", s.findLog, s.isRunning),
+		control.Logs("/v1/log", s.findLog, s.books.running),
 
 		control.Post("/v1/cancel", command(s, s.cancelItem)),
 		control.Post("/v1/retry", command(s, s.retryItem)),
@@ -39,7 +41,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/convoy", command(s, s.makeConvoy)),
 		control.Post("/v1/convoy/start", command(s, s.startConvoy)),
 		control.Post("/v1/convoy/cancel", command(s, s.cancelConvoy)),
-		control.Post("/v1/fleet/rebalance", command(s, s.rebalance)),
+		control.Post("/v1/fleet/rebalance", command(s, s.rebalanceNow)),
 	}
 }
 
@@ -60,37 +62,12 @@ func command[T, A any](s *Supervisor, do func(context.Context, T, *A) error) fun
 // enterCommand lets a command begin, and keeps the supervisor from ending until leave.
 func (s *Supervisor) enterCommand() (leave func(), err error) {
 	s.init()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.notNowLocked(); err != nil {
-		return nil, err
-	}
-	if s.config == nil {
+	leave, err = s.gate.enter(&s.running)
+	if err == nil && s.books.config() == nil {
+		leave()
 		return nil, control.NotNow("not now: there is no valid configuration")
 	}
-	s.running.Add(1)
-	s.entered++
-	return s.leaveCommand, nil
-}
-
-// notNowLocked says why no command or hand-over may begin; nil when it may.
-func (s *Supervisor) notNowLocked() error {
-	switch {
-	case !s.looping:
-		return control.NotNow("not now: the supervisor is still starting")
-	case s.until.Err() != nil:
-		return control.NotNow("not now: the supervisor stops")
-	case s.handing:
-		return control.NotNow("not now: an upgrade is under way")
-	}
-	return nil
-}
-
-func (s *Supervisor) leaveCommand() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entered--
-	s.running.Done()
+	return leave, err
 }
 
 // serve answers on the control socket until end.
@@ -115,8 +92,8 @@ func (s *Supervisor) serve() (end func(), err error) {
 // keepPorts listens on TCP where the configuration says, until end.
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
-		Config: s.currentConfig, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP, Problem: s.portProblem,
-		Log: s.log,
+		Config: s.books.config, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP,
+		Problem: s.portProblem, Log: s.log,
 	}
 	if p.Listen == nil {
 		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
@@ -124,24 +101,7 @@ func (s *Supervisor) keepPorts() (end func()) {
 	return p.Keep(s.replug)
 }
 
-// portProblem shows why an address of [factory] cannot be listened on, and logs it once; "" means that it can.
-func (s *Supervisor) portProblem(key, why string) {
-	s.mu.Lock()
-	was := s.problems.ports[key]
-	if s.problems.ports == nil {
-		s.problems.ports = make(map[string]string)
-	}
-	if s.problems.ports[key] = why; why == "" {
-		delete(s.problems.ports, key)
-	}
-	s.mu.Unlock()
-	if why != was {
-		s.tell(notice{bad: true, words: why})
-		s.touchStatus()
-	}
-}
-
-// why answers GET /v1/why.
+// why explains one item.
 func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
 	if err := s.noConfig(); err != nil {
 		return ex, err
@@ -156,16 +116,32 @@ func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explan
 	return ex, nil
 }
 
+// explain returns every rule about an item and its answer.
+func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error) {
+	s.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
+	return ex, err
+}
+
+// view runs f on a snapshot of this moment. It needs a configuration.
+func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
+
 // noConfig refuses a question that cannot be answered without a valid configuration, with the first error in it.
 func (s *Supervisor) noConfig() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	config, err := s.books.inForce()
 	switch {
-	case s.config != nil:
+	case config != nil:
 		return nil
-	case s.configErr == nil:
+	case err == nil:
 		return control.NotNow("cannot explain anything without a configuration")
 	}
-	first, _, _ := strings.Cut(s.configErr.Error(), "\n")
+	first, _, _ := strings.Cut(err.Error(), "\n")
 	return control.NotNow("cannot explain anything without a valid configuration: %s", first)
+}
+
+// portProblem shows why an address of [factory] cannot be listened on, and logs it once; "" means that it can.
+func (s *Supervisor) portProblem(key, why string) {
+	if s.problems.setPort(key, why) {
+		s.tell(notice{bad: true, words: why})
+		s.touchStatus()
+	}
 }

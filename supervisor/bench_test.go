@@ -41,8 +41,8 @@ func BenchmarkNextExec(b *testing.B) {
 	b.ReportMetric(float64(worst.Microseconds())/1000, "ms-worst")
 }
 
-// BenchmarkHook is the time from a web hook about a new issue to the start of its agent, in a factory that was idle, with a forge
-// that answers in no time.
+// BenchmarkHook is the time from a web hook about a new issue to the start of its agent, in a factory that was idle,
+// with a forge that answers in no time.
 func BenchmarkHook(b *testing.B) {
 	var took, worst time.Duration
 	for b.Loop() {

@@ -22,9 +22,7 @@ func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(conte
 			err = fmt.Errorf("internal error: %v: %w", v, forge.ErrUnavailable)
 		}
 	}()
-	s.mu.Lock()
-	client := s.client
-	s.mu.Unlock()
+	client := s.forge.get()
 	if client == nil {
 		return fmt.Errorf("no forge is configured: %w", forge.ErrUnavailable)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -24,11 +23,11 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	report.Subject = item.String()
 	t, err := s.see(item)
 	switch {
-	case errors.Is(err, forge.ErrUnavailable) && s.known(item):
+	case errors.Is(err, forge.ErrUnavailable) && s.books.knownOpen(item):
 		t = &target{Ref: item, chain: item} // a session can be ended without the forge
 	case err != nil:
 		return notDone("cancel", item, err)
-	case t.closed && s.sessionOn(item) == nil:
+	case t.closed && s.books.sessionOn(item) == nil:
 		report.Note = "closed, nothing to cancel"
 		return nil
 	case t.has(forge.LabelConvoy):
@@ -41,7 +40,7 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	}
 	for _, c := range chores {
 		s.do(c)
-		reportCancelled(report, c, item, s.cancelLeft(c))
+		reportCancelled(report, c, item, s.books.cancelLeft(c))
 	}
 	if len(report.Did) == 0 && report.Pending == "" {
 		report.Note = "cancelled already"
@@ -63,31 +62,6 @@ func reportCancelled(report *control.Report, c *chore, item forge.Ref, left stri
 	}
 }
 
-// cancelLeft says why a cancel is not on the forge yet; "" when it is.
-func (s *Supervisor) cancelLeft(c *chore) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.history.Chain(c.ref).Cancel {
-		return ""
-	}
-	return c.failed
-}
-
-// known reports whether an issue or pull request exists and is open, as far as that can be told without asking the
-// forge.
-func (s *Supervisor) known(item forge.Ref) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.hasSessionLocked(item) {
-		return true
-	}
-	if is := s.facts.Issue(item); is != nil {
-		return !is.Closed
-	}
-	p := s.facts.Pull(item)
-	return p != nil && !p.Closed
-}
-
 // beginCancel journals a cancel and in the same moment tells the sessions to end: one that was reserved before is among
 // them, and none is reserved after. It returns those sessions, and the chores to do once they have ended, without those
 // that another goroutine is doing.
@@ -96,26 +70,9 @@ func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*cho
 	for _, item := range items {
 		said.Cancel.Refs = append(said.Cancel.Refs, ledger.Ref(item))
 	}
-	s.noteThen(said, func() {
-		sessions = s.endLocked(items, threads.StopCancelled)
-		for _, item := range items {
-			if old := s.chores[choreKey{actCancel, item, ""}]; old == nil || !old.working {
-				chores = append(chores, s.choreLocked(cancelChore(item), old))
-			}
-		}
-	})
+	s.noteThen(said, func(b *books) { chores, sessions = b.cancelLocked(items) })
 	for _, x := range sessions {
 		s.log.Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
 	}
 	return chores, sessions
-}
-
-// cancelling reports whether the label is being written to one of some items at this moment.
-func (s *Supervisor) cancelling(items []forge.Ref) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(items, func(item forge.Ref) bool {
-		c := s.chores[choreKey{actCancel, item, ""}]
-		return c != nil && c.working
-	})
 }

@@ -28,7 +28,7 @@ func (s *Supervisor) startConvoy(ctx context.Context, r control.ItemRequest, rep
 		return nil
 	}
 	need, err := s.relabel(t.Ref, nil, []string{forge.LabelStaged})
-	s.kickAll(need)
+	s.kicks.all(need)
 	if err != nil {
 		return notDone("start", t.Ref, err)
 	}
@@ -73,7 +73,7 @@ func (s *Supervisor) cancelConvoy(_ context.Context, r control.ConvoyCancelReque
 		} else if len(c.did) > 0 {
 			cancelled++
 		}
-		if left := s.cancelLeft(c); left != "" {
+		if left := s.books.cancelLeft(c); left != "" {
 			report.Pending = fmt.Sprintf("nothing starts any more; %s is labelled when the forge lets us: %s",
 				c.ref.Short(), left)
 		}
@@ -114,7 +114,7 @@ func (s *Supervisor) cancellable(convoy *target, drain bool) (items, begun []for
 			continue
 		}
 		family := s.family(t)
-		if drain && (len(family) > 1 || t.pull || s.sessionOn(b.Ref) != nil) {
+		if drain && (len(family) > 1 || t.pull || s.books.sessionOn(b.Ref) != nil) {
 			begun = append(begun, b.Ref)
 			continue
 		}
@@ -157,11 +157,7 @@ func (s *Supervisor) convoys(_ context.Context, query url.Values, answer *contro
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	is := s.facts.Issue(item)
-	repo, _ := s.facts.Repo(item.Repo)
-	old := !repo.AsOf.After(s.history.Touched[item])
-	s.mu.Unlock()
+	is, old := s.books.issue(item)
 	if is == nil || is.Closed || old || !is.Has(forge.LabelConvoy) {
 		if is, err = s.readConvoy(item); err != nil {
 			return err

@@ -232,11 +232,11 @@ func (s *Supervisor) assemble(m *making, staged bool) (convoy forge.Ref, err err
 			return convoy, err
 		}
 	}
-	grip := s.grip(convoy)
+	grip := s.books.grip(convoy)
 	if !staged {
 		err = s.label(convoy, nil, []string{forge.LabelStaged})
 	}
-	s.kickAll(grip.letGo())
+	s.kicks.all(grip.letGo())
 	return convoy, err
 }
 

@@ -22,8 +22,8 @@ import (
 // Update is set by -update, for the tests inside and outside of the package.
 var Update = flag.Bool("update", false, "write the golden files from what the program does now; read the diff before it is committed")
 
-// FillDisk makes every write to the journal fail until the answer is called. The journal's descriptor becomes one that is
-// for reading only.
+// FillDisk makes every write to the journal fail until the answer is called. The journal's descriptor becomes one
+// that is for reading only.
 func (s *Supervisor) FillDisk() (empty func(), err error) {
 	path := filepath.Join(s.StateDir, "journal.jsonl")
 	fds, err := filepath.Glob("/proc/self/fd/*")
@@ -60,18 +60,18 @@ func (s *Supervisor) ReplayDiff() (string, error) {
 		return "", err
 	}
 	defer j.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
 	always := time.Time{} // rests that are over included
-	return cmp.Diff(s.history.Compact(always), ledger.Fold(records).Compact(always)), nil
+	return cmp.Diff(s.books.ledger.Compact(always), ledger.Fold(records).Compact(always)), nil
 }
 
 // Remembered are the issues and pull requests of which the supervisor keeps anything.
 func (s *Supervisor) Remembered() []forge.Ref {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := append(s.history.Remembered(), s.history.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
-	return append(list, slices.SortedFunc(maps.Keys(s.history.Touched), forge.Ref.Compare)...)
+	s.books.mu.Lock()
+	defer s.books.mu.Unlock()
+	list := append(s.books.ledger.Remembered(), s.books.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
+	return append(list, slices.SortedFunc(maps.Keys(s.books.ledger.Touched), forge.Ref.Compare)...)
 }
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

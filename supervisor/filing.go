@@ -13,7 +13,7 @@ import (
 
 // repository returns the repository that a request names, in the spelling of the configuration; "" names the only one.
 func (s *Supervisor) repository(said string) (string, error) {
-	repos := s.currentConfig().Forge.Repos
+	repos := s.books.config().Forge.Repos
 	switch {
 	case said != "":
 		return spelled(repos, said)
@@ -28,7 +28,7 @@ func (s *Supervisor) roleLabels(role string) ([]string, error) {
 	if role == "" {
 		return nil, nil
 	}
-	config := s.currentConfig()
+	config := s.books.config()
 	r := config.Role(role)
 	others := slices.ContainsFunc(config.Roles, func(o agents.Role) bool {
 		return o.On == agents.OnIssue && o.Name != role
@@ -63,7 +63,7 @@ func (s *Supervisor) existing(home string, said []string) ([]forge.Ref, error) {
 // relabel changes the labels of an item that the scheduler must not decide on until a scan shows them. It returns the
 // time that facts have to be newer than.
 func (s *Supervisor) relabel(item forge.Ref, add, remove []string) (need time.Time, err error) {
-	grip := s.grip(item)
+	grip := s.books.grip(item)
 	err = s.label(item, add, remove)
 	return grip.letGo(), err
 }
@@ -96,7 +96,7 @@ func (s *Supervisor) freshen(ctx context.Context) {
 		s.scan(s.until, need)
 	})
 	wait(ctx, read, nil)
-	s.kickAll(need)
+	s.kicks.all(need)
 }
 
 // wait returns when one of two channels is closed or ctx is done.

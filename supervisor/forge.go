@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -11,10 +12,10 @@ import (
 //
 // All methods may be called from several goroutines at once, except that there is one Scan at a time. Errors are
 // "cannot X: why" and wrap those of package forge: ErrNotFound for what does not exist or is hidden from the account,
-// ErrForbidden for what the account may not do, ErrConflict for what the state of the item does not allow, ErrTaken for
-// an item that another supervisor, agent or person holds, and ErrUnavailable when the forge did not answer. When ctx is
-// done a method returns soon, with an error that wraps ctx.Err(); a write may then have happened or not. No error contains
-// a token.
+// ErrForbidden for what the account may not do, ErrConflict for what the state of the item does not allow, ErrTaken
+// for an item that another supervisor, agent or person holds, and ErrUnavailable when the forge did not answer. When
+// ctx is done a method returns soon, with an error that wraps ctx.Err(); a write may then have happened or not. No
+// error contains a token.
 type Forge interface {
 	Reader
 	Claims
@@ -106,4 +107,35 @@ type Accounts interface {
 	MayWork(ctx context.Context, token, repo string) error
 	// Requests is the number of requests that this client has made.
 	Requests() int64
+}
+
+// line is the forge as the configuration in force names it.
+type line struct {
+	mu     sync.Mutex // guards what follows
+	client Forge      // nil without a valid configuration
+}
+
+func (l *line) get() Forge {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.client
+}
+
+// set replaces the client, and reports whether it was another one. Nil keeps it.
+func (l *line) set(client Forge) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changed = client != nil && client != l.client
+	if changed {
+		l.client = client
+	}
+	return changed
+}
+
+// requests counts the requests of the client; 0 without one.
+func (l *line) requests() int64 {
+	if client := l.get(); client != nil {
+		return client.Requests()
+	}
+	return 0
 }

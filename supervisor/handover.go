@@ -14,21 +14,20 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// HandoverVersion is the version of Handover that this image writes. An image reads all versions up to its own.
+// HandoverVersion is the newest meaning of a Handover. An image understands those up to its own.
 const HandoverVersion = 1
 
-// Handover is what a supervisor tells the next image of its program besides the journal: the sessions that go on. It
-// holds no secret; the next image reads configuration and tokens again. Fields are added, never renamed or removed.
+// Handover is what a supervisor tells the next image of its program, beside what stands in the journal: the sessions
+// that go on. It holds no secret; configuration and tokens are read again.
 type Handover struct {
 	Version  int                    `json:"version"`
-	Started  time.Time              `json:"started"`  // when the first image started
-	Upgrades int                    `json:"upgrades"` // images before the next one
+	Started  time.Time              `json:"started"`  // the first image
+	Upgrades int                    `json:"upgrades"` // which one the next image is, from 1
 	Upkeep   control.UpkeepDocument `json:"upkeep"`
 	Sessions []HandedSession        `json:"sessions"` // by run id
 }
 
-// HandedSession is a session whose program runs, with what its configuration may say no more when the next image
-// reads it.
+// HandedSession is a session whose program runs.
 type HandedSession struct {
 	Session  threads.Session `json:"session"`
 	Login    string          `json:"login"`   // of its agent
@@ -39,7 +38,7 @@ type HandedSession struct {
 	Stop     threads.Reason  `json:"stop,omitzero"` // why it is being ended
 }
 
-// Runs returns the run ids of the sessions, sorted.
+// Runs are the run ids of the sessions, sorted.
 func (h *Handover) Runs() []string {
 	var runs []string
 	for i := range h.Sessions {
@@ -48,39 +47,43 @@ func (h *Handover) Runs() []string {
 	return runs
 }
 
-// Only removes every session that is not among runs.
+// Only leaves out every session that is not among runs.
 func (h *Handover) Only(runs []string) {
 	other := func(s HandedSession) bool { return !slices.Contains(runs, s.Session.RunID) }
 	h.Sessions = slices.DeleteFunc(h.Sessions, other)
 }
 
-// ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for work under way.
+// ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for something under way.
 var ErrNotQuiet = errors.New("cannot hand over now")
 
 const (
-	// quietTime is how long a hand-over waits for work under way: as long as one call to the forge may take.
+	// quietTime is how long a hand-over waits for what is under way: one call of the forge that takes all its time.
 	quietTime = callTimeout + 5*time.Second
-	// quietRest is the time between two tries.
+	// quietRest is the time between two looks meanwhile.
 	quietRest = 20 * time.Millisecond
 )
 
-// Handover returns what HandOver would tell now, to find out whether another image can read it. Work goes on meanwhile.
+// Handover is what HandOver would tell, while everything goes on: to find out whether another image understands it.
 func (s *Supervisor) Handover() Handover {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h, _ := s.handoverLocked()
+	h, _ := s.books.handover()
+	h.Upkeep = s.problems.upkeep()
 	return h
 }
 
-// HandOver begins nothing more, waits until only programs of sessions are under way, and calls replace while nothing
-// can be journalled. replace returns only when it failed: with an error that wraps ErrNotQuiet to be called again,
-// with any other to end the hand-over, after which work goes on as before. held is the lock of the state directory.
-// HandOver may be called from any goroutine; a second one is refused.
+// HandOver begins nothing more, waits until nothing but programs of sessions is under way, and calls replace while
+// nothing can be journalled. replace does not return when the program was replaced. When it does, all goes on as
+// before; an error that wraps ErrNotQuiet has it called again. held is the lock of the state directory.
 func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held *os.File) error) error {
-	if err := s.quieten(); err != nil {
+	s.init()
+	if err := s.gate.hand(); err != nil {
 		return err
 	}
-	defer s.goOn()
+	s.books.close(true)
+	defer func() {
+		s.books.close(false)
+		s.gate.handed()
+		s.kicks.all(time.Time{})
+	}()
 	late := time.NewTimer(quietTime)
 	defer late.Stop()
 	for {
@@ -94,58 +97,40 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.until.Done():
-			return control.NotNow("not now: the supervisor stops")
+			return errStopping
 		case <-time.After(quietRest):
 		}
 	}
 }
 
-// quieten lets nothing begin until goOn.
-func (s *Supervisor) quieten() error {
-	s.init()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.notNowLocked(); err != nil {
-		return err
-	}
-	s.handing = true
-	return nil
-}
-
-func (s *Supervisor) goOn() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.handing = false
-	s.kickAllLocked(time.Time{})
-}
-
-// tryHandOver calls replace while it holds the journal's lock, so that nothing can happen that has to be remembered.
+// tryHandOver holds the journal's lock, with which nothing that counts can happen any more.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
 	owed, resume := s.journal.Still()
 	defer resume()
 	if owed {
 		return fmt.Errorf("%w: the journal cannot be written", ErrNotQuiet)
 	}
-	s.mu.Lock()
-	h, why := s.handoverLocked()
-	s.mu.Unlock()
+	h, why := s.books.handover()
+	if s.gate.busy() {
+		why = "a command is being done"
+	}
 	if why != "" {
 		return fmt.Errorf("%w: %s", ErrNotQuiet, why)
 	}
 	if s.until.Err() != nil {
-		return control.NotNow("not now: the supervisor stops")
+		return errStopping
 	}
+	h.Upkeep = s.problems.upkeep()
 	return replace(h, s.held)
 }
 
-// handoverLocked returns what there is to hand over, and why that has to wait; "" when it need not.
-func (s *Supervisor) handoverLocked() (h Handover, why string) {
-	h = Handover{
-		Version: HandoverVersion, Started: s.started, Upgrades: s.upgrades + 1,
-		Upkeep: control.UpkeepDocument{Violations: s.upkeep.violations, Repairs: s.upkeep.repairs},
-	}
-	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
-		x := s.sessions[run]
+// handover returns the sessions to hand over, and what is under way beside them; empty when nothing is.
+func (b *books) handover() (h Handover, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h = Handover{Version: HandoverVersion, Started: b.life.started, Upgrades: b.life.upgrades + 1}
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		x := b.sessions[run]
 		if !x.works() {
 			why = x.tag + " begins"
 			continue
@@ -155,58 +140,45 @@ func (s *Supervisor) handoverLocked() (h Handover, why string) {
 			Grace: x.config.Factory.StopGrace, Reserved: x.reserved, PID: x.pid, Stop: x.stop,
 		})
 	}
-	if s.entered > 0 {
-		why = "a command is being done"
-	}
-	for r := range s.busy {
+	for r := range b.busy {
 		why = "the forge has not said yet what became of " + r.String()
 	}
 	return h, why
 }
 
-// works reports whether the session's program has been started.
-func (x *session) works() bool {
-	select {
-	case <-x.atWork:
-		return true
-	default:
-		return false
-	}
-}
-
-// inherit continues the sessions of the last image, and reports whether there was one. That image leaves no stale
-// process.
+// inherit puts the sessions of the last image into the table, and reports whether there was one. That image left
+// nothing else behind that would have to be ended.
 func (s *Supervisor) inherit() bool {
 	h := s.Inherited
 	if h == nil {
 		return false
 	}
-	s.mu.Lock()
-	s.started, s.upgrades, s.upgraded = h.Started, h.Upgrades, time.Now()
-	s.upkeep.violations, s.upkeep.repairs = h.Upkeep.Violations, h.Upkeep.Repairs
-	for i := range h.Sessions {
-		x := s.inheritedLocked(&h.Sessions[i])
-		s.sessions[x.RunID] = x
-		s.running.Add(1)
-		go s.resume(x)
+	s.problems.inherit(h.Upkeep)
+	for _, x := range s.books.inherit(h) {
+		s.running.Go(func() { s.resume(x) })
 	}
-	s.mu.Unlock()
 	s.log.Info(fmt.Sprintf("disinto %s goes on with %d sessions of the image before it", s.Version, len(h.Sessions)))
 	return true
 }
 
-// inherits reports whether a run continues from the last image.
-func (s *Supervisor) inherits(run string) bool {
-	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
+func (b *books) inherit(h *Handover) (list []*session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
+	for i := range h.Sessions {
+		x := inherited(&h.Sessions[i], b.cfg, b.base)
+		b.sessions[x.RunID] = x
+		list = append(list, x)
+	}
+	return list
 }
 
-// inheritedLocked restores a session of the last image. Agent, role and thread come from today's configuration, which
-// nearly always is the one it was started with; where that lacks them, what was handed over is enough to end the
-// session.
-func (s *Supervisor) inheritedLocked(h *HandedSession) *session {
+// inherited is a session of the last image. What the configuration says now of its agent, role and thread is nearly
+// always what it was started with; what it no longer says was handed over.
+func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *session {
 	x := &session{
-		Session: h.Session, config: s.config, reserved: h.Reserved, stop: h.Stop, pid: h.PID,
-		tag: tag(s.config, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
+		Session: h.Session, config: cfg, reserved: h.Reserved, stop: h.Stop, pid: h.PID,
+		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	close(x.atWork)
 	if x.config == nil {
@@ -222,22 +194,26 @@ func (s *Supervisor) inheritedLocked(h *HandedSession) *session {
 		x.thread = *t
 	}
 	x.agent.Name, x.agent.Login, x.thread.Name, x.thread.BreakerInterval = x.Agent, h.Login, x.Thread, h.Breaker
-	x.ctx, x.cancel = context.WithCancelCause(s.base)
+	x.ctx, x.cancel = context.WithCancelCause(base)
 	if x.State == threads.Stopping {
 		x.cancel(stopped{x.stop})
 	}
 	return x
 }
 
-// resume waits for a program that the last image started, and concludes its session.
+// resume is the rest of a session whose program the last image started.
 func (s *Supervisor) resume(x *session) {
-	defer s.running.Done()
 	defer close(x.gone)
 	defer x.cancel(nil)
 	s.conclude(x, s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil), true)
 }
 
-// replace replaces the program. On success there is no answer: the connection ends.
+// inherits reports whether a run goes on after the image in which it began.
+func (s *Supervisor) inherits(run string) bool {
+	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
+}
+
+// replace has the program replaced. There is no answer when that worked: the connection ends.
 func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (report control.Report, err error) {
 	if s.Upgrade == nil {
 		return report, control.Conflict("cannot upgrade this one: only disinto run can be replaced")

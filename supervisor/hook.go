@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -19,50 +20,80 @@ const (
 // HookHandler answers POST /v1/hook, and nothing else.
 func (s *Supervisor) HookHandler() http.Handler {
 	s.init()
-	return control.Hooks{Config: s.currentConfig, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
+	return control.Hooks{Config: s.books.config, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
 }
 
-// warnOfHook logs once an hour that hooks about a repository of ours are refused. After a change of the secret nothing
-// else shows that: work begins later, and the forge lists the refusals on a page that few people open.
-func (s *Supervisor) warnOfHook(repo string) {
-	s.mu.Lock()
-	now := time.Now()
-	due := s.isOursLocked(repo) && (s.hookWarned.IsZero() || now.Sub(s.hookWarned) >= hookWarning)
-	if due {
-		s.hookWarned = now
+// hints are what web hooks asked for. The zero value has had none.
+type hints struct {
+	mu     sync.Mutex // guards what follows
+	hinted time.Time  // when a hook last had the forge scanned
+	due    bool       // another one waits to do so
+	warned time.Time  // when the log last told of a hook with a wrong signature
+}
+
+// take says how long a hint that comes now waits for those that follow; due reports that one waits already.
+func (h *hints) take(now time.Time) (wait time.Duration, due bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.due {
+		return 0, true
 	}
-	s.mu.Unlock()
-	if due {
+	if wait = h.hinted.Add(hookRest).Sub(now); wait > 0 {
+		h.due = true
+		return wait, false
+	}
+	h.hinted = now
+	return 0, false
+}
+
+// give ends the wait of a hint.
+func (h *hints) give(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.due, h.hinted = false, now
+}
+
+// warn reports whether a warning is due.
+func (h *hints) warn(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.warned.IsZero() && now.Sub(h.warned) < hookWarning {
+		return false
+	}
+	h.warned = now
+	return true
+}
+
+// warnOfHook logs once an hour that hooks about a repository of ours are refused. After a change of the secret
+// nothing else shows that: work begins later, and the forge lists the refusals on a page that few people open.
+func (s *Supervisor) warnOfHook(repo string) {
+	if s.isOurs(repo) && s.hints.warn(time.Now()) {
 		s.log.Warn("a web hook of " + repo + " is refused: it is not signed with [forge] webhook_secret: " +
 			"disinto check --fix registers it anew")
 	}
 }
 
-func (s *Supervisor) isOursLocked(repo string) bool {
-	same := func(r string) bool { return strings.EqualFold(r, repo) }
-	return s.config != nil && slices.ContainsFunc(s.config.Forge.Repos, same)
+func (s *Supervisor) isOurs(repo string) bool {
+	cfg := s.books.config()
+	return cfg != nil && slices.ContainsFunc(cfg.Forge.Repos, func(r string) bool { return strings.EqualFold(r, repo) })
 }
 
 // hint has the forge scanned, if the repository is one of ours: at once after a pause, else together with the hints
 // that follow within half a second.
 func (s *Supervisor) hint(repo string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.isOursLocked(repo) || s.hintDue {
+	if !s.isOurs(repo) {
 		return
 	}
 	now := time.Now()
-	wait := s.hinted.Add(hookRest).Sub(now)
-	if wait <= 0 {
-		s.hinted = now
-		s.kickAllLocked(now)
-		return
+	switch wait, due := s.hints.take(now); {
+	case due:
+	case wait == 0:
+		s.kicks.all(now)
+	default:
+		time.AfterFunc(wait, func() {
+			now := time.Now()
+			s.hints.give(now)
+			s.kicks.all(now)
+		})
 	}
-	s.hintDue = true
-	time.AfterFunc(wait, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.hintDue, s.hinted = false, time.Now()
-		s.kickAllLocked(s.hinted)
-	})
 }

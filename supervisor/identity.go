@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
-	"codeberg.org/johba/disinto/threads"
 )
 
 // How long an agent is held after the forge was asked about its account.
@@ -17,59 +17,15 @@ const (
 	unavailableRest = 10 * time.Second // the forge did not answer
 )
 
-// Instance returns the id of the state directory, with which every run id begins; "" before Run has read it.
-// Everything that Run calls may call it.
+// Instance is the id of the state directory, with which every run id begins; "" before Run has read it. Once it is
+// there it stays, and may be asked for at any time from what Run calls.
 func (s *Supervisor) Instance() string { return s.instance }
 
-// identified makes sure that the agent's token belongs to the agent's account: work under another account would be
-// claimed, reviewed and counted as another agent's. Each token is asked about once. An agent that fails is held, with
-// the remedy.
-func (s *Supervisor) identified(x *session) bool {
-	token := x.agent.Token
-	s.mu.Lock()
-	login, known := s.verified[token]
-	s.mu.Unlock()
-	if !known {
-		err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
-			login, err = f.WhoAmI(ctx, token.Reveal())
-			return err
-		})
-		refused := fmt.Sprintf("the forge refuses the token of %s: set $%s", x.Agent, agents.TokenVar(x.Agent))
-		if !s.admit(x, err, refused, "cannot verify its token: ") {
-			return false
-		}
-		s.mu.Lock()
-		s.verified[token] = login
-		s.mu.Unlock()
-	}
-	if login != x.agent.Login {
-		s.holdAgent(x, time.Time{}, fmt.Sprintf("the token of %s logs in as %s: set $%s, or forge_user = %q",
-			x.Agent, login, agents.TokenVar(x.Agent), login))
-		return false
-	}
-	return s.mayWork(x)
-}
-
-// mayWork makes sure that the agent's account has the rights for its work, which it would otherwise miss only after
-// the work is done. It asks once for each repository.
-func (s *Supervisor) mayWork(x *session) bool {
-	ask := workplace{x.agent.Token, x.Item.Ref.Repo}
-	s.mu.Lock()
-	known := s.admitted[ask]
-	s.mu.Unlock()
-	if known {
-		return true
-	}
-	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
-		return f.MayWork(ctx, ask.token.Reveal(), ask.repo)
-	})
-	if !s.admit(x, err, text(err), "") {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.admitted[ask] = true
-	return true
+// accounts remember what the forge said of agents' tokens, so that it is asked once. The zero value remembers nothing.
+type accounts struct {
+	mu       sync.Mutex // guards what follows
+	logins   map[agents.Secret]string
+	admitted map[workplace]bool
 }
 
 // workplace is an account in a repository.
@@ -78,27 +34,88 @@ type workplace struct {
 	repo  string
 }
 
-// admit judges the forge's answer about an agent's account, and holds the agent unless that is good. refused says
-// what to do when the forge refuses; unclear precedes any other error.
-func (s *Supervisor) admit(x *session, err error, refused, unclear string) bool {
-	switch {
-	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound):
-		s.holdAgent(x, time.Now().Add(forbiddenRest), refused)
-	case err != nil && x.ctx.Err() == nil:
-		s.holdAgent(x, time.Now().Add(unavailableRest), unclear+text(err))
-	}
-	return err == nil && x.ctx.Err() == nil
+// known returns the login of a workplace's token, "" when it is not known, and whether its account may work there.
+func (a *accounts) known(w workplace) (login string, admitted bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.logins[w.token], a.admitted[w]
 }
 
-// holdAgent keeps an agent from starting until a time, or until the configuration changes if that is zero. The hold
-// is not journalled: the next supervisor asks the forge again.
-func (s *Supervisor) holdAgent(x *session, until time.Time, why string) {
-	s.mu.Lock()
-	a := threads.Entry(s.history.Agents, x.Agent)
-	was := a.HeldWhy
-	a.Hold(until, why)
-	s.mu.Unlock()
-	if why != was {
-		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, why))
+func (a *accounts) learn(w workplace, login string, admitted bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.logins == nil {
+		a.logins, a.admitted = make(map[agents.Secret]string), make(map[workplace]bool)
 	}
+	a.logins[w.token], a.admitted[w] = login, admitted
+}
+
+// forget is for another client, whose forge may be another one.
+func (a *accounts) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.logins, a.admitted = nil, nil
+}
+
+// doubt is why an agent's account may not do its work.
+type doubt struct {
+	why  string
+	rest time.Duration // until the forge is asked again; 0 means until the configuration changes
+}
+
+// identified makes sure that a session's agent may do its work. An agent that may not is held, with what to do about
+// it.
+func (s *Supervisor) identified(x *session) bool {
+	no := s.examine(x.ctx, &x.agent, x.Item.Ref.Repo)
+	if no == nil || x.ctx.Err() != nil {
+		return no == nil
+	}
+	until := time.Now().Add(no.rest)
+	if no.rest == 0 {
+		until = time.Time{}
+	}
+	if s.books.holdAgent(x.Agent, until, no.why) {
+		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
+	}
+	return false
+}
+
+// examine asks the forge, once, whether an agent's token is the agent's and whether its account has the rights for
+// the work, which would otherwise be missed when the work is done. Work done under another account would be claimed,
+// reviewed and counted as another agent's. Nil means that all is well.
+func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) *doubt {
+	w := workplace{a.Token, repo}
+	login, admitted := s.accounts.known(w)
+	if login == "" {
+		err := s.call(ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
+			login, err = f.WhoAmI(ctx, w.token.Reveal())
+			return err
+		})
+		switch {
+		case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound):
+			why := fmt.Sprintf("the forge refuses the token of %s: set $%s", a.Name, agents.TokenVar(a.Name))
+			return &doubt{why, forbiddenRest}
+		case err != nil:
+			return &doubt{"cannot verify its token: " + text(err), unavailableRest}
+		}
+		s.accounts.learn(w, login, false)
+	}
+	if login != a.Login {
+		return &doubt{why: fmt.Sprintf("the token of %s logs in as %s: set $%s, or forge_user = %q",
+			a.Name, login, agents.TokenVar(a.Name), login)}
+	}
+	if admitted {
+		return nil
+	}
+	err := s.call(ctx, callTimeout, func(ctx context.Context, f Forge) error {
+		return f.MayWork(ctx, w.token.Reveal(), repo)
+	})
+	switch {
+	case errors.Is(err, forge.ErrForbidden):
+		return &doubt{text(err), forbiddenRest}
+	case err != nil:
+		return &doubt{text(err), unavailableRest}
+	}
+	s.accounts.learn(w, login, true)
+	return nil
 }

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,7 @@ func (t *target) has(label string) bool { return slices.Contains(t.labels, label
 // item reads a reference, and returns it in the spelling of the configuration. A bare number is in the repository home;
 // with home "" it is in the factory's only one.
 func (s *Supervisor) item(home, said string) (forge.Ref, error) {
-	repos := s.currentConfig().Forge.Repos
+	repos := s.books.config().Forge.Repos
 	if home == "" && len(repos) == 1 {
 		home = repos[0]
 	}
@@ -51,13 +50,6 @@ func spelled(repos []string, said string) (string, error) {
 		return "", control.NotFound("%s is none of the repositories of this factory", said)
 	}
 	return repos[i], nil
-}
-
-// currentConfig returns the configuration in force; nil when there is none.
-func (s *Supervisor) currentConfig() *threads.Config {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.config
 }
 
 // find looks at the item that a command names; verb names the command in a refusal. The forge is asked and not the last
@@ -110,7 +102,7 @@ func notDone(verb string, item forge.Ref, err error) error {
 // family is an issue with the open pull requests of our agents for it; a pull request is alone. A command about an
 // issue includes them, because the agent is the only one on the forge who would look after them.
 func (s *Supervisor) family(t *target) []forge.Ref {
-	config, refs := s.currentConfig(), []forge.Ref{t.Ref}
+	config, refs := s.books.config(), []forge.Ref{t.Ref}
 	for i := range t.pulls {
 		p := &t.pulls[i]
 		if !p.Closed && threads.ChainOf(p) == t.Ref && config.AgentByLogin(p.Author) != nil {
@@ -118,35 +110,6 @@ func (s *Supervisor) family(t *target) []forge.Ref {
 		}
 	}
 	return refs
-}
-
-// sessionOn returns the session on one of some items; nil when there is none.
-func (s *Supervisor) sessionOn(items ...forge.Ref) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
-		if slices.Contains(items, s.sessions[run].Item.Ref) {
-			return s.sessions[run]
-		}
-	}
-	return nil
-}
-
-// endLocked tells the sessions on some items to end, and returns them.
-func (s *Supervisor) endLocked(items []forge.Ref, why threads.Code) []*session {
-	var list []*session
-	for _, run := range slices.Sorted(maps.Keys(s.sessions)) {
-		x := s.sessions[run]
-		if !x.claims() || !slices.Contains(items, x.Item.Ref) {
-			continue
-		}
-		if x.State != threads.Stopping {
-			x.State, x.stop = threads.Stopping, threads.Reason{Code: why}
-			x.cancel(stopped{x.stop})
-		}
-		list = append(list, x)
-	}
-	return list
 }
 
 // goneTime is how long a command waits, beyond the grace, for the end of a session: KILL, the sweep and the release.
@@ -190,14 +153,12 @@ func (s *Supervisor) unclaim(t *target) (was bool, err error) {
 
 // claimants returns the assigned agents: ours, and those of other hosts.
 func (s *Supervisor) claimants(t *target) (ours, foreign []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	config, known := s.books.config(), s.books.chain(t.Ref)
 	for _, login := range t.assignees {
-		_, bot := slices.BinarySearch(s.config.Forge.Bots, login)
 		switch {
-		case s.config.AgentByLogin(login) != nil || s.history.Chain(t.Ref).Login == login:
+		case config.AgentByLogin(login) != nil || known.Login == login:
 			ours = append(ours, login)
-		case bot:
+		case isBot(config, login):
 			foreign = append(foreign, login)
 		}
 	}

@@ -68,7 +68,8 @@ func life(t *testing.T, test func(t *testing.T, w *simtest.World, l *simtest.Lif
 	})
 }
 
-// Cancel: the session ends, the label is there, the claim is off, and that is so when the answer comes. Retry takes it back.
+// Cancel: the session ends, the label is there, the claim is off, and that is so when the answer comes. Retry takes
+// it back.
 func TestCancel(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of dev-coder ended, labelled cancelled")
@@ -250,8 +251,8 @@ func TestReleaseWithoutSession(t *testing.T) {
 	})
 }
 
-// What another supervisor holds is left alone, although its agent's account is one of ours, until a person says that it is
-// gone.
+// What another supervisor holds is left alone, although its agent's account is one of ours, until a person says that
+// it is gone.
 func TestReleaseOfAnother(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		told(t, l, "/v1/pause", `{}`, "everything: paused")

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// No two chains share a folder, whatever the names are made of. Those without an _ in the owner's name keep the folder that
-// they always had.
+// No two chains share a folder, whatever the names are made of. Those without an _ in the owner's name keep the
+// folder that they always had.
 func TestWorkspaceName(t *testing.T) {
 	seen := map[string]forge.Ref{}
 	for _, tt := range []struct {

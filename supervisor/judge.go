@@ -23,12 +23,13 @@ const (
 	tailMax = 4 << 10
 )
 
-// judge says how a session ended. Where the program did not say so itself the forge is asked, for as long as it takes:
-// guessing would burn an attempt, or do the work twice. It returns nil if the supervisor stops before there is an answer;
-// the session is then lost, which costs nothing.
+// judge says how a session ended. Where the program did not say so itself the forge is asked, for as long as it
+// takes: guessing would burn an attempt, or do the work twice. It returns nil if the supervisor stops before there is
+// an answer; the session is then lost, which costs nothing.
 func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *ledger.End {
 	end := &ledger.End{Run: x.RunID, NeverRan: !ran, Breaker: x.thread.BreakerInterval}
-	if ran && (threads.AsksForge(x.Item, out) || out.Result == agents.Cancelled && s.stopCode(x) == threads.StopClosed) {
+	closed := out.Result == agents.Cancelled && s.books.stopCode(x) == threads.StopClosed
+	if ran && (closed || threads.AsksForge(x.Item, out)) {
 		look, err := s.look(x)
 		switch {
 		case errors.Is(err, forge.ErrNotFound):
@@ -67,15 +68,8 @@ func (s *Supervisor) fill(end *ledger.End, x *session, out agents.Outcome) {
 		}
 	}
 	if out.Result == agents.Cancelled {
-		end.Stop = s.stopCode(x)
+		end.Stop = s.books.stopCode(x)
 	}
-}
-
-// stopCode says why reconcile ended the session; empty if it did not.
-func (s *Supervisor) stopCode(x *session) threads.Code {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return x.stop.Code
 }
 
 // lastLines is the end of a text in at most limit bytes, from the beginning of a line if there is one.
@@ -93,8 +87,8 @@ func lastLines(text string, limit int) string {
 // lineMax bounds a last line in runes: it stands in a table.
 const lineMax = 200
 
-// lastLine is the last line of a text that has something in it. "exit status 22" helps nobody, and what a program prints
-// last most often does.
+// lastLine is the last line of a text that has something in it. "exit status 22" helps nobody, and what a program
+// prints last most often does.
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
@@ -104,8 +98,8 @@ func lastLine(text string) string {
 	return string(line)
 }
 
-// look asks the forge about the session's item until it answers. After the first time without an answer the slot and the
-// agent go on to other work; the item itself stays out of reach.
+// look asks the forge about the session's item until it answers. After the first time without an answer the slot and
+// the agent go on to other work; the item itself stays out of reach.
 func (s *Supervisor) look(x *session) (forge.Look, error) {
 	limit, rest := lookTime, lookRestMin
 	for {
@@ -135,10 +129,8 @@ func (x *session) begun() time.Time { return x.Started }
 
 // retire frees the slot and the agent of a session that is over but not judged.
 func (s *Supervisor) retire(x *session, err error) {
-	s.mu.Lock()
-	delete(s.sessions, x.RunID)
-	s.mu.Unlock()
+	s.books.drop(x)
 	s.log.Warn(fmt.Sprintf("%s ended; how will be known when the forge answers: %s", x.tag, text(err)))
-	s.kickThread(x.Thread, time.Now())
+	s.kicks.thread(x.Thread, time.Now())
 	s.touchStatus()
 }

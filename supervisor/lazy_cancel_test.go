@@ -375,8 +375,8 @@ func accounted(t *testing.T, w *simtest.World, l *simtest.Life, n int64) {
 	}
 }
 
-// Also between two looks, while sessions begin and end, and while a thread that was parked risks one session of the many
-// that it could have.
+// Also between two looks, while sessions begin and end, and while a thread that was parked risks one session of the
+// many that it could have.
 func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)

@@ -58,9 +58,9 @@ func (x *waiting) look(d *control.Document) {
 	}
 }
 
-// A day on which sessions fail and one call in twenty meets a forge that does not answer: nothing that could be worked on
-// waits for longer than a tick beside an agent and a slot, or, where a write was lost, than the 10 s until it is written again
-// and a tick. Each plan is held to the same in threads/sim.
+// A day on which sessions fail and one call in twenty meets a forge that does not answer: nothing that could be
+// worked on waits for longer than a tick beside an agent and a slot, or, where a write was lost, than the 10 s until
+// it is written again and a tick. Each plan is held to the same in threads/sim.
 func TestC5_NoSlotStandsIdle(t *testing.T) {
 	simtest.OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -181,8 +181,8 @@ func TestD5_NoInterleave(t *testing.T) {
 	})
 }
 
-// Whoever wrote it does not review it, also where that is the one agent that is free, and affinity would have it wait for
-// nobody else.
+// Whoever wrote it does not review it, also where that is the one agent that is free, and affinity would have it wait
+// for nobody else.
 func TestD6_AuthorNeverReviews(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		for i := range w.Config.Agents { // every agent may do both

@@ -76,7 +76,7 @@ func sessionIn(stateDir string, r *ledger.Record) (l logged, is bool) {
 
 // findLog answers GET /v1/log: the log of an agent or item, and the secrets to hide in it.
 func (s *Supervisor) findLog(of string) (control.Log, []string, error) {
-	config := s.currentConfig()
+	config := s.books.config()
 	if config == nil {
 		return control.Log{}, nil, control.NotNow(
 			"not now: without a valid configuration nobody knows which secrets to hide in a log")
@@ -91,23 +91,12 @@ func (s *Supervisor) findLog(of string) (control.Log, []string, error) {
 	return log, s.secretsOf(config), nil
 }
 
-// isRunning reports whether a session is not over.
-func (s *Supervisor) isRunning(runID string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sessions[runID] != nil
-}
-
 // secretsOf returns the secrets of a configuration, and of those that running sessions were started with: after a
 // reload a session may still print a token that has changed.
 func (s *Supervisor) secretsOf(config *threads.Config) []string {
 	list := secretsOf(config)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, x := range s.sessions {
-		if x.config != config {
-			list = append(list, secretsOf(x.config)...)
-		}
+	for _, x := range s.books.others(config) {
+		list = append(list, secretsOf(x.config)...)
 	}
 	return list
 }

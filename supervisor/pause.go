@@ -3,7 +3,6 @@ package supervisor
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -44,15 +43,14 @@ func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *
 
 // pauses returns the pauses that a name stands for, and those in force. A name may be that of a thread and of an agent.
 func (s *Supervisor) pauses(name string) (named, inForce []threads.Pause) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name == "" || s.config.Thread(name) != nil {
+	config := s.books.config()
+	if name == "" || config.Thread(name) != nil {
 		named = append(named, threads.Pause{Thread: name})
 	}
-	if name != "" && s.config.Agent(name) != nil {
+	if name != "" && config.Agent(name) != nil {
 		named = append(named, threads.Pause{Agent: name})
 	}
-	return named, slices.SortedFunc(maps.Keys(s.history.Paused), ledger.ComparePauses)
+	return named, s.books.paused()
 }
 
 // setPauses journals pauses, or their end, and reports them. A pause that cannot be journalled is refused: it would be
@@ -79,7 +77,7 @@ func (s *Supervisor) setPauses(report *control.Report, name string, list []threa
 		report.Note = none
 		return nil
 	}
-	s.kickAll(time.Time{})
+	s.kicks.all(time.Time{})
 	s.touchStatus()
 	return nil
 }

@@ -22,13 +22,11 @@ func (s *Supervisor) releaseItem(_ context.Context, r control.ItemRequest, repor
 			strings.Join(foreign, " and "))
 	}
 	report.Subject = before.String()
-	grip := s.grip(before.Ref)
-	s.mu.Lock()
-	sessions := s.endLocked([]forge.Ref{before.Ref}, threads.StopReleased)
-	s.mu.Unlock()
+	grip := s.books.grip(before.Ref)
+	sessions := s.books.end([]forge.Ref{before.Ref}, threads.StopReleased)
 	awaitEnds(report, sessions)
 	err = s.releaseNow(report, before, len(sessions) > 0)
-	s.kickAll(grip.letGo())
+	s.kicks.all(grip.letGo())
 	s.touchStatus()
 	if err != nil {
 		return notDone("release", before.Ref, err)

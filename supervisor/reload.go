@@ -3,7 +3,6 @@ package supervisor
 import (
 	"time"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -12,25 +11,14 @@ import (
 // goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if client != nil && client != s.client {
-		s.client = client
-		s.verified, s.admitted = make(map[agents.Secret]string), make(map[workplace]bool)
-		s.scans.prepared, s.scans.prepareAt, s.scans.retryAt = false, time.Time{}, time.Time{}
+	if s.forge.set(client) {
+		s.accounts.forget()
+		s.scans.restart()
 	}
-	s.config, s.configErr = cfg, nil
-	s.generation++
-	for _, a := range s.history.Agents {
-		if a.HeldUntil.IsZero() {
-			a.Hold(time.Time{}, "")
-		}
-	}
-	s.startLoopsLocked()
+	s.books.reload(cfg)
+	s.startLoops()
 	s.lookAtPorts()
-	for name := range s.kicks {
-		s.kickLocked(name, time.Now())
-	}
+	s.kicks.all(time.Now())
 	s.touchStatus()
 }
 
@@ -38,8 +26,14 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 // configuration stays in force.
 func (s *Supervisor) SetError(err error) {
 	s.init()
-	s.mu.Lock()
-	s.configErr = err
-	s.mu.Unlock()
+	s.books.setConfigError(err)
 	s.touchStatus()
+}
+
+// lookAtPorts has the TCP listeners compared with the configuration.
+func (s *Supervisor) lookAtPorts() {
+	select {
+	case s.replug <- struct{}{}:
+	default:
+	}
 }

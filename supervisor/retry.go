@@ -6,10 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -28,7 +26,7 @@ func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report 
 		return control.Conflict("cannot retry %s: it is closed, reopen it", t.Ref)
 	}
 	family := s.family(t)
-	if s.cancelling(family) {
+	if s.books.cancelling(family) {
 		return control.NotNow("cannot retry %s now: it is being cancelled", t.Ref)
 	}
 	forgotten := family
@@ -36,24 +34,24 @@ func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report 
 		forgotten = append(slices.Clone(family), t.chain)
 	}
 	report.Subject = t.String()
-	grip := s.grip(t.Ref)
+	grip := s.books.grip(t.Ref)
 	err = s.forgive(report, t, forgotten)
 	for _, item := range family {
 		if err == nil {
 			err = s.liftLabels(report, t, item)
 		}
 	}
-	s.kickAll(grip.letGo())
+	s.kicks.all(grip.letGo())
 	s.touchStatus()
 	if err != nil {
 		return notDone("retry", t.Ref, err)
 	}
-	if x := s.sessionOn(family...); x != nil {
+	if x := s.books.sessionOn(family...); x != nil {
 		report.Note = x.Agent + " works on it"
 	} else if len(report.Did) == 0 {
 		report.Note = "nothing was in its way that retry can take away: see disinto why " + r.Ref
 	}
-	s.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(s.currentConfig(), t.Ref, "")))
+	s.log.Info(fmt.Sprintf("[%s] retried by hand", wordsOf(s.books.config(), t.Ref, "")))
 	return nil
 }
 
@@ -63,42 +61,31 @@ func (s *Supervisor) forgive(report *control.Report, t *target, items []forge.Re
 	for _, item := range items {
 		said.Retry.Refs = append(said.Retry.Refs, ledger.Ref(item))
 	}
-	s.mu.Lock()
+	config, retried := s.books.config(), s.books.chain(t.Ref).Retried
 	for _, item := range items {
-		s.reportForgottenLocked(report, item, said.At)
+		s.reportForgotten(report, item, said.At)
 	}
 	for i := range t.pulls {
 		p := &t.pulls[i]
-		byPerson := s.config.AgentByLogin(p.Author) != nil && s.config.AgentByLogin(p.ClosedBy) == nil
-		if p.Closed && !p.Merged && byPerson && p.Ended.After(s.history.Chain(t.Ref).Retried) {
+		byPerson := config.AgentByLogin(p.Author) != nil && config.AgentByLogin(p.ClosedBy) == nil
+		if p.Closed && !p.Merged && byPerson && p.Ended.After(retried) {
 			report.Add("rejected pull request %s forgotten", p.Short())
 		}
 	}
-	s.mu.Unlock()
 	if err := s.append(said); err != nil {
 		return fmt.Errorf("%w: %w", err, forge.ErrUnavailable)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k, c := range s.chores { // a merge or mark that failed does not rest any longer either
-		if !c.working && slices.Contains(items, k.ref) {
-			delete(s.chores, k)
-		}
-	}
+	s.books.wakeChores(items) // a merge or mark that failed does not rest any longer either
 	return nil
 }
 
-// itemKinds are the kinds of work on an issue or pull request.
-var itemKinds = []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework}
-
-// reportForgottenLocked reports what the books hold against an item, which a retry takes out of them.
-func (s *Supervisor) reportForgottenLocked(report *control.Report, item forge.Ref, now time.Time) {
-	h, chain := s.history, s.history.Chain(item)
-	failures, rests := 0, h.Item((&threads.Merge{Ref: item}).Key()).CoolDown.After(now)
-	for _, kind := range itemKinds {
-		a := chain.Attempt(kind)
+// reportForgotten reports what the books hold against an item, which a retry takes out of them.
+func (s *Supervisor) reportForgotten(report *control.Report, item forge.Ref, now time.Time) {
+	chain, rests := s.books.chain(item), s.books.rests(item, now)
+	failures := 0
+	for _, a := range chain.Attempts {
 		failures += a.Count
-		rests = rests || a.Until.After(now) || h.Item(threads.Key{Kind: kind, Ref: item}).CoolDown.After(now)
+		rests = rests || a.Until.After(now)
 	}
 	if failures == 1 {
 		report.Add("1 failed attempt forgotten")
@@ -111,7 +98,7 @@ func (s *Supervisor) reportForgottenLocked(report *control.Report, item forge.Re
 	}{
 		{rests, "cool-down ended"},
 		{chain.HasRefusal(), "refusal forgotten"},
-		{chain.Asked > 0 || s.hasRoundsLocked(item), "review rounds forgotten"},
+		{chain.Asked > 0 || s.hasRounds(item, chain.Retried), "review rounds forgotten"},
 		{chain.CIFixes > 0, "CI fixes forgotten"},
 	} {
 		if one.held {
@@ -120,12 +107,12 @@ func (s *Supervisor) reportForgottenLocked(report *control.Report, item forge.Re
 	}
 }
 
-// hasRoundsLocked reports whether agents requested changes on a pull request since the last retry.
-func (s *Supervisor) hasRoundsLocked(item forge.Ref) bool {
-	p := s.facts.Pull(item)
+// hasRounds reports whether agents requested changes on a pull request since a time.
+func (s *Supervisor) hasRounds(item forge.Ref, since time.Time) bool {
+	config, p := s.books.config(), s.books.pull(item)
 	return p != nil && slices.ContainsFunc(p.Reviews, func(r forge.Review) bool {
-		byAgent := s.config.AgentByLogin(r.Author) != nil
-		return byAgent && r.Verdict == forge.ChangesRequested && r.Submitted.After(s.history.Chain(item).Retried)
+		byAgent := config.AgentByLogin(r.Author) != nil
+		return byAgent && r.Verdict == forge.ChangesRequested && r.Submitted.After(since)
 	})
 }
 

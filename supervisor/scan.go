@@ -3,7 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"slices"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -12,138 +12,138 @@ import (
 const (
 	// scanTimeout bounds one scan. A cold scan of ten thousand issues takes half a minute.
 	scanTimeout = 2 * time.Minute
-	// prepareRest is the time between attempts to prepare a forge that refuses.
+	// prepareRest is the time between attempts to prepare a forge that answers and refuses.
 	prepareRest = time.Minute
-	// scanRestMin and scanRestMax bound the pause after a scan that read nothing. It doubles each time.
+	// scanRestMin and scanRestMax bound the pause after a scan that read nothing; it doubles from one to the other.
 	scanRestMin = time.Second
 	scanRestMax = time.Minute
 )
 
-// scans is the state of the one scan that serves all threads. The supervisor's mu guards it.
+// scans are the scans of the forge, of which there is one at a time for all threads. The zero value has had none.
 type scans struct {
-	flight   chan struct{} // closed when the scan under way ends; nil when there is none
+	mu       sync.Mutex    // guards what follows
+	flight   chan struct{} // closed when the scan under way is over; nil when there is none
 	began    time.Time     // when the newest finished scan began
-	good     time.Time     // when the newest scan without an error began
-	err      error         // of the newest finished scan
 	failures int           // scans in a row that read nothing
-	retryAt  time.Time     // no scan begins earlier
+	retryAt  time.Time     // no scan begins before
 
-	prepared   bool
-	prepareErr error
-	prepareAt  time.Time
+	prepared  bool
+	prepareAt time.Time
 }
 
-// scan returns when a scan that began at need or later has ended; it begins one if none is under way. During the
-// pause after a failure it returns at once. The facts and the error are in the supervisor's state.
+// board returns the scan under way, or begins one whose caller is the pilot. It returns neither when the facts are new
+// enough, or when the forge, which did not answer, is left alone for now.
+func (s *scans) board(need time.Time) (flight <-chan struct{}, pilot bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.began.Before(need), s.flight == nil && time.Now().Before(s.retryAt):
+		return nil, false
+	case s.flight != nil:
+		return s.flight, false
+	}
+	s.flight = make(chan struct{})
+	return nil, true
+}
+
+// land ends the scan under way and lets every goroutine go that waits for it.
+func (s *scans) land(began time.Time, readAny bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.flight)
+	s.flight, s.began = nil, began
+	if readAny {
+		s.failures, s.retryAt = 0, time.Time{}
+		return
+	}
+	s.retryAt = time.Now().Add(min(scanRestMin<<min(s.failures, 10), scanRestMax))
+	s.failures++
+}
+
+func (s *scans) mustPrepare() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.prepared && !time.Now().Before(s.prepareAt)
+}
+
+func (s *scans) setPrepared(prepared bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prepared, s.prepareAt = prepared, time.Now().Add(prepareRest)
+}
+
+// restart is for another client: it is prepared and scanned at once.
+func (s *scans) restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prepared, s.prepareAt, s.retryAt = false, time.Time{}, time.Time{}
+}
+
+// scan returns when a scan is over that began at need or later; it begins one where none is under way. While a forge
+// that does not answer is left alone, it returns at once. What was read, and the error, are in the books.
 func (s *Supervisor) scan(ctx context.Context, need time.Time) {
-	for {
-		s.mu.Lock()
-		flight := s.scans.flight
+	client := s.forge.get()
+	for client != nil {
+		flight, pilot := s.scans.board(need)
 		switch {
-		case !s.scans.began.Before(need), flight == nil && time.Now().Before(s.scans.retryAt), s.client == nil:
-			s.mu.Unlock()
+		case pilot:
+			s.fly(ctx, client)
 			return
-		case flight != nil:
-			s.mu.Unlock()
-			select {
-			case <-flight:
-			case <-ctx.Done():
-				return
-			}
-		default:
-			s.scans.flight = make(chan struct{})
-			s.mu.Unlock()
-			s.fly(ctx)
+		case flight == nil:
+			return
+		}
+		select {
+		case <-flight:
+		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// fly makes one scan. It wakes the goroutines that wait for it even if the client panics.
-func (s *Supervisor) fly(ctx context.Context) {
+// fly is the scan itself. What waits for it goes on even if the client panics.
+func (s *Supervisor) fly(ctx context.Context, client Forge) {
 	began := time.Now()
 	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
 	defer func() {
-		if news := s.land(began, facts, err); ctx.Err() == nil {
-			s.tell(news)
+		was, any := s.books.land(began, facts, err)
+		s.scans.land(began, any)
+		if ctx.Err() == nil {
+			s.tell(scanNews(was, err))
 		}
 	}()
 	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	facts, err = s.read(limited)
-}
-
-// read prepares the forge if that is still to be done, and scans it.
-func (s *Supervisor) read(ctx context.Context) (forge.Facts, error) {
-	s.mu.Lock()
-	client, due := s.client, !s.scans.prepared && !time.Now().Before(s.scans.prepareAt)
-	s.mu.Unlock()
-	if due {
-		if err := s.prepareForge(ctx, client); err != nil {
-			return forge.Facts{}, err
+	if s.scans.mustPrepare() {
+		if err = s.prepare(limited, client); err != nil {
+			return
 		}
 	}
-	return client.Scan(ctx)
+	facts, err = client.Scan(limited)
 }
 
-// prepareForge creates the labels that we need and checks the rights of the token. Only a forge that does not answer
-// is an error. A refusal is shown and retried later, and the scan goes on, since other repositories may be fine.
-func (s *Supervisor) prepareForge(ctx context.Context, client Forge) error {
+// prepare has the labels made that we need, and the token's rights looked at. Only a forge that does not answer is an
+// error: one that refuses something is shown, asked again later and scanned all the same, for other repositories may be
+// fine.
+func (s *Supervisor) prepare(ctx context.Context, client Forge) error {
 	err := client.Prepare(ctx)
 	if errors.Is(err, forge.ErrUnavailable) || ctx.Err() != nil {
 		return err
 	}
-	s.mu.Lock()
-	was := text(s.scans.prepareErr)
-	s.scans.prepared, s.scans.prepareErr, s.scans.prepareAt = err == nil, err, time.Now().Add(prepareRest)
-	s.mu.Unlock()
-	if err != nil && text(err) != was {
+	s.scans.setPrepared(err == nil)
+	if was := s.books.prepared(err); err != nil && text(err) != text(was) {
 		s.log.Error("the forge is not ready: " + text(err))
 	}
 	return nil
 }
 
-// land stores the result of a scan and wakes the goroutines that wait for it.
-func (s *Supervisor) land(began time.Time, facts forge.Facts, err error) (news notice) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.scans.flight)
-	was := s.scans.err
-	s.scans.flight, s.scans.began, s.scans.err = nil, began, err
-	if err == nil {
-		s.facts, s.scans.failures, s.scans.retryAt, s.scans.good = facts, 0, time.Time{}, began
-		if was != nil {
-			news = notice{words: "the forge answers again"}
-		}
-		return news
+// scanNews is what people are told after a scan. The text of an outage names the time of the next try and differs
+// each time, so an outage is told by its kind.
+func scanNews(was, err error) notice {
+	switch {
+	case err == nil && was != nil:
+		return notice{words: "the forge answers again"}
+	case err != nil && (was == nil || errors.Is(was, forge.ErrUnavailable) != errors.Is(err, forge.ErrUnavailable)):
+		return notice{bad: true, words: "the forge could not be read, what runs goes on: " + text(err)}
 	}
-	if len(facts.Repos) == 0 {
-		facts = s.facts
-	}
-	var read bool
-	if s.facts, read = onlyRead(facts, began); read {
-		s.scans.failures, s.scans.retryAt = 0, time.Time{}
-	} else {
-		s.scans.retryAt = time.Now().Add(min(scanRestMin<<min(s.scans.failures, 10), scanRestMax))
-		s.scans.failures++
-	}
-	// An outage is compared by its kind: its text names the time of the next try and differs each time.
-	if was == nil || errors.Is(was, forge.ErrUnavailable) != errors.Is(err, forge.ErrUnavailable) {
-		news = notice{bad: true, words: "the forge could not be read, what runs goes on: " + text(err)}
-	}
-	return news
-}
-
-// onlyRead clears AsOf of every repository that the scan did not read, so that nothing is started, stopped or written
-// there on old facts. any reports whether one was read.
-func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {
-	facts.Repos = slices.Clone(facts.Repos)
-	for i := range facts.Repos {
-		if facts.Repos[i].AsOf.Before(began) {
-			facts.Repos[i].AsOf = time.Time{}
-		} else {
-			any = true
-		}
-	}
-	return facts, any
+	return notice{}
 }

@@ -9,114 +9,57 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/supervisor/journal"
-	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// A session's life. Every arrow out of a box is taken on every path; what is written behind a slash is journalled first.
+// A session's life. Every arrow out of a box is taken on every path; what is written behind a slash is journalled
+// first.
 //
 //	reserved -> identity checked -> /start -> claimed -> running -> ended -> judged -> /end -> released -> /released
 //	    \____________\__________________________\ (claim failed) _____________________/
 //
-// The slot and the agent are taken from reserved to /end; the item cannot be decided on from the claim's beginning until
-// a scan that was asked for after the release.
-type session struct {
-	threads.Session // its State and Started are guarded by the supervisor's mu
-
-	// What it was started with. A reload changes none of it.
-	config   *threads.Config
-	agent    agents.Agent
-	role     agents.Role
-	thread   threads.Thread
-	over     threads.Key // the item that was passed over
-	ready    time.Time   // since when the item could be worked on
-	skills   []string
-	tag      string // of its log lines
-	reserved time.Time
-
-	ctx    context.Context // done when it has to end; the cause says why
-	cancel context.CancelCauseFunc
-	atWork chan struct{} // closed when its program runs
-	gone   chan struct{} // closed when nothing of it is left and nothing more is written
-
-	// Guarded by the supervisor's mu.
-	stop threads.Reason // why reconcile or a person ended it
-	pid  int
-}
-
-// stopped is why a session's context ended: reconcile found that its item went away, or a person said so.
-type stopped struct{ reason threads.Reason }
-
-func (s stopped) Error() string { return s.reason.Text() }
+// The slot and the agent are taken from reserved to /end; the item cannot be decided on from the claim's beginning
+// until a scan that was asked for after the release.
 
 var errShutdown = errors.New("the supervisor stops")
 
-// reserveLocked takes agent, slot and item for a start.
-func (s *Supervisor) reserveLocked(start *threads.Start, now time.Time) *session {
-	x := &session{
-		Session: threads.Session{
-			RunID: journal.NewRun(s.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
-			Login: s.config.Agent(start.Agent).Login, Item: start.Item, State: threads.Reserved, Attempt: start.Attempt, Started: now,
-		},
-		config: s.config, agent: *s.config.Agent(start.Agent), role: *s.config.Role(start.Role),
-		thread: *s.config.Thread(start.Thread), over: start.PassedOver, reserved: now,
-		tag: tag(s.config, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
-	}
-	x.ready, x.skills = ledger.ReadySince(&s.facts, &x.Item)
-	x.ctx, x.cancel = context.WithCancelCause(s.base)
-	s.sessions[x.RunID] = x
-	s.running.Add(1)
-	return x
-}
-
 // run is a session from its reservation to its release.
 func (s *Supervisor) run(x *session) {
-	defer s.running.Done()
 	defer close(x.gone)
 	defer x.cancel(nil)
 	if !s.identified(x) || s.append(startOf(x)) != nil {
-		s.drop(x) // a later tick tries again
+		s.books.drop(x) // a later tick tries again
+		s.touchStatus()
 		return
 	}
 	s.fleetFile.Write() // before anything runs: the hub gives an idle agent more to do
-	grip := s.grip(x.Item.Ref)
+	grip := s.books.grip(x.Item.Ref)
 	if failed := s.claim(x); failed != nil {
 		s.finish(x, failed, grip)
 		return
 	}
 	grip.letGo()
-	s.events.Send(control.EventClaimed, s.show(x))
+	s.events.Send(control.EventClaimed, s.books.show(x))
 	out, ran := s.execute(x)
 	s.conclude(x, out, ran)
 }
 
 // conclude is a session after the end of its program.
 func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
-	grip := s.grip(x.Item.Ref)
+	grip := s.books.grip(x.Item.Ref)
 	if end := s.judge(x, out, ran); end != nil {
 		s.finish(x, end, grip)
 	}
 }
 
-// drop gives back a reservation of which nobody heard.
-func (s *Supervisor) drop(x *session) {
-	s.mu.Lock()
-	delete(s.sessions, x.RunID)
-	s.mu.Unlock()
-	s.touchStatus()
-}
-
 func startOf(x *session) ledger.Record {
 	return ledger.Record{At: time.Now(), Start: &ledger.Start{
 		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
-		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause, Attempt: x.Attempt,
+		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
+		Attempt:    x.Attempt,
 		PassedOver: ledger.KeyOf(x.over), Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
 	}}
 }
-
-// claims reports whether the session's item is claimed on the forge. Scheduled work belongs to no issue.
-func (x *session) claims() bool { return x.Item.Kind != agents.KindSchedule }
 
 // claim takes the item on the forge under the agent's login. It returns how the session ended if it could not.
 func (s *Supervisor) claim(x *session) *ledger.End {
@@ -132,7 +75,7 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 	end := &ledger.End{Run: x.RunID, Result: agents.ClaimFailed, Claim: ledger.ClaimUnavailable, NeverRan: true}
 	switch {
 	case x.ctx.Err() != nil:
-		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), s.stopCode(x)
+		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), s.books.stopCode(x)
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
 		end.Claim, end.Reason = ledger.ClaimTaken, text(err)
 	case errors.Is(err, forge.ErrForbidden):
@@ -151,14 +94,9 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	}
 	out = s.Executor.Run(x.ctx, job, func(begun agents.Started) {
 		ran = true
-		s.mu.Lock()
-		x.pid, x.Started = begun.PID, begun.At
-		if x.State == threads.Reserved {
-			x.State = threads.Running
-		}
-		s.mu.Unlock()
+		s.books.began(x, begun)
 		s.log.Info(fmt.Sprintf("%s running %s", x.tag, task(&x.Item)))
-		s.events.Send(control.EventStarted, s.show(x))
+		s.events.Send(control.EventStarted, s.books.show(x))
 		close(x.atWork)
 		s.touchStatus()
 	})
@@ -168,15 +106,15 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 // finish journals the end, frees slot and agent, and takes the claim off the forge.
 func (s *Supervisor) finish(x *session, end *ledger.End, grip *grip) {
 	ended := ledger.Record{At: time.Now(), End: end}
-	s.noteThen(ended, func() { delete(s.sessions, x.RunID) })
+	s.noteThen(ended, func(b *books) { delete(b.sessions, x.RunID) })
 	s.tell(ending(s.StateDir, x, end))
 	s.events.Send(control.EventEnded, x.recent(end, ended.At))
-	s.kickThread(x.Thread, ended.At)
+	s.kicks.thread(x.Thread, ended.At)
 	s.touchStatus()
 	if x.claims() && end.Claim != ledger.ClaimTaken {
 		s.release(x)
 	}
-	s.kickThread(x.Thread, grip.letGo())
+	s.kicks.thread(x.Thread, grip.letGo())
 }
 
 // recent is the document of a session that ended.

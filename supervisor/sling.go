@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +34,7 @@ func (s *Supervisor) sling(ctx context.Context, r control.SlingRequest, report *
 	defer cancel()
 	for range slingTries {
 		s.decideOn(ctx, item)
-		x := s.sessionOn(item)
+		x := s.books.sessionOn(item)
 		if x == nil {
 			break
 		}
@@ -51,7 +50,7 @@ func (s *Supervisor) sling(ctx context.Context, r control.SlingRequest, report *
 // offer puts an existing issue up for work, unless a session is on it already.
 func (s *Supervisor) offer(said string) (forge.Ref, error) {
 	item, err := s.item("", said)
-	if err != nil || s.sessionOn(item) != nil {
+	if err != nil || s.books.sessionOn(item) != nil {
 		return item, err
 	}
 	t, err := s.find("sling", "", said)
@@ -83,10 +82,9 @@ func (s *Supervisor) unslingable(t *target) string {
 	case label != "":
 		return "it is labelled " + label
 	}
-	config := s.currentConfig()
+	config := s.books.config()
 	for _, login := range t.assignees {
-		_, bot := slices.BinarySearch(config.Forge.Bots, login)
-		if !bot && config.AgentByLogin(login) == nil {
+		if !isBot(config, login) && config.AgentByLogin(login) == nil {
 			return "it is assigned to " + login
 		}
 	}
@@ -135,25 +133,16 @@ func (s *Supervisor) fileSlung(r *control.SlingRequest) (forge.Ref, error) {
 // the loops of their threads.
 func (s *Supervisor) decideOn(ctx context.Context, item forge.Ref) {
 	s.freshen(ctx)
-	room := s.room()
-	s.mu.Lock()
-	if s.until.Err() != nil {
-		s.mu.Unlock()
-		return
-	}
-	t := s.commitLocked(time.Now(), room, func(start *threads.Start) bool { return start.Item.Ref == item })
-	s.mu.Unlock()
-	s.act(t)
+	s.act(s.books.commit(item, time.Now(), s.room()))
 }
 
 // reportSession reports a session, unless it is over.
 func (s *Supervisor) reportSession(report *control.SlingReport, x *session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sessions[x.RunID] == nil {
+	if !s.books.running(x.RunID) {
 		return false
 	}
-	report.Agent, report.Thread, report.Slot, report.State = x.Agent, x.Thread, x.Slot, x.State
+	d := s.books.show(x)
+	report.Agent, report.Thread, report.Slot, report.State = d.Agent, d.Thread, d.Slot, d.State
 	return true
 }
 

@@ -4,51 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/fleet"
-	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// actSteal moves an issue from a busy agent to an idle one. Like a mark it is retried until the forge says how it
-// ended, if need be by the next supervisor.
-const actSteal threads.Action = "steal"
-
-// rebalanceLocked searches, whenever stealing's interval is over, for issues that should change hands. It reserves
-// them at once, so that no tick starts them here.
-func (s *Supervisor) rebalanceLocked(now time.Time, room *threads.Room) (moves []*chore, news []notice) {
-	switch due := s.hub.Due(s.config, now); {
-	case due && s.config.Fleet.Hub:
-		s.hub.Wake() // it asks the other hosts first, which a tick must not wait for
-		return nil, nil
-	case !due || s.scans.err != nil:
-		return nil, nil
+// rebalance searches, whenever stealing's interval is over, for issues that should change hands. It reserves them at
+// once, so that no tick starts them here.
+func (s *Supervisor) rebalance(now time.Time) {
+	cfg := s.books.config()
+	if cfg == nil {
+		return
 	}
-	return s.weighLocked(&fleet.Cycle{At: now}, now, room)
+	switch due := s.hub.Due(cfg, now); {
+	case due && cfg.Fleet.Hub:
+		s.hub.Wake() // it asks the other hosts first, which a tick must not wait for
+	case due && s.books.scanned().err == nil:
+		for _, m := range s.weigh(&fleet.Cycle{At: now}) {
+			s.running.Go(func() { s.do(m) })
+		}
+	}
 }
 
-// weighLocked decides which issues change hands, and reserves them unless the cycle is a dry run.
-func (s *Supervisor) weighLocked(c *fleet.Cycle, now time.Time, room *threads.Room) (moves []*chore, news []notice) {
-	for i, m := range s.hub.Weigh(s.snapshotLocked(now, room), c) {
-		if c.DryRun {
-			break
-		}
-		steal := s.stealChore(m)
-		c.Moves[i].State, c.Moves[i].Run = fleet.MovePending, steal.steal.Run
-		if s.chores[steal.choreKey] == nil {
-			moves = append(moves, s.choreLocked(steal, nil))
-		}
+// weigh decides which issues change hands, and reserves them unless the cycle is a dry run.
+func (s *Supervisor) weigh(c *fleet.Cycle) (moves []*chore) {
+	moves, stuck := s.books.weigh(s.hub, c, time.Now(), s.room())
+	if stuck {
+		s.log.Error(stuckWords(s.books.config(), c))
 	}
-	if s.hub.Note(c) {
-		news = append(news, notice{bad: true, words: stuckWords(s.config, c)})
-	}
-	return moves, news
+	return moves
 }
 
 // stuckWords says for each issue that could move why it does not.
@@ -66,33 +54,13 @@ func stuckWords(cfg *threads.Config, c *fleet.Cycle) string {
 		strings.Join(c.Idle, ", "), strings.Join(c.Busy, ", "), strings.Join(whys, "; "))
 }
 
-func (s *Supervisor) stealChore(m threads.Move) *chore {
-	return &chore{choreKey: choreKey{actSteal, m.Ref, ""}, steal: &ledger.Steal{
-		Ref: ledger.Ref(m.Ref), Run: journal.NewRun(s.instance), From: m.From, To: m.To,
-		FromLogin: m.FromLogin, ToLogin: m.ToLogin,
-	}}
-}
-
-// stealsLocked returns the steals whose end is not known.
-func (s *Supervisor) stealsLocked() []*chore {
-	var list []*chore
-	for _, item := range slices.SortedFunc(maps.Keys(s.history.Steals), forge.Ref.Compare) {
-		r := s.history.Steals[item]
-		list = append(list, &chore{choreKey: choreKey{actSteal, item, ""}, steal: &r})
-	}
-	return list
-}
-
-// steal journals what is to happen, changes the assignee on the forge in one step, and journals how that ended. After
-// a crash or a lost answer the same steal is retried: it has happened already, or it still can, or an agent has begun
-// the issue, which then stays. There is one issue with one assignee at every moment, so there is never a second copy.
+// steal journals what is to happen, lets it happen in one place, the forge, and journals that it is over. After a
+// crash or a lost answer the same is tried again: it has happened already, or it still can, or somebody has begun the
+// issue and it stays. There is one issue and one assignee at every moment, so there is never a second copy.
 func (s *Supervisor) steal(c *chore) error {
-	s.mu.Lock()
-	_, noted := s.history.Steals[c.ref]
-	s.mu.Unlock()
-	if !noted {
+	if !s.books.stealing(c.ref) {
 		if err := s.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
-			return err // nothing has happened, and the next cycle decides again
+			return err // nothing has happened, and the next look decides anew
 		}
 	}
 	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, forge.LabelStolen, c.steal.Run)
@@ -105,7 +73,7 @@ func (s *Supervisor) steal(c *chore) error {
 	if err != nil {
 		end.Why, state = text(err), fleet.MoveStays
 	}
-	s.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func() { s.hub.Settle(end.Run, state, end.Why) })
+	s.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func(*books) { s.hub.Settle(end.Run, state, end.Why) })
 	if err != nil {
 		c.said = "stays with " + end.From + ": " + end.Why
 		return nil

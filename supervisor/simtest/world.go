@@ -289,9 +289,10 @@ type executor struct {
 func (x *executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) (out agents.Outcome) {
 	ctx, die := context.WithCancelCause(ctx)
 	defer die(nil)
+	killed := x.p.life.Killed // a test may put another life in its place
 	go func() {
 		select {
-		case <-x.p.life.Killed:
+		case <-killed:
 			die(errDead)
 		case <-ctx.Done():
 		}

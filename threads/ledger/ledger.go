@@ -180,7 +180,7 @@ func (s *State) handed(r *Handed) {
 func (s *State) forget(item forge.Ref) {
 	c := s.Chain(item)
 	s.Chains[item] = &threads.ChainHistory{Claimed: c.Claimed, Login: c.Login}
-	for _, k := range itemKeys(item) {
+	for _, k := range Keys(item) {
 		delete(s.Items, k)
 	}
 }
@@ -192,15 +192,15 @@ func (s *State) forgive(item forge.Ref) {
 		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, Told: c.Told, Retried: c.Retried,
 		Written: c.Written, WrittenOn: c.WrittenOn,
 	}
-	for _, k := range itemKeys(item) {
+	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {
 			it.CoolDown, it.Remarks = time.Time{}, 0
 		}
 	}
 }
 
-// itemKeys are the keys of the pieces of work on an issue or pull request, merging included.
-func itemKeys(item forge.Ref) []threads.Key {
+// Keys returns the keys of the pieces of work on an issue or pull request, its merge included.
+func Keys(item forge.Ref) []threads.Key {
 	return []threads.Key{
 		{Kind: agents.KindIssue, Ref: item},
 		{Kind: agents.KindReview, Ref: item},

@@ -1,0 +1,236 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// How long a failed chore rests. The scheduler asks for it again in every plan.
+const (
+	unansweredRest = 10 * time.Second // the forge did not answer
+	refusedRest    = time.Minute      // the forge refused; doubled each time
+	// mergeRest is the first rest of a refused merge. Forgejo refuses for a moment after every push and every other merge.
+	mergeRest = 15 * time.Second
+	choreRest = 10 * time.Minute // where doubling ends
+)
+
+// The actions that no plan asks for in a Mark.
+const (
+	actMerge  threads.Action = "merge"
+	actCancel threads.Action = "cancel" // what a person cancelled: label it, and take the claim off
+	actSteal  threads.Action = "steal"  // move an issue from a busy agent to an idle one
+)
+
+// choreKey names a chore, so that no two ticks do the same one at a time.
+type choreKey struct {
+	action threads.Action
+	ref    forge.Ref
+	head   string // of a merge: after a push it is another one
+}
+
+func (k choreKey) compare(other choreKey) int {
+	if c := k.ref.Compare(other.ref); c != 0 {
+		return c
+	}
+	return strings.Compare(string(k.action)+k.head, string(other.action)+other.head)
+}
+
+// chore is one change of the forge that belongs to no session: a merge, a mark such as a label or a released claim, a
+// cancel or a steal. It is under way, or it failed and rests.
+type chore struct {
+	// What it is. Nothing changes it once it is under way.
+	choreKey
+	mark    threads.Mark // zero for a merge, a cancel and a steal
+	hold    threads.Key  // the item that cools down after a refusal
+	tag     string
+	login   string          // the account whose claim is released
+	failure threads.Attempt // the last one of an item that gave up
+	refused time.Time       // when an agent refused the item
+	grip    *grip
+	steal   *ledger.Steal
+
+	// What came of it, for the goroutine that does it.
+	did  []string // the steps of a cancel, for its report
+	said string   // the log line of success, where actions has none
+
+	// Guarded by the mutex of the books.
+	working  bool
+	retryAt  time.Time
+	failures int    // refusals in a row
+	failed   string // the last error
+}
+
+// choresLocked picks the chores of a plan that are neither under way nor resting. They belong to no thread: the first
+// tick that sees them does them.
+func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
+	wanted := make(map[choreKey]*chore)
+	want := func(c *chore) { wanted[c.choreKey] = c }
+	for _, m := range plan.Merges {
+		want(&chore{choreKey: choreKey{actMerge, m.Ref, m.HeadSHA}, hold: m.Key()})
+	}
+	for _, m := range plan.Marks {
+		want(&chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()})
+	}
+	for _, item := range b.ledger.Select(cancelled) {
+		if b.sessionOnLocked(item) == nil { // else its session ends first
+			want(cancelChore(item))
+		}
+	}
+	for item, r := range b.ledger.Steals { // how these ended is not known
+		want(&chore{choreKey: choreKey{actSteal, item, ""}, steal: &r})
+	}
+	for k, c := range b.chores {
+		if wanted[k] == nil && !c.working && now.After(c.retryAt.Add(choreRest)) {
+			delete(b.chores, k)
+		}
+	}
+	var list []*chore
+	for _, k := range slices.SortedFunc(maps.Keys(wanted), choreKey.compare) {
+		old := b.chores[k]
+		if old == nil || !old.working && !now.Before(old.retryAt) {
+			list = append(list, b.choreLocked(wanted[k], old))
+		}
+	}
+	return list
+}
+
+func cancelChore(item forge.Ref) *chore { return &chore{choreKey: choreKey{actCancel, item, ""}} }
+
+func stealChore(instance string, m threads.Move) *chore {
+	return &chore{choreKey: choreKey{actSteal, m.Ref, ""}, steal: &ledger.Steal{
+		Ref: ledger.Ref(m.Ref), Run: journal.NewRun(instance), From: m.From, To: m.To,
+		FromLogin: m.FromLogin, ToLogin: m.ToLogin,
+	}}
+}
+
+// choreLocked begins a chore. old is its last attempt, nil when there was none.
+func (b *books) choreLocked(c, old *chore) *chore {
+	if old != nil {
+		c.failures, c.failed = old.failures, old.failed
+	}
+	c.working = true
+	c.tag = "[" + wordsOf(b.cfg, c.ref, "") + "]"
+	c.login = b.loginLocked(c.mark.Agent, c.ref)
+	c.failure = b.ledger.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
+	c.refused = b.ledger.Chain(c.ref).RefusedAt
+	refs := b.relatedLocked(c.ref)
+	if c.action == actMerge { // it moves the base of every pull request of the repository, for which the repository stands
+		refs = append(refs, forge.Ref{Repo: c.ref.Repo})
+	}
+	c.grip = b.gripLocked(refs)
+	b.chores[c.choreKey] = c
+	return c
+}
+
+// loginLocked is the account behind a claim, also when its agent is no longer configured.
+func (b *books) loginLocked(agent string, item forge.Ref) string {
+	if a := b.cfg.Agent(agent); a != nil {
+		return a.Login
+	}
+	if login := b.ledger.Chain(item).Login; login != "" {
+		return login
+	}
+	return agent
+}
+
+// choreDone notes how a chore ended. A failure is logged once, not at each retry, and the refusal of a merge not the
+// first time.
+func (b *books) choreDone(c *chore, row action, err error) notice {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.working = false
+	if err == nil {
+		delete(b.chores, c.choreKey)
+		return notice{words: c.tag + " " + cmp.Or(c.said, row.done)}
+	}
+	c.retryAt = time.Now().Add(c.rest(err))
+	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
+		threads.Entry(b.ledger.Items, c.hold).CoolDown = c.retryAt
+	}
+	if was := c.failed; was == text(err) || c.action == actMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
+		// Forgejo reports a conflict, too, for a second or two after a push.
+		return notice{}
+	}
+	c.failed = text(err)
+	return notice{bad: true, words: fmt.Sprintf("%s cannot %s, tried again: %s", c.tag, row.verb, text(err))}
+}
+
+// rest returns how long the chore rests after a failure, and counts refusals.
+func (c *chore) rest(err error) time.Duration {
+	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		return unansweredRest
+	}
+	rest := refusedRest
+	if c.action == actMerge {
+		rest = mergeRest
+	}
+	rest <<= min(c.failures, 6)
+	c.failures++
+	return min(rest, choreRest)
+}
+
+// action is one kind of chore.
+type action struct {
+	verb string                          // follows "cannot" when it failed
+	done string                          // the log line of success, unless the chore said another
+	do   func(*Supervisor, *chore) error // does the I/O; may be repeated
+}
+
+// cancelLocked ends the sessions on items that a person cancelled, and begins the chores that finish the cancel on
+// the forge, except for those already under way.
+func (b *books) cancelLocked(items []forge.Ref) (chores []*chore, sessions []*session) {
+	sessions = b.endLocked(items, threads.StopCancelled)
+	for _, item := range items {
+		c := cancelChore(item)
+		if old := b.chores[c.choreKey]; old == nil || !old.working {
+			chores = append(chores, b.choreLocked(c, old))
+		}
+	}
+	return chores, sessions
+}
+
+// cancelLeft says why a cancel is not on the forge yet; empty when it is.
+func (b *books) cancelLeft(c *chore) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ledger.Chain(c.ref).Cancel {
+		return ""
+	}
+	return c.failed
+}
+
+// cancelling reports whether a cancel of one of the items is being written at this moment.
+func (b *books) cancelling(items []forge.Ref) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(items, func(item forge.Ref) bool {
+		c := b.chores[cancelChore(item).choreKey]
+		return c != nil && c.working
+	})
+}
+
+// wakeChores ends the rests of failed chores on some items.
+func (b *books) wakeChores(items []forge.Ref) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.chores, func(k choreKey, c *chore) bool { return !c.working && slices.Contains(items, k.ref) })
+}
+
+// stealing reports whether the journal knows that an issue is to change hands.
+func (b *books) stealing(item forge.Ref) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, noted := b.ledger.Steals[item]
+	return noted
+}

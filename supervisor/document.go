@@ -1,0 +1,216 @@
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// document returns what the books know of the status. Program, problems, requests and output are added by the
+// supervisor.
+func (b *books) document(now time.Time) *control.Document {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := &control.Document{
+		StartedAt: b.life.started, Upgrades: b.life.upgrades, UpgradedAt: b.life.upgraded,
+		Config:  control.ConfigDocument{Generation: b.generation, Error: text(b.cfgErr)},
+		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
+		Recent: append([]control.RecentDocument{}, b.ledger.Recent...),
+	}
+	_, d.Paused = b.ledger.Paused[threads.Pause{}]
+	for _, x := range b.sessions {
+		d.Sessions = append(d.Sessions, x.document())
+	}
+	slices.SortFunc(d.Sessions, func(a, b control.SessionDocument) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
+	})
+	d.Queue, d.Unqueued = b.queueLocked()
+	if b.cfg == nil {
+		return d
+	}
+	d.Forge = b.forgeLocked()
+	parked := b.parkedLocked(now)
+	for i := range b.cfg.Threads {
+		d.Threads = append(d.Threads, b.threadLocked(&b.cfg.Threads[i], parked, now))
+	}
+	for i := range b.cfg.Agents {
+		d.Agents = append(d.Agents, b.agentLocked(&b.cfg.Agents[i], now))
+	}
+	return d
+}
+
+func (b *books) forgeLocked() control.ForgeDocument {
+	return control.ForgeDocument{
+		URL: b.cfg.Forge.URL, OK: b.read.err == nil && b.read.notReady == nil && !b.read.good.IsZero(),
+		Error: text(errors.Join(b.read.err, b.read.notReady)), LastScan: b.read.good,
+	}
+}
+
+func (b *books) threadLocked(
+	t *threads.Thread, parked map[string]*threads.ThreadHistory, now time.Time,
+) control.ThreadDocument {
+	n := t.Slots
+	for _, x := range b.sessions {
+		if x.Thread == t.Name {
+			n = max(n, x.Slot+1) // a slot that a reload took away is there until its session ends
+		}
+	}
+	d := control.ThreadDocument{
+		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]control.SlotDocument, n),
+		Paused: b.pausedLocked(t.Name), Spent: spent(b.ledger.Thread(t.Name).Spent.Today(now), t.Budget),
+	}
+	if p := parked[t.Name]; p != nil {
+		d.ParkedUntil, d.ParkedWhy = p.ParkedUntil, p.ParkedWhy
+	}
+	for i := range d.Slots {
+		d.Slots[i] = control.SlotDocument{Index: i, Agents: []string{}}
+		if !t.Overlap {
+			d.Slots[i].Warm = b.ledger.Slots[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
+		}
+	}
+	for _, x := range b.sessions {
+		if x.Thread == t.Name {
+			d.Slots[x.Slot].Agents = append(d.Slots[x.Slot].Agents, x.Agent)
+		}
+	}
+	for i := range d.Slots {
+		slices.Sort(d.Slots[i].Agents)
+	}
+	return d
+}
+
+func (b *books) agentLocked(a *agents.Agent, now time.Time) control.AgentDocument {
+	known := b.ledger.Agent(a.Name)
+	d := control.AgentDocument{
+		Name: a.Name, Thread: a.Thread, Model: a.Model, State: control.AgentIdle, IdleSince: known.IdleSince,
+		Done: known.Done, Failed: known.Failed, Spent: spent(known.Spent.Today(now), a.Budget),
+	}
+	if len(a.Roles) > 0 {
+		d.Role = a.Roles[0]
+	}
+	if d.IdleSince.IsZero() {
+		d.IdleSince = b.life.started
+	}
+	if why := b.heldWhyLocked(a, now); why != "" {
+		d.State, d.Why = control.AgentHeld, why
+	}
+	for _, x := range b.sessions {
+		if x.Agent == a.Name {
+			d.State, d.Why, d.IdleSince = control.AgentWorking, "", time.Time{}
+		}
+	}
+	return d
+}
+
+// heldWhyLocked says why an agent can start nothing, whatever there is to do; empty when it can.
+func (b *books) heldWhyLocked(a *agents.Agent, now time.Time) string {
+	known := b.ledger.Agent(a.Name)
+	programs := slices.ContainsFunc(a.Roles, func(name string) bool {
+		r := b.cfg.Role(name)
+		return r != nil && len(r.Command) > 0
+	})
+	_, paused := b.ledger.Paused[threads.Pause{Agent: a.Name}]
+	switch {
+	case paused:
+		return threads.Reason{Code: threads.Paused, Agent: a.Name}.Text()
+	case known.Held(now):
+		return known.HeldWhy
+	case a.Token == "":
+		return threads.Reason{Code: threads.NoToken, Agent: a.Name, Note: agents.TokenVar(a.Name)}.Text()
+	case !programs && len(a.Roles) > 0:
+		return threads.Reason{Code: threads.NoProgram, Note: a.Roles[0]}.Text()
+	}
+	return ""
+}
+
+func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
+	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
+}
+
+// queueLocked is what waits, and why: what is put up for work in the order of the plan, and the other open issues.
+// Between two plans sessions end and begin, so what the last plan does not speak of is there as well: every open
+// issue has a session or a reason.
+func (b *books) queueLocked() (queue, unqueued []control.QueueDocument) {
+	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
+	said := make(map[forge.Ref]bool, len(b.plan.Holds)+len(b.plan.Unqueued))
+	for _, x := range b.sessions {
+		said[x.Item.Ref] = true
+	}
+	for _, h := range b.plan.Holds {
+		queue = append(queue, queueDocument(h))
+		said[h.Ref] = true
+	}
+	for _, h := range b.plan.Unqueued {
+		unqueued = append(unqueued, queueDocument(h))
+		said[h.Ref] = true
+	}
+	for i := range b.facts.Issues {
+		is := &b.facts.Issues[i]
+		if is.Closed || said[is.Ref] {
+			continue
+		}
+		q := queueDocument(&threads.Hold{
+			Item:   threads.Item{Kind: agents.KindIssue, Ref: is.Ref, Title: is.Title, Priority: forge.Priority(is.Labels)},
+			Reason: &threads.Reason{Code: threads.StaleFacts},
+		})
+		if is.Has(forge.LabelBacklog) {
+			queue = append(queue, q)
+		} else {
+			unqueued = append(unqueued, q)
+		}
+	}
+	return queue, unqueued
+}
+
+func queueDocument(h *threads.Hold) control.QueueDocument {
+	return control.QueueDocument{
+		Repo: h.Item.Ref.Repo, Number: h.Item.Ref.Number, Kind: h.Item.Kind, Title: h.Item.Title,
+		Priority: h.Item.Priority, Code: h.Reason.Code, Why: h.Reason.Text(),
+	}
+}
+
+// pausedLocked reports whether a thread starts nothing because a person paused it, or everything.
+func (b *books) pausedLocked(thread string) bool {
+	_, own := b.ledger.Paused[threads.Pause{Thread: thread}]
+	_, all := b.ledger.Paused[threads.Pause{}]
+	return own || all
+}
+
+// fleetDocument returns what the hub of a fleet is told about the agents of this host.
+func (b *books) fleetDocument(hub *fleet.Hub, version string, room *threads.Room) *fleet.Document {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	d := &fleet.Document{
+		Format: fleet.Format, Version: version, Instance: b.instance, UpdatedAt: now,
+		Agents: []fleet.Agent{}, Begun: []string{},
+	}
+	for _, r := range b.ledger.Select(func(c *threads.ChainHistory) bool { return len(c.Writers) > 0 }) {
+		d.Begun = append(d.Begun, r.String())
+	}
+	if b.cfg != nil {
+		unread := b.read.err != nil || b.read.good.IsZero()
+		d.Agents = hub.Describe(b.snapshotLocked(now, room), unread, b.progressLocked())
+	}
+	return d
+}
+
+// progressLocked is when a session of each agent last achieved something, as far as it is remembered.
+func (b *books) progressLocked() map[string]time.Time {
+	progress := make(map[string]time.Time)
+	for i := range b.ledger.Recent { // newest first
+		r := &b.ledger.Recent[i]
+		if progress[r.Agent].IsZero() && (r.Outcome == agents.Done || r.Outcome == agents.Refused) {
+			progress[r.Agent] = r.EndedAt
+		}
+	}
+	return progress
+}

@@ -1,0 +1,87 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// gate lets commands in: not before the loops have begun, not while another image takes over, and not after the end.
+type gate struct {
+	mu      sync.Mutex      // guards what follows
+	until   context.Context // done when the supervisor is to stop; nil until loops may begin
+	handing bool            // another image takes over
+	inside  int             // commands under way
+}
+
+var (
+	errStarting  = control.NotNow("not now: the supervisor is still starting")
+	errStopping  = control.NotNow("not now: the supervisor stops")
+	errUpgrading = control.NotNow("not now: an upgrade is under way")
+)
+
+// open lets commands in until a context is done.
+func (g *gate) open(until context.Context) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = until
+}
+
+// isOpen reports whether loops may begin.
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.until != nil && g.until.Err() == nil
+}
+
+// enter lets a command in. running counts it until leave is called.
+func (g *gate) enter(running *sync.WaitGroup) (leave func(), err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.closedLocked(); err != nil {
+		return nil, err
+	}
+	running.Add(1)
+	g.inside++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.inside--
+		running.Done()
+	}, nil
+}
+
+// hand closes the gate for a hand-over, until handed is called.
+func (g *gate) hand() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := g.closedLocked()
+	g.handing = g.handing || err == nil
+	return err
+}
+
+func (g *gate) handed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.handing = false
+}
+
+func (g *gate) closedLocked() error {
+	switch {
+	case g.until == nil:
+		return errStarting
+	case g.until.Err() != nil:
+		return errStopping
+	case g.handing:
+		return errUpgrading
+	}
+	return nil
+}
+
+// busy reports whether a command is under way.
+func (g *gate) busy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.inside > 0
+}

@@ -1,0 +1,210 @@
+package supervisor
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	// probeTime is how long a session has to run before its backend counts as found: a usage limit and a dead server show
+	// within the first request.
+	probeTime = time.Minute
+	// forgetRest is the time between two searches for what can be forgotten.
+	forgetRest = 10 * time.Minute
+	// wakeFloor is the shortest wait of a loop that was not kicked. A wake-up that the scheduler asks for again and
+	// again must not become a storm of scans.
+	wakeFloor = time.Second
+)
+
+// todo is what a plan makes a tick do, after the books are unlocked.
+type todo struct {
+	starts  []*session
+	stops   []*session
+	chores  []*chore
+	kicks   []string    // threads whose starts are for their own loops
+	dropped []forge.Ref // claims in our books that are not on the forge
+	gone    []forge.Ref // what the journal can forget
+	held    []*threads.Hold
+	broken  []threads.Violation
+	delay   time.Duration // until the next tick of the thread
+	more    bool          // the forge has more to read at once
+}
+
+// tick makes the plan of this moment and commits of it the starts of one thread, and all stops, merges and marks.
+func (b *books) tick(thread string, now time.Time, room *threads.Room) todo {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cfg == nil || b.closed || b.until.Err() != nil {
+		return todo{}
+	}
+	t := b.commitLocked(now, room, func(start *threads.Start) bool { return start.Thread == thread })
+	t.more = b.facts.More && b.read.err == nil
+	t.delay = b.delayLocked(thread, now)
+	return t
+}
+
+// commit makes the plan of this moment and commits of it the start on one item, and all stops, merges and marks.
+func (b *books) commit(item forge.Ref, now time.Time, room *threads.Room) todo {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cfg == nil || b.until.Err() != nil {
+		return todo{}
+	}
+	return b.commitLocked(now, room, func(start *threads.Start) bool { return start.Item.Ref == item })
+}
+
+// commitLocked reserves what it returns, so that no other plan decides on it. Starts that are not ours to make are
+// left to the loops of their threads.
+func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threads.Start) bool) (t todo) {
+	t.dropped = b.dropClaimsLocked()
+	if !now.Before(b.forgetAt) {
+		b.forgetAt = now.Add(forgetRest)
+		t.gone = b.forgetLocked()
+	}
+	snap := b.snapshotLocked(now, room)
+	plan := b.decide(snap)
+	t.broken = threads.Enforce(&snap, &plan)
+	t.held = b.heldLocked(plan.Holds)
+	b.plan = plan
+	for i := range plan.Starts {
+		start := &plan.Starts[i]
+		switch {
+		case !ours(start):
+			t.kicks = append(t.kicks, start.Thread)
+		case b.mayProbeLocked(start.Thread, now):
+			t.starts = append(t.starts, b.reserveLocked(start, now))
+		}
+	}
+	t.stops = b.stopLocked(plan.Stops)
+	t.chores = b.choresLocked(&plan, now)
+	return t
+}
+
+// heldLocked returns the items that wait for another reason than in the last plan.
+func (b *books) heldLocked(holds []*threads.Hold) []*threads.Hold {
+	if !b.heard() {
+		return nil // with ten thousand items the comparison is work
+	}
+	before := make(map[threads.Key]threads.Code, len(b.plan.Holds))
+	for _, h := range b.plan.Holds {
+		before[h.Key()] = h.Reason.Code
+	}
+	return slices.DeleteFunc(slices.Clone(holds), func(h *threads.Hold) bool { return before[h.Key()] == h.Reason.Code })
+}
+
+// weigh has the hub decide which pinned issues change hands, and reserves those moves unless the cycle is a dry run.
+// stuck reports that agents are idle beside busy ones and nothing can be moved, once.
+func (b *books) weigh(hub *fleet.Hub, c *fleet.Cycle, now time.Time, room *threads.Room) (moves []*chore, stuck bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, m := range hub.Weigh(b.snapshotLocked(now, room), c) {
+		if c.DryRun {
+			break
+		}
+		steal := stealChore(b.instance, m)
+		c.Moves[i].State, c.Moves[i].Run = fleet.MovePending, steal.steal.Run
+		if b.chores[steal.choreKey] == nil {
+			moves = append(moves, b.choreLocked(steal, nil))
+		}
+	}
+	return moves, hub.Note(c)
+}
+
+// view runs f on a snapshot of this moment, which is gone when f returns. It needs a configuration.
+func (b *books) view(now time.Time, room *threads.Room, f func(threads.Snapshot)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f(b.snapshotLocked(now, room))
+}
+
+// snapshotLocked is all that is known now. What is being written to counts as touched this very moment, so that no
+// facts are new enough to act on it.
+func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
+	for r := range b.busy {
+		b.ledger.Touched[r] = now
+	}
+	for r := range b.ledger.Steals { // the assignee is known when the steal is over
+		b.ledger.Touched[r] = now
+	}
+	for _, r := range b.ledger.Select(cancelled) { // as good as labelled, also after a restart
+		b.ledger.Touched[r] = now
+	}
+	snap := threads.Snapshot{Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room}
+	snap.History.Threads = b.parkedLocked(now)
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		snap.Sessions = append(snap.Sessions, b.sessions[run].Session)
+	}
+	return snap
+}
+
+// cancelled reports whether a person cancelled a chain and the label is still to be written.
+func cancelled(c *threads.ChainHistory) bool { return c.Cancel }
+
+// parkedLocked returns the histories of threads, in which a park lasts until the one session that probes the backend
+// after it has run for probeTime.
+func (b *books) parkedLocked(now time.Time) map[string]*threads.ThreadHistory {
+	parked := make(map[string]*threads.ThreadHistory, len(b.ledger.Threads))
+	for name, known := range b.ledger.Threads {
+		t := *known
+		if probe := b.probeLocked(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(now) && probe != nil {
+			t.ParkedUntil, t.ParkedWhy = probe.reserved.Add(probeTime), t.ParkedWhy+", "+probe.Agent+" tries it"
+		}
+		if !t.ParkedUntil.After(now) {
+			t.ParkedUntil, t.ParkedWhy = time.Time{}, ""
+		}
+		parked[name] = &t
+	}
+	return parked
+}
+
+// probeLocked is the first session that a thread started after it was parked; nil when there is none.
+func (b *books) probeLocked(thread string) *session {
+	var first *session
+	for _, x := range b.sessions {
+		after := x.Thread == thread && !x.reserved.Before(b.ledger.Thread(thread).ParkedUntil)
+		if after && (first == nil || x.reserved.Before(first.reserved)) {
+			first = x
+		}
+	}
+	return first
+}
+
+// mayProbeLocked lets a thread that was parked begin with one session only.
+func (b *books) mayProbeLocked(thread string, now time.Time) bool {
+	if b.ledger.Thread(thread).ParkedUntil.IsZero() {
+		return true
+	}
+	probe := b.probeLocked(thread)
+	return probe == nil || !now.Before(probe.reserved.Add(probeTime))
+}
+
+// delayLocked is how long a thread waits for its next tick unless it is kicked.
+func (b *books) delayLocked(name string, now time.Time) time.Duration {
+	t := b.cfg.Thread(name)
+	if t == nil {
+		return 0
+	}
+	delay := t.IdleInterval
+	if b.activeLocked() {
+		delay = t.Interval
+	}
+	if wake := b.plan.NextWake; !wake.IsZero() {
+		delay = min(delay, max(wake.Sub(now), wakeFloor))
+	}
+	return delay
+}
+
+// activeLocked reports whether there is work: something that runs, or that the next scans may let run. Items that
+// wait for a person or a clock are not polled for.
+func (b *books) activeLocked() bool {
+	p := &b.plan
+	if len(b.ledger.Select(cancelled))+len(b.ledger.Steals)+len(b.sessions)+len(p.Starts)+len(p.Merges)+len(p.Marks) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(p.Holds, func(h *threads.Hold) bool { return h.Reason.Code.Ends() == threads.ByScan })
+}

@@ -1,0 +1,134 @@
+package supervisor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// problems are what a person has to mend, and what the supervisor had to mend itself, for the status. In a month
+// without faults all of it stays empty.
+type problems struct {
+	mu         sync.Mutex        // guards what follows
+	journal    string            // why the newest record could not be written
+	corrupt    int               // lines of the journal that were set aside at the start
+	ports      map[string]string // why an address cannot be listened on, by key of [factory]
+	panics     int
+	panic      string          // the newest
+	violations int             // rules that were found broken, each counted once for as long as it is
+	violation  string          // the newest
+	breaking   map[string]bool // those that the newest plan broke
+	repairs    int             // claims that were left over and taken off
+}
+
+// setJournal notes why the newest record could not be written, and returns what was noted before.
+func (p *problems) setJournal(why string) (was string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, p.journal = p.journal, why
+	return was
+}
+
+// journalFails reports whether the newest record could not be written.
+func (p *problems) journalFails() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.journal != ""
+}
+
+func (p *problems) setCorrupt(lines int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.corrupt = lines
+}
+
+// setPort notes why an address cannot be listened on, and reports whether that is news; "" means that it can.
+func (p *problems) setPort(key, why string) (isNew bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isNew = p.ports[key] != why
+	if p.ports == nil {
+		p.ports = make(map[string]string)
+	}
+	if p.ports[key] = why; why == "" {
+		delete(p.ports, key)
+	}
+	return isNew
+}
+
+// panicked counts a panic, and reports whether its words are news.
+func (p *problems) panicked(words string) (isNew bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isNew = p.panic != words
+	p.panics++
+	p.panic = words
+	return isNew
+}
+
+// violated counts the rules that the newest plan broke, and returns those that the plan before it did not break.
+func (p *problems) violated(found []threads.Violation) (fresh []threads.Violation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	breaking := make(map[string]bool, len(found))
+	for _, v := range found {
+		breaking[v.Words] = true
+		if !p.breaking[v.Words] {
+			p.violations++
+			p.violation = v.Words
+			fresh = append(fresh, v)
+		}
+	}
+	p.breaking = breaking
+	return fresh
+}
+
+// repaired counts a chore that mended what should not have been.
+func (p *problems) repaired(a threads.Action) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a == threads.ActRelease || a == threads.ActUnlabel {
+		p.repairs++
+	}
+}
+
+// upkeep returns the counts that the next image goes on with, and inherit takes them over.
+func (p *problems) upkeep() control.UpkeepDocument {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return control.UpkeepDocument{Violations: p.violations, Repairs: p.repairs}
+}
+
+func (p *problems) inherit(u control.UpkeepDocument) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.violations, p.repairs = u.Violations, u.Repairs
+}
+
+// lines are the problems in words.
+func (p *problems) lines() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := []string{}
+	if p.journal != "" {
+		list = append(list, p.journal+": nothing is started until that works again")
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.ports)) {
+		list = append(list, p.ports[key])
+	}
+	if p.corrupt > 0 {
+		list = append(list, fmt.Sprintf("%d lines of the journal were corrupt: see journal.corrupt", p.corrupt))
+	}
+	if p.panics > 0 {
+		list = append(list, fmt.Sprintf("internal error: %d passes or calls panicked, last: %s", p.panics, p.panic))
+	}
+	if p.violations > 0 {
+		list = append(list, fmt.Sprintf("internal error: %d times a rule would have been broken, last: %s",
+			p.violations, p.violation))
+	}
+	return list
+}

@@ -1,0 +1,174 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads"
+	"github.com/hashicorp/go-hclog"
+)
+
+// Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
+// is one line about why it could not begin.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	s.init()
+	held, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	s.until, s.base, s.held = ctx, base, held
+	s.books.open(s.instance, ctx, base)
+	inherited := s.inherit()
+	closeAPI, err := s.serve()
+	if err != nil {
+		return errors.Join(err, s.journal.Close())
+	}
+	closePorts := s.keepPorts()
+	written, untold := s.keepStatusFile(), s.keepFleetFile()
+	if inherited || s.endStale(ctx) == nil {
+		s.gate.open(ctx)
+		s.startLoops()
+		s.loops.Go(func() { s.keepHub(ctx) })
+		<-ctx.Done()
+	}
+	s.shutdown(abandon)
+	untold()
+	closePorts()
+	closeAPI()
+	written()
+	return s.journal.Close()
+}
+
+// check says what is wrong with the exported fields.
+func (s *Supervisor) check() error {
+	if !filepath.IsAbs(s.StateDir) {
+		return fmt.Errorf("internal error: the state directory %q is not absolute", s.StateDir)
+	}
+	if s.Config != nil && (s.Forge == nil || s.Executor == nil) {
+		return errors.New("internal error: a configuration without a forge or an executor")
+	}
+	return nil
+}
+
+// init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
+// come while Run is still on its way.
+func (s *Supervisor) init() {
+	s.once.Do(func() {
+		s.log = s.Log
+		if s.log == nil {
+			s.log = hclog.NewNullLogger()
+		}
+		if s.Decide == nil {
+			s.Decide = threads.Decide
+		}
+		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.forge.set(s.Forge)
+		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
+		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
+	})
+}
+
+// enter takes the state directory and brings its memory back.
+func (s *Supervisor) enter() (held *os.File, err error) {
+	// Agents with accounts of their own pass through to their folders; every file in it is ours alone.
+	if err := os.MkdirAll(s.StateDir, 0o711); err != nil {
+		return nil, fmt.Errorf("cannot create the state directory: %w", err)
+	}
+	if held = s.Held; held != nil {
+		err = journal.Relock(held)
+	} else {
+		held, err = journal.Lock(s.StateDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.instance, err = journal.Instance(s.StateDir); err == nil {
+		err = s.restore()
+	}
+	if err != nil {
+		held.Close()
+		return nil, err
+	}
+	return held, nil
+}
+
+// restore folds the journal, ends the sessions that the last supervisor left open, and starts the journal afresh. What
+// keeps it from being rewritten, such as a full disk, keeps nothing else from working.
+func (s *Supervisor) restore() error {
+	j, records, corrupt, err := journal.Open(s.StateDir)
+	if err != nil {
+		return err
+	}
+	s.journal = j
+	now := time.Now()
+	s.tell(s.books.replay(records, now, s.inherits)...)
+	if len(corrupt) > 0 {
+		s.problems.setCorrupt(len(corrupt))
+		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", len(corrupt)))
+		err = j.SetAside(corrupt)
+	}
+	if err == nil {
+		err = s.compact()
+	}
+	s.journalled(err)
+	return nil
+}
+
+// endStale ends what the last supervisor of this state directory left running. Nothing is released or started before
+// that: outside a PID namespace agents outlive a kill -9.
+func (s *Supervisor) endStale(ctx context.Context) error {
+	if s.EndStale == nil {
+		return nil
+	}
+	n, err := s.EndStale(ctx, s.instance)
+	if n > 0 {
+		s.log.Warn(fmt.Sprintf("ended %d processes that an earlier supervisor left behind", n))
+	}
+	return err
+}
+
+const (
+	// releaseTime is how long releases may take while the supervisor stops.
+	releaseTime = 2 * time.Second
+	// stopGrace is the grace when there is no configuration to say another.
+	stopGrace = 7 * time.Second
+)
+
+// shutdown ends all sessions and waits for them and their releases, but not for ever: Docker kills after 10 s, and
+// what was not released by then is released at the next start. Run's context is done, so that whoever decides after
+// us commits nothing; what was committed before is in the table.
+func (s *Supervisor) shutdown(abandon func()) {
+	grace := stopGrace
+	if cfg := s.books.config(); cfg != nil {
+		grace = cfg.Factory.StopGrace
+	}
+	if n := s.books.endAll(errShutdown); n > 0 {
+		s.log.Info(fmt.Sprintf("stopping: %d sessions are ended, within %s", n, grace))
+	}
+	done := make(chan struct{})
+	go func() {
+		s.loops.Wait() // they begin what is waited for next
+		s.running.Wait()
+		close(done)
+	}()
+	limit := time.NewTimer(grace + releaseTime)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+		abandon()
+		s.log.Warn("stopped before every claim was released: the next start does that")
+	}
+}

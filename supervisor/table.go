@@ -1,0 +1,207 @@
+package supervisor
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// session is one run of an agent's program on one item, from its reservation until its claim is released.
+type session struct {
+	threads.Session // State and Started are guarded by the mutex of the books
+
+	// What it was started with. A reload changes none of it.
+	config   *threads.Config
+	agent    agents.Agent
+	role     agents.Role
+	thread   threads.Thread
+	over     threads.Key // the item that was passed over
+	ready    time.Time   // since when the item could be worked on
+	skills   []string
+	tag      string // of its log lines
+	reserved time.Time
+
+	ctx    context.Context // done when it has to end; the cause says why
+	cancel context.CancelCauseFunc
+	atWork chan struct{} // closed when its program runs
+	gone   chan struct{} // closed when nothing of it is left and nothing more is written
+
+	// Guarded by the mutex of the books.
+	stop threads.Reason // why reconcile or a person ended it
+	pid  int
+}
+
+// stopped is why a session's context ended: reconcile found that its item went away, or a person said so.
+type stopped struct{ reason threads.Reason }
+
+func (s stopped) Error() string { return s.reason.Text() }
+
+// reserveLocked takes agent, slot and item for a start.
+func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
+	x := &session{
+		Session: threads.Session{
+			RunID: journal.NewRun(b.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
+			Login: b.cfg.Agent(start.Agent).Login, Item: start.Item,
+			State: threads.Reserved, Attempt: start.Attempt, Started: now,
+		},
+		config: b.cfg, agent: *b.cfg.Agent(start.Agent), role: *b.cfg.Role(start.Role),
+		thread: *b.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now,
+		tag: tag(b.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
+	}
+	x.ready, x.skills = ledger.ReadySince(&b.facts, &x.Item)
+	x.ctx, x.cancel = context.WithCancelCause(b.base)
+	b.sessions[x.RunID] = x
+	return x
+}
+
+// began notes that a session's program runs.
+func (b *books) began(x *session, program agents.Started) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x.pid, x.Started = program.PID, program.At
+	if x.State == threads.Reserved {
+		x.State = threads.Running
+	}
+}
+
+// drop frees the slot and the agent of a session.
+func (b *books) drop(x *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.sessions, x.RunID)
+}
+
+// stopCode says why reconcile or a person ended a session; empty when neither did.
+func (b *books) stopCode(x *session) threads.Code {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return x.stop.Code
+}
+
+// endAll tells every session to end, and returns how many there are.
+func (b *books) endAll(why error) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.sessions {
+		x.cancel(why)
+	}
+	return len(b.sessions)
+}
+
+// end tells the sessions on some items to end, and returns them.
+func (b *books) end(items []forge.Ref, why threads.Code) []*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.endLocked(items, why)
+}
+
+func (b *books) endLocked(items []forge.Ref, why threads.Code) []*session {
+	var list []*session
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		x := b.sessions[run]
+		if !x.claims() || !slices.Contains(items, x.Item.Ref) {
+			continue
+		}
+		if x.State != threads.Stopping {
+			x.State, x.stop = threads.Stopping, threads.Reason{Code: why}
+			x.cancel(stopped{x.stop})
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// stopLocked marks the sessions that a plan ends. The scheduler names none that is ending already.
+func (b *books) stopLocked(stops []threads.Stop) []*session {
+	var list []*session
+	for _, stop := range stops {
+		if x := b.sessions[stop.RunID]; x != nil {
+			x.State, x.stop = threads.Stopping, stop.Reason
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// sessionOn returns the session on one of some items; nil when there is none.
+func (b *books) sessionOn(items ...forge.Ref) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessionOnLocked(items...)
+}
+
+func (b *books) sessionOnLocked(items ...forge.Ref) *session {
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		if slices.Contains(items, b.sessions[run].Item.Ref) {
+			return b.sessions[run]
+		}
+	}
+	return nil
+}
+
+// hasChainLocked reports whether a session is on an issue or pull request, or on its chain.
+func (b *books) hasChainLocked(r forge.Ref) bool {
+	for _, x := range b.sessions {
+		if x.Item.Ref == r || x.Item.Chain == r {
+			return true
+		}
+	}
+	return false
+}
+
+// show returns the document of a session.
+func (b *books) show(x *session) control.SessionDocument {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return x.document()
+}
+
+// document needs the mutex of the books.
+func (x *session) document() control.SessionDocument {
+	return control.SessionDocument{
+		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
+		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid,
+		Attempt: x.Attempt, StartedAt: x.Started,
+	}
+}
+
+// running reports whether a session has its slot.
+func (b *books) running(runID string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessions[runID] != nil
+}
+
+// others returns the sessions that were started under another configuration than cfg.
+func (b *books) others(cfg *threads.Config) []*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []*session
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		if x := b.sessions[run]; x.config != cfg {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// claims reports whether the session's item is claimed on the forge. Scheduled work belongs to no issue.
+func (x *session) claims() bool { return x.Item.Kind != agents.KindSchedule }
+
+// works reports whether the session's program has been started.
+func (x *session) works() bool {
+	select {
+	case <-x.atWork:
+		return true
+	default:
+		return false
+	}
+}
