@@ -53,12 +53,12 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	r := e.inherit(job.RunID)
 	if r == nil {
 		if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
-			return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command, or a good run id"}
+			return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command or a usable run id"}
 		}
 		r = newRun(job, e)
 	}
 	if !e.enter(r) {
-		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is there already"}
+		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
 	}
 	defer e.leave(r)
 	if r.program() == 0 {

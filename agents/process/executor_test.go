@@ -262,7 +262,7 @@ func TestActivity(t *testing.T) {
 	if !ok || itoa(pid) != read(job.LogPath) || time.Since(at) > time.Minute || time.Since(at) < -time.Second {
 		t.Errorf("activity %v %d %v; the program is %s", at, pid, ok, read(job.LogPath))
 	}
-	if o := e.Run(t.Context(), job, nil); !strings.Contains(o.Reason, "is there already") {
+	if o := e.Run(t.Context(), job, nil); !strings.Contains(o.Reason, "is running already") {
 		t.Errorf("the same run twice: %+v", o)
 	}
 	if err := os.WriteFile(fifo, []byte("\n"), 0o600); err != nil {

@@ -74,8 +74,7 @@ func (h hits) tell(o agents.Outcome, l agents.Limits) agents.Outcome {
 		reasons = append(reasons, fmt.Sprintf("out of memory, %s: %s killed", whose, processes(h.Killed)))
 	}
 	if h.Forks > 0 && l.PIDs > 0 {
-		const words = "at its limit of %s: another one refused, times %d"
-		reasons = append(reasons, fmt.Sprintf(words, processes(l.PIDs), h.Forks))
+		reasons = append(reasons, fmt.Sprintf("at its limit of %s: %d more refused", processes(l.PIDs), h.Forks))
 	}
 	o.Reason = strings.Join(reasons, "; ")
 	return o

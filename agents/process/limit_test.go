@@ -33,7 +33,7 @@ func TestHits(t *testing.T) {
 		{"its own memory", hits{Killed: 1, Full: 3}, both, failed, cut + "; out of memory, its limit is 8G: 1 process killed"},
 		{"the machine's memory", hits{Killed: 2}, both, failed, cut + "; out of memory, the machine or the container has no more: 2 processes killed"},
 		{"reclaimed in time", hits{Full: 3}, both, failed, cut},
-		{"forks", hits{Forks: 7}, both, failed, cut + "; at its limit of 512 processes: another one refused, times 7"},
+		{"forks", hits{Forks: 7}, both, failed, cut + "; at its limit of 512 processes: 7 more refused"},
 		{"forks at the container's limit", hits{Forks: 7}, agents.Limits{}, failed, cut},
 		{"nothing achieved", hits{Killed: 1}, both, agents.Outcome{Result: agents.Done}, "out of memory, the machine or the container has no more: 1 process killed"},
 		{"achieved", hits{Killed: 1}, both, agents.Outcome{Result: agents.Done, Claimed: true}, ""},
@@ -225,7 +225,7 @@ func TestLimits(t *testing.T) {
 			"processes",
 			agents.Limits{PIDs: 16},
 			"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 100 & done; echo ate",
-			agents.Outcome{Result: agents.Failed, ExitCode: 2, Reason: "/bin/sh: exit status 2; at its limit of 16 processes: another one refused, times 1"},
+			agents.Outcome{Result: agents.Failed, ExitCode: 2, Reason: "/bin/sh: exit status 2; at its limit of 16 processes: 1 more refused"},
 		},
 	}
 	for _, tt := range tests {
