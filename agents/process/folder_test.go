@@ -64,6 +64,12 @@ func TestMakeFolder(t *testing.T) {
 	if err := makeFolder(ours+"/loop/d", a); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("through a link to itself: %v", err)
 	}
+	if err := os.WriteFile(ours+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeFolder(ours+"/file/d", a); !errors.Is(err, unix.ENOTDIR) {
+		t.Errorf("below a file: %v", err)
+	}
 	if err := makeFolder("relative/path", a); err == nil {
 		t.Error("a relative path was accepted")
 	}

@@ -34,8 +34,9 @@ type run struct {
 	begun time.Time    // written before pid
 
 	// The goroutine that watches owns these two. In an inherited session they continue the last image's.
-	verdict   verdict
-	idle      idle
+	verdict verdict
+	idle    idle
+
 	visits    chan func()   // run by the goroutine that watches
 	unwatched chan struct{} // closed when the session is no longer watched
 }
