@@ -25,6 +25,12 @@ type adminWorld struct {
 // onEachServer is onEach without a bubble.
 func onEachServer(t *testing.T, test func(*adminWorld)) {
 	t.Helper()
+	onEachEmptyServer(t, func(w *world, admin, password string) { test(w.settle().administer(admin, password)) })
+}
+
+// onEachEmptyServer is onEachEmpty without a bubble. It tells the administrator's name and password.
+func onEachEmptyServer(t *testing.T, test func(w *world, admin, password string)) {
+	t.Helper()
 	t.Run("localforge", func(t *testing.T) {
 		w := &world{T: t, transport: http.DefaultTransport}
 		f, err := localforge.New(localforge.Options{Dir: t.TempDir(), Run: runGit})
@@ -35,7 +41,7 @@ func onEachServer(t *testing.T, test func(*adminWorld)) {
 		w.must(f.AddUser("root", "root-password", true))
 		token, err := f.AddToken("root")
 		w.must(err)
-		test(w.begin(token).settle().administer("root", "root-password"))
+		test(w.begin(token), "root", "root-password")
 	})
 	t.Run("forgejo", func(t *testing.T) {
 		url, token := os.Getenv("FORGE_TEST_URL"), os.Getenv("FORGE_TEST_ADMIN_TOKEN")
@@ -43,7 +49,7 @@ func onEachServer(t *testing.T, test func(*adminWorld)) {
 			t.Skip("FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN are not set")
 		}
 		w := &world{T: t, url: url, transport: http.DefaultTransport}
-		test(w.begin(token).settle().administer(os.Getenv("FORGE_TEST_ADMIN_USER"), os.Getenv("FORGE_TEST_ADMIN_PASSWORD")))
+		test(w.begin(token), os.Getenv("FORGE_TEST_ADMIN_USER"), os.Getenv("FORGE_TEST_ADMIN_PASSWORD"))
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,191 +13,55 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/forgetest"
 )
 
-func (w *world) desk(login string) *Desk { return NewDesk(w.url+"/", w.tokens[login]) }
-
-// TestDeskItems holds the desk of a session to its contract for issues: texts as they are, whole lists, errors by kind.
-func TestDeskItems(t *testing.T) {
-	onEachServer(t, func(w *adminWorld) {
-		ctx, d := w.Context(), w.desk(w.dev)
-		if login, err := d.Login(ctx); err != nil || login != w.dev {
-			w.Errorf("login %q, %v", login, err)
-		}
-		if r, err := d.Repository(ctx, w.repo); err != nil || r.Name != w.repo || r.Branch != "main" || r.Empty {
-			w.Errorf("repository %+v, %v", r, err)
-		}
-		n := w.file("A title", "A body\nof two lines")
-		if is, err := d.Issue(ctx, w.ref(n)); err != nil || is.Ref != w.ref(n) || is.Title != "A title" ||
-			is.Body != "A body\nof two lines" || is.Author != w.owner {
-			w.Errorf("issue %+v, %v", is, err)
-		}
-		if none, err := d.Comments(ctx, w.ref(n)); err != nil || len(none) != 0 {
-			w.Errorf("comments %v, %v", none, err)
-		}
-		for i := range pageSize + 1 {
-			w.must(d.Comment(ctx, w.ref(n), fmt.Sprintf("comment %d", i)))
-		}
-		all, err := d.Comments(ctx, w.ref(n))
-		if last := (forge.Comment{Author: w.dev, Body: fmt.Sprintf("comment %d", pageSize)}); err != nil ||
-			len(all) != pageSize+1 || all[0].Body != "comment 0" || all[pageSize] != last {
-			w.Errorf("%d comments, %v", len(all), err)
-		}
+// TestDesk: the desk serves the built-in agent program.
+func TestDesk(t *testing.T) {
+	forgetest.ExerciseDesk(t, func(t *testing.T, check func(testing.TB, forgetest.DeskSite)) {
+		onEachEmptyServer(t, func(w *world, _, _ string) { check(w.T, deskSite{site{w}}) })
 	})
 }
 
-// TestDeskPulls opens a pull request, reviews and ends it.
-func TestDeskPulls(t *testing.T) {
+// deskSite is a site on a server: a desk has a transport of its own.
+type deskSite struct{ site }
+
+func (s deskSite) Desk(token string) forgetest.Desk { return NewDesk(s.w.url+"/", token) }
+
+func (w *world) desk(login string) *Desk { return NewDesk(w.url, w.tokens[login]) }
+
+// TestDeskEnds: a closed pull request is still listed, and a dismissed review is not.
+func TestDeskEnds(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		ctx, d := w.Context(), w.desk(w.dev)
-		n := w.file("Wanted", "")
-		branch := fmt.Sprintf("fix/issue-%d", n)
-		head := w.commit(branch, "main", "tea.txt", "one\ntwo\n")
-		draft := forge.PullDraft{Repo: w.repo, Head: branch, Base: "main", Title: "Make tea", Body: "As asked."}
-		if none, err := d.PullsFrom(ctx, w.repo, branch); err != nil || len(none) != 0 {
-			w.Errorf("before: %v, %v", none, err)
-		}
-		number, err := d.OpenPull(ctx, draft)
-		w.must(err)
-		if again, err := d.OpenPull(ctx, draft); err != nil || again != number {
-			w.Errorf("opened again: #%d, %v, want #%d", again, err, number)
-		}
-		p, err := d.Pull(ctx, w.ref(number))
-		w.must(err)
-		if p.Title != draft.Title || p.Body != draft.Body || p.Author != w.dev || p.Head != branch || p.HeadSHA != head ||
-			p.HeadRepo != w.repo || p.Base != "main" || p.Closed || !slices.Equal(p.Closes, []forge.Ref{w.ref(n)}) {
-			w.Errorf("pull request %+v", p)
-		}
-		w.pull("other", "Another", "")
-		if from, err := d.PullsFrom(ctx, w.repo, branch); err != nil || len(from) != 1 || from[0].Number != number {
-			w.Errorf("from the branch: %+v, %v", from, err)
-		}
-		w.setState(number, gitea.StateClosed)
-		if from, err := d.PullsFrom(ctx, w.repo, branch); err != nil || len(from) != 1 || !from[0].Closed {
-			w.Errorf("once it is closed: %+v, %v", from, err)
-		}
-		draft.Head = "no-such-branch"
-		if _, err := d.OpenPull(ctx, draft); err == nil {
-			w.Error("opened a pull request from a branch that is not there")
-		}
-	})
-}
-
-// TestDeskReviews posts both verdicts, with a comment on a line, and reads what counts.
-func TestDeskReviews(t *testing.T) {
-	onEachServer(t, func(w *adminWorld) {
-		ctx, d := w.Context(), w.desk(w.review)
 		number, head := w.pull("tea", "Make tea", "")
-		sent := []forge.FullReview{
-			{
-				Review: forge.Review{Verdict: forge.ChangesRequested, CommitSHA: head, Body: "Not yet."},
-				Lines:  []forge.LineComment{{Path: "tea.txt", Line: 1, Body: "More sugar."}},
-			},
-			{Review: forge.Review{Verdict: forge.Approved, CommitSHA: head, Body: "Fine."}},
-		}
-		by := []string{w.boss, w.review} // a second review of one account takes the place of its first
-		for i := range sent {
-			w.must(w.desk(by[i]).PostReview(ctx, w.ref(number), &sent[i]))
-		}
-		got, err := d.Reviews(ctx, w.ref(number))
-		w.must(err)
-		if len(got) != len(sent) {
-			w.Fatalf("%d reviews, want %d: %+v", len(got), len(sent), got)
-		}
-		for i, r := range got {
-			if r.Author != by[i] || r.Verdict != sent[i].Verdict || r.Body != sent[i].Body || r.CommitSHA != head {
-				w.Errorf("review %+v, want %+v", r, sent[i])
-			}
-			if diff := cmp.Diff(sent[i].Lines, r.Lines); diff != "" && w.local == nil { // localforge keeps no comments on lines
-				w.Errorf("its lines (-want +got):\n%s", diff)
-			}
+		w.verdict(w.review, number, head, gitea.ReviewStateRequestChanges)
+		all, err := d.Reviews(ctx, w.ref(number))
+		if w.must(err); len(all) != 1 {
+			w.Fatalf("%d reviews, want one", len(all))
 		}
 		owner, name := owner(w.repo)
-		_, err = w.as(w.owner).DismissPullReview(owner, name, number, got[0].ID, gitea.DismissPullReviewOptions{Message: "x"})
+		_, err = w.as(w.owner).DismissPullReview(owner, name, number, all[0].ID, gitea.DismissPullReviewOptions{Message: "x"})
 		w.must(err)
-		if left, err := d.Reviews(ctx, w.ref(number)); err != nil || len(left) != 1 || left[0].Verdict != forge.Approved {
-			w.Errorf("after a dismissal %+v, %v", left, err)
+		if left, err := d.Reviews(ctx, w.ref(number)); err != nil || len(left) != 0 {
+			w.Errorf("after the dismissal %+v, %v", left, err)
+		}
+		w.setState(number, gitea.StateClosed)
+		if from, err := d.PullsFrom(ctx, w.repo, "tea"); err != nil || len(from) != 1 || !from[0].Closed {
+			w.Errorf("once it is closed: %+v, %v", from, err)
 		}
 	})
 }
 
-// TestDeskChecks reads failures only, each as it was reported last.
-func TestDeskChecks(t *testing.T) {
-	onEachServer(t, func(w *adminWorld) {
-		ctx, d := w.Context(), w.desk(w.dev)
-		_, head := w.pull("tea", "Make tea", "")
-		if none, err := d.Checks(ctx, w.repo, head); err != nil || len(none) != 0 {
-			w.Errorf("without CI: %v, %v", none, err)
-		}
-		for check, states := range map[string][]gitea.StatusState{
-			"z": {gitea.StatusSuccess, gitea.StatusFailure}, "a": {gitea.StatusError}, "mended": {gitea.StatusFailure, gitea.StatusSuccess},
-			"at work": {gitea.StatusPending},
-		} {
-			for _, state := range states {
-				w.status(head, check, state)
-			}
-		}
-		got, err := d.Checks(ctx, w.repo, head)
-		want := []forge.Check{{Name: "a", State: "error"}, {Name: "z", State: "failure"}}
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			w.Errorf("%v, (-want +got):\n%s", err, diff)
-		}
-	})
-}
-
-// TestDeskFiles reads and edits a repository without a clone.
-func TestDeskFiles(t *testing.T) {
-	onEachServer(t, func(w *adminWorld) {
-		ctx, d := w.Context(), w.desk(w.dev)
-		w.must(d.Edit(ctx, w.repo, "Begin", []forge.Edit{
-			{Path: "notes/b é.md", Text: "b\n"}, {Path: "notes/a.md", Text: "a\n"}, {Path: "record", Text: "1\n", Append: true},
-		}))
-		w.must(d.Edit(ctx, w.repo, "Go on", []forge.Edit{{Path: "notes/a.md", Text: ""}, {Path: "record", Text: "2\n", Append: true}}))
-		for path, want := range map[string]string{"notes/a.md": "", "notes/b é.md": "b\n", "record": "1\n2\n"} {
-			if text, err := d.File(ctx, w.repo, path); err != nil || text != want {
-				w.Errorf("%s is %q, %v, want %q", path, text, err, want)
-			}
-		}
-		if names, err := d.Folder(ctx, w.repo, "notes"); err != nil || !slices.Equal(names, []string{"a.md", "b é.md"}) {
-			w.Errorf("folder %q, %v", names, err)
-		}
-	})
-}
-
-// TestDeskErrors has each kind of failure from every method that can fail so. None tells the token.
-func TestDeskErrors(t *testing.T) {
-	onEachServer(t, func(w *adminWorld) {
-		ctx, gone := w.Context(), w.ref(999)
-		calls := map[string]func(*Desk) error{
-			"Issue":      func(d *Desk) error { _, err := d.Issue(ctx, gone); return err },
-			"Pull":       func(d *Desk) error { _, err := d.Pull(ctx, gone); return err },
-			"Reviews":    func(d *Desk) error { _, err := d.Reviews(ctx, gone); return err },
-			"Repository": func(d *Desk) error { _, err := d.Repository(ctx, w.owner+"/none"); return err },
-			"File":       func(d *Desk) error { _, err := d.File(ctx, w.repo, "none"); return err },
-			"Folder":     func(d *Desk) error { _, err := d.Folder(ctx, w.repo, "none"); return err },
-			"PostReview": func(d *Desk) error {
-				return d.PostReview(ctx, gone, &forge.FullReview{Review: forge.Review{Verdict: forge.Approved}})
-			},
-			"PullsFrom": func(d *Desk) error { _, err := d.PullsFrom(ctx, w.owner+"/none", "x"); return err },
-		}
-		down := httptest.NewServer(http.NotFoundHandler())
-		down.Close()
-		for name, call := range calls {
-			for _, tt := range []struct {
-				desk *Desk
-				want error
-			}{
-				{w.desk(w.dev), forge.ErrNotFound},
-				{NewDesk(w.url, "1234567890123456789012345678901234567890"), forge.ErrForbidden},
-				{NewDesk(down.URL, "1234567890123456789012345678901234567890"), forge.ErrUnavailable},
-			} {
-				err := call(tt.desk)
-				if !errors.Is(err, tt.want) || strings.Contains(err.Error(), tt.desk.api.Token) {
-					w.Errorf("%s: %v, want %v", name, err, tt.want)
-				}
-			}
-		}
-	})
+// TestDeskDown: a forge that does not answer is forge.ErrUnavailable, and the error does not tell the token.
+func TestDeskDown(t *testing.T) {
+	down := httptest.NewServer(http.NotFoundHandler())
+	down.Close()
+	const token = "1234567890123456789012345678901234567890"
+	_, err := NewDesk(down.URL, token).Login(t.Context())
+	if !errors.Is(err, forge.ErrUnavailable) || strings.Contains(err.Error(), token) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // TestDeskLines posts and reads comments on lines as Forgejo 10 answers, which localforge does not.
@@ -213,7 +76,8 @@ func TestDeskLines(t *testing.T) {
 			fmt.Fprint(w, `[{"id":7,"state":"REQUEST_CHANGES","comments_count":2,"user":{"login":"ada"}},
 				{"id":8,"state":"COMMENT","comments_count":1},{"id":9,"state":"PENDING"},{"id":10,"state":"REQUEST_REVIEW"}]`)
 		case "GET /api/v1/repos/a/b/pulls/3/reviews/7/comments":
-			fmt.Fprint(w, `[{"path":"x.go","position":12,"body":"new"},{"path":"y.go","position":0,"original_position":4,"body":"old"}]`)
+			fmt.Fprint(w, `[{"path":"x.go","position":12,"body":"new"},
+				{"path":"y.go","position":0,"original_position":4,"body":"old"}]`)
 		default: // the comments of review 8 are gone
 			http.NotFound(w, r)
 		}
@@ -227,8 +91,9 @@ func TestDeskLines(t *testing.T) {
 	if err := d.PostReview(t.Context(), ref, &sent); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"body":"No.","comments":[{"body":"new","new_position":12,"path":"x.go"}],"commit_id":"abc","event":"REQUEST_CHANGES"}`
-	if posted != want+"\n" {
+	want := `{"body":"No.","comments":[{"body":"new","new_position":12,"path":"x.go"}],` +
+		`"commit_id":"abc","event":"REQUEST_CHANGES"}` + "\n"
+	if posted != want {
 		t.Errorf("posted %s, want %s", posted, want)
 	}
 	got, err := d.Reviews(t.Context(), ref)
@@ -243,7 +108,7 @@ func TestDeskLines(t *testing.T) {
 	}
 }
 
-// TestDeskCheckLog asks the forge alone for a log, whatever host the status names, and only where Forgejo Actions has it.
+// TestDeskCheckLog asks only the forge for a log, whatever host the status names, and only if Forgejo Actions has it.
 func TestDeskCheckLog(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -271,7 +136,7 @@ func TestDeskCheckLog(t *testing.T) {
 		{"/a/b/actions/runs/7/jobs/0", "compile\nFAIL: TestTea\n", nil},
 		{"/a/b/actions/runs/8/jobs/1/attempt/2", "compile\nFAIL: TestTea\n", nil},
 		{other.URL + "/a/b/actions/runs/7/jobs/0", "compile\nFAIL: TestTea\n", nil}, // the forge by its public name
-		{"/a/b/actions/runs/9/jobs/0", "", forge.ErrForbidden},                      // a private repository's page wants a person
+		{"/a/b/actions/runs/9/jobs/0", "", forge.ErrForbidden},                      // the page of a private repository
 		{"/x/y/actions/runs/7/jobs/0", "", nil},
 		{"/a/b/actions/runs/7/jobs/0?x=/a/b/actions/runs/7/jobs/", "", nil},
 		{"https://ci.example/build/5", "", nil},

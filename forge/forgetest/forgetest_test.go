@@ -6,13 +6,18 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/supervisor"
 )
 
-// The two interfaces have the same methods: a client that passes is one that the supervisor can use, and the other way round.
+// The interfaces have the same methods: a client that passes is one that the supervisor can use, and the other way
+// round; so is a desk, for the built-in agent program.
 var (
 	_ supervisor.Forge = Forge(nil)
 	_ Forge            = supervisor.Forge(nil)
+
+	_ session.Desk = Desk(nil)
+	_ Desk         = session.Desk(nil)
 )
 
 // TestModel: the smallest forge keeps all rules.
