@@ -28,7 +28,8 @@ func (s *signIn) flags(flags *pflag.FlagSet) {
 
 // noAdmin says how to sign in.
 const noAdmin = "cannot sign in to the forge as administrator: " +
-	"set $FORGE_ADMIN_TOKEN, or say --admin-token -, or --admin-user with --admin-password -; an administrator makes a token under Settings, Applications with all permissions, or on the forge's machine with " +
+	"set $FORGE_ADMIN_TOKEN, or say --admin-token -, or --admin-user with --admin-password -; " +
+	"an administrator makes a token under Settings, Applications with all permissions, or on the forge's machine with " +
 	"forgejo admin user generate-access-token --username NAME --token-name hire --scopes all --raw"
 
 // options make the administrator's client. Flags win over the environment, in which upstream's names of these variables

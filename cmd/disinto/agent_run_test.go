@@ -117,8 +117,8 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	}
 }
 
-// watchArguments reads the arguments of every process on the machine, over and over, until told is called. Nobody's may have
-// a token in them: they can be read by everybody.
+// watchArguments reads the arguments of every process on the machine, over and over, until told is called. Nobody's
+// may have a token in them: they can be read by everybody.
 func (f *testForge) watchArguments() (told func()) {
 	f.t.Helper()
 	stop, done := make(chan struct{}), make(chan struct{})

@@ -303,8 +303,8 @@ func TestD4_SavesLeftovers(t *testing.T) {
 	}
 }
 
-// A conversation is gone on with where the cache of its slot may hold it: on the same slot of a local server. Elsewhere, and
-// on an API always, a session begins afresh.
+// A conversation is gone on with where the cache of its slot may hold it: on the same slot of a local server.
+// Elsewhere, and on an API always, a session begins afresh.
 func TestD7_Conversations(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

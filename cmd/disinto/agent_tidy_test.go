@@ -59,7 +59,8 @@ func TestAgentTidiesMerged(t *testing.T) {
 	}
 }
 
-// Of those that wait for their merge the youngest are kept, so that disks do not fill up. They come back from the forge.
+// Of those that wait for their merge the youngest are kept, so that disks do not fill up. They come back from the
+// forge.
 func TestAgentTidiesOldest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -85,7 +85,8 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	return err
 }
 
-// tell has the supervisor do what a path of the control API is for: the exit code is 3 while a part of it is still to be done.
+// tell has the supervisor do what a path of the control API is for: the exit code is 3 while a part of it is still to
+// be done.
 func (q *query) tell(ctx context.Context, c *cli, path string, request any) error {
 	r, err := post(ctx, c, q, path, request, screen.View.Report)
 	if err == nil && r.Pending != "" {

@@ -22,8 +22,8 @@ type hooker interface {
 	SetHook(ctx context.Context, repo, url, secret string) error
 }
 
-// labels asks whether we may work in the repositories and have their labels. A missing label is no problem: run creates it.
-// The error is the forge's.
+// labels asks whether we may work in the repositories and have their labels. A missing label is no problem: run
+// creates it. The error is the forge's.
 func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	look := func(ctx context.Context) ([]forgejo.MissingLabel, error) { return nil, client.Prepare(ctx) }
 	if !k.fix {
@@ -56,8 +56,8 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 	return nil
 }
 
-// hooks asks whether the forge tells us of changes, if we listen for that. The forge does not show the secret of a hook, so
-// --fix registers it anew.
+// hooks asks whether the forge tells us of changes, if we listen for that. The forge does not show the secret of a
+// hook, so --fix registers it anew.
 func (k *checker) hooks(ctx context.Context, client supervisor.Forge) {
 	f := &k.config.Factory
 	h, ok := client.(hooker)

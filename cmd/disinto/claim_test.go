@@ -16,16 +16,16 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// sharedAgent tells a ledger that all supervisors share what it works on, takes a moment, and refuses: one session is the
-// end of its issue.
+// sharedAgent tells a ledger that all supervisors share what it works on, takes a moment, and refuses: one session is
+// the end of its issue.
 const sharedAgent = `
 echo "$DISINTO_NUMBER $DISINTO_RUN_ID" >>"$1"
 sleep 0.2
 echo "{\"outcome\":\"refused\",\"reason\":\"told\"}" >"$DISINTO_RESULT"
 `
 
-// Two supervisors on one forge, each with a state directory of its own: every issue is worked on once, by either, whether
-// their agents have the same accounts or not, and nothing is left of any claim.
+// Two supervisors on one forge, each with a state directory of its own: every issue is worked on once, by either,
+// whether their agents have the same accounts or not, and nothing is left of any claim.
 func TestTwoSupervisors(t *testing.T) {
 	issues := 6
 	if storms() {
@@ -122,7 +122,8 @@ func quoted(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// carry counts the issues with a label. The forge cannot be asked: a label that nobody has made yet it leaves out of account.
+// carry counts the issues with a label. The forge cannot be asked: a label that nobody has made yet it leaves out of
+// account.
 func (w *shared) carry(label string) (count int) {
 	w.t.Helper()
 	var list []struct{ Labels []struct{ Name string } }

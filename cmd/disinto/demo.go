@@ -35,7 +35,8 @@ merged, what is held and why, and whether a rule was broken.`,
 	},
 }
 
-// demoPatience is when a demo that is not done gives up. It takes 20 seconds on a small machine that has nothing else to do.
+// demoPatience is when a demo that is not done gives up. It takes 20 seconds on a small machine that has nothing else
+// to do.
 const demoPatience = 2 * time.Minute
 
 // demoFrame is the time between two pictures.

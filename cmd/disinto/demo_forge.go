@@ -17,8 +17,8 @@ type demoForge struct {
 	end func() // returns when the forge has ended
 }
 
-// startForge starts the forge and waits until it answers. The forge ends when its input is closed, which is at the latest when
-// this process ends.
+// startForge starts the forge and waits until it answers. The forge ends when its input is closed, which is at the
+// latest when this process ends.
 func (d *demoRun) startForge(ctx context.Context) (*demoForge, error) {
 	input, holdsOpen := io.Pipe()
 	answer, says := io.Pipe()

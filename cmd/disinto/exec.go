@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents/process/pid1"
 )
 
-// execCommand is what main has of disinto exec: its help, and what is wrong with a command line. A good one does not
-// get here, package pid1 runs it before there is a main.
+// execCommand prints the help of disinto exec and refuses wrong command lines. Package pid1 runs a right one before
+// main begins.
 var execCommand = command{
 	name: "exec", args: "[--] COMMAND...",
 	minArgs: 1, maxArgs: 1 << 30,
@@ -43,7 +43,7 @@ its own: docker run IMAGE ls -l.`,
 	},
 }
 
-// rewrites is the flag for any number of them.
+// rewrites is a flag that may be repeated.
 type rewrites []pid1.Rewrite
 
 func (r *rewrites) Set(text string) error {
@@ -62,9 +62,8 @@ func (r *rewrites) String() string {
 
 func (r *rewrites) Type() string { return "from:to" }
 
-// foreign reports whether the first word of a command line is a program to be run rather than a mistyped command of
-// ours. Only the entrypoint of a container is asked to run programs, or what docker run --init puts above it; a person
-// at a shell has mistyped.
+// foreign reports whether the first word of a command line is a program to run rather than a mistyped command of
+// ours: it is where we are the entrypoint of a container, alone or below docker run --init, and not at a shell.
 func foreign(name string) bool {
 	return (os.Getpid() == 1 || os.Getppid() == 1) && pid1.Executable(name)
 }

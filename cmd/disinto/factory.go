@@ -21,7 +21,7 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-// factory is a supervisor and what is wired into it: here the pure scheduler meets a real forge and real processes.
+// factory is a supervisor with a real forge and a real executor wired into it.
 type factory struct {
 	*supervisor.Supervisor
 	path      string // of factory.toml
@@ -30,13 +30,13 @@ type factory struct {
 	executor  supervisor.Executor
 	kind      forgeKind
 	config    atomic.Pointer[threads.Config] // in force; nil before the first valid one
-	text      string                         // of the files when they were read last
+	text      string                         // of the files when they were read last; only read and changed use it
 
 	plugs    *plugs
 	out      *outlet
 	carrier  carrier                 // nil where sessions cannot be handed over
-	stopping func() bool             // whether a person has said so
-	bell     atomic.Pointer[os.File] // for the next image, while there is about to be one
+	stopping func() bool             // whether a signal to stop has come
+	bell     atomic.Pointer[os.File] // tells the next image of a signal to stop; nil but in an upgrade
 }
 
 // newFactory wires a supervisor up. A configuration that is not valid is no error here: the supervisor shows it.
@@ -65,7 +65,7 @@ func newFactory(
 	return f, nil
 }
 
-// room is what the machine has left.
+// room measures the memory and disk that are free.
 func room(dir string) threads.Room {
 	memory, disk := process.Room(dir)
 	return threads.Room{Memory: memory, Disk: disk}
@@ -86,8 +86,8 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	return config, client, nil
 }
 
-// readConfig reads a factory.toml, or upstream's projects, and the secrets beside it. Every mistake is one line of the
-// error. text is that of both, to be compared.
+// readConfig reads a factory.toml, or upstream's projects, and the secrets beside it. Each mistake is a line of the
+// error. text has both, to find changes by.
 func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
 	secrets, secretsErr := readSecrets(secretsFile(path, lookupEnv))
 	lookupEnv = withSecrets(secrets, lookupEnv)
@@ -103,15 +103,16 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 }
 
 func noConfig(path string) error {
-	return fmt.Errorf("cannot read %s: there is no such file; write one (factory.toml.example shows how) or say --config", path)
+	return fmt.Errorf("cannot read %s: there is no such file; "+
+		"write one (factory.toml.example shows how) or say --config", path)
 }
 
 func bothTexts(config, secrets string) string { return config + "\x00" + secrets }
 
-// promptsDir is the folder beside factory.toml whose templates stand before the built-in ones.
+// promptsDir is the folder beside factory.toml whose templates replace built-in ones of the same name.
 const promptsDir = "prompts"
 
-// placeBuiltin makes this very binary the program of the roles with a cli.
+// placeBuiltin makes this program that of the roles with a cli.
 func placeBuiltin(config *threads.Config, path string) error {
 	for i := range config.Roles {
 		r := &config.Roles[i]
@@ -134,7 +135,7 @@ func placeBuiltin(config *threads.Config, path string) error {
 	return nil
 }
 
-// reload puts the file as it is now in force. A file with mistakes changes nothing but what status shows.
+// reload puts the present file in force. A file with mistakes changes nothing but the status, which shows them.
 func (f *factory) reload(log hclog.Logger) {
 	config, client, err := f.read()
 	if err != nil {
@@ -146,7 +147,7 @@ func (f *factory) reload(log hclog.Logger) {
 	}
 	old := f.config.Swap(config)
 	if old != nil && sameForge(old.Forge, config.Forge) {
-		client = nil // the one in force has read the forge already
+		client = nil // keeps the one that has read the forge already
 	}
 	f.Reload(config, client)
 	log.Info("configuration reloaded: " + describe(config))
@@ -158,15 +159,15 @@ func sameForge(a, b threads.Forge) bool {
 		a.ClaimSingle == b.ClaimSingle && slices.Equal(a.Repos, b.Repos)
 }
 
-// changed reports whether the files are not what was read last. It is asked every few seconds, instead of having the
-// kernel tell: a file that is mounted into a container by itself can be replaced without a word.
+// changed reports whether the files differ from what was read last. It is polled: inotify misses the replacement of a
+// file that is mounted into a container by itself.
 func (f *factory) changed() bool {
 	secrets, _ := readSecrets(secretsFile(f.path, f.lookupEnv)) // what cannot be read is empty, as in readConfig
 	text, err := configText(f.path, withSecrets(secrets, f.lookupEnv))
 	return (err == nil || text != "") && bothTexts(text, secrets) != f.text
 }
 
-// secrets are what is hidden in the ends of logs that become comments on the forge.
+// secrets are hidden in the ends of logs that become comments on the forge.
 func (f *factory) secrets() []string {
 	config := f.config.Load()
 	if config == nil {
@@ -190,7 +191,7 @@ func sharesAccount(c *threads.Config) bool {
 	return c.Factory.User == "" && slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
 }
 
-// newLog is the log of a supervisor: a line for everything that happens.
+// newLog makes the log of a supervisor.
 func newLog(w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Info, TimeFormat: "2006-01-02T15:04:05Z07:00"})
 }

@@ -43,7 +43,7 @@ func sessionRun(r *process.Reaper) func(context.Context, agents.Cmd) error {
 // withEnv adds variables to an environment, in place of those of the same names.
 func withEnv(environ, more []string) []string { return agents.Setenv(environ, more) }
 
-// complained adds a failed command's own words, which are worth more than its exit code.
+// complained adds the last words of a failed command to its error.
 func complained(err error, words string) error {
 	if err == nil || strings.TrimSpace(words) == "" {
 		return err

@@ -288,8 +288,8 @@ func (o *office) lock(dryRun bool) (unlock func(), err error) {
 	return hire.Lock(filepath.Dir(o.Config.Path))
 }
 
-// standIn stands in for the supervisor's environment, which the person who hires need not have: only the forge's address has
-// to be known.
+// standIn stands in for the supervisor's environment, which the person who hires need not have: only the forge's
+// address has to be known.
 func (c *cli) standIn(name string) (string, bool) {
 	if value, ok := c.lookup(name); ok && value != "" || name == "FORGE_URL" || name == "FORGE_REPO" {
 		return value, ok

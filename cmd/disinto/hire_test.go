@@ -53,7 +53,8 @@ func secretOf(t *testing.T, config, name string) string {
 	return hire.Secrets(text)[name]
 }
 
-// A supervisor that runs takes an agent on, lets it keep the token that it works with, and lets it go again: no restart.
+// A supervisor that runs takes an agent on, lets it keep the token that it works with, and lets it go again: no
+// restart.
 func TestHireWhileRunning(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -241,8 +242,8 @@ func TestHireOptions(t *testing.T) {
 	}
 }
 
-// The secrets beside factory.toml win over the environment, count for everything that is a secret, and are refused where
-// others can read them.
+// The secrets beside factory.toml win over the environment, count for everything that is a secret, and are refused
+// where others can read them.
 func TestSecretsFile(t *testing.T) {
 	dir := t.TempDir()
 	config, path := filepath.Join(dir, "factory.toml"), filepath.Join(dir, "secrets.env")
@@ -253,7 +254,7 @@ func TestSecretsFile(t *testing.T) {
 		}
 	}
 	c := testCLI([]string{"FORGE_TOKEN_DEV_X=old", "FORGE_TOKEN_DEV_Y=why"})
-	f := &factory{path: config, lookupEnv: c.lookup}
+	f := &factory{path: config, lookupEnv: c.lookup, kind: forges[0].made}
 	got, _, err := f.read()
 	if err != nil || got.Forge.Token != "boss" || got.Agents[0].Token != "new" || got.Agents[1].Token != "why" {
 		t.Fatalf("%v, %+v", err, got)

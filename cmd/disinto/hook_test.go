@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A factory that looks at the forge once an hour begins with an issue when the forge tells of it: by a hook that check --fix
-// registered, signed by the forge, and over a real network.
+// A factory that looks at the forge once an hour begins with an issue when the forge tells of it: by a hook that
+// check --fix registered, signed by the forge, and over a real network.
 func TestHookEndToEnd(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)

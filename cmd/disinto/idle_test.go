@@ -11,7 +11,8 @@ import (
 // idleMost is what a supervisor at rest may have resident, in KiB: pebble, which has much less to do, has 13 MiB.
 const idleMost = 12 << 10
 
-// TestIdle is the last part of make bench-init: what a supervisor costs that has nothing to do, with a forge that answers.
+// TestIdle is the last part of make bench-init: what a supervisor costs that has nothing to do, with a forge that
+// answers.
 func TestIdle(t *testing.T) {
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Skip("make bench-init runs it")

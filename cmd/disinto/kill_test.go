@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// gate stands between a factory and its forge, and kills the supervisor at one request: before the forge hears of it, or
-// when the forge has done it and the answer is on its way.
+// gate stands between a factory and its forge, and kills the supervisor at one request: before the forge hears of it,
+// or when the forge has done it and the answer is on its way.
 type gate struct {
 	forge http.Handler
 	token string // of the supervisor
@@ -69,8 +69,8 @@ func (g *gate) hit(r *http.Request) bool {
 	return g.count == g.at
 }
 
-// isWrite reports whether a request changes an issue or a pull request, or pushes. The labels that the repository is given at
-// the start are not what this is about.
+// isWrite reports whether a request changes an issue or a pull request, or pushes. The labels that the repository is
+// given at the start are not what this is about.
 func isWrite(r *http.Request) bool {
 	about := strings.Contains(r.URL.Path, "/issues/") || strings.Contains(r.URL.Path, "/pulls") || strings.HasSuffix(r.URL.Path, "git-receive-pack")
 	return r.Method != http.MethodGet && about
@@ -83,10 +83,10 @@ func (g *gate) arm(kill func()) {
 	g.kill = kill
 }
 
-// The real program is killed on the way of one issue to its merge: between two writes of a claim or a release, while its
-// agents run, when they have pushed and when they are done; with DISINTO_SOAK, as in make soak, before and after every single
-// write; in make test once, after the claim. The next one ends what is left of the agents, and the issue is implemented once, sent back once, reworked once,
-// approved and merged, without a burnt attempt.
+// The real program is killed on the way of one issue to its merge: between two writes of a claim or a release, while
+// its agents run, when they have pushed and when they are done; with DISINTO_SOAK, as in make soak, before and after
+// every single write; in make test once, after the claim. The next one ends what is left of the agents, and the issue
+// is implemented once, sent back once, reworked once, approved and merged, without a burnt attempt.
 func TestKilledAtRequest(t *testing.T) {
 	type step struct {
 		who, how string

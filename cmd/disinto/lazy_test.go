@@ -19,8 +19,8 @@ import (
 
 // These are those acceptance tests of lazy assignment that are about a forge and processes; supervisor has the others.
 
-// onEachForge runs a test on localforge, and on the Forgejo that FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN name, where it
-// makes the demo's accounts and clears them away again.
+// onEachForge runs a test on localforge, and on the Forgejo that FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN name,
+// where it makes the demo's accounts and clears them away again.
 func onEachForge(t *testing.T, test func(t *testing.T, f *testForge)) {
 	t.Run("localforge", func(t *testing.T) {
 		t.Parallel()
@@ -57,8 +57,8 @@ func purge(t *testing.T, url, adminToken string) {
 	}
 }
 
-// startLazy starts a supervisor that looks at the forge once an hour. Its developers take what is labelled picked, so the
-// backlog of the demo is left alone.
+// startLazy starts a supervisor that looks at the forge once an hour. Its developers take what is labelled picked, so
+// the backlog of the demo is left alone.
 func startLazy(f *testForge, think string, edits ...string) (state string) {
 	f.t.Helper()
 	state = f.t.TempDir()
@@ -154,7 +154,8 @@ func serial(t *testing.T, f *testForge) {
 	}
 }
 
-// A circle that goes through two repositories is found before anything is written, and a convoy may have members in both.
+// A circle that goes through two repositories is found before anything is written, and a convoy may have members in
+// both.
 func TestB5_CircleAcrossRepositories(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)

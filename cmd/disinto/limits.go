@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// unenforced are the limits in the file that hold nobody here, and why, a line for each kind.
+// unenforced says which limits of the file are not enforced on this machine, and why: a line for each kind.
 func unenforced(config *threads.Config, c process.Containment) (lines []string) {
 	say := func(what string, why error, without func(a *agents.Agent) bool) {
 		var names []string
@@ -26,7 +26,7 @@ func unenforced(config *threads.Config, c process.Containment) (lines []string) 
 	return lines
 }
 
-// containment says how sessions are held together, and what their limits are worth.
+// containment says how sessions are ended whole, and which of their limits are enforced.
 func (k *checker) containment() {
 	c := process.FindContainment()
 	if c.Cgroup == "" {

@@ -60,8 +60,8 @@ func TestLimitsThatHoldNobody(t *testing.T) {
 	}
 }
 
-// In a container that may write to its cgroup a session is held to its limits and says which one it ran into, before and
-// after an upgrade.
+// In a container that may write to its cgroup a session is held to its limits and says which one it ran into, before
+// and after an upgrade.
 func TestLimitsInContainer(t *testing.T) {
 	c := process.FindContainment()
 	if c.Memory != nil || os.Geteuid() != 0 {

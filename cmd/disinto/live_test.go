@@ -25,8 +25,8 @@ const (
 	liveHours = 0.35
 )
 
-// liveAgent sleeps as long as the load says of its issue, and notes when it began and ended. That it refuses the issue leaves
-// nothing for anybody to do.
+// liveAgent sleeps as long as the load says of its issue, and notes when it began and ended. That it refuses the
+// issue leaves nothing for anybody to do.
 const liveAgent = `
 began=$(date +%s%N)
 sleep "$(sed -n "${DISINTO_NUMBER}p" "$1")"
@@ -34,11 +34,11 @@ echo '{"outcome":"refused","reason":"slept"}' >"$DISINTO_RESULT"
 echo "$DISINTO_NUMBER $DISINTO_AGENT $began $(date +%s%N)" >>"$2"
 `
 
-// A real supervisor with agents that sleep does what the simulator says of the same load: agents stand idle beside work for as
-// long as it takes to match them, and no longer. What a match takes (the forge's answers, the claim, the start of a program) is
-// measured for each start by itself, from when its issue was filed or its agent free, and is the simulator's Claim; what is
-// compared is all the time that any agent stood idle beside any work. `make live` runs it: it is about time, so nothing else
-// should run beside it.
+// A real supervisor with agents that sleep does what the simulator says of the same load: agents stand idle beside
+// work for as long as it takes to match them, and no longer. What a match takes (the forge's answers, the claim, the
+// start of a program) is measured for each start by itself, from when its issue was filed or its agent free, and is
+// the simulator's Claim; what is compared is all the time that any agent stood idle beside any work. `make live` runs
+// it: it is about time, so nothing else should run beside it.
 func TestLive(t *testing.T) {
 	seed, _ := strconv.ParseUint(os.Getenv("DISINTO_LIVE"), 10, 64)
 	if seed == 0 {
@@ -171,7 +171,8 @@ func (l *live) measure() (m measured) {
 	return m
 }
 
-// idle sweeps over all that happened: at each moment as many agents stand idle beside work as both are idle and could have some.
+// idle sweeps over all that happened: at each moment as many agents stand idle beside work as both are idle and could
+// have some.
 func (l *live) idle() (sum time.Duration) {
 	type change struct {
 		at             time.Duration

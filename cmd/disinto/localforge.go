@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
-// localforgeCommand serves the embedded forge. demo runs it as a child: supervisor and forge speak over the network, as with
-// a real forge.
+// localforgeCommand serves the embedded forge. demo runs it as a child: supervisor and forge speak over the network,
+// as with a real forge.
 var localforgeCommand = command{
 	name:   "localforge",
 	hidden: true,

@@ -49,12 +49,12 @@ func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
 		err = l.left(ctx, c, client.StateDir(), args[0], out)
 	}
 	if ctx.Err() != nil {
-		return nil // who follows ends it when they have seen enough
+		return nil // an interrupt is the end of --follow
 	}
 	return err
 }
 
-// left shows a log that a supervisor left behind. Without a configuration nobody knows which secrets are in it.
+// left shows the log that a supervisor left behind. It needs the configuration to know which secrets to hide.
 func (l *logsFlags) left(ctx context.Context, c *cli, state, of string, out io.Writer) error {
 	log, err := supervisor.FindLog(state, of)
 	if err != nil {
@@ -62,7 +62,8 @@ func (l *logsFlags) left(ctx context.Context, c *cli, state, of string, out io.W
 	}
 	config, _, err := readConfig(l.place.configFile(), c.lookup)
 	if err != nil {
-		return fmt.Errorf("cannot show %s: without a valid configuration nobody knows which secrets to hide: %s", log.Path, errorLines(err)[0])
+		return fmt.Errorf("cannot show %s: only a valid configuration says which secrets to hide: %s",
+			log.Path, errorLines(err)[0])
 	}
 	var secrets []string
 	for _, s := range config.Secrets {

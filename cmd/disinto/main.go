@@ -31,7 +31,7 @@ const (
 	exitNotNow = 3 // understood, but queued or blocked
 )
 
-// cli is what a command has of the outside world. Tests make their own.
+// cli is a command's access to the outside world. Tests make their own.
 type cli struct {
 	environ        []string
 	stdin          io.Reader
@@ -100,7 +100,7 @@ func (c *cli) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// getenv is lookup for those who take unset and empty as the same.
+// getenv is lookup where unset and empty mean the same.
 func (c *cli) getenv(name string) string {
 	v, _ := c.lookup(name)
 	return v

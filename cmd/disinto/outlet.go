@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	// outletLines is how many lines wait for a reader that does not keep up: minutes of a busy factory.
+	// outletLines is how many lines are queued for a slow reader: minutes of a busy factory.
 	outletLines = 1024
-	// outletPatience is how long the end of the program waits for the last of them.
+	// outletPatience is how long flush waits for the last of them.
 	outletPatience = time.Second
 )
 
-// outlet is a writer that never makes its user wait. The pipe behind a container's stderr fills up when the log driver
-// hangs, and a factory that logs would stop with it: what does not fit is lost instead, and counted.
+// outlet is a writer that never blocks. When a container's log driver hangs, the pipe behind stderr fills up, and a
+// factory that logs would hang too: lines that do not fit are dropped and counted instead. It may be used by any
+// goroutine.
 type outlet struct {
 	w     io.Writer
 	queue chan entry
 	lost  atomic.Int64
 }
 
-// entry is a line to be written or, with a channel, a request to be told when all before it are.
+// entry is a line to write or, with a channel, a request to close that when all lines before it are written.
 type entry struct {
 	line    []byte
 	written chan struct{}
@@ -34,10 +35,10 @@ func newOutlet(w io.Writer) *outlet {
 	return o
 }
 
-// Write takes a line, or loses it. It never fails: a log that nobody reads is no reason to stop.
+// Write queues a line or drops it, and never fails: a log without a reader is no reason to stop.
 func (o *outlet) Write(line []byte) (int, error) {
 	select {
-	case o.queue <- entry{line: append([]byte(nil), line...)}: // whoever calls uses its buffer again
+	case o.queue <- entry{line: append([]byte(nil), line...)}: // the caller uses its buffer again
 	default:
 		o.lost.Add(1)
 	}
@@ -52,12 +53,13 @@ func (o *outlet) drain() {
 		}
 		_, _ = o.w.Write(e.line)
 		if n := o.lost.Swap(0); n > 0 {
-			_, _ = fmt.Fprintf(o.w, "%s [WARN]  %d lines of the log are lost: nobody read it\n", time.Now().Format(time.RFC3339), n)
+			now := time.Now().Format(time.RFC3339)
+			_, _ = fmt.Fprintf(o.w, "%s [WARN]  %d lines of the log are lost: nobody read it\n", now, n)
 		}
 	}
 }
 
-// flush waits, but not for long, until everything is written.
+// flush waits until everything is written, outletPatience at most.
 func (o *outlet) flush() {
 	late := time.After(outletPatience)
 	e := entry{written: make(chan struct{})}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is where a factory lives on this machine: its factory.toml and its state directory. Every command that
-// speaks of a factory has these two flags, so that what status asks is what run started.
+// place says where a factory is on this machine: its factory.toml and its state directory. Every command about a
+// factory has these two flags, so that status finds what run has started.
 type place struct {
 	config, state string
 }
@@ -28,8 +28,8 @@ const (
 	localState   = ".disinto"
 )
 
-// configFile is the file that is read. One beside the user wins over the machine's, and both over upstream's projects,
-// whose folder is the answer where upstream's checkout is the working directory.
+// configFile is the path of factory.toml: that of the flag, else the one in the working directory, else the
+// machine's, else, in upstream's checkout, the folder of its projects.
 func (p *place) configFile() string {
 	switch {
 	case p.config != "":
@@ -45,8 +45,8 @@ func (p *place) configFile() string {
 	return localConfig
 }
 
-// stateDir is the state directory, absolute where that can be found out: programs are started with paths in it and
-// work elsewhere. It does not create it.
+// stateDir is the state directory, which need not exist. It is absolute, since agents' programs get paths in it and
+// work in other directories.
 func (p *place) stateDir(c *cli) string {
 	dir := p.state
 	if dir == "" {
@@ -67,8 +67,8 @@ func (p *place) stateDir(c *cli) string {
 	return dir
 }
 
-// stateInFile reads the one key that even a file with mistakes elsewhere can answer: status must find a supervisor
-// that shows exactly such mistakes.
+// stateInFile reads factory.state even from a file that is not valid: status has to find the supervisor that shows
+// its mistakes.
 func stateInFile(path string) string {
 	var file struct {
 		Factory struct{ State string }

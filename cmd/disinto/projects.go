@@ -12,8 +12,8 @@ import (
 // projectsDir is where upstream keeps its configuration, in its checkout: a file for each repository.
 const projectsDir = "projects"
 
-// configText is the text of a factory.toml: that of the file or, when path is the folder of upstream's projects, made of
-// these. Where projects have mistakes the text is their list, so that other mistakes are a change.
+// configText is the text of a factory.toml: that of the file or, when path is the folder of upstream's projects, made
+// of these. Where projects have mistakes the text is their list, so that other mistakes are a change.
 func configText(path string, lookupEnv func(string) (string, bool)) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		text, err := projectsText(path, lookupEnv)

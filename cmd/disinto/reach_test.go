@@ -17,8 +17,8 @@ echo secret >"$HOME/file"; echo secret >file
 echo $$ >"$SHARE/prey.new"; chmod 644 "$SHARE/prey.new"; mv "$SHARE/prey.new" "$SHARE/prey"
 sleep 3600`
 
-// probe is an agent that tries to reach what is not its own: the supervisor, the process that started it, another agent, and
-// their files. It tries each thing on itself first, which has to work, or the test would prove nothing.
+// probe is an agent that tries to reach what is not its own: the supervisor, the process that started it, another
+// agent, and their files. It tries each thing on itself first, which has to work, or the test would prove nothing.
 const probe = `
 until [ -e "$SHARE/prey" ]; do sleep 0.1; done
 look() { # NAME PID: everything that the kernel guards as it guards ptrace, and signals
@@ -48,8 +48,8 @@ cat /proc/[0-9]*/cmdline >"$SHARE/arguments" 2>/dev/null
 mv "$SHARE/reached" "$SHARE/done"
 sleep 3600`
 
-// Two agents with accounts of their own, in the real program: neither reaches the other or the supervisor, by no process, no file
-// and no socket.
+// Two agents with accounts of their own, in the real program: neither reaches the other or the supervisor, by no
+// process, no file and no socket.
 func TestReach(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to start agents under other accounts")

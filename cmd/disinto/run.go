@@ -35,11 +35,11 @@ USR2 upgrades: see disinto help upgrade.`,
 }
 
 const (
-	// fileInterval is how often factory.toml is looked at.
+	// fileInterval is how often factory.toml is read to see whether it has changed.
 	fileInterval = 2 * time.Second
-	// trimInterval is how often memory that is not needed is given back, beside once after the start.
+	// trimInterval is how often unused memory is given back to the system.
 	trimInterval = 10 * time.Minute
-	// startTime is how long the start may take before that.
+	// startTime is when that happens first: the start has used more than the work will.
 	startTime = 5 * time.Second
 )
 
@@ -65,14 +65,14 @@ func run(ctx context.Context, c *cli, p *place) error {
 	f.takeOver(last)
 	f.greet(log, process.Contain())
 	if last.rung() {
-		log.Info("stopping: told so while it was upgraded")
+		log.Info("stopping: a signal came during the upgrade")
 		stop()
 	}
 	go f.watch(ctx, stop, signals, log)
 	return f.Run(ctx)
 }
 
-// greet logs what a person who starts a factory wants to know, above all what will not work.
+// greet logs which factory starts and what will not work in it.
 func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	for _, line := range errorLines(f.ConfigError) {
 		log.Error(line)
@@ -93,10 +93,10 @@ func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	}
 }
 
-// sharedAccount is said where it is so.
+// sharedAccount is the warning where sharesAccount.
 const sharedAccount = "agents run under the supervisor's own account and can read every secret: set [factory] user"
 
-// problems are what keeps agents from working, in lines.
+// problems keep agents from working, a line each.
 func problems(c *threads.Config) []string {
 	var lines []string
 	for _, p := range c.Problems() {
@@ -105,8 +105,8 @@ func problems(c *threads.Config) []string {
 	return lines
 }
 
-// watch hands the file's changes and the person's signals to the factory until ctx is done, and the second signal also
-// after that: it is for those who do not want to wait for the grace.
+// watch reloads changed files and obeys signals until the process ends: a second TERM or INT comes when ctx is done
+// already, and cuts the grace short.
 func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Signal, log hclog.Logger) {
 	tick := time.NewTicker(fileInterval)
 	defer tick.Stop()
@@ -147,7 +147,7 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 	}
 }
 
-// dump logs all that can be known of a supervisor that does not do what it should.
+// dump logs the state and all goroutines, to find out why a supervisor does not do what it should.
 func (f *factory) dump(log hclog.Logger) {
 	state, err := json.MarshalIndent(f.Document(), "", "  ")
 	if err != nil {

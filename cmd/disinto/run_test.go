@@ -46,9 +46,9 @@ func working(d *control.Document) bool {
 	return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.PID > 0 && s.Kind == agents.KindIssue })
 }
 
-// One supervisor from its start to its end. With a file that is not valid it runs and only holds work; mending the file is
-// enough. A second supervisor on its state directory is refused. When it is stopped, as a container is, its sessions end, its
-// claims are taken off, the exit code is 0 and nothing is left.
+// One supervisor from its start to its end. With a file that is not valid it runs and only holds work; mending the
+// file is enough. A second supervisor on its state directory is refused. When it is stopped, as a container is, its
+// sessions end, its claims are taken off, the exit code is 0 and nothing is left.
 func TestRun(t *testing.T) {
 	t.Parallel() // its processes wait for each other most of the time
 	f := newTestForge(t)

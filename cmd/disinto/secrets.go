@@ -19,8 +19,8 @@ func secretsFile(config string, lookupEnv func(string) (string, bool)) string {
 	return filepath.Join(filepath.Dir(filepath.Clean(config)), "secrets.env")
 }
 
-// readSecrets reads a secrets file; one that is not there is empty. A file that others than its owner can read is refused:
-// agents could read it too.
+// readSecrets reads a secrets file; one that is not there is empty. A file that others than its owner can read is
+// refused: agents could read it too.
 func readSecrets(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -36,8 +36,8 @@ func readSecrets(path string) (string, error) {
 	return string(raw), nil
 }
 
-// withSecrets looks a variable up in a secrets file first, which is newer than the environment that a supervisor was started
-// with. Agents' programs get nothing from it: they are started with that environment.
+// withSecrets looks a variable up in a secrets file first, which is newer than the environment that a supervisor was
+// started with. Agents' programs get nothing from it: they are started with that environment.
 func withSecrets(secrets string, lookupEnv func(string) (string, bool)) func(string) (string, bool) {
 	values := hire.Secrets(secrets)
 	return func(name string) (string, bool) {

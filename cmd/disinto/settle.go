@@ -13,14 +13,13 @@ import (
 )
 
 const (
-	// rereadTime is how long a supervisor may take to notice a changed file, and then some.
+	// rereadTime is how long a supervisor may take to notice a changed file: fileInterval, and some for a busy machine.
 	rereadTime = 2*fileInterval + time.Second
-	// askInterval is how often it is asked meanwhile.
+	// askInterval is the time between two questions to it.
 	askInterval = 50 * time.Millisecond
 )
 
-// settling finds out whether a supervisor that runs has read the changed files, and lets its sessions that were started
-// with the old ones end.
+// settling waits until a running supervisor works with the files that hiring or retiring has changed.
 type settling struct {
 	client   *control.Client
 	agent    string
@@ -28,10 +27,10 @@ type settling struct {
 	before   int // generation of the configuration
 }
 
-// lastSession is how long the session of a retired agent may take to end: a look at the forge, and the grace.
+// lastSession is how long the session of a retired agent may take to end: a scan of the forge, and the grace.
 const lastSession = 20 * time.Second
 
-// begin is called before anything is changed.
+// begin notes the present configuration; call it before anything is changed.
 func (s *settling) begin(ctx context.Context, state string) {
 	s.client = control.NewClient(state)
 	var doc control.Document
@@ -40,19 +39,23 @@ func (s *settling) begin(ctx context.Context, state string) {
 	}
 }
 
-// reread waits until the supervisor has read the files again. It says why that did not happen.
+// reread waits until the supervisor has read the files again, and returns why it has not; "" when it has.
 func (s *settling) reread(ctx context.Context) (string, error) {
 	return s.until(ctx, rereadTime, func(doc *control.Document) string {
 		isOurs := func(a control.AgentDocument) bool { return a.Name == s.agent }
 		if s.retiring && slices.ContainsFunc(doc.Agents, isOurs) || !s.retiring && doc.Config.Generation == s.before {
-			return "the running supervisor has not read the files again" + prefixed(": ", firstLine(doc.Config.Error))
+			why := "the running supervisor has not read the files again"
+			if doc.Config.Error != "" {
+				why += ": " + firstLine(doc.Config.Error)
+			}
+			return why
 		}
 		return ""
 	})
 }
 
-// letGo waits until the supervisor has read that the agent is gone, and has it end what the agent works on and take its
-// claims off. Left alone, a session of an agent that is gone would work to its end.
+// letGo waits until the supervisor knows that the agent is gone, and has it release the agent's items: left alone,
+// the sessions would work on to their end. It returns why that failed; "" when it did not.
 func (s *settling) letGo(ctx context.Context) (string, error) {
 	if why, err := s.reread(ctx); why != "" || err != nil {
 		return why, err
@@ -62,7 +65,7 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 		return "", ctx.Err() // there is none
 	}
 	for _, x := range doc.Sessions {
-		if x.Agent != s.agent || x.Number == 0 { // scheduled work is nobody's claim
+		if x.Agent != s.agent || x.Number == 0 { // scheduled work has no claim
 			continue
 		}
 		var r control.Report
@@ -74,7 +77,7 @@ func (s *settling) letGo(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// stillInUse says why an old token cannot be taken away yet; "" when it can.
+// stillInUse returns why an old token cannot be revoked yet; "" when it can.
 func (s *settling) stillInUse(ctx context.Context) (string, error) {
 	if why, err := s.reread(ctx); why != "" || err != nil {
 		return why, err
@@ -86,8 +89,10 @@ func (s *settling) stillInUse(ctx context.Context) (string, error) {
 	return s.until(ctx, patience, func(doc *control.Document) string { return atWork(doc, s.agent) })
 }
 
-// until asks the supervisor until a question about it has no objection any more. Where none runs there is none.
-func (s *settling) until(ctx context.Context, patience time.Duration, objection func(*control.Document) string) (string, error) {
+// until asks the supervisor for its state until there is no objection to it, or no supervisor, or no patience left.
+func (s *settling) until(
+	ctx context.Context, patience time.Duration, objection func(*control.Document) string,
+) (string, error) {
 	deadline := time.Now().Add(patience)
 	for {
 		var doc control.Document
@@ -110,7 +115,7 @@ func (s *settling) until(ctx context.Context, patience time.Duration, objection 
 	}
 }
 
-// atWork is what an agent does right now; "" when it does nothing.
+// atWork says what an agent works on; "" when it is idle.
 func atWork(doc *control.Document, agent string) string {
 	for _, s := range doc.Sessions {
 		if s.Agent != agent {
@@ -127,12 +132,4 @@ func atWork(doc *control.Document, agent string) string {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
-}
-
-// prefixed is text with something in front of it, or nothing for nothing.
-func prefixed(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
 }

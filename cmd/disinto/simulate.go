@@ -65,7 +65,7 @@ func policyNames() []string {
 	return names
 }
 
-// simulation is what was asked for.
+// simulation has the flags.
 type simulation struct {
 	place
 	load, replay, against, chart string
@@ -158,10 +158,10 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 	return config, nil
 }
 
-// usual is the work when nobody says what it is.
+// usual is the load where no flag says another.
 const usual = "[[issues]]\nper_day = 20\n"
 
-// work is what is to be done.
+// work makes the load: of a journal, of a file, or the usual one.
 func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 	if q.replay != "" {
 		text, err := os.ReadFile(q.replay)
@@ -189,11 +189,11 @@ func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 	return sim.MakeKinds(kinds, q.days, q.seed), nil
 }
 
-// loadOf turns the sessions of the newest days into work. An issue is filed when it could first be worked on, as far as the
-// journal says: had it been filed when its first session began, no slot more would ever make anything sooner.
+// loadOf turns the sessions of the newest days into a load. An issue is filed when, by the journal, it could first be
+// worked on: filed when its first session began, it could not be done sooner by more slots.
 func loadOf(past []ledger.Past, config *threads.Config, days time.Duration) sim.Load {
 	past = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
-		took := s.End.Sub(s.Start) // of a clock that was set meanwhile it says nothing
+		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
 		return took <= 0 || took > longestReplayed
 	})
 	if len(past) == 0 {
@@ -207,7 +207,7 @@ func loadOf(past []ledger.Past, config *threads.Config, days time.Duration) sim.
 		r.from = earlier(r.from, filed(&past[i]))
 	}
 	if r.from.Before(from) {
-		r.from = from // what waited before that is there from the beginning
+		r.from = from // issues that waited before that are there from the beginning
 	}
 	for i := range past {
 		r.add(&past[i])
@@ -225,7 +225,7 @@ func loadOf(past []ledger.Past, config *threads.Config, days time.Duration) sim.
 	return r.load
 }
 
-// longestReplayed is more than any timeout that makes sense.
+// longestReplayed is longer than any sensible timeout.
 const longestReplayed = 7 * 24 * time.Hour
 
 // replay is a load in the making.
@@ -265,13 +265,13 @@ func (r *replay) work(s *ledger.Past) sim.Work {
 	able := func(a agents.Agent) bool {
 		return !slices.ContainsFunc(s.Skills, func(skill string) bool { return !slices.Contains(a.Skills, skill) })
 	}
-	if slices.ContainsFunc(r.config.Agents, able) { // of what nobody here can do the skills are left out: it was done, after all
+	if slices.ContainsFunc(r.config.Agents, able) { // else the skills are left out: somewhere it was done
 		w.Skills = s.Skills
 	}
 	return w
 }
 
-// filed is since when a session could have begun, as far as the journal says.
+// filed is when, by the journal, a session could have begun.
 func filed(s *ledger.Past) time.Time {
 	if s.Ready.IsZero() {
 		return s.Start
@@ -286,7 +286,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// draw writes the chart, if one is wanted.
+// draw writes the chart if there is a flag for it.
 func (q *simulation) draw(reports []sim.Report) error {
 	if q.chart == "" {
 		return nil

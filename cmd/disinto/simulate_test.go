@@ -162,7 +162,8 @@ not a line
 	}
 }
 
-// The operator's own journal answers what one more slot brings: what waited in it for a slot waits half as long with two.
+// The operator's own journal answers what one more slot brings: what waited in it for a slot waits half as long with
+// two.
 func TestSimulateReplaySlots(t *testing.T) {
 	var journal strings.Builder
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)

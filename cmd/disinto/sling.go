@@ -18,10 +18,10 @@ var slingCommand = command{
 REF is 12, #12 or owner/name#12; with --title the issue is made first. It gets
 the label backlog, and the scheduler decides on it at once, as a tick would.
 
-The answer names the agent, or the first reason why nobody is on it yet and the
-place in the queue; then the exit code is 3, and it begins by itself when that
-is over. --wait waits until somebody is on it. What can never begin as it is,
-such as a closed issue, is refused with 1.`,
+The answer names the agent, or the first reason why no agent is on it yet and
+the place in the queue; then the exit code is 3, and the issue is begun when the
+reason is gone. --wait waits for that. An issue that can never begin as it is,
+such as a closed one, is refused with 1.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var s slingFlags
 		s.place.flags(flags)
@@ -80,9 +80,11 @@ func (s *slingFlags) ask(ctx context.Context, client *control.Client) (answer co
 	return answer, err
 }
 
-// await asks again whenever something happens, until somebody is on the issue. It says why it waits, each time that this is
-// something else. Interrupted, it returns the last answer.
-func (s *slingFlags) await(ctx context.Context, c *cli, client *control.Client, last control.SlingReport) (control.SlingReport, error) {
+// await asks again whenever something happens, until an agent is on the issue. It prints each new reason to wait.
+// Interrupted, it returns the last answer.
+func (s *slingFlags) await(
+	ctx context.Context, c *cli, client *control.Client, last control.SlingReport,
+) (control.SlingReport, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	news := make(chan struct{}, 1)

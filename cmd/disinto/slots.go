@@ -12,8 +12,7 @@ import (
 // maxSlots bounds llama-server's answer in bytes: older versions repeat every prompt in it.
 const maxSlots = 32 << 20
 
-// llamaSlot is what llama-server's /slots says of one slot, as far as it tells how far a request is. Versions differ in
-// which of these they have; what one does not have stays empty.
+// llamaSlot has the fields of llama-server's /slots that tell how far a request is. Each version has some of them.
 type llamaSlot struct {
 	ID         int             `json:"id"`
 	Task       int64           `json:"id_task"`
@@ -25,8 +24,8 @@ type llamaSlot struct {
 	Next       json.RawMessage `json:"next_token"` // counts what it wrote
 }
 
-// slotsProgress says how far a llama-server is with what it computes: another text when it is further, and none when it
-// computes nothing, is no llama-server, or was told not to say.
+// slotsProgress says how far a llama-server's requests are: the text changes when one gets further, and is empty when
+// none is under way, the server is none, or /slots is switched off.
 func slotsProgress(ctx context.Context, baseURL string) string {
 	root := strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), "/v1")
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, root+"/slots", nil)

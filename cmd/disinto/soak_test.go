@@ -44,9 +44,10 @@ echo "$DISINTO_RUN_ID $DISINTO_NUMBER $code" >>"$2"
 exit $code
 `
 
-// A thousand sessions through twenty threads, by the binary of `make build`: every exit status arrives, once; no zombie,
-// no process, no slot and no claim is left; memory, threads and descriptors stay what they were. `make soak` runs it, with
-// sessions of a second; DISINTO_SOAK is how many, DISINTO_SOAK_TAKES how long each, DISINTO_BINARY which program.
+// A thousand sessions through twenty threads, by the binary of `make build`: every exit status arrives, once; no
+// zombie, no process, no slot and no claim is left; memory, threads and descriptors stay what they were. `make soak`
+// runs it, with sessions of a second; DISINTO_SOAK is how many, DISINTO_SOAK_TAKES how long each, DISINTO_BINARY
+// which program.
 func TestSoak(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("DISINTO_SOAK"))
 	if n == 0 {

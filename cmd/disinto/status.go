@@ -43,8 +43,8 @@ func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
 	return s.show(ctx, c, statePath, rendering(screen.View.Status))
 }
 
-// show shows the document at a path of the control API. When no supervisor runs it shows the status that was written down
-// last, and returns the error.
+// show shows the document at a path of the control API. Without a supervisor it shows the status that was written
+// down last, and returns the error.
 func (s *statusFlags) show(ctx context.Context, c *cli, path string, render render) error {
 	q := &statusQuery{client: s.client(c), c: c, json: s.json, path: path, render: render}
 	if s.watch {
@@ -84,8 +84,8 @@ type statusQuery struct {
 // statePath has the one document that is also written down.
 const statePath = "/v1/state"
 
-// read asks the supervisor. When none runs it returns the error and, if there is one, the status that was written down last,
-// with its time.
+// read asks the supervisor. Without one it returns the error and, if there is one, the status that was written down
+// last, with its time.
 func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Time, err error) {
 	err = q.client.Get(ctx, q.path, &raw)
 	if !errors.Is(err, control.ErrNoSupervisor) || q.path != statePath {

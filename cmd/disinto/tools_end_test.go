@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// What a real CLI's shell tool leaves running is gone when disinto cancel answers: one process in the tool's own session, a
-// daemon that lost its parents, one that also lost its environment, and one that is deaf to TERM.
+// What a real CLI's shell tool leaves running is gone when disinto cancel answers: one process in the tool's own
+// session, a daemon that lost its parents, one that also lost its environment, and one that is deaf to TERM.
 func TestRealToolsEnd(t *testing.T) {
 	bin := os.Getenv("DISINTO_CLIS")
 	if bin == "" {

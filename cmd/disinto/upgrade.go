@@ -36,7 +36,7 @@ asked for while a claim or a release hangs.`,
 	},
 }
 
-// upgradeTime is how long the new image may take until it answers. It needs some ten milliseconds.
+// upgradeTime is how long the new image may take until it answers. It takes some ten milliseconds.
 const upgradeTime = 30 * time.Second
 
 func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
@@ -58,22 +58,20 @@ func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
 	}
 	for late := time.Now().Add(upgradeTime); after.Upgrades <= before.Upgrades; {
 		if time.Now().After(late) || ctx.Err() != nil {
-			return fmt.Errorf("cannot tell what became of the upgrade: the supervisor on %s does not answer; see its log", client.StateDir())
+			return fmt.Errorf("cannot tell what became of the upgrade: the supervisor on %s does not answer; see its log",
+				client.StateDir())
 		}
 		if err := client.Get(ctx, "/v1/state", &after); err != nil {
 			time.Sleep(askInterval)
 		}
 	}
-	_, err := fmt.Fprintln(c.stdout, screen.Clean(fmt.Sprintf("upgraded from %s to %s: %s", before.Version, after.Version,
-		goOn(len(after.Sessions)))))
-	return err
-}
-
-func goOn(n int) string {
-	if n == 1 {
-		return "1 session goes on"
+	goOn := "go on"
+	if len(after.Sessions) == 1 {
+		goOn = "goes on"
 	}
-	return fmt.Sprintf("%d sessions go on", n)
+	_, err := fmt.Fprintln(c.stdout, screen.Clean(fmt.Sprintf("upgraded from %s to %s: %s %s",
+		before.Version, after.Version, screen.Count(len(after.Sessions), "session"), goOn)))
+	return err
 }
 
 // cutOff reports whether a connection ended without an answer, as it does when the program behind it is replaced.

@@ -18,19 +18,20 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 )
 
-// legacy is all that one image of the program leaves the next.
+// legacy is the state that one image of the program hands to the next.
 type legacy struct {
 	Supervisor supervisor.Handover `json:"supervisor"`
 	Process    process.Handover    `json:"process"`
 	Lock       int                 `json:"lock"`  // descriptor
 	Plugs      map[string]int      `json:"plugs"` // descriptors of listeners, by where they listen
-	Bell       int                 `json:"bell"`  // descriptor; 0 from an image that has none
+	Bell       int                 `json:"bell"`  // descriptor; 0 from an image older than the bell
 }
 
-// tryTime is how long the new program may take to say that it could.
+// tryTime is how long the new program may take to say that it could take over.
 const tryTime = 20 * time.Second
 
-// upgrade makes this process run another program, and returns only when that was not possible. Nothing is different then.
+// upgrade makes this process run another program. It returns only when that is not possible, and nothing has changed
+// then.
 func (f *factory) upgrade(ctx context.Context, path string) error {
 	err := f.become(ctx, path)
 	f.Log.Error("not upgraded: " + err.Error())
@@ -45,7 +46,7 @@ func (f *factory) become(ctx context.Context, path string) error {
 		}
 		path = self
 	}
-	// Tried out and executed is what is opened here, whatever becomes of the name.
+	// The file that is opened here is tried out and executed, also when its name is another file's by then.
 	binary, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("cannot upgrade: %w", err)
@@ -63,8 +64,8 @@ func (f *factory) become(ctx context.Context, path string) error {
 	return nil
 }
 
-// bequeath hands everything over. Whatever is not as it has to be is found out before; the last step is that of the kernel,
-// which leaves all as it is when it refuses.
+// bequeath hands everything over and executes the program. It checks first what could fail; the kernel's execve,
+// which is the last step, changes nothing when it fails.
 func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File) error {
 	sessions, resume, err := f.carrier.Detach()
 	if errors.Is(err, process.ErrBusy) {
@@ -85,7 +86,8 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	f.bell.Store(bell)
 	defer f.bell.Store(nil)
 	l := legacy{
-		Supervisor: h, Process: *sessions, Lock: process.Descriptor(held), Plugs: f.plugs.descriptors(), Bell: process.Descriptor(bell),
+		Supervisor: h, Process: *sessions, Plugs: f.plugs.descriptors(),
+		Lock: process.Descriptor(held), Bell: process.Descriptor(bell),
 	}
 	letter, err := process.Letter(&l)
 	if err != nil {
@@ -100,18 +102,18 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 	return process.Become(binary, os.Args, f.Environ, letter, keep, f.stopping)
 }
 
-// aptitude is what a program says that has been asked whether it could take over.
+// aptitude is the answer of upgrade-check.
 type aptitude struct {
-	Handover int    `json:"handover"` // the newest meaning that it understands
+	Handover int    `json:"handover"` // the newest version of a hand-over that it understands
 	Version  string `json:"version"`
-	Sessions int    `json:"sessions"` // that it has read of
+	Sessions int    `json:"sessions"` // how many it found in the state
 }
 
-// try runs the new program as a child, which reads the state as it is now, and factory.toml.
+// try runs the new program as a child that reads a copy of the state, and factory.toml.
 func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err error) {
 	l := legacy{Supervisor: f.Handover()}
 	l.Process = *f.carrier.Peek(l.Supervisor.Runs())
-	l.Supervisor.Only(l.Process.Runs()) // sessions begin and end meanwhile
+	l.Supervisor.Only(l.Process.Runs()) // sessions have begun and ended meanwhile
 	letter, err := process.Letter(&l)
 	if err != nil {
 		return said, err
@@ -127,13 +129,15 @@ func (f *factory) try(ctx context.Context, binary *os.File) (said aptitude, err 
 		Stdin: letter, Stdout: &stdout, Stderr: &stderr,
 	})
 	if err != nil {
-		return said, errors.New(firstLine(strings.TrimSpace(stderr.String() + "\n" + strings.ReplaceAll(err.Error(), program, "it"))))
+		words := stderr.String() + "\n" + strings.ReplaceAll(err.Error(), program, "it")
+		return said, errors.New(firstLine(strings.TrimSpace(words)))
 	}
 	if json.Unmarshal(stdout.Bytes(), &said) != nil || said.Handover == 0 {
 		return said, errors.New("it is not a disinto that can take over")
 	}
 	if said.Handover < supervisor.HandoverVersion || said.Sessions != len(l.Supervisor.Sessions) {
-		return said, fmt.Errorf("disinto %s does not understand the state of %s: start it anew instead", said.Version, version())
+		return said, fmt.Errorf("disinto %s does not understand the state of %s: start it anew instead",
+			said.Version, version())
 	}
 	return said, nil
 }
@@ -149,7 +153,7 @@ var checkUpgradeCommand = command{
 	},
 }
 
-// checkUpgrade does what a new image does up to its first action, with a copy of the state on stdin.
+// checkUpgrade does all that a new image does before its first action, with a copy of the state on stdin.
 func checkUpgrade(c *cli, p *place) error {
 	if _, err := process.Init(); err != nil {
 		return err
@@ -179,14 +183,16 @@ func readLegacy(letter *os.File) (*legacy, error) {
 	}
 	switch v := l.Supervisor.Version; {
 	case v < 1 || v > supervisor.HandoverVersion:
-		return nil, fmt.Errorf("cannot read the state of the last image: it is of version %d, and this program knows %d", v, supervisor.HandoverVersion)
+		return nil, fmt.Errorf("cannot read the state of the last image: it is of version %d, and this program knows %d",
+			v, supervisor.HandoverVersion)
 	case !slices.Equal(l.Process.Runs(), l.Supervisor.Runs()):
 		return nil, errors.New("cannot read the state of the last image: its sessions do not agree")
 	}
 	return &l, nil
 }
 
-// inherit is what the last image of this process left, and the reaper for its children; nil in a first image.
+// inherit returns the state that the last image of this process left, nil in a first image, and the reaper of its
+// children.
 func inherit() (l *legacy, r *process.Reaper, err error) {
 	letter := process.LastLetter()
 	if letter == nil {
@@ -201,7 +207,7 @@ func inherit() (l *legacy, r *process.Reaper, err error) {
 	return l, r, err
 }
 
-// takeOver gives a factory what the last image left.
+// takeOver gives a factory the state that the last image left; nil in a first image.
 func (f *factory) takeOver(l *legacy) {
 	if l == nil || f.carrier == nil {
 		return
@@ -211,12 +217,12 @@ func (f *factory) takeOver(l *legacy) {
 	f.Inherited, f.Held = &l.Supervisor, os.NewFile(uintptr(l.Lock), filepath.Join(f.StateDir, "lock"))
 }
 
-// rung reports whether the last image was told to stop when it could not any more.
+// rung reports whether the last image got a signal to stop when it could no longer obey.
 func (l *legacy) rung() bool {
 	return l != nil && l.Bell > 0 && process.Rung(os.NewFile(uintptr(l.Bell), "bell"))
 }
 
-// prepareUpgrade wires in what another image needs: who does it, and listeners whose descriptors are known.
+// prepareUpgrade wires in the upgrade, and listeners whose descriptors can be handed over.
 func (f *factory) prepareUpgrade(out *outlet, stopping func() bool) {
 	f.out, f.stopping, f.plugs = out, stopping, &plugs{}
 	f.Listen, f.ListenTCP = f.plugs.unix, f.plugs.tcp

@@ -13,7 +13,8 @@ import (
 )
 
 // A container's first process is replaced, and nobody outside can tell: it is PID 1 still, its session goes on, and a
-// connection over TCP is never refused, since it is the same socket that listens. TERM stops the new image as it did the old.
+// connection over TCP is never refused, since it is the same socket that listens. TERM stops the new image as it did
+// the old.
 func TestUpgradeAsPID1(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")
@@ -54,8 +55,8 @@ func TestUpgradeAsPID1(t *testing.T) {
 	}
 }
 
-// knock connects anew again and again until it is to stop, and answers what went wrong. A connection that ends without an
-// answer was one with the old image.
+// knock connects anew again and again until it is to stop, and answers what went wrong. A connection that ends
+// without an answer was one with the old image.
 func knock(api string, stop <-chan struct{}) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	for {

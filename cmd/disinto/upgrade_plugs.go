@@ -11,12 +11,13 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// plugs are the listeners of a supervisor. They survive its image: whoever connects while that is replaced waits in the
-// kernel for the next one, instead of being refused. The zero value has none.
+// plugs are the listeners of a supervisor. They outlive its image: a client that connects during an upgrade waits in
+// the kernel for the next image instead of being refused. The zero value has none; its methods may be called by any
+// goroutine.
 type plugs struct {
-	mu   sync.Mutex // guards what follows
-	open map[string]net.Listener
-	left map[string]int // of the last image, not taken yet
+	mu   sync.Mutex              // guards what follows
+	open map[string]net.Listener // by where they listen
+	left map[string]int          // descriptors of the last image that no listener has taken over yet
 }
 
 func (p *plugs) inherit(left map[string]int) {
@@ -50,7 +51,7 @@ func (p *plugs) listen(at string, anew func(string) (net.Listener, error)) (l ne
 	return l, nil
 }
 
-// again is a listener of the last image.
+// again makes a listener of the descriptor that the last image left.
 func again(fd int, at string) (net.Listener, error) {
 	f := os.NewFile(uintptr(fd), at)
 	defer f.Close() // the listener has a descriptor of its own
@@ -64,7 +65,7 @@ func again(fd int, at string) (net.Listener, error) {
 	return l, nil
 }
 
-// descriptors are those of the listeners that are open.
+// descriptors are those of the open listeners, by where they listen.
 func (p *plugs) descriptors() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// What cannot take over changes nothing: the sessions go on, the reason is said, and a good program can take over after it.
-// A session that ends or is told to end around an upgrade is not different from any other.
+// What cannot take over changes nothing: the sessions go on, the reason is said, and a good program can take over
+// after it. A session that ends or is told to end around an upgrade is not different from any other.
 func TestUpgradeRefused(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, 3, 2, "1000")
@@ -94,8 +94,8 @@ func TestUpgradeRefused(t *testing.T) {
 	}
 }
 
-// checkMask has a program that was upgraded start a session: its agent has an untouched set of signals, so that TERM reaches
-// what it starts.
+// checkMask has a program that was upgraded start a session: its agent has an untouched set of signals, so that TERM
+// reaches what it starts.
 func (s *soak) checkMask(r *running) {
 	s.t.Helper()
 	s.file(3)
@@ -139,8 +139,8 @@ func tokenOf(environ []string) string {
 	return "no token"
 }
 
-// TERM is honoured whenever it comes in an upgrade: before it, while the new program is tried out, and after it. In the few
-// milliseconds in which the new image cannot listen yet it ends that by itself, and its sessions with it.
+// TERM is honoured whenever it comes in an upgrade: before it, while the new program is tried out, and after it. In
+// the few milliseconds in which the new image cannot listen yet it ends that by itself, and its sessions with it.
 func TestTermDuringUpgrade(t *testing.T) {
 	moments := []time.Duration{0, 40}
 	if storms() {

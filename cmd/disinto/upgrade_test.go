@@ -14,9 +14,9 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// The program is replaced again and again while sessions begin, run and end. Every exit status arrives, once; no session is
-// lost, no slot, process or descriptor is left behind. DISINTO_UPGRADES is how often: a hundred times in make soak, else three
-// times in make check and once, with fewer sessions, in make test.
+// The program is replaced again and again while sessions begin, run and end. Every exit status arrives, once; no
+// session is lost, no slot, process or descriptor is left behind. DISINTO_UPGRADES is how often: a hundred times in
+// make soak, else three times in make check and once, with fewer sessions, in make test.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	upgrades, _ := strconv.Atoi(os.Getenv("DISINTO_UPGRADES"))

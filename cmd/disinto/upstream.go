@@ -123,8 +123,8 @@ func tryNamespace(reaper *process.Reaper, c *cli, dir string, attr *syscall.SysP
 	return exit.Status == 0
 }
 
-// runScript runs the script to its end, and to the end of what it started if the script wants that. Its exit code becomes
-// ours.
+// runScript runs the script to its end, and to the end of what it started if the script wants that. Its exit code
+// becomes ours.
 func runScript(
 	ctx context.Context, c *cli, reaper *process.Reaper, s *upstream.Script, namespace *syscall.SysProcAttr,
 ) error {

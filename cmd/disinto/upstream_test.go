@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// checkout makes a folder like upstream's, with a project for the demo's repository. It is not in /tmp, unless a test wants
-// to know what happens then.
+// checkout makes a folder like upstream's, with a project for the demo's repository. It is not in /tmp, unless a test
+// wants to know what happens then.
 func (f *testForge) checkout(base string, scripts map[string]string) (root string) {
 	f.t.Helper()
 	root, err := os.MkdirTemp(base, "upstream-test-")
@@ -56,7 +56,8 @@ func (f *testForge) script(root, agent string, args ...string) *running {
 	return startDisinto(f.t, environ, append([]string{"upstream", "--root", root}, args...)...)
 }
 
-// Upstream's developers take turns by a file in /tmp: the second ends as if there were nothing to do. Here each has its own.
+// Upstream's developers take turns by a file in /tmp: the second ends as if there were nothing to do. Here each has
+// its own.
 const lockingScript = `
 lock=/tmp/dev-agent-$PROJECT_NAME.lock
 if [ -e "$lock" ]; then echo "another one is at work"; exit 9; fi
@@ -187,8 +188,8 @@ echo '{"type":"system","subtype":"init","session_id":"'$sid'"}'
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"'$sid'","result":"done"}'
 `
 
-// Upstream's own scripts, unmodified, from an issue over a review with changes requested to the merge: a developer on an API
-// and one with a local model, at the same time.
+// Upstream's own scripts, unmodified, from an issue over a review with changes requested to the merge: a developer on
+// an API and one with a local model, at the same time.
 func TestUpstreamItself(t *testing.T) {
 	from := os.Getenv("DISINTO_UPSTREAM")
 	if from == "" {

@@ -20,7 +20,7 @@ var versionCommand = command{
 	},
 }
 
-// version is what the Go tool stamped into the binary: a tag or a pseudo-version with the commit in it, and
+// version is the one that the Go tool stamped into the program: a tag, or a pseudo-version with the commit in it, and
 // "+dirty" for a changed tree. Without version control, as in a test, it is "devel".
 func version() string {
 	info, ok := debug.ReadBuildInfo()

@@ -11,18 +11,17 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
-// pace is when a watched status is read again.
+// pace says when a watched document is read again.
 type pace struct {
-	rest  time.Duration // the least time between two readings: one claim is several events
-	slow  time.Duration // the longest, for what no event tells, such as a scan
-	clock time.Duration // between two pictures of the same status: ages are shown in seconds
+	rest  time.Duration // least time between two readings: one claim is several events
+	slow  time.Duration // longest time between them: there are changes without an event, such as a scan
+	clock time.Duration // between two pictures of the same document: ages are shown in seconds
 }
 
 var watchPace = pace{rest: 200 * time.Millisecond, slow: 5 * time.Second, clock: time.Second}
 
-// watch shows the status until it is interrupted, and reads it again when something happened: redrawn on a terminal;
-// elsewhere, and as JSON, printed whenever it is another one. On a terminal it stays when the supervisor goes: who watches
-// wants to see it come back.
+// watch shows the document until it is interrupted. On a terminal it is redrawn, also while no supervisor runs, so
+// that a restart can be watched. Elsewhere, and as JSON, each new document is printed, until the supervisor ends.
 func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	t := q.c.terminal()
 	redrawn := t.live() && !q.json
@@ -60,7 +59,7 @@ func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	}
 }
 
-// at is the time by which ages are shown: now, or when a supervisor that is gone wrote its state.
+// at is the time from which ages count: now or, without a supervisor, when the last one wrote its state.
 func (q *statusQuery) at(read time.Time, lost error) time.Time {
 	if lost != nil {
 		return read
@@ -76,7 +75,7 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 	defer clock.Stop()
 	rest := time.NewTimer(p.rest)
 	defer rest.Stop()
-	rested := (<-chan struct{})(nil) // news, once it is time for them
+	var rested <-chan struct{} // news, once the rest is over
 	for {
 		select {
 		case <-rest.C:
@@ -95,8 +94,8 @@ func (p pace) wait(ctx context.Context, news <-chan struct{}, draw func() error)
 	}
 }
 
-// hear sends news for each event of the supervisor, and when it begins or ends to tell any. Without a supervisor it asks
-// for one again and again.
+// hear sends news for each event of the supervisor, and when the stream of events begins or ends. It connects again
+// and again until ctx is done.
 func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 	for ctx.Err() == nil {
 		heard := func() {
@@ -113,7 +112,7 @@ func (q *statusQuery) hear(ctx context.Context, p pace, news chan<- struct{}) {
 	}
 }
 
-// redraw shows what there is to show: a status, that of a supervisor which is gone, or why there is none.
+// redraw shows a document, that of a supervisor which has ended, or why there is none.
 func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err error) error {
 	if raw == nil {
 		return t.redraw(screen.Clean(err.Error()) + "\n")

@@ -13,14 +13,14 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// executors are the ways to run sessions. The first is used unless $DISINTO_EXECUTOR names another. One that is no carrier
-// refuses upgrades in place; one that is no hurrier lets every session have its grace.
+// executors are the ways to run sessions. The first is used unless $DISINTO_EXECUTOR names another. Only a carrier
+// can be upgraded in place, and only a hurrier can cut the grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
 }
 
-// forges are the kinds of forges. The first is used unless $DISINTO_FORGE names another. A client that is no inspector or
-// hooker leaves that part of disinto check out.
+// forges are the kinds of forges. The first is used unless $DISINTO_FORGE names another. disinto check looks at the
+// labels only of an inspector, and at the web hooks only of a hooker.
 var forges = registry[forgeKind]{
 	{"forgejo", forgeKind{newForgejo, newForgejoDesk, forgejo.APIAddress}},
 }
@@ -65,13 +65,13 @@ func newProcesses(f *factory) supervisor.Executor {
 // forgeKind is a kind of forge. None of its functions makes a request.
 type forgeKind struct {
 	client func(forgeOptions) (supervisor.Forge, error)
-	// desk is what a session of the built-in agent reads and writes, as the account of a token.
+	// desk makes the access of the built-in agent's sessions, as the account of a token.
 	desk func(address, token string) session.Desk
 	// api is where a repository's part of the API begins: $FORGE_API of an agent's program.
 	api func(address, repo string) string
 }
 
-// forgeOptions are what a client is made of.
+// forgeOptions are for a client of any kind.
 type forgeOptions struct {
 	config   *threads.Config        // whose [forge] the client is for
 	current  func() *threads.Config // in force, so that a reload counts; never nil

@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// Agent is the program of every agent in the demo: a script in place of a model. It knows nothing but the environment
-// contract, which is what any program in its place would know.
+// Agent is the program of every agent in the demo: a script in place of a model. It knows only what the environment
+// contract tells any program.
 type Agent struct {
 	Getenv func(string) string
 	// Git runs git with these arguments in a directory and returns what it printed.
@@ -77,8 +77,8 @@ func (s *script) path(format string, args ...any) string {
 	return "/repos/" + s.repo + fmt.Sprintf(format, args...)
 }
 
-// git runs git as the agent. The token goes by way of the environment: arguments can be read by everybody on the
-// machine, and the clone's configuration outlives the session.
+// git runs git as the agent. The token is passed in the environment: every user of the machine can read arguments,
+// and the clone's configuration outlives the session.
 func (s *script) git(ctx context.Context, args ...string) (string, error) {
 	env := []string{
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull,
@@ -202,7 +202,7 @@ func (s *script) review(ctx context.Context) error {
 	return s.api.Post(ctx, s.path("/pulls/%s/reviews", s.number), review, nil)
 }
 
-// rework answers a review: what was still to do is done.
+// rework does what the review found missing.
 func (s *script) rework(ctx context.Context) error {
 	p, err := s.pull(ctx)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *script) rework(ctx context.Context) error {
 	return s.api.Post(ctx, s.path("/issues/%s/comments", s.number), answer, nil)
 }
 
-// errand is scheduled work: it looks at the backlog and says what it finds.
+// errand is scheduled work: it counts open issues.
 func (s *script) errand(ctx context.Context) error {
 	var open []wireIssue
 	if err := s.api.Get(ctx, s.path("/issues?state=open&type=issues&limit=50"), &open); err != nil {

@@ -56,8 +56,8 @@ func (a *Audit) noteSession(d control.SessionDocument) {
 // Merged is how many pull requests have been merged so far.
 func (a *Audit) Merged() int { return len(a.merged) }
 
-// Done reports whether all that can be done is done, and a status shows it: every issue merged that can be, nobody at
-// work, and nothing waiting but what waits for a person or for a clock.
+// Done reports whether the demo is over: every issue that can be is merged, no agent works, and what waits, waits for
+// a person or a clock.
 func (a *Audit) Done(d *control.Document) bool {
 	waits := slices.ContainsFunc(d.Queue, func(q control.QueueDocument) bool {
 		return q.Number > int64(len(backlog)) || q.Number != 0 && backlog[q.Number-1].due()
@@ -127,7 +127,7 @@ func (s *session) overlaps(o *session) bool {
 	return (o.ended.IsZero() || s.began.Before(o.ended)) && (s.ended.IsZero() || o.began.Before(s.ended))
 }
 
-// collisions are the rules about sessions that exist at the same time.
+// collisions finds what two sessions must not share at the same time.
 func (a *Audit) collisions(config *threads.Config, s, o *session) (found []string) {
 	if s.Agent == o.Agent {
 		found = append(found, fmt.Sprintf("one agent in two sessions: %s and %s", s, o))
@@ -141,15 +141,15 @@ func (a *Audit) collisions(config *threads.Config, s, o *session) (found []strin
 	return found
 }
 
-// pairing is about who reviews whom.
+// pairing finds reviews that the pairing rule forbids.
 func (a *Audit) pairing(config *threads.Config, review *session, results []Result) (found []string) {
 	i := slices.IndexFunc(results, func(r Result) bool { return r.Pull == review.Number })
 	if i < 0 {
 		return nil
 	}
 	for _, w := range a.sessions {
-		wrote := w.Kind == agents.KindIssue && w.Number == results[i].Issue || w.Kind == agents.KindRework && w.Number == review.Number
-		if !wrote {
+		implemented := w.Kind == agents.KindIssue && w.Number == results[i].Issue
+		if !implemented && (w.Kind != agents.KindRework || w.Number != review.Number) {
 			continue
 		}
 		switch config.Unpaired(config.Agent(review.Agent), []string{w.Agent}) {
@@ -162,8 +162,8 @@ func (a *Audit) pairing(config *threads.Config, review *session, results []Resul
 	return found
 }
 
-// tooEarly is about work that was begun before what it depends on was closed. The forge's times are whole seconds, cut
-// off, so a start in the same second passes here; the agents themselves look whether what they build on is there.
+// tooEarly finds work that was begun before its blockers were closed. The forge cuts times to whole seconds, so a
+// start in the same second passes; the agents themselves look for the files that they build on.
 func (s *session) tooEarly(results []Result) (found []string) {
 	for _, n := range needs(s.Number) {
 		i := slices.IndexFunc(results, func(r Result) bool { return r.Issue == n })

@@ -23,7 +23,7 @@ type Result struct {
 	ClosedAt  time.Time `json:"closed_at,omitzero"`
 }
 
-// Report is what the demo came to: the supervisor's last status, and more.
+// Report is the supervisor's last status, and the result of the demo.
 type Report struct {
 	*control.Document
 	Merged     []Result `json:"merged"`   // in the order in which they were merged
@@ -35,7 +35,7 @@ type Report struct {
 	Looked  int      `json:"-"` // at how many sessions
 }
 
-// Report asks the forge what became of the backlog and compares it with what the supervisor said.
+// Report asks the forge what became of the backlog and compares it with the supervisor's events.
 func (w *World) Report(ctx context.Context, d *control.Document, a *Audit, config *threads.Config) (*Report, error) {
 	results, err := w.results(ctx)
 	if err != nil {

@@ -31,8 +31,8 @@ type task struct {
 	stuck  bool // it can never start
 }
 
-// backlog is what the demo begins with: a chain of five, three that depend on nothing, one of which needs a second
-// round, two that wait for each other, and one that a person has taken. The first has number 1.
+// backlog is filed before the demo begins: a chain of five issues, three without dependencies, the last of which
+// needs a second round, two that wait for each other, and one that a person has taken. The first has number 1.
 var backlog = []task{
 	{title: "Write down what an order is", file: "orders/format.md"},
 	{title: "Read orders from a file", file: "orders/read.sh", needs: []int{1}},
@@ -121,7 +121,8 @@ func (w *World) addAccount(ctx context.Context, login string) (token string, err
 
 func (w *World) addRepo(ctx context.Context) error {
 	owner, name, _ := strings.Cut(Repo, "/")
-	if err := w.api.Post(ctx, "/admin/users/"+owner+"/repos", map[string]any{"name": name, "default_branch": "main"}, nil); err != nil {
+	form := map[string]any{"name": name, "default_branch": "main"}
+	if err := w.api.Post(ctx, "/admin/users/"+owner+"/repos", form, nil); err != nil {
 		return err
 	}
 	readme := map[string]any{
@@ -133,7 +134,8 @@ func (w *World) addRepo(ctx context.Context) error {
 		return err
 	}
 	for _, login := range w.writers() {
-		err := w.api.Call(ctx, http.MethodPut, "/repos/"+Repo+"/collaborators/"+login, map[string]string{"permission": "write"}, nil)
+		form := map[string]string{"permission": "write"}
+		err := w.api.Call(ctx, http.MethodPut, "/repos/"+Repo+"/collaborators/"+login, form, nil)
 		if err != nil {
 			return err
 		}
@@ -155,7 +157,8 @@ func (w *World) addBacklog(ctx context.Context) error {
 	var label struct {
 		ID int64 `json:"id"`
 	}
-	if err := human.Post(ctx, "/repos/"+Repo+"/labels", map[string]string{"name": "backlog", "color": "0e8a16"}, &label); err != nil {
+	form := map[string]string{"name": "backlog", "color": "0e8a16"}
+	if err := human.Post(ctx, "/repos/"+Repo+"/labels", form, &label); err != nil {
 		return err
 	}
 	w.Backlog = label.ID

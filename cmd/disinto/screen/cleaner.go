@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Cleaner is a writer that makes what a program printed safe to show on a terminal: lines stay lines, and everything that would move the
-// cursor, colour, rename the window or answer as if it were typed is left out. A sequence may come in pieces.
+// Cleaner is a writer that makes what a program printed safe to show on a terminal: lines stay lines, and everything
+// that would move the cursor, colour, rename the window or answer as if it were typed is left out. A sequence may
+// come in pieces.
 type Cleaner struct {
 	W    io.Writer // where the clean text goes
 	rest []byte    // an unfinished character
@@ -21,13 +22,13 @@ type escape int
 const (
 	noEscape    escape = iota
 	afterEscape        // ESC
-	inControl          // ESC [ ... up to a letter or so
+	inControl          // ESC [ ... up to its last character
 	inString           // ESC ] and the like: up to BEL or ESC \
 	inStringEnd        // ESC in such a string
 	inCharset          // ESC ( and the like: one more character
 )
 
-// Write never says that it wrote less than it was given: what is left out counts.
+// Write counts what it leaves out as written.
 func (c *Cleaner) Write(p []byte) (int, error) {
 	text := append(c.rest, p...)
 	var b strings.Builder

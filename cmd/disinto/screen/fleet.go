@@ -78,9 +78,10 @@ func (v View) host(h *fleet.HostStatus) [][]cell {
 // Cycle shows one look for issues to move: a line about it, and one for each issue that moved or might have.
 func (v View) Cycle(c *fleet.Cycle) string {
 	p := v.page()
+	took := time.Duration(c.TookMS) * time.Millisecond
 	words := []string{
 		c.At.Format(time.RFC3339), "idle " + names(c.Idle), "busy " + names(c.Busy),
-		fmt.Sprintf("%s in %s, %s", Count(c.Calls, "call"), time.Duration(c.TookMS)*time.Millisecond, Count(len(c.Moves), "move")),
+		fmt.Sprintf("%s in %s, %s", Count(c.Calls, "call"), took, Count(len(c.Moves), "move")),
 	}
 	if c.DryRun {
 		words = append(words, "dry run")
@@ -100,7 +101,9 @@ func (v View) Cycle(c *fleet.Cycle) string {
 		rows = append(rows, line)
 	}
 	for _, s := range c.Stays {
-		rows = append(rows, []cell{{"  stays", faint}, {reference(s.Repo, s.Number), plain}, {s.Agent, plain}, {s.Why, faint}})
+		line := row(faint, "  stays", reference(s.Repo, s.Number), s.Agent, s.Why)
+		line[1].style, line[2].style = plain, plain
+		rows = append(rows, line)
 	}
 	if len(rows) > 0 {
 		p.table(-1, rows)

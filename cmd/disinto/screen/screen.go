@@ -1,5 +1,5 @@
-// Package screen turns documents into text for a terminal or a pipe. Its functions depend on nothing but the document and the
-// View: they read no clock, file or environment, so that golden files can hold every picture.
+// Package screen turns documents into text for a terminal or a pipe. Its functions depend on nothing but the document
+// and the View: they read no clock, file or environment, so that golden files can hold every picture.
 package screen
 
 import (
@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// View says how to show a document. It is a value: each method returns the text of one document, with a line break at the
-// end of every line.
+// View says how to show a document. It is a value: each method returns the text of one document, with a line break at
+// the end of every line.
 type View struct {
 	Now    time.Time // the time from which ages count
 	Width  int       // in columns, of every line

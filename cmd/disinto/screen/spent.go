@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// spent shows what was used today: a line for each thread that used something or has a budget, and under it one for each
-// such agent.
+// spent shows what was used today: a line for each thread that used something or has a budget, and under it one for
+// each such agent.
 func (v View) spent(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST")}
 	for _, t := range d.Threads {

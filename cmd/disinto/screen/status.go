@@ -19,8 +19,8 @@ const queueLines, recentLines = 20, 6
 // unqueuedNames is how many issues without the label backlog are named: so many fit in a line.
 const unqueuedNames = 6
 
-// Status shows a status document: what is wrong, then which agent works in which slot, then what waits and why, then what
-// ended. To fit a height, the queue and the ended sessions are shortened.
+// Status shows a status document: what is wrong, then which agent works in which slot, then what waits and why, then
+// what ended. To fit a height, the queue and the ended sessions are shortened.
 func (v View) Status(d *control.Document) string {
 	v.repo = onlyRepo(d)
 	queue, recent := queueLines, recentLines
@@ -161,7 +161,8 @@ func (v View) waiting(p *page, d *control.Document) {
 			rows = append(rows, labelled("paused", t.Name, held))
 		}
 		if t.ParkedUntil.After(v.Now) {
-			rows = append(rows, labelled("parked", fmt.Sprintf("%s for %s: %s", t.Name, age(t.ParkedUntil.Sub(v.Now)), t.ParkedWhy), held))
+			left := age(t.ParkedUntil.Sub(v.Now))
+			rows = append(rows, labelled("parked", fmt.Sprintf("%s for %s: %s", t.Name, left, t.ParkedWhy), held))
 		}
 	}
 	var idle []string

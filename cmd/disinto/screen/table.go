@@ -50,9 +50,9 @@ const columnGap = 2
 // A title keeps minTitle columns, and a last column narrower than minLast is not worth wrapping.
 const minTitle, minLast = 24, 20
 
-// table writes rows of equally many cells, each column as wide as its widest cell. Where that exceeds the page, the column
-// titles is cut first, and then the last one wrapped below itself: it holds reasons, which are useless when cut. titles
-// is -1 in a table without titles.
+// table writes rows of equally many cells, each column as wide as its widest cell. Where that exceeds the page, the
+// column titles is cut first, and then the last one wrapped below itself: it holds reasons, which are useless when
+// cut. titles is -1 in a table without titles.
 func (p *page) table(titles int, rows [][]cell) {
 	widths := p.fit(columnWidths(rows), titles)
 	for _, row := range rows {

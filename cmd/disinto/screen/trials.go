@@ -9,12 +9,12 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// minTrials is the least width of the tables of trials, also where the terminal is narrower: wrapped, their numbers could
-// not be compared.
+// minTrials is the least width of the tables of trials, also where the terminal is narrower: wrapped, their numbers
+// could not be compared.
 const minTrials = 100
 
-// Trials shows the reports of a simulation side by side, then how long each priority waited under each policy. There is at
-// least one.
+// Trials shows the reports of a simulation side by side, then how long each priority waited under each policy. There
+// is at least one.
 func (v View) Trials(reports []sim.Report) string {
 	rows := [][]cell{row(faint,
 		"policy", "done", "last done", "to done", "wait 95 %", "idle", "gap", "used", "moves", "reload", "again")}

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Why shows every rule in order with its answer: those about the item first and, if all of them say yes, those about each
-// agent that could take it.
+// Why shows every rule in order with its answer: those about the item first and, if all of them say yes, those about
+// each agent that could take it.
 func (v View) Why(ex *threads.Explanation) string {
 	p := v.page()
 	v.repo = ex.Repo // the heading has it
@@ -39,8 +39,8 @@ func (v View) Why(ex *threads.Explanation) string {
 	return p.text.String()
 }
 
-// steps shows rules and their answers up to the first no. A later no most often has the same cause (a closed issue has no
-// pull request, no reviewer and no merge either) and is left to --json.
+// steps shows rules and their answers up to the first no. A later no most often has the same cause (a closed issue
+// has no pull request, no reviewer and no merge either) and is left to --json.
 func (v View) steps(p *page, steps []threads.Step) {
 	rows := make([][]cell, 0, len(steps))
 	for i, s := range steps {
