@@ -2,9 +2,9 @@
 GOFUMPT     = mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Go's runtime sends itself SIGURG to interrupt goroutines. An init that passes signals on would pass these on too (17 of
-# 40 runs did), and go.mod cannot turn it off: only the linker can, and so it also stays out of the children's environment.
-# The second setting tells our init that a SIGURG it sees is a real one.
+# Go's runtime sends itself SIGURG to interrupt goroutines. An init that passes signals on would pass these on too (17
+# of 40 runs did), and go.mod cannot turn it off: only the linker can, and so it also stays out of the children's
+# environment. The second setting tells our init that a SIGURG it sees is a real one.
 LDFLAGS = -s -w -X runtime.godebugDefault=asyncpreemptoff=1 -X codeberg.org/johba/disinto/agents/process/pid1.passSIGURG=yes
 
 # The race detector needs a C compiler. Asked only by the targets that use it.
@@ -35,35 +35,37 @@ SOAK       = 1000
 SOAK_TAKES = 1
 
 .PHONY: soak
-soak: build ## a thousand sessions of a second through twenty threads; kill -9 at every write; a hundred upgrades; a month in virtual time
+soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 upgrades, a month of virtual time
 	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 40m -run 'TestSoak|TestKilledAtRequest' ./cmd/disinto
 	DISINTO_UPGRADES=100 go test -v -count=1 -timeout 40m -run 'TestUpgrades$$' ./cmd/disinto
 	DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest
 
 .PHONY: live
-live: build ## hold a real supervisor against the simulator: three loads in real time, five minutes of a machine to itself
+live: build ## compare a real supervisor with the simulator: three loads, five minutes of a machine to itself
 	for seed in 1 2 3; do DISINTO_LIVE=$$seed DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 10m -run 'TestLive$$' ./cmd/disinto || exit 1; done
 
 .PHONY: bench-init
-bench-init: build ## measure the init beside those of this machine (tini, dumb-init, catatonit, s6), as root, and run at rest
+bench-init: build ## measure the init beside tini, dumb-init, catatonit and s6 where installed, as root, and run at rest
 	DISINTO_BENCH='$(CURDIR)/bin/disinto' go test -v -count=1 -timeout 30m -run TestPeers ./agents/process
 	DISINTO_BINARY='$(CURDIR)/bin/disinto' go test -v -count=1 -run TestIdle ./cmd/disinto
 
-# The agent CLIs that the built-in agent was tried with. They are a gigabyte and are kept between runs.
+# The agent CLIs that the built-in agent was tried with: a gigabyte, kept between runs.
 CLIS    = @anthropic-ai/claude-code@2.1.329 @qwen-code/qwen-code@0.24.4 @openai/codex@0.169.0 opencode-ai@1.18.33 node@22
 CLI_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-clis
 
 .PHONY: agents-e2e
-agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a model that is none
+agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a stand-in for the model
 	@command -v npm >/dev/null || { echo 'skipped: there is no npm to install the agent CLIs with'; exit 0; }; \
 	mkdir -p '$(CLI_DIR)' && cd '$(CLI_DIR)' && \
-	{ npm install --no-audit --no-fund --loglevel=error $(CLIS) || { echo 'skipped: npm cannot install the agent CLIs (no network?)'; exit 0; }; } && \
-	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
+	{ npm install --no-audit --no-fund --loglevel=error $(CLIS) || \
+	{ echo 'skipped: npm cannot install the agent CLIs (no network?)'; exit 0; }; } && \
+	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' \
+	go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
 
 .PHONY: docker-test
-docker-test: ## try the image: init, accounts, stop, kill, reload; needs root and a Docker engine, else says so
+docker-test: ## try the image: init, accounts, stop, kill, reload; skipped without root or a Docker engine
 	@docker/test.sh
 
 .PHONY: check

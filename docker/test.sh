@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The image, tried: PID 1, environment, accounts, stop, kill, reload. It pulls nothing: the base is made here with
-# debootstrap, containers use the host network, and the forge is the embedded one on loopback.
+# Tries the image: PID 1, environment, accounts, stop, kill, reload. It pulls nothing: debootstrap makes the base,
+# containers use the host network, and the forge is the embedded one on loopback.
 #
-# Needs root, a Docker engine (one is started if dockerd is installed and none runs) and debootstrap; where one is missing it says
-# so and ends with 0. TEST_BASE names an image to use instead of a fresh debootstrap.
+# Needs root, a Docker engine (if none runs it starts dockerd) and debootstrap; where one is missing it says so and
+# ends with 0. TEST_BASE names an image to use instead of a fresh debootstrap.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ command -v docker >/dev/null || skip "no docker here"
 work=$(mktemp -d)
 name=disinto-test-$$
 image=disinto-test:$$
-nap="sleep 1000.$$" # what sessions do, told apart from everybody else's
+nap="sleep 1000.$$" # the work of a session; the number tells it from other tests
 engine='' forge_pid=''
 cleanup() {
   docker rm -f "$name" >/dev/null 2>&1 || true
@@ -41,11 +41,12 @@ wait_for() {
 }
 
 step "an engine"
-# One that the environment does not point at is used as well: ours, started beside it, would take its bridge away.
+# An engine that runs is used also where the environment points elsewhere: one started beside it would take its bridge
+# away.
 docker info >/dev/null 2>&1 || unset DOCKER_HOST DOCKER_CONTEXT
 if ! docker info >/dev/null 2>&1; then
   command -v dockerd >/dev/null || skip "no Docker engine answers, and no dockerd is installed"
-  # On a socket of its own, and without a bridge: the containers use the host's network, and a bridge wants iptables.
+  # On a socket of its own and without a bridge, which needs iptables: the containers use the host's network.
   export DOCKER_HOST=unix://$work/docker.sock
   dockerd -H "$DOCKER_HOST" --data-root "$work/engine" --exec-root "$work/exec" --pidfile "$work/engine.pid" \
     --bridge none --iptables=false >"$work/dockerd.log" 2>&1 &
@@ -58,12 +59,14 @@ step "a base without a registry"
 base=${TEST_BASE:-disinto-test-base}
 if ! docker image inspect "$base" >/dev/null 2>&1; then
   command -v debootstrap >/dev/null || skip "no image $base, and no debootstrap to make one"
-  timeout 300 debootstrap --variant=minbase --include=git,ca-certificates,openssh-client bookworm "$work/root" >"$work/debootstrap.log" 2>&1 ||
+  timeout 300 debootstrap --variant=minbase --include=git,ca-certificates,openssh-client bookworm "$work/root" \
+    >"$work/debootstrap.log" 2>&1 ||
     skip "debootstrap finds no packages: $(tail -1 "$work/debootstrap.log")"
   tar -C "$work/root" -c . | docker import - "$base" >/dev/null
   rm -rf "$work/root"
 fi
-docker run --rm --network host "$base" true 2>"$work/probe.log" || skip "the engine starts no containers here: $(tail -1 "$work/probe.log")"
+docker run --rm --network host "$base" true 2>"$work/probe.log" ||
+  skip "the engine starts no containers here: $(tail -1 "$work/probe.log")"
 
 if docker compose version >/dev/null 2>&1; then
   step "compose.yaml"
@@ -74,7 +77,7 @@ step "the image"
 make build >/dev/null
 mkdir "$work/context" && mkdir "$work/context/dist"
 cp bin/disinto "$work/context/dist/"
-# The stage that compiles needs a Go image. Docker's old builder runs every stage, so it is left out here.
+# The stage that compiles is removed: it needs a Go image, and Docker's old builder runs every stage.
 sed '/ AS source$/,/^$/d' docker/Dockerfile >"$work/context/Dockerfile"
 DOCKER_BUILDKIT=0 docker build -q --network none --target runtime --build-arg BUILD=prebuilt --build-arg RUNTIME="$base" \
   -t "$image" "$work/context" >"$work/build.log" 2>&1 || fail "the image does not build: $(tail -3 "$work/build.log")"
@@ -92,18 +95,23 @@ admin=$(sed -n 's/.*"token":"\([^"]*\)".*/\1/p' "$work/forge.json")
 api() {
   curl -fsS -X "$1" -H "Authorization: token $admin" -H 'Content-Type: application/json' ${3:+-d "$3"} "$url/api/v1/$2"
 }
-new_user() { api POST admin/users "{\"username\":\"$1\",\"email\":\"$1@example.org\",\"password\":\"secret-$1\",\"must_change_password\":false}" >/dev/null; }
+new_user() {
+  api POST admin/users "{\"username\":\"$1\",\"email\":\"$1@example.org\",\"password\":\"secret-$1\",
+    \"must_change_password\":false}" >/dev/null
+}
 new_token() {
-  curl -fsS -u "$1:secret-$1" -H 'Content-Type: application/json' -d '{"name":"t","scopes":["all"]}' "$url/api/v1/users/$1/tokens" |
+  curl -fsS -u "$1:secret-$1" -H 'Content-Type: application/json' -d '{"name":"t","scopes":["all"]}' \
+    "$url/api/v1/users/$1/tokens" |
     sed -n 's/.*"sha1":"\([^"]*\)".*/\1/p'
 }
 for u in johba disinto dev-one dev-two; do new_user $u; done
 johba=$(new_token johba) disinto=$(new_token disinto) one=$(new_token dev-one) two=$(new_token dev-two)
-curl -fsS -H "Authorization: token $johba" -H 'Content-Type: application/json' -d '{"name":"shop","auto_init":true}' "$url/api/v1/user/repos" >/dev/null
+curl -fsS -H "Authorization: token $johba" -H 'Content-Type: application/json' -d '{"name":"shop","auto_init":true}' \
+  "$url/api/v1/user/repos" >/dev/null
 for u in disinto dev-one dev-two; do api PUT repos/johba/shop/collaborators/$u '{"permission":"write"}' >/dev/null; done
 
-# The program says who and where it is, then works until it is told to stop. It leaves a process in a session of its own
-# that is deaf to TERM.
+# The program prints its account and what it can read, then works until it is ended. It leaves a process in a session
+# of its own that ignores TERM.
 cat >"$work/factory.toml" <<TOML
 [forge]
 repos = ["johba/shop"]
@@ -133,7 +141,7 @@ FORGE_TOKEN_DEV_ONE=$one
 WORD=inherited
 ENV
 echo "FORGE_TOKEN_DEV_TWO=$two" >"$work/secrets.env"
-# They belong to somebody of the host, as they do where people write them.
+# They belong to an account of the host, as they do where people write them.
 chmod 600 "$work/secrets.env"
 chown 1000 "$work/secrets.env" "$work/factory.toml"
 
@@ -141,12 +149,16 @@ status() { docker exec "$name" disinto status --json; }
 issue() { api GET "repos/johba/shop/issues/$1"; }
 claimed() { issue "$1" | grep -q '"login":"dev-' && issue "$1" | grep -q in-progress; }
 unclaimed() { ! issue "$1" | grep -q '"login":"dev-' && ! issue "$1" | grep -q in-progress; }
-# sleepers counts the processes of sessions: each leaves one in its own session and waits for another.
-sleepers() { docker exec "$name" sh -c 'for f in /proc/[0-9]*/cmdline; do tr "\0" " " <$f; echo; done 2>/dev/null' | grep -cx "$nap " || true; }
+# sleepers counts the processes of sessions: each leaves one in a session of its own and waits for another.
+sleepers() {
+  docker exec "$name" sh -c 'for f in /proc/[0-9]*/cmdline; do tr "\0" " " <$f; echo; done 2>/dev/null' |
+    grep -cx "$nap " || true
+}
 sleep_exactly() { [ "$(sleepers)" -eq "$1" ]; }
 
 step "run: PID 1, environment, accounts"
-docker run -d --name "$name" --network host --health-interval 1s --env-file "$work/env" -v "$work/factory.toml:/etc/disinto/factory.toml" \
+docker run -d --name "$name" --network host --health-interval 1s --env-file "$work/env" \
+  -v "$work/factory.toml:/etc/disinto/factory.toml" \
   -v "$work/secrets.env:/etc/disinto/secrets.env" "$image" >/dev/null
 wait_for 10 "an answer of the supervisor" status
 docker exec "$name" cat /proc/1/cmdline | tr '\0' ' ' | grep -q '^disinto run' || fail "PID 1 is not disinto"
