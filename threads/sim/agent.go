@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// fate is how a session goes: whether it does what it is for, what it says in the end, and how long that takes.
+// fate is how a session goes: whether it achieves its purpose, what it reports, and how long it takes.
 type fate struct {
 	achieves bool
 	remarks  bool
@@ -16,7 +16,7 @@ type fate struct {
 	out      agents.Outcome
 }
 
-// good and bad are the ways of a session. On a calm day everything goes the first way.
+// good and bad are the fates of a session. In a calm world every session has the first one.
 var (
 	good = []fate{
 		{achieves: true, out: agents.Outcome{Result: agents.Done}},
@@ -38,7 +38,8 @@ var (
 	}
 )
 
-// temper draws a fate. Some issues are beyond every agent, or the attempts would never be used up.
+// temper draws the fate of a session. Every fifth issue can defeat every agent; otherwise no world would use up five
+// attempts.
 func (w *world) temper(r *run) fate {
 	switch {
 	case w.calm:
@@ -51,7 +52,7 @@ func (w *world) temper(r *run) fate {
 	return oneOf(w, good...)
 }
 
-// work is an agent's program: it does something to the forge, and a moment later it ends.
+// work runs an agent's program: it changes the forge, and ends within a minute after that.
 func (w *world) work(r *run) {
 	f := w.temper(r)
 	length := w.between(time.Minute, 20*time.Minute) + f.slow
@@ -65,16 +66,16 @@ func (w *world) work(r *run) {
 		}
 		r.remarked = f.remarks
 		if is := w.forge.issue(r.Item.Ref); is != nil && f.out.Result == agents.Refused && w.chance(0.4) {
-			w.forge.label(is, "underspecified", "") // it says so on the forge as well
+			w.forge.label(is, "underspecified", "") // the program labels the issue itself
 		}
 		if f.achieves && w.achieve(r) {
-			return // it waits for its review, and ends by itself
+			return // attend ends it
 		}
 		w.after(w.between(0, time.Minute), func() { w.shell.exited(r, f.out) })
 	})
 }
 
-// achieve does what a session is for. It reports whether the session stays to wait for a review.
+// achieve does the work of a session. It reports whether the session stays until its review.
 func (w *world) achieve(r *run) (waits bool) {
 	switch r.Item.Kind {
 	case agents.KindIssue:
@@ -101,8 +102,8 @@ func (w *world) achieve(r *run) (waits bool) {
 	return false
 }
 
-// implement opens a pull request for the session's issue; now and then it says that there is nothing to do, or that the
-// issue is not fit to be worked on, or takes a second issue along.
+// implement opens a pull request for the issue of a session. In some sessions it labels the issue underspecified,
+// closes it because nothing is left to do, or closes a second issue with the same pull request.
 func (w *world) implement(r *run) (waits bool) {
 	is, login := w.forge.issue(r.Item.Ref), w.logins[r.Agent]
 	if w.trouble(0.04) {
@@ -110,7 +111,7 @@ func (w *world) implement(r *run) (waits bool) {
 		return false
 	}
 	if w.trouble(0.04) {
-		_ = w.forge.close(is) // a refusal is the program's to see, and no progress for us
+		_ = w.forge.close(is) // when the forge refuses, the program made no progress
 		return false
 	}
 	closes := []forge.Ref{is.Ref}
@@ -126,7 +127,7 @@ func (w *world) implement(r *run) (waits bool) {
 	return true
 }
 
-// attend is a program that stays until its pull request is merged, and answers reviews by itself.
+// attend runs a program that stays until its pull request is merged and answers reviews itself.
 func (w *world) attend(r *run, p *pull, until time.Time) {
 	w.after(w.between(time.Minute, 4*time.Minute), func() {
 		switch {
@@ -146,11 +147,12 @@ func (w *world) attend(r *run, p *pull, until time.Time) {
 	})
 }
 
-// openIssues and openPulls are what people and agents find on the forge.
+// openIssues returns the open issues of a repository.
 func (s *server) openIssues(r *repo) []*issue {
 	return slices.DeleteFunc(slices.Clone(r.issues), func(is *issue) bool { return is.Closed })
 }
 
+// openPulls returns its open pull requests.
 func (s *server) openPulls(r *repo) []*pull {
 	return slices.DeleteFunc(slices.Clone(r.pulls), func(p *pull) bool { return p.Closed })
 }

@@ -10,11 +10,11 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// refusedRest is the first rest of a merge or a mark that the forge refused. It doubles with each refusal in a row.
+// refusedRest is the first rest after the forge refused a merge or a mark. It doubles with each refusal in a row.
 const refusedRest = 15 * time.Second
 
-// books are what the supervisor of a world remembers: the ledger, which is the one that ships, and what a journal does not
-// keep. A restart with the journal loses all but the ledger, and of the ledger what compaction leaves out.
+// books hold what the supervisor of a world remembers: the ledger, which is the supervisor's own, and what no journal
+// keeps. A restart with the journal keeps the compacted ledger and loses the rest.
 type books struct {
 	*ledger.State
 	refused map[threads.Key]int // merges and marks that the forge refused, in a row
@@ -25,7 +25,8 @@ func newBooks() books {
 	return books{State: ledger.New(), refused: make(map[threads.Key]int), bills: make(map[account]int64)}
 }
 
-// reread is what a supervisor knows that starts with this journal: its sessions were lost.
+// reread replaces the ledger by what a supervisor reads from a compacted journal, and ends the sessions that the last
+// life left open.
 func (b *books) reread(now time.Time, runs []*run) {
 	b.State = ledger.Fold(b.Compact(now))
 	for _, r := range runs {
@@ -35,15 +36,16 @@ func (b *books) reread(now time.Time, runs []*run) {
 	}
 }
 
-// touch notes that these were written to. The ledger keeps that beside its records: after a restart every fact is newer than
-// every write.
+// touch records a write to issues and pull requests. It is no journal record: after a restart every fact is newer
+// than every write.
 func (b *books) touch(now time.Time, refs ...forge.Ref) {
 	for _, ref := range refs {
 		b.Touched[ref] = now
 	}
 }
 
-// startOf is the record of a session before anything is done about it.
+// startOf returns the record that the supervisor writes before it claims the item. over is the item that was passed
+// over.
 func startOf(r *threads.Session, cfg *threads.Config, over threads.Key) *ledger.Start {
 	return &ledger.Start{
 		Run: r.RunID, Thread: r.Thread, Slot: r.Slot, Sticky: !cfg.Thread(r.Thread).Overlap, Agent: r.Agent, Login: r.Login,
@@ -52,7 +54,7 @@ func startOf(r *threads.Session, cfg *threads.Config, over threads.Key) *ledger.
 	}
 }
 
-// unclaimed is the record of a session that got no claim.
+// unclaimed returns the record of a session whose claim failed.
 func unclaimed(r *run, err error) *ledger.End {
 	end := &ledger.End{
 		Run: r.RunID, Result: agents.ClaimFailed, Claim: ledger.ClaimUnavailable, Reason: err.Error(), NeverRan: true,
@@ -66,7 +68,7 @@ func unclaimed(r *run, err error) *ledger.End {
 	return end
 }
 
-// endOf is the record of a session that ran.
+// endOf returns the record of a session that ran.
 func endOf(r *run, cfg *threads.Config, out agents.Outcome, effect threads.Effect, verdict forge.Verdict) *ledger.End {
 	end := &ledger.End{
 		Run: r.RunID, Result: out.Result, Reason: out.Reason, RetryAt: out.RetryAt, Remarked: effect == threads.Remarked,
@@ -81,7 +83,7 @@ func endOf(r *run, cfg *threads.Config, out agents.Outcome, effect threads.Effec
 	return end
 }
 
-// recordOf is the record of a mark that was written; empty for one that leaves no trace in the journal.
+// recordOf returns the record of a mark that was written; empty for marks that leave no record.
 func recordOf(m *threads.Mark) ledger.Record {
 	ref := ledger.Ref(m.Ref)
 	told := ledger.Record{Told: &ledger.Told{Ref: ref, Key: m.Reason.Key()}}
@@ -107,8 +109,8 @@ func recordOf(m *threads.Mark) ledger.Record {
 	return ledger.Record{}
 }
 
-// answered lets a merge or a mark rest that the forge refused, longer each time: one pull request that the forge will
-// never merge must not hold up those behind it. The journal does not have it, as in the supervisor.
+// answered lets a refused merge or mark rest, longer after each refusal, so that a pull request which the forge never
+// merges does not hold up those behind it. The supervisor does not journal these rests either.
 func (b *books) answered(k threads.Key, now time.Time, err error) {
 	if !errors.Is(err, forge.ErrConflict) {
 		delete(b.refused, k)

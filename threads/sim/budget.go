@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// account is who spent on which day.
+// account identifies a spender on one day.
 type account struct {
 	agent, thread string // one of them
 	day           int64  // counted from 1970
@@ -15,14 +15,14 @@ type account struct {
 
 const secondsOfDay = 24 * 60 * 60
 
-// charge counts what a session used a second time, beside the ledger.
+// charge counts the usage of a session a second time, for the invariants.
 func (b *books) charge(r *run, now time.Time, u agents.Usage) {
 	day := now.Unix() / secondsOfDay
 	b.bills[account{agent: r.Agent, day: day}] += u.InputTokens + u.OutputTokens
 	b.bills[account{thread: r.Thread, day: day}] += u.InputTokens + u.OutputTokens
 }
 
-// broke reports whether an agent or its thread used up its budget of the day, going by the bills.
+// broke reports whether the bills of an agent or of its thread have reached the budget of the day.
 func (in *inspection) broke(a *agents.Agent) bool {
 	today, bills := in.now.Unix()/secondsOfDay, in.shell.books.bills
 	own, common := a.Budget.Tokens, in.cfg.Thread(a.Thread).Budget.Tokens
@@ -30,7 +30,7 @@ func (in *inspection) broke(a *agents.Agent) bool {
 		common > 0 && bills[account{thread: a.Thread, day: today}] >= common
 }
 
-// spend is what an agent's program reports in the end; some report nothing.
+// spend returns the usage that a program reports. Three in ten report none.
 func (w *world) spend() agents.Usage {
 	if w.chance(0.3) {
 		return agents.Usage{}
@@ -38,7 +38,7 @@ func (w *world) spend() agents.Usage {
 	return agents.Usage{InputTokens: int64(w.number(0, 900)), OutputTokens: int64(w.number(1, 100)), CachedTokens: 5000}
 }
 
-// allow lets agents spend again what they like: people have raised the budgets.
+// allow lifts all budgets, so that a calm world can finish its work.
 func (w *world) allow() {
 	cfg := *w.cfg
 	cfg.Agents, cfg.Threads = slices.Clone(cfg.Agents), slices.Clone(cfg.Threads)

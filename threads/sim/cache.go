@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Cache is what a context costs a local server. Zero fields have the values that owners of such machines report; who knows
-// their own measures them.
+// Cache holds the costs of a context on a local server. A zero field takes the value that owners of such machines
+// report; owners who have measured their own set it.
 type Cache struct {
 	Prefill int64 // tokens read per second; 0: 400
 	Base    int64 // tokens of a session's instructions, which a new context begins with; 0: 10,000
@@ -14,6 +14,7 @@ type Cache struct {
 	Most    int64 // tokens of a full context; 0: 100,000
 }
 
+// filled returns the cache with a value for each unset field.
 func (c Cache) filled() Cache {
 	for _, d := range []struct {
 		field *int64
@@ -26,7 +27,7 @@ func (c Cache) filled() Cache {
 	return c
 }
 
-// load reads the context of a session anew into a slot that held another, and says how long that takes.
+// load reads the context of a session into a slot that held another one, and returns how long that takes.
 func (tr *trial) load(x *trialRun) time.Duration {
 	tokens := tr.Cache.Base
 	if x.issue != nil {
@@ -39,21 +40,23 @@ func (tr *trial) load(x *trialRun) time.Duration {
 	return takes
 }
 
-// grow adds what some work reads and writes.
+// grow adds the tokens that some work reads and writes to the context of the issue.
 func (tr *trial) grow(x *trialRun, work time.Duration) {
 	if x.issue != nil {
-		x.issue.context = min(tr.Cache.Most, max(x.issue.context, tr.Cache.Base)+int64(work.Seconds()*float64(tr.Cache.Growth)))
+		added := int64(work.Seconds() * float64(tr.Cache.Growth))
+		x.issue.context = min(tr.Cache.Most, max(x.issue.context, tr.Cache.Base)+added)
 	}
 }
 
-// A session is turns: the model thinks, then a tool runs. A server whose slots are nobody's takes each turn for itself.
+// A session is a sequence of turns: the model thinks, then a tool runs. A server without bound slots schedules each
+// turn by itself.
 const (
 	turnThinks = 20 * time.Second
 	turnPauses = 10 * time.Second
 )
 
-// llama is a local server whose slots are nobody's: a turn goes to the slot that still holds its session if that is free,
-// else to the one that was used longest ago, as llama-server does it.
+// llama is a local server whose slots are not bound to sessions. Like llama-server, it gives a turn to the slot that
+// still holds the session's context if that slot is free, and otherwise to the free slot that was used longest ago.
 type llama struct {
 	trial   *trial
 	slots   []llamaSlot
@@ -73,13 +76,13 @@ type turn struct {
 
 func newLlama(tr *trial, slots int) *llama { return &llama{trial: tr, slots: make([]llamaSlot, slots)} }
 
-// run does a session turn by turn.
+// run runs a session turn by turn.
 func (l *llama) run(x *trialRun, takes time.Duration) {
 	l.waiting = append(l.waiting, turn{x, takes})
 	l.serve()
 }
 
-// serve gives free slots to the turns that wait, first come first served.
+// serve gives free slots to the waiting turns, first come first served.
 func (l *llama) serve() {
 	for len(l.waiting) > 0 {
 		at := l.pick(l.waiting[0].x)
@@ -92,7 +95,7 @@ func (l *llama) serve() {
 	}
 }
 
-// pick is a free slot for a session; -1 when none is.
+// pick returns a free slot for a session; -1 when all are busy.
 func (l *llama) pick(x *trialRun) int {
 	best := -1
 	for i := range l.slots {
@@ -108,6 +111,7 @@ func (l *llama) pick(x *trialRun) int {
 	return best
 }
 
+// think runs one turn in a slot and queues the next one.
 func (l *llama) think(t turn, at int) {
 	s := &l.slots[at]
 	takes := min(t.left, turnThinks)
@@ -122,7 +126,7 @@ func (l *llama) think(t turn, at int) {
 		s.busy, s.used = false, l.trial.now
 		t.left -= turnThinks + turnPauses
 		if t.left <= 0 {
-			l.trial.leave(t.x)
+			l.trial.ended(t.x)
 			l.forget(t.x)
 		} else {
 			l.trial.after(turnPauses, func() {
@@ -134,7 +138,7 @@ func (l *llama) think(t turn, at int) {
 	})
 }
 
-// forget is the end of a session: its next one begins a conversation of its own.
+// forget drops the context of a session that ended. The next session on the issue begins a new conversation.
 func (l *llama) forget(x *trialRun) {
 	if i := slices.IndexFunc(l.slots, func(s llamaSlot) bool { return s.holds == x }); i >= 0 {
 		l.slots[i].holds = nil

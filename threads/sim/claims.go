@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// claimable is an issue or a pull request: both are claimed in the same way.
+// claimable is an issue or a pull request; both are claimed in the same way.
 type claimable struct {
 	labels, assignees *[]string
 	updated           *time.Time
@@ -27,14 +27,15 @@ func (s *server) claimable(ref forge.Ref) (it claimable, found bool) {
 	return claimable{}, false
 }
 
-// taken reports whether the item is not to be had. A person assigned to a pull request is no obstacle.
+// taken reports whether the account cannot claim the item. A person assigned to a pull request does not prevent a
+// claim.
 func (it claimable) taken(login string) bool {
 	foreign := slices.ContainsFunc(*it.assignees, func(l string) bool { return l != login })
 	unfit := !it.pull && (foreign || forge.SkipLabel(*it.labels) != "")
 	return it.closed || unfit || slices.Contains(*it.labels, forge.LabelInProgress)
 }
 
-// claimSteps are the requests of a claim: it looks whether the item is free, then comes the label, then the assignee.
+// claimSteps returns the requests of a claim: a look at the item together with the label, then the assignee.
 func (s *server) claimSteps(ref forge.Ref, login string) []func() error {
 	label := func() error {
 		it, found := s.claimable(ref)
@@ -48,7 +49,8 @@ func (s *server) claimSteps(ref forge.Ref, login string) []func() error {
 	return []func() error{label, func() error { return s.assign(ref, login, "") }}
 }
 
-// releaseSteps take a claim off in the other order. A claim that meanwhile is somebody else's is left alone.
+// releaseSteps returns the requests of a release: the assignee, then the label. The label stays when another host has
+// claimed the item meanwhile.
 func (s *server) releaseSteps(ref forge.Ref, login string) []func() error {
 	unlabel := func() error {
 		it, found := s.claimable(ref)
@@ -61,7 +63,7 @@ func (s *server) releaseSteps(ref forge.Ref, login string) []func() error {
 	return []func() error{func() error { return s.assign(ref, "", login) }, unlabel}
 }
 
-// assign changes who is assigned, which a forge never refuses.
+// assign changes the assignees. The forge never refuses that.
 func (s *server) assign(ref forge.Ref, add, remove string) error {
 	if it, found := s.claimable(ref); found {
 		*it.assignees = with(without(*it.assignees, remove), add)
@@ -70,7 +72,7 @@ func (s *server) assign(ref forge.Ref, add, remove string) error {
 	return nil
 }
 
-// markSteps are the requests of a mark.
+// markSteps returns the requests of a mark.
 func (s *server) markSteps(m threads.Mark, login string) []func() error {
 	label := func(l string) []func() error {
 		return []func() error{func() error {
@@ -94,7 +96,7 @@ func (s *server) markSteps(m threads.Mark, login string) []func() error {
 	case threads.ActNeedsHuman:
 		return label(forge.LabelNeedsHuman)
 	case threads.ActTell:
-		return []func() error{func() error { return nil }} // a comment changes nothing that anybody here looks at
+		return []func() error{func() error { return nil }} // no part of the simulator reads comments
 	case threads.ActClose, threads.ActEndConvoy:
 		return []func() error{func() error { return s.close(s.issue(m.Ref)) }}
 	}

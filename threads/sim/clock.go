@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// How far a clock was off before somebody set it right.
+// clockErrors are how far off a clock was before it was corrected.
 var clockErrors = []time.Duration{time.Minute, time.Hour, 5 * 365 * 24 * time.Hour}
 
-// setClock sets the machine's clock right while the supervisor is down. What the journal says is from the wrong clock, and
-// the next life has to make do with it. Within one life a clock that is set changes nothing: Go's monotonic clock goes on.
+// setClock corrects the machine's clock while the supervisor is down, so that all times in its journal are from the
+// wrong clock. Within one life a correction has no effect, because Go's monotonic clock goes on.
 //
-// A clock that was ahead is found out by the newest record, which cannot be from later than now. The ledger then moves every
-// time back, so that what rests goes on where it was. That a clock was behind cannot be told from having been down for long:
-// what rests has then rested enough, and what was spent was spent on another day.
+// When the clock was ahead, the newest record is later than now, and the ledger moves every time back by the
+// difference. A clock that was behind looks like a supervisor that was down for long: every rest is over, and usage
+// counts for an earlier day.
 func (sh *shell) setClock() {
 	sh.w.checks.after.loseTimes()
 	by := oneOf(sh.w, clockErrors...)
@@ -33,8 +33,8 @@ func (sh *shell) setClock() {
 
 func daysBetween(from, to time.Time) int64 { return to.Unix()/secondsOfDay - from.Unix()/secondsOfDay }
 
-// shift makes the ledger what a clock that was off by so much would have made it. died is when the clock was right and the
-// newest record was written.
+// shift turns the ledger into the one that a clock off by that much would have produced. died is the time of the
+// newest record on the right clock.
 func (b *books) shift(by time.Duration, died time.Time) {
 	for _, c := range b.Chains {
 		shiftTimes(by, &c.Retried, &c.RefusedAt, &c.Written)
@@ -60,7 +60,7 @@ func (b *books) shift(by time.Duration, died time.Time) {
 	}
 }
 
-// shiftTimes moves times; a zero time means that there is none, and stays.
+// shiftTimes moves times. A zero time means that there is none, and stays.
 func shiftTimes(by time.Duration, times ...*time.Time) {
 	for _, t := range times {
 		if !t.IsZero() {
@@ -69,7 +69,7 @@ func shiftTimes(by time.Duration, times ...*time.Time) {
 	}
 }
 
-// turnBills moves the invariants' own count to other days.
+// turnBills moves the second count of usage to other days.
 func (b *books) turnBills(by int64) {
 	bills := make(map[account]int64, len(b.bills))
 	for a, n := range b.bills {
@@ -79,8 +79,8 @@ func (b *books) turnBills(by int64) {
 	b.bills = bills
 }
 
-// fromTheFuture finds what is remembered to have happened later than now. A slot would be kept for years, and a role that runs
-// every six hours would wait as long.
+// fromTheFuture returns an error for an event that is remembered later than now. Such an event keeps a slot for
+// years, or a role that runs every six hours from running.
 func (b *books) fromTheFuture(now time.Time) error {
 	var after []string
 	look := func(what string, at time.Time) {

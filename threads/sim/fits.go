@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// able says why an agent may not take an item; empty when it may. Whether it is free is another question: see idle.
+// able returns why an agent may not take an item; empty when it may. Whether the agent is free is for idle to say.
 func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 	switch {
 	case in.roleFor(it, a) == nil:
@@ -18,7 +18,7 @@ func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 	case it.Kind == agents.KindIssue:
 		why := in.ableIssue(it, a)
 		if heir := in.heir(it); why == "" && heir != nil && heir.Name != a.Name {
-			why = "who finished what it depends on comes first"
+			why = "the agent that finished its blocker comes first"
 		}
 		return why
 	case it.Kind == agents.KindReview && in.unpaired(a.Login, in.writers(in.s.Facts.Pull(it.Ref))):
@@ -29,7 +29,7 @@ func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 	return ""
 }
 
-// roleFor is the first role of an agent that takes the item; nil when there is none.
+// roleFor returns the first role of an agent that takes the item; nil when none does.
 func (in *inspection) roleFor(it *threads.Item, a *agents.Agent) *agents.Role {
 	for _, name := range a.Roles {
 		if r := in.cfg.Role(name); in.fits(it, r) {
@@ -39,7 +39,7 @@ func (in *inspection) roleFor(it *threads.Item, a *agents.Agent) *agents.Role {
 	return nil
 }
 
-// fits reports whether a role takes the item at all.
+// fits reports whether a role takes the item.
 func (in *inspection) fits(it *threads.Item, r *agents.Role) bool {
 	switch it.Kind {
 	case agents.KindSchedule:
@@ -54,7 +54,8 @@ func (in *inspection) fits(it *threads.Item, r *agents.Role) bool {
 	return r.On == agents.OnIssue && in.labelled(it, r)
 }
 
-// writing is the role in which the author of a pull request took its issue; nil when it lost that role.
+// writing returns the role in which the author of a pull request took its issue; nil when the author has lost that
+// role.
 func (in *inspection) writing(it *threads.Item, author *agents.Agent) *agents.Role {
 	for _, name := range author.Roles {
 		if r := in.cfg.Role(name); r.On == agents.OnIssue && in.labelled(it, r) {
@@ -64,7 +65,7 @@ func (in *inspection) writing(it *threads.Item, author *agents.Agent) *agents.Ro
 	return nil
 }
 
-// labelled reports whether an item, or the issue that it is for, carries what the role asks for.
+// labelled reports whether an item, or its issue, carries the label that the role asks for.
 func (in *inspection) labelled(it *threads.Item, r *agents.Role) bool {
 	is, p := in.s.Facts.Issue(it.Chain), in.s.Facts.Pull(it.Ref)
 	return r.Label == "" || is != nil && is.Has(r.Label) || p != nil && p.Has(r.Label)
@@ -81,14 +82,15 @@ func (in *inspection) ableIssue(it *threads.Item, a *agents.Agent) string {
 	switch {
 	case slices.ContainsFunc(is.Assignees, pinned) && !is.Has(forge.LabelInProgress):
 		return "the issue is pinned to another"
-	case slices.ContainsFunc(in.cfg.Agents, in.reviewer) && !in.reviewable(append(slices.Clone(in.s.History.Chain(it.Chain).Writers), a.Name)):
-		return "nobody could review it"
+	case slices.ContainsFunc(in.cfg.Agents, in.reviewer) &&
+		!in.reviewable(append(slices.Clone(in.s.History.Chain(it.Chain).Writers), a.Name)):
+		return "no agent could review it"
 	}
 	return ""
 }
 
-// heir is the agent that an issue is kept for: it wrote last to the blocker that was closed last, it may take the issue, and
-// its thread still waits for it. Nil for most.
+// heir returns the agent that an issue waits for: the last writer of the blocker that was closed last, if it may take
+// the issue and its thread's affinity_wait is not over. Nil for most issues.
 func (in *inspection) heir(it *threads.Item) *agents.Agent {
 	var last *forge.Issue
 	for _, b := range in.s.Facts.Issue(it.Ref).Blockers {
@@ -101,7 +103,8 @@ func (in *inspection) heir(it *threads.Item) *agents.Agent {
 	}
 	writers := in.s.History.Chain(last.Ref).Writers
 	a := in.cfg.Agent(writers[len(writers)-1])
-	if a == nil || in.roleFor(it, a) == nil || in.ableIssue(it, a) != "" || !in.now.Before(last.Ended.Add(in.cfg.Thread(a.Thread).AffinityWait)) {
+	if a == nil || in.roleFor(it, a) == nil || in.ableIssue(it, a) != "" ||
+		!in.now.Before(last.Ended.Add(in.cfg.Thread(a.Thread).AffinityWait)) {
 		return nil
 	}
 	return a
@@ -115,12 +118,12 @@ func (in *inspection) ableRework(it *threads.Item, a *agents.Agent) string {
 	case author != nil && author.Name != a.Name && in.now.Before(it.Since.Add(in.cfg.Forge.ReworkWait)):
 		return "its author comes first"
 	case in.reviewable(writers) && !in.reviewable(append(writers, a.Name)):
-		return "nobody could review it any more"
+		return "no agent could review it afterwards"
 	}
 	return ""
 }
 
-// idle says why an agent can start nothing now beside these sessions; empty when it can.
+// idle returns why an agent cannot start anything beside these sessions; empty when it can.
 func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Session) string {
 	t := in.cfg.Thread(a.Thread)
 	running := 0
@@ -138,7 +141,7 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 	return in.gated(in.roleFor(it, a), a)
 }
 
-// gated says why an agent can start nothing in a role, whatever runs; empty when it can.
+// gated returns why an agent cannot start anything in a role, whatever else runs; empty when it can.
 func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 	t := in.cfg.Thread(a.Thread)
 	switch {
@@ -158,7 +161,7 @@ func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 	return ""
 }
 
-// startsFit holds the choice of the agent against what it may do.
+// startsFit checks that each start gives its item to an agent that may take it and is free.
 func startsFit(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -193,7 +196,8 @@ func sessionsOf(starts []threads.Start) []threads.Session {
 	return list
 }
 
-// pairing goes by who really wrote, which can be less than what is remembered but never more.
+// pairing checks reviewers against the agents that really wrote, which can be fewer than the ledger remembers, never
+// more.
 func pairing(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -207,7 +211,7 @@ func pairing(in *inspection) error {
 	return nil
 }
 
-// slotsKept goes through the starts in their order, as they would be committed.
+// slotsKept checks the starts in their order, each beside those before it.
 func slotsKept(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]

@@ -8,7 +8,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// server is the forge as it really is. What the factory knows of it comes through scans, and may be old.
+// server is the real state of the forge. The factory knows it only through scans, which may be old.
 type server struct {
 	w       *world
 	repos   []*repo // by name
@@ -26,7 +26,7 @@ type repo struct {
 	last   int64 // number given out last
 }
 
-// issue is an issue with what the API does not say.
+// issue is an issue with the state that the API does not show.
 type issue struct {
 	forge.Issue
 	deps     []forge.Ref
@@ -37,7 +37,7 @@ type issue struct {
 	obstacle [issueObstacles]time.Time // since when it stands, without a break; zero when it does not
 }
 
-// pull is a pull request with what the API does not say.
+// pull is a pull request with the state that the API does not show.
 type pull struct {
 	forge.Pull
 	home     forge.Ref // the issue whose branch it is, or the first that it closes, or itself
@@ -75,7 +75,7 @@ func (s *server) pull(ref forge.Ref) *pull {
 	return r.pulls[i]
 }
 
-// touch says that something on the forge changed.
+// touch records that an issue or pull request changed.
 func (s *server) touch(updated *time.Time) {
 	*updated = s.w.now
 	s.changed, s.dirty = s.w.now, true
@@ -103,7 +103,7 @@ func (s *server) depend(is *issue, on forge.Ref) {
 	}
 }
 
-// open opens a pull request by an account, for some issues; branch says whether it lies on the branch of the first.
+// open opens a pull request of an account. branch says whether it is on the branch of the first issue that it closes.
 func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *pull {
 	r.last++
 	ref := forge.Ref{Repo: r.name, Number: r.last}
@@ -126,7 +126,7 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 	return p
 }
 
-// push brings a new head. It merges cleanly with the base as it is now.
+// push adds a commit. The new head merges cleanly with the current base.
 func (s *server) push(p *pull) {
 	s.heads++
 	p.HeadSHA = fmt.Sprintf("%07x", s.heads)
@@ -140,12 +140,13 @@ func (s *server) push(p *pull) {
 	s.touch(&p.Updated)
 }
 
-// recheck lets the forge look at conflicts again, which takes a moment.
+// recheck makes the forge compute conflicts again, which takes up to 25 s.
 func (s *server) recheck(p *pull) {
 	p.checked = s.w.now.Add(s.w.between(0, 25*time.Second))
 }
 
-// report is what the checks say of a head. It does not change Updated: a commit status does not bump a pull request.
+// report posts the result of the checks on a head. Updated stays, because a commit status does not bump a pull
+// request.
 func (s *server) report(p *pull, head string) {
 	if p.HeadSHA != head || p.Closed {
 		return
@@ -169,7 +170,7 @@ func (s *server) review(p *pull, login, head string, v forge.Verdict, official b
 
 var errRefused = fmt.Errorf("cannot merge: %w", forge.ErrConflict)
 
-// merge is what the forge does when somebody asks it to merge a head.
+// merge merges a pull request if its head is still the given one, or refuses.
 func (s *server) merge(p *pull, head string) error {
 	switch {
 	case p.Merged:
@@ -189,7 +190,7 @@ func (s *server) merge(p *pull, head string) error {
 	}
 	for _, ref := range p.Closes {
 		if is := s.issue(ref); p.keyword && is != nil {
-			_ = s.close(is) // the forge says nothing when it cannot
+			_ = s.close(is) // the forge does not say when it cannot close
 		}
 	}
 	s.w.seen.Merged++
@@ -201,7 +202,7 @@ func (s *server) end(p *pull, by string) {
 	s.touch(&p.Updated)
 }
 
-// close refuses while a dependency that is set on the forge is open, as Forgejo does.
+// close closes an issue. Like Forgejo it refuses while a dependency that is set on the forge is open.
 func (s *server) close(is *issue) error {
 	if len(s.openDeps(is.Ref)) > 0 {
 		return fmt.Errorf("cannot close: %w", forge.ErrConflict)
@@ -213,7 +214,7 @@ func (s *server) close(is *issue) error {
 	return nil
 }
 
-// openDeps are the open issues that keep one from being closed.
+// openDeps returns the open issues that keep an issue from being closed.
 func (s *server) openDeps(ref forge.Ref) []forge.Ref {
 	return slices.DeleteFunc(slices.Clone(s.issue(ref).deps), func(d forge.Ref) bool {
 		on := s.issue(d)
@@ -221,8 +222,8 @@ func (s *server) openDeps(ref forge.Ref) []forge.Ref {
 	})
 }
 
-// inBody tells dependencies that stand in an issue's text from those that are set on the forge, which knows only these.
-// Nobody can set a dependency of an issue on itself.
+// inBody reports whether a dependency is written in the issue's text. The others are set on the forge, which does not
+// know those in the text. The forge refuses a dependency of an issue on itself.
 func inBody(of, on forge.Ref) bool { return of == on || on.Number%2 == 0 }
 
 func (s *server) reopen(is *issue) {
@@ -240,7 +241,7 @@ func (s *server) labelPull(p *pull, add, remove string) {
 	s.touch(&p.Updated)
 }
 
-// with and without make a new sorted list: whoever holds the old one keeps what it read.
+// with returns a sorted list that has s. It never changes list, which a scan may still hold.
 func with(list []string, s string) []string {
 	at, found := slices.BinarySearch(list, s)
 	if found || s == "" {
@@ -249,6 +250,7 @@ func with(list []string, s string) []string {
 	return slices.Insert(slices.Clone(list), at, s)
 }
 
+// without returns a list that has no s. It never changes list.
 func without(list []string, s string) []string {
 	if !slices.Contains(list, s) {
 		return list

@@ -10,7 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// function checks Decide as a function. These checks cost as much as several plans each, so each is made now and then.
+// function checks properties of Decide itself. Each check costs as much as several plans, so each is made for one
+// plan in 150, and the alarm for one in 50.
 func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 	w := c.w
 	switch w.rng.IntN(150) {
@@ -31,8 +32,7 @@ func (c checks) report(name string, err error) {
 	}
 }
 
-// settled checks, after a tick of every thread, that a further one would start nothing: the tick has given away all
-// that could be given away.
+// settled checks that another tick would start nothing once every thread has had its tick.
 func (c checks) settled() {
 	if c.w.rng.IntN(16) > 0 {
 		return
@@ -43,7 +43,7 @@ func (c checks) settled() {
 	}
 }
 
-// sameAgain decides once more, on maps that were filled in another order.
+// sameAgain decides a second time, on maps that were filled in another order.
 func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	again := *s
 	h := reflect.ValueOf(&again.History).Elem()
@@ -63,7 +63,7 @@ func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	return nil
 }
 
-// untouched compares a snapshot in full before and after.
+// untouched compares the whole snapshot before and after a decision.
 func untouched(s *threads.Snapshot) error {
 	before := spelled(s)
 	threads.Decide(*s)
@@ -73,11 +73,13 @@ func untouched(s *threads.Snapshot) error {
 	return nil
 }
 
-// spelled is a snapshot in words, with everything that it points to.
+// spelled prints a snapshot with everything that it points to.
 func spelled(s *threads.Snapshot) string {
 	h := &s.History
-	return fmt.Sprintf("%+v %+v %+v %+v %+v %+v %+v %+v", *s.Config, s.Facts, s.Sessions, values(h.Chains), values(h.Items),
-		values(h.Agents), values(h.Threads), []any{h.Slots, h.Paused, h.Touched})
+	return fmt.Sprintf("%+v", []any{
+		*s.Config, s.Facts, s.Sessions, values(h.Chains), values(h.Items), values(h.Agents), values(h.Threads),
+		h.Slots, h.Paused, h.Touched,
+	})
 }
 
 func values[K comparable, V any](m map[K]*V) map[K]V {
@@ -88,8 +90,7 @@ func values[K comparable, V any](m map[K]*V) map[K]V {
 	return all
 }
 
-// alarmRight looks whether the passing of time alone changes what is to be done before the plan's NextWake. The plan's own
-// starts are committed first, or they would be made again.
+// alarmRight checks that time alone changes nothing before the plan's NextWake.
 func (w *world) alarmRight(s *threads.Snapshot, p *threads.Plan) error {
 	then := *s
 	span := 3 * time.Hour
@@ -105,12 +106,12 @@ func (w *world) alarmRight(s *threads.Snapshot, p *threads.Plan) error {
 	return nil
 }
 
-// todo is the part of a plan that is acted on.
+// todo returns the part of a plan that is acted on.
 func todo(p *threads.Plan) threads.Plan {
 	return threads.Plan{Starts: p.Starts, Stops: p.Stops, Merges: p.Merges, Marks: p.Marks}
 }
 
-// explained asks about one issue or pull request, in the plan or not.
+// explained compares Explain with the plan for one issue or pull request, planned or not.
 func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
 	var ref forge.Ref
 	var code threads.Code
@@ -121,7 +122,7 @@ func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
 	case n == 1 && len(s.Facts.Issues) > 0:
 		ref, code = unlisted(&s.Facts.Issues[w.rng.IntN(len(s.Facts.Issues))])
 		if slices.ContainsFunc(s.Sessions, func(x threads.Session) bool { return x.Item.Ref == ref }) {
-			return nil // people took both labels off under it
+			return nil // people removed both labels while it ran
 		}
 	case n == 2 && len(s.Facts.Pulls) > 0:
 		if p := oneOf(w, s.Facts.Pulls...); p.Closed {
@@ -141,12 +142,12 @@ func (w *world) explained(s *threads.Snapshot, p *threads.Plan) error {
 	return nil
 }
 
-// unlisted says why an issue is in no plan; a zero ref means that it may be in one.
+// unlisted returns why an issue is in no plan; the zero ref when it may be in one.
 func unlisted(is *forge.Issue) (forge.Ref, threads.Code) {
 	switch {
 	case is.Closed:
 		return is.Ref, threads.Closed
-	case !is.Has(forge.LabelBacklog) && !is.Has(forge.LabelInProgress): // otherwise somebody may work on it all the same
+	case !is.Has(forge.LabelBacklog) && !is.Has(forge.LabelInProgress): // with in-progress it may be worked on
 		return is.Ref, threads.NotBacklog
 	}
 	return forge.Ref{}, ""

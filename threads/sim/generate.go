@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// populate makes the configuration and what is on the forge at the beginning.
+// populate makes the configuration and the first state of the forge.
 func (w *world) populate() {
 	w.cfg = w.configure()
 	for _, name := range w.cfg.Forge.Repos {
@@ -36,7 +36,8 @@ func (w *world) plant(r *repo) {
 	case 0, 1: // a chain
 		w.forge.depend(w.forge.file(r, forge.LabelBacklog), is.Ref)
 	case 2: // a diamond
-		left, right, top := w.forge.file(r, forge.LabelBacklog), w.forge.file(r, forge.LabelBacklog), w.forge.file(r, w.labels()...)
+		left, right := w.forge.file(r, forge.LabelBacklog), w.forge.file(r, forge.LabelBacklog)
+		top := w.forge.file(r, w.labels()...)
 		w.forge.depend(left, is.Ref)
 		w.forge.depend(right, is.Ref)
 		w.forge.depend(top, left.Ref)
@@ -55,12 +56,12 @@ func (w *world) plant(r *repo) {
 	case 7:
 		is.Assignees = []string{oneOf(w, "ada", "bot-east", w.anyLogin())}
 	case 8:
-		is.secret = true // nobody but its author may read it
+		is.secret = true // only its author may read it
 		w.forge.depend(w.forge.file(r, forge.LabelBacklog), is.Ref)
 	}
 }
 
-// plantConvoy files a tracking issue that depends on others.
+// plantConvoy files a tracking issue that depends on its members.
 func (w *world) plantConvoy(r *repo) {
 	labels := []string{forge.LabelBacklog, forge.LabelConvoy}
 	if w.chance(0.6) {
@@ -72,7 +73,7 @@ func (w *world) plantConvoy(r *repo) {
 	}
 }
 
-// labels are those of a new issue.
+// labels returns the labels of a new issue.
 func (w *world) labels() []string {
 	labels := []string{forge.LabelBacklog}
 	if w.chance(0.05) {
@@ -95,7 +96,7 @@ func (w *world) labels() []string {
 
 func (w *world) anyLogin() string { return oneOf(w, w.cfg.Agents...).Login }
 
-// configure makes a factory. Most of its parts are sound; now and then one is as people leave them.
+// configure makes a factory. Most of its parts are sound; a few are the way people leave them.
 func (w *world) configure() *threads.Config {
 	w.roles = w.allRoles()
 	cfg := &threads.Config{Name: "factory.toml", Roles: slices.Clone(w.roles)}
@@ -132,13 +133,16 @@ func (w *world) thread(name string) threads.Thread {
 	return t
 }
 
-// allRoles are what agents may have; those that nobody has are left out of a configuration.
+// allRoles returns the roles that agents can have. A configuration leaves out roles without an agent.
 func (w *world) allRoles() []agents.Role {
 	run := []string{"run"}
 	roles := []agents.Role{
 		{Name: "dev", On: agents.OnIssue, Command: run, WaitsForReview: w.chance(0.2)},
 		{Name: "review", On: agents.OnReview, Command: run},
-		{Name: "tidy", On: agents.OnSchedule, Command: run, Every: w.between(time.Hour, 6*time.Hour), Priority: w.number(1, 10)},
+		{
+			Name: "tidy", On: agents.OnSchedule, Command: run, Every: w.between(time.Hour, 6*time.Hour),
+			Priority: w.number(1, 10),
+		},
 		{Name: "write", On: agents.OnIssue, Command: run, Label: "needs docs"},
 	}
 	if w.chance(0.05) {
@@ -147,7 +151,7 @@ func (w *world) allRoles() []agents.Role {
 	return roles
 }
 
-// agent makes the next one. The first two can write and review, so that most worlds come to something.
+// agent makes the next agent. The first two are a dev and a reviewer, so that most worlds merge something.
 func (w *world) agent(cfg *threads.Config) agents.Agent {
 	role := oneOf(w, "dev", "dev", "dev", "review", "review", "tidy", "write")
 	if w.hired < 2 && w.chance(0.95) {
@@ -176,7 +180,7 @@ func (w *world) agent(cfg *threads.Config) agents.Agent {
 	return a
 }
 
-// wire fills in what the parts of a configuration say of each other, as decoding does.
+// wire fills in the references between the parts of a configuration, as decoding does.
 func (w *world) wire(cfg *threads.Config) {
 	slices.SortFunc(cfg.Agents, func(a, b agents.Agent) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range cfg.Threads {
@@ -199,14 +203,14 @@ func (w *world) wire(cfg *threads.Config) {
 	})
 }
 
-// describe logs the world as it begins.
+// describe logs the world at its beginning.
 func (w *world) describe() {
 	if w.say == nil {
 		return
 	}
 	f := w.cfg.Forge
-	w.log("forge  auto=%v require_merged=%v max_unreviewed=%d rounds=%d ci=%d rework_wait=%s", f.MergeAuto, f.RequireMerged,
-		f.MaxUnreviewed, f.MaxReviewRounds, f.MaxCIFixes, f.ReworkWait.Round(time.Second))
+	w.log("forge  auto=%v require_merged=%v max_unreviewed=%d rounds=%d ci=%d rework_wait=%s",
+		f.MergeAuto, f.RequireMerged, f.MaxUnreviewed, f.MaxReviewRounds, f.MaxCIFixes, f.ReworkWait.Round(time.Second))
 	for _, t := range w.cfg.Threads {
 		w.log("thread %s %s slots=%d overlap=%v max_sessions=%d", t.Name, t.Backend, t.Slots, t.Overlap, t.MaxSessions)
 	}

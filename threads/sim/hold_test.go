@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// holdTable is how long a slot is kept in what follows. A context of these loads is read again in 25 to 250 s.
+// holdTable is how long a slot is kept. A context of these loads is read again in 25 to 250 s.
 const holdTable = 2 * time.Minute
 
-// TestHold is the experiment behind hold, and behind its table in CONTRIBUTING: the rule of threads itself. Always waiting two
-// minutes wins where verdicts come fast, and is ruinous where they do not. Waiting only while verdicts have come faster than the
-// context could be read again keeps all of that, and loses next to nothing.
+// TestHold is the experiment behind hold and its table in CONTRIBUTING. Always waiting for two minutes wins where
+// verdicts come fast, and is ruinous where they do not. Waiting only while verdicts have come faster than the context
+// could be read again keeps all of that, and loses next to nothing.
 func TestHold(t *testing.T) {
 	if !storms() {
 		t.Skip("make check plays it: days of work, many times over")
@@ -20,11 +20,14 @@ func TestHold(t *testing.T) {
 	ratios := make(map[time.Duration][2]float64) // at the highest load: of always and learned to never
 	for _, review := range []time.Duration{15 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute} {
 		for _, busy := range []float64{0.4, 0.7, 0.95} {
-			never, a, l := holdTrial(t, Ours, 0, busy, review), holdTrial(t, always, holdTable, busy, review), holdTrial(t, Ours, holdTable, busy, review)
-			t.Logf("| %s | %.0f %% | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |", review, 100*busy, never.minutes, a.minutes, l.minutes,
-				never.reloaded, a.reloaded, l.reloaded)
+			never := holdTrial(t, Ours, 0, busy, review)
+			a := holdTrial(t, always, holdTable, busy, review)
+			l := holdTrial(t, Ours, holdTable, busy, review)
+			t.Logf("| %s | %.0f %% | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |", review, 100*busy,
+				never.minutes, a.minutes, l.minutes, never.reloaded, a.reloaded, l.reloaded)
 			if l.minutes > never.minutes*1.005 || l.reloaded > never.reloaded*1.005 {
-				t.Errorf("review %s, busy %.2f: %.1f min with what was learned, %.1f without", review, busy, l.minutes, never.minutes)
+				t.Errorf("review %s, busy %.2f: %.1f min with what was learned, %.1f without",
+					review, busy, l.minutes, never.minutes)
 			}
 			ratios[review] = [2]float64{a.minutes / never.minutes, l.minutes / never.minutes}
 		}
@@ -39,7 +42,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// Where half of the verdicts come at once and half after ten minutes, their mean says to wait for none, and nothing is lost.
+// TestHoldMixed has half of the verdicts come at once and half after ten minutes. Their mean says to wait for none,
+// and nothing is lost.
 func TestHoldMixed(t *testing.T) {
 	if !storms() {
 		t.Skip("make check plays it: days of work, many times over")
@@ -63,7 +67,7 @@ func TestHoldMixed(t *testing.T) {
 	}
 }
 
-// heldFor is what trials come to.
+// heldFor sums up trials.
 type heldFor struct{ minutes, reloaded float64 } // to done; millions of tokens read again
 
 func (h *heldFor) add(t *testing.T, trial Trial) {

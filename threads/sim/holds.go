@@ -10,11 +10,12 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// readEvery is which holds of a reason are read as a person does: making the words took a seventh of the time of a world.
+// readEvery is how many holds of a reason share one reading of its text. Reading every one took a seventh of the time
+// of a world.
 const readEvery = 5
 
-// holdsTrue asks of every hold whether its reason is documented, can be read, and is the case. This is what makes the
-// scheduler work-conserving: an item that could start has no true reason to wait.
+// holdsTrue checks that the reason of each hold is documented, readable and true. That makes the scheduler
+// work-conserving: an item that could start has no true reason to wait.
 func holdsTrue(in *inspection) error {
 	for i := range in.plan.Holds {
 		h := in.plan.Holds[i]
@@ -33,15 +34,16 @@ func readable(r *threads.Reason) error {
 	text := r.Text()
 	switch {
 	case !documented[r.Code]:
-		return fmt.Errorf("no such code")
+		return fmt.Errorf("the code is not documented")
 	case text == "" || text != strings.TrimSpace(text),
-		strings.Contains(text, "  "), strings.Contains(text, " ,"), strings.Contains(text, "0001-01-01"), strings.Contains(text, "%!"):
-		return fmt.Errorf("no such sentence")
+		strings.Contains(text, "  "), strings.Contains(text, " ,"), strings.Contains(text, "%!"),
+		strings.Contains(text, "0001-01-01"):
+		return fmt.Errorf("the sentence is malformed")
 	}
 	return nil
 }
 
-// documented are the codes that have their line in the table of reasons.
+// documented are the codes in the table of reasons.
 var documented = func() map[threads.Code]bool {
 	codes := make(map[threads.Code]bool)
 	for _, d := range threads.Codes() {
@@ -50,9 +52,9 @@ var documented = func() map[threads.Code]bool {
 	return codes
 }()
 
-var errUntrue = fmt.Errorf("that is not so")
+var errUntrue = fmt.Errorf("the reason is not true")
 
-// held is a hold beside the facts that it speaks of; what it does not speak of is empty.
+// held is a hold with the facts about its item. is and p are never nil.
 type held struct {
 	*inspection
 	*threads.Hold
@@ -60,7 +62,7 @@ type held struct {
 	p  *forge.Pull
 }
 
-// What a hold does not speak of. Nobody writes to these.
+// The facts of a hold that has none. They are never written to.
 var (
 	noIssue forge.Issue
 	noPull  forge.Pull
@@ -81,19 +83,18 @@ func (in *inspection) holdTrue(h *threads.Hold, busy []threads.Session) error {
 	case h.Reason.Code == threads.ChainBusy, listed && h.Reason.Code != threads.SlotKept:
 		return nil
 	}
-	return in.nobodyCan(h, busy)
+	return in.noneCan(h, busy)
 }
 
-// nobodyCan is the test of all reasons that speak of agents: it tries every agent, and finds none that could take the
-// item now.
-func (in *inspection) nobodyCan(h *threads.Hold, busy []threads.Session) error {
+// noneCan checks reasons that speak of agents: no agent may be able to take the item now.
+func (in *inspection) noneCan(h *threads.Hold, busy []threads.Session) error {
 	for i := range in.cfg.Agents {
 		a := &in.cfg.Agents[i]
 		if in.able(&h.Item, a) != "" || in.idle(&h.Item, a, busy) != "" {
 			continue
 		}
 		for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
-			// Who is waited for as the one that finished a blocker may be kept for something else.
+			// The agent that finished a blocker is waited for, and may be kept for another pull request.
 			tells := h.Reason.Code == threads.SlotKept || h.Reason.Code == threads.FinisherFirst
 			if p := in.kept(&h.Item, a, slot, busy); p == nil || !tells {
 				return fmt.Errorf("%s on %s could take it into slot %d", a.Name, a.Thread, slot)
@@ -119,7 +120,7 @@ func (in *inspection) chainFree(it *threads.Item, busy []threads.Session) bool {
 	})
 }
 
-// approved reports whether a pull request that shows as a review is past it.
+// approved reports whether a pull request that is listed as a review is already approved.
 func (in *inspection) approved(it *threads.Item) bool {
 	p := in.s.Facts.Pull(it.Ref)
 	return p != nil && it.Kind == agents.KindReview && in.verdicts(p, in.writers(p)).approved

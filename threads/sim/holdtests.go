@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// holdTests say what has to be the case for a reason to be given. Reasons of the classes Unfit and Busy speak of agents: see
-// nobodyCan.
+// holdTests say for each reason what must be the case when a plan gives it. Reasons of the classes Unfit and Busy
+// speak of agents: see noneCan.
 var holdTests = map[threads.Code]func(held) bool{
 	threads.NotRead:    func(h held) bool { return h.readAt().IsZero() },
 	threads.StaleFacts: func(h held) bool { return h.outdated(h.Item.Ref, h.Item.Chain) },
@@ -50,10 +50,15 @@ var holdTests = map[threads.Code]func(held) bool{
 	},
 	threads.StagedConvoy: func(h held) bool {
 		convoy := h.s.Facts.Issue(h.Reason.Refs[0])
-		return stagedConvoy(convoy) && (convoy == h.is || slices.ContainsFunc(convoy.Blockers, func(b forge.Blocker) bool { return b.Ref == h.is.Ref }))
+		member := func(b forge.Blocker) bool { return b.Ref == h.is.Ref }
+		return stagedConvoy(convoy) && (convoy == h.is || slices.ContainsFunc(convoy.Blockers, member))
 	},
-	threads.Tracking:   func(h held) bool { return h.trackingWith(h.Reason.Count) && h.Reason.Count < max(h.Reason.Limit, 1) },
-	threads.ConvoyOver: func(h held) bool { return h.trackingWith(len(h.is.Blockers)) && len(h.is.Blockers) > 0 },
+	threads.Tracking: func(h held) bool {
+		return h.trackingWith(h.Reason.Count) && h.Reason.Count < max(h.Reason.Limit, 1)
+	},
+	threads.ConvoyOver: func(h held) bool {
+		return h.trackingWith(len(h.is.Blockers)) && len(h.is.Blockers) > 0
+	},
 	threads.BlockersUnknown: func(h held) bool {
 		return !h.is.BlockersKnown || len(states(h.is, forge.BlockerUnknown)) > 0 || h.unreadConvoy()
 	},
@@ -70,7 +75,9 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.BlockerCancelled: func(h held) bool {
 		return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, h.givenUp()) && h.asked()
 	},
-	threads.BlockerOpen:     func(h held) bool { return h.names(forge.BlockerOpen) && !h.reaches(h.is.Ref, h.is.Ref, nil) },
+	threads.BlockerOpen: func(h held) bool {
+		return h.names(forge.BlockerOpen) && !h.reaches(h.is.Ref, h.is.Ref, nil)
+	},
 	threads.BlockerUnmerged: func(h held) bool { return h.names(forge.BlockerUnmerged) && h.cfg.Forge.RequireMerged },
 	threads.Unreviewed: func(h held) bool {
 		return h.backlogFull(h.is.Repo) && h.Reason.Count == len(h.unreviewed(h.is.Repo))
@@ -93,9 +100,10 @@ var holdTests = map[threads.Code]func(held) bool{
 	},
 	threads.MergeQueued: func(h held) bool {
 		first := h.Reason.Refs[0]
-		return first.Repo == h.p.Repo && slices.ContainsFunc(h.plan.Merges, func(m threads.Merge) bool { return m.Ref == first })
+		merged := func(m threads.Merge) bool { return m.Ref == first }
+		return first.Repo == h.p.Repo && slices.ContainsFunc(h.plan.Merges, merged)
 	},
-	threads.SlotKept: func(h held) bool { // and nobody can take it all the same: see holdTrue
+	threads.SlotKept: func(h held) bool { // holdTrue also checks that no agent can take it
 		p, a := h.s.Facts.Pull(h.Reason.Refs[0]), h.cfg.Agent(h.Reason.Agent)
 		return p != nil && a != nil && p.Author == a.Login && a.Thread == h.Reason.Thread && h.judgedSoon(p) && h.later()
 	},
@@ -109,7 +117,7 @@ func (h held) readAt() time.Time {
 	return r.AsOf
 }
 
-// outdated reports whether the facts of these were asked for before we last did something to one of them.
+// outdated reports whether the facts of one of these were requested before we last wrote to it.
 func (h held) outdated(refs ...forge.Ref) bool {
 	_, err := h.asOf(refs...)
 	return err != nil
@@ -126,10 +134,11 @@ func (h held) owes(ref forge.Ref, a threads.Action) bool {
 	return slices.ContainsFunc(h.plan.Marks, func(m threads.Mark) bool { return m.Ref == ref && m.Action == a })
 }
 
-// asked reports whether people were told of what only they can mend, or are told something of the item now.
+// asked reports whether people were told about the item, or the plan tells them now.
 func (h held) asked() bool {
 	tells := func(m threads.Mark) bool {
-		return m.Ref == h.Item.Ref && (m.Action == threads.ActTell || m.Action == threads.ActNeedsHuman || m.Action == threads.ActBlocked)
+		actions := []threads.Action{threads.ActTell, threads.ActNeedsHuman, threads.ActBlocked}
+		return m.Ref == h.Item.Ref && slices.Contains(actions, m.Action)
 	}
 	return h.s.History.Chain(h.Item.Ref).Told == h.Reason.Key() || slices.ContainsFunc(h.plan.Marks, tells)
 }
@@ -143,7 +152,7 @@ func (h held) cooling() bool {
 	return h.later() && (h.s.History.Item(k).CoolDown.Equal(h.Reason.Until) || attempts.Until.Equal(h.Reason.Until))
 }
 
-// mergedNotClosed also asks that the issue is closed now if it can be.
+// mergedNotClosed also checks that the plan closes the issue when that is possible.
 func (h held) mergedNotClosed() bool {
 	due := !h.kept() && !h.s.History.Item(h.Item.Key()).CoolDown.After(h.now)
 	return h.ended(func(p *forge.Pull) bool { return p.Merged }) && (!due || h.owes(h.is.Ref, threads.ActClose))
@@ -151,10 +160,12 @@ func (h held) mergedNotClosed() bool {
 
 // kept reports whether an open dependency keeps the issue from being closed.
 func (h held) kept() bool {
-	return slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool { return b.State == forge.BlockerOpen && !b.InBody })
+	return slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool {
+		return b.State == forge.BlockerOpen && !b.InBody
+	})
 }
 
-// ended reports whether a pull request of the issue, ended since the issue was last opened, is as asked.
+// ended reports whether a pull request of the issue that ended since the issue was last opened fits.
 func (h held) ended(fits func(*forge.Pull) bool) bool {
 	return slices.ContainsFunc(h.s.Facts.Pulls, func(p forge.Pull) bool {
 		return p.Closed && p.Ended.After(h.is.Reopened) && slices.Contains(p.Closes, h.is.Ref) && fits(&p)
@@ -166,19 +177,20 @@ func (h held) names(state forge.BlockerState) bool {
 	return len(h.Reason.Refs) > 0 && slices.Equal(h.Reason.Refs, states(h.is, state))
 }
 
-// givenUp are the blockers that were cancelled, closed or not.
+// givenUp returns the blockers that were cancelled, open or closed.
 func (h held) givenUp() []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range h.is.Blockers {
 		labels, _, _ := h.fact(b.Ref)
-		if b.State == forge.BlockerCancelled || b.State == forge.BlockerOpen && slices.Contains(labels, forge.LabelCancelled) {
+		cancelled := slices.Contains(labels, forge.LabelCancelled)
+		if b.State == forge.BlockerCancelled || b.State == forge.BlockerOpen && cancelled {
 			refs = append(refs, b.Ref)
 		}
 	}
 	return refs
 }
 
-// states are the blockers of an issue in one state.
+// states returns the blockers of an issue in one state.
 func states(is *forge.Issue, state forge.BlockerState) []forge.Ref {
 	var refs []forge.Ref
 	for _, b := range is.Blockers {
@@ -193,18 +205,21 @@ func stagedConvoy(is *forge.Issue) bool {
 	return is != nil && !is.Closed && is.Has(forge.LabelConvoy) && is.Has(forge.LabelStaged)
 }
 
-// trackingWith reports whether the item is a convoy with so many closed members.
+// trackingWith reports whether the item is a convoy with that many closed members.
 func (h held) trackingWith(closed int) bool {
-	return h.is.Has(forge.LabelConvoy) && !stagedConvoy(h.is) && h.is.BlockersKnown && len(states(h.is, forge.BlockerClosed)) == closed
+	return h.is.Has(forge.LabelConvoy) && !stagedConvoy(h.is) && h.is.BlockersKnown &&
+		len(states(h.is, forge.BlockerClosed)) == closed
 }
 
-// unreadConvoy reports whether there is a staged convoy whose members nobody knows yet: any issue may be one.
+// unreadConvoy reports whether the members of some staged convoy are not known yet: any issue may be one.
 func (h held) unreadConvoy() bool {
-	return slices.ContainsFunc(h.s.Facts.Issues, func(is forge.Issue) bool { return stagedConvoy(&is) && !is.BlockersKnown })
+	return slices.ContainsFunc(h.s.Facts.Issues, func(is forge.Issue) bool {
+		return stagedConvoy(&is) && !is.BlockersKnown
+	})
 }
 
-// reaches reports whether open blockers lead from one issue to another. Such a circle never opens by itself, and it would be
-// no answer to say that its next member is open.
+// reaches reports whether open blockers lead from one issue to another. Such a cycle never opens by itself, so that
+// the next member is open is no answer.
 func (h held) reaches(from, to forge.Ref, path []forge.Ref) bool {
 	is := h.s.Facts.Issue(from)
 	if is == nil || slices.Contains(path, from) {

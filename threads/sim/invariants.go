@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// What the design says in numbers. They are written here once more, so that a change over there is noticed.
+// Numbers of the design. They are repeated here, so that a change of those in package threads is noticed.
 const (
 	maxAttempts    = 5
 	passedOverMost = 3
@@ -19,11 +19,11 @@ const (
 	settledAfter   = 30 * time.Second // a conflict
 )
 
-// checks are the invariants. What they know they take from the world itself and from the design, never from a helper of
-// package threads, so that the two cannot be wrong in the same way.
+// checks are the invariants. Their knowledge comes from the world itself and from the design, never from a function
+// of package threads: so the two cannot be wrong in the same way.
 type checks struct {
 	w      *world
-	starts map[threads.Key][]time.Time // when each item was started lately
+	starts map[threads.Key][]time.Time // the starts of each item in the last ten minutes
 	after  aftermath
 }
 
@@ -46,13 +46,13 @@ var planInvariants = []struct {
 	{"nothing starts against what is remembered", startsRemembered},
 	{"the end of a session has its consequences", outcomesKept},
 	{"an agent starts only what it may", startsFit},
-	{"nobody reviews own work, no local model that of a local model", pairing},
+	{"no agent reviews its own work, no local model that of a local model", pairing},
 	{"slots are kept", slotsKept},
 	{"an item is what the facts say", itemsRight},
 	{"the order of the queue", orderKept},
 	{"the queue is shown in its order", shownInOrder},
 	{"the best agent and slot for an item", placedWell},
-	{"warmth starves nobody", passedOver},
+	{"warmth starves no item", passedOver},
 	{"nothing is merged that is not approved, green and clean", mergesAllowed},
 	{"nothing runs on closed work", stopsInTime},
 	{"nothing is stopped without need", stopsAllowed},
@@ -63,7 +63,7 @@ var planInvariants = []struct {
 	{"the checks of a running supervisor find nothing", unenforced},
 }
 
-// table checks what holds after every step.
+// table checks the invariants that hold after every step.
 func (c checks) table() {
 	for _, inv := range tableInvariants {
 		if err := inv.check(c.w, c.w.shell.runs); err != nil {
@@ -94,8 +94,8 @@ func oneSessionPerAgent(_ *world, runs []*run) error {
 	return nil
 }
 
-// chainKept looks at the branch that a session is about: two sessions on one branch are at odds when both write, and when
-// one reviews what the other changes, unless that other's program waits for the review.
+// chainKept checks that no two sessions write to one branch, and that none reviews a branch while another writes to
+// it, unless the program of the other waits for the review.
 func chainKept(w *world, runs []*run) error {
 	for i, a := range runs {
 		for _, b := range runs[i+1:] {
@@ -113,7 +113,7 @@ func chainKept(w *world, runs []*run) error {
 	return nil
 }
 
-// branch is the issue whose branch a session is about, or the pull request that has no issue.
+// branch returns the issue whose branch a session is about, or the pull request that has no issue.
 func (s *server) branch(r *run) forge.Ref {
 	if p := s.pull(r.Item.Ref); p != nil {
 		return p.home
@@ -121,19 +121,19 @@ func (s *server) branch(r *run) forge.Ref {
 	return r.Item.Ref
 }
 
-// attends reports whether programs of a role stay until their pull request is merged, as the configuration now has it.
+// attends reports whether programs of a role stay until their pull request is merged, by the current configuration.
 func (w *world) attends(role string) bool {
 	r := w.cfg.Role(role)
 	return r != nil && r.WaitsForReview
 }
 
-// waits reports the same of a session as it was started.
+// waits reports the same of a session, by the configuration that it started with.
 func (w *world) waits(r *run) bool {
 	i := slices.IndexFunc(w.roles, func(role agents.Role) bool { return role.Name == r.Role })
 	return w.roles[i].WaitsForReview
 }
 
-// plan checks a plan, and now and then the function that made it.
+// plan checks a plan, and for some plans the function that made it.
 func (c checks) plan(s *threads.Snapshot, p *threads.Plan) {
 	in := &inspection{world: c.w, s: s, plan: p, busy: slices.Concat(s.Sessions, sessionsOf(p.Starts))}
 	in.tally()
@@ -145,15 +145,15 @@ func (c checks) plan(s *threads.Snapshot, p *threads.Plan) {
 	c.function(s, p)
 }
 
-// inspection is one plan under the eyes of the invariants.
+// inspection is one plan with all that the invariants need to judge it.
 type inspection struct {
 	*world
 	s    *threads.Snapshot
 	plan *threads.Plan
-	busy []threads.Session // all that the plan leaves in the table: those that run and those that start
+	busy []threads.Session // sessions that run, and those that the plan starts
 }
 
-// tally counts which reasons and marks a world came to, so that a test can say whether the worlds reach everything.
+// tally counts reasons and marks, so that a test can say whether the worlds reach all of them.
 func (in *inspection) tally() {
 	for _, h := range in.plan.Holds {
 		in.seen.Codes[h.Reason.Code]++
@@ -169,8 +169,7 @@ func (in *inspection) tally() {
 	}
 }
 
-// An item may be started this often in this time. Whoever starts it more often has no reason to expect anything else from
-// the next start.
+// An item may be started spinMost times in spinTime. More starts than that would fail as those before.
 const (
 	spinMost = 10
 	spinTime = 10 * time.Minute
@@ -185,8 +184,8 @@ func (c checks) spin(k threads.Key) {
 	}
 }
 
-// accounted holds every open issue and pull request against the plan: it has a session, is started, is merged, or waits
-// with a reason, and only one of these.
+// accounted checks that every open issue and pull request is in exactly one place: a session, a start, a merge, or a
+// hold with a reason.
 func accounted(in *inspection) error {
 	count := make(map[threads.Key]int, len(in.busy)+len(in.plan.Merges)+len(in.plan.Holds))
 	for i := range in.busy {
@@ -206,12 +205,14 @@ func accounted(in *inspection) error {
 	}
 	for i := range in.s.Facts.Issues {
 		if is := &in.s.Facts.Issues[i]; !is.Closed && count[threads.Key{Ref: is.Ref}] != 1 {
-			return fmt.Errorf("issue %s is %d times in sessions, starts, holds and what is not queued", is.Ref, count[threads.Key{Ref: is.Ref}])
+			return fmt.Errorf("issue %s is %d times in sessions, starts, holds and the list of what is not queued",
+				is.Ref, count[threads.Key{Ref: is.Ref}])
 		}
 	}
 	for i := range in.s.Facts.Pulls {
 		if p := &in.s.Facts.Pulls[i]; !p.Closed && count[threads.Key{Ref: p.Ref}] != 1 {
-			return fmt.Errorf("pull request %s is %d times in sessions, starts, merges and holds", p.Ref, count[threads.Key{Ref: p.Ref}])
+			return fmt.Errorf("pull request %s is %d times in sessions, starts, merges and holds",
+				p.Ref, count[threads.Key{Ref: p.Ref}])
 		}
 	}
 	for _, r := range in.cfg.Roles {
@@ -225,7 +226,8 @@ func accounted(in *inspection) error {
 	return nil
 }
 
-// unenforced holds that what guards a running supervisor against a mistaken scheduler never speaks up about a right one.
+// unenforced checks that threads.Enforce, which guards a running supervisor against a mistaken scheduler, finds
+// nothing wrong with a right plan.
 func unenforced(in *inspection) error {
 	p := *in.plan
 	p.Starts, p.Stops, p.Holds = slices.Clone(p.Starts), slices.Clone(p.Stops), slices.Clone(p.Holds)
@@ -235,5 +237,6 @@ func unenforced(in *inspection) error {
 	return nil
 }
 
-// itemOf is the identity of an item whatever is to be done with it: a pull request goes from review to rework and back.
+// itemOf returns the identity of an item whatever its kind of work: a pull request goes from review to rework and
+// back.
 func itemOf(it *threads.Item) threads.Key { return threads.Key{Ref: it.Ref, Role: it.Role} }

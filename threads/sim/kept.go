@@ -8,12 +8,12 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// learnedLeast is how many verdicts have to be known before a slot is kept for one.
+// learnedLeast is how many verdicts must be known before a slot is kept for one.
 const learnedLeast = 3
 
-// kept is the pull request for whose sake an agent may not take an item into a free slot; nil when there is none. A slot is
-// kept for its resident, and the resident for it, while what it wrote there last waits for a verdict that is expected to come,
-// and to want changes, sooner than the context could be read again.
+// kept returns the pull request for whose sake an agent may not take an item into a free slot; nil when there is
+// none. A slot is kept for its resident, and the resident for the slot, while the resident's pull request waits for a
+// verdict. The verdict must be expected to want changes, and sooner than the context could be read again.
 func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []threads.Session) *forge.Pull {
 	t := in.cfg.Thread(a.Thread)
 	known := in.s.History.Thread(t.Name).Returns
@@ -35,15 +35,17 @@ func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []t
 	return nil
 }
 
-// awaited is the pull request whose verdict a resident waits for.
+// awaited returns the pull request whose verdict a resident waits for.
 func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.Session) *forge.Pull {
 	a := in.cfg.Agent(w.Agent)
-	if a == nil || a.Thread != t.Name || in.now.Sub(w.Left) >= t.Hold || in.s.History.Agent(a.Name).IdleSince.After(w.Left) {
+	if a == nil || a.Thread != t.Name || in.now.Sub(w.Left) >= t.Hold ||
+		in.s.History.Agent(a.Name).IdleSince.After(w.Left) {
 		return nil
 	}
 	for i := range in.s.Facts.Pulls {
 		p := &in.s.Facts.Pulls[i]
-		waits := !p.Closed && !p.Draft && p.Author == a.Login && home(p) == w.Chain && forge.SkipLabel(p.Labels) == "" && in.judgedSoon(p)
+		waits := !p.Closed && !p.Draft && p.Author == a.Login && home(p) == w.Chain &&
+			forge.SkipLabel(p.Labels) == "" && in.judgedSoon(p)
 		if waits && !in.unwanted(p) && in.reviewable(in.writers(p)) && in.returns(a, busy) {
 			return p
 		}
@@ -51,7 +53,7 @@ func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.
 	return nil
 }
 
-// judgedSoon reports whether a pull request waits for a verdict, or for facts that are new enough to act on the one it has.
+// judgedSoon reports whether a pull request waits for a verdict, or for facts new enough to act on its verdict.
 func (in *inspection) judgedSoon(p *forge.Pull) bool {
 	_, old := in.asOf(p.Ref, home(p))
 	v := in.verdicts(p, in.writers(p))
@@ -59,7 +61,7 @@ func (in *inspection) judgedSoon(p *forge.Pull) bool {
 	return in.wantsReview(p) || rework && old != nil
 }
 
-// returns reports whether nothing keeps an agent from going on, in some role of its.
+// returns reports whether an agent could go on working in one of its roles.
 func (in *inspection) returns(a *agents.Agent, busy []threads.Session) bool {
 	works := slices.ContainsFunc(busy, func(s threads.Session) bool { return s.Agent == a.Name })
 	return !works && slices.ContainsFunc(a.Roles, func(name string) bool { return in.gated(in.cfg.Role(name), a) == "" })

@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// quiet reports whether a calm world has come to its end: nothing runs, nothing is being written, the facts are newer than
-// everything that happened, the plan is empty, and whatever still waits does so for a reason that only people can mend.
+// quiet reports whether a calm world has ended: nothing runs, nothing is being written, the facts are newer than the
+// last change, the plan is empty, and every hold needs a person.
 func (sh *shell) quiet(s *threads.Snapshot, p *threads.Plan) bool {
 	if len(sh.runs)+len(sh.writes)+len(p.Starts)+len(p.Stops)+len(p.Merges)+len(p.Marks) > 0 {
 		return false
@@ -32,10 +32,10 @@ func (sh *shell) quiet(s *threads.Snapshot, p *threads.Plan) bool {
 	return err == nil
 }
 
-// tidyTime is how long a claim may be left over: until it can be no half-written one any more, and the next scan.
+// tidyTime is how long a claim may be left over: until it cannot be a half-written one, and the next scan.
 const tidyTime = halfWritten + 15*time.Minute
 
-// final reports whether a hold will last until a person does something. A reason that names others is as final as theirs.
+// final reports whether a hold lasts until a person acts. A reason that names other items is as final as theirs.
 func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, path []forge.Ref) bool {
 	all := func(refs []forge.Ref) bool {
 		return allOf(refs, func(ref forge.Ref) bool { return sh.finalRef(s, p, ref, append(path, h.Ref)) })
@@ -43,11 +43,11 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 	switch h.Reason.Code {
 	case threads.NotDue:
 		return true
-	case threads.AgentHeld: // for good, not for a rest
+	case threads.AgentHeld: // until the configuration changes
 		return h.Reason.Until.IsZero()
 	case threads.BlockerOpen, threads.HasPull:
 		return all(h.Reason.Refs)
-	case threads.MergedNotClosed: // what is open need not have been read, when the issue could not be worked on anyway
+	case threads.MergedNotClosed: // a scan need not read the dependencies of an issue that cannot be worked on
 		return all(sh.w.forge.openDeps(h.Ref))
 	case threads.CoolDown:
 		p := sh.w.forge.pull(h.Ref)
@@ -56,10 +56,10 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		in := &inspection{world: sh.w, s: s, plan: p}
 		return all(in.unreviewed(h.Ref.Repo))
 	}
-	return h.Reason.Code.Ends() == threads.ByPerson // of a convoy its members speak
+	return h.Reason.Code.Ends() == threads.ByPerson // a convoy is as final as its members
 }
 
-// finalRef is final for something that is named: what nobody put up for work is a person's business.
+// finalRef is final for an item that a reason names. An item outside the backlog is up to people.
 func (sh *shell) finalRef(s *threads.Snapshot, p *threads.Plan, ref forge.Ref, path []forge.Ref) bool {
 	if slices.Contains(path, ref) {
 		return true
@@ -73,7 +73,7 @@ func (sh *shell) finalRef(s *threads.Snapshot, p *threads.Plan, ref forge.Ref, p
 	return is == nil || !is.Has(forge.LabelBacklog)
 }
 
-// tidy reports a claim of ours that is left on the forge although nothing runs.
+// tidy returns an error for a claim of ours that is left on the forge although nothing runs.
 func (s *server) tidy() error {
 	left := func(ref forge.Ref, labels, assignees []string) error {
 		claimed := slices.Contains(labels, forge.LabelInProgress) && !slices.ContainsFunc(assignees, s.w.elsewhere)

@@ -13,38 +13,41 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Work is one issue of a load, and all that will have to be done for it.
+// Work is one issue of a load, with all the work on it.
 type Work struct {
 	At       time.Duration // when it is filed, from the beginning
 	Repo     string        // empty: the factory's first
 	Priority int           // 1 to 10
 	Skills   []string      // of its labels
 	Pin      string        // the agent that a person assigned it to; empty for none
-	// Sessions are how long its writing sessions take. Behind each but the only one stands a review; all but the last are
-	// answered with a request for changes. Of one session alone the issue is done without a pull request.
+	// Sessions are the times of its writing sessions. A review follows each of several; all but the last are answered
+	// with a request for changes. A single session closes the issue without a pull request.
 	Sessions []time.Duration
-	Review   time.Duration // of each review session; of a person's review where the factory has no review agent
+	Review   time.Duration // of each review, by an agent or, in a factory without review agents, by a person
 }
 
-// Load is work, in the order in which it is filed.
+// Load is a list of issues in the order in which they are filed.
 type Load []Work
 
-// Shape is what a made load looks like.
+// Shape describes a generated load.
 type Shape struct {
-	Arrivals string  // poisson, bursts (of twelve), overnight (twelve for one agent at 3:00, on top of poisson), or batch (all at once)
-	Tasks    string  // dispatch: seconds to minutes, clipped as the design's; unclipped: the same as measured; session: 8 min on average
-	Busy     float64 // of the time of all agents, on average
-	Owners   int     // agents that have the skills for an issue: 1, 2, or 0 for all
-	Chain    float64 // writing sessions of an issue on average; 0 and 1: one, without a review
-	Review   time.Duration
-	Agents   int
-	Hours    float64
+	// Arrivals is poisson, bursts (of twelve), overnight (poisson, and twelve for one agent at 3:00) or batch (all at
+	// once).
+	Arrivals string
+	// Tasks is dispatch (10 to 300 s, as in the design), unclipped (the same as measured) or session (8 min on average).
+	Tasks  string
+	Busy   float64 // of the time of all agents, on average
+	Owners int     // agents that have the skills for an issue: 1, 2, or 0 for all
+	Chain  float64 // writing sessions of an issue on average; 0 and 1: one, without a review
+	Review time.Duration
+	Agents int
+	Hours  float64
 }
 
 // dispatchCounts are how many of 2,929 tasks of a real fleet had priority 1, 2 and so on.
 var dispatchCounts = []int{166, 90, 329, 674, 735, 179, 417, 299, 40}
 
-// Make makes the load of a shape. The same seed makes the same load for every policy.
+// Make generates the load of a shape. The same seed gives the same load for every policy.
 func (s Shape) Make(seed uint64) Load {
 	m := &maker{Shape: s, rng: rand.New(rand.NewPCG(seed, 2))}
 	var load Load
@@ -73,25 +76,27 @@ func (s Shape) Make(seed uint64) Load {
 	return load
 }
 
-// maker makes a load.
+// maker generates a load.
 type maker struct {
 	Shape
 	rng            *rand.Rand
 	minutes, sigma float64 // of a session that no shape describes
 }
 
-// gap is the time to the next arrival.
+// gap returns the time to the next arrival.
 func (m *maker) gap(perSecond float64) time.Duration {
 	return time.Duration(m.rng.ExpFloat64() / perSecond * float64(time.Second))
 }
 
-// mean is what an issue takes on average, all its writing sessions together.
+// mean returns the average time of all writing sessions on an issue together.
 func (m *maker) mean() time.Duration {
-	one := map[string]time.Duration{"dispatch": 83 * time.Second, "unclipped": 93 * time.Second, "session": 8 * time.Minute}[m.Tasks]
+	one := map[string]time.Duration{
+		"dispatch": 83 * time.Second, "unclipped": 93 * time.Second, "session": 8 * time.Minute,
+	}[m.Tasks]
 	return time.Duration(max(1, m.Chain) * float64(one))
 }
 
-// task is how long one session takes. Four fifths of what was measured are lognormal with these numbers.
+// task returns the time of one session. Four fifths of the measured tasks are lognormal with these numbers.
 func (m *maker) task() time.Duration {
 	z := m.rng.NormFloat64()
 	if m.minutes > 0 {
@@ -109,7 +114,7 @@ func (m *maker) task() time.Duration {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// work makes one issue, for the owners that begin with an agent.
+// work generates one issue, for the owners that begin with an agent.
 func (m *maker) work(at time.Duration, owner int) Work {
 	w := Work{At: at, Priority: m.priority(), Review: m.Review}
 	switch m.Owners {
@@ -120,7 +125,7 @@ func (m *maker) work(at time.Duration, owner int) Work {
 	}
 	sessions := 1
 	for m.Chain > 1 && float64(sessions) < 8 && m.rng.Float64() < 1-1/m.Chain {
-		sessions++ // geometric: so many on average
+		sessions++ // geometric, with the mean Chain
 	}
 	for range sessions {
 		w.Sessions = append(w.Sessions, m.task())
@@ -138,13 +143,16 @@ func (m *maker) priority() int {
 	return len(dispatchCounts)
 }
 
-// Fleet is a configuration for made loads: so many agents that write, each with a field of its own and one shared with
-// each neighbour. With slots they share a local server of so many; without, each has room on an API. With reviewers of
-// their own the API reviews.
+// Fleet returns a configuration for generated loads. Each agent that writes has a skill of its own and shares one
+// with each neighbour. With slots, they share a local server with that many slots; without, each has room on an API.
+// Reviewers are agents on an API.
 func Fleet(writers, slots, reviewers int) *threads.Config {
 	cfg := &threads.Config{
-		Name:  "fleet",
-		Forge: threads.Forge{Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 1000, MaxCIFixes: 3, ReworkWait: 30 * time.Minute},
+		Name: "fleet",
+		Forge: threads.Forge{
+			Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 1000, MaxCIFixes: 3,
+			ReworkWait: 30 * time.Minute,
+		},
 		Stealing: threads.Stealing{
 			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
 		},
@@ -156,12 +164,15 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 	}
 	for i := range writers {
 		a := agents.Agent{Name: fmt.Sprintf("dev-%d", i), Roles: []string{"dev"}, Thread: "write", Token: "t"}
-		a.Skills = []string{fmt.Sprintf("own-%d", i), fmt.Sprintf("pair-%d", i), fmt.Sprintf("pair-%d", (i+writers-1)%writers)}
+		before := (i + writers - 1) % writers
+		a.Skills = []string{fmt.Sprintf("own-%d", i), fmt.Sprintf("pair-%d", i), fmt.Sprintf("pair-%d", before)}
 		slices.Sort(a.Skills)
 		cfg.Agents, write.Agents = append(cfg.Agents, a), append(write.Agents, a.Name)
 	}
 	if reviewers > 0 {
-		review := threads.Thread{Name: "review", Backend: threads.Anthropic, Overlap: true, Slots: reviewers, MaxSessions: reviewers}
+		review := threads.Thread{
+			Name: "review", Backend: threads.Anthropic, Overlap: true, Slots: reviewers, MaxSessions: reviewers,
+		}
 		for i := range reviewers {
 			a := agents.Agent{Name: fmt.Sprintf("review-%d", i), Roles: []string{"review"}, Thread: "review", Token: "t"}
 			cfg.Agents, review.Agents = append(cfg.Agents, a), append(review.Agents, a.Name)
@@ -176,7 +187,7 @@ func Fleet(writers, slots, reviewers int) *threads.Config {
 	return cfg
 }
 
-// labelsOf are the labels of an issue of a load, sorted.
+// labelsOf returns the labels of an issue of a load, sorted.
 func labelsOf(w *Work) []string {
 	labels := []string{forge.LabelBacklog, fmt.Sprintf("priority/%d", w.Priority)}
 	for _, s := range w.Skills {

@@ -14,7 +14,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Kind is issues of one kind that come in again and again: an [[issues]] table of a load file.
+// Kind is a kind of issues that is filed again and again: an [[issues]] table of a load file.
 type Kind struct {
 	PerDay   float64  `toml:"per_day"`        // on average, at random moments
 	Together int      `toml:"together"`       // so many are filed at once; 0: each by itself
@@ -24,11 +24,12 @@ type Kind struct {
 	Review   float64  `toml:"review_minutes"` // of each review; 0: 3
 	Priority int      `toml:"priority"`       // 0: 5
 	Skills   []string `toml:"skills"`
-	Agent    string   `toml:"agent"` // whom a person assigns them to; empty: nobody
+	Agent    string   `toml:"agent"` // the agent that a person assigns them to; empty: none
 	Repo     string   `toml:"repo"`
 }
 
-// DecodeLoad reads a load file. It is held against the configuration that it is for: who is named has to be there.
+// DecodeLoad reads a load file for a configuration. The agents and repositories that it names must be in the
+// configuration. All mistakes are reported at once.
 func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
 	var file struct {
 		Issues []Kind `toml:"issues"`
@@ -56,7 +57,7 @@ func DecodeLoad(name, text string, cfg *threads.Config) ([]Kind, error) {
 	return file.Issues, errors.Join(wrong...)
 }
 
-// check fills in what is not said, and says what is wrong; "" is nothing.
+// check sets the defaults, and returns what is wrong; empty when nothing is.
 func (k *Kind) check(cfg *threads.Config) string {
 	k.Minutes, k.Sigma = cmp.Or(k.Minutes, 8), cmp.Or(k.Sigma, 0.8)
 	k.Sessions, k.Review = cmp.Or(k.Sessions, 2), cmp.Or(k.Review, 3)
@@ -83,10 +84,10 @@ func (k *Kind) check(cfg *threads.Config) string {
 	return ""
 }
 
-// outside is true of what is no number, too: TOML has nan.
+// outside is also true for NaN, which TOML can express.
 func outside(x, lo, hi float64) bool { return !(x >= lo && x <= hi) }
 
-// MakeKinds makes some days of work of these kinds. The same seed makes the same.
+// MakeKinds generates some days of work of these kinds. The same seed gives the same load.
 func MakeKinds(kinds []Kind, days float64, seed uint64) Load {
 	var load Load
 	end := time.Duration(days * float64(24*time.Hour))

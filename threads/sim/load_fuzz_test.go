@@ -1,12 +1,20 @@
 package sim
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
-// FuzzDecodeLoad reads load files that nobody would write: none may end the program, and one that is accepted can be played.
+// FuzzDecodeLoad reads malformed load files: none may end the program, and an accepted one can be played.
 func FuzzDecodeLoad(f *testing.F) {
 	for _, text := range []string{
-		"[[issues]]\nper_day = 20\n", "[[issues]]\nper_day = 3.5\ntogether = 4\nminutes = 5\nsigma = 0\nsessions = 3\npriority = 2\nskills = [\"go\"]\n",
-		"[[issues]]\nper_day = 1e300\nsigma = 1e300\n", "[[issues]]\nper_day = nan\n", "[[issues]]\nper_day = 1\nminutes = nan\n", "[[issues]]\nper_day = 1\nsessions = nan\n", "[[issues]]\nper_day = 1\nsigma = -nan\n", "[[issues]]\nper_day = -1\n", "issues = 3\n", "[[issues]]\nagent = \"nobody\"\n", "",
+		"[[issues]]\nper_day = 20\n",
+		"[[issues]]\nper_day = 3.5\ntogether = 4\nminutes = 5\nsigma = 0\nsessions = 3\n" +
+			"priority = 2\nskills = [\"go\"]\n",
+		"[[issues]]\nper_day = 1e300\nsigma = 1e300\n", "[[issues]]\nper_day = nan\n",
+		"[[issues]]\nper_day = 1\nminutes = nan\n", "[[issues]]\nper_day = 1\nsessions = nan\n",
+		"[[issues]]\nper_day = 1\nsigma = -nan\n", "[[issues]]\nper_day = -1\n", "issues = 3\n",
+		"[[issues]]\nagent = \"nobody\"\n", "",
 	} {
 		f.Add(text)
 	}
@@ -17,7 +25,8 @@ func FuzzDecodeLoad(f *testing.F) {
 			return
 		}
 		for i := range kinds {
-			if k := &kinds[i]; k.PerDay != k.PerDay || k.Minutes != k.Minutes || k.Review != k.Review || k.Sigma != k.Sigma || k.Sessions != k.Sessions {
+			k := &kinds[i]
+			if math.IsNaN(k.PerDay + k.Minutes + k.Review + k.Sigma + k.Sessions) {
 				t.Errorf("accepted what is no number: %+v", k)
 			}
 			if again := kinds[i].check(cfg); again != "" {

@@ -13,8 +13,8 @@ import (
 // The order for a free slot, as the design has it: priority class; passed over three times or more; what the slot is
 // warm for; rework, review, scheduled, new issue; age; name.
 
-// rank is the place of an item in the queue of a slot, smallest first. warmth is how much of the slot's cache it
-// could use.
+// rank is the place of an item in the queue of a slot, smallest first. warmth says how much of the slot's cache the
+// item could use.
 type rank struct {
 	priority, patient, warmth, kind int
 
@@ -26,7 +26,8 @@ func (in *inspection) rank(it *threads.Item, warmth int) rank {
 	if in.s.History.Item(it.Key()).PassedOver >= passedOverMost {
 		r.patient = 0
 	}
-	r.kind = slices.Index([]agents.Kind{agents.KindRework, agents.KindReview, agents.KindSchedule, agents.KindIssue}, it.Kind)
+	kinds := []agents.Kind{agents.KindRework, agents.KindReview, agents.KindSchedule, agents.KindIssue}
+	r.kind = slices.Index(kinds, it.Kind)
 	return r
 }
 
@@ -36,13 +37,13 @@ func (a rank) compare(b rank) int {
 	)
 }
 
-// older compares by age and name alone.
+// older compares items by age and name alone.
 func older(a, b *threads.Item) int {
 	return cmp.Or(a.Since.Compare(b.Since), a.Ref.Compare(b.Ref), cmp.Compare(a.Role, b.Role))
 }
 
-// warmth of an item for an agent in a slot: 0 the resident's own chain, 1 the agent that finished a blocker of it, 2 the
-// resident with something else, 3 cold. Nothing is warm where agents share slots.
+// warmth of an item for an agent in a slot: 0 for the resident's own chain, 1 for the agent that finished a blocker
+// of it, 2 for the resident with another item, 3 for a cold slot. Slots that agents share are always cold.
 func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent string) int {
 	if in.cfg.Thread(thread).Overlap {
 		return 3
@@ -59,7 +60,7 @@ func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent st
 	return 3
 }
 
-// finished reports whether the agent wrote last on something that the issue depended on.
+// finished reports whether the agent was the last writer of a blocker of the issue.
 func (in *inspection) finished(it *threads.Item, agent string) bool {
 	is := in.s.Facts.Issue(it.Ref)
 	return is != nil && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool {
@@ -68,8 +69,8 @@ func (in *inspection) finished(it *threads.Item, agent string) bool {
 	})
 }
 
-// orderKept looks at each start beside each item that waits for nothing but an agent or a slot: whoever of the thread is
-// free beside the others, and could have taken the waiting item into that very slot, must find it behind.
+// orderKept compares each start with each item that waits only for an agent or a slot. If a free agent of the thread
+// could have taken the waiting item into that slot, the item must stand behind the started one.
 func orderKept(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -87,12 +88,12 @@ func orderKept(in *inspection) error {
 	return nil
 }
 
-// shownInOrder holds the list of what waits against the same order, warmth aside: that belongs to a slot.
+// shownInOrder checks the list of holds against the same order, without warmth, which belongs to a slot.
 func shownInOrder(in *inspection) error {
 	for i := 1; i < len(in.plan.Holds); i++ {
 		a, b := in.plan.Holds[i-1], in.plan.Holds[i]
 		first, second := in.rank(&a.Item, 0), in.rank(&b.Item, 0)
-		if in.approved(&a.Item) { // it shows as a review, and is nearer to its merge than any rework
+		if in.approved(&a.Item) { // it is listed as a review, and ranks before any rework
 			first.kind = -1
 		}
 		if in.approved(&b.Item) {
@@ -105,7 +106,8 @@ func shownInOrder(in *inspection) error {
 	return nil
 }
 
-// itemsRight takes what the order goes by from the facts: a pull request has the priority of its issue.
+// itemsRight checks priority, chain and head of each item against the facts. A pull request has the priority of its
+// issue.
 func itemsRight(in *inspection) error {
 	items := make([]*threads.Item, 0, len(in.plan.Holds)+len(in.plan.Starts))
 	for _, h := range in.plan.Holds {
@@ -136,9 +138,11 @@ func itemsRight(in *inspection) error {
 	return nil
 }
 
-// rivals finds an item that waits although an agent on the thread of a start could have taken it, and that stood before
-// the started one.
-func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood func(*threads.Hold, *agents.Agent) bool) error {
+// rivals returns an error for an item that waits although an agent on the thread of a start could have taken it, and
+// that stood ahead of the started item.
+func (in *inspection) rivals(
+	st *threads.Start, busy []threads.Session, stood func(*threads.Hold, *agents.Agent) bool,
+) error {
 	for i := range in.plan.Holds {
 		h := in.plan.Holds[i]
 		if h.Reason.Code.Class() != threads.Busy {
@@ -155,8 +159,8 @@ func (in *inspection) rivals(st *threads.Start, busy []threads.Session, stood fu
 	return nil
 }
 
-// passedOver bounds what warmth and the kinds of work may do to an item. Whoever stood ahead by priority and age alone
-// is named in the start, and who was named three times is named again only by another of that kind.
+// passedOver bounds how often warmth and the kind of work may put an item back. A start names the item that stood
+// ahead of it by priority and age. An item that was named three times is named again only by another such item.
 func passedOver(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -181,7 +185,7 @@ func passedOver(in *inspection) error {
 
 func ahead(a, b *threads.Item) bool { return cmp.Or(a.Priority-b.Priority, older(a, b)) < 0 }
 
-// item finds something that waits or starts in the plan.
+// item finds an item that waits or starts in the plan.
 func (in *inspection) item(k threads.Key) *threads.Item {
 	for i := range in.plan.Holds {
 		if in.plan.Holds[i].Item.Key() == k {

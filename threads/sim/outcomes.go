@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// aftermath is a second telling of what follows from the end of a session: section 7 of the design, and nothing from the
-// ledger. It knows only what must not begin, and forgets everything when the supervisor may have done so too.
+// aftermath tells section 7 of the design a second time, without the ledger: what must not begin because of the way a
+// session ended. It knows no more than the supervisor may, so losing the journal empties it.
 type aftermath struct {
 	items    map[threads.Key]time.Time // no session on the item before that
 	agents   map[string]time.Time      // none of the agent
@@ -26,7 +26,7 @@ type attemptKey struct {
 	kind  agents.Kind
 }
 
-// failures are the attempts at a kind of work since something came of it.
+// failures are the failed attempts at a kind of work since it last came to something.
 type failures struct {
 	count int
 	last  time.Time // when the last of them ended
@@ -42,7 +42,7 @@ func newAftermath() aftermath {
 	}
 }
 
-// loseTimes is a clock that was set: how long something rests cannot be said any more, and counts stay.
+// loseTimes forgets all rests, because a corrected clock makes them longer or shorter. Counts stay.
 func (a *aftermath) loseTimes() {
 	clear(a.items)
 	clear(a.agents)
@@ -58,8 +58,7 @@ func later[K comparable](m map[K]time.Time, k K, at time.Time) {
 	}
 }
 
-// unclaimed is a claim that failed: taken rests the item for a minute, forbidden holds the agent, and neither burns an
-// attempt.
+// unclaimed is a failed claim: a taken item rests for a minute, a 403 holds the agent, and no attempt is burnt.
 func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
@@ -71,14 +70,14 @@ func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 	}
 }
 
-// ended is a session that ran.
+// ended is the end of a session that ran.
 func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
 	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}
 	scheduled := r.Item.Kind == agents.KindSchedule
 	switch out.Result {
 	case agents.Limited: // the thread is parked until the reset
 		later(a.threads, r.Thread, out.RetryAt)
-	case agents.BackendDown: // the third in a row opens the breaker, and every further one keeps it open
+	case agents.BackendDown: // the third in a row opens the breaker, every further one keeps it open
 		if a.downs[r.Thread]++; a.downs[r.Thread] >= 3 {
 			later(a.threads, r.Thread, w.now.Add(w.cfg.Thread(r.Thread).BreakerInterval))
 		}
@@ -89,7 +88,7 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	case agents.Refused:
 		a.refused[k.Ref] = !scheduled
 	case agents.Done:
-		if effect == threads.Remarked { // as open as before: not again at once
+		if effect == threads.Remarked { // the item is as open as before, and must not be tried again at once
 			later(a.items, k, w.now.Add(time.Minute))
 		} else {
 			delete(a.failures, at)
@@ -101,12 +100,12 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	}
 	switch out.Result {
 	case agents.Limited, agents.BackendDown, agents.Cancelled:
-	default: // it found its backend
+	default: // the session found its backend
 		a.downs[r.Thread] = 0
 	}
 }
 
-// retried is a person who says that failures no longer count.
+// retried is a person who lets failures count no longer.
 func (a *aftermath) retried(ref forge.Ref) {
 	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
 		delete(a.failures, attemptKey{ref, kind})
@@ -125,7 +124,7 @@ func (a *aftermath) marked(m *threads.Mark) {
 	}
 }
 
-// outcomesKept holds the starts of a plan against the ends of earlier sessions.
+// outcomesKept checks the starts of a plan against the ends of earlier sessions.
 func outcomesKept(in *inspection) error {
 	a := &in.checks.after
 	for i := range in.plan.Starts {

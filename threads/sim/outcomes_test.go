@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// The simulator and the supervisor count the same sessions that found no backend, because both fold the same ledger; and so do
-// the invariants. Once the simulator let a usage limit in between start the count anew, and the supervisor did not.
+// TestBreakerAsInTheSupervisor counts sessions that found no backend in the ledger of a world and in its invariants.
+// The simulator once let a usage limit in between start the count anew, and the supervisor did not.
 func TestBreakerAsInTheSupervisor(t *testing.T) {
 	for _, tt := range []struct {
 		third agents.Result
@@ -23,9 +23,10 @@ func TestBreakerAsInTheSupervisor(t *testing.T) {
 		w.shell.boot(true)
 		thread := w.cfg.Threads[0].Name
 		for _, result := range []agents.Result{agents.BackendDown, agents.BackendDown, tt.third, agents.BackendDown} {
+			one := forge.Ref{Repo: "o/a", Number: 1}
 			r := &run{Session: threads.Session{
 				RunID: "run-" + w.clock(), Thread: thread, Agent: w.cfg.Agents[0].Name, Attempt: 1,
-				Item: threads.Item{Kind: agents.KindIssue, Ref: forge.Ref{Repo: "o/a", Number: 1}, Chain: forge.Ref{Repo: "o/a", Number: 1}},
+				Item: threads.Item{Kind: agents.KindIssue, Ref: one, Chain: one},
 			}}
 			w.shell.begun(r, threads.Key{})
 			w.now = w.now.Add(time.Minute)

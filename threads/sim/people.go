@@ -9,16 +9,18 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// acts are what people do to a factory while it works. Each picks its own victim, and may find none.
+// acts are the ways in which people interfere. Each picks an item of a repository, and does nothing when it finds
+// none.
 var acts = []func(w *world, r *repo){
 	(*world).fileMore, (*world).fileMore, (*world).relabel, (*world).unlabel, (*world).prioritise, (*world).assign,
-	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire, (*world).stage, (*world).botClaims,
-	(*world).botEnds, (*world).rejectPull, (*world).mergePull, (*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
+	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire,
+	(*world).stage, (*world).botClaims, (*world).botEnds, (*world).rejectPull, (*world).mergePull,
+	(*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
 	(*world).pushPull, (*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
 	(*world).pause, (*world).crowd, (*world).revoke, (*world).reload, (*world).reload,
 }
 
-// people do something every now and then, until the world is calm.
+// people act from time to time until the world is calm.
 func (w *world) people() {
 	if w.calm {
 		return
@@ -30,7 +32,7 @@ func (w *world) people() {
 	w.after(w.between(time.Second, w.size.act), w.people)
 }
 
-// anIssue is an open issue of the repository that fits, or nil.
+// anIssue returns a readable issue of the repository that fits; nil when none does.
 func (w *world) anIssue(r *repo, fits func(*issue) bool) *issue {
 	list := slices.DeleteFunc(slices.Clone(r.issues), func(is *issue) bool { return is.secret || !fits(is) })
 	if len(list) == 0 {
@@ -59,7 +61,8 @@ func (w *world) fileMore(r *repo) {
 
 func (w *world) relabel(r *repo) {
 	if is := w.anIssue(r, open); is != nil {
-		l := oneOf(w, forge.LabelBacklog, forge.LabelBacklog, forge.LabelNeedsHuman, "vision", forge.LabelCancelled, forge.LabelStaged, forge.LabelInProgress)
+		l := oneOf(w, forge.LabelBacklog, forge.LabelBacklog, forge.LabelNeedsHuman, "vision", forge.LabelCancelled,
+			forge.LabelStaged, forge.LabelInProgress)
 		w.log("people label %s %s", is.Ref, l)
 		w.forge.label(is, l, "")
 	}
@@ -80,7 +83,7 @@ func (w *world) unlabel(r *repo) {
 		}
 		w.log("people take %s off %s", l, is.Ref)
 		w.forge.label(is, "", l)
-		// Somebody who is quicker than the factory's own scans may have to say it twice.
+		// Within an hour of the label the factory's own scans may not have seen it, and it may come back.
 		ours := l == forge.LabelBlocked || l == forge.LabelNeedsHuman
 		if ours && !is.marked.IsZero() && w.now.Sub(is.marked) > time.Hour {
 			is.freed = w.now
@@ -96,7 +99,7 @@ func (w *world) prioritise(r *repo) {
 	}
 }
 
-// assign gives an issue to a person, or reserves it for an agent.
+// assign gives an issue to a person, or pins it to an agent.
 func (w *world) assign(r *repo) {
 	if is := w.anIssue(r, open); is != nil {
 		login := oneOf(w, "ada", w.anyLogin(), w.anyLogin())
@@ -105,7 +108,7 @@ func (w *world) assign(r *repo) {
 	}
 }
 
-// unassign takes anybody off, also an agent in the middle of its work.
+// unassign removes an assignee, who may be an agent at work.
 func (w *world) unassign(r *repo) {
 	if is := w.anIssue(r, func(is *issue) bool { return len(is.Assignees) > 0 }); is != nil {
 		login := oneOf(w, is.Assignees...)
@@ -121,7 +124,7 @@ func (w *world) closeIssue(r *repo) {
 	}
 }
 
-// waver opens an issue again, and a while later closes it again.
+// waver reopens an issue and closes it again some minutes later.
 func (w *world) waver(r *repo) {
 	if is := w.anIssue(r, func(is *issue) bool { return is.Closed && is.Has(forge.LabelBacklog) }); is != nil {
 		w.log("people reopen %s, and are not sure about it", is.Ref)
@@ -134,7 +137,7 @@ func (w *world) waver(r *repo) {
 	}
 }
 
-// cancel closes an issue that others may wait for: that does not unblock them.
+// cancel closes an issue that others may wait for, which does not unblock them.
 func (w *world) cancel(r *repo) {
 	needed := func(is *issue) bool {
 		return slices.ContainsFunc(r.issues, func(o *issue) bool { return slices.Contains(o.deps, is.Ref) })
@@ -152,7 +155,7 @@ func (w *world) reopenIssue(r *repo) {
 	}
 }
 
-// rewire adds a dependency or takes one away.
+// rewire adds or removes a dependency.
 func (w *world) rewire(r *repo) {
 	is := w.anIssue(r, open)
 	if is == nil {
@@ -179,7 +182,7 @@ func (w *world) stage(r *repo) {
 	}
 }
 
-// botClaims is another host's supervisor, which takes the same steps as ours.
+// botClaims lets the supervisor of another host claim an issue, in the same steps as ours.
 func (w *world) botClaims(r *repo) {
 	free := func(is *issue) bool { return !is.Closed && len(is.Assignees) == 0 && is.Has(forge.LabelBacklog) }
 	is := w.anIssue(r, free)
@@ -224,17 +227,17 @@ func (w *world) mergePull(r *repo) {
 	}
 }
 
-// judgePull is a review by a person, or by somebody whose word does not count.
+// judgePull posts a review of a person, of an account whose reviews do not count, or of an agent outside its session.
 func (w *world) judgePull(r *repo) {
 	if p := w.aPull(r, anyPull); p != nil {
-		who := oneOf(w, "ada", "eve", "passer-by", w.anyLogin()) // an agent's token can do what nobody asked it to
+		who := oneOf(w, "ada", "eve", "passer-by", w.anyLogin()) // an agent may review outside its session
 		v := oneOf(w, forge.Approved, forge.ChangesRequested, forge.ChangesRequested, forge.Commented)
 		w.log("people %s reviews %s: %v", who, p.Ref, v)
 		w.forge.review(p, who, p.HeadSHA, v, who != "passer-by")
 	}
 }
 
-// approveAll is a person who goes through everything that waits.
+// approveAll lets a person approve every open pull request of a repository.
 func (w *world) approveAll(r *repo) {
 	for _, p := range w.forge.openPulls(r) {
 		w.log("people ada approves %s", p.Ref)
@@ -292,7 +295,7 @@ func (w *world) labelPull(r *repo) {
 	}
 }
 
-// retry is `disinto retry` on an issue or a pull request that agents have come to an end with.
+// retry is `disinto retry` on an issue or pull request.
 func (w *world) retry(r *repo) {
 	if w.shell.down {
 		return
@@ -318,7 +321,7 @@ func (w *world) retry(r *repo) {
 	w.shell.kick()
 }
 
-// sling hands one issue to the scheduler: backlog if missing, and its start is committed whatever its thread.
+// sling is `disinto sling`: it adds backlog if missing, and commits the start of that issue on any thread.
 func (w *world) sling(r *repo) {
 	is := w.anIssue(r, open)
 	if is == nil || w.shell.down {
@@ -330,12 +333,13 @@ func (w *world) sling(r *repo) {
 	w.shell.kick()
 }
 
-// pause keeps an agent, a thread or everything from starting until somebody says resume. Only agents stay paused for long.
+// pause pauses an agent, a thread or everything, or resumes it. Threads and everything are resumed within an hour.
 func (w *world) pause(*repo) {
 	if w.shell.down {
 		return
 	}
-	p := oneOf(w, threads.Pause{}, threads.Pause{Thread: oneOf(w, w.cfg.Threads...).Name}, threads.Pause{Agent: oneOf(w, w.cfg.Agents...).Name})
+	thread, agent := oneOf(w, w.cfg.Threads...).Name, oneOf(w, w.cfg.Agents...).Name
+	p := oneOf(w, threads.Pause{}, threads.Pause{Thread: thread}, threads.Pause{Agent: agent})
 	if _, already := w.shell.books.Paused[p]; already {
 		w.resume(p)
 		return
@@ -353,7 +357,7 @@ func (w *world) resume(p threads.Pause) {
 	w.shell.kick()
 }
 
-// revoke takes an agent its rights on the forge, which only a new configuration gives back.
+// revoke takes away an agent's rights on the forge until the next reload.
 func (w *world) revoke(*repo) {
 	if a := oneOf(w, w.cfg.Agents...).Name; !w.shell.down && w.chance(0.5) {
 		w.log("people revoke %s", a)
@@ -361,7 +365,8 @@ func (w *world) revoke(*repo) {
 	}
 }
 
-// reload changes the configuration under running sessions: slots come and go, an agent is hired or let go.
+// reload changes the configuration while sessions run: it hires or removes an agent, or changes the slots of a
+// thread.
 func (w *world) reload(*repo) {
 	if w.shell.down {
 		return
@@ -390,6 +395,7 @@ func (w *world) reload(*repo) {
 			known.Hold(time.Time{}, "")
 		}
 	}
-	w.log("people reload: %d agents, %s has %d slots, overlap %v", len(cfg.Agents), cfg.Threads[0].Name, cfg.Threads[0].Slots, cfg.Threads[0].Overlap)
+	first := &cfg.Threads[0]
+	w.log("people reload: %d agents, %s has %d slots, overlap %v", len(cfg.Agents), first.Name, first.Slots, first.Overlap)
 	w.shell.kick()
 }

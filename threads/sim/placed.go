@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// place is a way in which an item could be started: by this agent, in this slot.
+// place is a possible start of an item: by this agent, in this slot.
 type place struct {
 	warmth int
 	home   int // 0 for the agent that knows the slot's cache or, where there is none, the work
@@ -28,7 +28,7 @@ func (a place) compare(b place) int {
 	)
 }
 
-// placedWell compares where each item was started with everywhere else where it could have been at that moment.
+// placedWell checks that no other agent or slot was better for an item at the moment of its start.
 func placedWell(in *inspection) error {
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
@@ -40,7 +40,8 @@ func placedWell(in *inspection) error {
 				continue
 			}
 			for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
-				if other := in.place(&st.Item, a, slot, busy); other.compare(got) < 0 && in.kept(&st.Item, a, slot, busy) == nil {
+				other := in.place(&st.Item, a, slot, busy)
+				if other.compare(got) < 0 && in.kept(&st.Item, a, slot, busy) == nil {
 					return fmt.Errorf("%s %s went to %+v, better was %+v", st.Item.Kind, st.Item.Ref, got, other)
 				}
 			}
@@ -73,13 +74,13 @@ func (in *inspection) place(it *threads.Item, a *agents.Agent, slot int, busy []
 	return p
 }
 
-// resident is the agent whose cache a sticky slot still holds.
+// resident returns the agent whose cache a sticky slot still holds.
 func (in *inspection) resident(t *threads.Thread, slot int) string {
 	return in.s.History.Slots[threads.SlotKey{Thread: t.Name, Slot: slot}].Agent
 }
 
-// freeSlots are the slots that a session could be put into: of a sticky thread those that nobody is in, of an overlap
-// thread the emptiest one.
+// freeSlots returns the slots that a session could be put into: the empty ones of a sticky thread, the emptiest one
+// of an overlap thread.
 func (in *inspection) freeSlots(t *threads.Thread, busy []threads.Session) []int {
 	used := make([]int, t.Slots)
 	for i := range busy {

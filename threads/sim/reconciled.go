@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// stopsInTime allows no session on closed work, or for a head that is gone, once a scan that began after that and after
-// the session's own start has come back.
+// stopsInTime allows no session on closed work, or for a head that is gone, once a scan has come back that began
+// after that and after the start of the session.
 func stopsInTime(in *inspection) error {
 	for i := range in.s.Sessions {
 		s := &in.s.Sessions[i]
@@ -27,7 +27,7 @@ func stopsInTime(in *inspection) error {
 	return nil
 }
 
-// overdue says what every reading since then has shown, and what a session must not go on with.
+// overdue returns why a session must not go on, if every reading since then has shown it.
 func (in *inspection) overdue(s *threads.Session, then time.Time) string {
 	if is := in.forge.issue(s.Item.Ref); is != nil {
 		if stood(is.obstacle[issueClosed], then) && !in.forge.mergedBy(s, in.now) {
@@ -49,7 +49,7 @@ func (in *inspection) overdue(s *threads.Session, then time.Time) string {
 	return ""
 }
 
-// fact is what is known of an issue or pull request.
+// fact returns the labels and assignees of an issue or pull request in the facts.
 func (in *inspection) fact(ref forge.Ref) (labels, assignees []string, open bool) {
 	if is := in.s.Facts.Issue(ref); is != nil {
 		return is.Labels, is.Assignees, !is.Closed
@@ -60,8 +60,8 @@ func (in *inspection) fact(ref forge.Ref) (labels, assignees []string, open bool
 	return nil, nil, false
 }
 
-// stopsAllowed asks for the ground of every stop. A program that waits for its own merge is let alone when that closes
-// its issue, or its pull request.
+// stopsAllowed checks the ground of every stop. A program that waits for its own merge is not stopped because that
+// merge closes its issue or pull request.
 func stopsAllowed(in *inspection) error {
 	for _, st := range in.plan.Stops {
 		i := slices.IndexFunc(in.s.Sessions, func(s threads.Session) bool { return s.RunID == st.RunID })
@@ -87,7 +87,7 @@ func stopsAllowed(in *inspection) error {
 	return nil
 }
 
-// marksDue asks for the ground of every mark, and that it is not in the way of anything else in the plan.
+// marksDue checks the ground of every mark, and that no mark takes the claim off a session.
 func marksDue(in *inspection) error {
 	for i := range in.plan.Marks {
 		m := &in.plan.Marks[i]
@@ -122,13 +122,15 @@ func (in *inspection) due(m *threads.Mark) bool {
 	case threads.ActNeedsHuman:
 		refused := in.s.History.Chain(m.Ref).HasRefusal()
 		waits := h.is != nil && m.Reason.Code == threads.BlockerCancelled && in.news(m)
-		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref)))
+		often := in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref))
+		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || often)
 	case threads.ActTell:
 		if m.Reason.Code == threads.Superseded {
 			p := in.s.Facts.Pull(m.Ref)
 			return open && in.news(m) && p != nil && in.own(p) && in.unwanted(p)
 		}
-		self := m.Reason.Code == threads.BlocksItself && slices.ContainsFunc(h.is.Blockers, func(b forge.Blocker) bool { return b.Ref == m.Ref })
+		itself := func(b forge.Blocker) bool { return b.Ref == m.Ref }
+		self := m.Reason.Code == threads.BlocksItself && slices.ContainsFunc(h.is.Blockers, itself)
 		return open && in.news(m) && (self || h.circle(m.Reason.Refs))
 	case threads.ActEndConvoy:
 		over := h.is.BlockersKnown && len(h.is.Blockers) > 0 && len(states(h.is, forge.BlockerClosed)) == len(h.is.Blockers)
@@ -137,19 +139,19 @@ func (in *inspection) due(m *threads.Mark) bool {
 	return false
 }
 
-// news reports whether people were not told this of an item before.
+// news reports whether people were not told this before.
 func (in *inspection) news(m *threads.Mark) bool {
 	return in.s.History.Chain(m.Ref).Told != m.Reason.Key()
 }
 
-// unmarked reports whether a label is still to be written: nothing else keeps everybody off the item, or it is there and
-// the factory was never told so.
+// unmarked reports whether a label is still to be written: no other label keeps agents off the item, or it is there
+// without the factory knowing.
 func unmarked(labels []string, label string) bool {
 	return forge.SkipLabel(labels) == "" || slices.Contains(labels, label)
 }
 
-// wordKept lets a person who took a label of ours off have the last word: it comes back only after another session, or
-// over a blocker that was cancelled since.
+// wordKept gives the last word to a person who took a label of ours off: it comes back only after another session, or
+// for a blocker that was cancelled since.
 func wordKept(in *inspection) error {
 	for i := range in.plan.Marks {
 		m := &in.plan.Marks[i]
@@ -159,14 +161,14 @@ func wordKept(in *inspection) error {
 			continue
 		}
 		if asOf, err := in.asOf(m.Ref); err == nil && asOf.After(is.freed) {
-			return fmt.Errorf("%s %s, %q: a person took the label off at %s, and nobody worked on it since",
+			return fmt.Errorf("%s %s, %q: a person took the label off at %s, and no session ran since",
 				m.Action, m.Ref, m.Reason.Text(), is.freed.Sub(epoch))
 		}
 	}
 	return nil
 }
 
-// written is when an issue or pull request was last changed, as far as is known.
+// written returns when an issue or pull request was last changed, by the facts.
 func (in *inspection) written(ref forge.Ref) time.Time {
 	if is := in.s.Facts.Issue(ref); is != nil {
 		return is.Updated

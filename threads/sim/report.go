@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Report is what a trial came to. Times are nanoseconds in JSON.
+// Report is the result of a trial. Times are nanoseconds in JSON.
 type Report struct {
 	Policy   string `json:"policy"`
 	Issues   int    `json:"issues"`
@@ -17,10 +17,10 @@ type Report struct {
 	Sessions int    `json:"sessions"`
 
 	Makespan time.Duration `json:"makespan"` // from the beginning to the last issue done
-	// Bound is what no policy can do better: at every moment all that is filed from then on has to be done by all agents
-	// that write, and each issue by one after the other.
+	// Bound is a lower bound for every policy: at each moment all agents that write have to do all that is filed from
+	// then on, and each issue's sessions follow each other.
 	Bound time.Duration `json:"bound"`
-	// Graham is what a policy that leaves no agent idle beside work takes at most.
+	// Graham is an upper bound for a policy that leaves no agent idle beside work.
 	Graham time.Duration `json:"graham"`
 
 	Gap  Spread        `json:"gap"`  // of an agent idle beside work that it could do
@@ -45,7 +45,7 @@ type Report struct {
 	bound       map[string]bool // threads whose slots are bound
 }
 
-// Spread sums up times.
+// Spread summarises times.
 type Spread struct {
 	N    int           `json:"n"`
 	Mean time.Duration `json:"mean"`
@@ -55,7 +55,7 @@ type Spread struct {
 	Max  time.Duration `json:"max"`
 }
 
-// ClassWait is how long the issues of a priority class waited.
+// ClassWait is the waiting time of the issues of a priority class.
 type ClassWait struct {
 	Priority int `json:"priority"`
 	Spread
@@ -80,7 +80,7 @@ func (r *Report) waited(priority int, d time.Duration) {
 	r.waits[priority] = append(r.waits[priority], d)
 }
 
-// spread sorts times and sums them up.
+// spread sorts times and summarises them.
 func spread(d []time.Duration) Spread {
 	if len(d) == 0 {
 		return Spread{}
@@ -94,7 +94,7 @@ func spread(d []time.Duration) Spread {
 	return Spread{len(d), sum / time.Duration(len(d)), at(50), at(95), at(99), d[len(d)-1]}
 }
 
-// report closes the books.
+// report completes the report of a trial.
 func (tr *trial) report() Report {
 	r := &tr.seen
 	for _, since := range sortedTimes(tr.gaps) {
@@ -127,7 +127,7 @@ func sortedTimes(m map[string]time.Time) []time.Time {
 	return list
 }
 
-// countChains counts the issues that each local thread worked on.
+// countChains counts the issues that local threads worked on.
 func (tr *trial) countChains() {
 	type chain struct {
 		thread string
@@ -143,7 +143,7 @@ func (tr *trial) countChains() {
 	tr.seen.Chains = len(seen)
 }
 
-// writers is how many writing sessions there can be at once.
+// writers returns how many writing sessions can run at once.
 func (tr *trial) writers() int {
 	on := make(map[string]int)
 	for i := range tr.Config.Agents {
@@ -159,10 +159,12 @@ func (tr *trial) writers() int {
 	return n
 }
 
-// bounds are what no policy can beat, and what every policy keeps to that lets nobody be idle beside work for longer than
-// the latency. Graham's argument: let t be the last moment at which an agent was idle before the last issue began. All work
-// from before t was running then, one issue on each of the others. What follows is one such rest, all work filed from t on,
-// shared by all, and the last issue itself.
+// bounds returns a lower bound of the makespan for every policy, and an upper bound for policies that leave no agent
+// idle beside work for longer than the latency.
+//
+// Graham's argument for the upper bound: let t be the last moment at which an agent was idle before the last issue
+// began. All work filed before t was running then, one issue on each of the other agents. What follows is the rest of
+// one such issue, all work filed from t on shared by all agents, and the last issue itself.
 func (l Load) bounds(m int, latency time.Duration) (lower, graham time.Duration) {
 	if m == 0 {
 		return 0, 0

@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// crowd lets something else on the machine take memory or disk for a while.
+// crowd lets another program on the machine take memory or disk for up to half an hour.
 func (w *world) crowd(*repo) {
 	if w.tight {
 		return
@@ -20,7 +20,7 @@ func (w *world) crowd(*repo) {
 	})
 }
 
-// room is what the supervisor measures. One of the two is enough to hold everything.
+// room returns what the supervisor measures. A lack of memory or of disk alone holds everything.
 func (w *world) room() *threads.Room {
 	r := &threads.Room{Memory: math.MaxInt64, Disk: 2000}
 	if w.tight && w.seed%2 == 0 {

@@ -7,19 +7,20 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// scanner reads the forge as the real client does: one scan at a time, issues and pull requests of each repository
-// in requests of their own, each at another moment and each able to fail. What could not be read stays as it was.
+// scanner reads the forge as the real client does: one scan at a time, with separate requests for the issues and the
+// pull requests of each repository. Each request is answered at its own moment and can fail; what could not be read
+// stays as it was.
 type scanner struct {
 	w       *world
 	life    int
 	running bool
-	again   bool // somebody wants another one right after
-	cold    bool // nothing was read yet
+	again   bool // another scan was asked for
+	cold    bool // this is the first scan
 	kept    map[string]*reading
 	seen    map[forge.Ref]conflictSeen
 }
 
-// reading is what is known of one repository.
+// reading holds the client's knowledge of one repository.
 type reading struct {
 	asOf   time.Time // when the last scan began that read all of it
 	issues []forge.Issue
@@ -54,7 +55,7 @@ func (sc *scanner) scan() {
 	sc.w.after(slow, func() { sc.deliver() })
 }
 
-// read asks for one repository. The two halves are read at any time until the answers are due, in any order.
+// read requests one repository. Its two halves are read in any order, at any time until the answers are due.
 func (sc *scanner) read(r *repo, began time.Time, slow time.Duration) {
 	halves := 0
 	half := func(read func()) {
@@ -104,10 +105,11 @@ func (sc *scanner) deliver() {
 	sc.w.shell.scanned(f, more || sc.again)
 }
 
-// keepEnded is how long the client goes on showing what ended, so that whoever works on it sees that.
+// keepEnded is how long the client still shows an item that ended, so that a session on it is seen to be over.
 const keepEnded = time.Hour
 
-// shorten drops what ended a while ago: issues that nothing refers to, and pull requests of issues that are closed too.
+// shorten drops what ended more than an hour ago: issues without a reference to them, and pull requests of closed
+// issues.
 func (sc *scanner) shorten(f *forge.Facts) {
 	old := func(ended time.Time) bool { return sc.w.now.Sub(ended) > keepEnded }
 	referred, open := make(map[forge.Ref]bool), make(map[forge.Ref]bool)
@@ -148,8 +150,8 @@ func (sc *scanner) issues(r *repo) []forge.Issue {
 	return list
 }
 
-// dependencies is one more request for each issue, which may fail for one and not for another. A first scan leaves many
-// for later.
+// dependencies reads the dependencies of an issue, which is a request of its own and may fail. A first scan leaves
+// many of them for later.
 func (sc *scanner) dependencies(is *issue, got *forge.Issue) {
 	if sc.cold && sc.w.chance(0.5) || sc.w.trouble(0.03) {
 		return
@@ -181,8 +183,8 @@ func (sc *scanner) pulls(r *repo) []forge.Pull {
 	return list
 }
 
-// mergeability is what Forgejo says of conflicts: while it has not looked at this head and base yet, either nothing or
-// that there is one.
+// mergeability is the answer of Forgejo about conflicts. Until it has computed them for this head and base, it says
+// nothing, or that there is one.
 func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
 	got.Mergeable = forge.MergeClean
 	switch {
@@ -203,7 +205,7 @@ func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
 	got.ConflictSince = seen.since
 }
 
-// look reads one item afresh, as it is asked for when a session on it ended.
+// look reads one item afresh, as the supervisor does when a session on it ended.
 func (s *server) look(ref forge.Ref) forge.Look {
 	var l forge.Look
 	if is := s.issue(ref); is != nil {

@@ -24,7 +24,7 @@ func (r *run) String() string {
 	return fmt.Sprintf("%s %s on %s %s (%s/%d, %s)", r.RunID, r.Agent, r.Item.Kind, r.Item.Ref, r.Thread, r.Slot, r.State)
 }
 
-// commit reserves agent and slot, remembers the start, and claims the item.
+// commit reserves agent and slot, records the start, and claims the item.
 func (sh *shell) commit(st threads.Start) {
 	sh.w.checks.spin(st.Item.Key())
 	sh.names++
@@ -56,7 +56,7 @@ func (sh *shell) commit(st threads.Start) {
 	sh.write(sh.related(r.Item.Ref), claimed, sh.w.forge.claimSteps(r.Item.Ref, sh.w.logins[r.Agent])...)
 }
 
-// launch lets the agent's program run.
+// launch runs the agent's program.
 func (sh *shell) launch(r *run) {
 	r.State, r.Started = threads.Running, sh.w.now
 	sh.w.seen.Sessions++
@@ -64,7 +64,7 @@ func (sh *shell) launch(r *run) {
 	sh.w.work(r)
 }
 
-// stop ends a session that the plan wants gone.
+// stop ends a session that the plan stops.
 func (sh *shell) stop(st threads.Stop) {
 	i := slices.IndexFunc(sh.runs, func(r *run) bool { return r.RunID == st.RunID })
 	r := sh.runs[i]
@@ -75,7 +75,7 @@ func (sh *shell) stop(st threads.Stop) {
 	})
 }
 
-// exited hears that no process of a session is left, and asks the forge what it achieved.
+// exited is called when no process of a session is left, and has the session judged.
 func (sh *shell) exited(r *run, out agents.Outcome) {
 	if r.dead {
 		return
@@ -88,7 +88,7 @@ func (sh *shell) exited(r *run, out agents.Outcome) {
 	sh.judge(r, out)
 }
 
-// judge looks at the item, as often as it takes, and remembers how the session ended. Then its claim is taken off.
+// judge looks at the item until the forge answers, records how the session ended, and releases the claim.
 func (sh *shell) judge(r *run, out agents.Outcome) {
 	sh.w.after(sh.w.between(10*time.Millisecond, 2*time.Second), func() {
 		if r.life != sh.life {
@@ -110,20 +110,20 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 	})
 }
 
-// begun notes a session before anything is done about it. over is the item that could have had its slot, and stood ahead.
+// begun records a session before it claims its item. over is the item that was passed over.
 func (sh *shell) begun(r *run, over threads.Key) {
 	sh.note(ledger.Record{Start: startOf(&r.Session, sh.w.cfg, over)})
 }
 
-// ended notes how a session ended: in the ledger, and in what the invariants know of it.
+// ended records how a session ended, in the ledger and for the invariants.
 func (sh *shell) ended(r *run, out agents.Outcome, effect threads.Effect, verdict forge.Verdict) {
 	sh.note(ledger.Record{End: endOf(r, sh.w.cfg, out, effect, verdict)})
 	sh.books.charge(r, sh.w.now, out.Usage)
 	sh.w.checks.after.ended(r, sh.w, out, effect)
 }
 
-// release takes the claim off and frees agent and slot. Whether that worked is not waited for twice: a claim that is
-// left over is found by the next plan.
+// release takes the claim off and frees agent and slot, whether the forge answers or not: the next plan finds a claim
+// that is left over.
 func (sh *shell) release(r *run) {
 	if r.Item.Kind == agents.KindSchedule {
 		sh.remove(r)
@@ -138,7 +138,7 @@ func (sh *shell) release(r *run) {
 	sh.write(sh.related(r.Item.Ref), done, sh.w.forge.releaseSteps(r.Item.Ref, sh.w.logins[r.Agent])...)
 }
 
-// remove frees agent and slot, and gives them away again at once: first on old facts, then on new ones.
+// remove frees agent and slot, and ticks twice: at once on the old facts, and again on new ones.
 func (sh *shell) remove(r *run) {
 	r.dead = true
 	sh.runs = slices.DeleteFunc(sh.runs, func(o *run) bool { return o == r })
@@ -146,7 +146,7 @@ func (sh *shell) remove(r *run) {
 	sh.kick()
 }
 
-// wrote notes who really writes to what, from the moment a program runs.
+// wrote records the true writers of an item, from the start of a program.
 func (s *server) wrote(r *run) {
 	if is := s.issue(r.Item.Chain); is != nil {
 		is.freed = time.Time{}
@@ -163,7 +163,8 @@ func (s *server) wrote(r *run) {
 	s.dirty = true
 }
 
-// forgetWriters is the price of a lost journal: only the openers of pull requests are still known.
+// forgetWriters drops the true writers after the journal is lost: then only the openers of pull requests can be
+// known.
 func (s *server) forgetWriters() {
 	for _, r := range s.repos {
 		for _, is := range r.issues {

@@ -11,18 +11,18 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// shell is a supervisor as small as it can be: it scans, asks threads.Decide, and does what the plan says. It holds to
-// these rules, and the real one has to as well:
+// shell is a minimal supervisor: it scans, asks threads.Decide, and does what the plan says. It keeps these rules, as
+// the real one does:
 //
-//   - A start is in the table of sessions from the moment it is committed until its claim is off the forge again.
-//   - An issue or pull request that is being written to counts as touched now, and from the end of the write as touched
-//     then. So no fact that was asked for before the end of a write is ever acted on.
-//   - What is to be remembered is remembered before it is acted on: see note.
-//   - After a restart nothing is known of the forge, and everything that still carries a claim of ours is left over.
+//   - A start is in the table of sessions from its commit until its claim is off the forge again.
+//   - An issue or pull request counts as touched from the beginning of a write until the end of it. So no fact that was
+//     requested before the end of a write is ever acted on.
+//   - Everything is recorded before it is acted on: see note.
+//   - After a restart nothing is known of the forge, and every claim of ours on it is left over.
 type shell struct {
 	w        *world
-	life     int  // counts restarts; what was under way in an earlier life does not come back
-	down     bool // dead, and not started again yet
+	life     int  // counts restarts; events of an earlier life have no effect
+	down     bool // killed, and not started again yet
 	died     time.Time
 	books    books
 	facts    forge.Facts
@@ -30,7 +30,7 @@ type shell struct {
 	writes   []*write
 	scanner  *scanner
 	interval time.Duration
-	hooked   bool // web hooks tell of what people do
+	hooked   bool // web hooks report the actions of people
 	apart    bool // each thread has a tick of its own
 	names    int
 	alarm    int // the newest alarm for NextWake
@@ -41,7 +41,7 @@ func newShell(w *world) *shell {
 		w: w, books: newBooks(), apart: w.chance(0.4),
 		interval: w.within(w.size.poll), hooked: w.chance(0.7),
 	}
-	for _, name := range []string{"llama", "vllm"} { // it is not its first day: a world is too short to learn much in
+	for _, name := range []string{"llama", "vllm"} { // a world is too short to learn verdicts in
 		threads.Entry(sh.books.Threads, name).Returns = threads.Returns{
 			N: w.number(0, 6), Gap: w.between(0, 30*time.Minute).Seconds(), Back: float64(w.number(0, 10)) / 10,
 		}
@@ -49,8 +49,8 @@ func newShell(w *world) *shell {
 	return sh
 }
 
-// crash ends the supervisor at any point: every write under way gets some of its steps done, and nobody hears of it.
-// The programs of its agents live on until it is started again.
+// crash kills the supervisor at any point: every write under way gets some of its steps done, and its answer is lost.
+// The programs of its agents live on until the supervisor starts again.
 func (w *world) crash() {
 	if w.calm {
 		return
@@ -69,7 +69,7 @@ func (w *world) crash() {
 	w.after(w.between(20*time.Minute, 3*time.Hour), w.crash)
 }
 
-// boot starts the supervisor: it ends every program of the life before, and knows nothing but its journal.
+// boot starts the supervisor. It ends every program of the last life, and knows nothing but its journal.
 func (sh *shell) boot(journal bool) {
 	sh.w.log("boot")
 	for _, r := range sh.runs {
@@ -92,7 +92,7 @@ func (sh *shell) boot(journal bool) {
 	sh.poll()
 }
 
-// poll scans by the clock.
+// poll scans at regular times.
 func (sh *shell) poll() {
 	life := sh.life
 	sh.scanner.scan()
@@ -103,7 +103,7 @@ func (sh *shell) poll() {
 	})
 }
 
-// kick is what a web hook, the end of a session or a person's command does: look as soon as the clock has moved on.
+// kick scans as soon as the clock has moved on. Web hooks, ends of sessions and commands kick.
 func (sh *shell) kick() {
 	life := sh.life
 	sh.w.after(clockStep, func() {
@@ -122,7 +122,7 @@ func (sh *shell) scanned(f forge.Facts, more bool) {
 	}
 }
 
-// tick decides and acts: for all threads at once, or for one after the other.
+// tick decides and acts, for all threads at once or for one after the other.
 func (sh *shell) tick() {
 	if sh.down {
 		return
@@ -138,7 +138,7 @@ func (sh *shell) tick() {
 	sh.w.checks.settled()
 }
 
-// pass acts on one plan, and on those of its starts that are ours to commit.
+// pass acts on one plan: on all of it but the starts that are not ours to commit.
 func (sh *shell) pass(ours func(threads.Start) bool) {
 	s := sh.snapshot()
 	plan := threads.Decide(s)
@@ -162,7 +162,7 @@ func (sh *shell) pass(ours func(threads.Start) bool) {
 	sh.w.over = sh.w.calm && sh.quiet(&s, &plan)
 }
 
-// snapshot is all that Decide gets to know.
+// snapshot returns all that Decide gets to know.
 func (sh *shell) snapshot() threads.Snapshot {
 	for _, wr := range sh.writes {
 		sh.books.touch(sh.w.coarse(), wr.refs...)
@@ -171,16 +171,18 @@ func (sh *shell) snapshot() threads.Snapshot {
 	for i, r := range sh.runs {
 		sessions[i] = r.Session
 	}
-	return threads.Snapshot{Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.books.History, Room: sh.w.room()}
+	return threads.Snapshot{
+		Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.books.History, Room: sh.w.room(),
+	}
 }
 
-// note remembers something, before it is acted on.
+// note applies a journal record. Everything is recorded before it is acted on.
 func (sh *shell) note(r ledger.Record) {
 	r.At = sh.w.now
 	sh.books.Apply(r)
 }
 
-// setAlarm ticks at the time that the newest plan asked for.
+// setAlarm ticks at the NextWake of the newest plan.
 func (sh *shell) setAlarm(at time.Time) {
 	sh.alarm++
 	if at.IsZero() {
@@ -194,7 +196,7 @@ func (sh *shell) setAlarm(at time.Time) {
 	})
 }
 
-// write is a change on the forge under way: steps that each may fail, at moments of their own.
+// write is a change on the forge under way. Its steps happen at moments of their own, and each can fail.
 type write struct {
 	refs  []forge.Ref
 	steps []func() error
@@ -208,8 +210,8 @@ func (wr *write) step() {
 
 var errUnavailable = fmt.Errorf("cannot write: %w", forge.ErrUnavailable)
 
-// write begins a change of some issues and pull requests. done hears how it ended, which need not be what happened: an
-// answer can get lost on its way.
+// write begins a change of issues and pull requests. done gets an answer that can be wrong: the change may have
+// happened although its answer was lost.
 func (sh *shell) write(refs []forge.Ref, done func(error), steps ...func() error) {
 	wr := &write{refs: refs, steps: steps}
 	if sh.w.trouble(0.04) {
@@ -250,7 +252,7 @@ func (sh *shell) merge(m threads.Merge) {
 	sh.write(refs, done, func() error { return sh.w.forge.merge(p, m.HeadSHA) })
 }
 
-// mark writes what a plan owes to an issue or pull request.
+// mark writes a mark of a plan.
 func (sh *shell) mark(m threads.Mark) {
 	done := func(err error) {
 		sh.w.log("mark   %s %s (%s): %v", m.Ref, m.Action, m.Reason.Text(), orDone(err))
@@ -264,8 +266,8 @@ func (sh *shell) mark(m threads.Mark) {
 	sh.write(sh.related(m.Ref), done, sh.w.forge.markSteps(m, sh.w.logins[m.Agent])...)
 }
 
-// related is an issue or pull request with all that it belongs to: the issues that a pull request is for, and every pull
-// request of those. A write to one of them says something about all.
+// related returns an issue or pull request with its whole chain: the issues of a pull request and every pull request
+// of those. A write to one of them changes what holds for all.
 func (sh *shell) related(ref forge.Ref) []forge.Ref {
 	refs := []forge.Ref{ref}
 	if p := sh.facts.Pull(ref); p != nil {
@@ -287,7 +289,7 @@ func orDone(err error) string {
 	return err.Error()
 }
 
-// unfinished names what keeps the world from being over.
+// unfinished names what keeps the world from ending.
 func (sh *shell) unfinished() string {
 	s := sh.snapshot()
 	plan := threads.Decide(s)

@@ -1,21 +1,23 @@
-// Package sim plays whole factories in virtual time, to find out what a scheduler does that nobody thought of.
+// Package sim plays whole factories in virtual time, to find mistakes of the scheduler and of the ledger that no
+// other test looks for. There are two kinds of play: worlds and trials.
 //
-// A world is made from a seed: a configuration, a forge with issues and pull requests, people who change their minds,
-// agents that succeed, fail, refuse and die, scans that come late or in part, writes that get lost, restarts with and
-// without the journal. The scheduler in it is the real threads.Decide. Between the two stands a small model of the
-// supervisor (shell.go, session.go, books.go), which is also the shortest description of how the supervisor has to
-// keep a threads.History.
+// A world is generated from a seed: a configuration, a forge with issues and pull requests, people who change their
+// minds, agents that succeed, fail, refuse and die, scans that come late or in part, writes that get lost, restarts
+// with and without the journal. The scheduler is the real threads.Decide, and the memory is the real ledger.State. A
+// small model of the supervisor stands between them and the world (shell.go, session.go, books.go).
 //
-// Every plan and every step is held against the invariants in the tables of invariants.go. After some hours of trouble
-// the people go home and the faults stop, and from there everything that can end has to end.
+// Every plan and every step is checked against the invariants in the tables of invariants.go, which are written from
+// the design. After some hours of trouble the people go home and the faults stop. From then on everything that can
+// end must end.
 //
-// Nine of ten worlds are small, because small ones find most mistakes and cost least; see sizes.
+// Nine of ten worlds are small, because small ones find most mistakes at the least cost; see sizes.
 //
-// Beside the worlds there are trials (trial.go), in which nothing goes wrong. They are about time: a Trial plays one factory
-// with one load under one policy, and its Report says who stood idle beside work, who waited, and what was read again.
+// In a trial (trial.go) nothing goes wrong. Trials are about time: a Trial plays one factory with one load under one
+// policy, and its Report says how long agents stood idle beside work, how long issues waited, and how much context
+// was read again.
 //
-// One seed is one world: the same seed plays the same way on every machine, because nothing in here looks at a clock,
-// starts a goroutine or walks a map. To see a world that fails, run
+// The same seed plays the same way on every machine: nothing here looks at a clock, starts a goroutine or depends on
+// the order of a map. To see a world that fails, run
 //
 //	go test ./threads/sim -run Worlds -seed N
 package sim
@@ -29,20 +31,20 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// epoch is when every world begins.
+// epoch is the beginning of every world.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// patience is how long a calm world may take until nothing is left to do: two dozen issues of three sessions each, one
-// after the other in a single slot, with every rest there is, take a day.
+// patience is how long a calm world may take until nothing is left to do. Two dozen issues of three sessions each,
+// one after the other in a single slot, with every rest there is, take a day.
 const patience = 3 * 24 * time.Hour
 
-// world is one factory, its forge and its people.
+// world is one factory with its forge and its people.
 type world struct {
 	seed     uint64
 	rng      *rand.Rand
 	cfg      *threads.Config
-	roles    []agents.Role     // all there are, also those that nobody has
-	hired    int               // agents that ever were configured
+	roles    []agents.Role     // all that exist, also those without an agent
+	hired    int               // agents that were ever configured
 	logins   map[string]string // their accounts
 	accounts []string          // the same, as a list
 	forge    *server
@@ -52,7 +54,7 @@ type world struct {
 	timeline
 	size    size
 	calm    bool // people and faults have stopped
-	tight   bool // something else on the machine takes what agents would need
+	tight   bool // another program takes the memory or disk that agents need
 	over    bool // nothing is left to do
 	mood    mood
 	failure error // the first violation
@@ -60,7 +62,8 @@ type world struct {
 	seen    Stats
 }
 
-// mood is how likely things go wrong in a world, so that some of them see much of what others see little of.
+// mood is how likely each kind of trouble is. It differs between worlds, so that some have much of what others rarely
+// have.
 type mood struct {
 	failure  float64 // a session does not do what it is for
 	changes  float64 // a review wants changes
@@ -78,25 +81,28 @@ type size struct {
 
 type span struct{ from, to time.Duration }
 
-// Most mistakes need two issues, three agents and one fault at the wrong moment, and a small world is played twenty times
-// as fast as a large one. What takes many to come about, a long queue, a convoy beside another, needs the large ones. What
-// takes time, the fifth attempt, a review too many, a budget that is used up, needs the long ones.
+// Most mistakes need two issues, three agents and one fault at the wrong moment, and a small world is played twenty
+// times as fast as a large one. Large worlds are for what needs many items: a long queue, a convoy beside another.
+// Long ones are for what needs time: the fifth attempt, the last review round, a budget that is used up.
 var (
 	small = size{
 		repos: 1, plants: 2, threads: 2, agents: []int{2, 2, 3, 3, 4}, act: 3 * time.Minute,
-		crash: span{time.Minute, 40 * time.Minute}, calm: span{5 * time.Minute, 25 * time.Minute}, poll: span{3 * time.Minute, 15 * time.Minute},
+		crash: span{time.Minute, 40 * time.Minute}, calm: span{5 * time.Minute, 25 * time.Minute},
+		poll: span{3 * time.Minute, 15 * time.Minute},
 	}
 	long = size{
 		repos: 1, plants: 2, threads: 2, agents: []int{2, 2, 3, 3, 4}, act: 40 * time.Minute,
-		crash: span{30 * time.Minute, 3 * time.Hour}, calm: span{2 * time.Hour, 6 * time.Hour}, poll: span{10 * time.Minute, 40 * time.Minute},
+		crash: span{30 * time.Minute, 3 * time.Hour}, calm: span{2 * time.Hour, 6 * time.Hour},
+		poll: span{10 * time.Minute, 40 * time.Minute},
 	}
 	large = size{
 		repos: 2, plants: 4, threads: 3, agents: []int{2, 3, 3, 4, 5, 7}, act: 12 * time.Minute,
-		crash: span{10 * time.Minute, 2 * time.Hour}, calm: span{90 * time.Minute, 5 * time.Hour}, poll: span{30 * time.Second, 10 * time.Minute},
+		crash: span{10 * time.Minute, 2 * time.Hour}, calm: span{90 * time.Minute, 5 * time.Hour},
+		poll: span{30 * time.Second, 10 * time.Minute},
 	}
 )
 
-// sizes are those of forty worlds in a row.
+// sizes are the sizes of forty worlds in a row; nil is small.
 var sizes = [40]*size{6: &long, 13: &long, 26: &long, 33: &long, 39: &large}
 
 func sizeOf(seed uint64) size {
@@ -122,8 +128,8 @@ func newStats() Stats {
 	return Stats{Codes: make(map[threads.Code]int), Actions: make(map[threads.Action]int)}
 }
 
-// Play plays the world of a seed to its end. The error names the first invariant that did not hold. say, unless nil, gets
-// a line for everything that happens.
+// Play plays the world of a seed to its end. The error names the first invariant that was broken. say, unless nil,
+// gets a line for each event.
 func Play(seed uint64, say func(string)) (Stats, error) {
 	w := newWorld(seed, say)
 	w.populate()
@@ -139,7 +145,10 @@ func Play(seed uint64, say func(string)) (Stats, error) {
 }
 
 func newWorld(seed uint64, say func(string)) *world {
-	w := &world{seed: seed, size: sizeOf(seed), rng: rand.New(rand.NewPCG(seed, 1)), timeline: timeline{now: epoch}, say: say, logins: make(map[string]string), seen: newStats()}
+	w := &world{
+		seed: seed, size: sizeOf(seed), rng: rand.New(rand.NewPCG(seed, 1)), timeline: timeline{now: epoch}, say: say,
+		logins: make(map[string]string), seen: newStats(),
+	}
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
@@ -150,7 +159,7 @@ func newWorld(seed uint64, say func(string)) *world {
 	return w
 }
 
-// step lets the next thing happen, and looks whether all is well afterwards.
+// step plays the next event, and checks the invariants that hold after each.
 func (w *world) step() {
 	w.next()
 	w.seen.Events++
@@ -158,14 +167,15 @@ func (w *world) step() {
 	w.checks.table()
 }
 
-// becalm ends the troubles. What agents do from now on succeeds, and nobody touches the forge but the factory.
+// becalm ends the trouble: from now on sessions succeed, and only the factory touches the forge.
 func (w *world) becalm() {
 	w.log("--- calm from here: no people, no faults")
 	w.calm = true
 	w.allow()
 	w.tight = false
 	w.after(patience, func() {
-		w.fail("everything ends", fmt.Errorf("%s after the last fault there is still something to do: %s", patience, w.shell.unfinished()))
+		err := fmt.Errorf("%s after the last fault there is still something to do: %s", patience, w.shell.unfinished())
+		w.fail("everything ends", err)
 	})
 	w.shell.kick()
 }
@@ -183,11 +193,11 @@ func (w *world) log(format string, args ...any) {
 	}
 }
 
-// clock is the time as the log shows it: since the beginning.
+// clock returns the time as the log shows it: since the beginning.
 func (w *world) clock() string { return w.now.Sub(epoch).Round(time.Millisecond).String() }
 
-// clockStep is how finely the supervisor can tell its own doings apart. With a clock as fine as ours no scan would ever
-// begin at the very time at which a write ends, and whether that counts as before would make no difference.
+// clockStep is the resolution of the supervisor's clock. With a finer one no scan would ever begin at the very time
+// at which a write ends.
 const clockStep = 50 * time.Millisecond
 
 func (w *world) coarse() time.Time { return w.now.Truncate(clockStep) }
@@ -195,17 +205,17 @@ func (w *world) coarse() time.Time { return w.now.Truncate(clockStep) }
 // chance is true with probability p.
 func (w *world) chance(p float64) bool { return w.rng.Float64() < p }
 
-// trouble is chance while people and faults are about.
+// trouble is chance until the world is calm.
 func (w *world) trouble(p float64) bool { return w.chance(p) && !w.calm }
 
-// between is a duration from lo up to, not including, hi.
+// between returns a duration from lo up to, not including, hi.
 func (w *world) between(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(w.rng.Int64N(int64(hi-lo)))
 }
 
 func (w *world) within(s span) time.Duration { return w.between(s.from, s.to) }
 
-// number is from lo to hi, both included.
+// number returns an integer from lo to hi, both included.
 func (w *world) number(lo, hi int) int { return lo + w.rng.IntN(hi-lo+1) }
 
 func oneOf[T any](w *world, list ...T) T { return list[w.rng.IntN(len(list))] }

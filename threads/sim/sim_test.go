@@ -20,8 +20,8 @@ var (
 	worlds = flag.Int("worlds", 0, "how many worlds to play; 0 means a few seconds' worth")
 )
 
-// storms reports whether all worlds and all loads are played, as `make check` has it. `make test` plays a part of them. It is
-// asked while tests run, not before: what is read earlier the cache of go test does not see.
+// storms reports whether all worlds and all loads are played, as `make check` has it. `make test` plays a part of
+// them. It is asked while tests run, not before: what is read earlier the cache of go test does not see.
 func storms() bool { return os.Getenv("DISINTO_STORMS") != "" }
 
 // sized is all in storms, and some without.
@@ -32,13 +32,14 @@ func sized[T any](all, some T) T {
 	return some
 }
 
-// TestMain lets garbage pile up: a world makes much and keeps next to nothing.
+// TestMain lets garbage pile up: a world makes much and keeps almost nothing.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 
-// TestC5_F7_Worlds plays many worlds. A failing one prints its seed; with -seed it plays again and tells its story.
+// TestC5_F7_Worlds plays many worlds. A failing one prints its seed; with -seed it is played again and logs every
+// event.
 func TestC5_F7_Worlds(t *testing.T) {
 	if *seed != 0 {
 		stats, err := Play(*seed, func(line string) { t.Log(line) })
@@ -59,7 +60,7 @@ func TestC5_F7_Worlds(t *testing.T) {
 	}
 }
 
-// playAll plays the worlds 1 to n, on all processors.
+// playAll plays the worlds 1 to n on all processors.
 func playAll(t *testing.T, n uint64) Stats {
 	var (
 		next     atomic.Uint64
@@ -102,22 +103,23 @@ const (
 	manyMore = 10_000
 )
 
-// rare are the reasons that a few worlds in a thousand come to.
+// rare are the reasons that only a few worlds in a thousand come to.
 var rare = []threads.Code{threads.OwnWork}
 
-// unseen are the reasons that no plan ever gives: only `why` does, about what nobody put up for work or what is not the
-// furthest that a candidate came.
+// unseen are the reasons that no plan gives: `why` gives them about issues outside the backlog or candidates that did
+// not get furthest, or another function does.
 var unseen = []threads.Code{
 	threads.Closed, threads.HasSession, threads.AuthorFirst,
 	threads.ConvoyOver,                          // of a mark
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
-	threads.RuleBroken,                                                                                                                      // of Enforce, which finds nothing
-	threads.NotOnRoute,                                                                                                                      // no world has routes
-	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid, threads.NotBusy, threads.StealLimit, // of Rebalance
+	threads.RuleBroken, // of Enforce, which finds nothing
+	threads.NotOnRoute, // no world has routes
+	// Of Rebalance:
+	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
+	threads.NotBusy, threads.StealLimit,
 }
 
-// reached checks that the worlds are not too tame: every reason and every action has to come up, or its invariant
-// guards nothing.
+// reached checks that the worlds come to every reason and every action. Otherwise its invariant guards nothing.
 func reached(t *testing.T, n uint64, total *Stats) {
 	for _, d := range threads.Codes() {
 		excused := slices.Contains(unseen, d.Code) || slices.Contains(rare, d.Code) && n < manyMore
@@ -125,7 +127,10 @@ func reached(t *testing.T, n uint64, total *Stats) {
 			t.Errorf("no plan gave the reason %q", d.Code)
 		}
 	}
-	for _, a := range []threads.Action{threads.ActRelease, threads.ActUnlabel, threads.ActClose, threads.ActBlocked, threads.ActNeedsHuman, threads.ActTell, threads.ActEndConvoy} {
+	for _, a := range []threads.Action{
+		threads.ActRelease, threads.ActUnlabel, threads.ActClose, threads.ActBlocked, threads.ActNeedsHuman,
+		threads.ActTell, threads.ActEndConvoy,
+	} {
 		if total.Actions[a] == 0 {
 			t.Errorf("no plan asked for %q", a)
 		}
@@ -135,8 +140,8 @@ func reached(t *testing.T, n uint64, total *Stats) {
 	}
 }
 
-// TestEveryHoldHasItsTest wants for each code of an item rule what has to be so when a plan gives it; holds of the classes Unfit
-// and Busy are tried with every agent instead.
+// TestEveryHoldHasItsTest wants a test of the facts for the code of each item rule. Holds of the classes Unfit and
+// Busy speak of agents: see noneCan.
 func TestEveryHoldHasItsTest(t *testing.T) {
 	shared := []threads.Code{
 		threads.Closed, threads.NotBacklog, // of issues that are in no queue
@@ -154,7 +159,7 @@ func TestEveryHoldHasItsTest(t *testing.T) {
 	}
 }
 
-// TestSameWorld plays one world twice: a seed would be worth nothing if it told two stories.
+// TestSameWorld plays worlds twice: both plays must log the same.
 func TestSameWorld(t *testing.T) {
 	for seed := sized[uint64](1, 32); seed <= 40; seed++ { // 33 is a long one, 39 a large one
 		var first, second []string
@@ -170,7 +175,7 @@ func TestSameWorld(t *testing.T) {
 	}
 }
 
-// BenchmarkWorlds measures how many worlds one processor plays in a second, and in a second that is all its own.
+// BenchmarkWorlds measures worlds per second, by the clock and by processor time.
 func BenchmarkWorlds(b *testing.B) {
 	var seed uint64
 	began := used(b)
@@ -184,7 +189,7 @@ func BenchmarkWorlds(b *testing.B) {
 	b.ReportMetric(float64(b.N)/(used(b)-began).Seconds(), "worlds/cpu-s")
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

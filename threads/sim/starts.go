@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// asOf is how old the facts about an item may be: the request of the scan that read its repository began then. The
-// error says that they are no ground to act on.
+// asOf returns when the scan was requested that the facts about some items come from. The error says why these facts
+// must not be acted on.
 func (in *inspection) asOf(refs ...forge.Ref) (time.Time, error) {
 	repo, known := in.s.Facts.Repo(refs[0].Repo)
 	if !known || repo.AsOf.IsZero() {
@@ -25,11 +25,11 @@ func (in *inspection) asOf(refs ...forge.Ref) (time.Time, error) {
 	return repo.AsOf, nil
 }
 
-// startsAllowed holds the starts against the forge as it really is, and allows for what changed after the scan.
+// startsAllowed checks the starts against the real state of the forge, and allows for changes after the scan.
 func startsAllowed(in *inspection) error {
 	for i := range in.plan.Starts {
 		it := &in.plan.Starts[i].Item
-		if it.Kind == agents.KindSchedule { // that asks nothing of the forge, but somebody must have seen the repository
+		if it.Kind == agents.KindSchedule { // it needs no item, but the repository must have been read
 			if r, _ := in.s.Facts.Repo(it.Ref.Repo); r.AsOf.IsZero() {
 				return fmt.Errorf("%s was never read", it.Ref.Repo)
 			}
@@ -68,7 +68,10 @@ func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 var needs = map[agents.Kind][]pullObstacle{
 	agents.KindReview: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullNotGreen, pullJudged},
 	agents.KindRework: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullContented},
-	"merge":           {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullNotGreen, pullUnapproved, pullObjected, pullConflicts},
+	"merge": {
+		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullNotGreen, pullUnapproved,
+		pullObjected, pullConflicts,
+	},
 }
 
 func (in *inspection) pullFree(it *threads.Item, asOf time.Time) error {
@@ -111,12 +114,12 @@ func mergesAllowed(in *inspection) error {
 	return nil
 }
 
-// startsRemembered holds the starts against the history.
+// startsRemembered checks the starts against the history.
 func startsRemembered(in *inspection) error {
 	h := &in.s.History
 	for i := range in.plan.Starts {
 		st := &in.plan.Starts[i]
-		a := h.Chain(st.Item.Chain).Attempt(st.Item.Kind)
+		a, last := h.Chain(st.Item.Chain).Attempt(st.Item.Kind), h.Item(st.Item.Key()).LastRun
 		var why string
 		switch {
 		case h.Item(st.Item.Key()).CoolDown.After(in.now), !a.Marked && a.Until.After(in.now):
@@ -137,7 +140,7 @@ func startsRemembered(in *inspection) error {
 			why = "the machine is full"
 		case in.broke(in.cfg.Agent(st.Agent)):
 			why = st.Agent + " has no budget left"
-		case st.Item.Kind == agents.KindSchedule && h.Item(st.Item.Key()).LastRun.Add(in.cfg.Role(st.Role).Every).After(in.now) && !h.Item(st.Item.Key()).LastRun.IsZero():
+		case st.Item.Kind == agents.KindSchedule && !last.IsZero() && last.Add(in.cfg.Role(st.Role).Every).After(in.now):
 			why = "it is not due"
 		case st.Item.Kind == agents.KindRework && in.tooOften(&st.Item):
 			why = "it was sent back too often"
@@ -151,7 +154,7 @@ func startsRemembered(in *inspection) error {
 	return nil
 }
 
-// paused reports whether somebody paused an agent, its thread, or everything.
+// paused reports whether an agent, its thread, or everything is paused.
 func (in *inspection) paused(agent, thread string) bool {
 	for _, p := range []threads.Pause{{Agent: agent}, {Thread: thread}, {}} {
 		if _, paused := in.s.History.Paused[p]; paused {
@@ -161,7 +164,7 @@ func (in *inspection) paused(agent, thread string) bool {
 	return false
 }
 
-// tooOften reports whether a pull request went around as often as the configuration allows.
+// tooOften reports whether a pull request has been sent back as often as the configuration allows.
 func (in *inspection) tooOften(it *threads.Item) bool {
 	p := in.s.Facts.Pull(it.Ref)
 	switch it.Cause {
@@ -173,7 +176,7 @@ func (in *inspection) tooOften(it *threads.Item) bool {
 	return false
 }
 
-// rounds counts the requests for changes by agents that nobody has looked at yet.
+// rounds counts the requests for changes by agents that no person has seen yet.
 func (in *inspection) rounds(p *forge.Pull) int {
 	n := -in.s.History.Chain(p.Ref).Asked
 	for _, r := range p.Reviews {
@@ -185,12 +188,12 @@ func (in *inspection) rounds(p *forge.Pull) int {
 	return n
 }
 
-// backlogFull reports whether so many pull requests of ours wait for an agent's verdict that no new issue may begin.
+// backlogFull reports whether so many of our pull requests wait for an agent's verdict that no new issue may begin.
 func (in *inspection) backlogFull(repo string) bool {
 	return len(in.unreviewed(repo)) >= in.cfg.Forge.MaxUnreviewed && slices.ContainsFunc(in.cfg.Agents, in.reviewer)
 }
 
-// unreviewed are the pull requests that an agent could review, once their checks are green.
+// unreviewed returns the pull requests that an agent could review, once their checks are green.
 func (in *inspection) unreviewed(repo string) []forge.Ref {
 	var refs []forge.Ref
 	for i := range in.s.Facts.Pulls {
@@ -203,7 +206,7 @@ func (in *inspection) unreviewed(repo string) []forge.Ref {
 	return refs
 }
 
-// unwanted reports whether the facts show every issue that a pull request is for as closed, or merged by another.
+// unwanted reports whether the facts show every issue of a pull request as closed, or merged by another one.
 func (in *inspection) unwanted(p *forge.Pull) bool {
 	return allOf(p.Closes, func(ref forge.Ref) bool {
 		is := in.s.Facts.Issue(ref)
@@ -213,18 +216,18 @@ func (in *inspection) unwanted(p *forge.Pull) bool {
 	})
 }
 
-// wantsReview reports whether the facts of an open pull request call for a review rather than for rework or a merge.
+// wantsReview reports whether the facts of an open pull request call for a review, not for rework or a merge.
 func (in *inspection) wantsReview(p *forge.Pull) bool {
 	v := in.verdicts(p, in.writers(p))
 	return !v.changes && !v.approved && p.CI != forge.CIFailure && !in.conflicts(p)
 }
 
-// conflicts reports whether a conflict stood for long enough to be believed.
+// conflicts reports whether a conflict has lasted long enough to be believed.
 func (in *inspection) conflicts(p *forge.Pull) bool {
 	return !p.ConflictSince.IsZero() && p.AsOf.Sub(p.ConflictSince) >= settledAfter
 }
 
-// home is the chain that the facts of a pull request say it belongs to.
+// home returns the chain of a pull request, by its facts.
 func home(p *forge.Pull) forge.Ref {
 	for _, refs := range [][]forge.Ref{forge.Closes(p.Head, "", "", p.Repo), p.Closes} {
 		if len(refs) > 0 {
@@ -234,7 +237,7 @@ func home(p *forge.Pull) forge.Ref {
 	return p.Ref
 }
 
-// writers are the agents that wrote to a pull request as far as anybody remembers.
+// writers returns the agents that wrote to a pull request, by the history.
 func (in *inspection) writers(p *forge.Pull) []string {
 	list := slices.Clone(in.s.History.Chain(home(p)).Writers)
 	if a := in.cfg.AgentByLogin(p.Author); a != nil {
@@ -243,7 +246,7 @@ func (in *inspection) writers(p *forge.Pull) []string {
 	return list
 }
 
-// own reports whether one of our agents opened a pull request, as far as anybody remembers.
+// own reports whether one of our agents opened a pull request, by the history.
 func (in *inspection) own(p *forge.Pull) bool {
 	return in.ours(p.Author) || slices.Contains(in.s.History.Chain(home(p)).Writers, p.Author)
 }
@@ -255,7 +258,7 @@ func (w *world) does(a *agents.Agent, on agents.On) bool {
 	return slices.ContainsFunc(a.Roles, func(name string) bool { return w.cfg.Role(name).On == on })
 }
 
-// reviewable reports whether somebody may review what these agents wrote.
+// reviewable reports whether an agent may review the work of these agents.
 func (in *inspection) reviewable(writers []string) bool {
 	return slices.ContainsFunc(in.cfg.Agents, func(a agents.Agent) bool {
 		return in.reviewer(a) && !in.unpaired(a.Login, writers)

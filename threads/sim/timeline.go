@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// timeline is virtual time: what is to happen, and when. Worlds and trials both run on one.
+// timeline is virtual time with a queue of events. Worlds and trials both run on one.
 type timeline struct {
 	now    time.Time
 	queue  []event // latest first
-	posted int     // events so far; of two at the same moment the one posted first comes first
+	posted int     // events queued so far
 }
 
 type event struct {
@@ -18,7 +18,7 @@ type event struct {
 	do  func()
 }
 
-// after posts an event.
+// after queues an event. Of two events at the same moment the one queued first comes first.
 func (l *timeline) after(d time.Duration, do func()) {
 	e := event{l.now.Add(d), l.posted, do}
 	l.posted++
@@ -31,7 +31,7 @@ func (l *timeline) after(d time.Duration, do func()) {
 	l.queue = slices.Insert(l.queue, at, e)
 }
 
-// next lets the next thing happen. It reports whether there was one.
+// next plays the next event. It reports whether there was one.
 func (l *timeline) next() bool {
 	last := len(l.queue) - 1
 	if last < 0 {

@@ -23,10 +23,10 @@ type Trial struct {
 	Limit  time.Duration // nothing is filed after it; 0 means that all of the load is
 }
 
-// drain is how long after the last issue was filed a trial goes on at most. What is not done by then never will be.
+// drain is how long a trial goes on after the last issue was filed. Work that is not done by then never will be.
 const drain = 60 * 24 * time.Hour
 
-// Run plays a trial to its end. Unlike the worlds of Play nothing goes wrong in it: it is about time, not about faults.
+// Run plays a trial to its end.
 func (t Trial) Run() Report {
 	tr := newTrial(t)
 	tr.open()
@@ -41,16 +41,16 @@ type trial struct {
 	Trial
 	timeline
 	real    *threads.Config // Config is as the policy sees it
-	eager   *threads.Config // the same, with no slot kept for anybody
+	eager   *threads.Config // the same, with no slot kept for a resident
 	rng     *rand.Rand
 	issues  []*trialIssue // of every issue, by number
 	pulls   []*trialIssue // those with a pull request, by its number
 	runs    []*trialRun   // what runs
 	books   *ledger.State
 	repos   []forge.Repo
-	server  map[string]*llama // of local threads whose slots are nobody's
+	server  map[string]*llama // of local threads without bound slots
 	ticking bool
-	moved   bool // something is no longer as settle saw it
+	moved   bool // something has changed since settle
 	changes int
 	gaps    map[string]time.Time // idle agents beside work for them, since when
 	end     time.Time            // after which trials are given up
@@ -89,7 +89,7 @@ func newTrial(t Trial) *trial {
 		cfg.Threads = slices.Clone(cfg.Threads)
 		for i := range cfg.Threads {
 			th := &cfg.Threads[i]
-			if !th.Overlap { // nobody keeps agents from starting beside each other
+			if !th.Overlap { // without the rule, all agents of the thread may run at once
 				th.Overlap, th.MaxSessions = true, len(th.Agents)
 			}
 		}
@@ -119,13 +119,13 @@ func newTrial(t Trial) *trial {
 	return tr
 }
 
-// note remembers something, as the supervisor does.
+// note applies a journal record, as the supervisor does.
 func (tr *trial) note(r ledger.Record) {
 	r.At = tr.now
 	tr.books.Apply(r)
 }
 
-// eager is a configuration that keeps no slot for anybody.
+// eager returns a configuration that keeps no slot for a resident.
 func eager(cfg *threads.Config) *threads.Config {
 	other := *cfg
 	other.Threads = slices.Clone(cfg.Threads)
@@ -135,7 +135,7 @@ func eager(cfg *threads.Config) *threads.Config {
 	return &other
 }
 
-// open posts all that comes from outside: issues, polls and cycles.
+// open queues everything that comes from outside: issues, polls and cycles.
 func (tr *trial) open() {
 	if tr.Limit > 0 {
 		tr.Load = slices.DeleteFunc(slices.Clone(tr.Load), func(w Work) bool { return w.At >= tr.Limit })
@@ -163,7 +163,8 @@ func (tr *trial) open() {
 	}
 }
 
-// poller looks for work for an agent, or for all, unless it is busy, or nothing has changed since it looked last.
+// poller returns a poll of an agent, or of all. It does nothing while the agent works, or when nothing has changed
+// since the last poll.
 func (tr *trial) poller(agent string, theirs func(threads.Start) bool) func() {
 	seen, wake := -1, time.Time{}
 	return func() {
@@ -176,7 +177,7 @@ func (tr *trial) poller(agent string, theirs func(threads.Start) bool) func() {
 	}
 }
 
-// every calls back from some moment in the first period on.
+// every calls do once per period, from a random moment in the first one.
 func (tr *trial) every(period time.Duration, do func()) {
 	if period == 0 {
 		return
@@ -189,7 +190,7 @@ func (tr *trial) every(period time.Duration, do func()) {
 	tr.after(time.Duration(tr.rng.Int64N(int64(period))), again)
 }
 
-// change is something that a policy may notice.
+// change records a change that a policy may notice.
 func (tr *trial) change() {
 	tr.moved = true
 	tr.changes++
@@ -204,13 +205,13 @@ func (tr *trial) change() {
 
 func (tr *trial) finished() bool { return tr.left == 0 && len(tr.runs) == 0 || tr.now.After(tr.end) }
 
-// snapshot is what the policy shows to the scheduler; whole shows every issue that waits. Otherwise, of those that are alike
-// in all that decides who may take them, the oldest are enough: no more can start than there are agents.
+// snapshot returns what the policy shows to the scheduler. whole shows every issue that waits. Otherwise, of issues
+// that the same agents may take, only the oldest are shown: no more can start than there are agents.
 func (tr *trial) snapshot(whole bool) threads.Snapshot {
 	return tr.look(func(t *trialIssue) []string { return t.Assignees }, !whole, false)
 }
 
-// truth is what there really is to do, whatever the policy hides and has assigned to whom.
+// truth returns the work that there really is, whatever the policy hides and has assigned to an agent.
 func (tr *trial) truth() threads.Snapshot {
 	s := tr.look(func(t *trialIssue) []string {
 		if t.running > 0 {
@@ -222,7 +223,7 @@ func (tr *trial) truth() threads.Snapshot {
 	return s
 }
 
-// alike are the labels and the assignee of an issue.
+// alike groups issues that the same agents may take: the labels and the assignee.
 type alike struct{ labels, who string }
 
 func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
@@ -265,7 +266,7 @@ func pinned(login string) []string {
 	return []string{login}
 }
 
-// decide is a tick of whoever looks, and starts what is theirs to start. It returns when time alone changes the plan.
+// decide is a tick, which starts what is theirs to start. It returns when time alone changes the plan.
 func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
 	plan := threads.Decide(tr.snapshot(false))
 	for _, m := range plan.Merges {
@@ -291,7 +292,8 @@ func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
 	return wake
 }
 
-// push is a cycle of the hub: it assigns by skills, to whoever has the least, an active session counting for five.
+// push is a cycle of the hub: it assigns each issue to the agent with the skills and the shortest queue, in which a
+// running session counts for five issues.
 func (tr *trial) push() {
 	queue := slices.DeleteFunc(slices.Clone(tr.issues), func(t *trialIssue) bool { return !t.hidden })
 	slices.SortStableFunc(queue, func(a, b *trialIssue) int { return a.Work.Priority - b.Work.Priority })
@@ -311,7 +313,7 @@ func (tr *trial) push() {
 	}
 }
 
-// able reports whether an agent has the skills for an issue, and writes at all.
+// able reports whether an agent writes, and has the skills for an issue.
 func (tr *trial) able(a *agents.Agent, t *trialIssue) bool {
 	writes := slices.ContainsFunc(a.Roles, func(name string) bool {
 		r := tr.Config.Role(name)
@@ -355,8 +357,8 @@ func (tr *trial) steal() {
 	}
 }
 
-// settle notes, after each moment, who is idle beside work that they could do: whom Decide would start if it were asked now
-// about all there is.
+// settle records, after each moment, which agents are idle beside work: those that Decide would start now if it knew
+// of all work.
 func (tr *trial) settle() {
 	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.now) {
 		return // the moment is not over

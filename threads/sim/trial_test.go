@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// firstStart is when an agent began its first session.
+// firstStart returns when an agent began its first session; -1 when it began none.
 func (r *Report) firstStart(agent string) time.Duration {
 	for i := range r.Spans {
 		if r.Spans[i].Agent == agent {
@@ -19,7 +19,7 @@ func (r *Report) firstStart(agent string) time.Duration {
 	return -1
 }
 
-// whole fails for what no trial may come to.
+// whole fails for results that no trial may have.
 func (r *Report) whole(t *testing.T, what string) {
 	t.Helper()
 	if r.Lost+r.Twice > 0 || r.Done != r.Issues {
@@ -27,9 +27,9 @@ func (r *Report) whole(t *testing.T, what string) {
 	}
 }
 
-// TestSeedExample is the night that the work-stealing design tells of: one agent has just emptied its queue, the other has
-// twelve issues, and both can do them. Its figures come out as it projected them: by push alone the idle agent waits up to
-// half an hour, for whatever is new; with stealing 2 to 7 minutes. Nothing was ever stolen as it shipped.
+// TestSeedExample plays the night of the work-stealing design: one agent has just emptied its queue, the other has
+// twelve issues that both can do. The figures come out as projected there. With push alone the idle agent waits up to
+// half an hour for an issue filed since; with stealing 2 to 7 minutes. As it shipped, nothing was ever stolen.
 func TestSeedExample(t *testing.T) {
 	unheard := 0
 	starts := func(p Policy) (all []time.Duration) {
@@ -40,7 +40,8 @@ func TestSeedExample(t *testing.T) {
 			for i := range load {
 				load[i] = Work{Priority: 5, Skills: []string{"pair-0"}, Pin: "dev-0", Sessions: night[i].Sessions}
 			}
-			load = append(load, Work{Priority: 5, Skills: []string{"own-1"}, Sessions: load[0].Sessions}) // new, and still at the hub
+			// This one is new, and still at the hub.
+			load = append(load, Work{Priority: 5, Skills: []string{"own-1"}, Sessions: load[0].Sessions})
 			if p.Steal > 0 {
 				load = load[:12]
 			}
@@ -70,9 +71,11 @@ func TestSeedExample(t *testing.T) {
 		}
 		all = all[early:]
 		s := spread(slices.Clone(all))
-		t.Logf("%-12s %s to %s, %s on average; nothing in %d nights", c.policy.Name, all[0].Round(time.Second), s.Max.Round(time.Second), s.Mean.Round(time.Second), early)
+		t.Logf("%-12s %s to %s, %s on average; nothing in %d nights", c.policy.Name, all[0].Round(time.Second),
+			s.Max.Round(time.Second), s.Mean.Round(time.Second), early)
 		if all[0] < c.least || s.Max < c.from || s.Max > c.to {
-			t.Errorf("%s: the idle agent starts after %s to %s, want at most between %s and %s", c.policy.Name, all[0], s.Max, c.from, c.to)
+			t.Errorf("%s: the idle agent starts after %s to %s, want at most between %s and %s",
+				c.policy.Name, all[0], s.Max, c.from, c.to)
 		}
 	}
 	if all := starts(ArcShipped); unmoved(all) >= 0 {
@@ -114,9 +117,9 @@ func eachShape(seeds uint64, do func(name string, s Shape, load Load)) {
 	}
 }
 
-// TestGates are what we promise, on every workload: nobody stands idle beside work for longer than it takes to notice; the
-// last issue is done about as early as can be; nothing moves that nobody pinned; nothing is lost or done twice; within a
-// priority class first come is first served, and nothing goes before what is more urgent.
+// TestGates are our promises for every workload: no agent stands idle beside work for longer than it takes to notice;
+// the last issue is done about as early as possible; only pinned issues move; nothing is lost or done twice; within a
+// priority class first come is first served, and nothing goes before more urgent work.
 func TestGates(t *testing.T) {
 	seeds := uint64(1)
 	trials := 0
@@ -129,7 +132,7 @@ func TestGates(t *testing.T) {
 			t.Errorf("%s: 99 %% of gaps are up to %s, want %s", name, r.Gap.P99, Ours.Latency)
 		}
 		if r.Moves > 0 {
-			t.Errorf("%s: %d issues moved, and nobody pinned one", name, r.Moves)
+			t.Errorf("%s: %d issues moved, and none was pinned", name, r.Moves)
 		}
 		if s.Owners > 0 {
 			return // what follows is for agents that are all alike
@@ -149,7 +152,7 @@ func TestGates(t *testing.T) {
 	t.Logf("%d trials, makespan at most %.4f of the lower bound (%s)", trials, worst, worstName)
 }
 
-// inOrder wants that an issue never begins while another waits that is more urgent, or as urgent and older.
+// inOrder checks that no issue begins while one waits that is more urgent, or as urgent and older.
 func inOrder(t *testing.T, name string, load Load, r *Report) {
 	t.Helper()
 	begun := make([]time.Duration, len(load))
@@ -185,7 +188,8 @@ func inOrder(t *testing.T, name string, load Load, r *Report) {
 	}
 }
 
-// TestOthers keeps the comparison honest: on the workload that is kindest to stealing the others do what is known of them.
+// TestOthers keeps the comparison honest: on the workload that is kindest to stealing, the other policies do as they
+// are known to.
 func TestOthers(t *testing.T) {
 	load := Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 5)}.Make(1)
 	reports := make(map[string]Report)
@@ -204,15 +208,17 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// chains is a load for local slots: issues of more than two sessions on average, reviewed by an API.
+// chains is a load for local slots: issues of more than two sessions on average, reviewed on an API.
 func chains(busy float64, review time.Duration, seed uint64) Load {
-	return Shape{Arrivals: "poisson", Tasks: "session", Busy: busy, Agents: 2, Hours: 24, Chain: 2.3, Review: review}.Make(seed)
+	return Shape{
+		Arrivals: "poisson", Tasks: "session", Busy: busy, Agents: 2, Hours: 24, Chain: 2.3, Review: review,
+	}.Make(seed)
 }
 
-// TestSlots holds what slots that belong to a session save. Where an issue's next session is there at once, each slot
-// changes its context once for each issue, however many sessions that takes. Where it waits for a verdict that comes within a
-// minute, a slot that is kept does nearly so too: once, and again for what was passed over three times or is urgent, and for
-// verdicts that took longer than hold. And always far less is read again than where agents share the slots of a server.
+// TestSlots checks what bound slots save. Where the next session of an issue can start at once, each slot changes its
+// context once per issue, however many sessions that takes. Where it waits for a verdict of at most a minute, a slot
+// that is kept does nearly so: it changes again only for urgent issues, for those passed over three times, and for
+// verdicts later than hold. In every case far less is read again than where agents share the slots of a server.
 func TestSlots(t *testing.T) {
 	for seed := range sized[uint64](5, 1) {
 		load := chains(0.95, 0, seed)
@@ -221,9 +227,10 @@ func TestSlots(t *testing.T) {
 		}
 		r := Trial{Config: Fleet(4, 2, 0), Load: load, Policy: Ours, Seed: seed}.Run()
 		r.whole(t, "chains")
-		// Whoever was passed over three times goes first: that one time the slot changes, and changes back.
+		// An issue that was passed over three times goes first: then the slot changes, and changes back.
 		if extra := r.Switches - r.Chains; extra < 0 || extra > r.Starved || r.Sessions < 2*r.Chains {
-			t.Errorf("seed %d: %d switches for %d issues of %d sessions, %d starved", seed, r.Switches, r.Chains, r.Sessions, r.Starved)
+			t.Errorf("seed %d: %d switches for %d issues of %d sessions, %d starved",
+				seed, r.Switches, r.Chains, r.Sessions, r.Starved)
 		}
 	}
 	for _, review := range sized([]time.Duration{15 * time.Second, time.Minute}, []time.Duration{time.Minute}) {
@@ -238,7 +245,8 @@ func TestSlots(t *testing.T) {
 			r := Trial{Config: cfg, Load: load, Policy: Ours, Seed: 1}.Run()
 			r.whole(t, "kept")
 			per[i] = float64(r.Switches) / float64(r.Chains)
-			if extra := r.Switches - r.Chains; hold > 0 && extra > 2*r.Starved+3 { // away and back; the first three are for learning
+			// Away and back; the first three issues are for learning.
+			if extra := r.Switches - r.Chains; hold > 0 && extra > 2*r.Starved+3 {
 				t.Errorf("review %s: %d changes for %d issues, %d starved", review, r.Switches, r.Chains, r.Starved)
 			}
 		}
@@ -248,7 +256,8 @@ func TestSlots(t *testing.T) {
 		}
 	}
 	worst := 0.0
-	for _, review := range sized([]time.Duration{15 * time.Second, time.Minute, 4 * time.Minute}, []time.Duration{time.Minute}) {
+	minute := []time.Duration{time.Minute}
+	for _, review := range sized([]time.Duration{15 * time.Second, time.Minute, 4 * time.Minute}, minute) {
 		for _, busy := range sized([]float64{0.4, 0.95}, []float64{0.95}) {
 			load := chains(busy, review, 1)
 			ours := Trial{Config: Fleet(4, 2, 2), Load: load, Policy: Ours, Seed: 1}.Run()
@@ -265,7 +274,7 @@ func TestSlots(t *testing.T) {
 	t.Logf("at most %.1f %% of what cron reads again", 100*worst)
 }
 
-// TestSameTrial plays one trial twice.
+// TestSameTrial plays each trial twice.
 func TestSameTrial(t *testing.T) {
 	for _, p := range append(Policies(), Policy{Name: "hold", Latency: time.Second, Bound: true}) {
 		cfg := Fleet(4, 2, 1)

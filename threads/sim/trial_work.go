@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// scheduledTime is how long a scheduled role's session takes: nobody says it of a load.
+// scheduledTime is how long a session of a scheduled role takes. A load does not say.
 const scheduledTime = 5 * time.Minute
 
 // file opens the issue of a piece of work.
@@ -21,7 +21,8 @@ func (tr *trial) file(w *Work) {
 		t.Work.Repo = tr.Config.Forge.Repos[0]
 	}
 	t.Issue = forge.Issue{
-		Ref: forge.Ref{Repo: t.Work.Repo, Number: tr.number()}, Created: tr.now, Updated: tr.now, BlockersKnown: true, Author: "ada", Labels: labelsOf(w),
+		Ref: forge.Ref{Repo: t.Work.Repo, Number: tr.number()}, Created: tr.now, Updated: tr.now, BlockersKnown: true,
+		Author: "ada", Labels: labelsOf(w),
 	}
 	t.label("", "")
 	if a := tr.Config.Agent(w.Pin); a != nil {
@@ -36,13 +37,13 @@ func (tr *trial) file(w *Work) {
 	tr.change()
 }
 
-// number is that of the next issue or pull request. Every pull request has its issue's, and a million: so both are found
-// at once.
+// number returns the number of the next issue. A pull request has its issue's number plus a million, so that each is
+// found from the other.
 func (tr *trial) number() int64 { return int64(len(tr.issues) + 1) }
 
 const pullNumber = 1_000_000
 
-// issue finds an issue by itself or by its pull request.
+// issue finds an issue by its own reference or by its pull request's.
 func (tr *trial) issue(ref forge.Ref) *trialIssue {
 	n := int(ref.Number % pullNumber)
 	if n < 1 || n > len(tr.issues) {
@@ -51,7 +52,7 @@ func (tr *trial) issue(ref forge.Ref) *trialIssue {
 	return tr.issues[n-1]
 }
 
-// start takes what a session needs, and begins it once its item is claimed.
+// start reserves agent, slot and item for a session, and runs its program once the item is claimed.
 func (tr *trial) start(s threads.Start) {
 	x := &trialRun{Session: threads.Session{
 		RunID: fmt.Sprintf("run-%07d", tr.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
@@ -71,22 +72,23 @@ func (tr *trial) start(s threads.Start) {
 	}
 }
 
-// run is the start of the session's program.
+// run starts the session's program.
 func (tr *trial) run(x *trialRun) {
 	s := &x.Session
 	s.State, s.Started, tr.moved = threads.Running, tr.now, true
 	x.span = len(tr.seen.Spans)
 	tr.seen.Spans = append(tr.seen.Spans, Span{
-		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number, From: tr.now.Sub(epoch),
+		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number,
+		From: tr.now.Sub(epoch),
 	})
 	if s.Item.Kind != agents.KindSchedule {
 		x.issue = tr.issue(s.Item.Ref)
 	}
 	takes := tr.begin(x)
-	tr.inform(x, takes)
+	tr.perform(x, takes)
 }
 
-// begin notes the session on its issue and says what it has to do.
+// begin records the session on its issue, and returns how long its work takes.
 func (tr *trial) begin(x *trialRun) time.Duration {
 	t := x.issue
 	switch {
@@ -109,8 +111,8 @@ func (tr *trial) begin(x *trialRun) time.Duration {
 	return t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)]
 }
 
-// inform has the session done where it runs: on an API, in a slot of its own, or in whatever slot is free.
-func (tr *trial) inform(x *trialRun, takes time.Duration) {
+// perform does the work of a session: on an API, in its own slot, or in whatever slot is free.
+func (tr *trial) perform(x *trialRun, takes time.Duration) {
 	th := tr.real.Thread(x.Thread)
 	if l := tr.server[x.Thread]; l != nil {
 		l.run(x, takes)
@@ -124,11 +126,11 @@ func (tr *trial) inform(x *trialRun, takes time.Duration) {
 		}
 		tr.grow(x, takes)
 	}
-	tr.after(takes, func() { tr.leave(x) })
+	tr.after(takes, func() { tr.ended(x) })
 }
 
-// leave is the end of a session.
-func (tr *trial) leave(x *trialRun) {
+// ended is the end of a session.
+func (tr *trial) ended(x *trialRun) {
 	tr.runs = slices.DeleteFunc(tr.runs, func(o *trialRun) bool { return o == x })
 	tr.seen.Spans[x.span].To = tr.now.Sub(epoch)
 	tr.seen.busy += tr.now.Sub(x.Started)
@@ -144,7 +146,7 @@ func (tr *trial) leave(x *trialRun) {
 	tr.change()
 }
 
-// remember notes that a session is done, and that its claim is off.
+// remember records that a session is done and its claim is off.
 func (tr *trial) remember(x *trialRun) {
 	end := &ledger.End{Run: x.RunID, Result: agents.Done}
 	review := x.Item.Kind == agents.KindReview
@@ -161,7 +163,7 @@ func (tr *trial) remember(x *trialRun) {
 	}
 }
 
-// written is what a writing session leaves: a pull request, a new head of it, or the issue closed.
+// written applies the effect of a writing session: a pull request, a new head of it, or the issue closed.
 func (tr *trial) written(x *trialRun, t *trialIssue) {
 	t.running--
 	t.done++
@@ -173,7 +175,8 @@ func (tr *trial) written(x *trialRun, t *trialIssue) {
 		return
 	case t.pull == nil:
 		t.pull = &forge.Pull{
-			Ref: forge.Ref{Repo: t.Issue.Repo, Number: pullNumber + t.Number}, Author: tr.Config.Agent(x.Agent).Login, Created: tr.now,
+			Ref:    forge.Ref{Repo: t.Issue.Repo, Number: pullNumber + t.Number},
+			Author: tr.Config.Agent(x.Agent).Login, Created: tr.now,
 			Mergeable: forge.MergeClean, Closes: []forge.Ref{t.Issue.Ref}, Head: fmt.Sprintf("fix/issue-%d", t.Number),
 		}
 		tr.pulls = append(tr.pulls, t)
@@ -193,16 +196,17 @@ func (tr *trial) reviewers() bool {
 	return slices.ContainsFunc(tr.Config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
 }
 
-// reviewed is a verdict on the head.
+// reviewed posts a verdict on the head.
 func (tr *trial) reviewed(t *trialIssue, by string) {
 	r := forge.Review{Author: by, Verdict: t.verdict(), CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.now}
 	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
-	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // who wants to merge by hand does so
+	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // a person merges at once
 		tr.merge(t.pull.Ref)
 	}
 }
 
-// verdict is that of a review now: all but the last writing session are answered with a request for changes.
+// verdict returns the verdict of a review now. Every writing session but the last is answered with a request for
+// changes.
 func (t *trialIssue) verdict() forge.Verdict {
 	if t.done < len(t.Work.Sessions) {
 		return forge.ChangesRequested

@@ -9,12 +9,12 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// This file says what really keeps work from being done, and since when. It is written from the design and not from the
-// rules of threads, so that the two can disagree.
+// This file tells what really keeps work from being done, and since when. It is written from the design and not from
+// the rules of threads, so that the two can disagree.
 //
-// A plan is made from facts that are a while old, and what changed in between cannot be held against it. So the question
-// is not whether an obstacle stands when a session is started. It is whether it stood, without a break, since before
-// the request of the scan began: then every reading of that scan has shown it.
+// The facts behind a plan are some seconds old, and a plan is not to blame for changes in between. So an obstacle
+// counts against a start only if it has stood without a break since before the scan was requested: then every reading
+// of that scan has shown it.
 
 type issueObstacle int
 
@@ -24,7 +24,7 @@ const (
 	issueSkipped
 	issueOfPerson
 	issueElsewhere // an agent of another host has it
-	issueClaimed   // it carries in-progress: somebody works on it, or a claim is left over
+	issueClaimed   // it carries in-progress: a session is on it, or a claim is left over
 	issueHasPull
 	issueMerged
 	issueRejected
@@ -34,7 +34,8 @@ const (
 )
 
 var issueObstacleNames = [issueObstacles]string{
-	"closed", "not in the backlog", "labelled so that nobody works on it", "assigned to a person", "claimed by another host",
+	"closed", "not in the backlog", "labelled so that no agent works on it", "assigned to a person",
+	"claimed by another host",
 	"claimed", "in work as a pull request", "merged already", "rejected by a person", "in a staged convoy", "blocked",
 }
 
@@ -48,7 +49,7 @@ const (
 	pullUnapproved
 	pullObjected // a person's objection stands, on whatever head
 	pullConflicts
-	pullJudged    // somebody's verdict on the head stands: no review is wanted
+	pullJudged    // a verdict on the head stands: no review is wanted
 	pullContented // nothing to mend: no rework is wanted
 	pullStranger  // not opened by one of our agents
 	pullClaimed
@@ -57,12 +58,12 @@ const (
 )
 
 var pullObstacleNames = [pullObstacles]string{
-	"closed", "a draft", "labelled so that nobody works on it", "not green", "not approved", "objected to by a person",
+	"closed", "a draft", "labelled so that no agent works on it", "not green", "not approved", "objected to by a person",
 	"in conflict", "judged already", "in order", "not ours", "claimed",
 	"for issues that are done",
 }
 
-// settle brings the obstacles up to date after something changed.
+// settle brings the obstacles up to date after a change.
 func (s *server) settle() {
 	if !s.dirty {
 		return
@@ -94,7 +95,7 @@ func note(since *time.Time, stands bool, now time.Time) {
 	}
 }
 
-// stood reports whether an obstacle stands since before a moment.
+// stood reports whether an obstacle has stood since before a moment.
 func stood(since, before time.Time) bool { return !since.IsZero() && !since.After(before) }
 
 func (s *server) issueObstacles(is *issue, staged map[forge.Ref]bool) (now [issueObstacles]bool) {
@@ -117,7 +118,8 @@ func (s *server) issueObstacles(is *issue, staged map[forge.Ref]bool) (now [issu
 		byPerson := p.Closed && !p.Merged && !s.w.ours(p.ClosedBy) && !s.w.bot(p.ClosedBy)
 		now[issueHasPull] = now[issueHasPull] || !p.Closed
 		now[issueMerged] = now[issueMerged] || p.Merged && p.Ended.After(is.Reopened)
-		now[issueRejected] = now[issueRejected] || byPerson && s.w.ours(p.Author) && p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.books.Chain(is.Ref).Retried)
+		since := p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.books.Chain(is.Ref).Retried)
+		now[issueRejected] = now[issueRejected] || byPerson && s.w.ours(p.Author) && since
 	}
 	now[issueClaimed] = is.Has(forge.LabelInProgress)
 	now[issueStaged] = staged[is.Ref]
@@ -127,7 +129,7 @@ func (s *server) issueObstacles(is *issue, staged map[forge.Ref]bool) (now [issu
 	return now
 }
 
-// staged are the members of staged convoys.
+// staged returns the members of staged convoys.
 func (s *server) staged() map[forge.Ref]bool {
 	members := make(map[forge.Ref]bool)
 	for _, r := range s.repos {
@@ -142,7 +144,7 @@ func (s *server) staged() map[forge.Ref]bool {
 	return members
 }
 
-// blocker is the state of something that an issue depends on.
+// blocker returns the state of a blocker.
 func (s *server) blocker(of *issue, ref forge.Ref) forge.BlockerState {
 	is := s.issue(ref)
 	switch {
@@ -169,8 +171,8 @@ func (s *server) merged(is *issue) bool {
 	})
 }
 
-// mergedBy reports whether what a session waits for was merged before a moment, and not so long ago that the client has
-// forgotten it.
+// mergedBy reports whether the pull request that a session waits for was merged before a moment, and not so long ago
+// that the client has forgotten it.
 func (s *server) mergedBy(session *threads.Session, before time.Time) bool {
 	merged := func(p *pull) bool {
 		return p.Merged && p.Ended.After(session.Started) && p.Ended.Before(before) && s.w.now.Sub(p.Ended) < keepEnded
@@ -195,7 +197,7 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullStranger] = !s.w.everOurs(p.Author)
 	now[pullClaimed] = p.Has(forge.LabelInProgress)
 	now[pullUnwanted] = s.w.ours(p.Author) && allOf(p.Closes, func(ref forge.Ref) bool { return s.doneWithout(p, ref) })
-	// Whoever may have written counts, because the factory cannot always tell: then it asks for one review too many.
+	// Suspects count as authors: the factory cannot always tell, and may ask for one review too many.
 	now[pullJudged] = v.changes || s.w.verdicts(&p.Pull, s.suspects(p)).approved
 	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
 	return now
@@ -209,10 +211,10 @@ func (s *server) doneWithout(p *pull, ref forge.Ref) bool {
 	}))
 }
 
-// verdict is what the standing reviews of a pull request say.
+// verdict sums up the standing reviews of a pull request.
 type verdict struct {
-	changes  bool // somebody wants changes on this head
-	approved bool // somebody who may approved this head
+	changes  bool // a reviewer wants changes on this head
+	approved bool // a reviewer who may has approved this head
 	objected bool // a person's request for changes stands
 }
 
@@ -240,8 +242,8 @@ func answered(p *forge.Pull, i int) bool {
 	})
 }
 
-// authors are the agents that really wrote to a pull request: its opener, and who ran a session on it or on the issue
-// whose branch it is.
+// authors returns the agents that really wrote to a pull request: its opener, and those that ran a session on it or
+// on the issue whose branch it is.
 func (s *server) authors(p *pull) []string {
 	list := slices.Clone(p.writers)
 	if a := s.w.cfg.AgentByLogin(p.Author); a != nil {
@@ -253,7 +255,7 @@ func (s *server) authors(p *pull) []string {
 	return list
 }
 
-// suspects are the authors and everybody who worked on one of its issues.
+// suspects returns the authors and every agent that worked on one of the issues.
 func (s *server) suspects(p *pull) []string {
 	list := s.authors(p)
 	for _, other := range s.repo(p.Repo).pulls {
@@ -267,27 +269,27 @@ func (s *server) suspects(p *pull) []string {
 	return list
 }
 
-// unpaired reports whether an account must not review the work of these agents: nobody reviews their own work, and no
+// unpaired reports whether an account must not review the work of these agents: no agent reviews its own work, and no
 // local model that of a local model.
 func (w *world) unpaired(login string, authors []string) bool {
 	a := w.cfg.AgentByLogin(login)
 	return a != nil && (slices.Contains(authors, a.Name) || w.local(a.Name) && slices.ContainsFunc(authors, w.local))
 }
 
-// everOurs reports whether an account is, or was, one of our agents.
+// everOurs reports whether an account is or was one of our agents.
 func (w *world) everOurs(login string) bool { return slices.Contains(w.accounts, login) }
 
 func (w *world) ours(login string) bool { return w.cfg.AgentByLogin(login) != nil }
 func (w *world) bot(login string) bool  { return slices.Contains(w.cfg.Forge.Bots, login) }
 
-// elsewhere reports whether a claim of an account is none of ours: it is another host's, or an agent's that works by the clock
-// alone and claims nothing.
+// elsewhere reports whether a claim of an account is not ours: it belongs to another host, or to an agent with
+// scheduled roles only, which claims nothing.
 func (w *world) elsewhere(login string) bool {
 	a := w.cfg.AgentByLogin(login)
 	return w.bot(login) || a != nil && !w.does(a, agents.OnIssue) && !w.does(a, agents.OnReview)
 }
 
-// local reports whether an agent is a local model. Of one that was let go nobody knows any more, so it may have been.
+// local reports whether an agent is a local model. An agent that was removed may have been one.
 func (w *world) local(agent string) bool {
 	a := w.cfg.Agent(agent)
 	return a == nil || w.cfg.Thread(a.Thread).Backend == threads.Local
