@@ -1,20 +1,20 @@
 package forge
 
-// Account is somebody's account on the forge, as an administrator sees it.
+// Account is an account on the forge, as an administrator sees it.
 type Account struct {
 	Login string
 	Admin bool // of the whole forge
-	// External means that its password is kept elsewhere, as with LDAP: the forge cannot set one.
+	// External means that another system keeps its password, such as LDAP: the forge cannot set one.
 	External bool
 }
 
-// Token is an access token of an account. The forge tells its text once, when it is made.
+// Token is an access token of an account. The forge shows its text once, when it is made.
 type Token struct {
 	ID   int64
 	Name string
 }
 
-// Repository is what is worth knowing about a repository before something is put into it.
+// Repository is a repository as an agent or an administrator finds it before writing to it.
 type Repository struct {
 	Name    string // owner/name
 	Branch  string // the default one
@@ -22,9 +22,9 @@ type Repository struct {
 	Private bool
 }
 
-// File is a file of a repository, with what is in it.
+// File is a file of a repository with its content.
 type File struct {
 	Path, Text string
-	// SHA names the content that a change replaces; empty for a file that is not there yet.
+	// SHA is git's name of the content that a change replaces; empty for a new file.
 	SHA string
 }

@@ -15,10 +15,10 @@ type Status struct {
 
 // CombineCI reduces a commit's statuses to one state. Of each context the newest counts.
 //
-// With required contexts, which may be globs whose * matches a slash too, only those count, and one that nobody has
-// reported is pending. A warning then fails: Forgejo refuses to merge on it, so waiting would never end. Without
-// required contexts every report counts and a warning passes, because nothing keeps the forge from merging. A skipped
-// check passes in both. No report at all is CINone, unless something is required.
+// With required contexts, which may be globs whose * matches a slash too, only those count, and one without a report is
+// pending. A warning then fails: Forgejo refuses to merge on it, so waiting would never end. Without required contexts
+// every report counts and a warning passes, because nothing keeps the forge from merging. A skipped check passes in
+// both. No report at all is CINone, unless something is required.
 func CombineCI(required []string, statuses []Status) CI {
 	latest := make(map[string]Status, len(statuses))
 	for _, s := range statuses {
@@ -53,8 +53,8 @@ func CombineCI(required []string, statuses []Status) CI {
 	return CISuccess
 }
 
-// matchContext matches as Forgejo does, where a slash is a character like any other: to path.Match it is a border, so
-// it gets no slashes to see. A pattern that is no glob matches itself.
+// matchContext matches as Forgejo does, where a slash is a character like any other. path.Match treats it as a
+// separator, so slashes are replaced first. A pattern that is no valid glob matches itself.
 func matchContext(pattern, context string) bool {
 	if pattern == context {
 		return true

@@ -6,21 +6,22 @@ import (
 	"strings"
 )
 
-// Dependencies reads from an issue's text what the issue waits for: sorted, each once. self is the issue itself; its
-// repository is where a bare #N points, and a reference to itself is returned like any other, for the scheduler to
-// refuse with a reason.
+// Dependencies returns the issues that an issue's text says it waits for: sorted, each once. self is the issue itself;
+// a bare #N is in its repository, and a reference to itself is returned like any other, for the scheduler to refuse
+// with a reason.
 //
-// Two forms count, in any case of letters:
+// Two forms count, in upper or lower case:
 //
 //   - A section under a heading of one to three #, headed Dependencies, Depends on or Blocked by: every reference in
 //     the heading and below it, up to the next heading of its own or a higher level (or any of one or two #).
 //   - In running text "depends on" or "blocked by" (a hyphen for the space and a colon are fine), followed by
 //     references. Between these only punctuation, a remark in parentheses and words such as "and", "issue" may stand.
-//     When nothing follows on the line, the list or the line below is read. "Not blocked by" and "unblocked by" do not count.
+//     When nothing follows on the line, the list or the line below is read. "Not blocked by" and "unblocked by" do not
+//     count.
 //
 // A reference is #N, owner/name#N, or the address of an issue or pull request (see mentions for whose). Fenced code,
-// HTML comments and the lines of checked boxes "- [x]" are set aside. Where the text is unclear it is read as a
-// dependency: an item that is held says why and is mended in a minute, one that started too early has spent a session.
+// HTML comments and lines with a checked box "- [x]" are ignored. Unclear text is read as a dependency: an issue that
+// is held shows the reason and can be corrected in a minute; one that starts too early wastes a session.
 func Dependencies(body string, self Ref) []Ref {
 	r := dependencyReader{home: self.Repo}
 	for _, line := range visibleLines(body) {
@@ -32,16 +33,15 @@ func Dependencies(body string, self Ref) []Ref {
 
 var (
 	headingPattern = regexp.MustCompile(`^ {0,3}(#{1,6})(?:[ \t]+|$)`)
-	// sectionPattern lets a number, an emoji or emphasis stand before the word, and, as upstream does, the space after
-	// the # be missing.
+	// sectionPattern allows a number, an emoji or emphasis before the word and, as upstream does, no space after the #.
 	sectionPattern = regexp.MustCompile(`(?i)^ {0,3}(#{1,3})[^\pL#]*(?:dependencies|depends[\s-]+on|blocked[\s-]+by)\b`)
 	itemPattern    = regexp.MustCompile(`^[\s>]*(?:[-*+]|\d+[.)])\s`)
 	checkedPattern = regexp.MustCompile(`^[\s>]*(?:[-*+]|\d+[.)])\s+\[[xX]\](?:\s|$)`)
 	phrasePattern  = regexp.MustCompile(`(?i)\b(?:depends[\s-]+on|blocked[\s-]+by)\b`)
-	// negatedPattern ends just before the phrase. Like closingPattern it has a longest match, for lastBytes.
+	// negatedPattern matches the text just before the phrase. Its matches are bounded, as lastBytes requires.
 	negatedPattern = regexp.MustCompile(`(?i)(?:\bun-|(?:\bnot|n['’]t|\bnever|\bno longer)[\s*_]{1,8})$`)
-	// gluePattern is what may stand before and between the references of a phrase: punctuation, a few words, the text
-	// of a link to the issue, a remark in parentheses.
+	// gluePattern matches the text allowed before and between the references of a phrase: punctuation, a few words, the
+	// text of a link to the issue, a remark in parentheses.
 	gluePattern = longest("(?i)^(?:[\\s:,;&+/*_~|\"'`<>()\\[\\]-]|" +
 		`\b(?:and|or|the|both|either|issues?|prs?|pulls?|pull requests?)\b|\[[^\[\]]*\]\(|\([^()]*\))*`)
 )
@@ -53,12 +53,12 @@ func longest(pattern string) *regexp.Regexp {
 	return re
 }
 
-// dependencyReader takes an issue's visible lines in order.
+// dependencyReader reads an issue's visible lines in order.
 type dependencyReader struct {
 	home    string
 	refs    []Ref
-	section int  // level of the heading whose section we are in; 0 is none
-	list    bool // a phrase ended its line with nothing said yet: what follows it is below
+	section int  // level of the heading of the current section; 0 outside of one
+	list    bool // a phrase ended its line without a reference: they follow below
 	wrapped bool // the line before ended among the references of a phrase
 }
 
@@ -100,13 +100,13 @@ func (r *dependencyReader) line(line string) {
 	}
 }
 
-// follow takes those of the line's references that stand in a row from at on. said reports whether there were any, open
-// whether the row reaches the end of the line, so that it may go on below.
+// follow takes the line's references that stand in a row from at on. said reports whether there were any, open whether
+// the row reaches the end of the line and may continue on the next.
 func (r *dependencyReader) follow(line string, at int, all []mention) (said, open bool) {
 	glue := at + len(gluePattern.FindString(line[at:]))
 	for i, m := range all {
 		if m.start < at || m.start > glue || len(gluePattern.FindString(line[at:m.start])) < m.start-at {
-			continue // behind us, too far, or inside a remark
+			continue // before at, too far away, or inside a remark
 		}
 		said = true
 		r.take(all[i : i+1])

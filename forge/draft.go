@@ -1,9 +1,9 @@
 package forge
 
-// Draft is an issue to be filed.
+// Draft is an issue that is to be filed.
 type Draft struct {
 	Repo   string // owner/name
 	Title  string
 	Body   string
-	Labels []string // that the issue has from its first moment on; the repository may lack them
+	Labels []string // of the issue from its first moment on; missing ones are created
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Facts is what is known of the forge: the answer of a scan. Slices are sorted by Ref and must not be
-// changed by who reads them; a new scan makes a new value.
+// Facts is the result of a scan: everything known of the forge. Slices are sorted by Ref, and readers must not change
+// them; a new scan makes a new value.
 type Facts struct {
 	Repos  []Repo
-	Issues []Issue // open issues, and closed ones that something still refers to
+	Issues []Issue // open issues, and closed ones that an open one refers to
 	Pulls  []Pull  // open pull requests, and ended ones of issues that are still open
-	// More says that the scan stopped early with something useful and wants to be called again at once: a cold scan
-	// reads dependencies in dispatch order and lets the first ready item start before the rest is read.
+	// More asks for another scan at once: a cold scan reads dependencies in dispatch order and returns early, so that the
+	// first ready item starts before the rest is read.
 	More bool
 }
 
@@ -21,15 +21,15 @@ type Look struct {
 	Issue *Issue // when the item is an issue
 	Pull  *Pull  // when the item is a pull request
 	Pulls []Pull // of an issue: every pull request for it, open or ended, sorted by Ref
-	// Comments counts the comments on the item by account, since the time that was asked for.
+	// Comments counts the comments on the item since the requested time, by account.
 	Comments map[string]int
 }
 
 // Repo is one scanned repository.
 type Repo struct {
 	Name string // owner/name
-	// AsOf is when the request of the last complete scan began. Every fact of the repository is at
-	// least that fresh; zero means that it was never fully read and nothing may start in it.
+	// AsOf is when the request of the last complete scan began. Every fact of the repository is at least that recent. Zero
+	// means that it was never read completely, and nothing may start in it.
 	AsOf time.Time
 	// DefaultBranch is where work is based and merged, such as main.
 	DefaultBranch string
@@ -46,30 +46,30 @@ type Issue struct {
 	Assignees []string // logins, sorted
 	Created   time.Time
 	Updated   time.Time
-	// HeldBy names, for people, another supervisor's agent that works on the issue; empty when none does. Its account
-	// may be that of an agent of ours.
+	// HeldBy names, for people, the agent of another supervisor that works on the issue; empty when there is none. The
+	// agent may use the same account as one of ours.
 	HeldBy string
 	Ended  time.Time // when it was closed; zero while open
-	// Reopened is when the issue was last opened again; zero when it never was closed. It decides whether a
-	// merged pull request still counts for the issue.
+	// Reopened is when the issue was last reopened; zero if it never was. A pull request merged before that no longer
+	// counts for the issue.
 	Reopened time.Time
-	// Blockers is the union of the forge's own dependencies and the references in the body, sorted by Ref.
-	// It is nil for issues that cannot be dispatched anyway.
+	// Blockers is the union of the forge's own dependencies and the references in the body, sorted by Ref. It is nil for
+	// issues that cannot be dispatched for other reasons.
 	Blockers []Blocker
-	// BlockersKnown is false while the dependencies have not been read since the issue last changed. Such an
-	// issue is never started: unread is not the same as none.
+	// BlockersKnown is false until the dependencies have been read after the issue's last change. Such an issue is never
+	// started.
 	BlockersKnown bool
-	// AsOf is when the request that brought, or confirmed, this state began.
+	// AsOf is when the request began that reported or confirmed this state.
 	AsOf time.Time
 }
 
 // Has reports whether the issue carries the label.
 func (i *Issue) Has(label string) bool { return contains(i.Labels, label) }
 
-// BlockerState says what is known of a blocker. Only BlockerClosed lets work start.
+// BlockerState is the state of a blocker. Only BlockerClosed lets work start.
 type BlockerState int
 
-// The states of a blocker. The zero value is the one that holds.
+// The states of a blocker. The zero value blocks.
 const (
 	BlockerUnknown    BlockerState = iota // not read yet, or the read failed
 	BlockerOpen                           // open: wait for it
@@ -88,20 +88,21 @@ type Blocker struct {
 	InBody bool
 }
 
-// Mergeability is the forge's late answer to "does it merge cleanly".
+// Mergeability says whether a pull request merges without a conflict. The forge computes it late.
 type Mergeability int
 
-// The answers. Forgejo says false both for a conflict and for "not computed yet": see Pull.ConflictSince.
+// The values of Mergeability. Forgejo answers false both for a conflict and before it has computed one: see
+// Pull.ConflictSince.
 const (
 	MergeUnknown Mergeability = iota
 	MergeClean
 	MergeNotClean
 )
 
-// CI is the state of a head commit's required checks.
+// CI is the combined state of a head commit's checks.
 type CI int
 
-// The states of CI. None means that nothing is required and nothing was reported: it lets work go on.
+// The states of CI. CINone means that no check is required and none was reported; it allows a merge.
 const (
 	CINone CI = iota
 	CIPending
@@ -128,24 +129,24 @@ type Pull struct {
 	HeadSHA   string
 	Base      string // branch
 	Mergeable Mergeability
-	// ConflictSince is when a scan first saw "not mergeable" for this very head and base. Forgejo computes
-	// mergeability late, so one such answer is not yet a conflict. Zero while it merges cleanly.
+	// ConflictSince is when a scan first saw "not mergeable" for this head and base. Forgejo computes mergeability late,
+	// so one such answer is not yet a conflict. Zero while it merges cleanly.
 	ConflictSince time.Time
 	CI            CI
 	CISince       time.Time // when the newest of its checks was reported; zero without checks
 	Reviews       []Review  // sorted by submission, oldest first
-	// Closes are the issues this pull request is for: from its branch name fix/issue-N and the closing keywords
-	// in its text. Sorted.
+	// Closes are the issues that this pull request is for, sorted: by its branch name fix/issue-N and the closing keywords
+	// in its text.
 	Closes  []Ref
 	Created time.Time
 	Updated time.Time
-	AsOf    time.Time // when the request that brought, or confirmed, this state began
+	AsOf    time.Time // as that of an issue
 }
 
 // Has reports whether the pull request carries the label.
 func (p *Pull) Has(label string) bool { return contains(p.Labels, label) }
 
-// Verdict is what a review says.
+// Verdict is the decision of a review.
 type Verdict int
 
 // The verdicts. A comment decides nothing.
@@ -202,6 +203,5 @@ func (f *Facts) Pull(ref Ref) *Pull {
 	return &f.Pulls[i]
 }
 
-// contains looks through all: an item has a few labels, and for so few a binary search, which orders strings instead of
-// asking whether they are equal, took 9 % of the time of a plan.
+// contains compares with all labels. An item has few, and a binary search among them took 9 % of the time of a plan.
 func contains(labels []string, label string) bool { return slices.Contains(labels, label) }

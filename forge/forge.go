@@ -1,9 +1,8 @@
-// Package forge is the vocabulary of the forge: what an issue, a pull request and a review are to a
-// scheduler, and how text on the forge names other issues. It has no client in it: forge/forgejo and
-// forge/localforge speak to a server, this package only says what they bring back.
+// Package forge has the types of the forge that a scheduler and a session use (issues, pull requests, reviews), and
+// reads the references in their texts. It has no client: forge/forgejo fills these types from a server.
 //
-// Everything here is a value. Nothing does I/O, reads a clock or starts a goroutine, so that a
-// scheduling decision made from these values can be repeated anywhere.
+// The package does no I/O, reads no clock and starts no goroutine, so that a decision made from these values can be
+// repeated anywhere.
 package forge
 
 import (
@@ -15,29 +14,28 @@ import (
 )
 
 var (
-	// ErrTaken is the answer to a claim when somebody else holds the item, or it is no longer open.
+	// ErrTaken answers a claim of an item that another supervisor, agent or person holds, or that is no longer open.
 	ErrTaken = errors.New("already taken")
-	// ErrForbidden means that the account may not do what it tried (403). Trying again does not help.
+	// ErrForbidden means that the account lacks the right (401, 403). A retry does not help.
 	ErrForbidden = errors.New("forbidden")
-	// ErrNotFound means that the forge has no such thing, or hides it from this account (404).
+	// ErrNotFound means that the item does not exist or is hidden from this account (404).
 	ErrNotFound = errors.New("not found")
-	// ErrUnavailable means that the forge did not answer as a forge: refused, timed out, 5xx or 429.
-	// Trying again later is right.
+	// ErrUnavailable means that the forge did not answer as a forge: connection refused, timeout, 5xx or 429. A later
+	// retry may succeed.
 	ErrUnavailable = errors.New("forge unavailable")
-	// ErrConflict means that the forge refuses the change in the state things are in now (405, 409, 412):
-	// a merge that is not possible, an issue that cannot be closed yet.
+	// ErrConflict means that the forge refuses the change in the present state (405, 409, 412): a merge with a conflict,
+	// an issue that cannot be closed yet.
 	ErrConflict = errors.New("refused in this state")
 )
 
-// Ref names an issue or pull request: the two share one sequence of numbers per repository.
-// It is comparable and may be a map key. A zero Number names the repository itself, which is how
-// scheduled work, that belongs to no issue, says where it runs.
+// Ref names an issue or pull request: the two share one sequence of numbers per repository. It is comparable and may be
+// a map key. A zero Number names the repository itself, for scheduled work, which belongs to no issue.
 type Ref struct {
 	Repo   string // owner/name
 	Number int64
 }
 
-// String is the form people write: owner/name#12.
+// String returns owner/name#12, or owner/name for a zero Number.
 func (r Ref) String() string {
 	if r.Number == 0 {
 		return r.Repo
@@ -45,10 +43,10 @@ func (r Ref) String() string {
 	return r.Repo + "#" + strconv.FormatInt(r.Number, 10)
 }
 
-// Short is #12, for places that already say the repository.
+// Short returns #12, for places that already name the repository.
 func (r Ref) Short() string { return "#" + strconv.FormatInt(r.Number, 10) }
 
-// IsZero reports whether r names nothing.
+// IsZero reports whether r is the zero Ref.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
 // Compare orders refs by repository, then number.
@@ -59,8 +57,8 @@ func (r Ref) Compare(o Ref) int {
 	return cmp.Compare(r.Number, o.Number)
 }
 
-// ParseRef reads "12", "#12" or "owner/name#12". The short forms need home, the repository they are
-// said in; with no home they are an error that shows the long form.
+// ParseRef reads "12", "#12" or "owner/name#12". The short forms are in the repository home; without a home they are an
+// error that shows the long form.
 func ParseRef(s, home string) (Ref, error) {
 	repo, number, found := strings.Cut(s, "#")
 	if !found {
@@ -79,8 +77,8 @@ func ParseRef(s, home string) (Ref, error) {
 	return Ref{Repo: repo, Number: n}, nil
 }
 
-// ValidRepo reports whether s has the form owner/name with the characters that Forgejo allows, so that
-// it can stand in a URL path as it is.
+// ValidRepo reports whether s has the form owner/name with the characters that Forgejo allows, so that it can stand in
+// a URL path as it is.
 func ValidRepo(s string) bool {
 	owner, name, ok := strings.Cut(s, "/")
 	return ok && validName(owner) && validName(name)

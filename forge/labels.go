@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The labels that mean something to us; who writes which stands beside each. The names are upstream's,
-// so that a repository that was worked by the bash scheduler needs no migration.
+// The labels with a meaning for the scheduler, each with its writer. The names are upstream's, so that a repository
+// from the bash scheduler needs no migration.
 const (
 	LabelBacklog    = "backlog"     // people, planners: may be worked on
 	LabelInProgress = "in-progress" // a claim
@@ -19,16 +19,16 @@ const (
 	LabelStolen     = "stolen"      // a steal: never moved again
 )
 
-// DefaultPriority is the class of an issue that says nothing; 1 is the most urgent, 10 the least.
+// DefaultPriority is the class of an issue without a priority label; 1 is the most urgent, 10 the least.
 const DefaultPriority = 5
 
-// Label is a label that a repository must have before we work in it: an unknown label name is silently
-// dropped by Forgejo, both when filtering and when adding.
+// Label is a label that a repository must have before we work in it: Forgejo silently drops unknown names, both in
+// filters and when labels are added.
 type Label struct {
 	Name, Color, Description string
 }
 
-// RequiredLabels are created in every repository where they are missing.
+// RequiredLabels returns the labels that every repository must have; Prepare creates the missing ones.
 func RequiredLabels() []Label {
 	return []Label{
 		{LabelBacklog, "0e8a16", "may be worked on by an agent"},
@@ -43,7 +43,7 @@ func RequiredLabels() []Label {
 	}
 }
 
-// skipLabels keep an issue from being dispatched. The second line is written by upstream's agents.
+// skipLabels keep an issue from being dispatched. Upstream's agents write those of the second line.
 var skipLabels = []string{
 	LabelBlocked, LabelNeedsHuman, LabelConvoy, LabelStaged, LabelCancelled,
 	"underspecified", "vision", "formula", "bug-report", "in-triage", "rejected", "awaiting-live-verification",
@@ -59,8 +59,8 @@ func SkipLabel(labels []string) string {
 	return ""
 }
 
-// Priority reads the class from the labels: priority/1 to priority/10, the bare label priority as 2, else
-// DefaultPriority. With several the most urgent counts.
+// Priority returns the class that the labels set: priority/1 to priority/10, 2 for the label priority, else
+// DefaultPriority. Of several the most urgent counts.
 func Priority(labels []string) int {
 	best := 0
 	for _, l := range labels {
@@ -80,7 +80,7 @@ func Priority(labels []string) int {
 	return best
 }
 
-// Skills returns the names behind skill/ labels, in the order of labels.
+// Skills returns the names after skill/ in labels, in the order of labels.
 func Skills(labels []string) []string {
 	var skills []string
 	for _, l := range labels {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// This file reads Markdown just as far as the scheduler needs it: which text is code or comment and so says nothing, and
-// where other issues are named.
+// This file reads as much of Markdown as the scheduler needs: which text is code or a comment, and where other issues
+// are named.
 
-// visibleLines splits text into lines and blanks what a reader of the rendered page does not take as prose: fenced
-// code (``` and ~~~, at any indentation, in quotes and list items) and HTML comments. A fence that is never closed
-// runs to the end, as it does on the page. A comment that is never closed is no comment: hiding the rest of an issue
-// behind a stray "<!--" would start work before its blockers.
+// visibleLines splits text into lines and blanks the text that is not prose on the rendered page: fenced code (``` and
+// ~~~, at any indentation, in quotes and list items) and HTML comments. An unclosed fence runs to the end, as on the
+// page. An unclosed comment is not one: a stray "<!--" that hid the rest of an issue would start work before its
+// blockers.
 func visibleLines(text string) []string {
 	var (
 		lines     []string
@@ -41,8 +41,8 @@ func visibleLines(text string) []string {
 	return lines
 }
 
-// dropComments replaces HTML comments by a space. It takes and returns whether the line begins and ends inside one;
-// lastClose is where the text's last "-->" stands, counted from the beginning of the line.
+// dropComments replaces HTML comments with a space. inside says whether the line begins in one, the result whether it
+// ends in one; lastClose is the position of the text's last "-->" from the start of the line.
 func dropComments(line string, inside bool, lastClose int) (string, bool) {
 	var kept strings.Builder
 	for at := 0; ; {
@@ -70,11 +70,11 @@ func dropComments(line string, inside bool, lastClose int) (string, bool) {
 	}
 }
 
-// fencePattern sees through block quotes and one list marker. A backtick fence has no backtick after the run: that is
-// a code span on one line.
+// fencePattern allows block quotes and one list marker before the fence. A run of backticks with another one after it
+// on the line is a code span.
 var fencePattern = regexp.MustCompile("^[\\s>]*(?:(?:[-*+]|\\d+[.)])\\s+)?(`{3,}[^`]*|~{3,}.*)$")
 
-// opensFence returns the run of backticks or tildes with which the line opens a fence, or "".
+// opensFence returns the run of backticks or tildes of a line that opens a fence, else "".
 func opensFence(line string) string {
 	m := fencePattern.FindStringSubmatch(line)
 	if m == nil {
@@ -95,19 +95,18 @@ type mention struct {
 }
 
 var (
-	// mentionPattern takes addresses first and whole, so that a fragment such as page#5 in one is no reference.
+	// mentionPattern matches whole addresses first, so that a fragment in one, such as page#5, is no reference.
 	mentionPattern = regexp.MustCompile("https?://[^\\s<>()\\[\\]\"'`|]+|([\\w.-]+/[\\w.-]+)?#(\\d+)\\b")
-	// addressPattern is the path of an issue or pull request page, under whatever path the forge is served.
+	// addressPattern matches the address of an issue or pull request, whatever path the forge is served under.
 	addressPattern = regexp.MustCompile(`^https?://[^/]+(?:/.*)?/([\w.-]+/[\w.-]+)/(?:issues|pulls)/(\d+)\b`)
 )
 
 // mentions finds #N, owner/name#N and the addresses of issues and pull requests. #N is in the repository home.
 //
-// Of an address only the path is read. Its host is no part of a Ref, so text never chooses whom we ask; and it is not
-// compared with the configured one either, because people paste what their browser shows (http://localhost:3000),
-// which inside a container is not what we call the forge (http://forgejo:3000). An address on somebody else's forge so
-// reads as an issue of ours that does not exist: the item is held with that reason, where leaving the address out
-// would start it too early.
+// Of an address only the path is read. The host is no part of a Ref, so that text never chooses which server we ask. Nor is
+// it compared with the configured one: people paste the address from their browser (http://localhost:3000), and inside a
+// container the forge has another name (http://forgejo:3000). An address on another forge therefore reads as an issue of
+// ours that does not exist, and the item is held with that reason; without it the item would start too early.
 func mentions(line, home string) []mention {
 	var found []mention
 	for _, m := range mentionPattern.FindAllStringSubmatchIndex(line, -1) {
@@ -144,8 +143,8 @@ func mentions(line, home string) []mention {
 	return found
 }
 
-// lastBytes is what a pattern that looks back from a place in a line needs to see. Looking at the whole of it made a line
-// of 64 kB, which any account can write, take 30 s.
+// lastBytes returns the end of s, for patterns that look back. Matching all of a line of 64 kB, which any account can
+// write, took 30 s.
 func lastBytes(s string) string { return s[max(0, len(s)-64):] }
 
 func isWord(c byte) bool {

@@ -62,8 +62,8 @@ func (w *world) administer(user, password string) *adminWorld {
 	return &adminWorld{w, admin, byPassword}
 }
 
-// TestAgentScopes does what an agent does with AgentScopes, and then with each of them left away: something must fail, or
-// the scope is too much.
+// TestAgentScopes does what an agent does with AgentScopes, and then with each of them left away: something must fail,
+// or the scope is too much.
 func TestAgentScopes(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		n := w.file("an issue", "", "backlog")
@@ -110,8 +110,8 @@ func (w *adminWorld) work(api *rest.API, n int64, branch string) error {
 	return errors.Join(errs...)
 }
 
-// TestAdminTokens has tokens of an account that the administrator manages with a token, which sets a password, and with a
-// password, which leaves it alone.
+// TestAdminTokens has tokens of an account that the administrator manages with a token, which sets a password, and with
+// a password, which leaves it alone.
 func TestAdminTokens(t *testing.T) {
 	onEachServer(t, func(w *adminWorld) {
 		ctx := w.Context()

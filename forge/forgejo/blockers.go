@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// batch is how many dependency lists, and how many single blockers, one scan reads: enough to find something to
-	// start, little enough not to let it wait for the rest of ten thousand.
+	// batch is how many dependency lists, and how many single blockers, one scan reads: enough to find something to start,
+	// little enough not to let it wait for the rest of ten thousand.
 	batch = 32
 	// singleEvery is how often a blocker that no list shows is asked for again, and closedEvery when it was closed: it
 	// would have to be opened again to matter.

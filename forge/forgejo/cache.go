@@ -55,7 +55,8 @@ type dependencies struct {
 	failed failure   // of the last try
 }
 
-// failure is a try that failed: when, by our clock, and in which state of the item. The same is not tried at once again.
+// failure is a try that failed: when, by our clock, and in which state of the item. The same is not tried at once
+// again.
 type failure struct{ at, of time.Time }
 
 func (f failure) recent(now, of time.Time) bool { return f.of.Equal(of) && now.Sub(f.at) < triedEvery }
@@ -125,9 +126,9 @@ type listing struct {
 	began time.Time
 }
 
-// applyFull replaces what is open by a complete listing and the changes that were read after it: what is in neither
-// was deleted or transferred, which no list of changes shows. Where the forge could not load an entry, we do not know
-// which item it was, and take none away.
+// applyFull replaces what is open by a complete listing and the changes that were read after it: what is in neither was
+// deleted or transferred, which no list of changes shows. Where the forge could not load an entry, we do not know which
+// item it was, and take none away.
 func (c *Client) applyFull(r *repo, open, changed listing) {
 	listed, newer := map[int64]bool{}, map[int64]bool{}
 	for _, in := range changed.items {

@@ -17,8 +17,8 @@ import (
 // It answers forge.ErrTaken when the item is closed, carries a label that keeps it from being worked on, or belongs to
 // somebody else. A person assigned to a pull request is no obstacle and stays assigned.
 //
-// Before both comes the ref that decides between supervisors, see [Options.Claims]. Without it nothing does: the forge has no
-// compare-and-set for labels and assignees.
+// Before both comes the ref that decides between supervisors, see [Options.Claims]. Without it nothing does: the forge
+// has no compare-and-set for labels and assignees.
 //
 // Claim may be repeated: with the same runID it goes on where it broke off, and a claim that the agent has already is
 // left as it is. After forge.ErrTaken nothing of the claim is left; after any other error Release clears up.
@@ -48,8 +48,8 @@ func (c *Client) claim(ctx context.Context, ref forge.Ref, login, runID string) 
 	return c.showClaim(ctx, ref, in, login)
 }
 
-// outdated reports whether an issue has changed since the last scan. Somebody else may have done all the work on it since, and
-// given it back: the claim would succeed, and the work be done twice.
+// outdated reports whether an issue has changed since the last scan. Somebody else may have done all the work on it
+// since, and given it back: the claim would succeed, and the work be done twice.
 func (c *Client) outdated(ref forge.Ref, in *gitea.Issue) bool {
 	r := c.repo(ref.Repo)
 	if r == nil {
@@ -132,8 +132,8 @@ func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) e
 }
 
 // Release takes an agent off an item: the assignee first, then the label in-progress, which stays where another agent
-// is assigned, then the ref. Other assignees and all other labels stay. Releasing what is not claimed, is closed or does
-// not exist any more is a success. What another supervisor holds is left alone, with forge.ErrTaken.
+// is assigned, then the ref. Other assignees and all other labels stay. Releasing what is not claimed, is closed or
+// does not exist any more is a success. What another supervisor holds is left alone, with forge.ErrTaken.
 func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) error {
 	ref = c.canonical(ref)
 	commit, err := c.mayRelease(ctx, ref)

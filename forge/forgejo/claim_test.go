@@ -138,8 +138,8 @@ func TestClaimLostAnswer(t *testing.T) {
 	}
 }
 
-// TestClaimRace: the issue is assigned to another account between our first look and the assignee. What carries the label
-// then is a claim only where claims are no refs.
+// TestClaimRace: the issue is assigned to another account between our first look and the assignee. What carries the
+// label then is a claim only where claims are no refs.
 func TestClaimRace(t *testing.T) {
 	for _, tc := range []struct {
 		name, want string

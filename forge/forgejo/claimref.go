@@ -17,12 +17,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A claim is a ref of the item's repository, refs/disinto/claims/N, to a commit of its own that says whose it is. Making a
-// ref that must not be there is the one thing a forge does for exactly one of several who try at once; labels and
-// assignees are what people see of it. The ref comes first and goes last.
+// A claim is a ref of the item's repository, refs/disinto/claims/N, to a commit of its own that says whose it is.
+// Making a ref that must not be there is the one thing a forge does for exactly one of several who try at once; labels
+// and assignees are what people see of it. The ref comes first and goes last.
 //
-// What holds a claim for ever is a supervisor that died. Its own next run takes the claim back, by the instance id. Others
-// may take it when one of these holds:
+// What holds a claim for ever is a supervisor that died. Its own next run takes the claim back, by the instance id.
+// Others may take it when one of these holds:
 //
 //   - its time is up: a claim says how long a session can last at most, see [Claims.Longest];
 //   - it was never finished, or given back up to the ref: the item carries no in-progress, no agent is assigned, and we
@@ -38,7 +38,8 @@ const (
 	claimTries = 3
 )
 
-// Claims are what a supervisor says of itself when it claims something, so that others let it be. All fields are required.
+// Claims are what a supervisor says of itself when it claims something, so that others let it be. All fields are
+// required.
 type Claims struct {
 	// Instance is the id of the state directory, with which each of its run ids begins. It may be "" until it is known.
 	Instance func() string
@@ -146,8 +147,8 @@ func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64
 	return all, nil
 }
 
-// references are refs as the forge lists them. Old versions answer with the ref itself where there is one of exactly the
-// name.
+// references are refs as the forge lists them. Old versions answer with the ref itself where there is one of exactly
+// the name.
 type references []*gitea.Reference
 
 func (r *references) UnmarshalJSON(text []byte) error {
@@ -216,7 +217,8 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 	return fmt.Errorf("%w: its claim changes hands all the time", forge.ErrUnavailable)
 }
 
-// unfinished reports whether a claim never came to more than its ref, or came down to it, and nobody is at that any more.
+// unfinished reports whether a claim never came to more than its ref, or came down to it, and nobody is at that any
+// more.
 func (c *Client) unfinished(ref forge.Ref, in *gitea.Issue, commit string) bool {
 	if hasLabel(in, forge.LabelInProgress) || slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
 		return false
@@ -286,8 +288,8 @@ func (c *Client) dropRef(ctx context.Context, ref forge.Ref, commit string) erro
 	return nil
 }
 
-// Free takes away the ref of a claim, whoever holds it, and says who that was; "" for nobody. It is for a person who knows
-// that the holder is gone. Label and assignee stay as they are.
+// Free takes away the ref of a claim, whoever holds it, and says who that was; "" for nobody. It is for a person who
+// knows that the holder is gone. Label and assignee stay as they are.
 func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
 	ref = c.canonical(ref)
 	if c.refs == nil {
@@ -305,8 +307,8 @@ func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error
 	return was, nil
 }
 
-// probeClaims asks the forge to delete a claim that there is not, at a commit that it does not have. That changes nothing,
-// and passes every check that a claim has to pass.
+// probeClaims asks the forge to delete a claim that there is not, at a commit that it does not have. That changes
+// nothing, and passes every check that a claim has to pass.
 func (c *Client) probeClaims(ctx context.Context, repo string) error {
 	if c.refs == nil {
 		return nil

@@ -51,8 +51,8 @@ func (w *world) heldBy(c *Client, n int64) string {
 	return f.Issue(w.ref(n)).HeldBy
 }
 
-// TestClaimRef: the ref is there from the claim to the release, and with it nobody else has the item, whatever his agents'
-// accounts are.
+// TestClaimRef: the ref is there from the claim to the release, and with it nobody else has the item, whatever his
+// agents' accounts are.
 func TestClaimRef(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -118,8 +118,8 @@ func TestClaimRefTakenBack(t *testing.T) {
 	})
 }
 
-// TestClaimRefUnfinished: what a supervisor left that died behind the ref is another's to take, after five minutes in which
-// it saw nothing else there. While it is finished, or pinned, it is not.
+// TestClaimRefUnfinished: what a supervisor left that died behind the ref is another's to take, after five minutes in
+// which it saw nothing else there. While it is finished, or pinned, it is not.
 func TestClaimRefUnfinished(t *testing.T) {
 	onLocal(t, func(w *world) {
 		bare, pinned := w.file("only the ref", "", "backlog"), w.file("pinned", "", "backlog")
@@ -270,7 +270,8 @@ func TestClaimRefLostAnswer(t *testing.T) {
 	})
 }
 
-// TestClaimRefCost: how many requests a claim and a release are, and that another's claim costs none while nothing changes.
+// TestClaimRefCost: how many requests a claim and a release are, and that another's claim costs none while nothing
+// changes.
 func TestClaimRefCost(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")

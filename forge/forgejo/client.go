@@ -19,9 +19,11 @@ const (
 	requestTime = 15 * time.Second
 	// mergeTime bounds a merge, which runs git on the forge: 0.4 s for a small repository, far more for a big one.
 	mergeTime = time.Minute
-	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, too few to hurt a small forge.
+	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, too few to hurt a small
+	// forge.
 	atOnce = 4
-	// maxAnswer bounds what is read of one answer: a page of 50 issues with texts of 1 MB each, which is more than people write.
+	// maxAnswer bounds what is read of one answer: a page of 50 issues with texts of 1 MB each, which is more than people
+	// write.
 	maxAnswer = 64 << 20
 )
 
@@ -33,12 +35,12 @@ type Options struct {
 	Token string
 	// Repos are the repositories to scan, owner/name.
 	Repos []string
-	// Ours reports whether a login is an agent of this factory, Bots whether it is one of another host. Everybody else
-	// is a human. They are asked at each use, so they may follow a changed configuration; they must be quick and not call the
+	// Ours reports whether a login is an agent of this factory, Bots whether it is one of another host. Everybody else is
+	// a human. They are asked at each use, so they may follow a changed configuration; they must be quick and not call the
 	// client. nil means nobody.
 	Ours, Bots func(login string) bool
-	// Moves makes what an issue waits for matter also where it is assigned to one of Bots: we may move it to somebody else. It
-	// costs a request for each such issue, and like Ours it is asked at each use. nil means no.
+	// Moves makes what an issue waits for matter also where it is assigned to one of Bots: we may move it to somebody
+	// else. It costs a request for each such issue, and like Ours it is asked at each use. nil means no.
 	Moves func() bool
 	// RequireMerged makes a closed blocker count only when a pull request for it was merged, if it had any that we know.
 	RequireMerged bool

@@ -2,8 +2,8 @@
 //
 // # Usage
 //
-// A Client has one cache. Scan brings it up to date and returns it as forge.Facts: a cold scan reads everything that
-// is open, later ones only what changed. Look reads one item afresh. The writes (Claim, Release, Label, Comment, Close,
+// A Client has one cache. Scan brings it up to date and returns it as forge.Facts: a cold scan reads everything that is
+// open, later ones only what changed. Look reads one item afresh. The writes (Claim, Release, Label, Comment, Close,
 // Merge) re-read what they are about, may be repeated safely, and never touch the cache: only a reading does.
 //
 // # What a scan costs
@@ -16,15 +16,16 @@
 //
 // # Claims
 //
-// With Options.Claims a claim is a ref first, which the forge lets one of several supervisors make: one request more for
-// a claim and for a release. What another one holds the facts show in HeldBy, and Claim and Release leave it alone with
-// forge.ErrTaken. That costs a request or two each time an item with in-progress that is not ours changes, and one an hour.
+// With Options.Claims a claim is a ref first, which the forge lets one of several supervisors make: one request more
+// for a claim and for a release. What another one holds the facts show in HeldBy, and Claim and Release leave it alone
+// with forge.ErrTaken. That costs a request or two each time an item with in-progress that is not ours changes, and one
+// an hour.
 //
 // # Time
 //
-// Facts carry our own clock: when the request that brought them began. What the forge is asked for ("since") is in
-// its clock, as it says in the Date header. Forgejo's times are whole seconds, so what was read in the very second of
-// an item's last change is read once more.
+// Facts carry our own clock: when the request that brought them began. What the forge is asked for ("since") is in its
+// clock, as it says in the Date header. Forgejo's times are whole seconds, so what was read in the very second of an
+// item's last change is read once more.
 //
 // # Failure
 //
@@ -34,6 +35,6 @@
 //
 // # Concurrency
 //
-// All methods may be called from several goroutines; scans run one at a time. At most four requests of a scan are
-// under way at once.
+// All methods may be called from several goroutines; scans run one at a time. At most four requests of a scan are under
+// way at once.
 package forgejo

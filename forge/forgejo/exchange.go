@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// exchange is one request and what is kept of its answer. The SDK supplies the types of answers but makes no request: it
-// hides the Date, the reason of a refused merge, and that an answer broke off.
+// exchange is one request and what is kept of its answer. The SDK supplies the types of answers but makes no request:
+// it hides the Date, the reason of a refused merge, and that an answer broke off.
 type exchange struct {
 	at         string    // method and path, for errors
 	began      time.Time // our clock
@@ -28,8 +28,8 @@ type exchange struct {
 	retryAfter time.Duration
 }
 
-// ask is a request of the API: a path that needs no escaping, which forge.ValidRepo ensures for repositories, and what is
-// sent as JSON, nil for nothing.
+// ask is a request of the API: a path that needs no escaping, which forge.ValidRepo ensures for repositories, and what
+// is sent as JSON, nil for nothing.
 type ask struct {
 	method, path string
 	in           any
@@ -139,8 +139,8 @@ func (x *exchange) note(resp *http.Response) {
 	x.retryAfter = retryAfter(resp.Header.Get("Retry-After"), x.date)
 }
 
-// refusal is what the forge says to a request that it did not do. Forgejo's answer is {"message": ...}, sometimes with an
-// empty message or no body; a proxy's is a page.
+// refusal is what the forge says to a request that it did not do. Forgejo's answer is {"message": ...}, sometimes with
+// an empty message or no body; a proxy's is a page.
 func refusal(resp *http.Response, answer []byte) string {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return "the forge does not know this token"
@@ -156,8 +156,9 @@ func refusal(resp *http.Response, answer []byte) string {
 	return said.Message
 }
 
-// forgeBegan is the earliest time at which the request can have begun by the forge's clock: Date has whole seconds and is
-// written when the answer is ready. A forge that sends none is taken to be a minute behind us, which only costs requests.
+// forgeBegan is the earliest time at which the request can have begun by the forge's clock: Date has whole seconds and
+// is written when the answer is ready. A forge that sends none is taken to be a minute behind us, which only costs
+// requests.
 func (x *exchange) forgeBegan() time.Time {
 	if x.date.IsZero() {
 		return x.began.Add(-time.Minute)

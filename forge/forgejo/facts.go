@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// facts puts together what is known. Values are copied, what they point to is shared: nothing here changes a slice or
-// a string in place once it was in a fact.
+// facts puts together what is known. Values are copied, what they point to is shared: nothing here changes a slice or a
+// string in place once it was in a fact.
 func (c *Client) facts(more bool) forge.Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,8 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 	}
 }
 
-// Depend makes an issue wait for another one, which may be in another repository. One that does already is left as it is.
+// Depend makes an issue wait for another one, which may be in another repository. One that does already is left as it
+// is.
 func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) error {
 	ref, on = c.canonical(ref), c.canonical(on)
 	owner, name, _ := strings.Cut(on.Repo, "/")
@@ -68,8 +69,8 @@ func dependError(ref, on forge.Ref, err error) error {
 	return fmt.Errorf("cannot make %s depend on %s: %w", ref, on, err)
 }
 
-// Blockers reads afresh what an issue waits for: the forge's dependencies, each with its state, and the references in its
-// text, whose state is what is known of them.
+// Blockers reads afresh what an issue waits for: the forge's dependencies, each with its state, and the references in
+// its text, whose state is what is known of them.
 func (c *Client) Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error) {
 	ref = c.canonical(ref)
 	in, err := c.getIssue(ctx, ref)

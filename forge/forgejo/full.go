@@ -78,8 +78,8 @@ func moved(open, changed []*gitea.Issue) bool {
 	return false
 }
 
-// readColdPulls reads what a first scan needs beside the open items: the details of all open pull requests, a page at
-// a time, and which ended ones are for an issue that is still open.
+// readColdPulls reads what a first scan needs beside the open items: the details of all open pull requests, a page at a
+// time, and which ended ones are for an issue that is still open.
 func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	c.mu.Lock()
 	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
@@ -110,7 +110,8 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	return nil
 }
 
-// oldestBacklog is when the oldest issue was made that could be dispatched: no pull request for any of them ended before.
+// oldestBacklog is when the oldest issue was made that could be dispatched: no pull request for any of them ended
+// before.
 func (r *repo) oldestBacklog() time.Time {
 	var oldest time.Time
 	for _, i := range r.issues {

@@ -126,8 +126,8 @@ type event struct {
 	Created time.Time   `json:"created_at"`
 }
 
-// timeline reads the entries from a time on. X-Total-Count is the length of the page here, and Forgejo filters pages late, so that any of them
-// may be short: only an empty one is the last.
+// timeline reads the entries from a time on. X-Total-Count is the length of the page here, and Forgejo filters pages
+// late, so that any of them may be short: only an empty one is the last.
 func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
 	var all []event
 	for page := 1; page <= maxPages; page++ {

@@ -27,8 +27,8 @@ func (h heldClaim) settled(of time.Time) bool {
 }
 
 // readHolders finds out whose claims there are in a repository, other than ours: our agents' accounts may be another
-// supervisor's too, whose claims then look like ones that we left behind. An unchanged forge costs no request. Once an hour
-// claims that were never finished are looked for too.
+// supervisor's too, whose claims then look like ones that we left behind. An unchanged forge costs no request. Once an
+// hour claims that were never finished are looked for too.
 func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if c.refs == nil {
 		return nil
@@ -100,8 +100,8 @@ func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (
 	return c.readHolder(ctx, ref.Repo, commit)
 }
 
-// unheld is what carries in-progress and is not known to be anybody's, with the time of its last change. What is known of
-// other items is forgotten.
+// unheld is what carries in-progress and is not known to be anybody's, with the time of its last change. What is known
+// of other items is forgotten.
 func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	wanted, claimed := map[forge.Ref]time.Time{}, map[forge.Ref]bool{}
 	note := func(ref forge.Ref, updated time.Time) {

@@ -16,8 +16,9 @@ import (
 // too. Comments are left out: they let no work begin, and agents write many.
 var hookEvents = []string{"issues", "pull_request", "push"}
 
-// HasHook reports whether a repository has an active web hook to an address that tells what we want to hear. What secret it
-// signs with the forge does not show. Only administrators of the repository may ask; others get forge.ErrForbidden.
+// HasHook reports whether a repository has an active web hook to an address that tells what we want to hear. What
+// secret it signs with the forge does not show. Only administrators of the repository may ask; others get
+// forge.ErrForbidden.
 func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 	all, err := c.hooksTo(ctx, repo, url)
 	if err != nil {
@@ -29,7 +30,8 @@ func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 }
 
 // SetHook registers a web hook to an address, signed with the secret, in place of those that are there for the same
-// address: the forge keeps the secret of an old one whatever it is told. The new one is there before the old ones are gone.
+// address: the forge keeps the secret of an old one whatever it is told. The new one is there before the old ones are
+// gone.
 func (c *Client) SetHook(ctx context.Context, repo, url, secret string) error {
 	if err := c.setHook(ctx, repo, url, secret); err != nil {
 		return fmt.Errorf("cannot register a web hook in %s: %w", repo, err)

@@ -81,8 +81,8 @@ func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Ti
 	return counts, nil
 }
 
-// lookTries is how often a look asks again when the list of a scan overtakes its answer: the list is newer, but lacks the
-// branches, and so the answer was not taken.
+// lookTries is how often a look asks again when the list of a scan overtakes its answer: the list is newer, but lacks
+// the branches, and so the answer was not taken.
 const lookTries = 5
 
 // lookPull reads one pull request with reviews and statuses.

@@ -87,8 +87,9 @@ func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *excha
 	return all, first, nil
 }
 
-// inParallel runs n tasks and returns their errors joined. The error of a task ends the others only when it says that the
-// forge as a whole is down, and is then the only one returned. Few tasks run at a time, because their requests take turns.
+// inParallel runs n tasks and returns their errors joined. The error of a task ends the others only when it says that
+// the forge as a whole is down, and is then the only one returned. Few tasks run at a time, because their requests take
+// turns.
 func inParallel(ctx context.Context, n int, task func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

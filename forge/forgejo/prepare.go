@@ -157,8 +157,8 @@ func unusable(in *gitea.Repository, name, login string) error {
 	return nil
 }
 
-// prepareLabels finds the required labels that are missing, and creates them if it may. Where it creates none, it tries to
-// change one that cannot exist, so that a token which may only read is found out now and not at the first claim.
+// prepareLabels finds the required labels that are missing, and creates them if it may. Where it creates none, it tries
+// to change one that cannot exist, so that a token which may only read is found out now and not at the first claim.
 func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (missing []MissingLabel, err error) {
 	c.forgetLabels(name)
 	known, err := c.repoLabels(ctx, name)

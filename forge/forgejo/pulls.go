@@ -190,8 +190,8 @@ func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 	return c.readChecks(ctx, r, w)
 }
 
-// noteRead writes down how a reading went. One that brought reviews and statuses settles the pull request as far as
-// the details reach, which were read first.
+// noteRead writes down how a reading went. One that brought reviews and statuses settles the pull request as far as the
+// details reach, which were read first.
 func (c *Client) noteRead(r *repo, number int64, whole bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 )
 
 // This file moves one ref the way git push does, and no other way is there: the API has no call for it. What git sends
-// to receive-pack is said here in one POST. A git process would need two requests, the first of which answers with every
-// ref of the repository, two for each pull request it ever had.
+// to receive-pack is said here in one POST. A git process would need two requests, the first of which answers with
+// every ref of the repository, two for each pull request it ever had.
 
 const (
 	// noObject stands for "there is no such ref" in a push.
@@ -109,8 +109,8 @@ func (e *refusedMove) Unwrap() error {
 	return nil
 }
 
-// push moves one ref of a repository; objects are what it needs that may be new. A *refusedMove is the forge's no. After
-// any other error it may have been done or not.
+// push moves one ref of a repository; objects are what it needs that may be new. A *refusedMove is the forge's no.
+// After any other error it may have been done or not.
 func (c *Client) push(ctx context.Context, repo string, m move, objects ...object) error {
 	me, err := c.me(ctx)
 	if err != nil {

@@ -25,8 +25,8 @@ func git(t *testing.T, dir string, stdin []byte, args ...string) string {
 	return string(out)
 }
 
-// TestPack: git takes our packs, knows the objects by the names we give them, and finds nothing wrong with them. Lengths are
-// those where the header of an object grows by a byte.
+// TestPack: git takes our packs, knows the objects by the names we give them, and finds nothing wrong with them.
+// Lengths are those where the header of an object grows by a byte.
 func TestPack(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, size := range []int{0, 1, 15, 16, 200, 2047, 2048, 40_000, 300_000} {

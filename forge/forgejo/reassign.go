@@ -11,11 +11,11 @@ import (
 )
 
 // Reassign gives an issue from one account to another, or with from "" from nobody to somebody, if it is still waiting
-// there: open, assigned to from alone, and not in-progress. Else it answers forge.ErrTaken. label, unless empty, is written
-// before the assignee, so that what was moved always carries it.
+// there: open, assigned to from alone, and not in-progress. Else it answers forge.ErrTaken. label, unless empty, is
+// written before the assignee, so that what was moved always carries it.
 //
-// The forge has no compare-and-set for assignees. So the claim's ref is held meanwhile: whoever wants to begin the issue
-// needs that too. Reassign may be repeated with the same run id, and what has happened already is a success.
+// The forge has no compare-and-set for assignees. So the claim's ref is held meanwhile: whoever wants to begin the
+// issue needs that too. Reassign may be repeated with the same run id, and what has happened already is a success.
 func (c *Client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error {
 	ref = c.canonical(ref)
 	if err := c.reassign(ctx, ref, from, to, label, runID); err != nil {

@@ -58,8 +58,9 @@ func TestReassign(t *testing.T) {
 	})
 }
 
-// TestReassignSteps breaks each request of a move, and loses the answer to each: the same move tried again succeeds, by the
-// same supervisor or the next one of its state directory, and nothing of it is left that would keep the agent from its issue.
+// TestReassignSteps breaks each request of a move, and loses the answer to each: the same move tried again succeeds, by
+// the same supervisor or the next one of its state directory, and nothing of it is left that would keep the agent from
+// its issue.
 func TestReassignSteps(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for _, fault := range []localforge.Fault{localforge.Drop, localforge.Lose} {
@@ -106,9 +107,9 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 	return true
 }
 
-// TestReassignLate loses each answer of a move, and the last time none: the hub was killed before it could note that. Before
-// the move is tried again the agent begins the issue that it was given. The move then says that it moved, and leaves the
-// claim alone.
+// TestReassignLate loses each answer of a move, and the last time none: the hub was killed before it could note that.
+// Before the move is tried again the agent begins the issue that it was given. The move then says that it moved, and
+// leaves the claim alone.
 func TestReassignLate(t *testing.T) {
 	begun, broken := 0, true
 	onLocal(t, func(w *world) {
@@ -177,8 +178,8 @@ func TestReassignRace(t *testing.T) {
 	})
 }
 
-// TestReassignTwoHubs: two hubs that do not know of each other move one issue to two agents, the second at each step of the
-// first. One of them does, and the issue is one agent's.
+// TestReassignTwoHubs: two hubs that do not know of each other move one issue to two agents, the second at each step of
+// the first. One of them does, and the issue is one agent's.
 func TestReassignTwoHubs(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for step := 1; step <= 12; step++ {

@@ -17,9 +17,9 @@ const (
 	fullEvery = time.Hour
 	// fullAgain is when a complete listing that failed is tried again; lists of changes go on meanwhile.
 	fullAgain = 5 * time.Minute
-	// overlap is how far a list of changes reaches back behind the last one. Forgejo stamps a change when its
-	// transaction begins and shows it when that commits, and behind a proxy Date is the proxy's clock. What comes twice
-	// costs no further request.
+	// overlap is how far a list of changes reaches back behind the last one. Forgejo stamps a change when its transaction
+	// begins and shows it when that commits, and behind a proxy Date is the proxy's clock. What comes twice costs no
+	// further request.
 	overlap = 10 * time.Second
 )
 

@@ -105,8 +105,8 @@ func TestScanSeesChanges(t *testing.T) {
 	})
 }
 
-// TestSecondChangeInOneSecond: the forge's times are whole seconds, so a second change in the second of the first
-// shows the same updated_at.
+// TestSecondChangeInOneSecond: the forge's times are whole seconds, so a second change in the second of the first shows
+// the same updated_at.
 func TestSecondChangeInOneSecond(t *testing.T) {
 	onEach(t, func(w *world) {
 		n, other := w.file("one", "", "backlog"), w.file("other", "", "backlog")
@@ -311,8 +311,8 @@ func TestUnloadedEntry(t *testing.T) {
 	})
 }
 
-// TestDispatchOrder: of many candidates the first to be dispatched are read first, and may start before the others
-// are read.
+// TestDispatchOrder: of many candidates the first to be dispatched are read first, and may start before the others are
+// read.
 func TestDispatchOrder(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 100 {

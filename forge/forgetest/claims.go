@@ -134,7 +134,8 @@ func claimOutdated(w *world) {
 	w.must("Claim after a scan", w.here.Claim(w.ctx, ref, w.dev, "here-2"))
 }
 
-// race runs tries at once and returns the number of the one that succeeded. The others have to be refused with ErrTaken.
+// race runs tries at once and returns the number of the one that succeeded. The others have to be refused with
+// ErrTaken.
 func (w *world) race(tries ...func() error) int {
 	w.Helper()
 	errs := make([]error, len(tries))

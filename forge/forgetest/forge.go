@@ -8,8 +8,8 @@ import (
 )
 
 // Forge has the methods of supervisor.Forge, which says what each of them promises. This package may not import the
-// supervisor, and package forge is pure and knows no context, so that the methods are listed a second time; a test holds
-// the two interfaces to the same.
+// supervisor, and package forge is pure and knows no context, so that the methods are listed a second time; a test
+// holds the two interfaces to the same.
 type Forge interface {
 	Prepare(ctx context.Context) error
 	Scan(ctx context.Context) (forge.Facts, error)

@@ -9,7 +9,8 @@
 //	forgetest.Exercise(t, func(t *testing.T, check forgetest.Check) { check(t, newSite(t)) })
 //
 // Forges make claims by several means and keep times in several granularities, so the rules let seconds pass, and up to
-// two minutes where a forge may answer late. A Host that runs check in a bubble of testing/synctest waits for none of it.
+// two minutes where a forge may answer late. A Host that runs check in a bubble of testing/synctest waits for none of
+// it.
 package forgetest
 
 import (

@@ -118,8 +118,8 @@ func within(t, since, before time.Time) bool {
 	return (since.IsZero() || !t.Before(since)) && (before.IsZero() || !t.After(before))
 }
 
-// write sends what a handler returned. It runs without the lock: by then body
-// must share nothing with the state that anybody changes in place.
+// write sends what a handler returned. It runs without the lock: by then body must share nothing with the state that
+// anybody changes in place.
 func (c *call) write(status int, body any, err error) {
 	header := c.w.Header()
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// access is what a user may do in one repository. Each level includes those
-// below it.
+// access is what a user may do in one repository. Each level includes those below it.
 type access int
 
 const (
@@ -23,8 +22,8 @@ func (a access) String() string {
 	return [...]string{"none", "read", "write", "admin", "owner"}[a]
 }
 
-// parseAccess reads a collaborator's permission. Forgejo takes a word it does
-// not know for no access and never complains.
+// parseAccess reads a collaborator's permission. Forgejo takes a word it does not know for no access and never
+// complains.
 func parseAccess(word string) access {
 	switch word {
 	case "read":
@@ -37,8 +36,8 @@ func parseAccess(word string) access {
 	return accessNone
 }
 
-// scope is a category of token scopes, or two with a comma where a token needs
-// both. Levels come from the request's method.
+// scope is a category of token scopes, or two with a comma where a token needs both. Levels come from the request's
+// method.
 type scope string
 
 const (
@@ -54,8 +53,8 @@ var scopeCategories = []string{
 	"activitypub", "admin", "issue", "misc", "notification", "organization", "package", "repository", "user",
 }
 
-// lacking is the first scope that a token with the scopes it has would need
-// for a request and has not; "" if it may go on.
+// lacking is the first scope that a token with the scopes it has would need for a request and has not; "" if it may go
+// on.
 func lacking(have []string, s scope, method string) string {
 	if s == "" || slices.Contains(have, "all") {
 		return ""
@@ -89,8 +88,7 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-// authenticateLocked finds out who asks. Nobody is fine (doer stays nil); bad
-// credentials are not.
+// authenticateLocked finds out who asks. Nobody is fine (doer stays nil); bad credentials are not.
 func (f *Forge) authenticateLocked(c *call) error {
 	who, err := f.identifyLocked(c.r)
 	if err != nil {
@@ -116,8 +114,8 @@ type identity struct {
 	scopes  []string // nil: signed in with a password, or not at all
 }
 
-// identifyLocked reads the Authorization header. Basic takes a token in the
-// password's place (any user name), or in the name's place without a password.
+// identifyLocked reads the Authorization header. Basic takes a token in the password's place (any user name), or in the
+// name's place without a password.
 func (f *Forge) identifyLocked(r *http.Request) (identity, error) {
 	header := r.Header.Get("Authorization")
 	if header == "" {

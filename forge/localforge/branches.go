@@ -29,8 +29,7 @@ type wireBranch struct {
 	ProtectionName      string      `json:"effective_branch_protection_name"`
 }
 
-// branch shows the checks a branch requires to everybody who can read it; the
-// rule itself is for admins only.
+// branch shows the checks a branch requires to everybody who can read it; the rule itself is for admins only.
 func (v view) branch(r *repo, name string, co commit) *wireBranch {
 	rule, level := r.protectionOf(name), r.accessOf(v.doer)
 	w := &wireBranch{Name: name, Commit: v.commit(r, co), Protected: rule != nil, StatusCheckContexts: []string{}}
@@ -115,8 +114,7 @@ func getCommit(c *call) (any, error) {
 	return c.view.fullCommit(c.repo, commits[0]), nil
 }
 
-// createBranch is the one write of this API that only one of many can win:
-// all others get 409.
+// createBranch is the one write of this API that only one of many can win: all others get 409.
 func createBranch(c *call) (any, error) {
 	var form struct {
 		New       string `json:"new_branch_name"`

@@ -69,8 +69,7 @@ func deleteCollaborator(c *call) (any, error) {
 }
 
 func getPermission(c *call) (any, error) {
-	// Forgejo means to let everybody ask about themselves, but compares with a
-	// name that is always empty.
+	// Forgejo means to let everybody ask about themselves, but compares with a name that is always empty.
 	u := c.f.userLocked(c.r.PathValue("user"))
 	if !c.doer.admin && c.access < accessAdmin {
 		return nil, fail(http.StatusForbidden, "Only admins can query all permissions, repo admins can query all repo permissions, collaborators can query only their own")

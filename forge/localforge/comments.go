@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// comment is one line of an issue's timeline: what somebody wrote (kind
-// "comment") or what happened. The kinds are Forgejo's.
+// comment is one line of an issue's timeline: what somebody wrote (kind "comment") or what happened. The kinds are
+// Forgejo's.
 type comment struct {
 	id       int64
 	kind     string
@@ -154,8 +154,7 @@ func listComments(c *call) (any, error) {
 	return listing{items: list, total: len(list)}, nil
 }
 
-// issueOrBroken is pathIssue for the handlers in which Forgejo answers 500,
-// not 404, for a number that is not there.
+// issueOrBroken is pathIssue for the handlers in which Forgejo answers 500, not 404, for a number that is not there.
 func (c *call) issueOrBroken() (*issue, error) {
 	i, err := c.pathIssue()
 	if err != nil {

@@ -27,8 +27,8 @@ type fileChange struct {
 	body      []byte
 }
 
-// contentForm is the body of all requests that write files. The single-file
-// ones have content and sha, the batch has files.
+// contentForm is the body of all requests that write files. The single-file ones have content and sha, the batch has
+// files.
 type contentForm struct {
 	Message   string `json:"message"`
 	Branch    string `json:"branch"`
@@ -195,8 +195,7 @@ func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) 
 	return sha, err
 }
 
-// checkBlobs refuses to create what is there, and to change what is not there
-// or is not what the client has seen.
+// checkBlobs refuses to create what is there, and to change what is not there or is not what the client has seen.
 func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fileChange) error {
 	for _, file := range files {
 		if file.operation == "" {
@@ -218,8 +217,8 @@ func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fi
 	return nil
 }
 
-// importStream is the commit in the language of git fast-import, which makes blobs, tree, commit and branch in one process
-// and prints the commit.
+// importStream is the commit in the language of git fast-import, which makes blobs, tree, commit and branch in one
+// process and prints the commit.
 func importStream(change contentChange, target, from string, now int64) *bytes.Buffer {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "commit refs/heads/%s\nmark :1\n", target)

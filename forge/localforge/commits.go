@@ -16,8 +16,8 @@ type commit struct {
 	message              string
 }
 
-// logFormat separates fields with NUL and ends each commit with a record
-// separator: no message can contain the first, and none will the second.
+// logFormat separates fields with NUL and ends each commit with a record separator: no message can contain the first,
+// and none will the second.
 const logFormat = "--format=%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B%x1e"
 
 // log lists commits, newest first; args are what git log takes.

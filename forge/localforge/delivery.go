@@ -18,8 +18,7 @@ import (
 // deliveryTimeout is how long a receiver may take; Forgejo's default.
 const deliveryTimeout = 5 * time.Second
 
-// delivery is one web hook call on its way. What it says is fixed when the
-// event happens, not when it is sent.
+// delivery is one web hook call on its way. What it says is fixed when the event happens, not when it is sent.
 type delivery struct {
 	id        int64
 	url       string
@@ -31,8 +30,7 @@ type delivery struct {
 	body      []byte
 }
 
-// What notifyIssue is told happened; issues and pull requests have a name for
-// each of their own.
+// What notifyIssue is told happened; issues and pull requests have a name for each of their own.
 const (
 	eventIssue  = ""
 	eventLabel  = "_label"
@@ -134,8 +132,8 @@ func (v view) notifyPush(r *repo, branch, before, after string, commits []commit
 	v.send(r, "push", "push", body)
 }
 
-// send queues a payload for each hook that wants it. Deliveries go out one
-// after the other, in the order things happened.
+// send queues a payload for each hook that wants it. Deliveries go out one after the other, in the order things
+// happened.
 func (v view) send(r *repo, event, eventType string, payload any) {
 	var body []byte
 	for _, h := range r.hooks {
@@ -160,8 +158,7 @@ func (v view) send(r *repo, event, eventType string, payload any) {
 	}
 }
 
-// deliver empties the outbox. A receiver that does not answer costs its
-// timeout; like Forgejo we do not try again.
+// deliver empties the outbox. A receiver that does not answer costs its timeout; like Forgejo we do not try again.
 func (f *Forge) deliver() {
 	defer f.end()
 	for {

@@ -29,9 +29,8 @@ func (i *issue) forgetDependencies() {
 	i.dependsOn, i.blocks = nil, nil
 }
 
-// listDependencies shows a blocker the caller may not read as one that is
-// called HIDDEN and has no number. Forgejo means to show more of it to who may
-// write here, and ends up showing nothing at all.
+// listDependencies shows a blocker the caller may not read as one that is called HIDDEN and has no number. Forgejo
+// means to show more of it to who may write here, and ends up showing nothing at all.
 func listDependencies(c *call) (any, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -86,8 +85,7 @@ func (c *call) dependencyPair() (path, form *issue, err error) {
 	return path, form, nil
 }
 
-// mayTie says no with 404 to who may not write the blocked issue or not read
-// the one that blocks it.
+// mayTie says no with 404 to who may not write the blocked issue or not read the one that blocks it.
 func (c *call) mayTie(blocked, blocker *issue) error {
 	if blocked.repo.accessOf(c.doer) < accessWrite || blocker.repo.accessOf(c.doer) < accessRead {
 		return notFound()
@@ -106,8 +104,8 @@ func addDependency(c *call) (any, error) {
 	return c.view.issue(blocked), nil
 }
 
-// tie refuses a dependency that is there already and its direct opposite,
-// both with 500. A longer cycle goes through: finding it is the client's job.
+// tie refuses a dependency that is there already and its direct opposite, both with 500. A longer cycle goes through:
+// finding it is the client's job.
 func (c *call) tie(blocked, blocker *issue) error {
 	if err := c.mayTie(blocked, blocker); err != nil {
 		return err
@@ -151,8 +149,7 @@ func (c *call) untie(blocked, blocker *issue) error {
 	return nil
 }
 
-// recordTie writes both timelines, so both ends are updated. No web hook is
-// sent: Forgejo has none for dependencies.
+// recordTie writes both timelines, so both ends are updated. No web hook is sent: Forgejo has none for dependencies.
 func (c *call) recordTie(blocked, blocker *issue, kind string) {
 	c.record(blocked, &comment{kind: kind, other: blocker})
 	c.record(blocker, &comment{kind: kind, other: blocked})

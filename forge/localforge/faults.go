@@ -22,13 +22,12 @@ const (
 	Hang
 	// Half does what was asked and sends half of the answer.
 	Half
-	// Lose does what was asked and breaks the connection instead of
-	// answering: the client cannot know whether its write took place.
+	// Lose does what was asked and breaks the connection instead of answering: the client cannot know whether its write
+	// took place.
 	Lose
 )
 
-// serveFault fails a request. A panic with ErrAbortHandler is how a handler
-// tells net/http to break the connection.
+// serveFault fails a request. A panic with ErrAbortHandler is how a handler tells net/http to break the connection.
 func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) {
 	switch fault {
 	case Drop:

@@ -12,30 +12,28 @@ import (
 	"time"
 )
 
-// version is what GET /version answers. Clients switch features on it, so it
-// names the release whose behaviour this package follows.
+// version is what GET /version answers. Clients switch features on it, so it names the release whose behaviour this
+// package follows.
 const version = "10.0.0+gitea-1.22.0"
 
 // Options says how a Forge is set up. Dir and Run are required.
 type Options struct {
 	// Dir is the folder of the bare repositories, one DIR/OWNER-NAME-ID.git each.
 	Dir string
-	// Run runs one git command to its end. A command that ran and failed gives
-	// an error with a method ExitCode() int somewhere in its chain.
+	// Run runs one git command to its end. A command that ran and failed gives an error with a method ExitCode() int
+	// somewhere in its chain.
 	Run func(ctx context.Context, cmd Cmd) error
-	// URL is the address that answers name themselves by, without a slash at
-	// its end. Empty: the address the last request was sent to.
+	// URL is the address that answers name themselves by, without a slash at its end. Empty: the address the last request
+	// was sent to.
 	URL string
-	// Lag is how long Forgejo's late effects take. After a push the pull requests
-	// from and to the branch stay as they were for one Lag, are not mergeable for
-	// another, and then have their conflict check, stale reviews and a new
-	// updated_at. A real Forgejo takes about a second for each. Zero: all is done
-	// before the push is answered, so that a test needs not wait.
+	// Lag is how long Forgejo's late effects take. After a push the pull requests from and to the branch stay as they were
+	// for one Lag, are not mergeable for another, and then have their conflict check, stale reviews and a new updated_at.
+	// A real Forgejo takes about a second for each. Zero: all is done before the push is answered, so that a test needs
+	// not wait.
 	Lag time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Fault, if not nil, is asked about every request before it is served.
-	// It is called from many goroutines.
+	// Fault, if not nil, is asked about every request before it is served. It is called from many goroutines.
 	Fault func(*http.Request) Fault
 }
 
@@ -85,15 +83,15 @@ func New(opt Options) (*Forge, error) {
 	return f, nil
 }
 
-// Close stops late work and deliveries and waits for them. The repositories
-// stay on disk. Requests under way are not waited for: shut the server first.
+// Close stops late work and deliveries and waits for them. The repositories stay on disk. Requests under way are not
+// waited for: shut the server first.
 func (f *Forge) Close() {
 	f.stop()
 	f.Settle()
 }
 
-// Settle returns when no late effect of a push and no web hook delivery is
-// outstanding. A test calls it instead of sleeping.
+// Settle returns when no late effect of a push and no web hook delivery is outstanding. A test calls it instead of
+// sleeping.
 func (f *Forge) Settle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,9 +100,8 @@ func (f *Forge) Settle() {
 	}
 }
 
-// Requests returns how often each route was asked, by "METHOD /pattern" as in
-// "GET /repos/{owner}/{repo}/issues". Git requests count as "GIT upload-pack"
-// and "GIT receive-pack". The map is the caller's.
+// Requests returns how often each route was asked, by "METHOD /pattern" as in "GET /repos/{owner}/{repo}/issues". Git
+// requests count as "GIT upload-pack" and "GIT receive-pack". The map is the caller's.
 func (f *Forge) Requests() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,15 +132,15 @@ func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
 // now is the time as Forgejo keeps it: whole seconds.
 func (f *Forge) now() time.Time { return f.opt.Now().UTC().Truncate(time.Second) }
 
-// nextIDLocked hands out the ids of everything that has one. One counter for
-// all kinds is simpler than Forgejo's one per table, and nobody may care.
+// nextIDLocked hands out the ids of everything that has one. One counter for all kinds is simpler than Forgejo's one
+// per table, and nobody may care.
 func (f *Forge) nextIDLocked() int64 {
 	f.lastID++
 	return f.lastID
 }
 
-// late runs each step one lag after the one before it, or all at once and in
-// this goroutine when there is no lag. Callers must not hold mu.
+// late runs each step one lag after the one before it, or all at once and in this goroutine when there is no lag.
+// Callers must not hold mu.
 func (f *Forge) late(ctx context.Context, steps ...func(context.Context)) {
 	if f.opt.Lag <= 0 {
 		for _, step := range steps {

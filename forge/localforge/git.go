@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// Cmd is one command for Options.Run. Argv holds the program and its arguments,
-// Env what is added to the environment the runner starts programs with. A nil
-// Stdin is empty, a nil Stdout is thrown away.
+// Cmd is one command for Options.Run. Argv holds the program and its arguments, Env what is added to the environment
+// the runner starts programs with. A nil Stdin is empty, a nil Stdout is thrown away.
 type Cmd struct {
 	Dir    string
 	Env    []string
@@ -23,8 +22,8 @@ type Cmd struct {
 	Stdout io.Writer
 }
 
-// gitEnv keeps the machine's and the user's git settings away from the forge:
-// a rebase or a hook configured there would change what is tested.
+// gitEnv keeps the machine's and the user's git settings away from the forge: a rebase or a hook configured there would
+// change what is tested.
 var gitEnv = []string{
 	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
 }
@@ -67,17 +66,16 @@ func signed(u *user) []string {
 	}
 }
 
-// preReceive declines a push whose reason to be declined the forge has found
-// before. The hook is the only place where git lets a server say no so that
-// the client shows it as such.
+// preReceive declines a push whose reason to be declined the forge has found before. The hook is the only place where
+// git lets a server say no so that the client shows it as such.
 const preReceive = `#!/bin/sh
 [ -z "$LOCALFORGE_DECLINE" ] && exit 0
 echo "Forgejo: $LOCALFORGE_DECLINE" >&2
 exit 1
 `
 
-// initRepo makes the bare repository with the files that git init writes, which takes no process. An old one in its place
-// is removed: its state ended with the process that made it.
+// initRepo makes the bare repository with the files that git init writes, which takes no process. An old one in its
+// place is removed: its state ended with the process that made it.
 func initRepo(r *repo) error {
 	if err := os.RemoveAll(r.dir); err != nil {
 		return err
@@ -94,8 +92,8 @@ func initRepo(r *repo) error {
 	)
 }
 
-// readRefs reads all refs of a repository, by full name. It reads git's files: a process for each push was a fifth of all
-// that ran. Callers hold the lock of the repository, so that no git is at work on them.
+// readRefs reads all refs of a repository, by full name. It reads git's files: a process for each push was a fifth of
+// all that ran. Callers hold the lock of the repository, so that no git is at work on them.
 func readRefs(dir string) (map[string]string, error) {
 	refs := map[string]string{}
 	packed, err := os.ReadFile(filepath.Join(dir, "packed-refs"))

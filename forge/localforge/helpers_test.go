@@ -32,9 +32,8 @@ func runGit(ctx context.Context, cmd Cmd) error {
 	return nil
 }
 
-// world is a forge that serves, with the accounts and the repository all
-// tests use: owner "johba" of johba/harb, writers "dev" and "review", a
-// reader "reader", a stranger "stranger" and the site admin "root".
+// world is a forge that serves, with the accounts and the repository all tests use: owner "johba" of johba/harb,
+// writers "dev" and "review", a reader "reader", a stranger "stranger" and the site admin "root".
 type world struct {
 	t      testing.TB
 	f      *Forge
@@ -65,8 +64,7 @@ func (h handled) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// newQuietWorld is a world without a server: API requests are function calls,
-// and git cannot reach it.
+// newQuietWorld is a world without a server: API requests are function calls, and git cannot reach it.
 func newQuietWorld(t testing.TB, change ...func(*Options)) *world {
 	t.Helper()
 	opt := Options{Dir: t.TempDir(), Run: runGit}
@@ -139,8 +137,7 @@ func (w *world) clone(name string) string {
 	return dir
 }
 
-// push commits one file on a branch, which begins at main if it is new, and
-// pushes it. It returns the commit.
+// push commits one file on a branch, which begins at main if it is new, and pushes it. It returns the commit.
 func (w *world) push(dir, branch, path, body string) string {
 	w.t.Helper()
 	if _, err := w.tryGit(dir, "checkout", "--quiet", branch); err != nil {
@@ -187,8 +184,8 @@ type answered struct {
 	list   []object
 }
 
-// ask sends a request in somebody's name ("" for nobody's, "user:password" for
-// basic authentication) to a path below /api/v1.
+// ask sends a request in somebody's name ("" for nobody's, "user:password" for basic authentication) to a path below
+// /api/v1.
 func (w *world) ask(who, method, path string, body any) answered {
 	w.t.Helper()
 	var content io.Reader

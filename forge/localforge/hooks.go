@@ -27,8 +27,8 @@ var hookRoutes = []route{
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/hooks/{id}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteHook},
 }
 
-// hookEvents are the events a hook can want, in the order they are shown. A
-// hook that asks for one of the broad ones gets those listed with it.
+// hookEvents are the events a hook can want, in the order they are shown. A hook that asks for one of the broad ones
+// gets those listed with it.
 var hookEvents = []struct{ name, broad string }{
 	{"push", ""},
 	{"issues", ""},
@@ -48,8 +48,7 @@ var hookEvents = []struct{ name, broad string }{
 	{"pull_request_review_request", "pull_request"},
 }
 
-// wantedEvents spells out what was asked for. Nothing means pushes; what
-// Forgejo does not know it drops without a word.
+// wantedEvents spells out what was asked for. Nothing means pushes; what Forgejo does not know it drops without a word.
 func wantedEvents(asked []string) []string {
 	if len(asked) == 0 {
 		return []string{"push"}

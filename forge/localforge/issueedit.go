@@ -39,9 +39,8 @@ func editIssue(c *call) (any, error) {
 	return c.view.issue(i), nil
 }
 
-// apply changes what an edit names, in Forgejo's order: what comes before the
-// part that fails stays changed. wrongAssignee is the status for a name that
-// cannot be assigned, which differs between issues and pull requests.
+// apply changes what an edit names, in Forgejo's order: what comes before the part that fails stays changed.
+// wrongAssignee is the status for a name that cannot be assigned, which differs between issues and pull requests.
 func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
 	if c.doer != i.poster && c.access < accessWrite {
 		return forbidden()

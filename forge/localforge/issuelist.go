@@ -65,8 +65,8 @@ func (c *call) queryUser(key string) (*user, error) {
 	return nil, notFound()
 }
 
-// listIssues sorts newest first. "sort" is not read, and that is Forgejo's
-// doing: clients that want another order have to make it.
+// listIssues sorts newest first. "sort" is not read, and that is Forgejo's doing: clients that want another order have
+// to make it.
 func listIssues(c *call) (any, error) {
 	want, err := c.issueFilter()
 	if err != nil {

@@ -145,8 +145,7 @@ type issueForm struct {
 	Closed    bool     `json:"closed"`
 }
 
-// createIssue lets every reader file an issue, but ignores the labels and
-// assignees of who may not write.
+// createIssue lets every reader file an issue, but ignores the labels and assignees of who may not write.
 func createIssue(c *call) (any, error) {
 	var form issueForm
 	if err := c.bind(&form); err != nil {
@@ -200,8 +199,8 @@ func (c *call) newIssue(title, body string, labels []*label, assignees []*user, 
 	return i
 }
 
-// assignable looks up who shall be assigned. It refuses with 422, as creation
-// does; PATCH has its own idea of the status.
+// assignable looks up who shall be assigned. It refuses with 422, as creation does; PATCH has its own idea of the
+// status.
 func (c *call) assignable(one string, many []string) ([]*user, error) {
 	names := slices.Clone(many)
 	if one != "" && !slices.Contains(names, one) {

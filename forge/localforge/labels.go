@@ -63,8 +63,8 @@ func byName(a, b *label) int {
 	return int(a.id - b.id)
 }
 
-// scopeName is the part of an exclusive label's name that only one label of an
-// issue may have: "state" of "state/ready". Empty: any number may.
+// scopeName is the part of an exclusive label's name that only one label of an issue may have: "state" of
+// "state/ready". Empty: any number may.
 func (l *label) scopeName() string {
 	at := strings.LastIndex(l.name, "/")
 	if !l.exclusive || at < 1 {
@@ -162,8 +162,8 @@ func deleteLabel(c *call) (any, error) {
 	return nil, nil
 }
 
-// labelsNamed looks names up. A name the repository does not have is left out
-// without a word, which is why a filter by it lets everything through.
+// labelsNamed looks names up. A name the repository does not have is left out without a word, which is why a filter by
+// it lets everything through.
 func (r *repo) labelsNamed(names []string) []*label {
 	var found []*label
 	for _, l := range r.labels {
@@ -192,8 +192,7 @@ func listIssueLabels(c *call) (any, error) {
 	return c.labels(c.repo, i.labels), nil
 }
 
-// askedLabels reads the issue and the labels, given by name or by id, of a
-// request that sets labels.
+// askedLabels reads the issue and the labels, given by name or by id, of a request that sets labels.
 func (c *call) askedLabels() (*issue, []*label, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -265,8 +264,8 @@ func removeIssueLabel(c *call) (any, error) {
 	return nil, nil
 }
 
-// addLabels puts labels on an issue, each with its line in the timeline. One
-// the issue has already changes nothing, not even updated_at.
+// addLabels puts labels on an issue, each with its line in the timeline. One the issue has already changes nothing, not
+// even updated_at.
 func (c *call) addLabels(i *issue, labels []*label) {
 	changed := false
 	for _, l := range labels {

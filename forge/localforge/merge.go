@@ -83,8 +83,7 @@ func mergePull(c *call) (any, error) {
 	var m merging
 	var commit string
 	err := c.f.move(ctx, c.view, c.repo, func() (err error) {
-		// Asked under the lock of the repository: of two merges at once the
-		// second sees what the first has done.
+		// Asked under the lock of the repository: of two merges at once the second sees what the first has done.
 		if m, err = c.planMerge(form); err != nil {
 			return err
 		}
@@ -187,8 +186,7 @@ func (f *Forge) rebase(ctx context.Context, dir string, m merging) (string, erro
 	return f.git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// merged closes a merged pull request and what it says it closes. Callers hold
-// Forge.mu.
+// merged closes a merged pull request and what it says it closes. Callers hold Forge.mu.
 func (c *call) merged(i *issue, commit string) {
 	p := i.pull
 	p.merged, p.mergedAt, p.mergedBy, p.mergeCommit = true, c.f.now(), c.doer, commit
@@ -198,8 +196,8 @@ func (c *call) merged(i *issue, commit string) {
 	c.closedByMerge(i)
 }
 
-// deleteMergedBranch leaves a branch alone that another pull request comes
-// from, and gives those that went to it the base it was merged into.
+// deleteMergedBranch leaves a branch alone that another pull request comes from, and gives those that went to it the
+// base it was merged into.
 func (c *call) deleteMergedBranch(ctx context.Context, i *issue) error {
 	var retargeted []*issue
 	err := func() error {

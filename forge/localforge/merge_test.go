@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestMergeStyles looks at what each style leaves on main, whose own commit
-// makes a fast-forward impossible.
+// TestMergeStyles looks at what each style leaves on main, whose own commit makes a fast-forward impossible.
 func TestMergeStyles(t *testing.T) {
 	for _, row := range []struct {
 		style   string

@@ -18,8 +18,8 @@ const (
 	broken   // git could not say
 )
 
-// fine is what JSON calls mergeable. That includes pull requests with nothing
-// to merge, of which one (ancestor) is refused by the merge itself.
+// fine is what JSON calls mergeable. That includes pull requests with nothing to merge, of which one (ancestor) is
+// refused by the merge itself.
 func (ch check) fine() bool { return ch == mergeable || ch == nothing || ch == ancestor }
 
 type diffStat struct{ files, additions, deletions int }
@@ -35,8 +35,8 @@ func (f *Forge) unchecked(issues []*issue) {
 	}
 }
 
-// checkPull finds out whether a pull request merges and what it changes. If a
-// branch moves meanwhile the result is dropped: that move brings its own check.
+// checkPull finds out whether a pull request merges and what it changes. If a branch moves meanwhile the result is
+// dropped: that move brings its own check.
 func (f *Forge) checkPull(ctx context.Context, i *issue) {
 	f.mu.Lock()
 	r := i.repo

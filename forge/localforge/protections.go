@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// protection is a rule for the branches its name matches. Its exported fields
-// are those of the API.
+// protection is a rule for the branches its name matches. Its exported fields are those of the API.
 type protection struct {
 	BranchName                  string    `json:"branch_name"`
 	RuleName                    string    `json:"rule_name"`
@@ -37,8 +36,7 @@ var protectionRoutes = []route{
 	{method: "POST", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 201, do: createProtection},
 }
 
-// protectionOf is the rule for a branch; nil is a branch without one. A plain
-// name goes before a pattern.
+// protectionOf is the rule for a branch; nil is a branch without one. A plain name goes before a pattern.
 func (r *repo) protectionOf(branch string) *protection {
 	for _, p := range r.protections {
 		if p.RuleName == branch {
@@ -87,8 +85,7 @@ func (p *protection) official(u *user, level access) bool {
 	return level >= accessWrite
 }
 
-// unmet is what a rule still wants of a pull request before it is merged; ""
-// if nothing.
+// unmet is what a rule still wants of a pull request before it is merged; "" if nothing.
 func (r *repo) unmet(p *protection, i *issue) string {
 	if p == nil {
 		return ""
@@ -116,9 +113,8 @@ func (r *repo) unmet(p *protection, i *issue) string {
 	return ""
 }
 
-// statusOf is the worst state among the required contexts, which may be
-// patterns; one that nobody reported on is pending. Without required contexts
-// all that were reported count.
+// statusOf is the worst state among the required contexts, which may be patterns; one that nobody reported on is
+// pending. Without required contexts all that were reported count.
 func (p *protection) statusOf(last []*status) string {
 	if len(p.StatusCheckContexts) == 0 {
 		return worst(last)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pull is what a pull request has beyond its conversation. Head and base are
-// branches of one repository: there are no forks here.
+// pull is what a pull request has beyond its conversation. Head and base are branches of one repository: there are no
+// forks here.
 type pull struct {
 	base, head  string
 	headSHA     string // what refs/pull/N/head points to
@@ -119,8 +119,7 @@ func (c *call) pathPull() (*issue, error) {
 	return nil, notFound()
 }
 
-// listPulls shows closed ones too unless a state is asked for, and unlike the
-// list of issues it knows some orders.
+// listPulls shows closed ones too unless a state is asked for, and unlike the list of issues it knows some orders.
 func listPulls(c *call) (any, error) {
 	query := c.r.URL.Query()
 	state := query.Get("state")
@@ -312,8 +311,8 @@ func (c *call) retarget(i *issue, base string) error {
 	return nil
 }
 
-// refreshPull brings a pull request that was opened again, or got another
-// base, up to what its branch is now: pushes to it while it was closed went by.
+// refreshPull brings a pull request that was opened again, or got another base, up to what its branch is now: pushes to
+// it while it was closed went by.
 func (f *Forge) refreshPull(ctx context.Context, i *issue) error {
 	ctx = context.WithoutCancel(ctx)
 	i.repo.moving.Lock()

@@ -97,8 +97,7 @@ func TestConflict(t *testing.T) {
 	w.want(200, "dev", "POST", harb+"/pulls/2/merge", object{"Do": "merge"})
 }
 
-// change commits a file over the API, on a branch that begins at main if it is
-// new, and returns the commit.
+// change commits a file over the API, on a branch that begins at main if it is new, and returns the commit.
 func (w *world) change(branch, path, body string) string {
 	w.t.Helper()
 	form := object{"branch": branch, "files": []object{{"operation": "create", "path": path, "content": base64.StdEncoding.EncodeToString([]byte(body))}}}
@@ -172,8 +171,8 @@ func TestDraft(t *testing.T) {
 	}
 }
 
-// Deleting the branch closes its pull request; opening that again needs the
-// branch, and finds what was pushed to it meanwhile.
+// Deleting the branch closes its pull request; opening that again needs the branch, and finds what was pushed to it
+// meanwhile.
 func TestBranchGoesAndComes(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("dev")

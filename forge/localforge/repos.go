@@ -22,8 +22,7 @@ type repo struct {
 	name  string
 	dir   string
 
-	// moving serialises what moves refs. It is taken before Forge.mu, never
-	// after, and is held while git runs.
+	// moving serialises what moves refs. It is taken before Forge.mu, never after, and is held while git runs.
 	moving sync.Mutex
 
 	// The rest is guarded by Forge.mu.
@@ -213,8 +212,7 @@ func createRepo(c *call, owner *user) (any, error) {
 	return c.view.repo(r), nil
 }
 
-// newRepo makes an empty repository. Its name is taken before git runs, and
-// given back when git fails.
+// newRepo makes an empty repository. Its name is taken before git runs, and given back when git fails.
 func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo, error) {
 	branch := form.DefaultBranch
 	if branch == "" {

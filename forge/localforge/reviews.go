@@ -86,8 +86,7 @@ func (p *pull) requested(u *user) bool {
 	return slices.ContainsFunc(p.reviews, func(r *review) bool { return r.state == reviewRequested && r.reviewer == u })
 }
 
-// reviewers are those whom Forgejo lists as requested: who was asked, and also
-// who has given a verdict that stands.
+// reviewers are those whom Forgejo lists as requested: who was asked, and also who has given a verdict that stands.
 func (p *pull) reviewers() []*user {
 	var users []*user
 	for _, r := range p.reviews {
@@ -192,8 +191,8 @@ func createReview(c *call) (any, error) {
 	return c.view.review(i, c.submit(i, c.pendingReview(i), state, stale, form)), nil
 }
 
-// reviewsOldContent says whether a verdict is about a commit whose content has
-// changed since. A commit nobody has is an internal error, as in Forgejo.
+// reviewsOldContent says whether a verdict is about a commit whose content has changed since. A commit nobody has is an
+// internal error, as in Forgejo.
 func (c *call) reviewsOldContent(form reviewForm) (bool, error) {
 	if form.CommitID == "" || (form.Event != reviewApproved && form.Event != reviewRejected) {
 		return false, nil
@@ -245,9 +244,8 @@ func submitReview(c *call) (any, error) {
 	return c.view.review(i, c.submit(i, r, state, false, form)), nil
 }
 
-// submit adds a review, or turns a pending one into its final form. A verdict
-// takes the place of the caller's earlier ones: they are dismissed and lose
-// their weight.
+// submit adds a review, or turns a pending one into its final form. A verdict takes the place of the caller's earlier
+// ones: they are dismissed and lose their weight.
 func (c *call) submit(i *issue, r *review, state string, stale bool, form reviewForm) *review {
 	verdict := state == reviewApproved || state == reviewRejected
 	kept := i.pull.reviews[:0:0]

@@ -97,8 +97,8 @@ func (f *Forge) answer(c *call, rt route) (any, error) {
 	return rt.do(c)
 }
 
-// allowedLocked checks in Forgejo's order, which decides the status of a request with several faults: scope, repository,
-// sign-in, permission.
+// allowedLocked checks in Forgejo's order, which decides the status of a request with several faults: scope,
+// repository, sign-in, permission.
 func (c *call) allowedLocked(rt route) error {
 	if c.scopes != nil {
 		if need := lacking(c.scopes, rt.scope, c.r.Method); need != "" {

@@ -6,11 +6,11 @@ import (
 	"sort"
 )
 
-// The methods here set a forge up from Go, before or while it serves. What
-// they do can be done over the API as well, except for the first admin.
+// The methods here set a forge up from Go, before or while it serves. What they do can be done over the API as well,
+// except for the first admin.
 
-// AddUser adds an account with the address NAME@localhost. The password needs
-// not be long; empty means that only tokens sign in.
+// AddUser adds an account with the address NAME@localhost. The password needs not be long; empty means that only tokens
+// sign in.
 func (f *Forge) AddUser(name, password string, admin bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,8 +39,8 @@ func (f *Forge) AddToken(user string, scopes ...string) (string, error) {
 	return f.addTokenLocked(u, fmt.Sprintf("token-%d", f.lastID+1), scopes).secret, nil
 }
 
-// AddRepo makes a public repository whose branch main holds files, by path,
-// in one commit of the owner. Without files it is empty.
+// AddRepo makes a public repository whose branch main holds files, by path, in one commit of the owner. Without files
+// it is empty.
 func (f *Forge) AddRepo(ctx context.Context, owner, name string, files map[string]string) error {
 	f.mu.Lock()
 	u := f.userLocked(owner)

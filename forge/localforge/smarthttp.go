@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// maxPush is the largest push in bytes. It is read whole before git and the
-// lock of the repository are taken, so that a client that stalls in the middle
-// holds up nobody but itself.
+// maxPush is the largest push in bytes. It is read whole before git and the lock of the repository are taken, so that a
+// client that stalls in the middle holds up nobody but itself.
 const maxPush = 512 << 20
 
 // gitRequest is a request of git's smart HTTP protocol.
@@ -64,9 +63,8 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit finds the repository and decides whether the caller may come in. A
-// reader who wants to push gets in and is turned down by the hook, where git
-// shows the reason.
+// admit finds the repository and decides whether the caller may come in. A reader who wants to push gets in and is
+// turned down by the hook, where git shows the reason.
 func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()
@@ -104,8 +102,7 @@ func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	return http.StatusOK
 }
 
-// command is a git service of this request; it speaks the protocol version the
-// client asks for.
+// command is a git service of this request; it speaks the protocol version the client asks for.
 func (g *gitRequest) command(stdin io.Reader, stdout io.Writer) Cmd {
 	cmd := Cmd{Dir: g.repo.dir, Stdin: stdin, Stdout: stdout}
 	if protocol := g.r.Header.Get("Git-Protocol"); protocol != "" && !strings.ContainsAny(protocol, "\x00\n") {
@@ -184,8 +181,8 @@ func (g *gitRequest) receivePack() {
 	_, _ = g.w.Write(answer.Bytes())
 }
 
-// pushCommands reads what a push wants to move: the packets before the first
-// flush, "OLD NEW REF" each, the first with a tail of capabilities.
+// pushCommands reads what a push wants to move: the packets before the first flush, "OLD NEW REF" each, the first with
+// a tail of capabilities.
 func pushCommands(push []byte) []moved {
 	var commands []moved
 	for len(push) >= 4 {
@@ -202,8 +199,8 @@ func pushCommands(push []byte) []moved {
 	return commands
 }
 
-// decline is the reason why a push is turned down as a whole; "" lets it
-// through. It also says whether a protected branch is among its refs.
+// decline is the reason why a push is turned down as a whole; "" lets it through. It also says whether a protected
+// branch is among its refs.
 func (g *gitRequest) decline(commands []moved) (why string, protected bool) {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()

@@ -66,8 +66,7 @@ func TestPrivateRepository(t *testing.T) {
 	}
 }
 
-// TestClaimRace: of many who push different commits to one new ref exactly one
-// wins. Claims rest on that.
+// TestClaimRace: of many who push different commits to one new ref exactly one wins. Claims rest on that.
 func TestClaimRace(t *testing.T) {
 	w := newWorld(t)
 	const claimers = 6

@@ -58,8 +58,7 @@ func (v view) status(r *repo, sha string, s *status) wireStatus {
 	}
 }
 
-// createStatus does not touch the pull request: a status never shows in
-// its updated_at.
+// createStatus does not touch the pull request: a status never shows in its updated_at.
 func createStatus(c *call) (any, error) {
 	var form struct {
 		State       string `json:"state"`
@@ -84,8 +83,8 @@ func createStatus(c *call) (any, error) {
 	return c.status(c.repo, sha, s), nil
 }
 
-// pathCommit resolves the branch or tag of the path. What is neither is taken
-// for a commit, of which nobody has said anything if it does not exist.
+// pathCommit resolves the branch or tag of the path. What is neither is taken for a commit, of which nobody has said
+// anything if it does not exist.
 func (c *call) pathCommit() string {
 	name := c.r.PathValue("sha")
 	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name} {
@@ -96,8 +95,8 @@ func (c *call) pathCommit() string {
 	return name
 }
 
-// listStatuses shows the newest first, but those of one second in the order
-// they were given: clients have to look at the ids.
+// listStatuses shows the newest first, but those of one second in the order they were given: clients have to look at
+// the ids.
 func listStatuses(c *call) (any, error) {
 	sha := c.pathCommit()
 	all := slices.Clone(c.repo.statuses[sha])
@@ -117,8 +116,8 @@ func (r *repo) latest(sha string) []*status {
 	return last
 }
 
-// worst is the worst state of several. A word that is no state counts only as
-// long as nothing else does, and stays if it came first: so it does in Forgejo.
+// worst is the worst state of several. A word that is no state counts only as long as nothing else does, and stays if
+// it came first: so it does in Forgejo.
 func worst(statuses []*status) string {
 	state := ""
 	for _, s := range statuses {
@@ -130,8 +129,7 @@ func worst(statuses []*status) string {
 	return state
 }
 
-// combinedStatus answers an empty object, with state "", for a commit nobody
-// said anything about.
+// combinedStatus answers an empty object, with state "", for a commit nobody said anything about.
 func combinedStatus(c *call) (any, error) {
 	sha := c.pathCommit()
 	last := c.repo.latest(sha)

@@ -16,8 +16,8 @@ type token struct {
 	scopes []string
 }
 
-// Tokens are managed with a password only: a stolen token must not make more.
-// (Basic with a token in the password's place counts as basic, as in Forgejo.)
+// Tokens are managed with a password only: a stolen token must not make more. (Basic with a token in the password's
+// place counts as basic, as in Forgejo.)
 var tokenRoutes = []route{
 	{method: "GET", pattern: "/users/{user}/tokens", scope: scopeUser, status: 200, do: listTokens},
 	{method: "POST", pattern: "/users/{user}/tokens", scope: scopeUser, need: signedIn, status: 201, do: createToken},

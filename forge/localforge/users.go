@@ -28,8 +28,7 @@ type user struct {
 	created            time.Time
 }
 
-// signature is how git shall name a user. What would end a name or an address
-// in a commit object is taken out.
+// signature is how git shall name a user. What would end a name or an address in a commit object is taken out.
 func (u *user) signature() (name, mail string) {
 	clean := func(r rune) rune {
 		if r < ' ' || r == '<' || r == '>' {
@@ -55,8 +54,8 @@ var userRoutes = []route{
 	{method: "DELETE", pattern: "/admin/users/{user}", scope: scopeAdmin, need: siteAdmin, status: 204, do: deleteUser},
 }
 
-// view is how one caller sees the state: the address things are named by and
-// who looks. A nil doer is an anonymous look.
+// view is how one caller sees the state: the address things are named by and who looks. A nil doer is an anonymous
+// look.
 type view struct {
 	f    *Forge
 	base string
@@ -90,8 +89,7 @@ type wireUser struct {
 	UserName      string    `json:"username"`
 }
 
-// user is u for the caller. What only the user and admins may see is left out
-// for others.
+// user is u for the caller. What only the user and admins may see is left out for others.
 func (v view) user(u *user) *wireUser {
 	if u == nil {
 		return nil
@@ -281,8 +279,8 @@ func deleteUser(c *call) (any, error) {
 	return nil, nil
 }
 
-// remove returns list without item, in new memory, so that a list somebody
-// reads without the lock never changes under them.
+// remove returns list without item, in new memory, so that a list somebody reads without the lock never changes under
+// them.
 func remove[T comparable](list []T, item T) []T {
 	kept := make([]T, 0, len(list))
 	for _, other := range list {

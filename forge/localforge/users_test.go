@@ -116,8 +116,7 @@ func TestAdminUsers(t *testing.T) {
 	w.want(422, "root", "POST", "/admin/users", object{"username": "no way", "email": "n@x.invalid", "password": "qwen-password"})
 	w.want(400, "root", "POST", "/admin/users", object{"username": "short", "email": "s@x.invalid", "password": "x"})
 
-	// An account made without saying otherwise cannot be used before its
-	// password is changed. hire-an-agent has to know.
+	// An account made without saying otherwise cannot be used before its password is changed. hire-an-agent has to know.
 	w.want(403, "qwen:qwen-password", "GET", "/user", nil)
 	w.want(200, "root", "PATCH", "/admin/users/qwen", object{"password": "other-password", "must_change_password": false})
 	w.want(401, "qwen:qwen-password", "GET", "/user", nil)

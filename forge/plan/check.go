@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// checker collects what is wrong with a plan.
+// checker collects the mistakes of a plan.
 type checker struct {
 	plan     *Plan
 	name     string // of the file
@@ -17,7 +17,7 @@ type checker struct {
 	problems []error
 }
 
-// wrong notes a mistake. A line of 0 is the plan as a whole.
+// wrong adds a mistake. Line 0 is the plan as a whole.
 func (c *checker) wrong(line int, format string, args ...any) {
 	at := c.name
 	if line > 0 {
@@ -65,7 +65,7 @@ func (c *checker) task(i int) {
 	}
 }
 
-// label refuses those that would keep the issue from being worked on, or say what is not so.
+// label refuses labels that keep an issue from being worked on, and in-progress, which only a claim sets.
 func (c *checker) label(line int, label string) {
 	switch {
 	case label == forge.LabelInProgress || forge.SkipLabel([]string{label}) != "":
@@ -77,7 +77,7 @@ func (c *checker) label(line int, label string) {
 	}
 }
 
-// need looks at one thing that a task depends on.
+// need checks one dependency of a task.
 func (c *checker) need(i int, s string) {
 	t := &c.plan.Tasks[i]
 	at, isTask := c.ids[s]
@@ -94,13 +94,13 @@ func (c *checker) need(i int, s string) {
 	}
 }
 
-// circle finds tasks that wait for each other, whatever the length of the way round.
+// circle reports a dependency cycle among the tasks, of any length.
 func (c *checker) circle() {
 	order := c.plan.Order()
 	if len(order) == len(c.plan.Tasks) {
 		return
 	}
-	// Everything that was left out waits for something that was left out, so walking on must come round.
+	// Every task that Order left out waits for another such task, so following them ends in a cycle.
 	var path []int
 	at := 0
 	for slices.Contains(order, at) {

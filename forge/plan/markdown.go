@@ -14,7 +14,7 @@ var (
 	fencePattern   = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})")
 )
 
-// markdownReader takes the lines of a plan in order.
+// markdownReader reads the lines of a plan in order.
 type markdownReader struct {
 	plan   Plan
 	body   []string // of the task, or of the plan before the first
@@ -22,7 +22,8 @@ type markdownReader struct {
 	fence  string   // of the code that we are in; no heading counts there
 }
 
-// parseMarkdown reads the Markdown form: # is the plan, each ## a task. It takes anything; check says what is missing.
+// parseMarkdown reads the Markdown form: # is the plan, each ## a task. It accepts any text; check reports what is
+// missing.
 func parseMarkdown(text string) Plan {
 	var r markdownReader
 	n := 0
@@ -75,7 +76,7 @@ func taskOf(line int, heading string) Task {
 	return t
 }
 
-// field takes a line such as "Depends on: parse, #12"; false means that it is none.
+// field reads a line such as "Depends on: parse, #12" and reports whether it is a field.
 func (r *markdownReader) field(line string) bool {
 	m := fieldPattern.FindStringSubmatch(line)
 	if m == nil {
@@ -101,14 +102,14 @@ func (r *markdownReader) field(line string) bool {
 	case "priority":
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			n = -1 // which check refuses
+			n = -1 // check refuses it
 		}
 		t.Priority = n
 	}
 	return true
 }
 
-// words are the parts of a list with commas.
+// words splits a list at commas.
 func words(list string) []string {
 	all := strings.Split(list, ",")
 	for i := range all {
@@ -117,7 +118,7 @@ func words(list string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// endBody gives the lines so far to whom they belong.
+// endBody makes the lines so far the text of the last task, or of the plan before the first.
 func (r *markdownReader) endBody() {
 	text := strings.Trim(strings.Join(r.body, "\n"), "\n")
 	r.body, r.fence = nil, ""

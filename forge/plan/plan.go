@@ -1,7 +1,7 @@
-// Package plan reads the plan of a convoy: a file of a person's, or a planner's, that says which issues to make and
-// which waits for which. It is pure: text in, a checked Plan or every mistake out. Nothing is filed here.
+// Package plan reads the plan of a convoy: a file by a person or a planner that lists issues to be filed and what each
+// waits for. It is pure: text in, a checked Plan or all mistakes out. It files nothing.
 //
-// Two forms say the same. In TOML:
+// There are two equivalent forms. In TOML:
 //
 //	title = "Take orders by mail"
 //
@@ -26,7 +26,7 @@
 //
 //	The price is in the catalogue.
 //
-// A task is called by its id, or by its place in the file from 1; #12 and owner/name#12 are issues that exist.
+// A task is referred to by its id, or by its position in the file from 1; #12 and owner/name#12 are issues that exist.
 package plan
 
 import (
@@ -40,17 +40,18 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Plan is a convoy to be made. One that Parse or Check accepted can be filed in Order.
+// Plan is a convoy that is to be made. One that Parse or Check accepted can be filed in Order.
 type Plan struct {
 	Title string `json:"title"`
 	Body  string `json:"body,omitempty"`
-	Repo  string `json:"repo,omitempty"` // owner/name, of the convoy and of tasks that say none; empty is the factory's only one
+	// Repo is the owner/name of the convoy and of tasks without one; empty means the factory's only repository.
+	Repo  string `json:"repo,omitempty"`
 	Tasks []Task `json:"tasks"`
 }
 
-// Task is an issue to be made.
+// Task is an issue that is to be filed.
 type Task struct {
-	ID       string   `json:"id,omitempty"` // empty: its place among the tasks, from 1
+	ID       string   `json:"id,omitempty"` // empty: its position among the tasks, from 1
 	Title    string   `json:"title"`
 	Body     string   `json:"body,omitempty"`
 	Repo     string   `json:"repo,omitempty"`
@@ -59,19 +60,19 @@ type Task struct {
 	Priority int      `json:"priority,omitempty"`   // label priority/N; 0 is none
 	After    []string `json:"depends_on,omitempty"` // ids of tasks, and references of issues
 
-	line int // in the file; 0 is not known
+	line int // in the file; 0 when unknown
 }
 
 // MostTasks bounds a plan. Each task is several requests to the forge.
 const MostTasks = 200
 
-// maxTitle is what a forge's titles may have, in bytes.
+// maxTitle is the longest title that a forge accepts, in bytes.
 const maxTitle = 255
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// Parse reads the plan in a file, whose name says which form it has: .toml, .md or .markdown. The error is every mistake
-// at once, one line each, with the line of the file.
+// Parse reads a plan, in the form that the file's name ends in: .toml, .md or .markdown. The error lists all mistakes,
+// one line each, with the line of the file.
 func Parse(name, text string) (Plan, error) {
 	var p Plan
 	var err error
@@ -92,7 +93,7 @@ func Parse(name, text string) (Plan, error) {
 	return p, nil
 }
 
-// Check says everything that is wrong with a plan, such as a circle of any length among its tasks.
+// Check returns all mistakes of a plan in one error, such as a dependency cycle of any length among its tasks.
 func (p *Plan) Check() error { return p.check("the plan") }
 
 func (p *Plan) check(name string) error {
@@ -114,8 +115,8 @@ func (p *Plan) check(name string) error {
 	return errors.Join(c.problems...)
 }
 
-// Order is an order in which every task comes after those that it depends on: places among the tasks, from 0. Otherwise it
-// is that of the file. A task on a circle is left out.
+// Order returns the tasks, as positions from 0, so that each comes after those that it depends on; otherwise in the
+// order of the file. Tasks on a dependency cycle are left out.
 func (p *Plan) Order() []int {
 	ids := p.ids()
 	var order []int
@@ -141,8 +142,8 @@ func (p *Plan) free(i int, ids map[string]int, done []bool) bool {
 	})
 }
 
-// Needs are what a task depends on: other tasks, as places from 0, and issues, of which home is the repository of those
-// that say none.
+// Needs returns what task i depends on: other tasks, as positions from 0, and issues, which are in the repository home
+// unless they name another.
 func (p *Plan) Needs(i int, home string) (tasks []int, issues []forge.Ref) {
 	ids := p.ids()
 	for _, s := range p.Tasks[i].After {
@@ -155,7 +156,7 @@ func (p *Plan) Needs(i int, home string) (tasks []int, issues []forge.Ref) {
 	return tasks, issues
 }
 
-// AllLabels are the labels that a task's issue gets, beside those that say that it may be worked on.
+// AllLabels returns the labels of a task's issue except backlog: sorted, each once.
 func (t *Task) AllLabels() []string {
 	labels := slices.Clone(t.Labels)
 	for _, s := range t.Skills {
@@ -168,7 +169,7 @@ func (t *Task) AllLabels() []string {
 	return slices.Compact(labels)
 }
 
-// ids are the names of the tasks, with their places. A name that somebody gave comes before a place of the same letters.
+// ids maps the names of the tasks to their positions. An explicit id wins over the position of another task.
 func (p *Plan) ids() map[string]int {
 	ids := make(map[string]int, len(p.Tasks))
 	for i := range p.Tasks {
@@ -182,7 +183,7 @@ func (p *Plan) ids() map[string]int {
 	return ids
 }
 
-// called is how people know a task.
+// called returns a task's id, or its position from 1.
 func (p *Plan) called(i int) string {
 	if id := p.Tasks[i].ID; id != "" {
 		return id

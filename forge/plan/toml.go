@@ -8,7 +8,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// parseTOML reads the TOML form. A key that it does not know is a mistake: it might be the one that mattered.
+// parseTOML reads the TOML form. An unknown key is a mistake: it may be a misspelt one.
 func parseTOML(name, text string) (Plan, error) {
 	var file struct {
 		Title, Body, Repo string
@@ -35,7 +35,8 @@ func parseTOML(name, text string) (Plan, error) {
 	p := Plan{Title: file.Title, Body: file.Body, Repo: file.Repo}
 	for i, t := range file.Task {
 		task := Task{
-			ID: t.ID, Title: t.Title, Body: t.Body, Repo: t.Repo, Labels: t.Labels, Skills: t.Skills, Priority: t.Priority, After: t.After,
+			ID: t.ID, Title: t.Title, Body: t.Body, Repo: t.Repo, Labels: t.Labels, Skills: t.Skills,
+			Priority: t.Priority, After: t.After,
 		}
 		if len(lines) == len(file.Task) {
 			task.line = lines[i]
@@ -45,7 +46,8 @@ func parseTOML(name, text string) (Plan, error) {
 	return p, errors.Join(problems...)
 }
 
-// taskLines are the lines of the headers [[task]], as far as they can be told from what stands in a long string.
+// taskLines returns the line numbers of the [[task]] headers. A line of that form in a long string is counted too; the
+// caller compares the number of headers with that of tasks.
 func taskLines(text string) []int {
 	var lines []int
 	n := 0

@@ -1,5 +1,5 @@
-// Package rest sends single requests to a forge's API. It is for programs that need a handful of them: an agent, the
-// demo. forge/forgejo, which watches whole repositories for a scheduler, has a client of its own.
+// Package rest sends single requests to a forge's API. An agent's session, hiring and the demo need a few;
+// forgejo.Client, which watches whole repositories, has its own way, which keeps the forge's clock and its page counts.
 package rest
 
 import (
@@ -19,21 +19,21 @@ import (
 type API struct {
 	URL   string // of the forge, without a slash at its end
 	Token string
-	// User and Password sign in where there is no Token: only so can tokens be made.
+	// User and Password sign in when Token is empty. The forge makes tokens for passwords only.
 	User, Password string
 }
 
-// client has a timeout, so that a forge that takes a connection and says nothing is an error.
+// client has a timeout, so that a forge that accepts a connection and never answers is an error.
 var client = &http.Client{Timeout: 30 * time.Second}
 
 // maxAnswer bounds an answer in bytes; the largest ones are lists of 50 issues with long texts.
 const maxAnswer = 32 << 20
 
-// maxWords bounds in bytes what an error repeats of the forge's answer: a proxy may answer with a whole page.
+// maxWords bounds, in bytes, how much of the forge's answer an error repeats: a proxy may answer with a whole page.
 const maxWords = 300
 
-// Call sends one request below /api/v1, with in as its JSON, and decodes the answer into out. Both may be nil; an out
-// of type *[]byte gets the answer as it is. Errors wrap those of package forge, and have no token in them.
+// Call sends one request below /api/v1, with in as JSON, and decodes the answer into out. Both may be nil; an out of
+// type *[]byte receives the answer as it is. Errors wrap those of package forge and contain no token.
 func (a *API) Call(ctx context.Context, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {
@@ -45,7 +45,7 @@ func (a *API) Call(ctx context.Context, method, path string, in, out any) error 
 	return err
 }
 
-// root is where the API is below the forge's address.
+// root is the path of the API below the forge's address.
 const root = "/api/v1"
 
 // send sends a request below a folder of the forge, and returns the media type of the answer.
@@ -75,13 +75,12 @@ func (a *API) send(ctx context.Context, method, folder, path string, body io.Rea
 	return resp.Header.Get("Content-Type"), decode(answer, out)
 }
 
-// Get reads what is at a path.
+// Get reads a path of the API.
 func (a *API) Get(ctx context.Context, path string, out any) error {
 	return a.Call(ctx, http.MethodGet, path, nil, out)
 }
 
-// Text reads plain text that the forge shows below its own address, where there is no API for it. A page that asks people to
-// sign in is forge.ErrForbidden.
+// Text reads plain text below the forge's own address, where no API has it. A sign-in page is forge.ErrForbidden.
 func (a *API) Text(ctx context.Context, path string) (string, error) {
 	var answer []byte
 	kind, err := a.send(ctx, http.MethodGet, "", path, nil, &answer)
@@ -94,7 +93,7 @@ func (a *API) Text(ctx context.Context, path string) (string, error) {
 	return string(answer), nil
 }
 
-// Post adds something at a path.
+// Post sends in to a path of the API.
 func (a *API) Post(ctx context.Context, path string, in, out any) error {
 	return a.Call(ctx, http.MethodPost, path, in, out)
 }
@@ -113,7 +112,7 @@ func decode(answer []byte, out any) error {
 	return nil
 }
 
-// Refusal is an answer other than success. It wraps the error of package forge that says what it means, if one does.
+// Refusal is an answer other than success. It wraps the error of package forge that fits its status, if one does.
 type Refusal struct {
 	Status int // of HTTP
 	Text   string
@@ -134,7 +133,8 @@ func refusal(method, path string, resp *http.Response, answer []byte) error {
 	if len(words) > maxWords {
 		words = strings.ToValidUTF8(words[:maxWords], "") + "…"
 	}
-	r := &Refusal{Status: resp.StatusCode, Text: strings.TrimSpace(fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, words))}
+	text := strings.TrimSpace(fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, words))
+	r := &Refusal{Status: resp.StatusCode, Text: text}
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		r.err = forge.ErrForbidden

@@ -98,8 +98,8 @@ func existingBranch(w *world) {
 	same(w, "branches", r.branches(), "main")
 }
 
-// branchRace does not look at how the losers are turned down: Forgejo 10 says
-// 409 to who comes later and 500 to who comes at the same moment.
+// branchRace does not look at how the losers are turned down: Forgejo 10 says 409 to who comes later and 500 to who
+// comes at the same moment.
 func branchRace(w *world) {
 	r := w.code()
 	dev := r.writer("dev")

@@ -25,12 +25,10 @@ var claimRules = []rule{
 	{"a claim's commit says whose it is", claimsUse + ", which reads its message", claimRead},
 }
 
-// defaultRaces is how many races are run unless the caller asks for more: each
-// takes half a second of a real server.
+// defaultRaces is how many races are run unless the caller asks for more: each takes half a second of a real server.
 const defaultRaces = 4
 
-// claimant can push claims. It needs no clone: its commits have no parent and an
-// empty tree.
+// claimant can push claims. It needs no clone: its commits have no parent and an empty tree.
 type claimant struct {
 	r   *repo
 	by  *account
@@ -56,9 +54,8 @@ func (c *claimant) commit(parents ...string) string {
 
 func claimRef(n int64) string { return fmt.Sprintf("refs/disinto/claims/%d", n) }
 
-// take pushes a commit to a claim that must not exist and reports whether this
-// very push made it. A push of what is there already is no error to git, so
-// the exit status alone does not tell.
+// take pushes a commit to a claim that must not exist and reports whether this very push made it. A push of what is
+// there already is no error to git, so the exit status alone does not tell.
 func (c *claimant) take(n int64, commit string) bool {
 	c.r.w.Helper()
 	ref := claimRef(n)

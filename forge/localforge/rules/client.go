@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// requestTime is far more than any answer takes; a merge on a busy machine
-// took two seconds. It only keeps a dead server from hanging the suite.
+// requestTime is far more than any answer takes; a merge on a busy machine took two seconds. It only keeps a dead
+// server from hanging the suite.
 const requestTime = time.Minute
 
 // fields is the JSON object of a request.
 type fields map[string]any
 
-// account is somebody on the forge, and how he asks for things: with his token,
-// or, when that is empty, without saying who he is.
+// account is somebody on the forge, and how he asks for things: with his token, or, when that is empty, without saying
+// who he is.
 type account struct {
 	w        *world
 	name     string
@@ -43,8 +43,7 @@ func (a *account) remove(path string, body ...any) answer {
 	return a.ask(http.MethodDelete, path, nil)
 }
 
-// ask sends a request to a path below /api/v1 and returns the answer, whatever
-// it is. A nil body sends none.
+// ask sends a request to a path below /api/v1 and returns the answer, whatever it is. A nil body sends none.
 func (a *account) ask(method, path string, body any) answer {
 	a.w.Helper()
 	return a.w.send(a.w.request(method, path, body, func(r *http.Request) {
@@ -98,8 +97,7 @@ func (w *world) send(r *http.Request) answer {
 	}
 }
 
-// client is shared so that connections are. It follows no redirects: an answer
-// is what the server said first.
+// client is shared so that connections are. It follows no redirects: an answer is what the server said first.
 var client = &http.Client{
 	Timeout:       requestTime,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -123,8 +121,8 @@ func (a answer) want(status ...int) answer {
 	return a
 }
 
-// refused ends the test unless the forge said no, in whatever way: the statuses
-// of some refusals differ between versions, and 500 is among them.
+// refused ends the test unless the forge said no, in whatever way: the statuses of some refusals differ between
+// versions, and 500 is among them.
 func (a answer) refused() answer {
 	a.w.Helper()
 	if a.status < 400 {

@@ -170,8 +170,8 @@ func crossRepository(w *world) {
 	r.owner.patch(r.at("/issues/%d", blocked), fields{"state": "closed"}).want(http.StatusPreconditionFailed)
 }
 
-// hiddenBlocker: neither who may write to the issue that waits nor who may only
-// read it is told more than that there is a blocker.
+// hiddenBlocker: neither who may write to the issue that waits nor who may only read it is told more than that there is
+// a blocker.
 func hiddenBlocker(w *world) {
 	r := w.repo()
 	writer, reader := r.writer("dev"), w.account("reader")

@@ -60,8 +60,8 @@ type checkout struct {
 // url is the repository's address for git, without credentials.
 func (r *repo) url() string { return r.w.server.URL + "/" + r.fullName() + ".git" }
 
-// gitEnv is how git signs in and what it signs with. The token is in the
-// environment, where no list of processes shows it.
+// gitEnv is how git signs in and what it signs with. The token is in the environment, where no list of processes shows
+// it.
 func (a *account) gitEnv() []string {
 	env := []string{
 		"GIT_AUTHOR_NAME=" + a.name, "GIT_AUTHOR_EMAIL=" + a.name + "@example.invalid",
@@ -114,8 +114,8 @@ func (c *checkout) git(args ...string) string {
 	return c.by.git(c.dir, args...)
 }
 
-// push commits nothing but a message, on top of where HEAD is, pushes it to a
-// branch and returns the commit and git's exit status.
+// push commits nothing but a message, on top of where HEAD is, pushes it to a branch and returns the commit and git's
+// exit status.
 func (c *checkout) push(branch string, options ...string) (string, int) {
 	c.r.w.Helper()
 	c.git("commit", "--quiet", "--allow-empty", "-m", "only "+rand.Text()) // two of one second would be one commit
@@ -231,8 +231,8 @@ func pushMovesPull(w *world) {
 	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == head })
 }
 
-// emptyCommit waits for the line that the forge writes into the timeline before
-// it looks at reviews, and then for the conflict check, which comes after.
+// emptyCommit waits for the line that the forge writes into the timeline before it looks at reviews, and then for the
+// conflict check, which comes after.
 func emptyCommit(w *world) {
 	r := w.code("one")
 	reviewer := r.writer("review")

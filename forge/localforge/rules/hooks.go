@@ -157,8 +157,7 @@ func signedHooks(w *world) {
 	in.await(r, "issues reopened", n)
 }
 
-// silentChanges ends with a change that is announced. What was to come before
-// it would have come.
+// silentChanges ends with a change that is announced. What was to come before it would have come.
 func silentChanges(w *world) {
 	r := w.repo()
 	blocker, blocked := r.open("blocker"), r.open("blocked")

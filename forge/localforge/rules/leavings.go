@@ -8,9 +8,8 @@ import (
 
 // leavings is what all rules have made and nobody has removed yet.
 //
-// Nothing is removed while rules are running: Forgejo 10 handles pushes one
-// after the other and late, and when a repository goes away under the one that
-// it is at, it can wait for ever. The server then answers as before, but no
+// Nothing is removed while rules are running: Forgejo 10 handles pushes one after the other and late, and when a
+// repository goes away under the one that it is at, it can wait for ever. The server then answers as before, but no
 // push moves a pull request any more until it is restarted.
 type leavings struct {
 	server Server
@@ -31,8 +30,7 @@ func (l *leavings) user(name string) {
 	l.users = append(l.users, name)
 }
 
-// settle pushes once more and waits until the server has handled that, and with
-// it everything before.
+// settle pushes once more and waits until the server has handled that, and with it everything before.
 func (l *leavings) settle(t *testing.T) {
 	w := newWorld(t, l.server, l)
 	r := w.code("last")

@@ -152,8 +152,7 @@ func drafts(w *world) {
 	r.eventuallyMergeable(p.Number, true)
 }
 
-// lateMergeability has a conflict come and go, by commits to the base and to
-// the head.
+// lateMergeability has a conflict come and go, by commits to the base and to the head.
 func lateMergeability(w *world) {
 	r := w.code("fix/issue-1")
 	p := r.ready("fix/issue-1")

@@ -24,16 +24,14 @@ func (r *repo) at(format string, args ...any) string {
 
 func (r *repo) fullName() string { return r.owner.name + "/" + r.name }
 
-// repo makes a public repository without any commit, which is enough for issues,
-// and its owner.
+// repo makes a public repository without any commit, which is enough for issues, and its owner.
 func (w *world) repo() *repo {
 	w.Helper()
 	return w.account("owner").repo("harb", nil)
 }
 
-// code makes a public repository with a commit on main, and its owner. Each
-// branch that is named has a commit more, which adds a file of its own. All are
-// in one push: whatever moves refs costs a real server 0.4 s of CPU.
+// code makes a public repository with a commit on main, and its owner. Each branch that is named has a commit more,
+// which adds a file of its own. All are in one push: whatever moves refs costs a real server 0.4 s of CPU.
 func (w *world) code(branches ...string) *repo {
 	w.Helper()
 	r := w.account("owner").repo("harb", fields{"default_branch": "main"})

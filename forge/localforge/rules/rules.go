@@ -1,5 +1,5 @@
-// Package rules states what disinto relies on in Forgejo's REST API and git server, as tests. localforge passes them, and
-// a real Forgejo has to pass them before disinto relies on it. The Go client above the API has a suite of its own,
+// Package rules states what disinto relies on in Forgejo's REST API and git server, as tests. localforge passes them,
+// and a real Forgejo has to pass them before disinto relies on it. The Go client above the API has a suite of its own,
 // forge/forgetest.
 //
 // # Usage
@@ -18,8 +18,9 @@
 //
 // # What it leaves behind
 //
-// Each rule has accounts and repositories of its own with random names, all removed after the last rule. So the suite may
-// run on a server that is in use, and twice at the same time. It creates accounts, which takes an administrator's token.
+// Each rule has accounts and repositories of its own with random names, all removed after the last rule. So the suite
+// may run on a server that is in use, and twice at the same time. It creates accounts, which takes an administrator's
+// token.
 //
 // # Time
 //
@@ -40,13 +41,13 @@ type Server struct {
 	// AdminToken belongs to an administrator and has the scope "all".
 	AdminToken string
 	// Git runs git with the arguments in dir, with env added to an environment without the user's configuration, and
-	// returns what it printed on both streams. When git ran and failed, the error's chain has a method ExitCode() int.
-	// It is called from many goroutines. The caller supplies it because only agents/process may start programs.
+	// returns what it printed on both streams. When git ran and failed, the error's chain has a method ExitCode() int. It
+	// is called from many goroutines. The caller supplies it because only agents/process may start programs.
 	Git func(ctx context.Context, dir string, env []string, args ...string) (string, error)
 	// Pass lets time pass on the server's clock; nil sleeps. A test that controls the server's clock moves it instead.
 	Pass func(time.Duration)
-	// Hooks is false for a server that cannot send web hooks to this process's loopback address. Their rules are
-	// skipped then.
+	// Hooks is false for a server that cannot send web hooks to this process's loopback address. Their rules are skipped
+	// then.
 	Hooks bool
 	// Races is the number of races for one claim; 0 means defaultRaces.
 	Races int

@@ -48,8 +48,8 @@ func serverGit(ctx context.Context, c localforge.Cmd) error {
 	return nil
 }
 
-// TestLocalforge holds localforge's clock, so that no rule has to wait for the
-// next second, and lets the late effects of a push be late.
+// TestLocalforge holds localforge's clock, so that no rule has to wait for the next second, and lets the late effects
+// of a push be late.
 func TestLocalforge(t *testing.T) {
 	var ahead atomic.Int64
 	f, err := localforge.New(localforge.Options{

@@ -46,8 +46,8 @@ func (r *repo) changedSince(t time.Time) []issue {
 	return r.list("state=all&since=" + url.QueryEscape(t.UTC().Format(time.RFC3339)))
 }
 
-// movesUpdated gives each change an issue of its own, so that one second is
-// enough for all. Dependencies are tied to the issue that was opened before.
+// movesUpdated gives each change an issue of its own, so that one second is enough for all. Dependencies are tied to
+// the issue that was opened before.
 func movesUpdated(w *world) {
 	r := w.repo()
 	dev := r.writer("dev")

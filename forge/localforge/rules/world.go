@@ -11,17 +11,15 @@ import (
 )
 
 const (
-	// patience is how long a late effect may take. The slowest seen on Forgejo 10
-	// (reviews that go stale after a push) took two seconds.
+	// patience is how long a late effect may take. The slowest seen on Forgejo 10 (reviews that go stale after a push)
+	// took two seconds.
 	patience = 30 * time.Second
-	// firstPoll and lastPoll are how often a late effect is looked for, at first
-	// and then: a look at a pull request costs a real server 40 ms of CPU, of
-	// which it is short just then.
+	// firstPoll and lastPoll are how often a late effect is looked for, at first and then: a look at a pull request costs
+	// a real server 40 ms of CPU, of which it is short just then.
 	firstPoll, lastPoll = 20 * time.Millisecond, 320 * time.Millisecond
 )
 
-// world is what one rule is checked in: a test, a server, and accounts and
-// repositories that nobody else uses.
+// world is what one rule is checked in: a test, a server, and accounts and repositories that nobody else uses.
 type world struct {
 	*testing.T
 	server Server
@@ -39,8 +37,7 @@ func newWorld(t *testing.T, server Server, made *leavings) *world {
 	return w
 }
 
-// account makes an account whose name begins with what it is here for, with a
-// token that may do everything.
+// account makes an account whose name begins with what it is here for, with a token that may do everything.
 func (w *world) account(purpose string) *account {
 	w.Helper()
 	a := w.newcomer(purpose)
