@@ -21,11 +21,11 @@ type AdminOptions struct {
 	User, Password string
 }
 
-// Admin does what only an administrator of the forge can: accounts, their tokens, their repositories. It speaks through
-// package rest, because the SDK manages nobody's tokens but one's own. It is not safe for concurrent use.
+// Admin does what takes an administrator of the forge: accounts, their tokens, their repositories. It is not safe for
+// concurrent use.
 type Admin struct {
 	api rest.API
-	// passwords are those that this Admin gave to accounts, by login. Nobody else ever learns them.
+	// passwords are those that this Admin gave to accounts, by login. They are shown and stored nowhere.
 	passwords map[string]string
 	unlocked  map[string]bool // accounts that can sign in
 }
@@ -40,12 +40,12 @@ func NewAdmin(o AdminOptions) (*Admin, error) {
 	return a, nil
 }
 
-// nobody is a login that no account can have. Asked for something that names it, the forge checks the asker's rights
-// first and then refuses, so that it changes nothing.
-const nobody = "no.such.user."
+// noLogin is a login that no account can have. The forge checks the rights for a request that names it and then
+// refuses, so that the request changes nothing.
+const noLogin = "no.such.user."
 
-// Check finds out whether the forge answers, we are its administrator with all rights that are needed, and the
-// repositories are there. It returns every problem at once, each on one line that says what to do. It changes nothing.
+// Check reports whether the forge answers, we are its administrator with all rights that are needed, and the
+// repositories exist. It returns all problems, each on one line that says what to do. It changes nothing.
 func (a *Admin) Check(ctx context.Context, repos []string) error {
 	if err := a.checkVersion(ctx); err != nil {
 		return err
@@ -55,7 +55,8 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 		return err
 	}
 	if !me.Admin {
-		return fmt.Errorf("cannot make accounts: %s is no administrator of the forge; use the token or password of one", me.Login)
+		return fmt.Errorf(
+			"cannot make accounts: %s is no administrator of the forge; use the token or password of one", me.Login)
 	}
 	var problems []error
 	if err := a.api.Post(ctx, "/admin/users", struct{}{}, nil); refused(err, http.StatusForbidden) {
@@ -67,15 +68,15 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 	return errors.Join(problems...)
 }
 
-// checkVersion asks nobody in particular, so that a wrong token is not mistaken for a wrong address.
+// checkVersion asks without a token, so that a wrong token is not mistaken for a wrong address.
 func (a *Admin) checkVersion(ctx context.Context) error {
 	var said struct{ Version string }
 	err := (&rest.API{URL: a.api.URL}).Get(ctx, "/version", &said)
 	switch {
-	case errors.Is(err, forge.ErrForbidden): // a forge that shows strangers nothing
+	case errors.Is(err, forge.ErrForbidden): // the forge requires a token for everything
 		err = a.api.Get(ctx, "/version", &said)
 		if errors.Is(err, forge.ErrForbidden) {
-			return nil // which me will explain
+			return nil // me explains it
 		}
 	case errors.Is(err, forge.ErrNotFound):
 		return fmt.Errorf("cannot find a Forgejo at %s: %w; check [forge] url", a.api.URL, err)
@@ -84,13 +85,13 @@ func (a *Admin) checkVersion(ctx context.Context) error {
 		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.api.URL, err)
 	}
 	if major(said.Version) < oldestForgejo {
-		return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later", a.api.URL, oneLine(said.Version), oldestForgejo)
+		return tooOld(a.api.URL, said.Version)
 	}
 	return nil
 }
 
 func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
-	err := a.allow(ctx, repo, nobody)
+	err := a.allow(ctx, repo, noLogin)
 	switch {
 	case refused(err, http.StatusForbidden):
 		return fmt.Errorf("cannot give access to %s: the administrator's token lacks the scope write:repository", repo)
@@ -102,7 +103,7 @@ func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
 	return nil
 }
 
-// me is the account that we administer with.
+// me is the account of our token or password.
 func (a *Admin) me(ctx context.Context) (forge.Account, error) {
 	var u wireAccount
 	err := a.api.Get(ctx, "/user", &u)
@@ -110,9 +111,11 @@ func (a *Admin) me(ctx context.Context) (forge.Account, error) {
 	case refused(err, http.StatusUnauthorized) && a.api.Token != "":
 		return forge.Account{}, errors.New("cannot sign in as administrator: the forge does not know this token")
 	case refused(err, http.StatusUnauthorized):
-		return forge.Account{}, fmt.Errorf("cannot sign in as %s: the password is wrong, or the account has a second factor; use a token then", a.api.User)
+		return forge.Account{}, fmt.Errorf(
+			"cannot sign in as %s: the password is wrong, or the account has a second factor; use a token then", a.api.User)
 	case refused(err, http.StatusForbidden):
-		return forge.Account{}, fmt.Errorf("cannot tell whose the administrator's token is: %w; make one with all scopes", err)
+		return forge.Account{}, fmt.Errorf(
+			"cannot tell whose the administrator's token is: %w; make one with all scopes", err)
 	case err != nil:
 		return forge.Account{}, fmt.Errorf("cannot sign in as administrator: %w", err)
 	}
@@ -149,7 +152,7 @@ func (a *Admin) lookUp(ctx context.Context, login string) (u wireAccount, err er
 	return u, nil
 }
 
-// CreateAccount makes an account with a password that nobody is told: it works with tokens.
+// CreateAccount makes an account that works with tokens: its password is shown nowhere.
 func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 	password := newPassword()
 	err := a.api.Post(ctx, "/admin/users", map[string]any{
@@ -162,14 +165,15 @@ func (a *Admin) CreateAccount(ctx context.Context, login, email string) error {
 	return nil
 }
 
-// newPassword is 26 letters and digits at random, and one of each kind that a forge may ask for.
+// newPassword is 26 random letters and digits, and one character of each kind that a forge may require.
 func newPassword() string { return rand.Text() + "-a1A" }
 
-// WithPassword reports whether we sign in with a password. Then we manage anybody's tokens; with a token alone the
-// forge lets us do it only as the account itself, to which we have to give a new password.
+// WithPassword reports whether we sign in with a password, and so may manage the tokens of all accounts. With a token
+// the forge allows it only to the account itself, which has to get a new password from us.
 func (a *Admin) WithPassword() bool { return a.api.Token == "" }
 
-// owner signs in as whom the forge lets manage an account's tokens. It makes sure that the account may sign in.
+// owner signs in as the account that may manage the tokens of login: ourselves, or login itself. It makes sure that
+// login may sign in.
 func (a *Admin) owner(ctx context.Context, login string) (*rest.API, error) {
 	if !a.unlocked[login] {
 		if err := a.unlock(ctx, login); err != nil {
@@ -183,14 +187,14 @@ func (a *Admin) owner(ctx context.Context, login string) (*rest.API, error) {
 	return &rest.API{URL: a.api.URL, User: login, Password: a.passwords[login]}, nil
 }
 
-// unlock lifts what keeps an account from signing in, such as a password that has to be changed first.
+// unlock removes the reasons that keep an account from signing in, such as a password that must be changed first.
 func (a *Admin) unlock(ctx context.Context, login string) error {
 	u, err := a.lookUp(ctx, login)
 	if err != nil {
 		return err
 	}
 	change := map[string]any{
-		"source_id": u.SourceID, "login_name": cmp.Or(u.LoginName, u.Login), // the forge wants both or neither, old ones both
+		"source_id": u.SourceID, "login_name": cmp.Or(u.LoginName, u.Login), // old forges require both
 		"active": true, "prohibit_login": false, "must_change_password": false,
 	}
 	password := newPassword()

@@ -42,7 +42,7 @@ func (a *Admin) allow(ctx context.Context, repo, login string) error {
 	return a.api.Call(ctx, http.MethodPut, collaborator(repo, login), map[string]string{"permission": "write"}, nil)
 }
 
-// Disallow ends what Allow began. Who is no collaborator stays none.
+// Disallow ends the access that Allow gave. It may be repeated.
 func (a *Admin) Disallow(ctx context.Context, repo, login string) error {
 	err := a.api.Call(ctx, http.MethodDelete, collaborator(repo, login), nil, nil)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
@@ -51,7 +51,7 @@ func (a *Admin) Disallow(ctx context.Context, repo, login string) error {
 	return nil
 }
 
-// Collaborates reports whether an account is a collaborator of a repository, in whatever capacity.
+// Collaborates reports whether an account is a collaborator of a repository, with any permission.
 func (a *Admin) Collaborates(ctx context.Context, repo, login string) (bool, error) {
 	err := a.api.Get(ctx, collaborator(repo, login), nil)
 	if errors.Is(err, forge.ErrNotFound) || refused(err, http.StatusUnprocessableEntity) {
@@ -72,7 +72,7 @@ func (a *Admin) Repository(ctx context.Context, name string) (forge.Repository, 
 	return r, nil
 }
 
-// CreateRepository makes an empty private repository for the account that its name begins with.
+// CreateRepository makes an empty private repository. name is owner/name.
 func (a *Admin) CreateRepository(ctx context.Context, name, description string) error {
 	login, short := owner(name)
 	err := a.api.Post(ctx, "/admin/users/"+url.PathEscape(login)+"/repos", map[string]any{
@@ -93,8 +93,8 @@ func (a *Admin) File(ctx context.Context, repo, path string) (forge.File, error)
 	return f, nil
 }
 
-// Commit writes files to a branch in one commit, of which an account is the author. The repository may be empty. Files
-// with a SHA are replaced, if they are still the same; the others are new.
+// Commit writes files to a branch in one commit with an account as its author. The repository may be empty. Files with
+// a SHA are replaced if they have not changed since; the others are new.
 func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email string, files []forge.File) error {
 	changes := make([]fileChange, len(files))
 	for i, f := range files {
@@ -110,7 +110,7 @@ func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email 
 	return nil
 }
 
-// wireWork is an issue or pull request, as far as a claim is concerned.
+// wireWork is an issue or pull request with the fields of a claim.
 type wireWork struct {
 	Number    int64
 	Assignees []struct{ Login string }
@@ -129,11 +129,11 @@ func (a *Admin) Assigned(ctx context.Context, repo, login string) ([]forge.Ref, 
 	var refs []forge.Ref
 	for page := 1; page <= maxPages; page++ {
 		var some []wireWork
-		path := fmt.Sprintf("/repos/%s/issues?state=open&assigned_by=%s&limit=%d&page=%d", repo, url.QueryEscape(login), pageSize, page)
+		path := at(repo, "/issues?state=open&assigned_by=%s&limit=%d&page=%d", url.QueryEscape(login), pageSize, page)
 		if err := a.api.Get(ctx, path, &some); err != nil {
 			return nil, fmt.Errorf("cannot list the issues of %s: %w", repo, err)
 		}
-		for _, w := range some { // a filter with a name that the forge does not know filters nothing
+		for _, w := range some { // Forgejo ignores a filter with an unknown login
 			if w.assigned(login) {
 				refs = append(refs, forge.Ref{Repo: repo, Number: w.Number})
 			}
@@ -147,7 +147,7 @@ func (a *Admin) Assigned(ctx context.Context, repo, login string) ([]forge.Ref, 
 }
 
 // Unassign takes an account off an issue or pull request: the assignee first, then the label in-progress, which stays
-// where somebody is assigned whom isAgent knows.
+// while an account is assigned that isAgent reports as an agent.
 func (a *Admin) Unassign(ctx context.Context, ref forge.Ref, login string, isAgent func(login string) bool) error {
 	at := "/repos/" + ref.Repo + "/issues/" + strconv.FormatInt(ref.Number, 10)
 	var w wireWork

@@ -12,11 +12,11 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// AgentScopes is the least that an agent's token needs, found out by leaving each away: it pushes, opens pull requests
-// and reviews (write:repository), comments and labels (write:issue), and asks who it is (read:user).
+// AgentScopes are the fewest scopes that an agent's token needs, as tried by leaving each out: it pushes, opens pull
+// requests and reviews (write:repository), comments and labels (write:issue), and reads its own login (read:user).
 func AgentScopes() []string { return []string{"write:repository", "write:issue", "read:user"} }
 
-// Tokens lists the tokens of an account. The texts are not in it.
+// Tokens lists the tokens of an account, without their texts.
 func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error) {
 	as, err := a.owner(ctx, login)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *Admin) CreateToken(ctx context.Context, login, name string) (text strin
 	return made.Text, nil
 }
 
-// RevokeToken takes a token away. One that is gone already is a success.
+// RevokeToken deletes a token. It may be repeated.
 func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) error {
 	as, err := a.owner(ctx, login)
 	if err != nil {

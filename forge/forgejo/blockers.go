@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// batch is how many dependency lists, and how many single blockers, one scan reads: enough to find something to start,
-	// little enough not to let it wait for the rest of ten thousand.
+	// batch is how many dependency lists, and how many single blockers, one scan reads: enough to find an issue to start,
+	// and few enough that the start does not wait for the rest of ten thousand.
 	batch = 32
-	// singleEvery is how often a blocker that no list shows is asked for again, and closedEvery when it was closed: it
-	// would have to be opened again to matter.
+	// singleEvery is how often a blocker that no list shows is read again, closedEvery the same for a closed one, which
+	// matters again only when it is reopened.
 	singleEvery = time.Minute
 	closedEvery = time.Hour
-	// triedEvery keeps an issue whose dependencies cannot be read from being asked for in every scan.
+	// triedEvery is the least time between two tries to read what failed.
 	triedEvery = 30 * time.Second
-	// mostAsked is how many blockers of one issue are asked for one by one. Beyond it they stay unknown: whoever may edit
-	// a text must not make us ask for all the numbers that fit into it.
+	// mostAsked is how many blockers of one issue are read one by one. The others stay unknown: an account that may edit a
+	// text must not cause a request for each number in it.
 	mostAsked = 100
 )
 
-// single is what is known of an item that no list of ours shows.
+// single is the state of an item that none of our lists shows.
 type single struct {
 	state forge.BlockerState
 	at    time.Time
@@ -41,7 +41,8 @@ func (s single) due(now time.Time) bool {
 	return now.Sub(s.at) >= singleEvery
 }
 
-// readBlockers reads the next dependencies, blockers and histories in dispatch order. more says that there are others.
+// readBlockers reads the next dependencies, blockers and histories in dispatch order. more reports whether others are
+// left.
 func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
 	now := time.Now()
 	c.mu.Lock()
@@ -73,8 +74,8 @@ func (c *Client) readBlockers(ctx context.Context) (more bool, err error) {
 	return more, errors.Join(err, unread)
 }
 
-// wantsBlockers reports whether it matters what the issue waits for: it could be dispatched, or it is a convoy, whose
-// members may be staged by it.
+// wantsBlockers reports whether the issue's blockers matter: it could be dispatched, or it is a convoy, which may stage
+// its members.
 func (c *Client) wantsBlockers(i *issue, underWay map[forge.Ref]bool) bool {
 	if i.Closed {
 		return false
@@ -82,7 +83,7 @@ func (c *Client) wantsBlockers(i *issue, underWay map[forge.Ref]bool) bool {
 	return i.Has(forge.LabelConvoy) || c.dispatchable(i) && !underWay[i.Ref]
 }
 
-// dispatchable reports what labels and assignees say.
+// dispatchable reports whether labels and assignees let the issue be dispatched.
 func (c *Client) dispatchable(i *issue) bool {
 	reach := c.ours
 	if c.moves != nil && c.moves() {
@@ -92,7 +93,7 @@ func (c *Client) dispatchable(i *issue) bool {
 		!slices.ContainsFunc(i.Assignees, func(login string) bool { return !reach(login) })
 }
 
-// underWay are the issues that an open pull request is for.
+// underWay returns the issues that an open pull request is for.
 func (c *Client) underWay() map[forge.Ref]bool {
 	refs := map[forge.Ref]bool{}
 	for _, r := range c.repos {
@@ -108,7 +109,7 @@ func (c *Client) underWay() map[forge.Ref]bool {
 	return refs
 }
 
-// wanted is what blockers are read for, in dispatch order: convoys first, because they hold others.
+// wanted lists the issues whose blockers are read, in dispatch order: convoys first, because they hold others.
 func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	type candidate struct {
 		forge.Ref
@@ -142,8 +143,8 @@ func (c *Client) wanted(keep func(*repo, *issue) bool) []forge.Ref {
 	return refs
 }
 
-// unread lists the issues whose dependencies have to be read: unknown ones hold their issue, unsettled ones were read
-// in the second of the change and may have a second one.
+// unread lists the issues whose dependencies have to be read. Unknown ones hold their issue. Unsettled ones were read
+// in the same second as the issue's last change, in which another change may have followed.
 func (c *Client) unread(now time.Time) (unknown, unsettled []forge.Ref) {
 	keep := func(r *repo, i *issue) bool {
 		return r.settings.dependencies && !i.settled() && !i.native.failed.recent(now, i.Updated)
@@ -158,7 +159,7 @@ func (c *Client) unread(now time.Time) (unknown, unsettled []forge.Ref) {
 	return unknown, unsettled
 }
 
-// readDependencies asks the forge what it keeps for one issue.
+// readDependencies reads the forge's own dependencies of one issue.
 func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	r := c.repo(ref.Repo)
 	c.mu.Lock()
@@ -182,7 +183,7 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	if i = r.issues[ref.Number]; i != nil {
 		i.native.failed = failure{time.Now(), updated}
 	}
-	if errors.Is(err, forge.ErrNotFound) { // the issue is gone, or the repository keeps no dependencies any more
+	if errors.Is(err, forge.ErrNotFound) { // the issue is gone, or its repository no longer has dependencies
 		if time.Since(r.fullAt) >= fullAgain {
 			r.fullAt = time.Time{}
 		}
@@ -191,8 +192,8 @@ func (c *Client) readDependencies(ctx context.Context, ref forge.Ref) error {
 	return fmt.Errorf("dependencies of %s: %w", ref, err)
 }
 
-// applyDependencies takes an issue's list, which brings the blockers' own state with it. An entry that the forge hides
-// is empty, or has a number but no date where we may write to the issue.
+// applyDependencies stores an issue's list, which includes the state of the blockers. A hidden entry is empty, or where
+// we may write to the issue has a number and no date.
 func (c *Client) applyDependencies(r *repo, number int64, in []*gitea.Issue, updated time.Time, x *exchange) {
 	native := dependencies{of: updated, readAt: x.forgeBegan()}
 	for _, dep := range in {
@@ -209,12 +210,12 @@ func (c *Client) applyDependencies(r *repo, number int64, in []*gitea.Issue, upd
 		c.applySingle(ref, dep, x.began)
 	}
 	slices.SortFunc(native.refs, forge.Ref.Compare)
-	if i := r.issues[number]; i != nil { // looked up last, because an issue may depend on itself
+	if i := r.issues[number]; i != nil { // looked up after the loop, because an issue may depend on itself
 		i.native = native
 	}
 }
 
-// applySingle takes an item that came by itself or in a list of dependencies.
+// applySingle stores an item that was read by itself or in a list of dependencies.
 func (c *Client) applySingle(ref forge.Ref, in *gitea.Issue, began time.Time) {
 	if r := c.repo(ref.Repo); r != nil && in.PullRequest == nil {
 		c.applyIssue(r, issueOf(r.name, in, began), true)
@@ -227,7 +228,7 @@ func (c *Client) applySingle(ref forge.Ref, in *gitea.Issue, began time.Time) {
 	c.singles[ref] = single{state, began}
 }
 
-// closedState is the state of a blocker that is closed. meta is set when the blocker is a pull request itself.
+// closedState is the state of a closed blocker. meta is nil unless the blocker is a pull request.
 func (c *Client) closedState(ref forge.Ref, labels []string, meta *gitea.PullRequestMeta) forge.BlockerState {
 	switch {
 	case slices.Contains(labels, forge.LabelCancelled):
@@ -240,9 +241,9 @@ func (c *Client) closedState(ref forge.Ref, labels []string, meta *gitea.PullReq
 	return forge.BlockerClosed
 }
 
-// endedUnmerged reports whether there were pull requests for an issue and none was merged. Only those count that we
-// know: in scanned repositories, open, or ended since the oldest issue of today's backlog was made. An issue closed
-// with none of them is one that a person closed, and counts as done.
+// endedUnmerged reports whether there were pull requests for an issue and none was merged. It knows those in scanned
+// repositories that are open or ended after the oldest issue of the backlog was filed. An issue that was closed without
+// any counts as done: a person closed it.
 func (c *Client) endedUnmerged(ref forge.Ref) bool {
 	found := false
 	for _, r := range c.repos {
@@ -259,7 +260,7 @@ func (c *Client) endedUnmerged(ref forge.Ref) bool {
 	return found
 }
 
-// unresolved lists the blockers whose state has to be asked for, in the order of what waits for them.
+// unresolved lists the blockers whose state has to be read, in the dispatch order of the issues that wait for them.
 func (c *Client) unresolved(now time.Time) []forge.Ref {
 	open := func(ref forge.Ref) bool {
 		if c.isListed(ref) {
@@ -285,7 +286,7 @@ func (c *Client) unresolved(now time.Time) []forge.Ref {
 	return refs
 }
 
-// waitsFor is everything the issue refers to, once each.
+// waitsFor returns all blockers of the issue, each once.
 func (i *issue) waitsFor() []forge.Ref {
 	if len(i.native.refs) == 0 {
 		return i.mentioned
@@ -295,13 +296,13 @@ func (i *issue) waitsFor() []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// isListed reports whether the lists of a scanned repository tell the item's state.
+// isListed reports whether the lists of a scanned repository have the item.
 func (c *Client) isListed(ref forge.Ref) bool {
 	r := c.repo(ref.Repo)
 	return r != nil && (r.issues[ref.Number] != nil || r.pulls[ref.Number] != nil)
 }
 
-// readSingle asks for one item. What does not exist, or not for us, is an answer too.
+// readSingle reads the state of one item: missing and hidden are states too.
 func (c *Client) readSingle(ctx context.Context, ref forge.Ref) error {
 	in, x, err := read[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d", ref.Number))
 	if isOutage(err) {

@@ -9,20 +9,20 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// This file and pullcache.go hold what is known, and how an answer of the forge changes it. They make no request.
-// Client.mu guards all of it. Of two answers about one item the one whose request began later counts.
+// This file and pullcache.go hold the cache and how answers of the forge change it. They make no request. Client.mu
+// guards all of it. Of two answers about one item the one whose request began later counts.
 
-// keepEnded is how long an item that ended is still shown, so that whoever works on it sees that it ended.
+// keepEnded is how long an item that ended is still shown, so that a session on it sees the end.
 const keepEnded = time.Hour
 
-// granularity of the forge's times: what was read in the second of a change may lack a second change in it.
+// granularity is that of the forge's times: an answer from the second of one change may lack another change in it.
 const granularity = time.Second
 
-// repo is what is known of one repository.
+// repo is the cache of one repository.
 type repo struct {
 	name    string    // never changes
 	pause   pause     // belongs to the scan
-	sweptAt time.Time // our clock: when claims of nobody were last looked for; belongs to the scan
+	sweptAt time.Time // our clock: when abandoned claims were last swept; belongs to the scan
 
 	settings settings
 	asOf     time.Time // our clock: when the list of the last complete scan began; zero before the first
@@ -37,40 +37,39 @@ func newRepo(name string) *repo {
 	return &repo{name: name, issues: map[int64]*issue{}, pulls: map[int64]*pull{}, bases: map[string]*base{}}
 }
 
-// issue is an issue with what was read beside it.
+// issue is an issue with the answers about it.
 type issue struct {
-	forge.Issue             // Blockers are put together when facts are
-	mentioned   []forge.Ref // what its text says it waits for
+	forge.Issue             // without Blockers, which facts adds
+	mentioned   []forge.Ref // blockers named in its text
 	native      dependencies
 	history     history
 	ended       time.Time // our clock: when we saw it closed; zero when it is open or was closed before we looked
 }
 
-// dependencies are those the forge keeps for an issue.
+// dependencies are the forge's own for an issue.
 type dependencies struct {
 	refs   []forge.Ref
-	hidden int       // how many the forge does not show us
+	hidden int       // number of those that the forge hides from us
 	of     time.Time // the issue's Updated for which they were read
 	readAt time.Time // the forge's clock; zero before the first time
 	failed failure   // of the last try
 }
 
-// failure is a try that failed: when, by our clock, and in which state of the item. The same is not tried at once
-// again.
+// failure is a failed try: its time by our clock, and the item's Updated then. The same try waits for triedEvery.
 type failure struct{ at, of time.Time }
 
 func (f failure) recent(now, of time.Time) bool { return f.of.Equal(of) && now.Sub(f.at) < triedEvery }
 
-// known reports whether the dependencies have been read since the issue changed.
+// known reports whether the dependencies were read after the issue's last change.
 func (i *issue) known() bool { return !i.native.readAt.IsZero() && i.native.of.Equal(i.Updated) }
 
-// settled reports whether a later reading could only bring something new after another change of the issue.
+// settled reports whether the dependencies stay as they were read until the issue changes again.
 func (i *issue) settled() bool {
 	return i.known() && !i.native.readAt.Before(i.Updated.Add(granularity))
 }
 
-// applyIssue takes an issue from any answer. One that was closed before we knew it is of no interest unless keep says
-// that something refers to it.
+// applyIssue stores an issue from any answer. A closed one that is not in the cache is dropped unless keep is set,
+// because something refers to it.
 func (c *Client) applyIssue(r *repo, in forge.Issue, keep bool) {
 	old := r.issues[in.Number]
 	if old != nil && old.AsOf.After(in.AsOf) {
@@ -107,10 +106,10 @@ func (c *Client) mentionedIn(in forge.Issue) []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// applyListed takes one entry of the list that issues and pull requests share.
+// applyListed stores one entry of the list that issues and pull requests share.
 func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
 	if in == nil || in.Index == 0 {
-		return // the forge sends an empty entry for what it cannot load
+		return // the forge sends an empty entry for an item that it cannot load
 	}
 	if in.PullRequest == nil {
 		c.applyIssue(r, issueOf(r.name, in, began), false)
@@ -120,15 +119,15 @@ func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
 	c.applyListedPull(r, in, began)
 }
 
-// listing is a list of issues and pull requests, and when its request began.
+// listing is a list of issues and pull requests with the time at which its request began.
 type listing struct {
 	items []*gitea.Issue
 	began time.Time
 }
 
-// applyFull replaces what is open by a complete listing and the changes that were read after it: what is in neither was
-// deleted or transferred, which no list of changes shows. Where the forge could not load an entry, we do not know which
-// item it was, and take none away.
+// applyFull replaces the open items with a complete listing and the changes that were read after it. Items in neither
+// were deleted or transferred, which no list of changes shows. An entry that the forge could not load may be any item,
+// so that none is removed then.
 func (c *Client) applyFull(r *repo, open, changed listing) {
 	listed, newer := map[int64]bool{}, map[int64]bool{}
 	for _, in := range changed.items {
@@ -161,8 +160,8 @@ func (c *Client) applyFull(r *repo, open, changed listing) {
 	c.forgetLost(r)
 }
 
-// forgetLost drops dependencies that may have changed without a change of the issue: on one that is gone, whose
-// deletion took the dependency with it, and on those that were hidden from us.
+// forgetLost drops dependencies that may have changed without a change of the issue: those on a deleted item, whose
+// deletion removed them, and those that were hidden from us.
 func (c *Client) forgetLost(r *repo) {
 	for _, i := range r.issues {
 		lost := slices.ContainsFunc(i.native.refs, func(ref forge.Ref) bool {
@@ -180,7 +179,7 @@ func (c *Client) forgetLost(r *repo) {
 	}
 }
 
-// prune drops ended items that nothing refers to any more.
+// prune drops ended items that no open item refers to.
 func (c *Client) prune(r *repo, now time.Time) {
 	used := c.referredTo()
 	for n, i := range r.issues {
@@ -195,7 +194,7 @@ func (c *Client) prune(r *repo, now time.Time) {
 	}
 }
 
-// referredTo is everything that an open issue waits for.
+// referredTo returns all blockers of open issues.
 func (c *Client) referredTo() map[forge.Ref]bool {
 	used := map[forge.Ref]bool{}
 	for _, r := range c.repos {

@@ -13,15 +13,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Claim takes an item for an agent: the label in-progress first, then the agent as assignee, each after a fresh look.
-// It answers forge.ErrTaken when the item is closed, carries a label that keeps it from being worked on, or belongs to
-// somebody else. A person assigned to a pull request is no obstacle and stays assigned.
+// Claim takes an item for an agent: the label in-progress first, then the assignee, each after a fresh reading. The
+// answer is forge.ErrTaken for an item that is closed, has a label that keeps it from being worked on, or is assigned
+// to another account. A person assigned to a pull request is no obstacle and stays assigned.
 //
-// Before both comes the ref that decides between supervisors, see [Options.Claims]. Without it nothing does: the forge
-// has no compare-and-set for labels and assignees.
+// The ref comes before both and decides between supervisors, see [Options.Claims]. Labels and assignees cannot, because
+// the forge has no compare-and-set for them.
 //
-// Claim may be repeated: with the same runID it goes on where it broke off, and a claim that the agent has already is
-// left as it is. After forge.ErrTaken nothing of the claim is left; after any other error Release clears up.
+// Claim may be repeated: with the same runID it continues where it failed, and a complete claim stays as it is. After
+// forge.ErrTaken nothing of the claim is left; after any other error Release clears up.
 func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) error {
 	ref = c.canonical(ref)
 	if err := c.claim(ctx, ref, login, runID); err != nil {
@@ -48,8 +48,8 @@ func (c *Client) claim(ctx context.Context, ref forge.Ref, login, runID string) 
 	return c.showClaim(ctx, ref, in, login)
 }
 
-// outdated reports whether an issue has changed since the last scan. Somebody else may have done all the work on it
-// since, and given it back: the claim would succeed, and the work be done twice.
+// outdated reports whether an issue has changed since the last scan. Another supervisor may have done the work since
+// then and released the issue; a claim would succeed, and the work be done twice.
 func (c *Client) outdated(ref forge.Ref, in *gitea.Issue) bool {
 	r := c.repo(ref.Repo)
 	if r == nil {
@@ -61,14 +61,14 @@ func (c *Client) outdated(ref forge.Ref, in *gitea.Issue) bool {
 	return known != nil && in.Updated.After(known.Updated)
 }
 
-// isRun reports whether a claim that we wrote, or began to write, is that of the run.
+// isRun reports whether our claim of an item, complete or not, is that of the run.
 func (c *Client) isRun(ref forge.Ref, runID string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return runID != "" && c.claims[ref].run == runID
 }
 
-// showClaim writes what people see of a claim.
+// showClaim writes the visible part of a claim.
 func (c *Client) showClaim(ctx context.Context, ref forge.Ref, in *gitea.Issue, login string) (err error) {
 	if !hasLabel(in, forge.LabelInProgress) {
 		if err := c.addLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
@@ -91,8 +91,8 @@ func (c *Client) showClaim(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 	return err
 }
 
-// taken says why the item is not to be had for login; "" when it is. ours means that the label in-progress is of this
-// very claim.
+// taken returns why login cannot have the item, "" when it can. ours means that the label in-progress belongs to this
+// claim.
 func (c *Client) taken(in *gitea.Issue, login string, ours bool) string {
 	claimed := hasLabel(in, forge.LabelInProgress)
 	pull := in.PullRequest != nil
@@ -131,9 +131,9 @@ func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) e
 	return c.dropRef(ctx, ref, commit)
 }
 
-// Release takes an agent off an item: the assignee first, then the label in-progress, which stays where another agent
-// is assigned, then the ref. Other assignees and all other labels stay. Releasing what is not claimed, is closed or
-// does not exist any more is a success. What another supervisor holds is left alone, with forge.ErrTaken.
+// Release takes an agent off an item: the assignee first, then the label in-progress, which stays while another agent
+// is assigned, then the ref. Other assignees and labels stay. It may be repeated, and succeeds for an item that is
+// closed or gone. forge.ErrTaken when another supervisor holds the item, which then stays as it is.
 func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) error {
 	ref = c.canonical(ref)
 	commit, err := c.mayRelease(ctx, ref)
@@ -149,7 +149,7 @@ func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) error
 	return nil
 }
 
-// hideClaim takes off what people see of a claim.
+// hideClaim removes the visible part of a claim.
 func (c *Client) hideClaim(ctx context.Context, ref forge.Ref, login string) error {
 	in, err := c.getIssue(ctx, ref)
 	if errors.Is(err, forge.ErrNotFound) {
@@ -160,7 +160,7 @@ func (c *Client) hideClaim(ctx context.Context, ref forge.Ref, login string) err
 	}
 	err = c.release(ctx, ref, in, login)
 	if in.State == gitea.StateClosed && !errors.Is(err, forge.ErrUnavailable) {
-		return nil // tidied as far as the forge lets us
+		return nil // the label of a closed issue holds up nothing
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (c *Client) release(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 	return c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress})
 }
 
-// assign replaces the assignees, which is the only way the forge offers.
+// assign replaces the assignees. The forge has no call to add or remove one.
 func (c *Client) assign(ctx context.Context, ref forge.Ref, all []string) (*gitea.Issue, error) {
 	if all == nil {
 		all = []string{} // nil would leave them as they are

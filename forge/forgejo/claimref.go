@@ -17,51 +17,50 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A claim is a ref of the item's repository, refs/disinto/claims/N, to a commit of its own that says whose it is.
-// Making a ref that must not be there is the one thing a forge does for exactly one of several who try at once; labels
-// and assignees are what people see of it. The ref comes first and goes last.
+// A claim is a ref in the item's repository, refs/disinto/claims/N, to a commit that names the holder. Creating a ref
+// that must not exist is the only request that a forge grants to exactly one of several at once. Label and assignee
+// show the claim to people. The ref is written first and removed last.
 //
-// What holds a claim for ever is a supervisor that died. Its own next run takes the claim back, by the instance id.
-// Others may take it when one of these holds:
+// A supervisor that died would hold its claims for ever. Its own next run takes them back, by the instance id. Others
+// may take a claim when one of these is true:
 //
-//   - its time is up: a claim says how long a session can last at most, see [Claims.Longest];
-//   - it was never finished, or given back up to the ref: the item carries no in-progress, no agent is assigned, and we
-//     have seen the same commit there for five minutes.
+//   - it has expired: a claim says how long its session may last, see [Claims.Longest];
+//   - it was never completed, or released except for the ref: the item has no in-progress and no agent, and we have
+//     seen the same commit there for five minutes.
 
 const (
 	claimPrefix = "refs/disinto/claims/"
-	// clockSlack is how far the clocks of two supervisors may be apart.
+	// clockSlack is how much the clocks of two supervisors may differ.
 	clockSlack = 10 * time.Minute
-	// unfinishedFor is how long an unfinished claim is left alone: a claim's requests all have to end within a minute.
+	// unfinishedFor is how long an incomplete claim is respected. All requests of a claim end within a minute.
 	unfinishedFor = 5 * time.Minute
-	// claimTries is how often a claim is tried that others give back, or take over, at the same time.
+	// claimTries is how often a claim is tried while others release or take over the same one.
 	claimTries = 3
 )
 
-// Claims are what a supervisor says of itself when it claims something, so that others let it be. All fields are
-// required.
+// Claims describes this supervisor in its claims. All fields are required.
 type Claims struct {
-	// Instance is the id of the state directory, with which each of its run ids begins. It may be "" until it is known.
+	// Instance returns the id of the state directory, which is the prefix of its run ids; "" until it is known.
 	Instance func() string
 	// Host is the machine's name, for people.
 	Host string
-	// Longest is how long a session may last. A claim that is older than that, and ten minutes, is nobody's any more.
+	// Longest returns how long a session may last. A claim expires after that and ten minutes.
 	Longest func() time.Duration
 }
 
-// claim is one that this process wrote or began to write.
+// claim is one of this process, complete or not.
 type claim struct {
 	run    string
 	commit string // "" where claims are no refs
 }
 
-// holder is who holds a claim, as its commit says.
+// holder is the supervisor that holds a claim, as the claim's commit names it.
 type holder struct {
 	commit, instance, run, agent, host string
 	until                              time.Time
 }
 
-// sighting is when a commit was first seen at a ref.
+// sighting is a commit at a ref and when we first saw it there.
 type sighting struct {
 	commit string
 	at     time.Time
@@ -69,14 +68,15 @@ type sighting struct {
 
 func claimRef(number int64) string { return claimPrefix + strconv.FormatInt(number, 10) }
 
-// claimCommit is the commit of a claim. No other is like it, because no other run has that id.
+// claimCommit makes the commit of a claim. The run id makes it unique.
 func (c *Client) claimCommit(ref forge.Ref, login, run string) object {
 	now := time.Now()
+	until := now.Add(c.refs.Longest()).UTC().Format(time.RFC3339)
 	return newCommit(now, fmt.Sprintf("claim %s for %s\n\ninstance: %s\nrun: %s\nagent: %[2]s\nhost: %[5]s\nuntil: %[6]s\n",
-		ref.Short(), login, c.refs.Instance(), run, oneLine(c.refs.Host), now.Add(c.refs.Longest()).UTC().Format(time.RFC3339)))
+		ref.Short(), login, c.refs.Instance(), run, oneLine(c.refs.Host), until))
 }
 
-// holderOf reads the commit of a claim. A commit that does not say how long it counts is taken to do so for a day.
+// holderOf reads the commit of a claim. Without an until it expires after a day.
 func holderOf(in *gitea.Commit) holder {
 	h := holder{commit: in.SHA, until: in.Created.Add(24 * time.Hour)}
 	if in.RepoCommit == nil {
@@ -103,7 +103,7 @@ func holderOf(in *gitea.Commit) holder {
 	return h
 }
 
-// String names the holder to people.
+// String names the holder for people.
 func (h *holder) String() string {
 	if h.agent == "" || h.host == "" {
 		return "another supervisor"
@@ -111,21 +111,21 @@ func (h *holder) String() string {
 	return h.agent + " on " + h.host
 }
 
-// foreign reports whether a claim is another supervisor's, and counts.
+// foreign reports whether another supervisor holds the claim and it has not expired.
 func (c *Client) foreign(h *holder) bool {
 	return h != nil && (h.instance == "" || h.instance != c.refs.Instance()) && time.Now().Before(h.until.Add(clockSlack))
 }
 
-// holder reads who holds the claim of an item; nil when nobody does.
+// holder reads the holder of an item's claim; nil when there is none.
 func (c *Client) holder(ctx context.Context, ref forge.Ref) (*holder, error) {
-	all, err := c.listClaims(ctx, ref.Repo, claimRef(ref.Number)) // also those whose number begins like this one
+	all, err := c.listClaims(ctx, ref.Repo, claimRef(ref.Number)) // includes items whose number has this one as its prefix
 	if err != nil || all[ref.Number] == "" {
 		return nil, err
 	}
 	return c.readHolder(ctx, ref.Repo, all[ref.Number])
 }
 
-// listClaims returns the commits of the claims whose ref begins with a prefix, by number.
+// listClaims returns the commits of the claims whose ref has a prefix, by item number.
 func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64]string, error) {
 	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", strings.TrimSuffix(prefix, "/")), nil})
 	if errors.Is(err, forge.ErrNotFound) {
@@ -147,8 +147,8 @@ func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64
 	return all, nil
 }
 
-// references are refs as the forge lists them. Old versions answer with the ref itself where there is one of exactly
-// the name.
+// references are refs as the forge lists them. Old versions answer with a single object when one ref has exactly the
+// name.
 type references []*gitea.Reference
 
 func (r *references) UnmarshalJSON(text []byte) error {
@@ -159,7 +159,7 @@ func (r *references) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]*gitea.Reference)(r))
 }
 
-// readHolder reads a commit of a claim; nil when it is gone meanwhile.
+// readHolder reads the commit of a claim; nil when it is gone.
 func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, error) {
 	in, _, err := do[*gitea.Commit](ctx, c, ask{http.MethodGet, at(repo, "/git/commits/%s", commit), nil})
 	switch {
@@ -174,7 +174,8 @@ func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, 
 	return &h, nil
 }
 
-// takeRef makes the ref of a claim, or takes it over from a supervisor that is gone. in is the item as it was just now.
+// takeRef creates the ref of a claim, or takes it over when it has expired or is incomplete. in is the item as just
+// read.
 func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, login, run string) error {
 	if c.refs == nil {
 		c.noteClaim(ref, claim{run: run})
@@ -202,9 +203,9 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 		switch {
 		case err != nil:
 			return err
-		case held == nil: // given back meanwhile
+		case held == nil: // released meanwhile
 			before = noObject
-		case held.run == run: // our own, of a push whose answer was lost
+		case held.run == run: // ours: the answer to the push was lost
 			c.noteClaim(ref, claim{run, held.commit})
 			return nil
 		case c.foreign(held) && !c.unfinished(ref, in, held.commit):
@@ -217,8 +218,7 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 	return fmt.Errorf("%w: its claim changes hands all the time", forge.ErrUnavailable)
 }
 
-// unfinished reports whether a claim never came to more than its ref, or came down to it, and nobody is at that any
-// more.
+// unfinished reports whether a claim has long been only a ref, without label and agent.
 func (c *Client) unfinished(ref forge.Ref, in *gitea.Issue, commit string) bool {
 	if hasLabel(in, forge.LabelInProgress) || slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
 		return false
@@ -226,7 +226,7 @@ func (c *Client) unfinished(ref forge.Ref, in *gitea.Issue, commit string) bool 
 	return c.seenLong(ref, commit)
 }
 
-// seenLong reports whether we have long seen the same commit at the ref of a claim. Only our own clock counts.
+// seenLong reports whether the ref of a claim has had the same commit for unfinishedFor, by our clock.
 func (c *Client) seenLong(ref forge.Ref, commit string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *Client) noteClaim(ref forge.Ref, of claim) {
 	c.claims[ref] = of
 }
 
-// forgetClaim returns what we knew of our claim.
+// forgetClaim removes and returns our record of a claim.
 func (c *Client) forgetClaim(ref forge.Ref) claim {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,8 +253,8 @@ func (c *Client) forgetClaim(ref forge.Ref) claim {
 	return was
 }
 
-// mayRelease finds the commit of a claim that is to be given back; "" when there is none. Another supervisor's claim is
-// refused with forge.ErrTaken: its agents may have the same accounts as ours.
+// mayRelease returns the commit of a claim that is to be released, "" when there is none. forge.ErrTaken when another
+// supervisor holds it: its agents may use the same accounts as ours.
 func (c *Client) mayRelease(ctx context.Context, ref forge.Ref) (commit string, err error) {
 	if was := c.forgetClaim(ref); c.refs == nil || was.commit != "" {
 		return was.commit, nil
@@ -269,7 +269,7 @@ func (c *Client) mayRelease(ctx context.Context, ref forge.Ref) (commit string, 
 	return held.commit, nil
 }
 
-// dropRef gives a claim back. One that is not there any more, or is another's by now, is none of ours.
+// dropRef deletes the ref of a claim if it is still at our commit.
 func (c *Client) dropRef(ctx context.Context, ref forge.Ref, commit string) error {
 	if commit == "" {
 		return nil
@@ -288,8 +288,8 @@ func (c *Client) dropRef(ctx context.Context, ref forge.Ref, commit string) erro
 	return nil
 }
 
-// Free takes away the ref of a claim, whoever holds it, and says who that was; "" for nobody. It is for a person who
-// knows that the holder is gone. Label and assignee stay as they are.
+// Free deletes the ref of a claim of any supervisor and names the holder, "" when there was none. It is for an operator
+// who knows that the holder is gone. Label and assignee stay.
 func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error) {
 	ref = c.canonical(ref)
 	if c.refs == nil {
@@ -307,8 +307,8 @@ func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error
 	return was, nil
 }
 
-// probeClaims asks the forge to delete a claim that there is not, at a commit that it does not have. That changes
-// nothing, and passes every check that a claim has to pass.
+// probeClaims pushes the deletion of a claim that does not exist, which changes nothing and passes every check that a
+// claim has to pass.
 func (c *Client) probeClaims(ctx context.Context, repo string) error {
 	if c.refs == nil {
 		return nil
@@ -321,5 +321,6 @@ func (c *Client) probeClaims(ctx context.Context, repo string) error {
 	if isOutage(err) {
 		return fmt.Errorf("cannot claim in %s: %w", repo, err)
 	}
-	return fmt.Errorf(`cannot claim in %s: %w; give the token the scope write:repository, or set [forge] claim = "single" if no other supervisor works there`, repo, err)
+	return fmt.Errorf(`cannot claim in %s: %w; give the token the scope write:repository, `+
+		`or set [forge] claim = "single" if no other supervisor works there`, repo, err)
 }

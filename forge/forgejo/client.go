@@ -15,49 +15,48 @@ import (
 )
 
 const (
-	// requestTime bounds one request from its first byte to the last of its answer.
+	// requestTime bounds one request, including its answer.
 	requestTime = 15 * time.Second
-	// mergeTime bounds a merge, which runs git on the forge: 0.4 s for a small repository, far more for a big one.
+	// mergeTime bounds a merge, which runs git on the forge: 0.4 s for a small repository, far more for a large one.
 	mergeTime = time.Minute
-	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, too few to hurt a small
+	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, and few enough for a small
 	// forge.
 	atOnce = 4
-	// maxAnswer bounds what is read of one answer: a page of 50 issues with texts of 1 MB each, which is more than people
-	// write.
+	// maxAnswer bounds one answer in bytes: a page of 50 issues with texts of more than 1 MB each.
 	maxAnswer = 64 << 20
 )
 
-// Options says which forge to use and how. URL, Token and Repos are required.
+// Options configures a Client. URL, Token and Repos are required.
 type Options struct {
 	// URL is the forge's address without /api/v1, such as http://forgejo:3000.
 	URL string
-	// Token is the supervisor's own: scopes write:repository, write:issue and read:user.
+	// Token is the supervisor's own, with the scopes write:repository, write:issue and read:user.
 	Token string
 	// Repos are the repositories to scan, owner/name.
 	Repos []string
-	// Ours reports whether a login is an agent of this factory, Bots whether it is one of another host. Everybody else is
-	// a human. They are asked at each use, so they may follow a changed configuration; they must be quick and not call the
-	// client. nil means nobody.
+	// Ours reports whether a login is an agent of this factory, Bots whether it is one of another host. All other accounts
+	// are people. They are called at each use and may follow a changed configuration; they must be quick and not call the
+	// Client. nil reports false.
 	Ours, Bots func(login string) bool
-	// Moves makes what an issue waits for matter also where it is assigned to one of Bots: we may move it to somebody
-	// else. It costs a request for each such issue, and like Ours it is asked at each use. nil means no.
+	// Moves reports whether blockers of issues that are assigned to Bots are read too, because we may move those issues.
+	// It costs a request for each such issue, and is called at each use. nil reports false.
 	Moves func() bool
-	// RequireMerged makes a closed blocker count only when a pull request for it was merged, if it had any that we know.
+	// RequireMerged lets a closed blocker with known pull requests count only when one of them was merged.
 	RequireMerged bool
-	// Claims makes claims that hold between supervisors. Nil makes them by label and assignee alone, which is enough where
-	// one supervisor works.
+	// Claims describes this supervisor in claims that hold between supervisors. With nil, claims are label and assignee
+	// alone, which is enough for a single supervisor.
 	Claims *Claims
-	// HTTP gives the transport and is otherwise left alone; nil means one of our own.
+	// HTTP supplies the transport and is not used otherwise; nil means one of our own.
 	HTTP *http.Client
 }
 
-// Client speaks to one forge with one account. Make it with New.
+// Client works on one forge with one account. New makes it.
 type Client struct {
 	url, token    string
 	ours, bots    func(string) bool
 	moves         func() bool
 	requireMerged bool
-	refs          *Claims // nil: claims are no refs
+	refs          *Claims // nil: claims have no ref
 	http          *http.Client
 	requests      atomic.Int64
 	slots         chan struct{} // one token for each request of a scan that is under way
@@ -69,19 +68,20 @@ type Client struct {
 	repos   []*repo                     // sorted by name; the slice itself never changes
 	singles map[forge.Ref]single        // blockers that no list shows
 	labels  map[string]map[string]int64 // by repository: label ids by name
-	claims  map[forge.Ref]claim         // those that this process wrote or began to write
-	sighted map[forge.Ref]sighting      // claims of others that may be unfinished
-	holders map[forge.Ref]heldClaim     // who holds what carries in-progress, and is none of claims
-	login   string                      // of our own account; "" until asked for
+	claims  map[forge.Ref]claim         // of this process, complete or not
+	sighted map[forge.Ref]sighting      // refs of claims that may be abandoned
+	holders map[forge.Ref]heldClaim     // of items with in-progress that are not in claims
+	login   string                      // of our own account; "" until it is read
 }
 
-// New returns a client that has made no request yet.
+// New returns a Client. It makes no request.
 func New(o Options) (*Client, error) {
 	if err := checkURL(o.URL); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(o.Token) == "" || strings.ContainsAny(o.Token, " \t\r\n") {
-		return nil, errors.New("cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN")
+		return nil, errors.New(
+			"cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN")
 	}
 	c := &Client{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
@@ -108,7 +108,7 @@ func orNobody(f func(string) bool) func(string) bool {
 	return f
 }
 
-// checkURL refuses what would only fail later, and a password in the address, which would end up in logs.
+// checkURL refuses an address that would fail later, and one with a password, which logs would show.
 func checkURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -132,10 +132,10 @@ func transportOf(client *http.Client) http.RoundTripper {
 	return t
 }
 
-// Requests is how many requests this client has made.
+// Requests is the number of requests that this client has made.
 func (c *Client) Requests() int64 { return c.requests.Load() }
 
-// repo finds a scanned repository; nil for others. The forge ignores case in names.
+// repo returns a scanned repository; nil for others. The forge ignores case in names.
 func (c *Client) repo(name string) *repo {
 	for _, r := range c.repos {
 		if r.name == name || strings.EqualFold(r.name, name) {
@@ -153,7 +153,7 @@ func (c *Client) canonical(ref forge.Ref) forge.Ref {
 	return ref
 }
 
-// sameHost follows a renamed repository, but takes our token nowhere else.
+// sameHost follows the redirect of a renamed repository, and sends our token to no other host.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
 		return http.ErrUseLastResponse
@@ -161,7 +161,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// owner splits owner/name the way the SDK wants it.
+// owner splits owner/name.
 func owner(repo string) (string, string) {
 	owner, name, _ := strings.Cut(repo, "/")
 	return owner, name

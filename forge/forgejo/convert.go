@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// issueOf is an issue as the forge sent it. What its text names is read here, once, and kept beside it.
+// issueOf converts an issue.
 func issueOf(repo string, in *gitea.Issue, began time.Time) forge.Issue {
 	is := forge.Issue{
 		Ref:       forge.Ref{Repo: repo, Number: in.Index},
@@ -29,7 +29,7 @@ func issueOf(repo string, in *gitea.Issue, began time.Time) forge.Issue {
 	return is
 }
 
-// pullOf is a pull request as the forge sent it, without its reviews, statuses and how long it has had a conflict.
+// pullOf converts a pull request, without reviews, checks and ConflictSince.
 func pullOf(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
 	p := forge.Pull{
 		Ref:       forge.Ref{Repo: repo, Number: in.Index},
@@ -55,7 +55,7 @@ func pullOf(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
 	}
 	if in.Head != nil {
 		p.HeadSHA = in.Head.Sha
-		p.Head = in.Head.Name // Ref is refs/pull/N/head once the branch is gone
+		p.Head = in.Head.Name // Ref is refs/pull/N/head when the branch is gone
 		if p.Head == "" {
 			p.Head = in.Head.Ref
 		}
@@ -84,7 +84,7 @@ func reviewOf(in *gitea.PullReview) (forge.Review, bool) {
 		r.Verdict = forge.ChangesRequested
 	case gitea.ReviewStateComment:
 		r.Verdict = forge.Commented
-	default: // not submitted yet, or only asked for
+	default: // not submitted, or only requested
 		return r, false
 	}
 	return r, true
@@ -109,7 +109,7 @@ func reviewsOf(in []*gitea.PullReview) []forge.Review {
 	return reviews
 }
 
-// statusesOf returns the reports and when the newest was made.
+// statusesOf converts reports, and returns the time of the newest.
 func statusesOf(in []*gitea.Status) (all []forge.Status, newest time.Time) {
 	for _, s := range in {
 		if s == nil {
@@ -131,7 +131,7 @@ func labelNames(in []*gitea.Label) []string {
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names) // the forge lets two labels have one name
+	return slices.Compact(names) // a repository may have two labels of one name
 }
 
 func logins(in []*gitea.User) []string {
@@ -145,7 +145,7 @@ func logins(in []*gitea.User) []string {
 	return names
 }
 
-// loginOf is "" for an account that the forge does not show.
+// loginOf is "" for an account that the forge hides.
 func loginOf(u *gitea.User) string {
 	if u == nil {
 		return ""

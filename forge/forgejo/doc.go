@@ -3,38 +3,37 @@
 // # Usage
 //
 // A Client has one cache. Scan brings it up to date and returns it as forge.Facts: a cold scan reads everything that is
-// open, later ones only what changed. Look reads one item afresh. The writes (Claim, Release, Label, Comment, Close,
-// Merge) re-read what they are about, may be repeated safely, and never touch the cache: only a reading does.
+// open, later ones only the changes. Look reads one item afresh. The writes (Claim, Release, Label, Comment, Close,
+// Merge) read the item first, may be repeated, and do not change the cache: only readings do.
 //
 // # What a scan costs
 //
-// An unchanged repository of any size costs at most two requests a scan: the list of what changed since the last scan,
-// and one refresh of whatever was not looked at for longest (a base branch, a settled pull request). To these come one
-// request for each open pull request whose CI or mergeability is not settled, at most every 30 s, and one for each
-// blocker in a repository we do not scan, at most every 60 s. Once an hour everything is listed anew, because a deleted
-// or transferred issue never shows in a list of changes.
+// An unchanged repository of any size costs at most two requests per scan: the list of changes since the last one, and
+// one refresh of the base branch or settled pull request that was read longest ago. Each open pull request whose CI or
+// mergeability is not settled adds one request every 30 s, each blocker in a repository that is not scanned one every
+// 60 s. Once an hour everything is listed, because no list of changes shows a deleted or transferred issue.
 //
 // # Claims
 //
-// With Options.Claims a claim is a ref first, which the forge lets one of several supervisors make: one request more
-// for a claim and for a release. What another one holds the facts show in HeldBy, and Claim and Release leave it alone
-// with forge.ErrTaken. That costs a request or two each time an item with in-progress that is not ours changes, and one
-// an hour.
+// With Options.Claims a claim begins with a ref, which the forge lets one of several supervisors create. That is one
+// request more for a claim and for a release. The facts show the claims of other supervisors in HeldBy; Claim and
+// Release answer forge.ErrTaken for them. That costs one or two requests each time an item with in-progress that is not
+// ours changes, and one an hour.
 //
 // # Time
 //
-// Facts carry our own clock: when the request that brought them began. What the forge is asked for ("since") is in its
-// clock, as it says in the Date header. Forgejo's times are whole seconds, so what was read in the very second of an
-// item's last change is read once more.
+// Times of facts are by our clock: when the request for them began. "since" in requests is by the forge's clock, from
+// its Date header. Forgejo's times are whole seconds, so an item that was read in the second of its last change is read
+// once more.
 //
 // # Failure
 //
-// A scan that fails in part updates what it fully read, keeps the rest with its old time, and returns both the facts
-// and an error. An item that cannot be read holds up only itself. While the forge is down Scan returns at once, with
-// forge.ErrUnavailable, until the next moment it may try again; writes are always tried. No error contains a token.
+// A scan that fails in part updates what it read completely, keeps the rest with its old time, and returns the facts
+// with an error. An item that cannot be read holds up only itself. While the forge is down Scan waits between tries,
+// and returns forge.ErrUnavailable at once in between; writes are always tried. No error contains a token.
 //
 // # Concurrency
 //
-// All methods may be called from several goroutines; scans run one at a time. At most four requests of a scan are under
-// way at once.
+// All methods may be called from several goroutines; scans run one at a time. A scan makes at most four requests at
+// once.
 package forgejo

@@ -35,7 +35,7 @@ type ask struct {
 	in           any
 }
 
-// read makes a GET of a scan: it waits for its turn among atOnce.
+// read makes a GET of a scan, when fewer than atOnce are under way.
 func read[T any](ctx context.Context, c *Client, path string) (T, *exchange, error) {
 	if err := c.turn(ctx); err != nil {
 		var none T
@@ -100,7 +100,9 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 }
 
 // send makes one request and returns what a success answers. A redirect counts as part of the request.
-func (c *Client) send(ctx context.Context, limit time.Duration, token string, req *http.Request) ([]byte, *exchange, error) {
+func (c *Client) send(
+	ctx context.Context, limit time.Duration, token string, req *http.Request,
+) ([]byte, *exchange, error) {
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c.requests.Add(1)
@@ -166,7 +168,7 @@ func (x *exchange) forgeBegan() time.Time {
 	return x.date.Add(x.began.Sub(x.answered))
 }
 
-// requestError is a request without the result that it was made for.
+// requestError is a failed request.
 type requestError struct {
 	kind       error // one of forge's, or the error of the caller's context; nil when neither fits
 	at         string
@@ -210,7 +212,7 @@ func (x *exchange) failure(ctx context.Context, token string, kind error, said s
 	return e
 }
 
-// kindOf names what a status means to the caller; nil for our own mistakes (400, 422).
+// kindOf is the error of package forge for a status; nil for our own mistakes (400, 422).
 func kindOf(status int) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusLocked:
@@ -228,7 +230,7 @@ func kindOf(status int) error {
 	return nil
 }
 
-// rootOf takes the address off a failed request: the error names it already.
+// rootOf removes the address from a failed request, which the error names already.
 func rootOf(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return errors.New("no answer in time")
@@ -239,7 +241,7 @@ func rootOf(err error) error {
 	return err
 }
 
-// retryAfter reads the header's two forms; 0 when it holds neither.
+// retryAfter reads both forms of the header; 0 for neither.
 func retryAfter(s string, date time.Time) time.Duration {
 	if n, err := strconv.Atoi(s); err == nil && n > 0 {
 		return time.Duration(n) * time.Second

@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// facts puts together what is known. Values are copied, what they point to is shared: nothing here changes a slice or a
-// string in place once it was in a fact.
+// facts returns the cache as forge.Facts. Values are copied; slices are shared, and the cache replaces them instead of
+// changing them.
 func (c *Client) facts(more bool) forge.Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *Client) facts(more bool) forge.Facts {
 	return f
 }
 
-// issueFact is an issue with its blockers. firstEnd is when the first ended pull request for it ended.
+// issueFact is an issue with its blockers. firstEnd is the end of the first pull request for it that ended.
 func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 	fact := i.Issue
 	fact.AsOf = later(fact.AsOf, r.asOf)
@@ -55,11 +55,11 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 	return fact
 }
 
-// pullFact is a pull request with what can be said of its head and base now. One that could not be read is shown,
-// because it keeps its issue from being started, but with nothing that would let work go on.
+// pullFact is a pull request with mergeability and CI of its present head and base. One that could not be read is
+// shown, because it keeps its issue from being started, but in a state that lets no work begin.
 //
-// A list of changes confirms a pull request, except for what it cannot show: while it is not known whether it merges,
-// the fact is as old as the last answer to that, so that a conflict is one only when a later answer says so again.
+// A list of changes confirms a pull request except for its mergeability. While that is unknown, AsOf is the time of the
+// last answer about it, so that a conflict needs a second, later answer.
 func (c *Client) pullFact(r *repo, p *pull) forge.Pull {
 	fact := p.Pull
 	if p.Closed {
@@ -85,7 +85,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// blockers is the union of the forge's dependencies, those it hides, and the references in the text.
+// blockers is the union of the forge's dependencies, including hidden ones, and the references in the text.
 func (c *Client) blockers(i *issue) []forge.Blocker {
 	if len(i.native.refs)+len(i.mentioned)+i.native.hidden == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (c *Client) blockers(i *issue) []forge.Blocker {
 	}
 	for _, ref := range i.native.refs {
 		state := c.blockerState(ref)
-		if state == forge.BlockerMissing { // the forge has it, or it would not be in its list
+		if state == forge.BlockerMissing { // it exists, since the forge lists it
 			state = forge.BlockerUnreadable
 		}
 		all = append(all, forge.Blocker{Ref: ref, State: state})
@@ -106,13 +106,15 @@ func (c *Client) blockers(i *issue) []forge.Blocker {
 			all = append(all, forge.Blocker{Ref: ref, State: c.blockerState(ref), InBody: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b forge.Blocker) int {
-		return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.State, b.State))
-	})
+	slices.SortFunc(all, compareBlockers)
 	return all
 }
 
-// blockerState is what the lists say, and for what they do not show, the last single answer.
+func compareBlockers(a, b forge.Blocker) int {
+	return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.State, b.State))
+}
+
+// blockerState is the state of an item by the lists, or by the last single answer for an item that they do not show.
 func (c *Client) blockerState(ref forge.Ref) forge.BlockerState {
 	r := c.repo(ref.Repo)
 	if r == nil {

@@ -1,7 +1,6 @@
 package forgejo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// File makes an issue with all its labels in one request, so that nobody ever sees it without them. Repeated, it makes
+// File creates an issue with all its labels in one request, so that no scan sees it without them. Repeated, it creates
 // another one.
 func (c *Client) File(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 	ref, err := c.file(ctx, d)
@@ -34,19 +33,18 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 		form := gitea.CreateIssueOption{Title: d.Title, Body: d.Body, Labels: ids}
 		in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodPost, at(repo, "/issues"), form})
 		if errors.Is(err, forge.ErrNotFound) && len(ids) > 0 && attempt == 0 {
-			c.forgetLabels(repo) // an id of ours is of a label that somebody deleted
+			c.forgetLabels(repo) // a label of ours was deleted
 			continue
 		}
 		if err != nil {
 			return forge.Ref{}, err
 		}
 		ref := forge.Ref{Repo: repo, Number: in.Index}
-		return ref, c.addLabels(ctx, ref, in, d.Labels) // what the forge dropped without a word
+		return ref, c.addLabels(ctx, ref, in, d.Labels) // those that the forge dropped silently
 	}
 }
 
-// Depend makes an issue wait for another one, which may be in another repository. One that does already is left as it
-// is.
+// Depend makes an issue wait for another one, which may be in another repository. It may be repeated.
 func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) error {
 	ref, on = c.canonical(ref), c.canonical(on)
 	owner, name, _ := strings.Cut(on.Repo, "/")
@@ -55,8 +53,10 @@ func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) error {
 	if err == nil || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || ctx.Err() != nil {
 		return dependError(ref, on, err)
 	}
-	// Forgejo answers 500 for a dependency that is there.
-	if now, again := c.Blockers(ctx, ref); again == nil && slices.ContainsFunc(now, func(b forge.Blocker) bool { return b.Ref == on && !b.InBody }) {
+	// Forgejo answers 500 when the dependency exists.
+	now, again := c.Blockers(ctx, ref)
+	there := func(b forge.Blocker) bool { return b.Ref == on && !b.InBody }
+	if again == nil && slices.ContainsFunc(now, there) {
 		return nil
 	}
 	return dependError(ref, on, err)
@@ -69,8 +69,8 @@ func dependError(ref, on forge.Ref, err error) error {
 	return fmt.Errorf("cannot make %s depend on %s: %w", ref, on, err)
 }
 
-// Blockers reads afresh what an issue waits for: the forge's dependencies, each with its state, and the references in
-// its text, whose state is what is known of them.
+// Blockers reads an issue's blockers afresh: the forge's dependencies with their states, and the references in its
+// text, with the states of the cache.
 func (c *Client) Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error) {
 	ref = c.canonical(ref)
 	in, err := c.getIssue(ctx, ref)
@@ -92,16 +92,17 @@ func (c *Client) Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, 
 			all = append(all, forge.Blocker{Ref: on, State: c.blockerState(on), InBody: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b forge.Blocker) int { return cmp.Or(a.Ref.Compare(b.Ref), cmp.Compare(a.State, b.State)) })
+	slices.SortFunc(all, compareBlockers)
 	return all, nil
 }
 
-// blockerOf is one entry of a list of dependencies. See applyDependencies for what the forge hides.
+// blockerOf converts an entry of a list of dependencies. applyDependencies says how hidden ones look.
 func (c *Client) blockerOf(dep *gitea.Issue) forge.Blocker {
 	if dep == nil || dep.Index == 0 || dep.Repository == nil {
 		return forge.Blocker{State: forge.BlockerUnreadable}
 	}
-	b := forge.Blocker{Ref: c.canonical(forge.Ref{Repo: dep.Repository.FullName, Number: dep.Index}), State: forge.BlockerOpen}
+	ref := c.canonical(forge.Ref{Repo: dep.Repository.FullName, Number: dep.Index})
+	b := forge.Blocker{Ref: ref, State: forge.BlockerOpen}
 	switch {
 	case dep.Created.Unix() <= 0:
 		b.State = forge.BlockerUnreadable

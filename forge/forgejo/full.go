@@ -10,13 +10,13 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// unlinkedLimit bounds how many pull requests that ended before a cold scan are opened only to see their branch: their
-// text names no issue, but the branch may be fix/issue-N. The newest are read, at 30 ms each of the forge's time.
+// unlinkedLimit bounds how many pull requests that ended before a cold scan are read for their branch alone: their text
+// names no issue, but the branch may be fix/issue-N. The newest are read; each costs the forge 30 ms.
 const unlinkedLimit = 50
 
-// readAll lists everything open. Its pages are read side by side, and what is closed or opened meanwhile moves items
-// across their borders; so afterwards it looks for changes, and after a change of what is open it reads all pages a
-// second time. An item would have to be at a border both times to be missed, and then only until the next hour.
+// readAll lists all open items. The pages are read in parallel, and items that are opened or closed meanwhile move
+// others between pages; so readAll lists the changes afterwards and, if an item was opened or closed, reads all pages
+// again. An item that changes page both times is missed until the next hour.
 func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	settings, err := c.readSettings(ctx, r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	c.mu.Unlock()
 	if cold {
 		since = first.forgeBegan()
-	} // else from the last scan on: what was closed since then is to be seen to end
+	} // else since the last scan: items closed since then have to be seen to end
 	changed, x, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since))
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (c *Client) readAll(ctx context.Context, r *repo) (completion, error) {
 	}, nil
 }
 
-// moved reports whether something was opened or closed while the pages of open were read.
+// moved reports whether an item was opened or closed while the pages of open were read.
 func moved(open, changed []*gitea.Issue) bool {
 	was := make(map[int64]bool, len(open))
 	for _, in := range open {
@@ -78,8 +78,8 @@ func moved(open, changed []*gitea.Issue) bool {
 	return false
 }
 
-// readColdPulls reads what a first scan needs beside the open items: the details of all open pull requests, a page at a
-// time, and which ended ones are for an issue that is still open.
+// readColdPulls reads the rest for a first scan: the details of all open pull requests, a page at a time, and the ended
+// ones for issues that are still open.
 func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	c.mu.Lock()
 	open, oldest := len(r.pulls) > 0, r.oldestBacklog()
@@ -100,7 +100,8 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	if oldest.IsZero() {
 		return nil
 	}
-	ended, x, err := list[*gitea.Issue](ctx, c, at(r.name, "/issues?state=closed&type=pulls&since=%s", stamp(oldest))) // one page after the other: what ends meanwhile moves others
+	// Not at once: an item that ends meanwhile moves others to later pages.
+	ended, x, err := list[*gitea.Issue](ctx, c, at(r.name, "/issues?state=closed&type=pulls&since=%s", stamp(oldest)))
 	if err != nil {
 		return err
 	}
@@ -110,8 +111,7 @@ func (c *Client) readColdPulls(ctx context.Context, r *repo) error {
 	return nil
 }
 
-// oldestBacklog is when the oldest issue was made that could be dispatched: no pull request for any of them ended
-// before.
+// oldestBacklog is when the oldest open issue of the backlog was filed. Pull requests for the backlog ended after that.
 func (r *repo) oldestBacklog() time.Time {
 	var oldest time.Time
 	for _, i := range r.issues {
@@ -122,10 +122,10 @@ func (r *repo) oldestBacklog() time.Time {
 	return oldest
 }
 
-// applyEnded keeps those pull requests of a cold scan that may be for an open issue. A branch can be named after an
-// issue only once there is one.
+// applyEnded keeps the ended pull requests of a cold scan that may be for an open issue. A branch named after an issue
+// is younger than the issue.
 func (c *Client) applyEnded(r *repo, ended []*gitea.Issue, oldest, began time.Time) {
-	ended = slices.DeleteFunc(slices.Clone(ended), func(in *gitea.Issue) bool { return in == nil || in.PullRequest == nil })
+	ended = slices.DeleteFunc(ended, func(in *gitea.Issue) bool { return in == nil || in.PullRequest == nil })
 	slices.SortFunc(ended, func(a, b *gitea.Issue) int { return int(b.Index - a.Index) })
 	unlinked := 0
 	for _, in := range ended {

@@ -11,17 +11,18 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A pull request that ended while its issue is open is rare: the issue was opened again, a dependency kept the forge
-// from closing it, or a person closed the pull request. Only then are timelines read.
+// Timelines are read only for a pull request that ended while its issue is open, which is rare: the issue was reopened,
+// a dependency kept it open, or a person closed the pull request.
 
-// history is what an issue's timeline said.
+// history records the reading of an issue's timeline.
 type history struct {
 	of     time.Time // the issue's Updated for which it was read
-	since  time.Time // how far back it was read
+	since  time.Time // the start of what was read
 	failed failure
 }
 
-// past is one timeline to read: of an issue, for when it was opened again, or of a pull request, for who closed it.
+// past is a timeline to be read: of an issue for its last reopening, or of a pull request for the account that closed
+// it.
 type past struct {
 	forge.Ref
 	pull  bool
@@ -29,12 +30,12 @@ type past struct {
 	of    time.Time // the issue's Updated
 }
 
-// settledPast reports whether the issue's history is known as far back as first.
+// settledPast reports whether the issue's history since first is known.
 func (i *issue) settledPast(first time.Time) bool {
 	return first.IsZero() || i.history.of.Equal(i.Updated) && !i.history.since.After(first)
 }
 
-// ends are the issues that ended pull requests are for, with the first end of each.
+// ends returns, for each issue with ended pull requests, the time at which the first of them ended.
 func (c *Client) ends() map[forge.Ref]time.Time {
 	first := map[forge.Ref]time.Time{}
 	for _, r := range c.repos {
@@ -52,8 +53,8 @@ func (c *Client) ends() map[forge.Ref]time.Time {
 	return first
 }
 
-// unreadHistories lists the timelines that have to be read: of open issues that ended pull requests are for, and of
-// those pull requests that were closed unmerged.
+// unreadHistories lists the timelines that have to be read: of open issues with ended pull requests, and of those pull
+// requests that were closed unmerged.
 func (c *Client) unreadHistories(now time.Time) []past {
 	var wanted []past
 	for ref, first := range c.ends() {
@@ -68,7 +69,8 @@ func (c *Client) unreadHistories(now time.Time) []past {
 	}
 	for _, r := range c.repos {
 		for _, p := range r.pulls {
-			if p.Closed && !p.Merged && !p.closer && !p.closerFailed.recent(now, p.Ended) && slices.ContainsFunc(p.Closes, c.isOpen) {
+			unread := p.Closed && !p.Merged && !p.closer && !p.closerFailed.recent(now, p.Ended)
+			if unread && slices.ContainsFunc(p.Closes, c.isOpen) {
 				wanted = append(wanted, past{p.Ref, true, p.Ended, time.Time{}})
 			}
 		}
@@ -126,8 +128,8 @@ type event struct {
 	Created time.Time   `json:"created_at"`
 }
 
-// timeline reads the entries from a time on. X-Total-Count is the length of the page here, and Forgejo filters pages
-// late, so that any of them may be short: only an empty one is the last.
+// timeline reads the entries from a time on. X-Total-Count is that of the page here, and Forgejo filters after paging,
+// so that any page may be short: only an empty one is the last.
 func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
 	var all []event
 	for page := 1; page <= maxPages; page++ {

@@ -11,24 +11,25 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// heldClaim is who was found to hold an item that carries in-progress. It is read again once the item changes.
+// heldClaim is the holder of an item with in-progress. It is read again when the item changes.
 type heldClaim struct {
-	by            *holder // nil: nobody
+	by            *holder // nil: none
 	of            time.Time
-	first, readAt time.Time // our clock: when the first and the last request for this state of the item began
+	first, readAt time.Time // our clock: start of the first and of the last request for this state of the item
 }
 
-// unreadHolder is shown of a claim that could not be read yet: it may be anybody's, so it is nobody's to take off.
+// unreadHolder is shown for a claim that has not been read. It may be another supervisor's, so that it is not released.
 const unreadHolder = "somebody: its claim could not be read yet"
 
-// settled reports whether the item could not have changed hands since in the second of its last change.
+// settled reports whether the holder was read after the second of the item's last change, in which it may have changed
+// again.
 func (h heldClaim) settled(of time.Time) bool {
 	return h.of.Equal(of) && h.readAt.Sub(h.first) > granularity
 }
 
-// readHolders finds out whose claims there are in a repository, other than ours: our agents' accounts may be another
-// supervisor's too, whose claims then look like ones that we left behind. An unchanged forge costs no request. Once an
-// hour claims that were never finished are looked for too.
+// readHolders reads the holders of a repository's claims other than ours. Another supervisor may use the same accounts
+// as our agents, and its claims would look like ones that we left behind. An unchanged forge costs no request. Once an
+// hour it also sweeps abandoned claims.
 func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if c.refs == nil {
 		return nil
@@ -70,7 +71,7 @@ func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	return nil
 }
 
-// lookHolder reads afresh who holds one item, unless we do.
+// lookHolder reads the holder of one item afresh, unless we hold it.
 func (c *Client) lookHolder(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
 	c.mu.Lock()
 	_, ours := c.claims[ref]
@@ -89,7 +90,7 @@ func (c *Client) lookHolder(ctx context.Context, ref forge.Ref, in *gitea.Issue)
 	return nil
 }
 
-// holderOnce is readHolder unless the commit was read before: commits do not change.
+// holderOnce is readHolder, or its earlier result for the same commit.
 func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (*holder, error) {
 	c.mu.Lock()
 	known := c.holders[ref].by
@@ -100,8 +101,8 @@ func (c *Client) holderOnce(ctx context.Context, ref forge.Ref, commit string) (
 	return c.readHolder(ctx, ref.Repo, commit)
 }
 
-// unheld is what carries in-progress and is not known to be anybody's, with the time of its last change. What is known
-// of other items is forgotten.
+// unheld returns the items with in-progress whose holder has to be read, with their last change. It forgets the holders
+// of all items without in-progress.
 func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	wanted, claimed := map[forge.Ref]time.Time{}, map[forge.Ref]bool{}
 	note := func(ref forge.Ref, updated time.Time) {
@@ -128,7 +129,7 @@ func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	return wanted
 }
 
-// sweepClaims drops claims that nobody stands behind: what a supervisor left that died between two requests of a claim.
+// sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim.
 func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string) error {
 	var err error
 	for number, commit := range all {
@@ -144,7 +145,7 @@ func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string)
 	return err
 }
 
-// standsBehind reports whether an open item shows that an agent has it.
+// standsBehind reports whether an open item has in-progress or an agent.
 func (c *Client) standsBehind(r *repo, number int64) bool {
 	var labels, assignees []string
 	if i := r.issues[number]; i != nil && !i.Closed {
@@ -155,7 +156,7 @@ func (c *Client) standsBehind(r *repo, number int64) bool {
 	return slices.Contains(labels, forge.LabelInProgress) || slices.ContainsFunc(assignees, c.isAgent)
 }
 
-// heldBy is who else holds an item that carries in-progress, for people; "" when nobody else does.
+// heldBy names, for people, another supervisor that holds an item; "" when there is none.
 func (c *Client) heldBy(ref forge.Ref, labels []string, of time.Time) string {
 	if c.refs == nil || !slices.Contains(labels, forge.LabelInProgress) {
 		return ""

@@ -12,13 +12,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// hookEvents are what a web hook tells. The forge takes issues and pull_request to mean labels, assignments and reviews
-// too. Comments are left out: they let no work begin, and agents write many.
+// hookEvents are the events of our web hooks. For the forge, issues and pull_request include labels, assignments and
+// reviews. Comments are left out: they let no work begin, and agents write many.
 var hookEvents = []string{"issues", "pull_request", "push"}
 
-// HasHook reports whether a repository has an active web hook to an address that tells what we want to hear. What
-// secret it signs with the forge does not show. Only administrators of the repository may ask; others get
-// forge.ErrForbidden.
+// HasHook reports whether a repository has an active web hook to an address with all hookEvents. The forge does not
+// show its secret. forge.ErrForbidden unless our account administers the repository.
 func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 	all, err := c.hooksTo(ctx, repo, url)
 	if err != nil {
@@ -29,9 +28,8 @@ func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 	}), nil
 }
 
-// SetHook registers a web hook to an address, signed with the secret, in place of those that are there for the same
-// address: the forge keeps the secret of an old one whatever it is told. The new one is there before the old ones are
-// gone.
+// SetHook registers a web hook to an address, signed with the secret, and then deletes older ones to the same address:
+// the forge never changes the secret of an existing hook.
 func (c *Client) SetHook(ctx context.Context, repo, url, secret string) error {
 	if err := c.setHook(ctx, repo, url, secret); err != nil {
 		return fmt.Errorf("cannot register a web hook in %s: %w", repo, err)
@@ -60,7 +58,7 @@ func (c *Client) setHook(ctx context.Context, repo, url, secret string) error {
 	return err
 }
 
-// hooksTo are the repository's web hooks to an address.
+// hooksTo lists the repository's web hooks to an address.
 func (c *Client) hooksTo(ctx context.Context, repo, url string) ([]*gitea.Hook, error) {
 	all, _, err := list[*gitea.Hook](ctx, c, at(repo, "/hooks"))
 	return slices.DeleteFunc(all, func(h *gitea.Hook) bool { return h == nil || h.Config["url"] != url }), err

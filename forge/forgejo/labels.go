@@ -12,11 +12,11 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// plainColor is for labels that forge.RequiredLabels does not describe.
+// plainColor is the color of labels that are not in forge.RequiredLabels.
 const plainColor = "c5def5"
 
 // Label adds and removes labels by name and may be repeated. A label that the repository lacks is created: the forge
-// would drop its name in silence. Removing backlog is refused, because only people take work away.
+// would silently drop its name. Removing backlog is refused, because only people withdraw work.
 func (c *Client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
 	ref = c.canonical(ref)
 	if slices.Contains(remove, forge.LabelBacklog) {
@@ -35,7 +35,7 @@ func (c *Client) Label(ctx context.Context, ref forge.Ref, add, remove []string)
 	return nil
 }
 
-// addLabels adds those of names that the issue lacks.
+// addLabels adds the names that the issue lacks.
 func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, names []string) error {
 	has := labelNames(in.Labels)
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(has, name) })
@@ -60,11 +60,11 @@ func (c *Client) addLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, 
 		if attempt > 0 {
 			return fmt.Errorf("the forge dropped the label %s", missing[lost])
 		}
-		c.forgetLabels(ref.Repo) // an id of ours is of a label that somebody deleted
+		c.forgetLabels(ref.Repo) // a label of ours was deleted
 	}
 }
 
-// removeLabels removes those of names that the issue has, by the ids it names itself: there may be two of one name.
+// removeLabels removes the names that the issue has, by the ids in the issue: it may have two labels of one name.
 func (c *Client) removeLabels(ctx context.Context, ref forge.Ref, in *gitea.Issue, names []string) error {
 	for _, label := range in.Labels {
 		if label == nil || !slices.Contains(names, label.Name) {
@@ -78,7 +78,7 @@ func (c *Client) removeLabels(ctx context.Context, ref forge.Ref, in *gitea.Issu
 	return nil
 }
 
-// labelIDs finds the ids of labels and creates those that are missing.
+// labelIDs returns the ids of labels and creates those that are missing.
 func (c *Client) labelIDs(ctx context.Context, repo string, names []string) ([]int64, error) {
 	known, err := c.repoLabels(ctx, repo)
 	if err != nil {
@@ -106,8 +106,8 @@ func describe(name string) forge.Label {
 	return forge.Label{Name: name, Color: plainColor}
 }
 
-// repoLabels returns the ids of the labels that issues of a repository can carry: its own and its organisation's. The
-// map is not changed any more.
+// repoLabels returns the ids of the labels of a repository and its organisation, by name. Callers must not change the
+// map.
 func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64, error) {
 	c.mu.Lock()
 	ids := c.labels[repo]
@@ -122,7 +122,7 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 	owner, _, _ := strings.Cut(repo, "/")
 	shared, _, err := list[*gitea.Label](ctx, c, "/orgs/"+owner+"/labels")
 	if isOutage(err) {
-		return nil, err // any other refusal means that the owner is no organisation, or does not share with us
+		return nil, err // another refusal: the owner is no organisation, or hides its labels from us
 	}
 	ids = map[string]int64{}
 	for _, l := range slices.Concat(own, shared) {
@@ -137,7 +137,7 @@ func (c *Client) repoLabels(ctx context.Context, repo string) (map[string]int64,
 }
 
 func (c *Client) createLabel(ctx context.Context, repo string, l forge.Label) (int64, error) {
-	form := gitea.CreateLabelOption{Name: l.Name, Color: "#" + strings.TrimPrefix(l.Color, "#"), Description: l.Description}
+	form := gitea.CreateLabelOption{Name: l.Name, Color: "#" + l.Color, Description: l.Description}
 	made, _, err := do[*gitea.Label](ctx, c, ask{http.MethodPost, at(repo, "/labels"), form})
 	if err != nil {
 		return 0, err

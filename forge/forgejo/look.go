@@ -13,9 +13,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Look reads one item afresh, and puts what it read into the cache. since is when the session on it began, by our
-// clock: comments from then on are counted, and pull requests that changed from then on are found even if no scan has
-// seen them. The zero time means since the item was made.
+// Look reads one item afresh, into the cache too. since is the start of the session on it, by our clock: comments from
+// then on are counted, and pull requests that changed from then on are found although no scan has seen them. The zero
+// time means since the item was filed.
 func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
 	ref = c.canonical(ref)
 	look, err := c.look(ctx, ref, since)
@@ -32,12 +32,12 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 	}
 	if since.IsZero() {
 		since = in.Created
-	} else { // by the forge's clock, in which its times are
+	} else { // by the forge's clock, like its times
 		since = since.Add(x.forgeBegan().Sub(x.began)).Truncate(granularity)
 	}
 	r := c.repo(ref.Repo)
 	if r == nil {
-		r = newRepo(ref.Repo) // not scanned: nothing is kept
+		r = newRepo(ref.Repo) // not scanned: a cache for this call
 	}
 	var look forge.Look
 	if look.Comments, err = c.countComments(ctx, ref, since); err != nil {
@@ -65,7 +65,7 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 	return look, nil
 }
 
-// countComments counts by account what was written since a time of the forge's clock.
+// countComments counts the comments since a time of the forge's clock, by account.
 func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Time) (map[string]int, error) {
 	path := at(ref.Repo, "/issues/%d/comments?since=%s", ref.Number, stamp(since))
 	all, _, err := list[*gitea.Comment](ctx, c, path)
@@ -74,15 +74,15 @@ func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Ti
 	}
 	counts := map[string]int{}
 	for _, one := range all {
-		if one != nil && !one.Created.Before(since) { // the forge also sends those that were edited since
+		if one != nil && !one.Created.Before(since) { // the list includes older ones that were edited since
 			counts[loginOf(one.Poster)]++
 		}
 	}
 	return counts, nil
 }
 
-// lookTries is how often a look asks again when the list of a scan overtakes its answer: the list is newer, but lacks
-// the branches, and so the answer was not taken.
+// lookTries is how often a look repeats a reading that the list of a concurrent scan overtook: the list is newer, so
+// that the reading was dropped, but lacks the branches.
 const lookTries = 5
 
 // lookPull reads one pull request with reviews and statuses.
@@ -107,7 +107,7 @@ func (c *Client) lookPull(ctx context.Context, r *repo, number int64) (*forge.Pu
 	}
 }
 
-// lookBase adds what the branch that p goes to requires.
+// lookBase returns p as a fact, with its base branch read.
 func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, error) {
 	c.mu.Lock()
 	branch, b := p.Base, r.bases[p.Base]
@@ -124,7 +124,7 @@ func (c *Client) lookBase(ctx context.Context, r *repo, p *pull) (*forge.Pull, e
 	return &fact, nil
 }
 
-// lookPulls finds every pull request for an issue: those that we know, and those that changed since a time.
+// lookPulls reads every pull request for an issue: those in the cache, and those that changed since a time.
 func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since time.Time) ([]forge.Pull, error) {
 	changed, _, err := list[*gitea.Issue](ctx, c, changesOf(r.name, since.Add(-overlap))+"&type=pulls")
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since ti
 	return pulls, nil
 }
 
-// mayClose reports whether a listed pull request can be for ref: its text says so, or we do not know its branch yet.
+// mayClose reports whether a listed pull request can be for ref: its text names it, or its branch is unknown.
 func (c *Client) mayClose(r *repo, in *gitea.Issue, ref forge.Ref) bool {
 	if p := r.pulls[in.Index]; p != nil && p.Head != "" {
 		return slices.Contains(forge.Closes(p.Head, in.Title, in.Body, r.name), ref)

@@ -14,19 +14,18 @@ import (
 const (
 	firstPause = time.Second
 	longPause  = time.Minute
-	// longestAsked bounds a Retry-After: a proxy that says an hour must not cost an hour of work.
+	// longestAsked bounds a Retry-After: a proxy that asks for an hour must not cost an hour of work.
 	longestAsked = 10 * time.Minute
 )
 
-// pause keeps us from hammering what fails: each failure in a row doubles the time until the next try. The zero value
-// is "no failure".
+// pause spaces retries: each failure in a row doubles the time until the next try. The zero value means no failure.
 type pause struct {
 	failures int
 	until    time.Time
 	why      error
 }
 
-// fail notes a failed try. Half of the pause is chance, so that the supervisors of a fleet do not come back together.
+// fail records a failed try. Half of the pause is random, so that the supervisors of a fleet do not retry together.
 func (p *pause) fail(now time.Time, err error) {
 	wait := min(firstPause<<min(p.failures, 10), longPause)
 	p.failures++
@@ -39,7 +38,7 @@ func (p *pause) fail(now time.Time, err error) {
 
 func (p *pause) succeed() { *p = pause{} }
 
-// check returns nil when it is time to try again, and else the failure and when that will be.
+// check returns nil when the next try is due, else the last failure with the time of the next try.
 func (p *pause) check(now time.Time) error {
 	if !now.Before(p.until) {
 		return nil
@@ -47,8 +46,8 @@ func (p *pause) check(now time.Time) error {
 	return fmt.Errorf("%w; next try at %s", p.why, p.until.Format(time.TimeOnly))
 }
 
-// isOutage reports whether err means that other requests are pointless for now: no answer, a gateway's answer, "too
-// many requests", or our own caller who gave up. A 500 is no outage; Forgejo gives it for single items as well.
+// isOutage reports whether err makes other requests pointless for now: no answer, a gateway's answer, "too many
+// requests", or an ended context. A 500 is no outage: Forgejo sends it for single items too.
 func isOutage(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return true

@@ -14,10 +14,13 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// oldestForgejo is the first version whose API has what we need.
+// scopes are those of every token that works in a repository.
+const scopes = "write:repository, write:issue and read:user"
+
+// oldestForgejo is the first version with the API that we need.
 const oldestForgejo = 7
 
-// WhoAmI returns the login of the account that a token belongs to. The empty token means our own.
+// WhoAmI returns the login of a token's account. The empty token means our own.
 func (c *Client) WhoAmI(ctx context.Context, token string) (string, error) {
 	if token == "" {
 		token = c.token
@@ -47,20 +50,19 @@ func (c *Client) me(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// Prepare checks that the forge is a Forgejo of ours to use: its version, our token, and for each repository that we
-// may read and write it. It creates the labels that are missing. Every problem is returned at once, each on one line
-// that says what to do.
+// Prepare checks the forge's version, our token, and that we may read and write each repository. It creates the labels
+// that are missing. It returns all problems, each on one line that says what to do.
 func (c *Client) Prepare(ctx context.Context) error {
 	_, err := c.prepare(ctx, true)
 	return err
 }
 
-// MissingLabel is a label that a repository has to have and has not.
+// MissingLabel is a required label that a repository lacks.
 type MissingLabel struct {
 	Repo, Name string
 }
 
-// Inspect is Prepare without writing anything: it returns the labels that Prepare would create.
+// Inspect is Prepare without a write: it returns the labels that Prepare would create.
 func (c *Client) Inspect(ctx context.Context) ([]MissingLabel, error) { return c.prepare(ctx, false) }
 
 func (c *Client) prepare(ctx context.Context, create bool) ([]MissingLabel, error) {
@@ -89,13 +91,17 @@ func (c *Client) checkVersion(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("cannot reach the forge at %s: %w", c.url, err)
 	case major(said.Version) < oldestForgejo:
-		return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later",
-			c.url, oneLine(said.Version), oldestForgejo)
+		return tooOld(c.url, said.Version)
 	}
 	return nil
 }
 
-// major is 10 of 10.0.0+gitea-1.22.0. A Gitea, and a Forgejo before 7, say 1.
+func tooOld(url, version string) error {
+	return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later",
+		url, oneLine(version), oldestForgejo)
+}
+
+// major is 10 for 10.0.0+gitea-1.22.0. Gitea, and Forgejo before 7, have 1.
 func major(version string) int {
 	first, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(first)
@@ -107,7 +113,7 @@ func explainToken(err error) error {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("cannot use the forge token: %w; make a new one and put it into [forge] token", err)
 	case http.StatusForbidden:
-		return fmt.Errorf("cannot use the forge token: %w; make one with the scopes write:repository, write:issue and read:user", err)
+		return fmt.Errorf("cannot use the forge token: %w; make one with the scopes %s", err, scopes)
 	}
 	return err
 }
@@ -116,7 +122,8 @@ func (c *Client) prepareRepo(ctx context.Context, name, login string, create boo
 	in, x, err := do[*gitea.Repository](ctx, c, ask{http.MethodGet, at(name, ""), nil})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
-		return nil, fmt.Errorf("cannot see the repository %s: %w; check [forge] repos, or add %s to its collaborators", name, err, login)
+		return nil, fmt.Errorf("cannot see the repository %s: %w; check [forge] repos, or add %s to its collaborators",
+			name, err, login)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the repository %s: %w", name, err)
 	}
@@ -138,7 +145,7 @@ func (c *Client) prepareRepo(ctx context.Context, name, login string, create boo
 	return missing, errors.Join(err, denied)
 }
 
-// unusable says what of the repository's settings keeps us from working in it; nil when nothing does.
+// unusable returns why the repository's settings keep us from working in it; nil when they do not.
 func unusable(in *gitea.Repository, name, login string) error {
 	switch {
 	case !strings.EqualFold(in.FullName, name):
@@ -148,17 +155,21 @@ func unusable(in *gitea.Repository, name, login string) error {
 	case in.Mirror:
 		return fmt.Errorf("cannot work in %s: it is a mirror; use the original", name)
 	case !in.HasIssues:
-		return fmt.Errorf("cannot work in %s: its issues are switched off; switch them on in the repository's settings", name)
+		return switchedOff(name, "issues")
 	case !in.HasPullRequests:
-		return fmt.Errorf("cannot work in %s: its pull requests are switched off; switch them on in the repository's settings", name)
+		return switchedOff(name, "pull requests")
 	case in.Permissions == nil || !in.Permissions.Push:
 		return fmt.Errorf("cannot write to %s: %s may only read it; make it a collaborator with write access", name, login)
 	}
 	return nil
 }
 
-// prepareLabels finds the required labels that are missing, and creates them if it may. Where it creates none, it tries
-// to change one that cannot exist, so that a token which may only read is found out now and not at the first claim.
+func switchedOff(name, what string) error {
+	return fmt.Errorf("cannot work in %s: its %s are switched off; switch them on in the repository's settings", name, what)
+}
+
+// prepareLabels returns the required labels that are missing, and creates them if create is set. When it creates none,
+// it tries to change a label that cannot exist, so that a read-only token is reported now and not at the first claim.
 func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (missing []MissingLabel, err error) {
 	c.forgetLabels(name)
 	known, err := c.repoLabels(ctx, name)
@@ -184,10 +195,10 @@ func (c *Client) prepareLabels(ctx context.Context, name string, create bool) (m
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrUnavailable) {
 		return missing, explainWrite(fmt.Errorf("cannot write to the issues of %s: %w", name, err), "write:issue")
 	}
-	return missing, nil // 404: it may
+	return missing, nil // 404: the token may write
 }
 
-// probeWrite finds out whether the token may merge.
+// probeWrite reports whether the token may merge.
 func (c *Client) probeWrite(ctx context.Context, in *gitea.Repository, name string) error {
 	err := c.probeBranch(ctx, c.token, name, in)
 	if errors.Is(err, forge.ErrForbidden) {
@@ -196,7 +207,7 @@ func (c *Client) probeWrite(ctx context.Context, in *gitea.Repository, name stri
 	return nil
 }
 
-// explainWrite adds what to do about a token that lacks a scope.
+// explainWrite names the scope that a token lacks.
 func explainWrite(err error, scope string) error {
 	if errors.Is(err, forge.ErrForbidden) {
 		return fmt.Errorf("%w; give the token the scope %s", err, scope)

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// pollEvery is how often an open pull request is asked about what moves no updated_at: commit statuses, and
-	// mergeability, which Forgejo computes late.
+	// pollEvery is how often the commit statuses and the mergeability of an open pull request are read. Neither moves
+	// updated_at.
 	pollEvery = 30 * time.Second
-	// conflictAfter is how long "not mergeable" has to be the answer for one head and base to be a conflict.
+	// conflictAfter is how long "not mergeable" has to last, for one head and base, to be a conflict.
 	conflictAfter = 30 * time.Second
-	// youngHead is how long a head without statuses is watched: a CI needs a moment to report its first.
+	// youngHead is how long a head without statuses is polled: a CI takes a moment to report the first.
 	youngHead = time.Minute
-	// settledEvery and baseEvery are for what should not change any more, and for what a base branch requires.
+	// settledEvery and baseEvery are how often a settled pull request and a base branch are read again.
 	settledEvery = 5 * time.Minute
 	baseEvery    = 2 * time.Minute
 )
 
-// pull is a pull request with how it was read.
+// pull is a pull request with the record of its readings.
 type pull struct {
-	forge.Pull   // CI and Mergeable are put together when facts are
+	forge.Pull   // without CI and Mergeable, which facts adds
 	baseSHA      string
 	clean        bool
 	statuses     []forge.Status
@@ -33,9 +33,9 @@ type pull struct {
 	statusAt     time.Time
 	tried        time.Time // the last try to read it, failed ones too
 	detailsFrom  time.Time // the forge's clock: when the reading of the details began
-	readAt       time.Time // the same, once reviews and statuses were read after them; zero before the first time
+	readAt       time.Time // detailsFrom of the last complete reading, with reviews and statuses; zero before the first
 	failed       bool      // the last try failed
-	closer       bool      // ClosedBy was asked for
+	closer       bool      // ClosedBy was read
 	closerFailed failure
 	ended        time.Time // when we saw it end
 }
@@ -43,12 +43,12 @@ type pull struct {
 // base is a branch that pull requests go to.
 type base struct {
 	required []string  // contexts that must succeed
-	sha      string    // where it stands; "" when we know only that it moved
+	sha      string    // its commit; "" when it is known to have moved
 	moved    time.Time // our clock: when we saw a merge move it
 	readAt   time.Time // our clock; zero before the first time
 }
 
-// applyListedPull takes a pull request from the list of issues, which lacks everything about its branches.
+// applyListedPull stores a pull request from the list of issues, which lacks its branches.
 func (c *Client) applyListedPull(r *repo, in *gitea.Issue, began time.Time) {
 	p := r.pulls[in.Index]
 	closed := in.State == gitea.StateClosed
@@ -74,11 +74,11 @@ func (c *Client) applyListedPull(r *repo, in *gitea.Issue, began time.Time) {
 	r.markEnd(p, closed, in.PullRequest.HasMerged, end, began)
 }
 
-// wantEnded reports whether a pull request that ended before we knew it matters: it ended since the last scan, or it
-// says that it is for an issue that is open.
+// wantEnded reports whether an ended pull request that is not in the cache matters: it ended since the last scan, or
+// its text names an open issue.
 func (c *Client) wantEnded(r *repo, in *gitea.Issue) bool {
 	if r.asOf.IsZero() {
-		return false // the cold scan looks for these by itself
+		return false // readColdPulls reads these
 	}
 	if end := timeOf(in.Closed); !end.Before(r.since) {
 		return true
@@ -86,7 +86,7 @@ func (c *Client) wantEnded(r *repo, in *gitea.Issue) bool {
 	return slices.ContainsFunc(forge.Closes("", in.Title, in.Body, r.name), c.isOpen)
 }
 
-// isOpen reports whether ref is an open issue that we know.
+// isOpen reports whether ref is an open issue of the cache.
 func (c *Client) isOpen(ref forge.Ref) bool {
 	r := c.repo(ref.Repo)
 	if r == nil {
@@ -105,8 +105,8 @@ func (c *Client) closes(p *forge.Pull) []forge.Ref {
 	return slices.Compact(refs)
 }
 
-// markEnd notes whether the pull request is open. One that was merged moved its base, so that what we know of the
-// mergeability of the others is old.
+// markEnd records whether the pull request is open. A merge moves the base, which makes the known mergeability of
+// others outdated.
 func (r *repo) markEnd(p *pull, closed, merged bool, end, began time.Time) {
 	switch {
 	case closed && !p.Closed:
@@ -120,7 +120,7 @@ func (r *repo) markEnd(p *pull, closed, merged bool, end, began time.Time) {
 	p.Closed, p.Merged, p.Ended = closed, merged, end
 }
 
-// applyDetails takes a pull request's own answer. What is known of the checks goes with the head that they were for.
+// applyDetails stores a pull request's own answer. A new head drops the checks of the old one.
 func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) {
 	began := x.began
 	p := r.pulls[in.Index]
@@ -165,7 +165,7 @@ func (r *repo) baseStands(branch, sha string) {
 	b.sha = sha
 }
 
-// mergeable is what is known for the head and base as they are now. One "no" is not yet an answer.
+// mergeable is the mergeability of the present head and base. "not mergeable" counts after conflictAfter.
 func (r *repo) mergeable(p *pull) forge.Mergeability {
 	b := r.bases[p.Base]
 	switch {
@@ -179,7 +179,7 @@ func (r *repo) mergeable(p *pull) forge.Mergeability {
 	return forge.MergeUnknown
 }
 
-// ci is the state of the head's checks; pending as long as not everything it depends on was read.
+// ci is the state of the head's checks; pending until statuses and base have been read.
 func (r *repo) ci(p *pull) forge.CI {
 	b := r.bases[p.Base]
 	if b == nil || b.readAt.IsZero() || p.statusAt.IsZero() {
@@ -188,8 +188,7 @@ func (r *repo) ci(p *pull) forge.CI {
 	return forge.CombineCI(b.required, p.statuses)
 }
 
-// showEnded reports whether a pull request that ended is still of interest: an issue it is for is open, or it ended
-// just now.
+// showEnded reports whether an ended pull request is still shown: one of its issues is open, or it ended recently.
 func (p *pull) showEnded(c *Client, now time.Time) bool {
 	return now.Sub(p.ended) < keepEnded || slices.ContainsFunc(p.Closes, c.isOpen)
 }

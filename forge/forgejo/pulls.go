@@ -13,15 +13,15 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// reading is what is to be read of one pull request.
+// reading says which parts of a pull request are to be read.
 type reading struct {
 	number                     int64
 	details, reviews, statuses bool
 	head                       string
 }
 
-// readPulls reads what changed of the pull requests, what cannot be seen in a list of changes, and one thing that was
-// not looked at for long.
+// readPulls reads the pull requests that changed, those with a part that no list of changes shows, and one that was
+// read longest ago.
 func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	now := time.Now()
 	c.mu.Lock()
@@ -51,8 +51,8 @@ func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	return errors.Join(err, unread)
 }
 
-// pullWork lists what has to be read now, in order of number. An open pull request that changed is read whole; what
-// failed is not tried again at once.
+// pullWork lists what has to be read now, by number. An open pull request that changed is read whole; a failed reading
+// waits.
 func (r *repo) pullWork(now time.Time) []reading {
 	var work []reading
 	for n, p := range r.pulls {
@@ -62,7 +62,7 @@ func (r *repo) pullWork(now time.Time) []reading {
 		case p.Closed:
 			w.details = p.Head == ""
 		case p.readAt.Before(p.Updated.Add(granularity)):
-			w.details = p.detailsFrom.Before(p.Updated.Add(granularity)) // else they came with the list of a cold scan
+			w.details = p.detailsFrom.Before(p.Updated.Add(granularity)) // else the list of a cold scan had them
 			w.reviews, w.statuses = true, true
 		default:
 			w.details = r.mergeabilityDue(p, now)
@@ -76,7 +76,7 @@ func (r *repo) pullWork(now time.Time) []reading {
 	return work
 }
 
-// resting reports whether p could not be read just now. One that ended is nobody's work, and may take its time.
+// resting reports whether a failed reading of p still waits for its retry. An ended pull request waits longer.
 func (p *pull) resting(now time.Time) bool {
 	wait := pollEvery
 	if p.Closed {
@@ -85,8 +85,8 @@ func (p *pull) resting(now time.Time) bool {
 	return p.failed && now.Sub(p.tried) < wait
 }
 
-// mergeabilityDue reports whether the forge has to be asked again whether p merges. Right after a change it is asked
-// more often, because Forgejo takes a second or two, and a queue of merges waits for it.
+// mergeabilityDue reports whether the mergeability of p has to be read again. It is read more often right after a
+// change: Forgejo takes a second or two, and a queue of merges waits for it.
 func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	if p.Draft {
 		return false
@@ -102,8 +102,7 @@ func (r *repo) mergeabilityDue(p *pull, now time.Time) bool {
 	return now.Sub(p.detailsAt) >= wait
 }
 
-// statusDue reports whether the head's checks are to be read again: some are pending, or none was reported yet for a
-// head that is new.
+// statusDue reports whether the head's checks have to be read again: some are pending, or a new head has none yet.
 func (r *repo) statusDue(p *pull, now time.Time) bool {
 	if p.Draft || now.Sub(p.statusAt) < pollEvery {
 		return false
@@ -112,7 +111,7 @@ func (r *repo) statusDue(p *pull, now time.Time) bool {
 	return ci == forge.CIPending || ci == forge.CINone && now.Sub(p.headSeen) < youngHead+pollEvery
 }
 
-// newBases are the branches that open pull requests go to and that we know nothing of.
+// newBases returns the base branches of open pull requests that were never read.
 func (r *repo) newBases() []string {
 	var names []string
 	for _, p := range r.pulls {
@@ -124,14 +123,14 @@ func (r *repo) newBases() []string {
 	return slices.Compact(names)
 }
 
-// chore is one refresh of something that is settled.
+// chore is a refresh of a settled pull request or base branch.
 type chore struct {
 	reading
 	base string
 	due  time.Time
 }
 
-// nextChore picks what is due for longest; the zero chore when nothing is. One for each scan keeps the cost of an
+// nextChore returns the chore that is overdue most; the zero chore when none is due. One per scan keeps the cost of an
 // unchanged repository at two requests, however many pull requests are open.
 func (r *repo) nextChore(now time.Time) chore {
 	var best chore
@@ -157,8 +156,8 @@ func (r *repo) nextChore(now time.Time) chore {
 	return best
 }
 
-// readPull does one reading. A pull request that is gone is dropped. The statuses are those of the head that the
-// details name.
+// readPull does one reading. A pull request that is gone is dropped. The statuses read are those of the head in the
+// details.
 func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 	ref := forge.Ref{Repo: r.name, Number: w.number}
 	whole := w.reviews && w.statuses
@@ -190,8 +189,8 @@ func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 	return c.readChecks(ctx, r, w)
 }
 
-// noteRead writes down how a reading went. One that brought reviews and statuses settles the pull request as far as the
-// details reach, which were read first.
+// noteRead records a reading. One with reviews and statuses settles the pull request up to the time of the details,
+// which were read first.
 func (c *Client) noteRead(r *repo, number int64, whole bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +211,7 @@ func headOf(in *gitea.PullRequest) string {
 	return in.Head.Sha
 }
 
-// readDetails asks for a pull request itself. Forgejo answers null for one whose repositories it cannot open.
+// readDetails reads the pull request itself. Forgejo answers null when it cannot open its repositories.
 func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullRequest, *exchange, error) {
 	in, x, err := read[*gitea.PullRequest](ctx, c, at(ref.Repo, "/pulls/%d", ref.Number))
 	if err == nil && (in == nil || in.Index != ref.Number) {
@@ -255,7 +254,7 @@ func (c *Client) update(r *repo, number int64, change func(*pull)) {
 	}
 }
 
-// readBase asks what a branch requires of those who merge into it. Any writer may ask; the protection itself is for
+// readBase reads a base branch: its commit and required checks. Any writer may read the branch; its protection is for
 // administrators. A branch that is gone requires nothing.
 func (c *Client) readBase(ctx context.Context, r *repo, branch string) error {
 	in, x, err := read[*gitea.Branch](ctx, c, at(r.name, "/branches/%s", (&url.URL{Path: branch}).EscapedPath()))

@@ -17,21 +17,18 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// This file moves one ref the way git push does, and no other way is there: the API has no call for it. What git sends
-// to receive-pack is said here in one POST. A git process would need two requests, the first of which answers with
-// every ref of the repository, two for each pull request it ever had.
+// This file moves one ref with git's push protocol, because the API has no call for it: one POST to receive-pack. A git
+// process would make two requests, and the first lists every ref of the repository, two for each pull request that it
+// ever had.
 
 const (
-	// noObject stands for "there is no such ref" in a push.
+	// noObject is the place of a ref that does not exist.
 	noObject = "0000000000000000000000000000000000000000"
 	// pushTime bounds a push, which runs git and its hooks on the forge: 0.2 s on an idle one.
 	pushTime = 30 * time.Second
-	// maxPacket is the longest packet of git's protocol, its length of four digits included.
-	maxPacket = 65520
 )
 
-// object is one of git's. Refs of ours point to commits without parents and with an empty tree: they need nothing that
-// the repository has.
+// object is a git object. Our refs point to commits without parents and with an empty tree, which need no other object.
 type object struct {
 	kind    objectKind
 	content []byte
@@ -46,7 +43,7 @@ const (
 
 var emptyTree = object{kind: treeObject}
 
-// id is the name that git gives the object.
+// id is git's name of the object.
 func (o object) id() string {
 	name := "commit"
 	if o.kind == treeObject {
@@ -63,13 +60,13 @@ func newCommit(at time.Time, message string) object {
 		emptyTree.id(), who, at.Unix(), message)}
 }
 
-// packOf is git's form of several objects in one stream.
+// packOf encodes objects as a git pack.
 func packOf(objects ...object) []byte {
 	var pack bytes.Buffer
 	pack.WriteString("PACK")
-	_ = binary.Write(&pack, binary.BigEndian, [2]uint32{2, uint32(len(objects))}) // a buffer takes everything
+	_ = binary.Write(&pack, binary.BigEndian, [2]uint32{2, uint32(len(objects))}) // a buffer never fails
 	for _, o := range objects {
-		// The length follows the kind: four bits with it, seven in each byte after.
+		// The first byte has the kind and four bits of the length, each later byte seven bits.
 		head, size := byte(o.kind)<<4|byte(len(o.content)&0xf), len(o.content)>>4
 		for ; size > 0; size >>= 7 {
 			pack.WriteByte(head | 0x80)
@@ -85,23 +82,24 @@ func packOf(objects ...object) []byte {
 	return pack.Bytes()
 }
 
-// move is a change of one ref. The forge makes it only if the ref is still at before, noObject meaning that it is not
-// there; it compares and changes in one step, so that of several at once one succeeds. after is noObject to delete it.
+// move is a change of one ref. The forge makes it only if the ref is at before; noObject means that it does not exist.
+// It compares and changes in one step, so that one of several concurrent moves succeeds. after is noObject to delete
+// the ref.
 type move struct {
 	ref, before, after string
 }
 
-// refusedMove is the forge's answer to a push that it read and did not do.
+// refusedMove is the forge's refusal of a move.
 type refusedMove struct {
 	ref, why string
 }
 
 func (e *refusedMove) Error() string { return fmt.Sprintf("the forge refuses %s: %s", e.ref, e.why) }
 
-// declined reports whether the forge's own rules said no, not the state that the ref was in.
+// declined reports whether a rule of the forge refused the move, and not the state of the ref.
 func (e *refusedMove) declined() bool { return strings.Contains(e.why, "hook declined") }
 
-// Unwrap lets callers see a refusal for good. One over the state of the ref is theirs to explain.
+// Unwrap is forge.ErrForbidden for a permanent refusal. Callers interpret one over the state of the ref.
 func (e *refusedMove) Unwrap() error {
 	if e.declined() {
 		return forge.ErrForbidden
@@ -109,8 +107,8 @@ func (e *refusedMove) Unwrap() error {
 	return nil
 }
 
-// push moves one ref of a repository; objects are what it needs that may be new. A *refusedMove is the forge's no.
-// After any other error it may have been done or not.
+// push moves one ref of a repository and sends the objects that it needs. A *refusedMove means that the ref did not
+// move; after any other error it may have.
 func (c *Client) push(ctx context.Context, repo string, m move, objects ...object) error {
 	me, err := c.me(ctx)
 	if err != nil {
@@ -142,7 +140,7 @@ func (c *Client) push(ctx context.Context, repo string, m move, objects ...objec
 	return nil
 }
 
-// readReport reads what became of a push of one ref: "unpack ok", and "ok REF" or "ng REF WHY".
+// readReport reads the result of a push of one ref: "unpack ok", then "ok REF" or "ng REF WHY".
 func readReport(report []byte, ref string) error {
 	unpacked := false
 	for len(report) >= 4 {

@@ -10,12 +10,12 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Reassign gives an issue from one account to another, or with from "" from nobody to somebody, if it is still waiting
-// there: open, assigned to from alone, and not in-progress. Else it answers forge.ErrTaken. label, unless empty, is
-// written before the assignee, so that what was moved always carries it.
+// Reassign moves an issue from one account to another, or with from "" from none, if it still waits there: open,
+// assigned to from alone, and not in-progress. Otherwise the answer is forge.ErrTaken. label, unless empty, is written
+// before the assignee, so that every moved issue has it.
 //
-// The forge has no compare-and-set for assignees. So the claim's ref is held meanwhile: whoever wants to begin the
-// issue needs that too. Reassign may be repeated with the same run id, and what has happened already is a success.
+// The forge has no compare-and-set for assignees, so Reassign holds the ref of the issue's claim meanwhile: a session
+// needs it to begin the issue. It may be repeated with the same run id; a completed move is a success.
 func (c *Client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error {
 	ref = c.canonical(ref)
 	if err := c.reassign(ctx, ref, from, to, label, runID); err != nil {
@@ -29,7 +29,7 @@ func (c *Client) reassign(ctx context.Context, ref forge.Ref, from, to, label, r
 	if err != nil {
 		return err
 	}
-	if handedOver(in, to, label) { // by an earlier try whose answer was lost; whoever has it may have begun it, or be done
+	if handedOver(in, to, label) { // by an earlier try whose answer was lost; its agent may have begun or finished the issue since
 		return c.letGo(ctx, ref, runID)
 	}
 	if why := c.begun(in, from, to); why != "" {
@@ -45,12 +45,12 @@ func (c *Client) reassign(ctx context.Context, ref forge.Ref, from, to, label, r
 	return errors.Join(err, c.letGo(ctx, ref, runID))
 }
 
-// handedOver reports whether nothing of a move is left to do. The label is written first, and by moves alone.
+// handedOver reports whether the move is complete. The label is written first, and by moves alone.
 func handedOver(in *gitea.Issue, to, label string) bool {
 	return len(in.Assignees) == 1 && isAssigned(in, to) && (label == "" || hasLabel(in, label))
 }
 
-// begun says why an issue does not wait where it did; "" when it does, or has moved already.
+// begun returns why an issue no longer waits for from; "" when it does, or has been moved to to.
 func (c *Client) begun(in *gitea.Issue, from, to string) string {
 	assigned := logins(in.Assignees)
 	switch {
@@ -68,8 +68,8 @@ func (c *Client) begun(in *gitea.Issue, from, to string) string {
 	return "it is assigned to " + assigned[0]
 }
 
-// handOver writes label and assignee, with the ref held and after another look: what was begun before the ref was ours
-// shows by now.
+// handOver writes label and assignee while the ref is held. It reads the issue first: a session that began before we
+// had the ref shows now.
 func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to, label string) error {
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to, label st
 	return err
 }
 
-// letGo gives back the ref that a move held, if it is that move's.
+// letGo deletes the ref that a move held, if it still does.
 func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
 	if c.isRun(ref, runID) {
 		return c.dropRef(ctx, ref, c.forgetClaim(ref).commit)
@@ -101,7 +101,7 @@ func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
 	if c.refs == nil {
 		return nil
 	}
-	held, err := c.holder(ctx, ref) // of a life before this one
+	held, err := c.holder(ctx, ref) // of this supervisor before a restart
 	if err != nil || held == nil || held.run != runID {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// denial is what an account lacks, with what to do about it.
+// denial says which right an account lacks and how to give it.
 type denial string
 
 func (d denial) Error() string { return string(d) }
@@ -19,16 +19,16 @@ func (d denial) Error() string { return string(d) }
 // Unwrap makes it a forge.ErrForbidden.
 func (d denial) Unwrap() error { return forge.ErrForbidden }
 
-// MayWork finds out, without changing anything, whether the account of an agent's token may do an agent's work in a
-// repository: push, open pull requests, and write to issues. What it lacks is a forge.ErrForbidden, of one line.
+// MayWork reports whether the account of an agent's token may push to a repository, open pull requests and write to
+// issues. A missing right is a forge.ErrForbidden of one line. It changes nothing.
 func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	in, _, err := doAs[*gitea.Repository](ctx, c, token, requestTime, ask{http.MethodGet, at(repo, ""), nil})
-	const scopes = "; make a token with the scopes write:repository, write:issue and read:user"
+	const remedy = "; make a token with the scopes " + scopes
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
 		return denial("its account cannot see " + repo + "; make it a collaborator with write access")
 	case errors.Is(err, forge.ErrForbidden):
-		return denial("its token may not read " + repo + scopes)
+		return denial("its token may not read " + repo + remedy)
 	case err != nil:
 		return fmt.Errorf("cannot tell what its token may do in %s: %w", repo, err)
 	case in.Permissions == nil || !in.Permissions.Push:
@@ -40,7 +40,7 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	}{{"push to", c.probeBranch}, {"write to the issues of", c.probeLabel}} {
 		switch err := probe.ask(ctx, token, repo, in); {
 		case errors.Is(err, forge.ErrForbidden):
-			return denial("its token may not " + probe.what + " " + repo + scopes)
+			return denial("its token may not " + probe.what + " " + repo + remedy)
 		case isOutage(err):
 			return fmt.Errorf("cannot tell what its token may do in %s: %w", repo, err)
 		}
@@ -48,13 +48,14 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	return nil
 }
 
-// probeLabel asks to change a label that cannot exist: 404 where one may.
+// probeLabel tries to change a label that cannot exist: 404 with the right to.
 func (c *Client) probeLabel(ctx context.Context, token, repo string, _ *gitea.Repository) error {
-	_, _, err := doAs[nothing](ctx, c, token, requestTime, ask{http.MethodPatch, at(repo, "/labels/0"), gitea.EditLabelOption{}})
+	change := ask{http.MethodPatch, at(repo, "/labels/0"), gitea.EditLabelOption{}}
+	_, _, err := doAs[nothing](ctx, c, token, requestTime, change)
 	return err
 }
 
-// probeBranch asks for a branch that exists already: 409 where one may push. An empty repository has none.
+// probeBranch tries to create a branch that exists: 409 with the right to push. An empty repository has no branch.
 func (c *Client) probeBranch(ctx context.Context, token, repo string, in *gitea.Repository) error {
 	if in.Empty {
 		return nil

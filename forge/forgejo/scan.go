@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// fullEvery is how often everything open is listed anew: a deletion or a transfer shows in no list of changes.
+	// fullEvery is how often all open items are listed: no list of changes shows a deletion or a transfer.
 	fullEvery = time.Hour
-	// fullAgain is when a complete listing that failed is tried again; lists of changes go on meanwhile.
+	// fullAgain is the time until a failed complete listing is tried again; lists of changes are read meanwhile.
 	fullAgain = 5 * time.Minute
-	// overlap is how far a list of changes reaches back behind the last one. Forgejo stamps a change when its transaction
-	// begins and shows it when that commits, and behind a proxy Date is the proxy's clock. What comes twice costs no
-	// further request.
+	// overlap is how far a list of changes reaches back before the last one. Forgejo stamps a change when its transaction
+	// begins and shows it when that commits, and behind a proxy Date is by the proxy's clock. Repeated entries cost no
+	// request.
 	overlap = 10 * time.Second
 )
 
-// Scan brings the cache up to date and returns all of it. With an error the facts are those that could be had, each
-// with the time at which it was true; a repository whose AsOf did not move was not fully read. After
-// forge.ErrUnavailable the next scans return at once until the forge may be asked again.
+// Scan brings the cache up to date and returns all of it. After an error the facts are as far as they could be read,
+// each with its time; a repository whose AsOf did not move was not read completely. After forge.ErrUnavailable the next
+// scans return at once until a retry is due.
 func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 	c.scanning.Lock()
 	defer c.scanning.Unlock()
@@ -56,8 +56,8 @@ func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 	return c.facts(more), fmt.Errorf("cannot scan: %w", err)
 }
 
-// scanRepo reads one repository, unless it failed just now. Items of it that could not be read do not keep it from
-// being complete: they are shown as unread.
+// scanRepo reads one repository, unless a failure still waits for its retry. Single items that could not be read are
+// shown as unread; the scan of the repository is complete without them.
 func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	if err := r.pause.check(time.Now()); err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
@@ -84,11 +84,11 @@ func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	return errors.Join(err, unread)
 }
 
-// completion is what is written down once a scan of a repository is through.
+// completion records the end of a scan of a repository.
 type completion func(*repo)
 
-// readLists reads what is open, or what changed. A complete listing that fails in a repository that we know already is
-// put off, and changes are read instead.
+// readLists reads the open items or the changes. In a repository that was read before, a complete listing that fails is
+// postponed, and the changes are read instead.
 func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 	c.mu.Lock()
 	cold, due := r.asOf.IsZero(), time.Since(r.fullAt) >= fullEvery
@@ -114,7 +114,7 @@ func (c *Client) readLists(ctx context.Context, r *repo) (completion, error) {
 	}
 	return func(r *repo) {
 		if x.forgeBegan().Before(since) {
-			r.fullAt = time.Time{} // the forge's clock went back, and changes since then hide from us
+			r.fullAt = time.Time{} // the forge's clock went back: its next changes are before since
 		}
 		r.asOf, r.since = x.began, x.forgeBegan().Add(-overlap)
 	}, nil

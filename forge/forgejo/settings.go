@@ -7,16 +7,16 @@ import (
 	"code.gitea.io/sdk/gitea"
 )
 
-// settings are what the forge says of a repository itself.
+// settings are those of the repository on the forge.
 type settings struct {
 	branch       string // the default one
 	style        gitea.MergeStyle
 	deleteBranch bool // after a merge
-	dependencies bool // the forge keeps dependencies of issues here
+	dependencies bool // issues may have dependencies
 	readAt       time.Time
 }
 
-// readSettings asks for the repository itself.
+// readSettings reads the repository's settings.
 func (c *Client) readSettings(ctx context.Context, r *repo) (settings, error) {
 	in, x, err := read[*gitea.Repository](ctx, c, at(r.name, ""))
 	if err != nil {
@@ -35,7 +35,7 @@ func settingsOf(in *gitea.Repository, began time.Time) settings {
 	}
 }
 
-// mergeStyle is the repository's default, or the first that it allows.
+// mergeStyle is the repository's default, or the first style that it allows.
 func mergeStyle(in *gitea.Repository) gitea.MergeStyle {
 	if in.DefaultMergeStyle != "" {
 		return in.DefaultMergeStyle
@@ -55,7 +55,7 @@ func mergeStyle(in *gitea.Repository) gitea.MergeStyle {
 	return gitea.MergeStyleMerge
 }
 
-// settings are those of the last scan, or read now.
+// settings returns those of the last scan, or reads them.
 func (c *Client) settings(ctx context.Context, name string) (settings, error) {
 	r := c.repo(name)
 	if r == nil {

@@ -15,8 +15,8 @@ import (
 
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
 
-// Comment writes a comment once for each key: a hidden mark in it is looked for first, in our own comments only,
-// because anybody may write the same mark.
+// Comment writes a comment once for each key. It contains a hidden mark, which is first searched for in our own
+// comments; any account may write the same mark.
 func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
 	ref = c.canonical(ref)
 	if !keyPattern.MatchString(key) || strings.Contains(key, "--") {
@@ -57,8 +57,7 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 	return false, nil
 }
 
-// Close closes an issue; one that is closed stays so. forge.ErrConflict means that the forge refuses it because the
-// issue still has open dependencies.
+// Close closes an issue and may be repeated. forge.ErrConflict means that the issue has open dependencies.
 func (c *Client) Close(ctx context.Context, ref forge.Ref) error {
 	ref = c.canonical(ref)
 	form := map[string]any{"state": gitea.StateClosed}
@@ -68,11 +67,12 @@ func (c *Client) Close(ctx context.Context, ref forge.Ref) error {
 	return nil
 }
 
-// Merge merges a pull request at exactly the head that is given, in the repository's own style. One that is merged
-// already is a success. forge.ErrConflict means that the forge refuses it as things are: another head, a conflict,
-// missing checks or approvals, or, for a second or two after a push, that it has not looked yet.
+// Merge merges a pull request whose head is headSHA, in the repository's own style. It may be repeated.
+// forge.ErrConflict means that the forge refuses for now: another head, a conflict, missing checks or approvals, or,
+// for a second or two after a push, no computed mergeability.
 //
-// The branch is deleted when it is an issue's (a next try would find it in its way), or when the repository says so.
+// The branch is deleted when it is an issue's, because it would block the next try, or when the repository's settings
+// say so.
 func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA string) error {
 	ref = c.canonical(ref)
 	if err := c.merge(ctx, ref, headSHA); err != nil {
@@ -101,19 +101,20 @@ func (c *Client) merge(ctx context.Context, ref forge.Ref, headSHA string) error
 	}
 	remove := s.deleteBranch || isIssueBranch(p.Head) && strings.EqualFold(p.HeadRepo, ref.Repo)
 	form := gitea.MergePullRequestOption{Style: s.style, HeadCommitId: headSHA, DeleteBranchAfterMerge: &remove}
-	_, _, err = doAs[nothing](ctx, c, c.token, mergeTime, ask{http.MethodPost, at(ref.Repo, "/pulls/%d/merge", ref.Number), form})
+	merge := ask{http.MethodPost, at(ref.Repo, "/pulls/%d/merge", ref.Number), form}
+	_, _, err = doAs[nothing](ctx, c, c.token, mergeTime, merge)
 	if err == nil {
 		return nil
 	}
-	// The forge says 405 of what is merged already, and may fail after the merge, over the branch.
+	// The forge answers 405 when it is merged already, and may fail after the merge, at the branch.
 	if in, _, again := c.readDetails(ctx, ref); again == nil && in.HasMerged {
 		return nil
 	}
-	if errors.Is(err, forge.ErrNotFound) { // its answer for a pull request that was closed meanwhile
+	if errors.Is(err, forge.ErrNotFound) { // its answer when the pull request was closed meanwhile
 		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
 	}
 	return err
 }
 
-// isIssueBranch reports whether a branch's name says that it is an issue's.
+// isIssueBranch reports whether a branch is named after an issue.
 func isIssueBranch(name string) bool { return len(forge.Closes(name, "", "", "")) > 0 }
