@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"code.gitea.io/sdk/gitea"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/rest"
 )
@@ -105,7 +106,7 @@ func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {
 
 // me is the account of our token or password.
 func (a *Admin) me(ctx context.Context) (forge.Account, error) {
-	var u wireAccount
+	var u gitea.User
 	err := a.api.Get(ctx, "/user", &u)
 	switch {
 	case refused(err, http.StatusUnauthorized) && a.api.Token != "":
@@ -119,7 +120,7 @@ func (a *Admin) me(ctx context.Context) (forge.Account, error) {
 	case err != nil:
 		return forge.Account{}, fmt.Errorf("cannot sign in as administrator: %w", err)
 	}
-	return u.account(), nil
+	return accountOf(&u), nil
 }
 
 // refused reports whether the forge answered with a status.
@@ -128,24 +129,17 @@ func refused(err error, status int) bool {
 	return ok && r.Status == status
 }
 
-type wireAccount struct {
-	Login     string `json:"login"`
-	LoginName string `json:"login_name"`
-	SourceID  int64  `json:"source_id"`
-	IsAdmin   bool   `json:"is_admin"`
-}
-
-func (u *wireAccount) account() forge.Account {
-	return forge.Account{Login: u.Login, Admin: u.IsAdmin, External: u.SourceID != 0}
+func accountOf(u *gitea.User) forge.Account {
+	return forge.Account{Login: u.UserName, Admin: u.IsAdmin, External: u.SourceID != 0}
 }
 
 // Account looks an account up by its login; forge.ErrNotFound when there is none.
 func (a *Admin) Account(ctx context.Context, login string) (forge.Account, error) {
 	u, err := a.lookUp(ctx, login)
-	return u.account(), err
+	return accountOf(&u), err
 }
 
-func (a *Admin) lookUp(ctx context.Context, login string) (u wireAccount, err error) {
+func (a *Admin) lookUp(ctx context.Context, login string) (u gitea.User, err error) {
 	if err := a.api.Get(ctx, "/users/"+url.PathEscape(login), &u); err != nil {
 		return u, fmt.Errorf("cannot look up the account %s: %w", login, err)
 	}
@@ -194,7 +188,7 @@ func (a *Admin) unlock(ctx context.Context, login string) error {
 		return err
 	}
 	change := map[string]any{
-		"source_id": u.SourceID, "login_name": cmp.Or(u.LoginName, u.Login), // old forges require both
+		"source_id": u.SourceID, "login_name": cmp.Or(u.LoginName, u.UserName), // old forges require both
 		"active": true, "prohibit_login": false, "must_change_password": false,
 	}
 	password := newPassword()

@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
+	"code.gitea.io/sdk/gitea"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // CanWrite reports whether an account may push to a repository, as its owner, a collaborator or a member of a team.
@@ -110,67 +111,60 @@ func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email 
 	return nil
 }
 
-// wireWork is an issue or pull request with the fields of a claim.
-type wireWork struct {
-	Number    int64
-	Assignees []struct{ Login string }
-	Labels    []struct {
-		ID   int64
-		Name string
-	}
-}
-
-func (w *wireWork) assigned(login string) bool {
-	return slices.ContainsFunc(w.Assignees, func(u struct{ Login string }) bool { return strings.EqualFold(u.Login, login) })
-}
-
 // Assigned lists the open issues and pull requests of a repository that an account is assigned to, oldest first.
 func (a *Admin) Assigned(ctx context.Context, repo, login string) ([]forge.Ref, error) {
+	all, err := listAll[*gitea.Issue](ctx, &a.api, at(repo, "/issues?state=open&assigned_by=%s", url.QueryEscape(login)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the issues of %s: %w", repo, err)
+	}
 	var refs []forge.Ref
-	for page := 1; page <= maxPages; page++ {
-		var some []wireWork
-		path := at(repo, "/issues?state=open&assigned_by=%s&limit=%d&page=%d", url.QueryEscape(login), pageSize, page)
-		if err := a.api.Get(ctx, path, &some); err != nil {
-			return nil, fmt.Errorf("cannot list the issues of %s: %w", repo, err)
-		}
-		for _, w := range some { // Forgejo ignores a filter with an unknown login
-			if w.assigned(login) {
-				refs = append(refs, forge.Ref{Repo: repo, Number: w.Number})
-			}
-		}
-		if len(some) < smallestCap {
-			slices.SortFunc(refs, forge.Ref.Compare)
-			return slices.Compact(refs), nil
+	for _, in := range all {
+		if isAssigned(in, login) { // Forgejo ignores a filter with an unknown login
+			refs = append(refs, forge.Ref{Repo: repo, Number: in.Index})
 		}
 	}
-	return nil, fmt.Errorf("cannot list the issues of %s: %w", repo, errEndless)
+	slices.SortFunc(refs, forge.Ref.Compare)
+	return slices.Compact(refs), nil
+}
+
+// listAll reads all pages of a list of unknown length. path has a query.
+func listAll[T any](ctx context.Context, api *rest.API, path string) (all []T, err error) {
+	for page := 1; page <= maxPages; page++ {
+		var some []T
+		if err := api.Get(ctx, fmt.Sprintf("%s&limit=%d&page=%d", path, pageSize, page), &some); err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		if len(some) < smallestCap {
+			return all, nil
+		}
+	}
+	return nil, errEndless
 }
 
 // Unassign takes an account off an issue or pull request: the assignee first, then the label in-progress, which stays
 // while an account is assigned that isAgent reports as an agent.
 func (a *Admin) Unassign(ctx context.Context, ref forge.Ref, login string, isAgent func(login string) bool) error {
-	at := "/repos/" + ref.Repo + "/issues/" + strconv.FormatInt(ref.Number, 10)
-	var w wireWork
-	if err := a.api.Get(ctx, at, &w); err != nil {
+	item := at(ref.Repo, "/issues/%d", ref.Number)
+	in := &gitea.Issue{}
+	if err := a.api.Get(ctx, item, in); err != nil {
 		return fmt.Errorf("cannot unassign %s from %s: %w", login, ref, err)
 	}
-	others, claimed := []string{}, false
-	for _, u := range w.Assignees {
-		if !strings.EqualFold(u.Login, login) {
-			others = append(others, u.Login)
-			claimed = claimed || isAgent(u.Login)
-		}
-	}
-	if w.assigned(login) {
-		if err := a.api.Call(ctx, http.MethodPatch, at, map[string]any{"assignees": others}, nil); err != nil {
+	others := slices.DeleteFunc(logins(in.Assignees), func(other string) bool { return strings.EqualFold(other, login) })
+	if isAssigned(in, login) {
+		form := map[string]any{"assignees": append([]string{}, others...)} // null would leave them as they are
+		if err := a.api.Call(ctx, http.MethodPatch, item, form, nil); err != nil {
 			return fmt.Errorf("cannot unassign %s from %s: %w", login, ref, err)
 		}
 	}
-	for _, l := range w.Labels {
-		if claimed || l.Name != forge.LabelInProgress {
+	if slices.ContainsFunc(others, isAgent) {
+		return nil
+	}
+	for _, l := range in.Labels {
+		if l == nil || l.Name != forge.LabelInProgress {
 			continue
 		}
-		err := a.api.Call(ctx, http.MethodDelete, at+"/labels/"+strconv.FormatInt(l.ID, 10), nil, nil)
+		err := a.api.Call(ctx, http.MethodDelete, fmt.Sprintf("%s/labels/%d", item, l.ID), nil, nil)
 		if err != nil && !errors.Is(err, forge.ErrNotFound) {
 			return fmt.Errorf("cannot put %s back into the queue: %w", ref, err)
 		}

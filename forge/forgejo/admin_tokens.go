@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"code.gitea.io/sdk/gitea"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/rest"
 )
@@ -22,18 +23,11 @@ func (a *Admin) Tokens(ctx context.Context, login string) ([]forge.Token, error)
 	if err != nil {
 		return nil, err
 	}
-	var all []forge.Token
-	for page := 1; page <= maxPages; page++ {
-		var some []forge.Token
-		if err := as.Get(ctx, tokensOf(login)+fmt.Sprintf("?limit=%d&page=%d", pageSize, page), &some); err != nil {
-			return nil, fmt.Errorf("cannot list the tokens of %s: %w", login, err)
-		}
-		all = append(all, some...)
-		if len(some) < smallestCap {
-			return all, nil
-		}
+	all, err := listAll[forge.Token](ctx, as, tokensOf(login)+"?")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the tokens of %s: %w", login, err)
 	}
-	return nil, fmt.Errorf("cannot list the tokens of %s: %w", login, errEndless)
+	return all, nil
 }
 
 func tokensOf(login string) string { return "/users/" + url.PathEscape(login) + "/tokens" }
@@ -71,9 +65,9 @@ func (a *Admin) RevokeToken(ctx context.Context, login string, t forge.Token) er
 
 // WhoAmI returns the login of the account that a token belongs to.
 func (a *Admin) WhoAmI(ctx context.Context, token string) (string, error) {
-	var u wireAccount
+	var u gitea.User
 	if err := (&rest.API{URL: a.api.URL, Token: token}).Get(ctx, "/user", &u); err != nil {
 		return "", fmt.Errorf("cannot sign in with the token: %w", err)
 	}
-	return u.Login, nil
+	return u.UserName, nil
 }

@@ -72,7 +72,8 @@ func claimRef(number int64) string { return claimPrefix + strconv.FormatInt(numb
 func (c *Client) claimCommit(ref forge.Ref, login, run string) object {
 	now := time.Now()
 	until := now.Add(c.refs.Longest()).UTC().Format(time.RFC3339)
-	return newCommit(now, fmt.Sprintf("claim %s for %s\n\ninstance: %s\nrun: %s\nagent: %[2]s\nhost: %[5]s\nuntil: %[6]s\n",
+	return newCommit(now, fmt.Sprintf(
+		"claim %s for %s\n\ninstance: %s\nrun: %s\nagent: %[2]s\nhost: %[5]s\nuntil: %[6]s\n",
 		ref.Short(), login, c.refs.Instance(), run, oneLine(c.refs.Host), until))
 }
 

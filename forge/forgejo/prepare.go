@@ -165,7 +165,8 @@ func unusable(in *gitea.Repository, name, login string) error {
 }
 
 func switchedOff(name, what string) error {
-	return fmt.Errorf("cannot work in %s: its %s are switched off; switch them on in the repository's settings", name, what)
+	return fmt.Errorf("cannot work in %s: its %s are switched off; switch them on in the repository's settings",
+		name, what)
 }
 
 // prepareLabels returns the required labels that are missing, and creates them if create is set. When it creates none,

@@ -29,7 +29,7 @@ func (c *Client) reassign(ctx context.Context, ref forge.Ref, from, to, label, r
 	if err != nil {
 		return err
 	}
-	if handedOver(in, to, label) { // by an earlier try whose answer was lost; its agent may have begun or finished the issue since
+	if handedOver(in, to, label) { // by an earlier try whose answer was lost; the issue may have been begun since
 		return c.letGo(ctx, ref, runID)
 	}
 	if why := c.begun(in, from, to); why != "" {
