@@ -21,8 +21,8 @@ func (h *Hub) Weigh(snap threads.Snapshot, c *Cycle) []threads.Move {
 	return b.Moves
 }
 
-// join adds the agents of the hosts that are known, and what these have begun, to a snapshot. It returns which hosts
-// and agents are left out, and why.
+// join adds to a snapshot the agents of the hosts that are known, and the issues that these have begun. It returns the
+// hosts and agents that are left out, each with the reason.
 func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,9 +58,9 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 	return unknown
 }
 
-// distrust says why an account that another host calls its agent's is left alone; empty when it is not. An issue that
-// is assigned to the account of one of our own agents could be either's. An account that is not among the bots may be
-// a person's, whatever its host says, and nothing is taken from people.
+// distrust says why another host's agent with this account is left out; "" when it takes part. With the account of one
+// of our own agents, an assigned issue could be either's. An account that is not among the bots may be a person's,
+// whatever the host says, and nothing is taken from people.
 func distrust(config *threads.Config, login string) (why string) {
 	if own := config.AgentByLogin(login); own != nil {
 		return "has the account of " + own.Name
@@ -96,12 +96,9 @@ func (c *Cycle) fill(now time.Time, b *threads.Balance) {
 	}
 }
 
-// stuckCycles is after how many cycles in a row without a move people are told. The scheduler that this one follows
-// had 56 of them in two days, and its owners did not notice.
-const stuckCycles = 2
-
 // Note keeps a cycle for Status. The hub owns c from then on; only Settle changes it. stuck tells the caller to warn
-// people: agents are idle beside busy ones for the second cycle in a row, and nothing can be moved.
+// people: for the second cycle in a row agents are idle beside busy ones, and nothing can be moved. The scheduler that
+// this one follows had 56 such cycles in two days, and its owners did not notice.
 func (h *Hub) Note(c *Cycle) (stuck bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +112,7 @@ func (h *Hub) Note(c *Cycle) (stuck bool) {
 		return false
 	}
 	h.stuck++
-	return h.stuck == stuckCycles
+	return h.stuck == 2
 }
 
 // Settle notes how the move of a steal's run ended, or why it did not end yet.

@@ -7,8 +7,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Describe says what the hub has to know about each agent of a snapshot's configuration, by name. unread says that the
-// facts are of no use, because the forge could not be read. progress is when a session of each agent last achieved
+// Describe returns what the hub needs to know about each agent of a snapshot's configuration, sorted by name. unread
+// gates all of them, because the forge could not be read. progress has when a session of each agent last achieved
 // something.
 func (h *Hub) Describe(snap threads.Snapshot, unread bool, progress map[string]time.Time) []Agent {
 	config := *snap.Config

@@ -53,7 +53,7 @@ type Agent struct {
 	UpdatedAt      time.Time `json:"updated_at"`
 }
 
-// Role is what the hub has to know about a role.
+// Role is the part of a role that the hub needs.
 type Role struct {
 	Name  string    `json:"name"`
 	On    agents.On `json:"on"`

@@ -19,7 +19,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// AskTime is how long all other hosts together may take to answer. One that hangs costs the others no more than this.
+// AskTime is how long all other hosts together may take to answer.
 const AskTime = 10 * time.Second
 
 const (
@@ -37,7 +37,7 @@ const (
 // is done, and may be called from several goroutines at once.
 type ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
 
-// Reading is what a host answered: a Doc, or an Err.
+// Reading is the answer of a host: a Doc, or an Err.
 type Reading struct {
 	Host threads.Host
 	At   time.Time // when it was asked
@@ -48,8 +48,8 @@ type Reading struct {
 // ErrSame is the error, wrapped, of a host whose supervisor was read under another name already.
 var ErrSame = errors.New("it is the same supervisor as")
 
-// Ask reads all hosts at once, within AskTime, and judges what they say. own is the instance of the host that asks,
-// which it must not take for another one; empty where there is none.
+// Ask reads all hosts at once, within AskTime, and judges what they say. own is the instance of the asking supervisor,
+// which must not count as another host; "" where none asks.
 func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) []Reading {
 	ctx, cancel := context.WithTimeout(ctx, AskTime)
 	defer cancel()
@@ -103,13 +103,13 @@ func parse(text []byte, began, now time.Time) (*Document, error) {
 	if err := in.Decode(&head); errors.Is(err, io.EOF) {
 		return nil, errors.New("it said nothing")
 	} else if err != nil || head.ExportedAt.IsZero() {
-		return nil, errors.New("what it said is no status of disinto: is its command disinto fleet export?")
+		return nil, errors.New("its output is not a disinto status: is its command disinto fleet export?")
 	}
 	switch err := in.Decode(&d); {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("it has no status: does disinto run there?")
 	case err != nil:
-		return nil, fmt.Errorf("its status is torn: %s", tame(err.Error()))
+		return nil, fmt.Errorf("its status cannot be read: %s", tame(err.Error()))
 	case d.Format != Format:
 		return nil, fmt.Errorf("its status has format %d, and this version reads %d: update the older one", d.Format, Format)
 	}
@@ -138,7 +138,7 @@ func checkClock(exported, updated, began, now time.Time) error {
 	return nil
 }
 
-// check refuses a document whose agents or issues are none, sorts it, and tames what is only shown.
+// check refuses a document with a malformed agent or issue, sorts it, and tames the text that is only shown.
 func (d *Document) check() error {
 	switch {
 	case len(d.Agents) > maxAgents:

@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 	}
 	const (
 		head    = `{"exported_at":"2026-01-01T12:00:00Z"}` + "\n"
-		foreign = "what it said is no status of disinto: is its command disinto fleet export?"
+		foreign = "its output is not a disinto status: is its command disinto fleet export?"
 	)
 	tests := []struct {
 		name string
@@ -62,10 +62,10 @@ func TestParse(t *testing.T) {
 		{name: "other JSON", text: "{}\n{}", want: foreign},
 		{name: "a status without a time", text: `{"format":1,"agents":[]}`, want: foreign},
 		{name: "no status", text: head, want: "it has no status: does disinto run there?"},
-		{name: "torn", text: head + `{"format":1,"agents":[{"agent":"d`, want: "its status is torn: unexpected EOF"},
+		{name: "torn", text: head + `{"format":1,"agents":[{"agent":"d`, want: "its status cannot be read: unexpected EOF"},
 		{
 			name: "another type", text: head + `{"format":"1"}`,
-			want: "its status is torn: json: cannot unmarshal string into Go struct field Document.format of type int",
+			want: "its status cannot be read: json: cannot unmarshal string into Go struct field Document.format of type int",
 		},
 		{
 			name: "a later format", edit: func(_ *Export, d *Document) { d.Format = 2 },

@@ -165,7 +165,7 @@ func TestHubUnknownHost(t *testing.T) {
 		"hangs": {func() ([]byte, error) { return nil, context.DeadlineExceeded }, "no answer within 10s"},
 		"torn": {
 			func() ([]byte, error) { return says("other", threads.LoadActive)[:99], nil },
-			"its status is torn: unexpected EOF",
+			"its status cannot be read: unexpected EOF",
 		},
 		"stopped": {func() ([]byte, error) {
 			text := says("other", threads.LoadActive)
