@@ -23,11 +23,8 @@ type Config struct {
 	Fleet    Fleet
 	// Secrets are the values behind every $NAME that the file uses, and their variables. They serve to keep these values
 	// away from programs and out of logs, never to print them.
-	Secrets []SecretVar
+	Secrets []agents.SecretVar
 }
-
-// SecretVar is a secret that the configuration names.
-type SecretVar = agents.SecretVar
 
 // Forge is the [forge] table.
 type Forge struct {

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -32,32 +33,27 @@ func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 	return cycles
 }
 
-// Circle finds a dependency cycle: the shortest way from an issue back to itself, or nil. An issue that waits for
-// itself is a cycle.
+// Circle finds a dependency cycle: the shortest way from the first issue that is on one back to itself, or nil. An issue
+// that waits for itself is a cycle.
 func Circle(waits map[forge.Ref][]forge.Ref) []forge.Ref {
-	var g graph
-	for ref, on := range waits {
-		g.nodes = append(append(g.nodes, ref), on...)
-	}
-	slices.SortFunc(g.nodes, forge.Ref.Compare)
-	g.nodes = slices.Compact(g.nodes)
-	g.edges, g.seen = make([][]int, len(g.nodes)), make([]int, len(g.nodes))
-	for i, ref := range g.nodes {
+	var facts forge.Facts
+	for _, ref := range slices.SortedFunc(maps.Keys(waits), forge.Ref.Compare) {
+		is := forge.Issue{Ref: ref}
 		for _, on := range waits[ref] {
 			if on == ref {
 				return []forge.Ref{ref, ref}
 			}
-			at, _ := slices.BinarySearchFunc(g.nodes, on, forge.Ref.Compare)
-			g.edges[i] = append(g.edges[i], at)
+			is.Blockers = append(is.Blockers, forge.Blocker{Ref: on, State: forge.BlockerOpen})
+		}
+		facts.Issues = append(facts.Issues, is)
+	}
+	cycles := findCycles(&facts)
+	for i := range facts.Issues {
+		if cycle := cycles[facts.Issues[i].Ref]; cycle != nil {
+			return cycle
 		}
 	}
-	var circle []forge.Ref
-	for i := range g.nodes {
-		if len(g.edges[i]) > 0 && g.seen[i] == 0 && circle == nil {
-			g.visit(i, func(members []int) { circle = g.shortest(slices.Min(members), members) })
-		}
-	}
-	return circle
+	return nil
 }
 
 // waitingIssues are the open issues with an open blocker: only those can be on a cycle.

@@ -236,10 +236,7 @@ func (e *enforcer) wrongReviewer(st *Start) string {
 	if st.Item.Kind != agents.KindReview {
 		return ""
 	}
-	writers := slices.Clone(e.s.History.Chain(st.Item.Chain).Writers)
-	if opener := e.s.Config.AgentByLogin(e.s.Facts.Pull(st.Item.Ref).Author); opener != nil {
-		writers = append(writers, opener.Name)
-	}
+	writers, _ := e.s.writersOf(e.s.Facts.Pull(st.Item.Ref), st.Item.Chain)
 	switch e.s.Config.Unpaired(e.s.Config.Agent(st.Agent), writers) {
 	case OwnWork:
 		return "it wrote that"

@@ -74,13 +74,12 @@ func ChainOf(p *forge.Pull) forge.Ref {
 // writersOf are the opener and all agents that ran a writing session on the chain. The opener is known from the forge
 // when the journal is lost, and from the journal when the agent is no longer configured. own: an agent of ours opened
 // it.
-func (v *view) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own bool) {
+func (s *Snapshot) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own bool) {
 	opener := p.Author
-	if a := v.Config.AgentByLogin(p.Author); a != nil {
-		opener = a.Name
-		own = true
+	if a := s.Config.AgentByLogin(p.Author); a != nil {
+		opener, own = a.Name, true
 	}
-	past := v.History.Chain(chain).Writers
+	past := s.History.Chain(chain).Writers
 	if own = own || slices.Contains(past, opener); own {
 		writers = append(writers, opener)
 	}

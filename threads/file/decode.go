@@ -82,7 +82,7 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 		})
 		return nil, d.mistakes
 	}
-	slices.SortFunc(d.config.Secrets, func(a, b threads.SecretVar) int {
+	slices.SortFunc(d.config.Secrets, func(a, b agents.SecretVar) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
 	})
 	return &d.config, nil
@@ -103,7 +103,7 @@ func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
 
 // secret notes the owner of a secret and returns it. An empty value is no secret.
 func (d *decoder) secret(name, value, owner string) agents.Secret {
-	s := threads.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
+	s := agents.SecretVar{Name: name, Value: agents.Secret(value), Agent: owner}
 	if value != "" && !slices.Contains(d.config.Secrets, s) {
 		d.config.Secrets = append(d.config.Secrets, s)
 	}

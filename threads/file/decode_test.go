@@ -375,7 +375,7 @@ func TestDefaults(t *testing.T) {
 		Stealing: threads.Stealing{
 			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
 		},
-		Secrets: []threads.SecretVar{
+		Secrets: []agents.SecretVar{
 			{Name: "FORGE_TOKEN", Value: "s"},
 			{Name: "FORGE_TOKEN_DEV_QWEN", Value: "q", Agent: "dev-qwen"},
 		},
@@ -393,7 +393,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []threads.SecretVar{
+	want := []agents.SecretVar{
 		{Value: "literal"},
 		{Name: "HOOK", Value: "h"},
 		{Name: "KEY", Value: "k", Agent: "dev-qwen"},
