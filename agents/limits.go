@@ -8,7 +8,7 @@ type Budget struct {
 	USD    float64
 }
 
-// Limits are what all processes of one session may use together at a time. A zero field is no limit.
+// Limits bound the use of all processes of one session together. A zero field is no limit.
 type Limits struct {
 	Memory int64 `json:",omitzero"` // bytes, without swap; the kernel first drops the files that it caches for the session
 	PIDs   int64 `json:",omitzero"` // processes and threads, which the kernel counts as one thing
