@@ -74,7 +74,8 @@ func TestEndsOtherUsersTree(t *testing.T) {
 func TestCannotRunAsUser(t *testing.T) {
 	job := newJob(t, "true")
 	job.User = "no-such-user"
-	if o := runJob(t, job); o.Result != agents.Failed || o.Reason != `cannot start /bin/sh: no account "no-such-user" on this system` {
+	if o := runJob(t, job); o.Result != agents.Failed ||
+		o.Reason != `cannot start /bin/sh: no account "no-such-user" on this system` {
 		t.Errorf("outcome %+v", o)
 	}
 	job = asStranger(t, "true")

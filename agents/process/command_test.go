@@ -68,7 +68,11 @@ func TestRunCommandErrors(t *testing.T) {
 		{"status", Cmd{Argv: []string{"sh", "-c", "exit 3"}}, "sh: exit status 3"},
 		{"signal", Cmd{Argv: []string{"sh", "-c", "kill -TERM $$"}}, "sh: killed by SIGTERM"},
 		{"missing", Cmd{Argv: []string{"no-such-program"}}, "cannot run no-such-program: no such program in PATH"},
-		{"PATH is that of the command", Cmd{Argv: []string{"sh"}, Env: []string{"PATH=/nonexistent"}}, "cannot run sh: no such program in PATH"},
+		{
+			"PATH is that of the command",
+			Cmd{Argv: []string{"sh"}, Env: []string{"PATH=/nonexistent"}},
+			"cannot run sh: no such program in PATH",
+		},
 		{"nothing", Cmd{}, "cannot run a command without a program"},
 		{"folder", Cmd{Argv: []string{"true"}, Dir: "/nonexistent"}, "cannot run true: no such file or directory"},
 	}
@@ -128,12 +132,14 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestRunCommandWithBrokenWriter(t *testing.T) {
-	err := reaper.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", "while echo x; do :; done; exit 0"}, Stdout: brokenWriter{}})
+	const script = "while echo x; do :; done; exit 0"
+	err := reaper.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", script}, Stdout: brokenWriter{}})
 	var exit *ExitError
 	if !errors.As(err, &exit) && (err == nil || err.Error() != "disk full") {
 		t.Errorf("error %v", err)
 	}
-	if err := reaper.Run(t.Context(), Cmd{Argv: []string{"echo", "x"}, Stdout: brokenWriter{}}); err == nil || err.Error() != "disk full" {
+	err = reaper.Run(t.Context(), Cmd{Argv: []string{"echo", "x"}, Stdout: brokenWriter{}})
+	if err == nil || err.Error() != "disk full" {
 		t.Errorf("error %v, want disk full", err)
 	}
 }
@@ -157,7 +163,8 @@ func TestRunCommandEndsWithItsContext(t *testing.T) {
 			}()
 			err := reaper.Run(ctx, Cmd{
 				// A child of it stays in its group and ignores TERM.
-				Argv:   []string{"sh", "-c", `(trap "" TERM; while :; do sleep 0.1; done) & ` + tt.trap + `; echo up; while :; do sleep 0.01; done`, word, note},
+				Argv: []string{"sh", "-c", `(trap "" TERM; while :; do sleep 0.1; done) &
+					` + tt.trap + `; echo up; while :; do sleep 0.01; done`, word, note},
 				Stdout: w,
 			})
 			if err == nil || err.Error() != "cannot finish sh: too slow" {
@@ -182,7 +189,8 @@ func TestRunSaysWhereItRuns(t *testing.T) {
 	dir := t.TempDir()
 	var out strings.Builder
 	err := reaper.Run(t.Context(), Cmd{
-		Argv: []string{"env"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "PWD=/elsewhere", "OLDPWD=/before"}, Stdout: &out,
+		Argv: []string{"env"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin", "PWD=/elsewhere", "OLDPWD=/before"},
+		Stdout: &out,
 	})
 	if err != nil || out.String() != "PATH=/usr/bin:/bin\nPWD="+dir+"\n" {
 		t.Errorf("%v, environment %q", err, out.String())

@@ -64,7 +64,8 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("%s is %q", set, got[set])
 		}
 	}
-	if got["NoNewPrivs"] != "1" || got["Umask"] != "0077" || got["Groups"] == "" || strings.HasPrefix(got["Groups"]+" ", "0 ") {
+	if got["NoNewPrivs"] != "1" || got["Umask"] != "0077" || got["Groups"] == "" ||
+		strings.HasPrefix(got["Groups"]+" ", "0 ") {
 		t.Errorf("%v", got)
 	}
 }

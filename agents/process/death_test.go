@@ -38,7 +38,8 @@ func TestShimKilled(t *testing.T) {
 	if len(alive(t, other)) == 0 && !restricted(os.Getpid()) {
 		t.Error("a stranger was taken for a part of the session")
 	}
-	if o.Result != agents.Failed || !strings.Contains(o.Reason, "its session shim was ended from outside, killed by SIGKILL") {
+	const want = "its session shim was ended from outside, killed by SIGKILL"
+	if o.Result != agents.Failed || !strings.Contains(o.Reason, want) {
 		t.Errorf("outcome %+v", o)
 	}
 }
@@ -125,7 +126,8 @@ func TestProgramDiesWithItsShim(t *testing.T) {
 func strange(t *testing.T, argv ...string) (word string) {
 	t.Helper()
 	word = token()
-	if err := reaper.Run(t.Context(), Cmd{Argv: append([]string{"sh", "-c", `(setsid "$@" >/dev/null 2>&1 &)`, "sh"}, append(argv, word)...)}); err != nil {
+	argv = slices.Concat([]string{"sh", "-c", `(setsid "$@" >/dev/null 2>&1 &)`, "sh"}, argv, []string{word})
+	if err := reaper.Run(t.Context(), Cmd{Argv: argv}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the stranger runs", func() bool { return len(alive(t, word)) > 0 })
@@ -151,7 +153,7 @@ func TestOrdinaryEndLeavesStrangersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	word := strange(t, self, "test-helper", "restricted")
-	eventually(t, "the stranger gave up its rights", func() bool { return slices.ContainsFunc(alive(t, word), restricted) })
+	eventually(t, "the stranger is restricted", func() bool { return slices.ContainsFunc(alive(t, word), restricted) })
 	if err := os.WriteFile(fifo, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +175,8 @@ func doomedSupervisor(t *testing.T) (word string, c *Child, instance string, pro
 		t.Fatal(err)
 	}
 	defer log.Close()
-	c, err = reaper.Start(argv[0], argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{log.Fd(), log.Fd(), log.Fd()}})
+	files := []uintptr{log.Fd(), log.Fd(), log.Fd()}
+	c, err = reaper.Start(argv[0], argv, &syscall.ProcAttr{Env: os.Environ(), Files: files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +282,8 @@ func TestShimNoticesThatItsSupervisorIsGone(t *testing.T) {
 // EndStale ends processes of an earlier supervisor that have no shim any more.
 func TestEndStale(t *testing.T) {
 	instance := token()
-	stale, other, later := marked(t, instance+"-1"), marked(t, instance+"x-1"), marked(t, "X=DISINTO_RUN_ID="+instance+"-1")
+	stale, other := marked(t, instance+"-1"), marked(t, instance+"x-1")
+	later := marked(t, "X=DISINTO_RUN_ID="+instance+"-1")
 	n, err := EndStale(t.Context(), instance)
 	if err != nil || n < 1 {
 		t.Errorf("EndStale = %d, %v", n, err)

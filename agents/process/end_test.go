@@ -16,7 +16,8 @@ import (
 
 // escape does what agents' tools do, and worse: it leaves the group, the session and its parent, loses its environment,
 // ignores every request to end, and keeps the output open. %s is a word to find it by.
-const escape = `(setsid env -i /bin/sh -c 'trap "" TERM HUP INT; echo escaped; touch %[2]s; while :; do /bin/sleep 1; done' %[1]s &);
+const escape = `(setsid env -i /bin/sh -c 'trap "" TERM HUP INT; echo escaped; touch %[2]s; while :;
+	do /bin/sleep 1; done' %[1]s &);
 	while [ ! -e %[2]s ]; do sleep 0.01; done; `
 
 // running is a session in the background.
@@ -112,7 +113,8 @@ func TestOwnExitComesFirst(t *testing.T) {
 // On TERM an agent saves its work, with programs that it starts only then.
 func TestGraceIsForSaving(t *testing.T) {
 	t.Parallel()
-	job := newJob(t, `trap 'sh -c "sleep 0.3; echo saved >$T/saved"; exit 0' TERM; touch $T/up; while :; do sleep 0.01; done`)
+	job := newJob(t, `trap 'sh -c "sleep 0.3; echo saved >$T/saved"; exit 0' TERM; touch $T/up; while :; do sleep 0.01;
+		done`)
 	job.Grace = time.Minute
 	r := background(t, job)
 	eventually(t, "it is up", func() bool { return exists(r.file("up")) })
@@ -161,7 +163,8 @@ func TestHurry(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	job := newJob(t, `echo '{"outcome":"failed","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT; while :; do echo; sleep 0.01; done`)
+	job := newJob(t, `echo '{"outcome":"failed","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT;
+		while :; do echo; sleep 0.01; done`)
 	job.Timeout = 300 * time.Millisecond
 	o := runJob(t, job)
 	noneAlive(t, job.RunID)
@@ -232,7 +235,8 @@ func TestEndConvergesAgainstForks(t *testing.T) {
 		"hops from process to process": helperCommand("hop"),
 		"forks in a loop":              {"/bin/sh", "-c", `trap "" TERM; while :; do /bin/sleep 0.05 & done`},
 		"restarts what is killed": {
-			"/bin/sh", "-c", `trap "" TERM; w() { while :; do setsid sh -c "$1" "$1"; done; }; w 'trap "" TERM; sleep 5' & w 'trap "" TERM; sleep 5' & wait`,
+			"/bin/sh", "-c", `trap "" TERM; w() { while :; do setsid sh -c "$1" "$1"; done; }; w 'trap "" TERM;
+				sleep 5' & w 'trap "" TERM; sleep 5' & wait`,
 		},
 	}
 	for name, command := range tests {

@@ -40,10 +40,14 @@ func TestOutcomes(t *testing.T) {
 		},
 		{
 			"a program of its own is missing", "exit 127",
-			agents.Outcome{Result: agents.Failed, Reason: "/bin/sh: exit status 127 (it did not find a program it needs)", ExitCode: 127},
+			agents.Outcome{
+				Result: agents.Failed, Reason: "/bin/sh: exit status 127 (it did not find a program it needs)",
+				ExitCode: 127,
+			},
 		},
 		{
-			"a result stands above the status", `echo '{"outcome":"refused","reason":"too large","session_id":"s1"}' >$DISINTO_RESULT; exit 1`,
+			"a result stands above the status",
+			`echo '{"outcome":"refused","reason":"too large","session_id":"s1"}' >$DISINTO_RESULT; exit 1`,
 			agents.Outcome{Result: agents.Refused, Reason: "too large", SessionID: "s1", Claimed: true, ExitCode: 1},
 		},
 		{
@@ -55,7 +59,10 @@ func TestOutcomes(t *testing.T) {
 		},
 		{
 			"garbage and a bad status", `echo '{"outcome":"great"}' >$DISINTO_RESULT; exit 2`,
-			agents.Outcome{Result: agents.Failed, ExitCode: 2, Reason: `/bin/sh: exit status 2; result has the unknown outcome "great"`},
+			agents.Outcome{
+				Result: agents.Failed, ExitCode: 2,
+				Reason: `/bin/sh: exit status 2; result has the unknown outcome "great"`,
+			},
 		},
 		{
 			"a result that is a pipe", `mkfifo $DISINTO_RESULT`,
@@ -86,7 +93,10 @@ func TestOutcomes(t *testing.T) {
 func TestProgramsWorld(t *testing.T) {
 	tests := []struct{ name, script, want string }{
 		{"stdin is closed", "read x; echo $?", "1"},
-		{"the environment is the job's", "env | cut -d= -f1 | sort | tr '\\n' ' '", "DISINTO_RESULT DISINTO_RUN_ID PATH PWD T "},
+		{
+			"the environment is the job's", "env | cut -d= -f1 | sort | tr '\\n' ' '",
+			"DISINTO_RESULT DISINTO_RUN_ID PATH PWD T ",
+		},
 		{"umask", "umask", "0077"},
 		{"its own session", "test $(cut -d' ' -f6 /proc/$$/stat) = $$ && echo yes", "yes"},
 		{"no new privileges", "grep -o 'NoNewPrivs:.*' /proc/self/status | tr '\\t' ' '", "NoNewPrivs: 1"},
@@ -127,7 +137,10 @@ func TestCannotStart(t *testing.T) {
 		{"a path", "dev/dev-agent.sh", 127, "cannot start dev/dev-agent.sh: no such file; looked for WORK/dev/dev-agent.sh"},
 		{"a name", "no-such-agent", 127, "cannot start no-such-agent: no such program in PATH"},
 		{"a folder", dir, 126, "cannot start DIR: DIR is a directory"},
-		{"not executable", write("plain", "#!/bin/sh\n", 0o600), 126, "cannot start DIR/plain: not executable; chmod +x DIR/plain"},
+		{
+			"not executable", write("plain", "#!/bin/sh\n", 0o600), 126,
+			"cannot start DIR/plain: not executable; chmod +x DIR/plain",
+		},
 		{
 			"no interpreter", write("odd", "#!/no/such/shell\n", 0o700), 127,
 			"cannot start DIR/odd: the interpreter in its first line, or WORK, does not exist",
@@ -198,7 +211,8 @@ func TestStarted(t *testing.T) {
 
 func TestSessionIsMeasured(t *testing.T) {
 	// The work is done by an orphan of an orphan: only the shim waits for it.
-	job := newJob(t, "mkfifo $T/p; (setsid sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo >$T/p' &); read x <$T/p")
+	job := newJob(t, `mkfifo $T/p
+		(setsid sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo >$T/p' &); read x <$T/p`)
 	o := runJob(t, job)
 	if o.CPU < 20*time.Millisecond || o.CPU > time.Minute {
 		t.Errorf("CPU %v, want that of the loop", o.CPU)
@@ -234,7 +248,8 @@ func TestSecretsAreHidden(t *testing.T) {
 		`tried hunter2\/hunter2`:        "tried [secret]",
 		long + " hunter2/hunter2 again": long + " [secret]…", // cut after it was hidden
 	} {
-		job := newJob(t, `echo the token is hunter2/hunter2; printf '{"outcome":"failed","reason":"%s"}' "$1" >$DISINTO_RESULT`)
+		job := newJob(t, `echo the token is hunter2/hunter2;
+			printf '{"outcome":"failed","reason":"%s"}' "$1" >$DISINTO_RESULT`)
 		job.Command = append(job.Command, "sh", reason)
 		o := e.Run(t.Context(), job, nil)
 		if o.Tail != "the token is [secret]" || o.Reason != want {

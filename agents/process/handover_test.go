@@ -50,7 +50,8 @@ func TestDetachAndResume(t *testing.T) {
 	if !slices.Equal(h.Runs(), want) || len(h.Keep()) != 2 {
 		t.Errorf("handed over %q with %v, want %q", h.Runs(), h.Keep(), want)
 	}
-	if text, err := json.Marshal(h); err != nil || len(text) == 0 || slices.Contains(h.Sessions[0].Job.Env, "SECRET=hush") {
+	if text, err := json.Marshal(h); err != nil || len(text) == 0 ||
+		slices.Contains(h.Sessions[0].Job.Env, "SECRET=hush") {
 		t.Errorf("%s, %v", text, err)
 	}
 	if err := os.WriteFile(filepath.Join(filepath.Dir(ending.Dir), "end"), nil, 0o600); err != nil {

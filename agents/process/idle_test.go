@@ -23,9 +23,18 @@ func TestStallAsksBackend(t *testing.T) {
 		why   string
 	}{
 		{"gets further", "http://llama", func(n int64) string { return fmt.Sprint(n) }, agents.TimedOut, "timeout"},
-		{"stands still", "http://llama", func(int64) string { return "7" }, agents.Stalled, "nor any progress of http://llama"},
-		{"computes nothing", "http://llama", func(int64) string { return "" }, agents.Stalled, "nor any progress of http://llama"},
-		{"an API, which nobody asks", "", func(n int64) string { return fmt.Sprint(n) }, agents.Stalled, "no output from its start on"},
+		{
+			"stands still", "http://llama", func(int64) string { return "7" }, agents.Stalled,
+			"nor any progress of http://llama",
+		},
+		{
+			"computes nothing", "http://llama", func(int64) string { return "" }, agents.Stalled,
+			"nor any progress of http://llama",
+		},
+		{
+			"an API, which nobody asks", "", func(n int64) string { return fmt.Sprint(n) }, agents.Stalled,
+			"no output from its start on",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -76,11 +85,13 @@ func TestCancelWhileBackendIsAsked(t *testing.T) {
 // A program that has written its result and hangs is Stalled; its usage and session id are kept.
 func TestFinishedAndHangs(t *testing.T) {
 	t.Parallel()
-	job := newJob(t, `echo all done; echo '{"outcome":"done","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT; (setsid sleep 1000 &); sleep 1000`)
+	job := newJob(t, `echo all done; echo '{"outcome":"done","session_id":"s9","usage":{"output_tokens":5}}' >$DISINTO_RESULT
+		(setsid sleep 1000 &); sleep 1000`)
 	job.Stall = 300 * time.Millisecond
 	o := runJob(t, job)
 	noneAlive(t, job.RunID)
-	if o.Result != agents.Stalled || o.Claimed || o.SessionID != "s9" || o.Usage.OutputTokens != 5 || !strings.HasPrefix(o.Reason, "ended: no output and under") {
+	if o.Result != agents.Stalled || o.Claimed || o.SessionID != "s9" || o.Usage.OutputTokens != 5 ||
+		!strings.HasPrefix(o.Reason, "ended: no output and under") {
 		t.Errorf("outcome %+v", o)
 	}
 }

@@ -30,14 +30,36 @@ func TestHits(t *testing.T) {
 		want   string
 	}{
 		{"none", hits{}, both, failed, cut},
-		{"its own memory", hits{Killed: 1, Full: 3}, both, failed, cut + "; out of memory, its limit is 8G: 1 process killed"},
-		{"the machine's memory", hits{Killed: 2}, both, failed, cut + "; out of memory, the machine or the container has no more: 2 processes killed"},
+		{
+			"its own memory",
+			hits{Killed: 1, Full: 3},
+			both, failed,
+			cut + "; out of memory, its limit is 8G: 1 process killed",
+		},
+		{
+			"the machine's memory",
+			hits{Killed: 2},
+			both, failed,
+			cut + "; out of memory, the machine or the container has no more: 2 processes killed",
+		},
 		{"reclaimed in time", hits{Full: 3}, both, failed, cut},
 		{"forks", hits{Forks: 7}, both, failed, cut + "; at its limit of 512 processes: 7 more refused"},
 		{"forks at the container's limit", hits{Forks: 7}, agents.Limits{}, failed, cut},
-		{"nothing achieved", hits{Killed: 1}, both, agents.Outcome{Result: agents.Done}, "out of memory, the machine or the container has no more: 1 process killed"},
+		{
+			"nothing achieved",
+			hits{Killed: 1},
+			both,
+			agents.Outcome{Result: agents.Done},
+			"out of memory, the machine or the container has no more: 1 process killed",
+		},
 		{"achieved", hits{Killed: 1}, both, agents.Outcome{Result: agents.Done, Claimed: true}, ""},
-		{"cancelled", hits{Killed: 1}, both, agents.Outcome{Result: agents.Cancelled, Reason: "issue closed"}, "issue closed"},
+		{
+			"cancelled",
+			hits{Killed: 1},
+			both,
+			agents.Outcome{Result: agents.Cancelled, Reason: "issue closed"},
+			"issue closed",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,13 +94,15 @@ func TestPIDsOfAnAccount(t *testing.T) {
 	if f := strings.Fields(first); len(f) < 4 || f[2] != "50" {
 		t.Errorf("it has %q, want 50", first)
 	}
-	if o.Result != agents.Failed || o.ExitCode == 0 || strings.Contains(rest, "too many") || strings.Contains(rest, "enforced") {
+	if o.Result != agents.Failed || o.ExitCode == 0 || strings.Contains(rest, "too many") ||
+		strings.Contains(rest, "enforced") {
 		t.Errorf("60 processes: %+v", o)
 	}
 	noneAlive(t, job.RunID)
 
 	job.OwnUser, job.RunID = false, "i"+token() // another agent's processes would count
-	if o = runJob(t, job); !strings.Contains(o.Tail, "limit of processes is not enforced") || !strings.Contains(o.Tail, "too many") {
+	if o = runJob(t, job); !strings.Contains(o.Tail, "limit of processes is not enforced") ||
+		!strings.Contains(o.Tail, "too many") {
 		t.Errorf("with an account that is shared: %+v", o)
 	}
 }
@@ -205,12 +229,20 @@ func TestLimits(t *testing.T) {
 		script string
 		want   agents.Outcome
 	}{
-		{"within", agents.Limits{Memory: 1 << 30, PIDs: 100}, tool + "100; sleep 0.01 & wait", agents.Outcome{Result: agents.Done}},
+		{
+			"within",
+			agents.Limits{Memory: 1 << 30, PIDs: 100},
+			tool + "100; sleep 0.01 & wait",
+			agents.Outcome{Result: agents.Done},
+		},
 		{
 			"a tool's memory",
 			agents.Limits{Memory: 64 << 20},
 			tool + "200 && echo ate; exit 3",
-			agents.Outcome{Result: agents.Failed, ExitCode: 3, Reason: "/bin/sh: exit status 3; out of memory, its limit is 64M: 1 process killed"},
+			agents.Outcome{
+				Result: agents.Failed, ExitCode: 3,
+				Reason: "/bin/sh: exit status 3; out of memory, its limit is 64M: 1 process killed",
+			},
 		},
 		{
 			"the program's memory",
@@ -225,7 +257,10 @@ func TestLimits(t *testing.T) {
 			"processes",
 			agents.Limits{PIDs: 16},
 			"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do sleep 100 & done; echo ate",
-			agents.Outcome{Result: agents.Failed, ExitCode: 2, Reason: "/bin/sh: exit status 2; at its limit of 16 processes: 1 more refused"},
+			agents.Outcome{
+				Result: agents.Failed, ExitCode: 2,
+				Reason: "/bin/sh: exit status 2; at its limit of 16 processes: 1 more refused",
+			},
 		},
 	}
 	for _, tt := range tests {
@@ -237,7 +272,10 @@ func TestLimits(t *testing.T) {
 			if got.Why != nil || !strings.HasSuffix(got.Home, "/"+filepath.Base(box)+"/"+leafName) {
 				t.Errorf("limits are not enforced: %q, the supervisor is in %s", got.Why, got.Home)
 			}
-			o := agents.Outcome{Result: got.Outcome.Result, ExitCode: got.Outcome.ExitCode, Signal: got.Outcome.Signal, Reason: got.Outcome.Reason}
+			o := agents.Outcome{
+				Result: got.Outcome.Result, ExitCode: got.Outcome.ExitCode, Signal: got.Outcome.Signal,
+				Reason: got.Outcome.Reason,
+			}
 			if diff := cmp.Diff(tt.want, o); diff != "" {
 				t.Errorf("(-want +got):\n%s\nlog: %s", diff, got.Outcome.Tail)
 			}
@@ -262,7 +300,8 @@ func TestLimitsAmongOthers(t *testing.T) {
 	job := newJob(t, "exit 0")
 	job.Limits = agents.Limits{Memory: 64 << 20}
 	got := inBox(t, box, job)
-	if len(got.Why) != 2 || !strings.Contains(got.Why[0], "other processes are in there too") || !strings.HasSuffix(got.Home, "/"+filepath.Base(box)) {
+	if len(got.Why) != 2 || !strings.Contains(got.Why[0], "other processes are in there too") ||
+		!strings.HasSuffix(got.Home, "/"+filepath.Base(box)) {
 		t.Errorf("%q, the supervisor is in %s", got.Why, got.Home)
 	}
 	if o := got.Outcome; o.Result != agents.Done || !strings.Contains(o.Tail, "limit of memory is not enforced") {

@@ -260,7 +260,10 @@ func (b *bench) reaper() {
 }
 
 // columns are those of the table.
-var columns = []string{"start ms", "idle KiB", "wakes/s", "orphans ms", "left", "lost", "single ms", "twenty ms", "family ms", "told", "stubborn ms"}
+var columns = []string{
+	"start ms", "idle KiB", "wakes/s", "orphans ms", "left", "lost", "single ms", "twenty ms",
+	"family ms", "told", "stubborn ms",
+}
 
 func (b *bench) print() {
 	fmt.Printf("%-12s", "")
@@ -303,7 +306,8 @@ func monotonic() time.Duration {
 
 // contain makes a namespace ready, says what time it is, and becomes the init.
 func contain(argv []string) int {
-	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil || unix.Mount("proc", "/proc", "proc", 0, "") != nil {
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil ||
+		unix.Mount("proc", "/proc", "proc", 0, "") != nil {
 		return 9
 	}
 	fmt.Println(int64(monotonic()))
@@ -337,7 +341,8 @@ func orphanStorm(args []string) int {
 		return 3
 	}
 	first := os.Getpid() + 1
-	pid, err := syscall.ForkExec("/bin/sh", smallNursery(n), &syscall.ProcAttr{Files: []uintptr{0, 1, 2, uintptr(release[0])}})
+	files := []uintptr{0, 1, 2, uintptr(release[0])}
+	pid, err := syscall.ForkExec("/bin/sh", smallNursery(n), &syscall.ProcAttr{Files: files})
 	if err != nil {
 		return 4
 	}

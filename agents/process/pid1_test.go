@@ -22,7 +22,10 @@ func TestPID1(t *testing.T) {
 	}
 	var out bytes.Buffer
 	err = reaper.Run(t.Context(), Cmd{
-		Argv:   []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self, "test-helper", "pid1", t.TempDir()},
+		Argv: []string{
+			"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", self, "test-helper", "pid1",
+			t.TempDir(),
+		},
 		Stdout: &out, Stderr: &out,
 	})
 	if err != nil && strings.Contains(out.String(), "unshare failed") {
@@ -72,7 +75,8 @@ func asPID1(args []string) int {
 			return complain("signal %v, want %v", s, want)
 		}
 	}
-	if err := r.Run(context.Background(), Cmd{Argv: []string{"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do (true &); done; exit 0"}}); err != nil {
+	const script = "for i in 1 2 3 4 5 6 7 8 9 10; do (true &); done; exit 0"
+	if err := r.Run(context.Background(), Cmd{Argv: []string{"sh", "-c", script}}); err != nil {
 		return complain("%v", err)
 	}
 	for { // until the orphans of the command are reaped

@@ -90,7 +90,8 @@ func TestReaperKeepsEarlyEnds(t *testing.T) {
 // An orphan may have had a child's number before the child. Its exit is not the child's.
 func TestReaperTellsNumbersApart(t *testing.T) {
 	r := reaper
-	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "read x; exit 4"}, &syscall.ProcAttr{Files: []uintptr{pipe(t)}})
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "read x; exit 4"},
+		&syscall.ProcAttr{Files: []uintptr{pipe(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,8 @@ func TestReaperFindsChildrenThatEndedBeforeIt(t *testing.T) {
 
 func TestStartErrors(t *testing.T) {
 	before := len(reaper.children)
-	if _, err := reaper.Start("/nonexistent", []string{"x"}, &syscall.ProcAttr{}); err != syscall.ENOENT || Exhausted(err) {
+	if _, err := reaper.Start("/nonexistent", []string{"x"}, &syscall.ProcAttr{}); err != syscall.ENOENT ||
+		Exhausted(err) {
 		t.Errorf("start of a missing program: %v", err)
 	}
 	if len(reaper.children) != before {

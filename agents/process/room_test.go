@@ -16,10 +16,16 @@ func TestFreeMemory(t *testing.T) {
 	}{
 		{"nothing known", nil, math.MaxInt64},
 		{"no limit", map[string]string{"meminfo": meminfo, "memory.max": "max\n", "memory.current": "1000\n"}, 2000000 << 10},
-		{"a limit further than the machine", map[string]string{"meminfo": meminfo, "memory.max": "8000000000\n", "memory.current": "1000\n"}, 2000000 << 10},
+		{"a limit further than the machine", map[string]string{
+			"meminfo": meminfo, "memory.max": "8000000000\n",
+			"memory.current": "1000\n",
+		}, 2000000 << 10},
 		{
 			"a limit that is near",
-			map[string]string{"meminfo": meminfo, "memory.max": "1000000\n", "memory.current": "900000\n", "memory.stat": "anon 100000\nfile 800000\ninactive_file 300000\nactive_file 500000\n"},
+			map[string]string{
+				"meminfo": meminfo, "memory.max": "1000000\n", "memory.current": "900000\n",
+				"memory.stat": "anon 100000\nfile 800000\ninactive_file 300000\nactive_file 500000\n",
+			},
 			400000,
 		},
 		{"over the limit", map[string]string{"meminfo": meminfo, "memory.max": "1000\n", "memory.current": "2000\n"}, 0},

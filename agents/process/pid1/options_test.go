@@ -19,7 +19,10 @@ func TestParse(t *testing.T) {
 		{args: "-- -c", want: Options{Command: []string{"-c"}}},
 		{args: "-c ls", want: Options{Single: true, Command: []string{"ls"}}},
 		{args: "--single-child -- ls", want: Options{Single: true, Command: []string{"ls"}}},
-		{args: "-r 15:3 --rewrite=SIGUSR1:0 ls", want: Options{Rewrites: []Rewrite{{15, 3}, {10, 0}}, Command: []string{"ls"}}},
+		{args: "-r 15:3 --rewrite=SIGUSR1:0 ls", want: Options{
+			Rewrites: []Rewrite{{15, 3}, {10, 0}},
+			Command:  []string{"ls"},
+		}},
 		{args: "--rewrite term:Quit ls", want: Options{Rewrites: []Rewrite{{15, 3}}, Command: []string{"ls"}}},
 		{args: "--rewrite 64:1 ls", want: Options{Rewrites: []Rewrite{{64, 1}}, Command: []string{"ls"}}},
 		{args: "--grace 2s ls", want: Options{Grace: 2 * time.Second, Command: []string{"ls"}}},
@@ -51,7 +54,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestSignalNames(t *testing.T) {
-	for name, want := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "CHLD": syscall.SIGCHLD, "PROF": syscall.SIGPROF, "SYS": syscall.SIGSYS} {
+	for name, want := range map[string]syscall.Signal{
+		"HUP": syscall.SIGHUP, "CHLD": syscall.SIGCHLD,
+		"PROF": syscall.SIGPROF, "SYS": syscall.SIGSYS,
+	} {
 		if got, ok := parseSignal(name); !ok || got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}

@@ -64,7 +64,10 @@ func TestCommandFindsItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("WORD", "two  blanks")
-	if err := os.WriteFile("here", []byte("#!/bin/sh\necho \"$WORD\" \"$@\"; pwd; readlink /proc/$PPID/cwd; cat /proc/$PPID/comm; [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo leads\n"), 0o755); err != nil {
+	const script = `#!/bin/sh
+		echo "$WORD" "$@"; pwd; readlink /proc/$PPID/cwd; cat /proc/$PPID/comm
+		[ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo leads`
+	if err := os.WriteFile("here", []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s := start(t, "subreaper", "./here", "-c", "--", "--grace")
@@ -101,7 +104,8 @@ func TestNoRoom(t *testing.T) {
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 7 {
 		t.Errorf("%v, want exit code 7", err)
 	}
-	const want = "disinto: cannot run sh: resource temporarily unavailable: no room for another process (is there a pids limit?), trying again for 1m0s\n"
+	const want = "disinto: cannot run sh: resource temporarily unavailable: no room for another process" +
+		" (is there a pids limit?), trying again for 1m0s\n"
 	if said.String() != want {
 		t.Errorf("it says %q, want %q once", said.String(), want)
 	}
@@ -127,7 +131,9 @@ func TestEarlyTERM(t *testing.T) {
 			for i := range 20 {
 				s := start(t, mode, "sleep", "1000")
 				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
-				eventually(t, "it has a handler, or is gone", func() bool { return handles(s.pid, syscall.SIGTERM) || state(s.pid) == "" })
+				eventually(t, "it has a handler, or is gone", func() bool {
+					return handles(s.pid, syscall.SIGTERM) || state(s.pid) == ""
+				})
 				_ = syscall.Kill(s.pid, syscall.SIGTERM)
 				if code := s.wait(); code != 128+15 && (mode != "PID 1" || code != 2) {
 					t.Errorf("exit code %d, want 143\n%s", code, s.errors.String())

@@ -84,7 +84,8 @@ func (s *screen) typed(keys string) {
 // shows waits for a line that begins so.
 func (s *screen) shows(line string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains("\n"+s.shown(), "\n"+line); time.Sleep(2 * time.Millisecond) {
+	deadline := time.Now().Add(30 * time.Second)
+	for ; !strings.Contains("\n"+s.shown(), "\n"+line); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%q does not come up:\n%s", line, s.shown())
 		}
@@ -197,7 +198,8 @@ func TestCtrlZWithoutAShell(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")
 	}
-	s := onTerminal(t, "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", executable(t), "exec", "sh", "-c", "echo up; read a; echo $a; exit 5")
+	s := onTerminal(t, "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", executable(t), "exec", "sh", "-c",
+		"echo up; read a; echo $a; exit 5")
 	s.shows("up")
 	s.typed(ctrlZ + "hello\n")
 	s.shows("hello")

@@ -26,7 +26,8 @@ func TestPassesEverySignal(t *testing.T) {
 			eventually(t, "we are listening", func() bool { return handles(s.pid, syscall.SIGTTOU) })
 			for sig := syscall.Signal(1); sig <= lastSignal; sig++ {
 				switch {
-				case sig == syscall.SIGKILL, sig == syscall.SIGSTOP, sig == syscall.SIGCHLD, sig == syscall.SIGPROF, sig == syscall.SIGURG, 32 <= sig && sig <= 34:
+				case sig == syscall.SIGKILL, sig == syscall.SIGSTOP, sig == syscall.SIGCHLD, sig == syscall.SIGPROF,
+					sig == syscall.SIGURG, 32 <= sig && sig <= 34:
 					continue
 				}
 				s.signal(sig)
@@ -72,7 +73,8 @@ func TestSignalsReachTheGroup(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			s := start(t, mode, "sh", "-c", `trap 'echo never' USR1; (trap - USR1; exec sleep 1000) & trap '' USR1; echo up >>$LINES; wait $!; exit $(($? == 138 ? 5 : 6))`)
+			s := start(t, mode, "sh", "-c", `trap 'echo never' USR1; (trap - USR1; exec sleep 1000) & trap '' USR1;
+				echo up >>$LINES; wait $!; exit $(($? == 138 ? 5 : 6))`)
 			s.says("up")
 			time.Sleep(20 * time.Millisecond) // the child may not be a sleep yet
 			eventually(t, "the child has got it", func() bool {
@@ -106,7 +108,8 @@ func TestReapsOrphans(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			s := start(t, mode, "sh", "-c", `for i in 1 2 3 4 5; do sh -c 'for j in $(seq 100); do (read x </dev/null; sleep 0.2; exit $j) & done'; done; echo up >>$LINES; sleep 1000`)
+			s := start(t, mode, "sh", "-c", `for i in 1 2 3 4 5; do sh -c 'for j in $(seq 100); do (read x </dev/null;
+				sleep 0.2; exit $j) & done'; done; echo up >>$LINES; sleep 1000`)
 			s.says("up")
 			eventually(t, "all are reaped", func() bool { return len(strings.Fields(read(childrenOf(s.pid)))) == 1 })
 			s.signal(syscall.SIGTERM)
@@ -168,7 +171,8 @@ func TestGrace(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			s := start(t, mode, "--grace=200ms", "sh", "-c", `trap '' TERM; (setsid sleep 1000 &); echo up >>$LINES; while :; do sleep 0.01; done`)
+			s := start(t, mode, "--grace=200ms", "sh", "-c", `trap '' TERM; (setsid sleep 1000 &); echo up >>$LINES; while :;
+				do sleep 0.01; done`)
 			s.says("up")
 			s.signal(syscall.SIGTERM)
 			s.expect(137)
@@ -182,7 +186,8 @@ func TestGrace(t *testing.T) {
 // Without --grace the command is never killed: a database may need an hour.
 func TestNoGrace(t *testing.T) {
 	t.Parallel()
-	s := start(t, "subreaper", "sh", "-c", `trap 'echo got it >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01; done`)
+	s := start(t, "subreaper", "sh", "-c", `trap 'echo got it >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01;
+		done`)
 	s.says("up")
 	for range 2 {
 		s.signal(syscall.SIGTERM)
@@ -212,7 +217,8 @@ func TestHurry(t *testing.T) {
 
 func TestSingleChild(t *testing.T) {
 	t.Parallel()
-	s := start(t, "subreaper", "--single-child", "sh", "-c", `(trap 'echo child TERM >>$LINES' TERM; echo up >>$LINES; while :; do sleep 0.01; done) >/dev/null 2>&1 &
+	s := start(t, "subreaper", "--single-child", "sh", "-c", `(trap 'echo child TERM >>$LINES' TERM; echo up >>$LINES;
+		while :; do sleep 0.01; done) >/dev/null 2>&1 &
 		while ! [ -e $LINES ]; do sleep 0.01; done; wait`)
 	s.says("up")
 	s.signal(syscall.SIGTERM)
@@ -228,7 +234,8 @@ func TestSingleChild(t *testing.T) {
 // One SIGCHLD may stand for thousands of ends, and a TERM must get through them.
 func TestTERMAmongManyEnds(t *testing.T) {
 	t.Parallel()
-	s := start(t, "subreaper", "sh", "-c", fmt.Sprintf(`mkfifo $LINES.go; for i in $(seq %d); do (read x <$LINES.go) & done; echo up >>$LINES; exec sleep 1000`, 500))
+	s := start(t, "subreaper", "sh", "-c", fmt.Sprintf(`mkfifo $LINES.go; for i in $(seq %d);
+		do (read x <$LINES.go) & done; echo up >>$LINES; exec sleep 1000`, 500))
 	s.says("up")
 	f, err := os.OpenFile(s.lines+".go", os.O_RDWR, 0)
 	if err != nil {
