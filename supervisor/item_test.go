@@ -161,25 +161,30 @@ func TestCancelWithPull(t *testing.T) {
 // Without the forge the session ends all the same, nothing starts, and the label follows; also after a restart.
 func TestCancelWithForgeDown(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
+		synctest.Test(t, func(t *testing.T) {
+			w := simtest.New(t)
+			w.Forge.Issue("one")
+			l := w.Start()
+			time.Sleep(time.Minute)
 			w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
-			told(t, l, "/v1/cancel", `{"ref":"1"}`,
-				"johba/harb#1: session of dev-coder ended [nothing starts on it; it is labelled when the forge lets us: forge unavailable]")
-			if got := tell(t, l, "/v1/cancel", `{"ref":"7"}`); got != "503 cannot cancel johba/harb#7 now: forge unavailable" {
-				t.Errorf("of what nobody knows: %s", got)
-			}
-			if got := tell(t, l, "/v1/retry", `{"ref":"1"}`); got != "503 cannot retry johba/harb#1 now: forge unavailable" {
-				t.Errorf("retry: %s", got)
-			}
+			told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of dev-coder ended "+
+				"[nothing starts on it; it is labelled when the forge lets us: forge unavailable]")
+			told(t, l, "/v1/cancel", `{"ref":"7"}`, "503 cannot cancel johba/harb#7 now: forge unavailable")
+			told(t, l, "/v1/retry", `{"ref":"1"}`, "503 cannot retry johba/harb#1 now: forge unavailable")
 			if restart {
 				l.Stop()
-				*l = *w.Start()
+				l = w.Start()
 			}
 			time.Sleep(time.Minute)
 			w.Forge.Fail(nil)
 			w.Until(3*time.Minute, "the label", func() bool { return marks(w, 1) == "backlog cancelled" })
 			time.Sleep(simtest.Size(time.Hour, 20*time.Minute))
 			wantRuns(t, w, "issue #1 cancelled")
+			if diff, err := l.ReplayDiff(); diff != "" || err != nil {
+				t.Errorf("a restart would remember otherwise: %v\n%s", err, diff)
+			}
+			l.Stop()
+			w.Check()
 		})
 	}
 }
