@@ -11,17 +11,17 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// What a forge does with a call beside refusing it. All of them have their effect.
+// Faults beside a refusal. The call has its effect with each of them.
 var (
 	errAnswerLost = errors.New("the answer was lost")
-	errAnswerHalf = errors.New("the answer breaks off") // of a scan: after the issues
-	errAnswerLate = errors.New("the answer is stale")   // it says what was true when it was asked for
+	errAnswerHalf = errors.New("the answer breaks off") // of a scan: only the issues arrive
+	errAnswerLate = errors.New("the answer is stale")   // it shows the state at the time of the request
 )
 
-// late is the delay of a stale answer: nearly as long as anybody waits for one.
+// late is the delay of a stale answer, just below the limit of a call.
 const late = 25 * time.Second
 
-// call is what all calls have in common.
+// call makes a call, with its latency and faults.
 func (f *Forge) call(ctx context.Context, name string, effect func() error) error {
 	f.mu.Lock()
 	fault := f.fault
@@ -66,14 +66,14 @@ func (f *Forge) wrote(format string, args ...any) {
 	f.writes = append(f.writes, fmt.Sprintf(format, args...))
 }
 
-// Prepare has nothing to do.
+// Prepare does nothing.
 func (f *Forge) Prepare(ctx context.Context) error {
 	return f.call(ctx, "prepare", func() error { return nil })
 }
 
-// Scan reads everything. Its facts are dated with the beginning of the request, as a client has to. In a bubble no time
-// passes between two statements, so that a request seems to begin in the very moment of the write before it; outside,
-// there are microseconds.
+// Scan reads everything. Its facts carry the time of the request, as every client's must. No time passes between two
+// statements in a bubble, so Scan lets a microsecond pass: otherwise the request would begin in the very moment of
+// the write before it.
 func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 	time.Sleep(time.Microsecond)
 	began := time.Now()
@@ -101,8 +101,8 @@ func (f *Forge) Scan(ctx context.Context) (facts forge.Facts, err error) {
 	return facts, nil
 }
 
-// half is what a client has when an answer broke off: issues as they are, pull requests as they were, and a repository that
-// was read when all of it last was.
+// half returns what a client has after an answer broke off: issues as they are now, and pull requests and
+// repositories as of the last whole scan.
 func (f *Forge) half(facts forge.Facts) forge.Facts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,13 +166,14 @@ func (f *Forge) Look(ctx context.Context, ref forge.Ref, since time.Time) (look 
 	return look, err
 }
 
-// Claim labels first and assigns then, as two requests.
+// Claim writes the label, then the assignee, as two requests.
 func (f *Forge) Claim(ctx context.Context, ref forge.Ref, login, _ string) error {
 	err := f.call(ctx, "claim", func() error {
 		labels, assignees, closed := f.markedLocked(ref)
 		if closed || slices.Contains(*labels, forge.LabelInProgress) || len(*assignees) > 0 && f.issues[ref.Number] != nil &&
 			!slices.Equal(*assignees, []string{login}) {
-			f.errs = append(f.errs, fmt.Sprintf("claim of %s by %s: labels %v, assignees %v", ref.Short(), login, *labels, *assignees))
+			f.errs = append(f.errs, fmt.Sprintf("claim of %s by %s: labels %v, assignees %v",
+				ref.Short(), login, *labels, *assignees))
 			return fmt.Errorf("%s: %w", ref.Short(), forge.ErrTaken)
 		}
 		*labels = with(*labels, forge.LabelInProgress)
@@ -190,7 +191,7 @@ func (f *Forge) Claim(ctx context.Context, ref forge.Ref, login, _ string) error
 	})
 }
 
-// Release takes the assignee off first and the label then, as two requests.
+// Release removes the assignee, then the label, as two requests.
 func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error {
 	err := f.call(ctx, "unassign", func() error {
 		_, assignees, _ := f.markedLocked(ref)
@@ -221,7 +222,7 @@ func (f *Forge) Free(ctx context.Context, ref forge.Ref) (was string, err error)
 	return was, err
 }
 
-// Reassign writes the label first and the assignee then, as two requests, each after a fresh look.
+// Reassign writes the label, then the assignee, as two requests, each after a fresh look.
 func (f *Forge) Reassign(ctx context.Context, ref forge.Ref, from, to, label, _ string) error {
 	look := func(do func(labels, assignees *[]string)) func() error {
 		return func() error {
@@ -321,7 +322,7 @@ func (f *Forge) Merge(ctx context.Context, ref forge.Ref, headSHA string) error 
 	})
 }
 
-// WhoAmI knows the tokens.
+// WhoAmI returns the login of a token in Tokens.
 func (f *Forge) WhoAmI(ctx context.Context, token string) (login string, err error) {
 	err = f.call(ctx, "whoami", func() error {
 		if login = f.Tokens[token]; login == "" {
@@ -332,7 +333,7 @@ func (f *Forge) WhoAmI(ctx context.Context, token string) (login string, err err
 	return login, err
 }
 
-// MayWork lets everybody work who has a token.
+// MayWork allows every account that has a token.
 func (f *Forge) MayWork(ctx context.Context, token, _ string) error {
 	return f.call(ctx, "maywork", func() error {
 		if f.Tokens[token] == "" {
@@ -342,7 +343,7 @@ func (f *Forge) MayWork(ctx context.Context, token, _ string) error {
 	})
 }
 
-// Requests counts calls.
+// Requests returns the number of calls so far.
 func (f *Forge) Requests() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

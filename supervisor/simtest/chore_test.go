@@ -13,8 +13,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A merge that the forge refuses rests, longer each time, and is not a matter of every tick. The next pull request does not
-// wait for it.
+// A merge that the forge refuses rests, longer after each refusal, and is not retried at every tick. The next pull
+// request does not wait for it.
 func TestMergeRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -56,7 +56,7 @@ func TestMergeRefused(t *testing.T) {
 	})
 }
 
-// A forge refuses a merge for a moment after a push, too: one refusal is no news.
+// A forge also refuses a merge for a moment after a push, so the first refusal is not logged.
 func TestMergeRefusedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -79,7 +79,7 @@ func TestMergeRefusedOnce(t *testing.T) {
 	})
 }
 
-// quickly is work of a minute each, so that reviews that begin together end together.
+// quickly has every session take a minute, so that reviews that begin together end together.
 func quickly(w *World) func(agents.Job, int) Script {
 	return func(job agents.Job, n int) Script {
 		s := w.Work(job, n)
@@ -88,7 +88,7 @@ func quickly(w *World) func(agents.Job, int) Script {
 	}
 }
 
-// While a merge is under way no other one of the repository begins, however often the threads tick.
+// While a merge is under way no other merge of the repository begins, however often the threads tick.
 func TestMergesOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -117,7 +117,7 @@ func TestMergesOneAtATime(t *testing.T) {
 	})
 }
 
-// What the forge refuses our account is not asked for at every tick, and not twice at the same time.
+// A mark that the forge refuses is not retried at every tick, and never made twice at the same time.
 func TestChoreRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -149,13 +149,13 @@ func TestChoreRests(t *testing.T) {
 	})
 }
 
-// An agent refuses an issue. When the person has answered and taken the label off, work begins again; a second refusal is
-// told like the first.
+// An agent refuses an issue. When a person has answered and removed the label, work begins again, and a second
+// refusal is commented like the first.
 func TestRefusedAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		issue := w.Forge.Issue("one")
-		always(w, agents.KindIssue, Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Refused, Claimed: true, Reason: "too vague"}})
+		always(w, agents.KindIssue, reports(time.Minute, agents.Refused, "too vague"))
 		l := w.Start()
 		for i := range 2 {
 			time.Sleep(10 * time.Minute)
@@ -169,8 +169,8 @@ func TestRefusedAnswered(t *testing.T) {
 	})
 }
 
-// A pull request that goes back and forth is put before a person after max_review_rounds, once; sent back, it gets as many
-// rounds again.
+// A pull request that goes back and forth is put before a person after max_review_rounds, once. Sent back, it gets as
+// many rounds again.
 func TestTooManyRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -188,7 +188,8 @@ func TestTooManyRounds(t *testing.T) {
 		for i := range 2 {
 			time.Sleep(time.Hour)
 			p := w.Forge.Pulls()[0]
-			if rework, c := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Forge.Comments()); !p.Has(forge.LabelNeedsHuman) || rework == 0 || c != i+1 {
+			rework, c := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Forge.Comments())
+			if !p.Has(forge.LabelNeedsHuman) || rework == 0 || c != i+1 {
 				t.Errorf("labelled %v after %d times rework, %d comments", p.Labels, rework, c)
 			}
 			reviews := len(p.Reviews)

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// unavailable fails the named calls for as long as it is on.
+// unavailable makes the named calls fail while it is on.
 func unavailable(on *atomic.Bool, calls ...string) Fault {
 	return func(_ context.Context, call string) error {
 		if on.Load() && slices.Contains(calls, call) {
@@ -23,8 +23,8 @@ func unavailable(on *atomic.Bool, calls ...string) Fault {
 	}
 }
 
-// Scans work, and only the question how a session ended is not answered for half an hour. Its slot and agent go on, and its
-// issue stays claimed and out of reach until the answer is there.
+// For half an hour the forge answers scans, and not how a session ended. Its slot and agent go on with other work,
+// and its issue stays claimed until the answer is there.
 func TestLookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -97,8 +97,8 @@ func TestReleaseHangs(t *testing.T) {
 	})
 }
 
-// A scan takes longer than a session: when it comes back it still shows the issue without its pull request. Nobody starts
-// it again on that.
+// A scan takes longer than a session, and comes back with the issue but without its pull request. The issue is not
+// started again on such facts.
 func TestSlowScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -138,8 +138,8 @@ func TestSlowScans(t *testing.T) {
 	})
 }
 
-// A claim that never reached the forge is struck off the books: when another host writes the first half of its own later,
-// that is theirs.
+// A claim that never reached the forge is forgotten. The first half of a claim that another host writes later is not
+// taken for ours.
 func TestClaimNeverArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -160,19 +160,21 @@ func TestClaimNeverArrived(t *testing.T) {
 		if writes := w.Forge.Writes(); len(writes) > 0 {
 			t.Errorf("we wrote %q", writes)
 		}
-		if is := w.Forge.Get(issue); !is.Has(forge.LabelInProgress) || !slices.Equal(is.Assignees, []string{"dev-elsewhere"}) || len(w.Exec.Runs()) > 0 {
+		is := w.Forge.Get(issue)
+		theirs := is.Has(forge.LabelInProgress) && slices.Equal(is.Assignees, []string{"dev-elsewhere"})
+		if !theirs || len(w.Exec.Runs()) > 0 {
 			t.Errorf("%v %v, %d sessions", is.Labels, is.Assignees, len(w.Exec.Runs()))
 		}
 	})
 }
 
-// Another host has written the first half of its claim, the label, a moment after our release. It has a minute for the
-// other half.
+// Another host writes the first half of its claim, the label, a moment after our release. It has a minute for the other
+// half.
 func TestHalfWrittenClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		issue := w.Forge.Issue("one")
-		always(w, agents.KindIssue, Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Failed, Reason: "no", Claimed: true}})
+		always(w, agents.KindIssue, reports(time.Minute, agents.Failed, "no"))
 		l := w.Start()
 		time.Sleep(time.Minute)
 		for !slices.Contains(w.Forge.Writes(), "release #1 dev-coder") {

@@ -11,8 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// The clock was wrong, and is set right while the supervisor is down: by years, in either direction. What the journal says of
-// that other time keeps nothing from going on: not a scheduled role, a rest, a limit or a budget.
+// The clock was off by an hour or by years, in either direction, and is corrected while the supervisor is down. The
+// times in the journal then keep no work waiting: no scheduled role, rest, limit or budget.
 func TestClockSet(t *testing.T) {
 	OnlyInStorms(t)
 	for name, off := range map[string]time.Duration{
@@ -30,7 +30,8 @@ func clockSet(t *testing.T, off time.Duration) {
 	w.Config.Agents[1].Roles = append(w.Config.Agents[1].Roles, "gardener")
 	w.Config.Agents[1].Budget.Tokens = 1000
 	w.Config.Roles = append(w.Config.Roles, agents.Role{
-		Name: "gardener", On: agents.OnSchedule, Every: 6 * time.Hour, Priority: 5, Command: []string{"garden"}, Timeout: time.Hour, Stall: time.Hour,
+		Name: "gardener", On: agents.OnSchedule, Every: 6 * time.Hour, Priority: 5, Command: []string{"garden"},
+		Timeout: time.Hour, Stall: time.Hour,
 	})
 	issue := w.Forge.Issue("one")
 	began := time.Now()
@@ -71,7 +72,7 @@ func clockSet(t *testing.T, off time.Duration) {
 	}
 }
 
-// setJournal shifts every time in a journal, as if the clock that wrote it had been off by that much.
+// setJournal shifts every time in a journal, as if the clock had been off by that much when it was written.
 func setJournal(t *testing.T, path string, off time.Duration) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Every merge leaves all other pull requests in conflict, which is the worst there is. Each time one of them is merged, so it
-// ends: the queue gets shorter by one with every merge, nothing is merged that conflicts, and no attempt is burnt.
+// In the worst case every merge leaves all other pull requests in conflict. Rework still ends: the queue gets shorter
+// by one with every merge, no conflicting pull request is merged, and no attempt is burnt.
 func TestConflictsAfterEachMerge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 6
@@ -35,7 +35,9 @@ func TestConflictsAfterEachMerge(t *testing.T) {
 				time.AfterFunc(w.Forge.Latency/2+time.Millisecond, func() { // when it has merged, and not answered yet
 					for _, p := range open(w.Forge.Pulls()) {
 						if len(open(w.Forge.Pulls())) < before {
-							w.Forge.EditPull(p.Number, func(p *forge.Pull) { p.Mergeable, p.ConflictSince = forge.MergeNotClean, time.Now() })
+							w.Forge.EditPull(p.Number, func(p *forge.Pull) {
+								p.Mergeable, p.ConflictSince = forge.MergeNotClean, time.Now()
+							})
 						}
 					}
 				})
@@ -68,7 +70,7 @@ func open(pulls []forge.Pull) []forge.Pull {
 	return slices.DeleteFunc(slices.Clone(pulls), func(p forge.Pull) bool { return p.Closed })
 }
 
-// What happens to a pull request on its way, and who does what then.
+// Events on the way of a pull request to its merge, and the sessions that follow.
 func TestWayToMerge(t *testing.T) {
 	tests := []struct {
 		name string
@@ -95,7 +97,7 @@ func TestWayToMerge(t *testing.T) {
 		{
 			"the author is gone when changes are requested", 12 * time.Minute, func(w *World, l *Life, pull int64) {
 				next := *w.Config
-				next.Agents = slices.DeleteFunc(slices.Clone(w.Config.Agents), func(a agents.Agent) bool { return a.Name == "dev-coder" })
+				next.Agents = withoutAgent(w.Config.Agents, "dev-coder")
 				next.Threads = slices.Clone(w.Config.Threads)
 				next.Threads[1].Agents = []string{"dev-qwen"}
 				l.Reload(&next, nil)
@@ -110,7 +112,7 @@ func TestWayToMerge(t *testing.T) {
 				w.Forge.Open(1, "dev-qwen")
 				w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed = false })
 				second := w.Forge.Pulls()[1].Number
-				time.AfterFunc(time.Hour, func() { // it is left to people, who are told so once
+				time.AfterFunc(time.Hour, func() { // it is left to people, and commented once
 					if p := w.Forge.Pulls()[1]; p.Closed || len(w.Forge.Comments()) != 1 {
 						w.T.Errorf("closed: %v, comments: %v", p.Closed, w.Forge.Comments())
 					}

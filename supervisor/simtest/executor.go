@@ -11,28 +11,28 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Script is what one session does.
+// Script describes one session.
 type Script struct {
 	Takes   time.Duration
 	Do      func()         // its effect, at the end; nil means none
 	Outcome agents.Outcome // the zero value is an exit with 0 and without a result
-	// Stubborn makes it ignore TERM: it takes the whole grace to end.
+	// Stubborn makes it ignore TERM, so that it takes the whole grace to end.
 	Stubborn bool
-	// Undead makes it ignore KILL too, as a process in an uninterruptible wait does.
+	// Undead makes it ignore KILL as well, like a process in an uninterruptible wait.
 	Undead bool
 }
 
-// Run is one session that ran.
+// Run is a session that ran.
 type Run struct {
 	Job        agents.Job
 	Begin, End time.Time // End is zero while it runs
 	Outcome    agents.Outcome
 }
 
-// Executor runs sessions in virtual time. It watches the rules that only the executor can see broken: nobody works on two
-// things, nothing is worked on twice, and a sticky slot holds one session.
+// Executor runs sessions in virtual time. It checks the rules that only an executor can see broken: one session per
+// agent, one per item, and one per sticky slot.
 type Executor struct {
-	// Script says what a session does; n counts the sessions of this kind on this item, from 1.
+	// Script describes the n-th session of a kind on an item; n counts from 1.
 	Script func(job agents.Job, n int) Script
 	// Sticky are the threads whose slots hold one session.
 	Sticky []string
@@ -42,12 +42,14 @@ type Executor struct {
 	violations []string
 }
 
-// Run sleeps as long as the script takes, and has its effect.
+// Run sleeps for the time of the script, and then has its effect.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	return e.run(ctx, job, started, func() bool { return false })
 }
 
-func (e *Executor) run(ctx context.Context, job agents.Job, started func(agents.Started), dead func() bool) agents.Outcome {
+func (e *Executor) run(
+	ctx context.Context, job agents.Job, started func(agents.Started), dead func() bool,
+) agents.Outcome {
 	if ctx.Err() != nil {
 		return agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}
 	}
@@ -98,7 +100,7 @@ func (e *Executor) begin(job agents.Job) (*Run, Script) {
 	return run, e.Script(job, n)
 }
 
-// check compares a new session with one that runs.
+// check compares a new session with a running one.
 func (e *Executor) check(old, job agents.Job) {
 	violated := func(what string) {
 		e.violations = append(e.violations, fmt.Sprintf("%s: %s #%d by %s beside %s #%d by %s", what,
@@ -117,7 +119,7 @@ func (e *Executor) check(old, job agents.Job) {
 	}
 }
 
-// variable is one variable of a job's environment.
+// variable returns a variable of a job's environment.
 func variable(job agents.Job, name string) string {
 	for _, v := range job.Env {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -127,10 +129,10 @@ func variable(job agents.Job, name string) string {
 	return ""
 }
 
-// Activity knows nothing.
+// Activity knows nothing of any session.
 func (e *Executor) Activity(string) (time.Time, int, bool) { return time.Time{}, 0, false }
 
-// Runs are all sessions that began, oldest first.
+// Runs returns all sessions that began, oldest first.
 func (e *Executor) Runs() []Run {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,12 +143,12 @@ func (e *Executor) Runs() []Run {
 	return list
 }
 
-// RunsOf are the sessions of one kind on one item.
+// RunsOf returns the sessions of one kind on one item.
 func (e *Executor) RunsOf(kind agents.Kind, number int64) []Run {
 	return slices.DeleteFunc(e.Runs(), func(r Run) bool { return r.Job.Kind != kind || r.Job.Number != number })
 }
 
-// Violations are the rules that were seen broken.
+// Violations returns the broken rules.
 func (e *Executor) Violations() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// For half an hour the forge answers nothing. What runs goes on and nothing is started; one line is logged; the session
-// that ended meanwhile is judged afterwards, without a burnt attempt.
+// For half an hour the forge does not answer. Sessions go on, none is started, and one line is logged. A session that
+// ended meanwhile is judged afterwards and burns no attempt.
 func TestForgeDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -41,9 +41,9 @@ func TestForgeDown(t *testing.T) {
 		down.Store(true)
 		for range 30 * 12 {
 			time.Sleep(5 * time.Second)
-			l.Reload(w.Config, nil) // wakes everybody
+			l.Reload(w.Config, nil) // wakes every thread
 		}
-		// After 1, 2, 4, ... 32 s once a minute, whoever is awake.
+		// After 1, 2, 4, ... 32 s once a minute, however often threads are woken.
 		if n := scans.Load(); n < 30 || n > 40 {
 			t.Errorf("%d scans of a forge that was down for 30 minutes", n)
 		}
@@ -79,7 +79,7 @@ func TestForgeDown(t *testing.T) {
 	})
 }
 
-// The forge is not there when the supervisor starts, and then it refuses what only its token's rights could allow.
+// The forge is down when the supervisor starts. Then it refuses a request that needs more rights than the token has.
 func TestForgeNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -116,7 +116,7 @@ func TestForgeNotReady(t *testing.T) {
 	})
 }
 
-// A scan that never answers holds nobody for ever, and nothing else at all.
+// A scan that never answers delays new work for minutes, and nothing else.
 func TestHangingForge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -168,7 +168,7 @@ func TestStopWhileForgeHangs(t *testing.T) {
 	})
 }
 
-// The scheduler panics whenever the thread llama has something to start. The other thread goes on, and the stack is
+// The scheduler panics whenever the thread llama has a session to start. The other thread goes on, and the stack is
 // logged once.
 func TestPanicInTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -215,7 +215,7 @@ func only(starts []threads.Start, thread string) (list []threads.Start) {
 	return list
 }
 
-// The client panics in a scan: those who wait for that scan are let go, and the next one works.
+// The client panics in a scan. The threads that wait for that scan go on, and the next scan works.
 func TestPanicInScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -237,7 +237,8 @@ func TestPanicInScan(t *testing.T) {
 	})
 }
 
-// The client panics once in every call that a session or a mark makes: nothing is lost, and the work ends as it would have.
+// The client panics once in each call that a session or a mark makes. Nothing is lost, and the work ends as it would
+// have.
 func TestPanicInCall(t *testing.T) {
 	for _, name := range []string{"claim", "look", "release", "merge"} {
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func (f *Forge) Depend(ctx context.Context, ref, on forge.Ref) error {
 	})
 }
 
-// Blockers is what an issue waits for.
+// Blockers returns the issues that an issue waits for.
 func (f *Forge) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Blocker, err error) {
 	err = f.call(ctx, "blockers", func() error {
 		is := f.issues[ref.Number]
@@ -75,7 +75,7 @@ func (f *Forge) statesLocked(blockers []forge.Blocker) []forge.Blocker {
 	return list
 }
 
-// keptOpenLocked is the forge's refusal to close what waits for something open; nil when there is nothing.
+// keptOpenLocked is the forge's refusal to close an issue with open dependencies; nil when it has none.
 func (f *Forge) keptOpenLocked(is *forge.Issue) error {
 	for _, b := range f.statesLocked(is.Blockers) {
 		if b.State == forge.BlockerOpen {

@@ -31,7 +31,7 @@ func (f *far) read(context.Context, threads.Host) ([]byte, error) {
 	return f.answer()
 }
 
-// says is what the host exports now, about an agent in one state.
+// says returns the export of the host now, about an agent in one state.
 func says(instance string, state threads.LoadState, begun ...string) []byte {
 	now := time.Now()
 	d := fleet.Document{Format: fleet.Format, Instance: instance, UpdatedAt: now, Begun: begun, Agents: []fleet.Agent{{
@@ -44,7 +44,7 @@ func says(instance string, state threads.LoadState, begun ...string) []byte {
 	return append(append(head, '\n'), text...)
 }
 
-// hubWorld is a hub whose agents have nothing to do, and another host with n issues, all of which anybody may do.
+// hubWorld is a hub whose agents have no work, and another host with n issues that any agent may do.
 func hubWorld(t testing.TB, n int, f *far) (*World, func(*supervisor.Supervisor)) {
 	w := night(t, n)
 	for i := range n {
@@ -271,7 +271,7 @@ func TestFleetFile(t *testing.T) {
 		if !since.Idle || since.PendingCount != 0 {
 			t.Errorf("nothing to do: %+v", since)
 		}
-		time.Sleep(10 * time.Minute) // nothing happens; it is told all the same
+		time.Sleep(10 * time.Minute) // nothing happens, and the file is written all the same
 		later, d := read("dev-coder")
 		if !later.IdleSince.Equal(since.IdleSince) || time.Since(d.UpdatedAt) > fleet.Pulse {
 			t.Errorf("ten minutes later: %+v, of %s", later, d.UpdatedAt)

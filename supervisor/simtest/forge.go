@@ -11,25 +11,25 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Repo is the one repository of a simulated forge.
+// Repo is the repository of a simulated forge; there is only one.
 const Repo = "johba/harb"
 
 // Ref names an issue or pull request of Repo.
 func Ref(n int64) forge.Ref { return forge.Ref{Repo: Repo, Number: n} }
 
-// Comment is a comment that we wrote.
+// Comment is a comment of the supervisor.
 type Comment struct {
 	Ref       forge.Ref
 	Key, Body string
 	At        time.Time
 }
 
-// Forge is a forge in memory. What it does not have in common with a real one is a network: every call takes Latency of
-// the bubble's time, half of it before the call takes effect and half after. Its methods may be called by any goroutine.
+// Forge is a forge in memory. Unlike a real one it has no network: every call takes Latency of the bubble's time,
+// half of it before the call takes effect and half after. Its methods may be called from any goroutine.
 type Forge struct {
 	Latency time.Duration
 	Lag     time.Duration // from the moment that a scan shows to its answer
-	// Tokens are the logins behind tokens.
+	// Tokens are the logins by token.
 	Tokens map[string]string
 
 	mu       sync.Mutex // guards what follows
@@ -47,24 +47,25 @@ type Forge struct {
 	errs     []string
 }
 
-// Fault is asked before each call, with its name, such as scan or claim; an error is the call's answer. It may block.
+// Fault is called before each call, with its name, such as scan or claim. An error is the call's answer. It may
+// block.
 type Fault func(ctx context.Context, call string) error
 
-// Fail sets what goes wrong from now on; nil is nothing.
+// Fail sets the fault from now on; nil is none.
 func (f *Forge) Fail(fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = fault
 }
 
-// Cold lets the next n scans stop early: they know the issues and do not know what any of them depends on.
+// Cold makes the next n scans stop early: they know the issues, and not their dependencies.
 func (f *Forge) Cold(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cold = n
 }
 
-// NewForge is an empty forge.
+// NewForge returns an empty forge.
 func NewForge() *Forge {
 	return &Forge{
 		Latency: 40 * time.Millisecond,
@@ -75,7 +76,7 @@ func NewForge() *Forge {
 	}
 }
 
-// Issue files an issue that is ready to be worked on once its blockers are closed, and returns its number.
+// Issue files an issue that may be worked on once its blockers are closed, and returns its number.
 func (f *Forge) Issue(title string, blockers ...int64) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,8 +92,8 @@ func (f *Forge) Issue(title string, blockers ...int64) int64 {
 	return f.last
 }
 
-// Open opens a pull request for an issue as an agent, unless it has one already; then it pushes to that. It returns its
-// number.
+// Open opens a pull request of an agent for an issue and returns its number. When the issue has one already, Open
+// pushes to that.
 func (f *Forge) Open(issue int64, login string) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,7 +136,7 @@ func (f *Forge) Review(pull int64, login string, v forge.Verdict) {
 	})
 }
 
-// Say comments on an issue or pull request as somebody else than us.
+// Say comments on an issue or pull request as another account than the supervisor's.
 func (f *Forge) Say(n int64, login string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,7 +166,7 @@ func (f *Forge) EditPull(n int64, change func(*forge.Pull)) {
 	p.Updated = time.Now()
 }
 
-// SendBack takes off everything what agents wrote when they gave up, as a person does who wants it tried again.
+// SendBack removes the labels that the supervisor wrote when it gave up, as a person does who wants another try.
 func (f *Forge) SendBack() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,42 +178,42 @@ func (f *Forge) SendBack() {
 	}
 }
 
-// Get is an issue as it is now.
+// Get returns an issue as it is now.
 func (f *Forge) Get(n int64) forge.Issue {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return *f.issues[n]
 }
 
-// Pulls are all pull requests as they are now, by number.
+// Pulls returns all pull requests as they are now, by number.
 func (f *Forge) Pulls() []forge.Pull {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pullsLocked(func(*forge.Pull) bool { return true })
 }
 
-// Comments are those that we wrote.
+// Comments returns the comments of the supervisor.
 func (f *Forge) Comments() []Comment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.comments)
 }
 
-// Writes are our writes in the order in which they took effect, such as "claim #1 dev-qwen".
+// Writes returns the supervisor's writes in the order in which they took effect, such as "claim #1 dev-qwen".
 func (f *Forge) Writes() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.writes)
 }
 
-// Errors are what we did that a forge can tell to be wrong, such as claiming what is claimed.
+// Errors returns the mistakes of the supervisor that a forge can see, such as a claim of a claimed item.
 func (f *Forge) Errors() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.errs)
 }
 
-// Claimed lists what carries a claim.
+// Claimed lists the items that carry a claim.
 func (f *Forge) Claimed() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +49,7 @@ func TestIssueToMerge(t *testing.T) {
 		}
 		var got []string
 		for _, r := range w.Exec.Runs() {
-			got = append(got, strings.Join([]string{string(r.Job.Kind), Ref(r.Job.Number).Short(), r.Job.Agent, string(r.Outcome.Result)}, " "))
+			got = append(got, fmt.Sprintf("%s %s %s %s", r.Job.Kind, Ref(r.Job.Number).Short(), r.Job.Agent, r.Outcome.Result))
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("sessions:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -81,7 +82,7 @@ func TestIssueToMerge(t *testing.T) {
 	})
 }
 
-// A cold scan that stops early is gone on with at once, not at the next poll.
+// A cold scan that stops early is continued at once, not at the next poll.
 func TestColdScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -98,7 +99,7 @@ func TestColdScan(t *testing.T) {
 	})
 }
 
-// Two polls of an unchanged forge, of two threads, are two scans.
+// Polls of two threads share scans.
 func TestThreadsShareScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -116,14 +117,15 @@ func TestThreadsShareScans(t *testing.T) {
 	})
 }
 
-// Nothing that is secret leaves by the log, the journal or the status.
+// No secret appears in the log, the journal, the status or a comment.
 func TestNoTokenAnywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Forge.Issue("one")
 		w.Exec.Script = func(agents.Job, int) Script {
 			return Script{Takes: time.Minute, Outcome: agents.Outcome{
-				Result: agents.Failed, Claimed: true, Reason: "cannot push with token-of-dev-coder", Tail: "password token-of-disinto\n",
+				Result: agents.Failed, Claimed: true, Reason: "cannot push with token-of-dev-coder",
+				Tail: "password token-of-disinto\n",
 			}}
 		}
 		l := w.Start()

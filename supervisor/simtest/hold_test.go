@@ -16,8 +16,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// With hold, and verdicts that come within a minute and want changes, a slot is soon kept for the agent whose pull request is in
-// review, and the status says so of what waits for it. What was learned survives a kill and the compaction at the next start.
+// With hold, and verdicts that come within a minute and want changes, a slot is soon kept for the agent whose pull
+// request is in review, and the status says so of the items that wait for it. The learned times survive a kill and
+// the compaction at the next start.
 func TestHeldForVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -60,7 +61,8 @@ func TestHeldForVerdict(t *testing.T) {
 	})
 }
 
-// keptChains wants that from the third verdict on each issue's sessions follow each other in the slot, whoever else waits.
+// keptChains checks that from the third verdict on the sessions of each issue follow each other in the slot, whatever
+// else waits.
 func (w *World) keptChains() {
 	w.T.Helper()
 	issue := make(map[int64]int64)
@@ -83,7 +85,7 @@ func (w *World) keptChains() {
 	}
 }
 
-// learned is what the journal says of the verdicts on a thread's work.
+// learned returns the journal's record of the verdicts on a thread's work.
 func (w *World) learned(thread string) (known threads.Returns) {
 	w.T.Helper()
 	text, err := os.ReadFile(filepath.Join(w.Dir, "journal.jsonl"))
@@ -104,7 +106,7 @@ func (w *World) learned(thread string) (known threads.Returns) {
 	return known
 }
 
-// keptFor is what the status says of an item that waits for a slot that is kept; empty when there is none.
+// keptFor returns the reason of an item that waits for a kept slot; empty when none does.
 func keptFor(d *control.Document) string {
 	for _, q := range d.Queue {
 		if q.Code == threads.SlotKept {

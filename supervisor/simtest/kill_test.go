@@ -15,10 +15,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// A supervisor is killed at every call that it makes, before and after the call has its effect; what it wrote to its
-// journal by then is all that the next one has. Between any two of its journal records there is such a call. Whatever the
-// moment: every issue is implemented effectively once, its pull request merged once, no claim is lost, and within one pass
-// after the restart no claim stands without a session.
+// A supervisor is killed at every call that it makes, before and after the call has its effect. The next one has only
+// its journal. Between any two journal records there is such a call. Whatever the moment: every issue is implemented
+// effectively once, its pull request is merged once, no claim is lost, and within one pass after the restart no claim
+// is left without a session.
 func TestF1_KilledAnywhere(t *testing.T) {
 	calls := map[string]int{ // how often to try each: once per kind of work
 		"prepare": 1, "scan": 6, "whoami": 2, "claim": 3, "run": 3, "look": 3, "release": 3, "merge": 1,
@@ -43,7 +43,8 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 	w.Forge.Issue("one")
 	w.Exec.Script = func(job agents.Job, n int) Script {
 		s := w.Work(job, n)
-		if first := len(w.Forge.Pulls()) == 1 && len(w.Forge.Pulls()[0].Reviews) == 0; job.Kind == agents.KindReview && first {
+		first := len(w.Forge.Pulls()) == 1 && len(w.Forge.Pulls()[0].Reviews) == 0
+		if job.Kind == agents.KindReview && first {
 			s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
 		}
 		return s
@@ -90,7 +91,7 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 	}
 }
 
-// A crash in the middle of a line costs nothing but that line.
+// A crash in the middle of a journal line costs only that line.
 func TestTornJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -120,14 +121,16 @@ func TestTornJournal(t *testing.T) {
 		if err != nil || string(aside) != "no line of ours\n" {
 			t.Errorf("set aside: %q, %v", aside, err)
 		}
-		lost := slices.ContainsFunc(w.Exec.Runs(), func(r Run) bool { return r.Job.Kind == agents.KindIssue && !r.End.IsZero() })
+		lost := slices.ContainsFunc(w.Exec.Runs(), func(r Run) bool {
+			return r.Job.Kind == agents.KindIssue && !r.End.IsZero()
+		})
 		if n := len(w.Exec.RunsOf(agents.KindIssue, 1)); !lost || n != 2 {
 			t.Errorf("the issue was started %d times, want 2: the first session was lost", n)
 		}
 	})
 }
 
-// Without its journal the next supervisor knows what the forge knows, and no claim is lost.
+// A supervisor without its journal learns all it needs from the forge, and no claim is lost.
 func TestJournalDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -17,10 +17,10 @@ import (
 // outage is how long the forge is away.
 const outage = 7 * time.Minute
 
-// The forge goes away at every call that is ever made, for minutes, in every way that it can: it refuses (or answers 500, which
-// is the same by the time it gets here), it hangs, or it does what it was asked to and its answer is lost, breaks off, or is
-// stale when it comes. Whatever the moment: what runs goes on, no issue is worked on twice, no
-// attempt is burnt, and when the forge is back everything is merged and no claim is left.
+// The forge goes away for minutes at every call that is made, in every way: it refuses, which is the same as a 500;
+// it hangs; or it has the effect, and its answer is lost, breaks off, or is stale. Whatever the moment: sessions go
+// on, no issue is worked on twice, no attempt is burnt, and when the forge is back everything is merged and no claim
+// is left.
 func TestForgeAwayAnywhere(t *testing.T) {
 	calls := map[string]int{
 		"prepare": 1, "scan": 4, "whoami": 2, "claim": 3, "assign": 3, "look": 3, "unassign": 3, "release": 3, "merge": 1,
@@ -45,7 +45,8 @@ func awayAt(t *testing.T, call string, n int, how string) {
 	w.Forge.Issue("one")
 	w.Exec.Script = func(job agents.Job, n int) Script {
 		s := w.Work(job, n)
-		if first := len(w.Forge.Pulls()) == 1 && len(w.Forge.Pulls()[0].Reviews) == 0; job.Kind == agents.KindReview && first {
+		first := len(w.Forge.Pulls()) == 1 && len(w.Forge.Pulls()[0].Reviews) == 0
+		if job.Kind == agents.KindReview && first {
 			s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
 		}
 		return s
@@ -80,7 +81,7 @@ func awayAt(t *testing.T, call string, n int, how string) {
 	}
 }
 
-// away is a forge that goes away at the n-th call of a name.
+// away makes the forge go away at the n-th call of a name.
 type away struct {
 	call string
 	n    int
@@ -98,7 +99,7 @@ func (a *away) fault(ctx context.Context, call string) error {
 	}
 	if a.since.IsZero() && a.count == a.n {
 		a.since = time.Now()
-		if a.how == "forgets to answer" { // to this call; to the next ones nobody is there
+		if a.how == "forgets to answer" { // this call takes effect; the next ones are refused
 			a.mu.Unlock()
 			return errAnswerLost
 		}

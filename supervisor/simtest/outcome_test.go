@@ -15,7 +15,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// always lets every session of a kind do the same.
+// always gives every session of a kind the same script.
 func always(w *World, kind agents.Kind, s Script) {
 	w.Exec.Script = func(job agents.Job, n int) Script {
 		if job.Kind == kind {
@@ -23,6 +23,11 @@ func always(w *World, kind agents.Kind, s Script) {
 		}
 		return w.Work(job, n)
 	}
+}
+
+// reports is a session that ends with a result of its own, and without an effect.
+func reports(takes time.Duration, result agents.Result, reason string) Script {
+	return Script{Takes: takes, Outcome: agents.Outcome{Result: result, Claimed: true, Reason: reason}}
 }
 
 // minutes are the times of sessions since began, in full minutes.
@@ -33,8 +38,8 @@ func minutes(runs []Run, began time.Time) (list []int) {
 	return list
 }
 
-// Sessions of no length that fail start at 0, 2, 4, 9 and 19 minutes, whoever runs them and although the supervisor is
-// killed in between; then the issue is blocked, with one comment. Taking the label off starts over.
+// Sessions that fail at once start at 0, 2, 4, 9 and 19 minutes, whichever agent runs them, and also when the
+// supervisor is killed in between. Then the issue is blocked, with one comment. Removing the label starts over.
 func TestG1_FiveFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -109,7 +114,11 @@ func TestOutcomes(t *testing.T) {
 				return s
 			}, "[0]", agents.Done, nil,
 		},
-		{"exit 0 and nothing", func(*World) Script { return Script{Takes: time.Minute} }, "[0 3 6 12 23]", agents.NoProgress, []string{forge.LabelBlocked}},
+		{
+			"exit 0 and nothing", func(*World) Script { return Script{Takes: time.Minute} },
+			"[0 3 6 12 23]", agents.NoProgress,
+			[]string{forge.LabelBlocked},
+		},
 		{
 			"says done and did nothing", func(*World) Script {
 				return Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Done, Claimed: true}}
@@ -133,22 +142,26 @@ func TestOutcomes(t *testing.T) {
 		{
 			"limited for twenty minutes", func(w *World) Script {
 				at := time.Now().Add(20 * time.Minute)
-				return Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: at}}
+				s := reports(time.Minute, agents.Limited, "limit")
+				s.Outcome.RetryAt = at
+				return s
 			}, "[0 20]", agents.Limited, nil,
 		},
 		{
 			"limited until the past", func(*World) Script {
-				return Script{Takes: 10 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit", RetryAt: time.Unix(1, 0)}}
+				s := reports(10*time.Minute, agents.Limited, "limit")
+				s.Outcome.RetryAt = time.Unix(1, 0)
+				return s
 			}, "[0 11 22]", agents.Limited, nil,
 		},
 		{
 			"limited, nobody knows how long", func(*World) Script {
-				return Script{Takes: 8 * time.Minute, Outcome: agents.Outcome{Result: agents.Limited, Claimed: true, Reason: "limit"}}
+				return reports(8*time.Minute, agents.Limited, "limit")
 			}, "[0 13 26]", agents.Limited, nil,
 		},
 		{
 			"no backend", func(*World) Script { // three times at once, then a probe each five minutes
-				return Script{Takes: 4 * time.Minute, Outcome: agents.Outcome{Result: agents.BackendDown, Claimed: true, Reason: "refused"}}
+				return reports(4*time.Minute, agents.BackendDown, "refused")
 			}, "[0 4 8 17 26]", agents.BackendDown, nil,
 		},
 	}
@@ -191,8 +204,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A usage limit parks the thread, not the item and not the other thread; when it is over one session tries, and the rest
-// follow a minute later.
+// A usage limit parks its thread, and neither the item nor another thread. When it is over one session tries, and the
+// others follow a minute later.
 func TestG3_UsageLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -235,7 +248,8 @@ func TestG3_UsageLimit(t *testing.T) {
 		var starts []string
 		for _, r := range w.Exec.Runs() {
 			if r.Job.Kind == agents.KindIssue {
-				starts = append(starts, r.Begin.Sub(began).Truncate(10*time.Second).String()+" attempt "+variable(r.Job, "DISINTO_ATTEMPT"))
+				at := r.Begin.Sub(began).Truncate(10 * time.Second)
+				starts = append(starts, at.String()+" attempt "+variable(r.Job, "DISINTO_ATTEMPT"))
 			}
 		}
 		want := "0s attempt 1, 0s attempt 1, 1h0m0s attempt 1, 1h1m0s attempt 1"
@@ -258,7 +272,7 @@ func TestG2_Breaker(t *testing.T) {
 		var back atomic.Bool
 		w.Exec.Script = func(job agents.Job, n int) Script {
 			if job.Kind == agents.KindIssue && !back.Load() {
-				return Script{Takes: time.Second, Outcome: agents.Outcome{Result: agents.BackendDown, Claimed: true, Reason: "connection refused"}}
+				return reports(time.Second, agents.BackendDown, "connection refused")
 			}
 			return w.Work(job, n)
 		}
@@ -284,7 +298,7 @@ func TestG2_Breaker(t *testing.T) {
 	})
 }
 
-// What people do to an issue while an agent works on it.
+// People change an issue while an agent works on it.
 func TestF4_PeopleInterfere(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -302,7 +316,10 @@ func TestF4_PeopleInterfere(t *testing.T) {
 			agents.Cancelled, "assigned to johba", 1,
 		},
 		{"agent taken off", func(is *forge.Issue) { is.Assignees = nil }, agents.Cancelled, "assigned to nobody", 2},
-		{"cancelled", func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelCancelled) }, agents.Cancelled, "labelled cancelled", 1},
+		{
+			"cancelled", func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelCancelled) },
+			agents.Cancelled, "labelled cancelled", 1,
+		},
 		{"title changed", func(is *forge.Issue) { is.Title = "other" }, agents.Done, "opened #2", 1},
 	}
 	for _, tt := range tests {
@@ -321,7 +338,8 @@ func TestF4_PeopleInterfere(t *testing.T) {
 				if len(runs) != tt.runs {
 					t.Errorf("%d sessions, want %d", len(runs), tt.runs)
 				}
-				if cancelled := runs[0].End.Sub(runs[0].Begin); tt.result == agents.Cancelled && cancelled > 5*time.Minute+9*time.Second {
+				cancelled := runs[0].End.Sub(runs[0].Begin)
+				if tt.result == agents.Cancelled && cancelled > 5*time.Minute+9*time.Second {
 					t.Errorf("it ran for %s", cancelled)
 				}
 				if tt.runs == 2 && runs[1].Begin.Sub(runs[0].End) < time.Minute {
@@ -331,7 +349,8 @@ func TestF4_PeopleInterfere(t *testing.T) {
 				if first.Outcome != tt.result || first.Reason != tt.reason {
 					t.Errorf("ended %s: %s; want %s: %s", first.Outcome, first.Reason, tt.result, tt.reason)
 				}
-				if is := w.Forge.Get(issue); tt.runs == 1 && (is.Has(forge.LabelInProgress) || slices.Contains(is.Assignees, "dev-coder")) {
+				is := w.Forge.Get(issue)
+				if claimed := is.Has(forge.LabelInProgress) || slices.Contains(is.Assignees, "dev-coder"); tt.runs == 1 && claimed {
 					t.Errorf("claim left: %v %v", is.Labels, is.Assignees)
 				}
 			})
@@ -339,8 +358,8 @@ func TestF4_PeopleInterfere(t *testing.T) {
 	}
 }
 
-// A session is ended because its issue is closed, and that was by the merge of its own pull request, which is not even
-// listed any more: it is done.
+// A session is stopped because its issue is closed, by the merge of its own pull request, which is no longer listed:
+// the session is done.
 func TestOwnMergeIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -361,7 +380,8 @@ func TestOwnMergeIsDone(t *testing.T) {
 	})
 }
 
-// How a claim fails decides who rests: the item, the agent, or nobody for long. The forge fails for 110 seconds.
+// The failure of a claim decides what rests: the item, the agent, or the item for ten seconds. The forge fails for
+// 110 s.
 func TestClaimFails(t *testing.T) {
 	tests := []struct {
 		name string
@@ -412,12 +432,15 @@ func TestClaimFails(t *testing.T) {
 	}
 }
 
-// An agent never starts under another's name.
+// No agent starts under the account of another.
 func TestWrongIdentity(t *testing.T) {
 	tests := []struct {
 		name, login, why string
 	}{
-		{"another account's", "dev-bot", `the token of dev-coder logs in as dev-bot: set $FORGE_TOKEN_DEV_CODER, or forge_user = "dev-bot"`},
+		{
+			"another account's", "dev-bot",
+			`the token of dev-coder logs in as dev-bot: set $FORGE_TOKEN_DEV_CODER, or forge_user = "dev-bot"`,
+		},
 		{"nobody's", "", "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER"},
 	}
 	for _, tt := range tests {

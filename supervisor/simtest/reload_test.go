@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// slots is a copy of the configuration with another number of slots in the local thread.
+// slots returns a copy of the configuration with that many slots in the local thread.
 func slots(cfg *threads.Config, n int) *threads.Config {
 	next := *cfg
 	next.Threads = slices.Clone(cfg.Threads)
@@ -18,8 +18,8 @@ func slots(cfg *threads.Config, n int) *threads.Config {
 	return &next
 }
 
-// A thread of two slots gets one. What runs in the other goes on and is shown until it ends; then the slot is gone, and one
-// session at a time is all there is. With two slots again there are two.
+// A thread of two slots gets one. The session in the other slot goes on and is shown until it ends. Then the slot is
+// gone, and one session runs at a time; with two slots again there are two.
 func TestG5_ShrinkSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -66,6 +66,10 @@ func TestG5_ShrinkSlots(t *testing.T) {
 	})
 }
 
+func withoutAgent(list []agents.Agent, name string) []agents.Agent {
+	return slices.DeleteFunc(slices.Clone(list), func(a agents.Agent) bool { return a.Name == name })
+}
+
 func busySlots(l *Life) (n int) {
 	for _, s := range l.Document().Threads[1].Slots {
 		n += len(s.Agents)
@@ -73,8 +77,8 @@ func busySlots(l *Life) (n int) {
 	return n
 }
 
-// An agent that is taken out of the file in the middle of its work finishes it, is released under its own account, gets
-// nothing more, and is gone from the status; the other one goes on.
+// An agent that is removed from the configuration during its session finishes it, is released under its own account,
+// starts nothing more, and is gone from the status. The other agent goes on.
 func TestRemovedAgentDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -86,7 +90,7 @@ func TestRemovedAgentDrains(t *testing.T) {
 		l := w.Start()
 		time.Sleep(time.Minute)
 		next := *w.Config
-		next.Agents = slices.DeleteFunc(slices.Clone(w.Config.Agents), func(a agents.Agent) bool { return a.Name == "dev-qwen" })
+		next.Agents = withoutAgent(w.Config.Agents, "dev-qwen")
 		next.Threads = slices.Clone(w.Config.Threads)
 		next.Threads[1].Agents = []string{"dev-coder"}
 		l.Reload(&next, nil)

@@ -19,7 +19,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// soak lets a factory work for a long time: people file issues, some of which depend on others, and agents do them.
+// soak is a factory that works for a long time: people file issues, some of which depend on others, and agents do
+// them.
 type soak struct {
 	*World
 	mu    sync.Mutex // guards rng
@@ -41,7 +42,7 @@ func (s *soak) chance(p float64) bool {
 	return s.rng.Float64() < p
 }
 
-// file files issues for as long as it is told.
+// file files issues for some time.
 func (s *soak) file(life time.Duration) {
 	for end := time.Now().Add(life); time.Now().Before(end); time.Sleep(s.every) {
 		s.filed++
@@ -60,7 +61,7 @@ func (s *soak) file(life time.Duration) {
 	}
 }
 
-// Idle requests are what a factory asks the forge for while there is nothing to do, per poll.
+// idleRequests returns the requests per poll of a factory without work.
 func idleRequests(w *World, polls int) float64 {
 	idle := w.Config.Threads[0].IdleInterval
 	before := w.Forge.Requests()
@@ -68,7 +69,7 @@ func idleRequests(w *World, polls int) float64 {
 	return float64(w.Forge.Requests()-before) / float64(polls)
 }
 
-// soakDays is how long a soak takes, in virtual days, and that it is to be thorough.
+// soakDays returns the length of a soak in virtual days, and whether it is to be thorough.
 func soakDays(t *testing.T) (days int, long bool) {
 	text := os.Getenv("DISINTO_SOAK_DAYS")
 	if text == "" {
@@ -81,8 +82,8 @@ func soakDays(t *testing.T) (days int, long bool) {
 	return days, true
 }
 
-// A day without faults: every issue is merged, nothing had to be mended, and at its end the supervisor holds what it held
-// after the first hours: no goroutine, no item, and no memory more.
+// A day without faults: every issue is merged, nothing had to be repaired, and at the end the supervisor holds as
+// many goroutines and items, and as much memory, as after the first hours.
 func TestSoak(t *testing.T) {
 	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +104,8 @@ func TestSoak(t *testing.T) {
 		s.Start().Stop() // compacts the journal
 		journal := s.journalBesidesPast()
 		s.Check()
-		t.Logf("%d issues, %d sessions; goroutines %d then %d, heap with the forge's model %d KiB then %d KiB; journal %d bytes; %.1f requests per idle poll of two threads",
+		t.Logf("%d issues, %d sessions; goroutines %d then %d, heap with the forge's model %d KiB then %d KiB; "+
+			"journal %d bytes; %.1f requests per idle poll of two threads",
 			s.filed, len(s.Exec.Runs()), early.goroutines, late.goroutines, early.heap>>10, late.heap>>10, journal, perPoll)
 		if d.Upkeep.Repairs+d.Upkeep.Violations > 0 || len(d.Problems) > 0 {
 			t.Errorf("mended without a fault: %+v, %q\n%s", d.Upkeep, d.Problems, s.Log.String())
@@ -122,8 +124,8 @@ func TestSoak(t *testing.T) {
 	})
 }
 
-// journalBesidesPast is the size of the journal without the sessions that it remembers for simulations: those are bounded by
-// their number.
+// journalBesidesPast returns the size of the journal without the sessions that it keeps for simulations, whose number
+// is bounded.
 func (s *soak) journalBesidesPast() (size int) {
 	s.T.Helper()
 	text, err := os.ReadFile(filepath.Join(s.Dir, "journal.jsonl"))
@@ -138,7 +140,7 @@ func (s *soak) journalBesidesPast() (size int) {
 	return size
 }
 
-// measured is what a supervisor holds.
+// measured are the resources that a supervisor holds.
 type measured struct {
 	goroutines int
 	heap       uint64
@@ -152,9 +154,9 @@ func measure() measured {
 	return measured{runtime.NumGoroutine(), mem.HeapAlloc}
 }
 
-// A day with faults all the time: the forge fails, hangs, answers late or not at all, sessions end in every way there is,
-// and the supervisor is killed every two hours and now and then loses its journal. When the faults end everything ends well. A soak
-// of several days is as many days, each another one.
+// A day full of faults: the forge fails, hangs, answers late or not at all, sessions end in every way there is, and
+// the supervisor is killed every two hours and at times loses its journal. When the faults end everything ends well.
+// A soak of several days is as many different days.
 func TestSoakWithFaults(t *testing.T) {
 	OnlyInStorms(t)
 	seeds := uint64(1)
@@ -214,17 +216,18 @@ func soakWithFaults(t *testing.T, seed uint64) {
 	if d.Upkeep.Violations > 0 {
 		t.Errorf("violations: %q", d.Problems)
 	}
-	t.Logf("%d issues, %d sessions, killed %d times, %d claims left over in the last life", s.filed, len(s.Exec.Runs()), killed, d.Upkeep.Repairs)
+	t.Logf("%d issues, %d sessions, killed %d times, %d claims left over in the last life",
+		s.filed, len(s.Exec.Runs()), killed, d.Upkeep.Repairs)
 }
 
-// loseJournal leaves the next life with what the forge knows.
+// loseJournal leaves the next life with the forge's knowledge only.
 func (s *soak) loseJournal() {
 	if err := os.Remove(filepath.Join(s.Dir, "journal.jsonl")); err != nil {
 		s.T.Error(err)
 	}
 }
 
-// misfortune is one of the ways in which a session does not do what it is for.
+// misfortune is a session that does not achieve its purpose.
 func (s *soak) misfortune(good Script) Script {
 	fail := func(r agents.Result) Script {
 		return Script{Takes: good.Takes / 2, Outcome: agents.Outcome{Result: r, Claimed: true, Reason: "misfortune"}}
@@ -242,7 +245,7 @@ func (s *soak) misfortune(good Script) Script {
 	return fail(agents.Limited)
 }
 
-// fault is one of the ways in which a forge does not answer, most often none.
+// fault is a failure of the forge; mostly none.
 func (s *soak) fault(ctx context.Context) error {
 	switch {
 	case s.chance(0.9):

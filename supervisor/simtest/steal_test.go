@@ -16,7 +16,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// night is a world in which dev-coder has n issues that anybody may do, and dev-qwen has nothing.
+// night is a world in which dev-coder has n issues that any agent may do, and dev-qwen has none.
 func night(t testing.TB, n int) *World {
 	w := New(t)
 	w.Slow()
@@ -33,7 +33,7 @@ func night(t testing.TB, n int) *World {
 	return w
 }
 
-// issues are all there are, by number.
+// issues returns all issues by number.
 func (w *World) issues() map[int64]forge.Issue {
 	all := make(map[int64]forge.Issue)
 	w.Forge.mu.Lock()
@@ -44,7 +44,7 @@ func (w *World) issues() map[int64]forge.Issue {
 	return all
 }
 
-// implementers says who implemented each issue.
+// implementers returns the agents that implemented each issue.
 func (w *World) implementers() map[int64][]string {
 	who := make(map[int64][]string)
 	for _, r := range w.Exec.Runs() {
@@ -65,8 +65,8 @@ func (w *World) stolen() (list []int64) {
 	return list
 }
 
-// An idle agent takes over what waits behind a busy one, down to five, the newest first, and all else about the issue stays
-// as it was. The busy one never tries to begin what it no longer has.
+// An idle agent takes over issues that wait behind a busy one, the newest first, until five are left. Everything else
+// about the issues stays, and the busy agent never tries to begin what it no longer has.
 func TestSteal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := night(t, 8)
@@ -77,7 +77,8 @@ func TestSteal(t *testing.T) {
 			t.Errorf("moved: %s, want #8 and #7: seven wait, and five stay", got)
 		}
 		after := w.Forge.Get(8)
-		if after.Title != before.Title || !after.Created.Equal(before.Created) || !after.Has("priority/8") || !after.Has(forge.LabelBacklog) {
+		same := after.Title == before.Title && after.Created.Equal(before.Created)
+		if !same || !after.Has("priority/8") || !after.Has(forge.LabelBacklog) {
 			t.Errorf("S3: %+v became %+v", before, after)
 		}
 		w.Until(6*time.Hour, "merged", w.Forge.Done)
@@ -93,8 +94,8 @@ func TestSteal(t *testing.T) {
 	})
 }
 
-// G2: whatever goes wrong at whatever step of a steal, there is one copy of each issue that somebody can begin, and each is
-// implemented once. A step fails, or happens and its answer is lost, or the supervisor is killed before or after it.
+// G2: whatever goes wrong at whatever step of a steal, one copy of each issue can be begun, and each is implemented
+// once. A step fails, or happens and its answer is lost, or the supervisor is killed before or after it.
 func TestStealFaults(t *testing.T) {
 	for i, step := range []string{"mark", "hand over"} {
 		for _, n := range []int{1, 2} {
@@ -108,7 +109,8 @@ func TestStealFaults(t *testing.T) {
 			}
 		}
 	}
-	for _, call := range []string{"reassign", "scan"} { // around a steal as a whole: its journal lines lie between these
+	// Around a whole steal: its journal lines are written between these calls.
+	for _, call := range []string{"reassign", "scan"} {
 		for n := 1; n <= 8; n++ {
 			for _, after := range []bool{false, true} {
 				if call == "reassign" && n > 2 || call == "scan" && n < 5 {
@@ -125,7 +127,7 @@ func TestStealFaults(t *testing.T) {
 	}
 }
 
-// faultyNight lets the n-th step of a kind go wrong, once.
+// faultyNight makes the n-th step of a kind go wrong, once.
 func faultyNight(t *testing.T, step string, n int, fault string) {
 	w := night(t, 8)
 	var count atomic.Int64
@@ -165,7 +167,7 @@ func killedNight(t *testing.T, call string, n int, after bool) {
 	w.morning(w.Start())
 }
 
-// morning waits until all is merged, watching that nothing is ever there twice or not at all.
+// morning waits until all is merged, and checks all the time that no issue has two assignees.
 func (w *World) morning(l *Life) {
 	w.T.Helper()
 	deadline := time.Now().Add(8 * time.Hour)
@@ -195,7 +197,7 @@ func (w *World) morning(l *Life) {
 	}
 }
 
-// A2: what somebody begins between the look and the move stays where it is, and nothing of the move is left.
+// A2: an issue that is begun between the look and the move stays where it is, and nothing of the move is left.
 func TestStealBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := night(t, 7)
@@ -222,7 +224,7 @@ func TestStealBegun(t *testing.T) {
 	})
 }
 
-// U2: an idle agent beside a busy one, and nothing to move, is told the second time, with the reasons.
+// U2: an idle agent beside a busy one with nothing to move is logged the second time, with the reasons.
 func TestStealNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := night(t, 9)
@@ -236,7 +238,8 @@ func TestStealNothing(t *testing.T) {
 			t.Error("told the first time")
 		}
 		w.Until(5*time.Minute, "told", told)
-		if want := "dev-qwen idle beside dev-coder busy, and nothing can be moved: #9 priority 2 stays, from 5 on issues move"; !strings.Contains(w.Log.String(), want) {
+		want := "dev-qwen idle beside dev-coder busy, and nothing can be moved: #9 priority 2 stays, from 5 on issues move"
+		if !strings.Contains(w.Log.String(), want) {
 			t.Errorf("no %q in\n%s", want, w.Log.String())
 		}
 		l.Stop()
@@ -246,7 +249,7 @@ func TestStealNothing(t *testing.T) {
 	})
 }
 
-// A route assigns the issues of a skill as soon as they can be worked on, and a forge that refuses that is asked again.
+// A route assigns the issues of a skill as soon as they may be worked on. When the forge refuses, it is asked again.
 func TestRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)

@@ -31,7 +31,10 @@ func TestStop(t *testing.T) {
 		{"sessions that obey", false, nil, 100 * time.Millisecond, time.Second, true},
 		{"sessions that ignore TERM", true, nil, 7 * time.Second, 8 * time.Second, true},
 		{"a forge that hangs, sessions that obey", false, hang, 2 * time.Second, 2*time.Second + 200*time.Millisecond, false},
-		{"a forge that hangs, sessions that ignore TERM", true, hang, 9 * time.Second, 9*time.Second + 100*time.Millisecond, false},
+		{
+			"a forge that hangs, sessions that ignore TERM", true, hang,
+			9 * time.Second, 9*time.Second + 100*time.Millisecond, false,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,12 +91,12 @@ func TestStopWithUndead(t *testing.T) {
 			t.Errorf("stopped in %s, want 9 s", took)
 		}
 		w.Check()
-		time.Sleep(2 * time.Hour) // what it does when it ends after all hurts nobody
+		time.Sleep(2 * time.Hour) // its late end has no effect
 	})
 }
 
-// The supervisor stops while it waits for the forge to say how a session ended. That is not guessed: the session counts as
-// lost, and burns nothing.
+// The supervisor stops while it asks the forge how a session ended. Without an answer the session counts as lost, and
+// burns no attempt.
 func TestStopWhileJudging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -148,8 +151,7 @@ func TestNoStartWhileStopping(t *testing.T) {
 	})
 }
 
-// Two threads want the same work all the time. The claims show that nobody ever got what another one had: the executor
-// watches for items, agents and slots that are taken twice.
+// Two threads compete for the same work. The executor checks that no item, agent or slot is ever taken twice.
 func TestManyThreadsOneQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -203,7 +205,9 @@ func TestSchedule(t *testing.T) {
 			Name: "watch", On: agents.OnSchedule, Every: 20 * time.Minute, Priority: 5, Command: []string{"watch"},
 		})
 		w.Config.Agents[3].Roles = append(w.Config.Agents[3].Roles, "watch")
-		always(w, agents.KindSchedule, Script{Takes: 4 * time.Minute, Outcome: agents.Outcome{Result: agents.Failed, Reason: "exit status 1"}})
+		always(w, agents.KindSchedule, Script{
+			Takes: 4 * time.Minute, Outcome: agents.Outcome{Result: agents.Failed, Reason: "exit status 1"},
+		})
 		began := time.Now()
 		l := w.Start()
 		time.Sleep(35 * time.Minute)
@@ -226,7 +230,7 @@ func TestSchedule(t *testing.T) {
 	})
 }
 
-// What a session gets: its folders, its log, its result and its own token.
+// A session gets its folders, its log, its result file and its own token.
 func TestJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -267,7 +271,8 @@ func TestJob(t *testing.T) {
 			}
 		}
 		if issue.BackendURL != "http://llama/v1" || w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL != "" {
-			t.Errorf("the backend to ask is %q for local work and %q for an API", issue.BackendURL, w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL)
+			t.Errorf("the backend to ask is %q for local work and %q for an API",
+				issue.BackendURL, w.Exec.RunsOf(agents.KindReview, 2)[0].Job.BackendURL)
 		}
 		if issue.Timeout != 2*time.Hour || issue.Stall != 15*time.Minute || issue.Grace != 7*time.Second {
 			t.Errorf("limits: %+v", issue)

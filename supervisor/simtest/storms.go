@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Storms reports whether tests play every case of a long list, and live through whole days. `make check` sets
-// DISINTO_STORMS for that; `make test` has to end within three minutes, so there a part of the cases stands for all.
+// Storms reports whether tests play every case of a long list and live through whole days. `make check` sets
+// DISINTO_STORMS for that. `make test` must end within three minutes, and plays a part of the cases. It must be
+// called while tests run: the cache of go test does not see what is read before.
 func Storms() bool { return os.Getenv("DISINTO_STORMS") != "" }
 
 // Size returns all with Storms, and some without.
@@ -18,7 +19,7 @@ func Size[T any](all, some T) T {
 	return some
 }
 
-// OnlyInStorms skips a test that lives through whole days: a virtual day costs ten seconds with the race detector.
+// OnlyInStorms skips a test that lives through whole days: with the race detector a virtual day takes ten seconds.
 func OnlyInStorms(t testing.TB) {
 	t.Helper()
 	if !Storms() {
@@ -26,8 +27,8 @@ func OnlyInStorms(t testing.TB) {
 	}
 }
 
-// Main runs the tests of a package with their state directories in memory, where the system has a file system for that.
-// A supervisor writes several files for each virtual minute, and creating them on a disk took half of the time.
+// Main runs the tests of a package with their state directories in memory, where the system has /dev/shm. A
+// supervisor writes several files per virtual minute, and creating them on a disk took a third of the processor time.
 func Main(m *testing.M) (code int) {
 	debug.SetGCPercent(600) // a world makes much garbage and keeps next to nothing
 	if dir, err := os.MkdirTemp("/dev/shm", "disinto"); err == nil {

@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// A session that fails without a word about it is told with the last line that it printed, and with where the rest is;
-// one that said why is told in its own words. A restart forgets neither.
+// A session that fails without a reason is logged with the last line that it printed and the path of its log; one
+// that gave a reason is logged with that. A restart forgets neither.
 func TestFailureIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -51,7 +51,8 @@ func TestFailureIsTold(t *testing.T) {
 		d := l.Document()
 		check(d, w.Dir)
 		for _, r := range d.Recent {
-			want := fmt.Sprintf("[%s #1] implementation failed (attempt 1 of 5): work: exit status 22: curl: (22) 404 for http://x:[secret]@forge (%s)", r.Agent, r.Log)
+			want := fmt.Sprintf("[%s #1] implementation failed (attempt 1 of 5): work: exit status 22: "+
+				"curl: (22) 404 for http://x:[secret]@forge (%s)", r.Agent, r.Log)
 			if r.Number == 2 {
 				want = fmt.Sprintf("[%s #2] implementation failed (attempt 1 of 5): the tests are red (%s)", r.Agent, r.Log)
 			}
@@ -68,7 +69,7 @@ func TestFailureIsTold(t *testing.T) {
 	})
 }
 
-// A machine without room for another process is nobody's fault: no attempt is burnt and no agent blamed, the thread starts
+// When the machine has no room for another process, no attempt is burnt and no agent is blamed. The thread starts
 // nothing for a minute, and scheduled work stays due.
 func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +87,8 @@ func TestNoRoom(t *testing.T) {
 			t.Errorf("claims left: %v", left)
 		}
 		w.Until(time.Hour, "merged", w.Forge.Done)
-		if runs := w.Exec.RunsOf(agents.KindIssue, 1); len(runs) != 1 || variable(runs[0].Job, "DISINTO_ATTEMPT") != "1" || runs[0].Begin.Sub(began) > 32*time.Minute {
+		runs := w.Exec.RunsOf(agents.KindIssue, 1)
+		if len(runs) != 1 || variable(runs[0].Job, "DISINTO_ATTEMPT") != "1" || runs[0].Begin.Sub(began) > 32*time.Minute {
 			t.Errorf("with room again: %+v", runs)
 		}
 		l.Stop()
@@ -107,8 +109,8 @@ func (c *crowded) Run(ctx context.Context, job agents.Job, started func(agents.S
 	return c.Executor.Run(ctx, job, started)
 }
 
-// Of two repositories one is gone, so that no scan is ever without an error. In the other one everything goes on: a claim
-// of ours that nobody stands behind is released, and work is done.
+// One of two repositories is gone, so that every scan has an error. In the other one everything goes on: a claim of
+// ours without a session is released, and work is done.
 func TestOneRepositoryMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const gone = "johba/gone"

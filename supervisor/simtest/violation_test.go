@@ -12,8 +12,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// A scheduler that is out of its mind starts nothing that a rule forbids: what is wrong with its plans is kept back, counted
-// once, told once, and everything else goes on.
+// A broken scheduler starts nothing that a rule forbids. The wrong parts of its plans are kept back, counted once and
+// logged once, and everything else goes on.
 func TestF7_MadScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -63,7 +63,7 @@ func TestF7_MadScheduler(t *testing.T) {
 	})
 }
 
-// What was used today stands beside what may be, for the agent and for its thread; tomorrow it is nothing.
+// The status shows the usage of today beside the budget, for the agent and for its thread. On the next day it is zero.
 func TestSpentIsShown(t *testing.T) {
 	OnlyInStorms(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -73,14 +73,17 @@ func TestSpentIsShown(t *testing.T) {
 		w.Exec.Script = func(job agents.Job, n int) Script {
 			s := w.Work(job, n)
 			if job.Kind == agents.KindIssue {
-				s.Outcome = agents.Outcome{Result: agents.Done, Usage: agents.Usage{InputTokens: 100, OutputTokens: 20, CachedTokens: 7, CostUSD: 0.5}}
+				s.Outcome = agents.Outcome{Result: agents.Done, Usage: agents.Usage{
+					InputTokens: 100, OutputTokens: 20, CachedTokens: 7, CostUSD: 0.5,
+				}}
 			}
 			return s
 		}
 		l := w.Start()
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		d := l.Document()
-		if got, want := d.Threads[1].Spent, (control.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2}); got != want {
+		spent := control.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2}
+		if got, want := d.Threads[1].Spent, spent; got != want {
 			t.Errorf("thread: %+v, want %+v", got, want)
 		}
 		if got, want := d.Agents[0].Spent, (control.SpentDocument{Tokens: 120, USD: 0.5}); got != want {

@@ -1,8 +1,8 @@
-// Package simtest runs the real supervisor against a forge in memory and an executor that sleeps, in the virtual time of
-// testing/synctest: a night of work takes milliseconds, and a test can say at which minute what has to happen.
+// Package simtest runs the real supervisor against a forge in memory and an executor that sleeps, in the virtual time
+// of testing/synctest: a night of work takes milliseconds, and a test can say at which minute what has to happen.
 //
-// A World is what outlives a supervisor: the forge, the state directory, the record of sessions. A Life is one supervisor
-// in it. It ends as a process does, by Stop, which is SIGTERM, or by Kill, after which nothing of it has any effect.
+// A World outlives its supervisors: the forge, the state directory, the record of sessions. A Life is one supervisor
+// in it. It ends like a process, by Stop, which is SIGTERM, or by Kill, after which it has no effect on the world.
 // Everything must be used inside one synctest bubble.
 package simtest
 
@@ -37,8 +37,8 @@ type World struct {
 	lives  int
 }
 
-// New is a world with Factory's configuration, in which every issue gets a pull request after ten minutes, which is
-// approved after another five.
+// New returns a world with Factory's configuration, in which every issue gets a pull request after ten minutes, and
+// its approval after another five.
 func New(t testing.TB) *World {
 	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir()}
 	for _, a := range w.Config.Agents {
@@ -53,7 +53,7 @@ func New(t testing.TB) *World {
 	return w
 }
 
-// Work is what good agents do.
+// Work is the script of good agents.
 func (w *World) Work(job agents.Job, _ int) Script {
 	switch job.Kind {
 	case agents.KindIssue:
@@ -66,17 +66,19 @@ func (w *World) Work(job agents.Job, _ int) Script {
 	return Script{Takes: time.Minute}
 }
 
-// Factory is a configuration with an API thread for reviews and a local one with two sticky slots.
+// Factory is a configuration with an API thread for reviews and a local thread with two sticky slots.
 func Factory() *threads.Config {
 	command := []string{"work"}
 	agent := func(name, role, thread string) agents.Agent {
-		return agents.Agent{Name: name, Login: name, Roles: []string{role}, Thread: thread, Token: agents.Secret("token-of-" + name)}
+		return agents.Agent{
+			Name: name, Login: name, Roles: []string{role}, Thread: thread, Token: agents.Secret("token-of-" + name),
+		}
 	}
 	return &threads.Config{
 		Name: "factory.toml",
 		Forge: threads.Forge{
-			URL: "http://forge", Token: "token-of-disinto", Repos: []string{Repo}, Bots: []string{"dev-elsewhere"}, MergeAuto: true, MaxUnreviewed: 3,
-			MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
+			URL: "http://forge", Token: "token-of-disinto", Repos: []string{Repo}, Bots: []string{"dev-elsewhere"},
+			MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
 		},
 		Factory: threads.Factory{StopGrace: 7 * time.Second},
 		Threads: []threads.Thread{
@@ -95,12 +97,16 @@ func Factory() *threads.Config {
 		},
 		Roles: []agents.Role{
 			{Name: "dev", On: agents.OnIssue, Priority: 5, Command: command, Timeout: 2 * time.Hour, Stall: 15 * time.Minute},
-			{Name: "review", On: agents.OnReview, Priority: 5, Command: command, Timeout: 2 * time.Hour, Stall: 15 * time.Minute},
+			{
+				Name: "review", On: agents.OnReview, Priority: 5, Command: command, Timeout: 2 * time.Hour,
+				Stall: 15 * time.Minute,
+			},
 		},
 	}
 }
 
-// Slow has the forge polled once a minute. Nothing in a day's work should wait for a poll, and the day is over sooner.
+// Slow has the forge polled once a minute, which makes a virtual day shorter. No step of the work should wait for a
+// poll.
 func (w *World) Slow() {
 	for i := range w.Config.Threads {
 		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Minute, time.Minute
@@ -117,7 +123,7 @@ type Life struct {
 	power  *power
 }
 
-// Start begins a life, changed before it begins by each of the options.
+// Start begins a life. The options change the supervisor before it runs.
 func (w *World) Start(options ...func(*Life)) *Life {
 	w.T.Helper()
 	w.lives++
@@ -150,7 +156,7 @@ func (l *Life) Stop() time.Duration {
 	return time.Since(began)
 }
 
-// Kill ends a life as SIGKILL does: from now on nothing that it does is seen by anybody. The next life begins with a copy
+// Kill ends a life as SIGKILL does: nothing that it does from now on has an effect. The next life begins with a copy
 // of its journal as it is at this moment.
 func (l *Life) Kill() {
 	if !l.power.off.CompareAndSwap(false, true) {
@@ -180,12 +186,12 @@ func (l *Life) Bury() {
 	<-l.ended
 }
 
-// KillAt kills the life when it makes the n-th call of a name: before the call has its effect, or after it.
+// KillAt kills the life at the n-th call of a name, before or after the call has its effect.
 func KillAt(call string, n int, after bool) func(*Life) {
 	return func(l *Life) { l.power.call, l.power.n, l.power.after = call, n, after }
 }
 
-// power is what keeps a life's hands on the world.
+// power connects a life to the world until it is killed.
 type power struct {
 	life  *Life
 	off   atomic.Bool
@@ -216,7 +222,7 @@ func (p *power) use(call string, f func() error) error {
 	return err
 }
 
-// client is a life's hold on the forge.
+// client is the forge as a life sees it.
 type client struct {
 	f *Forge
 	p *power
@@ -280,7 +286,7 @@ func (c *client) MayWork(ctx context.Context, token, repo string) error {
 
 func (c *client) Requests() int64 { return c.f.Requests() }
 
-// executor is a life's hold on its sessions: they die with it.
+// executor is the executor as a life sees it. Its sessions die with the life.
 type executor struct {
 	e *Executor
 	p *power
@@ -327,14 +333,14 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// listener is a socket in memory: a real one would stop the bubble's clock.
+// listener is a socket in memory. A real one would stop the bubble's clock.
 type listener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-// NewListener is a listener that nobody connects to.
+// NewListener returns a listener without connections.
 func NewListener() net.Listener {
 	return &listener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
@@ -355,7 +361,7 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
 
-// Until waits, a second at a time, until something is so.
+// Until waits, a second at a time, until so is true. It fails the test after the limit.
 func (w *World) Until(limit time.Duration, what string, so func() bool) {
 	w.T.Helper()
 	end := time.Now().Add(limit)
@@ -367,7 +373,7 @@ func (w *World) Until(limit time.Duration, what string, so func() bool) {
 	}
 }
 
-// Check fails the test for everything that must not be the case at any time.
+// Check fails the test for every broken rule that the forge or the executor saw.
 func (w *World) Check() {
 	w.T.Helper()
 	for _, v := range w.Exec.Violations() {
@@ -378,5 +384,5 @@ func (w *World) Check() {
 	}
 }
 
-// logf adds a line of the test's own to the log.
+// logf adds a line of the test to the log.
 func (w *World) logf(format string, args ...any) { fmt.Fprintf(&w.Log, format, args...) }
