@@ -36,7 +36,7 @@ const (
 type choreKey struct {
 	action threads.Action
 	ref    forge.Ref
-	head   string // of a merge: after a push it is another one
+	head   string // of a merge: a push makes it another one
 }
 
 func (k choreKey) compare(other choreKey) int {
@@ -114,7 +114,7 @@ func stealChore(instance string, m threads.Move) *chore {
 	}}
 }
 
-// choreLocked begins a chore. old is its last attempt, nil when there was none.
+// choreLocked begins a chore. old is its last attempt; nil for the first.
 func (b *books) choreLocked(c, old *chore) *chore {
 	if old != nil {
 		c.failures, c.failed = old.failures, old.failed
@@ -133,7 +133,7 @@ func (b *books) choreLocked(c, old *chore) *chore {
 	return c
 }
 
-// loginLocked is the account behind a claim, also when its agent is no longer configured.
+// loginLocked returns the account behind a claim, even if its agent is no longer configured.
 func (b *books) loginLocked(agent string, item forge.Ref) string {
 	if a := b.cfg.Agent(agent); a != nil {
 		return a.Login

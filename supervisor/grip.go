@@ -7,14 +7,14 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// grip keeps items from being decided on while we write to them: until it lets go, and then until a scan that began
-// later. That is the stale-facts rule.
+// grip keeps items from being decided on while we write to them, and after that until a scan that began later shows
+// what was written. That is the stale-facts rule.
 type grip struct {
 	b    *books
 	refs []forge.Ref
 }
 
-// grip takes hold of an issue or pull request and of everything that belongs to it.
+// grip takes hold of an issue or pull request and of its whole chain.
 func (b *books) grip(item forge.Ref) *grip {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,7 +28,7 @@ func (b *books) gripLocked(refs []forge.Ref) *grip {
 	return &grip{b, refs}
 }
 
-// letGo returns the time that facts have to be newer than.
+// letGo ends the grip and returns the time that facts have to be newer than. It may be repeated.
 func (g *grip) letGo() time.Time {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
@@ -43,8 +43,8 @@ func (g *grip) letGo() time.Time {
 	return now
 }
 
-// relatedLocked is an issue or pull request with its chain: the issues that a pull request is for, and all pull
-// requests of those. The repository itself, on which scheduled work runs, is never written to.
+// relatedLocked returns an issue or pull request with its chain, sorted: the issues that a pull request is for, and all
+// pull requests of those. Scheduled work, which has no number, has none.
 func (b *books) relatedLocked(item forge.Ref) []forge.Ref {
 	if item.Number == 0 {
 		return nil

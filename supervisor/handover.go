@@ -14,20 +14,21 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// HandoverVersion is the newest meaning of a Handover. An image understands those up to its own.
+// HandoverVersion is the version of Handover that this image writes. An image reads all versions up to its own.
 const HandoverVersion = 1
 
-// Handover is what a supervisor tells the next image of its program, beside what stands in the journal: the sessions
-// that go on. It holds no secret; configuration and tokens are read again.
+// Handover tells the next image of the program what the journal does not: the sessions that go on. It holds no secret;
+// the next image reads configuration and tokens again. Fields are added, never renamed or removed.
 type Handover struct {
 	Version  int                    `json:"version"`
-	Started  time.Time              `json:"started"`  // the first image
-	Upgrades int                    `json:"upgrades"` // which one the next image is, from 1
+	Started  time.Time              `json:"started"`  // when the first image started
+	Upgrades int                    `json:"upgrades"` // images before the next one
 	Upkeep   control.UpkeepDocument `json:"upkeep"`
 	Sessions []HandedSession        `json:"sessions"` // by run id
 }
 
-// HandedSession is a session whose program runs.
+// HandedSession is a session whose program runs, with everything that the next image needs to end it even if its
+// agent, role and thread are no longer configured.
 type HandedSession struct {
 	Session  threads.Session `json:"session"`
 	Login    string          `json:"login"`   // of its agent
@@ -38,7 +39,7 @@ type HandedSession struct {
 	Stop     threads.Reason  `json:"stop,omitzero"` // why it is being ended
 }
 
-// Runs are the run ids of the sessions, sorted.
+// Runs returns the run ids of the sessions, sorted.
 func (h *Handover) Runs() []string {
 	var runs []string
 	for i := range h.Sessions {
@@ -47,32 +48,33 @@ func (h *Handover) Runs() []string {
 	return runs
 }
 
-// Only leaves out every session that is not among runs.
+// Only removes every session that is not among runs.
 func (h *Handover) Only(runs []string) {
 	other := func(s HandedSession) bool { return !slices.Contains(runs, s.Session.RunID) }
 	h.Sessions = slices.DeleteFunc(h.Sessions, other)
 }
 
-// ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for something under way.
+// ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for work under way.
 var ErrNotQuiet = errors.New("cannot hand over now")
 
 const (
-	// quietTime is how long a hand-over waits for what is under way: one call of the forge that takes all its time.
+	// quietTime is how long a hand-over waits for work under way: as long as one call to the forge may take.
 	quietTime = callTimeout + 5*time.Second
-	// quietRest is the time between two looks meanwhile.
+	// quietRest is the time between two tries.
 	quietRest = 20 * time.Millisecond
 )
 
-// Handover is what HandOver would tell, while everything goes on: to find out whether another image understands it.
+// Handover returns what HandOver would tell now, to find out whether another image can read it. Work goes on meanwhile.
 func (s *Supervisor) Handover() Handover {
 	h, _ := s.books.handover()
 	h.Upkeep = s.problems.upkeep()
 	return h
 }
 
-// HandOver begins nothing more, waits until nothing but programs of sessions is under way, and calls replace while
-// nothing can be journalled. replace does not return when the program was replaced. When it does, all goes on as
-// before; an error that wraps ErrNotQuiet has it called again. held is the lock of the state directory.
+// HandOver begins nothing more, waits until only programs of sessions are under way, and calls replace while nothing
+// can be journalled. replace returns only when it failed: with an error that wraps ErrNotQuiet to be called again, with
+// any other to end the hand-over, after which work goes on as before. held is the lock of the state directory. HandOver
+// may be called from any goroutine; while one is under way, another is refused.
 func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held *os.File) error) error {
 	s.init()
 	if err := s.gate.hand(); err != nil {
@@ -103,7 +105,7 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 	}
 }
 
-// tryHandOver holds the journal's lock, with which nothing that counts can happen any more.
+// tryHandOver calls replace while it holds the journal's lock, so that nothing happens that has to be remembered.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
 	owed, resume := s.journal.Still()
 	defer resume()
@@ -124,7 +126,7 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 	return replace(h, s.held)
 }
 
-// handover returns the sessions to hand over, and what is under way beside them; empty when nothing is.
+// handover returns the sessions to hand over, and why that has to wait; "" when it need not.
 func (b *books) handover() (h Handover, why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,8 +148,8 @@ func (b *books) handover() (h Handover, why string) {
 	return h, why
 }
 
-// inherit puts the sessions of the last image into the table, and reports whether there was one. That image left
-// nothing else behind that would have to be ended.
+// inherit continues the sessions of the last image, and reports whether there was one. That image left no stale
+// processes.
 func (s *Supervisor) inherit() bool {
 	h := s.Inherited
 	if h == nil {
@@ -173,8 +175,8 @@ func (b *books) inherit(h *Handover) (list []*session) {
 	return list
 }
 
-// inherited is a session of the last image. What the configuration says now of its agent, role and thread is nearly
-// always what it was started with; what it no longer says was handed over.
+// inherited restores a session of the last image. Agent, role and thread come from the configuration of this one, which
+// nearly always is the one it was started with; where that lacks them, what was handed over is enough to end it.
 func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *session {
 	x := &session{
 		Session: h.Session, config: cfg, reserved: h.Reserved, stop: h.Stop, pid: h.PID,
@@ -201,19 +203,19 @@ func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 	return x
 }
 
-// resume is the rest of a session whose program the last image started.
+// resume waits for a program that the last image started, and concludes its session.
 func (s *Supervisor) resume(x *session) {
 	defer close(x.gone)
 	defer x.cancel(nil)
 	s.conclude(x, s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil), true)
 }
 
-// inherits reports whether a run goes on after the image in which it began.
+// inherits reports whether a run continues from the last image.
 func (s *Supervisor) inherits(run string) bool {
 	return s.Inherited != nil && slices.Contains(s.Inherited.Runs(), run)
 }
 
-// replace has the program replaced. There is no answer when that worked: the connection ends.
+// replace replaces the program. On success there is no answer: the connection ends.
 func (s *Supervisor) replace(ctx context.Context, r control.UpgradeRequest) (report control.Report, err error) {
 	if s.Upgrade == nil {
 		return report, control.Conflict("cannot upgrade this one: only disinto run can be replaced")

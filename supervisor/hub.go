@@ -16,8 +16,8 @@ type aroundHub struct{ s *Supervisor }
 
 var _ fleet.Supervisor = aroundHub{}
 
-// keepHub runs a cycle each time that one is due, until ctx is done. It reads the other hosts once at the beginning,
-// for people who look at the fleet before that.
+// keepHub runs each cycle that is due, until ctx is done. It reads the other hosts once at the start, for people who
+// ask about the fleet before the first cycle.
 func (s *Supervisor) keepHub(ctx context.Context) {
 	s.hub.Read(ctx)
 	for s.hub.Wait(ctx) {
@@ -29,7 +29,8 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 	}
 }
 
-// safely does with a panic what a tick does, for decisions outside of ticks: it is counted and shown, and ends nothing.
+// safely recovers from a panic in a decision outside of ticks as a tick does: it is counted and shown, and ends
+// nothing.
 func (s *Supervisor) safely(what string, f func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -39,7 +40,8 @@ func (s *Supervisor) safely(what string, f func()) {
 	f()
 }
 
-// Fleet says what this supervisor knows of its fleet, without asking the other hosts.
+// Fleet returns what this supervisor knows of its fleet, without asking the other hosts. It may be called from any
+// goroutine.
 func (s *Supervisor) Fleet() *fleet.Status {
 	s.init()
 	return s.hub.Status()
@@ -86,7 +88,7 @@ func (a aroundHub) Document() *fleet.Document {
 	return a.s.books.fleetDocument(a.s.hub, a.s.Version, a.s.room())
 }
 
-// keepFleetFile tells the hub about our agents until the answer is called.
+// keepFleetFile writes fleet-status.json until end is called, which removes it.
 func (s *Supervisor) keepFleetFile() (end func()) {
 	s.fleetFile = fleet.Keep(filepath.Join(s.StateDir, fleet.FileName), func() (d *fleet.Document) {
 		s.safely("telling of the agents", func() { d = aroundHub{s}.Document() })

@@ -17,8 +17,8 @@ const (
 	unavailableRest = 10 * time.Second // the forge did not answer
 )
 
-// Instance is the id of the state directory, with which every run id begins; "" before Run has read it. Once it is
-// there it stays, and may be asked for at any time from what Run calls.
+// Instance returns the id of the state directory, with which every run id begins; "" before Run has read it.
+// Everything that Run calls may call it.
 func (s *Supervisor) Instance() string { return s.instance }
 
 // accounts remember what the forge said of agents' tokens, so that it is asked once. The zero value remembers nothing.
@@ -50,21 +50,20 @@ func (a *accounts) learn(w workplace, login string, admitted bool) {
 	a.logins[w.token], a.admitted[w] = login, admitted
 }
 
-// forget is for another client, whose forge may be another one.
+// forget drops what is known: a new client may be that of another forge.
 func (a *accounts) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.logins, a.admitted = nil, nil
 }
 
-// doubt is why an agent's account may not do its work.
+// doubt says why an agent's account may not do its work.
 type doubt struct {
 	why  string
 	rest time.Duration // until the forge is asked again; 0 means until the configuration changes
 }
 
-// identified makes sure that a session's agent may do its work. An agent that may not is held, with what to do about
-// it.
+// identified makes sure that a session's agent may do its work. An agent that may not is held, with the remedy.
 func (s *Supervisor) identified(x *session) bool {
 	no := s.examine(x.ctx, &x.agent, x.Item.Ref.Repo)
 	if no == nil || x.ctx.Err() != nil {
@@ -80,9 +79,9 @@ func (s *Supervisor) identified(x *session) bool {
 	return false
 }
 
-// examine asks the forge, once, whether an agent's token is the agent's and whether its account has the rights for
-// the work, which would otherwise be missed when the work is done. Work done under another account would be claimed,
-// reviewed and counted as another agent's. Nil means that all is well.
+// examine asks the forge once whether a token belongs to its agent's account and whether that has the rights for the
+// work; nil when both is so. Work under another account would be claimed, reviewed and counted as another agent's, and
+// a missing right would show only after the work is done.
 func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) *doubt {
 	w := workplace{a.Token, repo}
 	login, admitted := s.accounts.known(w)

@@ -12,27 +12,27 @@ import (
 const (
 	// scanTimeout bounds one scan. A cold scan of ten thousand issues takes half a minute.
 	scanTimeout = 2 * time.Minute
-	// prepareRest is the time between attempts to prepare a forge that answers and refuses.
+	// prepareRest is the time between attempts to prepare a forge that refuses.
 	prepareRest = time.Minute
-	// scanRestMin and scanRestMax bound the pause after a scan that read nothing; it doubles from one to the other.
+	// scanRestMin and scanRestMax bound the pause after a scan that read nothing. It doubles each time.
 	scanRestMin = time.Second
 	scanRestMax = time.Minute
 )
 
-// scans are the scans of the forge, of which there is one at a time for all threads. The zero value has had none.
+// scans is the state of the one scan that serves all threads. The zero value has had none.
 type scans struct {
 	mu       sync.Mutex    // guards what follows
-	flight   chan struct{} // closed when the scan under way is over; nil when there is none
+	flight   chan struct{} // closed when the scan under way ends; nil when there is none
 	began    time.Time     // when the newest finished scan began
 	failures int           // scans in a row that read nothing
-	retryAt  time.Time     // no scan begins before
+	retryAt  time.Time     // no scan begins earlier
 
 	prepared  bool
 	prepareAt time.Time
 }
 
-// board returns the scan under way, or begins one whose caller is the pilot. It returns neither when the facts are new
-// enough, or when the forge, which did not answer, is left alone for now.
+// board returns the scan under way, or makes the caller the pilot of a new one. It returns neither when the facts are
+// new enough, nor during the pause after a scan that read nothing.
 func (s *scans) board(need time.Time) (flight <-chan struct{}, pilot bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *scans) board(need time.Time) (flight <-chan struct{}, pilot bool) {
 	return nil, true
 }
 
-// land ends the scan under way and lets every goroutine go that waits for it.
+// land ends the scan under way and wakes the goroutines that wait for it.
 func (s *scans) land(began time.Time, readAny bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,15 +72,15 @@ func (s *scans) setPrepared(prepared bool) {
 	s.prepared, s.prepareAt = prepared, time.Now().Add(prepareRest)
 }
 
-// restart is for another client: it is prepared and scanned at once.
+// restart has a new client prepared and scanned at once.
 func (s *scans) restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prepared, s.prepareAt, s.retryAt = false, time.Time{}, time.Time{}
 }
 
-// scan returns when a scan is over that began at need or later; it begins one where none is under way. While a forge
-// that does not answer is left alone, it returns at once. What was read, and the error, are in the books.
+// scan returns when a scan that began at need or later has ended; it begins one if none is under way. During the pause
+// after a scan that read nothing it returns at once. The facts and the error are in the books.
 func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 	client := s.forge.get()
 	for client != nil {
@@ -100,7 +100,7 @@ func (s *Supervisor) scan(ctx context.Context, need time.Time) {
 	}
 }
 
-// fly is the scan itself. What waits for it goes on even if the client panics.
+// fly makes one scan. It wakes the goroutines that wait for it even if the client panics.
 func (s *Supervisor) fly(ctx context.Context, client Forge) {
 	began := time.Now()
 	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
@@ -121,9 +121,8 @@ func (s *Supervisor) fly(ctx context.Context, client Forge) {
 	facts, err = client.Scan(limited)
 }
 
-// prepare has the labels made that we need, and the token's rights looked at. Only a forge that does not answer is an
-// error: one that refuses something is shown, asked again later and scanned all the same, for other repositories may be
-// fine.
+// prepare creates the labels that we need and checks the rights of the token. Only a forge that does not answer is an
+// error. A refusal is shown and retried later, and the scan goes on, since other repositories may be fine.
 func (s *Supervisor) prepare(ctx context.Context, client Forge) error {
 	err := client.Prepare(ctx)
 	if errors.Is(err, forge.ErrUnavailable) || ctx.Err() != nil {
@@ -136,8 +135,8 @@ func (s *Supervisor) prepare(ctx context.Context, client Forge) error {
 	return nil
 }
 
-// scanNews is what people are told after a scan. The text of an outage names the time of the next try and differs
-// each time, so an outage is told by its kind.
+// scanNews is the log line after a scan, if its result is new. Outages are compared by their kind: the text names the
+// time of the next try and differs each time.
 func scanNews(was, err error) notice {
 	switch {
 	case err == nil && was != nil:

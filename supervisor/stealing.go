@@ -54,13 +54,13 @@ func stuckWords(cfg *threads.Config, c *fleet.Cycle) string {
 		strings.Join(c.Idle, ", "), strings.Join(c.Busy, ", "), strings.Join(whys, "; "))
 }
 
-// steal journals what is to happen, lets it happen in one place, the forge, and journals that it is over. After a
-// crash or a lost answer the same is tried again: it has happened already, or it still can, or somebody has begun the
-// issue and it stays. There is one issue and one assignee at every moment, so there is never a second copy.
+// steal journals what is to happen, changes the assignee on the forge in one step, and journals how that ended. After a
+// crash or a lost answer the same steal is retried: it has happened already, or it still can, or an agent has begun the
+// issue, which then stays. There is one issue with one assignee at every moment, so there is never a second copy.
 func (s *Supervisor) steal(c *chore) error {
 	if !s.books.stealing(c.ref) {
 		if err := s.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
-			return err // nothing has happened, and the next look decides anew
+			return err // nothing has happened, and the next cycle decides again
 		}
 	}
 	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, forge.LabelStolen, c.steal.Run)
