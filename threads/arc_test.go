@@ -11,10 +11,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// The tests in this file are the acceptance tests of the work-stealing design that Rebalance follows, under the numbers
-// that it gave them. Those that are about the transport between hosts are with whoever reads hosts.
+// The tests in this file are the acceptance tests of the work-stealing design that Rebalance follows, with its numbers.
+// Those about the transport between hosts are in the packages that read hosts.
 
-// arc is its fleet of five: everybody has a field of their own.
+// arc is its fleet of five agents, each with a skill of its own.
 const arc = `
 [threads.api]
 backend = "anthropic"
@@ -381,7 +381,7 @@ func TestArc(t *testing.T) {
 	}
 }
 
-// TestArcG1 is their G1: the five safeguards together, on 10,000 random fleets.
+// TestArcG1 is the design's G1: the five safeguards together, on 10,000 random fleets.
 func TestArcG1(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	f := newArcFleet(t)
@@ -408,7 +408,7 @@ func TestArcG1(t *testing.T) {
 	}
 }
 
-// fill gives an agent up to a dozen issues. They are put together by hand, because ten thousand fleets are.
+// fill gives an agent up to a dozen issues. It makes them without a script, which would be slow for 10,000 fleets.
 func (f *arcFleet) fill(rng *rand.Rand, agent string) {
 	for range rng.IntN(13) {
 		f.last++

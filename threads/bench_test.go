@@ -9,8 +9,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// BenchmarkDecide measures one decision for a factory far larger than anybody runs: 10,000 items, 100 agents, 20
-// threads. "started" has everything free, "full" has every slot taken, which is what most ticks see.
+// BenchmarkDecide measures one decision for an oversized factory: 10,000 items, 100 agents, 20 threads. "free" has no
+// session yet; "full" has every slot taken, as in most ticks.
 func BenchmarkDecide(b *testing.B) {
 	for _, full := range []bool{false, true} {
 		name := map[bool]string{false: "free", true: "full"}[full]

@@ -20,8 +20,7 @@ command = ["dev"]
 command = ["review"]
 `
 
-// TestEnforce makes a plan, changes the world or the plan behind its back, and looks whether what is wrong now is
-// found, kept back and stopped.
+// TestEnforce makes a plan and then changes the world or the plan. What is wrong now has to be found and held back.
 func TestEnforce(t *testing.T) {
 	const issue, pull = "issue 1 backlog", "issue 2 backlog\npull 12 author=dev-qwen closes=2"
 	tests := []struct {

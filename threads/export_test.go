@@ -1,6 +1,6 @@
 package threads
 
-// Removable is a rule of some list. Without takes it away and returns how to undo that.
+// Removable is a rule of some list. Without removes it and returns how to undo that.
 type Removable struct {
 	Name    string
 	Without func() (undo func())

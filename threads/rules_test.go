@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEveryRuleCounts takes each rule away in turn and plays the scripts: at least one has to go another way. A rule
-// that nothing misses is either no rule or has no test.
+// TestEveryRuleCounts removes each rule in turn and plays the scripts. At least one has to give other answers: a rule
+// that no script misses has no effect or no test.
 func TestEveryRuleCounts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -26,8 +26,7 @@ func TestEveryRuleCounts(t *testing.T) {
 	}
 }
 
-// changes reports whether a script goes another way now. A panic is one: a rule may rely on what those before it
-// refused.
+// changes reports whether a script gives other answers now. A panic counts: a rule may rely on those before it.
 func changes(t *testing.T, file string) (changed bool) {
 	defer func() {
 		if recover() != nil {
@@ -38,7 +37,7 @@ func changes(t *testing.T, file string) (changed bool) {
 	return got != text
 }
 
-// removable is a rule of some list. without makes it say yes to everything, and returns how to undo that.
+// removable is a rule of some list. without makes it object to nothing, and returns how to undo that.
 type removable struct {
 	name    string
 	without func() (undo func())
@@ -69,7 +68,7 @@ func everyRule() (all []removable) {
 	return append(all, everyStep()...)
 }
 
-// everyStep are the steps that hold the forge against the running table.
+// everyStep are the rules of reconcile.
 func everyStep() (all []removable) {
 	for i := range stopRules {
 		r := &stopRules[i]

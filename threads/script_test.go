@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
 // TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
-// a command (decide, why, convoy, rebalance) a block between ---- and the next empty line is what it answers. Lines:
+// a command (decide, why, convoy, rebalance) a block between ---- and the next empty line is its answer. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  created=-3h blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed reopened=-1h
@@ -55,7 +55,7 @@ func runScript(t *testing.T, file string) {
 	t.Errorf("%s: got\n%s\nrun with -update and read the diff if this is right", file, got)
 }
 
-// play holds the conversation of a script, and returns the script as it is and as it would be with today's answers.
+// play runs a script, and returns it as it is and as it would be with the present answers.
 func play(t *testing.T, file string) (text, got string) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *scriptWorld) lines(text string) {
 	}
 }
 
-// line executes one line; isCommand means that answer is to be compared.
+// line executes one line. isCommand: the script has the expected answer.
 func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder) (answer string, isCommand bool) {
 	f := strings.Fields(line)
 	if len(f) == 0 || strings.HasPrefix(line, "#") {

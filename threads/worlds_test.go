@@ -10,16 +10,15 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// unplayed are the rules that no world misses, because none comes to what they are about: routes, and steals. The
-// scripts miss them. That a slot is free is also seen where a start is placed, so without that rule only the words
-// differ.
+// unplayed are rules that no world misses but some script does: worlds have neither routes nor steals, and the placer
+// too finds out whether a slot is free, so that without that rule only the reasons differ.
 var unplayed = []string{"on its route", "slot free", "steal/"}
 
-// enough is how many worlds it takes until each rule is missed. Most are within twenty.
+// enough is the number of worlds within which each rule is missed. Most are within twenty.
 const enough = 4000
 
-// TestWorldsMissEveryRule takes each rule away in turn and plays worlds until an invariant is broken. It holds the
-// simulator to what it is for: an invariant that sees less, or worlds that come to less, let a rule go unnoticed.
+// TestWorldsMissEveryRule removes each rule in turn and plays worlds until an invariant is broken. It tests the
+// simulator: weaker invariants or tamer worlds would miss the removal.
 func TestWorldsMissEveryRule(t *testing.T) {
 	if os.Getenv("DISINTO_STORMS") == "" {
 		t.Skip("make check plays it: some rules take a thousand worlds")

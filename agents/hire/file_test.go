@@ -114,7 +114,7 @@ func TestFileReadOnlyFolder(t *testing.T) {
 	} else if os.Geteuid() == 0 || os.Chmod(dir, 0o500) != nil {
 		t.Skip("no folder here is read-only")
 	} else {
-		t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // or nobody but root could remove what is in it
+		t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // so that the test can remove its files
 	}
 	f := File{Path: path}
 	if _, err := f.Write("new"); err == nil {

@@ -46,7 +46,7 @@ func TestHire(t *testing.T) {
 	})
 }
 
-// TestBreaksOff ends hiring after each step and hires again, once with somebody's earlier token in place.
+// TestBreaksOff ends hiring after each step and hires again, once with a token from an earlier hiring.
 func TestBreaksOff(t *testing.T) {
 	onEach(t, func(w *world) {
 		for n := range len(w.hire(w.withToken).steps()) + 1 {
@@ -70,8 +70,8 @@ func TestBreaksOff(t *testing.T) {
 	})
 }
 
-// TestLostAnswers breaks the connection at every request in turn, once before the forge did what was asked and once
-// after. Hiring again mends it.
+// TestLostAnswers breaks the connection at each request in turn, once before the forge carried it out and once after.
+// Hiring again completes it.
 func TestLostAnswers(t *testing.T) {
 	for name, fault := range map[string]localforge.Fault{"before": localforge.Drop, "after": localforge.Lose} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); breakEach(onLocal(t), fault) })
@@ -108,7 +108,7 @@ func breakEach(w *world, fault localforge.Fault) {
 	}
 }
 
-// TestAdopt hires whom upstream hired: with an account that has to change its password, a .profile, and a token.
+// TestAdopt hires an agent that upstream hired, whose account must change its password and has a .profile and a token.
 func TestAdopt(t *testing.T) {
 	onEach(t, func(w *world) {
 		w.account(w.name)
@@ -142,7 +142,7 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestCheck says all that is wrong at once, and changes nothing.
+// TestCheck wants all problems at once and no change.
 func TestCheck(t *testing.T) {
 	onEach(t, func(w *world) {
 		h := w.hire(w.withToken)
@@ -179,7 +179,7 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// TestCheckRights has whoever asks without the rights told so before anything is done.
+// TestCheckRights wants missing rights reported before anything is done.
 func TestCheckRights(t *testing.T) {
 	onEach(t, func(w *world) {
 		person := "person-" + w.suffix
@@ -220,7 +220,7 @@ func TestCheckRights(t *testing.T) {
 	})
 }
 
-// TestDryRun says every step and writes nothing: all it sends beside questions are the two that find out our rights.
+// TestDryRun wants every step named and nothing written: the only writes are the two that probe our rights.
 func TestDryRun(t *testing.T) {
 	w := onLocal(t)
 	var writes []string
@@ -255,7 +255,7 @@ func TestDryRun(t *testing.T) {
 	w.hired()
 }
 
-// TestStillInUse keeps an old token that a session works with, and takes it away the next time.
+// TestStillInUse keeps an old token that a session works with, and revokes it the next time.
 func TestStillInUse(t *testing.T) {
 	w := onLocal(t)
 	w.do(w.hire(w.withToken))
@@ -273,7 +273,7 @@ func TestStillInUse(t *testing.T) {
 	}
 }
 
-// TestProofFails leaves everything as it was when somebody changes the secrets file between two steps.
+// TestProofFails changes the secrets file between two steps: the old token must stay valid.
 func TestProofFails(t *testing.T) {
 	w := onLocal(t)
 	w.do(w.hire(w.withToken))

@@ -11,7 +11,7 @@ import (
 
 var newcomer = Entry{Name: "dev-kimi", Thread: "llama", Role: "dev", Model: "kimi", TokenVar: "FORGE_TOKEN_DEV_KIMI"}
 
-// table is what Register writes of newcomer where there was no table.
+// table is the table that Register writes for newcomer.
 const table = "[agents.dev-kimi]\nrole = \"dev\"\nmodel = \"kimi\"\ntoken = \"$FORGE_TOKEN_DEV_KIMI\"\n"
 
 func TestRegister(t *testing.T) {
@@ -331,8 +331,8 @@ func TestRegisterExample(t *testing.T) {
 	}
 }
 
-// FuzzRegister edits any TOML. What the file means afterwards is what it meant before and the agent, which Register
-// checks itself; that no line of a person's is lost, that it is stable and that it can be undone is checked here.
+// FuzzRegister edits any TOML. Register itself checks the values afterwards; here no comment may be lost, a second edit
+// must change nothing, and Unregister must undo it.
 func FuzzRegister(f *testing.F) {
 	for _, text := range []string{
 		"[threads.llama]\nagents = [\"a\", \"b\"] # c\n", "[threads.llama]\nagents = [\n  # c\n  'a' # d\n  ,\n]\n", "threads.llama.agents = []",
@@ -364,7 +364,7 @@ func FuzzRegister(f *testing.F) {
 	})
 }
 
-// comments are the lines of a text that are comments as a whole, as far as one can tell from the line.
+// comments are the comment lines of a text; nil for a text with long strings, in which a line alone does not tell.
 func comments(text string) []string {
 	var all []string
 	if strings.Contains(text, `"""`) || strings.Contains(text, `'''`) {

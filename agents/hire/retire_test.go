@@ -11,7 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge/rest"
 )
 
-// retired retires the agent and checks all that this is to bring about.
+// retired retires the agent and checks the result.
 func (w *world) retired(as forgejo.AdminOptions) {
 	w.Helper()
 	token := w.secret()
@@ -130,21 +130,21 @@ func TestRetireSharedToken(t *testing.T) {
 	}
 }
 
-// TestRetireTheLast takes the table of a role along that nobody has any more: with it the file would be wrong.
+// TestRetireTheLast turns the table of a role without agents into a comment, because the file would be invalid with it.
 func TestRetireTheLast(t *testing.T) {
 	w := onLocal(t)
 	mustWrite(t, w.config, before+"\n# what they write\n[roles.docs] # no program yet\non = \"issue\"\n", 0o644)
 	h := w.hire(w.withToken)
 	h.Entry.Role = "docs"
-	w.do(h) // the file was wrong until now, because nobody had the role
+	w.do(h) // the file was invalid until now, because no agent had the role
 	r := w.retire(w.withToken)
 	w.must(r.Check(t.Context()))
 	w.must(r.Run(t.Context()))
 	expect(t, w.config, before+"\n# what they write\n# [roles.docs] # no program yet\n# on = \"issue\"\n", 0o644)
 }
 
-// TestRetireOtherAccount ends retiring after each step, for an agent whose account and variable are called otherwise:
-// its table, which says how, goes first.
+// TestRetireOtherAccount ends retiring after each step, for an agent whose account and variable do not follow from its
+// name: its table, which has them, goes first.
 func TestRetireOtherAccount(t *testing.T) {
 	w := onLocal(t)
 	account := w.name

@@ -140,7 +140,7 @@ func (w *world) account(login string) string {
 	return password
 }
 
-// factory is the world as hiring sees it.
+// factory is the Factory of the world.
 func (w *world) factory(as forgejo.AdminOptions) Factory {
 	w.Helper()
 	admin, err := forgejo.NewAdmin(as)
@@ -158,7 +158,7 @@ func (w *world) factory(as forgejo.AdminOptions) Factory {
 	}
 }
 
-// withoutRepos leaves the one mistake out that the stand-in for the environment makes.
+// withoutRepos drops the one mistake that the stand-in for the environment causes.
 func withoutRepos(err error) error {
 	var all file.Mistakes
 	var rest []error
@@ -230,7 +230,7 @@ func (w *world) after() string {
 		"\n[agents." + w.name + "]\nrole = \"dev\"\nmodel = \"qwen3.5\"\ntoken = \"$" + agents.TokenVar(w.name) + "\"\nskills = [\"go\"]\n"
 }
 
-// hired checks all that hiring is to bring about.
+// hired checks the result of hiring.
 func (w *world) hired() {
 	w.Helper()
 	expect(w.T, w.config, w.after(), 0o644)
@@ -255,7 +255,7 @@ func (w *world) hired() {
 	w.profiled(agent, w.name+"/"+w.name+"-profile")
 }
 
-// profiled checks the profile repository, with the agent's own eyes.
+// profiled checks the profile repository with the agent's own token.
 func (w *world) profiled(agent *rest.API, repo string) {
 	w.Helper()
 	var profile struct{ Private bool }

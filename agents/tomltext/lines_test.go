@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLines numbers the keys of a text in which everything stands that moves lines about: the number in a value or
-// comment is its line.
+// TestLines numbers the keys of a text with all that can confuse a scanner: the number in a value or comment is its
+// line.
 func TestLines(t *testing.T) {
 	text := `# 1
 top = 2 # "not a key = 1"
@@ -69,8 +69,8 @@ q = 38`
 	}
 }
 
-// decoderLine asks the TOML package for the line of a key by refusing its value. It knows nothing of tables without a
-// header, and of a value over several lines it tells the last.
+// decoderLine asks the TOML package for the line of a key by refusing its value. That fails for tables without a
+// header, and gives the last line of a value with several.
 func decoderLine(md *toml.MetaData, p toml.Primitive) int {
 	var pe toml.ParseError
 	errors.As(md.PrimitiveDecode(p, refuser{}), &pe)
@@ -121,7 +121,7 @@ func checkLines(t *testing.T, text string) {
 	walk(nil, top)
 }
 
-// FuzzLines holds the scanner against the TOML package.
+// FuzzLines compares the scanner with the TOML package.
 func FuzzLines(f *testing.F) {
 	for _, text := range []string{
 		"a = 1\n[b]\nc.d = \"x\" # y\n", "[[a]]\nb = {c = 1, d = [1,\n2]}\n", "a = \"\"\"\n\\\"\"\"\"\"\"\n'b'=''", "a=[[],[{}],\n]\nb=2",

@@ -27,18 +27,17 @@ func env(pairs ...string) func(string) (string, bool) {
 // anyCLI is the list of agent CLIs in an error.
 var anyCLI = `"` + strings.Join(agents.CLIs[:len(agents.CLIs)-1], `", "`) + `" or "` + agents.CLIs[len(agents.CLIs)-1] + `"`
 
-// inContainer is what compose sets beside the agents' own tokens.
+// inContainer is the environment that compose sets.
 var inContainer = env("FORGE_URL", "http://forgejo:3000", "FORGE_REPO", "johba/harb", "FORGE_TOKEN", "supervisor-token",
 	"FORGE_TOKEN_DEV_QWEN", "qwen-token", "FORGE_TOKEN_REVIEW_SONNET", "sonnet-token", "EMPTY", "", "SPACED", "a token\n", "HOOK", "hook secret")
 
-// worker is the least that a factory needs; rows of TestMistakes stand before or behind it.
+// worker is the smallest factory; rows of TestMistakes add text before or behind it.
 const worker = `[threads.llama]
 backend = "local"
 agents = ["dev-qwen"]
 `
 
-// TestMistakes has a row for each thing that can be wrong. Every line of want stands for one mistake, without the
-// file's name.
+// TestMistakes has a row for each possible mistake. Each line of want is one mistake without the name of the file.
 func TestMistakes(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -306,7 +305,7 @@ func TestMistakesAsErrors(t *testing.T) {
 	}
 }
 
-// TestNotMistakes has what looks like one of TestMistakes and is allowed.
+// TestNotMistakes has texts that resemble those of TestMistakes and are valid.
 func TestNotMistakes(t *testing.T) {
 	for name, text := range map[string]string{
 		"thread without agents":      "[threads.a]\nbackend = \"local\"",
@@ -385,7 +384,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestSecrets holds who is said to own what the file names.
+// TestSecrets checks the owners of the secrets that the file names.
 func TestSecrets(t *testing.T) {
 	text := "[forge]\ntoken = \"literal\"\nwebhook_secret = \"$HOOK\"\n" + worker +
 		"[agents.dev-qwen]\ntoken = \"$MINE\"\napi_key = \"$KEY\""

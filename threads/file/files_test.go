@@ -29,7 +29,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// dump is a configuration with one thing on a line. Secrets print as placeholders.
+// dump is a configuration with one line for each part. Secrets print as placeholders.
 func dump(c *threads.Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "forge %+v\nfactory %+v\n", c.Forge, c.Factory)
@@ -74,8 +74,8 @@ func TestDecodeFiles(t *testing.T) {
 	}
 }
 
-// TestExampleDefaults takes the # from every commented-out key of the example. Nothing may change: what stands there
-// is the default.
+// TestExampleDefaults removes the # from every commented-out key of the example. Nothing may change, because those are
+// the defaults.
 func TestExampleDefaults(t *testing.T) {
 	text := read(t, exampleFile)
 	full := regexp.MustCompile(`(?m)^#(\w)`).ReplaceAllString(text, "$1")

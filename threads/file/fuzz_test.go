@@ -9,7 +9,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// FuzzDecode looks for texts that crash the decoder, and holds what the scheduler relies on for those that it accepts.
+// FuzzDecode looks for texts that crash the decoder, and checks what the scheduler relies on for those that it accepts.
 // Its seeds are also in testdata/fuzz/FuzzDecode.
 func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
