@@ -8,9 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
@@ -115,15 +113,6 @@ func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explan
 	}
 	return ex, nil
 }
-
-// explain returns every rule about an item and its answer.
-func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error) {
-	s.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
-	return ex, err
-}
-
-// view runs f on a snapshot of this moment. It needs a configuration.
-func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
 
 // noConfig refuses a question that cannot be answered without a valid configuration, with the first error in it.
 func (s *Supervisor) noConfig() error {

@@ -88,6 +88,24 @@ func (s *Supervisor) see(item forge.Ref) (*target, error) {
 	return nil, forge.ErrNotFound
 }
 
+// explain returns every rule about an item and its answer.
+func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error) {
+	s.view(func(snap threads.Snapshot) { ex, err = threads.Explain(snap, item) })
+	return ex, err
+}
+
+// view runs f on a snapshot of this moment. It needs a configuration.
+func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
+
+// room is what the machine has left; nil when it is not measured.
+func (s *Supervisor) room() *threads.Room {
+	if s.Room == nil {
+		return nil
+	}
+	r := s.Room(s.StateDir)
+	return &r
+}
+
 // notDone is the refusal of a command that the forge did not let us do.
 func notDone(verb string, item forge.Ref, err error) error {
 	switch {

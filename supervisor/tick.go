@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -71,24 +70,6 @@ func (s *Supervisor) remember(t *todo) {
 	for _, r := range t.gone {
 		s.note(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
 	}
-}
-
-// room is what the machine has left; nil when it is not measured.
-func (s *Supervisor) room() *threads.Room {
-	if s.Room == nil {
-		return nil
-	}
-	r := s.Room(s.StateDir)
-	return &r
-}
-
-// panicked counts a panic. The stack is logged the first time it says what it says.
-func (s *Supervisor) panicked(what string, v any, stack []byte) {
-	words := fmt.Sprint(v)
-	if s.problems.panicked(words) {
-		s.log.Error(fmt.Sprintf("internal error: %s panicked: %s\n%s", what, words, stack))
-	}
-	s.touchStatus()
 }
 
 // panicDelay is how long a thread rests after a panic.
