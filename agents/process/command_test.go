@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestRunCommand(t *testing.T) {
@@ -42,6 +44,33 @@ func TestRunCommandReadsAll(t *testing.T) {
 	err := reaper.Run(t.Context(), Cmd{Argv: []string{"cat"}, Stdin: bytes.NewReader(in), Stdout: &out})
 	if err != nil || !bytes.Equal(in, out.Bytes()) {
 		t.Errorf("%v: %d bytes of %d came back", err, out.Len(), len(in))
+	}
+}
+
+// slowWriter takes longer for its first write than finish waits for output.
+type slowWriter struct {
+	got  bytes.Buffer
+	slow sync.Once
+}
+
+func (w *slowWriter) Write(p []byte) (int, error) {
+	w.slow.Do(func() { time.Sleep(2 * drain) })
+	return w.got.Write(p)
+}
+
+// What a command wrote is read also when the copy falls behind, and a process that was left behind has the pipe open.
+func TestRunCommandReadsRest(t *testing.T) {
+	var out slowWriter
+	in := bytes.Repeat([]byte("0123456789abcdef"), 3<<10) // 48 KiB: less than a pipe, more than a read of io.Copy
+	begun := time.Now()
+	err := reaper.Run(t.Context(), Cmd{
+		Argv: []string{"sh", "-c", "sleep 30 & cat"}, Stdin: bytes.NewReader(in), Stdout: &out,
+	})
+	if err != nil || !bytes.Equal(in, out.got.Bytes()) {
+		t.Errorf("%v: %d bytes of %d came back", err, out.got.Len(), len(in))
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

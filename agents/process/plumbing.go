@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // drain is how long output is still read after a command has ended. All that the command wrote is in the pipe by then;
@@ -84,12 +86,34 @@ func (p *plumbing) sink(w io.Writer) (*os.File, error) {
 	p.copies = append(p.copies, func() error {
 		_, err := io.Copy(w, ours)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
+			return copyRest(w, ours)
 		}
 		_ = ours.Close() // SIGPIPE ends a command that goes on writing after its writer has failed
 		return err
 	})
 	return theirs, nil
+}
+
+// copyRest copies what is in a pipe and waits for no more. When drain is over before the copy had its turn, which a load of 30
+// on two processors does, Read returns nothing of what a command wrote: a git log was empty.
+func copyRest(w io.Writer, pipe *os.File) error {
+	raw, err := pipe.SyscallConn()
+	if err == nil {
+		err = pipe.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		return err
+	}
+	text := make([]byte, 64<<10) // as much as a pipe holds
+	n := 0
+	err = raw.Read(func(fd uintptr) bool {
+		n, _ = unix.Read(int(fd), text) // EAGAIN: it is empty, and a process that was left behind has it open
+		return true
+	})
+	if err == nil && n > 0 {
+		_, err = w.Write(text[:n])
+	}
+	return err
 }
 
 // start copies, now that the command runs. The copy of its input is not waited for: a reader that blocks must not delay
