@@ -13,8 +13,8 @@ type Options struct {
 	// Single restricts us to the command: signals go to it and not to its process group, and processes that it leaves
 	// behind are left alone. It is for daemons, and for programs that signal their children themselves.
 	Single bool
-	// Grace is the time from TERM to KILL. With 0 the command is never killed, since how long it may take is up to whoever
-	// stops the container; processes that it leaves behind then have 5 s.
+	// Grace is the time from TERM to KILL. With 0 the command is never killed: the container's engine decides how long it
+	// may take. Processes that it leaves behind then have 5 s.
 	Grace    time.Duration
 	Rewrites []Rewrite
 	// Command is the program, searched for in PATH unless its name has a slash, and its arguments.
