@@ -211,7 +211,7 @@ func (b *books) replay(records []ledger.Record, now time.Time, goesOn func(run s
 func (b *books) holdAgent(name string, until time.Time, why string) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := threads.Entry(b.ledger.Agents, name)
+	a := ledger.Entry(b.ledger.Agents, name)
 	isNew = a.HeldWhy != why
 	a.Hold(until, why)
 	return isNew

@@ -156,7 +156,7 @@ func (b *books) choreDone(c *chore, row action, err error) notice {
 	}
 	c.retryAt = time.Now().Add(c.rest(err))
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
-		threads.Entry(b.ledger.Items, c.hold).CoolDown = c.retryAt
+		ledger.Entry(b.ledger.Items, c.hold).CoolDown = c.retryAt
 	}
 	if was := c.failed; was == text(err) || c.action == actMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
 		// Forgejo reports a conflict, too, for a second or two after a push.

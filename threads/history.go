@@ -40,16 +40,6 @@ func NewHistory() History {
 	}
 }
 
-// Entry returns the entry of a key for writing, and adds it when it is missing.
-func Entry[K comparable, V any](m map[K]*V, k K) *V {
-	e := m[k]
-	if e == nil {
-		e = new(V)
-		m[k] = e
-	}
-	return e
-}
-
 // Chain returns what is known of an issue or pull request. It is never nil and must not be written to.
 func (h *History) Chain(r forge.Ref) *ChainHistory {
 	if c := h.Chains[r]; c != nil {

@@ -568,3 +568,13 @@ func (w *scriptWorld) history(f []string) {
 		w.Fatalf("unknown history %q", f[0])
 	}
 }
+
+// Entry returns the entry of a key for writing, and adds it when it is missing.
+func Entry[K comparable, V any](m map[K]*V, k K) *V {
+	e := m[k]
+	if e == nil {
+		e = new(V)
+		m[k] = e
+	}
+	return e
+}

@@ -91,9 +91,9 @@ func (s *State) restore(r Record) {
 	case r.Item != nil:
 		*s.item(r.Item.Key) = r.Item.ItemHistory
 	case r.Agent != nil:
-		*threads.Entry(s.Agents, r.Agent.Name) = r.Agent.AgentHistory
+		*Entry(s.Agents, r.Agent.Name) = r.Agent.AgentHistory
 	case r.Thread != nil:
-		*threads.Entry(s.Threads, r.Thread.Name) = r.Thread.ThreadHistory
+		*Entry(s.Threads, r.Thread.Name) = r.Thread.ThreadHistory
 	case r.Slot != nil:
 		s.Slots[threads.SlotKey{Thread: r.Slot.Thread, Slot: r.Slot.Slot}] = threads.Warm{
 			Agent: r.Slot.Agent, Chain: forge.Ref(r.Slot.Chain), Left: r.Slot.Left,

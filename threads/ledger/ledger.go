@@ -80,8 +80,18 @@ func (s *State) Apply(r Record) {
 	}
 }
 
-func (s *State) chain(r Ref) *threads.ChainHistory { return threads.Entry(s.Chains, forge.Ref(r)) }
-func (s *State) item(k Key) *threads.ItemHistory   { return threads.Entry(s.Items, k.Of()) }
+func (s *State) chain(r Ref) *threads.ChainHistory { return Entry(s.Chains, forge.Ref(r)) }
+func (s *State) item(k Key) *threads.ItemHistory   { return Entry(s.Items, k.Of()) }
+
+// Entry returns the entry of a key for writing, and adds it when it is missing.
+func Entry[K comparable, V any](m map[K]*V, k K) *V {
+	e := m[k]
+	if e == nil {
+		e = new(V)
+		m[k] = e
+	}
+	return e
+}
 
 // start is a session that is about to claim its item.
 func (s *State) start(at time.Time, r *Start) {
@@ -106,24 +116,9 @@ func (s *State) start(at time.Time, r *Start) {
 	}
 }
 
-// neverStarted takes back what start said of a session whose program then never ran.
-func (s *State) neverStarted(o *Open) {
-	if o.NewWriter {
-		c := s.chain(o.Chain)
-		c.Writers = slices.DeleteFunc(c.Writers, func(a string) bool { return a == o.Agent })
-		if len(c.Writers) == 0 {
-			c.Writers = nil
-		}
-	}
-	if o.Cause == threads.CauseCI {
-		c := s.chain(o.Item.Ref)
-		c.CIFixes = max(0, c.CIFixes-1)
-	}
-}
-
 // Drop forgets a claim, because the forge does not show it.
 func (s *State) Drop(item forge.Ref) {
-	c := threads.Entry(s.Chains, item)
+	c := Entry(s.Chains, item)
 	c.Claimed, c.Login = "", ""
 }
 
@@ -187,7 +182,7 @@ func (s *State) forget(item forge.Ref) {
 
 // forgive drops what keeps an issue or pull request from being worked on.
 func (s *State) forgive(item forge.Ref) {
-	c := threads.Entry(s.Chains, item)
+	c := Entry(s.Chains, item)
 	*c = threads.ChainHistory{
 		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, Told: c.Told, Retried: c.Retried,
 		Written: c.Written, WrittenOn: c.WrittenOn,

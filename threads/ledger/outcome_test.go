@@ -218,7 +218,7 @@ func TestStartRemembers(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	h := fold(everything()...)
-	threads.Entry(h.Items, (&threads.Merge{Ref: forge.Ref{Repo: "o/r", Number: 12}}).Key()).CoolDown = noon // a merge was refused
+	Entry(h.Items, (&threads.Merge{Ref: forge.Ref{Repo: "o/r", Number: 12}}).Key()).CoolDown = noon // a merge was refused
 	for _, r := range h.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" }) {
 		h.Apply(Record{At: noon, Released: &Released{Ref(r)}})
 	}
@@ -242,7 +242,7 @@ func TestForget(t *testing.T) {
 func TestHanded(t *testing.T) {
 	item := forge.Ref{Repo: "o/r", Number: 12}
 	h := New()
-	*threads.Entry(h.Chains, item) = threads.ChainHistory{CIFixes: 3, Asked: 1, Refused: "no"}
+	*Entry(h.Chains, item) = threads.ChainHistory{CIFixes: 3, Asked: 1, Refused: "no"}
 	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item), Rounds: 6}})
 	if h.Chain(item).Asked != 7 || h.Chain(item).CIFixes != 3 || h.Chain(item).Refused != "" {
 		t.Errorf("after too many rounds: %+v", h.History)

@@ -116,6 +116,6 @@ func (b *books) answered(k threads.Key, now time.Time, err error) {
 		delete(b.refused, k)
 		return
 	}
-	threads.Entry(b.Items, k).CoolDown = now.Add(refusedRest << min(b.refused[k], 5))
+	ledger.Entry(b.Items, k).CoolDown = now.Add(refusedRest << min(b.refused[k], 5))
 	b.refused[k]++
 }

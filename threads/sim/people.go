@@ -361,7 +361,7 @@ func (w *world) resume(p threads.Pause) {
 func (w *world) revoke(*repo) {
 	if a := oneOf(w, w.cfg.Agents...).Name; !w.shell.down && w.chance(0.5) {
 		w.log("people revoke %s", a)
-		threads.Entry(w.shell.books.Agents, a).Hold(time.Time{}, "its token is revoked")
+		ledger.Entry(w.shell.books.Agents, a).Hold(time.Time{}, "its token is revoked")
 	}
 }
 
@@ -391,7 +391,7 @@ func (w *world) reload(*repo) {
 	w.cfg = &cfg
 	w.forge.dirty = true
 	for _, a := range cfg.Agents {
-		if known := threads.Entry(w.shell.books.Agents, a.Name); known.HeldUntil.IsZero() {
+		if known := ledger.Entry(w.shell.books.Agents, a.Name); known.HeldUntil.IsZero() {
 			known.Hold(time.Time{}, "")
 		}
 	}

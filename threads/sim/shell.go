@@ -42,7 +42,7 @@ func newShell(w *world) *shell {
 		interval: w.within(w.size.poll), hooked: w.chance(0.7),
 	}
 	for _, name := range []string{"llama", "vllm"} { // a world is too short to learn verdicts in
-		threads.Entry(sh.books.Threads, name).Returns = threads.Returns{
+		ledger.Entry(sh.books.Threads, name).Returns = threads.Returns{
 			N: w.number(0, 6), Gap: w.between(0, 30*time.Minute).Seconds(), Back: float64(w.number(0, 10)) / 10,
 		}
 	}

@@ -114,7 +114,7 @@ func newTrial(t Trial) *trial {
 		tr.repos = append(tr.repos, forge.Repo{Name: name})
 	}
 	for i := range cfg.Agents {
-		threads.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = epoch
+		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = epoch
 	}
 	return tr
 }

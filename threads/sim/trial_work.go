@@ -159,7 +159,7 @@ func (tr *trial) remember(x *trialRun) {
 	}
 	if review && tr.Policy.Trusting {
 		thread := tr.Config.AgentByLogin(x.issue.pull.Author).Thread
-		threads.Entry(tr.books.Threads, thread).Returns = threads.Returns{N: 1000, Back: 1}
+		ledger.Entry(tr.books.Threads, thread).Returns = threads.Returns{N: 1000, Back: 1}
 	}
 }
 
