@@ -9,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -21,8 +22,10 @@ import (
 // books.go has what is known, table.go the sessions, plan.go the decisions, chorelist.go the chores, grip.go what is
 // being written to, document.go what people are shown.
 type books struct {
-	decide func(threads.Snapshot) threads.Plan
-	heard  func() bool // the event feed has readers
+	decide     func(threads.Snapshot) threads.Plan
+	heard      func() bool   // the event feed has readers
+	journalled func(error)   // tells people when the journal begins to fail, and when that is over
+	journal    *journal.File // what the ledger is folded from; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
 	instance   string
@@ -161,6 +164,26 @@ func (b *books) scanned() reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.read
+}
+
+// append journals what is about to be done, and makes it true. After an error it must not be done.
+func (b *books) append(r ledger.Record) error {
+	err := b.journal.Append(r, func() { b.apply(r, nil) })
+	b.journalled(err)
+	return err
+}
+
+// note journals what has happened. It is true whether or not it could be written.
+func (b *books) note(r ledger.Record) { b.noteThen(r, nil) }
+
+// noteThen is note with something that becomes true in the same moment, while the books are locked.
+func (b *books) noteThen(r ledger.Record, then func(*books)) {
+	b.journalled(b.journal.Note(r, func() { b.apply(r, then) }))
+}
+
+// rewrite replaces the journal by the shortest one with the same meaning.
+func (b *books) rewrite() error {
+	return b.journal.Rewrite(func() []ledger.Record { return b.compact(time.Now()) })
 }
 
 // apply makes a record true, and what has to become true in the same moment.

@@ -70,7 +70,7 @@ func (s *Supervisor) beginCancel(items []forge.Ref, closing bool) (chores []*cho
 	for _, item := range items {
 		said.Cancel.Refs = append(said.Cancel.Refs, ledger.Ref(item))
 	}
-	s.noteThen(said, func(b *books) { chores, sessions = b.cancelLocked(items) })
+	s.books.noteThen(said, func(b *books) { chores, sessions = b.cancelLocked(items) })
 	for _, x := range sessions {
 		s.log.Info(x.tag + " stopping: " + threads.Reason{Code: threads.StopCancelled}.Text())
 	}

@@ -33,7 +33,7 @@ func (s *Supervisor) cancel(c *chore) error {
 			return err
 		}
 	}
-	s.note(ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Refs: []ledger.Ref{ledger.Ref(c.ref)}, Done: true}})
+	s.books.note(ledger.Record{At: time.Now(), Cancel: &ledger.Cancel{Refs: []ledger.Ref{ledger.Ref(c.ref)}, Done: true}})
 	return nil
 }
 

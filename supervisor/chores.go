@@ -90,7 +90,7 @@ func (s *Supervisor) tellPeople(c *chore) error {
 func (s *Supervisor) noteAfter(err error, r ledger.Record) error {
 	if err == nil {
 		r.At = time.Now()
-		s.note(r)
+		s.books.note(r)
 	}
 	return err
 }

@@ -107,7 +107,7 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 
 // tryHandOver calls replace while it holds the journal's lock, so that nothing happens that has to be remembered.
 func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) error {
-	owed, resume := s.journal.Still()
+	owed, resume := s.books.journal.Still()
 	defer resume()
 	if owed {
 		return fmt.Errorf("%w: the journal cannot be written", ErrNotQuiet)

@@ -21,11 +21,11 @@ const (
 // Everything that Run calls may call it.
 func (s *Supervisor) Instance() string { return s.instance }
 
-// accounts remember what the forge said of agents' tokens, so that it is asked once. The zero value remembers nothing.
+// accounts remember which tokens the forge has admitted where, and as whose, so that it is asked once. The zero value
+// remembers nothing.
 type accounts struct {
-	mu       sync.Mutex // guards what follows
-	logins   map[agents.Secret]string
-	admitted map[workplace]bool
+	mu     sync.Mutex // guards what follows
+	logins map[workplace]string
 }
 
 // workplace is an account in a repository.
@@ -34,27 +34,27 @@ type workplace struct {
 	repo  string
 }
 
-// known returns the login of a workplace's token, "" when it is not known, and whether its account may work there.
-func (a *accounts) known(w workplace) (login string, admitted bool) {
+// login returns the account that may work in a workplace; "" when that is not known.
+func (a *accounts) login(w workplace) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.logins[w.token], a.admitted[w]
+	return a.logins[w]
 }
 
-func (a *accounts) learn(w workplace, login string, admitted bool) {
+func (a *accounts) learn(w workplace, login string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.logins == nil {
-		a.logins, a.admitted = make(map[agents.Secret]string), make(map[workplace]bool)
+		a.logins = make(map[workplace]string)
 	}
-	a.logins[w.token], a.admitted[w] = login, admitted
+	a.logins[w] = login
 }
 
 // forget drops what is known: a new client may be that of another forge.
 func (a *accounts) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.logins, a.admitted = nil, nil
+	a.logins = nil
 }
 
 // doubt says why an agent's account may not do its work.
@@ -82,39 +82,40 @@ func (s *Supervisor) identified(x *session) bool {
 // examine asks the forge once whether a token belongs to its agent's account and whether that has the rights for the
 // work; nil when both is so. Work under another account would be claimed, reviewed and counted as another agent's, and
 // a missing right would show only after the work is done.
-func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) *doubt {
+func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) (no *doubt) {
 	w := workplace{a.Token, repo}
-	login, admitted := s.accounts.known(w)
-	if login == "" {
-		err := s.call(ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
-			login, err = f.WhoAmI(ctx, w.token.Reveal())
-			return err
-		})
-		switch {
-		case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrNotFound):
-			why := fmt.Sprintf("the forge refuses the token of %s: set $%s", a.Name, agents.TokenVar(a.Name))
-			return &doubt{why, forbiddenRest}
-		case err != nil:
-			return &doubt{"cannot verify its token: " + text(err), unavailableRest}
-		}
-		s.accounts.learn(w, login, false)
-	}
-	if login != a.Login {
-		return &doubt{why: fmt.Sprintf("the token of %s logs in as %s: set $%s, or forge_user = %q",
-			a.Name, login, agents.TokenVar(a.Name), login)}
-	}
-	if admitted {
+	if s.accounts.login(w) == a.Login {
 		return nil
 	}
-	err := s.call(ctx, callTimeout, func(ctx context.Context, f Forge) error {
-		return f.MayWork(ctx, w.token.Reveal(), repo)
+	var login string
+	err := s.call(ctx, callTimeout, func(ctx context.Context, f Forge) (err error) {
+		if login, err = f.WhoAmI(ctx, w.token.Reveal()); err == nil && login == a.Login {
+			err = f.MayWork(ctx, w.token.Reveal(), repo)
+		}
+		return err
 	})
+	if no = doubtOf(a, login, err); no == nil {
+		s.accounts.learn(w, login)
+	}
+	return no
+}
+
+// doubtOf says what the forge's answer about an agent's account means. login is "" when the token was not identified.
+func doubtOf(a *agents.Agent, login string, err error) *doubt {
+	refused := errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound)
 	switch {
-	case errors.Is(err, forge.ErrForbidden):
+	case login == "" && refused:
+		why := fmt.Sprintf("the forge refuses the token of %s: set $%s", a.Name, agents.TokenVar(a.Name))
+		return &doubt{why, forbiddenRest}
+	case login == "" && err != nil:
+		return &doubt{"cannot verify its token: " + text(err), unavailableRest}
+	case login != a.Login:
+		return &doubt{why: fmt.Sprintf("the token of %s logs in as %s: set $%s, or forge_user = %q",
+			a.Name, login, agents.TokenVar(a.Name), login)}
+	case refused:
 		return &doubt{text(err), forbiddenRest}
 	case err != nil:
 		return &doubt{text(err), unavailableRest}
 	}
-	s.accounts.learn(w, login, true)
 	return nil
 }

@@ -164,7 +164,7 @@ func (s *Supervisor) unclaim(t *target) (was bool, err error) {
 		err = s.label(t.Ref, nil, []string{forge.LabelInProgress})
 	}
 	if err == nil && len(foreign) == 0 {
-		s.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(t.Ref)}})
+		s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(t.Ref)}})
 	}
 	return len(foreign) == 0, err
 }

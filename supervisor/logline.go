@@ -1,11 +1,9 @@
 package supervisor
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
@@ -44,34 +42,6 @@ func wordsOf(cfg *threads.Config, item forge.Ref, separator string) string {
 		return separator + item.Short()
 	}
 	return separator + item.String()
-}
-
-// task names what an agent does with an item.
-func task(it *threads.Item) string {
-	switch it.Kind {
-	case agents.KindIssue:
-		return "implementation"
-	case agents.KindSchedule:
-		return "scheduled " + it.Role
-	}
-	return string(it.Kind)
-}
-
-// ending is the log line of a session that ended.
-func ending(stateDir string, x *session, e *ledger.End) notice {
-	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
-	if e.Result.BurnsAttempt() && !e.NeverRan && x.Item.Kind != agents.KindSchedule {
-		words += fmt.Sprintf(" (attempt %d of %d)", x.Attempt, threads.MaxAttempts)
-	}
-	for _, why := range []string{e.Reason, e.LastLine} {
-		if why != "" {
-			words += ": " + why
-		}
-	}
-	if e.Result.BurnsAttempt() && !e.NeverRan {
-		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
-	}
-	return notice{bad: e.Result.BurnsAttempt(), words: words}
 }
 
 // logPath is where the output of a session is.

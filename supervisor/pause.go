@@ -63,7 +63,7 @@ func (s *Supervisor) setPauses(report *control.Report, name string, list []threa
 	}
 	for _, p := range list {
 		said := &ledger.Pause{Thread: p.Thread, Agent: p.Agent, Off: off}
-		if err := s.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
+		if err := s.books.append(ledger.Record{At: time.Now(), Pause: said}); err != nil {
 			return err
 		}
 		s.log.Info(pauseWords(p) + " " + done)

@@ -72,7 +72,7 @@ func (s *Supervisor) forgive(report *control.Report, t *target, items []forge.Re
 			report.Add("rejected pull request %s forgotten", p.Short())
 		}
 	}
-	if err := s.append(said); err != nil {
+	if err := s.books.append(said); err != nil {
 		return fmt.Errorf("%w: %w", err, forge.ErrUnavailable)
 	}
 	s.books.wakeChores(items) // a merge or mark that failed does not rest any longer either

@@ -33,7 +33,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	inherited := s.inherit()
 	closeAPI, err := s.serve()
 	if err != nil {
-		return errors.Join(err, s.journal.Close())
+		return errors.Join(err, s.books.journal.Close())
 	}
 	closePorts := s.keepPorts()
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
@@ -48,7 +48,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	closePorts()
 	closeAPI()
 	written()
-	return s.journal.Close()
+	return s.books.journal.Close()
 }
 
 // check says what is wrong with the exported fields.
@@ -76,6 +76,7 @@ func (s *Supervisor) init() {
 		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
+		s.books.journalled = s.journalled
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 	})
 }
@@ -111,7 +112,7 @@ func (s *Supervisor) restore() error {
 	if err != nil {
 		return err
 	}
-	s.journal = j
+	s.books.journal = j
 	now := time.Now()
 	s.tell(s.books.replay(records, now, s.inherits)...)
 	if len(corrupt) > 0 {
@@ -120,10 +121,26 @@ func (s *Supervisor) restore() error {
 		err = j.SetAside(corrupt)
 	}
 	if err == nil {
-		err = s.compact()
+		err = s.books.rewrite()
 	}
 	s.journalled(err)
 	return nil
+}
+
+// journalled tells people when the journal begins to fail, and when that is over, and compacts one that has grown.
+func (s *Supervisor) journalled(err error) {
+	if err == nil && s.books.journal.Oversize() {
+		err = s.books.rewrite()
+	}
+	if err == nil && s.problems.journalFails() {
+		err = s.books.journal.HasRoom() // one short line that fits is not the end of a full disk
+	}
+	switch was := s.problems.setJournal(text(err)); {
+	case err != nil && was == "":
+		s.log.Error(text(err) + ": nothing is started until that works again")
+	case err == nil && was != "":
+		s.log.Info("the journal can be written again")
+	}
 }
 
 // endStale ends what the last supervisor of this state directory left running. Nothing is released or started before

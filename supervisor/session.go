@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -21,13 +23,23 @@ import (
 // The slot and the agent are taken from reserved to /end; the item cannot be decided on from the claim's beginning
 // until a scan that was asked for after the release.
 
+const (
+	// lookTime is how long a slot waits for the forge to say how its session ended.
+	lookTime = 10 * time.Second
+	// lookRestMin and lookRestMax bound the pause between further questions, which hold no slot.
+	lookRestMin = 5 * time.Second
+	lookRestMax = time.Minute
+	// tailMax bounds the output that is kept of a failure, in bytes: the end of a stack trace.
+	tailMax = 4 << 10
+)
+
 var errShutdown = errors.New("the supervisor stops")
 
 // run is a session from its reservation to its release.
 func (s *Supervisor) run(x *session) {
 	defer close(x.gone)
 	defer x.cancel(nil)
-	if !s.identified(x) || s.append(startOf(x)) != nil {
+	if !s.identified(x) || s.books.append(startOf(x)) != nil {
 		s.books.drop(x) // a later tick tries again
 		s.touchStatus()
 		return
@@ -106,7 +118,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 // finish journals the end, frees slot and agent, and takes the claim off the forge.
 func (s *Supervisor) finish(x *session, end *ledger.End, grip *grip) {
 	ended := ledger.Record{At: time.Now(), End: end}
-	s.noteThen(ended, func(b *books) { delete(b.sessions, x.RunID) })
+	s.books.noteThen(ended, func(b *books) { delete(b.sessions, x.RunID) })
 	s.tell(ending(s.StateDir, x, end))
 	s.events.Send(control.EventEnded, x.recent(end, ended.At))
 	s.kicks.thread(x.Thread, ended.At)
@@ -138,5 +150,145 @@ func (s *Supervisor) release(x *session) {
 		s.log.Warn(fmt.Sprintf("%s claim not released yet: %s", x.tag, text(err)))
 		return
 	}
-	s.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
+	s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
+}
+
+// judge says how a session ended. Where the program did not say so itself the forge is asked, for as long as it
+// takes: guessing would burn an attempt, or do the work twice. It returns nil if the supervisor stops before there is
+// an answer; the session is then lost, which costs nothing.
+func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *ledger.End {
+	end := &ledger.End{Run: x.RunID, NeverRan: !ran, Breaker: x.thread.BreakerInterval}
+	if out.Result == agents.Cancelled {
+		end.Stop = s.books.stopCode(x)
+	}
+	closed := end.Stop == threads.StopClosed
+	if ran && (closed || threads.AsksForge(x.Item, out)) {
+		look, err := s.look(x)
+		switch {
+		case errors.Is(err, forge.ErrNotFound):
+			out.Result, out.Reason = agents.Cancelled, "gone from the forge"
+		case err != nil:
+			return nil
+		default:
+			var effect threads.Effect
+			out, effect = threads.Judge(x.Item, x.agent.Login, out, look, x.Item.HeadSHA)
+			end.Remarked = effect == threads.Remarked
+			end.Verdict = ledger.VerdictOf(threads.VerdictOf(x.Item, x.agent.Login, look))
+		}
+	}
+	fill(end, out, secretsOf(x.config))
+	return end
+}
+
+// fill copies what is kept of an outcome, without the secrets that the program printed.
+func fill(end *ledger.End, out agents.Outcome, secrets []string) {
+	hide := func(text string) string { return agents.Redact(text, secrets) }
+	end.Result, end.Reason, end.RetryAt = out.Result, hide(out.Reason), out.RetryAt
+	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
+	if out.Usage != (agents.Usage{}) {
+		end.Usage = &out.Usage
+	}
+	switch {
+	case out.Signal != "":
+		end.Exit = out.Signal
+	case out.ExitCode != 0:
+		end.Exit = fmt.Sprint(out.ExitCode)
+	}
+	if out.Result.BurnsAttempt() {
+		end.Tail = lastLines(hide(out.Tail), tailMax)
+		if !out.Claimed {
+			end.LastLine = lastLine(end.Tail)
+		}
+	}
+}
+
+// lastLines is the end of a text in at most limit bytes, from the beginning of a line if there is one.
+func lastLines(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	text = text[len(text)-limit:]
+	if _, whole, found := strings.Cut(text, "\n"); found {
+		text = whole
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// lineMax bounds a last line in runes: it stands in a table.
+const lineMax = 200
+
+// lastLine is the last line of a text that has something in it. "exit status 22" helps nobody, and what a program
+// prints last most often does.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
+	if len(line) > lineMax {
+		line = append(line[:lineMax-1], '…')
+	}
+	return string(line)
+}
+
+// look asks the forge about the session's item until it answers. After the first time without an answer the slot and
+// the agent go on to other work; the item itself stays out of reach.
+func (s *Supervisor) look(x *session) (forge.Look, error) {
+	limit, rest := lookTime, lookRestMin
+	for {
+		var look forge.Look
+		err := s.call(s.base, limit, func(ctx context.Context, f Forge) (err error) {
+			look, err = f.Look(ctx, x.Item.Ref, x.begun())
+			return err
+		})
+		if err == nil || errors.Is(err, forge.ErrNotFound) {
+			return look, err
+		}
+		if limit == lookTime {
+			s.retire(x, err)
+		}
+		limit = callTimeout
+		select {
+		case <-s.until.Done():
+			return look, err
+		case <-time.After(rest):
+		}
+		rest = min(2*rest, lookRestMax)
+	}
+}
+
+// begun is when the program began. Nothing changes it any more once the program ended.
+func (x *session) begun() time.Time { return x.Started }
+
+// retire frees the slot and the agent of a session that is over but not judged.
+func (s *Supervisor) retire(x *session, err error) {
+	s.books.drop(x)
+	s.log.Warn(fmt.Sprintf("%s ended; how will be known when the forge answers: %s", x.tag, text(err)))
+	s.kicks.thread(x.Thread, time.Now())
+	s.touchStatus()
+}
+
+// task names what an agent does with an item.
+func task(it *threads.Item) string {
+	switch it.Kind {
+	case agents.KindIssue:
+		return "implementation"
+	case agents.KindSchedule:
+		return "scheduled " + it.Role
+	}
+	return string(it.Kind)
+}
+
+// ending is the log line of a session that ended.
+func ending(stateDir string, x *session, e *ledger.End) notice {
+	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
+	if e.Result.BurnsAttempt() && !e.NeverRan && x.Item.Kind != agents.KindSchedule {
+		words += fmt.Sprintf(" (attempt %d of %d)", x.Attempt, threads.MaxAttempts)
+	}
+	for _, why := range []string{e.Reason, e.LastLine} {
+		if why != "" {
+			words += ": " + why
+		}
+	}
+	if e.Result.BurnsAttempt() && !e.NeverRan {
+		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
+	}
+	return notice{bad: e.Result.BurnsAttempt(), words: words}
 }

@@ -59,7 +59,7 @@ func stuckWords(cfg *threads.Config, c *fleet.Cycle) string {
 // issue, which then stays. There is one issue with one assignee at every moment, so there is never a second copy.
 func (s *Supervisor) steal(c *chore) error {
 	if !s.books.stealing(c.ref) {
-		if err := s.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
+		if err := s.books.append(ledger.Record{At: time.Now(), Steal: c.steal}); err != nil {
 			return err // nothing has happened, and the next cycle decides again
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Supervisor) steal(c *chore) error {
 	if err != nil {
 		end.Why, state = text(err), fleet.MoveStays
 	}
-	s.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func(*books) { s.hub.Settle(end.Run, state, end.Why) })
+	s.books.noteThen(ledger.Record{At: time.Now(), Steal: &end}, func(*books) { s.hub.Settle(end.Run, state, end.Why) })
 	if err != nil {
 		c.said = "stays with " + end.From + ": " + end.Why
 		return nil

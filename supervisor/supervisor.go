@@ -36,7 +36,6 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
-	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -90,7 +89,6 @@ type Supervisor struct {
 
 	once      sync.Once // for init
 	log       hclog.Logger
-	journal   *journal.File
 	instance  string
 	until     context.Context // Run's: done when the supervisor is to stop
 	base      context.Context // of what outlives that: sessions and what follows them, merges and marks

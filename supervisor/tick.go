@@ -65,10 +65,10 @@ func (s *Supervisor) act(t todo) {
 // remember journals what a tick found to be over.
 func (s *Supervisor) remember(t *todo) {
 	for _, r := range t.dropped {
-		s.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(r)}})
+		s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(r)}})
 	}
 	for _, r := range t.gone {
-		s.note(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
+		s.books.note(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
 	}
 }
 
