@@ -103,7 +103,7 @@ type Class int
 
 // The classes of codes.
 const (
-	NoHold  Class = iota + 1 // of a mark, a stopped session, a sick agent, or an issue that does not move
+	NoHold  Class = iota + 1 // of a mark, a stop, a sick agent, an issue that does not move, or a broken rule
 	Blocked                  // something else has to happen first
 	Ready                    // nothing but a short rest, or room in the review, is missing
 	Begun                    // work on it is under way, or done and not yet closed
@@ -248,9 +248,9 @@ var codeDocs = []CodeDoc{
 	doc(AuthorFirst, Unfit, ByItself, "waits for its author {agent}{until}",
 		"it goes to the author of the pull request, who is not free", ""),
 	doc(FinisherFirst, Unfit, ByItself, "waits for {agent}, who finished what it depends on,{until}",
-		"it goes first to the agent that finished what it depends on, for as long as `affinity_wait` says", ""),
+		"it goes first to the agent that finished its last blocker, for the time of `affinity_wait`", ""),
 	doc(OwnWork, Unfit, ByPerson, "{agent} wrote it",
-		"nobody reviews their own work", "add a second review agent"),
+		"no agent reviews its own work", "add a second review agent"),
 	doc(LocalPair, Unfit, ByPerson, "local work needs a reviewer that is not local, {agent} is",
 		"a local model's work is not reviewed by a local model", "add a review agent on an API thread"),
 	doc(NoReviewer, Unfit, ByPerson, "nobody may review the work of {agent}",
@@ -262,7 +262,7 @@ var codeDocs = []CodeDoc{
 	doc(AgentHeld, Busy, ByItself, "{agent} is held: {note}{until}",
 		"the agent cannot work", "see the reason"),
 	doc(Paused, Busy, ByPerson, "{who} is paused",
-		"somebody said `disinto pause`", "`disinto resume`"),
+		"a person said `disinto pause`", "`disinto resume`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}",
 		"the thread is parked", ""),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",
@@ -274,7 +274,7 @@ var codeDocs = []CodeDoc{
 	doc(NoSlot, Busy, ByItself, "no free slot on {thread} ({count} of {limit} taken)",
 		"every slot of the thread is taken", ""),
 	doc(SlotKept, Busy, ByItself, "a slot of {thread} is kept for {agent}{until}: {refs} is in review",
-		"a slot is kept for the agent whose pull request is about to be judged, and whose context it holds",
+		"a slot is kept for the agent whose context it holds and whose pull request is in review",
 		"`hold` of the thread; 0s keeps none"),
 
 	doc(AgentSick, NoHold, ByItself, "{agent} achieved nothing in {count} sessions",
@@ -297,13 +297,13 @@ var codeDocs = []CodeDoc{
 	doc(StopClosed, NoHold, ByItself, "closed on the forge",
 		"its issue or pull request was closed", ""),
 	doc(StopReassigned, NoHold, ByItself, "assigned to {note}",
-		"it was given to somebody else", ""),
+		"it was assigned to another account", ""),
 	doc(StopLabelled, NoHold, ByItself, "labelled {note}",
 		"it was labelled `cancelled`", ""),
 	doc(StopCancelled, NoHold, ByItself, "cancelled by hand",
-		"somebody said `disinto cancel`", "`disinto retry`"),
+		"a person said `disinto cancel`", "`disinto retry`"),
 	doc(StopReleased, NoHold, ByItself, "released by hand",
-		"somebody said `disinto release`", ""),
+		"a person said `disinto release`", ""),
 	doc(StopHeadMoved, NoHold, ByItself, "the head moved during the review",
 		"the pull request changed under its reviewer", ""),
 	doc(RuleBroken, NoHold, ByItself, "kept back by a check: {note}",
