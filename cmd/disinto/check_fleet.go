@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +23,8 @@ func (k *checker) fleet(ctx context.Context) {
 		return
 	}
 	for _, r := range fleet.Ask(ctx, hostReader(reaper.Run, k.c.environ), hosts, "") {
-		if r.Err != nil {
-			k.problem("fleet", fmt.Errorf("%s: %w%s", r.Host.Name, r.Err, hostAdvice(r.Err)))
+		if r.Doc == nil {
+			k.problem("fleet", fmt.Errorf("%s: %s%s", r.Host.Name, r.Why, hostAdvice(r.Why)))
 			continue
 		}
 		k.host(r.Host, r.Doc)
@@ -62,14 +61,14 @@ var sshComplaints = []struct{ says, mend string }{
 	{"refused", "start its sshd, or correct ssh in [[fleet.hosts]]"},
 }
 
-// hostAdvice says, to follow the error, how to mend a host that could not be read; "" where the error says it.
-func hostAdvice(err error) string {
-	words := strings.ToLower(err.Error())
+// hostAdvice says, to follow the reason, how to mend a host that could not be read; "" where the reason says it.
+func hostAdvice(why string) string {
+	words := strings.ToLower(why)
 	switch {
-	case errors.Is(err, fleet.ErrSame):
+	case strings.HasPrefix(words, "it is the same supervisor"):
 		return ": give each its own host, or take one out of [[fleet.hosts]]"
 	case !strings.HasPrefix(words, "ssh") && !strings.HasPrefix(words, "no answer"):
-		return "" // the host answered, and the error is about its answer
+		return "" // the host answered, and the reason is about its answer
 	}
 	for _, c := range sshComplaints {
 		if strings.Contains(words, c.says) {

@@ -45,10 +45,10 @@ func TestAsk(t *testing.T) {
 		began := time.Now()
 		var got []string
 		for _, r := range Ask(t.Context(), read, hosts, "own") {
-			got = append(got, fmt.Sprintf("%s: %s, %v, %t", r.Host.Name, r.At.Sub(began), r.Err, r.Doc != nil))
+			got = append(got, fmt.Sprintf("%s: %s, %s, %t", r.Host.Name, r.At.Sub(began), r.Why, r.Doc != nil))
 		}
 		want := []string{
-			"hangs: 0s, no answer within 10s, false", "iris: 0s, <nil>, true",
+			"hangs: 0s, no answer within 10s, false", "iris: 0s, , true",
 			"again: 0s, it is the same supervisor as iris, false",
 			"mute: 0s, ssh: exit status 255: [31m no route, false", "ours: 0s, it is the same supervisor as this host, false",
 			"also: 0s, no answer within 10s, false",

@@ -36,7 +36,7 @@ func (h *Hub) join(snap *threads.Snapshot) (unknown []string) {
 			continue
 		}
 		if r.Doc == nil {
-			unknown = append(unknown, host.Name+": "+r.why())
+			unknown = append(unknown, host.Name+": "+r.Why)
 			continue
 		}
 		for i := range r.Doc.Agents {

@@ -115,20 +115,12 @@ func (h *Hub) take(readings []Reading) {
 	h.mu.Unlock()
 	for _, r := range readings {
 		switch old, had := was[r.Host.Name]; {
-		case r.Err != nil && (!had || old.why() != r.why()):
-			h.log.Error(fmt.Sprintf("host %s takes no part: %s", r.Host.Name, r.why()))
-		case r.Err == nil && had && old.Err != nil:
+		case r.Doc == nil && old.Why != r.Why:
+			h.log.Error(fmt.Sprintf("host %s takes no part: %s", r.Host.Name, r.Why))
+		case r.Doc != nil && had && old.Doc == nil:
 			h.log.Info(fmt.Sprintf("host %s takes part again", r.Host.Name))
 		}
 	}
-}
-
-// why is the error in words; empty when there is none.
-func (r *Reading) why() string {
-	if r.Err == nil {
-		return ""
-	}
-	return r.Err.Error()
 }
 
 // readingLocked returns the newest reading of a host, if it was read since its table last changed.
@@ -203,7 +195,7 @@ func (h *Hub) Status() *Status {
 	for _, host := range config.Fleet.Hosts {
 		d := HostStatus{Name: host.Name, SSH: host.String(), Why: "not read yet", Agents: []Agent{}}
 		if r, read := h.readingLocked(host); read {
-			d.Known, d.Why, d.ReadAt = r.Doc != nil, r.why(), r.At
+			d.Known, d.Why, d.ReadAt = r.Doc != nil, r.Why, r.At
 			if d.Known {
 				d.Agents = r.Doc.Agents
 			}

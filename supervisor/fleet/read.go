@@ -37,16 +37,13 @@ const (
 // is done, and may be called from several goroutines at once.
 type ReadHost func(ctx context.Context, host threads.Host) ([]byte, error)
 
-// Reading is the answer of a host: a Doc, or an Err.
+// Reading is the answer of a host: a Doc, or Why there is none.
 type Reading struct {
 	Host threads.Host
 	At   time.Time // when it was asked
 	Doc  *Document
-	Err  error // one line, fit for a log
+	Why  string // one line, fit for a log; empty with a Doc
 }
-
-// ErrSame is the error, wrapped, of a host whose supervisor was read under another name already.
-var ErrSame = errors.New("it is the same supervisor as")
 
 // Ask reads all hosts at once, within AskTime, and judges what they say. own is the instance of the asking supervisor,
 // which must not count as another host; "" where none asks.
@@ -57,9 +54,12 @@ func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) [
 	var all sync.WaitGroup
 	for i, h := range hosts {
 		all.Go(func() {
-			r := Reading{Host: h, At: time.Now()}
-			r.Doc, r.Err = ask(ctx, read, h)
-			readings[i] = r
+			readings[i] = Reading{Host: h, At: time.Now()}
+			doc, err := ask(ctx, read, h)
+			if err != nil {
+				readings[i].Why = err.Error()
+			}
+			readings[i].Doc = doc
 		})
 	}
 	all.Wait()
@@ -73,7 +73,7 @@ func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) [
 			continue
 		}
 		if other := seen[r.Doc.Instance]; other != "" {
-			r.Doc, r.Err = nil, fmt.Errorf("%w %s", ErrSame, other)
+			r.Doc, r.Why = nil, "it is the same supervisor as "+other
 			continue
 		}
 		seen[r.Doc.Instance] = r.Host.Name
