@@ -17,7 +17,7 @@ const (
 	maxBody     = 32 << 20
 )
 
-// refusal is an answer that is not what was asked for.
+// refusal is an answer other than success.
 type refusal struct {
 	status  int
 	message string
@@ -32,7 +32,7 @@ func fail(status int, format string, args ...any) error {
 
 func notFound() error { return fail(http.StatusNotFound, "The target couldn't be found.") }
 
-// forbidden is the 403 without a body that handlers give which check by themselves.
+// forbidden is the 403 without a body of handlers that check rights themselves.
 func forbidden() error { return &refusal{status: http.StatusForbidden, empty: true} }
 
 // raw is an answer that is not JSON.
@@ -41,7 +41,7 @@ type raw struct {
 	body        []byte
 }
 
-// listing is an answer with more pages than one.
+// listing is one page of a list.
 type listing struct {
 	items any
 	total int
@@ -60,7 +60,7 @@ func (c *call) paging() (page, limit int) {
 	return max(page, 1), min(limit, maxPage)
 }
 
-// paged cuts the asked page out of all and says how much there is.
+// paged returns the requested page of all, with their number.
 func paged[T, W any](c *call, all []T, wire func(T) W) listing {
 	page, limit := c.paging()
 	start := min((page-1)*limit, len(all))
@@ -88,13 +88,13 @@ func missing(field string) error {
 	return fail(http.StatusUnprocessableEntity, "[%s]: Required", field)
 }
 
-// number reads a numeric parameter; what is no number is 0, which nothing has.
+// number reads a numeric parameter; 0, which no item has, for any other text.
 func (c *call) number(name string) int64 {
 	n, _ := strconv.ParseInt(c.r.PathValue(name), 10, 64)
 	return n
 }
 
-// span reads since and before. The zero time means not given.
+// span reads since and before; zero when missing.
 func (c *call) span() (since, before time.Time, err error) {
 	query := c.r.URL.Query()
 	for _, end := range []struct {
@@ -113,13 +113,13 @@ func (c *call) span() (since, before time.Time, err error) {
 	return since, before, nil
 }
 
-// within says whether t lies in a span. Both ends belong to it.
+// within reports whether t is in a span, ends included.
 func within(t, since, before time.Time) bool {
 	return (since.IsZero() || !t.Before(since)) && (before.IsZero() || !t.After(before))
 }
 
-// write sends what a handler returned. It runs without the lock: by then body must share nothing with the state that
-// anybody changes in place.
+// write sends the result of a handler. It runs without the lock, so body must not share memory with state that is
+// changed in place.
 func (c *call) write(status int, body any, err error) {
 	header := c.w.Header()
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -133,7 +133,7 @@ func (c *call) write(status int, body any, err error) {
 			return
 		}
 		if no.status == http.StatusInternalServerError && (c.doer == nil || !c.doer.admin) {
-			no = &refusal{status: no.status} // what broke inside is for admins only
+			no = &refusal{status: no.status} // internal errors are shown to admins only
 		}
 		refused := map[string]any{"message": no.message, "url": c.base + "/api/swagger"}
 		if no.status == http.StatusNotFound {
@@ -166,7 +166,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// links is the Link header: the pages beside the one that was asked for.
+// links is the Link header: the other pages of a list.
 func (c *call) links(l listing) string {
 	if l.limit == 0 {
 		return ""

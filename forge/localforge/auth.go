@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// access is what a user may do in one repository. Each level includes those below it.
+// access is a user's right in one repository. Each level includes those below it.
 type access int
 
 const (
@@ -22,8 +22,7 @@ func (a access) String() string {
 	return [...]string{"none", "read", "write", "admin", "owner"}[a]
 }
 
-// parseAccess reads a collaborator's permission. Forgejo takes a word it does not know for no access and never
-// complains.
+// parseAccess reads a collaborator's permission. To Forgejo an unknown word means no access.
 func parseAccess(word string) access {
 	switch word {
 	case "read":
@@ -48,13 +47,12 @@ const (
 	scopeUserRepos  scope = "user,repository"
 )
 
-// scopeCategories are all that a token may name, also those with no route here.
+// scopeCategories are those that a token may name, including ones without a route here.
 var scopeCategories = []string{
 	"activitypub", "admin", "issue", "misc", "notification", "organization", "package", "repository", "user",
 }
 
-// lacking is the first scope that a token with the scopes it has would need for a request and has not; "" if it may go
-// on.
+// lacking is the first scope that a request needs and the token lacks; "" if there is none.
 func lacking(have []string, s scope, method string) string {
 	if s == "" || slices.Contains(have, "all") {
 		return ""
@@ -71,7 +69,7 @@ func lacking(have []string, s scope, method string) string {
 	return ""
 }
 
-// checkScopes refuses a name no token may carry.
+// checkScopes refuses unknown scopes.
 func checkScopes(scopes []string) error {
 	for _, s := range scopes {
 		if s == "all" || s == "public-only" {
@@ -88,7 +86,7 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-// authenticateLocked finds out who asks. Nobody is fine (doer stays nil); bad credentials are not.
+// authenticateLocked sets the account of a request. doer stays nil without credentials; bad ones are refused.
 func (f *Forge) authenticateLocked(c *call) error {
 	who, err := f.identifyLocked(c.r)
 	if err != nil {
@@ -107,11 +105,11 @@ func (f *Forge) authenticateLocked(c *call) error {
 	return nil
 }
 
-// identity is who a request says it comes from, after the secret was checked.
+// identity is the account of a request whose secret was checked.
 type identity struct {
 	user    *user
 	byBasic bool
-	scopes  []string // nil: signed in with a password, or not at all
+	scopes  []string // nil: with a password, or anonymous
 }
 
 // identifyLocked reads the Authorization header. Basic takes a token in the password's place (any user name), or in the

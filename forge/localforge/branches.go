@@ -29,7 +29,7 @@ type wireBranch struct {
 	ProtectionName      string      `json:"effective_branch_protection_name"`
 }
 
-// branch shows the checks a branch requires to everybody who can read it; the rule itself is for admins only.
+// branch shows a branch's required checks to all its readers; the rule itself is for admins.
 func (v view) branch(r *repo, name string, co commit) *wireBranch {
 	rule, level := r.protectionOf(name), r.accessOf(v.doer)
 	w := &wireBranch{Name: name, Commit: v.commit(r, co), Protected: rule != nil, StatusCheckContexts: []string{}}
@@ -103,7 +103,7 @@ func (c *call) showBranch(name string) (any, error) {
 	return c.view.branch(c.repo, name, commits[0]), nil
 }
 
-// getCommit shows a commit by its name, whatever ref it is behind.
+// getCommit shows a commit by its hash, reachable from any ref.
 func getCommit(c *call) (any, error) {
 	commits, err := c.f.log(c.r.Context(), c.repo.dir, "-1", c.r.PathValue("sha"), "--")
 	if err != nil || len(commits) == 0 {
@@ -114,7 +114,7 @@ func getCommit(c *call) (any, error) {
 	return c.view.fullCommit(c.repo, commits[0]), nil
 }
 
-// createBranch is the one write of this API that only one of many can win: all others get 409.
+// createBranch is the only write of this API that one of many concurrent callers wins: the others get 409.
 func createBranch(c *call) (any, error) {
 	var form struct {
 		New       string `json:"new_branch_name"`
@@ -150,10 +150,10 @@ func createBranch(c *call) (any, error) {
 	return c.showBranch(form.New)
 }
 
-// plainName matches names that are good for a branch, so that git need not be asked.
+// plainName matches names that git surely accepts for a branch, so that checking takes no process.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*$`)
 
-// checkBranchName refuses what git takes for no branch, such as a name with a space or a line end.
+// checkBranchName refuses names that git does not accept for a branch, such as one with a space or a line end.
 func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error {
 	if plainName.MatchString(name) {
 		return nil
@@ -164,7 +164,7 @@ func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error
 	return nil
 }
 
-// branchStart is the commit a new branch shall begin at.
+// branchStart is the first commit of a new branch.
 func (c *call) branchStart(oldBranch, oldRef string) (string, error) {
 	if oldRef != "" {
 		sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", oldRef+"^{commit}")
@@ -222,7 +222,7 @@ type wireRef struct {
 	Object map[string]string `json:"object"`
 }
 
-// listRefs shows all refs, or those that begin with what the path says.
+// listRefs shows the refs with the prefix in the path.
 func listRefs(c *call) (any, error) {
 	prefix := "refs/" + c.r.PathValue("ref")
 	refs := []wireRef{}

@@ -11,7 +11,7 @@ var collaboratorRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}/permission", scope: scopeRepository, need: signedIn, status: 200, do: getPermission},
 }
 
-// collaborator is the user the path names; unlike elsewhere a wrong name is 422.
+// collaborator is the user in the path; unlike elsewhere an unknown name is 422.
 func (c *call) collaborator() (*user, error) {
 	if u := c.f.userLocked(c.r.PathValue("user")); u != nil {
 		return u, nil
@@ -30,7 +30,7 @@ func isCollaborator(c *call) (any, error) {
 	return nil, nil
 }
 
-// addCollaborator gives write access unless told otherwise.
+// addCollaborator gives write access unless the request names another.
 func addCollaborator(c *call) (any, error) {
 	u, err := c.collaborator()
 	if err != nil {
@@ -69,7 +69,7 @@ func deleteCollaborator(c *call) (any, error) {
 }
 
 func getPermission(c *call) (any, error) {
-	// Forgejo means to let everybody ask about themselves, but compares with a name that is always empty.
+	// Forgejo intends to let users ask about themselves, but compares with a name that is always empty.
 	u := c.f.userLocked(c.r.PathValue("user"))
 	if !c.doer.admin && c.access < accessAdmin {
 		return nil, fail(http.StatusForbidden, "Only admins can query all permissions, repo admins can query all repo permissions, collaborators can query only their own")

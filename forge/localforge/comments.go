@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// comment is one line of an issue's timeline: what somebody wrote (kind "comment") or what happened. The kinds are
-// Forgejo's.
+// comment is an entry of an issue's timeline: a comment or an event. The kinds are Forgejo's.
 type comment struct {
 	id       int64
 	kind     string
@@ -103,7 +102,7 @@ func (v view) timeline(i *issue, m *comment) *wireTimeline {
 	return w
 }
 
-// record adds a line to an issue's timeline, which is what moves updated_at.
+// record adds an entry to an issue's timeline, which moves updated_at.
 func (v view) record(i *issue, m *comment) *comment {
 	m.id, m.created, m.updated = v.f.nextIDLocked(), v.f.now(), v.f.now()
 	if m.poster == nil {
@@ -114,7 +113,7 @@ func (v view) record(i *issue, m *comment) *comment {
 	return m
 }
 
-// count is the number of lines of one kind in an issue's timeline.
+// count is the number of entries of one kind in an issue's timeline.
 func (i *issue) count(kind string) int {
 	n := 0
 	for _, m := range i.timeline {
@@ -125,7 +124,7 @@ func (i *issue) count(kind string) int {
 	return n
 }
 
-// comments are what people wrote, oldest first.
+// comments are the entries of kind "comment", oldest first.
 func (i *issue) comments(since, before time.Time) []*comment {
 	var written []*comment
 	for _, m := range i.timeline {
@@ -154,7 +153,7 @@ func listComments(c *call) (any, error) {
 	return listing{items: list, total: len(list)}, nil
 }
 
-// issueOrBroken is pathIssue for the handlers in which Forgejo answers 500, not 404, for a number that is not there.
+// issueOrBroken is pathIssue for handlers in which Forgejo answers 500, not 404, for an unknown number.
 func (c *call) issueOrBroken() (*issue, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -163,7 +162,7 @@ func (c *call) issueOrBroken() (*issue, error) {
 	return i, nil
 }
 
-// placed is a comment with the issue it belongs to.
+// placed is a comment with its issue.
 type placed struct {
 	*comment
 	on *issue
@@ -185,7 +184,7 @@ func listTimeline(c *call) (any, error) {
 		}
 	}
 	page := paged(c, lines, func(m *comment) *wireTimeline { return c.view.timeline(i, m) })
-	// Forgejo counts what it sends, not what there is, and sends null behind the end.
+	// Forgejo's total is that of the page, and a page after the end is null.
 	items := page.items.([]*wireTimeline)
 	if len(items) == 0 {
 		items = nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// contentChange is a commit to be made without a work tree.
+// contentChange is a commit that is made without a work tree.
 type contentChange struct {
 	branch  string // "" for the default branch
 	onto    string // a new branch to put the commit on; "" for the same
@@ -21,9 +21,9 @@ type contentChange struct {
 }
 
 type fileChange struct {
-	operation string // create, update, delete; "" for whatever it takes
+	operation string // create, update, delete; "" for create or update
 	path      string
-	sha       string // of the blob that is replaced; "" to not check
+	sha       string // of the blob that is replaced; "" checks nothing
 	body      []byte
 }
 
@@ -107,7 +107,7 @@ type changedContents struct {
 	commit *wireFileCommit
 }
 
-// changeContents checks permission, commits and describes what it made.
+// changeContents checks permission, commits and describes the result.
 func (c *call) changeContents(form contentForm, files []fileChange) (changedContents, error) {
 	var done changedContents
 	change := contentChange{branch: form.Branch, onto: form.NewBranch, message: form.Message, by: c.doer, files: files}
@@ -137,7 +137,7 @@ func (c *call) changeContents(form contentForm, files []fileChange) (changedCont
 	return done, nil
 }
 
-// mayCommit fills in the branch and says whether the caller may push to it.
+// mayCommit sets the branch and checks that the caller may push to it.
 func (c *call) mayCommit(change *contentChange) error {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -195,7 +195,8 @@ func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) 
 	return sha, err
 }
 
-// checkBlobs refuses to create what is there, and to change what is not there or is not what the client has seen.
+// checkBlobs refuses to create a file that exists, and to change one that does not exist or has another sha than the
+// client says.
 func (f *Forge) checkBlobs(ctx context.Context, r *repo, from string, files []fileChange) error {
 	for _, file := range files {
 		if file.operation == "" {

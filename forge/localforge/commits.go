@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// commit is what git log says of one.
+// commit is a commit as git log prints it.
 type commit struct {
 	sha, tree, parents   string
 	author, authorMail   string
@@ -16,8 +16,8 @@ type commit struct {
 	message              string
 }
 
-// logFormat separates fields with NUL and ends each commit with a record separator: no message can contain the first,
-// and none will the second.
+// logFormat separates fields with NUL, which no message can contain, and ends each commit with a record separator,
+// which none in a test does.
 const logFormat = "--format=%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B%x1e"
 
 // log lists commits, newest first; args are what git log takes.
@@ -63,7 +63,7 @@ type wireCommit struct {
 	Modified     []string    `json:"modified"`
 }
 
-// loginOf is the user a mail address in a commit belongs to.
+// loginOf is the login of the user with a mail address.
 func (f *Forge) loginOf(mail string) string {
 	for _, u := range f.users {
 		if strings.EqualFold(u.email, mail) {

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// deliveryTimeout is how long a receiver may take; Forgejo's default.
+// deliveryTimeout bounds a receiver's answer. It is Forgejo's default.
 const deliveryTimeout = 5 * time.Second
 
-// delivery is one web hook call on its way. What it says is fixed when the event happens, not when it is sent.
+// delivery is a web hook call that is to be sent. Its content is that of the moment of the event.
 type delivery struct {
 	id        int64
 	url       string
@@ -30,7 +30,7 @@ type delivery struct {
 	body      []byte
 }
 
-// What notifyIssue is told happened; issues and pull requests have a name for each of their own.
+// The events of notifyIssue. Issues and pull requests have a name of their own for each.
 const (
 	eventIssue  = ""
 	eventLabel  = "_label"
@@ -55,7 +55,7 @@ type wireVerdict struct {
 	Content string `json:"content"`
 }
 
-// notifyIssue tells the hooks that something happened to an issue or a pull request.
+// notifyIssue calls the hooks for an event of an issue or pull request.
 func (v view) notifyIssue(i *issue, event, action string) {
 	if len(i.repo.hooks) == 0 {
 		return
@@ -112,7 +112,7 @@ type wirePush struct {
 	Sender       *wireUser     `json:"sender"`
 }
 
-// notifyPush tells of a branch that moved; commits are the new ones, newest first.
+// notifyPush calls the hooks for a branch that moved; commits are the new ones, newest first.
 func (v view) notifyPush(r *repo, branch, before, after string, commits []commit) {
 	if len(r.hooks) == 0 {
 		return
@@ -132,8 +132,8 @@ func (v view) notifyPush(r *repo, branch, before, after string, commits []commit
 	v.send(r, "push", "push", body)
 }
 
-// send queues a payload for each hook that wants it. Deliveries go out one after the other, in the order things
-// happened.
+// send queues a payload for each hook that has the event. Deliveries are made one after the other, in the order of the
+// events.
 func (v view) send(r *repo, event, eventType string, payload any) {
 	var body []byte
 	for _, h := range r.hooks {
@@ -158,7 +158,7 @@ func (v view) send(r *repo, event, eventType string, payload any) {
 	}
 }
 
-// deliver empties the outbox. A receiver that does not answer costs its timeout; like Forgejo we do not try again.
+// deliver empties the outbox. A receiver that does not answer costs its timeout; like Forgejo, it does not retry.
 func (f *Forge) deliver() {
 	defer f.end()
 	for {

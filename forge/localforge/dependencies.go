@@ -13,12 +13,12 @@ var dependencyRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, status: 200, do: listBlocks},
 }
 
-// blocked says whether an issue has an open dependency.
+// blocked reports whether an issue has an open dependency.
 func (i *issue) blocked() bool {
 	return slices.ContainsFunc(i.dependsOn, func(d *issue) bool { return !d.closed })
 }
 
-// forgetDependencies unties an issue that is deleted from all others.
+// forgetDependencies removes the dependencies of and on a deleted issue.
 func (i *issue) forgetDependencies() {
 	for _, d := range i.dependsOn {
 		d.blocks = remove(d.blocks, i)
@@ -29,8 +29,8 @@ func (i *issue) forgetDependencies() {
 	i.dependsOn, i.blocks = nil, nil
 }
 
-// listDependencies shows a blocker the caller may not read as one that is called HIDDEN and has no number. Forgejo
-// means to show more of it to who may write here, and ends up showing nothing at all.
+// listDependencies shows a blocker that the caller may not read as one named HIDDEN without a number. Forgejo intends
+// to show more of it to writers of this issue, and shows nothing.
 func listDependencies(c *call) (any, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *call) dependencyPair() (path, form *issue, err error) {
 	return path, form, nil
 }
 
-// mayTie says no with 404 to who may not write the blocked issue or not read the one that blocks it.
+// mayTie refuses with 404 a caller who may not write to the blocked issue or not read the blocking one.
 func (c *call) mayTie(blocked, blocker *issue) error {
 	if blocked.repo.accessOf(c.doer) < accessWrite || blocker.repo.accessOf(c.doer) < accessRead {
 		return notFound()
@@ -104,8 +104,8 @@ func addDependency(c *call) (any, error) {
 	return c.view.issue(blocked), nil
 }
 
-// tie refuses a dependency that is there already and its direct opposite, both with 500. A longer cycle goes through:
-// finding it is the client's job.
+// tie refuses a dependency that exists, and its direct opposite, with 500. Longer cycles are accepted; clients have to
+// find them.
 func (c *call) tie(blocked, blocker *issue) error {
 	if err := c.mayTie(blocked, blocker); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (c *call) untie(blocked, blocker *issue) error {
 	return nil
 }
 
-// recordTie writes both timelines, so both ends are updated. No web hook is sent: Forgejo has none for dependencies.
+// recordTie writes both timelines, so that both issues are updated. Forgejo has no web hook for dependencies.
 func (c *call) recordTie(blocked, blocker *issue, kind string) {
 	c.record(blocked, &comment{kind: kind, other: blocker})
 	c.record(blocker, &comment{kind: kind, other: blocked})

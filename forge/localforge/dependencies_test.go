@@ -40,8 +40,8 @@ func TestDependencies(t *testing.T) {
 	w.want(500, "dev", "DELETE", harb+"/issues/3/dependencies", pair)
 }
 
-// TestDependencyTrap: a merge closes what its pull request fixes, but not what still has an open dependency, and nobody
-// is told.
+// TestDependencyTrap: a merge closes the issues that its pull request fixes, except those with an open dependency,
+// silently.
 func TestDependencyTrap(t *testing.T) {
 	w := newWorld(t)
 	w.file("free", "blocked", "blocker")

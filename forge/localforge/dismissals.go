@@ -40,7 +40,7 @@ func setDismissed(c *call, dismissed bool) (any, error) {
 	return c.view.review(i, r), nil
 }
 
-// reviewers reads who shall, or shall no longer, be asked for a review.
+// reviewers reads the accounts that a review is requested from.
 func (c *call) reviewers() (*issue, []*user, error) {
 	i, err := c.pathPull()
 	if err != nil {

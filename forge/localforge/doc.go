@@ -4,8 +4,8 @@
 //
 // # What it imitates
 //
-// Status codes, JSON shapes and side effects are those of Forgejo 10, the odd ones included, because code that passes
-// here must work there:
+// Status codes, JSON shapes and side effects are those of Forgejo 10, including the surprising ones, because code that
+// passes here must work there:
 //
 //   - lists hold 50 entries at most, are sorted newest first whatever "sort" says, and drop label names they do not
 //     know, which widens the answer;
@@ -15,24 +15,22 @@
 //     the closing of a blocker, do not;
 //   - an issue with open dependencies is not closed: 412 for a request, silence for a closing keyword at merge;
 //   - only a dependency cycle of two is refused;
-//   - a push makes the reviews of what it changed stale and the conflict check start over, a moment later (see
-//     Options.Lag).
+//   - a push makes reviews of changed content stale and restarts the conflict check, a moment later (see Options.Lag).
 //
-// # Where it knowingly differs
+// # Known differences
 //
 //   - Everything but the git objects lives in memory and is lost with the process.
 //   - No organisations, teams, forks, milestones, attachments, releases, reactions, sudo, search across repositories or
 //     code comments' diffs. Fields of these are null or absent.
-//   - Texts of refusals are often shorter, and what they list under "errors" is left out. Commits come without the
-//     files they touch.
+//   - Texts of refusals are often shorter and lack "errors". Commits lack the files that they change.
 //   - Forgejo answers 500 to the second deletion of a branch. Here it is 404.
-//   - A mention stays in the timeline when the text loses it.
+//   - A mention stays in the timeline after an edit removes it from the text.
 //   - Web hooks may go to loopback. Forgejo refuses that by default.
 //   - References are read from text with code taken out, not from parsed Markdown, and full URLs are no references.
-//   - Refs are mirrored in memory: nothing but this package may move them.
+//   - Refs are mirrored in memory: only this package may move them.
 //
 // # Concurrency
 //
-// One mutex guards the state and is never held while git runs or the network is used. Whatever moves the refs of one
-// repository (a push, a merge, a branch call) is serialised by a lock of that repository.
+// One mutex guards the state and is never held while git runs or the network is used. Moves of a repository's refs
+// (pushes, merges, branch calls) are serialised by a lock of that repository.
 package localforge

@@ -10,7 +10,7 @@ import (
 type Fault int
 
 const (
-	// NoFault serves the request as if nothing were wrong.
+	// NoFault serves the request.
 	NoFault Fault = iota
 	// Drop breaks the connection before anything is done.
 	Drop
@@ -20,14 +20,14 @@ const (
 	Limit
 	// Hang does not answer until the client gives up or the forge is closed.
 	Hang
-	// Half does what was asked and sends half of the answer.
+	// Half executes the request and sends half of the answer.
 	Half
-	// Lose does what was asked and breaks the connection instead of answering: the client cannot know whether its write
-	// took place.
+	// Lose executes the request and breaks the connection without an answer: the client cannot know whether its write took
+	// place.
 	Lose
 )
 
-// serveFault fails a request. A panic with ErrAbortHandler is how a handler tells net/http to break the connection.
+// serveFault fails a request. A panic with ErrAbortHandler makes net/http break the connection.
 func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) {
 	switch fault {
 	case Drop:
@@ -60,7 +60,7 @@ func (f *Forge) serveFault(w http.ResponseWriter, r *http.Request, fault Fault) 
 	}
 }
 
-// kept is an answer that is not sent yet.
+// kept is a ResponseWriter that keeps the answer.
 type kept struct {
 	header http.Header
 	status int

@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A client that sends slowly holds up nobody.
+// A client that sends slowly holds up no other.
 func TestSlowClient(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	w := newWorld(t, func(o *Options) {

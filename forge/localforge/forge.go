@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// version is what GET /version answers. Clients switch features on it, so it names the release whose behaviour this
-// package follows.
+// version is the answer of GET /version. Clients switch features on it, so it names the release that this package
+// imitates.
 const version = "10.0.0+gitea-1.22.0"
 
-// Options says how a Forge is set up. Dir and Run are required.
+// Options configures a Forge. Dir and Run are required.
 type Options struct {
 	// Dir is the folder of the bare repositories, one DIR/OWNER-NAME-ID.git each.
 	Dir string
 	// Run runs one git command to its end. A command that ran and failed gives an error with a method ExitCode() int
 	// somewhere in its chain.
 	Run func(ctx context.Context, cmd Cmd) error
-	// URL is the address that answers name themselves by, without a slash at its end. Empty: the address the last request
-	// was sent to.
+	// URL is the address in answers, without a slash at its end. Empty means the address that the last request was sent
+	// to.
 	URL string
 	// Lag is how long Forgejo's late effects take. After a push the pull requests from and to the branch stay as they were
 	// for one Lag, are not mergeable for another, and then have their conflict check, stale reviews and a new updated_at.
-	// A real Forgejo takes about a second for each. Zero: all is done before the push is answered, so that a test needs
+	// A real Forgejo takes about a second for each. With zero all is done before the push is answered, so that a test need
 	// not wait.
 	Lag time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Fault, if not nil, is asked about every request before it is served. It is called from many goroutines.
+	// Fault, unless nil, is called for every request before it is served, from many goroutines.
 	Fault func(*http.Request) Fault
 }
 
@@ -42,7 +42,7 @@ type Forge struct {
 	opt  Options
 	rest http.Handler // of /api/v1
 
-	ctx  context.Context // ends with Close; what late work runs under
+	ctx  context.Context // ends with Close; for late work
 	stop context.CancelFunc
 
 	mu       sync.Mutex // guards what follows and all it points to; never held during I/O
@@ -58,7 +58,7 @@ type Forge struct {
 	requests map[string]int // by "METHOD pattern"
 }
 
-// New returns an empty forge. It creates nothing yet: the first repository does.
+// New returns an empty forge. Dir is created with the first repository.
 func New(opt Options) (*Forge, error) {
 	if opt.Dir == "" || opt.Run == nil {
 		return nil, errors.New("cannot set up local forge: Options.Dir and Options.Run are required")
@@ -83,8 +83,8 @@ func New(opt Options) (*Forge, error) {
 	return f, nil
 }
 
-// Close stops late work and deliveries and waits for them. The repositories stay on disk. Requests under way are not
-// waited for: shut the server first.
+// Close ends late work and deliveries and waits for them. The repositories stay on disk. It does not wait for requests:
+// shut the server down first.
 func (f *Forge) Close() {
 	f.stop()
 	f.Settle()
@@ -132,8 +132,7 @@ func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
 // now is the time as Forgejo keeps it: whole seconds.
 func (f *Forge) now() time.Time { return f.opt.Now().UTC().Truncate(time.Second) }
 
-// nextIDLocked hands out the ids of everything that has one. One counter for all kinds is simpler than Forgejo's one
-// per table, and nobody may care.
+// nextIDLocked returns the next id of any kind. Forgejo counts per table, which no client may rely on.
 func (f *Forge) nextIDLocked() int64 {
 	f.lastID++
 	return f.lastID

@@ -22,13 +22,13 @@ type Cmd struct {
 	Stdout io.Writer
 }
 
-// gitEnv keeps the machine's and the user's git settings away from the forge: a rebase or a hook configured there would
-// change what is tested.
+// gitEnv excludes the git settings of the machine and the user: a rebase or a hook configured there would change the
+// tests.
 var gitEnv = []string{
 	"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
 }
 
-// noCommit is how git names a ref that does not exist.
+// noCommit is git's name for the value of a ref that does not exist.
 const noCommit = "0000000000000000000000000000000000000000"
 
 // git runs one git command and returns what it printed, without the last line end.
@@ -48,7 +48,7 @@ func (f *Forge) gitIO(ctx context.Context, cmd Cmd, args ...string) error {
 	return nil
 }
 
-// exitCode is the status a command ended with, -1 if it did not run or was killed.
+// exitCode is the exit status of a command, -1 if it did not run or was killed.
 func exitCode(err error) int {
 	var ended interface{ ExitCode() int }
 	if errors.As(err, &ended) {
@@ -57,7 +57,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// signed is the environment that makes u author and committer.
+// signed is the environment with u as author and committer.
 func signed(u *user) []string {
 	name, mail := u.signature()
 	return []string{
@@ -66,8 +66,8 @@ func signed(u *user) []string {
 	}
 }
 
-// preReceive declines a push whose reason to be declined the forge has found before. The hook is the only place where
-// git lets a server say no so that the client shows it as such.
+// preReceive declines a push for the reason that the forge has put into the environment. Only a hook can refuse a push
+// so that git shows the reason to the client.
 const preReceive = `#!/bin/sh
 [ -z "$LOCALFORGE_DECLINE" ] && exit 0
 echo "Forgejo: $LOCALFORGE_DECLINE" >&2
@@ -92,8 +92,8 @@ func initRepo(r *repo) error {
 	)
 }
 
-// readRefs reads all refs of a repository, by full name. It reads git's files: a process for each push was a fifth of
-// all that ran. Callers hold the lock of the repository, so that no git is at work on them.
+// readRefs reads all refs of a repository, by full name, from git's files: a process for each push was a fifth of all
+// processes. Callers hold the lock of the repository, so that no git changes them.
 func readRefs(dir string) (map[string]string, error) {
 	refs := map[string]string{}
 	packed, err := os.ReadFile(filepath.Join(dir, "packed-refs"))
@@ -102,12 +102,12 @@ func readRefs(dir string) (map[string]string, error) {
 	}
 	for line := range strings.Lines(string(packed)) {
 		sha, name, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if ok && len(sha) == len(noCommit) { // else a comment, or the object of a tag
+		if ok && len(sha) == len(noCommit) { // not a comment, or the object of a tag
 			refs[name] = sha
 		}
 	}
 	err = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".lock") { // the lock of a git that was killed
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, ".lock") { // left by a git that was killed
 			return err
 		}
 		sha, err := os.ReadFile(path)

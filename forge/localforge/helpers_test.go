@@ -97,7 +97,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// sdk is a client of the Gitea SDK in somebody's name.
+// sdk is a client of the Gitea SDK as an account.
 func (w *world) sdk(name string) *gitea.Client {
 	w.t.Helper()
 	client, err := gitea.NewClient(w.url, gitea.SetToken(w.tokens[name]), gitea.SetGiteaVersion(""))
@@ -124,12 +124,12 @@ func (w *world) tryGit(dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// remote is the repository's address with somebody's token in it.
+// remote is the repository's address with an account's token in it.
 func (w *world) remote(name string) string {
 	return strings.Replace(w.url, "http://", "http://"+name+":"+w.tokens[name]+"@", 1) + "/johba/harb.git"
 }
 
-// clone is a work tree of the repository in somebody's name.
+// clone is a work tree of the repository for an account.
 func (w *world) clone(name string) string {
 	w.t.Helper()
 	dir := w.t.TempDir()
@@ -175,7 +175,7 @@ func (c *clock) pass(d time.Duration) time.Time {
 // object is a JSON object that came back.
 type object = map[string]any
 
-// answered is what came back on a request.
+// answered is the answer to a request.
 type answered struct {
 	status int
 	header http.Header
@@ -184,8 +184,7 @@ type answered struct {
 	list   []object
 }
 
-// ask sends a request in somebody's name ("" for nobody's, "user:password" for basic authentication) to a path below
-// /api/v1.
+// ask sends a request as an account ("" for none, "user:password" for basic authentication) to a path below /api/v1.
 func (w *world) ask(who, method, path string, body any) answered {
 	w.t.Helper()
 	var content io.Reader

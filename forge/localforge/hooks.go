@@ -27,8 +27,8 @@ var hookRoutes = []route{
 	{method: "DELETE", pattern: "/repos/{owner}/{repo}/hooks/{id}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteHook},
 }
 
-// hookEvents are the events a hook can want, in the order they are shown. A hook that asks for one of the broad ones
-// gets those listed with it.
+// hookEvents are the events of hooks, in the order in which they are shown. A hook for a broad one gets those listed
+// with it.
 var hookEvents = []struct{ name, broad string }{
 	{"push", ""},
 	{"issues", ""},
@@ -48,7 +48,7 @@ var hookEvents = []struct{ name, broad string }{
 	{"pull_request_review_request", "pull_request"},
 }
 
-// wantedEvents spells out what was asked for. Nothing means pushes; what Forgejo does not know it drops without a word.
+// wantedEvents expands the requested events. None means pushes; Forgejo silently drops unknown ones.
 func wantedEvents(asked []string) []string {
 	if len(asked) == 0 {
 		return []string{"push"}
@@ -138,7 +138,7 @@ func createHook(c *call) (any, error) {
 
 func (h *hook) configure(config map[string]string) error {
 	if to, ok := config["url"]; ok {
-		h.url = to // any text will do; it is found to be no address when it is used
+		h.url = to // any text; a delivery finds out that it is no address
 	}
 	if content, ok := config["content_type"]; ok {
 		if content != "json" && content != "form" {
@@ -165,7 +165,7 @@ func editHook(c *call) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
-	delete(form.Config, "secret") // Forgejo keeps that of the creation, and says nothing
+	delete(form.Config, "secret") // Forgejo silently keeps that of the creation
 	if err := h.configure(form.Config); err != nil {
 		return nil, err
 	}

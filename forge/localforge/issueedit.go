@@ -11,7 +11,7 @@ type issueEdit struct {
 	Body      *string  `json:"body"`
 	Ref       *string  `json:"ref"`
 	Assignee  *string  `json:"assignee"`
-	Assignees []string `json:"assignees"` // nil: not given; empty: nobody
+	Assignees []string `json:"assignees"` // nil: unchanged; empty: none
 	State     *string  `json:"state"`
 }
 
@@ -39,8 +39,8 @@ func editIssue(c *call) (any, error) {
 	return c.view.issue(i), nil
 }
 
-// apply changes what an edit names, in Forgejo's order: what comes before the part that fails stays changed.
-// wrongAssignee is the status for a name that cannot be assigned, which differs between issues and pull requests.
+// apply makes an edit in Forgejo's order: the parts before one that fails stay changed. wrongAssignee is the status for
+// a login that cannot be assigned, which differs between issues and pull requests.
 func (c *call) apply(i *issue, form issueEdit, wrongAssignee int) error {
 	if c.doer != i.poster && c.access < accessWrite {
 		return forbidden()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// filter is what a list of issues was asked for.
+// filter selects the issues of a list.
 type filter struct {
 	all, closed   bool
 	kind          string // issues, pulls, or anything else for both
@@ -53,7 +53,7 @@ func (c *call) issueFilter() (want filter, err error) {
 	return want, err
 }
 
-// queryUser is the user a filter names; nil if it names none.
+// queryUser is the user of a filter; nil without one.
 func (c *call) queryUser(key string) (*user, error) {
 	name := c.r.URL.Query().Get(key)
 	if name == "" {
@@ -65,8 +65,7 @@ func (c *call) queryUser(key string) (*user, error) {
 	return nil, notFound()
 }
 
-// listIssues sorts newest first. "sort" is not read, and that is Forgejo's doing: clients that want another order have
-// to make it.
+// listIssues sorts newest first and, like Forgejo, ignores "sort": clients have to sort.
 func listIssues(c *call) (any, error) {
 	want, err := c.issueFilter()
 	if err != nil {

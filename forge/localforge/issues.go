@@ -93,7 +93,7 @@ func (i *issue) htmlPath() string {
 	return fmt.Sprintf("/%s/%s/%d", i.repo.fullName(), kind, i.number)
 }
 
-// when is t for JSON: null if it never was.
+// when is t for JSON: null when zero.
 func when(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -119,7 +119,7 @@ func (v view) issue(i *issue) *wireIssue {
 	return w
 }
 
-// pathIssue is the issue or pull request the path names.
+// pathIssue is the issue or pull request in the path.
 func (c *call) pathIssue() (*issue, error) {
 	if i := c.repo.issue(c.number("number")); i != nil {
 		return i, nil
@@ -145,7 +145,7 @@ type issueForm struct {
 	Closed    bool     `json:"closed"`
 }
 
-// createIssue lets every reader file an issue, but ignores the labels and assignees of who may not write.
+// createIssue lets every reader file an issue, but ignores labels and assignees unless the caller may write.
 func createIssue(c *call) (any, error) {
 	var form issueForm
 	if err := c.bind(&form); err != nil {
@@ -187,7 +187,7 @@ func (c *call) newIssue(title, body string, labels []*label, assignees []*user, 
 		c.record(i, &comment{kind: "label", label: l, body: "1"})
 	}
 	c.mention(i, nil)
-	if p == nil { // a pull request is announced when it has been checked
+	if p == nil { // the hook for a pull request follows its check
 		c.notifyIssue(i, eventIssue, "opened")
 	}
 	if len(labels) > 0 {
@@ -199,8 +199,7 @@ func (c *call) newIssue(title, body string, labels []*label, assignees []*user, 
 	return i
 }
 
-// assignable looks up who shall be assigned. It refuses with 422, as creation does; PATCH has its own idea of the
-// status.
+// assignable looks up the new assignees. It refuses with 422, as for creation; PATCH has another status.
 func (c *call) assignable(one string, many []string) ([]*user, error) {
 	names := slices.Clone(many)
 	if one != "" && !slices.Contains(names, one) {

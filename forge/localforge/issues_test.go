@@ -167,7 +167,7 @@ func TestLastAssigneeWins(t *testing.T) {
 			t.Errorf("set %v, first is %v", names, first)
 		}
 	}
-	// Who may not write may file and edit, but assign nobody.
+	// A reader may file and edit issues, but assign no account.
 	w.want(201, "stranger", "POST", harb+"/issues", object{"title": "mine", "assignees": []string{"dev"}})
 	w.want(201, "stranger", "PATCH", harb+"/issues/2", object{"assignees": []string{"dev"}, "title": "still mine"})
 	if got := w.issue(2); got["assignees"] != nil || got["title"] != "still mine" {

@@ -13,7 +13,7 @@ var labelColor = regexp.MustCompile(`^#?(?:[0-9a-fA-F]{3}){1,2}$`)
 
 type label struct {
 	id          int64
-	name        string // not unique: Forgejo does not mind two of a name
+	name        string // not unique: Forgejo allows two of one name
 	color       string // without #
 	description string
 	exclusive   bool
@@ -63,8 +63,8 @@ func byName(a, b *label) int {
 	return int(a.id - b.id)
 }
 
-// scopeName is the part of an exclusive label's name that only one label of an issue may have: "state" of
-// "state/ready". Empty: any number may.
+// scopeName is the prefix of an exclusive label, of which an issue may have one: "state" of "state/ready". Empty for
+// other labels.
 func (l *label) scopeName() string {
 	at := strings.LastIndex(l.name, "/")
 	if !l.exclusive || at < 1 {
@@ -153,7 +153,7 @@ func editLabel(c *call) (any, error) {
 func deleteLabel(c *call) (any, error) {
 	l, err := c.pathLabel()
 	if err != nil {
-		return nil, nil // 204 for a label that is not there, too
+		return nil, nil // 204 for an unknown label too
 	}
 	c.repo.labels = remove(c.repo.labels, l)
 	for _, i := range c.repo.issues {
@@ -162,8 +162,7 @@ func deleteLabel(c *call) (any, error) {
 	return nil, nil
 }
 
-// labelsNamed looks names up. A name the repository does not have is left out without a word, which is why a filter by
-// it lets everything through.
+// labelsNamed looks names up. Unknown names are silently dropped, so that a filter by one of them passes all issues.
 func (r *repo) labelsNamed(names []string) []*label {
 	var found []*label
 	for _, l := range r.labels {
@@ -192,7 +191,7 @@ func listIssueLabels(c *call) (any, error) {
 	return c.labels(c.repo, i.labels), nil
 }
 
-// askedLabels reads the issue and the labels, given by name or by id, of a request that sets labels.
+// askedLabels reads the issue and the labels, by name or by id, of a request that sets labels.
 func (c *call) askedLabels() (*issue, []*label, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -247,7 +246,7 @@ func replaceIssueLabels(c *call) (any, error) {
 	return c.labels(c.repo, i.labels), nil
 }
 
-// removeIssueLabel answers 204 also for a label the issue does not have.
+// removeIssueLabel answers 204 also for a label that the issue lacks.
 func removeIssueLabel(c *call) (any, error) {
 	i, err := c.pathIssue()
 	if err != nil {
@@ -264,8 +263,8 @@ func removeIssueLabel(c *call) (any, error) {
 	return nil, nil
 }
 
-// addLabels puts labels on an issue, each with its line in the timeline. One the issue has already changes nothing, not
-// even updated_at.
+// addLabels adds labels to an issue, each with an entry in the timeline. A label that the issue has changes nothing,
+// not even updated_at.
 func (c *call) addLabels(i *issue, labels []*label) {
 	changed := false
 	for _, l := range labels {

@@ -17,7 +17,7 @@ var mergeRoutes = []route{
 
 var mergeStyles = []string{"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}
 
-// errConflict is a merge that cannot be done without a person.
+// errConflict is a merge with a conflict.
 var errConflict = errors.New("merge conflict")
 
 type mergeForm struct {
@@ -30,7 +30,7 @@ type mergeForm struct {
 	WhenChecksPass bool   `json:"merge_when_checks_succeed"`
 }
 
-// mayMerge is the list of reasons not to, in Forgejo's order.
+// mayMerge checks the reasons against a merge, in Forgejo's order.
 func (c *call) mayMerge(i *issue, form mergeForm) error {
 	p, rule := i.pull, c.repo.protectionOf(i.pull.base)
 	refuse := func(why string) error { return fail(http.StatusMethodNotAllowed, "%s", why) }
@@ -59,7 +59,7 @@ func (c *call) mayMerge(i *issue, form mergeForm) error {
 	return nil
 }
 
-// merging is a merge on its way: what was decided under the lock.
+// merging is a merge as decided under the lock.
 type merging struct {
 	on         *issue
 	base, head string // commits
@@ -79,11 +79,11 @@ func mergePull(c *call) (any, error) {
 	if !slices.Contains(mergeStyles, form.Do) {
 		return nil, fail(http.StatusUnprocessableEntity, "[Do]: In")
 	}
-	ctx := context.WithoutCancel(c.r.Context()) // half a merge is worse than one nobody waits for
+	ctx := context.WithoutCancel(c.r.Context()) // a client that left must not leave half a merge
 	var m merging
 	var commit string
 	err := c.f.move(ctx, c.view, c.repo, func() (err error) {
-		// Asked under the lock of the repository: of two merges at once the second sees what the first has done.
+		// Planned under the lock of the repository, so that of two concurrent merges the second sees the first.
 		if m, err = c.planMerge(form); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (c *call) planMerge(form mergeForm) (merging, error) {
 	return merging{on: i, base: c.repo.branch(p.base), head: p.headSHA, style: form.Do, message: message, by: c.doer}, nil
 }
 
-// merge moves the base branch and returns the commit it then points to.
+// merge moves the base branch and returns its new commit.
 func (f *Forge) merge(ctx context.Context, r *repo, m merging) (string, error) {
 	var commit string
 	var err error
@@ -186,7 +186,7 @@ func (f *Forge) rebase(ctx context.Context, dir string, m merging) (string, erro
 	return f.git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// merged closes a merged pull request and what it says it closes. Callers hold Forge.mu.
+// merged closes a merged pull request and the issues that it closes. Callers hold Forge.mu.
 func (c *call) merged(i *issue, commit string) {
 	p := i.pull
 	p.merged, p.mergedAt, p.mergedBy, p.mergeCommit = true, c.f.now(), c.doer, commit
@@ -196,8 +196,7 @@ func (c *call) merged(i *issue, commit string) {
 	c.closedByMerge(i)
 }
 
-// deleteMergedBranch leaves a branch alone that another pull request comes from, and gives those that went to it the
-// base it was merged into.
+// deleteMergedBranch keeps a branch that is another pull request's head, and retargets pull requests to it.
 func (c *call) deleteMergedBranch(ctx context.Context, i *issue) error {
 	var retargeted []*issue
 	err := func() error {
@@ -234,5 +233,5 @@ func (c *call) deleteMergedBranch(ctx context.Context, i *issue) error {
 	return c.f.deleteBranch(ctx, c.view, c.repo, i.pull.head, func() { c.record(i, &comment{kind: "delete_branch"}) })
 }
 
-// errBranchInUse is why a merged branch stays.
+// errBranchInUse keeps a merged branch.
 var errBranchInUse = errors.New("another pull request comes from the branch")

@@ -85,7 +85,7 @@ func TestMergeIsRefused(t *testing.T) {
 	w.want(404, "dev", "POST", harb+"/pulls/2/merge", object{"Do": "merge"})
 }
 
-// Of many who merge at once one does, and main moves once.
+// Of many concurrent merges one succeeds, and main moves once.
 func TestMergeRace(t *testing.T) {
 	w := newWorld(t)
 	dir := w.clone("dev")

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// check is what the conflict check has found out about a pull request.
+// check is the result of a pull request's conflict check.
 type check int
 
 const (
@@ -18,13 +18,13 @@ const (
 	broken   // git could not say
 )
 
-// fine is what JSON calls mergeable. That includes pull requests with nothing to merge, of which one (ancestor) is
-// refused by the merge itself.
+// fine is the field mergeable. It includes pull requests with nothing to merge, of which the merge refuses one kind
+// (ancestor).
 func (ch check) fine() bool { return ch == mergeable || ch == nothing || ch == ancestor }
 
 type diffStat struct{ files, additions, deletions int }
 
-// unchecked marks pull requests whose conflict check is to be done again.
+// unchecked marks pull requests for a new conflict check.
 func (f *Forge) unchecked(issues []*issue) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,8 +35,8 @@ func (f *Forge) unchecked(issues []*issue) {
 	}
 }
 
-// checkPull finds out whether a pull request merges and what it changes. If a branch moves meanwhile the result is
-// dropped: that move brings its own check.
+// checkPull checks whether a pull request merges and what it changes. If a branch moves meanwhile, the result is
+// dropped: the move has a check of its own.
 func (f *Forge) checkPull(ctx context.Context, i *issue) {
 	f.mu.Lock()
 	r := i.repo
@@ -60,7 +60,7 @@ func (f *Forge) checkPull(ctx context.Context, i *issue) {
 // tryMerge merges head into base without touching either.
 func (f *Forge) tryMerge(ctx context.Context, dir, base, head string) (check, string, diffStat, error) {
 	mergeBase, err := f.git(ctx, dir, "merge-base", base, head)
-	if exitCode(err) == 1 { // no common history: Forgejo goes on with the base itself
+	if exitCode(err) == 1 { // no common history: Forgejo takes the base itself
 		mergeBase, err = base, nil
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// protection is a rule for the branches its name matches. Its exported fields are those of the API.
+// protection is a rule for the branches that its name matches. Its exported fields are those of the API.
 type protection struct {
 	BranchName                  string    `json:"branch_name"`
 	RuleName                    string    `json:"rule_name"`
@@ -36,7 +36,7 @@ var protectionRoutes = []route{
 	{method: "POST", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 201, do: createProtection},
 }
 
-// protectionOf is the rule for a branch; nil is a branch without one. A plain name goes before a pattern.
+// protectionOf is the rule for a branch; nil without one. A plain name wins over a pattern.
 func (r *repo) protectionOf(branch string) *protection {
 	for _, p := range r.protections {
 		if p.RuleName == branch {
@@ -55,7 +55,7 @@ func named(names []string, u *user) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, u.name) })
 }
 
-// The following take a nil rule for no rule: who may write may do everything.
+// The methods of a nil rule allow everything to accounts that may write.
 
 func (p *protection) mayPush(u *user, level access) bool {
 	if p == nil {
@@ -77,7 +77,7 @@ func (p *protection) mayMerge(u *user, level access) bool {
 	return level >= accessWrite
 }
 
-// official says whether u's verdict counts.
+// official reports whether u's verdict counts.
 func (p *protection) official(u *user, level access) bool {
 	if p != nil && p.EnableApprovalsWhitelist {
 		return named(p.ApprovalsWhitelistUsernames, u)
@@ -85,7 +85,7 @@ func (p *protection) official(u *user, level access) bool {
 	return level >= accessWrite
 }
 
-// unmet is what a rule still wants of a pull request before it is merged; "" if nothing.
+// unmet is the first requirement of a rule that a pull request does not meet; "" without one.
 func (r *repo) unmet(p *protection, i *issue) string {
 	if p == nil {
 		return ""
@@ -113,8 +113,8 @@ func (r *repo) unmet(p *protection, i *issue) string {
 	return ""
 }
 
-// statusOf is the worst state among the required contexts, which may be patterns; one that nobody reported on is
-// pending. Without required contexts all that were reported count.
+// statusOf is the worst state among the required contexts, which may be patterns; one without a report is pending.
+// Without required contexts all reports count.
 func (p *protection) statusOf(last []*status) string {
 	if len(p.StatusCheckContexts) == 0 {
 		return worst(last)
@@ -137,7 +137,7 @@ func (p *protection) lists() []*[]string {
 	return []*[]string{&p.PushWhitelistUsernames, &p.MergeWhitelistUsernames, &p.ApprovalsWhitelistUsernames, &p.StatusCheckContexts}
 }
 
-// wire is a copy for an answer: edits change the rule in place.
+// wire copies the rule for an answer.
 func (p *protection) wire() protection { return *p }
 
 func listProtections(c *call) (any, error) {
@@ -177,7 +177,7 @@ func createProtection(c *call) (any, error) {
 	return p.wire(), nil
 }
 
-// knownUsers refuses a rule that names somebody who does not exist.
+// knownUsers refuses a rule with an unknown user.
 func (c *call) knownUsers(p *protection) error {
 	for _, name := range slices.Concat(p.PushWhitelistUsernames, p.MergeWhitelistUsernames, p.ApprovalsWhitelistUsernames) {
 		if c.f.userLocked(name) == nil {

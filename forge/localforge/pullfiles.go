@@ -17,7 +17,7 @@ type wireChangedFile struct {
 	RawURL      string `json:"raw_url,omitempty"`
 }
 
-// pullSpan is what a pull request brings: from its merge base to its head.
+// pullSpan is the range from a pull request's merge base to its head.
 func (c *call) pullSpan() (from, to string, err error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()

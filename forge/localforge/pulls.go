@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// pull is what a pull request has beyond its conversation. Head and base are branches of one repository: there are no
-// forks here.
+// pull has the fields of a pull request that an issue lacks. Head and base are branches of one repository: there are no
+// forks.
 type pull struct {
 	base, head  string
-	headSHA     string // what refs/pull/N/head points to
+	headSHA     string // of refs/pull/N/head
 	mergeBase   string
 	check       check
 	stat        diffStat
@@ -81,7 +81,7 @@ type wireBranchRef struct {
 	Repo   *wireRepo `json:"repo"`
 }
 
-// draft is a word in the title; Forgejo has no other notion of it.
+// draft reads the title; Forgejo has no other mark of a draft.
 func (i *issue) draft() bool {
 	title := strings.ToUpper(i.title)
 	return strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")
@@ -102,7 +102,7 @@ func (v view) pull(i *issue) *wirePull {
 		Head:      &wireBranchRef{Label: p.head, Ref: p.head, SHA: i.repo.branch(p.head), RepoID: i.repo.id, Repo: repo},
 		MergeBase: p.mergeBase, Created: i.created, Updated: i.updated, Closed: plain.Closed,
 	}
-	if w.Head.SHA == "" { // the branch is gone; its last commit is kept under the pull request's ref
+	if w.Head.SHA == "" { // the branch is gone; the pull request's ref keeps its last commit
 		w.Head.Ref, w.Head.SHA = pullRef(i.number), p.headSHA
 	}
 	if p.merged {
@@ -111,7 +111,7 @@ func (v view) pull(i *issue) *wirePull {
 	return w
 }
 
-// pathPull is the pull request the path names.
+// pathPull is the pull request in the path.
 func (c *call) pathPull() (*issue, error) {
 	if i := c.repo.issue(c.number("number")); i != nil && i.pull != nil {
 		return i, nil
@@ -215,14 +215,14 @@ func createPull(c *call) (any, error) {
 	return c.view.pull(i), nil
 }
 
-// openPull checks what was asked and files the pull request.
+// openPull checks the request and files the pull request.
 func (c *call) openPull(form pullForm) (*issue, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	head := form.Head
 	if owner, branch, ok := strings.Cut(head, ":"); ok {
 		if !strings.EqualFold(owner, c.repo.owner.name) {
-			return nil, notFound() // a fork, and nobody has any
+			return nil, notFound() // a fork, of which there are none
 		}
 		head = branch
 	}
@@ -311,8 +311,8 @@ func (c *call) retarget(i *issue, base string) error {
 	return nil
 }
 
-// refreshPull brings a pull request that was opened again, or got another base, up to what its branch is now: pushes to
-// it while it was closed went by.
+// refreshPull updates a pull request that was reopened or got another base to its branch: pushes to a closed one are
+// not followed.
 func (f *Forge) refreshPull(ctx context.Context, i *issue) error {
 	ctx = context.WithoutCancel(ctx)
 	i.repo.moving.Lock()

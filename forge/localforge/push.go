@@ -8,12 +8,12 @@ import (
 	"sort"
 )
 
-// A moved ref, after it has moved. A missing end is noCommit.
+// moved is a change of a ref. noCommit stands for a missing ref.
 type moved struct{ ref, before, after string }
 
-// move runs change, which moves refs of r with git in by's name, and then brings the state in line with what became of
-// the refs, also when change failed half-way. It holds the lock of r all the time. inside, if not nil, is called under
-// Forge.mu, before anything is derived from the new refs.
+// move runs change, which moves refs of r with git, and then brings the state in line with the refs, also when change
+// failed half-way. It holds the lock of r throughout. inside, unless nil, is called under Forge.mu before anything is
+// derived from the new refs.
 func (f *Forge) move(ctx context.Context, v view, r *repo, change func() error, inside func()) error {
 	r.moving.Lock()
 	defer r.moving.Unlock()
@@ -60,8 +60,8 @@ func diffRefs(before, after map[string]string) []moved {
 	return moves
 }
 
-// branchMoved does what a moved branch entails: closing keywords of commits that reached the default branch, hooks, and
-// the pull requests from and to it.
+// branchMoved handles the effects of a moved branch: closing keywords of commits on the default branch, hooks, and the
+// pull requests from and to it.
 func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string, m moved) error {
 	if m.after == noCommit {
 		f.mu.Lock()
@@ -94,8 +94,7 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 		err = errors.Join(err, f.setPullRef(ctx, r, i.number, m.after))
 	}
 	if len(from)+len(to) > 0 {
-		// What is known about conflicts stays as it is for a while, then it is unknown, then known again. So it is in
-		// Forgejo.
+		// As in Forgejo, mergeability stays as it was for a while, then is unknown, then known again.
 		f.late(ctx, func(context.Context) { f.unchecked(append(from, to...)) }, func(ctx context.Context) {
 			for _, i := range from {
 				f.pullPushed(ctx, v, i, m)
@@ -108,7 +107,7 @@ func (f *Forge) branchMoved(ctx context.Context, v view, r *repo, branch string,
 	return err
 }
 
-// newCommits are those a push brought, newest first. A new branch brings what the default branch does not have.
+// newCommits are those of a push, newest first; for a new branch those that the default branch lacks.
 func (f *Forge) newCommits(ctx context.Context, r *repo, branch string, m moved) ([]commit, error) {
 	span := []string{m.before + ".." + m.after}
 	if m.before == noCommit {
@@ -150,8 +149,8 @@ func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 	}
 }
 
-// contentChanged says whether a branch brings something else at after than it did at before. That makes reviews stale;
-// an amended message or a rebase alone does not: the combined diff lists only files that differ from both before and
+// contentChanged reports whether the content of a branch differs between before and after, which makes reviews stale.
+// An amended message or a rebase alone does not: the combined diff lists only files that differ from both before and
 // the merge base.
 func (f *Forge) contentChanged(ctx context.Context, dir, before, after, mergeBase string) (bool, error) {
 	out, err := f.git(ctx, dir, "diff", "--name-only", "-z", after, before, mergeBase)

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// reference is a mention of an issue in a text, and what a merge or a push would make of it: "closes", "reopens" or
-// "none".
+// reference is a mention of an issue in a text with its effect at a merge or push: "closes", "reopens" or "none".
 type reference struct {
-	owner, repo string // empty: the repository the text stands in
+	owner, repo string // empty: the repository of the text
 	number      int64
 	action      string
 }
 
 var (
 	mentioned = regexp.MustCompile(`(?:([0-9A-Za-z_.-]+)/([0-9A-Za-z_.-]+))?[#!]([0-9]+)`)
-	// A keyword counts when exactly one space, after an optional colon, is between it and the reference; of "fixes #1, #2"
-	// only #1 is meant.
+	// A keyword counts when exactly one space, after an optional colon, is between it and the reference; "fixes #1, #2"
+	// closes only #1.
 	closing   = regexp.MustCompile(`(?i)(?:^|[\s(\[])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? $`)
 	reopening = regexp.MustCompile(`(?i)(?:^|[\s(\[])reopen(?:s|ed)?:? $`)
 
@@ -31,7 +30,7 @@ var (
 // references take 13 s with the race detector.
 const longestWord = 16
 
-// plain takes the code out of Markdown: nothing in it is a reference.
+// plain removes code from Markdown, which contains no references.
 func plain(markdown string) string {
 	markdown = strings.ReplaceAll(markdown, "\r\n", "\n")
 	return inCode.ReplaceAllString(fenced.ReplaceAllString(markdown, ""), "")
@@ -65,7 +64,7 @@ func opensReference(before string) bool {
 	return before == "" || strings.ContainsAny(before[len(before)-1:], " \t\r\n([\"'")
 }
 
-// endsReference wants a space, a bracket or a quote behind a reference, or a mark that ends a word.
+// endsReference reports whether a space, a bracket, a quote or a mark that ends a word follows a reference.
 func endsReference(after string) bool {
 	if after == "" || strings.ContainsAny(after[:1], " \t\r\n)]\"'") {
 		return true
@@ -73,8 +72,7 @@ func endsReference(after string) bool {
 	return strings.ContainsAny(after[:1], ":;,.?!") && (len(after) == 1 || strings.ContainsAny(after[1:2], " \t\r\n"))
 }
 
-// resolve turns mentions in a text of r into issues. One that is mentioned twice counts once, with the action that is
-// one.
+// resolve looks up the issues mentioned in a text of r, each once, with an action other than none if it has one.
 func (f *Forge) resolve(r *repo, refs []reference) (issues []*issue, actions []string) {
 	for _, ref := range refs {
 		in := r
@@ -98,8 +96,8 @@ func (f *Forge) resolve(r *repo, refs []reference) (issues []*issue, actions []s
 	return issues, actions
 }
 
-// mention writes into the timelines of the issues that i, or the comment m on it, mentions. That moves their
-// updated_at. What is mentioned by the same text already stays as it is.
+// mention writes into the timelines of the issues that i, or the comment m on it, mentions, which moves their
+// updated_at. A mention that the timeline has is not repeated.
 func (v view) mention(i *issue, m *comment) {
 	text, kind := i.title+"\n\n"+plain(i.body), "issue_ref"
 	if i.pull != nil {
@@ -126,9 +124,9 @@ func (v view) mention(i *issue, m *comment) {
 	}
 }
 
-// closedByMerge closes and reopens what a merged pull request says it does, in its title, its body and its comments. An
-// issue that cannot be closed, because it has open dependencies, stays open and nobody is told. In another repository
-// the author of the text must have a say himself.
+// closedByMerge closes and reopens the issues that a merged pull request names with a keyword, in title, body and
+// comments. An issue with open dependencies silently stays open. In another repository the author of the text needs the
+// right to.
 func (v view) closedByMerge(i *issue) {
 	refs := references(i.title + "\n\n" + plain(i.body))
 	v.act(i.repo, refs, func(other *issue) bool { return other.repo == i.repo || mayClose(i.poster, other) })
@@ -137,8 +135,8 @@ func (v view) closedByMerge(i *issue) {
 	}
 }
 
-// namedByCommit writes a pushed commit into the timelines of the issues its message names, once, and on the default
-// branch does what it says.
+// namedByCommit writes a pushed commit into the timelines of the issues in its message, once, and on the default branch
+// obeys its keywords.
 func (v view) namedByCommit(r *repo, co commit, onDefault bool) {
 	refs := references(co.message)
 	issues, _ := v.f.resolve(r, refs)
@@ -164,7 +162,7 @@ func (v view) act(r *repo, refs []reference, allowed func(*issue) bool) {
 			continue
 		}
 		if closed := actions[at] == "closes"; closed != other.closed {
-			_ = v.setClosed(other, closed, "close") // silence is Forgejo's answer too
+			_ = v.setClosed(other, closed, "close") // Forgejo is silent too
 		}
 	}
 }

@@ -22,7 +22,7 @@ type repo struct {
 	name  string
 	dir   string
 
-	// moving serialises what moves refs. It is taken before Forge.mu, never after, and is held while git runs.
+	// moving serialises moves of refs. It is taken before Forge.mu, never after, and is held while git runs.
 	moving sync.Mutex
 
 	// The rest is guarded by Forge.mu.
@@ -132,10 +132,10 @@ func (r *repo) empty() bool {
 	return true
 }
 
-// branch is the commit a branch points to, "" if there is no such branch.
+// branch is the commit of a branch, "" without one.
 func (r *repo) branch(name string) string { return r.refs["refs/heads/"+name] }
 
-// accessOf says what u may do here; nil is an anonymous visitor.
+// accessOf is the access of u; nil is an anonymous visitor.
 func (r *repo) accessOf(u *user) access {
 	switch {
 	case u != nil && (u == r.owner || u.admin):
@@ -223,7 +223,7 @@ func (f *Forge) newRepo(ctx context.Context, owner *user, form repoForm) (*repo,
 		description: form.Description, private: form.Private, created: f.now(), updated: f.now(),
 		collaborators: map[*user]access{}, statuses: map[string][]*status{},
 	}
-	r.moving.Lock() // nobody may push before git init is through
+	r.moving.Lock() // no push before the repository is complete
 	defer r.moving.Unlock()
 	f.mu.Lock()
 	if f.repoLocked(owner.name, form.Name) != nil {
@@ -266,7 +266,7 @@ func editRepo(c *call) (any, error) {
 }
 
 func deleteRepo(c *call) (any, error) {
-	c.repo.moving.Lock() // a push under way comes to its end first
+	c.repo.moving.Lock() // after a push that is under way
 	defer c.repo.moving.Unlock()
 	c.f.mu.Lock()
 	c.f.repos = remove(c.f.repos, c.repo)

@@ -23,8 +23,8 @@ type review struct {
 	state     string
 	body      string
 	commit    string
-	stale     bool // what it is about has changed since
-	official  bool // by somebody whose word counts for the branch
+	stale     bool // its content has changed since
+	official  bool // the verdict counts for the branch
 	dismissed bool
 	comments  int
 	created   time.Time
@@ -81,12 +81,12 @@ func (i *issue) stale(v view) {
 	}
 }
 
-// requested says whether u was asked for a review and gave none yet.
+// requested reports whether a review was requested from u that u has not given.
 func (p *pull) requested(u *user) bool {
 	return slices.ContainsFunc(p.reviews, func(r *review) bool { return r.state == reviewRequested && r.reviewer == u })
 }
 
-// reviewers are those whom Forgejo lists as requested: who was asked, and also who has given a verdict that stands.
+// reviewers are those that Forgejo lists as requested, which includes those with a standing verdict.
 func (p *pull) reviewers() []*user {
 	var users []*user
 	for _, r := range p.reviews {
@@ -97,7 +97,7 @@ func (p *pull) reviewers() []*user {
 	return users
 }
 
-// mayRead says who sees a review: a pending one is its author's.
+// mayRead reports whether the caller sees a review: a pending one is its author's.
 func (c *call) mayRead(r *review) bool {
 	return r.state != reviewPending || (c.doer != nil && (c.doer == r.reviewer || c.doer.admin))
 }
@@ -138,7 +138,7 @@ type reviewForm struct {
 	Comments []struct{} `json:"comments"`
 }
 
-// state checks the wanted verdict. An author's own is refused.
+// reviewState checks a new verdict. The author of the pull request may not give one.
 func (c *call) reviewState(i *issue, form reviewForm) (string, error) {
 	hasBody := strings.TrimSpace(form.Body) != ""
 	switch form.Event {
@@ -191,7 +191,7 @@ func createReview(c *call) (any, error) {
 	return c.view.review(i, c.submit(i, c.pendingReview(i), state, stale, form)), nil
 }
 
-// reviewsOldContent says whether a verdict is about a commit whose content has changed since. A commit nobody has is an
+// reviewsOldContent reports whether a verdict is for a commit whose content has changed since. An unknown commit is an
 // internal error, as in Forgejo.
 func (c *call) reviewsOldContent(form reviewForm) (bool, error) {
 	if form.CommitID == "" || (form.Event != reviewApproved && form.Event != reviewRejected) {
@@ -211,7 +211,7 @@ func (c *call) reviewsOldContent(form reviewForm) (bool, error) {
 	return c.f.contentChanged(c.r.Context(), c.repo.dir, form.CommitID, head, mergeBase)
 }
 
-// pendingReview is the review the caller has begun on a pull request; nil without one.
+// pendingReview is the caller's pending review of a pull request; nil without one.
 func (c *call) pendingReview(i *issue) *review {
 	for _, r := range i.pull.reviews {
 		if r.state == reviewPending && r.reviewer == c.doer {
@@ -244,8 +244,8 @@ func submitReview(c *call) (any, error) {
 	return c.view.review(i, c.submit(i, r, state, false, form)), nil
 }
 
-// submit adds a review, or turns a pending one into its final form. A verdict takes the place of the caller's earlier
-// ones: they are dismissed and lose their weight.
+// submit adds a review, or completes a pending one. A verdict replaces the caller's earlier ones: they are dismissed
+// and no longer official.
 func (c *call) submit(i *issue, r *review, state string, stale bool, form reviewForm) *review {
 	verdict := state == reviewApproved || state == reviewRejected
 	kept := i.pull.reviews[:0:0]

@@ -18,7 +18,7 @@ func bigWorld(b *testing.B, issues int) *world {
 	return w
 }
 
-// BenchmarkList10000 is what a scan pays for one request of a big repository.
+// BenchmarkList10000 measures one request of a scan of a large repository.
 func BenchmarkList10000(b *testing.B) {
 	w := bigWorld(b, 10_000)
 	for _, row := range []struct{ name, query string }{

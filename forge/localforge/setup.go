@@ -6,11 +6,11 @@ import (
 	"sort"
 )
 
-// The methods here set a forge up from Go, before or while it serves. What they do can be done over the API as well,
-// except for the first admin.
+// The methods in this file set a forge up from Go, before or while it serves. The API offers the same, except for the
+// first admin.
 
-// AddUser adds an account with the address NAME@localhost. The password needs not be long; empty means that only tokens
-// sign in.
+// AddUser adds an account with the address NAME@localhost. The password may be short; with an empty one the account
+// signs in with tokens only.
 func (f *Forge) AddUser(name, password string, admin bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -22,7 +22,7 @@ func (f *Forge) AddUser(name, password string, admin bool) error {
 	return nil
 }
 
-// AddToken gives a user a token and returns it. Without scopes it may do all.
+// AddToken adds a token of a user and returns it. Without scopes it has all rights.
 func (f *Forge) AddToken(user string, scopes ...string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,7 @@ func (f *Forge) AddRepo(ctx context.Context, owner, name string, files map[strin
 	return nil
 }
 
-// AddCollaborator lets a user into a repository: "read", "write" or "admin".
+// AddCollaborator gives a user a permission in a repository: "read", "write" or "admin".
 func (f *Forge) AddCollaborator(owner, name, user, permission string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// maxPush is the largest push in bytes. It is read whole before git and the lock of the repository are taken, so that a
-// client that stalls in the middle holds up nobody but itself.
+// maxPush is the largest push in bytes. It is read whole before the lock of the repository is taken, so that a slow
+// client holds up no other.
 const maxPush = 512 << 20
 
 // gitRequest is a request of git's smart HTTP protocol.
@@ -63,8 +63,8 @@ func (f *Forge) serveGit(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit finds the repository and decides whether the caller may come in. A reader who wants to push gets in and is
-// turned down by the hook, where git shows the reason.
+// admit finds the repository and checks the caller's access. A push by a reader is admitted and declined by the hook,
+// where git shows the reason.
 func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()
@@ -102,7 +102,7 @@ func (g *gitRequest) admit(owner, name string, advertise bool) int {
 	return http.StatusOK
 }
 
-// command is a git service of this request; it speaks the protocol version the client asks for.
+// command is the git service of this request, in the protocol version of the client.
 func (g *gitRequest) command(stdin io.Reader, stdout io.Writer) Cmd {
 	cmd := Cmd{Dir: g.repo.dir, Stdin: stdin, Stdout: stdout}
 	if protocol := g.r.Header.Get("Git-Protocol"); protocol != "" && !strings.ContainsAny(protocol, "\x00\n") {
@@ -116,7 +116,7 @@ func (g *gitRequest) noCache(kind string) {
 	g.w.Header().Set("Cache-Control", "no-cache, max-age=0, must-revalidate")
 }
 
-// hidden keeps pushes away from the refs of pull requests.
+// hidden refuses pushes to the refs of pull requests.
 const hidden = "receive.hideRefs=refs/pull/"
 
 func (g *gitRequest) advertise() {
@@ -127,13 +127,13 @@ func (g *gitRequest) advertise() {
 		return
 	}
 	g.noCache("advertisement")
-	// A packet that names the service, a flush, and then git's own words.
+	// A packet with the service, a flush, and git's own output.
 	line := "# service=git-" + g.service + "\n"
 	fmt.Fprintf(g.w, "%04x%s0000", len(line)+4, line)
 	_, _ = g.w.Write(refs.Bytes())
 }
 
-// body is the request's body, unpacked: git compresses what is longer than a kilobyte.
+// body is the request's body, unpacked: git compresses bodies of more than a kilobyte.
 func (g *gitRequest) body() (io.Reader, error) {
 	body := http.MaxBytesReader(g.w, g.r.Body, maxPush)
 	if g.r.Header.Get("Content-Encoding") != "gzip" {
@@ -149,7 +149,7 @@ func (g *gitRequest) uploadPack() {
 		return
 	}
 	g.noCache("result")
-	// The answer has begun when git fails, and git tells the client why in it.
+	// The answer has begun when git fails, and contains git's reason.
 	_ = g.f.gitIO(g.r.Context(), g.command(body, g.w), "upload-pack", "--stateless-rpc", ".")
 }
 
@@ -169,7 +169,7 @@ func (g *gitRequest) receivePack() {
 		cmd := g.command(bytes.NewReader(push), &answer)
 		why, protected := g.decline(pushCommands(push))
 		cmd.Env = append(cmd.Env, "LOCALFORGE_DECLINE="+why)
-		// -c: nobody rewrites a protected branch.
+		// -c: a protected branch is never rewritten.
 		return g.f.gitIO(g.f.ctx, cmd, "-c", hidden, "-c", "receive.denyNonFastForwards="+strconv.FormatBool(protected),
 			"receive-pack", "--stateless-rpc", ".")
 	}, nil)
@@ -181,14 +181,14 @@ func (g *gitRequest) receivePack() {
 	_, _ = g.w.Write(answer.Bytes())
 }
 
-// pushCommands reads what a push wants to move: the packets before the first flush, "OLD NEW REF" each, the first with
-// a tail of capabilities.
+// pushCommands reads the moves of a push: the packets before the first flush, "OLD NEW REF" each, the first with
+// capabilities at its end.
 func pushCommands(push []byte) []moved {
 	var commands []moved
 	for len(push) >= 4 {
 		size, err := strconv.ParseUint(string(push[:4]), 16, 16)
 		if err != nil || size < 4 || int(size) > len(push) {
-			break // the flush, or not a push at all: git will say so
+			break // the flush, or no push, which git refuses
 		}
 		line, _, _ := strings.Cut(string(push[4:size]), "\x00")
 		if field := strings.Fields(line); len(field) == 3 {
@@ -199,8 +199,7 @@ func pushCommands(push []byte) []moved {
 	return commands
 }
 
-// decline is the reason why a push is turned down as a whole; "" lets it through. It also says whether a protected
-// branch is among its refs.
+// decline returns why a push is refused as a whole, "" if it is not, and whether a protected branch is among its refs.
 func (g *gitRequest) decline(commands []moved) (why string, protected bool) {
 	g.f.mu.Lock()
 	defer g.f.mu.Unlock()

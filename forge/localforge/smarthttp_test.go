@@ -66,7 +66,7 @@ func TestPrivateRepository(t *testing.T) {
 	}
 }
 
-// TestClaimRace: of many who push different commits to one new ref exactly one wins. Claims rest on that.
+// TestClaimRace: of many concurrent pushes of different commits to one new ref exactly one wins. Claims rely on it.
 func TestClaimRace(t *testing.T) {
 	w := newWorld(t)
 	const claimers = 6

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// status is what a CI system said about a commit.
+// status is a report of a CI system on a commit.
 type status struct {
 	id          int64
 	state       string
@@ -26,7 +26,7 @@ var statusRoutes = []route{
 	{method: "GET", pattern: "/repos/{owner}/{repo}/commits/{sha}/status", scope: scopeRepository, status: 200, do: combinedStatus},
 }
 
-// statusOrder is how bad a state is; the worst of all contexts is the whole's.
+// statusOrder ranks states; the combined state is the worst of all contexts.
 var statusOrder = []string{"error", "failure", "warning", "pending", "success"}
 
 type wireStatus struct {
@@ -58,7 +58,7 @@ func (v view) status(r *repo, sha string, s *status) wireStatus {
 	}
 }
 
-// createStatus does not touch the pull request: a status never shows in its updated_at.
+// createStatus does not change updated_at of the pull request.
 func createStatus(c *call) (any, error) {
 	var form struct {
 		State       string `json:"state"`
@@ -83,8 +83,8 @@ func createStatus(c *call) (any, error) {
 	return c.status(c.repo, sha, s), nil
 }
 
-// pathCommit resolves the branch or tag of the path. What is neither is taken for a commit, of which nobody has said
-// anything if it does not exist.
+// pathCommit resolves the branch or tag in the path. Any other name is taken for a commit, which has no reports if it
+// does not exist.
 func (c *call) pathCommit() string {
 	name := c.r.PathValue("sha")
 	for _, ref := range []string{"refs/heads/" + name, "refs/tags/" + name} {
@@ -95,8 +95,7 @@ func (c *call) pathCommit() string {
 	return name
 }
 
-// listStatuses shows the newest first, but those of one second in the order they were given: clients have to look at
-// the ids.
+// listStatuses shows the newest first, but those of one second oldest first: clients have to compare ids.
 func listStatuses(c *call) (any, error) {
 	sha := c.pathCommit()
 	all := slices.Clone(c.repo.statuses[sha])
@@ -104,7 +103,7 @@ func listStatuses(c *call) (any, error) {
 	return paged(c, all, func(s *status) wireStatus { return c.status(c.repo, sha, s) }), nil
 }
 
-// latest are the last statuses of each context, in the order they were given.
+// latest are the last statuses of each context, oldest first.
 func (r *repo) latest(sha string) []*status {
 	var last []*status
 	for _, s := range slices.Backward(r.statuses[sha]) {
@@ -116,8 +115,8 @@ func (r *repo) latest(sha string) []*status {
 	return last
 }
 
-// worst is the worst state of several. A word that is no state counts only as long as nothing else does, and stays if
-// it came first: so it does in Forgejo.
+// worst is the worst of several states. As in Forgejo, a word that is no state counts only when it comes first and no
+// real state follows.
 func worst(statuses []*status) string {
 	state := ""
 	for _, s := range statuses {
@@ -129,7 +128,7 @@ func worst(statuses []*status) string {
 	return state
 }
 
-// combinedStatus answers an empty object, with state "", for a commit nobody said anything about.
+// combinedStatus answers an empty object, with state "", for a commit without reports.
 func combinedStatus(c *call) (any, error) {
 	sha := c.pathCommit()
 	last := c.repo.latest(sha)

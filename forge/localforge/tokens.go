@@ -16,8 +16,8 @@ type token struct {
 	scopes []string
 }
 
-// Tokens are managed with a password only: a stolen token must not make more. (Basic with a token in the password's
-// place counts as basic, as in Forgejo.)
+// Tokens are managed with a password only, so that a stolen token cannot make others. As in Forgejo, a token in the
+// place of the password works too.
 var tokenRoutes = []route{
 	{method: "GET", pattern: "/users/{user}/tokens", scope: scopeUser, status: 200, do: listTokens},
 	{method: "POST", pattern: "/users/{user}/tokens", scope: scopeUser, need: signedIn, status: 201, do: createToken},
@@ -36,7 +36,7 @@ func (t *token) wire() wireToken {
 	return wireToken{ID: t.id, Name: t.name, TokenLastEight: t.secret[len(t.secret)-8:], Scopes: t.scopes}
 }
 
-// tokenOwner is the user whose tokens the path is about, if the caller may touch them.
+// tokenOwner is the user in the path, if the caller may manage its tokens.
 func (c *call) tokenOwner() (*user, error) {
 	u, err := c.pathUser()
 	if err != nil {
@@ -101,7 +101,7 @@ func createToken(c *call) (any, error) {
 
 func (f *Forge) addTokenLocked(u *user, name string, scopes []string) *token {
 	secret := make([]byte, 20)
-	_, _ = rand.Read(secret) // never fails, says crypto/rand
+	_, _ = rand.Read(secret) // crypto/rand never fails
 	t := &token{id: f.nextIDLocked(), user: u, name: name, secret: hex.EncodeToString(secret), scopes: scopes}
 	f.tokens[t.secret] = t
 	return t

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// minPassword is Forgejo's default for the shortest password it takes.
+// minPassword is Forgejo's default for the shortest password.
 const minPassword = 8
 
-// userName is what a name may look like; Forgejo wants each of -_. to stand alone.
+// userName matches valid names: each of -_. stands alone.
 var userName = regexp.MustCompile(`^[\da-zA-Z]+(?:[-._][\da-zA-Z]+)*$`)
 
 type user struct {
@@ -19,16 +19,16 @@ type user struct {
 	name               string
 	fullName           string
 	email              string
-	password           string // in the clear: it lives in memory and guards test data
+	password           string // in plain text: it stays in memory and protects test data
 	admin              bool
 	active             bool
 	prohibitLogin      bool
 	mustChangePassword bool
-	deleted            bool // what it wrote is a ghost's now
+	deleted            bool // its texts are a ghost's now
 	created            time.Time
 }
 
-// signature is how git shall name a user. What would end a name or an address in a commit object is taken out.
+// signature is a user's name and address for git, without characters that end one in a commit object.
 func (u *user) signature() (name, mail string) {
 	clean := func(r rune) rune {
 		if r < ' ' || r == '<' || r == '>' {
@@ -54,8 +54,7 @@ var userRoutes = []route{
 	{method: "DELETE", pattern: "/admin/users/{user}", scope: scopeAdmin, need: siteAdmin, status: 204, do: deleteUser},
 }
 
-// view is how one caller sees the state: the address things are named by and who looks. A nil doer is an anonymous
-// look.
+// view makes answers for one caller: doer, nil when anonymous, with base as the forge's address.
 type view struct {
 	f    *Forge
 	base string
@@ -89,7 +88,7 @@ type wireUser struct {
 	UserName      string    `json:"username"`
 }
 
-// user is u for the caller. What only the user and admins may see is left out for others.
+// user is u for the caller, without the fields that only u and admins may see.
 func (v view) user(u *user) *wireUser {
 	if u == nil {
 		return nil
@@ -119,7 +118,7 @@ func (v view) userList(users []*user) []*wireUser {
 	return list
 }
 
-// userLocked finds a user by name in any case; nil without one.
+// userLocked finds a user by name, in upper or lower case; nil without one.
 func (f *Forge) userLocked(name string) *user {
 	for _, u := range f.users {
 		if strings.EqualFold(u.name, name) {
@@ -129,7 +128,7 @@ func (f *Forge) userLocked(name string) *user {
 	return nil
 }
 
-// pathUser is the user the path names.
+// pathUser is the user in the path.
 func (c *call) pathUser() (*user, error) {
 	if u := c.f.userLocked(c.r.PathValue("user")); u != nil {
 		return u, nil
@@ -243,7 +242,7 @@ func editUser(c *call) (any, error) {
 	return c.user(u), nil
 }
 
-// assign sets a field that a form gave a value for.
+// assign sets a field if the form has a value for it.
 func assign[T any](field *T, value *T) {
 	if value != nil {
 		*field = *value
@@ -279,8 +278,7 @@ func deleteUser(c *call) (any, error) {
 	return nil, nil
 }
 
-// remove returns list without item, in new memory, so that a list somebody reads without the lock never changes under
-// them.
+// remove returns list without item, in new memory: old lists are read without the lock.
 func remove[T comparable](list []T, item T) []T {
 	kept := make([]T, 0, len(list))
 	for _, other := range list {

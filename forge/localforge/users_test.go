@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWhoMayAsk is the table of who gets which status where.
+// TestWhoMayAsk has the status of each request for each account.
 func TestWhoMayAsk(t *testing.T) {
 	w := newWorld(t)
 	w.file("one")

@@ -98,7 +98,7 @@ func existingBranch(w *world) {
 	same(w, "branches", r.branches(), "main")
 }
 
-// branchRace does not look at how the losers are turned down: Forgejo 10 says 409 to who comes later and 500 to who
+// branchRace leaves open how the losers are refused: Forgejo 10 answers 409 to one that comes later and 500 to one that
 // comes at the same moment.
 func branchRace(w *world) {
 	r := w.code()

@@ -18,8 +18,7 @@ const requestTime = time.Minute
 // fields is the JSON object of a request.
 type fields map[string]any
 
-// account is somebody on the forge, and how he asks for things: with his token, or, when that is empty, without saying
-// who he is.
+// account is an account that makes requests: with its token or, when that is empty, anonymously.
 type account struct {
 	w        *world
 	name     string
@@ -97,13 +96,13 @@ func (w *world) send(r *http.Request) answer {
 	}
 }
 
-// client is shared so that connections are. It follows no redirects: an answer is what the server said first.
+// client is shared, and its connections with it. It follows no redirects: the first answer counts.
 var client = &http.Client{
 	Timeout:       requestTime,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// answer is what the forge said to one request.
+// answer is the answer to one request.
 type answer struct {
 	w       *world
 	request string
@@ -151,7 +150,7 @@ func (a answer) String() string {
 	return fmt.Sprintf("%d %.300s", a.status, bytes.TrimSpace(a.body))
 }
 
-// read is what GET path says, which has to be 200.
+// read decodes the answer to GET path, which has to be 200.
 func read[T any](a *account, path string) T {
 	a.w.Helper()
 	return decode[T](a.get(path).want(http.StatusOK))

@@ -72,7 +72,7 @@ func (r *repo) independent(n, blocker int64) {
 	r.owner.remove(r.at("/issues/%d/dependencies", n), r.on(blocker)).want(http.StatusOK, http.StatusCreated)
 }
 
-// blockers is what issue n waits for, as its owner sees it.
+// blockers lists the dependencies of issue n, as its owner sees them.
 func (r *repo) blockers(n int64) []issue {
 	r.w.Helper()
 	return read[[]issue](r.owner, r.at("/issues/%d/dependencies?limit=50&page=1", n))

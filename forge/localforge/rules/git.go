@@ -50,7 +50,7 @@ var gitRules = []rule{
 	},
 }
 
-// checkout is a work tree in somebody's name.
+// checkout is a work tree of an account.
 type checkout struct {
 	r   *repo
 	by  *account
@@ -77,7 +77,7 @@ func (a *account) gitEnv() []string {
 	)
 }
 
-// tryGit runs git in somebody's name and returns what it printed and its exit status.
+// tryGit runs git as an account and returns its output and exit status.
 func (a *account) tryGit(dir string, args ...string) (string, int) {
 	a.w.Helper()
 	out, err := a.w.server.Git(a.w.ctx, dir, a.gitEnv(), args...)

@@ -99,13 +99,13 @@ type event struct {
 	Dependent *issue `json:"dependent_issue"`
 }
 
-// timeline is what happened to an issue or pull request, oldest first.
+// timeline is the timeline of an issue or pull request, oldest first.
 func (r *repo) timeline(n int64) []event {
 	r.w.Helper()
 	return read[[]event](r.owner, r.at("/issues/%d/timeline?limit=50&page=1", n))
 }
 
-// story is the kinds of the events and who made them, oldest first.
+// story lists the kinds of the events with their accounts, oldest first.
 func story(events []event, kinds ...string) string {
 	var lines []string
 	for _, e := range events {

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// leavings is what all rules have made and nobody has removed yet.
+// leavings lists the repositories and accounts of all rules, which are removed at the end.
 //
-// Nothing is removed while rules are running: Forgejo 10 handles pushes one after the other and late, and when a
-// repository goes away under the one that it is at, it can wait for ever. The server then answers as before, but no
-// push moves a pull request any more until it is restarted.
+// Nothing is removed while rules are running: Forgejo 10 handles pushes one after the other and late, and can wait for
+// ever when the repository of the current one is deleted. It then answers requests as before, but until a restart no
+// push moves a pull request.
 type leavings struct {
 	server Server
 
@@ -30,7 +30,7 @@ func (l *leavings) user(name string) {
 	l.users = append(l.users, name)
 }
 
-// settle pushes once more and waits until the server has handled that, and with it everything before.
+// settle pushes once more and waits until the server has handled that push, and so all before it.
 func (l *leavings) settle(t *testing.T) {
 	w := newWorld(t, l.server, l)
 	r := w.code("last")

@@ -90,8 +90,8 @@ func pageCap(w *world) {
 	same(w, "different items on all pages", len(seen), all)
 }
 
-// listOrder allows both answers to sort=oldest: Forgejo 10 ignores it, and a later one may not. Newest first is what
-// nobody asked for and what all do.
+// listOrder allows both answers to sort=oldest: Forgejo 10 ignores it, and a later one may not. Both answer newest
+// first to any other value.
 func listOrder(w *world) {
 	r := w.repo()
 	for range 3 {

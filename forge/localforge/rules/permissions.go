@@ -33,7 +33,7 @@ var permissionRules = []rule{
 	},
 }
 
-// publicRights: the columns are owner, writer, reader, stranger, nobody.
+// publicRights: the columns are owner, writer, reader, stranger, anonymous.
 func publicRights(w *world) {
 	const (
 		ok, made, done   = http.StatusOK, http.StatusCreated, http.StatusNoContent

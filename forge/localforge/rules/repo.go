@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// repo is a repository and its owner, who does in it what the rule is not about.
+// repo is a repository and its owner, who makes the requests that are not under test.
 type repo struct {
 	w     *world
 	owner *account

@@ -131,5 +131,5 @@ func ghosts(w *world) {
 	i := r.issue(1)
 	same(w, "author", i.User.Login, "Ghost")
 	same(w, "assignees", i.assignees(), "")
-	w.admin.remove("/admin/users/" + r.owner.name).refused() // who owns a repository stays
+	w.admin.remove("/admin/users/" + r.owner.name).refused() // an account with a repository is kept
 }

@@ -19,7 +19,7 @@ const (
 	firstPoll, lastPoll = 20 * time.Millisecond, 320 * time.Millisecond
 )
 
-// world is what one rule is checked in: a test, a server, and accounts and repositories that nobody else uses.
+// world is the setting of one rule: a test, a server, and accounts and repositories of its own.
 type world struct {
 	*testing.T
 	server Server
@@ -69,7 +69,7 @@ func (a *account) as(token string) *account {
 	return &account{w: a.w, name: a.name, password: a.password, token: token}
 }
 
-// nobody asks without a token.
+// nobody makes requests without a token.
 func (w *world) nobody() *account { return &account{w: w} }
 
 // nextSecond returns when the forge's clock shows another second than now.
@@ -82,7 +82,7 @@ func (w *world) nextSecond() {
 	time.Sleep(second)
 }
 
-// eventually polls for something that the forge does late.
+// eventually polls for a late effect.
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
 	wait := firstPoll
@@ -94,7 +94,7 @@ func (w *world) eventually(what string, holds func() bool) {
 	}
 }
 
-// same ends nothing but reports a difference.
+// same reports a difference and goes on.
 func same[T comparable](w *world, what string, got, want T) {
 	w.Helper()
 	if got != want {
