@@ -32,7 +32,10 @@ func TestCloses(t *testing.T) {
 		{name: "fence", body: "```\nfixes #5\n```"},
 		{name: "comment", body: "<!-- fixes #5 -->"},
 		{name: "not over a line", body: "fixes\n#5"},
-		{name: "union, sorted, once", head: "fix/issue-9", title: "fixes #9", body: "closes #3\ncloses #9", want: numbered(3, 9)},
+		{
+			name: "union, sorted, once", head: "fix/issue-9", title: "fixes #9", body: "closes #3\ncloses #9",
+			want: numbered(3, 9),
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -173,7 +173,8 @@ func FuzzDependencies(f *testing.F) {
 				t.Errorf("Dependencies(%q) has %v, which names no issue", body, r)
 			}
 		}
-		if again := Dependencies("\n"+strings.ReplaceAll(body, "\n", "\r\n")+"\r\n", Ref{in, 42}); !slices.Equal(refs, again) {
+		if again := Dependencies("\n"+strings.ReplaceAll(body, "\n", "\r\n")+"\r\n", Ref{in, 42}); !slices.Equal(refs,
+			again) {
 			t.Errorf("Dependencies(%q) is %v, but %v with other line ends", body, refs, again)
 		}
 	})

@@ -103,10 +103,11 @@ var (
 
 // mentions finds #N, owner/name#N and the addresses of issues and pull requests. #N is in the repository home.
 //
-// Of an address only the path is read. The host is no part of a Ref, so that text never chooses which server we ask. Nor is
-// it compared with the configured one: people paste the address from their browser (http://localhost:3000), and inside a
-// container the forge has another name (http://forgejo:3000). An address on another forge therefore reads as an issue of
-// ours that does not exist, and the item is held with that reason; without it the item would start too early.
+// Of an address only the path is read. The host is no part of a Ref, so that text never chooses which server we ask.
+// Nor is it compared with the configured one: people paste the address from their browser (http://localhost:3000), and
+// inside a container the forge has another name (http://forgejo:3000). An address on another forge therefore reads as
+// an issue of ours that does not exist, and the item is held with that reason; without it the item would start too
+// early.
 func mentions(line, home string) []mention {
 	var found []mention
 	for _, m := range mentionPattern.FindAllStringSubmatchIndex(line, -1) {

@@ -72,7 +72,8 @@ func TestAgentScopes(t *testing.T) {
 			branches++
 			var made struct{ SHA1 string }
 			owner := &rest.API{URL: w.url, User: w.dev, Password: w.tokens[w.dev+" password"]}
-			w.must(owner.Post(w.Context(), tokensOf(w.dev), map[string]any{"name": "t" + strings.Join(scopes, "-"), "scopes": scopes}, &made))
+			w.must(owner.Post(w.Context(), tokensOf(w.dev),
+				map[string]any{"name": "t" + strings.Join(scopes, "-"), "scopes": scopes}, &made))
 			return w.work(&rest.API{URL: w.url, Token: made.SHA1}, n, fmt.Sprintf("fix/issue-%d-%d", n, branches))
 		}
 		w.must(works(AgentScopes()))
@@ -102,11 +103,18 @@ func (w *adminWorld) work(api *rest.API, n int64, branch string) error {
 			try(api.Post(w.Context(), fmt.Sprintf("%s/issues/%d/labels", at, n), map[string][]int64{"labels": {l.ID}}, nil))
 		}
 	}
-	try(api.Post(w.Context(), at+"/contents", map[string]any{"branch": "main", "new_branch": branch, "message": "x", "files": []map[string]string{
-		{"operation": "create", "path": strings.ReplaceAll(branch, "/", "-"), "content": base64.StdEncoding.EncodeToString([]byte("x"))},
-	}}, nil))
+	try(api.Post(w.Context(), at+"/contents", map[string]any{
+		"branch": "main", "new_branch": branch, "message": "x",
+		"files": []map[string]string{
+			{
+				"operation": "create", "path": strings.ReplaceAll(branch, "/", "-"),
+				"content": base64.StdEncoding.EncodeToString([]byte("x")),
+			},
+		},
+	}, nil))
 	try(api.Post(w.Context(), at+"/pulls", map[string]string{"title": "x", "head": branch, "base": "main"}, &pull))
-	try(api.Post(w.Context(), fmt.Sprintf("%s/pulls/%d/reviews", at, pull.Number), map[string]string{"event": "COMMENT", "body": "x"}, nil))
+	try(api.Post(w.Context(), fmt.Sprintf("%s/pulls/%d/reviews", at, pull.Number),
+		map[string]string{"event": "COMMENT", "body": "x"}, nil))
 	return errors.Join(errs...)
 }
 
@@ -171,7 +179,10 @@ func TestUnassign(t *testing.T) {
 		for _, ref := range append(refs, refs...) { // twice does no harm
 			w.must(w.admin.Unassign(w.Context(), ref, w.dev, isAgent))
 		}
-		for n, want := range map[int64]string{ours: w.owner + " backlog", shared: w.review + " in-progress", theirs: w.owner + " "} {
+		for n, want := range map[int64]string{
+			ours: w.owner + " backlog", shared: w.review + " in-progress",
+			theirs: w.owner + " ",
+		} {
 			in := w.issue(n)
 			if got := strings.Join(logins(in.Assignees), ",") + " " + strings.Join(labelNames(in.Labels), ","); got != want {
 				w.Errorf("#%d is %q, want %q", n, got, want)

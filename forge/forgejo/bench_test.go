@@ -14,7 +14,8 @@ import (
 // benchIssues is a big repository: of every ten open issues one is in the backlog, and every tenth of these waits.
 const benchIssues = 10_000
 
-var benchText = strings.Repeat("An issue has some text, of which most is prose that nobody but its reader looks at.\n", 12)
+var benchText = strings.Repeat("An issue has some text, of which most is prose that nobody but its reader looks at.\n",
+	12)
 
 // newBenchForge is a localforge behind a real socket, with benchIssues issues in one repository.
 func newBenchForge(b *testing.B) (url, token string) {

@@ -60,7 +60,10 @@ func TestBlockerStates(t *testing.T) {
 			{"text: pull request", "depends on #4", `#4 open (text);`, nil},
 			{"text: closed pull request", "depends on #5", `#5 closed (text);`, nil},
 			{"text: other repository", "depends on " + public.String(), public.String() + ` open (text);`, nil},
-			{"text: closed in other repository", "depends on " + publicClosed.String(), publicClosed.String() + ` closed (text);`, nil},
+			{
+				"text: closed in other repository", "depends on " + publicClosed.String(),
+				publicClosed.String() + ` closed (text);`, nil,
+			},
 			{"text: private repository", "depends on " + private.String(), private.String() + ` missing (text);`, nil},
 			{"text: other spelling", "depends on " + strings.ToUpper(w.repo) + "#1", `#1 open (text);`, nil},
 			{"forge: open", "", `#1 open;`, []forge.Ref{w.ref(open)}},
@@ -230,10 +233,12 @@ func TestRequireMerged(t *testing.T) {
 		w.setState(p2, gitea.StateClosed)
 		w.setState(rejected, gitea.StateClosed)
 		w.setState(byHand, gitea.StateClosed)
-		if got, want := w.show(w.scan(strict), n), `issue open "waits" [backlog] blockers: #1 closed (text); #2 unmerged (text); #3 closed (text);`; got != want {
+		if got, want := w.show(w.scan(strict),
+			n), `issue open "waits" [backlog] blockers: #1 closed (text); #2 unmerged (text); #3 closed (text);`; got != want {
 			w.Errorf("\n got %s\nwant %s", got, want)
 		}
-		if got, want := w.show(w.scan(loose), n), `issue open "waits" [backlog] blockers: #1 closed (text); #2 closed (text); #3 closed (text);`; got != want {
+		if got, want := w.show(w.scan(loose),
+			n), `issue open "waits" [backlog] blockers: #1 closed (text); #2 closed (text); #3 closed (text);`; got != want {
 			w.Errorf("\n got %s\nwant %s", got, want)
 		}
 		_ = merged
@@ -248,7 +253,8 @@ func TestB6_UnreadableDependencies(t *testing.T) {
 		}
 		good := w.file("good", "", "backlog")
 		w.fault = func(r *http.Request) localforge.Fault {
-			if strings.HasSuffix(r.URL.Path, "/dependencies") && !strings.HasSuffix(r.URL.Path, fmt.Sprintf("/%d/dependencies", good)) {
+			if strings.HasSuffix(r.URL.Path, "/dependencies") &&
+				!strings.HasSuffix(r.URL.Path, fmt.Sprintf("/%d/dependencies", good)) {
 				return localforge.Fail
 			}
 			return localforge.NoFault
@@ -278,7 +284,8 @@ func TestNoDependencies(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "depends on #2", "backlog")
 		owner, name := owner(w.repo)
-		_, _, err := w.as(w.owner).EditRepo(owner, name, gitea.EditRepoOption{InternalTracker: &gitea.InternalTracker{EnableIssueDependencies: false}})
+		_, _, err := w.as(w.owner).EditRepo(owner, name,
+			gitea.EditRepoOption{InternalTracker: &gitea.InternalTracker{EnableIssueDependencies: false}})
 		w.must(err)
 		w.transport = trackerOff{w.transport}
 		c := w.client()

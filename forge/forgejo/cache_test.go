@@ -89,7 +89,10 @@ func TestPrune(t *testing.T) {
 
 func TestWantsBlockers(t *testing.T) {
 	c, r := cacheOf(t)
-	c.applyListedPull(r, &gitea.Issue{Index: 9, Title: "Fixes #7", State: gitea.StateOpen, PullRequest: &gitea.PullRequestMeta{}}, minute(1))
+	c.applyListedPull(r, &gitea.Issue{
+		Index: 9, Title: "Fixes #7", State: gitea.StateOpen,
+		PullRequest: &gitea.PullRequestMeta{},
+	}, minute(1))
 	for n, tc := range []struct {
 		labels, assignees string
 		closed, want      bool

@@ -42,18 +42,36 @@ func TestClaim(t *testing.T) {
 		}{
 			{name: "free", labels: []string{"backlog"}, want: "backlog in-progress @dev"},
 			{name: "pinned to it", labels: []string{"backlog"}, assign: []string{w.dev}, want: "backlog in-progress @dev"},
-			{name: "claimed by it", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev}, want: "backlog in-progress @dev"},
+			{
+				name: "claimed by it", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev},
+				want: "backlog in-progress @dev",
+			},
 			{name: "a person's", labels: []string{"backlog"}, assign: []string{w.human}, taken: true, want: "backlog @human"},
-			{name: "pinned to another", labels: []string{"backlog"}, assign: []string{w.review}, taken: true, want: "backlog @review"},
-			{name: "claimed by another", labels: []string{"backlog", "in-progress"}, assign: []string{w.review}, taken: true, want: "backlog in-progress @review"},
-			{name: "half-written by another", labels: []string{"backlog", "in-progress"}, taken: true, want: "backlog in-progress"},
+			{
+				name: "pinned to another", labels: []string{"backlog"}, assign: []string{w.review}, taken: true,
+				want: "backlog @review",
+			},
+			{
+				name: "claimed by another", labels: []string{"backlog", "in-progress"}, assign: []string{w.review}, taken: true,
+				want: "backlog in-progress @review",
+			},
+			{
+				name: "half-written by another", labels: []string{"backlog", "in-progress"}, taken: true,
+				want: "backlog in-progress",
+			},
 			{name: "closed", labels: []string{"backlog"}, closed: true, taken: true, want: "backlog closed"},
 			{name: "cancelled", labels: []string{"backlog", "cancelled"}, taken: true, want: "backlog cancelled"},
 			{name: "pull", pull: true, want: "in-progress @dev"},
 			{name: "pull with a person", pull: true, assign: []string{w.human}, want: "in-progress @dev @human"},
-			{name: "pull claimed by another", pull: true, labels: []string{"in-progress"}, assign: []string{w.review}, taken: true, want: "in-progress @review"},
+			{
+				name: "pull claimed by another", pull: true, labels: []string{"in-progress"}, assign: []string{w.review},
+				taken: true, want: "in-progress @review",
+			},
 			{name: "pull with another assigned", pull: true, assign: []string{w.review}, want: "in-progress @dev @review"},
-			{name: "pull half-written", pull: true, labels: []string{"in-progress"}, assign: []string{w.human}, taken: true, want: "in-progress @human"},
+			{
+				name: "pull half-written", pull: true, labels: []string{"in-progress"}, assign: []string{w.human}, taken: true,
+				want: "in-progress @human",
+			},
 		} {
 			var n int64
 			if tc.pull {
@@ -189,9 +207,15 @@ func TestRelease(t *testing.T) {
 			{name: "with a person", labels: []string{"in-progress"}, assign: []string{w.dev, w.human}, want: "@human"},
 			{name: "half-written", labels: []string{"backlog", "in-progress"}, want: "backlog"},
 			{name: "not claimed", labels: []string{"backlog"}, want: "backlog"},
-			{name: "claimed by another meanwhile", labels: []string{"in-progress"}, assign: []string{w.review}, want: "in-progress @review"},
+			{
+				name: "claimed by another meanwhile", labels: []string{"in-progress"}, assign: []string{w.review},
+				want: "in-progress @review",
+			},
 			{name: "closed", labels: []string{"in-progress"}, assign: []string{w.dev}, closed: true, want: "closed"},
-			{name: "other labels", labels: []string{"in-progress", "needs-human", "priority"}, assign: []string{w.dev}, want: "needs-human priority"},
+			{
+				name: "other labels", labels: []string{"in-progress", "needs-human", "priority"}, assign: []string{w.dev},
+				want: "needs-human priority",
+			},
 		} {
 			n := w.file(tc.name, "", tc.labels...)
 			if tc.assign != nil {

@@ -68,7 +68,8 @@ func TestClaimRef(t *testing.T) {
 		w.same("held by", w.short(w.heldBy(b, n)), "dev on host-of-aaa")
 		w.same("held by, to the holder", w.heldBy(a, n), "")
 		w.same("held by, of another", w.heldBy(b, other), "")
-		if err := b.Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrTaken) || !strings.Contains(err.Error(), "host-of-aaa") {
+		if err := b.Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrTaken) ||
+			!strings.Contains(err.Error(), "host-of-aaa") {
 			w.Errorf("another's release: %v", err)
 		}
 		w.same("state", w.state(n), "backlog in-progress @dev")

@@ -77,7 +77,8 @@ func (s site) Push(login, repo, branch, file, text string) (head string) {
 func (s site) Open(login, repo, branch, title, body string) forge.Ref {
 	s.w.Helper()
 	owner, name := owner(repo)
-	in, _, err := s.w.as(login).CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: title, Body: body})
+	in, _, err := s.w.as(login).CreatePullRequest(owner, name,
+		gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: title, Body: body})
 	s.w.must(err)
 	return forge.Ref{Repo: repo, Number: in.Index}
 }

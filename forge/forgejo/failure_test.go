@@ -20,7 +20,10 @@ import (
 
 // TestOutage: a forge that is down is asked less and less often, and found again.
 func TestOutage(t *testing.T) {
-	for name, fault := range map[string]localforge.Fault{"drop": localforge.Drop, "limit": localforge.Limit, "lose": localforge.Lose} {
+	for name, fault := range map[string]localforge.Fault{
+		"drop": localforge.Drop, "limit": localforge.Limit,
+		"lose": localforge.Lose,
+	} {
 		t.Run(name, func(t *testing.T) {
 			onLocal(t, func(w *world) {
 				n := w.file("one", "", "backlog")
@@ -97,7 +100,10 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%q: %v, want %v", tc.header, got, tc.want)
 		}
 	}
-	for _, tc := range []struct{ asked, want time.Duration }{{20 * time.Second, 20 * time.Second}, {5 * time.Hour, longestAsked}} {
+	for _, tc := range []struct{ asked, want time.Duration }{
+		{20 * time.Second, 20 * time.Second},
+		{5 * time.Hour, longestAsked},
+	} {
 		var p pause
 		now := time.Now()
 		p.fail(now, &requestError{kind: forge.ErrUnavailable, retryAfter: tc.asked})
@@ -122,7 +128,8 @@ func TestPause(t *testing.T) {
 	for range 100 {
 		p.fail(now, forge.ErrNotFound)
 	}
-	if err := p.check(p.until.Add(-1)); !errors.Is(err, forge.ErrNotFound) || !strings.Contains(err.Error(), "next try at") {
+	if err := p.check(p.until.Add(-1)); !errors.Is(err, forge.ErrNotFound) ||
+		!strings.Contains(err.Error(), "next try at") {
 		t.Errorf("before the time: %v", err)
 	}
 	if err := p.check(p.until); err != nil {
@@ -249,7 +256,8 @@ func TestOneRepositoryFails(t *testing.T) {
 		}
 		for range 60 {
 			f, err := c.Scan(w.Context())
-			if !errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUnavailable) || !strings.Contains(err.Error(), missing) || strings.Contains(err.Error(), w.repo) {
+			if !errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrUnavailable) ||
+				!strings.Contains(err.Error(), missing) || strings.Contains(err.Error(), w.repo) {
 				w.Fatalf("got %v", err)
 			}
 			if r, _ := f.Repo(w.repo); !r.AsOf.Equal(time.Now()) {
@@ -323,7 +331,10 @@ const secret = "0123456789abcdef0123456789abcdef01234567"
 
 func clientOf(t *testing.T, answer answers) *Client {
 	t.Helper()
-	c, err := New(Options{URL: "http://forge.test", Token: secret, Repos: []string{"o/r"}, HTTP: &http.Client{Transport: answer}})
+	c, err := New(Options{
+		URL: "http://forge.test", Token: secret, Repos: []string{"o/r"},
+		HTTP: &http.Client{Transport: answer},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,22 +352,64 @@ func TestErrors(t *testing.T) {
 		kind   error
 		want   string
 	}{
-		{"bad token", say(401, `{"message":"user does not exist [uid: 0, name: ]"}`), forge.ErrForbidden, "forbidden: the forge does not know this token (401 to GET /repos/o/r/issues/1)"},
-		{"scope", say(403, `{"message":"token does not have at least one of required scope(s): [read:issue]"}`), forge.ErrForbidden, "forbidden: token does not have at least one of required scope(s): [read:issue] (403 to GET /repos/o/r/issues/1)"},
+		{
+			"bad token", say(401, `{"message":"user does not exist [uid: 0, name: ]"}`), forge.ErrForbidden,
+			"forbidden: the forge does not know this token (401 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"scope", say(403, `{"message":"token does not have at least one of required scope(s): [read:issue]"}`),
+			forge.ErrForbidden, "forbidden: token does not have at least one of required scope(s): [read:issue] (403 to GET /repos/o/r/issues/1)",
+		},
 		{"empty 403", say(403, ``), forge.ErrForbidden, "forbidden (403 to GET /repos/o/r/issues/1)"},
-		{"missing", say(404, `{"message":"The target couldn't be found."}`), forge.ErrNotFound, "not found: The target couldn't be found. (404 to GET /repos/o/r/issues/1)"},
-		{"not allowed", say(405, `{"message":""}`), forge.ErrConflict, "refused in this state: method not allowed (405 to GET /repos/o/r/issues/1)"},
-		{"conflict", say(409, `{"message":"head out of date"}`), forge.ErrConflict, "refused in this state: head out of date (409 to GET /repos/o/r/issues/1)"},
-		{"precondition", say(412, `{"message":"no"}`), forge.ErrConflict, "refused in this state: no (412 to GET /repos/o/r/issues/1)"},
+		{
+			"missing", say(404, `{"message":"The target couldn't be found."}`), forge.ErrNotFound,
+			"not found: The target couldn't be found. (404 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"not allowed", say(405, `{"message":""}`), forge.ErrConflict,
+			"refused in this state: method not allowed (405 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"conflict", say(409, `{"message":"head out of date"}`), forge.ErrConflict,
+			"refused in this state: head out of date (409 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"precondition", say(412, `{"message":"no"}`), forge.ErrConflict,
+			"refused in this state: no (412 to GET /repos/o/r/issues/1)",
+		},
 		{"invalid", say(422, `{"message":"[Title]: Required"}`), nil, "[Title]: Required (422 to GET /repos/o/r/issues/1)"},
-		{"limited", say(429, ``), forge.ErrUnavailable, "forge unavailable: too many requests (429 to GET /repos/o/r/issues/1)"},
-		{"gateway", say(502, "<html>\n<b>Bad Gateway</b></html>"), forge.ErrUnavailable, "forge unavailable: bad gateway (502 to GET /repos/o/r/issues/1)"},
-		{"token in a message", say(500, `{"message":"what is `+secret+"\\nthis"+`"}`), forge.ErrUnavailable, "forge unavailable: what is [token] this (500 to GET /repos/o/r/issues/1)"},
-		{"refused", refused, forge.ErrUnavailable, "forge unavailable: dial tcp 127.0.0.1:1: connection refused, token [token] (GET /repos/o/r/issues/1)"},
-		{"a page", say(200, "<html>login</html>"), forge.ErrUnavailable, "forge unavailable: the answer is not a forge's: invalid character '<' looking for beginning of value (200 to GET /repos/o/r/issues/1)"},
-		{"moved", say(301, "", "Location", "https://forge.test/api/v1/repos/o/r/issues/1"), nil, "the forge sends us to https://forge.test/api/v1/repos/o/r/issues/1 (301 to GET /repos/o/r/issues/1)"},
-		{"elsewhere", say(302, "", "Location", "http://evil.test/"), nil, "the forge sends us to http://evil.test/ (302 to GET /repos/o/r/issues/1)"},
-		{"endless", say(200, strings.Repeat(" ", maxAnswer+1)), forge.ErrUnavailable, "forge unavailable: the answer broke off: answer is longer than 64 MB (200 to GET /repos/o/r/issues/1)"},
+		{
+			"limited", say(429, ``), forge.ErrUnavailable,
+			"forge unavailable: too many requests (429 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"gateway", say(502, "<html>\n<b>Bad Gateway</b></html>"), forge.ErrUnavailable,
+			"forge unavailable: bad gateway (502 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"token in a message", say(500, `{"message":"what is `+secret+"\\nthis"+`"}`), forge.ErrUnavailable,
+			"forge unavailable: what is [token] this (500 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"refused", refused, forge.ErrUnavailable,
+			"forge unavailable: dial tcp 127.0.0.1:1: connection refused, token [token] (GET /repos/o/r/issues/1)",
+		},
+		{
+			"a page", say(200, "<html>login</html>"), forge.ErrUnavailable,
+			"forge unavailable: the answer is not a forge's: invalid character '<' looking for beginning of value (200 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"moved", say(301, "", "Location", "https://forge.test/api/v1/repos/o/r/issues/1"), nil,
+			"the forge sends us to https://forge.test/api/v1/repos/o/r/issues/1 (301 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"elsewhere", say(302, "", "Location", "http://evil.test/"), nil,
+			"the forge sends us to http://evil.test/ (302 to GET /repos/o/r/issues/1)",
+		},
+		{
+			"endless", say(200, strings.Repeat(" ", maxAnswer+1)), forge.ErrUnavailable,
+			"forge unavailable: the answer broke off: answer is longer than 64 MB (200 to GET /repos/o/r/issues/1)",
+		},
 	} {
 		c := clientOf(t, tc.answer)
 		_, err := c.getIssue(t.Context(), forge.Ref{Repo: "o/r", Number: 1})
@@ -394,7 +447,8 @@ func TestRedirect(t *testing.T) {
 // TestEndlessList: a forge that repeats a page for ever does not keep us for ever.
 func TestEndlessList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := clientOf(t, say(200, `[`+strings.Repeat(`{"number":1},`, smallestCap-1)+`{"number":1}]`, "Date", time.Now().UTC().Format(http.TimeFormat)))
+		c := clientOf(t, say(200, `[`+strings.Repeat(`{"number":1},`, smallestCap-1)+`{"number":1}]`, "Date",
+			time.Now().UTC().Format(http.TimeFormat)))
 		_, _, err := list[*gitea.Issue](t.Context(), c, changesOf("o/r", time.Time{}))
 		if !errors.Is(err, errEndless) {
 			t.Errorf("got %v", err)
@@ -412,12 +466,30 @@ func TestNew(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		{func(o *Options) { o.URL = "forge.test" }, `cannot use the forge url "forge.test": write it like http://forgejo:3000`},
-		{func(o *Options) { o.URL = "http://johba:" + secret + "@forge.test" }, "cannot use the forge url: it has a name or password in it; put the token into [forge] token"},
-		{func(o *Options) { o.URL = "ftp://forge.test" }, `cannot use the forge url "ftp://forge.test": write it like http://forgejo:3000`},
-		{func(o *Options) { o.URL = "http://forge.test\n" }, "cannot use the forge url: it is not an address; write it like http://forgejo:3000"},
-		{func(o *Options) { o.Token = " " }, "cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN"},
-		{func(o *Options) { o.Token = secret + "\n" }, "cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN"},
+		{
+			func(o *Options) { o.URL = "forge.test" },
+			`cannot use the forge url "forge.test": write it like http://forgejo:3000`,
+		},
+		{
+			func(o *Options) { o.URL = "http://johba:" + secret + "@forge.test" },
+			"cannot use the forge url: it has a name or password in it; put the token into [forge] token",
+		},
+		{
+			func(o *Options) { o.URL = "ftp://forge.test" },
+			`cannot use the forge url "ftp://forge.test": write it like http://forgejo:3000`,
+		},
+		{
+			func(o *Options) { o.URL = "http://forge.test\n" },
+			"cannot use the forge url: it is not an address; write it like http://forgejo:3000",
+		},
+		{
+			func(o *Options) { o.Token = " " },
+			"cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN",
+		},
+		{
+			func(o *Options) { o.Token = secret + "\n" },
+			"cannot use the forge token: it is empty or has a blank in it; set [forge] token or $FORGE_TOKEN",
+		},
 		{func(o *Options) { o.Repos = []string{"../r"} }, `cannot scan repository "../r": write it as owner/name`},
 	} {
 		o := good

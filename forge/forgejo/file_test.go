@@ -12,13 +12,18 @@ import (
 func TestFile(t *testing.T) {
 	onEach(t, func(w *world) {
 		c := w.client()
-		ref, err := c.File(w.Context(), forge.Draft{Repo: w.repo, Title: "Brew", Body: "Hot.", Labels: []string{"convoy", "backlog", "skill/tea"}})
+		ref, err := c.File(w.Context(), forge.Draft{
+			Repo: w.repo, Title: "Brew", Body: "Hot.",
+			Labels: []string{"convoy", "backlog", "skill/tea"},
+		})
 		w.must(err)
 		in := w.issue(ref.Number)
-		if got := fmt.Sprintln(ref.Repo == w.repo, in.Title, in.Body, labelNames(in.Labels)); got != "true Brew Hot. [backlog convoy skill/tea]\n" {
+		if got := fmt.Sprintln(ref.Repo == w.repo, in.Title, in.Body,
+			labelNames(in.Labels)); got != "true Brew Hot. [backlog convoy skill/tea]\n" {
 			w.Errorf("filed %s", got)
 		}
-		if _, err := c.File(w.Context(), forge.Draft{Repo: w.owner + "/nothing", Title: "x"}); !errors.Is(err, forge.ErrNotFound) {
+		if _, err := c.File(w.Context(), forge.Draft{Repo: w.owner + "/nothing", Title: "x"}); !errors.Is(err,
+			forge.ErrNotFound) {
 			w.Errorf("in a repository that is not there: %v", err)
 		}
 	})

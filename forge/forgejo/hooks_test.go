@@ -84,13 +84,15 @@ func TestSetHook(t *testing.T) {
 		if len(all) != 2 || ours == nil {
 			w.Fatalf("%d hooks: %v", len(all), all)
 		}
-		if ours.Config["content_type"] != "json" || !slices.Contains(ours.Events, "issue_label") || !slices.Contains(ours.Events, "pull_request_review_approved") {
+		if ours.Config["content_type"] != "json" || !slices.Contains(ours.Events, "issue_label") ||
+			!slices.Contains(ours.Events, "pull_request_review_approved") {
 			w.Errorf("hook %+v", ours)
 		}
 		// Whoever may only write does not get to see them.
 		plain := w.client()
 		_, err = plain.HasHook(w.Context(), w.repo, url)
-		if set := plain.SetHook(w.Context(), w.repo, url, "secret"); !errors.Is(err, forge.ErrForbidden) || !errors.Is(set, forge.ErrForbidden) {
+		if set := plain.SetHook(w.Context(), w.repo, url, "secret"); !errors.Is(err, forge.ErrForbidden) ||
+			!errors.Is(set, forge.ErrForbidden) {
 			w.Errorf("without the right: %v, %v", err, set)
 		}
 	})

@@ -90,7 +90,10 @@ func TestPrepareProblems(t *testing.T) {
 }
 
 func TestUnusable(t *testing.T) {
-	good := gitea.Repository{FullName: "O/r", HasIssues: true, HasPullRequests: true, Permissions: &gitea.Permission{Push: true}}
+	good := gitea.Repository{
+		FullName: "O/r", HasIssues: true, HasPullRequests: true,
+		Permissions: &gitea.Permission{Push: true},
+	}
 	if err := unusable(&good, "o/r", "boss"); err != nil {
 		t.Errorf("a good repository: %v", err)
 	}
@@ -98,12 +101,24 @@ func TestUnusable(t *testing.T) {
 		change func(*gitea.Repository)
 		want   string
 	}{
-		{func(r *gitea.Repository) { r.FullName = "o/new" }, "cannot work in o/r: it was renamed to o/new; put that into [forge] repos"},
+		{
+			func(r *gitea.Repository) { r.FullName = "o/new" },
+			"cannot work in o/r: it was renamed to o/new; put that into [forge] repos",
+		},
 		{func(r *gitea.Repository) { r.Archived = true }, "cannot work in o/r: it is archived; take it out of [forge] repos"},
 		{func(r *gitea.Repository) { r.Mirror = true }, "cannot work in o/r: it is a mirror; use the original"},
-		{func(r *gitea.Repository) { r.HasIssues = false }, "cannot work in o/r: its issues are switched off; switch them on in the repository's settings"},
-		{func(r *gitea.Repository) { r.HasPullRequests = false }, "cannot work in o/r: its pull requests are switched off; switch them on in the repository's settings"},
-		{func(r *gitea.Repository) { r.Permissions = nil }, "cannot write to o/r: boss may only read it; make it a collaborator with write access"},
+		{
+			func(r *gitea.Repository) { r.HasIssues = false },
+			"cannot work in o/r: its issues are switched off; switch them on in the repository's settings",
+		},
+		{
+			func(r *gitea.Repository) { r.HasPullRequests = false },
+			"cannot work in o/r: its pull requests are switched off; switch them on in the repository's settings",
+		},
+		{
+			func(r *gitea.Repository) { r.Permissions = nil },
+			"cannot write to o/r: boss may only read it; make it a collaborator with write access",
+		},
 	} {
 		r := good
 		tc.change(&r)
@@ -120,8 +135,14 @@ func TestUnreachable(t *testing.T) {
 		answer answers
 		want   string
 	}{
-		{"old", say(200, `{"version":"1.21.11+1"}`), `cannot work with the forge at http://forge.test: it is version "1.21.11+1"; update it to Forgejo 7 or later`},
-		{"no forge", say(404, "nginx"), "cannot find a Forgejo at http://forge.test: not found (404 to GET /version); check [forge] url"},
+		{
+			"old", say(200, `{"version":"1.21.11+1"}`),
+			`cannot work with the forge at http://forge.test: it is version "1.21.11+1"; update it to Forgejo 7 or later`,
+		},
+		{
+			"no forge", say(404, "nginx"),
+			"cannot find a Forgejo at http://forge.test: not found (404 to GET /version); check [forge] url",
+		},
 		{"down", say(502, ""), "cannot reach the forge at http://forge.test: forge unavailable: bad gateway (502 to GET /version)"},
 	} {
 		if err := clientOf(t, tc.answer).Prepare(t.Context()); err == nil || err.Error() != tc.want {

@@ -44,7 +44,8 @@ func TestPullChanges(t *testing.T) {
 		_, _, err := w.as(w.dev).EditPullRequest(owner, name, p, gitea.EditPullRequestOption{Title: "WIP: Work"})
 		w.must(err)
 		w.eventually(c, p, `pull open dev fix/issue-1->main draft for #1 unknown ci none changes by review of an old head dismissed approved by review commented by human`)
-		_, _, err = w.as(w.dev).EditPullRequest(owner, name, p, gitea.EditPullRequestOption{Title: "Work", Body: new("closes #2")})
+		_, _, err = w.as(w.dev).EditPullRequest(owner, name, p,
+			gitea.EditPullRequestOption{Title: "Work", Body: new("closes #2")})
 		w.must(err)
 		w.eventually(c, p, `pull open dev fix/issue-1->main for #1 for #2 clean ci none changes by review of an old head dismissed approved by review commented by human`)
 		w.merge(p)
@@ -102,7 +103,8 @@ func TestEndedPulls(t *testing.T) {
 			w.Errorf("merged at %v, opened again at %v", p.Ended, i.Reopened)
 		}
 		w.setState(done, gitea.StateOpen)
-		if got := strings.Replace(w.show(w.scan(c), done), " reopened", "", 1); got != `issue open "done" [backlog] blockers:` {
+		if got := strings.Replace(w.show(w.scan(c), done), " reopened", "",
+			1); got != `issue open "done" [backlog] blockers:` {
 			w.Errorf("opened again long after its pull request: %s", got)
 		}
 	})
@@ -285,7 +287,8 @@ func TestConflict(t *testing.T) {
 		w.commit("two", "main", "same.txt", "two\n")
 		owner, name := owner(w.repo)
 		open := func(head string) int64 {
-			in, _, err := w.as(w.dev).CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: head, Base: "main", Title: head})
+			in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
+				gitea.CreatePullRequestOption{Head: head, Base: "main", Title: head})
 			w.must(err)
 			return in.Index
 		}
@@ -337,7 +340,8 @@ func TestBaseMovesUnseen(t *testing.T) {
 		w.commit("main", "", "same.txt", "base\n")
 		w.commit("two", "main", "same.txt", "two\n")
 		owner, name := owner(w.repo)
-		in, _, err := w.as(w.dev).CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: "two", Base: "main", Title: "two"})
+		in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
+			gitea.CreatePullRequestOption{Head: "two", Base: "main", Title: "two"})
 		w.must(err)
 		c := w.client()
 		w.scan(c)

@@ -113,8 +113,14 @@ func TestReadReport(t *testing.T) {
 		name, report, refused, broken string
 	}{
 		{name: "done", report: packet("unpack ok\n", "ok "+ref+"\n")},
-		{name: "refused", report: packet("unpack ok\n", "ng "+ref+" failed to update ref\n"), refused: "failed to update ref"},
-		{name: "a bad pack", report: packet("unpack index-pack abnormal exit\n", "ng "+ref+" unpacker error\n"), refused: "index-pack abnormal exit"},
+		{
+			name: "refused", report: packet("unpack ok\n", "ng "+ref+" failed to update ref\n"),
+			refused: "failed to update ref",
+		},
+		{
+			name: "a bad pack", report: packet("unpack index-pack abnormal exit\n", "ng "+ref+" unpacker error\n"),
+			refused: "index-pack abnormal exit",
+		},
 		{name: "control characters", report: packet("unpack ok\n", "ng "+ref+" a\x1b[31m\rb\n"), refused: "a [31m b"},
 		{name: "another ref", report: packet("unpack ok\n", "ok refs/disinto/claims/70\n"), broken: "says nothing of"},
 		{name: "not unpacked", report: packet("ok " + ref + "\n"), broken: "says nothing of"},

@@ -25,18 +25,48 @@ func TestReassign(t *testing.T) {
 			taken  bool
 			want   string
 		}{
-			{name: "pinned", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review, want: "backlog stolen @dev"},
+			{
+				name: "pinned", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review,
+				want: "backlog stolen @dev",
+			},
 			{name: "to nobody", labels: []string{"backlog"}, want: "backlog stolen @dev"},
-			{name: "moved already", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review, want: "backlog stolen @dev"},
-			{name: "moved and begun", labels: []string{"backlog", "stolen", "in-progress"}, assign: []string{w.dev}, from: w.review, want: "backlog in-progress stolen @dev"},
-			{name: "moved and done", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review, closed: true, want: "backlog stolen @dev closed"},
-			{name: "given by a person, and begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev}, from: w.review, taken: true, want: "backlog in-progress @dev"},
-			{name: "half moved", labels: []string{"backlog", "stolen"}, assign: []string{w.review}, from: w.review, want: "backlog stolen @dev"},
-			{name: "begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.review}, from: w.review, taken: true, want: "backlog in-progress @review"},
-			{name: "a person's by now", labels: []string{"backlog"}, assign: []string{w.human}, from: w.review, taken: true, want: "backlog @human"},
+			{
+				name: "moved already", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review,
+				want: "backlog stolen @dev",
+			},
+			{
+				name: "moved and begun", labels: []string{"backlog", "stolen", "in-progress"}, assign: []string{w.dev},
+				from: w.review, want: "backlog in-progress stolen @dev",
+			},
+			{
+				name: "moved and done", labels: []string{"backlog", "stolen"}, assign: []string{w.dev}, from: w.review,
+				closed: true, want: "backlog stolen @dev closed",
+			},
+			{
+				name: "given by a person, and begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.dev},
+				from: w.review, taken: true, want: "backlog in-progress @dev",
+			},
+			{
+				name: "half moved", labels: []string{"backlog", "stolen"}, assign: []string{w.review}, from: w.review,
+				want: "backlog stolen @dev",
+			},
+			{
+				name: "begun", labels: []string{"backlog", "in-progress"}, assign: []string{w.review}, from: w.review, taken: true,
+				want: "backlog in-progress @review",
+			},
+			{
+				name: "a person's by now", labels: []string{"backlog"}, assign: []string{w.human}, from: w.review, taken: true,
+				want: "backlog @human",
+			},
 			{name: "unassigned by now", labels: []string{"backlog"}, from: w.review, taken: true, want: "backlog"},
-			{name: "assigned by now", labels: []string{"backlog"}, assign: []string{w.human}, taken: true, want: "backlog @human"},
-			{name: "closed", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review, closed: true, taken: true, want: "backlog @review closed"},
+			{
+				name: "assigned by now", labels: []string{"backlog"}, assign: []string{w.human}, taken: true,
+				want: "backlog @human",
+			},
+			{
+				name: "closed", labels: []string{"backlog"}, assign: []string{w.review}, from: w.review, closed: true, taken: true,
+				want: "backlog @review closed",
+			},
 		} {
 			n := w.file(tc.name, "", tc.labels...)
 			if tc.assign != nil {

@@ -21,7 +21,10 @@ func TestMayWork(t *testing.T) {
 		for _, tc := range []struct{ name, token, want string }{
 			{"all", w.tokens[w.dev], ""},
 			{"enough", scoped("write:repository", "write:issue", "read:user"), ""},
-			{"no write:issue", scoped("write:repository", "read:issue", "read:user"), "its token may not write to the issues of "},
+			{
+				"no write:issue", scoped("write:repository", "read:issue", "read:user"),
+				"its token may not write to the issues of ",
+			},
 			{"no write:repository", scoped("read:repository", "write:issue", "read:user"), "its token may not push to "},
 			{"no repository", scoped("write:issue", "read:user"), "its token may not read "},
 			{"reader", w.tokens[reader], "its account may only read "},
@@ -39,7 +42,8 @@ func TestMayWork(t *testing.T) {
 				w.Errorf("%s: got %v, want %s", tc.name, err, tc.want)
 			}
 		}
-		if err := w.client().MayWork(w.Context(), w.tokens[w.dev], w.owner+"/nowhere"); err == nil || !strings.Contains(err.Error(), "cannot see") {
+		if err := w.client().MayWork(w.Context(), w.tokens[w.dev], w.owner+"/nowhere"); err == nil ||
+			!strings.Contains(err.Error(), "cannot see") {
 			w.Errorf("nowhere: %v", err)
 		}
 	})

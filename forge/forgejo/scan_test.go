@@ -59,7 +59,8 @@ func TestColdScan(t *testing.T) {
 		if r, ok := f.Repo(w.repo); !ok || r.DefaultBranch != "main" || r.AsOf.IsZero() {
 			w.Errorf("repository %+v", r)
 		}
-		if p := f.Pull(w.ref(n)); p != nil && (p.HeadSHA != head || p.HeadRepo != w.repo || p.CISince.IsZero() || p.Reviews[0].CommitSHA != head) {
+		if p := f.Pull(w.ref(n)); p != nil && (p.HeadSHA != head || p.HeadRepo != w.repo || p.CISince.IsZero() ||
+			p.Reviews[0].CommitSHA != head) {
 			w.Errorf("pull request %+v", *p)
 		}
 	})
@@ -85,20 +86,39 @@ func TestScanSeesChanges(t *testing.T) {
 		}{
 			{"title", func() { edit(gitea.EditIssueOption{Title: "new"}) }, `issue open "new" [backlog] blockers:`},
 			{"dependency", func() { w.depends(n, other) }, `issue open "new" [backlog] blockers: #2 open;`},
-			{"blocker closed", func() { w.setState(other, gitea.StateClosed) }, `issue open "new" [backlog] blockers: #2 closed;`},
+			{
+				"blocker closed", func() { w.setState(other, gitea.StateClosed) },
+				`issue open "new" [backlog] blockers: #2 closed;`,
+			},
 			{"blocker cancelled", func() { w.label(other, "cancelled") }, `issue open "new" [backlog] blockers: #2 cancelled;`},
 			{"blocker reopened", func() { w.setState(other, gitea.StateOpen) }, `issue open "new" [backlog] blockers: #2 open;`},
-			{"no dependency", func() { w.dependency(http.MethodDelete, n, w.ref(other)) }, `issue open "new" [backlog] blockers:`},
-			{"text", func() { edit(gitea.EditIssueOption{Body: new("blocked by #3")}) }, `issue open "new" [backlog] blockers: #3 open (text);`},
-			{"third closed", func() { w.setState(third, gitea.StateClosed) }, `issue open "new" [backlog] blockers: #3 closed (text);`},
+			{
+				"no dependency", func() { w.dependency(http.MethodDelete, n, w.ref(other)) },
+				`issue open "new" [backlog] blockers:`,
+			},
+			{
+				"text", func() { edit(gitea.EditIssueOption{Body: new("blocked by #3")}) },
+				`issue open "new" [backlog] blockers: #3 open (text);`,
+			},
+			{
+				"third closed", func() { w.setState(third, gitea.StateClosed) },
+				`issue open "new" [backlog] blockers: #3 closed (text);`,
+			},
 			{"label", func() { w.label(n, "priority") }, `issue open "new" [backlog priority] blockers: #3 closed (text);`},
 			{"pin", func() { w.assign(n, w.dev) }, `issue open "new" [backlog priority] @dev blockers: #3 closed (text);`},
 			{"closed", func() { w.setState(n, gitea.StateClosed) }, `issue closed "new" [backlog priority] @dev`},
-			{"opened", func() { w.setState(n, gitea.StateOpen) }, `issue open "new" [backlog priority] @dev blockers: #3 closed (text);`},
-			{"person", func() { w.assign(n, w.human) }, `issue open "new" [backlog priority] @human blockers: #3 closed (text);`},
+			{
+				"opened", func() { w.setState(n, gitea.StateOpen) },
+				`issue open "new" [backlog priority] @dev blockers: #3 closed (text);`,
+			},
+			{
+				"person", func() { w.assign(n, w.human) },
+				`issue open "new" [backlog priority] @human blockers: #3 closed (text);`,
+			},
 		} {
 			step.change()
-			if got := w.show(w.scan(c), n); !strings.HasPrefix(got, step.want) || strings.HasSuffix(step.want, ":") && got != step.want {
+			if got := w.show(w.scan(c), n); !strings.HasPrefix(got, step.want) || strings.HasSuffix(step.want, ":") &&
+				got != step.want {
 				w.Errorf("%s:\n got %s\nwant %s", step.name, got, step.want)
 			}
 		}
@@ -301,7 +321,8 @@ func TestUnloadedEntry(t *testing.T) {
 		time.Sleep(2 * fullEvery)
 		c.http.Transport = answers(func(req *http.Request) (*http.Response, error) {
 			if req.URL.Query().Get("state") == "open" {
-				return say(200, `[{"number":0,"title":""}]`, "Date", time.Now().UTC().Format(http.TimeFormat), "X-Total-Count", "1")(req)
+				return say(200, `[{"number":0,"title":""}]`, "Date", time.Now().UTC().Format(http.TimeFormat), "X-Total-Count",
+					"1")(req)
 			}
 			return w.transport.RoundTrip(req)
 		})

@@ -16,8 +16,14 @@ var (
 	mergeabilities = map[forge.Mergeability]string{
 		forge.MergeUnknown: "unknown", forge.MergeClean: "clean", forge.MergeNotClean: "conflict",
 	}
-	cis      = map[forge.CI]string{forge.CINone: "none", forge.CIPending: "pending", forge.CISuccess: "success", forge.CIFailure: "failure"}
-	verdicts = map[forge.Verdict]string{forge.Commented: "commented", forge.Approved: "approved", forge.ChangesRequested: "changes"}
+	cis = map[forge.CI]string{
+		forge.CINone: "none", forge.CIPending: "pending", forge.CISuccess: "success",
+		forge.CIFailure: "failure",
+	}
+	verdicts = map[forge.Verdict]string{
+		forge.Commented: "commented", forge.Approved: "approved",
+		forge.ChangesRequested: "changes",
+	}
 )
 
 // show is an item of the world's repository on one line, with the names of its accounts and repository shortened.

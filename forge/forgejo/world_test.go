@@ -256,7 +256,10 @@ func oneOf(logins []string) func(string) bool {
 
 // claimsOf makes claims of an instance, whose sessions last an hour.
 func claimsOf(instance, host string) *Claims {
-	return &Claims{Instance: func() string { return instance }, Host: host, Longest: func() time.Duration { return time.Hour }}
+	return &Claims{
+		Instance: func() string { return instance }, Host: host,
+		Longest: func() time.Duration { return time.Hour },
+	}
 }
 
 // ref names an item of the repository.
@@ -367,9 +370,11 @@ func (w *world) commitAs(login, branch, from, path, text string) string {
 	var resp *gitea.FileResponse
 	old, _, err := w.as(login).GetContents(owner, name, option.BranchName, path)
 	if err == nil {
-		resp, _, err = w.as(login).UpdateFile(owner, name, path, gitea.UpdateFileOptions{FileOptions: option, SHA: old.SHA, Content: content})
+		resp, _, err = w.as(login).UpdateFile(owner, name, path,
+			gitea.UpdateFileOptions{FileOptions: option, SHA: old.SHA, Content: content})
 	} else {
-		resp, _, err = w.as(login).CreateFile(owner, name, path, gitea.CreateFileOptions{FileOptions: option, Content: content})
+		resp, _, err = w.as(login).CreateFile(owner, name, path,
+			gitea.CreateFileOptions{FileOptions: option, Content: content})
 	}
 	w.must(err)
 	return resp.Commit.SHA
@@ -380,7 +385,8 @@ func (w *world) pull(branch, title, body string) (int64, string) {
 	w.Helper()
 	head := w.commit(branch, "main", strings.ReplaceAll(branch, "/", "-")+".txt", branch+"\n")
 	owner, name := owner(w.repo)
-	in, _, err := w.as(w.dev).CreatePullRequest(owner, name, gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: title, Body: body})
+	in, _, err := w.as(w.dev).CreatePullRequest(owner, name,
+		gitea.CreatePullRequestOption{Head: branch, Base: "main", Title: title, Body: body})
 	w.must(err)
 	return in.Index, head
 }
@@ -388,7 +394,8 @@ func (w *world) pull(branch, title, body string) (int64, string) {
 func (w *world) verdict(login string, n int64, head string, state gitea.ReviewStateType) {
 	w.Helper()
 	owner, name := owner(w.repo)
-	_, _, err := w.as(login).CreatePullReview(owner, name, n, gitea.CreatePullReviewOptions{State: state, Body: "so it is", CommitID: head})
+	_, _, err := w.as(login).CreatePullReview(owner, name, n,
+		gitea.CreatePullReviewOptions{State: state, Body: "so it is", CommitID: head})
 	w.must(err)
 }
 
@@ -404,7 +411,8 @@ func (w *world) merge(n int64) {
 	w.Helper()
 	owner, name := owner(w.repo)
 	for range 40 {
-		ok, _, err := w.as(w.owner).MergePullRequest(owner, name, n, gitea.MergePullRequestOption{Style: gitea.MergeStyleMerge})
+		ok, _, err := w.as(w.owner).MergePullRequest(owner, name, n,
+			gitea.MergePullRequestOption{Style: gitea.MergeStyleMerge})
 		w.must(err)
 		if ok {
 			return

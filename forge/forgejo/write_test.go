@@ -24,7 +24,8 @@ func TestLabel(t *testing.T) {
 				w.Errorf("got %s", got)
 			}
 		}
-		if err := c.Label(w.Context(), w.ref(n), nil, []string{"backlog"}); err == nil || w.state(n) != "backlog cancelled stolen" {
+		if err := c.Label(w.Context(), w.ref(n), nil, []string{"backlog"}); err == nil ||
+			w.state(n) != "backlog cancelled stolen" {
 			w.Errorf("removing backlog: %v, %s", err, w.state(n))
 		}
 		if err := c.Label(w.Context(), w.ref(9999), []string{"cancelled"}, nil); !errors.Is(err, forge.ErrNotFound) {
@@ -52,7 +53,8 @@ func TestComment(t *testing.T) {
 		n := w.file("one", "")
 		owner, name := owner(w.repo)
 		// Somebody else's comment with the mark in it does not keep us from writing ours.
-		_, _, err := w.as(w.human).CreateIssueComment(owner, name, n, gitea.CreateIssueCommentOption{Body: "<!-- disinto:blocked-1 -->"})
+		_, _, err := w.as(w.human).CreateIssueComment(owner, name, n,
+			gitea.CreateIssueCommentOption{Body: "<!-- disinto:blocked-1 -->"})
 		w.must(err)
 		c := w.client()
 		for range 2 {
@@ -84,7 +86,8 @@ func TestClose(t *testing.T) {
 		n, blocker := w.file("one", ""), w.file("blocker", "")
 		w.depends(n, blocker)
 		c := w.client()
-		if err := c.Close(w.Context(), w.ref(n)); !errors.Is(err, forge.ErrConflict) || !strings.Contains(err.Error(), "dependencies") {
+		if err := c.Close(w.Context(), w.ref(n)); !errors.Is(err, forge.ErrConflict) ||
+			!strings.Contains(err.Error(), "dependencies") {
 			w.Errorf("with an open blocker: %v", err)
 		}
 		w.must(c.Close(w.Context(), w.ref(blocker)))
@@ -137,7 +140,8 @@ func TestMerge(t *testing.T) {
 			w.Errorf("closed: %v", err)
 		}
 		draft, head := w.pull("draft", "WIP: not yet", "")
-		if err := c.Merge(w.Context(), w.ref(draft), head); !errors.Is(err, forge.ErrConflict) || !strings.Contains(err.Error(), "progress") {
+		if err := c.Merge(w.Context(), w.ref(draft), head); !errors.Is(err, forge.ErrConflict) ||
+			!strings.Contains(err.Error(), "progress") {
 			w.Errorf("a draft: %v", err)
 		}
 		if err := c.Merge(w.Context(), w.ref(9999), head); !errors.Is(err, forge.ErrNotFound) {
@@ -240,7 +244,8 @@ func TestLook(t *testing.T) {
 			w.Errorf("pull request: %s", got)
 		}
 		// What a look read is in the cache, although no scan has seen it.
-		if got := w.show(c.facts(false), p); got != `pull open dev fix/issue-1->main for #1 clean ci none approved by review` {
+		if got := w.show(c.facts(false),
+			p); got != `pull open dev fix/issue-1->main for #1 clean ci none approved by review` {
 			w.Errorf("facts: %s", got)
 		}
 		next := w.commit("fix/issue-1", "", "more.txt", "more\n")

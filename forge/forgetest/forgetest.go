@@ -46,7 +46,9 @@ type Ground interface {
 
 // Supervisor says whose client a Forge is.
 type Supervisor struct {
-	Instance string   // of the state directory: two clients with one Instance are one supervisor before and after a restart
+	// Instance is the id of the state directory: two clients with one Instance are a supervisor before and after a
+	// restart.
+	Instance string
 	Host     string   // for people
 	Token    string   // of its own account
 	Repos    []string // owner/name

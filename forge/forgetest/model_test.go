@@ -120,7 +120,10 @@ func (m *model) Push(_, repo, branch, file, text string) string {
 
 func (m *model) Open(login, repo, branch, title, body string) forge.Ref {
 	ref := forge.Ref{Repo: repo, Number: m.number()}
-	it := &modelItem{issue: forge.Issue{Ref: ref, Title: title, Body: body, Author: login, Created: time.Now(), Updated: time.Now()}}
+	it := &modelItem{issue: forge.Issue{
+		Ref: ref, Title: title, Body: body, Author: login, Created: time.Now(),
+		Updated: time.Now(),
+	}}
 	it.pull = &forge.Pull{
 		Ref: ref, Title: title, Body: body, Author: login, Head: branch, HeadRepo: repo, Base: "main",
 		Draft: forge.IsDraft(title, false), Closes: forge.Closes(branch, title, body, repo), Created: time.Now(),
@@ -359,7 +362,8 @@ func (c *modelClient) taken(it *modelItem, login, runID string) string {
 	others := slices.DeleteFunc(slices.Clone(i.Assignees), func(l string) bool { return l == login })
 	seen, known := c.seen[i.Ref]
 	switch {
-	case it.claim.instance != "" && it.claim.instance != c.s.Instance && flaw != "held items are claimed" && flaw != "claims race":
+	case it.claim.instance != "" && it.claim.instance != c.s.Instance && flaw != "held items are claimed" &&
+		flaw != "claims race":
 		return "it is held"
 	case it.claim.run == runID:
 		return ""
@@ -416,7 +420,8 @@ func (c *modelClient) Free(ctx context.Context, ref forge.Ref) (string, error) {
 }
 
 func (it *modelItem) label(add, remove []string) {
-	labels := slices.DeleteFunc(append(slices.Clone(it.issue.Labels), add...), func(l string) bool { return slices.Contains(remove, l) })
+	labels := slices.DeleteFunc(append(slices.Clone(it.issue.Labels), add...),
+		func(l string) bool { return slices.Contains(remove, l) })
 	slices.Sort(labels)
 	it.issue.Labels = slices.Compact(labels)
 	it.touch()
@@ -564,7 +569,8 @@ func (c *modelClient) Reassign(ctx context.Context, ref forge.Ref, from, to, lab
 	}
 	done := slices.Equal(now, []string{to}) && c.m.flaw != "moves are not repeated"
 	begun := it.issue.Has(forge.LabelInProgress) && c.m.flaw != "claimed issues are moved"
-	if it.closed() && c.m.flaw != "closed issues are moved" || begun || !done && !slices.Equal(now, want) && c.m.flaw != "moves come from anywhere" {
+	if it.closed() && c.m.flaw != "closed issues are moved" || begun || !done && !slices.Equal(now, want) &&
+		c.m.flaw != "moves come from anywhere" {
 		return fmt.Errorf("cannot move %s: %w", ref, forge.ErrTaken)
 	}
 	if label != "" {

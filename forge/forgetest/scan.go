@@ -84,7 +84,10 @@ func scanChanges(w *world) {
 func scanBlockers(w *world) {
 	closed, cancelled, open, named := w.file("closed"), w.file("cancelled"), w.file("open"), w.file("named")
 	body := fmt.Sprintf("## Depends on\n- #%d\n- #%d\n", named.Number, w.missing().Number)
-	ref, err := w.here.File(w.ctx, forge.Draft{Repo: w.repo, Title: "waits", Body: body, Labels: []string{forge.LabelBacklog}})
+	ref, err := w.here.File(w.ctx, forge.Draft{
+		Repo: w.repo, Title: "waits", Body: body,
+		Labels: []string{forge.LabelBacklog},
+	})
 	w.must("File", err)
 	for _, on := range []forge.Ref{closed, cancelled, open} {
 		w.must("Depend", w.here.Depend(w.ctx, ref, on))

@@ -50,7 +50,10 @@ func newWorld(t testing.TB, s Site) *world {
 // supervisor is a new client of the supervisor of an instance.
 func (w *world) supervisor(instance string) Forge {
 	return w.Supervisor(Supervisor{
-		Instance: instance, Host: "host-" + instance, Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{w.dev, w.review},
+		Instance: instance, Host: "host-" + instance, Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{
+			w.dev,
+			w.review,
+		},
 	})
 }
 

@@ -40,6 +40,7 @@ func parseAccess(word string) access {
 type scope string
 
 const (
+	anyToken        scope = ""
 	scopeAdmin      scope = "admin"
 	scopeIssue      scope = "issue"
 	scopeRepository scope = "repository"
@@ -97,7 +98,8 @@ func (f *Forge) authenticateLocked(c *call) error {
 		return nil
 	}
 	if !c.doer.active || c.doer.prohibitLogin {
-		return fail(http.StatusForbidden, "This account is prohibited from signing in, please contact your site administrator.")
+		return fail(http.StatusForbidden,
+			"This account is prohibited from signing in, please contact your site administrator.")
 	}
 	if c.doer.mustChangePassword {
 		return fail(http.StatusForbidden, "You must change your password. Change it at: %s/user/change_password", c.base)

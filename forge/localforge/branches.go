@@ -9,12 +9,12 @@ import (
 )
 
 var branchRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/branches", scope: scopeRepository, status: 200, do: listBranches, free: true},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/branches", scope: scopeRepository, need: repoWriter, status: 201, do: createBranch, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/branches/{branch...}", scope: scopeRepository, status: 200, do: getBranch, free: true},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/branches/{branch...}", scope: scopeRepository, need: repoWriter, status: 204, do: removeBranch, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/git/refs/{ref...}", scope: scopeRepository, status: 200, do: listRefs},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/git/commits/{sha}", scope: scopeRepository, status: 200, do: getCommit, free: true},
+	{"GET /repos/{owner}/{repo}/branches", scopeRepository, anyone, 200, listBranches, runsGit},
+	{"POST /repos/{owner}/{repo}/branches", scopeRepository, repoWriter, 201, createBranch, runsGit},
+	{"GET /repos/{owner}/{repo}/branches/{branch...}", scopeRepository, anyone, 200, getBranch, runsGit},
+	{"DELETE /repos/{owner}/{repo}/branches/{branch...}", scopeRepository, repoWriter, 204, removeBranch, runsGit},
+	{"GET /repos/{owner}/{repo}/git/refs/{ref...}", scopeRepository, anyone, 200, listRefs, underLock},
+	{"GET /repos/{owner}/{repo}/git/commits/{sha}", scopeRepository, anyone, 200, getCommit, runsGit},
 }
 
 type wireBranch struct {
@@ -167,7 +167,8 @@ func (f *Forge) checkBranchName(ctx context.Context, r *repo, name string) error
 // branchStart is the first commit of a new branch.
 func (c *call) branchStart(oldBranch, oldRef string) (string, error) {
 	if oldRef != "" {
-		sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", oldRef+"^{commit}")
+		sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options",
+			oldRef+"^{commit}")
 		if err != nil {
 			return "", fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", oldRef)
 		}
@@ -229,7 +230,10 @@ func listRefs(c *call) (any, error) {
 	for name, sha := range c.repo.refs {
 		if strings.HasPrefix(name, prefix) {
 			url := c.apiURL(c.repo)
-			refs = append(refs, wireRef{name, url + "/git/" + name, map[string]string{"type": "commit", "sha": sha, "url": url + "/git/commits/" + sha}})
+			refs = append(refs, wireRef{
+				name, url + "/git/" + name,
+				map[string]string{"type": "commit", "sha": sha, "url": url + "/git/commits/" + sha},
+			})
 		}
 	}
 	if len(refs) == 0 {

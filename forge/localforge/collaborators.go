@@ -5,10 +5,13 @@ import (
 )
 
 var collaboratorRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: signedIn, status: 204, do: isCollaborator},
-	{method: "PUT", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: repoAdmin, status: 204, do: addCollaborator},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/collaborators/{user}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteCollaborator},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/collaborators/{user}/permission", scope: scopeRepository, need: signedIn, status: 200, do: getPermission},
+	{"GET /repos/{owner}/{repo}/collaborators/{user}", scopeRepository, signedIn, 204, isCollaborator, underLock},
+	{"PUT /repos/{owner}/{repo}/collaborators/{user}", scopeRepository, repoAdmin, 204, addCollaborator, underLock},
+	{"DELETE /repos/{owner}/{repo}/collaborators/{user}", scopeRepository, repoAdmin, 204, deleteCollaborator, underLock},
+	{
+		"GET /repos/{owner}/{repo}/collaborators/{user}/permission", scopeRepository, signedIn, 200, getPermission,
+		underLock,
+	},
 }
 
 // collaborator is the user in the path; unlike elsewhere an unknown name is 422.
@@ -72,7 +75,9 @@ func getPermission(c *call) (any, error) {
 	// Forgejo intends to let users ask about themselves, but compares with a name that is always empty.
 	u := c.f.userLocked(c.r.PathValue("user"))
 	if !c.doer.admin && c.access < accessAdmin {
-		return nil, fail(http.StatusForbidden, "Only admins can query all permissions, repo admins can query all repo permissions, collaborators can query only their own")
+		return nil, fail(http.StatusForbidden,
+			"Only admins can query all permissions, repo admins can query all repo permissions, "+
+				"collaborators can query only their own")
 	}
 	if u == nil {
 		return nil, notFound()

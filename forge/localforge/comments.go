@@ -26,11 +26,11 @@ type comment struct {
 }
 
 var commentRoutes = []route{
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, need: signedIn, status: 200, do: editComment},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/comments/{id}", scope: scopeIssue, need: signedIn, status: 204, do: deleteComment},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/comments", scope: scopeIssue, status: 200, do: listComments},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/comments", scope: scopeIssue, need: signedIn, status: 201, do: createComment},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/timeline", scope: scopeIssue, status: 200, do: listTimeline},
+	{"PATCH /repos/{owner}/{repo}/issues/comments/{id}", scopeIssue, signedIn, 200, editComment, underLock},
+	{"DELETE /repos/{owner}/{repo}/issues/comments/{id}", scopeIssue, signedIn, 204, deleteComment, underLock},
+	{"GET /repos/{owner}/{repo}/issues/{number}/comments", scopeIssue, anyone, 200, listComments, underLock},
+	{"POST /repos/{owner}/{repo}/issues/{number}/comments", scopeIssue, signedIn, 201, createComment, underLock},
+	{"GET /repos/{owner}/{repo}/issues/{number}/timeline", scopeIssue, anyone, 200, listTimeline, underLock},
 }
 
 type wireComment struct {
@@ -157,7 +157,8 @@ func listComments(c *call) (any, error) {
 func (c *call) issueOrBroken() (*issue, error) {
 	i, err := c.pathIssue()
 	if err != nil {
-		return nil, fail(http.StatusInternalServerError, "issue does not exist [id: 0, repo_id: %d, index: %d]", c.repo.id, c.number("number"))
+		return nil, fail(http.StatusInternalServerError, "issue does not exist [id: 0, repo_id: %d, index: %d]", c.repo.id,
+			c.number("number"))
 	}
 	return i, nil
 }

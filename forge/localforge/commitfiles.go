@@ -163,7 +163,8 @@ func (c *call) mayCommit(change *contentChange) error {
 // commitFiles makes a commit and returns it.
 func (f *Forge) commitFiles(ctx context.Context, r *repo, change contentChange) (string, error) {
 	for _, file := range change.files {
-		if clean := path.Clean("/" + file.path)[1:]; clean != file.path || file.path == "" || strings.Contains("/"+file.path+"/", "/.git/") || strings.ContainsAny(file.path, "\x00\n\"") {
+		if clean := path.Clean("/" + file.path)[1:]; clean != file.path || file.path == "" ||
+			strings.Contains("/"+file.path+"/", "/.git/") || strings.ContainsAny(file.path, "\x00\n\"") {
 			return "", fail(http.StatusUnprocessableEntity, "path is not valid [path: %s]", file.path)
 		}
 	}

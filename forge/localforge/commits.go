@@ -119,7 +119,10 @@ func (v view) fullCommit(r *repo, co commit) *wireFullCommit {
 		Author:         v.user(v.f.userLocked(v.f.loginOf(co.authorMail))),
 		Committer:      v.user(v.f.userLocked(v.f.loginOf(co.commitBox))),
 		Parents:        made.Parents,
-		Commit:         &wireRepoCommit{URL: made.URL, Message: co.message, Tree: made.Tree, Author: made.Author, Committer: made.Committer},
+		Commit: &wireRepoCommit{
+			URL: made.URL, Message: co.message, Tree: made.Tree, Author: made.Author,
+			Committer: made.Committer,
+		},
 	}
 }
 

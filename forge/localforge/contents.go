@@ -9,13 +9,13 @@ import (
 )
 
 var contentRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/contents", scope: scopeRepository, status: 200, do: getContents, free: true},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/contents", scope: scopeRepository, need: signedIn, status: 201, do: changeFiles, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/contents/{path...}", scope: scopeRepository, status: 200, do: getContents, free: true},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/contents/{path...}", scope: scopeRepository, need: signedIn, status: 201, do: createFile, free: true},
-	{method: "PUT", pattern: "/repos/{owner}/{repo}/contents/{path...}", scope: scopeRepository, need: signedIn, status: 200, do: updateFile, free: true},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/contents/{path...}", scope: scopeRepository, need: signedIn, status: 200, do: removeFile, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/raw/{path...}", scope: scopeRepository, status: 200, do: getRaw, free: true},
+	{"GET /repos/{owner}/{repo}/contents", scopeRepository, anyone, 200, getContents, runsGit},
+	{"POST /repos/{owner}/{repo}/contents", scopeRepository, signedIn, 201, changeFiles, runsGit},
+	{"GET /repos/{owner}/{repo}/contents/{path...}", scopeRepository, anyone, 200, getContents, runsGit},
+	{"POST /repos/{owner}/{repo}/contents/{path...}", scopeRepository, signedIn, 201, createFile, runsGit},
+	{"PUT /repos/{owner}/{repo}/contents/{path...}", scopeRepository, signedIn, 200, updateFile, runsGit},
+	{"DELETE /repos/{owner}/{repo}/contents/{path...}", scopeRepository, signedIn, 200, removeFile, runsGit},
+	{"GET /repos/{owner}/{repo}/raw/{path...}", scopeRepository, anyone, 200, getRaw, runsGit},
 }
 
 type wireContent struct {
@@ -46,7 +46,8 @@ func (c *call) resolveRef() (string, error) {
 	if sha != "" {
 		return sha, nil
 	}
-	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options",
+		name+"^{commit}")
 	if err != nil {
 		return "", notFound()
 	}

@@ -28,7 +28,8 @@ func TestContents(t *testing.T) {
 	}
 	w.want(404, "", "GET", harb+"/raw/dir/none.txt", nil)
 	list := w.want(200, "", "GET", harb+"/contents", nil).list
-	if names := fmt.Sprint(list[0]["name"], list[1]["name"], list[1]["type"]); len(list) != 3 || names != "README.mddirdir" {
+	if names := fmt.Sprint(list[0]["name"], list[1]["name"], list[1]["type"]); len(list) != 3 ||
+		names != "README.mddirdir" {
 		t.Errorf("folder: %v", list)
 	}
 	w.want(200, "dev", "DELETE", file, object{"sha": got["sha"]})
@@ -71,7 +72,8 @@ func TestFirstCommit(t *testing.T) {
 	}
 	w.want(404, "dev", "POST", "/repos/dev/new/branches", object{"new_branch_name": "b"})
 	w.want(201, "dev", "POST", "/repos/dev/new/contents/a", object{"content": ""})
-	if got := w.want(200, "dev", "GET", "/repos/dev/new", nil).object; got["empty"] != false || got["default_branch"] != "main" {
+	if got := w.want(200, "dev", "GET", "/repos/dev/new", nil).object; got["empty"] != false ||
+		got["default_branch"] != "main" {
 		t.Errorf("empty %v, default branch %v", got["empty"], got["default_branch"])
 	}
 	w.want(409, "dev", "POST", "/user/repos", object{"name": "NEW"})

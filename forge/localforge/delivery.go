@@ -78,7 +78,10 @@ func (v view) notifyComment(i *issue, m *comment, action string) {
 	if len(i.repo.hooks) == 0 {
 		return
 	}
-	body := wireIssueEvent{Action: action, Issue: v.issue(i), Comment: v.comment(i, m), Repository: v.repo(i.repo), Sender: v.user(v.doer)}
+	body := wireIssueEvent{
+		Action: action, Issue: v.issue(i), Comment: v.comment(i, m), Repository: v.repo(i.repo),
+		Sender: v.user(v.doer),
+	}
 	eventType := "issue_comment"
 	if i.pull != nil {
 		body.PullRequest, body.IsPull = v.pull(i), true
@@ -143,7 +146,10 @@ func (v view) send(r *repo, event, eventType string, payload any) {
 		if body == nil {
 			body, _ = json.MarshalIndent(payload, "", "  ") // plain structs: cannot fail
 		}
-		d := delivery{id: v.f.nextIDLocked(), url: h.url, form: h.content == "form", auth: h.auth, event: event, eventType: eventType, body: body}
+		d := delivery{
+			id: v.f.nextIDLocked(), url: h.url, form: h.content == "form", auth: h.auth, event: event,
+			eventType: eventType, body: body,
+		}
 		if h.secret != "" {
 			mac := hmac.New(sha256.New, []byte(h.secret))
 			mac.Write(body)

@@ -6,11 +6,11 @@ import (
 )
 
 var dependencyRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, status: 200, do: listDependencies},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/dependencies", scope: scopeIssue, need: signedIn, status: 201, do: addDependency},
+	{"GET /repos/{owner}/{repo}/issues/{number}/dependencies", scopeIssue, anyone, 200, listDependencies, underLock},
+	{"POST /repos/{owner}/{repo}/issues/{number}/dependencies", scopeIssue, signedIn, 201, addDependency, underLock},
 	// A last segment "dependencies" would clash with issues/comments/{id}, so that the handler looks at it.
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/{list}", scope: scopeIssue, need: signedIn, status: 201, do: removeDependency},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/blocks", scope: scopeIssue, status: 200, do: listBlocks},
+	{"DELETE /repos/{owner}/{repo}/issues/{number}/{list}", scopeIssue, signedIn, 201, removeDependency, underLock},
+	{"GET /repos/{owner}/{repo}/issues/{number}/blocks", scopeIssue, anyone, 200, listBlocks, underLock},
 }
 
 // blocked reports whether an issue has an open dependency.
@@ -111,10 +111,13 @@ func (c *call) tie(blocked, blocker *issue) error {
 		return err
 	}
 	if slices.Contains(blocked.dependsOn, blocker) {
-		return fail(http.StatusInternalServerError, "issue dependency does already exist [issue id: %d, dependency id: %d]", blocked.id, blocker.id)
+		return fail(http.StatusInternalServerError, "issue dependency does already exist [issue id: %d, dependency id: %d]",
+			blocked.id, blocker.id)
 	}
 	if slices.Contains(blocker.dependsOn, blocked) {
-		return fail(http.StatusInternalServerError, "circular dependencies exists (two issues blocking each other) [issue id: %d, dependency id: %d]", blocked.id, blocker.id)
+		return fail(http.StatusInternalServerError,
+			"circular dependencies exists (two issues blocking each other) [issue id: %d, dependency id: %d]",
+			blocked.id, blocker.id)
 	}
 	blocked.dependsOn = append(slices.Clone(blocked.dependsOn), blocker)
 	blocker.blocks = append(slices.Clone(blocker.blocks), blocked)
@@ -141,7 +144,8 @@ func (c *call) untie(blocked, blocker *issue) error {
 		return err
 	}
 	if !slices.Contains(blocked.dependsOn, blocker) {
-		return fail(http.StatusInternalServerError, "issue dependency does not exist [issue id: %d, dependency id: %d]", blocked.id, blocker.id)
+		return fail(http.StatusInternalServerError, "issue dependency does not exist [issue id: %d, dependency id: %d]",
+			blocked.id, blocker.id)
 	}
 	blocked.dependsOn = remove(blocked.dependsOn, blocker)
 	blocker.blocks = remove(blocker.blocks, blocked)

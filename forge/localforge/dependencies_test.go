@@ -25,7 +25,8 @@ func TestDependencies(t *testing.T) {
 	w.depends(404, "dev", 2, "johba", "none", 1)
 	w.depends(404, "reader", 2, "johba", "harb", 3) // not 403
 
-	if got := numbers(w.want(200, "dev", "GET", harb+"/issues/3/dependencies", nil).list); !slices.Equal(got, []int{2, 3}) {
+	if got := numbers(w.want(200, "dev", "GET", harb+"/issues/3/dependencies", nil).list); !slices.Equal(got,
+		[]int{2, 3}) {
 		t.Errorf("3 depends on %v", got)
 	}
 	if got := numbers(w.want(200, "dev", "GET", harb+"/issues/2/blocks", nil).list); !slices.Equal(got, []int{3}) {

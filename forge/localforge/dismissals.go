@@ -23,7 +23,8 @@ func setDismissed(c *call, dismissed bool) (any, error) {
 		return nil, err
 	}
 	if !r.verdict() {
-		return nil, fail(http.StatusForbidden, "not need to dismiss this review because it's type is not Approve or change request")
+		return nil, fail(http.StatusForbidden,
+			"not need to dismiss this review because it's type is not Approve or change request")
 	}
 	if i.closed {
 		return nil, fail(http.StatusForbidden, "can't dismiss a review associated to a closed or merged PR")

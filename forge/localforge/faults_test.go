@@ -19,7 +19,8 @@ func TestFaults(t *testing.T) {
 	file := func(timeout time.Duration) (status int, body string, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, "POST", w.url+"/api/v1"+harb+"/issues", strings.NewReader(`{"title":"x"}`))
+		req, err := http.NewRequestWithContext(ctx, "POST", w.url+"/api/v1"+harb+"/issues",
+			strings.NewReader(`{"title":"x"}`))
 		w.must(err)
 		req.Header.Set("Authorization", "token "+w.tokens["dev"])
 		resp, err := http.DefaultTransport.RoundTrip(req)

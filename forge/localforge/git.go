@@ -87,7 +87,8 @@ func initRepo(r *repo) error {
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(r.dir, "HEAD"), []byte("ref: refs/heads/"+r.defaultBranch+"\n"), 0o644),
-		os.WriteFile(filepath.Join(r.dir, "config"), []byte("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"), 0o644),
+		os.WriteFile(filepath.Join(r.dir, "config"),
+			[]byte("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n"), 0o644),
 		os.WriteFile(filepath.Join(r.dir, "hooks", "pre-receive"), []byte(preReceive), 0o755),
 	)
 }

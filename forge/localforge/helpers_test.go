@@ -83,7 +83,10 @@ func newQuietWorld(t testing.TB, change ...func(*Options)) *world {
 		w.must(err)
 		w.tokens[name] = token
 	}
-	w.must(f.AddRepo(t.Context(), "johba", "harb", map[string]string{"README.md": "# harb\n", "src/main.txt": "one\ntwo\nthree\n"}))
+	w.must(f.AddRepo(t.Context(), "johba", "harb", map[string]string{
+		"README.md":    "# harb\n",
+		"src/main.txt": "one\ntwo\nthree\n",
+	}))
 	for name, permission := range map[string]string{"dev": "write", "review": "write", "reader": "read"} {
 		w.must(f.AddCollaborator("johba", "harb", name, permission))
 	}
@@ -119,7 +122,8 @@ func (w *world) tryGit(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), gitEnv...)
-	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=dev", "GIT_AUTHOR_EMAIL=dev@localhost", "GIT_COMMITTER_NAME=dev", "GIT_COMMITTER_EMAIL=dev@localhost")
+	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=dev", "GIT_AUTHOR_EMAIL=dev@localhost", "GIT_COMMITTER_NAME=dev",
+		"GIT_COMMITTER_EMAIL=dev@localhost")
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }

@@ -21,10 +21,10 @@ type hook struct {
 }
 
 var hookRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/hooks", scope: scopeRepository, need: repoAdmin, status: 200, do: listHooks},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/hooks", scope: scopeRepository, need: repoAdmin, status: 201, do: createHook},
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}/hooks/{id}", scope: scopeRepository, need: repoAdmin, status: 200, do: editHook},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/hooks/{id}", scope: scopeRepository, need: repoAdmin, status: 204, do: deleteHook},
+	{"GET /repos/{owner}/{repo}/hooks", scopeRepository, repoAdmin, 200, listHooks, underLock},
+	{"POST /repos/{owner}/{repo}/hooks", scopeRepository, repoAdmin, 201, createHook, underLock},
+	{"PATCH /repos/{owner}/{repo}/hooks/{id}", scopeRepository, repoAdmin, 200, editHook, underLock},
+	{"DELETE /repos/{owner}/{repo}/hooks/{id}", scopeRepository, repoAdmin, 204, deleteHook, underLock},
 }
 
 // hookEvents are the events of hooks, in the order in which they are shown. A hook for a broad one gets those listed

@@ -46,7 +46,8 @@ func (r *receiver) take(w *world) []string {
 		if body.Ref != "" {
 			what = body.Ref
 		}
-		said = append(said, fmt.Sprint(req.Header.Get("X-Forgejo-Event"), " ", req.Header.Get("X-Gitea-Event-Type"), " ", what))
+		said = append(said, fmt.Sprint(req.Header.Get("X-Forgejo-Event"), " ", req.Header.Get("X-Gitea-Event-Type"), " ",
+			what))
 	}
 	r.calls, r.body = nil, nil
 	return said
@@ -75,9 +76,18 @@ func TestHooks(t *testing.T) {
 		want []string
 	}{
 		{"issue", func() { w.file("one", "two") }, []string{"issues issues opened 1", "issues issues opened 2"}},
-		{"label", func() { w.want(200, "dev", "POST", harb+"/issues/1/labels", object{"labels": []string{"backlog"}}) }, []string{"issues issue_label label_updated 1"}},
-		{"assignee", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"assignees": []string{"dev"}}) }, []string{"issues issue_assign assigned 1"}},
-		{"comment", func() { w.want(201, "dev", "POST", harb+"/issues/1/comments", object{"body": "x"}) }, []string{"issue_comment issue_comment created 1"}},
+		{
+			"label", func() { w.want(200, "dev", "POST", harb+"/issues/1/labels", object{"labels": []string{"backlog"}}) },
+			[]string{"issues issue_label label_updated 1"},
+		},
+		{
+			"assignee", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"assignees": []string{"dev"}}) },
+			[]string{"issues issue_assign assigned 1"},
+		},
+		{
+			"comment", func() { w.want(201, "dev", "POST", harb+"/issues/1/comments", object{"body": "x"}) },
+			[]string{"issue_comment issue_comment created 1"},
+		},
 		{"dependency: none", func() { w.depends(201, "dev", 2, "johba", "harb", 1) }, nil},
 		{"push", func() { w.push(dir, "b", "b.txt", "b\n") }, []string{"push push refs/heads/b"}},
 		{"claim: none", func() { w.git(dir, "push", "-q", "origin", "HEAD:refs/disinto/claims/1") }, nil},
@@ -89,7 +99,10 @@ func TestHooks(t *testing.T) {
 		{"status: none", func() {
 			w.want(201, "dev", "POST", harb+"/statuses/"+w.git(dir, "rev-parse", "HEAD"), object{"state": "success"})
 		}, nil},
-		{"push to it", func() { w.push(dir, "b", "b.txt", "c\n") }, []string{"push push refs/heads/b", "pull_request pull_request_sync synchronized 3"}},
+		{
+			"push to it", func() { w.push(dir, "b", "b.txt", "c\n") },
+			[]string{"push push refs/heads/b", "pull_request pull_request_sync synchronized 3"},
+		},
 		{
 			"merge", func() { w.want(200, "dev", "POST", harb+"/pulls/3/merge", object{"Do": "squash"}) },
 			[]string{"pull_request pull_request closed 3", "issues issues closed 1", "push push refs/heads/main"},

@@ -29,11 +29,11 @@ type issue struct {
 }
 
 var issueRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues", scope: scopeIssue, status: 200, do: listIssues},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/issues", scope: scopeIssue, need: signedIn, status: 201, do: createIssue},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, status: 200, do: getIssue},
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, need: signedIn, status: 201, do: editIssue, free: true},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}", scope: scopeIssue, need: repoAdmin, status: 204, do: deleteIssue},
+	{"GET /repos/{owner}/{repo}/issues", scopeIssue, anyone, 200, listIssues, underLock},
+	{"POST /repos/{owner}/{repo}/issues", scopeIssue, signedIn, 201, createIssue, underLock},
+	{"GET /repos/{owner}/{repo}/issues/{number}", scopeIssue, anyone, 200, getIssue, underLock},
+	{"PATCH /repos/{owner}/{repo}/issues/{number}", scopeIssue, signedIn, 201, editIssue, runsGit},
+	{"DELETE /repos/{owner}/{repo}/issues/{number}", scopeIssue, repoAdmin, 204, deleteIssue, underLock},
 }
 
 type wireIssue struct {
@@ -114,7 +114,10 @@ func (v view) issue(i *issue) *wireIssue {
 		w.Assignee = v.user(i.assignees[0])
 	}
 	if i.pull != nil {
-		w.PullRequest = &wirePullMeta{Merged: i.pull.merged, MergedAt: when(i.pull.mergedAt), Draft: i.draft(), HTMLURL: v.base + i.htmlPath()}
+		w.PullRequest = &wirePullMeta{
+			Merged: i.pull.merged, MergedAt: when(i.pull.mergedAt), Draft: i.draft(),
+			HTMLURL: v.base + i.htmlPath(),
+		}
 	}
 	return w
 }
@@ -212,7 +215,8 @@ func (c *call) assignable(one string, many []string) ([]*user, error) {
 			return nil, fail(http.StatusUnprocessableEntity, "Assignee does not exist: [name: %s]", name)
 		}
 		if c.repo.accessOf(u) == accessNone {
-			return nil, fail(http.StatusUnprocessableEntity, "user doesn't have access to repo [user_id: %d, repo_name: %s]", u.id, c.repo.name)
+			return nil, fail(http.StatusUnprocessableEntity, "user doesn't have access to repo [user_id: %d, repo_name: %s]",
+				u.id, c.repo.name)
 		}
 		if !slices.Contains(users, u) {
 			users = append(users, u)

@@ -87,7 +87,10 @@ func TestListFilters(t *testing.T) {
 		{"created_by=dev", []int{4}},
 		{"q=TWO", []int{2}},
 		{"state=all&since=" + url.QueryEscape(all), []int{4, 3, 2, 1}},
-		{"state=all&since=" + url.QueryEscape(clock.now().Format(time.RFC3339)), []int{4, 3, 2, 1}}, // a time is part of its span
+		{
+			"state=all&since=" + url.QueryEscape(clock.now().Format(time.RFC3339)),
+			[]int{4, 3, 2, 1},
+		}, // a time is part of its span
 		{"state=all&since=" + url.QueryEscape(clock.now().Add(time.Second).Format(time.RFC3339)), nil},
 		{"state=all&before=" + url.QueryEscape(all), nil},
 	} {
@@ -116,17 +119,38 @@ func TestWhatMovesUpdatedAt(t *testing.T) {
 		do   func()
 		want []int
 	}{
-		{"label", func() { w.want(200, "dev", "POST", harb+"/issues/1/labels", object{"labels": []string{"backlog"}}) }, []int{1}},
-		{"label it has", func() { w.want(200, "dev", "POST", harb+"/issues/1/labels", object{"labels": []string{"backlog"}}) }, nil},
-		{"label nobody knows", func() { w.want(200, "dev", "POST", harb+"/issues/1/labels", object{"labels": []string{"none"}}) }, nil},
-		{"assignee", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"assignees": []string{"dev"}}) }, []int{1}},
-		{"same assignee", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"assignees": []string{"dev"}}) }, nil},
+		{
+			"label", func() { w.want(200, "dev", "POST", harb+"/issues/1/labels", object{"labels": []string{"backlog"}}) },
+			[]int{1},
+		},
+		{"label it has", func() {
+			w.want(200, "dev", "POST", harb+"/issues/1/labels",
+				object{"labels": []string{"backlog"}})
+		}, nil},
+		{"label nobody knows", func() {
+			w.want(200, "dev", "POST", harb+"/issues/1/labels",
+				object{"labels": []string{"none"}})
+		}, nil},
+		{
+			"assignee", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"assignees": []string{"dev"}}) },
+			[]int{1},
+		},
+		{
+			"same assignee", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"assignees": []string{"dev"}}) },
+			nil,
+		},
 		{"body", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"body": "more"}) }, []int{1}},
 		{"comment", func() { w.want(201, "dev", "POST", harb+"/issues/1/comments", object{"body": "hi"}) }, []int{1}},
-		{"comment that mentions", func() { w.want(201, "dev", "POST", harb+"/issues/1/comments", object{"body": "see #3"}) }, []int{3, 1}},
+		{
+			"comment that mentions", func() { w.want(201, "dev", "POST", harb+"/issues/1/comments", object{"body": "see #3"}) },
+			[]int{3, 1},
+		},
 		{"dependency: both ends", func() { w.want(201, "dev", "POST", harb+"/issues/2/dependencies", meta(1)) }, []int{2, 1}},
 		{"closing a blocker", func() { w.want(201, "dev", "PATCH", harb+"/issues/1", object{"state": "closed"}) }, []int{1}},
-		{"dependency removed: both ends", func() { w.want(201, "dev", "DELETE", harb+"/issues/2/dependencies", meta(1)) }, []int{2, 1}},
+		{
+			"dependency removed: both ends", func() { w.want(201, "dev", "DELETE", harb+"/issues/2/dependencies", meta(1)) },
+			[]int{2, 1},
+		},
 		{"commit status", func() {
 			w.want(201, "dev", "POST", harb+"/statuses/"+head, object{"state": "success", "context": "ci"})
 		}, nil},

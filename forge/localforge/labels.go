@@ -21,14 +21,14 @@ type label struct {
 }
 
 var labelRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/labels", scope: scopeIssue, status: 200, do: listLabels},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/labels", scope: scopeIssue, need: repoWriter, status: 201, do: createLabel},
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, need: repoWriter, status: 200, do: editLabel},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/labels/{id}", scope: scopeIssue, need: repoWriter, status: 204, do: deleteLabel},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, status: 200, do: listIssueLabels},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 200, do: addIssueLabels},
-	{method: "PUT", pattern: "/repos/{owner}/{repo}/issues/{number}/labels", scope: scopeIssue, need: signedIn, status: 200, do: replaceIssueLabels},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}/issues/{number}/labels/{id}", scope: scopeIssue, need: signedIn, status: 204, do: removeIssueLabel},
+	{"GET /repos/{owner}/{repo}/labels", scopeIssue, anyone, 200, listLabels, underLock},
+	{"POST /repos/{owner}/{repo}/labels", scopeIssue, repoWriter, 201, createLabel, underLock},
+	{"PATCH /repos/{owner}/{repo}/labels/{id}", scopeIssue, repoWriter, 200, editLabel, underLock},
+	{"DELETE /repos/{owner}/{repo}/labels/{id}", scopeIssue, repoWriter, 204, deleteLabel, underLock},
+	{"GET /repos/{owner}/{repo}/issues/{number}/labels", scopeIssue, anyone, 200, listIssueLabels, underLock},
+	{"POST /repos/{owner}/{repo}/issues/{number}/labels", scopeIssue, signedIn, 200, addIssueLabels, underLock},
+	{"PUT /repos/{owner}/{repo}/issues/{number}/labels", scopeIssue, signedIn, 200, replaceIssueLabels, underLock},
+	{"DELETE /repos/{owner}/{repo}/issues/{number}/labels/{id}", scopeIssue, signedIn, 204, removeIssueLabel, underLock},
 }
 
 type wireLabel struct {

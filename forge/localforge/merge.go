@@ -12,7 +12,7 @@ import (
 )
 
 var mergeRoutes = []route{
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/merge", scope: scopeRepository, need: signedIn, status: 200, do: mergePull, free: true},
+	{"POST /repos/{owner}/{repo}/pulls/{number}/merge", scopeRepository, signedIn, 200, mergePull, runsGit},
 }
 
 var mergeStyles = []string{"merge", "rebase", "rebase-merge", "squash", "fast-forward-only"}

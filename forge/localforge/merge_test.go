@@ -48,7 +48,8 @@ func TestMergeStyles(t *testing.T) {
 			for _, file := range []string{"b.txt", "c.txt", "main.txt"} {
 				w.want(200, "", "GET", harb+"/raw/"+file, nil)
 			}
-			if p := w.pull(1); p["merged"] != true || p["state"] != "closed" || p["merge_commit_sha"] != w.git(dir, "rev-parse", "origin/main") {
+			if p := w.pull(1); p["merged"] != true || p["state"] != "closed" ||
+				p["merge_commit_sha"] != w.git(dir, "rev-parse", "origin/main") {
 				t.Errorf("merged %v, %v, as %v", p["merged"], p["state"], p["merge_commit_sha"])
 			}
 		})
@@ -147,7 +148,8 @@ func TestProtection(t *testing.T) {
 	})
 	// A writer sees what is required of a branch, not the rule itself.
 	branch := w.want(200, "dev", "GET", harb+"/branches/main", nil).object
-	if branch["enable_status_check"] != true || fmt.Sprint(branch["status_check_contexts"]) != "[ci/*]" || branch["user_can_push"] != false {
+	if branch["enable_status_check"] != true || fmt.Sprint(branch["status_check_contexts"]) != "[ci/*]" ||
+		branch["user_can_push"] != false {
 		t.Errorf("branch as a writer sees it: %v", branch)
 	}
 	dir := w.clone("dev")

@@ -32,8 +32,8 @@ type protection struct {
 }
 
 var protectionRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 200, do: listProtections},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/branch_protections", scope: scopeRepository, need: repoAdmin, status: 201, do: createProtection},
+	{"GET /repos/{owner}/{repo}/branch_protections", scopeRepository, repoAdmin, 200, listProtections, underLock},
+	{"POST /repos/{owner}/{repo}/branch_protections", scopeRepository, repoAdmin, 201, createProtection, underLock},
 }
 
 // protectionOf is the rule for a branch; nil without one. A plain name wins over a pattern.
@@ -134,7 +134,10 @@ func (p *protection) statusOf(last []*status) string {
 }
 
 func (p *protection) lists() []*[]string {
-	return []*[]string{&p.PushWhitelistUsernames, &p.MergeWhitelistUsernames, &p.ApprovalsWhitelistUsernames, &p.StatusCheckContexts}
+	return []*[]string{
+		&p.PushWhitelistUsernames, &p.MergeWhitelistUsernames, &p.ApprovalsWhitelistUsernames,
+		&p.StatusCheckContexts,
+	}
 }
 
 // wire copies the rule for an answer.
@@ -179,7 +182,8 @@ func createProtection(c *call) (any, error) {
 
 // knownUsers refuses a rule with an unknown user.
 func (c *call) knownUsers(p *protection) error {
-	for _, name := range slices.Concat(p.PushWhitelistUsernames, p.MergeWhitelistUsernames, p.ApprovalsWhitelistUsernames) {
+	for _, name := range slices.Concat(p.PushWhitelistUsernames, p.MergeWhitelistUsernames,
+		p.ApprovalsWhitelistUsernames) {
 		if c.f.userLocked(name) == nil {
 			return fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", name)
 		}

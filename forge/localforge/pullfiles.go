@@ -61,7 +61,10 @@ func listPullFiles(c *call) (any, error) {
 }
 
 // statusWords are Forgejo's names for the letters of git diff --raw.
-var statusWords = map[byte]string{'A': "added", 'D': "deleted", 'M': "changed", 'R': "renamed", 'C': "copied", 'T': "changed"}
+var statusWords = map[byte]string{
+	'A': "added", 'D': "deleted", 'M': "changed", 'R': "renamed", 'C': "copied",
+	'T': "changed",
+}
 
 // changedFiles reads the output of git diff --raw --numstat -M -z: first one entry per file that begins with a colon,
 // then the numbers in the same order. A renamed file has both its paths in either.

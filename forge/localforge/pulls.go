@@ -25,12 +25,12 @@ type pull struct {
 }
 
 var pullRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls", scope: scopeRepository, status: 200, do: listPulls},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls", scope: scopeRepository, need: signedIn, status: 201, do: createPull, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}", scope: scopeRepository, status: 200, do: getPull, free: true},
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}/pulls/{number}", scope: scopeRepository, need: signedIn, status: 201, do: editPull, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/commits", scope: scopeRepository, status: 200, do: listPullCommits, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/files", scope: scopeRepository, status: 200, do: listPullFiles, free: true},
+	{"GET /repos/{owner}/{repo}/pulls", scopeRepository, anyone, 200, listPulls, underLock},
+	{"POST /repos/{owner}/{repo}/pulls", scopeRepository, signedIn, 201, createPull, runsGit},
+	{"GET /repos/{owner}/{repo}/pulls/{number}", scopeRepository, anyone, 200, getPull, runsGit},
+	{"PATCH /repos/{owner}/{repo}/pulls/{number}", scopeRepository, signedIn, 201, editPull, runsGit},
+	{"GET /repos/{owner}/{repo}/pulls/{number}/commits", scopeRepository, anyone, 200, listPullCommits, runsGit},
+	{"GET /repos/{owner}/{repo}/pulls/{number}/files", scopeRepository, anyone, 200, listPullFiles, runsGit},
 }
 
 type wirePull struct {
@@ -195,7 +195,8 @@ func createPull(c *call) (any, error) {
 	case form.Title == "":
 		return nil, missing("Title")
 	case form.Head == form.Base:
-		return nil, fail(http.StatusUnprocessableEntity, "Invalid PullRequest: There are no changes between the head and the base")
+		return nil, fail(http.StatusUnprocessableEntity,
+			"Invalid PullRequest: There are no changes between the head and the base")
 	}
 	// The ref of the pull request must not race with a push to its branch.
 	c.repo.moving.Lock()
@@ -232,7 +233,8 @@ func (c *call) openPull(form pullForm) (*issue, error) {
 	for _, other := range c.repo.openPulls() {
 		if other.pull.head == head && other.pull.base == form.Base {
 			return nil, fail(http.StatusConflict,
-				"pull request already exists for these targets [id: %d, issue_id: %d, head_repo_id: %d, base_repo_id: %d, head_branch: %s, base_branch: %s]",
+				"pull request already exists for these targets [id: %d, issue_id: %d, head_repo_id: %d, "+
+					"base_repo_id: %d, head_branch: %s, base_branch: %s]",
 				other.id, other.number, c.repo.id, c.repo.id, head, form.Base)
 		}
 	}
@@ -299,7 +301,8 @@ func (c *call) retarget(i *issue, base string) error {
 	case c.repo.branch(base) == "":
 		return fail(http.StatusNotFound, "new base '%s' not exist", base)
 	case i.closed:
-		return fail(http.StatusUnprocessableEntity, "issue is closed [id: %d, repo_id: %d, index: %d]", i.id, c.repo.id, i.number)
+		return fail(http.StatusUnprocessableEntity, "issue is closed [id: %d, repo_id: %d, index: %d]", i.id, c.repo.id,
+			i.number)
 	}
 	for _, other := range c.repo.openPulls() {
 		if other != i && other.pull.head == i.pull.head && other.pull.base == base {

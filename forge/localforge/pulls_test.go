@@ -36,7 +36,8 @@ func TestOpenPull(t *testing.T) {
 	if diff := w.want(200, "", "GET", harb+"/pulls/2.diff", nil).text; !strings.Contains(diff, "-two\n+2\n") {
 		t.Errorf("diff:\n%s", diff)
 	}
-	if commits := w.want(200, "", "GET", harb+"/pulls/2/commits", nil).list; len(commits) != 1 || commits[0]["sha"] != head {
+	if commits := w.want(200, "", "GET", harb+"/pulls/2/commits", nil).list; len(commits) != 1 ||
+		commits[0]["sha"] != head {
 		t.Errorf("commits: %v", commits)
 	}
 	if got := w.git(dir, "ls-remote", "origin", "refs/pull/2/head"); !strings.HasPrefix(got, head) {
@@ -100,7 +101,10 @@ func TestConflict(t *testing.T) {
 // change commits a file over the API, on a branch that begins at main if it is new, and returns the commit.
 func (w *world) change(branch, path, body string) string {
 	w.t.Helper()
-	form := object{"branch": branch, "files": []object{{"operation": "create", "path": path, "content": base64.StdEncoding.EncodeToString([]byte(body))}}}
+	form := object{
+		"branch": branch,
+		"files":  []object{{"operation": "create", "path": path, "content": base64.StdEncoding.EncodeToString([]byte(body))}},
+	}
 	if w.ask("dev", "GET", harb+"/branches/"+branch, nil).status == 404 {
 		form["branch"], form["new_branch"] = "main", branch
 	}

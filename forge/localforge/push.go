@@ -144,7 +144,8 @@ func (f *Forge) pullPushed(ctx context.Context, v view, i *issue, m moved) {
 	v.record(i, &comment{kind: "pull_push"})
 	if len(i.repo.hooks) > 0 {
 		v.send(i.repo, "pull_request", "pull_request_sync", wireIssueEvent{
-			Action: "synchronized", Number: i.number, PullRequest: v.pull(i), Repository: v.repo(i.repo), Sender: v.user(v.doer), IsPull: true,
+			Action: "synchronized", Number: i.number, PullRequest: v.pull(i), Repository: v.repo(i.repo),
+			Sender: v.user(v.doer), IsPull: true,
 		})
 	}
 }

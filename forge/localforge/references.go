@@ -141,7 +141,10 @@ func (v view) namedByCommit(r *repo, co commit, onDefault bool) {
 	refs := references(co.message)
 	issues, _ := v.f.resolve(r, refs)
 	for _, i := range issues {
-		known := slices.ContainsFunc(i.timeline, func(m *comment) bool { return m.kind == "commit_ref" && m.commit == co.sha })
+		known := slices.ContainsFunc(i.timeline, func(m *comment) bool {
+			return m.kind == "commit_ref" &&
+				m.commit == co.sha
+		})
 		if !known && i.repo.accessOf(v.doer) > accessNone {
 			v.record(i, &comment{kind: "commit_ref", commit: co.sha})
 		}

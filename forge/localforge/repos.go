@@ -42,11 +42,11 @@ type repo struct {
 }
 
 var repoRoutes = []route{
-	{method: "POST", pattern: "/user/repos", scope: scopeUserRepos, need: signedIn, status: 201, do: createOwnRepo, free: true},
-	{method: "POST", pattern: "/admin/users/{user}/repos", scope: scopeAdmin, need: siteAdmin, status: 201, do: createRepoFor, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, status: 200, do: getRepo},
-	{method: "PATCH", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoAdmin, status: 200, do: editRepo},
-	{method: "DELETE", pattern: "/repos/{owner}/{repo}", scope: scopeRepository, need: repoOwner, status: 204, do: deleteRepo, free: true},
+	{"POST /user/repos", scopeUserRepos, signedIn, 201, createOwnRepo, runsGit},
+	{"POST /admin/users/{user}/repos", scopeAdmin, siteAdmin, 201, createRepoFor, runsGit},
+	{"GET /repos/{owner}/{repo}", scopeRepository, anyone, 200, getRepo, underLock},
+	{"PATCH /repos/{owner}/{repo}", scopeRepository, repoAdmin, 200, editRepo, underLock},
+	{"DELETE /repos/{owner}/{repo}", scopeRepository, repoOwner, 204, deleteRepo, runsGit},
 }
 
 type wirePermissions struct {
@@ -109,7 +109,8 @@ func (v view) repo(r *repo) *wireRepo {
 		DefaultBranch: r.defaultBranch, Created: r.created, Updated: r.updated,
 		Permissions: &wirePermissions{Admin: access >= accessAdmin, Push: access >= accessWrite, Pull: access >= accessRead},
 		HasIssues:   true, HasPullRequests: true,
-		AllowMerge: true, AllowRebase: true, AllowRebaseMerge: true, AllowSquash: true, AllowFastForward: true, AllowUpdate: true,
+		AllowMerge: true, AllowRebase: true, AllowRebaseMerge: true, AllowSquash: true, AllowFastForward: true,
+		AllowUpdate:  true,
 		Tracker:      wireTracker{true, true, true},
 		DefaultMerge: "merge", ObjectFormat: "sha1",
 	}
@@ -202,7 +203,10 @@ func createRepo(c *call, owner *user) (any, error) {
 	}
 	if form.AutoInit {
 		readme := "# " + form.Name + "\n\n" + form.Description
-		change := contentChange{message: "Initial commit", by: owner, branch: r.defaultBranch, files: []fileChange{{path: "README.md", body: []byte(readme)}}}
+		change := contentChange{
+			message: "Initial commit", by: owner, branch: r.defaultBranch,
+			files: []fileChange{{path: "README.md", body: []byte(readme)}},
+		}
 		if _, err := c.f.commitFiles(c.r.Context(), r, change); err != nil {
 			return nil, err
 		}

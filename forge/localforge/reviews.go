@@ -32,11 +32,17 @@ type review struct {
 }
 
 var reviewRoutes = []route{
-	{method: "GET", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, status: 200, do: listReviews},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews", scope: scopeRepository, need: signedIn, status: 200, do: createReview, free: true},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scope: scopeRepository, need: signedIn, status: 200, do: submitReview},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/reviews/{id}/dismissals", scope: scopeRepository, need: signedIn, status: 200, do: dismissReview},
-	{method: "POST", pattern: "/repos/{owner}/{repo}/pulls/{number}/requested_reviewers", scope: scopeRepository, need: signedIn, status: 201, do: requestReview},
+	{"GET /repos/{owner}/{repo}/pulls/{number}/reviews", scopeRepository, anyone, 200, listReviews, underLock},
+	{"POST /repos/{owner}/{repo}/pulls/{number}/reviews", scopeRepository, signedIn, 200, createReview, runsGit},
+	{"POST /repos/{owner}/{repo}/pulls/{number}/reviews/{id}", scopeRepository, signedIn, 200, submitReview, underLock},
+	{
+		"POST /repos/{owner}/{repo}/pulls/{number}/reviews/{id}/dismissals", scopeRepository, signedIn, 200, dismissReview,
+		underLock,
+	},
+	{
+		"POST /repos/{owner}/{repo}/pulls/{number}/requested_reviewers", scopeRepository, signedIn, 201, requestReview,
+		underLock,
+	},
 }
 
 type wireReview struct {

@@ -63,10 +63,12 @@ func TestReviews(t *testing.T) {
 	check("after a push that does",
 		"dev COMMENT stale", "review REQUEST_CHANGES stale dismissed", "reader APPROVED stale", "review APPROVED stale official")
 
-	if got := w.want(200, "review", "POST", path, object{"event": "APPROVED", "commit_id": head}).object; got["stale"] != true {
+	if got := w.want(200, "review", "POST", path, object{"event": "APPROVED", "commit_id": head}).
+		object; got["stale"] != true {
 		t.Error("a verdict on what was before the push is not stale")
 	}
-	if got := w.want(200, "review", "POST", path, object{"event": "APPROVED"}).object; got["stale"] != false || got["commit_id"] == head {
+	if got := w.want(200, "review", "POST", path, object{"event": "APPROVED"}).object; got["stale"] != false ||
+		got["commit_id"] == head {
 		t.Errorf("a verdict on what is: stale %v, on %v", got["stale"], got["commit_id"])
 	}
 }
@@ -75,7 +77,8 @@ func TestDismissal(t *testing.T) {
 	w := newWorld(t)
 	w.push(w.clone("dev"), "b", "b.txt", "b\n")
 	w.open("b", "t", "")
-	id := w.want(200, "review", "POST", harb+"/pulls/1/reviews", object{"event": "REQUEST_CHANGES", "body": "no"}).object["id"]
+	id := w.want(200, "review", "POST", harb+"/pulls/1/reviews", object{"event": "REQUEST_CHANGES", "body": "no"}).
+		object["id"]
 	path := fmt.Sprintf("%s/pulls/1/reviews/%v", harb, id)
 	w.want(403, "dev", "POST", path+"/dismissals", object{"message": "m"})
 	w.want(200, "johba", "POST", path+"/dismissals", object{"message": "m"})

@@ -4,21 +4,29 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 )
 
-// route is one line of the API: what is asked, who may ask it, and the handler that answers. pattern is that of an
-// http.ServeMux, below /api/v1.
+// route is one line of the API: a pattern of http.ServeMux below /api/v1, the rights that a request needs, and the
+// handler.
 type route struct {
-	method  string
-	pattern string
-	scope   scope // of a token; 0 means any token will do
+	pattern string // "GET /repos/{owner}/{repo}"
+	scope   scope  // of a token
 	need    need
 	status  int // of a success
 	do      func(*call) (any, error)
-	// free means that do locks by itself, because it runs git. All other handlers run under the lock, from authentication
-	// to the last byte of the answer's value, so that no request sees half of another.
-	free bool
+	locking locking
 }
+
+// locking says whether a handler runs under the lock.
+type locking bool
+
+const (
+	// underLock is from authentication to the last byte of the answer's value, so that no request sees half of another.
+	underLock locking = true
+	// runsGit means that the handler locks by itself.
+	runsGit locking = false
+)
 
 // need is the role that a caller must have, beyond being able to see the repository.
 type need int
@@ -52,14 +60,15 @@ func (f *Forge) api() http.Handler {
 		protectionRoutes, contentRoutes, commentRoutes, labelRoutes, issueRoutes,
 		dependencyRoutes, pullRoutes, reviewRoutes, mergeRoutes, statusRoutes, hookRoutes,
 	) {
-		mux.HandleFunc(rt.method+" /api/v1"+rt.pattern, func(w http.ResponseWriter, r *http.Request) { f.serveRoute(w, r, rt) })
+		method, path, _ := strings.Cut(rt.pattern, " ")
+		mux.HandleFunc(method+" /api/v1"+path, func(w http.ResponseWriter, r *http.Request) { f.serveRoute(w, r, rt) })
 	}
 	return mux
 }
 
 // serveRoute answers one request. ServeMux takes HEAD for GET; Forgejo's router has no HEAD routes.
 func (f *Forge) serveRoute(w http.ResponseWriter, r *http.Request, rt route) {
-	if r.Method != rt.method {
+	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
@@ -78,7 +87,7 @@ func (f *Forge) serveRoute(w http.ResponseWriter, r *http.Request, rt route) {
 func (f *Forge) answer(c *call, rt route) (any, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.requests[rt.method+" "+rt.pattern]++
+	f.requests[rt.pattern]++
 	if f.opt.URL == "" {
 		f.lastURL = "http://" + c.r.Host
 	}
@@ -89,7 +98,7 @@ func (f *Forge) answer(c *call, rt route) (any, error) {
 	if err := c.allowedLocked(rt); err != nil {
 		return nil, err
 	}
-	if !rt.free {
+	if rt.locking == underLock {
 		return rt.do(c)
 	}
 	f.mu.Unlock()

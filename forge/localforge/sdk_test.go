@@ -14,7 +14,8 @@ func TestSDK(t *testing.T) {
 
 	label, _, err := johba.CreateLabel("johba", "harb", gitea.CreateLabelOption{Name: "backlog", Color: "#00aabb"})
 	w.must(err)
-	issue, _, err := johba.CreateIssue("johba", "harb", gitea.CreateIssueOption{Title: "say four", Body: "please", Labels: []int64{label.ID}})
+	issue, _, err := johba.CreateIssue("johba", "harb",
+		gitea.CreateIssueOption{Title: "say four", Body: "please", Labels: []int64{label.ID}})
 	w.must(err)
 	if issue.Index != 1 || issue.State != gitea.StateOpen || len(issue.Labels) != 1 || issue.Poster.UserName != "johba" {
 		t.Fatalf("issue as created: %+v", issue)
@@ -46,7 +47,8 @@ func TestSDK(t *testing.T) {
 	if !verdict.Official || verdict.Stale || verdict.CommitID != head {
 		t.Fatalf("review: %+v", verdict)
 	}
-	_, _, err = review.CreateStatus("johba", "harb", head, gitea.CreateStatusOption{State: gitea.StatusSuccess, Context: "ci"})
+	_, _, err = review.CreateStatus("johba", "harb", head,
+		gitea.CreateStatusOption{State: gitea.StatusSuccess, Context: "ci"})
 	w.must(err)
 	combined, _, err := dev.GetCombinedStatus("johba", "harb", head)
 	w.must(err)

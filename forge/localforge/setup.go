@@ -72,7 +72,8 @@ func (f *Forge) AddCollaborator(owner, name, user, permission string) error {
 	defer f.mu.Unlock()
 	r, u, level := f.repoLocked(owner, name), f.userLocked(user), parseAccess(permission)
 	if r == nil || u == nil || level == accessNone {
-		return fmt.Errorf("cannot make %s a %s collaborator of %s/%s: no such user, permission or repository", user, permission, owner, name)
+		return fmt.Errorf("cannot make %s a %s collaborator of %s/%s: no such user, permission or repository", user,
+			permission, owner, name)
 	}
 	r.collaborators[u] = level
 	return nil

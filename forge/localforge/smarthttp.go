@@ -121,7 +121,8 @@ const hidden = "receive.hideRefs=refs/pull/"
 
 func (g *gitRequest) advertise() {
 	var refs bytes.Buffer
-	err := g.f.gitIO(g.r.Context(), g.command(nil, &refs), "-c", hidden, g.service, "--stateless-rpc", "--advertise-refs", ".")
+	err := g.f.gitIO(g.r.Context(), g.command(nil, &refs), "-c", hidden, g.service, "--stateless-rpc", "--advertise-refs",
+		".")
 	if err != nil {
 		http.Error(g.w, err.Error(), http.StatusInternalServerError)
 		return

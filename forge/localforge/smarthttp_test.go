@@ -21,7 +21,8 @@ func TestCloneAndPush(t *testing.T) {
 	w.git(dir, "clone", "-q", open, "anonymous") // a public repository
 	w.git(dir, "clone", "-q", as("dev:dev-password"), "by-password")
 	w.git(dir, "clone", "-q", as("whoever:"+w.tokens["dev"]), "by-token")
-	if body, err := os.ReadFile(filepath.Join(dir, "by-token", "src", "main.txt")); err != nil || string(body) != "one\ntwo\nthree\n" {
+	if body, err := os.ReadFile(filepath.Join(dir, "by-token", "src", "main.txt")); err != nil ||
+		string(body) != "one\ntwo\nthree\n" {
 		t.Errorf("cloned %q, %v", body, err)
 	}
 	clone := filepath.Join(dir, "anonymous")
@@ -33,7 +34,9 @@ func TestCloneAndPush(t *testing.T) {
 		{"a writer", w.remote("dev"), ""},
 	} {
 		out, err := w.tryGit(clone, "push", row.remote, "HEAD:refs/heads/b")
-		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(strings.ReplaceAll(out, "could not read Username", "Authentication failed"), row.want)) {
+		if row.want == "" && err != nil || row.want != "" &&
+			(err == nil || !strings.Contains(strings.ReplaceAll(out, "could not read Username", "Authentication failed"),
+				row.want)) {
 			t.Errorf("%s: %v\n%s", row.who, err, out)
 		}
 	}
@@ -93,10 +96,12 @@ func TestClaimRace(t *testing.T) {
 		t.Fatalf("%d have won, the ref is %v, the winner's is %v", won.Load(), held, winner.Load())
 	}
 	w.want(200, "dev", "GET", harb+"/branches", nil)
-	if out, err := w.tryGit(dirs[0], "push", "--force-with-lease=refs/disinto/claims/7:"+noCommit[:39]+"1", w.remote("dev"), ":refs/disinto/claims/7"); err == nil {
+	if out, err := w.tryGit(dirs[0], "push", "--force-with-lease=refs/disinto/claims/7:"+noCommit[:39]+"1",
+		w.remote("dev"), ":refs/disinto/claims/7"); err == nil {
 		t.Errorf("released with a wrong lease: %s", out)
 	}
-	w.git(dirs[0], "push", "-q", "--force-with-lease=refs/disinto/claims/7:"+winner.Load().(string), w.remote("dev"), ":refs/disinto/claims/7")
+	w.git(dirs[0], "push", "-q", "--force-with-lease=refs/disinto/claims/7:"+winner.Load().(string), w.remote("dev"),
+		":refs/disinto/claims/7")
 	w.want(404, "dev", "GET", harb+"/git/refs/disinto/claims/7", nil)
 }
 

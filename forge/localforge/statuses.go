@@ -20,10 +20,10 @@ type status struct {
 }
 
 var statusRoutes = []route{
-	{method: "POST", pattern: "/repos/{owner}/{repo}/statuses/{sha}", scope: scopeRepository, need: repoWriter, status: 201, do: createStatus, free: true},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/statuses/{sha}", scope: scopeRepository, status: 200, do: listStatuses},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/commits/{sha}/statuses", scope: scopeRepository, status: 200, do: listStatuses},
-	{method: "GET", pattern: "/repos/{owner}/{repo}/commits/{sha}/status", scope: scopeRepository, status: 200, do: combinedStatus},
+	{"POST /repos/{owner}/{repo}/statuses/{sha}", scopeRepository, repoWriter, 201, createStatus, runsGit},
+	{"GET /repos/{owner}/{repo}/statuses/{sha}", scopeRepository, anyone, 200, listStatuses, underLock},
+	{"GET /repos/{owner}/{repo}/commits/{sha}/statuses", scopeRepository, anyone, 200, listStatuses, underLock},
+	{"GET /repos/{owner}/{repo}/commits/{sha}/status", scopeRepository, anyone, 200, combinedStatus, underLock},
 }
 
 // statusOrder ranks states; the combined state is the worst of all contexts.
@@ -54,7 +54,8 @@ type wireCombined struct {
 func (v view) status(r *repo, sha string, s *status) wireStatus {
 	return wireStatus{
 		ID: s.id, State: s.state, TargetURL: s.target, Description: s.description, Context: s.context,
-		URL: fmt.Sprintf("%s/statuses/%s", v.apiURL(r), sha), Creator: v.user(s.creator), Created: s.created, Updated: s.created,
+		URL: fmt.Sprintf("%s/statuses/%s", v.apiURL(r),
+			sha), Creator: v.user(s.creator), Created: s.created, Updated: s.created,
 	}
 }
 
@@ -69,7 +70,8 @@ func createStatus(c *call) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
-	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", c.r.PathValue("sha")+"^{commit}")
+	sha, err := c.f.git(c.r.Context(), c.repo.dir, "rev-parse", "--verify", "--quiet", "--end-of-options",
+		c.r.PathValue("sha")+"^{commit}")
 	if err != nil {
 		return nil, fail(http.StatusInternalServerError, "object does not exist [id: %s, rel_path: ]", c.r.PathValue("sha"))
 	}

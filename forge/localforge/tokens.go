@@ -19,9 +19,9 @@ type token struct {
 // Tokens are managed with a password only, so that a stolen token cannot make others. As in Forgejo, a token in the
 // place of the password works too.
 var tokenRoutes = []route{
-	{method: "GET", pattern: "/users/{user}/tokens", scope: scopeUser, status: 200, do: listTokens},
-	{method: "POST", pattern: "/users/{user}/tokens", scope: scopeUser, need: signedIn, status: 201, do: createToken},
-	{method: "DELETE", pattern: "/users/{user}/tokens/{id}", scope: scopeUser, need: signedIn, status: 204, do: deleteToken},
+	{"GET /users/{user}/tokens", scopeUser, anyone, 200, listTokens, underLock},
+	{"POST /users/{user}/tokens", scopeUser, signedIn, 201, createToken, underLock},
+	{"DELETE /users/{user}/tokens/{id}", scopeUser, signedIn, 204, deleteToken, underLock},
 }
 
 type wireToken struct {

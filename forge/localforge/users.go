@@ -44,14 +44,14 @@ func (u *user) signature() (name, mail string) {
 }
 
 var userRoutes = []route{
-	{method: "GET", pattern: "/version", status: 200, do: getVersion},
-	{method: "GET", pattern: "/settings/api", status: 200, do: getSettings},
-	{method: "GET", pattern: "/user", scope: scopeUser, need: signedIn, status: 200, do: getOwnUser},
-	{method: "GET", pattern: "/users/{user}", scope: scopeUser, status: 200, do: getUser},
-	{method: "GET", pattern: "/admin/users", scope: scopeAdmin, need: siteAdmin, status: 200, do: listUsers},
-	{method: "POST", pattern: "/admin/users", scope: scopeAdmin, need: siteAdmin, status: 201, do: createUser},
-	{method: "PATCH", pattern: "/admin/users/{user}", scope: scopeAdmin, need: siteAdmin, status: 200, do: editUser},
-	{method: "DELETE", pattern: "/admin/users/{user}", scope: scopeAdmin, need: siteAdmin, status: 204, do: deleteUser},
+	{"GET /version", anyToken, anyone, 200, getVersion, underLock},
+	{"GET /settings/api", anyToken, anyone, 200, getSettings, underLock},
+	{"GET /user", scopeUser, signedIn, 200, getOwnUser, underLock},
+	{"GET /users/{user}", scopeUser, anyone, 200, getUser, underLock},
+	{"GET /admin/users", scopeAdmin, siteAdmin, 200, listUsers, underLock},
+	{"POST /admin/users", scopeAdmin, siteAdmin, 201, createUser, underLock},
+	{"PATCH /admin/users/{user}", scopeAdmin, siteAdmin, 200, editUser, underLock},
+	{"DELETE /admin/users/{user}", scopeAdmin, siteAdmin, 204, deleteUser, underLock},
 }
 
 // view makes answers for one caller: doer, nil when anonymous, with base as the forge's address.
@@ -156,7 +156,10 @@ func getUser(c *call) (any, error) {
 
 func listUsers(c *call) (any, error) {
 	users := slices.Clone(c.f.users)
-	slices.SortFunc(users, func(a, b *user) int { return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name)) })
+	slices.SortFunc(users, func(a, b *user) int {
+		return strings.Compare(strings.ToLower(a.name),
+			strings.ToLower(b.name))
+	})
 	return paged(c, users, c.user), nil
 }
 
@@ -190,7 +193,8 @@ func createUser(c *call) (any, error) {
 
 func (f *Forge) addUserLocked(name, email, password string) (*user, error) {
 	if !userName.MatchString(name) {
-		return nil, fail(http.StatusUnprocessableEntity, "name is invalid [%s]: must be valid alpha or numeric or dash(-_) or dot characters", name)
+		return nil, fail(http.StatusUnprocessableEntity,
+			"name is invalid [%s]: must be valid alpha or numeric or dash(-_) or dot characters", name)
 	}
 	for _, u := range f.users {
 		if strings.EqualFold(u.name, name) {

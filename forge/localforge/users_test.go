@@ -113,7 +113,10 @@ func TestAdminUsers(t *testing.T) {
 	form := object{"username": "qwen", "email": "qwen@x.invalid", "password": "qwen-password"}
 	w.want(201, "root", "POST", "/admin/users", form)
 	w.want(422, "root", "POST", "/admin/users", form)
-	w.want(422, "root", "POST", "/admin/users", object{"username": "no way", "email": "n@x.invalid", "password": "qwen-password"})
+	w.want(422, "root", "POST", "/admin/users", object{
+		"username": "no way", "email": "n@x.invalid",
+		"password": "qwen-password",
+	})
 	w.want(400, "root", "POST", "/admin/users", object{"username": "short", "email": "s@x.invalid", "password": "x"})
 
 	// An account made without saying otherwise cannot be used before its password is changed. hire-an-agent has to know.

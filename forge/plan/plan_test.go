@@ -54,7 +54,10 @@ func TestParse(t *testing.T) {
 	want := Plan{
 		Title: "Take orders by mail", Body: "By autumn.",
 		Tasks: []Task{
-			{ID: "parse", Title: "Read an order from a mail", Skills: []string{"go"}, Labels: []string{"area/mail"}, Body: "A mail.\n\n```\n## no task\n```"},
+			{
+				ID: "parse", Title: "Read an order from a mail", Skills: []string{"go"}, Labels: []string{"area/mail"},
+				Body: "A mail.\n\n```\n## no task\n```",
+			},
 			{Title: "Answer with a price", Priority: 2, After: []string{"parse", "#12"}, Repo: "johba/other"},
 		},
 	}
@@ -88,16 +91,28 @@ func TestMistakes(t *testing.T) {
 			"a.md:3: the tasks wait for each other: a -> c -> b -> a",
 		},
 		{"a.md", "# T\n## a\nDepends on: d\n", `a.md:2: task 1 depends on "d", which is no task: write #N for an issue`},
-		{"a.md", "# T\n## a\nDepends on: #x\n", `a.md:2: task 1: cannot read "#x" as an issue: write 12, #12 or owner/name#12`},
+		{
+			"a.md", "# T\n## a\nDepends on: #x\n",
+			`a.md:2: task 1: cannot read "#x" as an issue: write 12, #12 or owner/name#12`,
+		},
 		{"a.md", "# T\n## a {#x}\n## b {#x}\n", "a.md:2: the id x is another task's too"},
 		{"a.md", "# T\n## a {#x y}\n", `a.md:2: "x y" is no id: want letters and digits, with - _ . between them`},
 		{"a.md", "# T\n## a\nPriority: high\n", "a.md:2: priority is -1, want 1 (first) to 10 (last)"},
-		{"a.md", "# T\n## a\nLabels: staged, in-progress\n", "a.md:2: the label in-progress keeps an issue from being worked on\na.md:2: the label staged keeps an issue from being worked on"},
-		{"a.md", "# T\nRepo: x\n## a\nRepo: y z\n", "a.md: \"x\" is no repository: write owner/name\na.md:3: \"y z\" is no repository: write owner/name"},
+		{
+			"a.md", "# T\n## a\nLabels: staged, in-progress\n",
+			"a.md:2: the label in-progress keeps an issue from being worked on\na.md:2: the label staged keeps an issue from being worked on",
+		},
+		{
+			"a.md", "# T\nRepo: x\n## a\nRepo: y z\n",
+			"a.md: \"x\" is no repository: write owner/name\na.md:3: \"y z\" is no repository: write owner/name",
+		},
 		{"a.toml", "title = 'T'\n[[task]]\ntitle = 'a'\ndepend_on = ['1']\n", "a.toml: unknown key task.depend_on"},
 		{"a.toml", "title = \n", "a.toml:1: expected value but found '\\n' instead"},
 		{"a.toml", "title = 'T'\n\n[[task]]\nid = 'a'\n", "a.toml:3: task a has no title"},
-		{"a.md", "# T\n" + strings.Repeat("## a\n", MostTasks+1), "a.md: it has 201 tasks, more than 200: make several convoys"},
+		{
+			"a.md", "# T\n" + strings.Repeat("## a\n", MostTasks+1),
+			"a.md: it has 201 tasks, more than 200: make several convoys",
+		},
 		{"a.md", "# T\n## " + strings.Repeat("a", 300), "a.md:2: the title has 300 bytes, more than 255"},
 	} {
 		if _, err := Parse(tt.name, tt.text); err == nil || err.Error() != tt.want {
@@ -108,7 +123,10 @@ func TestMistakes(t *testing.T) {
 
 // What Parse accepts can be filed: every task comes once, and after what it needs. Nothing makes it panic.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{inTOML, inMarkdown, "# T\n## a\nDepends on: 2\n## b\n", "# T\n## a {#2}\n## b\nDepends on: 2\n"} {
+	for _, text := range []string{
+		inTOML, inMarkdown, "# T\n## a\nDepends on: 2\n## b\n",
+		"# T\n## a {#2}\n## b\nDepends on: 2\n",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -63,7 +63,8 @@ func TestRefusals(t *testing.T) {
 		_, _ = io.WriteString(w, `{"message":"user already exists","url":"http://forge/api/swagger"}`)
 	}))
 	defer server.Close()
-	if err := (&API{URL: server.URL}).Post(t.Context(), "/x", nil, nil); err == nil || err.Error() != "POST /x: 422 Unprocessable Entity user already exists" {
+	if err := (&API{URL: server.URL}).Post(t.Context(), "/x", nil, nil); err == nil ||
+		err.Error() != "POST /x: 422 Unprocessable Entity user already exists" {
 		t.Errorf("the forge's own words: %v", err)
 	}
 	gone := httptest.NewServer(http.NotFoundHandler())

@@ -36,7 +36,8 @@ var assigneeRules = []rule{
 // assign sets the assignees as an account.
 func (r *repo) assign(a *account, n int64, names ...string) issue {
 	r.w.Helper()
-	return decode[issue](a.patch(r.at("/issues/%d", n), fields{"assignees": append([]string{}, names...)}).want(http.StatusCreated))
+	return decode[issue](a.patch(r.at("/issues/%d", n), fields{"assignees": append([]string{}, names...)}).
+		want(http.StatusCreated))
 }
 
 // lastWriteWins lets both claim at the same time, as two hosts would.

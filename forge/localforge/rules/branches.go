@@ -76,7 +76,8 @@ func branchRequirements(w *world) {
 		w.Errorf("protected: got %+v", got)
 	}
 	same(w, "required contexts", list(got.Contexts), "[ci/* lint]")
-	r.owner.post(r.at("/contents/direct.txt"), fields{"content": "eA==", "message": "past the rule", "branch": "main"}).refused()
+	r.owner.post(r.at("/contents/direct.txt"), fields{"content": "eA==", "message": "past the rule", "branch": "main"}).
+		refused()
 }
 
 func protectionRights(w *world) {
@@ -94,7 +95,8 @@ func existingBranch(w *world) {
 	again := fields{"new_branch_name": "main", "old_branch_name": "main"}
 	dev.post(r.at("/branches"), again).want(http.StatusConflict)
 	reader.post(r.at("/branches"), again).want(http.StatusForbidden)
-	dev.as(dev.newToken("issues", "write:issue", "read:repository")).post(r.at("/branches"), again).want(http.StatusForbidden)
+	dev.as(dev.newToken("issues", "write:issue", "read:repository")).post(r.at("/branches"), again).
+		want(http.StatusForbidden)
 	same(w, "branches", r.branches(), "main")
 }
 

@@ -12,16 +12,34 @@ import (
 const claimsUse = `forge/forgejo's claim by ref (claim = "ref"), the only lock between two hosts`
 
 var claimRules = []rule{
-	{"the first push of a claim is taken, the second refused", claimsUse + ", which needs neither a clone nor a commit in the repository", claimTwice},
-	{"a claim's commit must be its own", claimsUse + ", which puts the run id into a commit without parents", claimSameCommit},
-	{"without a lease a descendant or a forced push takes over", claimsUse + ", which always pushes with a lease on absence", claimWithoutLease},
-	{"who holds a claim gives it up, and nobody else by mistake", claimsUse + ", whose release names the commit it holds", claimRelease},
-	{"a claim is seen where claims are looked for and nowhere else", claimsUse + ", which must not show as a branch or start a CI", claimVisibility},
+	{
+		"the first push of a claim is taken, the second refused",
+		claimsUse + ", which needs neither a clone nor a commit in the repository", claimTwice,
+	},
+	{
+		"a claim's commit must be its own", claimsUse + ", which puts the run id into a commit without parents",
+		claimSameCommit,
+	},
+	{
+		"without a lease a descendant or a forced push takes over",
+		claimsUse + ", which always pushes with a lease on absence", claimWithoutLease,
+	},
+	{
+		"who holds a claim gives it up, and nobody else by mistake", claimsUse + ", whose release names the commit it holds",
+		claimRelease,
+	},
+	{
+		"a claim is seen where claims are looked for and nowhere else",
+		claimsUse + ", which must not show as a branch or start a CI", claimVisibility,
+	},
 	{"a claim takes a writer", claimsUse + ", made with the agent's or the supervisor's token", claimRights},
 	{"of many at once exactly one wins", claimsUse, claimRace},
 	{"claims of different items do not disturb each other", claimsUse, claimsApart},
 	{"a claim is made by one request, and compared by the forge", claimsUse + ", which pushes without git", claimPosted},
-	{"deleting what is not there is a question", "forge/forgejo Prepare, which learns that way whether it may claim", claimAsked},
+	{
+		"deleting what is not there is a question", "forge/forgejo Prepare, which learns that way whether it may claim",
+		claimAsked,
+	},
 	{"a claim's commit says whose it is", claimsUse + ", which reads its message", claimRead},
 }
 
@@ -96,7 +114,8 @@ func claimSameCommit(w *world) {
 	c := r.claimant(r.owner)
 	commit := c.commit()
 	same(w, "the first takes it", c.take(7, commit), true)
-	out, code := c.by.tryGit(c.dir, "push", "--porcelain", "--force-with-lease="+claimRef(7)+":", r.url(), commit+":"+claimRef(7))
+	out, code := c.by.tryGit(c.dir, "push", "--porcelain", "--force-with-lease="+claimRef(7)+":", r.url(),
+		commit+":"+claimRef(7))
 	same(w, "exit status of the same again", code, 0)
 	if !strings.Contains(out, "=\t"+commit) || strings.Contains(out, "*\t") {
 		w.Errorf("the same again says %q, want a line with = and none with *", out)
@@ -159,7 +178,10 @@ func claimVisibility(w *world) {
 
 func claimRights(w *world) {
 	r := w.repo()
-	for _, a := range []*account{r.collaborator("reader", "read"), w.account("stranger"), r.owner.as(r.owner.newToken("read", "read:repository"))} {
+	for _, a := range []*account{
+		r.collaborator("reader", "read"), w.account("stranger"),
+		r.owner.as(r.owner.newToken("read", "read:repository")),
+	} {
 		c := r.claimant(a)
 		same(w, a.name+" takes it", c.take(7, c.commit()), false)
 	}

@@ -83,7 +83,10 @@ func manyFiles(w *world) {
 	file := func(path string) fields {
 		return fields{"operation": "create", "path": path, "content": encode(path)}
 	}
-	r.owner.post(r.at("/contents"), fields{"message": "profile", "branch": "main", "files": []fields{file("a.txt"), file("b/c.txt")}}).want(http.StatusCreated)
+	r.owner.post(r.at("/contents"), fields{
+		"message": "profile", "branch": "main",
+		"files": []fields{file("a.txt"), file("b/c.txt")},
+	}).want(http.StatusCreated)
 	for _, path := range []string{"a.txt", "b/c.txt"} {
 		same(w, path, read[content](r.owner, r.at("/contents/%s", path)).text(w), path)
 	}

@@ -83,7 +83,8 @@ func bothEnds(w *world) {
 	blocker, blocked := r.open("blocker"), r.open("blocked")
 	r.dependsOn(blocked, blocker)
 	got := r.blockers(blocked)
-	if len(got) != 1 || got[0].Number != blocker || got[0].State != "open" || got[0].Repository == nil || got[0].Repository.FullName != r.fullName() {
+	if len(got) != 1 || got[0].Number != blocker || got[0].State != "open" || got[0].Repository == nil ||
+		got[0].Repository.FullName != r.fullName() {
 		w.Errorf("dependencies of #%d: got %+v, want the open #%d of %s", blocked, got, blocker, r.fullName())
 	}
 	same(w, "blocks", list(numbers(read[[]issue](r.owner, r.at("/issues/%d/blocks", blocker)))), list([]int64{blocked}))
@@ -126,7 +127,8 @@ func closeBlocked(w *world) {
 	same(w, "state", r.issue(blocked).State, "open")
 	r.edit(blocker, fields{"state": "closed"})
 	same(w, "state once the blocker is closed", r.edit(blocked, fields{"state": "closed"}).State, "closed")
-	same(w, "state of the blocker, opened again under a closed issue", r.edit(blocker, fields{"state": "open"}).State, "open")
+	same(w, "state of the blocker, opened again under a closed issue", r.edit(blocker, fields{"state": "open"}).State,
+		"open")
 	same(w, "state of what waits for it", r.issue(blocked).State, "closed")
 }
 
@@ -164,7 +166,8 @@ func crossRepository(w *world) {
 	blocker, blocked := other.open("blocker"), r.open("blocked")
 	r.owner.post(r.at("/issues/%d/dependencies", blocked), other.on(blocker)).want(http.StatusCreated)
 	got := r.blockers(blocked)
-	if len(got) != 1 || got[0].Number != blocker || got[0].Repository == nil || got[0].Repository.FullName != other.fullName() {
+	if len(got) != 1 || got[0].Number != blocker || got[0].Repository == nil ||
+		got[0].Repository.FullName != other.fullName() {
 		w.Errorf("dependencies: got %+v, want #%d of %s", got, blocker, other.fullName())
 	}
 	r.owner.patch(r.at("/issues/%d", blocked), fields{"state": "closed"}).want(http.StatusPreconditionFailed)

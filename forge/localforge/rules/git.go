@@ -119,7 +119,8 @@ func (c *checkout) git(args ...string) string {
 func (c *checkout) push(branch string, options ...string) (string, int) {
 	c.r.w.Helper()
 	c.git("commit", "--quiet", "--allow-empty", "-m", "only "+rand.Text()) // two of one second would be one commit
-	_, code := c.by.tryGit(c.dir, append(append([]string{"push", "--quiet"}, options...), "origin", "HEAD:refs/heads/"+branch)...)
+	_, code := c.by.tryGit(c.dir, append(append([]string{"push", "--quiet"}, options...), "origin",
+		"HEAD:refs/heads/"+branch)...)
 	return c.git("rev-parse", "HEAD"), code
 }
 
@@ -181,7 +182,8 @@ func gitScopes(w *world) {
 	if _, code := r.clone(reading).push("mine"); code == 0 {
 		w.Error("read:repository may push")
 	}
-	if _, code := r.owner.as(r.owner.newToken("issues", "write:issue")).tryGit(w.TempDir(), "ls-remote", r.url()); code == 0 {
+	if _, code := r.owner.as(r.owner.newToken("issues", "write:issue")).
+		tryGit(w.TempDir(), "ls-remote", r.url()); code == 0 {
 		w.Error("write:issue may read the code")
 	}
 	writing := r.owner.as(r.owner.newToken("writing", "write:repository"))

@@ -110,7 +110,8 @@ func (in *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if told.Issue != nil {
 		d.number = told.Issue.Number
 	}
-	d.signed = readable && r.Header.Get("X-Forgejo-Signature") == want && r.Header.Get("X-Hub-Signature-256") == "sha256="+want
+	d.signed = readable && r.Header.Get("X-Forgejo-Signature") == want &&
+		r.Header.Get("X-Hub-Signature-256") == "sha256="+want
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.got = append(in.got, d)
@@ -128,7 +129,10 @@ func (in *receiver) await(r *repo, event string, number int64) {
 	var all []delivery
 	found := func() bool {
 		all = in.all()
-		return slices.ContainsFunc(all, func(d delivery) bool { return d.event == event && (number == 0 || d.number == number) })
+		return slices.ContainsFunc(all, func(d delivery) bool {
+			return d.event == event &&
+				(number == 0 || d.number == number)
+		})
 	}
 	r.w.eventually(fmt.Sprintf("%s of #%d was delivered", event, number), found)
 	for _, d := range all {

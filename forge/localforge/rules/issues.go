@@ -43,7 +43,8 @@ var issueRules = []rule{
 func editAnswer(w *world) {
 	r := w.repo()
 	n := r.open("first")
-	a := r.owner.patch(r.at("/issues/%d", n), fields{"title": "better", "body": "more"}).want(http.StatusOK, http.StatusCreated)
+	a := r.owner.patch(r.at("/issues/%d", n), fields{"title": "better", "body": "more"}).
+		want(http.StatusOK, http.StatusCreated)
 	same(w, "title", decode[issue](a).Title, "better")
 	same(w, "body", r.issue(n).Body, "more")
 }

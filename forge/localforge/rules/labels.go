@@ -35,7 +35,7 @@ var labelRules = []rule{
 	},
 	{
 		"a label can be saved as it is, and people have none of their own",
-		"forge/forgejo Prepare, which finds out that way whether it may write, and which asks for an organisation's labels too",
+		"forge/forgejo Prepare, which learns so whether it may write, and which reads an organisation's labels too",
 		savedLabel,
 	},
 }
@@ -50,7 +50,8 @@ func unknownLabels(w *world) {
 	same(w, "labels", r.issue(n).labels(), "backlog")
 	a = r.owner.post(r.at("/issues/%d/labels", n), fields{"labels": []int64{1 << 40}}).want(http.StatusOK)
 	same(w, "labels after an unknown id", labelNames(decode[[]label](a)), "backlog")
-	same(w, "labels of one that is opened with an unknown id", r.issue(r.open("second", fields{"labels": []int64{1 << 40}})).labels(), "")
+	same(w, "labels of one that is opened with an unknown id",
+		r.issue(r.open("second", fields{"labels": []int64{1 << 40}})).labels(), "")
 }
 
 func addLabels(w *world) {
@@ -119,7 +120,8 @@ func savedLabel(w *world) {
 	// A label that cannot be there tells the same, and changes nothing.
 	dev := r.writer("prober")
 	dev.patch(r.at("/labels/0"), fields{}).want(http.StatusNotFound)
-	dev.as(dev.newToken("read", "read:issue", "write:repository")).patch(r.at("/labels/0"), fields{}).want(http.StatusForbidden)
+	dev.as(dev.newToken("read", "read:issue", "write:repository")).patch(r.at("/labels/0"), fields{}).
+		want(http.StatusForbidden)
 	r.collaborator("onlooker", "read").patch(r.at("/labels/0"), fields{}).want(http.StatusForbidden)
 	r.owner.get("/orgs/" + r.owner.name + "/labels").want(http.StatusNotFound)
 }

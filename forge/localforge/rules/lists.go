@@ -25,7 +25,7 @@ var listRules = []rule{
 	},
 	{
 		"an unknown label widens the list",
-		"forge/forgejo, which lists everything open and looks at the labels itself: upstream once blocked a human's issue over this",
+		"forge/forgejo, which lists all open items and filters them itself: upstream once blocked a human's issue over this",
 		unknownLabelFilter,
 	},
 	{
@@ -82,7 +82,8 @@ func pageCap(w *world) {
 		}
 		same(w, fmt.Sprintf("items on page %d", page+1), len(items), want)
 		same(w, "X-Total-Count", a.total(), all)
-		same(w, fmt.Sprintf("page %d has a next one", page+1), strings.Contains(a.header.Get("Link"), `rel="next"`), page == 0)
+		same(w, fmt.Sprintf("page %d has a next one", page+1), strings.Contains(a.header.Get("Link"), `rel="next"`),
+			page == 0)
 		for _, n := range numbers(items) {
 			seen[n] = true
 		}
@@ -141,7 +142,8 @@ func sharedLists(w *world) {
 	r.label("in-progress")
 	r.addLabels(2, "in-progress")
 	r.assign(r.owner, 2, r.owner.name)
-	same(w, "labels and assignees of the pull request", r.issue(2).labels()+" "+r.issue(2).assignees(), "in-progress "+r.owner.name)
+	same(w, "labels and assignees of the pull request", r.issue(2).labels()+" "+r.issue(2).assignees(),
+		"in-progress "+r.owner.name)
 	r.edit(first, fields{"state": "closed"})
 	same(w, "without a state", list(numbers(r.list(""))), "[2]")
 	same(w, "state=closed", list(numbers(r.list("state=closed"))), "[1]")

@@ -106,7 +106,8 @@ func mergeEnds(w *world) {
 		return r.tryMergeAs(reviewer, p, nil).want(http.StatusOK, http.StatusMethodNotAllowed).status == http.StatusOK
 	})
 	got := r.pull(p)
-	if got.State != "closed" || !got.Merged || got.MergedAt == nil || got.MergedBy == nil || got.MergedBy.Login != reviewer.name {
+	if got.State != "closed" || !got.Merged || got.MergedAt == nil || got.MergedBy == nil ||
+		got.MergedBy.Login != reviewer.name {
 		w.Errorf("got %+v, want it closed and merged by %s", got, reviewer.name)
 	}
 	same(w, "main", r.branch("main").Commit.ID, got.Commit)
@@ -125,7 +126,8 @@ func staleHead(w *world) {
 	w.eventually("the head has moved", func() bool { return r.pull(p).Head.SHA == second })
 	r.eventuallyMergeable(p, true)
 	w.eventually("it says that the head is another", func() bool {
-		return r.tryMerge(p, fields{"head_commit_id": first}).want(http.StatusConflict, http.StatusMethodNotAllowed).status == http.StatusConflict
+		return r.tryMerge(p, fields{"head_commit_id": first}).want(http.StatusConflict, http.StatusMethodNotAllowed).
+			status == http.StatusConflict
 	})
 	same(w, "merged", r.pull(p).Merged, false)
 	r.merge(p, fields{"head_commit_id": second})
@@ -162,7 +164,8 @@ func requiredToMerge(w *world) {
 	r := w.code("one")
 	dev, reviewer := r.writer("dev"), r.writer("review")
 	r.owner.post(r.at("/branch_protections"), fields{
-		"rule_name": "main", "enable_status_check": true, "status_check_contexts": []string{"ci/test"}, "required_approvals": 1,
+		"rule_name": "main", "enable_status_check": true, "status_check_contexts": []string{"ci/test"},
+		"required_approvals": 1,
 	}).want(http.StatusCreated)
 	head := r.branch("one").Commit.ID
 	p := r.openPullAs(dev, "one", "one", "").Number
@@ -211,7 +214,8 @@ func closingKeywords(w *world) {
 	}
 	p := decode[pull](r.owner.post(r.at("/pulls"), fields{
 		"head": "one", "base": "release", "title": "Fixes #1",
-		"body": "Closes #2, resolved: #3 and fixes #4, #5\n\nfixes  #6, prefixes #7, see #8\n\n`fixes #9`\n\n```\nfixes #10\n```\n\nFIXES #10.",
+		"body": "Closes #2, resolved: #3 and fixes #4, #5\n\nfixes  #6, prefixes #7, see #8\n\n" +
+			"`fixes #9`\n\n```\nfixes #10\n```\n\nFIXES #10.",
 	}).want(http.StatusCreated)).Number
 	same(w, "closed before the merge", len(r.list("state=closed&type=issues")), 0)
 	r.merge(p)

@@ -8,7 +8,7 @@ import (
 var permissionRules = []rule{
 	{
 		"who may do what on a public repository",
-		"threads, which trusts labels because only writers set them, and forge/forgejo, which turns 403 into forge.ErrForbidden",
+		"threads, which trusts labels because only writers set them, and forge/forgejo, for which 403 is forge.ErrForbidden",
 		publicRights,
 	},
 	{
@@ -39,6 +39,7 @@ func publicRights(w *world) {
 		ok, made, done   = http.StatusOK, http.StatusCreated, http.StatusNoContent
 		forbidden, login = http.StatusForbidden, http.StatusUnauthorized
 	)
+	writes, makes := [5]int{ok, ok, forbidden, forbidden, login}, [5]int{made, made, forbidden, forbidden, login}
 	r := w.repo()
 	people := []*account{r.owner, r.writer("writer"), r.collaborator("reader", "read"), w.account("stranger"), w.nobody()}
 	id := r.label("backlog")
@@ -53,12 +54,12 @@ func publicRights(w *world) {
 		{"read an issue", http.MethodGet, "/issues/1", nil, [5]int{ok, ok, ok, ok, ok}},
 		{"open an issue", http.MethodPost, "/issues", fields{"title": "t"}, [5]int{made, made, made, made, login}},
 		{"comment", http.MethodPost, "/issues/1/comments", fields{"body": "b"}, [5]int{made, made, made, made, login}},
-		{"add a label", http.MethodPost, "/issues/1/labels", fields{"labels": []int64{id}}, [5]int{ok, ok, forbidden, forbidden, login}},
-		{"replace labels", http.MethodPut, "/issues/1/labels", fields{"labels": []int64{id}}, [5]int{ok, ok, forbidden, forbidden, login}},
-		{"make a label", http.MethodPost, "/labels", fields{"name": "x", "color": "#00aabb"}, [5]int{made, made, forbidden, forbidden, login}},
-		{"assign", http.MethodPatch, "/issues/1", fields{"assignees": []string{r.owner.name}}, [5]int{made, made, forbidden, forbidden, login}},
-		{"close", http.MethodPatch, "/issues/1", fields{"state": "closed"}, [5]int{made, made, forbidden, forbidden, login}},
-		{"reopen", http.MethodPatch, "/issues/1", fields{"state": "open"}, [5]int{made, made, forbidden, forbidden, login}},
+		{"add a label", http.MethodPost, "/issues/1/labels", fields{"labels": []int64{id}}, writes},
+		{"replace labels", http.MethodPut, "/issues/1/labels", fields{"labels": []int64{id}}, writes},
+		{"make a label", http.MethodPost, "/labels", fields{"name": "x", "color": "#00aabb"}, makes},
+		{"assign", http.MethodPatch, "/issues/1", fields{"assignees": []string{r.owner.name}}, makes},
+		{"close", http.MethodPatch, "/issues/1", fields{"state": "closed"}, makes},
+		{"reopen", http.MethodPatch, "/issues/1", fields{"state": "open"}, makes},
 		{"read hooks", http.MethodGet, "/hooks", nil, [5]int{ok, forbidden, forbidden, forbidden, login}},
 		{"edit the repository", http.MethodPatch, "", fields{"description": "d"}, [5]int{ok, forbidden, forbidden, forbidden, login}},
 	} {
@@ -95,7 +96,8 @@ func authorsRights(w *world) {
 	r := w.repo()
 	author, other := w.account("author"), w.account("other")
 	author.post(r.at("/issues"), fields{"title": "mine"}).want(http.StatusCreated)
-	author.patch(r.at("/issues/1"), fields{"title": "still mine", "body": "text", "state": "closed"}).want(http.StatusCreated)
+	author.patch(r.at("/issues/1"), fields{"title": "still mine", "body": "text", "state": "closed"}).
+		want(http.StatusCreated)
 	same(w, "state", r.issue(1).State, "closed")
 	other.patch(r.at("/issues/1"), fields{"state": "open"}).want(http.StatusForbidden)
 	author.patch(r.at("/issues/1"), fields{"state": "open"}).want(http.StatusCreated)

@@ -24,7 +24,8 @@ func (r *repo) move(by *account, ref, before, after string) bool {
 		body.Write(pack)
 		body.Write(sum[:])
 	}
-	req, err := http.NewRequestWithContext(r.w.ctx, http.MethodPost, r.w.server.URL+"/"+r.fullName()+".git/git-receive-pack", &body)
+	req, err := http.NewRequestWithContext(r.w.ctx, http.MethodPost,
+		r.w.server.URL+"/"+r.fullName()+".git/git-receive-pack", &body)
 	if err != nil {
 		r.w.Fatal(err)
 	}

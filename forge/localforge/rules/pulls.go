@@ -83,7 +83,8 @@ func (r *repo) openPull(head, title, body string) pull {
 
 func (r *repo) openPullAs(a *account, head, title, body string) pull {
 	r.w.Helper()
-	return decode[pull](a.post(r.at("/pulls"), fields{"head": head, "base": "main", "title": title, "body": body}).want(http.StatusCreated))
+	return decode[pull](a.post(r.at("/pulls"), fields{"head": head, "base": "main", "title": title, "body": body}).
+		want(http.StatusCreated))
 }
 
 func (r *repo) pull(n int64) pull {

@@ -40,7 +40,8 @@ func (w *world) code(branches ...string) *repo {
 	write := func(path string) {
 		w.Helper()
 		file := filepath.Join(dir, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(path+"\n"), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+			os.WriteFile(file, []byte(path+"\n"), 0o644)); err != nil {
 			w.Fatal(err)
 		}
 		git("add", path)
@@ -96,7 +97,8 @@ func (r *repo) collaborator(purpose, permission string) *account {
 // label makes a label and returns its id.
 func (r *repo) label(name string) int64 {
 	r.w.Helper()
-	return decode[label](r.owner.post(r.at("/labels"), fields{"name": name, "color": "#00aabb"}).want(http.StatusCreated)).ID
+	return decode[label](r.owner.post(r.at("/labels"), fields{"name": name, "color": "#00aabb"}).want(http.StatusCreated)).
+		ID
 }
 
 // open files an issue in the owner's name and returns its number.

@@ -23,7 +23,7 @@ var reviewRules = []rule{
 	},
 	{
 		"a verdict replaces the one before, a comment does not",
-		"threads, which counts the newest verdict of each reviewer that was not dismissed, and forge/forgejo, which reads them page by page",
+		"threads, which counts each reviewer's newest verdict that was not dismissed, and forge/forgejo, which reads pages",
 		newestVerdict,
 	},
 	{
@@ -148,7 +148,8 @@ func newestVerdict(w *world) {
 	same(w, "after an approval", verdicts(got), "[REQUEST_CHANGES(dismissed) COMMENT APPROVED]")
 	same(w, "the approval is official", got[2].Official, true)
 	r.review(reviewer, p, "REQUEST_CHANGES", "")
-	same(w, "after another rejection", verdicts(r.reviews(p)), "[REQUEST_CHANGES(dismissed) COMMENT APPROVED(dismissed) REQUEST_CHANGES]")
+	same(w, "after another rejection", verdicts(r.reviews(p)),
+		"[REQUEST_CHANGES(dismissed) COMMENT APPROVED(dismissed) REQUEST_CHANGES]")
 	a := r.owner.get(r.at("/pulls/%d/reviews?limit=3&page=2", p)).want(http.StatusOK)
 	same(w, "on the second page of three", verdicts(decode[[]review](a)), "[REQUEST_CHANGES]")
 	same(w, "X-Total-Count", a.total(), 4)
@@ -199,7 +200,8 @@ func requestedReview(w *world) {
 	r := w.code("one")
 	reviewer := r.writer("review")
 	p := r.ready("one")
-	r.owner.post(r.at("/pulls/%d/requested_reviewers", p), fields{"reviewers": []string{reviewer.name}}).want(http.StatusCreated)
+	r.owner.post(r.at("/pulls/%d/requested_reviewers", p), fields{"reviewers": []string{reviewer.name}}).
+		want(http.StatusCreated)
 	same(w, "asked", verdicts(r.reviews(p)), "[REQUEST_REVIEW]")
 	r.review(reviewer, p, "APPROVED", "")
 	same(w, "answered", verdicts(r.reviews(p)), "[APPROVED]")

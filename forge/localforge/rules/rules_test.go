@@ -29,7 +29,8 @@ func races() int {
 func git(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_TERMINAL_PROMPT=0",
+		"LC_ALL=C")
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
@@ -78,7 +79,7 @@ func TestLocalforge(t *testing.T) {
 func TestForgejo(t *testing.T) {
 	address, token := os.Getenv("FORGE_TEST_URL"), os.Getenv("FORGE_TEST_ADMIN_TOKEN")
 	if address == "" || token == "" {
-		t.Skip("needs a Forgejo: set FORGE_TEST_URL, and FORGE_TEST_ADMIN_TOKEN to a token of an administrator with the scope all")
+		t.Skip("needs a Forgejo: set FORGE_TEST_URL, and FORGE_TEST_ADMIN_TOKEN to an administrator's token of scope all")
 	}
 	u, err := url.Parse(address)
 	if err != nil {

@@ -86,7 +86,8 @@ func tokenForPassword(w *world) {
 func adminMakesTokens(w *world) {
 	dev, chief := w.newcomer("dev"), w.newcomer("chief")
 	w.admin.patch("/admin/users/"+chief.name, fields{"admin": true}).want(http.StatusOK)
-	a := chief.withPassword(http.MethodPost, "/users/"+dev.name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).want(http.StatusCreated)
+	a := chief.withPassword(http.MethodPost, "/users/"+dev.name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).
+		want(http.StatusCreated)
 	token := decode[struct {
 		Secret string `json:"sha1"`
 	}](a).Secret
@@ -141,7 +142,10 @@ func scopesKept(w *world) {
 	enough.get(r.at("")).want(http.StatusOK)
 	enough.post(r.at("/issues/%d/labels", n), fields{"labels": []int64{id}}).want(http.StatusOK)
 	enough.post(r.at("/issues/%d/comments", n), fields{"body": "x"}).want(http.StatusCreated)
-	enough.post(r.at("/hooks"), fields{"type": "forgejo", "config": fields{"url": "http://127.0.0.1:1/", "content_type": "json"}}).want(http.StatusCreated)
+	enough.post(r.at("/hooks"), fields{
+		"type":   "forgejo",
+		"config": fields{"url": "http://127.0.0.1:1/", "content_type": "json"},
+	}).want(http.StatusCreated)
 
 	reading := r.owner.as(r.owner.newToken("reading", "read:issue", "read:repository"))
 	reading.get(r.at("/issues")).want(http.StatusOK)
@@ -159,6 +163,7 @@ func scopesKept(w *world) {
 func scopesNeeded(w *world) {
 	dev := w.newcomer("dev")
 	for _, scopes := range [][]string{nil, {"bogus"}, {"write:bogus"}} {
-		dev.withPassword(http.MethodPost, "/users/"+dev.name+"/tokens", fields{"name": "t", "scopes": scopes}).want(http.StatusBadRequest)
+		dev.withPassword(http.MethodPost, "/users/"+dev.name+"/tokens", fields{"name": "t", "scopes": scopes}).
+			want(http.StatusBadRequest)
 	}
 }

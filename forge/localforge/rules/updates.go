@@ -30,7 +30,7 @@ var updateRules = []rule{
 	},
 	{
 		"comments and timelines can be asked for since a time",
-		"forge/forgejo Look, which leaves out comments that were only edited since, and its search for who closed and who reopened",
+		"forge/forgejo Look, which leaves out comments that were only edited since, and its reading of timelines",
 		talkSince,
 	},
 }
@@ -143,14 +143,16 @@ func sinceInclusive(w *world) {
 	at := r.issue(n).Updated
 	same(w, "since the second itself", list(numbers(r.changedSince(at))), "[1]")
 	same(w, "since the next", list(numbers(r.changedSince(at.Add(time.Second)))), "[]")
-	same(w, "since, with an offset", list(numbers(r.list("since="+url.QueryEscape(at.UTC().Format("2006-01-02T15:04:05+00:00"))))), "[1]")
+	same(w, "since, with an offset",
+		list(numbers(r.list("since="+url.QueryEscape(at.UTC().Format("2006-01-02T15:04:05+00:00"))))), "[1]")
 	r.owner.get(r.at("/issues?since=yesterday")).want(http.StatusUnprocessableEntity)
 }
 
 func talkSince(w *world) {
 	r := w.repo()
 	n := r.open("first")
-	old := decode[issueComment](r.owner.post(r.at("/issues/%d/comments", n), fields{"body": "old"}).want(http.StatusCreated)).ID
+	old := decode[issueComment](r.owner.post(r.at("/issues/%d/comments", n), fields{"body": "old"}).
+		want(http.StatusCreated)).ID
 	r.comment(n, "left alone")
 	r.edit(n, fields{"state": "closed"})
 	since := r.issue(n).Updated.Add(time.Second)

@@ -60,10 +60,12 @@ func makeUser(w *world) {
 func mustChange(w *world) {
 	name := "dev-" + w.suffix
 	dev := &account{w: w, name: name, password: rand.Text()}
-	w.admin.post("/admin/users", fields{"username": name, "email": name + "@example.invalid", "password": dev.password}).want(http.StatusCreated)
+	w.admin.post("/admin/users", fields{"username": name, "email": name + "@example.invalid", "password": dev.password}).
+		want(http.StatusCreated)
 	w.made.user(name)
 	dev.withPassword(http.MethodGet, "/user", nil).want(http.StatusForbidden)
-	dev.withPassword(http.MethodPost, "/users/"+name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).want(http.StatusForbidden)
+	dev.withPassword(http.MethodPost, "/users/"+name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).
+		want(http.StatusForbidden)
 	w.admin.patch("/admin/users/"+name, fields{"must_change_password": false}).want(http.StatusOK)
 	dev.withPassword(http.MethodGet, "/user", nil).want(http.StatusOK)
 }
@@ -72,7 +74,8 @@ func setPassword(w *world) {
 	dev := w.account("dev")
 	old := *dev
 	dev.password = rand.Text()
-	w.admin.patch("/admin/users/"+dev.name, fields{"password": dev.password, "must_change_password": false}).want(http.StatusOK)
+	w.admin.patch("/admin/users/"+dev.name, fields{"password": dev.password, "must_change_password": false}).
+		want(http.StatusOK)
 	old.withPassword(http.MethodGet, "/user", nil).want(http.StatusUnauthorized)
 	dev.withPassword(http.MethodGet, "/user", nil).want(http.StatusOK)
 	dev.get("/user").want(http.StatusOK)
@@ -81,7 +84,8 @@ func setPassword(w *world) {
 func onlyAdmins(w *world) {
 	dev := w.account("dev")
 	dev.get("/admin/users").want(http.StatusForbidden)
-	dev.post("/admin/users", fields{"username": "x-" + w.suffix, "email": "x@example.invalid", "password": rand.Text()}).want(http.StatusForbidden)
+	dev.post("/admin/users", fields{"username": "x-" + w.suffix, "email": "x@example.invalid", "password": rand.Text()}).
+		want(http.StatusForbidden)
 	dev.patch("/admin/users/"+dev.name, fields{"admin": true}).want(http.StatusForbidden)
 	w.nobody().get("/admin/users").want(http.StatusUnauthorized)
 	w.admin.get("/admin/users?limit=1").want(http.StatusOK)
@@ -116,7 +120,8 @@ func collaborators(w *world) {
 	r.owner.put(path, fields{"permission": "read"}).want(http.StatusNoContent)
 	same(w, "permission", permission(), "read")
 	dev.put(path, fields{"permission": "admin"}).want(http.StatusForbidden)
-	r.owner.put(r.at("/collaborators/nobody-%s", w.suffix), fields{"permission": "write"}).want(http.StatusUnprocessableEntity)
+	r.owner.put(r.at("/collaborators/nobody-%s", w.suffix), fields{"permission": "write"}).
+		want(http.StatusUnprocessableEntity)
 	r.owner.remove(path).want(http.StatusNoContent)
 	r.owner.get(path).want(http.StatusNotFound)
 }

@@ -31,7 +31,10 @@ type world struct {
 
 func newWorld(t *testing.T, server Server, made *leavings) *world {
 	t.Helper()
-	w := &world{T: t, server: server, ctx: context.WithoutCancel(t.Context()), suffix: strings.ToLower(rand.Text()[:8]), made: made}
+	w := &world{
+		T: t, server: server, ctx: context.WithoutCancel(t.Context()), suffix: strings.ToLower(rand.Text()[:8]),
+		made: made,
+	}
 	w.server.URL = strings.TrimSuffix(server.URL, "/")
 	w.admin = &account{w: w, token: server.AdminToken}
 	return w
@@ -61,7 +64,8 @@ func (a *account) newToken(name string, scopes ...string) string {
 	a.w.Helper()
 	return decode[struct {
 		Secret string `json:"sha1"`
-	}](a.withPassword(http.MethodPost, "/users/"+a.name+"/tokens", fields{"name": name, "scopes": scopes}).want(http.StatusCreated)).Secret
+	}](a.withPassword(http.MethodPost, "/users/"+a.name+"/tokens", fields{"name": name, "scopes": scopes}).
+		want(http.StatusCreated)).Secret
 }
 
 // as is the same account with another token.
