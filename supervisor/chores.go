@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -93,15 +92,6 @@ func (s *Supervisor) noteAfter(err error, r ledger.Record) error {
 		s.books.note(r)
 	}
 	return err
-}
-
-// askPerson writes the comment first: the label stops the scheduler from asking for both again.
-func (s *Supervisor) askPerson(c *chore, label string, words comment) error {
-	c.said = cmp.Or(c.said, "labelled "+string(c.action)+": "+c.mark.Reason.Text())
-	if err := s.comment(c.ref, words); err != nil {
-		return err
-	}
-	return s.label(c.ref, []string{label}, nil)
 }
 
 func toldOf(c *chore) *ledger.Told {

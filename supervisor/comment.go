@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -114,4 +115,13 @@ func fence(text string) string {
 		marks += "`"
 	}
 	return marks + "text\n" + text + "\n" + marks
+}
+
+// askPerson writes the comment first: the label stops the scheduler from asking for both again.
+func (s *Supervisor) askPerson(c *chore, label string, words comment) error {
+	c.said = cmp.Or(c.said, "labelled "+string(c.action)+": "+c.mark.Reason.Text())
+	if err := s.comment(c.ref, words); err != nil {
+		return err
+	}
+	return s.label(c.ref, []string{label}, nil)
 }

@@ -81,3 +81,11 @@ func (k *kicks) kickLocked(name string, need time.Time) {
 	default:
 	}
 }
+
+// touchStatus says that the status is another now.
+func (s *Supervisor) touchStatus() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}

@@ -8,10 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/supervisor/journal"
-	"codeberg.org/johba/disinto/threads"
-	"github.com/hashicorp/go-hclog"
 )
 
 // Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
@@ -60,25 +57,6 @@ func (s *Supervisor) check() error {
 		return errors.New("internal error: a configuration without a forge or an executor")
 	}
 	return nil
-}
-
-// init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
-// come while Run is still on its way.
-func (s *Supervisor) init() {
-	s.once.Do(func() {
-		s.log = s.Log
-		if s.log == nil {
-			s.log = hclog.NewNullLogger()
-		}
-		if s.Decide == nil {
-			s.Decide = threads.Decide
-		}
-		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
-		s.forge.set(s.Forge)
-		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
-		s.books.journalled = s.journalled
-		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
-	})
 }
 
 // enter takes the state directory and brings its memory back.
@@ -156,12 +134,8 @@ func (s *Supervisor) endStale(ctx context.Context) error {
 	return err
 }
 
-const (
-	// releaseTime is how long releases may take while the supervisor stops.
-	releaseTime = 2 * time.Second
-	// stopGrace is the grace when there is no configuration to say another.
-	stopGrace = 7 * time.Second
-)
+// stopGrace is the grace of shutdown while there is no valid configuration.
+const stopGrace = 7 * time.Second
 
 // shutdown ends all sessions and waits for them and their releases, but not for ever: Docker kills after 10 s, and
 // what was not released by then is released at the next start. Run's context is done, so that whoever decides after

@@ -14,6 +14,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
+// releaseTime bounds the releases while the supervisor stops: with the default grace it ends under Docker's 10 s.
+const releaseTime = 2 * time.Second
+
 // A session's life. Every arrow out of a box is taken on every path; what is written behind a slash is journalled
 // first.
 //

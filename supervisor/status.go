@@ -31,14 +31,6 @@ func (s *Supervisor) Document() *control.Document {
 	return d
 }
 
-// touchStatus says that the status is another now.
-func (s *Supervisor) touchStatus() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
 // keepStatusFile writes status.json whenever the status changed, so that there is something to show without a
 // supervisor. It returns how to write it a last time.
 func (s *Supervisor) keepStatusFile() (last func()) {

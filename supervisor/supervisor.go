@@ -111,3 +111,22 @@ type Supervisor struct {
 	hints    hints
 	problems problems
 }
+
+// init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
+// come while Run is still on its way.
+func (s *Supervisor) init() {
+	s.once.Do(func() {
+		s.log = s.Log
+		if s.log == nil {
+			s.log = hclog.NewNullLogger()
+		}
+		if s.Decide == nil {
+			s.Decide = threads.Decide
+		}
+		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.forge.set(s.Forge)
+		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
+		s.books.journalled = s.journalled
+		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
+	})
+}
