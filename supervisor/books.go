@@ -14,18 +14,18 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// books are what the supervisor knows: the configuration in force, the forge's facts, the ledger, and the sessions
+// books hold what the supervisor knows: the configuration in force, the forge's facts, the ledger, and the sessions
 // and chores under way. One mutex guards all of it, so a plan is made on facts that belong together, and no two loops
-// take the same agent, item or slot. Methods lock; the ones whose names end in Locked are for the others. None does
-// I/O.
+// take the same agent, item or slot. Methods lock, and those named ...Locked are called by them. No method
+// does I/O, except that append, note and noteThen write the journal before they lock.
 //
-// books.go has what is known, table.go the sessions, plan.go the decisions, chorelist.go the chores, grip.go what is
-// being written to, document.go what people are shown.
+// The methods about sessions are in table.go, decisions in plan.go, chores in chorelist.go, grips in grip.go, and
+// documents in document.go.
 type books struct {
 	decide     func(threads.Snapshot) threads.Plan
 	heard      func() bool   // the event feed has readers
 	journalled func(error)   // tells people when the journal begins to fail, and when that is over
-	journal    *journal.File // what the ledger is folded from; nil before Run. Its lock is taken before mu
+	journal    *journal.File // the ledger is folded from it; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
 	instance   string

@@ -131,13 +131,14 @@ func (b *books) heldWhyLocked(a *agents.Agent, now time.Time) string {
 	return ""
 }
 
+// spent compares what was used today with a budget.
 func spent(today threads.Spent, b agents.Budget) control.SpentDocument {
 	return control.SpentDocument{Tokens: today.Tokens, USD: today.USD, TokensPerDay: b.Tokens, USDPerDay: b.USD}
 }
 
-// queueLocked is what waits, and why: what is put up for work in the order of the plan, and the other open issues.
-// Between two plans sessions end and begin, so what the last plan does not speak of is there as well: every open
-// issue has a session or a reason.
+// queueLocked returns the items that wait, with reasons: those put up for work in the order of the plan, and the other
+// open issues. Between two plans sessions begin and end, so it adds the issues that the last plan does not mention:
+// every open issue has a session or a reason.
 func (b *books) queueLocked() (queue, unqueued []control.QueueDocument) {
 	queue, unqueued = []control.QueueDocument{}, []control.QueueDocument{}
 	said := make(map[forge.Ref]bool, len(b.plan.Holds)+len(b.plan.Unqueued))

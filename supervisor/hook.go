@@ -23,7 +23,7 @@ func (s *Supervisor) HookHandler() http.Handler {
 	return control.Hooks{Config: s.books.config, Signed: s.hint, Unsigned: s.warnOfHook}.Handler()
 }
 
-// hints are what web hooks asked for. The zero value has had none.
+// hints times the scans that web hooks ask for. The zero value has had none.
 type hints struct {
 	mu     sync.Mutex // guards what follows
 	hinted time.Time  // when a hook last had the forge scanned

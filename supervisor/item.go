@@ -97,7 +97,7 @@ func (s *Supervisor) explain(item forge.Ref) (ex threads.Explanation, err error)
 // view runs f on a snapshot of this moment. It needs a configuration.
 func (s *Supervisor) view(f func(threads.Snapshot)) { s.books.view(time.Now(), s.room(), f) }
 
-// room is what the machine has left; nil when it is not measured.
+// room measures what the machine has left; nil when that is not measured.
 func (s *Supervisor) room() *threads.Room {
 	if s.Room == nil {
 		return nil

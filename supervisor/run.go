@@ -138,8 +138,8 @@ func (s *Supervisor) endStale(ctx context.Context) error {
 const stopGrace = 7 * time.Second
 
 // shutdown ends all sessions and waits for them and their releases, but not for ever: Docker kills after 10 s, and
-// what was not released by then is released at the next start. Run's context is done, so that whoever decides after
-// us commits nothing; what was committed before is in the table.
+// what was not released by then is released at the next start. Run's context is done, so no plan commits anything any
+// more; the sessions committed before are in the table.
 func (s *Supervisor) shutdown(abandon func()) {
 	grace := stopGrace
 	if cfg := s.books.config(); cfg != nil {

@@ -220,8 +220,7 @@ func lastLines(text string, limit int) string {
 // lineMax bounds a last line in runes: it stands in a table.
 const lineMax = 200
 
-// lastLine is the last line of a text that has something in it. "exit status 22" helps nobody, and what a program
-// prints last most often does.
+// lastLine returns the last line of a text that is not blank. It most often says more than "exit status 22".
 func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))

@@ -33,8 +33,8 @@ func findCycles(f *forge.Facts) map[forge.Ref][]forge.Ref {
 	return cycles
 }
 
-// Circle finds a dependency cycle: the shortest way from the first issue that is on one back to itself, or nil. An issue
-// that waits for itself is a cycle.
+// Circle finds a dependency cycle: the shortest way from the first issue that is on one back to itself, or nil. An
+// issue that waits for itself is a cycle.
 func Circle(waits map[forge.Ref][]forge.Ref) []forge.Ref {
 	var facts forge.Facts
 	for _, ref := range slices.SortedFunc(maps.Keys(waits), forge.Ref.Compare) {

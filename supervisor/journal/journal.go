@@ -1,8 +1,8 @@
-// Package journal keeps a state directory: the file of the ledger's records, the lock that makes one supervisor its owner,
-// and the identity that its runs begin with.
+// Package journal keeps a state directory: the file of the ledger's records, the lock that makes one supervisor its
+// owner, and the identity that its runs begin with.
 //
-// A record is on the disk, synced, before what it says is acted on. A full disk, a torn line and a crash between any two
-// system calls lose nothing that was acted on.
+// A record is on the disk, synced, before what it says is acted on. A full disk, a torn line and a crash between any
+// two system calls lose nothing that was acted on.
 package journal
 
 import (
@@ -23,9 +23,9 @@ import (
 // always is.
 const compactSize = 4 << 20
 
-// journalRoom is what is kept free behind the journal's last line, in bytes: some thousand ends of sessions. What begins
-// needs it to be there; what ends is written into it. Without it the first line after a full disk that happens to be short
-// would pass for a disk with room, and the next one would fail again.
+// journalRoom is what is kept free behind the journal's last line, in bytes: some thousand ends of sessions. What
+// begins needs it to be there; what ends is written into it. Without it the first line after a full disk that happens
+// to be short would pass for a disk with room, and the next one would fail again.
 const journalRoom = 256 << 10
 
 // File is the journal of a state directory. Its methods may be called by any goroutine.
@@ -42,8 +42,8 @@ type File struct {
 	compact int64  // the size after the newest compaction
 }
 
-// Open opens the journal of a state directory, or begins one, and reads it. Lines that are not understood are returned. A
-// last line that a crash has torn is no loss, because nothing was done about it yet.
+// Open opens the journal of a state directory, or begins one, and reads it. Lines that are not understood are
+// returned. A last line that a crash has torn is no loss, because nothing was done about it yet.
 func Open(dir string) (j *File, records []ledger.Record, corrupt [][]byte, err error) {
 	j = &File{path: filepath.Join(dir, "journal.jsonl")}
 	j.file, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
@@ -61,10 +61,11 @@ func Open(dir string) (j *File, records []ledger.Record, corrupt [][]byte, err e
 	return j, records, corrupt, nil
 }
 
-// SetAside keeps lines that were not understood for a person to look at. They stay in the journal until it is compacted,
-// so a crash in between sets them aside twice and loses none.
+// SetAside keeps lines that were not understood for a person to look at. They stay in the journal until it is
+// compacted, so a crash in between sets them aside twice and loses none.
 func (j *File) SetAside(lines [][]byte) error {
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(j.path), "journal.corrupt"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	name := filepath.Join(filepath.Dir(j.path), "journal.corrupt")
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {
 		_, err = f.Write(append(bytes.Join(lines, []byte("\n")), '\n'))
 		err = errors.Join(err, f.Sync(), f.Close())
@@ -115,8 +116,8 @@ func (j *File) reserve() error {
 	return nil
 }
 
-// Note is Append for an event that has happened already, such as the end of a session: it calls apply in any case. A line
-// that could not be written is owed, and goes before the next one. The error is for people only.
+// Note is Append for an event that has happened already, such as the end of a session: it calls apply in any case. A
+// line that could not be written is owed, and goes before the next one. The error is for people only.
 func (j *File) Note(r ledger.Record, apply func()) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -161,8 +162,8 @@ func (j *File) write(lines []byte) error {
 	return nil
 }
 
-// Rewrite replaces the journal by the records that dump returns, which have the same meaning. dump is called while nothing
-// else can be written. A crash leaves the old file or the new.
+// Rewrite replaces the journal by the records that dump returns, which have the same meaning. dump is called while
+// nothing else can be written. A crash leaves the old file or the new.
 func (j *File) Rewrite(dump func() []ledger.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

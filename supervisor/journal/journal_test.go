@@ -121,8 +121,8 @@ func TestJournalCannotWrite(t *testing.T) {
 	}
 }
 
-// On a disk that is really full what ends is still written down, into the room that was kept for it; nothing begins, and one
-// short line that fits does not pass for a disk with room.
+// On a disk that is really full what ends is still written down, into the room that was kept for it; nothing begins,
+// and one short line that fits does not pass for a disk with room.
 func TestJournalOnFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m,mode=700"); err != nil {

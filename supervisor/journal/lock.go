@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock makes this process the one supervisor of a state directory until the file is closed. The kernel drops the lock with the
-// process, however that ends, so there is no stale lock to clean up.
+// Lock makes this process the one supervisor of a state directory until the file is closed. The kernel drops the lock
+// with the process, however that ends, so there is no stale lock to clean up.
 func Lock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -36,7 +36,8 @@ func Lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Relock goes on holding a lock that another image of this process took: the kernel counts the open file, not the program.
+// Relock goes on holding a lock that another image of this process took: the kernel counts the open file, not the
+// program.
 func Relock(held *os.File) error {
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("cannot go on holding the lock %s: %w", held.Name(), err)
@@ -44,8 +45,8 @@ func Relock(held *os.File) error {
 	return nil
 }
 
-// Instance returns the identity of a state directory, made on first use. Every process that an agent starts carries it in its
-// run id, and so is found again after the supervisor was killed.
+// Instance returns the identity of a state directory, made on first use. Every process that an agent starts carries
+// it in its run id, and so is found again after the supervisor was killed.
 func Instance(dir string) (string, error) {
 	path := filepath.Join(dir, "instance")
 	b, err := os.ReadFile(path)
@@ -67,8 +68,8 @@ func validInstance(id string) bool {
 	return len(id) == 10 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// NewRun names a session: 40 random bits behind the instance. Among a million runs two are alike with a chance of a half at
-// most, and then they share no more than a log file.
+// NewRun names a session: 40 random bits behind the instance. Among a million runs two are alike with a chance of a
+// half at most, and then they share no more than a log file.
 func NewRun(instance string) string { return instance + "-" + strings.ToLower(rand.Text()[:8]) }
 
 // writeFile replaces a file so that a reader, or a crash, sees the old text or the new.

@@ -6,10 +6,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// TurnBack corrects what was remembered by a clock that was ahead: a board without a battery, a host that slept, a wrong
-// time zone. The newest record cannot be from later than now, so every time in the state is moved back by as much as it is.
-// Otherwise a run in the year 2030 would be the last one of its role, and a rest of two minutes would take years. A clock
-// that was behind looks like a supervisor that was down, and does no harm.
+// TurnBack corrects what was remembered by a clock that was ahead: a board without a battery, a host that slept, a
+// wrong time zone. The newest record cannot be from later than now, so every time in the state is moved back by as
+// much as it is. Otherwise a run in the year 2030 would be the last one of its role, and a rest of two minutes would
+// take years. A clock that was behind looks like a supervisor that was down, and does no harm.
 func (s *State) TurnBack(newest, now time.Time) {
 	off := newest.Sub(now)
 	if off <= 0 {

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files from what the program does now")
 
-// The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to. Each
-// case is a journal and what compaction made of it, both written by the program of 22 November 2026.
+// The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to.
+// Each case is a journal and what compaction made of it, both written by the program of 22 November 2026.
 func TestJournalBytes(t *testing.T) {
 	if *update {
 		writeGolden(t, "everything.jsonl", encoded(t, everything()))

@@ -1,6 +1,6 @@
-// Package ledger is the memory of a factory: the journal's records, what they add up to, and what follows from the way a
-// session ended. It is pure, so the supervisor, which writes the records to a file, and the simulator, which does not,
-// remember the same.
+// Package ledger is the memory of a factory: the journal's records, what they add up to, and what follows from the
+// way a session ended. It is pure, so the supervisor, which writes the records to a file, and the simulator, which
+// does not, remember the same.
 //
 //	record.go   a line of the journal
 //	ledger.go   State, and what each record changes in it

@@ -30,7 +30,9 @@ const (
 const breakerThreshold = 3
 
 // attemptRest is the time from the end of each failed attempt to the next. There is none after the last.
-var attemptRest = [threads.MaxAttempts - 1]time.Duration{2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute}
+var attemptRest = [threads.MaxAttempts - 1]time.Duration{
+	2 * time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
+}
 
 // ended is a session at its end, with the entries that its end changes.
 type ended struct {
@@ -113,7 +115,8 @@ func (s *State) end(at time.Time, r *End) {
 	if e.NeverRan {
 		e.neverStarted()
 	} else if e.Sticky {
-		s.Slots[threads.SlotKey{Thread: e.Thread, Slot: e.Slot}] = threads.Warm{Agent: e.Agent, Chain: forge.Ref(e.Chain), Left: at}
+		k := threads.SlotKey{Thread: e.Thread, Slot: e.Slot}
+		s.Slots[k] = threads.Warm{Agent: e.Agent, Chain: forge.Ref(e.Chain), Left: at}
 	}
 	s.judged(e)
 	e.tally()
@@ -153,8 +156,8 @@ func (s *State) judged(e *ended) {
 	}
 }
 
-// tally counts what the agent achieved and what its sessions cost. A session that we ended, or that a limit kept from its
-// work, says nothing about the agent.
+// tally counts what the agent achieved and what its sessions cost. A session that we ended, or that a limit kept from
+// its work, says nothing about the agent.
 func (e *ended) tally() {
 	switch {
 	case e.Result == agents.Done || e.Result == agents.Refused:

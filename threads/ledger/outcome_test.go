@@ -115,7 +115,8 @@ func TestAttemptsRest(t *testing.T) {
 	}
 }
 
-// The breaker opens at the third time in a row, not before, and one session that found its backend starts the count over.
+// The breaker opens at the third time in a row, not before, and one session that found its backend starts the count
+// over.
 func TestBreakerCounts(t *testing.T) {
 	down := End{Result: agents.BackendDown, Breaker: 5 * time.Minute}
 	run := func(ends ...End) *State {
@@ -263,7 +264,8 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 }
 
-// What is learned of verdicts: how long after the session in the sticky slot the first one on it came, and what it wanted.
+// What is learned of verdicts: how long after the session in the sticky slot the first one on it came, and what it
+// wanted.
 func TestReturnsLearned(t *testing.T) {
 	write := startRec("w", 1, 1)
 	review := startRec("v", 11, 1)

@@ -13,8 +13,8 @@ import (
 // RecentLimit is how many ended sessions State.Recent keeps: a screenful of the status.
 const RecentLimit = 20
 
-// Of sessions that ran, the newest PastLimit are kept, for pastAge: 570 a day for a week, or 130 a day for a month. They
-// take 1 MB of the journal and 50 ms of a start.
+// Of sessions that ran, the newest PastLimit are kept, for pastAge: 570 a day for a week, or 130 a day for a month.
+// They take 1 MB of the journal and 50 ms of a start.
 const (
 	PastLimit = 4000
 	pastAge   = 30 * 24 * time.Hour
@@ -63,8 +63,8 @@ func ReadPast(journal []byte) []Past {
 	return past
 }
 
-// ReadySince returns since when an item could be worked on, as far as the forge tells, and the skills in its labels. An issue
-// could from its filing, its reopening or the end of the last issue that it depends on, whichever is latest.
+// ReadySince returns since when an item could be worked on, as far as the forge tells, and the skills in its labels.
+// An issue could from its filing, its reopening or the end of the last issue that it depends on, whichever is latest.
 func ReadySince(facts *forge.Facts, it *threads.Item) (since time.Time, skills []string) {
 	since = it.Since
 	is := facts.Issue(it.Chain)

@@ -14,8 +14,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Record is one line of the journal: a time, and exactly one event or, in a compacted journal, one fact. Field names and
-// their order are a contract with older and newer versions: fields are added, never renamed or removed.
+// Record is one line of the journal: a time, and exactly one event or, in a compacted journal, one fact. Field names
+// and their order are a contract with older and newer versions: fields are added, never renamed or removed.
 type Record struct {
 	At time.Time `json:"at"`
 
@@ -169,7 +169,8 @@ type Pause struct {
 	Off    bool   `json:"off,omitempty"`
 }
 
-// Cancel says that issues and pull requests are to be labelled cancelled, whatever comes in between, or that it is done.
+// Cancel says that issues and pull requests are to be labelled cancelled, whatever comes in between, or that it is
+// done.
 type Cancel struct {
 	Refs  []Ref `json:"refs"`
 	Close bool  `json:"close,omitempty"` // they are to be closed as well
@@ -237,7 +238,7 @@ type Past struct {
 	Kind     agents.Kind `json:"kind"`
 	Ref      Ref         `json:"ref"`
 	Chain    Ref         `json:"chain"`              // the issue that it was about
-	Ready    time.Time   `json:"ready,omitzero"`     // since when it could be worked on; zero where the journal does not say
+	Ready    time.Time   `json:"ready,omitzero"`     // could be worked on since then; zero if unknown
 	Priority int         `json:"priority,omitempty"` // 0 where the journal does not say
 	Skills   []string    `json:"skills,omitempty"`   // of its labels
 	Start    time.Time   `json:"start"`

@@ -13,15 +13,15 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// unplayed are the rows of the table of outcomes that no world misses. No world comes to the first two; of the others only
-// the breaker's count can tell, which is for breakers below.
+// unplayed are the rows of the table of outcomes that no world misses. No world comes to the first two; of the others
+// only the breaker's count can tell, which is for breakers below.
 var (
 	unplayed = []string{"not started", "no room"}
 	counted  = []string{"cancelled", "lost", "scheduled work"}
 )
 
-// TestWorldsMissEveryOutcome takes each row of the table of outcomes away in turn and plays worlds until an invariant is
-// broken.
+// TestWorldsMissEveryOutcome takes each row of the table of outcomes away in turn and plays worlds until an invariant
+// is broken.
 func TestWorldsMissEveryOutcome(t *testing.T) {
 	if os.Getenv("DISINTO_STORMS") == "" {
 		t.Skip("make check plays it: a claim that is taken shows in world 3239")
@@ -56,8 +56,8 @@ func TestBreakerInARow(t *testing.T) {
 	}
 }
 
-// breakers plays four sessions on a thread, of which all but the third find no backend, and returns where the breaker is not
-// as it should be.
+// breakers plays four sessions on a thread, of which all but the third find no backend, and returns where the breaker
+// is not as it should be.
 func breakers() (wrong []string) {
 	for _, tt := range []struct {
 		third agents.Result
