@@ -36,7 +36,7 @@ func (s *Supervisor) cancelItem(_ context.Context, r control.ItemRequest, report
 	chores, sessions := s.beginCancel(s.family(t), false)
 	awaitEnds(report, sessions)
 	if len(chores) == 0 && len(sessions) == 0 {
-		return control.Conflict("cannot cancel %s: somebody else is at it", item)
+		return control.Conflict("cannot cancel %s: another command cancels it already", item)
 	}
 	for _, c := range chores {
 		s.do(c)

@@ -3,20 +3,20 @@
 //
 // # One tick
 //
-// Each inference thread has a loop of its own (loop.go). A tick waits for facts that are new enough (scan.go; one
-// scan serves all threads), decides under the lock and reserves what it starts (tick.go), and acts outside the lock:
-// each session (session.go), merge and label (chores.go) in a goroutine of its own. What a session leads to is a
-// table (outcome.go).
+// Each inference thread has a loop of its own (loop.go). A tick waits for facts that are new enough (scan.go; one scan
+// serves all threads), has the books decide and reserve what is to begin (plan.go), and then acts (tick.go): each
+// session (session.go) and each chore, such as a merge or a label (chores.go), in a goroutine of its own.
 //
 // # State
 //
-// The forge is the truth about work. What it cannot tell is the fold of the journal's records (journal.go, record.go,
-// package ledger), live and after a restart by the same code. A line is on the disk before anything is done about it.
+// The forge is the truth about work. What it cannot tell is folded from the journal's records by package ledger, live
+// and after a restart by the same code. A line is on the disk before it is acted on.
 //
 // # Concurrency
 //
-// One mutex guards all state and is never held during I/O. Decisions are made under it, so no two loops can take the
-// same agent, item or slot. The journal has a lock of its own for its file, taken before the mutex.
+// The books (books.go) have the facts, the ledger, the running sessions and the chores under one mutex, so no two loops
+// take the same agent, item or slot. Every other state belongs to a small type with a mutex of its own. None is held
+// during I/O, except that the journal's lock is held while its file is written; it is taken before that of the books.
 //
 // # Failure
 //
