@@ -126,7 +126,7 @@ func (f *testForge) watchArguments() (told func()) {
 	gits := 0
 	go func() {
 		defer close(done)
-		for seen := map[string]bool{}; ; time.Sleep(20 * time.Millisecond) {
+		for seen := map[string]bool{}; ; time.Sleep(50 * time.Millisecond) {
 			select {
 			case <-stop:
 				return

@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// Replay turns the sessions of the newest days into a load. An issue is filed when, by the journal, it could first be
+// worked on: filed when its first session began, it could not be done sooner by more slots. Sessions that took no
+// time, or longer than any timeout, are left out.
+func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Load {
+	past = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
+		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
+		return took <= 0 || took > longestReplayed
+	})
+	if len(past) == 0 {
+		return nil
+	}
+	newest := slices.MaxFunc(past, func(a, b ledger.Past) int { return a.End.Compare(b.End) }).End
+	from := newest.Add(-days)
+	past = slices.DeleteFunc(past, func(s ledger.Past) bool { return s.Start.Before(from) })
+	r := replay{config: config, from: newest, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
+	for i := range past {
+		r.from = earlier(r.from, filed(&past[i]))
+	}
+	if r.from.Before(from) {
+		r.from = from // issues that waited before that are there from the beginning
+	}
+	for i := range past {
+		r.add(&past[i])
+	}
+	for chain, n := range r.at {
+		var sum time.Duration
+		for _, d := range r.reviews[chain] {
+			sum += d
+		}
+		if len(r.reviews[chain]) > 0 {
+			r.load[n].Review = sum / time.Duration(len(r.reviews[chain]))
+		}
+	}
+	slices.SortStableFunc(r.load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
+	return r.load
+}
+
+// longestReplayed is longer than any sensible timeout.
+const longestReplayed = 7 * 24 * time.Hour
+
+// replay is a load in the making.
+type replay struct {
+	config  *threads.Config
+	from    time.Time
+	load    Load
+	at      map[forge.Ref]int // place in the load, by chain
+	reviews map[forge.Ref][]time.Duration
+}
+
+func (r *replay) add(s *ledger.Past) {
+	took := s.End.Sub(s.Start)
+	switch {
+	case s.Kind == agents.KindReview:
+		r.reviews[forge.Ref(s.Chain)] = append(r.reviews[forge.Ref(s.Chain)], took)
+	case s.Kind.Writes():
+		n, known := r.at[forge.Ref(s.Chain)]
+		if !known {
+			n = len(r.load)
+			r.at[forge.Ref(s.Chain)] = n
+			r.load = append(r.load, r.work(s))
+		}
+		r.load[n].Sessions = append(r.load[n].Sessions, took)
+	}
+}
+
+// work is an issue without its sessions.
+func (r *replay) work(s *ledger.Past) Work {
+	w := Work{At: max(0, filed(s).Sub(r.from)), Priority: s.Priority}
+	if w.Priority < 1 || w.Priority > 10 {
+		w.Priority = forge.DefaultPriority
+	}
+	if slices.Contains(r.config.Forge.Repos, s.Chain.Repo) {
+		w.Repo = s.Chain.Repo
+	}
+	able := func(a agents.Agent) bool {
+		return !slices.ContainsFunc(s.Skills, func(skill string) bool { return !slices.Contains(a.Skills, skill) })
+	}
+	if slices.ContainsFunc(r.config.Agents, able) { // else the skills are left out: somewhere it was done
+		w.Skills = s.Skills
+	}
+	return w
+}
+
+// filed is when, by the journal, a session could have begun.
+func filed(s *ledger.Past) time.Time {
+	if s.Ready.IsZero() {
+		return s.Start
+	}
+	return earlier(s.Start, s.Ready)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
