@@ -35,6 +35,21 @@ func TestExecTheLongWay(t *testing.T) {
 	}
 }
 
+// The init runs before most of the program is initialised, which costs 5 ms and 5 MiB. One import of package pid1 more can
+// undo that; TLS, JSON and regular expressions are some of what must not be ready.
+func TestExecComesFirst(t *testing.T) {
+	r := startDisinto(t, []string{"GODEBUG=inittrace=1"}, "exec", "--", "true")
+	if code := r.wait(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, r.read(r.stderr))
+	}
+	trace := r.read(r.stderr)
+	for name, want := range map[string]bool{"os": true, "crypto/tls": false, "encoding/json": false, "regexp": false} {
+		if strings.Contains(trace, "init "+name+" @") != want {
+			t.Errorf("package %s was initialised: %v, want %v\n%s", name, !want, want, trace)
+		}
+	}
+}
+
 // docker run IMAGE ls runs ls, and a mistyped command stays one.
 func TestForeignCommand(t *testing.T) {
 	if os.Geteuid() != 0 {
