@@ -206,23 +206,24 @@ func markClose(d *decision, w *work) *Mark {
 type endRule struct {
 	name   string
 	action Action
-	why    func(d *decision, w *work) *Reason
+	once   bool // the item stays as it is afterwards, so a reason that was commented before is none
+	why    func(v *view, w *work) *Reason
 }
 
 var endRules = []endRule{
-	{"refused by an agent", ActNeedsHuman, func(d *decision, w *work) *Reason { return refused(d.view, w) }},
-	{"out of rounds", ActNeedsHuman, outOfRounds},
-	{"out of attempts", ActBlocked, func(d *decision, w *work) *Reason { return gaveUp(d.view, w) }},
-	{"waits for what was cancelled", ActNeedsHuman, news(orphaned)},
-	{"for what is closed", ActTell, news(unwantedPull)},
-	{"waits for itself", ActTell, news(circular)},
+	{"refused by an agent", ActNeedsHuman, false, refused},
+	{"out of rounds", ActNeedsHuman, false, outOfRounds},
+	{"out of attempts", ActBlocked, false, gaveUp},
+	{"waits for what was cancelled", ActNeedsHuman, true, orphaned},
+	{"for what is closed", ActTell, true, unwantedPull},
+	{"waits for itself", ActTell, true, circular},
 }
 
-func outOfRounds(d *decision, w *work) *Reason {
+func outOfRounds(v *view, w *work) *Reason {
 	if w.Kind != agents.KindRework || !w.stage.own {
 		return nil
 	}
-	return tooManyRounds(d.view, w)
+	return tooManyRounds(v, w)
 }
 
 func unwantedPull(v *view, w *work) *Reason {
@@ -232,28 +233,17 @@ func unwantedPull(v *view, w *work) *Reason {
 	return superseded(v, w)
 }
 
-// news is a rule without the reasons that were commented on the item before.
-func news(rule func(*view, *work) *Reason) func(*decision, *work) *Reason {
-	return func(d *decision, w *work) *Reason {
-		why := rule(d.view, w)
-		if why != nil && d.History.Chain(w.Ref).Told == why.Key() {
-			return nil
-		}
-		return why
-	}
-}
-
 // markEnd asks for a person where agents can get no further with an item. It waits while another label keeps agents
 // off. When the label of the mark itself is there, it was written and its record was lost; it is planned again until
-// the record is on disk, because otherwise the old failures would count once more when a person removes the label.
+// there is a record, because otherwise the old failures would count once more when a person removes the label.
 func markEnd(d *decision, w *work) *Mark {
 	if merged(d.view, w) != nil {
 		return nil
 	}
 	for i := range endRules {
 		r := &endRules[i]
-		why := r.why(d, w)
-		if why == nil {
+		why := r.why(d.view, w)
+		if why == nil || r.once && d.History.Chain(w.Ref).Told == why.Key() {
 			continue
 		}
 		if forge.SkipLabel(w.labels()) == "" || w.has(labelOf[r.action]) {

@@ -84,7 +84,7 @@ func everyStep() (all []removable) {
 	}
 	for i := range endRules {
 		r := &endRules[i]
-		all = append(all, remove("end", i, r.name, &r.why, func(*decision, *work) *Reason { return nil }))
+		all = append(all, remove("end", i, r.name, &r.why, func(*view, *work) *Reason { return nil }))
 	}
 	return all
 }

@@ -98,7 +98,8 @@ type Snapshot struct {
 	// committed, before its claim is on the forge, until its end is journalled and no process of it is left. Leaving one
 	// out runs work twice.
 	Sessions []Session
-	// History has what the forge does not show, folded from the journal up to now. A record counts once it is on disk.
+	// History has what the forge does not show, folded from all records up to now: that of a start once it is on disk,
+	// those of what already happened even while the disk refuses them.
 	History History
 	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance looks at them.
 	Fleet []Remote
@@ -112,22 +113,22 @@ type Snapshot struct {
 type Plan struct {
 	// Starts are sessions to begin. To commit one is to make it a Reserved session of the next snapshot, in the same hold
 	// of the lock as Decide, so that no other plan gives its agent, slot or item away. Then, without the lock and in this
-	// order: journal the start, with its attempt and whom it passed over; claim the item on the forge; start the program.
+	// order: journal the start, claim the item on the forge, start the program.
 	// A start whose record cannot be written is given back and nothing else happened. A claim that fails is journalled as
 	// the end of the session. Starts may be committed one by one: none relies on another one being carried out.
 	Starts []Start
-	// Stops are running sessions to end. They come before the starts, whose items they may keep. A stopped session keeps
-	// its agent and slot until nothing of it is left and its end is journalled. Telling one twice does no harm.
+	// Stops are running sessions to end. Each becomes Stopping, and keeps its agent and slot until no process of it is
+	// left and its end is journalled. To stop a session twice does no harm.
 	Stops []Stop
 	// Merges are pull requests to merge, at most one for each repository. The forge must refuse when the head is not
-	// HeadSHA. Nothing is journalled: the forge shows the merge. From before the write until it is answered the pull
-	// request, its issues and the repository (number 0) count as touched, so that nothing is merged on older facts. A
-	// refusal becomes the CoolDown of Merge.Key in the history in memory; a restart may ask again.
+	// HeadSHA. Nothing is journalled: the forge shows the merge. Until the forge answered, the pull request, its issues
+	// and the repository (number 0) count as touched, so that nothing is merged on older facts. A refusal becomes the
+	// CoolDown of Merge.Key, in memory only: after a restart it is tried again.
 	Merges []Merge
-	// Marks are writes to issues and pull requests, in any order. The write comes first and can be repeated, its record
-	// (a release, a label, a comment) follows, and until that is on disk the same mark is planned again. ActUnlabel,
-	// ActClose, ActRoute and ActEndConvoy have no record: the forge shows them. Touched and CoolDown are as for Merges,
-	// under Mark.Key.
+	// Marks are writes to issues and pull requests, in any order. The write comes first and can be repeated. Its record
+	// (of a release, a label or a comment) follows, and the same mark is planned again until History has it, also after a
+	// crash between the two. ActUnlabel, ActClose, ActRoute and ActEndConvoy have no record: the forge shows them. Touched
+	// and CoolDown are as for Merges, under Mark.Key.
 	Marks []Mark
 	// Holds has one entry for each item that waits, in the order of the queue. They are for showing; nothing is done.
 	Holds []*Hold
