@@ -153,12 +153,12 @@ func TestCommandNotNow(t *testing.T) {
 	})
 }
 
-// request is a cancel that nobody waits for.
+// request is a cancel whose answer is not read.
 func request(body string) *http.Request {
 	return httptest.NewRequest("POST", "/v1/cancel", strings.NewReader(body))
 }
 
-// discard is an answer that nobody reads.
+// discard is an answer that is not read.
 type discard struct{}
 
 func (discard) Header() http.Header         { return http.Header{} }

@@ -64,7 +64,7 @@ type Writer interface {
 	// lacks is a success. The label backlog is never removed.
 	Label(ctx context.Context, ref forge.Ref, add, remove []string) error
 	// Comment writes a comment once for each key (letters, digits, ._:/-), whichever client of the account wrote it.
-	// Comments of other accounts do not count, so that nobody can suppress one.
+	// Comments of other accounts do not count: they could suppress ours.
 	Comment(ctx context.Context, ref forge.Ref, key, body string) error
 	// Close closes an issue. ErrConflict when the forge keeps it open because of open dependencies.
 	Close(ctx context.Context, ref forge.Ref) error

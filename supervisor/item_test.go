@@ -147,7 +147,8 @@ func TestCancelRace(t *testing.T) {
 func TestCancelWithPull(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Until(time.Hour, "a review", func() bool { return len(w.Exec.Runs()) == 2 })
-		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: session of review-opus ended, labelled cancelled, #2 labelled cancelled")
+		told(t, l, "/v1/cancel", `{"ref":"1"}`,
+			"johba/harb#1: session of review-opus ended, labelled cancelled, #2 labelled cancelled")
 		time.Sleep(simtest.Size(3*time.Hour, 40*time.Minute))
 		wantRuns(t, w, "issue #1 done, review #2 cancelled")
 		if w.Forge.Get(1).Closed || w.Forge.Pulls()[0].Closed {
@@ -216,11 +217,12 @@ func TestCancelKilled(t *testing.T) {
 	}
 }
 
-// Release: the session ends, the issue stays in the queue, and after a minute somebody takes it, at the same attempt.
+// Release: the session ends, the issue stays in the queue, and after a minute an agent takes it, at the same attempt.
 func TestRelease(t *testing.T) {
 	life(t, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Edit(1, func(is *forge.Issue) { is.Labels = []string{forge.LabelInProgress} }) // as upstream's programs do
-		told(t, l, "/v1/release", `{"ref":"1"}`, "johba/harb#1: session of dev-coder ended, claim released, label backlog put back")
+		told(t, l, "/v1/release", `{"ref":"1"}`,
+			"johba/harb#1: session of dev-coder ended, claim released, label backlog put back")
 		wantMarks(t, w, 1, "backlog")
 		told(t, l, "/v1/release", `{"ref":"1"}`, "johba/harb#1:  (no claim of ours is on it)")
 		time.Sleep(50 * time.Second)
@@ -243,8 +245,10 @@ func TestReleaseWithoutSession(t *testing.T) {
 			w.Forge.Edit(int64(n)+2, func(is *forge.Issue) { is.Labels, is.Assignees = mark.labels, mark.assignees })
 		}
 		told(t, l, "/v1/release", `{"ref":"2"}`, "johba/harb#2: claim released, label backlog put back")
-		told(t, l, "/v1/release", `{"ref":"3"}`, "johba/harb#3:  (not claimed, but pinned to dev-qwen: unassign it to let any agent take it)")
-		told(t, l, "/v1/release", `{"ref":"4"}`, "409 cannot release johba/harb#4: it is claimed by dev-elsewhere, which another host runs")
+		told(t, l, "/v1/release", `{"ref":"3"}`,
+			"johba/harb#3:  (not claimed, but pinned to dev-qwen: unassign it to let any agent take it)")
+		told(t, l, "/v1/release", `{"ref":"4"}`,
+			"409 cannot release johba/harb#4: it is claimed by dev-elsewhere, which another host runs")
 		told(t, l, "/v1/release", `{"ref":"5"}`, "johba/harb#5:  (no claim of ours is on it)")
 		told(t, l, "/v1/release", `{"ref":"9"}`, "404 cannot release johba/harb#9: there is no such issue or pull request")
 		for n, want := range map[int64]string{2: "backlog", 3: "backlog dev-qwen", 4: "backlog in-progress dev-elsewhere", 5: "backlog ada"} {

@@ -58,7 +58,7 @@ func TestD1_SameAgent(t *testing.T) {
 }
 
 func TestD2_AffinityWait(t *testing.T) {
-	// Without affinity_wait somebody else begins at once; with it, somebody else when the time is over.
+	// Without affinity_wait another agent begins at once; with it, another agent when the time is over.
 	for _, tt := range []struct {
 		wait, from, to time.Duration
 	}{{0, 0, 2 * time.Second}, {20 * time.Minute, 20 * time.Minute, 20*time.Minute + 2*time.Second}} {
@@ -106,7 +106,8 @@ func TestE1_CancelBeforeStart(t *testing.T) {
 	quiet(t, nil, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		issues(w, 3)
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3"],"chain":true,"staged":true}`)
-		told(t, l, "/v1/convoy/cancel", `{"ref":"4"}`, "johba/harb#4: 3 of 3 issues and pull requests cancelled, convoy labelled cancelled")
+		told(t, l, "/v1/convoy/cancel", `{"ref":"4"}`,
+			"johba/harb#4: 3 of 3 issues and pull requests cancelled, convoy labelled cancelled")
 		time.Sleep(simtest.Size(5*time.Hour, time.Hour))
 		wantRuns(t, w, "")
 		for n := int64(1); n <= 3; n++ {
@@ -228,7 +229,8 @@ func TestE5_CancelTwiceAndRestart(t *testing.T) {
 		if len(w.Forge.Writes()) != n {
 			t.Errorf("wrote %q", w.Forge.Writes()[n:])
 		}
-		told(t, l, "/v1/convoy/cancel", `{"ref":"2","close":true}`, "johba/harb#2: 1 of 1 issues and pull requests cancelled, convoy closed")
+		told(t, l, "/v1/convoy/cancel", `{"ref":"2","close":true}`,
+			"johba/harb#2: 1 of 1 issues and pull requests cancelled, convoy closed")
 		told(t, l, "/v1/convoy/cancel", `{"ref":"2"}`, "johba/harb#2:  (closed, nothing to cancel)")
 	})
 	for n := 1; n <= 4; n++ { // killed at each label
@@ -352,7 +354,7 @@ func TestF6_NoRepairsOnAQuietDay(t *testing.T) {
 	})
 }
 
-// accounted makes sure that the status says of each of the first open issues who is on it, or why nobody is.
+// accounted makes sure that the status has a session or a reason for each of the first open issues.
 func accounted(t *testing.T, w *simtest.World, l *simtest.Life, n int64) {
 	t.Helper()
 	d := l.Document()
@@ -391,7 +393,7 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 			}
 			return w.Work(job, n)
 		}
-		issues(w, 3) // nobody puts them up for work
+		issues(w, 3) // without backlog
 		for range 5 {
 			w.Forge.Issue("work")
 		}
@@ -416,7 +418,7 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 	})
 }
 
-// Everything that is open and not worked on has a reason that can be read, whoever asks.
+// Every open issue without a session has a printable reason.
 func TestG6_EveryReasonIsPrintable(t *testing.T) {
 	quiet(t, func(w *simtest.World) { w.Config.Threads[1].Slots, w.Config.Threads[1].MaxSessions = 1, 1 },
 		func(t *testing.T, w *simtest.World, l *simtest.Life) {

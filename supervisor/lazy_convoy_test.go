@@ -42,7 +42,7 @@ func convoy(t *testing.T, l *simtest.Life, n int64) threads.Convoy {
 	return d.Convoys[0]
 }
 
-// issues files so many issues that nobody put up for work yet.
+// issues files n issues without backlog.
 func issues(w *simtest.World, n int) {
 	for i := range n {
 		w.Forge.Edit(w.Forge.Issue(string(rune('A'+i))), func(is *forge.Issue) { is.Labels = nil })
@@ -74,7 +74,8 @@ func workers(w *simtest.World) (names []string, sessions int) {
 func TestB1_Serial(t *testing.T) {
 	quiet(t, third, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		issues(w, 5)
-		told(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3","4","5"],"chain":true}`, "johba/harb#6: convoy of 5 made")
+		told(t, l, "/v1/convoy", `{"title":"T","members":["1","2","3","4","5"],"chain":true}`,
+			"johba/harb#6: convoy of 5 made")
 		time.Sleep(time.Second)
 		if got := assigned(w, 5); got != 1 || len(w.Forge.Get(1).Assignees) != 1 {
 			t.Errorf("%d assigned at once", got)
@@ -297,7 +298,7 @@ func TestB8_Unmerged(t *testing.T) {
 		one := w.Forge.Issue("one")
 		w.Forge.Edit(one, func(is *forge.Issue) { is.Assignees = []string{"ada"} })
 		pull := w.Forge.Open(one, "dev-qwen")
-		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Draft = true }) // nobody reviews it
+		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Draft = true }) // so it is not reviewed
 		tell(t, l, "/v1/convoy", `{"title":"T","members":["1"]}`)
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Closed, p.Ended, p.ClosedBy = true, time.Now(), "ada" })
 		w.Forge.Edit(one, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })

@@ -81,7 +81,7 @@ func TestC5_NoSlotStandsIdle(t *testing.T) {
 			return s
 		}
 		w.Forge.Fail(func(_ context.Context, call string) error {
-			if call != "scan" && chance(0.05) { // without a scan nobody knows of any work
+			if call != "scan" && chance(0.05) { // without a scan no work is known
 				return forge.ErrUnavailable
 			}
 			return nil
@@ -181,8 +181,8 @@ func TestD5_NoInterleave(t *testing.T) {
 	})
 }
 
-// Whoever wrote it does not review it, also where that is the one agent that is free, and affinity would have it wait
-// for nobody else.
+// An agent does not review its own work, also where it is the only one that is free, and affinity would have it wait
+// for no other.
 func TestD6_AuthorNeverReviews(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		for i := range w.Config.Agents { // every agent may do both
@@ -200,7 +200,7 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 				t.Errorf("%s reviewed its own #%d", author, r.Job.Number)
 			}
 		}
-		// The other one is gone: nobody is left who may.
+		// The other one is gone: no agent is left that may.
 		next := *w.Config
 		next.Agents = slices.DeleteFunc(slices.Clone(next.Agents), func(a agents.Agent) bool { return a.Name != author })
 		next.Threads = slices.Clone(next.Threads)

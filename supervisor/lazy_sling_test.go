@@ -197,7 +197,7 @@ func (stuck) Run(context.Context, agents.Job, func(agents.Started)) agents.Outco
 func (stuck) Activity(string) (time.Time, int, bool) { return time.Time{}, 0, false }
 
 func TestA6_StartFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a program that is not there is nobody's work, and no attempt
+	synctest.Test(t, func(t *testing.T) { // a program that does not exist is no work, and no attempt
 		w := simtest.New(t)
 		hourly(w)
 		l := w.Start(func(l *simtest.Life) { l.Executor = stuck{} })
@@ -282,7 +282,7 @@ func TestA8_NoExtraWrites(t *testing.T) {
 	})
 }
 
-// An issue that sling makes is tied to what it waits for before anybody may work on it.
+// An issue that sling makes has its dependencies before it may be worked on.
 func TestSlingFiles(t *testing.T) {
 	quiet(t, func(w *simtest.World) {
 		w.Config.Roles[0].Label = "code"

@@ -39,7 +39,7 @@ func (p *phone) listen(address string) (net.Listener, error) {
 	return l, err
 }
 
-// url waits until somebody listens.
+// url waits until the address is listened on.
 func (p *phone) url(address string) string {
 	p.t.Helper()
 	url := ""
@@ -59,7 +59,8 @@ func reachable(t *testing.T) (*supervisor.Supervisor, *simtest.World, *phone) {
 	s, w, _ := real(t, t.TempDir(), func(s *supervisor.Supervisor) {
 		s.ListenTCP = p.listen
 		f := &s.Config.Factory
-		f.Listen, f.ListenToken, f.ListenHosts, f.ListenHooks = "factory.example:7070", apiToken, []string{"proxy.example"}, ":7071"
+		f.Listen, f.ListenToken, f.ListenHosts = "factory.example:7070", apiToken, []string{"proxy.example"}
+		f.ListenHooks = ":7071"
 		s.Config.Forge.WebhookSecret = hookSecret
 	})
 	return s, w, p
@@ -139,7 +140,11 @@ func TestHookPortServesHooksOnly(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		{"GET", "/v1/state", 404}, {"GET", "/healthz", 404}, {"POST", "/v1/cancel", 404}, {"GET", "/v1/hook", 405}, {"POST", "/v1/hook", 403},
+		{"GET", "/v1/state", 404},
+		{"GET", "/healthz", 404},
+		{"POST", "/v1/cancel", 404},
+		{"GET", "/v1/hook", 405},
+		{"POST", "/v1/hook", 403},
 	} {
 		if resp := ask(t, tt.method, url+tt.path, "", "Bearer "+apiToken); resp.StatusCode != tt.want {
 			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, resp.StatusCode, tt.want)

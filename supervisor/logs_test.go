@@ -75,7 +75,8 @@ func TestLogFollows(t *testing.T) {
 		}
 	}
 	for _, of := range []string{"", "2", "nobody", "../../etc", "dev-qwen"} {
-		if status, body := fetch(t, server.URL+"/v1/log?of="+of); status != http.StatusNotFound || !strings.Contains(body, "cannot find a log of ") {
+		status, body := fetch(t, server.URL+"/v1/log?of="+of)
+		if status != http.StatusNotFound || !strings.Contains(body, "cannot find a log of ") {
 			t.Errorf("of %q: %d %q", of, status, body)
 		}
 	}

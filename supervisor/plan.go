@@ -21,7 +21,7 @@ const (
 	wakeFloor = time.Second
 )
 
-// todo is what a plan makes a tick do, after the books are unlocked.
+// todo lists what a tick does for a plan, after the books are unlocked.
 type todo struct {
 	starts  []*session
 	stops   []*session

@@ -44,7 +44,8 @@ type UpkeepDocument struct {
 	Repairs int `json:"repairs"`
 }
 
-// SpentDocument is what the ended sessions of an agent or a thread have used on this day (UTC), and the limits.
+// SpentDocument counts the tokens and dollars of an agent or a thread in the sessions that ended on this day (UTC), and
+// has the limits.
 type SpentDocument struct {
 	Tokens       int64   `json:"tokens"` // read and written, without those from a cache
 	USD          float64 `json:"usd"`
