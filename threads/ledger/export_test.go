@@ -10,9 +10,11 @@ func Outcomes() (names []string) {
 	return names
 }
 
-// WithoutOutcome takes a row out of the table of outcomes until back is called.
+// WithoutOutcome removes a row from the table of outcomes until back is called. A session that no row fits then has no
+// consequences.
 func WithoutOutcome(name string) (back func()) {
 	whole := outcomes
 	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(row outcome) bool { return row.name == name })
+	outcomes = append(outcomes, outcome{name: "none", fits: func(*ended) bool { return true }})
 	return func() { outcomes = whole }
 }

@@ -13,15 +13,14 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// unplayed are the rows of the table of outcomes that no world misses. No world comes to the first two; of the others
-// only the breaker's count can tell, which is for breakers below.
+// No world comes to the rows in unplayed: TestEndTable has them. The rows in counted matter only to the breaker's count: see breakers.
 var (
 	unplayed = []string{"not started", "no room"}
 	counted  = []string{"cancelled", "lost", "scheduled work"}
 )
 
-// TestWorldsMissEveryOutcome takes each row of the table of outcomes away in turn and plays worlds until an invariant
-// is broken.
+// TestWorldsMissEveryOutcome removes each row of the table of outcomes in turn and plays worlds until an invariant is
+// broken.
 func TestWorldsMissEveryOutcome(t *testing.T) {
 	if os.Getenv("DISINTO_STORMS") == "" {
 		t.Skip("make check plays it: a claim that is taken shows in world 3239")
@@ -49,15 +48,16 @@ func TestWorldsMissEveryOutcome(t *testing.T) {
 	}
 }
 
-// TestBreakerInARow says which ends of a session stand between two that found no backend: those that found it.
+// TestBreakerInARow checks which ends of a session interrupt a row of sessions that find no backend: those that found
+// it.
 func TestBreakerInARow(t *testing.T) {
 	for _, wrong := range breakers() {
 		t.Error(wrong)
 	}
 }
 
-// breakers plays four sessions on a thread, of which all but the third find no backend, and returns where the breaker
-// is not as it should be.
+// breakers plays four sessions on a thread, of which all but the third find no backend, and returns the cases in
+// which the breaker is not as it should be.
 func breakers() (wrong []string) {
 	for _, tt := range []struct {
 		third agents.Result
@@ -79,9 +79,13 @@ func breakers() (wrong []string) {
 		item := ledger.Key{Kind: tt.kind, Ref: ledger.Ref{Repo: "o/r", Number: 1}}
 		for i, result := range []agents.Result{agents.BackendDown, agents.BackendDown, tt.third, agents.BackendDown} {
 			run := fmt.Sprint("run-", i)
-			s.Apply(ledger.Record{At: at, Start: &ledger.Start{Run: run, Thread: "llama", Agent: "dev", Item: item, Chain: item.Ref, Attempt: 1}})
+			s.Apply(ledger.Record{At: at, Start: &ledger.Start{
+				Run: run, Thread: "llama", Agent: "dev", Item: item, Chain: item.Ref, Attempt: 1,
+			}})
 			at = at.Add(10 * time.Minute)
-			s.Apply(ledger.Record{At: at, End: &ledger.End{Run: run, Result: result, Breaker: 5 * time.Minute, Reason: "end"}})
+			s.Apply(ledger.Record{At: at, End: &ledger.End{
+				Run: run, Result: result, Breaker: 5 * time.Minute, Reason: "end",
+			}})
 		}
 		if opened := s.Thread("llama").ParkedUntil.Equal(at.Add(5 * time.Minute)); opened != tt.opens {
 			wrong = append(wrong, strings.Join([]string{string(tt.kind), string(tt.third), fmt.Sprint(opened)}, " "))
