@@ -1,6 +1,7 @@
 package hire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 		{lessonsFile, once(lessons.Text)},
 		{journalFile, once("")},
 		{readmeFile, once(h.readme())},
-		{formulaFile, func(now string) string { return firstOf(h.Formula, now) }},
+		{formulaFile, func(now string) string { return cmp.Or(h.Formula, now) }},
 	} {
 		now, err := read(want.path)
 		if err != nil {
@@ -124,13 +125,6 @@ func (h *Hire) profileChanges(ctx context.Context, repo forge.Repository) ([]for
 
 // once is the text of a file that is written when it is missing, and never again: it belongs to the agent.
 func once(text string) func(string) string { return func(string) string { return text } }
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
 
 // profileText is profile.toml with the agent's facts. Everything else in it stays; a text that is not TOML is left as
 // it is.

@@ -1,6 +1,7 @@
 package hire
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -96,7 +97,7 @@ func (r *Retire) letGo() step {
 		name: "supervisor", look: always("have one that runs end its session"),
 		do: func(ctx context.Context) (string, error) {
 			why, err := r.LetGo(ctx)
-			return firstOf(why, "none has work for it any more"), err
+			return cmp.Or(why, "none has work for it any more"), err
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package hire
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -130,24 +131,24 @@ func (s Survey) roles() nameSet {
 	return all
 }
 
+// text is a string in an agent's table; "" when there is none.
+func (s Survey) text(agent, key string) string {
+	text, _ := s.agents[agent][key].(string)
+	return text
+}
+
 // Role is the first role in an agent's table, else the one its name begins with; "" when there is neither.
 func (s Survey) Role(agent string) string {
-	if role, _ := s.agents[agent]["role"].(string); role != "" {
-		return role
-	}
-	if roles := stringsOf(s.agents[agent]["roles"]); len(roles) > 0 {
-		return roles[0]
+	for _, role := range append([]string{s.text(agent, "role")}, stringsOf(s.agents[agent]["roles"])...) {
+		if role != "" {
+			return role
+		}
 	}
 	return agents.RoleFromName(agent)
 }
 
 // Login is the account of an agent: its name, unless its table has a forge_user.
-func (s Survey) Login(agent string) string {
-	if login, _ := s.agents[agent]["forge_user"].(string); login != "" {
-		return login
-	}
-	return agent
-}
+func (s Survey) Login(agent string) string { return cmp.Or(s.text(agent, "forge_user"), agent) }
 
 // Logins are the accounts of all agents that are on a thread.
 func (s Survey) Logins() []string {
@@ -161,10 +162,7 @@ func (s Survey) Logins() []string {
 }
 
 // Model is the model in an agent's table; may be empty.
-func (s Survey) Model(agent string) string {
-	model, _ := s.agents[agent]["model"].(string)
-	return model
-}
+func (s Survey) Model(agent string) string { return s.text(agent, "model") }
 
 // Skills are the skills in an agent's table.
 func (s Survey) Skills(agent string) []string { return stringsOf(s.agents[agent]["skills"]) }
@@ -172,8 +170,7 @@ func (s Survey) Skills(agent string) []string { return stringsOf(s.agents[agent]
 // TokenVar is the variable of an agent's token: the one that its table names, else the one that follows from its
 // name. The latter also replaces a token in plain text and the supervisor's own variable.
 func (s Survey) TokenVar(agent string) string {
-	token, _ := s.agents[agent]["token"].(string)
-	if name, ok := strings.CutPrefix(token, "$"); ok && name != "" && name != s.shared && name != "FORGE_TOKEN" {
+	if name, ok := strings.CutPrefix(s.text(agent, "token"), "$"); ok && name != "" && name != s.shared && name != "FORGE_TOKEN" {
 		return name
 	}
 	return agents.TokenVar(agent)

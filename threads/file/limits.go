@@ -37,10 +37,6 @@ func (t *table) size(key string, unset int64) int64 {
 
 // budget reads the table of the use allowed in a day.
 func (t *table) budget() agents.Budget {
-	if !t.has("budget") {
-		t.ignore("budget")
-		return agents.Budget{}
-	}
 	b := t.table("budget")
 	var got agents.Budget
 	if n, ok := get[int64](b, "tokens_per_day", "a whole number"); ok {
@@ -52,7 +48,7 @@ func (t *table) budget() agents.Budget {
 		got.USD = b.dollars("usd_per_day")
 	}
 	b.ignore("usd_per_day")
-	if len(b.values) == 0 {
+	if t.has("budget") && len(b.values) == 0 {
 		t.wrong("budget", "is empty, want tokens_per_day or usd_per_day")
 	}
 	b.done()
@@ -61,10 +57,6 @@ func (t *table) budget() agents.Budget {
 
 // limits reads the table of the use allowed at a time.
 func (t *table) limits() agents.Limits {
-	if !t.has("limits") {
-		t.ignore("limits")
-		return agents.Limits{}
-	}
 	l := t.table("limits")
 	got := agents.Limits{Memory: l.size("memory", 0)}
 	if got.Memory != 0 && got.Memory < leastMemory {
@@ -75,7 +67,7 @@ func (t *table) limits() agents.Limits {
 			l.wrong("pids", "is %d, want %d to %d", n, leastPIDs, mostPIDs)
 		}
 	}
-	if len(l.values) == 0 {
+	if t.has("limits") && len(l.values) == 0 {
 		t.wrong("limits", "is empty, want memory or pids")
 	}
 	l.done()
