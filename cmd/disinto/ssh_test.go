@@ -94,10 +94,11 @@ func TestHostAdvice(t *testing.T) {
 		"no answer within 10s": "; is it up, and does no firewall stand between?",
 		"ssh: exit status 255: Host key verification failed.": "; connect to it once by hand, " +
 			"as the account of this supervisor, or put its key into known_hosts",
-		"ssh: exit status 127: sh: disinto: not found": "; install disinto there, or say in the command= of the key where it is",
-		"it is the same supervisor as iris":            ": give each its own host, or take one out of [[fleet.hosts]]",
-		"its clock is 10m0s behind ours":               "",
-		"ssh: exit status 255: unheard of":             "",
+		"ssh: exit status 127: sh: disinto: not found": "; install disinto there, " +
+			"or say in the command= of the key where it is",
+		"it is the same supervisor as iris": ": give each its own host, or take one out of [[fleet.hosts]]",
+		"its clock is 10m0s behind ours":    "",
+		"ssh: exit status 255: unheard of":  "",
 	} {
 		if got := hostAdvice(why); got != want {
 			t.Errorf("%s: %q, want %q", why, got, want)
