@@ -21,10 +21,11 @@ const (
 	eventPulse = 15 * time.Second
 )
 
-// Route is one row of the control API's table.
+// Route is one row of the control API's table. Get, Post, Events and Logs make the rows of the API; a page or a
+// metric is a Route with a handler of its own.
 type Route struct {
-	pattern string
-	handler http.HandlerFunc
+	Pattern string // of http.ServeMux, such as "GET /v1/state"
+	Handler http.HandlerFunc
 }
 
 // Handler serves a table of routes, and GET /healthz.
@@ -32,7 +33,7 @@ func Handler(routes ...Route) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	for _, r := range routes {
-		mux.HandleFunc(r.pattern, r.handler)
+		mux.HandleFunc(r.Pattern, r.Handler)
 	}
 	return mux
 }
