@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -170,15 +171,7 @@ type Review struct {
 
 // Repo finds a repository by name.
 func (f *Facts) Repo(name string) (Repo, bool) {
-	i, ok := slices.BinarySearchFunc(f.Repos, name, func(r Repo, n string) int {
-		if r.Name < n {
-			return -1
-		}
-		if r.Name > n {
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(f.Repos, name, func(r Repo, n string) int { return cmp.Compare(r.Name, n) })
 	if !ok {
 		return Repo{}, false
 	}

@@ -22,15 +22,9 @@ import (
 //
 // Claim may be repeated: with the same runID it continues where it failed, and a complete claim stays as it is. After
 // forge.ErrTaken nothing of the claim is left; after any other error Release clears up.
-func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) error {
+func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) (err error) {
 	ref = c.canonical(ref)
-	if err := c.claim(ctx, ref, login, runID); err != nil {
-		return fmt.Errorf("cannot claim %s for %s: %w", ref, login, err)
-	}
-	return nil
-}
-
-func (c *Client) claim(ctx context.Context, ref forge.Ref, login, runID string) error {
+	defer wrap(&err, "claim %s for %s", ref, login)
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
 		return err
@@ -134,19 +128,17 @@ func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) e
 // Release takes an agent off an item: the assignee first, then the label in-progress, which stays while another agent
 // is assigned, then the ref. Other assignees and labels stay. It may be repeated, and succeeds for an item that is
 // closed or gone. forge.ErrTaken when another supervisor holds the item, which then stays as it is.
-func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) error {
+func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) (err error) {
 	ref = c.canonical(ref)
+	defer wrap(&err, "release %s from %s", ref, login)
 	commit, err := c.mayRelease(ctx, ref)
-	if err == nil {
-		err = c.hideClaim(ctx, ref, login)
-	}
-	if err == nil {
-		err = c.dropRef(ctx, ref, commit)
-	}
 	if err != nil {
-		return fmt.Errorf("cannot release %s from %s: %w", ref, login, err)
+		return err
 	}
-	return nil
+	if err := c.hideClaim(ctx, ref, login); err != nil {
+		return err
+	}
+	return c.dropRef(ctx, ref, commit)
 }
 
 // hideClaim removes the visible part of a claim.

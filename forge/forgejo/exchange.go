@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // exchange is one request and what is kept of its answer. The SDK supplies the types of answers but makes no request:
@@ -124,7 +125,7 @@ func (c *Client) send(
 	}
 	switch {
 	case x.status >= 300:
-		return nil, x, x.failure(ctx, token, kindOf(x.status), refusal(resp, answer))
+		return nil, x, x.failure(ctx, token, rest.KindOf(x.status), refusal(resp, answer))
 	case err != nil:
 		return nil, x, x.failure(ctx, token, forge.ErrUnavailable, "the answer broke off: "+rootOf(err).Error())
 	}
@@ -166,6 +167,13 @@ func (x *exchange) forgeBegan() time.Time {
 		return x.began.Add(-time.Minute)
 	}
 	return x.date.Add(x.began.Sub(x.answered))
+}
+
+// wrap completes the error of a method: "cannot X: why".
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("cannot %s: %w", fmt.Sprintf(format, args...), *err)
+	}
 }
 
 // requestError is a failed request.
@@ -210,24 +218,6 @@ func (x *exchange) failure(ctx context.Context, token string, kind error, said s
 	}
 	e.said = strings.ReplaceAll(e.said, token, "[token]")
 	return e
-}
-
-// kindOf is the error of package forge for a status; nil for our own mistakes (400, 422).
-func kindOf(status int) error {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusLocked:
-		return forge.ErrForbidden
-	case http.StatusNotFound, http.StatusGone:
-		return forge.ErrNotFound
-	case http.StatusMethodNotAllowed, http.StatusConflict, http.StatusPreconditionFailed:
-		return forge.ErrConflict
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return forge.ErrUnavailable
-	}
-	if status >= 500 {
-		return forge.ErrUnavailable
-	}
-	return nil
 }
 
 // rootOf removes the address from a failed request, which the error names already.

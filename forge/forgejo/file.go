@@ -45,13 +45,14 @@ func (c *Client) file(ctx context.Context, d forge.Draft) (forge.Ref, error) {
 }
 
 // Depend makes an issue wait for another one, which may be in another repository. It may be repeated.
-func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) error {
+func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) (err error) {
 	ref, on = c.canonical(ref), c.canonical(on)
+	defer wrap(&err, "make %s depend on %s", ref, on)
 	owner, name, _ := strings.Cut(on.Repo, "/")
 	form := map[string]any{"owner": owner, "repo": name, "index": on.Number}
-	err := c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/dependencies", ref.Number), form)
+	err = c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/dependencies", ref.Number), form)
 	if err == nil || errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || ctx.Err() != nil {
-		return dependError(ref, on, err)
+		return err
 	}
 	// Forgejo answers 500 when the dependency exists.
 	now, again := c.Blockers(ctx, ref)
@@ -59,31 +60,24 @@ func (c *Client) Depend(ctx context.Context, ref, on forge.Ref) error {
 	if again == nil && slices.ContainsFunc(now, there) {
 		return nil
 	}
-	return dependError(ref, on, err)
-}
-
-func dependError(ref, on forge.Ref, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("cannot make %s depend on %s: %w", ref, on, err)
+	return err
 }
 
 // Blockers reads an issue's blockers afresh: the forge's dependencies with their states, and the references in its
 // text, with the states of the cache.
-func (c *Client) Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error) {
+func (c *Client) Blockers(ctx context.Context, ref forge.Ref) (all []forge.Blocker, err error) {
 	ref = c.canonical(ref)
+	defer wrap(&err, "read the dependencies of %s", ref)
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the dependencies of %s: %w", ref, err)
+		return nil, err
 	}
 	native, _, err := list[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d/dependencies", ref.Number))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the dependencies of %s: %w", ref, err)
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []forge.Blocker
 	for _, dep := range native {
 		all = append(all, c.blockerOf(dep))
 	}

@@ -30,14 +30,8 @@ func (c *Client) HasHook(ctx context.Context, repo, url string) (bool, error) {
 
 // SetHook registers a web hook to an address, signed with the secret, and then deletes older ones to the same address:
 // the forge never changes the secret of an existing hook.
-func (c *Client) SetHook(ctx context.Context, repo, url, secret string) error {
-	if err := c.setHook(ctx, repo, url, secret); err != nil {
-		return fmt.Errorf("cannot register a web hook in %s: %w", repo, err)
-	}
-	return nil
-}
-
-func (c *Client) setHook(ctx context.Context, repo, url, secret string) error {
+func (c *Client) SetHook(ctx context.Context, repo, url, secret string) (err error) {
+	defer wrap(&err, "register a web hook in %s", repo)
 	old, err := c.hooksTo(ctx, repo, url)
 	if err != nil {
 		return err

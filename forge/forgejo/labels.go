@@ -2,6 +2,7 @@ package forgejo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,22 +18,20 @@ const plainColor = "c5def5"
 
 // Label adds and removes labels by name and may be repeated. A label that the repository lacks is created: the forge
 // would silently drop its name. Removing backlog is refused, because only people withdraw work.
-func (c *Client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
+func (c *Client) Label(ctx context.Context, ref forge.Ref, add, remove []string) (err error) {
 	ref = c.canonical(ref)
+	defer wrap(&err, "label %s", ref)
 	if slices.Contains(remove, forge.LabelBacklog) {
-		return fmt.Errorf("cannot label %s: the label backlog is not ours to remove", ref)
+		return errors.New("the label backlog is not ours to remove")
 	}
 	in, err := c.getIssue(ctx, ref)
-	if err == nil {
-		err = c.addLabels(ctx, ref, in, add)
-	}
-	if err == nil {
-		err = c.removeLabels(ctx, ref, in, remove)
-	}
 	if err != nil {
-		return fmt.Errorf("cannot label %s: %w", ref, err)
+		return err
 	}
-	return nil
+	if err := c.addLabels(ctx, ref, in, add); err != nil {
+		return err
+	}
+	return c.removeLabels(ctx, ref, in, remove)
 }
 
 // addLabels adds the names that the issue lacks.

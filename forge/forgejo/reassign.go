@@ -16,15 +16,9 @@ import (
 //
 // The forge has no compare-and-set for assignees, so Reassign holds the ref of the issue's claim meanwhile: a session
 // needs it to begin the issue. It may be repeated with the same run id; a completed move is a success.
-func (c *Client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error {
+func (c *Client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) (err error) {
 	ref = c.canonical(ref)
-	if err := c.reassign(ctx, ref, from, to, label, runID); err != nil {
-		return fmt.Errorf("cannot give %s to %s: %w", ref, to, err)
-	}
-	return nil
-}
-
-func (c *Client) reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error {
+	defer wrap(&err, "give %s to %s", ref, to)
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
 		return err

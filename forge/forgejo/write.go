@@ -17,10 +17,11 @@ var keyPattern = regexp.MustCompile(`^[A-Za-z0-9._:/-]+$`)
 
 // Comment writes a comment once for each key. It contains a hidden mark, which is first searched for in our own
 // comments; any account may write the same mark.
-func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
+func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) (err error) {
 	ref = c.canonical(ref)
+	defer wrap(&err, "comment on %s", ref)
 	if !keyPattern.MatchString(key) || strings.Contains(key, "--") {
-		return fmt.Errorf("cannot comment on %s: internal error: key %q", ref, key)
+		return fmt.Errorf("internal error: key %q", key)
 	}
 	mark := "<!-- disinto:" + key + " -->"
 	found, err := c.hasComment(ctx, ref, mark)
@@ -30,14 +31,11 @@ func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) e
 			err = gone
 		}
 	}
-	if err == nil && !found {
-		form := gitea.CreateIssueCommentOption{Body: body + "\n\n" + mark}
-		err = c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/comments", ref.Number), form)
+	if err != nil || found {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("cannot comment on %s: %w", ref, err)
-	}
-	return nil
+	form := gitea.CreateIssueCommentOption{Body: body + "\n\n" + mark}
+	return c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/comments", ref.Number), form)
 }
 
 func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bool, error) {
@@ -58,13 +56,11 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 }
 
 // Close closes an issue and may be repeated. forge.ErrConflict means that the issue has open dependencies.
-func (c *Client) Close(ctx context.Context, ref forge.Ref) error {
+func (c *Client) Close(ctx context.Context, ref forge.Ref) (err error) {
 	ref = c.canonical(ref)
+	defer wrap(&err, "close %s", ref)
 	form := map[string]any{"state": gitea.StateClosed}
-	if err := c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form); err != nil {
-		return fmt.Errorf("cannot close %s: %w", ref, err)
-	}
-	return nil
+	return c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form)
 }
 
 // Merge merges a pull request whose head is headSHA, in the repository's own style. It may be repeated.
@@ -73,15 +69,9 @@ func (c *Client) Close(ctx context.Context, ref forge.Ref) error {
 //
 // The branch is deleted when it is an issue's, because it would block the next try, or when the repository's settings
 // say so.
-func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA string) error {
+func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA string) (err error) {
 	ref = c.canonical(ref)
-	if err := c.merge(ctx, ref, headSHA); err != nil {
-		return fmt.Errorf("cannot merge %s: %w", ref, err)
-	}
-	return nil
-}
-
-func (c *Client) merge(ctx context.Context, ref forge.Ref, headSHA string) error {
+	defer wrap(&err, "merge %s", ref)
 	in, x, err := c.readDetails(ctx, ref)
 	if err != nil {
 		return err

@@ -134,16 +134,23 @@ func refusal(method, path string, resp *http.Response, answer []byte) error {
 		words = strings.ToValidUTF8(words[:maxWords], "") + "…"
 	}
 	text := strings.TrimSpace(fmt.Sprintf("%s %s: %s %s", method, path, resp.Status, words))
-	r := &Refusal{Status: resp.StatusCode, Text: text}
-	switch code := resp.StatusCode; {
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		r.err = forge.ErrForbidden
-	case code == http.StatusNotFound:
-		r.err = forge.ErrNotFound
-	case code == http.StatusConflict, code == http.StatusMethodNotAllowed, code == http.StatusPreconditionFailed:
-		r.err = forge.ErrConflict
-	case code == http.StatusTooManyRequests, code >= 500:
-		r.err = forge.ErrUnavailable
+	return &Refusal{Status: resp.StatusCode, Text: text, err: KindOf(resp.StatusCode)}
+}
+
+// KindOf is the error of package forge for a status; nil for a success and for our own mistakes (400, 422).
+func KindOf(status int) error {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusLocked:
+		return forge.ErrForbidden
+	case http.StatusNotFound, http.StatusGone:
+		return forge.ErrNotFound
+	case http.StatusMethodNotAllowed, http.StatusConflict, http.StatusPreconditionFailed:
+		return forge.ErrConflict
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return forge.ErrUnavailable
 	}
-	return r
+	if status >= 500 {
+		return forge.ErrUnavailable
+	}
+	return nil
 }
