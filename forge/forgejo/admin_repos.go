@@ -15,14 +15,12 @@ import (
 )
 
 // CanWrite reports whether an account may push to a repository, as its owner, a collaborator or a member of a team.
-func (a *Admin) CanWrite(ctx context.Context, repo, login string) (bool, error) {
+func (a *Admin) CanWrite(ctx context.Context, repo, login string) (_ bool, err error) {
+	defer wrap(&err, "tell whether %s may write to %s", login, repo)
 	var may struct{ Permission string }
-	err := a.api.Get(ctx, collaborator(repo, login)+"/permission", &may)
-	if errors.Is(err, forge.ErrNotFound) {
-		return false, nil
-	}
+	err = a.api.Get(ctx, collaborator(repo, login)+"/permission", &may)
 	if err != nil {
-		return false, fmt.Errorf("cannot tell whether %s may write to %s: %w", login, repo, err)
+		return false, unless(err, forge.ErrNotFound)
 	}
 	return slices.Contains([]string{"write", "admin", "owner"}, may.Permission), nil
 }
@@ -32,11 +30,9 @@ func collaborator(repo, login string) string {
 }
 
 // Allow makes an account a collaborator who may push.
-func (a *Admin) Allow(ctx context.Context, repo, login string) error {
-	if err := a.allow(ctx, repo, login); err != nil {
-		return fmt.Errorf("cannot let %s write to %s: %w", login, repo, err)
-	}
-	return nil
+func (a *Admin) Allow(ctx context.Context, repo, login string) (err error) {
+	defer wrap(&err, "let %s write to %s", login, repo)
+	return a.allow(ctx, repo, login)
 }
 
 func (a *Admin) allow(ctx context.Context, repo, login string) error {
@@ -44,80 +40,71 @@ func (a *Admin) allow(ctx context.Context, repo, login string) error {
 }
 
 // Disallow ends the access that Allow gave. It may be repeated.
-func (a *Admin) Disallow(ctx context.Context, repo, login string) error {
-	err := a.api.Call(ctx, http.MethodDelete, collaborator(repo, login), nil, nil)
-	if err != nil && !errors.Is(err, forge.ErrNotFound) {
-		return fmt.Errorf("cannot take %s's access to %s away: %w", login, repo, err)
+func (a *Admin) Disallow(ctx context.Context, repo, login string) (err error) {
+	defer wrap(&err, "take %s's access to %s away", login, repo)
+	return unless(a.api.Call(ctx, http.MethodDelete, collaborator(repo, login), nil, nil), forge.ErrNotFound)
+}
+
+// unless is err, or nil for an error of a kind that is no failure.
+func unless(err, kind error) error {
+	if errors.Is(err, kind) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // Collaborates reports whether an account is a collaborator of a repository, with any permission.
-func (a *Admin) Collaborates(ctx context.Context, repo, login string) (bool, error) {
-	err := a.api.Get(ctx, collaborator(repo, login), nil)
+func (a *Admin) Collaborates(ctx context.Context, repo, login string) (_ bool, err error) {
+	defer wrap(&err, "tell whether %s is a collaborator of %s", login, repo)
+	err = a.api.Get(ctx, collaborator(repo, login), nil)
 	if errors.Is(err, forge.ErrNotFound) || refused(err, http.StatusUnprocessableEntity) {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("cannot tell whether %s is a collaborator of %s: %w", login, repo, err)
-	}
-	return true, nil
+	return err == nil, err
 }
 
 // Repository looks a repository up; forge.ErrNotFound when there is none.
-func (a *Admin) Repository(ctx context.Context, name string) (forge.Repository, error) {
-	r, err := repository(ctx, &a.api, name)
-	if err != nil {
-		return forge.Repository{}, fmt.Errorf("cannot look up the repository %s: %w", name, err)
-	}
-	return r, nil
+func (a *Admin) Repository(ctx context.Context, name string) (r forge.Repository, err error) {
+	defer wrap(&err, "look up the repository %s", name)
+	return repository(ctx, &a.api, name)
 }
 
 // CreateRepository makes an empty private repository. name is owner/name.
-func (a *Admin) CreateRepository(ctx context.Context, name, description string) error {
+func (a *Admin) CreateRepository(ctx context.Context, name, description string) (err error) {
+	defer wrap(&err, "create the repository %s", name)
 	login, short := owner(name)
-	err := a.api.Post(ctx, "/admin/users/"+url.PathEscape(login)+"/repos", map[string]any{
+	return a.api.Post(ctx, "/admin/users/"+url.PathEscape(login)+"/repos", map[string]any{
 		"name": short, "description": description, "private": true, "auto_init": false, "default_branch": "main",
 	}, nil)
-	if err != nil {
-		return fmt.Errorf("cannot create the repository %s: %w", name, err)
-	}
-	return nil
 }
 
 // File reads a file of a repository's default branch; forge.ErrNotFound when there is none.
-func (a *Admin) File(ctx context.Context, repo, path string) (forge.File, error) {
-	f, err := file(ctx, &a.api, repo, path)
-	if err != nil {
-		return forge.File{}, fmt.Errorf("cannot read %s of %s: %w", path, repo, err)
-	}
-	return f, nil
+func (a *Admin) File(ctx context.Context, repo, path string) (f forge.File, err error) {
+	defer wrap(&err, "read %s of %s", path, repo)
+	return file(ctx, &a.api, repo, path)
 }
 
 // Commit writes files to a branch in one commit with an account as its author. The repository may be empty. Files with
 // a SHA are replaced if they have not changed since; the others are new.
-func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email string, files []forge.File) error {
+func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email string, files []forge.File) (err error) {
+	defer wrap(&err, "write to %s", repo)
 	changes := make([]fileChange, len(files))
 	for i, f := range files {
 		changes[i] = changeOf(f)
 	}
 	author := map[string]string{"name": login, "email": email}
-	err := a.api.Post(ctx, "/repos/"+repo+"/contents", map[string]any{
+	return a.api.Post(ctx, "/repos/"+repo+"/contents", map[string]any{
 		"branch": branch, "message": message, "author": author, "committer": author, "files": changes,
 	}, nil)
-	if err != nil {
-		return fmt.Errorf("cannot write to %s: %w", repo, err)
-	}
-	return nil
 }
 
 // Assigned lists the open issues and pull requests of a repository that an account is assigned to, oldest first.
-func (a *Admin) Assigned(ctx context.Context, repo, login string) ([]forge.Ref, error) {
+func (a *Admin) Assigned(ctx context.Context, repo, login string) (refs []forge.Ref, err error) {
+	defer wrap(&err, "list the issues of %s", repo)
 	all, err := listAll[*gitea.Issue](ctx, &a.api, at(repo, "/issues?state=open&assigned_by=%s", url.QueryEscape(login)))
 	if err != nil {
-		return nil, fmt.Errorf("cannot list the issues of %s: %w", repo, err)
+		return nil, err
 	}
-	var refs []forge.Ref
 	for _, in := range all {
 		if isAssigned(in, login) { // Forgejo ignores a filter with an unknown login
 			refs = append(refs, forge.Ref{Repo: repo, Number: in.Index})
