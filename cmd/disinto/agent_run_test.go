@@ -89,7 +89,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	}
 	var d control.Document
 	if issue.State == "closed" {
-		d = *status(t, state, "nobody works", func(d *control.Document) bool { return len(d.Sessions) == 0 })
+		d = *status(t, state, "no agent works", func(d *control.Document) bool { return len(d.Sessions) == 0 })
 	}
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {
@@ -117,7 +117,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 	}
 }
 
-// watchArguments reads the arguments of every process on the machine, over and over, until told is called. Nobody's
+// watchArguments reads the arguments of every process on the machine, over and over, until told is called. No process's
 // may have a token in them: they can be read by everybody.
 func (f *testForge) watchArguments() (told func()) {
 	f.t.Helper()
@@ -190,7 +190,7 @@ if grep -q "a reviewer" "$HOME/prompt"; then
 else
   echo more >> order.txt; git add order.txt; git commit -q -m "Work on the order"
 fi`+stubDone)
-	issueToMerge(t, bin, "http://"+nobody(t), "claude", "claude", time.Minute)
+	issueToMerge(t, bin, "http://"+deadAddress(t), "claude", "claude", time.Minute)
 }
 
 var verdictPath = regexp.MustCompile(`Write the file (\S+verdict\.json)`)

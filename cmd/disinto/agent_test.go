@@ -362,7 +362,7 @@ func TestAgentInterrupted(t *testing.T) {
 	}
 }
 
-// A rework never loses what somebody else pushed, and a rewritten branch of one's own is fine.
+// A rework never loses another account's push, and a rewritten branch of one's own is fine.
 func TestAgentPushesWithCare(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

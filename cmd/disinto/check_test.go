@@ -54,8 +54,8 @@ func (f *testForge) file(state string, edits ...string) (path string) {
 	return factoryFile(f.t, strings.NewReplacer(edits...).Replace(text))
 }
 
-// nobody is an address where nothing listens.
-func nobody(t *testing.T) string {
+// deadAddress is an address where nothing listens.
+func deadAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name:  "unreachable forge",
-			edits: []string{f.URL, "http://" + nobody(t)},
+			edits: []string{f.URL, "http://" + deadAddress(t)},
 			want:  []string{"cannot reach the forge at http://"},
 		},
 		{
@@ -142,13 +142,13 @@ func TestCheck(t *testing.T) {
 		},
 		{
 			name:  "a backend that does not answer",
-			edits: []string{"backend = \"local\"", "backend = \"local\"\nbase_url = \"http://" + nobody(t) + "/v1\""},
+			edits: []string{"backend = \"local\"", "backend = \"local\"\nbase_url = \"http://" + deadAddress(t) + "/v1\""},
 			want:  []string{"llama: no answer from http://"},
 		},
 		{
 			name: "several at once",
 			edits: []string{
-				"backend = \"local\"", "backend = \"local\"\nbase_url = \"http://" + nobody(t) + "/v1\"",
+				"backend = \"local\"", "backend = \"local\"\nbase_url = \"http://" + deadAddress(t) + "/v1\"",
 				"[roles.dev]\non = \"issue\"\ncommand = [", "[roles.dev]\non = \"issue\"\ncommand = [\"no-such-agent\", ",
 			},
 			environ: map[string]string{"FORGE_TOKEN": "0000000000000000000000000000000000000000"},

@@ -122,7 +122,7 @@ func quoted(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// carry counts the issues with a label. The forge cannot be asked: a label that nobody has made yet it leaves out of
+// carry counts the issues with a label. The forge cannot be asked: a label that does not exist yet it leaves out of
 // account.
 func (w *shared) carry(label string) (count int) {
 	w.t.Helper()

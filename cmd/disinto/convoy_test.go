@@ -66,7 +66,7 @@ func TestSlingOrders(t *testing.T) {
 	}
 }
 
-// What is wrong on the command line is said before anybody is asked.
+// A wrong command line is refused before the supervisor is asked.
 func TestConvoyUsage(t *testing.T) {
 	dir := t.TempDir()
 	circle := filepath.Join(dir, "circle.md")

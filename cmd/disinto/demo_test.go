@@ -18,7 +18,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// demoReport is what demo --json prints, read as a program would read it.
+// demoReport is the document of demo --json as a program reads it.
 type demoReport struct {
 	control.Document
 	Merged []struct {
@@ -112,7 +112,7 @@ func checkDemo(t *testing.T, d *running) {
 	}
 }
 
-// Somebody who has seen enough presses Ctrl-C.
+// Ctrl-C ends a demo.
 func TestDemoInterrupted(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()

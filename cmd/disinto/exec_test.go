@@ -35,8 +35,8 @@ func TestExecTheLongWay(t *testing.T) {
 	}
 }
 
-// The init runs before most of the program is initialised, which costs 5 ms and 5 MiB. One import of package pid1 more can
-// undo that; TLS, JSON and regular expressions are some of what must not be ready.
+// The init runs before most of the program is initialised, which costs 5 ms and 5 MiB. One import of package pid1
+// more can undo that; TLS, JSON and regular expressions are some of what must not be ready.
 func TestExecComesFirst(t *testing.T) {
 	r := startDisinto(t, []string{"GODEBUG=inittrace=1"}, "exec", "--", "true")
 	if code := r.wait(); code != 0 {

@@ -491,7 +491,7 @@ func newTestSSH(t *testing.T) *testSSH {
 	return s
 }
 
-// serve has a host of this name run a command, whatever is asked of it. What a stranger's key is nobody knows.
+// serve has a host of this name run a command, whatever is asked of it. A stranger's key is not known.
 func (s *testSSH) serve(host, command string) {
 	s.t.Helper()
 	s.keygen(host)

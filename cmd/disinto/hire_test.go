@@ -146,7 +146,7 @@ func nowhere(t *testing.T, token string, places ...string) {
 	}
 }
 
-// Whoever hires need not have the supervisor's environment, and every way of signing in that is written down works.
+// Hiring does not need the supervisor's environment, and every documented way of signing in works.
 func TestHireSignsIn(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)

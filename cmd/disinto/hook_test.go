@@ -14,7 +14,7 @@ import (
 func TestHookEndToEnd(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
-	state, hooks, api := t.TempDir(), nobody(t), nobody(t)
+	state, hooks, api := t.TempDir(), deadAddress(t), deadAddress(t)
 	const token = "0123456789abcdef"
 	path := f.file(state,
 		"[forge]", "[forge]\nwebhook_secret = \"$WEBHOOK_SECRET\"",

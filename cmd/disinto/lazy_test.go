@@ -85,7 +85,7 @@ func race(t *testing.T, f *testForge) {
 			t.Fatalf("exit code %d, %q, %q; another said %q", a.code, a.stdout, a.stderr, answers[0].stdout)
 		}
 	}
-	d := status(t, state, "somebody works", working)
+	d := status(t, state, "an agent works", working)
 	if got := f.claimed(); !slices.Equal(got, []int{8}) {
 		t.Errorf("claimed: %v", got)
 	}

@@ -45,7 +45,7 @@ func TestUnenforced(t *testing.T) {
 	}
 }
 
-// Where limits are not enforced nobody may believe that they are: check and the supervisor's log say so.
+// Limits that are not enforced are reported: check and the supervisor's log say so.
 func TestLimitsThatHoldNobody(t *testing.T) {
 	c := process.FindContainment()
 	if c.Memory == nil {

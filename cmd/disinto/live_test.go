@@ -26,7 +26,7 @@ const (
 )
 
 // liveAgent sleeps as long as the load says of its issue, and notes when it began and ended. That it refuses the
-// issue leaves nothing for anybody to do.
+// issue leaves no work.
 const liveAgent = `
 began=$(date +%s%N)
 sleep "$(sed -n "${DISINTO_NUMBER}p" "$1")"
@@ -76,7 +76,7 @@ type live struct {
 	load  sim.Load // as it was, for the simulator
 }
 
-// liveTask is what became of an issue, counted from the beginning.
+// liveTask has the times of an issue, from the beginning.
 type liveTask struct {
 	agent             string
 	filed, began, end time.Duration
@@ -93,7 +93,7 @@ func newLive(t *testing.T, seed uint64) *live {
 		fmt.Fprintf(&naps, "%.3f\n", w.Sessions[0].Seconds())
 	}
 	plan := filepath.Join(t.TempDir(), "naps")
-	hooks := nobody(t)
+	hooks := deadAddress(t)
 	var b strings.Builder
 	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nwebhook_secret = \"$WEBHOOK_SECRET\"\nrepos = [%q]\n", l.api.URL, soakRepo)
 	fmt.Fprintf(&b, "[factory]\nstate = %q\nlisten_hooks = %q\n", l.state, hooks)
@@ -145,7 +145,7 @@ func (l *live) play() {
 	r.wait()
 }
 
-// measured is what the ledger says.
+// measured is taken from the ledger.
 type measured struct {
 	match, longest time.Duration // from when an issue and its agent were both there, to the start of the program
 	idle           time.Duration // of all agents beside any work, together

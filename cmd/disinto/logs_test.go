@@ -43,7 +43,7 @@ agents = ["dev-qwen"]
 	environ := []string{"FORGE_TOKEN=0123456789abcdef"}
 	for _, args := range [][]string{{"dev-qwen"}, {"17"}, {"johba/harb#17", "-f"}} {
 		got := disinto(t.Context(), environ, append([]string{"logs", "--state", state, "--config", config}, args...)...)
-		// Where nobody looks, a log is what it is.
+		// In a pipe, a log is printed as it is.
 		if got.code != exitDone || got.stdout != "\x1b[1mI am [secret]\n" || got.stderr != "" {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, got.code, got.stdout, got.stderr)
 		}

@@ -42,7 +42,7 @@ func oneReaper(t *testing.T) *process.Reaper {
 	return r
 }
 
-// result is what a command left behind.
+// result is a command's output and exit code.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -57,7 +57,7 @@ func disinto(ctx context.Context, environ []string, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// testCLI is a command's outside world at noon, with nobody to read what it says.
+// testCLI is a command's outside world at noon, which drops its output.
 func testCLI(environ []string) *cli {
 	return &cli{
 		environ: environ, stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard,

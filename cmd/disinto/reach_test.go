@@ -61,7 +61,7 @@ func TestReach(t *testing.T) {
 	}
 	t.Parallel()
 	f := newTestForge(t)
-	dir, err := os.MkdirTemp("", "disinto") // not t.TempDir(), whose parent nobody else may enter
+	dir, err := os.MkdirTemp("", "disinto") // not t.TempDir(), whose parent other accounts may not enter
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 const readmePath = "../../README.md"
 
-// README.md shows what the program says, not what somebody once copied.
+// README.md shows the program's present output.
 func TestReadme(t *testing.T) {
 	raw, err := os.ReadFile(readmePath)
 	if err != nil {

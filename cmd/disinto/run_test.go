@@ -148,7 +148,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 func TestRunWithForgeDown(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
-	state, address := t.TempDir(), nobody(t)
+	state, address := t.TempDir(), deadAddress(t)
 	f.startRun(state, nil, f.URL, "http://"+address)
 	d := status(t, state, "it says that the forge is down", func(d *control.Document) bool { return d.Forge.Error != "" })
 	if d.Forge.OK || !strings.Contains(d.Forge.Error, "connection refused") {
@@ -164,7 +164,7 @@ func TestRunWithForgeDown(t *testing.T) {
 	status(t, state, "it works", func(d *control.Document) bool { return d.Forge.OK && working(d) })
 }
 
-// hold is what a document says of something that is held, and a part of it that it has to have.
+// hold finds the reason of a hold in a document; the reason has want in it.
 type hold struct {
 	said func(*control.Document) string
 	want string
@@ -261,7 +261,7 @@ func TestPID1(t *testing.T) {
 		state := t.TempDir()
 		path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
 		r := start(t, f.environ(nil), append(unshare, "run", "--config", path)...)
-		d := status(t, state, "somebody works", working)
+		d := status(t, state, "an agent works", working)
 		if d.PID != 1 {
 			t.Errorf("pid %d, want 1", d.PID)
 		}

@@ -27,7 +27,7 @@ const (
 	soakThreads = 20
 	// soakWarm is how many sessions are over before memory is measured: heaps, caches and connections grow at first.
 	soakWarm = 200
-	// soakGrowth is what the supervisor may grow by after that, in KiB. A thousand sessions that each left a page behind
+	// soakGrowth is how much the supervisor may grow after that, in KiB. A thousand sessions that each left a page behind
 	// would be 4 MiB; garbage that is not collected yet is a few.
 	soakGrowth = 16 << 10
 )
@@ -255,7 +255,7 @@ func (s *soak) checkBooks(n int, journal string) {
 	}
 }
 
-// vitals are what a process uses.
+// vitals are the resources that a process uses.
 type vitals struct {
 	rss, threads, fds, children int // rss in KiB
 	cpu                         time.Duration

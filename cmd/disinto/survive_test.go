@@ -42,7 +42,7 @@ func TestRunSurvives(t *testing.T) {
 			path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
 			argv := append(strings.Fields(tt.inside), "sh", "-c", tt.script, "sh", fullPipe(t), self, "run", "--config", path)
 			r := start(t, append(f.environ(nil), "STATE="+state), argv...)
-			d := status(t, state, "somebody works", working)
+			d := status(t, state, "an agent works", working)
 			pid := d.PID
 			if tt.inside != "" {
 				pid = onlyChild(t, r)
@@ -66,7 +66,7 @@ func executable(t *testing.T) string {
 	return self
 }
 
-// fullPipe is the path of a pipe that takes nothing more, with somebody at its other end.
+// fullPipe is the path of a pipe that is full, with a reader that reads nothing.
 func fullPipe(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")

@@ -13,7 +13,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// pseudoTerminal is a terminal of so many columns; screen is what a person would look at.
+// pseudoTerminal is a terminal of so many columns; screen is the person's end of it.
 func pseudoTerminal(t *testing.T, columns uint16) (terminal, screen *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A container's first process is replaced, and nobody outside can tell: it is PID 1 still, its session goes on, and a
+// A container's first process is replaced, and outside nothing changes: it is PID 1 still, its session goes on, and a
 // connection over TCP is never refused, since it is the same socket that listens. TERM stops the new image as it did
 // the old.
 func TestUpgradeAsPID1(t *testing.T) {
@@ -21,19 +21,19 @@ func TestUpgradeAsPID1(t *testing.T) {
 	}
 	t.Parallel()
 	f := newTestForge(t)
-	state, api := t.TempDir(), nobody(t)
+	state, api := t.TempDir(), deadAddress(t)
 	path := f.file(state, "[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"", api),
 		`"demo-agent"`, `"demo-agent", "--think", "1h"`)
 	r := start(t, f.environ(map[string]string{"DISINTO_API_TOKEN": "0123456789abcdef"}),
 		"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", executable(t), "run", "--config", path)
-	before := status(t, state, "somebody works", working)
+	before := status(t, state, "an agent works", working)
 	socket := listener(t, api)
 	stop, refused := make(chan struct{}), make(chan error, 1)
 	go func() { refused <- knock(api, stop) }()
 	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
 		t.Errorf("%+v", got)
 	}
-	after := status(t, state, "somebody works", working)
+	after := status(t, state, "an agent works", working)
 	close(stop)
 	if err := <-refused; err != nil {
 		t.Errorf("while it was replaced: %v", err)

@@ -50,7 +50,7 @@ func (s *watched) set(answer string) {
 	s.answer = answer
 }
 
-// output is what a command prints, that a test reads while it is written.
+// output collects what a command prints, for a test that reads it meanwhile.
 type output struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -68,7 +68,7 @@ func (s *output) String() string {
 	return s.text.String()
 }
 
-// Where nobody looks at a screen, a watched status is printed when it is another one, and ends with its supervisor. An
+// In a pipe, a watched status is printed when it has changed, until its supervisor ends. An
 // event is enough to look again; without events it looks now and then.
 func TestStatusWatch(t *testing.T) {
 	first := readTestdata(t, "status/busy.json")
@@ -112,7 +112,7 @@ func TestStatusWatch(t *testing.T) {
 	}
 }
 
-// While nothing happens nobody is asked, and the picture is drawn again all the same.
+// While nothing happens the supervisor is not asked, but the picture is redrawn.
 func TestPace(t *testing.T) {
 	news, drawn := make(chan struct{}, 1), 0
 	p := pace{rest: time.Nanosecond, slow: time.Hour, clock: time.Millisecond}

@@ -51,7 +51,7 @@ agents = [%s]
 	return b.String()
 }
 
-// roles are what the agents do. The scheduled ones come round a few times in the demo.
+// roles are those of the agents. A demo lasts long enough for the scheduled ones to run a few times.
 var roles = []struct {
 	name, on string
 	every    time.Duration

@@ -1,6 +1,6 @@
 package screen
 
-// Finding is what disinto check found out about one thing.
+// Finding is one answer of disinto check.
 type Finding struct {
 	About   string `json:"about"`
 	Problem bool   `json:"problem"`

@@ -73,7 +73,7 @@ func waitRows(reports []sim.Report) [][]cell {
 	return rows
 }
 
-// worstWait is what 95 % of the issues of the slowest priority wait at most.
+// worstWait is the wait that 95 % of the issues of the slowest priority do not exceed.
 func worstWait(r *sim.Report) time.Duration {
 	var worst time.Duration
 	for i := range r.Wait {
