@@ -73,5 +73,3 @@ func (s *Supervisor) Remembered() []forge.Ref {
 	list := append(s.books.ledger.Remembered(), s.books.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
 	return append(list, slices.SortedFunc(maps.Keys(s.books.ledger.Touched), forge.Ref.Compare)...)
 }
-
-var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
