@@ -10,12 +10,15 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// A journal is work: what was one issue is one again, with the sessions that it took.
+// TestReplay turns the sessions of a journal into a load, with one issue for each issue and the sessions that it took.
 func TestReplay(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	session := func(kind agents.Kind, number, chain int64, start, took time.Duration) ledger.Past {
 		ref := func(n int64) forge.Ref { return forge.Ref{Repo: "owner/name", Number: n} }
-		return ledger.Past{Agent: "x", Kind: kind, Ref: ledger.Ref(ref(number)), Chain: ledger.Ref(ref(chain)), Start: at.Add(start), End: at.Add(start + took)}
+		return ledger.Past{
+			Agent: "x", Kind: kind, Ref: ledger.Ref(ref(number)), Chain: ledger.Ref(ref(chain)),
+			Start: at.Add(start), End: at.Add(start + took),
+		}
 	}
 	config := &threads.Config{Forge: threads.Forge{Repos: []string{"owner/name"}}}
 	waited := session(agents.KindIssue, 5, 5, 5*time.Hour, time.Hour)
@@ -31,14 +34,14 @@ func TestReplay(t *testing.T) {
 		session(agents.KindIssue, 6, 6, 5*time.Hour, 100*365*24*time.Hour),
 		waited,
 	}, config, 24*time.Hour)
-	if len(load) != 3 || load[2].At != 90*time.Minute || len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute ||
-		load[0].Review != 15*time.Minute {
+	if len(load) != 3 || load[2].At != 90*time.Minute || load[0].Review != 15*time.Minute ||
+		len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute {
 		t.Errorf("%+v", load)
 	}
 	if w := load[1]; w.At != 30*time.Minute || w.Priority != 2 || len(w.Skills) != 0 || len(w.Sessions) != 1 {
-		t.Errorf("what waited: %+v", w)
+		t.Errorf("the issue that waited: %+v", w)
 	}
 	if len(Replay(nil, config, time.Hour)) > 0 {
-		t.Error("nothing is some work")
+		t.Error("an empty journal gives work")
 	}
 }
