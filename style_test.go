@@ -3,9 +3,13 @@ package disinto_test
 import (
 	"fmt"
 	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // The limits leave room: in the code bases that we learnt from, nine of ten functions have fewer than 44 lines and nine
@@ -13,7 +17,11 @@ import (
 const (
 	maxFunction = 60
 	maxFile     = 500
+	maxColumns  = 120 // a tab counts one
 )
+
+// riddles are phrases that hide the fact or the actor: "X is what ..." instead of the fact, "nobody" instead of a noun.
+var riddles = regexp.MustCompile(`(?i)\b((is|are|was|were) what|nobody|somebody|anybody|whoever)\b`)
 
 // checkLength reports what is too long and gives no reason for it, in a comment of its own line that begins with
 // "long:": above the function, or above the package clause for the file.
@@ -40,6 +48,22 @@ func (s *source) checkLength() (failures []string) {
 	return failures
 }
 
+// checkLines reports lines that are too wide, and comments that are riddles.
+func (s *source) checkLines(text string) (failures []string) {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > maxColumns {
+			failures = append(failures, fmt.Sprintf("%s:%d: %d columns, more than %d", s.name, n, columns, maxColumns))
+		}
+		_, comment, found := strings.Cut(line, "//")
+		if riddle := riddles.FindString(comment); found && riddle != "" {
+			failures = append(failures, fmt.Sprintf("%s:%d: %q: name the actor, say the fact", s.name, n, riddle))
+		}
+	}
+	return failures
+}
+
 // excuses reports whether a comment gives a reason for length.
 func excuses(group *ast.CommentGroup) bool {
 	return group != nil && slices.ContainsFunc(group.List, func(c *ast.Comment) bool {
@@ -52,6 +76,28 @@ func TestLength(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test {
 			report(t, s.checkLength())
+			text, err := os.ReadFile(filepath.FromSlash(s.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			report(t, s.checkLines(string(text)))
+		}
+	}
+}
+
+// TestLinesBite plants what checkLines has to find.
+func TestLinesBite(t *testing.T) {
+	for text, want := range map[string]string{
+		"x := 1 // fine\n":                        "",
+		"// " + strings.Repeat("é", 117) + "\n":   "",
+		"// " + strings.Repeat("é", 118) + "\n":   "121 columns",
+		"// Warm is what a slot remembers.\n":     `"is what"`,
+		"x := 1 // Somebody else has the item.\n": `"Somebody"`,
+		"// The agent whose body is checked.\n":   "",
+	} {
+		got := strings.Join((&source{name: "x.go"}).checkLines(text), "\n")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }

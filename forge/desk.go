@@ -2,7 +2,7 @@ package forge
 
 // The types in which the program of an agent reads and writes a forge, beside those that the scheduler needs too.
 
-// Comment is what an account wrote below an issue or pull request.
+// Comment is a comment on an issue or pull request.
 type Comment struct {
 	Author string // login
 	Body   string

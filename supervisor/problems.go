@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// problems are what a person has to mend, and what the supervisor had to mend itself, for the status. In a month
-// without faults all of it stays empty.
+// problems counts the faults that a person has to mend, and those that the supervisor mended itself, for the status.
+// In a month without faults all of it stays empty.
 type problems struct {
 	mu         sync.Mutex        // guards what follows
 	journal    string            // why the newest record could not be written

@@ -78,7 +78,7 @@ type Supervisor struct {
 	Room func(dir string) threads.Room
 	// ReadHost reads another host of the fleet; nil reads none.
 	ReadHost fleet.ReadHost
-	// Inherited is what the last image of this process left; nil in the first one. Held is then its lock of the state
+	// Inherited comes from the last image of this process; nil in the first one. Held is then its lock of the state
 	// directory, and Executor has its sessions.
 	Inherited *Handover
 	Held      *os.File

@@ -10,7 +10,7 @@ import (
 // Spender uses tokens and money: one agent, or one thread for all of its agents. The other field is empty.
 type Spender struct{ Thread, Agent string }
 
-// Spent is what a spender used on one day. Only sessions that ended count: the use of the others is not known yet.
+// Spent adds up the use of one day. Only sessions that ended count: the use of the others is not known yet.
 type Spent struct {
 	Day    time.Time `json:"day"` // see Day; zero means nothing yet
 	Tokens int64     `json:"tokens"`

@@ -9,9 +9,9 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// History is what the forge cannot tell. It is folded from the journal (see package ledger), and losing it loses no
-// work. Decide only looks entries up and never walks the maps, so their order cannot reach a decision. A nil map is
-// empty.
+// History holds the facts that the forge cannot tell. It is folded from the journal (see package ledger), and losing
+// it loses no work. Decide only looks entries up and never walks the maps, so their order cannot reach a decision. A
+// nil map is empty.
 //
 // The JSON tags of the entries are those of the journal's compacted lines.
 type History struct {
@@ -80,7 +80,7 @@ var (
 	noThread ThreadHistory
 )
 
-// ChainHistory is what is known of an issue or a pull request.
+// ChainHistory remembers an issue or a pull request.
 type ChainHistory struct {
 	Claimed string `json:"claimed,omitempty"` // the agent that holds our claim on it; empty without one
 	Login   string `json:"login,omitempty"`   // that agent's account when it claimed, which a reload may change
@@ -153,7 +153,7 @@ type Attempt struct {
 	Tail   string    `json:"tail,omitempty"` // the last lines of its output, redacted
 }
 
-// ItemHistory is what is known of one piece of work.
+// ItemHistory remembers one piece of work.
 type ItemHistory struct {
 	// CoolDown holds the item until a time for a reason that burnt no attempt, such as a lost claim.
 	CoolDown   time.Time `json:"cool_down,omitzero"`
@@ -162,7 +162,7 @@ type ItemHistory struct {
 	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but words
 }
 
-// AgentHistory is what is known of an agent.
+// AgentHistory remembers an agent.
 type AgentHistory struct {
 	IdleSince time.Time `json:"idle_since,omitzero"` // when its last session ended, or when it was first seen
 	// HeldUntil and HeldWhy keep the agent from starting; see Held.
@@ -185,7 +185,7 @@ func (a *AgentHistory) Held(now time.Time) bool {
 	return a.HeldUntil.After(now)
 }
 
-// ThreadHistory is what is known of a thread.
+// ThreadHistory remembers a thread.
 type ThreadHistory struct {
 	// ParkedUntil and ParkedWhy keep the thread from starting: a usage limit, or an open breaker. After that time they
 	// stay until a session found the backend, because the first one is a probe. A zero time means not parked.

@@ -7,7 +7,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Effect is what a session left behind on the forge.
+// Effect is the trace of a session on the forge.
 type Effect int
 
 // The effects, from none to all that was asked for.

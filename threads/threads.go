@@ -107,7 +107,7 @@ type Snapshot struct {
 	Room *Room
 }
 
-// Plan is what to do now. Each list is in the order in which things were decided. A plan is made for the whole
+// Plan says what to do now. Each list is in the order in which things were decided. A plan is made for the whole
 // factory and is out of date as soon as another is made, so what is not committed under the lock that the snapshot
 // was taken under is dropped: the next plan says it again.
 type Plan struct {

@@ -7,8 +7,8 @@ import (
 )
 
 // Forge is the client of an administrator, such as forgejo.Admin. Its methods are called one after the other from one
-// goroutine. Account, Repository and File return forge.ErrNotFound for what does not exist. RevokeToken, Allow, Disallow
-// and Unassign can be repeated; what creates fails the second time.
+// goroutine. Account, Repository and File return forge.ErrNotFound for what does not exist. RevokeToken, Allow,
+// Disallow and Unassign can be repeated; what creates fails the second time.
 type Forge interface {
 	Accounts
 	Tokens

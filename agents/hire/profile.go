@@ -131,7 +131,8 @@ func once(text string) func(string) string { return func(string) string { return
 func (h *Hire) profileText(now string) string {
 	if now == "" {
 		now = fmt.Sprintf("# What %s is, for people and for itself. "+
-			"factory.toml decides; hire-an-agent brings this up to date.\nname = %s\n", h.Entry.Name, tomltext.Quote(h.Entry.Name))
+			"factory.toml decides; hire-an-agent brings this up to date.\nname = %s\n",
+			h.Entry.Name, tomltext.Quote(h.Entry.Name))
 	}
 	values, err := valuesOf(now)
 	if err != nil {

@@ -23,7 +23,7 @@ type Survey struct {
 	shared   string             // the variable of the supervisor's own token
 }
 
-// Thread is what hiring needs to know of a [threads.NAME] table.
+// Thread has the facts that hiring needs of a [threads.NAME] table.
 type Thread struct {
 	Name, BaseURL string
 	Agents        []string // in the order of the file
@@ -170,7 +170,8 @@ func (s Survey) Skills(agent string) []string { return stringsOf(s.agents[agent]
 // TokenVar is the variable of an agent's token: the one that its table names, else the one that follows from its
 // name. The latter also replaces a token in plain text and the supervisor's own variable.
 func (s Survey) TokenVar(agent string) string {
-	if name, ok := strings.CutPrefix(s.text(agent, "token"), "$"); ok && name != "" && name != s.shared && name != "FORGE_TOKEN" {
+	name, ok := strings.CutPrefix(s.text(agent, "token"), "$")
+	if ok && name != "" && name != s.shared && name != "FORGE_TOKEN" {
 		return name
 	}
 	return agents.TokenVar(agent)

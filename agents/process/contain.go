@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Containment is what the kernel lets us do to hold a session, beside what its shim does.
+// Containment says by which means of the kernel a session is held, besides its shim.
 type Containment struct {
 	// Cgroup is the folder in which sessions get a cgroup of their own; empty where the kernel lets us have none, as in
 	// most containers. Sessions end completely without cgroups too: they are a second net.

@@ -94,8 +94,8 @@ func (p *plumbing) sink(w io.Writer) (*os.File, error) {
 	return theirs, nil
 }
 
-// copyRest copies what is in a pipe and waits for no more. When drain is over before the copy had its turn, which a load of 30
-// on two processors does, Read returns nothing of what a command wrote: a git log was empty.
+// copyRest copies what is in a pipe and waits for no more. When drain is over before the copy had its turn, which a
+// load of 30 on two processors does, Read returns nothing of what a command wrote: a git log was empty.
 func copyRest(w io.Writer, pipe *os.File) error {
 	raw, err := pipe.SyscallConn()
 	if err == nil {

@@ -32,7 +32,7 @@ func freeMemory(proc, cgroup string) int64 {
 	return free
 }
 
-// freeDisk is what an account other than root could still write.
+// freeDisk returns how many bytes an account other than root can still write.
 func freeDisk(dir string) int64 {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil || s.Bsize <= 0 || s.Bavail > math.MaxInt64/uint64(s.Bsize) {

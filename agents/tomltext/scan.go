@@ -23,7 +23,7 @@ type entry struct {
 	inline     bool // it stands in an inline table
 }
 
-// section is what stands below one header, or above the first one.
+// section has the lines below one header, or above the first one.
 type section struct {
 	path []string // nil above the first header and for an element of an array of tables
 	head span     // the header's line; empty above the first header
@@ -39,7 +39,7 @@ type heading struct {
 // document is a TOML text and where things stand in it, all in the order of the text.
 type document struct {
 	text     string
-	sections []section // the first one is what stands above all headers
+	sections []section // the first one has the lines above all headers
 	entries  []entry   // those with a path of their own: none from within arrays
 	headings []heading // all, also from within arrays
 }

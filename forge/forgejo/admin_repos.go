@@ -86,7 +86,9 @@ func (a *Admin) File(ctx context.Context, repo, path string) (f forge.File, err 
 
 // Commit writes files to a branch in one commit with an account as its author. The repository may be empty. Files with
 // a SHA are replaced if they have not changed since; the others are new.
-func (a *Admin) Commit(ctx context.Context, repo, branch, message, login, email string, files []forge.File) (err error) {
+func (a *Admin) Commit(
+	ctx context.Context, repo, branch, message, login, email string, files []forge.File,
+) (err error) {
 	defer wrap(&err, "write to %s", repo)
 	changes := make([]fileChange, len(files))
 	for i, f := range files {

@@ -142,8 +142,8 @@ func (x *exchange) note(resp *http.Response) {
 	x.retryAfter = retryAfter(resp.Header.Get("Retry-After"), x.date)
 }
 
-// refusal is what the forge says to a request that it did not do. Forgejo's answer is {"message": ...}, sometimes with
-// an empty message or no body; a proxy's is a page.
+// refusal is the forge's answer to a request that it did not carry out. Forgejo's answer is {"message": ...},
+// sometimes with an empty message or no body; a proxy's is a page.
 func refusal(resp *http.Response, answer []byte) string {
 	if resp.StatusCode == http.StatusUnauthorized {
 		return "the forge does not know this token"

@@ -22,7 +22,7 @@ func claimRules() []rule {
 	}
 }
 
-// state is what people see of a claim.
+// state is a claim as people see it.
 func (w *world) state(ref forge.Ref) string {
 	w.Helper()
 	i := w.issue(ref)

@@ -17,7 +17,7 @@ const (
 	patience = 2 * time.Minute
 )
 
-// world is what one rule is checked in: two supervisors, here and there, that share one forge account and the accounts
+// world is the setting of one rule: two supervisors, here and there, that share one forge account and the accounts
 // of their agents; a person; and a repository in which all but the person may write.
 type world struct {
 	testing.TB

@@ -20,7 +20,7 @@ type commit struct {
 // which none in a test does.
 const logFormat = "--format=%H%x00%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B%x1e"
 
-// log lists commits, newest first; args are what git log takes.
+// log lists commits, newest first; args go to git log.
 func (f *Forge) log(ctx context.Context, dir string, args ...string) ([]commit, error) {
 	out, err := f.git(ctx, dir, append([]string{"log", logFormat}, args...)...)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Supervisor is what a Hub needs of the supervisor around it. Its methods lock for themselves and may be called from
+// Supervisor is the supervisor around a Hub. Its methods lock for themselves and may be called from
 // any goroutine.
 type Supervisor interface {
 	// Config returns the configuration in force, nil while there is no valid one, and the id of the state directory.

@@ -23,7 +23,7 @@ import (
 // always is.
 const compactSize = 4 << 20
 
-// journalRoom is what is kept free behind the journal's last line, in bytes: some thousand ends of sessions. What
+// journalRoom is the space kept free behind the journal's last line, in bytes: some thousand ends of sessions. What
 // begins needs it to be there; what ends is written into it. Without it the first line after a full disk that happens
 // to be short would pass for a disk with room, and the next one would fail again.
 const journalRoom = 256 << 10

@@ -232,7 +232,7 @@ type Recent struct {
 	EndedAt   time.Time `json:"ended_at"`
 }
 
-// Past is what is kept of a session that ended long ago: who worked on what, from when to when.
+// Past is the short form of a session that ended: its agent, its item, its beginning and its end.
 type Past struct {
 	Agent    string      `json:"agent"`
 	Kind     agents.Kind `json:"kind"`

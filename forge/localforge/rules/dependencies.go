@@ -199,7 +199,7 @@ func dependencyRights(w *world) {
 	for _, a := range []*account{reader, stranger} {
 		a.post(r.at("/issues/%d/dependencies", blocked), r.on(blocker)).want(http.StatusForbidden, http.StatusNotFound)
 	}
-	w.nobody().post(r.at("/issues/%d/dependencies", blocked), r.on(blocker)).want(http.StatusUnauthorized)
+	w.anonymous().post(r.at("/issues/%d/dependencies", blocked), r.on(blocker)).want(http.StatusUnauthorized)
 	same(w, "dependencies", len(r.blockers(blocked)), 0)
 }
 

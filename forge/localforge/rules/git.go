@@ -158,7 +158,7 @@ func privateClone(w *world) {
 	r := w.account("owner").repo("secret", fields{"private": true, "auto_init": true, "default_branch": "main"})
 	r.clone(r.owner)
 	stranger := w.account("stranger")
-	for _, a := range []*account{w.nobody(), stranger} {
+	for _, a := range []*account{w.anonymous(), stranger} {
 		if out, code := a.tryGit(w.TempDir(), "ls-remote", r.url()); code == 0 {
 			w.Errorf("%q may read: %s", a.name, out)
 		}

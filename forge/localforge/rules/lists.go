@@ -64,7 +64,7 @@ var listRules = []rule{
 func pageCap(w *world) {
 	settings := read[struct {
 		Most int `json:"max_response_items"`
-	}](w.nobody(), "/settings/api")
+	}](w.anonymous(), "/settings/api")
 	if settings.Most != 50 {
 		w.Skipf("this server's limit was set to %d", settings.Most)
 	}

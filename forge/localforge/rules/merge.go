@@ -153,7 +153,7 @@ func mergeRights(w *world) {
 	r := w.code("one")
 	p := r.ready("one")
 	r.eventuallyMergeable(p, true)
-	r.tryMergeAs(w.nobody(), p, nil).want(http.StatusUnauthorized)
+	r.tryMergeAs(w.anonymous(), p, nil).want(http.StatusUnauthorized)
 	for _, a := range []*account{r.collaborator("reader", "read"), w.account("stranger")} {
 		r.tryMergeAs(a, p, nil).want(http.StatusMethodNotAllowed, http.StatusForbidden)
 	}

@@ -41,7 +41,9 @@ func publicRights(w *world) {
 	)
 	writes, makes := [5]int{ok, ok, forbidden, forbidden, login}, [5]int{made, made, forbidden, forbidden, login}
 	r := w.repo()
-	people := []*account{r.owner, r.writer("writer"), r.collaborator("reader", "read"), w.account("stranger"), w.nobody()}
+	people := []*account{
+		r.owner, r.writer("writer"), r.collaborator("reader", "read"), w.account("stranger"), w.anonymous(),
+	}
 	id := r.label("backlog")
 	n := r.open("first")
 	for _, row := range []struct {
@@ -61,7 +63,11 @@ func publicRights(w *world) {
 		{"close", http.MethodPatch, "/issues/1", fields{"state": "closed"}, makes},
 		{"reopen", http.MethodPatch, "/issues/1", fields{"state": "open"}, makes},
 		{"read hooks", http.MethodGet, "/hooks", nil, [5]int{ok, forbidden, forbidden, forbidden, login}},
-		{"edit the repository", http.MethodPatch, "", fields{"description": "d"}, [5]int{ok, forbidden, forbidden, forbidden, login}},
+		{
+			"edit the repository", http.MethodPatch, "",
+			fields{"description": "d"},
+			[5]int{ok, forbidden, forbidden, forbidden, login},
+		},
 	} {
 		for i, a := range people {
 			got := a.ask(row.method, r.at("%s", row.path), row.body).status
@@ -133,7 +139,7 @@ type issueComment struct {
 func privateRepository(w *world) {
 	r := w.account("owner").repo("secret", fields{"private": true})
 	r.open("first")
-	for _, a := range []*account{w.account("stranger"), w.nobody()} {
+	for _, a := range []*account{w.account("stranger"), w.anonymous()} {
 		for _, path := range []string{"", "/issues", "/issues/1", "/labels", "/pulls"} {
 			a.get(r.at("%s", path)).want(http.StatusNotFound)
 		}

@@ -18,7 +18,7 @@ var settingRules = []rule{
 func serverVersion(w *world) {
 	version := read[struct {
 		Version string `json:"version"`
-	}](w.nobody(), "/version").Version
+	}](w.anonymous(), "/version").Version
 	var major int
 	if _, err := fmt.Sscanf(version, "%d.", &major); err != nil || major < 7 {
 		w.Errorf("version is %q, want 7 or more, and a dot", version)

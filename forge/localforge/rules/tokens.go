@@ -127,8 +127,8 @@ func wrongToken(w *world) {
 	r := w.repo()
 	wrong := r.owner.as(strings.Repeat("0", 40))
 	wrong.get(r.at("/issues")).want(http.StatusUnauthorized)
-	w.nobody().get(r.at("/issues")).want(http.StatusOK)
-	w.nobody().get("/user").want(http.StatusUnauthorized)
+	w.anonymous().get(r.at("/issues")).want(http.StatusOK)
+	w.anonymous().get("/user").want(http.StatusUnauthorized)
 	bad := &account{w: w, name: r.owner.name, password: "not the password"}
 	bad.withPassword(http.MethodGet, "/user", nil).want(http.StatusUnauthorized)
 }

@@ -87,7 +87,7 @@ func onlyAdmins(w *world) {
 	dev.post("/admin/users", fields{"username": "x-" + w.suffix, "email": "x@example.invalid", "password": rand.Text()}).
 		want(http.StatusForbidden)
 	dev.patch("/admin/users/"+dev.name, fields{"admin": true}).want(http.StatusForbidden)
-	w.nobody().get("/admin/users").want(http.StatusUnauthorized)
+	w.anonymous().get("/admin/users").want(http.StatusUnauthorized)
 	w.admin.get("/admin/users?limit=1").want(http.StatusOK)
 }
 

@@ -73,8 +73,8 @@ func (a *account) as(token string) *account {
 	return &account{w: a.w, name: a.name, password: a.password, token: token}
 }
 
-// nobody makes requests without a token.
-func (w *world) nobody() *account { return &account{w: w} }
+// anonymous makes requests without a token.
+func (w *world) anonymous() *account { return &account{w: w} }
 
 // nextSecond returns when the forge's clock shows another second than now.
 func (w *world) nextSecond() {
