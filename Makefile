@@ -28,7 +28,8 @@ test: export GORACE = atexit_sleep_ms=0
 test: ## run all tests: a few of each storm, under three minutes with cold caches
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
-	echo "go test $$race ./..."; go test $$race ./...
+	begun=$$(date +%s); echo "go test $$race ./..."; go test $$race ./...; code=$$?; \
+	echo "took $$(($$(date +%s) - begun)) s"; exit $$code
 
 # How many sessions, and how many seconds each takes.
 SOAK       = 1000
