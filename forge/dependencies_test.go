@@ -151,8 +151,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// FuzzDependencies holds the promises to whoever calls: sorted, each once, usable in a path, and no more of them than
-// the text has digits for.
+// FuzzDependencies checks the promises to callers: sorted, each once, usable in a path, and no more of them than the
+// text has digits for.
 func FuzzDependencies(f *testing.F) {
 	for _, body := range []string{
 		"## Dependencies\n- [x] #5\n- johba/other#6\n### More\nhttp://h/a/b/issues/7",

@@ -241,7 +241,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// TestReleaseOrder: the assignee goes first, so that what a release leaves when it breaks off is nobody's.
+// TestReleaseOrder: the assignee goes first, so that a release that breaks off leaves no agent assigned.
 func TestReleaseOrder(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog", "in-progress")

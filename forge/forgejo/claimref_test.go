@@ -51,8 +51,8 @@ func (w *world) heldBy(c *Client, n int64) string {
 	return f.Issue(w.ref(n)).HeldBy
 }
 
-// TestClaimRef: the ref is there from the claim to the release, and with it nobody else has the item, whatever his
-// agents' accounts are.
+// TestClaimRef: the ref exists from the claim to the release, and with it no other supervisor gets the item, whatever
+// its agents' accounts are.
 func TestClaimRef(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")
@@ -168,7 +168,7 @@ func TestClaimRefExpired(t *testing.T) {
 	})
 }
 
-// TestClaimRefSwept: an hour later nothing is left of what nobody stands behind: an issue that was closed, or is gone.
+// TestClaimRefSwept: an hour later no abandoned ref is left: an issue that was closed, or is gone.
 func TestClaimRefSwept(t *testing.T) {
 	onLocal(t, func(w *world) {
 		closed, held, gone := w.file("closed", "", "backlog"), w.file("held", "", "backlog"), int64(77)
@@ -297,7 +297,7 @@ func TestClaimRefCost(t *testing.T) {
 	})
 }
 
-// TestClaimRefUnread: what carries in-progress is somebody else's until we know better.
+// TestClaimRefUnread: an item with in-progress is another supervisor's until its claim has been read.
 func TestClaimRefUnread(t *testing.T) {
 	onLocal(t, func(w *world) {
 		n := w.file("one", "", "backlog")

@@ -444,7 +444,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestEndlessList: a forge that repeats a page for ever does not keep us for ever.
+// TestEndlessList: a list that repeats a page for ever ends with an error.
 func TestEndlessList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clientOf(t, say(200, `[`+strings.Repeat(`{"number":1},`, smallestCap-1)+`{"number":1}]`, "Date",

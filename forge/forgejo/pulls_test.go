@@ -247,7 +247,7 @@ func TestMergeabilityOfAnOldBase(t *testing.T) {
 	})
 }
 
-// TestEndsAreSeen: whoever works on an item that ends sees that it ended.
+// TestEndsAreSeen: a session on an item sees that the item ended.
 func TestEndsAreSeen(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "", "backlog")

@@ -229,7 +229,7 @@ func TestChangedPages(t *testing.T) {
 }
 
 // TestListMovesWhileRead: between the first page and the others an issue of the first is closed, so that the first of
-// the second page moves to where nobody looks any more.
+// the second page moves to a page that was read already.
 func TestListMovesWhileRead(t *testing.T) {
 	onLocal(t, func(w *world) {
 		for n := range 101 {

@@ -200,7 +200,7 @@ func (w *world) http() gitea.ClientOption {
 	return gitea.SetHTTPClient(&http.Client{Transport: w.transport})
 }
 
-// as is the SDK in somebody's name.
+// as is the SDK as an account.
 func (w *world) as(login string) *gitea.Client {
 	w.Helper()
 	sdk, err := gitea.NewClient(w.url, gitea.SetToken(w.tokens[login]), gitea.SetGiteaVersion(""), w.http())

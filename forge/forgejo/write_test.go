@@ -34,7 +34,7 @@ func TestLabel(t *testing.T) {
 		owner, name := owner(w.repo)
 		all, _, err := w.as(w.owner).ListRepoLabels(owner, name, gitea.ListLabelsOptions{})
 		w.must(err)
-		for _, l := range all { // the label is made anew by somebody, with another id
+		for _, l := range all { // a person makes the label anew, with another id
 			if l.Name == "needs-human" {
 				w.must(c.Label(w.Context(), w.ref(n), []string{"needs-human"}, nil))
 				_, err := w.as(w.owner).DeleteLabel(owner, name, l.ID)

@@ -38,7 +38,8 @@ func TestBites(t *testing.T) {
 		"releases of nothing fail", "releases take backlog", "nothing is freed",
 		"moves are not repeated", "claimed issues are moved", "closed issues are moved", "moves come from anywhere",
 		"backlog is removed", "unknown labels are dropped", "anybody's mark counts", "comments are repeated",
-		"blocked issues stay open in silence", "dependencies are not repeated", "merges are not repeated", "any head is merged",
+		"blocked issues stay open in silence", "dependencies are not repeated", "merges are not repeated",
+		"any head is merged",
 		"errors have the token in them", "readers may work", "requests are not counted",
 	} {
 		t.Run(flaw, func(t *testing.T) {

@@ -39,6 +39,7 @@ func publicRights(w *world) {
 		ok, made, done   = http.StatusOK, http.StatusCreated, http.StatusNoContent
 		forbidden, login = http.StatusForbidden, http.StatusUnauthorized
 	)
+	administers := [5]int{ok, forbidden, forbidden, forbidden, login}
 	writes, makes := [5]int{ok, ok, forbidden, forbidden, login}, [5]int{made, made, forbidden, forbidden, login}
 	r := w.repo()
 	people := []*account{
@@ -62,12 +63,8 @@ func publicRights(w *world) {
 		{"assign", http.MethodPatch, "/issues/1", fields{"assignees": []string{r.owner.name}}, makes},
 		{"close", http.MethodPatch, "/issues/1", fields{"state": "closed"}, makes},
 		{"reopen", http.MethodPatch, "/issues/1", fields{"state": "open"}, makes},
-		{"read hooks", http.MethodGet, "/hooks", nil, [5]int{ok, forbidden, forbidden, forbidden, login}},
-		{
-			"edit the repository", http.MethodPatch, "",
-			fields{"description": "d"},
-			[5]int{ok, forbidden, forbidden, forbidden, login},
-		},
+		{"read hooks", http.MethodGet, "/hooks", nil, administers},
+		{"edit the repository", http.MethodPatch, "", fields{"description": "d"}, administers},
 	} {
 		for i, a := range people {
 			got := a.ask(row.method, r.at("%s", row.path), row.body).status
