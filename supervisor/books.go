@@ -99,10 +99,12 @@ func (b *books) setConfigError(err error) {
 	b.cfgErr = err
 }
 
-// reload puts a configuration in force. Holds that were to last until then are over.
-func (b *books) reload(cfg *threads.Config) {
+// reload puts a configuration in force, and with it what also changes: no decision sees only one of them. Holds that
+// were to last until then are over.
+func (b *books) reload(cfg *threads.Config, also func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	also()
 	b.cfg, b.cfgErr = cfg, nil
 	b.generation++
 	for _, a := range b.ledger.Agents {

@@ -40,7 +40,7 @@ func (b *books) tick(thread string, now time.Time, room *threads.Room) todo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cfg == nil || b.closed || b.until.Err() != nil {
-		return todo{}
+		return todo{delay: longRest} // a kick comes when that is over
 	}
 	t := b.commitLocked(now, room, func(start *threads.Start) bool { return start.Thread == thread })
 	t.more = b.facts.More && b.read.err == nil

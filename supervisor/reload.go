@@ -11,11 +11,12 @@ import (
 // goroutine.
 func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 	s.init()
-	if s.forge.set(client) {
-		s.accounts.forget()
-		s.scans.restart()
-	}
-	s.books.reload(cfg)
+	s.books.reload(cfg, func() {
+		if s.forge.set(client) {
+			s.accounts.forget()
+			s.scans.restart()
+		}
+	})
 	s.startLoops()
 	s.lookAtPorts()
 	s.kicks.all(time.Now())

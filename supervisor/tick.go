@@ -10,8 +10,9 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// panicRest is the pause of a thread after a panic where its own idle_interval is not known.
-const panicRest = 30 * time.Second
+// longRest is the pause of a loop that has no interval of its own: while nothing may begin, and after a panic of a
+// thread that is no longer configured.
+const longRest = 30 * time.Second
 
 // tick is one pass of a thread: scan, decide, act. It returns how long to wait for the next one. A mistake in one pass
 // must not stop what the other threads do, so a panic ends here; the only other place is call.
@@ -77,5 +78,5 @@ func (s *Supervisor) panicDelay(thread string) time.Duration {
 	if cfg := s.books.config(); cfg != nil && cfg.Thread(thread) != nil {
 		return cfg.Thread(thread).IdleInterval
 	}
-	return panicRest
+	return longRest
 }
