@@ -66,7 +66,7 @@ func start(t *testing.T, mode string, args ...string) *started {
 			if len(children) == 1 {
 				s.pid, _ = strconv.Atoi(children[0])
 			}
-			return len(children) == 1 || s.cmd.Process.Signal(syscall.Signal(0)) != nil
+			return len(children) == 1 || state(s.cmd.Process.Pid) == "Z" // it has ended already
 		})
 	}
 	return s
