@@ -2,7 +2,7 @@
 # A first factory on this machine, from nothing: docker/setup.sh [YOUR-NAME]
 #
 # Starts the Forgejo of compose.yaml, makes you its administrator with a repository "hello", makes the supervisor's
-# account, starts disinto, and hires a developer and a reviewer. When it broke off, run it again: it goes on there,
+# account, starts disinto, and hires a developer and a reviewer. If it breaks off, run it again: it continues there,
 # with your password from $FORGE_ADMIN_PASSWORD or the keyboard. It stores no password and no administrator's token.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -21,7 +21,7 @@ admin | api | disinto | ghost | org | root | user | dev-* | review-*)
   die "the name $me is taken: say another, docker/setup.sh NAME" ;;
 esac
 grep -qsE '^(ANTHROPIC_API_KEY|CLAUDE_CODE_OAUTH_TOKEN)=.' .env ||
-  die "agents have no model: write ANTHROPIC_API_KEY=... into docker/.env, or for a subscription
+  die "agents have no model: write ANTHROPIC_API_KEY=... to docker/.env, or for a subscription
 CLAUDE_CODE_OAUTH_TOKEN=..., which \`claude setup-token\` prints"
 chmod 600 .env
 
@@ -44,13 +44,13 @@ made=''
 if ! exists "$me"; then
   said=$(accounts create --admin --username "$me" --email "$me@example.org" \
     --random-password --must-change-password=false) ||
-    die "the forge makes no account for $me: $said"
+    die "the forge refused to make an account for $me: $said"
   password=$(sed -n "s/^generated random password is '\(.*\)'.*/\1/p" <<<"$said")
   made=" with the password $password"
 elif [ -z "$password" ]; then
   read -rsp "password of $me on $forge: " password && echo
 fi
-api GET user >/dev/null 2>&1 || die "the forge does not take the password of $me; a new one is set with
+api GET user >/dev/null 2>&1 || die "the forge refuses the password of $me; set a new one with
 docker compose -f docker/compose.yaml exec -u git forgejo forgejo admin user change-password \\
   --must-change-password=false --username $me --password ..."
 [ -z "$made" ] || echo "sign in at $forge as $me$made"
