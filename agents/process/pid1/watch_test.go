@@ -153,7 +153,8 @@ func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			s := start(t, mode, "--grace", "3s", "sh", "-c", `
+			// The file is there before it is counted: of none, wc says nothing, and [ ends the wait.
+			s := start(t, mode, "--grace", "3s", "sh", "-c", `: >>$LINES
 				setsid sh -c '(trap "sleep 0.1; echo polite >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.01; done) &'
 				setsid env -i LINES=$LINES sh -c '(trap "" TERM; echo deaf >>$LINES; while :; do sleep 0.01; done) &'
 				while [ $(wc -l <$LINES) -lt 2 ]; do sleep 0.01; done; exit 3`)
