@@ -159,6 +159,15 @@ const (
 	Lost        Result = "lost"         // the supervisor died while it ran
 )
 
+// Claimable reports whether a program may say the result of itself.
+func (r Result) Claimable() bool {
+	switch r {
+	case Done, Refused, Failed, NoProgress, Limited, BackendDown:
+		return true
+	}
+	return false
+}
+
 // BurnsAttempt reports whether the result counts against the item's attempts.
 func (r Result) BurnsAttempt() bool {
 	switch r {

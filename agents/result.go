@@ -67,11 +67,10 @@ func ParseResult(text []byte) (Outcome, error) {
 }
 
 func (d *resultDocument) check() error {
-	switch d.Outcome {
-	case Done, Refused, Failed, NoProgress, Limited, BackendDown:
-	case "":
+	switch {
+	case d.Outcome == "":
 		return errors.New("result has no outcome")
-	default:
+	case !d.Outcome.Claimable():
 		return fmt.Errorf("result has the unknown outcome %q", d.Outcome)
 	}
 	if d.SessionID != "" && !ValidSessionID(d.SessionID) {

@@ -351,12 +351,20 @@ func (w *scriptWorld) issue(number string, words []string) {
 			ref, state, _ := strings.Cut(value, ":")
 			is.Blockers = append(is.Blockers, forge.Blocker{Ref: w.ref(ref), State: scriptBlockers[state]})
 		default:
-			is.Labels = append(is.Labels, word)
+			is.Labels = append(is.Labels, w.label(word))
 		}
 	}
 	slices.Sort(is.Labels)
 	w.s.Facts.Issues = append(slices.DeleteFunc(w.s.Facts.Issues, func(o forge.Issue) bool { return o.Ref == is.Ref }), is)
 	slices.SortFunc(w.s.Facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
+}
+
+// label takes a word for a label, unless it can only be a misspelt or unknown field.
+func (w *scriptWorld) label(word string) string {
+	if strings.Contains(word, "=") {
+		w.Fatalf("unknown field %q", word)
+	}
+	return word
 }
 
 var scriptCI = map[string]forge.CI{"pending": forge.CIPending, "success": forge.CISuccess, "failure": forge.CIFailure}
@@ -394,7 +402,7 @@ func (w *scriptWorld) pull(number string, words []string) {
 		case "by":
 			p.ClosedBy = value
 		default:
-			p.Labels = append(p.Labels, word)
+			p.Labels = append(p.Labels, w.label(word))
 		}
 	}
 	slices.Sort(p.Labels)

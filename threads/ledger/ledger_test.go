@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,26 @@ func TestCompactionForgetsNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(h, fold(records...), sameState); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Every kind of line is read as it was written. A new one is corrupt until valid knows it.
+func TestEveryRecordIsRead(t *testing.T) {
+	want := append(everything(), Record{At: noon, Forget: &Forget{Ref{Repo: "o/r", Number: 2}}})
+	got, corrupt := Parse(encoded(t, want))
+	if len(corrupt) > 0 {
+		t.Errorf("%d lines cannot be read, the first: %s", len(corrupt), corrupt[0])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	kinds := reflect.TypeFor[Record]()
+	for i := range kinds.NumField() {
+		here := func(r Record) bool { return !reflect.ValueOf(r).Field(i).IsZero() }
+		compacted := fold(want...).Compact(noon)
+		if !slices.ContainsFunc(want, here) && !slices.ContainsFunc(compacted, here) {
+			t.Errorf("the test has no %s", kinds.Field(i).Name)
+		}
 	}
 }
 
