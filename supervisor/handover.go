@@ -186,6 +186,7 @@ func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 	if x.config == nil {
 		x.config = &threads.Config{Factory: threads.Factory{StopGrace: h.Grace}}
 	}
+	x.secrets = secretsOf(x.config)
 	if a := x.config.Agent(x.Agent); a != nil {
 		x.agent = *a
 	}

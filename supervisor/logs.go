@@ -96,7 +96,7 @@ func (s *Supervisor) findLog(of string) (control.Log, []string, error) {
 func (s *Supervisor) secretsOf(config *threads.Config) []string {
 	list := secretsOf(config)
 	for _, x := range s.books.others(config) {
-		list = append(list, secretsOf(x.config)...)
+		list = append(list, x.secrets...)
 	}
 	return list
 }

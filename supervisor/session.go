@@ -120,11 +120,12 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 
 // finish journals the end, frees slot and agent, and takes the claim off the forge.
 func (s *Supervisor) finish(x *session, end *ledger.End, grip *grip) {
-	ended := ledger.Record{At: time.Now(), End: end}
-	s.books.noteThen(ended, func(b *books) { delete(b.sessions, x.RunID) })
-	s.tell(ending(s.StateDir, x, end))
-	s.events.Send(control.EventEnded, x.recent(end, ended.At))
-	s.kicks.thread(x.Thread, ended.At)
+	at := time.Now()
+	news, ended := ending(s.StateDir, x, end), x.recent(end, at)
+	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) { delete(b.sessions, x.RunID) })
+	s.tell(news)
+	s.events.Send(control.EventEnded, ended)
+	s.kicks.thread(x.Thread, at)
 	s.touchStatus()
 	if x.claims() && end.Claim != ledger.ClaimTaken {
 		s.release(x)
@@ -179,7 +180,7 @@ func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *ledger.End
 			end.Verdict = ledger.VerdictOf(threads.VerdictOf(x.Item, x.agent.Login, look))
 		}
 	}
-	fill(end, out, secretsOf(x.config))
+	fill(end, out, x.secrets)
 	return end
 }
 

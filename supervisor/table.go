@@ -26,7 +26,8 @@ type session struct {
 	over     threads.Key // the item that was passed over
 	ready    time.Time   // since when the item could be worked on
 	skills   []string
-	tag      string // of its log lines
+	secrets  []string // redacted from what it prints
+	tag      string   // of its log lines
 	reserved time.Time
 
 	ctx    context.Context // done when it has to end; the cause says why
@@ -53,7 +54,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 			State: threads.Reserved, Attempt: start.Attempt, Started: now,
 		},
 		config: b.cfg, agent: *b.cfg.Agent(start.Agent), role: *b.cfg.Role(start.Role),
-		thread: *b.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now,
+		thread: *b.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: secretsOf(b.cfg),
 		tag: tag(b.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	x.ready, x.skills = ledger.ReadySince(&b.facts, &x.Item)

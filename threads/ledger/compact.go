@@ -79,32 +79,6 @@ func (s *State) compactMaps(now time.Time) (list []Record) {
 	return list
 }
 
-// restore reads back what Compact wrote.
-func (s *State) restore(r Record) {
-	switch {
-	case r.Open != nil:
-		s.Open[r.Open.Run] = Open{*r.Open, r.At}
-	case r.Chain != nil:
-		c := s.chain(r.Chain.Ref)
-		*c = r.Chain.ChainHistory
-		c.Writers, c.Attempts = slices.Clone(c.Writers), slices.Clone(c.Attempts)
-	case r.Item != nil:
-		*s.item(r.Item.Key) = r.Item.ItemHistory
-	case r.Agent != nil:
-		*Entry(s.Agents, r.Agent.Name) = r.Agent.AgentHistory
-	case r.Thread != nil:
-		*Entry(s.Threads, r.Thread.Name) = r.Thread.ThreadHistory
-	case r.Slot != nil:
-		s.Slots[threads.SlotKey{Thread: r.Slot.Thread, Slot: r.Slot.Slot}] = threads.Warm{
-			Agent: r.Slot.Agent, Chain: forge.Ref(r.Slot.Chain), Left: r.Slot.Left,
-		}
-	case r.Past != nil:
-		s.bury(*r.Past)
-	case r.Recent != nil:
-		s.remember(*r.Recent)
-	}
-}
-
 // ComparePauses orders pauses: everything, then agents, then threads, each by name.
 func ComparePauses(a, b threads.Pause) int {
 	return cmp.Or(strings.Compare(a.Thread, b.Thread), strings.Compare(a.Agent, b.Agent))

@@ -93,6 +93,32 @@ func Entry[K comparable, V any](m map[K]*V, k K) *V {
 	return e
 }
 
+// restore reads back what Compact wrote.
+func (s *State) restore(r Record) {
+	switch {
+	case r.Open != nil:
+		s.Open[r.Open.Run] = Open{*r.Open, r.At}
+	case r.Chain != nil:
+		c := s.chain(r.Chain.Ref)
+		*c = r.Chain.ChainHistory
+		c.Writers, c.Attempts = slices.Clone(c.Writers), slices.Clone(c.Attempts)
+	case r.Item != nil:
+		*s.item(r.Item.Key) = r.Item.ItemHistory
+	case r.Agent != nil:
+		*Entry(s.Agents, r.Agent.Name) = r.Agent.AgentHistory
+	case r.Thread != nil:
+		*Entry(s.Threads, r.Thread.Name) = r.Thread.ThreadHistory
+	case r.Slot != nil:
+		s.Slots[threads.SlotKey{Thread: r.Slot.Thread, Slot: r.Slot.Slot}] = threads.Warm{
+			Agent: r.Slot.Agent, Chain: forge.Ref(r.Slot.Chain), Left: r.Slot.Left,
+		}
+	case r.Past != nil:
+		s.bury(*r.Past)
+	case r.Recent != nil:
+		s.remember(*r.Recent)
+	}
+}
+
 // start is a session that is about to claim its item.
 func (s *State) start(at time.Time, r *Start) {
 	opened := Open{*r, at}

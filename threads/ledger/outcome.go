@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -44,6 +45,8 @@ type ended struct {
 	item   *threads.ItemHistory
 	agent  *threads.AgentHistory
 	thread *threads.ThreadHistory
+	// writer is the thread on which the chain was written last; see ChainHistory.WrittenOn.
+	writer *threads.ThreadHistory
 }
 
 // scheduled reports whether the session worked on no issue or pull request.
@@ -111,6 +114,7 @@ func (s *State) end(at time.Time, r *End) {
 	e := &ended{Open: open, End: r, at: at}
 	e.held, e.chain, e.item = s.chain(e.Item.Ref), s.chain(e.Chain), s.item(e.Item)
 	e.agent, e.thread = Entry(s.Agents, e.Agent), Entry(s.Threads, e.Thread)
+	e.writer = Entry(s.Threads, cmp.Or(e.chain.WrittenOn, e.Thread))
 	e.agent.IdleSince = at
 	if e.NeverRan {
 		e.neverStarted()
@@ -118,7 +122,7 @@ func (s *State) end(at time.Time, r *End) {
 		k := threads.SlotKey{Thread: e.Thread, Slot: e.Slot}
 		s.Slots[k] = threads.Warm{Agent: e.Agent, Chain: forge.Ref(e.Chain), Left: at}
 	}
-	s.judged(e)
+	e.judged()
 	e.tally()
 	s.keep(e)
 	i := slices.IndexFunc(outcomes, func(row outcome) bool { return row.fits(e) })
@@ -145,13 +149,12 @@ func (e *ended) neverStarted() {
 
 // judged learns from a verdict how soon, and how often, work written on a thread comes back. Only the first verdict on
 // what a session wrote counts; a second reviewer, or a second look, comes after it.
-func (s *State) judged(e *ended) {
+func (e *ended) judged() {
 	if e.Sticky && e.Item.Kind.Writes() && e.Result == agents.Done && !e.Remarked {
-		e.chain.Written, e.chain.WrittenOn = e.at, e.Thread
+		e.chain.Written, e.chain.WrittenOn, e.writer = e.at, e.Thread, e.thread
 	}
 	if c := e.chain; !c.Written.IsZero() && e.Verdict != "" {
-		t := Entry(s.Threads, c.WrittenOn)
-		t.Returns = t.Returns.Learn(e.at.Sub(c.Written), e.Verdict == ChangesRequested)
+		e.writer.Returns = e.writer.Returns.Learn(e.at.Sub(c.Written), e.Verdict == ChangesRequested)
 		c.Written, c.WrittenOn = time.Time{}, ""
 	}
 }
@@ -253,4 +256,35 @@ func (e *ended) reached() {
 	if !e.At.Before(e.thread.ParkedUntil) {
 		e.thread.ParkedUntil, e.thread.ParkedWhy = time.Time{}, ""
 	}
+}
+
+// keep remembers the session itself, unless it had no claim and so never was one.
+func (s *State) keep(e *ended) {
+	if e.Result == agents.ClaimFailed {
+		return
+	}
+	r := Recent{
+		RunID: e.Start.Run, Agent: e.Agent, Repo: e.Item.Ref.Repo, Number: e.Item.Ref.Number, Kind: e.Item.Kind,
+		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: e.At, EndedAt: e.at,
+	}
+	if !e.NeverRan {
+		s.bury(Past{
+			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
+			Skills: e.Skills, Start: e.At, End: e.at,
+		})
+		r.Log = LogPath(e.Agent, e.Start.Run)
+	}
+	s.remember(r)
+}
+
+func (s *State) remember(r Recent) {
+	n := min(len(s.Recent), RecentLimit-1)
+	s.Recent = append([]Recent{r}, s.Recent[:n]...)
+}
+
+func (s *State) bury(p Past) {
+	if len(s.Past) >= PastLimit {
+		s.Past = slices.Delete(s.Past, 0, len(s.Past)-PastLimit+1)
+	}
+	s.Past = append(s.Past, p)
 }

@@ -20,39 +20,8 @@ const (
 	pastAge   = 30 * 24 * time.Hour
 )
 
-// keep remembers the session itself, unless it had no claim and so never was one.
-func (s *State) keep(e *ended) {
-	if e.Result == agents.ClaimFailed {
-		return
-	}
-	r := Recent{
-		RunID: e.Start.Run, Agent: e.Agent, Repo: e.Item.Ref.Repo, Number: e.Item.Ref.Number, Kind: e.Item.Kind,
-		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: e.At, EndedAt: e.at,
-	}
-	if !e.NeverRan {
-		s.bury(Past{
-			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
-			Skills: e.Skills, Start: e.At, End: e.at,
-		})
-		r.Log = LogPath(e.Agent, e.Start.Run)
-	}
-	s.remember(r)
-}
-
 // LogPath is where a session's log is, relative to the state directory, which may move.
 func LogPath(agent, run string) string { return path.Join("logs", agent, run+".log") }
-
-func (s *State) remember(r Recent) {
-	n := min(len(s.Recent), RecentLimit-1)
-	s.Recent = append([]Recent{r}, s.Recent[:n]...)
-}
-
-func (s *State) bury(p Past) {
-	if len(s.Past) >= PastLimit {
-		s.Past = slices.Delete(s.Past, 0, len(s.Past)-PastLimit+1)
-	}
-	s.Past = append(s.Past, p)
-}
 
 // ReadPast returns the sessions that the text of a journal tells of, oldest first. Lines that are not understood are
 // skipped.
