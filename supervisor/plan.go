@@ -122,17 +122,19 @@ func (b *books) view(now time.Time, room *threads.Room, f func(threads.Snapshot)
 	f(b.snapshotLocked(now, room))
 }
 
-// snapshotLocked is all that is known now. What is being written to counts as touched this very moment, so that no
-// facts are new enough to act on it.
+// snapshotLocked is all that is known at now. What is being written to counts as touched at this very moment, so that
+// no facts are new enough to act on it. That moment is read under the lock: a caller that waited for the lock brings a
+// now from before it, and facts requested since would count as newer than a write that is still under way.
 func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapshot {
+	locked := time.Now()
 	for r := range b.busy {
-		b.ledger.Touched[r] = now
+		b.ledger.Touched[r] = locked
 	}
 	for r := range b.ledger.Steals { // the assignee is known when the steal is over
-		b.ledger.Touched[r] = now
+		b.ledger.Touched[r] = locked
 	}
 	for _, r := range b.ledger.Select(cancelled) { // as good as labelled, also after a restart
-		b.ledger.Touched[r] = now
+		b.ledger.Touched[r] = locked
 	}
 	snap := threads.Snapshot{Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room}
 	snap.History.Threads = b.parkedLocked(now)
