@@ -42,9 +42,10 @@ func (f *testForge) claimed() (numbers []int) {
 	return numbers
 }
 
-func working(d *control.Document) bool {
-	return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.PID > 0 && s.Kind == agents.KindIssue })
-}
+func working(d *control.Document) bool { return slices.ContainsFunc(d.Sessions, implementing) }
+
+// implementing reports whether the program of an issue's session runs.
+func implementing(s control.SessionDocument) bool { return s.PID > 0 && s.Kind == agents.KindIssue }
 
 // One supervisor from its start to its end. With a file that is not valid it runs and only holds work; mending the
 // file is enough. A second supervisor on its state directory is refused. When it is stopped, as a container is, its
@@ -61,7 +62,8 @@ func TestRun(t *testing.T) {
 	}
 	r := startDisinto(t, f.environ(nil), "run", "--config", path)
 	d := status(t, state, "the mistake is shown", func(d *control.Document) bool { return d.Config.Error != "" })
-	if want := path + ":2: forge.urls: unknown key, did you mean url?"; d.Config.Error != want || d.Config.Generation != 0 {
+	if want := path + ":2: forge.urls: unknown key, did you mean url?"; d.Config.Error != want ||
+		d.Config.Generation != 0 {
 		t.Errorf("configuration %+v, want the error %q", d.Config, want)
 	}
 	if err := os.WriteFile(path, good, 0o600); err != nil {
@@ -118,7 +120,8 @@ func TestRunStopsAtOnce(t *testing.T) {
 	self := executable(t)
 	pairs := [][2]syscall.Signal{{syscall.SIGTERM, syscall.SIGINT}}
 	if storms() {
-		pairs = append(pairs, [2]syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, [2]syscall.Signal{syscall.SIGTERM, syscall.SIGTERM})
+		pairs = append(pairs, [2]syscall.Signal{syscall.SIGINT, syscall.SIGTERM},
+			[2]syscall.Signal{syscall.SIGTERM, syscall.SIGTERM})
 	}
 	for _, pair := range pairs {
 		t.Run(pair[0].String()+", "+pair[1].String(), func(t *testing.T) {
@@ -129,7 +132,9 @@ func TestRunStopsAtOnce(t *testing.T) {
 				`stop_grace = "2s"`, `stop_grace = "1h"`)
 			d := status(t, state, "an agent works", working)
 			r.signal(pair[0])
-			eventually(t, "it is stopping", func() bool { return strings.Contains(r.read(r.stderr), "stopping: "+pair[0].String()) })
+			eventually(t, "it is stopping", func() bool {
+				return strings.Contains(r.read(r.stderr), "stopping: "+pair[0].String())
+			})
 			if err := syscall.Kill(d.Sessions[0].PID, 0); err != nil {
 				t.Errorf("the first signal was not graceful: %v", err)
 			}
@@ -189,7 +194,8 @@ func TestRunHolds(t *testing.T) {
 				"[agents.dev-qwen]\ntoken = \"$FORGE_TOKEN_DEV_QWEN\"", "[agents.dev-qwen]\nmodel = \"qwen\"",
 				programOf, programOf + "\"no-such-agent\", ",
 			},
-			holds: []hold{{agentWhy("dev-kimi"), "gardener-qwen"}, {agentWhy("dev-qwen"), "set $FORGE_TOKEN_DEV_QWEN"}, {failure, "no-such-agent"}},
+			holds: []hold{{agentWhy("dev-kimi"), "gardener-qwen"}, {agentWhy("dev-qwen"), "set $FORGE_TOKEN_DEV_QWEN"},
+				{failure, "no-such-agent"}},
 		},
 		{
 			name: "wrong token",
@@ -211,7 +217,8 @@ func TestRunHolds(t *testing.T) {
 			state := t.TempDir()
 			f.startRun(state, tt.environ(f), tt.edits...)
 			for _, h := range tt.holds {
-				status(t, state, "it says "+strconv.Quote(h.want), func(d *control.Document) bool { return strings.Contains(h.said(d), h.want) })
+				status(t, state, "it says "+strconv.Quote(h.want),
+					func(d *control.Document) bool { return strings.Contains(h.said(d), h.want) })
 			}
 		})
 	}
