@@ -20,7 +20,7 @@ const (
 	maxColumns  = 120 // a tab counts one
 )
 
-// riddles are phrases that hide the fact or the actor: "X is what ..." instead of the fact, "nobody" instead of a noun.
+// riddles matches phrases that hide the fact or the actor: an "is what" that delays the fact, a pronoun for a noun.
 var riddles = regexp.MustCompile(`(?i)\b((is|are|was|were) what|nobody|somebody|anybody|whoever)\b`)
 
 // checkLength reports what is too long and gives no reason for it, in a comment of its own line that begins with

@@ -128,14 +128,14 @@ func fill(v reflect.Value, name string, n *int) {
 	}
 }
 
-// transcript is what a supervisor was asked, and what it answered, without what differs from run to run.
+// transcript records each request to a supervisor and its answer, with the fields that differ from run to run cut out.
 type transcript struct {
 	t    *testing.T
 	l    *simtest.Life
 	text strings.Builder
 }
 
-// ask comes a second after what was asked before, when what that led to is over.
+// ask makes a request one second after the last one, so that everything the last one began is over.
 func (s *transcript) ask(method, path, body string) {
 	time.Sleep(time.Second)
 	w := httptest.NewRecorder()

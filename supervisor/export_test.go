@@ -70,6 +70,7 @@ func (s *Supervisor) ReplayDiff() (string, error) {
 func (s *Supervisor) Remembered() []forge.Ref {
 	s.books.mu.Lock()
 	defer s.books.mu.Unlock()
-	list := append(s.books.ledger.Remembered(), s.books.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
+	list := append(s.books.ledger.Remembered(),
+		s.books.ledger.Select(func(c *threads.ChainHistory) bool { return c.Claimed != "" })...)
 	return append(list, slices.SortedFunc(maps.Keys(s.books.ledger.Touched), forge.Ref.Compare)...)
 }

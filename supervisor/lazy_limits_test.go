@@ -44,7 +44,9 @@ type waiting struct {
 
 // look judges one moment, half a second after the one before.
 func (x *waiting) look(d *control.Document) {
-	idle := slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool { return a.Thread == "llama" && a.State == control.AgentIdle })
+	idle := slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool {
+		return a.Thread == "llama" && a.State == control.AgentIdle
+	})
 	slot := slices.ContainsFunc(d.Threads[1].Slots, func(s control.SlotDocument) bool { return len(s.Agents) == 0 })
 	i := slices.IndexFunc(d.Queue, func(q control.QueueDocument) bool {
 		return slices.Contains([]threads.Code{threads.StaleFacts, threads.AgentBusy, threads.NoSlot, threads.BlockersUnknown}, q.Code)

@@ -14,7 +14,8 @@ func init() { threads.Decode = file.Decode }
 func TestProblems(t *testing.T) {
 	const programs = "[roles.dev]\ncommand = [\"x\"]\n[roles.review]\ncommand = [\"x\"]\n"
 	env := map[string]string{
-		"FORGE_URL": "http://f", "FORGE_REPO": "a/b", "FORGE_TOKEN": "s", "FORGE_TOKEN_DEV_X": "d", "FORGE_TOKEN_REVIEW_X": "r",
+		"FORGE_URL": "http://f", "FORGE_REPO": "a/b", "FORGE_TOKEN": "s", "FORGE_TOKEN_DEV_X": "d",
+		"FORGE_TOKEN_REVIEW_X": "r",
 	}
 	tests := []struct {
 		name, text string

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// treeOfOthers is a folder of root's, with a folder of the account nobody in it.
+// treeOfOthers makes a folder that root owns, and in it one that another account owns: that of stranger.
 func treeOfOthers(t *testing.T) (ours, theirs string, a *account) {
 	t.Helper()
 	needRoot(t)

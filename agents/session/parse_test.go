@@ -112,7 +112,8 @@ func TestEvents(t *testing.T) {
 	for _, tt := range tests {
 		r := parse(adapters[tt.cli], []byte(tt.stream))
 		if r.What != tt.want || r.Ended != tt.ended || tt.words != "" && r.trouble.Words != tt.words {
-			t.Errorf("%s: trouble %q (%s), ended %t; want %q (%s), %t", tt.name, r.What, r.trouble.Words, r.Ended, tt.want, tt.words, tt.ended)
+			t.Errorf("%s: trouble %q (%s), ended %t; want %q (%s), %t", tt.name, r.What, r.trouble.Words, r.Ended, tt.want,
+				tt.words, tt.ended)
 		}
 	}
 }

@@ -140,7 +140,8 @@ func (rec *recording) run(t *testing.T, a adapter, c *call, tree string) (stdout
 	argv, more := a.command(c)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(filepath.SplitList(agents.Getenv(c.environ, "PATH"))[0], argv[0]), argv[1:]...)
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.SplitList(agents.Getenv(c.environ, "PATH"))[0], argv[0]),
+		argv[1:]...)
 	cmd.Dir, cmd.Env = tree, withVars(c.environ, more)
 	cmd.Stdin = strings.NewReader("Say hello, or do what you are told.")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

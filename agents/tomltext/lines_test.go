@@ -88,7 +88,8 @@ func checkLines(t *testing.T, text string) {
 	if err != nil {
 		return
 	}
-	if found, keys := scan(text).headings, md.Keys(); !slices.EqualFunc(found, keys, func(h heading, k toml.Key) bool { return slices.Equal(h.path, k) }) {
+	if found, keys := scan(text).headings, md.Keys(); !slices.EqualFunc(found, keys,
+		func(h heading, k toml.Key) bool { return slices.Equal(h.path, k) }) {
 		t.Fatalf("found %v, the decoder %v, in %q", found, keys, text)
 	}
 	lines := Lines(text)

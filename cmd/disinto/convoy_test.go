@@ -24,7 +24,8 @@ func jsonOf(t *testing.T, v any) string {
 // What sling says, and with which exit code: an agent, the first reason and the place in the queue, or a refusal.
 func TestSlingAnswers(t *testing.T) {
 	on := control.SlingReport{Repo: "johba/harb", Number: 17, Agent: "dev-qwen", Thread: "llama", Slot: 1}
-	blocked := control.SlingReport{Repo: "johba/harb", Number: 8, Code: threads.BlockerOpen, Why: "blocked by johba/harb#7", Position: 3}
+	blocked := control.SlingReport{Repo: "johba/harb", Number: 8, Code: threads.BlockerOpen,
+		Why: "blocked by johba/harb#7", Position: 3}
 	for _, tt := range []struct {
 		name           string
 		status         int
@@ -113,7 +114,8 @@ func TestConvoyStatus(t *testing.T) {
 	}
 	unread := threads.Convoy{Repo: "johba/harb", Number: 30, Title: "Later", State: threads.ConvoyStaged}
 	state := fakeSupervisor(t, map[string]string{
-		"/v1/convoys": jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c, unread}}), "/v1/convoys?ref=20": jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}}),
+		"/v1/convoys":                       jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c, unread}}),
+		"/v1/convoys?ref=20":                jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}}),
 		"/v1/convoys?ref=johba%2Fharb%2331": jsonOf(t, control.Convoys{}),
 	})
 	got := disinto(t.Context(), nil, "convoy", "status", "--state", state)

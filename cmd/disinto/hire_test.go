@@ -91,7 +91,8 @@ func TestHireWhileRunning(t *testing.T) {
 		t.Error("the token lives, or is in the secrets file")
 	}
 	status(t, state, "it is gone", func(d *control.Document) bool {
-		return !slices.ContainsFunc(d.Sessions, isGLM) && !slices.ContainsFunc(d.Agents, func(a control.AgentDocument) bool { return a.Name == "dev-glm" })
+		return !slices.ContainsFunc(d.Sessions, isGLM) && !slices.ContainsFunc(d.Agents,
+			func(a control.AgentDocument) bool { return a.Name == "dev-glm" })
 	})
 	r.signal(syscall.SIGTERM)
 	if code := r.wait(); code != exitDone {

@@ -149,7 +149,9 @@ func killedAtRequest(t *testing.T, g *gate) {
 		f.get("/issues/8", &issue)
 		return issue.State == "closed"
 	})
-	d := status(t, state, "no agent works", func(d *control.Document) bool { return len(d.Sessions) == 0 && len(f.claimed()) == 0 })
+	d := status(t, state, "no agent works", func(d *control.Document) bool {
+		return len(d.Sessions) == 0 && len(f.claimed()) == 0
+	})
 	for _, e := range d.Recent {
 		if e.Outcome.BurnsAttempt() || e.Outcome == agents.ClaimFailed {
 			t.Errorf("%s of #%d by %s: %s %s", e.Kind, e.Number, e.Agent, e.Outcome, e.Reason)

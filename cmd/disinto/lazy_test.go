@@ -89,7 +89,8 @@ func race(t *testing.T, f *testForge) {
 	if got := f.claimed(); !slices.Equal(got, []int{8}) {
 		t.Errorf("claimed: %v", got)
 	}
-	if n := len(slices.DeleteFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Kind != agents.KindIssue })); n != 1 {
+	if n := len(slices.DeleteFunc(d.Sessions,
+		func(s control.SessionDocument) bool { return s.Kind != agents.KindIssue })); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
 }

@@ -121,7 +121,8 @@ func newSoak(t *testing.T, threads, issues int, takes string) *soak {
 	must(f.AddRepo(t.Context(), "soak", "big", map[string]string{"README.md": "# big\n"}))
 	dir := t.TempDir()
 	s := &soak{
-		t: t, threads: threads, takes: takes, api: rest.API{URL: server.URL, Token: token}, state: filepath.Join(dir, "state"), config: filepath.Join(dir, "factory.toml"),
+		t: t, threads: threads, takes: takes, api: rest.API{URL: server.URL, Token: token},
+		state: filepath.Join(dir, "state"), config: filepath.Join(dir, "factory.toml"),
 		ledger: filepath.Join(dir, "ledger"), environ: []string{"FORGE_TOKEN=" + token},
 	}
 	for i := range threads {
@@ -155,7 +156,8 @@ func (s *soak) start() *running {
 	s.t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n", s.api.URL, soakRepo, s.state)
-	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\n", soakAgent, s.takes, s.ledger)
+	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\n", soakAgent,
+		s.takes, s.ledger)
 	for i := range s.threads {
 		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nmax_concurrent = 1\nagents = [\"dev-%02d\"]\n", i, i)
 	}

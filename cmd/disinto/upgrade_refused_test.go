@@ -151,7 +151,9 @@ func TestTermDuringUpgrade(t *testing.T) {
 			t.Parallel()
 			s := newSoak(t, 1, 1, "1000")
 			r := s.start()
-			status(t, s.state, "a session runs", func(d *control.Document) bool { return len(d.Sessions) == 1 && d.Sessions[0].PID != 0 })
+			status(t, s.state, "a session runs", func(d *control.Document) bool {
+				return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
+			})
 			r.signal(syscall.SIGUSR2)
 			time.Sleep(after * time.Millisecond) // not to wait for something, but to meet different moments
 			r.signal(syscall.SIGTERM)

@@ -33,7 +33,8 @@ func TestUpgrades(t *testing.T) {
 	carried, fewest := 0, n
 	var books strings.Builder // every image begins its journal afresh; a file that is open stays
 	for len(took) < upgrades {
-		status(t, s.state, "half of the slots are busy", func(d *control.Document) bool { return len(d.Sessions) >= threads/2 })
+		status(t, s.state, "half of the slots are busy",
+			func(d *control.Document) bool { return len(d.Sessions) >= threads/2 })
 		journal := open(t, s.state+"/journal.jsonl", os.O_RDONLY)
 		begun := time.Now()
 		got := disinto(t.Context(), nil, "upgrade", "--state", s.state)

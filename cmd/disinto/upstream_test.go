@@ -51,7 +51,8 @@ func (f *testForge) script(root, agent string, args ...string) *running {
 	}
 	environ := []string{
 		"HOME=" + home, "FORGE_URL=" + f.URL, "FORGE_TOKEN=" + f.Tokens[agents.TokenVar(agent)], "FORGE_REPO=" + demo.Repo,
-		"FORGE_API=" + forgejo.APIAddress(f.URL, demo.Repo), "DISINTO_REPO=" + demo.Repo, "DISINTO_AGENT=" + agent, "CLAUDE_CONFIG_DIR=", "DISINTO_WORKSPACE=", "DISINTO_RESULT=",
+		"FORGE_API=" + forgejo.APIAddress(f.URL, demo.Repo), "DISINTO_REPO=" + demo.Repo, "DISINTO_AGENT=" + agent,
+		"CLAUDE_CONFIG_DIR=", "DISINTO_WORKSPACE=", "DISINTO_RESULT=",
 	}
 	return startDisinto(f.t, environ, append([]string{"upstream", "--root", root}, args...)...)
 }

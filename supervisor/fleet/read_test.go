@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// exported is what a host says at noon, by a clock that is right, with one idle agent.
+// exported is the report of one host at noon: its clock is right, and it has one idle agent.
 func exported(t *testing.T, edit func(*Export, *Document)) []byte {
 	t.Helper()
 	head := Export{ExportedAt: noon}

@@ -44,7 +44,7 @@ func endRec(run string, after time.Duration, e ledger.End) ledger.Record {
 	return ledger.Record{At: noon.Add(after), End: &e}
 }
 
-// What the journal says is what the records made true while they were written, before and after it is compacted.
+// Reading the journal gives the state that its records gave when they were written, before compaction and after it.
 func TestJournalReplays(t *testing.T) {
 	dir := t.TempDir()
 	j, _, _, err := Open(dir)
@@ -109,7 +109,8 @@ func TestJournalCannotWrite(t *testing.T) {
 	if err := write(startRec("b", 2, 1), j.Append); err == nil || h.Open["b"].Run != "" {
 		t.Errorf("a start that was not written counts: %v", err)
 	}
-	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err == nil || h.Agent("dev-qwen").Done != 1 {
+	if err := write(endRec("a", time.Minute, ledger.End{Result: agents.Done}), j.Note); err == nil ||
+		h.Agent("dev-qwen").Done != 1 {
 		t.Errorf("an end that was not written does not count: %v", err)
 	}
 	j.file = disk

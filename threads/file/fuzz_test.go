@@ -39,7 +39,8 @@ func checkInvariants(t *testing.T, c *threads.Config) {
 		if th.Slots < 1 || th.MaxSessions < 1 || !th.Overlap && th.MaxSessions != th.Slots {
 			t.Errorf("thread %s has %d slots for %d sessions", th.Name, th.Slots, th.MaxSessions)
 		}
-		if th.Backend != threads.Anthropic && th.Backend != threads.Local || min(th.Interval, th.IdleInterval, th.BreakerInterval) <= 0 {
+		if th.Backend != threads.Anthropic && th.Backend != threads.Local ||
+			min(th.Interval, th.IdleInterval, th.BreakerInterval) <= 0 {
 			t.Errorf("thread %s is %v", th.Name, th)
 		}
 	}
@@ -60,7 +61,8 @@ func checkInvariants(t *testing.T, c *threads.Config) {
 		if i > 0 && c.Roles[i-1].Name >= r.Name {
 			t.Errorf("roles are not sorted: %q", r.Name)
 		}
-		if r.On == "" || (r.On == "schedule") != (r.Every > 0) || r.Priority < 1 || r.Priority > 10 || r.Timeout <= 0 || r.Stall <= 0 {
+		if r.On == "" || (r.On == "schedule") != (r.Every > 0) || r.Priority < 1 || r.Priority > 10 || r.Timeout <= 0 ||
+			r.Stall <= 0 {
 			t.Errorf("role %s is %v", r.Name, r)
 		}
 	}

@@ -37,12 +37,15 @@ func fold(records ...Record) *State { return Fold(records) }
 // everything is a journal in which each kind of memory has something in it.
 func everything() []Record {
 	schedule := startRec("s", 0, 1)
-	schedule.Start.Item, schedule.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"}, Ref{Repo: "o/r"}
+	schedule.Start.Item, schedule.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"},
+		Ref{Repo: "o/r"}
 	schedule.Start.Agent = "planner-opus"
 	rework := startRec("r", 12, 1)
-	rework.Start.Item.Kind, rework.Start.Cause, rework.Start.Chain = agents.KindRework, threads.CauseCI, Ref{Repo: "o/r", Number: 11}
+	rework.Start.Item.Kind, rework.Start.Cause, rework.Start.Chain = agents.KindRework, threads.CauseCI,
+		Ref{Repo: "o/r", Number: 11}
 	review := startRec("v", 61, 1)
-	review.Start.Item.Kind, review.Start.Chain, review.Start.Sticky, review.Start.Agent = agents.KindReview, Ref{Repo: "o/r", Number: 60}, false, "review-opus"
+	review.Start.Item.Kind, review.Start.Chain, review.Start.Sticky, review.Start.Agent = agents.KindReview,
+		Ref{Repo: "o/r", Number: 60}, false, "review-opus"
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []Record{
@@ -53,15 +56,20 @@ func everything() []Record {
 		startRec("u", 60, 1), endRec("u", time.Minute, End{Result: agents.Done}),
 		review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}),
 		startRec("c", 5, 1), endRec("c", time.Minute, End{Result: agents.Refused, Reason: "too large"}),
-		startRec("d", 6, 1), endRec("d", time.Minute, End{Result: agents.Limited, RetryAt: noon.Add(time.Hour), Reason: "limit"}),
-		startRec("f", 8, 1), endRec("f", time.Minute, End{Result: agents.Done, Remarked: true, Usage: &agents.Usage{InputTokens: 7, CostUSD: 0.5}}),
-		startRec("g", 9, 1), endRec("g", time.Minute, End{Result: agents.ClaimFailed, Claim: ClaimForbidden, Reason: "403", NeverRan: true}),
+		startRec("d", 6, 1), endRec("d", time.Minute, End{Result: agents.Limited, RetryAt: noon.Add(time.Hour),
+			Reason: "limit"}),
+		startRec("f", 8, 1), endRec("f", time.Minute, End{Result: agents.Done, Remarked: true,
+			Usage: &agents.Usage{InputTokens: 7, CostUSD: 0.5}}),
+		startRec("g", 9, 1), endRec("g", time.Minute, End{Result: agents.ClaimFailed, Claim: ClaimForbidden, Reason: "403",
+			NeverRan: true}),
 		startRec("h", 10, 5), endRec("h", time.Minute, End{Result: agents.Stalled, Reason: "silent"}),
-		startRec("e", 7, 1), endRec("e", time.Minute, End{Result: agents.BackendDown, Breaker: time.Minute, Reason: "refused"}),
+		startRec("e", 7, 1), endRec("e", time.Minute, End{Result: agents.BackendDown, Breaker: time.Minute,
+			Reason: "refused"}),
 		{At: noon, Blocked: &Blocked{Ref{Repo: "o/r", Number: 10}, agents.KindIssue}},
 		{At: noon, Released: &Released{Ref{Repo: "o/r", Number: 1}}},
 		{At: noon, Handed: &Handed{Ref: Ref{Repo: "o/r", Number: 20}, Rounds: 6}},
-		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 50}, Run: "s", From: "dev-qwen", To: "dev-opus", FromLogin: "qwen", ToLogin: "opus"}},
+		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 50}, Run: "s", From: "dev-qwen", To: "dev-opus", FromLogin: "qwen",
+			ToLogin: "opus"}},
 		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 51}, Run: "t", From: "dev-qwen", To: "dev-opus"}},
 		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 51}, Run: "t", From: "dev-qwen", To: "dev-opus", Done: true}},
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 40}, {"o/r", 41}}}},
