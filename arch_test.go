@@ -44,13 +44,19 @@ var layers = map[string][]string{
 	"supervisor/journal":       {"threads/ledger"},
 	"supervisor/control":       {"threads/ledger", "threads", "agents", "forge", "forge/plan"},
 	"supervisor/fleet":         {"threads", "agents", "forge"},
-	"supervisor": {"supervisor/control", "supervisor/fleet", "supervisor/journal", "threads/ledger",
-		"threads", "agents", "forge", "forge/plan"},
-	"supervisor/simtest": {"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads",
-		"agents", "forge", "forge/plan"},
+	"supervisor": {
+		"supervisor/control", "supervisor/fleet", "supervisor/journal", "threads/ledger",
+		"threads", "agents", "forge", "forge/plan",
+	},
+	"supervisor/simtest": {
+		"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads",
+		"agents", "forge", "forge/plan",
+	},
 	"cmd/disinto": {"*"},
-	"cmd/disinto/screen": {"cmd/disinto/demo", "supervisor/control", "supervisor/fleet", "threads/sim", "threads",
-		"agents", "forge"},
+	"cmd/disinto/screen": {
+		"cmd/disinto/demo", "supervisor/control", "supervisor/fleet", "threads/sim", "threads",
+		"agents", "forge",
+	},
 	"cmd/disinto/demo": {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},
 	".":                {},
 }
@@ -73,8 +79,10 @@ var only = []struct {
 
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
 // report repeat it exactly.
-var pure = []string{"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/file", "threads/ledger",
-	"threads/sim"}
+var pure = []string{
+	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/file", "threads/ledger",
+	"threads/sim",
+}
 
 // impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.
 var impure = []struct{ name, why string }{

@@ -352,8 +352,10 @@ func TestEvents(t *testing.T) {
 	if !slices.Contains(seen, "held 2 blocked") { // in no order with the others: each thread decides for itself
 		t.Errorf("no event says that #2 is held: %v", seen)
 	}
-	want := []string{"claimed 1", "started 1", "ended 1 done", "claimed 3", "started 3", "ended 3 done", "merged 3",
-		"claimed 2", "merged 4"}
+	want := []string{
+		"claimed 1", "started 1", "ended 1 done", "claimed 3", "started 3", "ended 3 done", "merged 3",
+		"claimed 2", "merged 4",
+	}
 	for _, e := range seen {
 		if len(want) > 0 && e == want[0] {
 			want = want[1:]

@@ -85,8 +85,10 @@ func (b *bench) run(agent string, kind agents.Kind, number int, script string, m
 		"FORGE_URL=" + b.URL, "FORGE_TOKEN=" + b.Tokens[agents.TokenVar(agent)],
 		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent, "GIT_COMMITTER_EMAIL=" + agent + "@x",
 	})
-	p := session.Program{CLI: "claude", Environ: append(environ, more...), Desk: b.desk(agent), Run: sessionRun(b.reaper),
-		Out: &b.log, Now: time.Now}
+	p := session.Program{
+		CLI: "claude", Environ: append(environ, more...), Desk: b.desk(agent), Run: sessionRun(b.reaper),
+		Out: &b.log, Now: time.Now,
+	}
 	if err := p.Do(b.ctx); err != nil {
 		b.t.Fatal(err)
 	}
@@ -423,8 +425,10 @@ func TestAgentPrompts(t *testing.T) {
 			"GIT_AUTHOR_NAME=d", "GIT_AUTHOR_EMAIL=d@x", "GIT_COMMITTER_NAME=d", "GIT_COMMITTER_EMAIL=d@x",
 		})
 		_ = os.MkdirAll(b.home("dev-qwen"), 0o700)
-		p := session.Program{CLI: "claude", Prompts: dir, Environ: environ, Desk: b.desk("dev-qwen"),
-			Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now}
+		p := session.Program{
+			CLI: "claude", Prompts: dir, Environ: environ, Desk: b.desk("dev-qwen"),
+			Run: sessionRun(b.reaper), Out: &b.log, Now: time.Now,
+		}
 		if err := p.Do(t.Context()); err != nil {
 			t.Fatal(err)
 		}

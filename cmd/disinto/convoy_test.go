@@ -24,8 +24,10 @@ func jsonOf(t *testing.T, v any) string {
 // What sling says, and with which exit code: an agent, the first reason and the place in the queue, or a refusal.
 func TestSlingAnswers(t *testing.T) {
 	on := control.SlingReport{Repo: "johba/harb", Number: 17, Agent: "dev-qwen", Thread: "llama", Slot: 1}
-	blocked := control.SlingReport{Repo: "johba/harb", Number: 8, Code: threads.BlockerOpen,
-		Why: "blocked by johba/harb#7", Position: 3}
+	blocked := control.SlingReport{
+		Repo: "johba/harb", Number: 8, Code: threads.BlockerOpen,
+		Why: "blocked by johba/harb#7", Position: 3,
+	}
 	for _, tt := range []struct {
 		name           string
 		status         int

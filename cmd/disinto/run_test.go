@@ -194,8 +194,11 @@ func TestRunHolds(t *testing.T) {
 				"[agents.dev-qwen]\ntoken = \"$FORGE_TOKEN_DEV_QWEN\"", "[agents.dev-qwen]\nmodel = \"qwen\"",
 				programOf, programOf + "\"no-such-agent\", ",
 			},
-			holds: []hold{{agentWhy("dev-kimi"), "gardener-qwen"}, {agentWhy("dev-qwen"), "set $FORGE_TOKEN_DEV_QWEN"},
-				{failure, "no-such-agent"}},
+			holds: []hold{
+				{agentWhy("dev-kimi"), "gardener-qwen"},
+				{agentWhy("dev-qwen"), "set $FORGE_TOKEN_DEV_QWEN"},
+				{failure, "no-such-agent"},
+			},
 		},
 		{
 			name: "wrong token",

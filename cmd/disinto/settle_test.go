@@ -47,16 +47,25 @@ func TestSettling(t *testing.T) {
 		why       string
 		asked     int
 	}{
-		{"hired, and read at the third look", false, []control.Document{document(1, all), document(1, all), document(1, all),
-			document(2, all)}, "", 5},
-		{"hired, at work", false, []control.Document{document(1, all), document(2, all, "dev-y", "dev-x")},
-			"dev-x works on a/b#11", 3},
+		{"hired, and read at the third look", false, []control.Document{
+			document(1, all), document(1, all), document(1, all),
+			document(2, all),
+		}, "", 5},
+		{
+			"hired, at work", false,
+			[]control.Document{document(1, all), document(2, all, "dev-y", "dev-x")},
+			"dev-x works on a/b#11", 3,
+		},
 		{"hired, others at work", false, []control.Document{document(1, all), document(2, all, "dev-y")}, "", 3},
-		{"retired, and read at the second look", true, []control.Document{document(1, all), document(1, all),
-			document(2, others)}, "", 4},
+		{"retired, and read at the second look", true, []control.Document{
+			document(1, all), document(1, all),
+			document(2, others),
+		}, "", 4},
 		{"retired before", true, []control.Document{document(2, others)}, "", 3},
-		{"retired, and its session ends", true, []control.Document{document(1, all), document(2, others, "dev-x"),
-			document(2, others, "dev-x"), document(2, others)}, "", 4},
+		{"retired, and its session ends", true, []control.Document{
+			document(1, all), document(2, others, "dev-x"),
+			document(2, others, "dev-x"), document(2, others),
+		}, "", 4},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

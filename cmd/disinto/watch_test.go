@@ -85,8 +85,11 @@ func TestStatusWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &watched{tell: make(chan string), deaf: tt.deaf, answer: first}
 			out := &output{}
-			q := &statusQuery{client: control.NewClient(serveSocket(t, s)),
-				c: &cli{stdout: out, now: func() time.Time { return noon }}, path: statePath, render: rendering(screen.View.Status)}
+			q := &statusQuery{
+				client: control.NewClient(serveSocket(t, s)),
+				c:      &cli{stdout: out, now: func() time.Time { return noon }},
+				path: statePath, render: rendering(screen.View.Status),
+			}
 			ended := make(chan error, 1)
 			go func() { ended <- q.watch(t.Context(), tt.pace) }()
 			tell := func(e string) {

@@ -234,8 +234,10 @@ func TestMistakes(t *testing.T) {
 		{name: "role misspelt in its table", text: worker + "[roles.dve]\non = \"issue\"", want: `:4: roles.dve: no agent has this role, did you mean dev?`},
 		{name: "role name", text: worker + "[agents.dev-qwen]\nrole = \"a b\"\n[roles.\"a b\"]\non = \"issue\"", want: `:6: roles."a b": is no name: want letters and digits, with - _ . between them`},
 		{name: "command is a string", text: worker + "[roles.dev]\ncommand = \"dev-agent.sh\"", want: `:5: roles.dev.command: is a string, want a list such as ["dev/dev-agent.sh", "{{.Number}}"]`},
-		{name: "unknown cli", text: worker + "[roles.dev]\ncli = \"claud\"",
-			want: `:5: roles.dev.cli: is "claud", want ` + anyCLI + `, did you mean claude?`},
+		{
+			name: "unknown cli", text: worker + "[roles.dev]\ncli = \"claud\"",
+			want: `:5: roles.dev.cli: is "claud", want ` + anyCLI + `, did you mean claude?`,
+		},
 		{name: "cli and command", text: worker + "[roles.dev]\ncli = \"qwen\"\ncommand = [\"x\"]", want: `:6: roles.dev.command: is set, and cli is too: want one of them`},
 		{name: "cli and cwd", text: worker + "[roles.dev]\ncli = \"qwen\"\ncwd = \"/x\"", want: `:6: roles.dev.cwd: is set, and cli is too: the built-in program works in the workspace of its item`},
 		{name: "cli waits for review", text: worker + "[roles.dev]\ncli = \"qwen\"\nwaits_for_review = true", want: `:6: roles.dev.waits_for_review: is set, and cli is too: the built-in program ends when its pull request is open`},
@@ -359,10 +361,14 @@ func TestDefaults(t *testing.T) {
 		},
 		Factory: threads.Factory{StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30},
 		Threads: []threads.Thread{
-			thread(threads.Thread{Name: "llama", Backend: threads.Local, Slots: 3, MaxSessions: 3,
-				Agents: []string{"dev-qwen", "gardener-qwen"}}),
-			thread(threads.Thread{Name: "opus", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 2,
-				Agents: []string{"planner-opus", "review-opus"}}),
+			thread(threads.Thread{
+				Name: "llama", Backend: threads.Local, Slots: 3, MaxSessions: 3,
+				Agents: []string{"dev-qwen", "gardener-qwen"},
+			}),
+			thread(threads.Thread{
+				Name: "opus", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 2,
+				Agents: []string{"planner-opus", "review-opus"},
+			}),
 			thread(threads.Thread{Name: "spare", Backend: threads.Anthropic, Slots: 1, Overlap: true, MaxSessions: 1}),
 		},
 		Agents: []agents.Agent{

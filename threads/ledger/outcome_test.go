@@ -31,10 +31,18 @@ func TestEndTable(t *testing.T) {
 				h.Agent("dev-qwen").Failed == 0
 		}},
 		{"words only", End{Result: agents.Done, Remarked: true}, 0, time.Minute, 0, 0, nil},
-		{"refused", End{Result: agents.Refused, Reason: "no"}, 0, 0, 0, 0,
-			func(h *State) bool { return h.Chain(item.Ref).Refused == "no" }},
-		{"failed", End{Result: agents.Failed}, 1, 2 * time.Minute, 0, 0,
-			func(h *State) bool { return h.Agent("dev-qwen").Done == 0 && h.Agent("dev-qwen").Failed == 1 }},
+		{
+			"refused",
+			End{Result: agents.Refused, Reason: "no"},
+			0, 0, 0, 0,
+			func(h *State) bool { return h.Chain(item.Ref).Refused == "no" },
+		},
+		{
+			"failed",
+			End{Result: agents.Failed},
+			1, 2 * time.Minute, 0, 0,
+			func(h *State) bool { return h.Agent("dev-qwen").Done == 0 && h.Agent("dev-qwen").Failed == 1 },
+		},
 		{"no progress", End{Result: agents.NoProgress}, 1, 2 * time.Minute, 0, 0, nil},
 		{
 			"program not found",
@@ -54,15 +62,27 @@ func TestEndTable(t *testing.T) {
 		{"timeout", End{Result: agents.TimedOut}, 1, 2 * time.Minute, 0, 0, nil},
 		{"limited for an hour", End{Result: agents.Limited, RetryAt: at(time.Hour)}, 0, 0, time.Hour, 0, nil},
 		{"limited until yesterday", End{Result: agents.Limited, RetryAt: at(-24 * time.Hour)}, 0, 0, time.Minute, 0, nil},
-		{"limited until next year", End{Result: agents.Limited, RetryAt: at(400 * 24 * time.Hour)}, 0, 0, 7 * 24 * time.Hour,
-			0, nil},
+		{
+			"limited until next year",
+			End{Result: agents.Limited, RetryAt: at(400 * 24 * time.Hour)},
+			0, 0, 7 * 24 * time.Hour,
+			0, nil,
+		},
 		{"limited, not said how long", End{Result: agents.Limited}, 0, 0, 5 * time.Minute, 0, nil},
-		{"no backend", End{Result: agents.BackendDown, Breaker: time.Hour}, 0, 10 * time.Second, 0, 0,
-			func(h *State) bool { return h.Thread("llama").Downs == 1 }},
+		{
+			"no backend",
+			End{Result: agents.BackendDown, Breaker: time.Hour},
+			0, 10 * time.Second, 0, 0,
+			func(h *State) bool { return h.Thread("llama").Downs == 1 },
+		},
 		{"cancelled", End{Result: agents.Cancelled, Stop: threads.StopClosed}, 0, 0, 0, 0, nil},
 		{"taken off", End{Result: agents.Cancelled, Stop: threads.StopReassigned}, 0, time.Minute, 0, 0, nil},
-		{"lost", End{Result: agents.Lost}, 0, 0, 0, 0,
-			func(h *State) bool { return h.Slots[threads.SlotKey{Thread: "llama", Slot: 1}].Agent == "dev-qwen" }},
+		{
+			"lost",
+			End{Result: agents.Lost},
+			0, 0, 0, 0,
+			func(h *State) bool { return h.Slots[threads.SlotKey{Thread: "llama", Slot: 1}].Agent == "dev-qwen" },
+		},
 		{
 			"claim taken",
 			End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true},
@@ -80,8 +100,12 @@ func TestEndTable(t *testing.T) {
 				return h.Chain(item.Ref).Claimed == "dev-qwen" && h.Chain(item.Ref).Login == "qwen"
 			},
 		},
-		{"claim forbidden", End{Result: agents.ClaimFailed, Claim: ClaimForbidden, NeverRan: true}, 0, 0, 0, 5 * time.Minute,
-			nil},
+		{
+			"claim forbidden",
+			End{Result: agents.ClaimFailed, Claim: ClaimForbidden, NeverRan: true},
+			0, 0, 0, 5 * time.Minute,
+			nil,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -295,16 +319,31 @@ func TestReturnsLearned(t *testing.T) {
 		want    threads.Returns
 	}{
 		{"wants changes", []Record{write, wrote, review, judged}, threads.Returns{N: 1, Gap: 120, Back: 1}},
-		{"approved", []Record{write, wrote, review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: Approved})},
-			threads.Returns{N: 1, Gap: 60}},
-		{"a second reviewer", []Record{write, wrote, review, judged, review, judged},
-			threads.Returns{N: 1, Gap: 120, Back: 1}},
-		{"no verdict", []Record{write, wrote, review, endRec("v", time.Minute, End{Result: agents.Failed})},
-			threads.Returns{}},
-		{"nothing was written", []Record{write, endRec("w", time.Minute, End{Result: agents.Failed}), review, judged},
-			threads.Returns{}},
-		{"words only", []Record{write, endRec("w", time.Minute, End{Result: agents.Done, Remarked: true}), review, judged},
-			threads.Returns{}},
+		{
+			"approved",
+			[]Record{write, wrote, review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: Approved})},
+			threads.Returns{N: 1, Gap: 60},
+		},
+		{
+			"a second reviewer",
+			[]Record{write, wrote, review, judged, review, judged},
+			threads.Returns{N: 1, Gap: 120, Back: 1},
+		},
+		{
+			"no verdict",
+			[]Record{write, wrote, review, endRec("v", time.Minute, End{Result: agents.Failed})},
+			threads.Returns{},
+		},
+		{
+			"nothing was written",
+			[]Record{write, endRec("w", time.Minute, End{Result: agents.Failed}), review, judged},
+			threads.Returns{},
+		},
+		{
+			"words only",
+			[]Record{write, endRec("w", time.Minute, End{Result: agents.Done, Remarked: true}), review, judged},
+			threads.Returns{},
+		},
 		{"written on an API", []Record{api, wrote, review, judged}, threads.Returns{}},
 		{"forgotten", []Record{write, wrote, {At: noon, Forget: &Forget{Ref{"o/r", 1}}}, review, judged}, threads.Returns{}},
 	} {

@@ -22,8 +22,10 @@ func TestPast(t *testing.T) {
 	end := endRec("r", 0, End{Result: agents.Done})
 	end.At = noon.Add(2 * time.Hour)
 	review.Start.Ready, review.Start.Priority, review.Start.Skills = noon.Add(-time.Minute), 2, []string{"go"}
-	old := Past{Agent: "dev-old", Kind: agents.KindRework, Ref: Ref{"o/r", 12}, Chain: Ref{"o/r", 11},
-		Start: noon.Add(-2 * time.Hour), End: noon.Add(-time.Hour)}
+	old := Past{
+		Agent: "dev-old", Kind: agents.KindRework, Ref: Ref{"o/r", 12}, Chain: Ref{"o/r", 11},
+		Start: noon.Add(-2 * time.Hour), End: noon.Add(-time.Hour),
+	}
 	long := old
 	long.Start, long.End = noon.Add(-pastAge-2*time.Hour), noon.Add(-pastAge-time.Hour)
 	list := []Record{
@@ -71,8 +73,10 @@ func TestPastIsBounded(t *testing.T) {
 	h := New()
 	for i := range 2*PastLimit + 7 {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		h.bury(Past{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"o/r", int64(i)}, Chain: Ref{"o/r", int64(i)},
-			Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
+		h.bury(Past{
+			Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"o/r", int64(i)}, Chain: Ref{"o/r", int64(i)},
+			Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute),
+		})
 	}
 	if n := len(h.Past); n != PastLimit || h.Past[0].Ref.Number != PastLimit+7 || h.Past[n-1].Ref.Number != 2*PastLimit+6 {
 		t.Errorf("%d sessions are remembered, from %v to %v", n, h.Past[0].Ref, h.Past[n-1].Ref)
@@ -108,8 +112,10 @@ func BenchmarkStartWithPast(b *testing.B) {
 	h := New()
 	for i := range PastLimit {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		h.bury(Past{Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"johba/harb", int64(i)},
-			Chain: Ref{"johba/harb", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute)})
+		h.bury(Past{
+			Agent: "dev-qwen", Kind: agents.KindIssue, Ref: Ref{"johba/harb", int64(i)},
+			Chain: Ref{"johba/harb", int64(i)}, Ready: at, Priority: 5, Start: at, End: at.Add(time.Minute),
+		})
 	}
 	text := journalText(b, h.Compact(noon))
 	b.SetBytes(int64(len(text)))

@@ -186,10 +186,16 @@ func TestDone(t *testing.T) {
 	}{
 		{"all merged", merged(Due()), control.Document{Queue: held}, true},
 		{"one is missing", merged(Due() - 1), control.Document{Queue: held}, false},
-		{"one waits that could be done", merged(Due()),
-			control.Document{Queue: append(held, control.QueueDocument{Number: 5})}, false},
-		{"a pull request waits", merged(Due()), control.Document{Queue: append(held, control.QueueDocument{Number: 19})},
-			false},
+		{
+			"one waits that could be done", merged(Due()),
+			control.Document{Queue: append(held, control.QueueDocument{Number: 5})},
+			false,
+		},
+		{
+			"a pull request waits", merged(Due()),
+			control.Document{Queue: append(held, control.QueueDocument{Number: 19})},
+			false,
+		},
 		{"somebody works", merged(Due()), control.Document{Queue: held, Sessions: []control.SessionDocument{{}}}, false},
 		{"an end was not told yet", running, control.Document{Queue: held}, false},
 	}

@@ -28,10 +28,14 @@ func TestFleetView(t *testing.T) {
 		Cycles: []fleet.Cycle{{
 			At: at(-2 * time.Minute), TookMS: 1200, Calls: 3, Idle: []string{"dev-hub"}, Busy: []string{"iris/dev-iris"},
 			Moves: []fleet.Move{
-				{Repo: "o/r", Number: 9, From: "iris/dev-iris", To: "dev-hub", State: fleet.MoveDone,
-					Why: "dev-hub idle for 2m10s, iris/dev-iris has 11 waiting"},
-				{Repo: "o/r", Number: 8, From: "iris/dev-iris", To: "dev-hub", State: fleet.MoveStays, Why: "x",
-					StateWhy: "it is in-progress"},
+				{
+					Repo: "o/r", Number: 9, From: "iris/dev-iris", To: "dev-hub", State: fleet.MoveDone,
+					Why: "dev-hub idle for 2m10s, iris/dev-iris has 11 waiting",
+				},
+				{
+					Repo: "o/r", Number: 8, From: "iris/dev-iris", To: "dev-hub", State: fleet.MoveStays, Why: "x",
+					StateWhy: "it is in-progress",
+				},
 			},
 			Stays: []fleet.Stay{
 				{Repo: "o/r", Number: 2, Agent: "iris/dev-iris", Why: "moved before"},

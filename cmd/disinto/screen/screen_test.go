@@ -76,8 +76,10 @@ func demoReport(t *testing.T) *demo.Report {
 		Document: read[control.Document](t, "status/demo.json"),
 		Merged: []demo.Result{
 			{Issue: 1, Title: "Write down what an order is", Author: "dev-qwen", Approvers: []string{"review-sonnet"}},
-			{Issue: 8, Title: "Refuse an order without a name", Author: "dev-kimi", Approvers: []string{"review-sonnet", "ada"},
-				Rounds: 1},
+			{
+				Issue: 8, Title: "Refuse an order without a name", Author: "dev-kimi", Approvers: []string{"review-sonnet", "ada"},
+				Rounds: 1,
+			},
 		},
 		Switches: 3, Used: []string{"dev-kimi", "dev-qwen", "review-sonnet"}, Looked: 21,
 	}
