@@ -88,7 +88,7 @@ func TestStatusWatch(t *testing.T) {
 			q := &statusQuery{
 				client: control.NewClient(serveSocket(t, s)),
 				c:      &cli{stdout: out, now: func() time.Time { return noon }},
-				path: statePath, render: rendering(screen.View.Status),
+				path:   statePath, render: rendering(screen.View.Status),
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- q.watch(t.Context(), tt.pace) }()
