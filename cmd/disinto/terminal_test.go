@@ -62,15 +62,15 @@ func TestTerminal(t *testing.T) {
 			if code := c.run(t.Context(), []string{"status", "--state", state}); code != exitDone {
 				t.Fatalf("exit code %d", code)
 			}
-			shown := make([]byte, 64<<10)
-			n, err := screen.Read(shown)
-			for want := readTestdata(t, tt.golden); err == nil && n < len(want); {
-				var more int
-				more, err = screen.Read(shown[n:])
-				n += more
+			want := readTestdata(t, tt.golden)
+			var got string
+			buffer := make([]byte, 64<<10)
+			for err := error(nil); err == nil && len(got) < len(want); { // without the \r that the terminal adds
+				var n int
+				n, err = screen.Read(buffer)
+				got += strings.ReplaceAll(string(buffer[:n]), "\r", "")
 			}
-			got := strings.ReplaceAll(string(shown[:n]), "\r\n", "\n")
-			if want := readTestdata(t, tt.golden); got != want {
+			if got != want {
 				t.Errorf("the screen shows\n%s\nwant\n%s", got, want)
 			}
 		})
