@@ -230,6 +230,12 @@ func TestReadWork(t *testing.T) {
 	if err != nil || w.Number != 17 || w.ForgeURL != "http://f" || !w.Local || w.mirrorPath() != "/h/mirrors/a_b.git" {
 		t.Errorf("%+v, %v", w, err)
 	}
+	mirrors := map[string]string{"a_b/c": "/h/mirrors/a~b_c.git", "a/b_c": "/h/mirrors/a_b_c.git"}
+	for repo, want := range mirrors {
+		if w, err := readWork(append(good[:len(good):len(good)], "DISINTO_REPO="+repo)); err != nil || w.mirrorPath() != want {
+			t.Errorf("the mirror of %s is %s, want %s; %v", repo, w.mirrorPath(), want, err)
+		}
+	}
 	for _, bad := range []string{"DISINTO_REPO=../x", "DISINTO_NUMBER=0", "DISINTO_KIND=dance", "FORGE_TOKEN="} {
 		if _, err := readWork(append(good[:len(good):len(good)], bad)); err == nil {
 			t.Errorf("%s was taken", bad)

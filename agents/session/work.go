@@ -74,9 +74,11 @@ func (w *work) verdictPath() string { return filepath.Join(w.Workspace, "verdict
 func (w *work) answerPath() string  { return filepath.Join(w.Workspace, "answer.json") }
 func (w *work) lessonsPath() string { return filepath.Join(w.Workspace, "lessons.md") }
 
-// mirrorPath is the agent's clone of the repository, which all its worktrees share.
+// mirrorPath is the agent's clone of the repository, which all its worktrees share. Only its first _ separates: those
+// of an owner become ~, which no name has, or a_b/c and a/b_c would share a mirror.
 func (w *work) mirrorPath() string {
-	return filepath.Join(w.Home, "mirrors", strings.ReplaceAll(w.Repo, "/", "_")+".git")
+	owner, repo, _ := strings.Cut(w.Repo, "/")
+	return filepath.Join(w.Home, "mirrors", strings.ReplaceAll(owner, "_", "~")+"_"+repo+".git")
 }
 
 // keep is the memory of a workspace from one session on a chain to the next.
