@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,8 +21,20 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "no-room" {
 		syscall.Exit(noRoom())
 	}
+	resetIgnored()
 	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait
 	os.Exit(m.Run())
+}
+
+// resetIgnored lets every process that a test starts begin with HUP and INT not ignored, as from a terminal. Under nohup
+// we ignore HUP, and what we start would inherit that, unless the runtime catches it here.
+func resetIgnored() {
+	caught := make(chan os.Signal, 1) // nothing reads it: we go on ignoring them
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(caught, s)
+		}
+	}
 }
 
 // modes are the two ways to be an init.

@@ -92,6 +92,15 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	}
 }
 
+// These tests pass under nohup too.
+func TestUnderNohup(t *testing.T) {
+	t.Parallel()
+	again := exec.Command("sh", "-c", `trap '' HUP INT; exec "$0" -test.run='^TestExitCode$/subreaper'`, executable(t))
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // While there is no room for another process the start waits, and says why.
 func TestNoRoom(t *testing.T) {
 	if os.Geteuid() != 0 {
