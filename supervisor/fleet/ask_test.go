@@ -118,6 +118,19 @@ func TestFile(t *testing.T) {
 	})
 }
 
+// A document that says the same is not encoded again: its text would take an allocation for each time in it.
+func TestFileUnchanged(t *testing.T) {
+	d := &Document{UpdatedAt: time.Now(), Agents: make([]Agent, 100)}
+	for i := range d.Agents {
+		d.Agents[i] = Agent{Agent: "dev-a", Login: "dev-a", Skills: []string{"go"}, StateWhy: "held", UpdatedAt: d.UpdatedAt}
+	}
+	f := &File{path: filepath.Join(t.TempDir(), FileName), document: func() *Document { return d }, log: hclog.NewNullLogger()}
+	f.update()
+	if n := testing.AllocsPerRun(10, f.update); n > 50 {
+		t.Errorf("%v allocations for 100 agents", n)
+	}
+}
+
 // Describe tells of idle agents only what is known: not that they are idle while the forge is not read.
 func TestDescribe(t *testing.T) {
 	config := &threads.Config{

@@ -1,11 +1,11 @@
 package fleet
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"time"
 
@@ -30,7 +30,7 @@ type File struct {
 	ended    chan struct{}      // closed when it has ended
 
 	// Only the goroutine uses what follows.
-	written []byte    // the content of the file, less its times; nil when there is no file
+	written *Document // the content of the file, less its times; nil when there is no file
 	at      time.Time // its UpdatedAt
 }
 
@@ -89,8 +89,8 @@ func (f *File) update() {
 		f.remove()
 		return
 	}
-	steady, err := json.Marshal(d.withoutTimes())
-	if err == nil && bytes.Equal(steady, f.written) && d.UpdatedAt.Sub(f.at) < Pulse-time.Second {
+	steady := d.withoutTimes()
+	if f.written != nil && d.UpdatedAt.Sub(f.at) < Pulse-time.Second && reflect.DeepEqual(steady, f.written) {
 		return
 	}
 	text, err := json.Marshal(d)
