@@ -44,7 +44,7 @@ func TestProblems(t *testing.T) {
 			text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-y\"]\n",
 			want: []string{
 				"agents.dev-y: dev-y has no forge token: set $FORGE_TOKEN_DEV_Y",
-				"roles.dev: role dev has no program: set `command` in the role's table",
+				"roles.dev: role dev has no program: set `cli` or `command` in the role's table",
 			},
 		},
 	}

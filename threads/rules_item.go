@@ -26,7 +26,7 @@ type itemRule struct {
 var (
 	issueRules = []itemRule{
 		{"open", isClosed},
-		{"nobody works on it", hasSession},
+		{"no agent works on it", hasSession},
 		{"labelled backlog", notBacklog},
 		{"repository read", notRead},
 		{"facts newer than our writes", staleFacts},
@@ -50,7 +50,7 @@ var (
 	}
 	pullRules = []itemRule{
 		{"open", isClosed},
-		{"nobody works on it", hasSession},
+		{"no agent works on it", hasSession},
 		{"repository read", notRead},
 		{"facts newer than our writes", staleFacts},
 		{"no label in the way", skipLabel},
@@ -70,7 +70,7 @@ var (
 		{"merges cleanly", mergeLate},
 	}
 	scheduleRules = []itemRule{
-		{"nobody works on it", hasSession},
+		{"no agent works on it", hasSession},
 		{"repository read", notRead},
 		{"due", notDue},
 		{"cool-down over", coolDown},

@@ -26,9 +26,8 @@ var checkCommand = command{
 Asks what run would find out later: whether the file is right, the forge
 answers, every token belongs to its agent, the repositories may be written to,
 every backend answers, every program is there, and a hub's other hosts tell of
-themselves. It writes nothing; --fix
-creates missing labels, as run does, and registers the web hook anew. Exits 1
-when there is a problem.`,
+themselves. It writes nothing; --fix creates missing labels, as run does, and
+registers the web hook anew. Exits 1 when there is a problem.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)

@@ -25,10 +25,10 @@ Plays days of work in virtual time, with the scheduler that run uses. The work
 is what a load file describes, or what a journal remembers, which is a month or
 4,000 sessions: --replay STATE/journal.jsonl plays the newest --days of that, in
 which an issue is filed when it could first be worked on. Without either it is
-20 issues a day. --against puts
-another factory.toml beside yours: one more slot, agent or reviewer. The other
-policies show what the same agents would do under cron, under a hub that assigns
-each half hour, and under work stealing as others designed it.
+20 issues a day. --against puts another factory.toml beside yours: one more
+slot, agent or reviewer. The other policies show what the same agents would do
+under cron, under a hub that assigns each half hour, and under work stealing as
+others designed it.
 
 A load file has tables such as
 

@@ -24,9 +24,9 @@ func (v View) Fleet(s *fleet.Status) string {
 	p.end()
 	switch {
 	case len(s.Cycles) == 0 && s.NextAt.IsZero():
-		p.line("nobody has looked for what to move", faint)
+		p.line("the supervisor has not looked for issues to move", faint)
 	case len(s.Cycles) == 0:
-		p.line("nobody has looked for what to move; the next look is in "+age(s.NextAt.Sub(v.Now)), faint)
+		p.line("the supervisor has not looked for issues to move; the next look is in "+age(s.NextAt.Sub(v.Now)), faint)
 	case !s.NextAt.IsZero():
 		p.line("next look in "+age(s.NextAt.Sub(v.Now)), faint)
 	}
