@@ -223,7 +223,7 @@ var codeDocs = []CodeDoc{
 	doc(Refused, Failed, ByItself, "refused: {note}",
 		"an agent refused it", "answer the agent's comment, then remove `needs-human`"),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",
-		"too many pull requests wait for review", "add a review agent, or raise max_unreviewed"),
+		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 
 	doc(NoRole, Unfit, ByPerson, "no agent for {note}", "no agent has a role for it", "hire an agent"),
 	doc(NoSkill, Unfit, ByPerson, "no agent with skill {note}",

@@ -415,7 +415,7 @@ func chainBusy(v *view, w *work) *Reason {
 
 func unreviewed(v *view, w *work) *Reason {
 	n, limit := v.waiting[w.Ref.Repo], v.Config.Forge.MaxUnreviewed
-	if n >= limit && v.Config.hasReviewers() {
+	if n >= limit {
 		return &Reason{Code: Unreviewed, Count: n, Limit: limit}
 	}
 	return nil

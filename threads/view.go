@@ -20,7 +20,7 @@ type view struct {
 	dropped map[forge.Ref]bool          // labelled cancelled
 	unread  []forge.Ref                 // staged convoys whose members are not known yet
 	cycles  map[forge.Ref][]forge.Ref   // the dependency cycle by its issues, from the issue back to itself
-	waiting map[string]int              // pull requests per repository whose head waits for an agent's verdict
+	waiting map[string]int              // pull requests per repository whose head waits for a verdict
 	threads []threadState
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent
@@ -151,7 +151,7 @@ func (v *view) indexPulls() {
 		st := v.stageOf(p)
 		v.stages[i] = st
 		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p)
-		if waits && st.own && v.Config.reviewable(st.writers) {
+		if waits && st.own && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
 			v.waiting[p.Repo]++
 		}
 	}

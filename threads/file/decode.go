@@ -65,7 +65,8 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	}
 	d.lines = tomltext.Lines(text)
 	root := &table{d: d, values: values}
-	d.readForge(root.table("forge"))
+	forgeTable := root.table("forge")
+	d.readForge(forgeTable)
 	d.readFactory(root.table("factory"))
 	d.readThreads(root.tables("threads"))
 	d.readAgents(root.tables("agents"))
@@ -74,6 +75,9 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	d.readStealing(root.table("stealing"))
 	d.readFleet(root.table("fleet"))
 	root.done()
+	if !forgeTable.has("max_unreviewed") && !d.hasReviewers() {
+		d.config.Forge.MaxUnreviewed = unreviewedByPeople
+	}
 	d.checkAccounts()
 	d.checkWaiting()
 	if len(d.mistakes) > 0 {
@@ -136,6 +140,13 @@ func (d *decoder) readForge(t *table) {
 	f.ReworkWait = t.duration("rework_wait", 30*time.Minute, 0)
 	f.WebhookSecret = t.secret("webhook_secret", "", "")
 	t.done()
+}
+
+// unreviewedByPeople is the default of max_unreviewed in a factory without review agents: people take days.
+const unreviewedByPeople = 10
+
+func (d *decoder) hasReviewers() bool {
+	return slices.ContainsFunc(d.config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
 }
 
 func (d *decoder) forgeURL(t *table) string {

@@ -394,6 +394,25 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// TestUnreviewedDefault: people have more patience than tokens, but the work that waits for them is bounded too.
+func TestUnreviewedDefault(t *testing.T) {
+	const reviewer = "[threads.opus]\nbackend = \"anthropic\"\nagents = [\"review-opus\"]\n"
+	for text, want := range map[string]int{
+		worker:                                   10,
+		worker + reviewer:                        3,
+		"[forge]\nmax_unreviewed = 2\n" + worker: 2,
+		worker + "[roles.dev]\non = \"review\"":  3,
+	} {
+		got, err := Decode("factory.toml", text, inContainer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Forge.MaxUnreviewed != want {
+			t.Errorf("max_unreviewed is %d, want %d, in\n%s", got.Forge.MaxUnreviewed, want, text)
+		}
+	}
+}
+
 // TestSecrets checks the owners of the secrets that the file names.
 func TestSecrets(t *testing.T) {
 	text := "[forge]\ntoken = \"literal\"\nwebhook_secret = \"$HOOK\"\n" + worker +

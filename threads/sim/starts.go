@@ -188,18 +188,20 @@ func (in *inspection) rounds(p *forge.Pull) int {
 	return n
 }
 
-// backlogFull reports whether so many of our pull requests wait for an agent's verdict that no new issue may begin.
+// backlogFull reports whether so many of our pull requests wait for a verdict that no new issue may begin.
 func (in *inspection) backlogFull(repo string) bool {
-	return len(in.unreviewed(repo)) >= in.cfg.Forge.MaxUnreviewed && slices.ContainsFunc(in.cfg.Agents, in.reviewer)
+	return len(in.unreviewed(repo)) >= in.cfg.Forge.MaxUnreviewed
 }
 
-// unreviewed returns the pull requests that an agent could review, once their checks are green.
+// unreviewed returns the pull requests that an agent, or in a factory without review agents a person, could review once
+// their checks are green.
 func (in *inspection) unreviewed(repo string) []forge.Ref {
 	var refs []forge.Ref
 	for i := range in.s.Facts.Pulls {
 		p := &in.s.Facts.Pulls[i]
 		ready := p.Repo == repo && !p.Closed && !p.Draft && in.own(p) && forge.SkipLabel(p.Labels) == "" && !in.unwanted(p)
-		if ready && in.wantsReview(p) && in.reviewable(in.writers(p)) {
+		people := !slices.ContainsFunc(in.cfg.Agents, in.reviewer)
+		if ready && in.wantsReview(p) && (people || in.reviewable(in.writers(p))) {
 			refs = append(refs, p.Ref)
 		}
 	}
