@@ -111,5 +111,10 @@ func (c *Child) await(ctx context.Context) Exit {
 	case <-time.After(commandGrace):
 	}
 	_ = unix.Kill(-c.PID, unix.SIGKILL)
-	return <-c.exit
+	select {
+	case e := <-c.exit:
+		return e
+	case <-time.After(commandGrace): // the kernel does not let it go, as on a hung file system
+		return Exit{Status: syscall.WaitStatus(unix.SIGKILL)}
+	}
 }

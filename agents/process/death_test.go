@@ -44,6 +44,40 @@ func TestShimKilled(t *testing.T) {
 	}
 }
 
+// An agent with the supervisor's account can stop its shim. Its session ends all the same, soon after the grace, and so
+// do those that are told to hurry.
+func TestShimStopped(t *testing.T) {
+	for name, hurry := range map[string]bool{"grace": false, "hurry": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			word := token()
+			job := newJob(t, "")
+			up := filepath.Join(filepath.Dir(job.Dir), "up")
+			job.Command[2] = fmt.Sprintf(escape, word, up) + "while :; do kill -STOP $PPID; done"
+			job.Grace = 200 * time.Millisecond
+			if hurry {
+				job.Grace = time.Hour
+			}
+			r := background(t, job)
+			p, err := tree.Look((<-r.started).PID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the shim is stopped", func() bool { s, _ := tree.Look(p.PPID); return s.State == 'T' && exists(up) })
+			time.AfterFunc(100*time.Millisecond, func() {
+				if hurry {
+					r.exec.Hurry()
+				}
+			})
+			o, took := r.stop()
+			noneAlive(t, word, job.RunID)
+			if o.Result != agents.Cancelled || took > slack {
+				t.Errorf("after %s: outcome %+v", took, o)
+			}
+		})
+	}
+}
+
 // marked is a child of ours that carries a run id, as if it had escaped from its shim.
 func marked(t *testing.T, runID string) *Child {
 	t.Helper()
@@ -93,6 +127,26 @@ func TestShimThatSaysNothing(t *testing.T) {
 	r.abandon()
 	if e := <-c.Exit(); e.Status.Signal() != syscall.SIGKILL {
 		t.Errorf("what the shim had started: %s", describe(e.Status))
+	}
+}
+
+// A shim that says nothing, and does not end when its socket is closed, is killed.
+func TestShimThatStaysSilent(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[1])
+	r := &run{job: newJob(t, ""), exec: &Executor{Reaper: reaper}, link: newLink(pair[0])}
+	r.shim = spawn(t, "kill -STOP $$")
+	p, err := tree.Look(r.shim.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.since = p.Start
+	r.abandon()
+	if _, err := tree.Look(r.shim.PID); err != syscall.ESRCH {
+		t.Errorf("the shim is still there: %v", err)
 	}
 }
 

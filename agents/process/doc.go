@@ -33,6 +33,8 @@
 // What can go wrong:
 //   - The agent tries to kill the shim, or to read the supervisor's environment: with a user of its own it may not.
 //     With the supervisor's user it can kill the shim, and still cannot read.
+//   - The agent stops the shim with SIGSTOP, which it can with the supervisor's user: the shim is continued when the
+//     session is to end, and killed shortly after the grace.
 //   - The shim is killed: its children become ours. Those with the run id in their environment are killed, and those
 //     with no_new_privs, which only sessions have and no process can lose.
 //   - The supervisor is killed: the shim's socket closes, and it kills its tree at once. EndStale makes sure of that

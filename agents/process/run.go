@@ -97,10 +97,18 @@ func (r *run) start() (err error) {
 // abandon ends a shim that has not said that the program runs. The program may run all the same.
 func (r *run) abandon() {
 	r.link.close()
-	<-r.shim.Exit()
+	select {
+	case <-r.shim.Exit():
+	case <-time.After(shimSlack):
+		r.signalShim(unix.SIGKILL)
+		<-r.shim.Exit()
+	}
 	r.sweep(true)
 	r.close()
 }
+
+// signalShim signals the shim unless it has ended.
+func (r *run) signalShim(s unix.Signal) { _ = tree.Process{PID: r.shim.PID, Start: r.since}.Signal(s) }
 
 // prepare makes the folders and files that the program needs. The home comes first: the account can pass through
 // parents made for it, and not through those made for the log.
@@ -178,13 +186,18 @@ func (r *run) startShim(log *os.File) error {
 	return nil
 }
 
+// answerTime is how long a shim may take to start the program. It takes milliseconds, unless an agent stops it.
+const answerTime = 30 * time.Second
+
 // startProgram sends the shim its order and waits for the answer.
 func (r *run) startProgram(path string) error {
+	_ = r.link.socket.SetReadDeadline(time.Now().Add(answerTime))
 	report, err := r.link.start(startOrder{
 		Path: []byte(path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
 		Cred: r.account.credential(), Cgroup: r.cgroup.path,
 		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc,
 	})
+	_ = r.link.socket.SetReadDeadline(time.Time{})
 	if err != nil {
 		// A Go program that gets no thread in its first millisecond dies like this, so it counts as want of room.
 		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)

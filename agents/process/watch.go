@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"codeberg.org/johba/disinto/agents"
 )
 
@@ -15,14 +17,28 @@ type verdict struct {
 	reason string
 }
 
+// shimSlack is how long a shim may take to kill its tree when the grace is over; it needs milliseconds. A stop of the
+// supervisor has 2 s after the grace for this and for every release.
+const shimSlack = 500 * time.Millisecond
+
 // watch waits for the end of the session's shim and returns its exit. When there is a reason to end the session, watch
-// asks the shim to do so; the first reason becomes the verdict.
+// asks the shim to do so; the first reason becomes the verdict. A shim that does not obey is killed: an agent with the
+// supervisor's account can stop its own with SIGSTOP.
 func (r *run) watch(ctx context.Context) Exit {
 	defer close(r.unwatched)
 	r.idle.begin(r.job, r.shim.PID)
 	cancel, timeout, late := ctx.Done(), r.timeout(), (<-chan struct{})(nil)
 	if r.verdict.result != "" {
 		late = r.exec.hurried()
+	}
+	var overdue <-chan time.Time
+	end := func(grace time.Duration) {
+		r.signalShim(unix.SIGCONT)
+		r.link.end(grace)
+		overdue = time.After(grace + shimSlack)
+	}
+	if r.verdict.result != "" { // the last image has sent the order
+		overdue = time.After(r.job.Grace + shimSlack)
 	}
 	var asked chan string // the backend's answer, while it is being asked
 	for {
@@ -35,7 +51,9 @@ func (r *run) watch(ctx context.Context) Exit {
 			visit()
 		case <-late:
 			late = nil
-			r.link.end(0)
+			end(0)
+		case <-overdue:
+			r.signalShim(unix.SIGKILL)
 		case <-cancel:
 			cancel = nil
 			why = cancelled(ctx)
@@ -58,7 +76,7 @@ func (r *run) watch(ctx context.Context) Exit {
 		}
 		if r.verdict.result == "" && why.result != "" {
 			r.verdict, late = why, r.exec.hurried()
-			r.link.end(r.job.Grace)
+			end(r.job.Grace)
 		}
 	}
 }
