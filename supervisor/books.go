@@ -205,19 +205,12 @@ func (b *books) compact(now time.Time) []ledger.Record {
 	return b.ledger.Compact(now)
 }
 
-// replay makes a whole journal true, and then that the sessions left open in it are lost, except for those that go on
-// in this image.
-func (b *books) replay(records []ledger.Record, now time.Time, goesOn func(run string) bool) (news []notice) {
+// replay makes true what a journal adds up to, and then that the sessions left open in it are lost, except for those
+// that go on in this image.
+func (b *books) replay(past *ledger.State, now time.Time, goesOn func(run string) bool) (news []notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	newest := now
-	for _, r := range records {
-		b.ledger.Apply(r)
-		if r.At.After(newest) {
-			newest = r.At
-		}
-	}
-	b.ledger.TurnBack(newest, now)
+	b.ledger = past
 	const why = "the supervisor ended under it"
 	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
 		if goesOn(run) {

@@ -24,30 +24,35 @@ type logged struct {
 // owner/name#12. It reads the state directory only, so it needs no supervisor. A session that printed nothing has no
 // log.
 func FindLog(stateDir, of string) (control.Log, error) {
-	text, err := os.ReadFile(filepath.Join(stateDir, "journal.jsonl"))
+	file, err := os.Open(filepath.Join(stateDir, "journal.jsonl"))
 	if err != nil {
 		return control.Log{}, fmt.Errorf("cannot read the journal: %w", err)
 	}
+	defer file.Close()
 	const anywhere = "any/where"
 	item, noRef := forge.ParseRef(of, anywhere)
 	var newest logged
 	repos := make(map[string]bool)
-	records, _ := ledger.Parse(text)
-	for i := range records {
-		l, is := sessionIn(stateDir, &records[i])
+	err = ledger.Read(file, func(r ledger.Record) {
+		l, is := sessionIn(stateDir, &r)
 		asked := l.Agent == of
 		if noRef == nil {
 			asked = l.item == item || item.Repo == anywhere && l.item.Number == item.Number
 		}
-		if _, err := os.Stat(l.Path); err != nil || !is || !asked {
-			continue
+		if !is || !asked {
+			return
+		}
+		if _, err := os.Stat(l.Path); err != nil {
+			return
 		}
 		repos[l.item.Repo] = true
 		if cmp.Or(l.at.Compare(newest.at), cmp.Compare(l.RunID, newest.RunID)) > 0 {
 			newest = l
 		}
-	}
+	}, func(_, _ int64) {})
 	switch {
+	case err != nil:
+		return control.Log{}, err
 	case len(repos) == 0:
 		return control.Log{}, fmt.Errorf("cannot find a log of %s: no session of it is remembered; all logs are in %s",
 			of, filepath.Join(stateDir, "logs"))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Run works until ctx is done, then ends every session within the grace, releases its claim, and returns nil. The error
@@ -86,17 +87,24 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 // restore folds the journal, ends the sessions that the last supervisor left open, and starts the journal afresh. What
 // keeps it from being rewritten, such as a full disk, keeps nothing else from working.
 func (s *Supervisor) restore() error {
-	j, records, corrupt, err := journal.Open(s.StateDir)
+	now := time.Now()
+	past, newest := ledger.New(), now
+	j, corrupt, err := journal.Open(s.StateDir, func(r ledger.Record) {
+		past.Apply(r)
+		if r.At.After(newest) {
+			newest = r.At
+		}
+	})
 	if err != nil {
 		return err
 	}
+	past.TurnBack(newest, now)
 	s.books.journal = j
-	now := time.Now()
-	s.tell(s.books.replay(records, now, s.inherits)...)
-	if len(corrupt) > 0 {
-		s.problems.setCorrupt(len(corrupt))
-		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", len(corrupt)))
-		err = j.SetAside(corrupt)
+	s.tell(s.books.replay(past, now, s.inherits)...)
+	if corrupt > 0 {
+		s.problems.setCorrupt(corrupt)
+		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
+		err = j.SetAside()
 	}
 	if err == nil {
 		err = s.books.rewrite()

@@ -161,11 +161,16 @@ const usual = "[[issues]]\nper_day = 20\n"
 // work makes the load: of a journal, of a file, or the usual one.
 func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 	if q.replay != "" {
-		text, err := os.ReadFile(q.replay)
+		file, err := os.Open(q.replay)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the journal: %w", err)
 		}
-		load := sim.Replay(ledger.ReadPast(text), config, time.Duration(q.days*float64(24*time.Hour)))
+		defer file.Close()
+		past, err := ledger.ReadPast(file)
+		if err != nil {
+			return nil, err
+		}
+		load := sim.Replay(past, config, time.Duration(q.days*float64(24*time.Hour)))
 		if len(load) == 0 {
 			return nil, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
 		}

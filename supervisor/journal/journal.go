@@ -6,6 +6,7 @@
 package journal
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -19,8 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// compactSize is when a growing journal is compacted while the supervisor runs: some ten thousand sessions. At start it
-// always is.
+// compactSize is when a growing journal is compacted while the supervisor runs, in bytes: some ten thousand sessions.
+// At start it always is.
 const compactSize = 4 << 20
 
 // journalRoom is the space kept free behind the journal's last line, in bytes: some thousand ends of sessions. What
@@ -30,7 +31,8 @@ const journalRoom = 256 << 10
 
 // File is the journal of a state directory. Its methods may be called by any goroutine.
 type File struct {
-	path string
+	path    string
+	corrupt []span // lines that were not understood when it was opened
 
 	// mu keeps lines whole and in the order in which they come true, so it alone of all locks is held during I/O. The
 	// supervisor's own lock is taken inside it, never the other way round.
@@ -42,32 +44,64 @@ type File struct {
 	compact int64  // the size after the newest compaction
 }
 
-// Open opens the journal of a state directory, or begins one, and reads it. Lines that are not understood are
-// returned. A last line that a crash has torn is no loss, because nothing was done about it yet.
-func Open(dir string) (j *File, records []ledger.Record, corrupt [][]byte, err error) {
+// Open opens the journal of a state directory, or begins one, and calls record with each of its records. corrupt is the
+// number of lines that are not understood. A last line that a crash has torn is no loss, because nothing was done about
+// it yet.
+func Open(dir string, record func(ledger.Record)) (j *File, corrupt int, err error) {
 	j = &File{path: filepath.Join(dir, "journal.jsonl")}
 	j.file, err = os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("cannot open the journal: %w", err)
+		return nil, 0, fmt.Errorf("cannot open the journal: %w", err)
 	}
-	text, err := io.ReadAll(j.file)
-	if err != nil {
+	if err = j.read(record); err != nil {
 		j.file.Close()
-		return nil, nil, nil, fmt.Errorf("cannot read the journal: %w", err)
+		return nil, 0, err
 	}
-	j.size = int64(len(text))
-	j.torn = len(text) > 0 && text[len(text)-1] != '\n'
-	records, corrupt = ledger.Parse(text)
-	return j, records, corrupt, nil
+	for _, s := range j.corrupt {
+		corrupt += s.lines
+	}
+	return j, corrupt, nil
 }
 
-// SetAside keeps lines that were not understood for a person to look at. They stay in the journal until it is
+// read is Open once the file is open.
+func (j *File) read(record func(ledger.Record)) error {
+	err := ledger.Read(j.file, record, func(from, to int64) {
+		if last := len(j.corrupt) - 1; last >= 0 && j.corrupt[last].to == from {
+			j.corrupt[last].to, j.corrupt[last].lines = to, j.corrupt[last].lines+1
+			return
+		}
+		j.corrupt = append(j.corrupt, span{from, to, 1})
+	})
+	if err != nil {
+		return err
+	}
+	if j.size, err = j.file.Seek(0, io.SeekEnd); err == nil && j.size > 0 {
+		var last [1]byte
+		_, err = j.file.ReadAt(last[:], j.size-1)
+		j.torn = last[0] != '\n'
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the journal: %w", err)
+	}
+	return nil
+}
+
+// span is a place in the file, and how many lines are there.
+type span struct {
+	from, to int64
+	lines    int
+}
+
+// SetAside keeps the lines that were not understood for a person to look at. They stay in the journal until it is
 // compacted, so a crash in between sets them aside twice and loses none.
-func (j *File) SetAside(lines [][]byte) error {
+func (j *File) SetAside() error {
 	name := filepath.Join(filepath.Dir(j.path), "journal.corrupt")
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {
-		_, err = f.Write(append(bytes.Join(lines, []byte("\n")), '\n'))
+		for _, s := range j.corrupt {
+			_, copied := io.Copy(f, io.NewSectionReader(j.file, s.from, s.to-s.from))
+			err = errors.Join(err, copied)
+		}
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	if err != nil {
@@ -79,21 +113,33 @@ func (j *File) SetAside(lines [][]byte) error {
 // Append writes a record, and calls apply when it is on the disk and before any later record can be. After an error
 // nothing happened.
 func (j *File) Append(r ledger.Record, apply func()) error {
-	line, err := json.Marshal(r)
+	line, err := encode(r)
 	if err != nil {
-		return fmt.Errorf("internal error: cannot encode a journal record: %w", err)
+		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	err = j.reserve()
 	if err == nil {
-		err = j.write(append(line, '\n'))
+		err = j.write(line)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	apply()
 	return nil
+}
+
+// encode returns a record as a line, unless it would be one that Read does not read.
+func encode(r ledger.Record) ([]byte, error) {
+	line, err := json.Marshal(r)
+	if err == nil && len(line) >= ledger.LineLimit {
+		err = fmt.Errorf("it has %d bytes, and a line may have %d", len(line), ledger.LineLimit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("internal error: cannot encode a journal record: %w", err)
+	}
+	return append(line, '\n'), nil
 }
 
 // HasRoom returns why nothing may begin: the disk has no room for the lines that would follow.
@@ -119,15 +165,15 @@ func (j *File) reserve() error {
 // Note is Append for an event that has happened already, such as the end of a session: it calls apply in any case. A
 // line that could not be written is owed, and goes before the next one. The error is for people only.
 func (j *File) Note(r ledger.Record, apply func()) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("internal error: cannot encode a journal record: %w", err)
-	}
+	line, err := encode(r)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	defer apply()
-	if err := j.write(append(line, '\n')); err != nil {
-		j.owed = append(append(j.owed, line...), '\n')
+	if err != nil {
+		return err
+	}
+	if err := j.write(line); err != nil {
+		j.owed = append(j.owed, line...)
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	return nil
@@ -175,18 +221,11 @@ func (j *File) Rewrite(dump func() []ledger.Record) error {
 
 // replace is Rewrite with mu held.
 func (j *File) replace(records []ledger.Record) error {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	for _, r := range records {
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("internal error: %w", err)
-		}
-	}
 	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text.Bytes())
+	size, err := fill(f, records)
 	if err = errors.Join(err, f.Sync()); err == nil {
 		err = os.Rename(f.Name(), j.path)
 	}
@@ -196,16 +235,33 @@ func (j *File) replace(records []ledger.Record) error {
 	}
 	// From here on the new file is the journal, whatever happens: lines must not go to the old one.
 	j.file.Close()
-	j.file, j.size, j.compact = f, int64(text.Len()), int64(text.Len())
+	j.file, j.size, j.compact = f, size, size
 	j.torn, j.owed = false, nil
 	return syncDir(filepath.Dir(j.path))
 }
 
-// Oversize reports whether the journal has grown enough to be worth a compaction.
+// fill writes records to a file, and returns their size.
+func fill(f *os.File, records []ledger.Record) (size int64, err error) {
+	out := bufio.NewWriterSize(f, 64<<10)
+	for i := range records {
+		line, err := encode(records[i])
+		if err != nil {
+			return 0, err
+		}
+		size += int64(len(line))
+		if _, err := out.Write(line); err != nil {
+			return 0, err
+		}
+	}
+	return size, out.Flush()
+}
+
+// Oversize reports whether the journal has grown enough to be worth a compaction: it is at most twice as long as what
+// it says, or compactSize.
 func (j *File) Oversize() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.size > compactSize && j.size > 4*j.compact
+	return j.size > max(compactSize, 2*j.compact)
 }
 
 // Still keeps every other method waiting until resume is called, so that nothing that counts can happen meanwhile. owed

@@ -1,10 +1,14 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,14 +22,17 @@ import (
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // everything is a journal with a line of each kind.
-func everything(t *testing.T) []ledger.Record {
+func everything(t *testing.T) (list []ledger.Record) {
 	t.Helper()
-	text, err := os.ReadFile("../../threads/ledger/testdata/journal/everything.jsonl")
+	f, err := os.Open("../../threads/ledger/testdata/journal/everything.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, _ := ledger.Parse(text)
-	return records
+	defer f.Close()
+	if err := ledger.Read(f, func(r ledger.Record) { list = append(list, r) }, func(_, _ int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // remembered is all that a state has to say, rests that are over included.
@@ -47,7 +54,7 @@ func endRec(run string, after time.Duration, e ledger.End) ledger.Record {
 // Reading the journal gives the state that its records gave when they were written, before compaction and after it.
 func TestJournalReplays(t *testing.T) {
 	dir := t.TempDir()
-	j, _, _, err := Open(dir)
+	j, _, err := Open(dir, func(ledger.Record) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,18 +85,19 @@ func TestJournalReplays(t *testing.T) {
 
 func reopen(t *testing.T, dir string) *ledger.State {
 	t.Helper()
-	j, records, corrupt, err := Open(dir)
-	if err != nil || len(corrupt) > 0 {
-		t.Fatalf("%q, %v", corrupt, err)
+	state := ledger.New()
+	j, corrupt, err := Open(dir, state.Apply)
+	if err != nil || corrupt > 0 {
+		t.Fatalf("%d corrupt lines, %v", corrupt, err)
 	}
 	defer j.Close()
-	return ledger.Fold(records)
+	return state
 }
 
 // A disk that is full, for as long as the file cannot be written.
 func TestJournalCannotWrite(t *testing.T) {
 	dir := t.TempDir()
-	j, _, _, err := Open(dir)
+	j, _, err := Open(dir, func(ledger.Record) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +138,7 @@ func TestJournalOnFullDisk(t *testing.T) {
 		t.Skipf("needs root, to mount a small disk: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	j, _, _, err := Open(dir)
+	j, _, err := Open(dir, func(ledger.Record) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,20 +183,104 @@ func TestJournalFencesTornLine(t *testing.T) {
 	if err := os.WriteFile(path, append(append(text, '\n'), text[:30]...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j, records, corrupt, err := Open(dir)
-	if err != nil || len(records) != 1 || len(corrupt) != 0 {
-		t.Fatalf("%d records, %d corrupt, %v", len(records), len(corrupt), err)
+	records := 0
+	count := func(ledger.Record) { records++ }
+	j, corrupt, err := Open(dir, count)
+	if err != nil || records != 1 || corrupt != 0 {
+		t.Fatalf("%d records, %d corrupt, %v", records, corrupt, err)
 	}
 	for _, run := range []string{"b", "c"} {
 		if err := j.Append(startRec(run, 2, 1), func() {}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, records, corrupt, err = Open(dir)
-	if err != nil || len(records) != 3 || len(corrupt) != 1 {
-		t.Errorf("%d records, %d corrupt, %v; want 3 and the torn line", len(records), len(corrupt), err)
+	records = 0
+	again, corrupt, err := Open(dir, count)
+	if err != nil || records != 3 || corrupt != 1 {
+		t.Fatalf("%d records, %d corrupt, %v; want 3 and the torn line", records, corrupt, err)
+	}
+	defer again.Close()
+	if err := again.SetAside(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(filepath.Join(dir, "journal.corrupt")); string(got) != string(text[:30])+"\n" {
+		t.Errorf("set aside is %q, want the torn line", got)
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() != j.size {
 		t.Errorf("the file has %d bytes, the journal believes %d", info.Size(), j.size)
+	}
+}
+
+// A long journal is read in the memory of one line, also when it is a line that never ends.
+func TestLongJournal(t *testing.T) {
+	dir := t.TempDir()
+	line, err := json.Marshal(endRec("never-began", 0, ledger.End{Result: agents.Failed, Tail: strings.Repeat("x", 4<<10)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := slices.Concat(bytes.Repeat(append(line, '\n'), 2<<10), make([]byte, 8<<20), []byte{'\n'})
+	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text = nil
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	records, before, most := 0, heap(), int64(0)
+	j, corrupt, err := Open(dir, func(ledger.Record) {
+		if records++; records%1024 == 0 {
+			most = max(most, heap()-before)
+		}
+	})
+	if err != nil || records != 2<<10 || corrupt != 1 {
+		t.Fatalf("%d records, %d corrupt lines, %v", records, corrupt, err)
+	}
+	defer j.Close()
+	if most = max(most, heap()-before); most > 2<<20 {
+		t.Errorf("reading 16 MiB held %d bytes", most)
+	}
+	if err := j.SetAside(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "journal.corrupt")); err != nil || info.Size() != 8<<20+1 {
+		t.Errorf("set aside: %v, %v", info, err)
+	}
+}
+
+// No line is written that would not be read.
+func TestJournalRefusesLongLine(t *testing.T) {
+	j, _, err := Open(t.TempDir(), func(ledger.Record) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	long := endRec("a", 0, ledger.End{Result: agents.Failed, Reason: strings.Repeat("x", ledger.LineLimit)})
+	applied := 0
+	if err := j.Append(long, func() { applied++ }); err == nil || applied > 0 {
+		t.Errorf("append: %v, applied %d times", err, applied)
+	}
+	if err := j.Note(long, func() { applied++ }); err == nil || applied != 1 || len(j.owed) > 0 {
+		t.Errorf("note: %v, applied %d times, owed %d bytes", err, applied, len(j.owed))
+	}
+}
+
+// While the supervisor runs, its journal is never longer than twice what it says, or 4 MiB.
+func TestOversize(t *testing.T) {
+	for _, tt := range []struct {
+		size, compact int64
+		want          bool
+	}{
+		{4 << 20, 0, false},
+		{4<<20 + 1, 0, true},
+		{4<<20 + 1, 2 << 20, true},
+		{19 << 20, 10 << 20, false},
+		{20<<20 + 1, 10 << 20, true},
+	} {
+		if got := (&File{size: tt.size, compact: tt.compact}).Oversize(); got != tt.want {
+			t.Errorf("%d bytes, compacted %d: %v", tt.size, tt.compact, got)
+		}
 	}
 }

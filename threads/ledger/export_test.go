@@ -1,6 +1,9 @@
 package ledger
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // Outcomes returns the names of the rows of the table of outcomes.
 func Outcomes() (names []string) {
@@ -17,4 +20,15 @@ func WithoutOutcome(name string) (back func()) {
 	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(row outcome) bool { return row.name == name })
 	outcomes = append(outcomes, outcome{name: "none", fits: func(*ended) bool { return true }})
 	return func() { outcomes = whole }
+}
+
+// Parse reads the text of a journal: its records, and the lines that are not understood.
+func Parse(text []byte) (records []Record, corrupt [][]byte) {
+	err := Read(bytes.NewReader(text), func(r Record) { records = append(records, r) }, func(from, to int64) {
+		corrupt = append(corrupt, bytes.TrimSuffix(text[from:to], []byte("\n")))
+	})
+	if err != nil {
+		panic(err)
+	}
+	return records, corrupt
 }

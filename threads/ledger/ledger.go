@@ -200,7 +200,9 @@ func (s *State) handed(r *Handed) {
 // forget drops everything about an issue or pull request but a claim, which is released first.
 func (s *State) forget(item forge.Ref) {
 	c := s.Chain(item)
-	s.Chains[item] = &threads.ChainHistory{Claimed: c.Claimed, Login: c.Login}
+	if delete(s.Chains, item); c.Claimed != "" {
+		s.Chains[item] = &threads.ChainHistory{Claimed: c.Claimed, Login: c.Login}
+	}
 	for _, k := range Keys(item) {
 		delete(s.Items, k)
 	}

@@ -282,9 +282,8 @@ func (s *State) remember(r Recent) {
 	s.Recent = append([]Recent{r}, s.Recent[:n]...)
 }
 
+// bury adds a session. The oldest are cut off by slicing, so that a long journal is not copied once for each of its
+// lines.
 func (s *State) bury(p Past) {
-	if len(s.Past) >= PastLimit {
-		s.Past = slices.Delete(s.Past, 0, len(s.Past)-PastLimit+1)
-	}
-	s.Past = append(s.Past, p)
+	s.Past = append(s.Past[max(0, len(s.Past)-PastLimit+1):], p)
 }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"io"
 	"path"
 	"slices"
 	"time"
@@ -23,13 +24,12 @@ const (
 // LogPath is where a session's log is, relative to the state directory, which may move.
 func LogPath(agent, run string) string { return path.Join("logs", agent, run+".log") }
 
-// ReadPast returns the sessions that the text of a journal tells of, oldest first. Lines that are not understood are
-// skipped.
-func ReadPast(journal []byte) []Past {
-	records, _ := Parse(journal)
-	past := Fold(records).Past
-	slices.SortStableFunc(past, func(a, b Past) int { return a.Start.Compare(b.Start) })
-	return past
+// ReadPast returns the sessions that a journal tells of, oldest first. Lines that are not understood are skipped.
+func ReadPast(journal io.Reader) ([]Past, error) {
+	s := New()
+	err := Read(journal, s.Apply, func(_, _ int64) {})
+	slices.SortStableFunc(s.Past, func(a, b Past) int { return a.Start.Compare(b.Start) })
+	return s.Past, err
 }
 
 // ReadySince returns since when an item could be worked on, as far as the forge tells, and the skills in its labels.

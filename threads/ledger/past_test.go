@@ -45,7 +45,11 @@ func TestPast(t *testing.T) {
 		{"compacted", rest, fold(list...).Compact(noon)}, // what is older than a month is forgotten
 	} {
 		var got []string
-		for _, s := range ReadPast(journalText(t, tt.records)) {
+		past, err := ReadPast(bytes.NewReader(journalText(t, tt.records)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range past {
 			got = append(got, fmt.Sprintf("%s %s of %s, %s, p%d %v", s.Kind, forge.Ref(s.Ref).Short(),
 				forge.Ref(s.Chain).Short(), s.End.Sub(s.Start), s.Priority, s.Skills))
 		}
@@ -122,5 +126,25 @@ func BenchmarkStartWithPast(b *testing.B) {
 	for b.Loop() {
 		records, _ := Parse(text)
 		fold(records...)
+	}
+}
+
+// The sessions of a long journal are cut off without being copied for each of its lines.
+func TestPastIsNotCopied(t *testing.T) {
+	h := New()
+	copies := 0
+	for i := range 3 * PastLimit {
+		h.bury(Past{Agent: fmt.Sprint(i)})
+		full := len(h.Past) == PastLimit
+		if full {
+			second := &h.Past[1]
+			h.bury(Past{Agent: "next"})
+			if &h.Past[0] != second {
+				copies++
+			}
+		}
+	}
+	if len(h.Past) != PastLimit || copies > 30 {
+		t.Errorf("%d sessions, copied %d times", len(h.Past), copies)
 	}
 }

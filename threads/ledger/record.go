@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -278,26 +276,6 @@ func KeyOf(k threads.Key) Key { return Key{k.Kind, Ref(k.Ref), k.Role} }
 
 // Of returns the scheduler's form of a key.
 func (k Key) Of() threads.Key { return threads.Key{Kind: k.Kind, Ref: forge.Ref(k.Ref), Role: k.Role} }
-
-// Parse reads the lines of a journal. Lines that are not a valid record are returned as they are; a torn last line is
-// neither, because nothing was done about it.
-func Parse(text []byte) (records []Record, corrupt [][]byte) {
-	for len(text) > 0 {
-		line, rest, whole := bytes.Cut(text, []byte("\n"))
-		text = rest
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		var r Record
-		switch err := json.Unmarshal(line, &r); {
-		case err == nil && r.valid():
-			records = append(records, r)
-		case whole:
-			corrupt = append(corrupt, line)
-		}
-	}
-	return records, corrupt
-}
 
 // valid reports whether a line says something that this version understands, and says it wholly.
 func (r *Record) valid() bool {

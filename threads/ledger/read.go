@@ -1,0 +1,53 @@
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// LineLimit is how long a line of the journal may be, in bytes: some hundred times the longest one seen, which has the
+// last output of a failure. A longer one is not read, and not written.
+const LineLimit = 1 << 20
+
+// Read reads a journal line by line, in memory for one of them. record is called with each, and corrupt with the place
+// of each line that is not a valid record: from the byte at from, to the one before to. A torn last line is neither,
+// because nothing was done about it.
+func Read(journal io.Reader, record func(Record), corrupt func(from, to int64)) error {
+	in := bufio.NewReaderSize(journal, 64<<10)
+	var line []byte
+	var from, to int64
+	for {
+		part, err := in.ReadSlice('\n')
+		to += int64(len(part))
+		if line = append(line, part...); len(line) > LineLimit {
+			line = line[:LineLimit+1]
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return fmt.Errorf("cannot read the journal: %w", err)
+		}
+		if r, ok := parse(line); ok {
+			record(r)
+		} else if err == nil && len(bytes.TrimSpace(line)) > 0 {
+			corrupt(from, to)
+		}
+		if err != nil {
+			return nil
+		}
+		line, from = line[:0], to
+	}
+}
+
+// parse reads a line, and reports whether it is a valid record.
+func parse(line []byte) (r Record, ok bool) {
+	if len(line) > LineLimit || json.Unmarshal(line, &r) != nil {
+		return r, false
+	}
+	return r, r.valid()
+}
