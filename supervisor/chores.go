@@ -102,10 +102,9 @@ func toldOf(c *chore) *ledger.Told {
 func handedOf(c *chore) *ledger.Handed {
 	h := &ledger.Handed{Ref: ledger.Ref(c.ref)}
 	if c.mark.Reason.Code == threads.TooManyRounds {
-		switch c.mark.Item.Cause {
-		case threads.CauseCI:
+		if c.mark.Item.Cause == threads.CauseCI {
 			h.Fixes = true
-		case threads.CauseChanges:
+		} else {
 			h.Rounds = c.mark.Reason.Count
 		}
 	}

@@ -45,7 +45,7 @@ func needsHumanComment(c *chore) comment {
 		}
 	}
 	return comment{
-		fmt.Sprintf("rounds-%d-%.12s", c.ref.Number, c.mark.Item.HeadSHA),
+		fmt.Sprintf("rounds-%d-%s", c.ref.Number, cmp.Or(fmt.Sprintf("%.12s", c.mark.Item.HeadSHA), refKey(why.Refs))),
 		fmt.Sprintf("This goes in circles: %s. A person should look at it.\n\n"+
 			"To have agents go on, remove the label `needs-human`.", why.Text()),
 	}

@@ -220,6 +220,9 @@ var endRules = []endRule{
 }
 
 func outOfRounds(v *view, w *work) *Reason {
+	if w.issue != nil {
+		return closedAgain(v, w)
+	}
 	if w.Kind != agents.KindRework || !w.stage.own {
 		return nil
 	}

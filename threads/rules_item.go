@@ -37,6 +37,7 @@ var (
 		{"no claim left over", claimLeft},
 		{"no open pull request", hasPull},
 		{"pull request not rejected", pullRejected},
+		{"rounds left", closedAgain},
 		{"not in a staged convoy", stagedConvoy},
 		{"blockers known", blockersUnknown},
 		{"not blocked by itself", blocksItself},
@@ -230,6 +231,23 @@ func pullRejected(v *view, w *work) *Reason {
 		}
 	}
 	return nil
+}
+
+// closedAgain holds an issue after agents closed its pull requests unmerged more often than reviewers may object. To
+// close a pull request is to reject it; without this rule a reviewer that closes instead of objecting keeps the issue
+// going round for as long as there is money.
+func closedAgain(v *view, w *work) *Reason {
+	n, last := -v.History.Chain(w.Ref).Asked, (*forge.Pull)(nil)
+	for _, p := range w.pulls {
+		counts := p.Ended.After(w.issue.Reopened) && p.Ended.After(v.History.Chain(w.Ref).Retried)
+		if counts && p.Closed && !p.Merged && v.ours(p.Author) && v.isAgent(p.ClosedBy) {
+			n, last = n+1, p
+		}
+	}
+	if last == nil || n <= v.Config.Forge.MaxReviewRounds {
+		return nil
+	}
+	return &Reason{Code: TooManyRounds, Note: string(CauseClosed), Count: n, Refs: []forge.Ref{last.Ref}}
 }
 
 func stagedConvoy(v *view, w *work) *Reason {

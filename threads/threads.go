@@ -43,6 +43,9 @@ const (
 	CauseChanges  Cause = "changes requested"
 	CauseCI       Cause = "failed CI"
 	CauseConflict Cause = "conflict"
+
+	// CauseClosed is no cause of rework: an agent closed the pull request unmerged, and its issue is begun anew.
+	CauseClosed Cause = "closed by an agent"
 )
 
 // Key identifies an item across scans. It is comparable.

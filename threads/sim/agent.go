@@ -81,7 +81,10 @@ func (w *world) achieve(r *run) (waits bool) {
 	case agents.KindIssue:
 		return w.implement(r)
 	case agents.KindReview:
-		if p := w.forge.pull(r.Item.Ref); !p.Closed {
+		if p := w.forge.pull(r.Item.Ref); !p.Closed && w.trouble(w.mood.closing) {
+			w.forge.end(p, w.logins[r.Agent])
+			w.log("agent  %s closes %s", r.Agent, p.Ref)
+		} else if !p.Closed {
 			v := forge.Approved
 			if w.trouble(w.mood.changes) {
 				v = forge.ChangesRequested

@@ -107,7 +107,7 @@ var holdTests = map[threads.Code]func(held) bool{
 		p, a := h.s.Facts.Pull(h.Reason.Refs[0]), h.cfg.Agent(h.Reason.Agent)
 		return p != nil && a != nil && p.Author == a.Login && a.Thread == h.Reason.Thread && h.judgedSoon(p) && h.later()
 	},
-	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.p.Ref, threads.ActNeedsHuman) },
+	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.Item.Ref, threads.ActNeedsHuman) },
 }
 
 func (h held) later() bool { return h.Reason.Until.After(h.now) }

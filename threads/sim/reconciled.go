@@ -122,7 +122,7 @@ func (in *inspection) due(m *threads.Mark) bool {
 	case threads.ActNeedsHuman:
 		refused := in.s.History.Chain(m.Ref).HasRefusal()
 		waits := h.is != nil && m.Reason.Code == threads.BlockerCancelled && in.news(m)
-		often := in.tooOften(&m.Item) && in.own(in.s.Facts.Pull(m.Ref))
+		often := in.tooOften(&m.Item) && (h.is != nil || in.own(in.s.Facts.Pull(m.Ref)))
 		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || often)
 	case threads.ActTell:
 		if m.Reason.Code == threads.Superseded {

@@ -69,6 +69,7 @@ type mood struct {
 	changes  float64 // a review wants changes
 	red      float64 // checks fail
 	conflict float64 // a merge leaves another pull request in conflict
+	closing  float64 // a reviewer closes the pull request instead of giving a verdict
 }
 
 // size is how much there is in a world, and for how long there is trouble.
@@ -152,6 +153,7 @@ func newWorld(seed uint64, say func(string)) *world {
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
+		closing: oneOf(w, 0, 0.02, 0.5, 0.9),
 	}
 	w.forge = newServer(w)
 	w.shell = newShell(w)

@@ -142,7 +142,7 @@ func startsRemembered(in *inspection) error {
 			why = st.Agent + " has no budget left"
 		case st.Item.Kind == agents.KindSchedule && !last.IsZero() && last.Add(in.cfg.Role(st.Role).Every).After(in.now):
 			why = "it is not due"
-		case st.Item.Kind == agents.KindRework && in.tooOften(&st.Item):
+		case in.tooOften(&st.Item):
 			why = "it was sent back too often"
 		case st.Item.Kind == agents.KindIssue && in.backlogFull(st.Item.Ref.Repo):
 			why = "too much waits for review"
@@ -164,8 +164,12 @@ func (in *inspection) paused(agent, thread string) bool {
 	return false
 }
 
-// tooOften reports whether a pull request has been sent back as often as the configuration allows.
+// tooOften reports whether a pull request has been sent back, or an issue's pull requests were closed by agents, as
+// often as the configuration allows.
 func (in *inspection) tooOften(it *threads.Item) bool {
+	if it.Kind == agents.KindIssue {
+		return in.thrownOut(in.s.Facts.Issue(it.Ref)) > in.cfg.Forge.MaxReviewRounds
+	}
 	p := in.s.Facts.Pull(it.Ref)
 	switch it.Cause {
 	case threads.CauseChanges:
@@ -182,6 +186,21 @@ func (in *inspection) rounds(p *forge.Pull) int {
 	for _, r := range p.Reviews {
 		agent := in.ours(r.Author) || in.bot(r.Author)
 		if r.Verdict == forge.ChangesRequested && agent && r.Submitted.After(in.s.History.Chain(p.Ref).Retried) {
+			n++
+		}
+	}
+	return n
+}
+
+// thrownOut counts the pull requests of our agents for an issue that agents closed unmerged, and that no person has
+// seen yet.
+func (in *inspection) thrownOut(is *forge.Issue) int {
+	known := in.s.History.Chain(is.Ref)
+	n := -known.Asked
+	for _, p := range in.s.Facts.Pulls {
+		byAgent := in.ours(p.ClosedBy) || in.bot(p.ClosedBy)
+		since := p.Ended.After(is.Reopened) && p.Ended.After(known.Retried)
+		if p.Closed && !p.Merged && byAgent && in.ours(p.Author) && since && slices.Contains(p.Closes, is.Ref) {
 			n++
 		}
 	}
