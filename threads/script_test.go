@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +23,10 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // a command (decide, why, convoy, rebalance) a block between ---- and the next empty line is its answer. Lines:
 //
 //	config                             then TOML up to a line ----
-//	issue N [LABEL...] [key=value...]  created=-3h blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed reopened=-1h
-//	pull N [LABEL...] [key=value...]   author= closes= head= ci= conflict=-1m late draft merged=-1h rejected=-1h by=
-//	review N LOGIN approved|changes [head=] [at=-5m]
+//	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
+//	pull N [LABEL...] [key=value...]   closes= head= ci= conflict=-1m late merged=-1h rejected=-1h by=
+//	review N LOGIN approved|changes [head=] [at=-5m] [unofficial]
+//	                                   and in these three, by its name, any field that is a text, a time or a yes: reopened=-1h, draft
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
 //	room MEMORY DISK                   bytes that are free
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, agent-hold, ran, passed, touched, claimed,
@@ -328,12 +330,6 @@ func (w *scriptWorld) issue(number string, words []string) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
-		case "created":
-			is.Created = w.at(value)
-		case "updated":
-			is.Updated = w.at(value)
-		case "reopened":
-			is.Reopened = w.at(value)
 		case "assigned":
 			is.Assignees = append(is.Assignees, value)
 		case "closed":
@@ -351,12 +347,42 @@ func (w *scriptWorld) issue(number string, words []string) {
 			ref, state, _ := strings.Cut(value, ":")
 			is.Blockers = append(is.Blockers, forge.Blocker{Ref: w.ref(ref), State: scriptBlockers[state]})
 		default:
-			is.Labels = append(is.Labels, w.label(word))
+			if !w.field(&is, word) {
+				is.Labels = append(is.Labels, w.label(word))
+			}
 		}
 	}
 	slices.Sort(is.Labels)
 	w.s.Facts.Issues = append(slices.DeleteFunc(w.s.Facts.Issues, func(o forge.Issue) bool { return o.Ref == is.Ref }), is)
 	slices.SortFunc(w.s.Facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
+}
+
+// field sets the field of a fact that a word names: reopened=-1h is Reopened, blockers-known BlockersKnown. It reports
+// whether there is one.
+func (w *scriptWorld) field(fact any, word string) bool {
+	key, value, given := strings.Cut(word, "=")
+	f := reflect.ValueOf(fact).Elem().FieldByNameFunc(func(name string) bool {
+		return strings.EqualFold(name, strings.ReplaceAll(key, "-", ""))
+	})
+	if !f.IsValid() {
+		return false
+	}
+	switch p := f.Addr().Interface().(type) {
+	case *bool:
+		*p = *p || !given
+		return !given
+	case *time.Time:
+		if given {
+			*p = w.at(value)
+		}
+		return given
+	case *string:
+		if given {
+			*p = value
+		}
+		return given
+	}
+	return false
 }
 
 // label takes a word for a label, unless it can only be a misspelt or unknown field.
@@ -377,14 +403,10 @@ func (w *scriptWorld) pull(number string, words []string) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
-		case "author":
-			p.Author = value
 		case "closes":
 			p.Closes = w.refs(value)
 		case "head":
 			p.HeadSHA = value
-		case "created":
-			p.Created = w.at(value)
 		case "assigned":
 			p.Assignees = append(p.Assignees, value)
 		case "ci":
@@ -393,8 +415,6 @@ func (w *scriptWorld) pull(number string, words []string) {
 			p.Mergeable, p.ConflictSince = forge.MergeNotClean, w.at(value)
 		case "late":
 			p.Mergeable = forge.MergeUnknown
-		case "draft":
-			p.Draft = true
 		case "merged":
 			p.Closed, p.Merged, p.Ended = true, true, w.at(value)
 		case "rejected":
@@ -402,7 +422,9 @@ func (w *scriptWorld) pull(number string, words []string) {
 		case "by":
 			p.ClosedBy = value
 		default:
-			p.Labels = append(p.Labels, w.label(word))
+			if !w.field(&p, word) {
+				p.Labels = append(p.Labels, w.label(word))
+			}
 		}
 	}
 	slices.Sort(p.Labels)
@@ -424,12 +446,12 @@ func (w *scriptWorld) review(f []string) {
 			r.CommitSHA = value
 		case "at":
 			r.Submitted = w.at(value)
-		case "dismissed":
-			r.Dismissed = true
 		case "unofficial":
 			r.Official = false
 		default:
-			w.Fatalf("unknown word %q in a review", word)
+			if !w.field(&r, word) {
+				w.Fatalf("unknown word %q in a review", word)
+			}
 		}
 	}
 	p.Reviews = append(p.Reviews, r)

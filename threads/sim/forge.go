@@ -13,8 +13,9 @@ type server struct {
 	w       *world
 	repos   []*repo // by name
 	changed time.Time
-	dirty   bool // something changed since settle
-	heads   int  // commits so far
+	dirty   bool               // something changed since settle
+	staged  map[forge.Ref]bool // members of staged convoys, as of settle
+	heads   int                // commits so far
 }
 
 type repo struct {
@@ -30,11 +31,11 @@ type repo struct {
 type issue struct {
 	forge.Issue
 	deps     []forge.Ref
-	secret   bool                      // unreadable for our account
-	marked   time.Time                 // when we labelled it blocked or needs-human
-	freed    time.Time                 // when a person took that off again; zero once a session ran since
-	writers  []string                  // agents that ran a session on it
-	obstacle [issueObstacles]time.Time // since when it stands, without a break; zero when it does not
+	secret   bool        // unreadable for our account
+	marked   time.Time   // when we labelled it blocked or needs-human
+	freed    time.Time   // when a person took that off again; zero once a session ran since
+	writers  []string    // agents that ran a session on it
+	obstacle []time.Time // since when each of issueObstacles stands, without a break; zero when it does not
 }
 
 // pull is a pull request with the state that the API does not show.

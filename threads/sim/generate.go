@@ -29,10 +29,20 @@ func (w *world) populate() {
 	w.describe()
 }
 
+// planted are the ways in which obstacles come to new issues.
+var planted = func() (ways []func(*world, *issue)) {
+	for _, o := range issueObstacles {
+		if o.plant != nil {
+			ways = append(ways, o.plant)
+		}
+	}
+	return ways
+}()
+
 // plant files issues in one of the shapes that dependencies take.
 func (w *world) plant(r *repo) {
 	is := w.forge.file(r, w.labels()...)
-	switch w.rng.IntN(14) {
+	switch shape := w.rng.IntN(14); shape {
 	case 0, 1: // a chain
 		w.forge.depend(w.forge.file(r, forge.LabelBacklog), is.Ref)
 	case 2: // a diamond
@@ -53,11 +63,10 @@ func (w *world) plant(r *repo) {
 		w.forge.depend(is, forge.Ref{Repo: r.name, Number: 9999})
 	case 6: // in another repository
 		w.forge.depend(is, w.forge.file(oneOf(w, w.forge.repos...), forge.LabelBacklog).Ref)
-	case 7:
-		is.Assignees = []string{oneOf(w, "ada", "bot-east", w.anyLogin())}
-	case 8:
-		is.secret = true // only its author may read it
-		w.forge.depend(w.forge.file(r, forge.LabelBacklog), is.Ref)
+	default: // alone
+		if i := shape - 7; i < len(planted) {
+			planted[i](w, is)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,17 +69,16 @@ var (
 	noPull  forge.Pull
 )
 
+func (in *inspection) held(h *threads.Hold) held {
+	return held{
+		in, h, cmp.Or(in.s.Facts.Issue(h.Item.Ref), &noIssue), cmp.Or(in.s.Facts.Pull(h.Item.Ref), &noPull),
+	}
+}
+
 func (in *inspection) holdTrue(h *threads.Hold, busy []threads.Session) error {
-	it := held{in, h, in.s.Facts.Issue(h.Item.Ref), in.s.Facts.Pull(h.Item.Ref)}
-	if it.is == nil {
-		it.is = &noIssue
-	}
-	if it.p == nil {
-		it.p = &noPull
-	}
-	test, listed := holdTests[h.Reason.Code]
+	test, listed := holdTest(h.Reason.Code)
 	switch {
-	case h.Reason.Code == threads.ChainBusy && in.chainFree(&h.Item, busy), listed && !test(it):
+	case h.Reason.Code == threads.ChainBusy && in.chainFree(&h.Item, busy), listed && !test(in.held(h)):
 		return errUntrue
 	case h.Reason.Code == threads.ChainBusy, listed && h.Reason.Code != threads.SlotKept:
 		return nil

@@ -9,8 +9,19 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// holdTests say for each reason what must be the case when a plan gives it. Reasons of the classes Unfit and Busy
-// speak of agents: see noneCan.
+// holdTest returns the test of what must be the case when a plan gives a reason: that a row of issueObstacles stands by
+// the facts of the plan, or a row of holdTests.
+func holdTest(code threads.Code) (test func(held) bool, listed bool) {
+	for i := range issueObstacles {
+		if o := &issueObstacles[i]; o.code == code {
+			return func(h held) bool { return o.stands(h.forge, &issue{Issue: *h.is}) }, true
+		}
+	}
+	test, listed = holdTests[code]
+	return test, listed
+}
+
+// holdTests are the tests that need more than that. Reasons of the classes Unfit and Busy speak of agents: see noneCan.
 var holdTests = map[threads.Code]func(held) bool{
 	threads.NotRead:    func(h held) bool { return h.readAt().IsZero() },
 	threads.StaleFacts: func(h held) bool { return h.outdated(h.Item.Ref, h.Item.Chain) },

@@ -199,7 +199,11 @@ func accounted(in *inspection) error {
 	}
 	for _, h := range in.plan.Unqueued {
 		count[itemOf(&h.Item)]++
-		if err := readable(h.Reason); err != nil {
+		err := readable(h.Reason)
+		if test, listed := holdTest(h.Reason.Code); err == nil && listed && !test(in.held(h)) {
+			err = errUntrue
+		}
+		if err != nil {
 			return fmt.Errorf("issue %s is not put up for work, %s: %w", h.Item.Ref, h.Reason.Code, err)
 		}
 	}

@@ -144,13 +144,12 @@ func reached(t *testing.T, n uint64, total *Stats) {
 // Busy speak of agents: see noneCan.
 func TestEveryHoldHasItsTest(t *testing.T) {
 	shared := []threads.Code{
-		threads.Closed, threads.NotBacklog, // of issues that are in no queue
 		threads.HasSession, threads.ChainBusy, // asked of the sessions: see holdTrue
 	}
 	for _, d := range threads.Codes() {
 		class := d.Class
 		agent := class == threads.Unfit || class == threads.Busy
-		_, listed := holdTests[d.Code]
+		_, listed := holdTest(d.Code)
 		switch {
 		case slices.Contains(shared, d.Code), d.Code == threads.SlotKept, class == threads.NoHold:
 		case listed == agent:

@@ -53,7 +53,7 @@ func startsAllowed(in *inspection) error {
 func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 	for o, since := range in.forge.issue(it.Ref).obstacle {
 		if stood(since, asOf) {
-			return fmt.Errorf("it is %s since %s", issueObstacleNames[o], since.Sub(epoch))
+			return fmt.Errorf("it is %s since %s", issueObstacles[o].words, since.Sub(epoch))
 		}
 	}
 	fact := in.s.Facts.Issue(it.Ref)

@@ -16,27 +16,40 @@ import (
 // counts against a start only if it has stood without a break since before the scan was requested: then every reading
 // of that scan has shown it.
 
-type issueObstacle int
+// issueObstacle is a row of what keeps an issue from being worked on.
+type issueObstacle struct {
+	words  string // it is ...
+	stands func(*server, *issue) bool
+	// code is that of a hold which says no more than that the row stands. Other holds have a row in holdTests.
+	code threads.Code
+	// plant gives it to a new issue; nil where labels, convoys and what happens in a world do.
+	plant func(*world, *issue)
+}
 
-const (
-	issueClosed issueObstacle = iota
-	issueNoBacklog
-	issueSkipped
-	issueOfPerson
-	issueElsewhere // an agent of another host has it
-	issueClaimed   // it carries in-progress: a session is on it, or a claim is left over
-	issueHasPull
-	issueMerged
-	issueRejected
-	issueStaged
-	issueBlocked
-	issueObstacles
-)
+// issueClosed is the index of the first row.
+const issueClosed = 0
 
-var issueObstacleNames = [issueObstacles]string{
-	"closed", "not in the backlog", "labelled so that no agent works on it", "assigned to a person",
-	"claimed by another host",
-	"claimed", "in work as a pull request", "merged already", "rejected by a person", "in a staged convoy", "blocked",
+var issueObstacles = []issueObstacle{
+	{"closed", func(_ *server, is *issue) bool { return is.Closed }, threads.Closed, nil},
+	{"not in the backlog", func(_ *server, is *issue) bool { return !is.Has(forge.LabelBacklog) }, threads.NotBacklog, nil},
+	{
+		"labelled so that no agent works on it",
+		func(_ *server, is *issue) bool { return forge.SkipLabel(is.Labels) != "" }, "", nil,
+	},
+	{"assigned to a person", (*server).ofPerson, "", func(w *world, is *issue) {
+		is.Assignees = []string{oneOf(w, "ada", "bot-east", w.anyLogin())}
+	}},
+	{"claimed by another host", (*server).ofBot, "", nil},
+	// A session is on it, or a claim is left over.
+	{"claimed", func(_ *server, is *issue) bool { return is.Has(forge.LabelInProgress) }, "", nil},
+	{"in work as a pull request", (*server).inWork, "", nil},
+	{"merged already", (*server).mergedSince, "", nil},
+	{"rejected by a person", (*server).rejected, "", nil},
+	{"in a staged convoy", func(s *server, is *issue) bool { return s.staged[is.Ref] }, "", nil},
+	{"blocked", (*server).blocked, "", func(w *world, is *issue) {
+		is.secret = true // only its author may read it
+		w.forge.depend(w.forge.file(w.forge.repo(is.Repo), forge.LabelBacklog), is.Ref)
+	}},
 }
 
 type pullObstacle int
@@ -69,12 +82,14 @@ func (s *server) settle() {
 		return
 	}
 	s.dirty = false
-	staged := s.staged()
+	s.staged = s.stagedMembers()
 	for _, r := range s.repos {
 		for _, is := range r.issues {
-			now := s.issueObstacles(is, staged)
-			for o, stands := range now {
-				note(&is.obstacle[o], stands, s.w.now)
+			if is.obstacle == nil {
+				is.obstacle = make([]time.Time, len(issueObstacles))
+			}
+			for o := range issueObstacles {
+				note(&is.obstacle[o], issueObstacles[o].stands(s, is), s.w.now)
 			}
 		}
 		for _, p := range r.pulls {
@@ -98,39 +113,43 @@ func note(since *time.Time, stands bool, now time.Time) {
 // stood reports whether an obstacle has stood since before a moment.
 func stood(since, before time.Time) bool { return !since.IsZero() && !since.After(before) }
 
-func (s *server) issueObstacles(is *issue, staged map[forge.Ref]bool) (now [issueObstacles]bool) {
-	now[issueClosed] = is.Closed
-	now[issueNoBacklog] = !is.Has(forge.LabelBacklog)
-	now[issueSkipped] = forge.SkipLabel(is.Labels) != ""
-	for _, login := range is.Assignees {
-		switch {
-		case s.w.ours(login):
-		case s.w.bot(login):
-			now[issueElsewhere] = true
-		default:
-			now[issueOfPerson] = true
-		}
-	}
-	for _, p := range s.repo(is.Repo).pulls {
-		if !slices.Contains(p.Closes, is.Ref) {
-			continue
-		}
-		byPerson := p.Closed && !p.Merged && !s.w.ours(p.ClosedBy) && !s.w.bot(p.ClosedBy)
-		now[issueHasPull] = now[issueHasPull] || !p.Closed
-		now[issueMerged] = now[issueMerged] || p.Merged && p.Ended.After(is.Reopened)
-		since := p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.books.Chain(is.Ref).Retried)
-		now[issueRejected] = now[issueRejected] || byPerson && s.w.ours(p.Author) && since
-	}
-	now[issueClaimed] = is.Has(forge.LabelInProgress)
-	now[issueStaged] = staged[is.Ref]
-	for _, d := range is.deps {
-		now[issueBlocked] = now[issueBlocked] || s.blocker(is, d) != forge.BlockerClosed
-	}
-	return now
+func (s *server) ofPerson(is *issue) bool {
+	return slices.ContainsFunc(is.Assignees, func(login string) bool { return !s.w.ours(login) && !s.w.bot(login) })
 }
 
-// staged returns the members of staged convoys.
-func (s *server) staged() map[forge.Ref]bool {
+func (s *server) ofBot(is *issue) bool { // an agent is ours before it is a bot
+	return slices.ContainsFunc(is.Assignees, func(login string) bool { return !s.w.ours(login) && s.w.bot(login) })
+}
+
+// somePull reports whether a pull request for the issue fits.
+func (s *server) somePull(is *issue, fits func(*pull) bool) bool {
+	return slices.ContainsFunc(s.repo(is.Repo).pulls, func(p *pull) bool {
+		return slices.Contains(p.Closes, is.Ref) && fits(p)
+	})
+}
+
+func (s *server) inWork(is *issue) bool {
+	return s.somePull(is, func(p *pull) bool { return !p.Closed })
+}
+
+func (s *server) mergedSince(is *issue) bool {
+	return s.somePull(is, func(p *pull) bool { return p.Merged && p.Ended.After(is.Reopened) })
+}
+
+func (s *server) rejected(is *issue) bool {
+	return s.somePull(is, func(p *pull) bool {
+		byPerson := p.Closed && !p.Merged && !s.w.ours(p.ClosedBy) && !s.w.bot(p.ClosedBy)
+		since := p.Ended.After(is.Reopened) && p.Ended.After(s.w.shell.books.Chain(is.Ref).Retried)
+		return byPerson && s.w.ours(p.Author) && since
+	})
+}
+
+func (s *server) blocked(is *issue) bool {
+	return slices.ContainsFunc(is.deps, func(d forge.Ref) bool { return s.blocker(is, d) != forge.BlockerClosed })
+}
+
+// stagedMembers returns the members of staged convoys.
+func (s *server) stagedMembers() map[forge.Ref]bool {
 	members := make(map[forge.Ref]bool)
 	for _, r := range s.repos {
 		for _, is := range r.issues {
@@ -166,9 +185,7 @@ func (s *server) blocker(of *issue, ref forge.Ref) forge.BlockerState {
 
 // merged reports whether a pull request for the issue was ever merged.
 func (s *server) merged(is *issue) bool {
-	return slices.ContainsFunc(s.repo(is.Repo).pulls, func(p *pull) bool {
-		return p.Merged && slices.Contains(p.Closes, is.Ref)
-	})
+	return s.somePull(is, func(p *pull) bool { return p.Merged })
 }
 
 // mergedBy reports whether the pull request that a session waits for was merged before a moment, and not so long ago

@@ -1,0 +1,68 @@
+package forgejo
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+)
+
+// TestConvertsEveryField converts answers of the forge in which nothing is missing. A fact that no conversion sets
+// would be missing in every decision, and in no script or world, which make their facts themselves.
+func TestConvertsEveryField(t *testing.T) {
+	elsewhere := map[string]string{ // fields that take more than the one answer
+		"Issue.HeldBy": "claims", "Issue.Reopened": "events", "Issue.Blockers": "dependencies", "Issue.BlockersKnown": "dependencies",
+
+		"Pull.HeldBy": "claims", "Pull.ClosedBy": "events", "Pull.Reviews": "reviews",
+		"Pull.CI": "statuses", "Pull.CISince": "statuses", "Pull.Mergeable": "mergeable", "Pull.ConflictSince": "scans",
+	}
+	var is gitea.Issue
+	var p gitea.PullRequest
+	fill(reflect.ValueOf(&is).Elem(), 3)
+	fill(reflect.ValueOf(&p).Elem(), 3)
+	p.Body = "Fixes #3"
+	for _, fact := range []any{issueOf("o/r", &is, time.Now()), pullOf("o/r", &p, time.Now())} {
+		v := reflect.ValueOf(fact)
+		for i := range v.NumField() {
+			name := v.Type().Name() + "." + v.Type().Field(i).Name
+			if v.Field(i).IsZero() == (elsewhere[name] == "") {
+				t.Errorf("%s is %v; listed as from the %q", name, v.Field(i), elsewhere[name])
+			}
+		}
+	}
+}
+
+// fill sets every field of an answer to something: texts, times and states of what is closed.
+func fill(v reflect.Value, depth int) {
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(time.Now()))
+		return
+	case gitea.StateType:
+		v.Set(reflect.ValueOf(gitea.StateClosed))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(3)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), depth)
+			}
+		}
+	case reflect.Pointer:
+		if depth > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), depth-1)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), depth)
+	}
+}
