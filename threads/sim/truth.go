@@ -31,7 +31,10 @@ const issueClosed = 0
 
 var issueObstacles = []issueObstacle{
 	{"closed", func(_ *server, is *issue) bool { return is.Closed }, threads.Closed, nil},
-	{"not in the backlog", func(_ *server, is *issue) bool { return !is.Has(forge.LabelBacklog) }, threads.NotBacklog, nil},
+	{
+		"not in the backlog",
+		func(_ *server, is *issue) bool { return !is.Has(forge.LabelBacklog) }, threads.NotBacklog, nil,
+	},
 	{
 		"labelled so that no agent works on it",
 		func(_ *server, is *issue) bool { return forge.SkipLabel(is.Labels) != "" }, "", nil,
