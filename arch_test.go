@@ -263,6 +263,44 @@ func (s *source) checkPure() (failures []string) {
 	return failures
 }
 
+// guarded are the packages whose goroutines work in the supervisor's process on what others send. A panic that leaves
+// one ends PID 1, so each begins with a function that recovers.
+var guarded = []string{"supervisor", "supervisor/control", "supervisor/fleet", "forge/forgejo"}
+
+// guards are the names of these functions.
+var guards = []string{"safely", "background"}
+
+// checkGoroutines reports goroutines, begun with go or WaitGroup.Go, whose panics nothing ends.
+func (s *source) checkGoroutines() (failures []string) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		var begun ast.Node
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			begun = n.Call
+		case *ast.CallExpr:
+			if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" && len(n.Args) == 1 {
+				begun = n.Args[0]
+			}
+		}
+		if begun != nil && !mentions(begun, guards) {
+			failures = append(failures, s.at(begun.Pos())+
+				": a panic in this goroutine would end PID 1: begin it with "+strings.Join(guards, " or "))
+		}
+		return true
+	})
+	return failures
+}
+
+// mentions reports whether one of some names is used in a part of a file.
+func mentions(part ast.Node, names []string) (found bool) {
+	ast.Inspect(part, func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		found = found || ok && slices.Contains(names, name.Name)
+		return !found
+	})
+	return found
+}
+
 func TestLayers(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test {
@@ -272,6 +310,9 @@ func TestLayers(t *testing.T) {
 		report(t, s.checkOnly())
 		if slices.Contains(pure, s.dir) {
 			report(t, s.checkPure())
+		}
+		if slices.Contains(guarded, s.dir) {
+			report(t, s.checkGoroutines())
 		}
 	}
 }
@@ -335,6 +376,9 @@ func TestRulesBite(t *testing.T) {
 		{"threads/sim/x.go", `import "math/rand"`, "may not use math/rand", (*source).checkPure},
 		{"threads/x.go", `import "github.com/BurntSushi/toml"; var _ = toml.DecodeFile`, "toml.DecodeFile", (*source).checkPure},
 		{"threads/x.go", `import ("net/url"; "time"; "path"); var _ = time.Second; var _ time.Time`, "", (*source).checkPure},
+		{"supervisor/x.go", `func f() { go f() }`, "would end PID 1", (*source).checkGoroutines},
+		{"supervisor/x.go", `func f() { all.Go(func() { f() }) }`, "would end PID 1", (*source).checkGoroutines},
+		{"supervisor/x.go", `func f() { go s.safely("f", f); all.Go(func() { s.safely("f", f) }) }`, "", (*source).checkGoroutines},
 		{"threads/x.go", "func f() {\n" + strings.Repeat("\n", 60) + "}", "f has 62 lines", (*source).checkLength},
 		{"threads/x.go", "// long: a table\nfunc f() {\n" + strings.Repeat("\n", 60) + "}", "", (*source).checkLength},
 		{"threads/x.go", "// long:\nfunc f() {\n" + strings.Repeat("\n", 60) + "}", "f has 62 lines", (*source).checkLength},

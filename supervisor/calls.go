@@ -28,7 +28,9 @@ func (s *Supervisor) call(ctx context.Context, limit time.Duration, f func(conte
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return f(ctx, client)
+	err = f(ctx, client)
+	s.answered(err)
+	return err
 }
 
 // ask makes one call to the forge that returns something.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -11,10 +12,10 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// do does a chore, and then lets its items be decided on again.
+// do does a chore, and then lets its items be decided on again. One that panics has failed.
 func (s *Supervisor) do(c *chore) {
-	row := actions[c.action]
-	err := row.do(s, c)
+	row, err := actions[c.action], errors.New(internalError)
+	s.safely("a chore of "+c.tag, func() { err = row.do(s, c) })
 	touched := c.grip.letGo()
 	if err == nil {
 		s.problems.repaired(c.action)

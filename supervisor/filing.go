@@ -91,7 +91,7 @@ func (s *Supervisor) shown(ctx context.Context) {
 func (s *Supervisor) freshen(ctx context.Context) {
 	need := time.Now()
 	read := make(chan struct{})
-	s.running.Go(func() {
+	s.background(&s.running, "a scan", func() {
 		defer close(read)
 		s.scan(s.until, need)
 	})

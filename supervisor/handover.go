@@ -157,7 +157,7 @@ func (s *Supervisor) inherit() bool {
 	}
 	s.problems.inherit(h.Upkeep)
 	for _, x := range s.books.inherit(h) {
-		s.running.Go(func() { s.resume(x) })
+		s.inSession(x, s.resume)
 	}
 	s.log.Info(fmt.Sprintf("disinto %s goes on with %d sessions of the image before it", s.Version, len(h.Sessions)))
 	return true
@@ -206,8 +206,6 @@ func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 
 // resume waits for a program that the last image started, and concludes its session.
 func (s *Supervisor) resume(x *session) {
-	defer close(x.gone)
-	defer x.cancel(nil)
 	s.conclude(x, s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil), true)
 }
 

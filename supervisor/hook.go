@@ -91,9 +91,11 @@ func (s *Supervisor) hint(repo string) {
 		s.kicks.all(now)
 	default:
 		time.AfterFunc(wait, func() {
-			now := time.Now()
-			s.hints.give(now)
-			s.kicks.all(now)
+			s.safely("a hook", func() {
+				now := time.Now()
+				s.hints.give(now)
+				s.kicks.all(now)
+			})
 		})
 	}
 }

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"path/filepath"
-	"runtime/debug"
 	"sync"
 
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -27,17 +26,6 @@ func (s *Supervisor) keepHub(ctx context.Context) {
 			}
 		})
 	}
-}
-
-// safely recovers from a panic in a decision outside of ticks as a tick does: it is counted and shown, and ends
-// nothing.
-func (s *Supervisor) safely(what string, f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			s.panicked(what, v, debug.Stack())
-		}
-	}()
-	f()
 }
 
 // Fleet returns what this supervisor knows of its fleet, without asking the other hosts. It may be called from any
@@ -77,7 +65,7 @@ func (a aroundHub) Rebalance(ctx context.Context, c *fleet.Cycle) error {
 	}
 	var all sync.WaitGroup
 	for _, m := range s.weigh(c) {
-		all.Go(func() { s.do(m) })
+		s.inChore(&all, m)
 	}
 	all.Wait()
 	return nil

@@ -14,7 +14,7 @@ func (s *Supervisor) startLoops() {
 	for i := range cfg.Threads {
 		name := cfg.Threads[i].Name
 		if k := s.kicks.add(name); k != nil {
-			s.loops.Go(func() { s.loop(s.until, name, k.wake) })
+			s.inLoop("the loop of "+name, func() { s.loop(s.until, name, k.wake) })
 		}
 	}
 }

@@ -132,12 +132,3 @@ func (p *problems) lines() []string {
 	}
 	return list
 }
-
-// panicked counts a panic. The stack is logged the first time it says what it says.
-func (s *Supervisor) panicked(what string, v any, stack []byte) {
-	words := fmt.Sprint(v)
-	if s.problems.panicked(words) {
-		s.log.Error(fmt.Sprintf("internal error: %s panicked: %s\n%s", what, words, stack))
-	}
-	s.touchStatus()
-}

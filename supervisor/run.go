@@ -38,7 +38,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if inherited || s.endStale(ctx) == nil {
 		s.gate.open(ctx)
 		s.startLoops()
-		s.loops.Go(func() { s.keepHub(ctx) })
+		s.inLoop("the hub", func() { s.keepHub(ctx) })
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
@@ -157,11 +157,11 @@ func (s *Supervisor) shutdown(abandon func()) {
 		s.log.Info(fmt.Sprintf("stopping: %d sessions are ended, within %s", n, grace))
 	}
 	done := make(chan struct{})
-	go func() {
+	go s.safely("the end", func() {
+		defer close(done)
 		s.loops.Wait() // they begin what is waited for next
 		s.running.Wait()
-		close(done)
-	}()
+	})
 	limit := time.NewTimer(grace + releaseTime)
 	defer limit.Stop()
 	select {

@@ -107,6 +107,7 @@ func (s *Supervisor) fly(ctx context.Context, client Forge) {
 	defer func() {
 		was, any := s.books.land(began, facts, err)
 		s.scans.land(began, any)
+		s.answered(err)
 		if ctx.Err() == nil {
 			s.tell(scanNews(was, err))
 		}

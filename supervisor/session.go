@@ -40,20 +40,18 @@ var errShutdown = errors.New("the supervisor stops")
 
 // run is a session from its reservation to its release.
 func (s *Supervisor) run(x *session) {
-	defer close(x.gone)
-	defer x.cancel(nil)
 	if !s.identified(x) || s.books.append(startOf(x)) != nil {
 		s.books.drop(x) // a later tick tries again
 		s.touchStatus()
 		return
 	}
 	s.fleetFile.Write() // before anything runs: the hub gives an idle agent more to do
-	grip := s.books.grip(x.Item.Ref)
+	x.grip = s.books.grip(x.Item.Ref)
 	if failed := s.claim(x); failed != nil {
-		s.finish(x, failed, grip)
+		s.finish(x, failed)
 		return
 	}
-	grip.letGo()
+	x.grip.letGo()
 	s.events.Send(control.EventClaimed, s.books.show(x))
 	out, ran := s.execute(x)
 	s.conclude(x, out, ran)
@@ -61,9 +59,9 @@ func (s *Supervisor) run(x *session) {
 
 // conclude is a session after the end of its program.
 func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
-	grip := s.books.grip(x.Item.Ref)
+	x.grip = s.books.grip(x.Item.Ref)
 	if end := s.judge(x, out, ran); end != nil {
-		s.finish(x, end, grip)
+		s.finish(x, end)
 	}
 }
 
@@ -109,17 +107,22 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	}
 	out = s.Executor.Run(x.ctx, job, func(begun agents.Started) {
 		ran = true
-		s.books.began(x, begun)
-		s.log.Info(fmt.Sprintf("%s running %s", x.tag, task(&x.Item)))
-		s.events.Send(control.EventStarted, s.books.show(x))
-		close(x.atWork)
-		s.touchStatus()
+		s.safely("the start of "+x.tag, func() { s.started(x, begun) })
 	})
 	return out, ran
 }
 
+// started notes that the session's program runs.
+func (s *Supervisor) started(x *session, begun agents.Started) {
+	defer close(x.atWork)
+	s.books.began(x, begun)
+	s.log.Info(fmt.Sprintf("%s running %s", x.tag, task(&x.Item)))
+	s.events.Send(control.EventStarted, s.books.show(x))
+	s.touchStatus()
+}
+
 // finish journals the end, frees slot and agent, and takes the claim off the forge.
-func (s *Supervisor) finish(x *session, end *ledger.End, grip *grip) {
+func (s *Supervisor) finish(x *session, end *ledger.End) {
 	at := time.Now()
 	news, ended := ending(s.StateDir, x, end), x.recent(end, at)
 	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) { delete(b.sessions, x.RunID) })
@@ -130,7 +133,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End, grip *grip) {
 	if x.claims() && end.Claim != ledger.ClaimTaken {
 		s.release(x)
 	}
-	s.kicks.thread(x.Thread, grip.letGo())
+	s.kicks.thread(x.Thread, x.grip.letGo())
 }
 
 // recent is the document of a session that ended.

@@ -36,10 +36,10 @@ func (s *Supervisor) Document() *control.Document {
 func (s *Supervisor) keepStatusFile() (last func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	file := control.NewStatusFile(s.StateDir)
-	go func() {
+	go s.safely("the status file", func() {
 		defer close(done)
 		for {
-			file.Write(s.Document())
+			s.safely("writing the status", func() { file.Write(s.Document()) })
 			select {
 			case <-stop:
 				return
@@ -51,11 +51,11 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 			case <-s.changed:
 			}
 		}
-	}()
+	})
 	return func() {
 		close(stop)
 		<-done
-		file.Write(s.Document())
+		s.safely("writing the status", func() { file.Write(s.Document()) })
 	}
 }
 

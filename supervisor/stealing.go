@@ -25,7 +25,7 @@ func (s *Supervisor) rebalance(now time.Time) {
 		s.hub.Wake() // it asks the other hosts first, which a tick must not wait for
 	case due && s.books.scanned().err == nil:
 		for _, m := range s.weigh(&fleet.Cycle{At: now}) {
-			s.running.Go(func() { s.do(m) })
+			s.inChore(&s.running, m)
 		}
 	}
 }

@@ -21,7 +21,8 @@
 // # Failure
 //
 // An error of the forge never ends anything: what runs goes on, and nothing starts in a repository that could not be
-// read. A panic in a tick is caught, counted and shown; elsewhere it ends the program, and the next start recovers.
+// read. A panic ends at the boundary of its goroutine, is counted and shown, and costs the tick, session or chore that
+// it was in (guard.go).
 package supervisor
 
 import (

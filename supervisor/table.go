@@ -34,6 +34,7 @@ type session struct {
 	cancel context.CancelCauseFunc
 	atWork chan struct{} // closed when its program runs
 	gone   chan struct{} // closed when nothing of it is left and nothing more is written
+	grip   *grip         // the newest on its item; belongs to the session's goroutine
 
 	// Guarded by the mutex of the books.
 	stop threads.Reason // why reconcile or a person ended it

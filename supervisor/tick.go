@@ -15,7 +15,7 @@ import (
 const longRest = 30 * time.Second
 
 // tick is one pass of a thread: scan, decide, act. It returns how long to wait for the next one. A mistake in one pass
-// must not stop what the other threads do, so a panic ends here; the only other place is call.
+// must not stop what the other threads do, so a panic ends here.
 func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (delay time.Duration) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -44,10 +44,10 @@ func (s *Supervisor) act(t todo) {
 		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, x.stop.Text()))
 	}
 	for _, x := range t.starts {
-		s.running.Go(func() { s.run(x) })
+		s.inSession(x, s.run)
 	}
 	for _, c := range t.chores {
-		s.running.Go(func() { s.do(c) })
+		s.inChore(&s.running, c)
 	}
 	began := s.books.scanned().began
 	for _, name := range t.kicks {

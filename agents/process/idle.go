@@ -87,9 +87,14 @@ func (i *idle) verdict(asked string) verdict {
 func (r *run) ask(ctx context.Context) chan string {
 	answer := make(chan string, 1)
 	go func() {
+		said := ""
+		defer func() {
+			_ = recover() // a strange answer of a backend must not end PID 1
+			answer <- said
+		}()
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
-		answer <- r.exec.Progress(ctx, r.job.BackendURL)
+		said = r.exec.Progress(ctx, r.job.BackendURL)
 	}()
 	return answer
 }

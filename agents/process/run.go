@@ -50,7 +50,14 @@ func (r *run) program() int { return int(r.pid.Load()) }
 
 // follow watches a session whose program runs until no process of it is left.
 func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.Outcome {
-	defer r.close()
+	whole := false
+	defer func() {
+		if whole {
+			r.close()
+		} else { // a panic, which the supervisor ends: the session is over for it
+			r.abandon()
+		}
+	}()
 	if started != nil {
 		started(agents.Started{PID: r.program(), At: r.begun})
 	}
@@ -61,6 +68,7 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 	}
 	o := r.conclude(exit, secrets)
 	o.Tail = tail(r.job.LogPath, secrets)
+	whole = true
 	return o
 }
 

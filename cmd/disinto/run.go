@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -68,8 +69,24 @@ func run(ctx context.Context, c *cli, p *place) error {
 		log.Info("stopping: a signal came during the upgrade")
 		stop()
 	}
-	go f.watch(ctx, stop, signals, log)
+	go func() {
+		for !safely(log, func() { f.watch(ctx, stop, signals, log) }) {
+			time.Sleep(fileInterval)
+		}
+	}()
 	return f.Run(ctx)
+}
+
+// safely runs f and ends a panic in it, which it logs: one that leaves a goroutine would end PID 1. It reports whether
+// f came to its end.
+func safely(log hclog.Logger, f func()) (whole bool) {
+	defer func() {
+		if v := recover(); v != nil {
+			log.Error(fmt.Sprintf("internal error: %v\n%s", v, debug.Stack()))
+		}
+	}()
+	f()
+	return true
 }
 
 // greet logs which factory starts and what will not work in it.
@@ -125,7 +142,7 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 			case s == syscall.SIGUSR1:
 				f.dump(log)
 			case s == syscall.SIGUSR2:
-				go func() { _ = f.upgrade(ctx, "") }() // what went wrong is in the log
+				go safely(log, func() { _ = f.upgrade(ctx, "") }) // what went wrong is in the log
 			case s != syscall.SIGTERM && s != syscall.SIGINT:
 			case stopping:
 				if e, ok := f.executor.(hurrier); ok {

@@ -304,7 +304,11 @@ func (c *Client) isListed(ref forge.Ref) bool {
 
 // readSingle reads the state of one item: missing and hidden are states too.
 func (c *Client) readSingle(ctx context.Context, ref forge.Ref) error {
-	in, x, err := read[*gitea.Issue](ctx, c, at(ref.Repo, "/issues/%d", ref.Number))
+	if err := c.turn(ctx); err != nil {
+		return err
+	}
+	in, x, err := c.askIssue(ctx, ref)
+	c.done()
 	if isOutage(err) {
 		return err
 	}

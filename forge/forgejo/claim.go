@@ -182,8 +182,17 @@ func (c *Client) assign(ctx context.Context, ref forge.Ref, all []string) (*gite
 
 // getIssue reads an issue or pull request afresh.
 func (c *Client) getIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, error) {
-	in, _, err := do[*gitea.Issue](ctx, c, ask{http.MethodGet, at(ref.Repo, "/issues/%d", ref.Number), nil})
+	in, _, err := c.askIssue(ctx, ref)
 	return in, err
+}
+
+// askIssue is getIssue with the exchange. An answer about another item is none.
+func (c *Client) askIssue(ctx context.Context, ref forge.Ref) (*gitea.Issue, *exchange, error) {
+	in, x, err := do[*gitea.Issue](ctx, c, ask{http.MethodGet, at(ref.Repo, "/issues/%d", ref.Number), nil})
+	if err == nil && in.Index != ref.Number {
+		err = fmt.Errorf("%w: it shows #%d for %s", forge.ErrUnavailable, in.Index, ref.Short())
+	}
+	return in, x, err
 }
 
 func hasLabel(in *gitea.Issue, name string) bool { return slices.Contains(labelNames(in.Labels), name) }

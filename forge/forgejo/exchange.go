@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -89,8 +90,8 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 	req.Header.Set("Authorization", "token "+token)
 	req.Header.Set("Content-Type", "application/json")
 	answer, x, err := c.send(ctx, limit, token, req)
-	if err == nil && len(answer) > 0 {
-		if err = json.Unmarshal(answer, &value); err != nil { // a login page, a proxy's greeting
+	if err == nil {
+		if err = decode(answer, &value); err != nil { // a login page, a proxy's greeting
 			err = x.failure(ctx, token, forge.ErrUnavailable, "the answer is not a forge's: "+err.Error())
 		}
 	}
@@ -98,6 +99,19 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 		return none, x, err
 	}
 	return value, x, nil
+}
+
+// decode reads an answer into value. Where an object is wanted, null or nothing is an error; a list may be null.
+func decode[T any](answer []byte, value *T) error {
+	if len(answer) > 0 {
+		if err := json.Unmarshal(answer, value); err != nil {
+			return err
+		}
+	}
+	if v := reflect.ValueOf(value).Elem(); v.Kind() == reflect.Pointer && v.IsNil() {
+		return errors.New("it is empty")
+	}
+	return nil
 }
 
 // send makes one request and returns what a success answers. A redirect counts as part of the request.

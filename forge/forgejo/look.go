@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 }
 
 func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
-	in, x, err := do[*gitea.Issue](ctx, c, ask{http.MethodGet, at(ref.Repo, "/issues/%d", ref.Number), nil})
+	in, x, err := c.askIssue(ctx, ref)
 	if err != nil {
 		return forge.Look{}, err
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 const (
@@ -87,9 +90,9 @@ func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *excha
 	return all, first, nil
 }
 
-// inParallel runs n tasks and returns their errors joined. The error of a task ends the others only when it says that
-// the forge as a whole is down, and is then the only one returned. Few tasks run at a time, because their requests take
-// turns.
+// inParallel runs n tasks and returns their errors joined. A task that panics has failed. The error of a task ends the
+// others only when it says that the forge as a whole is down, and is then the only one returned. Few tasks run at a
+// time, because their requests take turns.
 func inParallel(ctx context.Context, n int, task func(context.Context, int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -103,7 +106,7 @@ func inParallel(ctx context.Context, n int, task func(context.Context, int) erro
 			if ctx.Err() != nil {
 				return
 			}
-			errs[i] = task(ctx, i)
+			errs[i] = safely(ctx, i, task)
 			if isOutage(errs[i]) {
 				cancel(errs[i])
 			}
@@ -114,4 +117,14 @@ func inParallel(ctx context.Context, n int, task func(context.Context, int) erro
 		return cause
 	}
 	return errors.Join(errs...)
+}
+
+// safely runs a task and ends a panic in it: a goroutine of ours that panics would end PID 1.
+func safely(ctx context.Context, i int, task func(context.Context, int) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &forge.Panic{What: "a reading of the forge", Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return task(ctx, i)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -62,13 +63,23 @@ type port struct {
 func serve(l net.Listener, server *http.Server, log hclog.Logger, failed func(*port, error)) *port {
 	server.ErrorLog = log.StandardLogger(nil)
 	p := &port{server: server, ended: make(chan struct{})}
-	go func() {
+	go safely(log, "a listener", func() {
 		defer close(p.ended)
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			failed(p, err)
 		}
-	}()
+	})
 	return p
+}
+
+// safely ends a panic in a goroutine's function. net/http ends those of requests.
+func safely(log hclog.Logger, what string, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			log.Error(fmt.Sprintf("internal error: %s panicked: %v\n%s", what, v, debug.Stack()))
+		}
+	}()
+	f()
 }
 
 func (p *port) close() {
@@ -98,7 +109,7 @@ type Ports struct {
 func (p *Ports) Keep(changed <-chan struct{}) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	p.open, p.broken = make(map[string]*port), make(chan *port, 2)
-	go func() {
+	go safely(p.Log, "listening", func() {
 		defer close(done)
 		defer p.close()
 		for {
@@ -115,7 +126,7 @@ func (p *Ports) Keep(changed <-chan struct{}) (end func()) {
 			case <-again:
 			}
 		}
-	}()
+	})
 	return func() {
 		close(stop)
 		<-done

@@ -3,9 +3,11 @@ package fleet
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -43,7 +45,7 @@ func Keep(path string, document func() *Document, log hclog.Logger) *File {
 		path: path, document: document, log: log,
 		asked: make(chan chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	go f.keep()
+	go f.safely(f.keep)
 	return f
 }
 
@@ -61,6 +63,16 @@ func (f *File) Write() {
 func (f *File) End() {
 	close(f.stop)
 	<-f.ended
+}
+
+// safely ends a panic. What tells of the agents has ended its own before, so this is a mistake in this file.
+func (f *File) safely(keep func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			f.log.Error(fmt.Sprintf("internal error: writing %s panicked: %v\n%s", f.path, v, debug.Stack()))
+		}
+	}()
+	keep()
 }
 
 func (f *File) keep() {

@@ -55,7 +55,7 @@ func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) [
 	for i, h := range hosts {
 		all.Go(func() {
 			readings[i] = Reading{Host: h, At: time.Now()}
-			doc, err := ask(ctx, read, h)
+			doc, err := safely(ctx, read, h)
 			if err != nil {
 				readings[i].Why = err.Error()
 			}
@@ -79,6 +79,16 @@ func Ask(ctx context.Context, read ReadHost, hosts []threads.Host, own string) [
 		seen[r.Doc.Instance] = r.Host.Name
 	}
 	return readings
+}
+
+// safely asks one host. A panic, caused by an unforeseen answer, counts as no answer of that host.
+func safely(ctx context.Context, read ReadHost, h threads.Host) (d *Document, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			d, err = nil, fmt.Errorf("internal error: reading it panicked: %v", v)
+		}
+	}()
+	return ask(ctx, read, h)
 }
 
 func ask(ctx context.Context, read ReadHost, h threads.Host) (*Document, error) {

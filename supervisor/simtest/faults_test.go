@@ -11,6 +11,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -262,4 +263,57 @@ func TestPanicInCall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// panicking is an executor whose first run panics.
+type panicking struct {
+	supervisor.Executor
+	runs atomic.Int64
+}
+
+func (p *panicking) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+	if p.runs.Add(1) == 1 {
+		panic("in the program")
+	}
+	return p.Executor.Run(ctx, job, started)
+}
+
+// What runs a session's program panics, and so does what makes its environment. Each costs that session an attempt:
+// slot, agent and claim are free afterwards, and the next attempt does the work.
+func TestSessionPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		var made atomic.Int64
+		l := w.Start(func(l *Life) {
+			l.ForgeAPI = func(string, string) string {
+				if made.Add(1) == 1 {
+					panic("in the environment")
+				}
+				return ""
+			}
+			l.Executor = &panicking{Executor: l.Executor}
+		})
+		w.Until(3*time.Hour, "merged", w.Forge.Done)
+		d := l.Document()
+		if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "2 passes or calls panicked") {
+			t.Errorf("problems: %q", d.Problems)
+		}
+		failed := 0
+		for _, r := range d.Recent {
+			if r.Outcome == agents.Failed && strings.Contains(r.Reason, "internal error") {
+				failed++
+			}
+		}
+		if failed != 2 {
+			t.Errorf("%d sessions failed, want 2: %+v", failed, d.Recent)
+		}
+		for _, words := range []string{"panicked: in the program", "panicked: in the environment"} {
+			if n := strings.Count(w.Log.String(), words); n != 1 {
+				t.Errorf("%q was logged %d times", words, n)
+			}
+		}
+		l.Stop()
+		w.Check()
+	})
 }
