@@ -57,12 +57,15 @@ func (r Ref) Compare(o Ref) int {
 	return cmp.Compare(r.Number, o.Number)
 }
 
-// ParseRef reads "12", "#12" or "owner/name#12". The short forms are in the repository home; without a home they are an
-// error that shows the long form.
+// ParseRef reads "12", "#12", "owner/name#12" or the address of an issue or pull request, of which only the path counts.
+// The short forms are in the repository home; without a home they are an error that shows the long form.
 func ParseRef(s, home string) (Ref, error) {
 	repo, number, found := strings.Cut(s, "#")
 	if !found {
 		repo, number = "", s
+	}
+	if a := addressPattern.FindStringSubmatch(s); a != nil {
+		repo, number = a[1], a[2]
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n <= 0 {

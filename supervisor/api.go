@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
@@ -26,6 +28,8 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/state", func(context.Context, url.Values) (*control.Document, error) { return s.Document(), nil }),
 		control.Get("/v1/fleet", func(context.Context, url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
 		control.Get("/v1/why", s.why),
+		control.Get("/v1/show", s.show),
+		control.Get("/v1/history", s.history),
 		control.Get("/v1/convoys", command(s, s.convoys)),
 		control.Events("/v1/events", &s.events),
 		control.Logs("/v1/log", s.findLog, s.books.running),
@@ -99,16 +103,46 @@ func (s *Supervisor) keepPorts() (end func()) {
 	return p.Keep(s.replug)
 }
 
-// why explains one item.
+// why explains one item, an agent or a thread.
 func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
 	if err := s.noConfig(); err != nil {
 		return ex, err
 	}
-	item, err := s.item("", query.Get("ref"))
+	said := query.Get("ref")
+	if c := s.books.config(); c.Agent(said) != nil || c.Thread(said) != nil {
+		s.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })
+		return ex, err
+	}
+	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
+		return ex, control.Invalid("cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12", said)
+	}
+	item, err := s.item("", said)
 	if err != nil {
 		return ex, err
 	}
-	if ex, err = s.explain(item); err != nil {
+	return s.whyItem(item)
+}
+
+// whyItem explains an item. Of one that is closed, or that no scan has read, the forge and the journal tell who ended it.
+func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
+	ex, err := s.explain(item)
+	if err == nil && ex.Code != threads.Closed {
+		return ex, nil
+	}
+	d, failed := s.life("explain", item)
+	switch {
+	case failed == nil && d.State != control.StateOpen:
+		ex = threads.Explanation{
+			Repo: item.Repo, Number: item.Number, Kind: agents.Kind(d.Kind), Title: d.Title, Verdict: d.Verdict,
+			Code: threads.Closed, Steps: []threads.Step{}, Candidates: []threads.CandidateSteps{},
+		}
+		if n := len(d.Sessions); n > 0 {
+			ex.Verdict += fmt.Sprintf("; sessions: %d (disinto show %d)", n, item.Number)
+		}
+		return ex, nil
+	case err != nil && failed != nil:
+		return ex, failed
+	case err != nil:
 		return ex, control.NotFound("%s", err)
 	}
 	return ex, nil

@@ -244,6 +244,13 @@ func (b *books) chain(item forge.Ref) threads.ChainHistory {
 	return c
 }
 
+// past are the sessions that ran and ended, oldest first.
+func (b *books) past() []ledger.Past {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.ledger.Past)
+}
+
 // rests reports whether an issue or pull request cools down, or its merge does.
 func (b *books) rests(item forge.Ref, now time.Time) bool {
 	b.mu.Lock()

@@ -60,6 +60,8 @@ func TestDocuments(t *testing.T) {
 		"event-ended":    control.RecentDocument{},
 		"event-held":     control.QueueDocument{},
 		"event-ref":      control.RefData{},
+		"life":           control.LifeDocument{},
+		"history":        control.HistoryDocument{},
 		"ask-item":       control.ItemRequest{},
 		"ask-pause":      control.PauseRequest{},
 		"ask-sling":      control.SlingRequest{},
@@ -149,7 +151,7 @@ func (s *transcript) answer(w *httptest.ResponseRecorder, body string) {
 }
 
 var (
-	runWord = regexp.MustCompile(`"run_id":"[^"]*"`)
+	runWord = regexp.MustCompile(`"run(_id)?":"[^"]*"`)
 	pidWord = regexp.MustCompile(`"pid":\d+`)
 	logWord = regexp.MustCompile(`/logs/([a-z-]+)/[^"]*\.log`)
 	seconds = regexp.MustCompile(`(T\d\d:\d\d):[\d.]+Z`) // which of two goroutines asked the forge first shows in them
@@ -157,7 +159,7 @@ var (
 )
 
 func (s *transcript) steady(text string) string {
-	text = runWord.ReplaceAllString(text, `"run_id":"RUN"`)
+	text = runWord.ReplaceAllString(text, `"run$1":"RUN"`)
 	text = pidWord.ReplaceAllString(text, `"pid":1`)
 	text = logWord.ReplaceAllString(text, "/logs/$1/RUN.log")
 	text = seconds.ReplaceAllString(text, "${1}:00Z")
@@ -210,6 +212,12 @@ func TestAnswers(t *testing.T) {
 		w.Until(6*time.Hour, "the second is merged", func() bool { return w.Forge.Get(2).Closed })
 		s.ask("GET", "/v1/state", "")
 		s.ask("GET", "/v1/convoys?ref=5", "")
+		for _, path := range []string{
+			"/v1/why?ref=2", "/v1/why?ref=llama", "/v1/why?ref=dev-qwen", "/v1/show?ref=2", "/v1/show?ref=99",
+			"/v1/history?agent=dev-qwen", "/v1/history?since=yesterday",
+		} {
+			s.ask("GET", path, "")
+		}
 		hangUp()
 		<-done
 		s.text.WriteString("GET /v1/events\n")

@@ -222,7 +222,7 @@ func TestA6_StartFails(t *testing.T) {
 		time.Sleep(time.Second)
 		wantMarks(t, w, 1, "backlog")
 		r := sling(t, l, `{"ref":"1"}`)
-		if r.Agent != "" || r.Code != threads.CoolDown || !strings.HasPrefix(r.Why, "next try ") {
+		if r.Agent != "" || r.Code != threads.CoolDown || !strings.HasPrefix(r.Why, "failed 1 of 5: exit 1; next try ") {
 			t.Errorf("answer %+v", r)
 		}
 		w.Until(5*time.Minute, "a second try", func() bool { return len(w.Exec.Runs()) == 2 })

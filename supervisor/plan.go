@@ -137,7 +137,7 @@ func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapsh
 		b.ledger.Touched[r] = locked
 	}
 	snap := threads.Snapshot{Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room}
-	snap.History.Threads = b.parkedLocked(now)
+	snap.History.Threads, snap.Typical = b.parkedLocked(now), b.ledger.Typical()
 	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
 		snap.Sessions = append(snap.Sessions, b.sessions[run].Session)
 	}

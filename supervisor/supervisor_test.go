@@ -292,8 +292,8 @@ func TestSocket(t *testing.T) {
 		{"/v1/why?ref=2", http.StatusOK, "waits: blocked by johba/harb#1"},
 		{"/v1/why?ref=johba/harb%232", http.StatusOK, "waits: blocked by johba/harb#1"},
 		{"/v1/why?ref=99", http.StatusNotFound, `{"error":"cannot explain johba/harb#99`},
-		{"/v1/why?ref=x", http.StatusBadRequest, `{"error":"cannot read`},
-		{"/v1/why", http.StatusBadRequest, `{"error":"cannot read`},
+		{"/v1/why?ref=x", http.StatusBadRequest, `{"error":"cannot explain`},
+		{"/v1/why", http.StatusBadRequest, `{"error":"cannot explain`},
 		{"/v1/nothing", http.StatusNotFound, ""},
 	} {
 		if status, body := get(t, c, tt.path); status != tt.status || !strings.Contains(body, tt.says) {

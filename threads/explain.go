@@ -24,6 +24,10 @@ type Explanation struct {
 	Mend       string           `json:"mend"`    // see Reason.Mend
 	// Position is its place among the waiting items, from 1; 0 when it does not wait.
 	Position int `json:"position"`
+	// Name is the agent or thread that was asked about instead of an item; its Kind is then "agent" or "thread".
+	Name string `json:"name,omitempty"`
+	// Items are the waiting items that an agent has a role for.
+	Items []ExplainedItem `json:"items,omitempty"`
 }
 
 // Step is one rule and its answer.
@@ -198,12 +202,12 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code, ex.Mend, ex.Position = "waits: "+d.inFull(h.Reason), h.Reason.Code, h.Reason.Mend(), i+1
+			ex.Verdict, ex.Code, ex.Mend, ex.Position = "waits: "+d.inFull(h.Reason), h.Reason.Code, h.Reason.mendFor(w.Ref.String()), i+1
 			return
 		}
 	}
 	if why := d.objection(w); why != nil {
-		ex.Verdict, ex.Code, ex.Mend = d.inFull(why), why.Code, why.Mend()
+		ex.Verdict, ex.Code, ex.Mend = d.inFull(why), why.Code, why.mendFor(w.Ref.String())
 	}
 	if s := w.session(); s != nil {
 		ex.Verdict = fmt.Sprintf("%s works on it on %s, slot %d (%s)", s.Agent, s.Thread, s.Slot, s.State)

@@ -2,6 +2,7 @@ package threads
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,11 @@ func (r Reason) Text() string {
 // Mend is the remedy for a person; empty where waiting is right.
 func (r Reason) Mend() string { return docs[r.Code].Mend }
 
+// mendFor is the remedy with the name of what it is for in its commands.
+func (r Reason) mendFor(name string) string {
+	return strings.NewReplacer("REF", name, "AGENT", cmp.Or(r.Agent, name)).Replace(r.Mend())
+}
+
 // expand fills the operands into a text, each named in braces.
 func (r *Reason) expand(text string) string {
 	var b strings.Builder
@@ -72,6 +78,12 @@ func (r *Reason) operand(name string) string {
 		return strconv.Itoa(r.Limit)
 	case "note":
 		return r.Note
+	case "busy":
+		return r.busy()
+	case "failed":
+		return r.failed()
+	case "free":
+		return r.free()
 	case "time":
 		return r.Until.Format(time.RFC3339)
 	case "until":
@@ -81,6 +93,40 @@ func (r *Reason) operand(name string) string {
 		return " until " + r.Until.Format(time.RFC3339)
 	}
 	return "{" + name + "}"
+}
+
+// busy says how many of the agents that could take an item work.
+func (r *Reason) busy() string {
+	switch {
+	case r.Count < r.Limit:
+		return fmt.Sprintf("no %s can start: %d of %d work", r.Note, r.Count, r.Limit)
+	case r.Limit == 2:
+		return "both " + r.Note + "s are busy"
+	}
+	return fmt.Sprintf("all %d %ss are busy", r.Limit, r.Note)
+}
+
+// failed says how often the item failed and why the last time; empty where it did not.
+func (r *Reason) failed() string {
+	switch {
+	case r.Count == 0:
+		return ""
+	case r.Note == "":
+		return fmt.Sprintf("failed %d of %d; ", r.Count, r.Limit)
+	}
+	return fmt.Sprintf("failed %d of %d: %s; ", r.Count, r.Limit, r.Note)
+}
+
+// free says when an agent is expected to end its session; empty where that is not known.
+func (r *Reason) free() string {
+	about := " free about " + r.Until.Format(time.RFC3339)
+	switch {
+	case r.Until.IsZero():
+		return ""
+	case r.Agent != "":
+		return "," + about
+	}
+	return ", first" + about
 }
 
 // Key identifies the reason among those that were commented: its code and references, without what changes by itself.

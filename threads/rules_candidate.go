@@ -261,7 +261,50 @@ func (v *view) waitsFor(c *class) *Reason {
 			furthest, reason = at, why
 		}
 	}
+	if reason.Code == AgentBusy {
+		return v.allBusy(c, reason)
+	}
 	return reason
+}
+
+// allBusy is the reason of a class whose able agents work. Where there are several it names none: to name one would
+// read as if only that one could take it.
+func (v *view) allBusy(c *class, one *Reason) *Reason {
+	all := Reason{Code: AgentBusy, Limit: len(c.able), Note: "agent"}
+	roles := make(map[string]bool)
+	for _, cand := range c.able {
+		roles[cand.role.Name] = true
+		if cand.agent.on == nil {
+			continue
+		}
+		all.Count++
+		if free := v.freeAbout(cand.agent.Name); !free.IsZero() && (all.Until.IsZero() || free.Before(all.Until)) {
+			all.Until = free
+		}
+	}
+	if all.Limit == 1 {
+		alone := *one
+		alone.Until = all.Until
+		return &alone
+	}
+	if len(roles) == 1 {
+		all.Note = c.able[0].role.Name + " agent"
+	}
+	return &all
+}
+
+// freeAbout is when the session of an agent ends if it takes as long as most of its kind did; zero when that is not
+// known, or over.
+func (v *view) freeAbout(agent string) time.Time {
+	s := v.byAgent[agent]
+	if s == nil || s.Started.IsZero() || v.Typical[s.Item.Kind] == 0 {
+		return time.Time{}
+	}
+	end := s.Started.Add(v.Typical[s.Item.Kind])
+	if !end.After(v.Now) {
+		return time.Time{}
+	}
+	return end
 }
 
 // waiting is the first item of the class that was not started, that no item rule objects to, and that does not

@@ -413,12 +413,12 @@ func gaveUp(v *view, w *work) *Reason {
 }
 
 func coolDown(v *view, w *work) *Reason {
-	until := v.History.Item(w.Key()).CoolDown
-	if a := v.attempts(w); !a.Marked && a.Until.After(until) {
-		until = a.Until
+	rest := Reason{Code: CoolDown, Until: v.History.Item(w.Key()).CoolDown}
+	if a := v.attempts(w); !a.Marked && a.Until.After(rest.Until) {
+		rest = Reason{Code: CoolDown, Until: a.Until, Count: a.Count, Limit: MaxAttempts, Note: a.Reason}
 	}
-	if v.later(until) {
-		return &Reason{Code: CoolDown, Until: until}
+	if v.later(rest.Until) {
+		return &rest
 	}
 	return nil
 }

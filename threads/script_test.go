@@ -29,6 +29,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	                                   and in these three, by its name, any field that is a text, a time or a yes: reopened=-1h, draft
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
 //	room MEMORY DISK                   bytes that are free
+//	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, agent-hold, ran, passed, touched, claimed,
 //	                                   idle, fruitless, refused, retried, asked, ci-fixes
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
@@ -131,6 +132,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Sessions = slices.DeleteFunc(w.s.Sessions, func(s Session) bool { return s.Agent == f[1] })
 	case "room":
 		w.s.Room = &Room{Memory: int64(w.number(f[1])), Disk: int64(w.number(f[2]))}
+	case "typical":
+		w.s.Typical = map[agents.Kind]time.Duration{agents.Kind(f[1]): w.at(f[2]).Sub(w.s.Now)}
 	case "remote":
 		w.remote(f[1:])
 	case "now":

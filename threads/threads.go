@@ -106,6 +106,8 @@ type Snapshot struct {
 	History History
 	// Fleet are the agents of other hosts, sorted by host and name. Only Rebalance looks at them.
 	Fleet []Remote
+	// Typical is the median time that sessions of a kind took; 0 where that is not known. Only reasons speak of it.
+	Typical map[agents.Kind]time.Duration
 	// Room is the free memory and disk; nil when it is not known, and then it keeps nothing from starting.
 	Room *Room
 }

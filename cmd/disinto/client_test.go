@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -124,24 +125,48 @@ func TestWhy(t *testing.T) {
 		"/v1/why?ref=17": readTestdata(t, "why/cycle.json"),
 		"/v1/why?ref=20": readTestdata(t, "why/pairing.json"),
 	})
-	for ref, name := range map[string]string{"17": "cycle", "20": "pairing"} {
-		got := disinto(t.Context(), nil, "why", ref, "--state", state)
+	for args, name := range map[string]string{"17": "cycle", "20": "pairing", "20 --all": "pairing-all"} {
+		got := disinto(t.Context(), nil, append([]string{"why", "--state", state}, strings.Fields(args)...)...)
 		if got.code != exitDone || got.stderr != "" {
-			t.Errorf("why %s: exit code %d, stderr %q", ref, got.code, got.stderr)
+			t.Errorf("why %s: exit code %d, stderr %q", args, got.code, got.stderr)
 		}
 		shows(t, got.stdout, "why/"+name+".txt")
 	}
-	for ref, want := range map[string]struct {
-		code   int
-		stderr string
-	}{
-		"99":     {exitFailed, "disinto: cannot explain /v1/why?ref=99: nobody knows it\n"},
-		"twelve": {exitUsage, "disinto: cannot read \"twelve\" as an issue: write 12, #12 or owner/name#12\n"},
-		"a/b#0":  {exitUsage, "disinto: cannot read \"a/b#0\" as an issue: write 12, #12 or owner/name#12\n"},
-	} {
-		got := disinto(t.Context(), nil, "why", ref, "--state", state)
-		if got.code != want.code || got.stderr != want.stderr {
-			t.Errorf("why %s: exit code %d, stderr %q", ref, got.code, got.stderr)
+	// What is an agent or a thread only the supervisor knows.
+	got := disinto(t.Context(), nil, "why", "99", "--state", state)
+	if got.code != exitFailed || got.stderr != "disinto: cannot explain /v1/why?ref=99: nobody knows it\n" {
+		t.Errorf("why 99: exit code %d, stderr %q", got.code, got.stderr)
+	}
+	got = disinto(t.Context(), nil, "show", "twelve", "--state", state)
+	if got.code != exitUsage || got.stderr != "disinto: cannot read \"twelve\" as an issue: write 12, #12 or owner/name#12\n" {
+		t.Errorf("show twelve: exit code %d, stderr %q", got.code, got.stderr)
+	}
+}
+
+// show and history print their documents, history also that of a journal without a supervisor.
+func TestLife(t *testing.T) {
+	since := url.QueryEscape(noon.Add(-7 * 24 * time.Hour).Format(time.RFC3339))
+	state := fakeSupervisor(t, map[string]string{
+		"/v1/show?ref=12": readTestdata(t, "life/merged.json"),
+		"/v1/history?agent=dev-qwen&since=" + since: readTestdata(t, "life/history.json"),
+	})
+	got := disinto(t.Context(), nil, "show", "12", "--state", state)
+	shows(t, got.stdout, "life/merged.txt")
+	got = disinto(t.Context(), nil, "history", "--agent", "dev-qwen", "--since", "7d", "--state", state)
+	shows(t, got.stdout, "life/history.txt")
+	left := t.TempDir()
+	journal := `{"at":"2026-11-03T11:00:00Z","past":{"agent":"dev-old","kind":"issue","ref":"o/r#2","chain":"o/r#2",` +
+		`"start":"2026-11-03T10:00:00Z","end":"2026-11-03T11:00:00Z","outcome":"failed","reason":"boom"}}` + "\n"
+	if err := os.WriteFile(filepath.Join(left, "journal.jsonl"), []byte(journal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = disinto(t.Context(), nil, "history", "--state", left)
+	if !strings.Contains(got.stdout, "dev-old  issue #2") || !strings.Contains(got.stdout, "failed: boom") {
+		t.Errorf("without a supervisor: exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	for _, bad := range []string{"yesterday", "-1h", "0", "d", "1.5.2d"} {
+		if got := disinto(t.Context(), nil, "history", "--since="+bad, "--state", left); got.code != exitUsage {
+			t.Errorf("--since=%s: exit code %d", bad, got.code)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type command struct {
 // of them.
 func commands() []command {
 	return []command{
-		runCommand, execCommand, demoCommand, statusCommand, whyCommand, checkCommand,
+		runCommand, execCommand, demoCommand, statusCommand, whyCommand, showCommand, historyCommand, checkCommand,
 		hireCommand, retireCommand, upstreamCommand,
 		slingCommand, convoyCreateCommand, convoyStartCommand, convoyStatusCommand, convoyCancelCommand,
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,

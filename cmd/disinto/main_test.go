@@ -80,7 +80,7 @@ func TestUsage(t *testing.T) {
 		{name: "unknown flag", args: "status --jsno", code: 2, stderr: "disinto: unknown flag: --jsno (disinto help status)"},
 		{name: "flag without value", args: "status --state", code: 2, stderr: "disinto: flag needs an argument: --state (disinto help status)"},
 		{name: "too many arguments", args: "status now", code: 2, stderr: "disinto: usage: disinto status [flags]"},
-		{name: "too few arguments", args: "why", code: 2, stderr: "disinto: usage: disinto why REF [flags]"},
+		{name: "too few arguments", args: "why", code: 2, stderr: "disinto: usage: disinto why REF|AGENT|THREAD [flags]"},
 		{name: "no reference", args: "cancel twelve", code: 2, stderr: `disinto: cannot read "twelve" as an issue: write 12, #12 or owner/name#12`},
 		{name: "escape sequences are not passed on", args: "\x1b[31mred", code: 2, stderr: `disinto: there is no command "\x1b[31mred" (disinto help lists them)`},
 		{name: "help", args: "help", stdout: "disinto status"},

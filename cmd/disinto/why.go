@@ -10,19 +10,22 @@ import (
 )
 
 var whyCommand = command{
-	name: "why", args: "REF", minArgs: 1, maxArgs: 1,
-	short: "why an issue or pull request is not worked on: rule by rule",
+	name: "why", args: "REF|AGENT|THREAD", minArgs: 1, maxArgs: 1,
+	short: "why an issue or pull request is not worked on, and what would change it",
 	long: `
-REF is 12, #12 or owner/name#12. Asks the running supervisor, which answers with
-the rules it decides by.`,
+REF is 12, #12, owner/name#12 or the address of an issue or pull request. Asks
+the running supervisor, which answers with the rules it decides by. For an agent
+or a thread it says what keeps it from starting more.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the explanation")
+		all := flags.Bool("all", false, "show every rule and its answer")
 		return func(ctx context.Context, c *cli, args []string) error {
-			if err := checkRef(args[0]); err != nil {
-				return err
+			show := screen.View.Why
+			if *all {
+				show = screen.View.WhyAll
 			}
-			return get(ctx, c, &q, "/v1/why?ref="+url.QueryEscape(args[0]), screen.View.Why)
+			return get(ctx, c, &q, "/v1/why?ref="+url.QueryEscape(args[0]), show)
 		}
 	},
 }

@@ -271,6 +271,8 @@ func (s *State) keep(e *ended) {
 		s.bury(Past{
 			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
 			Skills: e.Skills, Start: e.At, End: e.at,
+			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
+			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: e.Usage,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}

@@ -59,6 +59,27 @@ func TestPast(t *testing.T) {
 	}
 }
 
+// The median of the newest sessions of a kind is typical; fewer than three sessions say nothing.
+func TestTypical(t *testing.T) {
+	var s State
+	session := func(kind agents.Kind, took time.Duration) {
+		s.bury(Past{Kind: kind, Start: noon, End: noon.Add(took)})
+	}
+	for range typicalOf {
+		session(agents.KindIssue, time.Hour) // forgotten below
+	}
+	for i := range typicalOf {
+		session(agents.KindIssue, time.Duration(i+1)*time.Minute)
+	}
+	for range 2 {
+		session(agents.KindReview, time.Minute)
+	}
+	got := s.Typical()
+	if len(got) != 1 || got[agents.KindIssue] != (typicalOf/2+1)*time.Minute {
+		t.Errorf("typical is %v", got)
+	}
+}
+
 // journalText is a journal of these lines, and the beginning of one more.
 func journalText(t testing.TB, records []Record) []byte {
 	t.Helper()

@@ -230,7 +230,8 @@ type Recent struct {
 	EndedAt   time.Time `json:"ended_at"`
 }
 
-// Past is the short form of a session that ended: its agent, its item, its beginning and its end.
+// Past is the short form of a session that ran and ended. Fields from Run on are empty in journals of versions before
+// 0.2.
 type Past struct {
 	Agent    string      `json:"agent"`
 	Kind     agents.Kind `json:"kind"`
@@ -241,6 +242,16 @@ type Past struct {
 	Skills   []string    `json:"skills,omitempty"`   // of its labels
 	Start    time.Time   `json:"start"`
 	End      time.Time   `json:"end"`
+
+	Run     string        `json:"run,omitempty"`
+	Role    string        `json:"role,omitempty"`
+	Thread  string        `json:"thread,omitempty"`
+	Slot    int           `json:"slot,omitempty"`
+	Attempt int           `json:"attempt,omitempty"`
+	Outcome agents.Result `json:"outcome,omitempty"`
+	Reason  string        `json:"reason,omitempty"` // the program's, or its last line of output; at most pastWords
+	Verdict Verdict       `json:"verdict,omitempty"`
+	Usage   *agents.Usage `json:"usage,omitempty"` // nil means unknown
 }
 
 // Ref is a forge.Ref in a journal line, written as people write it.

@@ -33,6 +33,9 @@ func TestDocuments(t *testing.T) {
 	v := View{Now: noon, Width: 80}
 	coloured := v
 	coloured.Colour = true
+	wide := v
+	wide.Width = 120
+	life, past := read[control.LifeDocument](t, "life/merged.json"), read[control.HistoryDocument](t, "life/history.json")
 	reports := trials()
 	report := demoReport(t)
 	broken := *report
@@ -40,6 +43,11 @@ func TestDocuments(t *testing.T) {
 	for name, text := range map[string]string{
 		"why/cycle":          v.Why(read[threads.Explanation](t, "why/cycle.json")),
 		"why/pairing":        v.Why(read[threads.Explanation](t, "why/pairing.json")),
+		"why/pairing-all":    v.WhyAll(read[threads.Explanation](t, "why/pairing.json")),
+		"life/merged":        v.Life(life),
+		"life/merged-120":    wide.Life(life),
+		"life/history":       v.History(past),
+		"life/history-120":   wide.History(past),
 		"why/pairing-colour": coloured.Why(read[threads.Explanation](t, "why/pairing.json")),
 		"trials":             v.Trials(reports),
 		"trials-colour":      coloured.Trials(reports),

@@ -1,33 +1,136 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Why shows every rule in order with its answer: those about the item first and, if all of them say yes, those about
-// each agent that could take it.
+// whyLines is how many agents and items an explanation lists: with the verdict they fill a screen of 24 lines.
+const whyLines = 14
+
+// Why shows the verdict, what would change it, and for each agent the rule that said no; agents with the same answer
+// share a line.
 func (v View) Why(ex *threads.Explanation) string {
 	p := v.page()
-	v.repo = ex.Repo // the heading has it
-	ref := forge.Ref{Repo: ex.Repo, Number: ex.Number}
-	p.table(2, [][]cell{{{string(ex.Kind), plain}, {ref.String(), bold}, {ex.Title, plain}}})
-	verdict := v.short(ex.Verdict)
+	v.repo = repoIn(ex) // the heading has it
+	v.verdict(p, ex)
+	var rows [][]cell
+	for _, g := range grouped(ex.Candidates) {
+		rows = append(rows, []cell{{g.agents(), plain}, {g.no.Rule, wrong}, {v.countdown(v.short(g.no.Why)), plain}})
+	}
+	v.list(p, row(faint, "AGENT", "RULE", "WHY NOT"), rows)
+	rows = nil
+	for _, it := range ex.Items {
+		rows = append(rows, row(plain, v.work(it.Kind, it.Repo, it.Number), it.Title, v.countdown(v.short(it.Why))))
+	}
+	v.list(p, row(faint, "WAITS", "TITLE", "WHY"), rows)
+	if len(ex.Steps)+len(ex.Candidates) > 0 {
+		p.end()
+		p.line("every rule and its answer: disinto why "+v.argument(ex)+" --all", faint)
+	}
+	return p.text.String()
+}
+
+// subject is what the explanation is about, as a person writes it.
+func subject(ex *threads.Explanation) string {
+	if ex.Name != "" {
+		return ex.Name
+	}
+	return forge.Ref{Repo: ex.Repo, Number: ex.Number}.String()
+}
+
+// repoIn is the repository of an item, or of all items that wait for an agent; empty when there are several.
+func repoIn(ex *threads.Explanation) string {
+	repo := ex.Repo
+	for _, it := range ex.Items {
+		if repo = cmp.Or(repo, it.Repo); repo != it.Repo {
+			return ""
+		}
+	}
+	return repo
+}
+
+// argument is the subject as a shell takes it: a word that begins with # would be a comment.
+func (v View) argument(ex *threads.Explanation) string {
+	return strings.TrimPrefix(v.short(subject(ex)), "#")
+}
+
+// verdict is the heading of an explanation: what it is about, how it stands, and what would change that.
+func (v View) verdict(p *page, ex *threads.Explanation) {
+	p.table(2, [][]cell{{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}})
+	verdict := v.countdown(v.short(ex.Verdict))
 	if ex.Position > 0 {
 		verdict += fmt.Sprintf(" (place %d in the queue)", ex.Position)
 	}
 	switch {
-	case ex.Code == "":
+	case ex.Code == "" || ex.Code == threads.Closed:
 		p.line(verdict, good)
 	case ex.Mend == "":
 		p.line(verdict, held)
 		p.line("nothing to do: it goes on by itself", faint)
 	default:
 		p.line(verdict, held)
-		p.line("to change that: "+ex.Mend, faint)
+		p.line("to change that: "+v.short(ex.Mend), faint)
 	}
+}
+
+// list writes the first rows of a table, and says how many more there are.
+func (v View) list(p *page, heading []cell, rows [][]cell) {
+	if len(rows) == 0 {
+		return
+	}
+	shown := rows[:min(len(rows), whyLines)]
+	p.headed(1, append([][]cell{heading}, shown...))
+	if more := len(rows) - len(shown); more > 0 {
+		p.line(fmt.Sprintf("and %d more", more), faint)
+	}
+}
+
+// refusals are agents that the same rule refuses in the same words.
+type refusals struct {
+	names []string
+	no    threads.Step
+}
+
+// agents names the agents; of many, the first.
+func (g *refusals) agents() string {
+	if more := len(g.names) - 3; more > 0 {
+		return strings.Join(g.names[:3], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(g.names, ", ")
+}
+
+// grouped are the first objections to candidates. The agent's own name is cut from the words, because it stands beside.
+func grouped(candidates []threads.CandidateSteps) []refusals {
+	var groups []refusals
+	for i := range candidates {
+		c := &candidates[i]
+		at := slices.IndexFunc(c.Steps, func(s threads.Step) bool { return !s.OK })
+		if at < 0 {
+			continue
+		}
+		no := c.Steps[at]
+		no.Why = strings.TrimPrefix(no.Why, c.Agent+" ")
+		if same := slices.IndexFunc(groups, func(g refusals) bool { return g.no == no }); same >= 0 {
+			groups[same].names = append(groups[same].names, c.Agent)
+			continue
+		}
+		groups = append(groups, refusals{[]string{c.Agent}, no})
+	}
+	return groups
+}
+
+// WhyAll shows every rule in order with its answer: those about the item first and, if all of them say yes, those about
+// each agent that could take it.
+func (v View) WhyAll(ex *threads.Explanation) string {
+	p := v.page()
+	v.repo = ex.Repo
+	v.verdict(p, ex)
 	p.end()
 	v.steps(p, ex.Steps)
 	for i := range ex.Candidates {
@@ -39,19 +142,15 @@ func (v View) Why(ex *threads.Explanation) string {
 	return p.text.String()
 }
 
-// steps shows rules and their answers up to the first no. A later no most often has the same cause (a closed issue
-// has no pull request, no reviewer and no merge either) and is left to --json.
+// steps shows rules and their answers.
 func (v View) steps(p *page, steps []threads.Step) {
 	rows := make([][]cell, 0, len(steps))
-	for i, s := range steps {
-		if !s.OK {
-			rows = append(rows, []cell{{"  no", wrong}, {s.Rule, plain}, {v.short(s.Why), wrong}})
-			if rest := len(steps) - i - 1; rest > 0 {
-				rows = append(rows, row(faint, "", Count(rest, "more rule"), ""))
-			}
-			break
+	for _, s := range steps {
+		if s.OK {
+			rows = append(rows, row(faint, "  yes", s.Rule, ""))
+			continue
 		}
-		rows = append(rows, row(faint, "  yes", s.Rule, ""))
+		rows = append(rows, []cell{{"  no", wrong}, {s.Rule, plain}, {v.short(s.Why), wrong}})
 	}
 	if len(rows) > 0 {
 		p.table(-1, rows)

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+var historyCommand = command{
+	name:  "history",
+	short: "the sessions that ended: who did what, how it went, what it cost",
+	long: `
+Sessions are remembered for 30 days, at most 4,000. Without a supervisor it
+shows what the last one left.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var h historyFlags
+		h.flags(flags, "the sessions")
+		flags.StringVar(&h.agent, "agent", "", "only sessions of this `AGENT`")
+		flags.StringVar(&h.since, "since", "24h", "go back this `TIME`, such as 90m or 7d")
+		return h.run
+	},
+}
+
+type historyFlags struct {
+	query
+	agent, since string
+}
+
+func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
+	since, err := span(h.since)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	ask := url.Values{"since": {c.now().Add(-since).UTC().Format(time.RFC3339)}}
+	if h.agent != "" {
+		ask.Set("agent", h.agent)
+	}
+	err = get(ctx, c, &h.query, "/v1/history?"+ask.Encode(), screen.View.History)
+	if !errors.Is(err, control.ErrNoSupervisor) {
+		return err
+	}
+	left, readErr := leftHistory(h.place.stateDir(c), ask)
+	if readErr != nil {
+		return err
+	}
+	return c.print(h.json, left, func(v screen.View) string { return v.History(left) })
+}
+
+// leftHistory is the history in a state directory.
+func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
+	text, err := os.ReadFile(filepath.Join(state, "journal.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	fits, err := supervisor.PastFilter(ask)
+	if err != nil {
+		return nil, err
+	}
+	d := &control.HistoryDocument{Sessions: []control.PastDocument{}}
+	for _, p := range ledger.ReadPast(text) {
+		if fits(&p) {
+			d.Sessions = append(d.Sessions, supervisor.PastOf(state, p))
+		}
+	}
+	return d, nil
+}
+
+// span reads a time such as 90m, 24h or 7d.
+func span(said string) (time.Duration, error) {
+	days, isDays := strings.CutSuffix(said, "d")
+	if isDays {
+		said = days + "h"
+	}
+	d, err := time.ParseDuration(said)
+	if isDays {
+		d *= 24
+	}
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("cannot read %q as a time: write it as 90m, 24h or 7d", said)
+	}
+	return d, nil
+}

@@ -1,0 +1,200 @@
+package screen
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// reviewWords is how much of a review a life shows, in columns: two lines of a screen.
+const reviewWords = 120
+
+// Life shows the life of an issue or pull request: how it stands, what happened and what its sessions used, oldest
+// first.
+func (v View) Life(d *control.LifeDocument) string {
+	p := v.page()
+	v.repo = d.Repo
+	ref := forge.Ref{Repo: d.Repo, Number: d.Number}
+	p.table(2, [][]cell{{{d.Kind, plain}, {ref.String(), bold}, {d.Title, plain}}})
+	stands := held
+	if d.State != control.StateOpen {
+		stands = good
+	}
+	p.line(v.countdown(v.short(d.Verdict)), stands)
+	if d.Mend != "" {
+		p.line("to change that: "+d.Mend, faint)
+	}
+	p.headed(-1, append([][]cell{row(faint, "AGO", "WHO", "WHAT")}, v.happened(d)...))
+	v.sessions(p, d)
+	return p.text.String()
+}
+
+// happening is a line of a life.
+type happening struct {
+	at        time.Time
+	who, what string
+}
+
+// happened is a life without its sessions: filed, opened, reviewed, merged.
+func (v View) happened(d *control.LifeDocument) [][]cell {
+	var all []happening
+	if d.Kind == "issue" {
+		all = append(all, happening{d.FiledAt, d.Author, "filed it"})
+	}
+	merged := false
+	for i := range d.Pulls {
+		all = append(all, pullHappened(&d.Pulls[i])...)
+		merged = merged || d.Pulls[i].State == control.StateMerged
+	}
+	if d.Kind == "issue" && !merged {
+		all = append(all, happening{d.EndedAt, "", "closed it"})
+	}
+	all = slices.DeleteFunc(all, func(h happening) bool { return h.at.IsZero() })
+	slices.SortStableFunc(all, func(a, b happening) int { return a.at.Compare(b.at) })
+	rows := make([][]cell, 0, len(all))
+	for _, h := range all {
+		rows = append(rows, row(plain, v.ago(h.at), h.who, h.what))
+	}
+	return rows
+}
+
+func pullHappened(p *control.PullDocument) []happening {
+	number := fmt.Sprintf("#%d", p.Number)
+	all := []happening{{p.OpenedAt, p.Author, "opened pull request " + number + " from " + p.Head}}
+	for _, r := range p.Reviews {
+		did := "commented on "
+		switch r.Verdict {
+		case "approved":
+			did = "approved "
+		case "changes":
+			did = "asked for changes of "
+		}
+		if words := cut(strings.TrimSpace(Clean(r.Words)), reviewWords); words != "" {
+			number := number + ": " + words
+			all = append(all, happening{r.At, r.Author, did + number})
+			continue
+		}
+		all = append(all, happening{r.At, r.Author, did + number})
+	}
+	if p.State != control.StateOpen {
+		all = append(all, happening{p.EndedAt, "", p.State + " " + number})
+	}
+	return all
+}
+
+// sessions lists the sessions of a life and what they used, and says where the newest log is.
+func (v View) sessions(p *page, d *control.LifeDocument) {
+	rows := [][]cell{v.pastHeading()}
+	var total agents.Usage
+	log := ""
+	for i := range d.Sessions {
+		s := &d.Sessions[i]
+		rows = append(rows, v.pastRow(s))
+		if s.Usage != nil {
+			total.InputTokens += s.Usage.InputTokens + s.Usage.OutputTokens
+			total.CostUSD += s.Usage.CostUSD
+		}
+		log = cmp.Or(s.Log, log)
+	}
+	for i := range d.Running {
+		s := &d.Running[i]
+		rows = append(rows, v.columns(row(good, v.ago(s.StartedAt), s.Agent, v.work(s.Kind, s.Repo, s.Number),
+			place(s.Thread, s.Slot), v.lasting(*s), "", string(s.State))))
+	}
+	p.headed(-1, rows)
+	if total != (agents.Usage{}) {
+		p.line(fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", Count(len(d.Sessions), "session"), amount(total.InputTokens),
+			total.CostUSD), faint)
+	}
+	if log != "" {
+		p.line("newest log: "+log, faint)
+	}
+}
+
+// History shows the sessions that ended, oldest first. The scheduled runs of an agent that went well share a line, where
+// the newest of them stands.
+func (v View) History(d *control.HistoryDocument) string {
+	p := v.page()
+	v.repo = repoOf(d)
+	rows := [][]cell{v.pastHeading()}
+	last := make(map[string]int) // the row that stands for the scheduled runs of an agent
+	runs := make(map[string]int)
+	for i := range d.Sessions {
+		s := &d.Sessions[i]
+		line := v.pastRow(s)
+		if folds(s) {
+			if runs[s.Agent]++; runs[s.Agent] > 1 {
+				rows[last[s.Agent]] = nil
+				line[2].text += fmt.Sprintf(" x%d", runs[s.Agent])
+			}
+			last[s.Agent] = len(rows)
+		}
+		rows = append(rows, line)
+	}
+	rows = slices.DeleteFunc(rows, func(r []cell) bool { return r == nil })
+	if len(rows) == 1 {
+		return "no session ended in that time\n"
+	}
+	p.table(-1, rows)
+	return p.text.String()
+}
+
+// folds reports whether a session is scheduled work that went well.
+func folds(s *control.PastDocument) bool {
+	return s.Kind == agents.KindSchedule && !s.Outcome.BurnsAttempt()
+}
+
+func (v View) pastHeading() []cell {
+	return v.columns(row(faint, "AGO", "AGENT", "WORK", "SLOT", "TOOK", "USED", "OUTCOME"))
+}
+
+// slotWidth is the width of a screen from which there is room for the column of slots.
+const slotWidth = 100
+
+// columns leaves the slot out where the screen has no room for it.
+func (v View) columns(line []cell) []cell {
+	if v.Width < slotWidth {
+		return slices.Delete(line, 3, 4)
+	}
+	return line
+}
+
+// pastRow is a session that ended. What a version before 0.2 journalled has no outcome.
+func (v View) pastRow(s *control.PastDocument) []cell {
+	used := "-"
+	if s.Usage != nil {
+		used = fmt.Sprintf("%s $%.2f", amount(s.Usage.InputTokens+s.Usage.OutputTokens), s.Usage.CostUSD)
+	}
+	outcome := string(s.Outcome)
+	if more := cmp.Or(s.Reason, string(s.Verdict)); more != "" {
+		outcome += ": " + v.short(more)
+	}
+	where := "-"
+	if s.Thread != "" {
+		where = place(s.Thread, s.Slot)
+	}
+	line := row(plain, v.ago(s.Start), s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where, age(s.End.Sub(s.Start)), used, outcome)
+	if s.Outcome.BurnsAttempt() || s.Outcome == agents.Lost {
+		line[len(line)-1].style = wrong
+	}
+	return v.columns(line)
+}
+
+func place(thread string, slot int) string { return fmt.Sprintf("%s/%d", thread, slot) }
+
+// repoOf is the repository of all sessions; empty when there are several.
+func repoOf(d *control.HistoryDocument) string {
+	repo := ""
+	for i := range d.Sessions {
+		if repo = cmp.Or(repo, d.Sessions[i].Ref.Repo); repo != d.Sessions[i].Ref.Repo {
+			return ""
+		}
+	}
+	return repo
+}

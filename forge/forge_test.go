@@ -1,0 +1,33 @@
+package forge
+
+import "testing"
+
+// A person names an issue by its number, in full, or by the address that the browser shows.
+func TestParseRef(t *testing.T) {
+	for said, want := range map[string]string{
+		"12":                                 "johba/harb#12",
+		"#12":                                "johba/harb#12",
+		"o/r#12":                             "o/r#12",
+		"johba/r.x#":                         "",
+		"0":                                  "",
+		"#-1":                                "",
+		"twelve":                             "",
+		"12;rm":                              "",
+		"http://localhost:3000/o/r/issues/5": "o/r#5",
+		"https://git.example.org/git/o/r/pulls/5/files":            "o/r#5",
+		"https://git.example.org/o/r/issues/5?x=1#issuecomment-77": "o/r#5",
+		"https://git.example.org/o/r/src/branch/main/issues/5a":    "",
+		"https://git.example.org/issues/5":                         "",
+		"https://git.example.org/o/../issues/5":                    "",
+		"https://git.example.org/o/r/issues/99999999999999999999":  "",
+		"javascript://git.example.org/o/r/issues/5":                "",
+	} {
+		ref, err := ParseRef(said, "johba/harb")
+		if err != nil {
+			ref = Ref{}
+		}
+		if got := ref.String(); got != want && !(want == "" && err != nil) {
+			t.Errorf("%q is %s, want %q", said, got, want)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package control
+
+import (
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// LifeDocument is the life of an issue or pull request: the answer of GET /v1/show and of `disinto show --json`.
+type LifeDocument struct {
+	Repo    string    `json:"repo"`
+	Number  int64     `json:"number"`
+	Kind    string    `json:"kind"` // issue or pull
+	Title   string    `json:"title"`
+	Author  string    `json:"author"`
+	Labels  []string  `json:"labels"`
+	State   string    `json:"state"` // open, closed or merged
+	FiledAt time.Time `json:"filed_at,omitzero"`
+	EndedAt time.Time `json:"ended_at,omitzero"`
+	Verdict string    `json:"verdict"` // of why, in one line
+	Mend    string    `json:"mend"`    // what a person can do about it; empty where waiting is right
+
+	Pulls    []PullDocument    `json:"pulls"`             // of an issue: all that are for it, by reference; else itself
+	Sessions []PastDocument    `json:"sessions"`          // that ended, of the issue and its pull requests, oldest first
+	Running  []SessionDocument `json:"running,omitempty"` // on any of them
+}
+
+// The states of an issue or pull request.
+const (
+	StateOpen   = "open"
+	StateClosed = "closed"
+	StateMerged = "merged"
+)
+
+// PullDocument is a pull request in the life of an issue.
+type PullDocument struct {
+	Number   int64            `json:"number"`
+	Title    string           `json:"title"`
+	Author   string           `json:"author"`
+	Head     string           `json:"head"` // branch
+	HeadSHA  string           `json:"head_sha"`
+	State    string           `json:"state"` // open, closed or merged
+	OpenedAt time.Time        `json:"opened_at,omitzero"`
+	EndedAt  time.Time        `json:"ended_at,omitzero"`
+	Reviews  []ReviewDocument `json:"reviews"` // oldest first
+}
+
+// ReviewDocument is a review and its words.
+type ReviewDocument struct {
+	Author  string    `json:"author"`
+	Verdict string    `json:"verdict"` // approved, changes or comment
+	At      time.Time `json:"at"`
+	Words   string    `json:"words"`
+	HeadSHA string    `json:"head_sha"` // the commit that it was given for
+}
+
+// PastDocument is a session that ended.
+type PastDocument struct {
+	ledger.Past
+	Log string `json:"log"` // the path of its log; empty where there is none any more
+}
+
+// HistoryDocument is the answer of GET /v1/history and of `disinto history --json`.
+type HistoryDocument struct {
+	Sessions []PastDocument `json:"sessions"` // oldest first
+}
+
+// LifeOf is the life of an item as far as the forge tells. A look at an item that is neither issue nor pull request gives
+// nil.
+func LifeOf(item forge.Ref, look forge.Look) *LifeDocument {
+	d := &LifeDocument{Repo: item.Repo, Number: item.Number, Labels: []string{}, Pulls: []PullDocument{}}
+	pulls := look.Pulls
+	switch {
+	case look.Pull != nil:
+		p := look.Pull
+		d.Kind, d.Title, d.Author, d.State = "pull", p.Title, p.Author, stateOf(p)
+		d.FiledAt, d.EndedAt, d.Labels = p.Created, p.Ended, append(d.Labels, p.Labels...)
+		pulls = []forge.Pull{*p}
+	case look.Issue != nil:
+		is := look.Issue
+		d.Kind, d.Title, d.Author, d.State = "issue", is.Title, is.Author, StateOpen
+		d.FiledAt, d.EndedAt, d.Labels = is.Created, is.Ended, append(d.Labels, is.Labels...)
+		if is.Closed {
+			d.State = StateClosed
+		}
+	default:
+		return nil
+	}
+	for i := range pulls {
+		d.Pulls = append(d.Pulls, pullOf(&pulls[i]))
+		if d.State == StateClosed && pulls[i].Merged {
+			d.State = StateMerged
+		}
+	}
+	return d
+}
+
+func pullOf(p *forge.Pull) PullDocument {
+	d := PullDocument{
+		Number: p.Number, Title: p.Title, Author: p.Author, Head: p.Head, HeadSHA: p.HeadSHA, State: stateOf(p),
+		OpenedAt: p.Created, EndedAt: p.Ended, Reviews: []ReviewDocument{},
+	}
+	for _, r := range p.Reviews {
+		d.Reviews = append(d.Reviews, ReviewDocument{
+			Author: r.Author, Verdict: verdicts[r.Verdict], At: r.Submitted, Words: r.Body, HeadSHA: r.CommitSHA,
+		})
+	}
+	return d
+}
+
+var verdicts = map[forge.Verdict]string{
+	forge.Approved: "approved", forge.ChangesRequested: "changes", forge.Commented: "comment",
+}
+
+func stateOf(p *forge.Pull) string {
+	switch {
+	case p.Merged:
+		return StateMerged
+	case p.Closed:
+		return StateClosed
+	}
+	return StateOpen
+}

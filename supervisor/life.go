@@ -1,0 +1,146 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// show answers GET /v1/show with the life of an issue or pull request. It asks the forge: a scan keeps nothing of what
+// is long closed.
+func (s *Supervisor) show(_ context.Context, query url.Values) (*control.LifeDocument, error) {
+	if err := s.noConfig(); err != nil {
+		return nil, err
+	}
+	item, err := s.item("", query.Get("ref"))
+	if err != nil {
+		return nil, err
+	}
+	return s.life("show", item)
+}
+
+// life is what forge and journal know of an item; verb names the command in a refusal.
+func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, error) {
+	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, time.Now()) })
+	d := control.LifeOf(item, look)
+	if err != nil {
+		return nil, notDone(verb, item, err)
+	}
+	if d == nil {
+		return nil, notDone(verb, item, forge.ErrNotFound)
+	}
+	chain := item
+	if look.Pull != nil {
+		chain = threads.ChainOf(look.Pull)
+	}
+	of := func(ref forge.Ref) bool {
+		return ref == item || look.Pull == nil && slices.ContainsFunc(look.Pulls, func(p forge.Pull) bool { return p.Ref == ref })
+	}
+	d.Sessions = s.past(func(p *ledger.Past) bool { return of(forge.Ref(p.Ref)) || forge.Ref(p.Chain) == chain })
+	for _, x := range s.Document().Sessions {
+		if of(forge.Ref{Repo: x.Repo, Number: x.Number}) {
+			d.Running = append(d.Running, x)
+		}
+	}
+	d.Verdict = ended(d)
+	if d.State == control.StateOpen {
+		if ex, err := s.explain(item); err == nil {
+			d.Verdict, d.Mend = ex.Verdict, ex.Mend
+		}
+	}
+	return d, nil
+}
+
+// ended says in one line how an item ended and by whom; empty while it is open.
+func ended(d *control.LifeDocument) string {
+	var writers, approvers []string
+	add := func(names []string, name string) []string {
+		if name == "" || slices.Contains(names, name) {
+			return names
+		}
+		return append(names, name)
+	}
+	for _, p := range d.Pulls {
+		if p.State == control.StateMerged {
+			writers = add(writers, p.Author)
+			for _, r := range p.Reviews {
+				if r.Verdict == string(ledger.Approved) {
+					approvers = add(approvers, r.Author)
+				}
+			}
+		}
+	}
+	if d.State == control.StateOpen {
+		return ""
+	}
+	words := d.State
+	if !d.EndedAt.IsZero() {
+		words += " " + d.EndedAt.UTC().Format(time.RFC3339)
+	}
+	if len(writers) > 0 {
+		words += ": " + strings.Join(writers, ", ") + " wrote it"
+	}
+	if len(approvers) > 0 {
+		words += ", " + strings.Join(approvers, ", ") + " approved it"
+	}
+	return words
+}
+
+// past are the sessions that ended and that fit, oldest first.
+func (s *Supervisor) past(fits func(*ledger.Past) bool) []control.PastDocument {
+	list := []control.PastDocument{}
+	for _, p := range s.books.past() {
+		if fits(&p) {
+			list = append(list, PastOf(s.StateDir, p))
+		}
+	}
+	return list
+}
+
+// PastOf is the document of a session that ended. Its log may have been deleted since.
+func PastOf(stateDir string, p ledger.Past) control.PastDocument {
+	d := control.PastDocument{Past: p}
+	if p.Run == "" {
+		return d
+	}
+	if log := filepath.Join(stateDir, ledger.LogPath(p.Agent, p.Run)); exists(log) {
+		d.Log = log
+	}
+	return d
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// history answers GET /v1/history: the sessions that ended, of an agent (?agent=) and from a time on (?since=).
+func (s *Supervisor) history(_ context.Context, query url.Values) (*control.HistoryDocument, error) {
+	fits, err := PastFilter(query)
+	if err != nil {
+		return nil, control.Invalid("%s", err)
+	}
+	return &control.HistoryDocument{Sessions: s.past(fits)}, nil
+}
+
+// PastFilter reads the query of GET /v1/history: agent is a name, since a time (RFC 3339).
+func PastFilter(query url.Values) (fits func(*ledger.Past) bool, err error) {
+	agent, said := query.Get("agent"), query.Get("since")
+	var since time.Time
+	if said != "" {
+		if since, err = time.Parse(time.RFC3339, said); err != nil {
+			return nil, fmt.Errorf("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", said)
+		}
+	}
+	return func(p *ledger.Past) bool { return (agent == "" || p.Agent == agent) && !p.End.Before(since) }, nil
+}

@@ -1,0 +1,154 @@
+package threads
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// explainLimit is how many items the explanation of an agent or a thread lists.
+const explainLimit = 50
+
+// ExplainedItem is a waiting item, and why one agent does not begin it.
+type ExplainedItem struct {
+	Repo   string      `json:"repo"`
+	Number int64       `json:"number"`
+	Kind   agents.Kind `json:"kind"`
+	Title  string      `json:"title"`
+	Code   Code        `json:"code"`
+	Why    string      `json:"why"`
+}
+
+// ExplainName returns what an agent or the agents of a thread do, and why they begin nothing. It fails for a name that
+// the configuration does not have.
+func ExplainName(s Snapshot, name string) (Explanation, error) {
+	if s.Config == nil {
+		return Explanation{}, fmt.Errorf("cannot explain %s: no valid configuration", name)
+	}
+	_, d := decide(&s)
+	for i := range d.agents {
+		if d.agents[i].Name == name {
+			return d.explainAgent(&d.agents[i]), nil
+		}
+	}
+	for i := range d.threads {
+		if d.threads[i].Name == name {
+			return d.explainThread(&d.threads[i]), nil
+		}
+	}
+	return Explanation{}, fmt.Errorf("cannot explain %s: it is no agent and no thread of this factory", name)
+}
+
+// explainAgent says what an agent does or what keeps it from starting anything, and lists the items of its roles.
+func (d *decision) explainAgent(a *agentState) Explanation {
+	ex := Explanation{Name: a.Name, Kind: "agent", Steps: []Step{}, Title: strings.Join(a.Roles, ", ") + " on " + a.Thread}
+	var own []candidate
+	for _, c := range d.cands {
+		if c.agent == a {
+			own = append(own, c)
+			ex.Candidates = append(ex.Candidates, CandidateSteps{
+				Agent: a.Name, Role: c.role.Name, Thread: a.Thread, Steps: d.freeSteps(c),
+			})
+		}
+	}
+	for _, w := range d.queue {
+		if why := d.keeps(own, w); why != nil && !w.taken && len(ex.Items) < explainLimit {
+			ex.Items = append(ex.Items, ExplainedItem{
+				Repo: w.Ref.Repo, Number: w.Ref.Number, Kind: asShown(w.Kind), Title: w.Title, Code: why.Code, Why: d.inFull(why),
+			})
+		}
+	}
+	ex.standing(d, own)
+	return ex
+}
+
+// standing fills in what an agent does: its session, its start, the rule that keeps it, or that nothing is for it.
+func (ex *Explanation) standing(d *decision, own []candidate) {
+	if s := d.byAgent[ex.Name]; s != nil {
+		ex.Verdict = fmt.Sprintf("works on %s in slot %d (%s)", s.Item.words(), s.Slot, s.State)
+		return
+	}
+	for _, c := range own {
+		if _, why := d.unfree(c); why != nil {
+			ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+d.inFull(why), why.Code, why.mendFor(ex.Name)
+			return
+		}
+	}
+	ex.Verdict = "idle: no waiting item is for it"
+	if len(ex.Items) > 0 {
+		ex.Verdict = "idle: each item that is for it waits for something else"
+	}
+}
+
+// words names an item: "issue o/r#12", "gardener of o/r".
+func (it *Item) words() string {
+	if it.Kind == agents.KindSchedule {
+		return it.Role + " of " + it.Ref.Repo
+	}
+	return string(it.Kind) + " " + it.Ref.String()
+}
+
+// freeSteps asks the rules about the candidate itself.
+func (d *decision) freeSteps(c candidate) []Step {
+	var steps []Step
+	for _, rule := range freeRules {
+		steps = append(steps, d.stepOf(rule.name, rule.why(d.view, c)))
+	}
+	return steps
+}
+
+// keeps is the first objection to an item for an agent in one of its roles; nil when none of its roles fits the item.
+func (d *decision) keeps(own []candidate, w *work) *Reason {
+	t := d.traitsOf(w)
+	i := slices.IndexFunc(own, func(c candidate) bool { return roleFits(d.view, &t, c) == nil })
+	switch {
+	case i < 0 || w.Kind == stageMerge:
+		return nil
+	case w.class == nil:
+		return w.Reason
+	}
+	if _, why := d.refusal(&t, own[i]); why != nil {
+		return why
+	}
+	if _, why := d.unfree(own[i]); why != nil {
+		return why
+	}
+	if why := d.noFreeSlotFor(w, own[i]); why != nil {
+		return why
+	}
+	return w.Reason
+}
+
+// explainThread says how many sessions a thread runs or what keeps it from starting more, and asks each of its agents.
+func (d *decision) explainThread(t *threadState) Explanation {
+	ex := Explanation{Name: t.Name, Kind: "thread", Steps: []Step{}, Title: fmt.Sprintf("%s, %s", t.Backend, slotsOf(t))}
+	ex.Verdict = fmt.Sprintf("%d of %d sessions run", t.running, t.MaxSessions)
+	if t.running > 0 {
+		ex.Verdict += ": " + d.holders(t.Name)
+	}
+	var wide *Reason // keeps every agent of the thread, and names none
+	for i, c := range d.cands {
+		if c.agent.thread != t {
+			continue
+		}
+		ex.Candidates = append(ex.Candidates, CandidateSteps{
+			Agent: c.agent.Name, Role: c.role.Name, Thread: t.Name, Steps: d.freeSteps(d.cands[i]),
+		})
+		if _, why := d.unfree(c); why != nil && why.Agent == "" && why.Code != NoSlot && why.Code != NoProgram {
+			wide = why
+		}
+	}
+	if wide != nil {
+		ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+wide.Text(), wide.Code, wide.mendFor(t.Name)
+	}
+	return ex
+}
+
+func slotsOf(t *threadState) string {
+	if t.Slots == 1 {
+		return "1 slot"
+	}
+	return fmt.Sprintf("%d slots", t.Slots)
+}
