@@ -60,7 +60,12 @@ func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
 
 // leftHistory is the history in a state directory.
 func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
-	text, err := os.ReadFile(filepath.Join(state, "journal.jsonl"))
+	file, err := os.Open(filepath.Join(state, "journal.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	past, err := ledger.ReadPast(file)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +74,7 @@ func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error)
 		return nil, err
 	}
 	d := &control.HistoryDocument{Sessions: []control.PastDocument{}}
-	for _, p := range ledger.ReadPast(text) {
+	for _, p := range past {
 		if fits(&p) {
 			d.Sessions = append(d.Sessions, supervisor.PastOf(state, p))
 		}
