@@ -57,8 +57,8 @@ func (r Ref) Compare(o Ref) int {
 	return cmp.Compare(r.Number, o.Number)
 }
 
-// ParseRef reads "12", "#12", "owner/name#12" or the address of an issue or pull request, of which only the path counts.
-// The short forms are in the repository home; without a home they are an error that shows the long form.
+// ParseRef reads "12", "#12", "owner/name#12" or the address of an issue or pull request, whatever its host. The short
+// forms are in the repository home; without a home they are an error that shows the long form.
 func ParseRef(s, home string) (Ref, error) {
 	repo, number, found := strings.Cut(s, "#")
 	if !found {

@@ -114,7 +114,8 @@ func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explan
 		return ex, err
 	}
 	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
-		return ex, control.Invalid("cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12", said)
+		return ex, control.Invalid(
+			"cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12", said)
 	}
 	item, err := s.item("", said)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explan
 	return s.whyItem(item)
 }
 
-// whyItem explains an item. Of one that is closed, or that no scan has read, the forge and the journal tell who ended it.
+// whyItem explains an item. If it is closed, or no scan has read it, the forge and the journal tell who ended it.
 func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
 	ex, err := s.explain(item)
 	if err == nil && ex.Code != threads.Closed {

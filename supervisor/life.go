@@ -29,7 +29,7 @@ func (s *Supervisor) show(_ context.Context, query url.Values) (*control.LifeDoc
 	return s.life("show", item)
 }
 
-// life is what forge and journal know of an item; verb names the command in a refusal.
+// life gathers all that forge and journal know of an item; verb names the command in a refusal.
 func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, error) {
 	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, item, time.Now()) })
 	d := control.LifeOf(item, look)
@@ -43,9 +43,11 @@ func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, e
 	if look.Pull != nil {
 		chain = threads.ChainOf(look.Pull)
 	}
-	of := func(ref forge.Ref) bool {
-		return ref == item || look.Pull == nil && slices.ContainsFunc(look.Pulls, func(p forge.Pull) bool { return p.Ref == ref })
+	family := []forge.Ref{item}
+	for i := range look.Pulls {
+		family = append(family, look.Pulls[i].Ref)
 	}
+	of := func(ref forge.Ref) bool { return slices.Contains(family, ref) }
 	d.Sessions = s.past(func(p *ledger.Past) bool { return of(forge.Ref(p.Ref)) || forge.Ref(p.Chain) == chain })
 	for _, x := range s.Document().Sessions {
 		if of(forge.Ref{Repo: x.Repo, Number: x.Number}) {

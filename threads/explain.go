@@ -202,7 +202,8 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code, ex.Mend, ex.Position = "waits: "+d.inFull(h.Reason), h.Reason.Code, h.Reason.mendFor(w.Ref.String()), i+1
+			ex.Verdict, ex.Code, ex.Position = "waits: "+d.inFull(h.Reason), h.Reason.Code, i+1
+			ex.Mend = h.Reason.mendFor(w.Ref.String())
 			return
 		}
 	}

@@ -66,8 +66,7 @@ type HistoryDocument struct {
 	Sessions []PastDocument `json:"sessions"` // oldest first
 }
 
-// LifeOf is the life of an item as far as the forge tells. A look at an item that is neither issue nor pull request gives
-// nil.
+// LifeOf is the life of an item as far as the forge tells; nil when the look found neither issue nor pull request.
 func LifeOf(item forge.Ref, look forge.Look) *LifeDocument {
 	d := &LifeDocument{Repo: item.Repo, Number: item.Number, Labels: []string{}, Pulls: []PullDocument{}}
 	pulls := look.Pulls

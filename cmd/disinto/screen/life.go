@@ -109,16 +109,16 @@ func (v View) sessions(p *page, d *control.LifeDocument) {
 	}
 	p.headed(-1, rows)
 	if total != (agents.Usage{}) {
-		p.line(fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", Count(len(d.Sessions), "session"), amount(total.InputTokens),
-			total.CostUSD), faint)
+		p.line(fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", Count(len(d.Sessions), "session"),
+			amount(total.InputTokens), total.CostUSD), faint)
 	}
 	if log != "" {
 		p.line("newest log: "+log, faint)
 	}
 }
 
-// History shows the sessions that ended, oldest first. The scheduled runs of an agent that went well share a line, where
-// the newest of them stands.
+// History shows the sessions that ended, oldest first. The scheduled runs of an agent that went well share the line of
+// the newest of them.
 func (v View) History(d *control.HistoryDocument) string {
 	p := v.page()
 	v.repo = repoOf(d)
@@ -179,7 +179,8 @@ func (v View) pastRow(s *control.PastDocument) []cell {
 	if s.Thread != "" {
 		where = place(s.Thread, s.Slot)
 	}
-	line := row(plain, v.ago(s.Start), s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where, age(s.End.Sub(s.Start)), used, outcome)
+	line := row(plain, v.ago(s.Start), s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where, age(s.End.Sub(s.Start)),
+		used, outcome)
 	if s.Outcome.BurnsAttempt() || s.Outcome == agents.Lost {
 		line[len(line)-1].style = wrong
 	}

@@ -36,7 +36,7 @@ func (v View) Why(ex *threads.Explanation) string {
 	return p.text.String()
 }
 
-// subject is what the explanation is about, as a person writes it.
+// subject names the item, agent or thread that the explanation is about.
 func subject(ex *threads.Explanation) string {
 	if ex.Name != "" {
 		return ex.Name
