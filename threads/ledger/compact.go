@@ -17,7 +17,7 @@ func (s *State) Compact(now time.Time) []Record {
 	var list []Record
 	for _, run := range slices.Sorted(maps.Keys(s.Open)) {
 		o := s.Open[run]
-		list = append(list, Record{At: o.At, Open: &o.Start})
+		list = append(list, Record{At: o.At, Open: (*Reopened)(&o.Start)})
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(s.Steals), forge.Ref.Compare) {
 		steal := s.Steals[r]

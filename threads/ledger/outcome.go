@@ -104,8 +104,8 @@ func coolDown(rest time.Duration) func(*ended) {
 	return func(e *ended) { e.item.CoolDown = e.at.Add(rest) }
 }
 
-// end applies what follows from the way a session ended.
-func (s *State) end(at time.Time, r *End) {
+// apply makes true what follows from the way a session ended.
+func (r *End) apply(s *State, at time.Time) {
 	open, known := s.Open[r.Run]
 	if !known {
 		return
@@ -277,15 +277,4 @@ func (s *State) keep(e *ended) {
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}
 	s.remember(r)
-}
-
-func (s *State) remember(r Recent) {
-	n := min(len(s.Recent), RecentLimit-1)
-	s.Recent = append([]Recent{r}, s.Recent[:n]...)
-}
-
-// bury adds a session. The oldest are cut off by slicing, so that a long journal is not copied once for each of its
-// lines.
-func (s *State) bury(p Past) {
-	s.Past = append(s.Past[max(0, len(s.Past)-PastLimit+1):], p)
 }

@@ -1,0 +1,265 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Start says that a session is about to claim its item.
+type Start struct {
+	Run     string        `json:"run"`
+	Thread  string        `json:"thread"`
+	Slot    int           `json:"slot"`
+	Sticky  bool          `json:"sticky,omitempty"` // the slot keeps a cache between sessions
+	Agent   string        `json:"agent"`
+	Login   string        `json:"login"` // the account that claims
+	Role    string        `json:"role"`
+	Item    Key           `json:"item"`
+	Chain   Ref           `json:"chain"`
+	Cause   threads.Cause `json:"cause,omitempty"`
+	Attempt int           `json:"attempt"`
+	// PassedOver is the item that stood ahead and could have had the slot.
+	PassedOver Key `json:"passed_over,omitzero"`
+	// Ready, Priority and Skills are for simulations of the past.
+	Ready    time.Time `json:"ready,omitzero"`
+	Priority int       `json:"priority,omitempty"`
+	Skills   []string  `json:"skills,omitempty"`
+	// NewWriter is set in the open record of an agent that had not written on the chain before.
+	NewWriter bool `json:"new_writer,omitempty"`
+}
+
+func (r *Start) valid() bool {
+	over := r.PassedOver == (Key{}) || r.PassedOver.Ref.Repo != ""
+	return r.Run != "" && r.Agent != "" && r.Thread != "" && r.Item.Kind != "" && r.Item.Ref.Repo != "" &&
+		r.Chain.Repo != "" && over
+}
+
+func (r *Start) apply(s *State, at time.Time) {
+	opened := Open{*r, at}
+	if r.Item.Kind != agents.KindSchedule {
+		c := s.chain(r.Item.Ref)
+		c.Claimed, c.Login = r.Agent, r.Login
+	}
+	if r.Item.Kind.Writes() && !slices.Contains(s.Chain(forge.Ref(r.Chain)).Writers, r.Agent) {
+		opened.NewWriter = true
+		c := s.chain(r.Chain)
+		c.Writers = append(c.Writers, r.Agent)
+	}
+	if r.Cause == threads.CauseCI {
+		s.chain(r.Item.Ref).CIFixes++
+	}
+	s.Open[r.Run] = opened
+	it := s.item(r.Item)
+	it.PassedOver, it.CoolDown = 0, time.Time{}
+	if r.PassedOver != (Key{}) {
+		s.item(r.PassedOver).PassedOver++
+	}
+}
+
+// End says how a session ended, with everything that its consequences follow from.
+type End struct {
+	Run    string        `json:"run"`
+	Result agents.Result `json:"result"`
+	Reason string        `json:"reason,omitempty"`
+	// Remarked marks a session that left nothing but words: see threads.Remarked.
+	Remarked bool          `json:"remarked,omitempty"`
+	Claim    ClaimFailure  `json:"claim,omitempty"`     // of agents.ClaimFailed
+	Stop     threads.Code  `json:"stop,omitempty"`      // of agents.Cancelled by reconcile or a person
+	RetryAt  time.Time     `json:"retry_at,omitzero"`   // of agents.Limited; zero means unknown
+	Breaker  time.Duration `json:"breaker,omitempty"`   // the thread's breaker_interval
+	Tail     string        `json:"tail,omitempty"`      // last lines of output of a failure, redacted
+	LastLine string        `json:"last_line,omitempty"` // of them, where the program gave no reason itself
+	Session  string        `json:"session,omitempty"`   // the program's own session id
+	Usage    *agents.Usage `json:"usage,omitempty"`     // nil means unknown
+	CPU      time.Duration `json:"cpu,omitempty"`       // user and system time of the whole tree
+	MaxRSS   int64         `json:"max_rss,omitempty"`   // bytes
+	Exit     string        `json:"exit,omitempty"`      // exit code or signal, where it is not 0
+	NeverRan bool          `json:"no_start,omitempty"`  // the program could not be started
+	Verdict  Verdict       `json:"verdict,omitempty"`   // of a review; empty where it left none
+}
+
+func (r *End) valid() bool { return r.Run != "" && r.Result != "" }
+
+// Verdict is a forge.Verdict that decides something.
+type Verdict string
+
+// The verdicts.
+const (
+	Approved         Verdict = "approved"
+	ChangesRequested Verdict = "changes"
+)
+
+// VerdictOf returns the journal's form of a review's verdict; empty for one that decides nothing.
+func VerdictOf(v forge.Verdict) Verdict {
+	switch v {
+	case forge.Approved:
+		return Approved
+	case forge.ChangesRequested:
+		return ChangesRequested
+	}
+	return ""
+}
+
+// ClaimFailure says why a claim failed.
+type ClaimFailure string
+
+// The ways in which a claim fails.
+const (
+	ClaimTaken       ClaimFailure = "taken"       // the item is claimed by another supervisor or a person
+	ClaimForbidden   ClaimFailure = "forbidden"   // the account lacks the right
+	ClaimUnavailable ClaimFailure = "unavailable" // the forge did not answer, or not as expected
+)
+
+// Released says that no claim of ours is left on the item.
+type Released struct {
+	Ref Ref `json:"ref"`
+}
+
+func (r *Released) valid() bool { return r.Ref.Repo != "" }
+
+func (r *Released) apply(s *State, _ time.Time) { s.Drop(forge.Ref(r.Ref)) }
+
+// Blocked says that the label blocked was written after the last attempt.
+type Blocked struct {
+	Chain Ref         `json:"chain"`
+	Kind  agents.Kind `json:"kind"`
+}
+
+func (r *Blocked) valid() bool { return r.Chain.Repo != "" && r.Kind != "" }
+
+func (r *Blocked) apply(s *State, _ time.Time) {
+	c := s.chain(r.Chain)
+	if a := c.Attempt(r.Kind); a.Count > 0 {
+		c.SetAttempt(threads.Attempt{Kind: r.Kind, Count: a.Count, Until: a.Until, Marked: true})
+	}
+}
+
+// Handed says that needs-human was written: a person has the item now, and what led there is forgotten.
+type Handed struct {
+	Ref    Ref  `json:"ref"`
+	Rounds int  `json:"rounds,omitempty"` // review rounds that led there
+	Fixes  bool `json:"fixes,omitempty"`  // CI fixes led there
+}
+
+func (r *Handed) valid() bool { return r.Ref.Repo != "" && r.Rounds >= 0 }
+
+func (r *Handed) apply(s *State, _ time.Time) {
+	c := s.chain(r.Ref)
+	c.Refused, c.RefusedAt = "", time.Time{}
+	c.Asked += r.Rounds
+	if r.Fixes {
+		c.CIFixes = 0
+	}
+}
+
+// Told says which reason was commented on an item, by its key.
+type Told struct {
+	Ref Ref    `json:"ref"`
+	Key string `json:"key"`
+}
+
+func (r *Told) valid() bool { return r.Ref.Repo != "" && r.Key != "" }
+
+func (r *Told) apply(s *State, _ time.Time) { s.chain(r.Ref).Told = r.Key }
+
+// Forget says that the issue or pull request is gone from the forge's open work.
+type Forget struct {
+	Ref Ref `json:"ref"`
+}
+
+func (r *Forget) valid() bool { return r.Ref.Repo != "" }
+
+// apply drops everything about an issue or pull request but a claim, which is released first.
+func (r *Forget) apply(s *State, _ time.Time) {
+	item := forge.Ref(r.Ref)
+	c := s.Chain(item)
+	if delete(s.Chains, item); c.Claimed != "" {
+		s.Chains[item] = &threads.ChainHistory{Claimed: c.Claimed, Login: c.Login}
+	}
+	for _, k := range Keys(item) {
+		delete(s.Items, k)
+	}
+}
+
+// Steal says that an issue is to change hands, or how that ended.
+type Steal struct {
+	Ref  Ref    `json:"ref"`
+	Run  string `json:"run"` // of the claim that keeps others off meanwhile
+	From string `json:"from"`
+	To   string `json:"to"`
+	// FromLogin and ToLogin are their accounts, which a reload may change.
+	FromLogin string `json:"from_login,omitempty"`
+	ToLogin   string `json:"to_login,omitempty"`
+	Done      bool   `json:"done,omitempty"`
+	Why       string `json:"why,omitempty"` // the issue stays after all; with Done
+}
+
+func (r *Steal) valid() bool { return r.Ref.Repo != "" && r.Run != "" }
+
+func (r *Steal) apply(s *State, _ time.Time) {
+	if r.Done {
+		delete(s.Steals, forge.Ref(r.Ref))
+	} else {
+		s.Steals[forge.Ref(r.Ref)] = *r
+	}
+}
+
+// Pause says that a thread, an agent or, with neither, everything was paused or, with Off, resumed.
+type Pause struct {
+	Thread string `json:"thread,omitempty"`
+	Agent  string `json:"agent,omitempty"`
+	Off    bool   `json:"off,omitempty"`
+}
+
+func (r *Pause) valid() bool { return r.Thread == "" || r.Agent == "" }
+
+func (r *Pause) apply(s *State, at time.Time) {
+	p := threads.Pause{Thread: r.Thread, Agent: r.Agent}
+	if r.Off {
+		delete(s.Paused, p)
+	} else {
+		s.Paused[p] = at
+	}
+}
+
+// Cancel says that issues and pull requests are to be labelled cancelled, whatever comes in between, or that it is
+// done.
+type Cancel struct {
+	Refs  []Ref `json:"refs"`
+	Close bool  `json:"close,omitempty"` // they are to be closed as well
+	Done  bool  `json:"done,omitempty"`
+}
+
+func (r *Cancel) valid() bool { return named(r.Refs) }
+
+func (r *Cancel) apply(s *State, _ time.Time) {
+	for _, item := range r.Refs {
+		c := s.chain(item)
+		c.Cancel = !r.Done
+		c.Close = c.Cancel && (c.Close || r.Close)
+	}
+}
+
+// Retry says that what keeps an issue and its pull requests from being worked on is forgotten.
+type Retry struct {
+	Refs []Ref `json:"refs"` // the chain is among them
+}
+
+func (r *Retry) valid() bool { return named(r.Refs) }
+
+// apply lets an issue and its pull requests begin anew. Its writers stay, because the pairing rule is about them.
+func (r *Retry) apply(s *State, at time.Time) {
+	for _, item := range r.Refs {
+		s.forgive(forge.Ref(item))
+		s.chain(item).Retried = at
+	}
+}
+
+// named reports whether a list is not empty and each reference in it has a repository.
+func named(refs []Ref) bool {
+	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r Ref) bool { return r.Repo == "" })
+}
