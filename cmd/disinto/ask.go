@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -27,8 +28,29 @@ func (q *query) flags(flags *pflag.FlagSet, document string) {
 }
 
 func (q *query) jsonFlag(flags *pflag.FlagSet, document string) {
-	flags.BoolVar(&q.json, "json", false, "print "+document+", for programs")
+	jsonFlag(flags, &q.json, "print "+document+", for programs")
 }
+
+// jsonFlag adds --json, and -o json for the same.
+func jsonFlag(flags *pflag.FlagSet, asJSON *bool, usage string) {
+	flags.BoolVar(asJSON, "json", false, usage)
+	flags.VarP((*format)(asJSON), "output", "o", "json or text; -o json is --json")
+}
+
+// format is the value of -o: whether it is json.
+type format bool
+
+func (f *format) Set(text string) error {
+	if text != "json" && text != "text" {
+		return errors.New("want json or text")
+	}
+	*f = text == "json"
+	return nil
+}
+
+func (f *format) String() string { return "" } // the help shows no default
+
+func (f *format) Type() string { return "FORMAT" }
 
 func (q *query) client(c *cli) *control.Client { return control.NewClient(q.place.stateDir(c)) }
 

@@ -32,7 +32,8 @@ registers the web hook anew. Exits 1 when there is a problem.`,
 		var p place
 		p.flags(flags)
 		fix := flags.Bool("fix", false, "create missing labels, and register the web hook")
-		asJSON := flags.Bool("json", false, "print the findings, for programs")
+		asJSON := new(bool)
+		jsonFlag(flags, asJSON, "print the findings, for programs")
 		return func(ctx context.Context, c *cli, _ []string) error { return check(ctx, c, &p, *fix, *asJSON) }
 	},
 }

@@ -76,6 +76,26 @@ func TestStatusJSON(t *testing.T) {
 	}
 }
 
+func TestConvoyList(t *testing.T) {
+	answer := `{"convoys": [
+		{"repo": "johba/harb", "number": 20, "title": "Sell by mail", "state": "running", "known": true,
+			"members": [{}, {}, {}], "counts": {"done": 1, "running": 2}},
+		{"repo": "johba/harb", "number": 31, "title": "A title that is so long that it does not fit beside the rest",
+			"state": "staged", "known": false}]}`
+	state := fakeSupervisor(t, map[string]string{"/v1/convoys": answer})
+	got := disinto(t.Context(), nil, "convoy", "list", "--state", state)
+	want := "CONVOY  TITLE                              STATE\n" +
+		"#20     Sell by mail                       running, 3 members: 1 done, 2 running\n" +
+		"#31     A title that is so long that it…   staged, its members are not read yet\n"
+	if got.code != exitDone || got.stdout != want || got.stderr != "" {
+		t.Errorf("exit code %d, stderr %q, stdout:\n%s", got.code, got.stderr, got.stdout)
+	}
+	state = fakeSupervisor(t, map[string]string{"/v1/convoys": `{"convoys": []}`})
+	if got := disinto(t.Context(), nil, "convoy", "list", "--state", state); got.stdout != "no convoys\n" {
+		t.Errorf("without convoys: %q", got.stdout)
+	}
+}
+
 // A health check asks whether a supervisor answers, not whether its forge does.
 func TestStatusWithForgeDown(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/trouble.json")})

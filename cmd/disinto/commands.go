@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,7 +32,8 @@ func commands() []command {
 	return []command{
 		runCommand, execCommand, demoCommand, statusCommand, whyCommand, showCommand, historyCommand, checkCommand,
 		hireCommand, retireCommand, upstreamCommand,
-		slingCommand, convoyCreateCommand, convoyStartCommand, convoyStatusCommand, convoyCancelCommand,
+		slingCommand, convoyCreateCommand, convoyListCommand, convoyStatusCommand, convoyStartCommand,
+		convoyCancelCommand,
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand, upgradeCommand,
 		simulateCommand, versionCommand, helpCommand(),
@@ -48,14 +51,57 @@ func findCommand(name string) (*command, error) {
 			return &cmd, nil
 		}
 	}
-	hint := ""
+	hint, group := "", ""
 	for _, cmd := range commands() {
 		if !cmd.hidden && near(name, cmd.name) {
 			hint = ", did you mean " + cmd.name + "?"
 			break
 		}
 	}
-	return nil, usagef("there is no command %q%s (disinto help lists them)", name, hint)
+	if first, _, _ := strings.Cut(name, " "); isGroup(first) {
+		group = " " + first
+	}
+	return nil, usagef("there is no command %q%s (disinto help%s lists them)", name, hint, group)
+}
+
+// members are the commands of a group, such as convoy start of the group convoy.
+func members(group string) []command {
+	return slices.DeleteFunc(commands(), func(c command) bool { return c.hidden || !strings.HasPrefix(c.name, group+" ") })
+}
+
+// isGroup reports whether a word is no command by itself but the first word of some.
+func isGroup(name string) bool { return !hasCommand(name) && len(members(name)) > 0 }
+
+// group answers a command line that names a group and none of its commands.
+func (c *cli) group(name string, args []string) error {
+	switch {
+	case len(args) == 0:
+		var names []string
+		for _, cmd := range members(name) {
+			names = append(names, cmd.name)
+		}
+		return usagef("say which command: %s (disinto help %s)", strings.Join(names, ", "), name)
+	case args[0] == "-h" || args[0] == "--help":
+		return help(context.Background(), c, []string{name})
+	}
+	_, err := findCommand(name + " " + args[0])
+	return err
+}
+
+// suggestFlag completes the message about a flag that the command does not have.
+func suggestFlag(flags *pflag.FlagSet, err error) (hint string) {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	word := cmp.Or(unknown.GetSpecifiedShortnames(), unknown.GetSpecifiedName())
+	word, _, _ = strings.Cut(word, "=")
+	flags.VisitAll(func(f *pflag.Flag) {
+		if hint == "" && !f.Hidden && near(word, f.Name) {
+			hint = ", did you mean --" + f.Name + "?"
+		}
+	})
+	return hint
 }
 
 // near reports whether two words differ by one letter, or one begins the other.
@@ -113,6 +159,10 @@ func helpCommand() command {
 
 func help(_ context.Context, c *cli, args []string) error {
 	if len(args) > 0 {
+		if isGroup(args[0]) && len(args) == 1 {
+			listCommands(c.stdout, members(args[0]))
+			return nil
+		}
 		cmd, err := findCommand(strings.Join(args, " "))
 		if err != nil {
 			return err
@@ -122,13 +172,18 @@ func help(_ context.Context, c *cli, args []string) error {
 	}
 	fmt.Fprintln(c.stdout, "disinto runs AI coding agents on the issues and pull requests of a Forgejo.")
 	fmt.Fprintln(c.stdout)
-	for _, cmd := range commands() {
-		if !cmd.hidden {
-			fmt.Fprintf(c.stdout, "  disinto %-16s %s\n", cmd.name, cmd.short)
-		}
-	}
+	listCommands(c.stdout, commands())
 	fmt.Fprintln(c.stdout)
 	fmt.Fprintln(c.stdout, "disinto help COMMAND has its arguments and flags. "+
 		"Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not now.")
 	return nil
+}
+
+// listCommands prints a line for each command that is for people.
+func listCommands(w io.Writer, list []command) {
+	for _, cmd := range list {
+		if !cmd.hidden {
+			fmt.Fprintf(w, "  disinto %-16s %s\n", cmd.name, cmd.short)
+		}
+	}
 }

@@ -119,8 +119,23 @@ var convoyStatusCommand = command{
 	},
 }
 
+var convoyListCommand = command{
+	name:  "convoy list",
+	short: "all convoys, a line for each",
+	setup: func(flags *pflag.FlagSet) action {
+		var s statusFlags
+		s.flags(flags, "the document")
+		return func(ctx context.Context, c *cli, _ []string) error {
+			return s.show(ctx, c, convoysPath, rendering(screen.View.ConvoyList))
+		}
+	},
+}
+
+// convoysPath has all convoys, or with ref one of them.
+const convoysPath = "/v1/convoys"
+
 func (s *statusFlags) convoys(ctx context.Context, c *cli, args []string) error {
-	path := "/v1/convoys"
+	path := convoysPath
 	if len(args) == 1 {
 		if err := checkRef(args[0]); err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -28,7 +27,7 @@ review each other. It ends by itself in well under a minute and says what was
 merged, what is held and why, and whether a rule was broken.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var d demoRun
-		flags.BoolVar(&d.json, "json", false, "print one document at the end, and nothing before")
+		jsonFlag(flags, &d.json, "print one document at the end, and nothing before")
 		flags.BoolVar(&d.keep, "keep", false, "go on until interrupted, so that you can file issues")
 		flags.DurationVar(&d.think, "think", 1200*time.Millisecond, "how long agents pretend to think")
 		return d.run
@@ -58,7 +57,18 @@ type demoRun struct {
 	show    *display
 }
 
-func (d *demoRun) run(ctx context.Context, c *cli, _ []string) (err error) {
+func (d *demoRun) run(ctx context.Context, c *cli, _ []string) error {
+	ctx, stop := untilSignal(ctx, syscall.SIGHUP) // the terminal was closed
+	defer stop()
+	err := d.play(ctx, stop, c)
+	if err != nil && ctx.Err() != nil {
+		return &exitError{exitCode(context.Cause(ctx)), ""} // the one who interrupts it knows why it ended
+	}
+	return err
+}
+
+// play runs the demo from an empty directory to its report. stop ends ctx.
+func (d *demoRun) play(ctx context.Context, stop func(), c *cli) (err error) {
 	d.c = c
 	if _, err := process.Lookup("git", "", c.environ); err != nil {
 		return fmt.Errorf("cannot run the demo without git: %w: install it", err)
@@ -79,8 +89,6 @@ func (d *demoRun) run(ctx context.Context, c *cli, _ []string) (err error) {
 	if !d.keep {
 		defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal was closed
-	defer stop()
 	// The forge outlives ctx: the supervisor still has to release its claims.
 	forge, err := d.startForge(context.WithoutCancel(ctx))
 	if err != nil {

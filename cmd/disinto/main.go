@@ -40,7 +40,7 @@ type cli struct {
 }
 
 func main() {
-	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, _ := untilSignal(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	c := &cli{environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now}
 	os.Exit(c.run(ctx, os.Args[1:]))
 }
@@ -68,6 +68,9 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 	if len(args) > 0 && hasCommand(name+" "+args[0]) { // such as convoy start
 		name, args = name+" "+args[0], args[1:]
 	}
+	if isGroup(name) {
+		return c.group(name, args)
+	}
 	cmd, err := findCommand(name)
 	if err != nil && foreign(name) {
 		return become(pid1.Options{Command: append([]string{name}, args...)})
@@ -82,7 +85,7 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 		return nil
 	}
 	if err != nil {
-		return usagef("%v (disinto help %s)", err, cmd.name)
+		return usagef("%v%s (disinto help %s)", err, suggestFlag(flags, err), cmd.name)
 	}
 	if n := flags.NArg(); n < cmd.minArgs || n > cmd.maxArgs {
 		return usagef("usage: disinto %s", cmd.usage())
@@ -127,6 +130,7 @@ var (
 func exitCode(err error) int {
 	var coded *exitError
 	var no *control.Refusal
+	var signalled interrupted
 	switch {
 	case err == nil:
 		return exitDone
@@ -136,8 +140,38 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &no) && no.Status == http.StatusServiceUnavailable:
 		return exitNotNow
+	case errors.As(err, &signalled):
+		return 128 + int(signalled.Signal)
 	}
 	return exitFailed
+}
+
+// interrupted is the cause of a context that a signal ended.
+type interrupted struct{ syscall.Signal }
+
+// Error is in the words of signal.NotifyContext.
+func (i interrupted) Error() string { return i.String() + " signal received" }
+
+// Is reports whether the target is context.Canceled, which callers compare with.
+func (i interrupted) Is(target error) bool { return target == context.Canceled }
+
+// untilSignal returns a context that ends with the first of the signals, and a function that gives it up. Unlike
+// signal.NotifyContext it tells in the cause which signal came, which is the exit code of an interrupted command.
+func untilSignal(parent context.Context, signals ...os.Signal) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(parent)
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, signals...)
+	go func() {
+		select {
+		case s := <-came:
+			end(interrupted{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(came)
+		end(context.Canceled)
+	}
 }
 
 // errorLines are the lines of an error: joined errors are several problems, one line each.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -77,7 +78,19 @@ func TestUsage(t *testing.T) {
 		{name: "unknown command", args: "frobnicate", code: 2, stderr: `disinto: there is no command "frobnicate" (disinto help lists them)`},
 		{name: "one letter off", args: "stauts", code: 2, stderr: `disinto: there is no command "stauts", did you mean status? (disinto help lists them)`},
 		{name: "hidden is not suggested", args: "localforg", code: 2, stderr: `disinto: there is no command "localforg" (disinto help lists them)`},
-		{name: "unknown flag", args: "status --jsno", code: 2, stderr: "disinto: unknown flag: --jsno (disinto help status)"},
+		{name: "unknown flag", args: "status --jsno", code: 2, stderr: "disinto: unknown flag: --jsno, did you mean --json? (disinto help status)"},
+		{name: "unknown flag with a value", args: "logs 1 --folow=yes", code: 2, stderr: "disinto: unknown flag: --folow, did you mean --follow? (disinto help logs)"},
+		{name: "unknown flag, beginning of another", args: "status --wat", code: 2, stderr: "disinto: unknown flag: --wat, did you mean --watch? (disinto help status)"},
+		{name: "long flag with one dash", args: "status -json", code: 2, stderr: "disinto: unknown shorthand flag: 'j' in -json, did you mean --json? (disinto help status)"},
+		{name: "unknown flag like no other", args: "status --colour", code: 2, stderr: "disinto: unknown flag: --colour (disinto help status)"},
+		{name: "output of no kind", args: "status -o yaml", code: 2, stderr: `disinto: invalid argument "yaml" for "-o, --output" flag: want json or text (disinto help status)`},
+		{name: "group alone", args: "fleet", code: 2, stderr: "disinto: say which command: fleet status, fleet rebalance, fleet export (disinto help fleet)"},
+		{name: "help of a group", args: "help convoy", stdout: "disinto convoy list      all convoys, a line for each\n  disinto convoy status"},
+		{name: "help of a group has no other", args: "help convoy", stdout: "!fleet"},
+		{name: "help flag of a group", args: "fleet --help", stdout: "disinto fleet export"},
+		{name: "group with one letter off", args: "convoy strat 12", code: 2, stderr: `disinto: there is no command "convoy strat", did you mean convoy start? (disinto help convoy lists them)`},
+		{name: "group with a reference", args: "convoy 12", code: 2, stderr: `disinto: there is no command "convoy 12" (disinto help convoy lists them)`},
+		{name: "help of no member", args: "help convoy frobnicate", code: 2, stderr: `disinto: there is no command "convoy frobnicate" (disinto help convoy lists them)`},
 		{name: "flag without value", args: "status --state", code: 2, stderr: "disinto: flag needs an argument: --state (disinto help status)"},
 		{name: "too many arguments", args: "status now", code: 2, stderr: "disinto: usage: disinto status [flags]"},
 		{name: "too few arguments", args: "why", code: 2, stderr: "disinto: usage: disinto why REF|AGENT|THREAD [flags]"},
@@ -120,6 +133,25 @@ func TestHelp(t *testing.T) {
 		}
 		if cmd.short == "" || strings.HasSuffix(cmd.short, ".") {
 			t.Errorf("help %s: the short text %q should be there and have no full stop", cmd.name, cmd.short)
+		}
+	}
+}
+
+// -o json is --json, wherever that is.
+func TestOutputFlag(t *testing.T) {
+	for _, cmd := range commands() {
+		flags, _ := cmd.prepare()
+		asJSON, output := flags.Lookup("json"), flags.ShorthandLookup("o")
+		if (asJSON == nil) != (output == nil) {
+			t.Errorf("%s has one of --json and -o", cmd.name)
+		}
+		if asJSON == nil || output == nil {
+			continue
+		}
+		for _, say := range []string{"json", "text"} {
+			if err := flags.Parse([]string{"-o", say}); err != nil || asJSON.Value.String() != strconv.FormatBool(say == "json") {
+				t.Errorf("%s -o %s: --json is %s (%v)", cmd.name, say, asJSON.Value, err)
+			}
 		}
 	}
 }

@@ -49,7 +49,7 @@ No secrets are needed, and nothing is written but FILE of --chart.`,
 		flags.StringSliceVar(&q.policies, "policy", nil, "only these `NAMES`, of\n"+strings.Join(policyNames(), ", "))
 		flags.Uint64Var(&q.seed, "seed", 1, "of all that is left to chance")
 		flags.StringVar(&q.chart, "chart", "", "draw the sessions into this `FILE`, .svg or .html")
-		flags.BoolVar(&q.asJSON, "json", false, "print the reports, for programs")
+		jsonFlag(flags, &q.asJSON, "print the reports, for programs")
 		return func(_ context.Context, c *cli, _ []string) error { return q.run(c) }
 	},
 }
