@@ -22,6 +22,11 @@ demo: ## run a whole factory in one process, for a minute: no network, no accoun
 build: ## make bin/disinto, one static binary; the version in it is git's
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/disinto ./cmd/disinto
 
+.PHONY: man
+man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
+	@mkdir -p bin
+	go run ./cmd/disinto man >bin/disinto.1
+
 # With the race detector every program waits a second before it ends, and the tests are hundreds of programs.
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
@@ -77,6 +82,8 @@ check: ## what CI checks beside make test: form, vet, static analysis, modules, 
 	go run $(STATICCHECK) ./...
 	go fix -diff -stringsbuilder=false ./...
 	go mod tidy -diff
+	GOOS=darwin go build -o /dev/null ./cmd/disinto # the commands of a client
+	GOOS=windows go build -o /dev/null ./cmd/disinto
 	DISINTO_STORMS=1 go test -timeout 40m ./... # every storm, long world and repeated kill: make test plays a few of each
 
 .PHONY: format

@@ -17,13 +17,13 @@ import (
 
 // query asks a running supervisor, or tells it to do something. Its answer is a document.
 type query struct {
-	place place
-	json  bool // print the document as it came, so that the fields of a newer supervisor reach programs
+	at   target
+	json bool // print the document as it came, so that the fields of a newer supervisor reach programs
 }
 
 // flags adds the flags of every query. document is the answer's name in the help.
 func (q *query) flags(flags *pflag.FlagSet, document string) {
-	q.place.flags(flags)
+	q.at.flags(flags)
 	q.jsonFlag(flags, document)
 }
 
@@ -52,15 +52,19 @@ func (f *format) String() string { return "" } // the help shows no default
 
 func (f *format) Type() string { return "FORMAT" }
 
-func (q *query) client(c *cli) *control.Client { return control.NewClient(q.place.stateDir(c)) }
+func (q *query) client(c *cli) (*control.Client, error) { return q.at.client(c) }
 
 // get asks for the document at a path of the control API and prints it.
 func get[T any](ctx context.Context, c *cli, q *query, path string, text func(screen.View, *T) string) error {
 	var raw json.RawMessage
-	if err := q.client(c).Get(ctx, path, &raw); err != nil {
+	client, err := q.client(c)
+	if err == nil {
+		err = client.Get(ctx, path, &raw)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := answered(c, q, raw, text)
+	_, err = answered(c, q, raw, text)
 	return err
 }
 
@@ -69,7 +73,11 @@ func post[T any](
 	ctx context.Context, c *cli, q *query, path string, request any, text func(screen.View, *T) string,
 ) (*T, error) {
 	var raw json.RawMessage
-	if err := q.client(c).Post(ctx, path, request, &raw); err != nil {
+	client, err := q.client(c)
+	if err == nil {
+		err = client.Post(ctx, path, request, &raw)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return answered(c, q, raw, text)

@@ -36,8 +36,8 @@ func commands() []command {
 		convoyCancelCommand,
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand, upgradeCommand,
-		simulateCommand, versionCommand, helpCommand(),
-		agentCommand, localforgeCommand, demoAgentCommand, checkUpgradeCommand,
+		simulateCommand, versionCommand, completionCommand, helpCommand(),
+		completeCommand(), manCommand(), agentCommand, localforgeCommand, demoAgentCommand, checkUpgradeCommand,
 	}
 }
 
@@ -75,14 +75,14 @@ func isGroup(name string) bool { return !hasCommand(name) && len(members(name)) 
 // group answers a command line that names a group and none of its commands.
 func (c *cli) group(name string, args []string) error {
 	switch {
-	case len(args) == 0:
+	case len(args) > 0 && (args[0] == "-h" || args[0] == "--help"):
+		return help(context.Background(), c, []string{name})
+	case len(args) == 0 || strings.HasPrefix(args[0], "-"):
 		var names []string
 		for _, cmd := range members(name) {
 			names = append(names, cmd.name)
 		}
 		return usagef("say which command: %s (disinto help %s)", strings.Join(names, ", "), name)
-	case args[0] == "-h" || args[0] == "--help":
-		return help(context.Background(), c, []string{name})
 	}
 	_, err := findCommand(name + " " + args[0])
 	return err

@@ -40,7 +40,7 @@ for each other are refused before anything is written.`,
 		flags.StringVar(&r.Title, "title", "", "the convoy's title")
 		flags.StringVar(&r.Body, "body", "", "its text")
 		flags.StringVar(&r.Repo, "repo", "",
-			"where, as owner/name (default the only one, or the\nplan's, or that of the first member)")
+			"in this `REPO`, owner/name (default the only one,\nor the plan's, or that of the first member)")
 		flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the one before it")
 		flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto convoy start")
 		return func(ctx context.Context, c *cli, args []string) error {

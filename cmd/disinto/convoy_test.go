@@ -86,7 +86,7 @@ func TestConvoyUsage(t *testing.T) {
 		{[]string{"convoy", "create", "--title", "T", "one"}, `cannot read "one" as an issue: write 12, #12 or owner/name#12, or the name of a plan`},
 		{[]string{"convoy", "create"}, "usage: disinto convoy create PLAN | --title TITLE REF..."},
 		{[]string{"convoy", "start"}, "usage: disinto convoy start REF"},
-		{[]string{"convoy"}, `there is no command "convoy", did you mean convoy create?`},
+		{[]string{"convoy"}, "say which command: convoy create, convoy list"},
 		{[]string{"sling"}, "say an issue, or --title of one to be made"},
 		{[]string{"sling", "1", "--title", "T"}, "an issue that exists is not changed"},
 		{[]string{"sling", "one"}, `cannot read "one" as an issue`},

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -67,6 +69,9 @@ func (r *rewrites) Type() string { return "from:to" }
 func foreign(name string) bool {
 	return (os.Getpid() == 1 || os.Getppid() == 1) && pid1.Executable(name)
 }
+
+// becomeProgram replaces this process by the init for a command that no flag of ours stands before.
+func becomeProgram(words []string) error { return become(pid1.Options{Command: words}) }
 
 // become replaces this process by the init for a command.
 func become(o pid1.Options) error {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -73,7 +72,7 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 	}
 	cmd, err := findCommand(name)
 	if err != nil && foreign(name) {
-		return become(pid1.Options{Command: append([]string{name}, args...)})
+		return becomeProgram(append([]string{name}, args...))
 	}
 	if err != nil {
 		return err

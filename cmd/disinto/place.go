@@ -6,7 +6,6 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 )
 
 // place says where a factory is on this machine: its factory.toml and its state directory. Every command about a
@@ -55,7 +54,7 @@ func (p *place) stateDir(c *cli) string {
 	if dir == "" {
 		dir = stateInFile(p.configFile())
 	}
-	if dir == "" && unix.Access(systemState, unix.W_OK) == nil {
+	if dir == "" && writable(systemState) {
 		dir = systemState
 	}
 	if dir == "" {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -11,7 +13,7 @@ import (
 )
 
 var retireCommand = command{
-	name: "retire-an-agent", args: "NAME", minArgs: 1, maxArgs: 1,
+	name: "retire-an-agent", args: "AGENT", minArgs: 1, maxArgs: 1,
 	short: "take an agent out of the factory; what it did stays",
 	long: `
 Takes the agent out of factory.toml, puts what it is assigned to back into the

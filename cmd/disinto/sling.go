@@ -24,13 +24,13 @@ reason is gone. --wait waits for that. An issue that can never begin as it is,
 such as a closed one, is refused with 1.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var s slingFlags
-		s.place.flags(flags)
+		s.at.flags(flags)
 		flags.StringVar(&s.request.Title, "title", "", "make an issue with this title")
 		flags.StringVar(&s.request.Body, "body", "", "its text")
-		flags.StringVar(&s.request.Repo, "repo", "", "where, as owner/name (default the only one)")
-		flags.StringVar(&s.request.Role, "role", "", "for agents of this role")
+		flags.StringVar(&s.request.Repo, "repo", "", "in this `REPO`, owner/name (default the only one)")
+		flags.StringVar(&s.request.Role, "role", "", "for agents of this `ROLE`")
 		flags.StringSliceVar(&s.request.Skills, "skill", nil, "label it skill/X; may be repeated")
-		flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this issue; may be repeated")
+		flags.StringSliceVar(&s.request.DependsOn, "depends-on", nil, "make it wait for this `REF`; may be repeated")
 		flags.BoolVar(&s.wait, "wait", false, "wait until an agent is on it")
 		s.jsonFlag(flags, "the answer")
 		return s.run
@@ -58,7 +58,10 @@ func (s *slingFlags) run(ctx context.Context, c *cli, args []string) error {
 	case r.Ref == "" && r.Title == "":
 		return usagef("say an issue, or --title of one to be made")
 	}
-	client := s.client(c)
+	client, err := s.client(c)
+	if err != nil {
+		return err
+	}
 	answer, err := s.ask(ctx, client)
 	if err != nil {
 		return err

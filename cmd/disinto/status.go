@@ -46,7 +46,11 @@ func (s *statusFlags) run(ctx context.Context, c *cli, _ []string) error {
 // show shows the document at a path of the control API. Without a supervisor it shows the status that was written
 // down last, and returns the error.
 func (s *statusFlags) show(ctx context.Context, c *cli, path string, render render) error {
-	q := &statusQuery{client: s.client(c), c: c, json: s.json, path: path, render: render}
+	client, err := s.client(c)
+	if err != nil {
+		return err
+	}
+	q := &statusQuery{client: client, c: c, json: s.json, path: path, render: render}
 	if s.watch {
 		return q.watch(ctx, watchPace)
 	}

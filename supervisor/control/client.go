@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,16 +24,23 @@ const (
 	readTime = 5 * time.Second
 	// commandTime bounds a Post: a session may take the whole grace to end, and the forge half a minute to answer.
 	commandTime = 2 * time.Minute
+	// maxAnswer bounds a document, in bytes: ten thousand issues in a queue are a few MiB.
+	maxAnswer = 64 << 20
 )
+
+// SocketName is the name of the control socket in the state directory.
+const SocketName = "disinto.sock"
 
 // ErrNoSupervisor means that no program listens on the state directory's socket.
 var ErrNoSupervisor = errors.New("no supervisor runs")
 
-// Client asks a running supervisor over the socket in its state directory. Its errors are a *Refusal for an answer
-// other than 2xx, with the supervisor's own words, and wrap ErrNoSupervisor where there is none. It may be used from
-// any goroutine.
+// Client asks a running supervisor, over the socket in its state directory or at the address of its [factory] listen.
+// Its errors are a *Refusal for an answer other than 2xx, with the supervisor's own words, and wrap ErrNoSupervisor
+// where a state directory has none. It may be used from any goroutine.
 type Client struct {
-	state string
+	state string // empty for an address
+	base  string // what the paths of the API follow
+	token string // of [factory] listen_token; empty for the socket
 	http  *http.Client
 }
 
@@ -42,10 +50,20 @@ func NewClient(state string) *Client {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", filepath.Join(state, SocketName))
 	}
-	return &Client{state, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+	// The host is never looked up: the connection is the socket.
+	return &Client{state: state, base: "http://disinto", http: &http.Client{Transport: transport}}
 }
 
-// StateDir returns the state directory that the client was made for.
+// NewRemoteClient returns a client for an address such as https://factory.example.org, without a slash at its end. The
+// token goes to no other address: a redirect is an answer like any other that is not 2xx.
+func NewRemoteClient(address, token string) *Client {
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+	return &Client{base: address, token: token, http: &http.Client{Transport: transport, CheckRedirect: stay}}
+}
+
+// StateDir returns the state directory that the client was made for; empty for an address.
 func (c *Client) StateDir() string { return c.state }
 
 // Get asks for a path such as /v1/state and decodes the answer. It takes 5 seconds at most.
@@ -102,9 +120,12 @@ func (c *Client) decode(ctx context.Context, method, path string, request io.Rea
 		return err
 	}
 	defer body.Close()
-	text, err := io.ReadAll(body)
+	text, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
 	if err != nil {
 		return fmt.Errorf("cannot read the supervisor's answer: %w", err)
+	}
+	if len(text) > maxAnswer {
+		return fmt.Errorf("cannot read the supervisor's answer: it is longer than %d MiB", maxAnswer>>20)
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
@@ -114,10 +135,12 @@ func (c *Client) decode(ctx context.Context, method, path string, request io.Rea
 
 // do makes one request and returns the body of the answer, which the caller has to close.
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
-	// The host is never looked up: the connection is the socket.
-	req, err := http.NewRequestWithContext(ctx, method, "http://disinto"+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -136,6 +159,14 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (i
 // explain says what to do about a request that got no answer.
 func (c *Client) explain(err error) error {
 	switch {
+	case c.state == "" && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("cannot ask the supervisor at %s: no answer in time", c.base)
+	case c.state == "":
+		var asked *url.Error // repeats the address, with the method
+		if errors.As(err, &asked) {
+			err = asked.Err
+		}
+		return fmt.Errorf("cannot ask the supervisor at %s: %w; it listens where its [factory] listen says", c.base, err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w on %s: start one with disinto run, or say --state", ErrNoSupervisor, c.state)
 	case errors.Is(err, fs.ErrPermission):

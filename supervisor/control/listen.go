@@ -1,3 +1,5 @@
+//go:build linux
+
 package control
 
 import (
@@ -18,8 +20,6 @@ import (
 )
 
 const (
-	// SocketName is the name of the control socket in the state directory.
-	SocketName = "disinto.sock"
 	// maxSocketPath is the longest path that fits into a socket's address.
 	maxSocketPath = 107
 	// portRest is the time between two attempts to listen on a TCP address.

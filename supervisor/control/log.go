@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"codeberg.org/johba/disinto/agents"
 )
 
@@ -25,7 +23,7 @@ type Log struct {
 // Copy writes the log with the secrets in it hidden. As long as live reports true it goes on with what is added; nil
 // copies what is there. When ctx is done it stops early, without an error.
 func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func() bool) error {
-	f, err := os.OpenFile(l.Path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(l.Path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
 		return fmt.Errorf("cannot read the log: %w", err)
 	}

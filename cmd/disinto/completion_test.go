@@ -1,0 +1,168 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// completed is a supervisor for completions: two agents, an issue in a session, one that waits, a convoy.
+func completed(t *testing.T) (state string) {
+	t.Helper()
+	return fakeSupervisor(t, map[string]string{
+		"/v1/state": `{
+			"threads": [{"name": "llama", "backend": "local"}, {"name": "anthropic", "backend": "anthropic"}],
+			"agents": [
+				{"name": "dev-qwen", "role": "dev", "thread": "llama"}, {"name": "dev-kimi", "role": "dev", "thread": "llama"},
+				{"name": "review-sonnet", "role": "review", "thread": "anthropic"}, {"name": "$(reboot)", "role": "x;y"}],
+			"sessions": [{"repo": "johba/harb", "number": 17, "title": "Ring \t the\u001b[2J bell"}],
+			"queue": [{"repo": "johba/harb", "number": 18}, {"repo": "johba/harb", "kind": "schedule", "number": 0}],
+			"unqueued": [{"repo": "johba/harb", "number": 7}], "recent": [{"repo": "johba/harb", "number": 17}]}`,
+		"/v1/convoys": `{"convoys": [{"repo": "johba/harb", "number": 20, "title": "By mail"}]}`,
+	})
+}
+
+func TestComplete(t *testing.T) {
+	tests := []struct{ line, want string }{ // words with spaces between; the last one is completed
+		{"st", "status\twhich thread, which agent, which issue, and what waits and …"},
+		{"conv", "convoy\tcreate, list, status, start, cancel"},
+		{"hire", "hire-an-agent\t"}, {"demo-a", ""},
+		{"convoy sta", "status\thow far|start\tlet the"},
+		{"help convoy st", "status\t|start\t"}, {"help sl", "sling\t"}, {"help fl", "fleet\t"},
+		{"status --w", "--watch\tgo on showing it until interrupted"}, {"status --", "--config|--state|--address|--token-file|--json|--output|--watch|--help"},
+		{"status -o ", "json|text"}, {"status --output=j", "json"}, {"status --output = t", "text"}, {"status --output =", "json|text"},
+		{"status --config ", ":files"}, {"status --config=/tm", ":files"}, {"status --state ", ":dirs"}, {"status --json=", ""},
+		{"why ", "17\tRing the|18|7"}, {"why 1", "17\tRing|18"}, {"why 17 ", ""}, {"why -- 1", "17\tRing|18"}, {"why --json 1", "17|18"},
+		{"logs ", "dev-kimi\tdev on llama|dev-qwen\tdev on llama|review-sonnet\treview on anthropic|17|18|7"},
+		{"logs -f dev-k", "dev-kimi\tdev"}, {"pause l", "llama\tlocal"}, {"pause dev-q", "dev-qwen"},
+		{"retire-an-agent rev", "review-sonnet"}, {"hire-an-agent dev-new --thread l", "llama"}, {"hire-an-agent x --type r", "review"},
+		{"sling --role d", "dev"}, {"sling --repo ", "johba/harb"}, {"sling --depends-on 1", "17\tRing|18"}, {"sling --title ", ""},
+		{"convoy status ", "20\tBy mail"}, {"convoy create mai", ":files"}, {"convoy create --title T 17 1", "17|18"},
+		{"simulate --policy cr", "cron"}, {"simulate --replay ", ":files"}, {"completion f", "fish"},
+		{"frobnicate ", ""}, {"convoy frobnicate ", ""}, {"exec -- l", ""},
+	}
+	state := completed(t)
+	for _, tt := range tests {
+		words := strings.Split(tt.line, " ")
+		got := disinto(t.Context(), []string{"DISINTO_STATE_DIR=" + state}, append([]string{"complete", "--"}, words...)...)
+		lines := strings.Split(strings.TrimSuffix(got.stdout, "\n"), "\n")
+		want := strings.Split(tt.want, "|")
+		fits := len(lines) == len(want) && got.code == exitDone && got.stderr == ""
+		for i := range min(len(lines), len(want)) {
+			fits = fits && strings.HasPrefix(lines[i], want[i]) && (want[i] != "" || lines[i] == "")
+		}
+		if !fits {
+			t.Errorf("%q: exit code %d, stderr %q, got %q, want %q", tt.line, got.code, got.stderr, lines, want)
+		}
+	}
+}
+
+// Without a supervisor, and with one that answers nonsense, a completion has no values and says nothing.
+func TestCompleteAlone(t *testing.T) {
+	for _, state := range []string{t.TempDir(), fakeSupervisor(t, nil), fakeSupervisor(t, map[string]string{"/v1/state": "[]"})} {
+		got := disinto(t.Context(), nil, "complete", "--", "why", "--state", state, "")
+		if got != (result{}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// Each shell completes what it can show: a flag, values of a supervisor, a file. Words of a stranger are data to it.
+func TestShells(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, "disinto")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "factory-x.toml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{
+		"PATH=" + dir + ":" + os.Getenv("PATH"), "DISINTO_STATE_DIR=" + completed(t), "HOME=" + dir, "TERM=dumb", "LC_ALL=C.UTF-8",
+	}
+	asks := map[string]string{ // how to have a shell complete each of $lines, and print what comes of it
+		"bash": `eval "$(disinto completion bash)"; [[ $(complete -p disinto) == *_disinto* ]] || exit 1
+			while IFS= read -r line; do
+				read -ra COMP_WORDS <<<"$line"; [[ $line == *" " ]] && COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+				_disinto disinto; echo "${COMPREPLY[@]}"
+			done <<<"$lines"`,
+		"zsh": `zmodload zsh/zpty; zpty z zsh -f -i; zpty -w z 'PS1= RPS1=; autoload -U compinit; compinit -u -D; setopt no_beep
+			eval "$(disinto completion zsh)"; said() { print -r "<$BUFFER>"; BUFFER= }; zle -N said; bindkey "^X" said; print ready-$((1+1))'
+			zpty -r z out '*ready-2*'
+			for line in "${(f)lines}"; do
+				zpty -w -n z "$line"$'\t\x18'; zpty -r z out '*<*>*'; print -r -- "${${out##*<}%%>*}"
+			done; zpty -d z`,
+		"fish": `disinto completion fish | source
+			for line in (string split \n "$lines"); complete -C "$line" | string split -f1 \t; end`,
+	}
+	lines := "disinto status --wat\ndisinto logs review\ndisinto why 17\ndisinto pause an\n" +
+		"disinto convoy status 2\ndisinto check --config " + dir + "/factory-"
+	words := []string{"--watch", "review-sonnet", "17", "anthropic", "20", dir + "/factory-x.toml"}
+	for shell, ask := range asks {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skip("there is no " + shell + " here")
+			}
+			want := slices.Clone(words)
+			for i, line := range strings.Split(lines, "\n") {
+				switch {
+				case shell == "zsh": // it shows the line as it stands then
+					want[i] = line[:strings.LastIndex(line, " ")+1] + want[i]
+				case shell == "bash" && i == 5:
+					want[i] = "" // readline completes names of files itself, outside the function
+				}
+			}
+			flags := map[string][]string{"bash": {"--norc", "-c"}, "zsh": {"-f", "-c"}, "fish": {"--no-config", "-c"}}[shell]
+			r := start(t, append(environ, "lines="+lines), append(append([]string{path}, flags...), ask)...)
+			r.wait()
+			var got []string
+			for line := range strings.SplitSeq(strings.TrimSuffix(r.read(r.stdout), "\n"), "\n") {
+				got = append(got, strings.TrimSpace(line))
+			}
+			if diff := cmp.Diff(want, got); diff != "" || strings.TrimSpace(r.read(r.stderr)) != "" {
+				t.Errorf("(-want +got)\n%s\nstderr %q", diff, r.read(r.stderr))
+			}
+		})
+	}
+}
+
+// The manual has every command with its flags, and nothing that its reader warns of.
+func TestManual(t *testing.T) {
+	got := disinto(t.Context(), nil, "man")
+	for _, cmd := range commands() {
+		if has := strings.Contains(got.stdout, ".SS "+roff("disinto "+cmd.usage())+"\n"); has == cmd.hidden {
+			t.Errorf("%s: in the manual %v, hidden %v", cmd.name, has, cmd.hidden)
+		}
+	}
+	path, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("there is no groff to read it with")
+	}
+	page := filepath.Join(t.TempDir(), "disinto.1")
+	if err := os.WriteFile(page, []byte(got.stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, []string{"PATH=" + os.Getenv("PATH")}, path, "-man", "-ww", "-Tascii", "-P-cbou", "-rLL=78n", page)
+	if code := r.wait(); code != 0 || r.read(r.stderr) != "" {
+		t.Errorf("groff exits with %d and says %s", code, r.read(r.stderr))
+	}
+	text := r.read(r.stdout)
+	for _, want := range []string{"disinto convoy create PLAN | --title TITLE REF... [flags]", "-o, --output FORMAT", "  ## Read an order from a mail {#parse}"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the page", want)
+		}
+	}
+	if diff := cmp.Diff(1, strings.Count(text, "EXIT STATUS")); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// askTime bounds the questions of one completion: a person waits for it at each key.
+const askTime = 500 * time.Millisecond
+
+// mostValues bounds what a shell gets: it lists at most a few screens of it.
+const mostValues = 500
+
+// plainWord matches values that mean nothing to a shell. A name may come from another machine, and the shell puts it on
+// the command line of the person.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./#-]*$`)
+
+// values says what the names of arguments and flags' values stand for.
+type values struct {
+	c     *cli
+	cmd   *command
+	flags *pflag.FlagSet // with the values before, such as that of --state
+}
+
+// of returns the values of names such as REF, AGENT, FILE. A name that can be anything has none.
+func (v *values) of(ctx context.Context, names ...string) (found []candidate) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	for _, name := range names {
+		found = append(found, v.named(ctx, name)...)
+	}
+	found = slices.DeleteFunc(found, func(c candidate) bool { return c.word[0] != ':' && !plainWord.MatchString(c.word) })
+	return found[:min(len(found), mostValues)]
+}
+
+// named has the table of names.
+func (v *values) named(ctx context.Context, name string) []candidate {
+	switch name {
+	case "REF":
+		if strings.HasPrefix(v.cmd.name, "convoy ") && v.cmd.name != convoyCreateCommand.name {
+			return v.convoys(ctx)
+		}
+		return items(v.state(ctx))
+	case "AGENT", "THREAD", "ROLE", "REPO":
+		return named(v.state(ctx), name)
+	case "COMMAND":
+		return nil // of disinto exec: a program
+	case "SHELL":
+		return words(shellNames()...)
+	case "FORMAT":
+		return words("json", "text")
+	case "NAMES":
+		return words(policyNames()...)
+	case "CLI":
+		return words(agents.CLIs...)
+	case "FILE", "JOURNAL", "PLAN":
+		return words(fileNames)
+	case "DIR":
+		return words(dirNames)
+	}
+	return nil
+}
+
+func words(list ...string) (found []candidate) {
+	for _, w := range list {
+		found = append(found, candidate{word: w})
+	}
+	return found
+}
+
+// client is that of the supervisor which the command line means; nil without one.
+func (v *values) client() *control.Client {
+	var t target
+	for name, to := range map[string]*string{
+		"config": &t.config, "state": &t.state, "address": &t.address, "token-file": &t.tokenFile,
+	} {
+		if f := v.flags.Lookup(name); f != nil {
+			*to = f.Value.String()
+		}
+	}
+	client, err := t.client(v.c)
+	if err != nil {
+		return nil
+	}
+	return client
+}
+
+// state is the status of the supervisor; an empty one without an answer.
+func (v *values) state(ctx context.Context) *control.Document {
+	d := new(control.Document)
+	if client := v.client(); client == nil || client.Get(ctx, statePath, d) != nil {
+		return new(control.Document)
+	}
+	return d
+}
+
+func (v *values) convoys(ctx context.Context) (found []candidate) {
+	var d control.Convoys
+	if client := v.client(); client == nil || client.Get(ctx, convoysPath, &d) != nil {
+		return nil
+	}
+	for i := range d.Convoys {
+		found = append(found, candidate{forge.Ref{Repo: d.Convoys[i].Repo, Number: d.Convoys[i].Number}.String(), d.Convoys[i].Title})
+	}
+	return short(found)
+}
+
+// items are the issues and pull requests of a status: those that are worked on, wait, and were worked on last.
+func items(d *control.Document) (found []candidate) {
+	add := func(repo string, number int64, title string) {
+		word := forge.Ref{Repo: repo, Number: number}.String()
+		known := slices.ContainsFunc(found, func(c candidate) bool { return c.word == word })
+		if number > 0 && !known && len(found) < mostValues {
+			found = append(found, candidate{word, title})
+		}
+	}
+	for i := range d.Sessions {
+		add(d.Sessions[i].Repo, d.Sessions[i].Number, d.Sessions[i].Title)
+	}
+	for i := range d.Queue {
+		add(d.Queue[i].Repo, d.Queue[i].Number, d.Queue[i].Title)
+	}
+	for i := range d.Unqueued {
+		add(d.Unqueued[i].Repo, d.Unqueued[i].Number, d.Unqueued[i].Title)
+	}
+	for i := range d.Recent {
+		add(d.Recent[i].Repo, d.Recent[i].Number, "")
+	}
+	return short(found)
+}
+
+// short leaves out the repository where there is only one, and the # with it, which begins a comment in a shell.
+func short(found []candidate) []candidate {
+	if len(found) == 0 {
+		return nil
+	}
+	repo, _, _ := strings.Cut(found[0].word, "#")
+	for _, c := range found {
+		if !strings.HasPrefix(c.word, repo+"#") {
+			return found
+		}
+	}
+	for i := range found {
+		found[i].word = found[i].word[len(repo)+1:]
+	}
+	return found
+}
+
+// named are the names of one sort in a status.
+func named(d *control.Document, sort string) (found []candidate) {
+	if sort == "THREAD" {
+		for i := range d.Threads {
+			found = append(found, candidate{d.Threads[i].Name, string(d.Threads[i].Backend)})
+		}
+		return found
+	}
+	for i := range d.Agents {
+		a := &d.Agents[i]
+		switch sort {
+		case "AGENT":
+			found = append(found, candidate{a.Name, a.Role + " on " + a.Thread})
+		case "ROLE":
+			found = append(found, candidate{word: a.Role})
+		}
+	}
+	for i := range d.Queue {
+		if sort == "REPO" {
+			found = append(found, candidate{word: d.Queue[i].Repo})
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int { return strings.Compare(a.word, b.word) })
+	return slices.Compact(found)
+}

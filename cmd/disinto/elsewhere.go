@@ -1,0 +1,78 @@
+//go:build !linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
+)
+
+// Commands that need Linux: they work with processes, accounts and the files of a supervisor.
+var (
+	runCommand          = onLinux("run", "work: scan the forge, start agents, keep the rules, reap")
+	execCommand         = onLinux("exec", "be the init for one command: signals, orphans, exit code")
+	demoCommand         = onLinux("demo", "a whole factory in front of you")
+	checkCommand        = onLinux("check", "find every problem at once: file, forge, tokens, labels")
+	hireCommand         = onLinux("hire-an-agent", "an account, a profile and a thread for an agent")
+	retireCommand       = onLinux("retire-an-agent", "take an agent out")
+	upstreamCommand     = onLinux("upstream", "run a script of upstream's")
+	upgradeCommand      = onLinux("upgrade", "replace the running program")
+	agentCommand        = inside(onLinux("agent", "one session of the built-in agent"))
+	localforgeCommand   = inside(onLinux("localforge", "the embedded forge"))
+	demoAgentCommand    = inside(onLinux("demo-agent", "an agent of the demo"))
+	checkUpgradeCommand = inside(onLinux("check-upgrade", "try an upgrade out"))
+)
+
+// onLinux is a command that only says where it works.
+func onLinux(name, short string) command {
+	return command{
+		name: name, maxArgs: 1 << 30, short: short + " (on Linux)",
+		setup: func(flags *pflag.FlagSet) action {
+			flags.ParseErrorsAllowlist.UnknownFlags = true
+			return func(context.Context, *cli, []string) error {
+				return fmt.Errorf("cannot %s on %s: it needs Linux, such as a container; "+
+					"status, why, sling, convoy, logs and the like work here with --address", name, runtime.GOOS)
+			}
+		},
+	}
+}
+
+func inside(c command) command {
+	c.hidden = true
+	return c
+}
+
+// No container has this program as its entrypoint.
+func foreign(string) bool { return false }
+
+func becomeProgram([]string) error { return nil }
+
+// writable is asked of the state directory of a supervisor, which is not here.
+func writable(string) bool { return false }
+
+// readConfig reads a factory.toml, as disinto simulate needs it.
+func readConfig(path string, lookupEnv func(string) (string, bool)) (*threads.Config, string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	config, err := file.Decode(path, string(text), lookupEnv)
+	return config, string(text), err
+}
+
+// projectsDir is the folder of upstream's projects, which only run reads.
+const projectsDir = "projects"
+
+// left has nothing to show: a supervisor leaves its logs on Linux.
+func (l *logsFlags) left(context.Context, *cli, string, string, io.Writer) error {
+	return control.ErrNoSupervisor
+}

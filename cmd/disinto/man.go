@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// manCommand is a function because it prints the table of commands, which has it.
+func manCommand() command {
+	return command{
+		name: "man", hidden: true,
+		short: "the manual page, for man -l; make man writes it to a file",
+		setup: func(*pflag.FlagSet) action {
+			return func(_ context.Context, c *cli, _ []string) error {
+				writeManual(c.stdout, commands())
+				return nil
+			}
+		},
+	}
+}
+
+const manualHead = `.TH DISINTO 1 "" "disinto" "User Commands"
+.SH NAME
+disinto \- run AI coding agents on the issues and pull requests of a Forgejo
+.SH SYNOPSIS
+.B disinto
+.I COMMAND
+[\fIARGUMENT\fR]... [\fIFLAG\fR]...
+.SH DESCRIPTION
+disinto is the entrypoint of a container in which AI coding agents work on a
+self-hosted Forgejo. It finds issues and pull requests, gives each to a free
+agent, starts that agent's program, and merges what was approved.
+.PP
+.B disinto run
+works; all other commands ask it or tell it something, look at its files, or
+stand beside it.
+.SH COMMANDS
+`
+
+const manualFoot = `.SH FILES
+.TP
+.I factory.toml
+The configuration: in the working directory, else in /etc/disinto.
+.TP
+.I secrets.env
+Tokens, beside factory.toml.
+.TP
+.I /var/lib/disinto
+The state directory: journal, logs, the control socket.
+.SH ENVIRONMENT
+.TP
+.B DISINTO_STATE_DIR
+The state directory, where --state names none.
+.TP
+.BR DISINTO_ADDRESS ", " DISINTO_TOKEN
+The address of a supervisor on another machine, and the token for it.
+.TP
+.BR FORGE_URL ", " FORGE_TOKEN ", " FORGE_REPO
+The defaults of [forge] in factory.toml.
+.TP
+.B NO_COLOR
+With any value, no colour.
+.SH EXIT STATUS
+.TP
+.B 0
+It is done.
+.TP
+.B 1
+It failed.
+.TP
+.B 2
+The command line was wrong, and nothing was done.
+.TP
+.B 3
+Not now: it is queued, blocked, or done later.
+.TP
+.B 128+N
+Signal N ended it; 130 after Ctrl-C.
+`
+
+// writeManual writes disinto(1) in the language of man.
+func writeManual(w io.Writer, list []command) {
+	io.WriteString(w, manualHead)
+	for i := range list {
+		if cmd := &list[i]; !cmd.hidden {
+			cmd.manual(w)
+		}
+	}
+	io.WriteString(w, manualFoot)
+}
+
+func (cmd *command) manual(w io.Writer) {
+	fmt.Fprintf(w, ".SS %s\n%s.\n", roff("disinto "+cmd.usage()), roff(strings.ToUpper(cmd.short[:1])+cmd.short[1:]))
+	verbatim := false
+	for line := range strings.Lines(strings.TrimSpace(cmd.long)) {
+		line = strings.TrimRight(line, "\n")
+		if indented := strings.HasPrefix(line, "  "); line != "" && indented != verbatim {
+			fmt.Fprintln(w, map[bool]string{true: ".PP\n.nf", false: ".fi"}[indented])
+			verbatim = indented
+		}
+		switch {
+		case line == "" && !verbatim:
+			fmt.Fprintln(w, ".PP")
+		default:
+			fmt.Fprintln(w, roff(line))
+		}
+	}
+	if verbatim {
+		fmt.Fprintln(w, ".fi")
+	}
+	flags, _ := cmd.prepare()
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		if value != "" {
+			name += " " + value
+		}
+		fmt.Fprintf(w, ".TP\n.B %s\n%s.\n", roff(name), roff(strings.ReplaceAll(usage, "\n", " ")))
+	})
+}
+
+// roff escapes text: a backslash and a hyphen mean something, and so does a point or a quote that begins a line.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, `-`, `\-`).Replace(text)
+	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {
+		text = `\&` + text
+	}
+	return text
+}

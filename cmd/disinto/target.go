@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// target says which supervisor a command speaks to: that of a state directory on this machine, or one at an address.
+type target struct {
+	place
+	address, tokenFile string
+}
+
+func (t *target) flags(flags *pflag.FlagSet) {
+	t.place.flags(flags)
+	flags.StringVar(&t.address, "address", "",
+		"ask the supervisor that listens at this `URL`, with\nthe token in $DISINTO_TOKEN (default $DISINTO_ADDRESS)")
+	flags.StringVar(&t.tokenFile, "token-file", "", "read that token from this `FILE`")
+}
+
+// client makes the client of the supervisor. A flag for a supervisor of this machine wins over $DISINTO_ADDRESS.
+func (t *target) client(c *cli) (*control.Client, error) {
+	address := t.address
+	if address == "" && t.state == "" && t.config == "" {
+		address = c.getenv("DISINTO_ADDRESS")
+	}
+	switch {
+	case address == "" && runtime.GOOS != "linux" && t.state == "":
+		return nil, usagef("say --address URL, or set $DISINTO_ADDRESS: supervisors run on Linux, not on this machine")
+	case address == "":
+		return control.NewClient(t.stateDir(c)), nil
+	}
+	base, err := addressOf(address)
+	if err != nil {
+		return nil, err
+	}
+	token, err := t.token(c)
+	if err != nil {
+		return nil, err
+	}
+	return control.NewRemoteClient(base, token), nil
+}
+
+// addressOf completes what a person writes for an address: host:port, or a URL, which may have a path.
+func addressOf(address string) (string, error) {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err == nil && u.User != nil:
+		return "", usagef("--address: it has a password in it, which others would see: put the token into $DISINTO_TOKEN")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "":
+		return "", usagef("--address: %q, want host:port, or a URL such as https://factory.example.org", address)
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// longestToken bounds what is read of a token's file.
+const longestToken = 4096
+
+// token reads the token of [factory] listen_token. It is no flag: other users see command lines.
+func (t *target) token(c *cli) (string, error) {
+	token, from := c.getenv("DISINTO_TOKEN"), "$DISINTO_TOKEN"
+	if t.tokenFile != "" {
+		text, err := readToken(t.tokenFile)
+		if err != nil {
+			return "", err
+		}
+		token, from = text, t.tokenFile
+	}
+	token = strings.TrimSpace(token)
+	switch {
+	case token == "":
+		return "", usagef("there is no token for the supervisor's address: set $DISINTO_TOKEN, or say --token-file FILE")
+	case len(token) > longestToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", usagef("%s has no token in it: it has white space or other odd characters, or is too long", from)
+	}
+	return token, nil
+}
+
+// readToken reads a file that only its owner can read.
+func readToken(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the token: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 { // there it says nothing
+		return "", fmt.Errorf("cannot use %s: others can read it; chmod 600 %s", path, path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, longestToken+2))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the token: %w", err)
+	}
+	return string(text), nil
+}

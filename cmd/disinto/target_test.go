@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const remoteToken = "a-token-of-the-address"
+
+// remote is a supervisor that answers over TCP, as [factory] listen has it: each request needs the token.
+func remote(t *testing.T, h http.HandlerFunc) (address string) {
+	t.Helper()
+	config := &threads.Config{Factory: threads.Factory{Listen: "127.0.0.1:1", ListenToken: agents.Secret(remoteToken)}}
+	server := httptest.NewServer(control.Guard(func() *threads.Config { return config }, h))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Every command that asks a supervisor asks one at an address too.
+func TestAddress(t *testing.T) {
+	address := remote(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + " " + r.URL.RequestURI() {
+		case "GET /v1/state":
+			fmt.Fprint(w, readTestdata(t, "status/busy.json"))
+		case "GET /v1/log?of=17":
+			fmt.Fprint(w, "what it printed\n")
+		case "POST /v1/sling":
+			fmt.Fprint(w, `{"repo": "a/b", "number": 17, "agent": "dev-qwen", "slot": 1, "thread": "llama"}`)
+		default:
+			fmt.Fprint(w, `{}`)
+		}
+	})
+	token := "DISINTO_TOKEN=" + remoteToken
+	shows(t, disinto(t.Context(), []string{token}, "status", "--address", address).stdout, "status/busy.txt")
+	shows(t, disinto(t.Context(), []string{token, "DISINTO_ADDRESS=" + address + "/"}, "status").stdout, "status/busy.txt")
+	if got := disinto(t.Context(), []string{token}, "logs", "17", "--address", strings.TrimPrefix(address, "http://")); got.stdout != "what it printed\n" {
+		t.Errorf("logs: %+v", got)
+	}
+	if got := disinto(t.Context(), []string{token}, "sling", "17", "--address", address); got.code != exitDone || !strings.HasPrefix(got.stdout, "dev-qwen is on it") {
+		t.Errorf("sling: %+v", got)
+	}
+	for _, cmd := range commands() {
+		flags, _ := cmd.prepare()
+		if !cmd.hidden && flags.Lookup("json") != nil && flags.Lookup("state") != nil && flags.Lookup("address") == nil &&
+			cmd.name != "check" && cmd.name != "simulate" { // these ask no supervisor
+			t.Errorf("%s has no --address", cmd.name)
+		}
+	}
+	// Whoever names a supervisor of this machine means that one.
+	if got := disinto(t.Context(), []string{token, "DISINTO_ADDRESS=" + address}, "status", "--state", t.TempDir()); !strings.Contains(got.stderr, "no supervisor runs") {
+		t.Errorf("--state beside $DISINTO_ADDRESS: %+v", got)
+	}
+}
+
+func TestAddressToken(t *testing.T) {
+	address := remote(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version": "v9"}`) })
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	open := file("open", remoteToken, 0o644)
+	tests := []struct {
+		name    string
+		environ []string
+		args    []string
+		code    int
+		stderr  string
+	}{
+		{name: "file", args: []string{"--token-file", file("token", remoteToken+"\n", 0o600)}},
+		{name: "file before variable", environ: []string{"DISINTO_TOKEN=wrong"}, args: []string{"--token-file", file("token", remoteToken, 0o400)}},
+		{name: "none", code: exitUsage, stderr: "there is no token for the supervisor's address: set $DISINTO_TOKEN, or say --token-file FILE"},
+		{name: "wrong", environ: []string{"DISINTO_TOKEN=wrong"}, code: exitFailed, stderr: "cannot answer without the token of [factory] listen_token: send Authorization: Bearer TOKEN"},
+		{name: "open file", args: []string{"--token-file", open}, code: exitFailed, stderr: "cannot use " + open + ": others can read it; chmod 600 " + open},
+		{name: "a header in it", environ: []string{"DISINTO_TOKEN=secret-part\r\nHost: x"}, code: exitUsage, stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long"},
+		{name: "too long", environ: []string{"DISINTO_TOKEN=" + strings.Repeat("secret-part", 400)}, code: exitUsage, stderr: "$DISINTO_TOKEN has no token in it: it has white space or other odd characters, or is too long"},
+	}
+	for _, tt := range tests {
+		got := disinto(t.Context(), tt.environ, append([]string{"status", "--json", "--address", address}, tt.args...)...)
+		want := strings.TrimPrefix("disinto: "+tt.stderr+"\n", "disinto: \n")
+		if got.code != tt.code || got.stderr != want {
+			t.Errorf("%s: exit code %d, stderr %q, want %q", tt.name, got.code, got.stderr, want)
+		}
+	}
+	for address, want := range map[string]string{
+		"ftp://x": "want host:port", "http://": "want host:port", "http://x/?a=b": "want host:port", "x y:1": "want host:port",
+		"http://u:secret-part@x": "it has a password in it",
+	} {
+		got := disinto(t.Context(), []string{"DISINTO_TOKEN=" + remoteToken}, "status", "--address", address)
+		if got.code != exitUsage || !strings.Contains(got.stderr, want) || strings.Contains(got.stderr, "secret-part") {
+			t.Errorf("--address %s: %+v", address, got)
+		}
+	}
+}
+
+// An address may belong to a stranger: the token goes nowhere else, and an answer without an end is not kept in memory.
+func TestAddressOfStranger(t *testing.T) {
+	var heard []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		heard = append(heard, r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	address := remote(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/state" {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+			return
+		}
+		spaces := []byte(strings.Repeat(" ", 1<<20))
+		for range 65 {
+			if _, err := w.Write(spaces); err != nil {
+				return
+			}
+		}
+	})
+	environ := []string{"DISINTO_TOKEN=" + remoteToken}
+	got := disinto(t.Context(), environ, "status", "--address", address)
+	if len(heard) > 0 || got.code != exitFailed {
+		t.Errorf("a redirect was followed with %q: %+v", heard, got)
+	}
+	got = disinto(t.Context(), environ, "why", "17", "--address", address)
+	if want := "disinto: cannot read the supervisor's answer: it is longer than 64 MiB\n"; got.stderr != want {
+		t.Errorf("a long answer: %+v", got)
+	}
+	other.Close()
+	got = disinto(t.Context(), environ, "status", "--address", other.URL)
+	if want := "disinto: cannot ask the supervisor at " + other.URL + ": dial tcp"; got.code != exitFailed || !strings.HasPrefix(got.stderr, want) {
+		t.Errorf("an address without a supervisor: %+v", got)
+	}
+}
