@@ -142,7 +142,7 @@ func oneLine(text string) string {
 	return text
 }
 
-// candidates are what can follow the words before, given how the next begins.
+// candidates returns the words that can follow those before, given how the next begins.
 func candidates(ctx context.Context, c *cli, before []string, last string) []candidate {
 	if len(before) == 0 {
 		return firstWords(commands())
@@ -194,7 +194,7 @@ func secondWords(group string) (found []candidate) {
 	return found
 }
 
-// candidates are what can follow the words behind a command's name.
+// candidates returns the words that can follow those behind a command's name.
 func (cmd *command) candidates(ctx context.Context, c *cli, before []string, last string) []candidate {
 	flags, _ := cmd.prepare()
 	n, pending, ended := readBefore(flags, before)
@@ -216,8 +216,8 @@ func (cmd *command) candidates(ctx context.Context, c *cli, before []string, las
 	return v.of(ctx, argument(cmd.args, n)...)
 }
 
-// readBefore reads the words before the one to complete as far as they can be read: flags get their values, n counts the
-// arguments, pending is the flag whose value comes next, and ended says that no more flags follow.
+// readBefore reads the words before the one to complete as far as they can be read: flags get their values, n counts
+// the arguments, pending is the flag whose value comes next, and ended says that no more flags follow.
 func readBefore(flags *pflag.FlagSet, before []string) (n int, pending *pflag.Flag, ended bool) {
 	for _, word := range before {
 		value, hasValue := "", false

@@ -109,7 +109,8 @@ func (v *values) convoys(ctx context.Context) (found []candidate) {
 		return nil
 	}
 	for i := range d.Convoys {
-		found = append(found, candidate{forge.Ref{Repo: d.Convoys[i].Repo, Number: d.Convoys[i].Number}.String(), d.Convoys[i].Title})
+		c := &d.Convoys[i]
+		found = append(found, candidate{forge.Ref{Repo: c.Repo, Number: c.Number}.String(), c.Title})
 	}
 	return short(found)
 }

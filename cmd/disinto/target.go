@@ -58,7 +58,7 @@ func addressOf(address string) (string, error) {
 	switch {
 	case err == nil && u.User != nil:
 		return "", usagef("--address: it has a password in it, which others would see: put the token into $DISINTO_TOKEN")
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery+u.Fragment != "":
 		return "", usagef("--address: %q, want host:port, or a URL such as https://factory.example.org", address)
 	}
 	return strings.TrimRight(u.String(), "/"), nil
