@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"runtime"
 
@@ -75,4 +76,9 @@ const projectsDir = "projects"
 // left has nothing to show: a supervisor leaves its logs on Linux.
 func (l *logsFlags) left(context.Context, *cli, string, string, io.Writer) error {
 	return control.ErrNoSupervisor
+}
+
+// leftHistory has nothing to show, for the same reason.
+func leftHistory(string, url.Values) (*control.HistoryDocument, error) {
+	return nil, control.ErrNoSupervisor
 }

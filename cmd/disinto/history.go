@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
-	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
-	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 var historyCommand = command{
@@ -51,35 +47,11 @@ func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
 	if !errors.Is(err, control.ErrNoSupervisor) {
 		return err
 	}
-	left, readErr := leftHistory(h.place.stateDir(c), ask)
+	left, readErr := leftHistory(h.at.stateDir(c), ask)
 	if readErr != nil {
 		return err
 	}
 	return c.print(h.json, left, func(v screen.View) string { return v.History(left) })
-}
-
-// leftHistory is the history in a state directory.
-func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
-	file, err := os.Open(filepath.Join(state, "journal.jsonl"))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	past, err := ledger.ReadPast(file)
-	if err != nil {
-		return nil, err
-	}
-	fits, err := supervisor.PastFilter(ask)
-	if err != nil {
-		return nil, err
-	}
-	d := &control.HistoryDocument{Sessions: []control.PastDocument{}}
-	for _, p := range past {
-		if fits(&p) {
-			d.Sessions = append(d.Sessions, supervisor.PastOf(state, p))
-		}
-	}
-	return d, nil
 }
 
 // span reads a time such as 90m, 24h or 7d.
