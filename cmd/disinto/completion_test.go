@@ -37,7 +37,7 @@ func TestComplete(t *testing.T) {
 		{"status --w", "--watch\tgo on showing it until interrupted"}, {"status --", "--config|--state|--address|--token-file|--json|--output|--watch|--help"},
 		{"status -o ", "json|text"}, {"status --output=j", "json"}, {"status --output = t", "text"}, {"status --output =", "json|text"},
 		{"status --config ", ":files"}, {"status --config=/tm", ":files"}, {"status --state ", ":dirs"}, {"status --json=", ""},
-		{"why ", "17\tRing the|18|7"}, {"why 1", "17\tRing|18"}, {"why 17 ", ""}, {"why -- 1", "17\tRing|18"}, {"why --json 1", "17|18"},
+		{"show ", "17\tRing the|18|7"}, {"why 1", "17\tRing|18"}, {"show 17 ", ""}, {"show -- 1", "17\tRing|18"}, {"show --json 1", "17|18"},
 		{"logs ", "dev-kimi\tdev on llama|dev-qwen\tdev on llama|review-sonnet\treview on anthropic|17|18|7"},
 		{"logs -f dev-k", "dev-kimi\tdev"}, {"pause l", "llama\tlocal"}, {"pause dev-q", "dev-qwen"},
 		{"retire-an-agent rev", "review-sonnet"}, {"hire-an-agent dev-new --thread l", "llama"}, {"hire-an-agent x --type r", "review"},

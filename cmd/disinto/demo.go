@@ -62,15 +62,15 @@ type demoRun struct {
 func (d *demoRun) run(ctx context.Context, c *cli, _ []string) error {
 	ctx, stop := untilSignal(ctx, syscall.SIGHUP) // the terminal was closed
 	defer stop()
-	err := d.play(ctx, stop, c)
+	err := d.play(ctx, c)
 	if err != nil && ctx.Err() != nil {
 		return &exitError{exitCode(context.Cause(ctx)), ""} // the one who interrupts it knows why it ended
 	}
 	return err
 }
 
-// play runs the demo from an empty directory to its report. stop ends ctx.
-func (d *demoRun) play(ctx context.Context, stop func(), c *cli) (err error) {
+// play runs the demo from an empty directory to its report.
+func (d *demoRun) play(ctx context.Context, c *cli) (err error) {
 	d.c = c
 	if _, err := process.Lookup("git", "", c.environ); err != nil {
 		return fmt.Errorf("cannot run the demo without git: %w: install it", err)
@@ -103,7 +103,8 @@ func (d *demoRun) play(ctx context.Context, stop func(), c *cli) (err error) {
 	if err := d.wire(); err != nil {
 		return err
 	}
-	go d.factory.watch(ctx, stop, signals, d.show.log)
+	// A signal ends ctx with itself as the cause; a stop here could come first, without one.
+	go d.factory.watch(ctx, func() {}, signals, d.show.log)
 	return d.supervise(ctx)
 }
 
