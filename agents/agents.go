@@ -92,6 +92,7 @@ type Role struct {
 	WaitsForReview bool
 	EnvAllow       []string // names or globs of variables that the program gets although they are secrets by default
 	EnvDeny        []string // names or globs of variables that it does not get
+	Sandbox        Sandbox  // what the configuration adds to what its sessions may reach
 }
 
 // CLIs are the agent CLIs that the built-in program can run, sorted. Each has an adapter in agents/session.
@@ -122,8 +123,11 @@ type Job struct {
 	Env     []string // the complete environment
 	User    string   // system account to run as; empty means the supervisor's own
 	// OwnUser says that only this agent's sessions, one at a time, run as User.
-	OwnUser    bool
-	Limits     Limits
+	OwnUser bool
+	Limits  Limits
+	Sandbox Sandbox
+	// Tmp is the session's own folder for temporary files, which does not outlast it; empty means none.
+	Tmp        string
 	LogPath    string // where stdout and stderr go; created 0600
 	ResultPath string // where the program may leave a result; not there before the start
 	// BackendURL is the local inference server of the program. It may compute for minutes while the program is silent, so
@@ -136,8 +140,9 @@ type Job struct {
 
 // Started is the executor's report that the program runs.
 type Started struct {
-	PID int // of the program itself
-	At  time.Time
+	PID     int // of the program itself
+	At      time.Time
+	Sandbox string // what holds it, for people; empty without a sandbox
 }
 
 // Result is the class of an outcome; it alone decides what happens next (section 7 of the design).

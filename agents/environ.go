@@ -41,6 +41,7 @@ type Env struct {
 	User       string // system account it runs as; empty leaves USER and LOGNAME as they are
 	Workspace  string
 	ResultPath string
+	Tmp        string // the session's own folder for temporary files; empty leaves TMPDIR as it is
 
 	Secrets []SecretVar // all that the configuration names, of every owner
 }
@@ -167,6 +168,9 @@ func (e *Env) contract(vars map[string]string) {
 		"GIT_COMMITTER_NAME":  e.Agent.Name,
 		"GIT_COMMITTER_EMAIL": email,
 	})
+	if e.Tmp != "" {
+		vars["TMPDIR"] = e.Tmp
+	}
 	if e.User != "" {
 		vars["USER"], vars["LOGNAME"] = e.User, e.User
 	}

@@ -84,7 +84,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 	}
 	// Upgrade names a program to run, so only our own user may ask for it: it is not on any port.
 	own := append(s.routes(), control.Post("/v1/upgrade", s.replace))
-	stop := control.Serve(l, control.Handler(own...), s.log)
+	stop := control.Serve(l, control.Handler(own...), s.Confined, s.log)
 	return func() {
 		s.events.Close()
 		stop()

@@ -37,6 +37,7 @@ type HandedSession struct {
 	Reserved time.Time       `json:"reserved"`
 	PID      int             `json:"pid"`
 	Stop     threads.Reason  `json:"stop,omitzero"` // why it is being ended
+	Sandbox  string          `json:"sandbox,omitempty"`
 }
 
 // Runs returns the run ids of the sessions, sorted.
@@ -140,6 +141,7 @@ func (b *books) handover() (h Handover, why string) {
 		h.Sessions = append(h.Sessions, HandedSession{
 			Session: x.Session, Login: x.agent.Login, Breaker: x.thread.BreakerInterval,
 			Grace: x.config.Factory.StopGrace, Reserved: x.reserved, PID: x.pid, Stop: x.stop,
+			Sandbox: x.sandbox,
 		})
 	}
 	for r := range b.busy {
@@ -179,7 +181,7 @@ func (b *books) inherit(h *Handover) (list []*session) {
 // nearly always is the one it was started with; where that lacks them, what was handed over is enough to end it.
 func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *session {
 	x := &session{
-		Session: h.Session, config: cfg, reserved: h.Reserved, stop: h.Stop, pid: h.PID,
+		Session: h.Session, config: cfg, reserved: h.Reserved, stop: h.Stop, pid: h.PID, sandbox: h.Sandbox,
 		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	close(x.atWork)

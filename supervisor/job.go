@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +38,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	if x.role.Cwd != "" {
 		j.Dir = x.role.Cwd // used as the workspace too
 	}
+	s.sandbox(x, &j)
 	env := x.environ(&j)
 	if s.ForgeAPI != nil {
 		env.ForgeAPI = s.ForgeAPI(env.ForgeURL, env.Repo)
@@ -65,9 +67,34 @@ func (x *session) environ(j *agents.Job) *agents.Env {
 		Thread: x.Thread, Backend: string(x.thread.Backend), BaseURL: x.thread.BaseURL, Slot: x.Slot,
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,
-		Workspace: j.Dir, ResultPath: j.ResultPath, Secrets: x.config.Secrets,
+		Workspace: j.Dir, ResultPath: j.ResultPath, Tmp: j.Tmp,
+		Secrets: x.config.Secrets,
 	}
 }
+
+// sandbox adds to what the configuration allows what the session itself needs: its agent's workspaces, of which the
+// built-in program tidies old ones up, and the ports of the forge and the model.
+func (s *Supervisor) sandbox(x *session, j *agents.Job) {
+	j.Sandbox = x.role.Sandbox
+	if !j.Sandbox.On() {
+		return
+	}
+	j.Tmp = filepath.Join(s.StateDir, "tmp", x.Agent)
+	j.Sandbox.Write = append(slices.Clone(j.Sandbox.Write), filepath.Join(s.StateDir, "work", x.Agent))
+	j.Sandbox.Connect = append(slices.Clone(j.Sandbox.Connect), portSSH, portHTTPS)
+	for _, address := range []string{x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL} {
+		if port := agents.Port(address); port > 0 {
+			j.Sandbox.Connect = append(j.Sandbox.Connect, port)
+		}
+	}
+	j.Sandbox.Hide = append(slices.Clone(s.Hide), s.StateDir)
+	j.Sandbox.Programs = append(j.Sandbox.Programs, x.role.CLI)
+}
+
+const (
+	portSSH   = 22
+	portHTTPS = 443
+)
 
 // secretsOf returns every secret of a configuration: they are redacted from what agents printed.
 func secretsOf(config *threads.Config) []string {

@@ -17,6 +17,9 @@ func (s *Supervisor) Document() *control.Document {
 	d := s.books.document(time.Now())
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
 	d.Problems, d.Upkeep = s.problems.lines(), s.problems.upkeep()
+	if config := s.books.config(); config != nil && s.Sandbox != nil {
+		d.Sandbox = s.Sandbox(config)
+	}
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {
 		if r := &d.Recent[i]; r.Log != "" {

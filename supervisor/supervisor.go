@@ -66,6 +66,12 @@ type Supervisor struct {
 	ConfigError error
 	StateDir    string   // absolute; created if missing
 	Environ     []string // the supervisor's own environment, from which those of agents are made
+	Hide        []string // absolute paths, besides StateDir, that no sandboxed session may reach
+	// Sandbox says what holds the sessions of a configuration, for the status; nil says nothing.
+	Sandbox func(*threads.Config) string
+	// Confined reports whether a process belongs to a session in a sandbox, which may not use the control socket. Nil
+	// means that none does.
+	Confined func(pid int) bool
 	// ForgeAPI is the address of a repository's part of the API of the forge at url; nil leaves agents without one.
 	ForgeAPI func(url, repo string) string
 	Version  string // of the program, for the status document

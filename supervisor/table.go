@@ -37,8 +37,9 @@ type session struct {
 	grip   *grip         // the newest on its item; belongs to the session's goroutine
 
 	// Guarded by the mutex of the books.
-	stop threads.Reason // why reconcile or a person ended it
-	pid  int
+	stop    threads.Reason // why reconcile or a person ended it
+	pid     int
+	sandbox string // what holds it; empty without one
 }
 
 // stopped is why a session's context ended: reconcile found that its item went away, or a person said so.
@@ -68,7 +69,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 func (b *books) began(x *session, program agents.Started) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	x.pid, x.Started = program.PID, program.At
+	x.pid, x.Started, x.sandbox = program.PID, program.At, program.Sandbox
 	if x.State == threads.Reserved {
 		x.State = threads.Running
 	}
@@ -171,7 +172,7 @@ func (x *session) document() control.SessionDocument {
 	return control.SessionDocument{
 		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid,
-		Attempt: x.Attempt, StartedAt: x.Started,
+		Attempt: x.Attempt, StartedAt: x.Started, Sandbox: x.sandbox,
 	}
 }
 

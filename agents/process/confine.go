@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -76,10 +77,17 @@ func clamp(pid int, processes uint64) {
 	softLimit(unix.RLIMIT_NPROC, unix.RLIM_INFINITY)
 }
 
-// dropCapabilities keeps the processes that this thread starts from ever having a capability, by inheriting it or by
-// executing a file. The thread keeps its own. Without the right to lower the bounding set, no_new_privs alone prevents
-// it.
-func dropCapabilities() {
+// around are the capabilities with which root reaches around its sandbox: to read the memory and environment of other
+// processes, to open files by their handles and disks as devices, and to change the kernel.
+var around = []uintptr{
+	unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_PERFMON, unix.CAP_BPF, unix.CAP_DAC_READ_SEARCH, unix.CAP_MKNOD,
+	unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT,
+}
+
+// dropCapabilities keeps the processes that this thread starts from ever having a capability among these, or any where
+// these are nil, by inheriting it or by executing a file. The thread keeps its own. Without the right to lower the
+// bounding set, no_new_privs alone prevents it.
+func dropCapabilities(these []uintptr) {
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var caps [2]unix.CapUserData
@@ -88,6 +96,8 @@ func dropCapabilities() {
 		_ = unix.Capset(&head, &caps[0])
 	}
 	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_READ, c, 0, 0, 0) == nil; c++ {
-		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		if these == nil || slices.Contains(these, c) {
+			_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
+		}
 	}
 }

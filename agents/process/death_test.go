@@ -119,7 +119,7 @@ func TestShimThatSaysNothing(t *testing.T) {
 	}
 	_ = unix.Close(pair[1])
 	r := &run{job: job, exec: &Executor{Reaper: reaper}, link: newLink(pair[0])}
-	if err := r.startProgram("/bin/true"); !Exhausted(err) {
+	if err := r.startProgram("/bin/true", nil); !Exhausted(err) {
 		t.Errorf("error %v", err)
 	}
 	r.shim = spawn(t, "exit 1")

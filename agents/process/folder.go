@@ -106,3 +106,37 @@ func ownedBy(path string, a *account) error {
 	}
 	return nil
 }
+
+// freshTmp makes an empty folder for the session's temporary files.
+func (r *run) freshTmp() error {
+	if r.job.Tmp == "" {
+		return nil
+	}
+	if err := r.removeTmp(); err != nil {
+		return fmt.Errorf("cannot empty %s: %w", r.job.Tmp, err)
+	}
+	return makeFolder(r.job.Tmp, r.account)
+}
+
+// removeTmp removes the session's temporary files. Go's module cache and its likes have folders that cannot be written.
+func (r *run) removeTmp() error {
+	if r.job.Tmp == "" {
+		return nil
+	}
+	err := os.RemoveAll(r.job.Tmp)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(r.job.Tmp)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			_ = root.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(r.job.Tmp)
+}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
 )
 
 // Handover carries the sessions of a process over an upgrade in place, from one image of the program to the next. The
@@ -45,6 +46,8 @@ type handed struct {
 	Result  agents.Result       `json:"result,omitempty"`
 	Reason  string              `json:"reason,omitempty"` // why it is being ended; empty while it is not
 	Idle    mark                `json:"idle"`
+	Held    string              `json:"held,omitempty"` // by the sandbox
+	Rules   landlock.Rules      `json:"rules,omitzero"`
 
 	child *Child // the shim, in the next image
 }
@@ -163,7 +166,10 @@ func (e *Executor) inherit(runID string) *run {
 	r.link.report, r.link.ended, r.link.idle = h.Report, h.Silent, make(chan struct{})
 	close(r.link.idle)
 	r.link.resume(h.Heard)
-	r.verdict, r.idle.mark = verdict{h.Result, h.Reason}, h.Idle
+	r.verdict, r.idle.mark, r.held = verdict{h.Result, h.Reason}, h.Idle, h.Held
+	if r.rules = h.Rules; r.held != "" {
+		r.confined.Store(int64(h.Shim))
+	}
 	return r
 }
 
@@ -221,6 +227,7 @@ func (r *run) detach(resume chan struct{}) (handed, error) {
 func (r *run) handOver() handed {
 	h := handed{
 		Job: r.job, Cred: r.account.credential(), Shim: r.shim.PID, Since: r.since, Program: r.program(), Begun: r.begun,
+		Held: r.held, Rules: r.rules,
 	}
 	h.Job.Env = nil
 	return h

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
@@ -32,6 +34,8 @@ func runHelper(name string, args []string) int {
 		"drop-ptrace": dropPtrace,
 		"limited":     limited,
 		"eat":         eat,
+		"connect":     connect,
+		"nest":        nest,
 
 		"contain":      contain,
 		"stop-tree":    stopTree,
@@ -196,4 +200,21 @@ func restrict(words []string) int {
 	}
 	_ = syscall.Exec("/bin/sh", append([]string{"sh", "-c", "while :; do sleep 0.1; done"}, words...), os.Environ())
 	return 2
+}
+
+// nest restricts itself until the kernel refuses.
+func nest([]string) int {
+	runtime.LockOSThread()
+	version, err := landlock.Version()
+	for n := 0; ; n++ {
+		if err == nil {
+			err = landlock.Restrict(&landlock.Rules{Paths: []landlock.Path{{Name: []byte("/"), Access: landlock.Write}}}, version)
+		}
+		if err != nil {
+			var errno syscall.Errno
+			_ = errors.As(err, &errno)
+			fmt.Printf("%d more: %v\n", n, errno)
+			return 0
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
@@ -25,7 +26,11 @@ type run struct {
 	exec    *Executor
 	account *account
 	cgroup  cgroup
-	nproc   uint64 // a limit of the account's processes; 0 for none
+	nproc   uint64         // a limit of the account's processes; 0 for none
+	held    string         // by the sandbox, for people; empty without one
+	rules   landlock.Rules // of the sandbox
+	// confined is the shim's process number when its program is in a sandbox, or about to be.
+	confined atomic.Int64
 
 	shim  *Child
 	since uint64 // start of the shim in ticks since boot: no process of the session is older
@@ -59,7 +64,7 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 		}
 	}()
 	if started != nil {
-		started(agents.Started{PID: r.program(), At: r.begun})
+		started(agents.Started{PID: r.program(), At: r.begun, Sandbox: r.held})
 	}
 	exit := r.watch(ctx)
 	var secrets []string
@@ -68,6 +73,8 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 	}
 	o := r.conclude(exit, secrets)
 	o.Tail = tail(r.job.LogPath, secrets)
+	_ = r.removeTmp() // the next session does it too
+	o = r.blame(o)
 	whole = true
 	return o
 }
@@ -90,13 +97,20 @@ func (r *run) start() (err error) {
 	if err != nil {
 		return err
 	}
+	sandbox, err := r.confine(path)
+	if err != nil {
+		return err
+	}
 	r.cgroup = newCgroup(r.job.RunID)
 	r.nproc = r.limit(log)
 	if err = r.startShim(log); err != nil {
 		r.close()
 		return err
 	}
-	if err = r.startProgram(path); err != nil {
+	if sandbox != nil {
+		r.confined.Store(int64(r.shim.PID))
+	}
+	if err = r.startProgram(path, sandbox); err != nil {
 		r.abandon()
 	}
 	return err
@@ -133,6 +147,9 @@ func (r *run) prepare() (log *os.File, err error) {
 		return nil, err
 	}
 	if err := clearResult(r.job.ResultPath, r.account); err != nil {
+		return nil, err
+	}
+	if err := r.freshTmp(); err != nil {
 		return nil, err
 	}
 	return openLog(r.job.LogPath, r.account)
@@ -198,17 +215,25 @@ func (r *run) startShim(log *os.File) error {
 const answerTime = 30 * time.Second
 
 // startProgram sends the shim its order and waits for the answer.
-func (r *run) startProgram(path string) error {
+func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 	_ = r.link.socket.SetReadDeadline(time.Now().Add(answerTime))
 	report, err := r.link.start(startOrder{
 		Path: []byte(path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
 		Cred: r.account.credential(), Cgroup: r.cgroup.path,
-		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc,
+		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, Sandbox: sandbox,
 	})
 	_ = r.link.socket.SetReadDeadline(time.Time{})
 	if err != nil {
 		// A Go program that gets no thread in its first millisecond dies like this, so it counts as want of room.
 		return fmt.Errorf("the session shim ended before the program began (%v): %w", err, syscall.EAGAIN)
+	}
+	if report.NoSandbox != "" && report.Errno != 0 {
+		return fmt.Errorf("its sandbox is strict, and there is none here: %s", report.NoSandbox)
+	}
+	if report.NoSandbox != "" {
+		r.note("no sandbox: " + report.NoSandbox)
+		r.held = ""
+		r.confined.Store(0)
 	}
 	if report.Errno != 0 {
 		return refusal(report.Errno, r.job)

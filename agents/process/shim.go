@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
@@ -64,19 +66,18 @@ func runShim() int {
 		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}
 	}
 	s.running.Store(true)
-	curb(o.NProc)
-	if o.Cred != nil { // agents that run as root keep root's capabilities
-		dropCapabilities()
-	}
-	var pid int
-	var err error
-	oom.raise(func() { pid, err = s.spawn(o) })
-	if err != nil {
-		_ = out.Encode(startReport{Errno: errnoOf(err)})
+	var b begun
+	oom.raise(func() { b = s.begin(o) })
+	if b.err != nil {
+		_ = out.Encode(startReport{Errno: errnoOf(b.err), NoSandbox: b.noSandbox})
 		return 1
 	}
-	clamp(pid, o.NProc)
-	_ = out.Encode(startReport{PID: pid})
+	if b.astray {
+		s.moveIn(b.pid, o.Limited)
+	}
+	clamp(b.pid, o.NProc)
+	_ = out.Encode(startReport{PID: b.pid, NoSandbox: b.noSandbox})
+	pid := b.pid
 	o = startOrder{}
 	go s.listen(in)
 	go s.end()
@@ -113,7 +114,51 @@ func armShim() error {
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 
-func (s *shim) spawn(o startOrder) (int, error) {
+// begun says how a start went.
+type begun struct {
+	pid       int
+	astray    bool // it runs outside of the session's cgroup
+	noSandbox string
+	err       error
+}
+
+// begin starts the program, with a sandbox on a thread of its own that ends when the program runs: whatever the shim
+// does later is not restricted, and no thread of the shim is in the sandbox, or the program could signal the shim.
+func (s *shim) begin(o startOrder) (b begun) {
+	if o.Sandbox == nil {
+		return s.spawn(o)
+	}
+	started := make(chan begun)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
+		why := ""
+		// Once more: the runtime may have made this thread before the shim did.
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			err = landlock.Restrict(&o.Sandbox.Rules, o.Sandbox.Version)
+		}
+		if err != nil {
+			why = err.Error()
+		}
+		b := begun{err: err}
+		if err == nil || !o.Sandbox.Strict {
+			b = s.spawn(o)
+		}
+		b.noSandbox = why
+		started <- b
+	}()
+	return <-started
+}
+
+// spawn starts the program from this thread.
+func (s *shim) spawn(o startOrder) (b begun) {
+	curb(o.NProc)
+	switch { // agents that run as root keep root's capabilities otherwise
+	case o.Cred != nil:
+		dropCapabilities(nil)
+	case o.Sandbox != nil:
+		dropCapabilities(around)
+	}
 	path, argv := string(o.Path), unpack(o.Argv)
 	attr := &syscall.ProcAttr{
 		Dir: string(o.Dir),
@@ -126,19 +171,20 @@ func (s *shim) spawn(o startOrder) (int, error) {
 			Pdeathsig:  syscall.SIGKILL, // the shim's main thread lives as long as the shim
 		},
 	}
+	if o.Sandbox != nil {
+		attr.Sys.Pdeathsig = 0 // this thread ends at once
+	}
 	if s.cgroup.ok {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, s.cgroup.fd
-		if pid, err := syscall.ForkExec(path, argv, attr); err == nil {
-			return pid, nil
+		if b.pid, b.err = syscall.ForkExec(path, argv, attr); b.err == nil {
+			return b
 		}
 		// The kernel or a container's profile refuses the cgroup, or the program cannot be started at all: try without.
 		attr.Sys.UseCgroupFD = false
 	}
-	pid, err := syscall.ForkExec(path, argv, attr)
-	if err == nil && s.cgroup.ok {
-		s.moveIn(pid, o.Limited)
-	}
-	return pid, err
+	b.pid, b.err = syscall.ForkExec(path, argv, attr)
+	b.astray = b.err == nil && s.cgroup.ok
+	return b
 }
 
 // moveIn puts a program that runs already into the session's cgroup. Processes that it has started by then are held by

@@ -22,8 +22,9 @@ type startOrder struct {
 	Cgroup string              `json:",omitempty"` // the session's cgroup, also open as shimCgroup
 	// Limited says that the session's limits are those of its cgroup; NProc is the limit of its account's processes where
 	// no cgroup has one.
-	Limited bool   `json:",omitempty"`
-	NProc   uint64 `json:",omitempty"`
+	Limited bool          `json:",omitempty"`
+	NProc   uint64        `json:",omitempty"`
+	Sandbox *sandboxOrder `json:",omitempty"`
 }
 
 // endOrder asks for the end of the tree. Grace is the time from TERM to KILL. A later order can only shorten it.
@@ -35,6 +36,9 @@ type endOrder struct {
 type startReport struct {
 	PID   int           `json:",omitempty"`
 	Errno syscall.Errno `json:",omitempty"`
+	// NoSandbox says why the program is not restricted although it was to be. Where that was a condition, it does not
+	// run either.
+	NoSandbox string `json:",omitempty"`
 }
 
 // endReport says that no process is left below the shim.

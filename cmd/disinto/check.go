@@ -75,6 +75,7 @@ func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
 		k.programs()
 		k.fleet(ctx)
 		k.containment()
+		k.sandbox()
 	}
 	if err := k.print(asJSON); err != nil {
 		return err

@@ -187,7 +187,7 @@ func TestCheck(t *testing.T) {
 // That agents share the supervisor's account is no problem, and not fine either.
 func TestCheckNote(t *testing.T) {
 	f := newTestForge(t)
-	path := f.file(t.TempDir())
+	path := f.file(t.TempDir(), "[factory]\n", "[factory]\nsandbox = \"off\"\n")
 	note := regexp.MustCompile(`(?m)^note +agents +agents run under the supervisor's own account`)
 	got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
 	if got.code != exitDone || !note.MatchString(got.stdout) {

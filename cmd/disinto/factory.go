@@ -56,7 +56,11 @@ func newFactory(
 	f.executor = newExecutor(f)
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
-		EndStale: process.EndStale, Room: room, ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
+		Sandbox: sandboxLine, Hide: hidden(path, lookupEnv), EndStale: process.EndStale, Room: room,
+		ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
+	}
+	if e, ok := f.executor.(confiner); ok {
+		f.Confined = e.Confined
 	}
 	config, client, err := f.read()
 	f.ConfigError = err
@@ -65,6 +69,18 @@ func newFactory(
 		f.Config, f.Forge = config, client
 	}
 	return f, nil
+}
+
+// hidden are the files that hold the supervisor's tokens, where they are: no sandboxed session may read them.
+func hidden(config string, lookupEnv func(string) (string, bool)) (files []string) {
+	for _, path := range []string{config, secretsFile(config, lookupEnv)} {
+		info, err := os.Stat(path)
+		abs, absErr := filepath.Abs(path)
+		if err == nil && absErr == nil && info.Mode().IsRegular() { // upstream's projects are a folder that its scripts read
+			files = append(files, abs)
+		}
+	}
+	return files
 }
 
 // room measures the memory and disk that are free.
@@ -77,6 +93,9 @@ func room(dir string) threads.Room {
 func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 	config, text, err := readConfig(f.path, f.lookupEnv)
 	f.text = text
+	if err == nil {
+		err = checkStrict(config)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -188,8 +207,13 @@ func describe(c *threads.Config) string {
 		strings.Join(c.Forge.Repos, " "), c.Forge.URL)
 }
 
-// sharesAccount reports whether agents run under the supervisor's own account, where they can read every secret.
+// sharesAccount reports whether agents run under the supervisor's own account, where without a sandbox they can read
+// every secret.
 func sharesAccount(c *threads.Config) bool {
+	holds, lacks := sandboxLines(c)
+	if holds != "" && lacks == "" {
+		return false
+	}
 	return c.Factory.User == "" && slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
 }
 

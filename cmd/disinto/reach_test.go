@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
 )
 
@@ -23,7 +24,7 @@ const probe = `
 until [ -e "$SHARE/prey" ]; do sleep 0.1; done
 look() { # NAME PID: everything that the kernel guards as it guards ptrace, and signals
 	for f in environ mem maps; do (: <"/proc/$2/$f") 2>/dev/null && echo "$1 $f"; done
-	ls "/proc/$2/fd" >/dev/null 2>&1 && echo "$1 fd"
+	readlink "/proc/$2/fd/0" >/dev/null 2>&1 && echo "$1 fd"
 	ls "/proc/$2/cwd/" >/dev/null 2>&1 && echo "$1 cwd"
 	kill -0 "$2" 2>/dev/null && echo "$1 signal"
 }
@@ -31,7 +32,7 @@ parent() { cut -d' ' -f4 "/proc/$1/stat"; }
 {
 	look self $$
 	[ -r "$HOME/file" ] || echo mine >"$HOME/file"
-	for f in "$HOME" "$HOME/file" .; do [ -r "$f" ] && echo "own file"; done
+	for f in "$HOME" "$HOME/file" .; do (cat "$f" || ls "$f/") >/dev/null 2>&1 && echo "own file"; done
 	look shim $PPID
 	look supervisor "$(parent $PPID)"
 	prey=$(cat "$SHARE/prey") && echo "prey found"
@@ -39,8 +40,8 @@ parent() { cut -d' ' -f4 "/proc/$1/stat"; }
 	for f in "$STATE/disinto.sock" "$STATE/journal.jsonl" "$STATE/status.json" "$STATE/instance" "$CONFIG" "$SECRETS" \
 		"$STATE" "$STATE/logs/dev-kimi" "$STATE/home/dev-kimi" "$STATE/home/dev-kimi/file" "$STATE/work/dev-kimi" \
 		"$STATE"/work/dev-kimi/*/file "/proc/$prey/cwd/file"; do
-		[ -r "$f" ] && echo "read $f"
-		[ -w "$f" ] && echo "write $f"
+		(cat "$f" || ls "$f/") >/dev/null 2>&1 && echo "read $f"
+		(: >>"$f" || : >"$f/new") 2>/dev/null && echo "write $f"
 	done
 	grep NoNewPrivs /proc/self/status
 } >"$SHARE/reached" 2>&1
@@ -48,17 +49,29 @@ cat /proc/[0-9]*/cmdline >"$SHARE/arguments" 2>/dev/null
 mv "$SHARE/reached" "$SHARE/done"
 sleep 3600`
 
-// Two agents with accounts of their own, in the real program: neither reaches the other or the supervisor, by no
-// process, no file and no socket.
+// Two agents in the real program: neither reaches the other or the supervisor, by no process, no file and no socket.
+// Accounts of their own do for that, and so does a sandbox, on the supervisor's own account.
 func TestReach(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to start agents under other accounts")
-	}
-	for _, name := range []string{"nobody", "daemon"} {
-		if _, err := user.Lookup(name); err != nil {
+	t.Run("accounts", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("needs root, to start agents under other accounts")
+		}
+		for _, name := range []string{"nobody", "daemon"} {
+			if _, err := user.Lookup(name); err != nil {
+				t.Skip(err)
+			}
+		}
+		testReach(t, "user = \"daemon\"\n", "user = \"nobody\"\n", "sandbox = \"off\"\n")
+	})
+	t.Run("sandbox", func(t *testing.T) {
+		if _, _, err := process.FindSandbox(); err != nil {
 			t.Skip(err)
 		}
-	}
+		testReach(t, "", "", "sandbox = \"strict\"\nsandbox_write = [%q]\n")
+	})
+}
+
+func testReach(t *testing.T, preyKeys, probeKeys, factoryKeys string) {
 	t.Parallel()
 	f := newTestForge(t)
 	dir, err := os.MkdirTemp("", "disinto") // not t.TempDir(), whose parent other accounts may not enter
@@ -72,6 +85,9 @@ func TestReach(t *testing.T) {
 	for name, token := range f.Tokens {
 		left = append(left, name+"="+token)
 	}
+	if strings.Contains(factoryKeys, "%q") {
+		factoryKeys = fmt.Sprintf(factoryKeys, share)
+	}
 	text := fmt.Sprintf(`
 [forge]
 url = %q
@@ -81,16 +97,14 @@ repos = [%q]
 state = %q
 min_free_memory = "0"
 min_free_disk = "0"
-[threads.api]
+%s[threads.api]
 backend = "anthropic"
 agents = ["dev-kimi", "dev-qwen"]
 [agents.dev-kimi]
 role = "prey"
-user = "daemon"
-[agents.dev-qwen]
+%s[agents.dev-qwen]
 role = "probe"
-user = "nobody"
-[roles.prey]
+%s[roles.prey]
 on = "schedule"
 every = "24h"
 command = ["sh", "-c", '''%s''']
@@ -98,7 +112,7 @@ command = ["sh", "-c", '''%s''']
 on = "schedule"
 every = "24h"
 command = ["sh", "-c", '''%s''']
-`, f.URL, demo.Repo, state, prey, probe)
+`, f.URL, demo.Repo, state, factoryKeys, preyKeys, probeKeys, prey, probe)
 	for path, mode := range map[string]os.FileMode{dir: 0o755, share: 0o777, etc: 0o755} {
 		if err := os.MkdirAll(path, mode); err != nil {
 			t.Fatal(err)

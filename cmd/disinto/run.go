@@ -107,6 +107,9 @@ func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	if sharesAccount(f.Config) {
 		log.Warn(sharedAccount)
 	}
+	if _, lacks := sandboxLines(f.Config); lacks != "" {
+		log.Warn("sessions: " + lacks)
+	}
 	for _, line := range unenforced(f.Config, contained) {
 		log.Warn(line)
 	}

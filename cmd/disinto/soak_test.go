@@ -123,7 +123,7 @@ func newSoak(t *testing.T, threads, issues int, takes string) *soak {
 	s := &soak{
 		t: t, threads: threads, takes: takes, api: rest.API{URL: server.URL, Token: token},
 		state: filepath.Join(dir, "state"), config: filepath.Join(dir, "factory.toml"),
-		ledger: filepath.Join(dir, "ledger"), environ: []string{"FORGE_TOKEN=" + token},
+		ledger: filepath.Join(t.TempDir(), "ledger"), environ: []string{"FORGE_TOKEN=" + token},
 	}
 	for i := range threads {
 		agent := fmt.Sprintf("dev-%02d", i)
@@ -156,8 +156,8 @@ func (s *soak) start() *running {
 	s.t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n", s.api.URL, soakRepo, s.state)
-	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\n", soakAgent,
-		s.takes, s.ledger)
+	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\nsandbox_write = [%q]\n", soakAgent,
+		s.takes, s.ledger, filepath.Dir(s.ledger))
 	for i := range s.threads {
 		fmt.Fprintf(&b, "\n[threads.t%02d]\nbackend = \"local\"\nmax_concurrent = 1\nagents = [\"dev-%02d\"]\n", i, i)
 	}

@@ -50,6 +50,9 @@ func (r registry[T]) choose(variable string, lookupEnv func(string) (string, boo
 // hurrier is an executor that can end its sessions without their grace. Hurry may be called more than once.
 type hurrier interface{ Hurry() }
 
+// confiner is an executor that keeps sessions in sandboxes, and tells their processes from others.
+type confiner interface{ Confined(pid int) bool }
+
 // carrier is an executor whose sessions an upgrade in place leaves running.
 type carrier interface {
 	// Detach stops following sessions, and says what the next image needs to follow them. resume takes that back.

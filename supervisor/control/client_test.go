@@ -24,8 +24,23 @@ func served(t *testing.T, h http.Handler) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(Serve(l, h, hclog.NewNullLogger()))
+	t.Cleanup(Serve(l, h, nil, hclog.NewNullLogger()))
 	return NewClient(state)
+}
+
+// A process that is barred is told so, whatever it asks for.
+func TestBarred(t *testing.T) {
+	state, ours := t.TempDir(), os.Getpid()
+	l, err := ListenUnix(filepath.Join(state, SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Handler(Get("/v1/see", func(context.Context, url.Values) (*Report, error) { return &Report{}, nil }))
+	t.Cleanup(Serve(l, h, func(pid int) bool { return pid == ours }, hclog.NewNullLogger()))
+	var no *Refusal
+	if err := NewClient(state).Get(t.Context(), "/v1/see", new(Report)); !errors.As(err, &no) || no.Status != 403 {
+		t.Errorf("error %v, want a refusal with 403", err)
+	}
 }
 
 // What a command refuses arrives as the same refusal, and any other error as one that may pass.

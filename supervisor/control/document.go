@@ -29,6 +29,8 @@ type Document struct {
 	Upkeep   UpkeepDocument    `json:"upkeep"`
 	// Problems need a person, one line each: a journal that cannot be written, a tick that panicked.
 	Problems []string `json:"problems"`
+	// Sandbox says what holds the processes of sessions to come, and of which roles none does.
+	Sandbox string `json:"sandbox,omitempty"`
 }
 
 // RecentLimit is how many ended sessions a Document shows: a screenful.
@@ -131,6 +133,7 @@ type SessionDocument struct {
 	StartedAt    time.Time            `json:"started_at"`
 	LastOutputAt time.Time            `json:"last_output_at,omitzero"`
 	Usage        agents.Usage         `json:"usage"`
+	Sandbox      string               `json:"sandbox,omitempty"` // what holds its processes; empty without a sandbox
 }
 
 // QueueDocument is one item that waits, and why.

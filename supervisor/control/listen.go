@@ -46,9 +46,11 @@ func ListenUnix(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// Serve answers requests on the control socket. end closes every connection and waits until no more are accepted.
-func Serve(l net.Listener, h http.Handler, log hclog.Logger) (end func()) {
+// Serve answers requests on the control socket, but not those of processes that are barred; with nil none is. end
+// closes every connection and waits until no more are accepted.
+func Serve(l net.Listener, h http.Handler, barred func(pid int) bool, log hclog.Logger) (end func()) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: requestTime}
+	bar(server, barred)
 	return serve(l, server, log, func(_ *port, err error) { log.Error("the control socket failed: " + line(err)) }).close
 }
 

@@ -99,6 +99,7 @@ type decoder struct {
 	lines     map[string]int
 	mistakes  Mistakes
 	assigned  map[string]assignment // of every agent that a thread names
+	sandbox   agents.Sandbox        // of roles that say nothing else
 }
 
 func (d *decoder) wrong(line int, key toml.Key, format string, args ...any) {
@@ -202,5 +203,6 @@ func (d *decoder) readFactory(t *table) {
 		MinFreeDisk:   t.size("min_free_disk", 1<<30),
 	}
 	d.readListeners(t)
+	d.sandbox = t.sandbox(agents.Sandbox{Mode: agents.SandboxAuto})
 	t.done()
 }

@@ -154,6 +154,19 @@ func TestMistakes(t *testing.T) {
 			want: `:2: factory.min_free_memory: is "512 MB", want a size such as "512M" or "8G", or "0" for none
 :3: factory.min_free_disk: is "999999999T", which is more than any machine has`,
 		},
+		{
+			name: "sandbox",
+			text: "[factory]\nsandbox = \"on\"\nsandbox_read = [\"data\"]\nsandbox_connect = [0, 65536, \"ssh\"]\n" +
+				worker + "[roles.dev]\nsandbox = \"off\"\nsandbox_write = [\"/a\"]\nsandbox_connect = \"all\"\n",
+			want: `:2: factory.sandbox: is "on", want "auto", "strict" or "off"
+:3: factory.sandbox_read: has "data" in it, want absolute paths
+:4: factory.sandbox_connect: has 0 in it, want ports from 1 to 65535
+:4: factory.sandbox_connect: has 65536 in it, want ports from 1 to 65535
+:4: factory.sandbox_connect: has a string in it, want a list of TCP ports such as [8080], or "any"
+:10: roles.dev.sandbox_write: is set, and sandbox is "off": there is nothing to allow
+:11: roles.dev.sandbox_connect: is a string, want a list of TCP ports such as [8080], or "any"
+:11: roles.dev.sandbox_connect: is set, and sandbox is "off": there is nothing to allow`,
+		},
 		{name: "size as a number", text: "[factory]\nmin_free_disk = 5\n" + worker, want: `:2: factory.min_free_disk: is a number, want a size such as "512M" or "8G", or "0" for none`},
 		{
 			name: "budgets",
@@ -347,7 +360,10 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	role := func(name string, on agents.On, every time.Duration) agents.Role {
-		return agents.Role{Name: name, On: on, Every: every, Priority: 5, Timeout: 2 * time.Hour, Stall: 15 * time.Minute}
+		return agents.Role{
+			Name: name, On: on, Every: every, Priority: 5, Timeout: 2 * time.Hour, Stall: 15 * time.Minute,
+			Sandbox: agents.Sandbox{Mode: agents.SandboxAuto},
+		}
 	}
 	thread := func(th threads.Thread) threads.Thread {
 		th.Interval, th.IdleInterval, th.BreakerInterval = 5*time.Second, 30*time.Second, 5*time.Minute
@@ -409,6 +425,27 @@ func TestUnreviewedDefault(t *testing.T) {
 		}
 		if got.Forge.MaxUnreviewed != want {
 			t.Errorf("max_unreviewed is %d, want %d, in\n%s", got.Forge.MaxUnreviewed, want, text)
+		}
+	}
+}
+
+// TestSandboxKeys has a factory, a role that adds to it, and one that leaves it.
+func TestSandboxKeys(t *testing.T) {
+	text := worker + "[factory]\nsandbox_read = [\"/srv/data/\"]\nsandbox_connect = [5432]\n" +
+		"[roles.dev]\nsandbox = \"strict\"\nsandbox_write = [\"/cache\"]\nsandbox_connect = \"any\"\n" +
+		"[agents.dev-qwen]\nroles = [\"dev\", \"planner\"]\n[roles.planner]\nsandbox = \"off\"\n"
+	c, err := Decode("factory.toml", text, inContainer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]agents.Sandbox{
+		"dev": {
+			Mode: agents.SandboxStrict, Read: []string{"/srv/data"}, Write: []string{"/cache"}, Connect: []int{5432}, AnyPort: true,
+		},
+		"planner": {Mode: agents.SandboxOff, Read: []string{"/srv/data"}, Connect: []int{5432}},
+	} {
+		if diff := cmp.Diff(want, c.Role(name).Sandbox); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -286,6 +286,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		WaitsForReview: t.truth("waits_for_review", false),
 		EnvAllow:       t.patterns("env_allow"),
 		EnvDeny:        t.patterns("env_deny"),
+		Sandbox:        t.sandbox(d.sandbox),
 	}
 	if r.CLI != "" {
 		t.checkCLI(&r)

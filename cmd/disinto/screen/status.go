@@ -58,6 +58,9 @@ func (v View) head(p *page, d *control.Document) {
 		up = cell{d.Version + ", not running: this is its last state", held}
 	}
 	rows := append([][]cell{{{"disinto", bold}, up}, v.forge(d.Forge)}, config(d.Config)...)
+	if d.Sandbox != "" {
+		rows = append(rows, labelled("sessions", d.Sandbox, plain))
+	}
 	for _, problem := range d.Problems {
 		rows = append(rows, labelled("problem", problem, wrong))
 	}

@@ -1,0 +1,208 @@
+// Package landlock restricts a thread, and every process that it starts from then on, with the kernel's Landlock. It
+// needs no privileges but no_new_privs. Its rules allow: whatever a kernel can refuse and no rule names is refused.
+package landlock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Access names what a rule allows below its path.
+type Access string
+
+// The accesses. None makes devices, which are a way around every rule for a process that may.
+const (
+	Read   Access = "read"   // and execute
+	Write  Access = "write"  // everything but devices
+	Device Access = "device" // read, write and control
+	List   Access = "list"   // the names in folders
+)
+
+// Path is a rule for a folder with all that is in it, or for a file.
+type Path struct {
+	Name   []byte // JSON strings would change what is not UTF-8
+	Access Access
+}
+
+// Rules name what a process may do. The zero value allows nothing.
+type Rules struct {
+	Paths   []Path
+	Ports   []int // TCP ports of any host to connect to
+	AnyPort bool  `json:",omitempty"`
+}
+
+const (
+	// Oldest is the version that a sandbox needs at least. Version 1 refuses to move a file from any folder to another,
+	// also where both may be written, and package managers do.
+	Oldest = 2
+	// Complete is the first version that can refuse everything that a sandbox is to.
+	Complete = 6
+)
+
+const (
+	read   = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	change = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	write  = read | change | unix.LANDLOCK_ACCESS_FS_REFER |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+	device = write | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	all    = device | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+	// ofFiles are those of all that a rule for a file can have.
+	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | change |
+		unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+
+	rulePort = 2 // LANDLOCK_RULE_NET_PORT
+)
+
+var accesses = map[Access]uint64{
+	Read: read, Write: write, Device: device, List: unix.LANDLOCK_ACCESS_FS_READ_DIR,
+}
+
+// features came with versions, oldest first.
+var features = []struct {
+	since int
+	name  string
+	attr  unix.LandlockRulesetAttr
+}{
+	{1, "files", unix.LandlockRulesetAttr{
+		Handled_access_fs: all &^ (unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
+			unix.LANDLOCK_ACCESS_FS_IOCTL_DEV),
+	}},
+	{2, "moves", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_REFER}},
+	{3, "truncation", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_TRUNCATE}},
+	{4, "TCP ports", unix.LandlockRulesetAttr{Handled_access_net: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP}},
+	{5, "devices", unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}},
+	{6, "signals", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}},
+	{6, "abstract sockets", unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}},
+}
+
+// Holds names what a version refuses, and what it does not.
+func Holds(version int) (holds, lacks []string) {
+	for _, f := range features {
+		if f.since <= version {
+			holds = append(holds, f.name)
+		} else {
+			lacks = append(lacks, f.name)
+		}
+	}
+	return holds, lacks
+}
+
+// Version asks the kernel for its version of Landlock. The error says why it has none that can be used.
+func Version() (int, error) {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch {
+	case errno == unix.ENOSYS:
+		return 0, errors.New("the kernel has no Landlock")
+	case errno == unix.EOPNOTSUPP:
+		return 0, errors.New("Landlock is not among the kernel's active security modules (lsm=landlock,...)")
+	case errno == unix.EPERM, errno == unix.EACCES:
+		return 0, errors.New("the container's seccomp profile refuses Landlock")
+	case errno != 0:
+		return 0, fmt.Errorf("the kernel refuses Landlock: %w", errno)
+	case v < Oldest:
+		return 0, fmt.Errorf("the kernel's Landlock is of version %d, and %d is needed", v, Oldest)
+	}
+	return int(v), nil
+}
+
+// Restrict restricts the calling thread for ever, as far as version goes. Rules for paths that do not exist are
+// skipped. The thread needs no_new_privs, or CAP_SYS_ADMIN. After an error it is not restricted.
+func Restrict(r *Rules, version int) error {
+	attr := handled(version)
+	if r.AnyPort {
+		attr.Handled_access_net = 0
+	}
+	// The fields behind Scoped are of versions to come; a kernel that does not know them wants them to be 0.
+	size := unsafe.Offsetof(attr.Quiet_access_fs)
+	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
+	if errno != 0 {
+		return fmt.Errorf("cannot make a set of rules: %w", errno)
+	}
+	defer unix.Close(int(set))
+	for _, p := range r.Paths {
+		if err := allow(set, p, attr.Handled_access_fs); err != nil && !skips(err) {
+			return fmt.Errorf("cannot make a rule for %s: %w", p.Name, err)
+		}
+	}
+	for _, port := range r.Ports {
+		if attr.Handled_access_net == 0 {
+			break
+		}
+		rule := struct{ access, port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(port)}
+		if errno := addRule(set, rulePort, unsafe.Pointer(&rule)); errno != 0 {
+			return fmt.Errorf("cannot make a rule for port %d: %w", port, errno)
+		}
+	}
+	var flags uintptr
+	if version >= 7 {
+		flags = unix.LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON // refused accesses of programs go to the audit log, where one is
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, flags, 0); errno != 0 {
+		return fmt.Errorf("cannot put the rules in force: %w", errno) // E2BIG: 16 of them are
+	}
+	return nil
+}
+
+func handled(version int) (attr unix.LandlockRulesetAttr) {
+	for _, f := range features {
+		if f.since <= version {
+			attr.Handled_access_fs |= f.attr.Handled_access_fs
+			attr.Handled_access_net |= f.attr.Handled_access_net
+			attr.Scoped |= f.attr.Scoped
+		}
+	}
+	return attr
+}
+
+func allow(set uintptr, p Path, handled uint64) error {
+	fd, err := unix.Open(string(p.Name), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: accesses[p.Access] & handled, Parent_fd: int32(fd)}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rule.Allowed_access &= ofFiles
+	}
+	if rule.Allowed_access == 0 {
+		return nil
+	}
+	if errno := addRule(set, unix.LANDLOCK_RULE_PATH_BENEATH, unsafe.Pointer(&rule)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func addRule(set uintptr, kind uintptr, rule unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, set, kind, uintptr(rule), 0, 0, 0)
+	return errno
+}
+
+// skips reports whether an error says that there is nothing to allow: what cannot be reached cannot be used. The kernel
+// has no rules for what is on no disk, such as the pipe behind /dev/stdout.
+func skips(err error) bool {
+	return slices.ContainsFunc([]error{fs.ErrNotExist, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.EBADFD},
+		func(e error) bool { return errors.Is(err, e) })
+}
+
+// Describe says for people what holds, and what does not.
+func Describe(version int) string {
+	holds, lacks := Holds(version)
+	text := fmt.Sprintf("Landlock %d holds %s", version, strings.Join(holds, ", "))
+	if len(lacks) > 0 {
+		text += "; this kernel cannot hold " + strings.Join(lacks, ", ")
+	}
+	return text
+}

@@ -1,0 +1,91 @@
+package process
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
+)
+
+// refusedWords are how programs say EACCES and EPERM, and, for a file that would have to be moved, EXDEV.
+var refusedWords = regexp.MustCompile(
+	`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b|cross-device link`)
+
+var (
+	absolutePath = regexp.MustCompile(`(?:^|[\s'"` + "`" + `:=(\[])(/[^\s'"` + "`" + `:,()\[\]]+)`)
+	connecting   = regexp.MustCompile(`(?i)\bconnect|\bdial tcp|\bport \d`)
+)
+
+// blame adds to the reason of a failure what the sandbox probably refused, by the newest line of the output that
+// complains of it. The kernel tells only the program, and the audit log.
+func (r *run) blame(o agents.Outcome) agents.Outcome {
+	if r.held == "" || !o.Result.BurnsAttempt() {
+		return o
+	}
+	lines := append(strings.Split(o.Tail, "\n"), o.Reason)
+	for i := len(lines) - 1; i >= 0; i-- {
+		if !refusedWords.MatchString(lines[i]) {
+			continue
+		}
+		if why := r.refused(lines[i]); why != "" {
+			o.Reason = strings.TrimPrefix(o.Reason+"; ", "; ") + why
+			return o
+		}
+	}
+	return o
+}
+
+// refused says what the sandbox refused according to a line; empty when the sandbox allows it.
+func (r *run) refused(line string) string {
+	for _, m := range absolutePath.FindAllStringSubmatch(line, -1) {
+		switch path := filepath.Clean(m[1]); r.allows(path) {
+		case "":
+			return fmt.Sprintf("the sandbox keeps %s out of reach (sandbox_read, sandbox_write)", path)
+		case landlock.Read, landlock.List:
+			return fmt.Sprintf("perhaps because the sandbox lets it only read %s (sandbox_write)", path)
+		}
+	}
+	if connecting.MatchString(line) && !r.rules.AnyPort {
+		return fmt.Sprintf("the sandbox lets it connect to the TCP ports %s only (sandbox_connect)", portList(r.rules.Ports))
+	}
+	return ""
+}
+
+// allows returns the most that the sandbox allows for a path, which need not exist; empty when it allows nothing.
+func (r *run) allows(path string) (most landlock.Access) {
+	real, rest := path, ""
+	for {
+		if found, err := filepath.EvalSymlinks(real); err == nil {
+			real = filepath.Join(found, rest)
+			break
+		}
+		if real == "/" {
+			break
+		}
+		real, rest = filepath.Dir(real), filepath.Join(filepath.Base(real), rest)
+	}
+	rank := []landlock.Access{"", landlock.List, landlock.Read, landlock.Write, landlock.Device}
+	for _, rule := range r.rules.Paths {
+		if name := string(rule.Name); real != name && !below(real, name) {
+			continue
+		}
+		if slices.Index(rank, rule.Access) > slices.Index(rank, most) {
+			most = rule.Access
+		}
+	}
+	return most
+}
+
+// portList writes ports for people.
+func portList(ports []int) string {
+	var words []string
+	for _, port := range slices.Compact(slices.Sorted(slices.Values(ports))) {
+		words = append(words, strconv.Itoa(port))
+	}
+	return strings.Join(words, " ")
+}

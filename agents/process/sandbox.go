@@ -1,0 +1,293 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
+	"codeberg.org/johba/disinto/agents/process/tree"
+)
+
+// systemPaths may be used by every program of a session, where they exist. Not among them: homes, /tmp, /run, which has
+// the secrets of containers, and most of /var.
+var systemPaths = []struct {
+	access landlock.Access
+	names  []string
+}{
+	{landlock.Read, []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/snap",
+		"/proc", "/sys",
+		// What files in /etc lead to, and the lists of packages.
+		"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/current-system", "/var/lib/ca-certificates",
+		"/var/lib/dpkg", "/var/lib/apt", "/var/lib/rpm",
+	}},
+	{landlock.Device, []string{
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm",
+	}},
+	{landlock.List, []string{"/dev"}},
+}
+
+// toolVars are the variables by which the operator says where compilers and certificates are.
+var toolVars = []string{
+	"GOROOT", "JAVA_HOME", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "VIRTUAL_ENV",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
+}
+
+// proxyVars are the variables by which the operator says where the network is.
+var proxyVars = []string{
+	"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+}
+
+// FindSandbox says what a sandbox holds here. The error says why there can be none; a strict one needs complete.
+func FindSandbox() (holds string, complete bool, err error) {
+	version, err := landlock.Version()
+	if err != nil {
+		return "", false, err
+	}
+	return landlock.Describe(version), version >= landlock.Complete, nil
+}
+
+// sandboxVersion asks the kernel for its version of Landlock. Tests make it older.
+var sandboxVersion = landlock.Version
+
+// sandboxOrder has the shim restrict the program.
+type sandboxOrder struct {
+	Rules   landlock.Rules
+	Version int
+	Strict  bool `json:",omitempty"` // do not start it otherwise
+}
+
+// confine returns the order for a program that was found at path. It is nil for a session without a sandbox.
+func (r *run) confine(path string) (*sandboxOrder, error) {
+	mode := r.job.Sandbox.Mode
+	if !r.job.Sandbox.On() {
+		return nil, nil
+	}
+	version, err := sandboxVersion()
+	strict := mode == agents.SandboxStrict
+	switch _, lacks := landlock.Holds(version); {
+	case err == nil && strict && len(lacks) > 0:
+		return nil, fmt.Errorf("its sandbox is strict, and this kernel cannot hold %s", strings.Join(lacks, ", "))
+	case err != nil && strict:
+		return nil, fmt.Errorf("its sandbox is strict, and there is none here: %w", err)
+	case err != nil:
+		r.note("no sandbox: " + err.Error())
+		return nil, nil
+	}
+	r.held = landlock.Describe(version)
+	r.note("sandbox: " + r.held)
+	r.rules = r.allowed(path)
+	return &sandboxOrder{Rules: r.rules, Version: version, Strict: strict}, nil
+}
+
+// allowed are the rules of the session.
+func (r *run) allowed(path string) landlock.Rules {
+	s := &r.job.Sandbox
+	g := newGrants(s.Hide)
+	for _, p := range systemPaths {
+		g.system(p.access, p.names...)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.job.Dir, path)
+	}
+	g.program(path)
+	for _, name := range s.Programs {
+		if path, err := Lookup(name, r.job.Dir, r.job.Env); err == nil {
+			g.program(path)
+		}
+	}
+	g.installed(agents.Getenv(r.job.Env, "PATH"))
+	for _, name := range toolVars {
+		if value := agents.Getenv(r.job.Env, name); filepath.IsAbs(value) {
+			g.system(landlock.Read, value)
+		}
+	}
+	for _, arg := range r.job.Command[1:] { // prompts, a script, its settings
+		if filepath.IsAbs(arg) {
+			g.named(landlock.Read, arg)
+		}
+	}
+	g.named(landlock.Read, s.Read...)
+	g.named(landlock.Write, s.Write...)
+	g.named(landlock.Write, r.job.Home, r.job.Dir, r.job.Tmp, agents.Getenv(r.job.Env, "CLAUDE_CONFIG_DIR"))
+	if r.job.ResultPath != "" {
+		g.named(landlock.Write, filepath.Dir(r.job.ResultPath))
+	}
+	g.named(landlock.Write, r.job.LogPath) // as /dev/stderr
+	return landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort, Ports: append(proxyPorts(r.job.Env), s.Connect...)}
+}
+
+// proxyPorts are the ports of the operator's proxies.
+func proxyPorts(env []string) (ports []int) {
+	for _, name := range proxyVars {
+		if port := agents.Port(agents.Getenv(env, name)); port > 0 {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
+// mostRules bounds the time that rules around something hidden take: each is a microsecond or two.
+const mostRules = 2000
+
+// grants collects the rules of a session.
+type grants struct {
+	paths  []landlock.Path
+	hidden []string // without links
+}
+
+func newGrants(hidden []string) *grants {
+	g := &grants{}
+	for _, path := range hidden {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			g.hidden = append(g.hidden, real)
+		}
+	}
+	return g
+}
+
+func (g *grants) rule(access landlock.Access, path string) {
+	g.paths = append(g.paths, landlock.Path{Name: []byte(path), Access: access})
+}
+
+// system allows paths, but nothing that is hidden.
+func (g *grants) system(access landlock.Access, paths ...string) {
+	for _, path := range paths {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || g.within(real) {
+			continue
+		}
+		g.around(access, real)
+	}
+}
+
+// named allows paths that the operator or the supervisor names, also inside of a hidden folder.
+func (g *grants) named(access landlock.Access, paths ...string) {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || g.is(real) {
+			continue
+		}
+		g.around(access, real)
+	}
+}
+
+// around allows a path that is not hidden. Rules cannot take away, so if something below it is hidden, each of the
+// others there gets a rule of its own.
+func (g *grants) around(access landlock.Access, real string) {
+	if !g.holdsHidden(real) {
+		g.rule(access, real)
+		return
+	}
+	entries, _ := os.ReadDir(real)
+	for _, entry := range entries {
+		if len(g.paths) > mostRules {
+			return
+		}
+		path := filepath.Join(real, entry.Name())
+		if entry.Type()&os.ModeSymlink == 0 && !g.is(path) { // what a link leads to has a place of its own
+			g.around(access, path)
+		}
+	}
+}
+
+// program allows a program and the folder that it is in.
+func (g *grants) program(path string) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return
+	}
+	g.rule(landlock.Read, real)
+	if dir := filepath.Dir(real); !shared(dir) {
+		g.system(landlock.Read, dir)
+	}
+}
+
+// installed allows the folders of PATH, and what is installed with them.
+func (g *grants) installed(searched string) {
+	for _, dir := range filepath.SplitList(searched) {
+		if !filepath.IsAbs(dir) || shared(dir) {
+			continue
+		}
+		g.system(landlock.Read, dir)
+		switch prefix := filepath.Dir(dir); filepath.Base(dir) {
+		case "bin":
+			g.system(landlock.Read, filepath.Join(prefix, "lib"), filepath.Join(prefix, "libexec"))
+		case ".bin": // of npm, with links to the packages beside it
+			g.system(landlock.Read, prefix)
+		}
+	}
+}
+
+// shared reports whether a folder is no place for a program: it has other things in it.
+func shared(dir string) bool {
+	home, _ := os.UserHomeDir()
+	return dir == "/" || dir == home || dir == os.TempDir() || filepath.Dir(dir) == "/home" || dir == "/tmp" ||
+		dir == "/var/tmp"
+}
+
+func below(path, dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
+
+// is reports whether a path itself is hidden, or is around everything hidden: a rule for it would be one for all.
+func (g *grants) is(real string) bool {
+	for _, h := range g.hidden {
+		if real == h {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether a path is hidden.
+func (g *grants) within(real string) bool {
+	for _, h := range g.hidden {
+		if real == h || below(real, h) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *grants) holdsHidden(real string) bool {
+	for _, h := range g.hidden {
+		if below(h, real) {
+			return true
+		}
+	}
+	return false
+}
+
+// Confined reports whether a process is below a session with a sandbox. One that is gone counts as such.
+func (e *Executor) Confined(pid int) bool {
+	shims := make(map[int]bool) // and 0, which is no process's number
+	for _, r := range e.list() {
+		shims[int(r.confined.Load())] = true
+	}
+	self := os.Getpid()
+	for range confinedTries { // a process whose parent ends while we look gets another one
+		at := pid
+		for at > 1 && at != self && !shims[at] {
+			p, err := tree.Look(at)
+			if err != nil {
+				break
+			}
+			at = p.PPID
+		}
+		if at <= 1 || at == self {
+			return false
+		}
+		if shims[at] {
+			return true
+		}
+	}
+	return true
+}
+
+// confinedTries is how often the way from a process to its session is walked.
+const confinedTries = 3

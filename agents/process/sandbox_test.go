@@ -1,0 +1,238 @@
+package process
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
+)
+
+// sandboxed is a job in a state directory with things that are not the agent's.
+func sandboxed(t *testing.T, script string) agents.Job {
+	t.Helper()
+	if _, err := landlock.Version(); err != nil {
+		t.Skip(err)
+	}
+	job := newJob(t, script)
+	state := filepath.Dir(job.Dir)
+	for _, dir := range []string{"home/other", "work/other", "outside"} {
+		if err := os.MkdirAll(filepath.Join(state, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"journal.jsonl": "the journal", "home/other/token": "another's token", "work/other/file": "another's work",
+		"outside/file": "the operator's",
+	} {
+		if err := os.WriteFile(filepath.Join(state, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	job.Home, job.Dir, job.Tmp = state+"/home/me", state+"/work/me", state+"/tmp/me"
+	job.Env = append(job.Env, "HOME="+job.Home, "TMPDIR="+job.Tmp, "LOG="+job.LogPath)
+	job.Sandbox = agents.Sandbox{Mode: agents.SandboxAuto, Hide: []string{state}}
+	return job
+}
+
+// asUsers runs a test under the supervisor's own account and, as root, under another one.
+func asUsers(t *testing.T, test func(t *testing.T, user string)) {
+	for _, user := range []string{"", stranger} {
+		t.Run("user="+user, func(t *testing.T) {
+			if user != "" {
+				needRoot(t)
+			}
+			test(t, user)
+		})
+	}
+}
+
+func TestSandboxFiles(t *testing.T) {
+	asUsers(t, func(t *testing.T, user string) {
+		job := sandboxed(t, `
+			no() { if (eval "$2") >/dev/null 2>&1; then echo "can $1"; fi; }
+			yes() { if ! (eval "$2") >/dev/null 2>$TMPDIR/err; then echo "cannot $1: $(cat $TMPDIR/err)"; fi; }
+			no 'list the state' 'ls $T'
+			no 'read the journal' 'cat $T/journal.jsonl'
+			no 'write the journal' 'echo x >>$T/journal.jsonl'
+			no 'truncate the journal' ': >$T/journal.jsonl'
+			no 'remove the journal' 'rm $T/journal.jsonl'
+			no 'link the journal' 'ln $T/journal.jsonl $HOME/j && cat $HOME/j'
+			no 'see it by a link' 'ln -s $T/journal.jsonl $HOME/s; cat $HOME/s'
+			no 'read the home of another' 'cat $T/home/other/token'
+			no 'write to the work of another' 'echo x >$T/work/other/new'
+			no 'read outside' 'cat $T/outside/file'
+			no 'write to /tmp' 'echo x >/tmp/$DISINTO_RUN_ID'
+			no 'write to the system' 'echo x >/usr/$DISINTO_RUN_ID'
+			no 'make a device' 'mknod $HOME/null c 1 3 && cat $HOME/null'
+			yes 'write at home' 'echo x >$HOME/f && mkdir $HOME/d && mv $HOME/f $HOME/d && rm -r $HOME/d'
+			yes 'write in the workspace' 'echo x >f && ln f g && mv g $HOME/g'
+			yes 'write temporary files' 'mktemp && sort </etc/passwd'
+			yes 'write to /dev/null' 'echo x >/dev/null && head -c1 /dev/urandom && ls /dev/ && ls -d /'
+			yes 'write to /dev/stderr' 'echo x >>/proc/$$/fd/2'
+			yes 'read the system' 'cat /etc/passwd /proc/self/status /sys/kernel/mm/transparent_hugepage/enabled && ls /usr/bin'
+			yes 'use shared memory' 'echo x >/dev/shm/$DISINTO_RUN_ID && rm /dev/shm/$DISINTO_RUN_ID'
+			echo says >/dev/stderr
+			echo '{"outcome":"done"}' >$T/result/r && mv $T/result/r $DISINTO_RESULT`)
+		job.User = user
+		o := runJob(t, job)
+		if o.Result != agents.Done || !o.Claimed || !strings.HasSuffix(o.Tail, "says") || strings.Contains(o.Tail, "can ") || strings.Contains(o.Tail, "cannot ") {
+			t.Errorf("outcome %+v", o)
+		}
+		if text := read(filepath.Dir(job.Home) + "/../journal.jsonl"); text != "the journal" {
+			t.Errorf("the journal is %q", text)
+		}
+		if exists(job.Tmp) {
+			t.Error("the temporary files are still there")
+		}
+	})
+}
+
+// TestSandboxSignals tries what nothing but a sandbox prevents on the supervisor's own account: to stop or kill the
+// shim, by its process and by its threads, and a process of another session.
+func TestSandboxSignals(t *testing.T) {
+	asUsers(t, func(t *testing.T, user string) {
+		other := spawn(t, "sleep 1000")
+		job := sandboxed(t, `
+			for pid in $PPID $OTHER $SUPERVISOR; do
+				for signal in 0 STOP KILL; do kill -$signal $pid 2>/dev/null && echo "can send $signal"; done
+			done
+			for task in $(ls /proc/$PPID/task); do kill -STOP $task 2>/dev/null && echo can stop a thread; done
+			cat /proc/$SUPERVISOR/environ /proc/$OTHER/environ 2>/dev/null | grep -q . && echo can read an environment
+			sleep 1000 & kill $! || echo cannot end its own child
+			echo '{"outcome":"done"}' >$DISINTO_RESULT`)
+		job.User = user
+		job.Env = append(job.Env, "OTHER="+itoa(other.PID), "SUPERVISOR="+itoa(os.Getpid()))
+		if o := runJob(t, job); o.Result != agents.Done || strings.Contains(o.Tail, "can ") || strings.Contains(o.Tail, "cannot ") {
+			t.Errorf("outcome %+v", o)
+		}
+		if len(other.Exit()) > 0 {
+			t.Error("the other process has ended")
+		}
+	})
+}
+
+func TestSandboxNetwork(t *testing.T) {
+	var ports []int
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	abstract, err := net.Listen("unix", "@"+token())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer abstract.Close()
+	job := sandboxed(t, "")
+	job.Command = helperCommand("connect", "127.0.0.1:"+itoa(ports[0]), "127.0.0.1:"+itoa(ports[1]), abstract.Addr().String())
+	job.Sandbox.Connect = []int{ports[0]}
+	want := "yes no no"
+	o := runJob(t, job)
+	if !strings.HasSuffix(o.Tail, "\n"+want) {
+		t.Errorf("it can connect: %s, want %s", o.Tail, want)
+	}
+	if why := fmt.Sprintf("TCP ports %d only (sandbox_connect)", ports[0]); !strings.Contains(o.Reason, why) {
+		t.Errorf("the reason is %q, want %q in it", o.Reason, why)
+	}
+	job.RunID, job.Sandbox.AnyPort = "i"+token(), true
+	if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\nyes yes no") {
+		t.Errorf("with every port it can connect: %s", o.Tail)
+	}
+}
+
+// connect says to which addresses a program can connect, and fails.
+func connect(addresses []string) int {
+	said := make([]string, len(addresses))
+	for i, address := range addresses {
+		network := "tcp"
+		if strings.HasPrefix(address, "@") {
+			network = "unix"
+		}
+		c, err := net.Dial(network, address)
+		if said[i] = "yes"; err != nil {
+			said[i] = "no"
+			fmt.Println(err)
+			continue
+		}
+		c.Close()
+	}
+	fmt.Println(strings.Join(said, " "))
+	return 1
+}
+
+// TestSandboxOld has the versions of older kernels. None of them may refuse what a program needs.
+func TestSandboxOld(t *testing.T) {
+	defer func() { sandboxVersion = landlock.Version }()
+	for version, want := range map[int]string{
+		2: "; this kernel cannot hold truncation, TCP ports, devices, signals, abstract sockets",
+		4: "; this kernel cannot hold devices, signals, abstract sockets",
+		6: "truncation, TCP ports, devices, signals, abstract sockets\n",
+	} {
+		sandboxVersion = func() (int, error) { return version, nil }
+		job := sandboxed(t, `
+			cat $T/journal.jsonl && echo can read the journal
+			mkdir $HOME/d && echo x >$HOME/f && mv $HOME/f $HOME/d/f && : >$HOME/d/f && echo x >/dev/null || echo cannot work
+			exit 1`)
+		o := runJob(t, job)
+		if strings.Contains(o.Tail, "can ") || strings.Contains(o.Tail, "cannot work") || !strings.Contains(o.Tail, want) {
+			t.Errorf("version %d: %s", version, o.Tail)
+		}
+		job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
+		o = runJob(t, job)
+		if started := !strings.HasPrefix(o.Reason, "cannot start /bin/sh: its sandbox is strict, and"); started != (version >= 6) {
+			t.Errorf("version %d, strict: %+v", version, o)
+		}
+	}
+	sandboxVersion = func() (int, error) { return 0, os.ErrInvalid }
+	job := sandboxed(t, "cat $T/journal.jsonl")
+	if o := runJob(t, job); o.Tail != "disinto: no sandbox: invalid argument\nthe journal" {
+		t.Errorf("without Landlock: %+v", o)
+	}
+	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
+	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and there is none here: invalid argument" {
+		t.Errorf("without Landlock, strict: %+v", o)
+	}
+}
+
+// TestSandboxInSandbox nests them up to the kernel's limit of 16. A CLI may need one of its own.
+func TestSandboxInSandbox(t *testing.T) {
+	job := sandboxed(t, "")
+	job.Command = helperCommand("nest")
+	o := runJob(t, job)
+	if !strings.HasSuffix(o.Tail, "\n15 more: argument list too long") {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// TestConfined has a session with a sandbox and one without, each with a process that escaped from its parents.
+func TestConfined(t *testing.T) {
+	for _, mode := range []agents.SandboxMode{agents.SandboxAuto, agents.SandboxOff} {
+		up, word := filepath.Join(t.TempDir(), "up"), token()
+		job := sandboxed(t, fmt.Sprintf(escape, word, up)+"sleep 1000")
+		job.Sandbox.Mode, job.Sandbox.Write = mode, []string{filepath.Dir(up)}
+		r := background(t, job)
+		eventually(t, "it has escaped", func() bool { return exists(up) })
+		for _, pid := range append(alive(t, job.RunID), alive(t, word)...) {
+			if got := r.exec.Confined(pid); got != (mode == agents.SandboxAuto) {
+				t.Errorf("%s: process %d of the session: %v", mode, pid, got)
+			}
+		}
+		if r.exec.Confined(os.Getpid()) || r.exec.Confined(1) {
+			t.Errorf("%s: the supervisor counts as confined", mode)
+		}
+		r.stop()
+	}
+	gone := spawn(t, "exit 0")
+	<-gone.Exit()
+	if !(&Executor{}).Confined(gone.PID) {
+		t.Error("a process that is gone counts as free")
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestCheckSandbox has kernels that hold all of a sandbox, a part and none, and a factory that wants it, insists on it,
+// or does without.
+func TestCheckSandbox(t *testing.T) {
+	old := findSandbox
+	t.Cleanup(func() { findSandbox = old })
+	none := errors.New("the kernel has no Landlock")
+	tests := map[string]struct {
+		keys     string
+		complete bool
+		err      error
+		want     string // in the line about it
+		code     int
+	}{
+		"complete":        {complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
+		"a part":          {want: "note  sessions  in a sandbox that is not complete: some Landlock"},
+		"none":            {err: none, want: "note  sessions  no sandbox: the kernel has no Landlock"},
+		"off":             {keys: "sandbox = \"off\"\n", complete: true, want: "note  sessions  sandbox = \"off\" of dev, gardener"},
+		"strict":          {keys: "sandbox = \"strict\"\n", complete: true, want: "ok    sessions  in a sandbox: some Landlock"},
+		"strict, a part":  {keys: "sandbox = \"strict\"\n", want: "sandbox = \"strict\" of dev", code: exitFailed},
+		"strict and none": {keys: "sandbox = \"strict\"\n", err: none, want: "sandbox = \"strict\" of dev", code: exitFailed},
+	}
+	f := newTestForge(t)
+	for name, tt := range tests {
+		findSandbox = func() (string, bool, error) { return "some Landlock", tt.complete, tt.err }
+		path := f.file(t.TempDir(), "[factory]\n", "[factory]\n"+tt.keys)
+		got := disinto(t.Context(), f.environ(nil), "check", "--config", path)
+		text := strings.Join(strings.Fields(got.stdout), " ")
+		if want := strings.Join(strings.Fields(tt.want), " "); got.code != tt.code || !strings.Contains(text, want) {
+			t.Errorf("%s: exit code %d, want %d and %q\n%s", name, got.code, tt.code, want, text)
+		}
+		shared := strings.Contains(text, sharedAccount)
+		if want := tt.err != nil || !tt.complete || tt.keys == "sandbox = \"off\"\n"; shared != want {
+			t.Errorf("%s: says that agents can read every secret: %v, want %v", name, shared, want)
+		}
+	}
+}

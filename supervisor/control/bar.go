@@ -1,0 +1,50 @@
+package control
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"golang.org/x/sys/unix"
+)
+
+// peerKey is the context's key of whether a connection is barred.
+type peerKey struct{}
+
+// bar refuses all requests of processes for which barred says so. The number of a process is read when it connects.
+func bar(server *http.Server, barred func(pid int) bool) {
+	if barred == nil {
+		return
+	}
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, peerKey{}, barred(peerOf(c)))
+	}
+	h := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if no, _ := r.Context().Value(peerKey{}).(bool); no {
+			refuse(w, http.StatusForbidden, "a session in a sandbox may not use the control socket")
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// peerOf is the process that made a connection; 0 when it is in none of our PID namespaces, or when c is no socket of
+// this machine.
+func peerOf(c net.Conn) int {
+	socket, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	pid := 0
+	_ = raw.Control(func(fd uintptr) {
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(cred.Pid)
+		}
+	})
+	return pid
+}

@@ -1,0 +1,63 @@
+package file
+
+import (
+	"path"
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// anyPort stands in the place of a list of ports.
+const anyPort = "any"
+
+// sandbox reads what the sandbox of sessions allows, beside what base does. A role's base is the factory's.
+func (t *table) sandbox(base agents.Sandbox) agents.Sandbox {
+	s := agents.Sandbox{
+		Mode: agents.SandboxMode(t.oneOf("sandbox", string(base.Mode),
+			string(agents.SandboxAuto), string(agents.SandboxStrict), string(agents.SandboxOff))),
+		Read:  slices.Concat(base.Read, t.paths("sandbox_read")),
+		Write: slices.Concat(base.Write, t.paths("sandbox_write")),
+	}
+	s.Connect, s.AnyPort = t.ports("sandbox_connect")
+	s.Connect, s.AnyPort = slices.Concat(base.Connect, s.Connect), s.AnyPort || base.AnyPort
+	for _, key := range []string{"sandbox_read", "sandbox_write", "sandbox_connect"} {
+		if s.Mode == agents.SandboxOff && t.has(key) && t.has("sandbox") {
+			t.wrong(key, `is set, and sandbox is "off": there is nothing to allow`)
+		}
+	}
+	return s
+}
+
+// paths reads absolute paths.
+func (t *table) paths(key string) []string {
+	list := t.set(key)
+	for i, p := range list {
+		if !path.IsAbs(p) {
+			t.wrong(key, "has %q in it, want absolute paths", p)
+		}
+		list[i] = path.Clean(p)
+	}
+	return list
+}
+
+// ports reads a list of TCP ports, or the word for all of them.
+func (t *table) ports(key string) (ports []int, all bool) {
+	if t.values[key] == anyPort {
+		t.ignore(key)
+		return nil, true
+	}
+	const want = `a list of TCP ports such as [8080], or "any"`
+	values, _ := get[[]any](t, key, want)
+	for _, v := range values {
+		port, ok := v.(int64)
+		switch {
+		case !ok:
+			t.wrong(key, "has %s in it, want %s", kindOf(v), want)
+		case port < 1 || port > 65535:
+			t.wrong(key, "has %d in it, want ports from 1 to 65535", port)
+		default:
+			ports = append(ports, int(port))
+		}
+	}
+	return ports, false
+}
