@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
@@ -105,7 +106,7 @@ func handedOf(c *chore) *ledger.Handed {
 	if c.mark.Reason.Code == threads.TooManyRounds {
 		if c.mark.Item.Cause == threads.CauseCI {
 			h.Fixes = true
-		} else {
+		} else if c.mark.Item.Kind != agents.KindReview { // reviews are not counted on
 			h.Rounds = c.mark.Reason.Count
 		}
 	}

@@ -98,7 +98,7 @@ func (s *Supervisor) reportForgotten(report *control.Report, item forge.Ref, now
 	}{
 		{rests, "cool-down ended"},
 		{chain.HasRefusal(), "refusal forgotten"},
-		{chain.Asked > 0 || s.hasRounds(item, chain.Retried), "review rounds forgotten"},
+		{chain.Asked+chain.Conflicts > 0 || s.hasRounds(item, chain.Retried), "review rounds forgotten"},
 		{chain.CIFixes > 0, "CI fixes forgotten"},
 	} {
 		if one.held {

@@ -212,7 +212,7 @@ var codeDocs = []CodeDoc{
 	doc(MergeQueued, Blocked, ByItself, "merged after {refs}",
 		"another pull request of the repository is merged first", ""),
 	doc(TooManyRounds, Failed, ByItself, "{note} {count} times, needs a person",
-		"the limit of review rounds or CI fixes is reached", "look at it, then `disinto retry REF`"),
+		"the limit of rounds, reviews or CI fixes is reached", "look at it, then `disinto retry REF`"),
 	doc(NotDue, Blocked, ByItself, "next run {time}", "its next run is later", ""),
 	doc(GaveUp, Failed, ByItself, "gave up after {count} attempts", "its attempts are used up", "`disinto retry REF`"),
 	doc(CoolDown, Ready, ByItself, "{failed}next try {time}",

@@ -36,7 +36,7 @@ type Forge struct {
 	ClaimSingle     bool     // claim = "single": no other supervisor works in the repositories
 	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
 	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
-	MaxReviewRounds int      // requests for changes on one pull request before a person is asked
+	MaxReviewRounds int      // requests for changes and conflicts of one pull request before a person is asked
 	MaxCIFixes      int      // sessions spent on red CI of one pull request before a person is asked
 	ReworkWait      time.Duration
 	WebhookSecret   agents.Secret

@@ -87,7 +87,11 @@ type ChainHistory struct {
 	// Writers are the agents that ran a writing session on the chain, in the order in which they first did.
 	Writers []string `json:"writers,omitempty"`
 	CIFixes int      `json:"ci_fixes,omitempty"` // rework sessions started for red CI of a pull request
-	// Asked counts the review rounds of a pull request that a person has seen and sent back. They do not count again.
+	// Conflicts and Reviews count the sessions that resolved a conflict of a pull request, and those that reviewed it,
+	// since a person last looked at it. A session that burnt an attempt is not among them.
+	Conflicts int `json:"conflicts,omitempty"`
+	Reviews   int `json:"reviews,omitempty"`
+	// Asked counts the rounds of a pull request that a person has seen and sent back. They do not count again.
 	Asked int `json:"asked,omitempty"`
 	// Told is the Key of the reason that was last commented, so that each reason is commented once.
 	Told string `json:"told,omitempty"`

@@ -2,6 +2,8 @@ package threads
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -201,10 +203,22 @@ func reworked(look forge.Look, headBefore string) (Effect, string) {
 	if gone, how := over(p); gone {
 		return Achieved, how
 	}
-	if p.HeadSHA != headBefore {
+	if p.HeadSHA != headBefore && !sentBack(p) {
 		return Achieved, fmt.Sprintf("pushed %.7s", p.HeadSHA)
 	}
 	return NoEffect, ""
+}
+
+// sentBack reports whether the head of a pull request is one on which changes were requested already. To go back and
+// forth between two such heads answers nothing, and asks for no new review that could be counted.
+func sentBack(p *forge.Pull) bool {
+	back := make(map[string]bool)
+	for _, r := range p.Reviews {
+		if r.CommitSHA == p.HeadSHA && r.Official && !r.Dismissed && r.Verdict != forge.Commented {
+			back[r.Author] = r.Verdict == forge.ChangesRequested
+		}
+	}
+	return slices.Contains(slices.Collect(maps.Values(back)), true)
 }
 
 // over reports whether a pull request needs no more work, and why.

@@ -105,6 +105,18 @@ func TestJudge(t *testing.T) {
 		{"merged without waiting for the verdict", agents.KindReview, exit(1), pull(forge.Pull{Closed: true, Merged: true}), agents.Done, Achieved, "merged, although it exited with 1"},
 
 		{"pushed", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbbbbbbbbb"}), agents.Done, Achieved, "pushed bbbbbbb"},
+		{"pushed what was not sent back", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
+			{Author: other, Verdict: forge.ChangesRequested, CommitSHA: head, Official: true},
+			{Author: other, CommitSHA: "bbb", Official: true},
+			{Author: "passer-by", Verdict: forge.ChangesRequested, CommitSHA: "bbb"},
+			{Author: "boss", Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true},
+			{Author: "boss", Verdict: forge.Approved, CommitSHA: "bbb", Official: true},
+			{Author: "boss2", Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true, Dismissed: true},
+		}}), agents.Done, Achieved, "pushed bbb"},
+		{"pushed what was sent back before", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: "bbb", Reviews: []forge.Review{
+			{Author: other, Verdict: forge.ChangesRequested, CommitSHA: "bbb", Official: true},
+			{Author: other, Verdict: forge.ChangesRequested, CommitSHA: head, Official: true},
+		}}), agents.NoProgress, NoEffect, "ended without a new commit"},
 		{"pushed nothing", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head}), agents.NoProgress, NoEffect, "ended without a new commit"},
 		{"answered in words", agents.KindRework, exit(0), said(pull(forge.Pull{HeadSHA: head}), me), agents.Done, Remarked, "commented"},
 		{"closed the pull request", agents.KindRework, exit(0), pull(forge.Pull{HeadSHA: head, Closed: true}), agents.Done, Achieved, "closed"},

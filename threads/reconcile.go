@@ -223,7 +223,7 @@ func outOfRounds(v *view, w *work) *Reason {
 	if w.issue != nil {
 		return closedAgain(v, w)
 	}
-	if w.Kind != agents.KindRework || !w.stage.own {
+	if w.pull == nil || !w.stage.own {
 		return nil
 	}
 	return tooManyRounds(v, w)

@@ -381,20 +381,31 @@ func ciPending(_ *view, w *work) *Reason {
 	return when(w.Kind != agents.KindRework && w.pull.CI == forge.CIPending, CIPending)
 }
 
+// tooManyRounds holds a pull request on which agents go in circles. A request for changes that stands is counted
+// already, the other rounds are counted when they are over. A pull request of ours is not reviewed for ever either: its
+// head may move, and its verdicts may be dismissed, without any rework.
 func tooManyRounds(v *view, w *work) *Reason {
-	switch w.Cause {
-	case CauseChanges:
-		if n := v.rounds(w.pull); n > v.Config.Forge.MaxReviewRounds {
-			return &Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}
-		}
-	case CauseCI:
-		n := v.History.Chain(w.Ref).CIFixes
-		if n >= v.Config.Forge.MaxCIFixes {
-			return &Reason{Code: TooManyRounds, Note: string(w.Cause), Count: n}
-		}
+	h, most := v.History.Chain(w.Ref), &v.Config.Forge
+	n, limit, what := 0, 0, string(w.Cause)
+	switch {
+	case w.Kind == agents.KindReview && w.stage.own:
+		n, limit, what = h.Reviews, 1+most.MaxReviewRounds+most.MaxCIFixes, "reviewed"
+	case w.Cause == CauseCI:
+		n, limit = h.CIFixes, most.MaxCIFixes
+	case w.Cause == CauseChanges:
+		n, limit = v.rounds(w.pull), most.MaxReviewRounds+1
+	case w.Cause == CauseConflict:
+		n, limit = v.rounds(w.pull), most.MaxReviewRounds
+	default:
 		return nil
 	}
-	return nil
+	if n < limit {
+		return nil
+	}
+	if w.Kind == agents.KindRework && w.Cause != CauseCI && 0 < h.Conflicts && h.Conflicts < n {
+		what = "sent back"
+	}
+	return &Reason{Code: TooManyRounds, Note: what, Count: n}
 }
 
 func refused(v *view, w *work) *Reason {

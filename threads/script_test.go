@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	room MEMORY DISK                   bytes that are free
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, agent-hold, ran, passed, touched, claimed,
-//	                                   idle, fruitless, refused, retried, asked, ci-fixes
+//	                                   idle, fruitless, refused, retried, asked, ci-fixes, conflicts, reviews
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread
 func TestScripts(t *testing.T) {
@@ -595,6 +595,10 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Chains, w.ref(f[1])).Told = why.Key()
 	case "asked":
 		Entry(h.Chains, w.ref(f[1])).Asked = w.number(f[2])
+	case "conflicts":
+		Entry(h.Chains, w.ref(f[1])).Conflicts = w.number(f[2])
+	case "reviews":
+		Entry(h.Chains, w.ref(f[1])).Reviews = w.number(f[2])
 	case "ci-fixes":
 		Entry(h.Chains, w.ref(f[1])).CIFixes = w.number(f[2])
 	default:

@@ -140,8 +140,8 @@ func (v *view) mayApprove(login string, writers []string) bool {
 	return a == nil || v.Config.Unpaired(a, writers) == ""
 }
 
-// rounds counts the requests for changes by agents on all heads of a pull request since the last retry, without those
-// that a person has seen.
+// rounds counts the requests for changes by agents on all heads of a pull request, and the sessions that resolved a
+// conflict of it, since the last retry and without those that a person has seen.
 func (v *view) rounds(p *forge.Pull) int {
 	n := 0
 	for i := range p.Reviews {
@@ -150,5 +150,5 @@ func (v *view) rounds(p *forge.Pull) int {
 			n++
 		}
 	}
-	return n - v.History.Chain(p.Ref).Asked
+	return n + v.History.Chain(p.Ref).Conflicts - v.History.Chain(p.Ref).Asked
 }

@@ -52,6 +52,9 @@ func (r *Start) apply(s *State, at time.Time) {
 	if r.Cause == threads.CauseCI {
 		s.chain(r.Item.Ref).CIFixes++
 	}
+	if r.Item.Kind == agents.KindReview { // all that was asked for is answered, or there would be rework
+		s.chain(r.Chain).ClearAttempt(agents.KindRework)
+	}
 	s.Open[r.Run] = opened
 	it := s.item(r.Item)
 	it.PassedOver, it.CoolDown = 0, time.Time{}
@@ -141,7 +144,7 @@ func (r *Blocked) apply(s *State, _ time.Time) {
 // Handed says that needs-human was written: a person has the item now, and what led there is forgotten.
 type Handed struct {
 	Ref    Ref  `json:"ref"`
-	Rounds int  `json:"rounds,omitempty"` // review rounds that led there
+	Rounds int  `json:"rounds,omitempty"` // rounds that led there
 	Fixes  bool `json:"fixes,omitempty"`  // CI fixes led there
 }
 
@@ -151,6 +154,7 @@ func (r *Handed) apply(s *State, _ time.Time) {
 	c := s.chain(r.Ref)
 	c.Refused, c.RefusedAt = "", time.Time{}
 	c.Asked += r.Rounds
+	c.Reviews = 0
 	if r.Fixes {
 		c.CIFixes = 0
 	}

@@ -22,7 +22,9 @@ type Chain struct {
 	threads.ChainHistory
 }
 
-func (r *Chain) valid() bool { return r.Ref.Repo != "" && min(r.CIFixes, r.Asked) >= 0 }
+func (r *Chain) valid() bool {
+	return r.Ref.Repo != "" && min(r.CIFixes, r.Conflicts, r.Reviews, r.Asked) >= 0
+}
 
 func (r *Chain) apply(s *State, _ time.Time) {
 	c := s.chain(r.Ref)

@@ -46,6 +46,8 @@ func everything() []Record {
 	review := startRec("v", 61, 1)
 	review.Start.Item.Kind, review.Start.Chain, review.Start.Sticky, review.Start.Agent = agents.KindReview,
 		Ref{Repo: "o/r", Number: 60}, false, "review-opus"
+	conflict := startRec("w", 22, 1)
+	conflict.Start.Item.Kind, conflict.Start.Cause = agents.KindRework, threads.CauseConflict
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []Record{
@@ -68,6 +70,7 @@ func everything() []Record {
 			Result: agents.ClaimFailed, Claim: ClaimForbidden, Reason: "403",
 			NeverRan: true,
 		}),
+		conflict, endRec("w", time.Minute, End{Result: agents.Done}),
 		startRec("h", 10, 5), endRec("h", time.Minute, End{Result: agents.Stalled, Reason: "silent"}),
 		startRec("e", 7, 1), endRec("e", time.Minute, End{
 			Result: agents.BackendDown, Breaker: time.Minute,

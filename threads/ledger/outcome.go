@@ -123,6 +123,7 @@ func (r *End) apply(s *State, at time.Time) {
 		s.Slots[k] = threads.Warm{Agent: e.Agent, Chain: forge.Ref(e.Chain), Left: at}
 	}
 	e.judged()
+	e.round()
 	e.tally()
 	s.keep(e)
 	i := slices.IndexFunc(outcomes, func(row outcome) bool { return row.fits(e) })
@@ -156,6 +157,18 @@ func (e *ended) judged() {
 	if c := e.chain; !c.Written.IsZero() && e.Verdict != "" {
 		e.writer.Returns = e.writer.Returns.Learn(e.at.Sub(c.Written), e.Verdict == ChangesRequested)
 		c.Written, c.WrittenOn = time.Time{}, ""
+	}
+}
+
+// round counts a session that may be followed by another one of its kind without an attempt having been burnt. The
+// head of a pull request can move in every review, so a review that was cancelled counts too.
+func (e *ended) round() {
+	switch {
+	case e.NeverRan || e.Result != agents.Done && e.Result != agents.Cancelled:
+	case e.Item.Kind == agents.KindReview:
+		e.held.Reviews++
+	case e.Cause == threads.CauseConflict:
+		e.held.Conflicts++
 	}
 }
 
@@ -235,9 +248,12 @@ func (e *ended) remarked() {
 	e.item.CoolDown = e.at.Add(rest)
 }
 
-// achieved forgets the failures of the chain at this kind of work.
+// achieved forgets the failures of the chain at this kind of work. Whether a push repaired the checks or resolved the
+// conflict shows only later, when a review begins: see Start.apply.
 func (e *ended) achieved() {
-	e.chain.ClearAttempt(e.Item.Kind)
+	if e.Cause != threads.CauseCI && e.Cause != threads.CauseConflict {
+		e.chain.ClearAttempt(e.Item.Kind)
+	}
 	e.item.Remarks = 0
 }
 

@@ -290,6 +290,76 @@ func TestHanded(t *testing.T) {
 	}
 }
 
+// Rounds of a pull request: conflicts that were resolved, or were said to be, and reviews, also those whose head moved.
+// A session that burnt an attempt is none, nor is one that never ran or was kept from its work.
+func TestRoundsCounted(t *testing.T) {
+	on := func(run string, kind agents.Kind, cause threads.Cause) Record {
+		r := startRec(run, 12, 1)
+		r.Start.Item.Kind, r.Start.Chain, r.Start.Cause = kind, Ref{"o/r", 11}, cause
+		return r
+	}
+	for _, tt := range []struct {
+		end  End
+		want int
+	}{
+		{End{Result: agents.Done}, 1},
+		{End{Result: agents.Done, Remarked: true}, 1},
+		{End{Result: agents.Cancelled, Stop: threads.StopHeadMoved}, 1},
+		{End{Result: agents.Failed}, 0},
+		{End{Result: agents.NoProgress}, 0},
+		{End{Result: agents.Limited}, 0},
+		{End{Result: agents.Lost}, 0},
+		{End{Result: agents.ClaimFailed, Claim: ClaimTaken, NeverRan: true}, 0},
+		{End{Result: agents.Cancelled, NeverRan: true}, 0},
+	} {
+		h := fold(
+			on("a", agents.KindRework, threads.CauseConflict), endRec("a", time.Minute, tt.end),
+			on("b", agents.KindReview, ""), endRec("b", time.Minute, tt.end),
+			on("c", agents.KindRework, threads.CauseChanges), endRec("c", time.Minute, tt.end),
+		)
+		c := h.Chain(forge.Ref{Repo: "o/r", Number: 12})
+		if c.Conflicts != tt.want || c.Reviews != tt.want {
+			t.Errorf("%+v: %d conflicts, %d reviews, want %d", tt.end, c.Conflicts, c.Reviews, tt.want)
+		}
+		h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref{"o/r", 12}, Rounds: 1}})
+		if c.Reviews != 0 || c.Asked != 1 {
+			t.Errorf("handed to a person: %+v", c)
+		}
+		h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 12}}}})
+		if c.Conflicts+c.Reviews+c.Asked != 0 {
+			t.Errorf("retried: %+v", c)
+		}
+	}
+}
+
+// A push is what a request for changes asks for. Whether it repairs the checks, or resolves the conflict, shows only when
+// a review begins; until then the failures before it count.
+func TestPushClearsAttempts(t *testing.T) {
+	rework := func(run string, attempt int, cause threads.Cause) Record {
+		r := startRec(run, 12, attempt)
+		r.Start.Item.Kind, r.Start.Chain, r.Start.Cause = agents.KindRework, Ref{"o/r", 11}, cause
+		return r
+	}
+	review := startRec("v", 12, 1)
+	review.Start.Item.Kind, review.Start.Chain = agents.KindReview, Ref{"o/r", 11}
+	for cause, want := range map[threads.Cause]int{
+		threads.CauseChanges: 0, threads.CauseCI: 1, threads.CauseConflict: 1,
+	} {
+		h := fold(
+			rework("a", 1, cause), endRec("a", time.Minute, End{Result: agents.Failed}),
+			rework("b", 2, cause), endRec("b", 5*time.Minute, End{Result: agents.Done, Reason: "pushed"}),
+		)
+		attempts := func() int { return h.Chain(forge.Ref{Repo: "o/r", Number: 11}).Attempt(agents.KindRework).Count }
+		if got := attempts(); got != want {
+			t.Errorf("%s: %d failures are remembered after a push, want %d", cause, got, want)
+		}
+		h.Apply(review)
+		if got := attempts(); got != 0 {
+			t.Errorf("%s: %d failures are remembered after it was answered", cause, got)
+		}
+	}
+}
+
 func TestRecentIsBounded(t *testing.T) {
 	h := New()
 	for i := range 3 * RecentLimit {

@@ -91,11 +91,14 @@ func (w *world) achieve(r *run) (waits bool) {
 			}
 			w.forge.review(p, w.logins[r.Agent], r.Item.HeadSHA, v, w.chance(0.7))
 			w.log("agent  %s reviews %s at %s: %v", r.Agent, p.Ref, r.Item.HeadSHA, v)
+			if w.trouble(w.mood.restless) {
+				w.after(w.between(0, time.Minute), func() { w.unsettle(p) })
+			}
 		}
 	case agents.KindRework:
 		if p := w.forge.pull(r.Item.Ref); !p.Closed {
-			w.forge.push(p)
-			w.log("agent  %s pushes %s to %s", r.Agent, p.HeadSHA, p.Ref)
+			w.rework(p)
+			w.log("agent  %s pushes %s to %s, conflict: %v", r.Agent, p.HeadSHA, p.Ref, p.conflict)
 		}
 	case agents.KindSchedule:
 		if w.trouble(0.3) {
@@ -103,6 +106,29 @@ func (w *world) achieve(r *run) (waits bool) {
 		}
 	}
 	return false
+}
+
+// unsettle takes the last verdict on a pull request back, in one way or the other.
+func (w *world) unsettle(p *pull) {
+	switch {
+	case p.Closed:
+	case w.chance(0.5):
+		w.forge.push(p)
+		w.log("agent  pushes %s to %s", p.HeadSHA, p.Ref)
+	default:
+		w.dismiss(p, len(p.Reviews)-1)
+	}
+}
+
+// rework pushes a commit. Some agents go back to the head before, and some leave the conflict as it is.
+func (w *world) rework(p *pull) {
+	conflict := p.conflict
+	if w.trouble(0.3) && len(p.heads) > 1 {
+		w.forge.setHead(p, p.heads[len(p.heads)-2])
+	} else {
+		w.forge.push(p)
+	}
+	p.conflict = conflict && w.trouble(0.3)
 }
 
 // implement opens a pull request for the issue of a session. In some sessions it labels the issue underspecified,

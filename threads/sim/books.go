@@ -101,7 +101,7 @@ func recordOf(m *threads.Mark) ledger.Record {
 		handed := &ledger.Handed{Ref: ref}
 		if m.Reason.Code == threads.TooManyRounds && m.Item.Cause == threads.CauseCI {
 			handed.Fixes = true
-		} else if m.Reason.Code == threads.TooManyRounds {
+		} else if m.Reason.Code == threads.TooManyRounds && m.Item.Kind != agents.KindReview {
 			handed.Rounds = m.Reason.Count
 		}
 		return ledger.Record{Handed: handed}

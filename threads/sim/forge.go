@@ -46,6 +46,7 @@ type pull struct {
 	conflict bool
 	checked  time.Time // when the forge will know about conflicts of this head and base
 	moved    time.Time // when its head came
+	heads    []string  // all that it had, the present one last
 	stubborn bool      // the forge refuses to merge it: a protected branch wants a second approval
 	writers  []string  // agents that ran a session on it, beside its opener
 	obstacle [pullObstacles]time.Time
@@ -130,12 +131,15 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 // push adds a commit. The new head merges cleanly with the current base.
 func (s *server) push(p *pull) {
 	s.heads++
-	p.HeadSHA = fmt.Sprintf("%07x", s.heads)
+	s.setHead(p, fmt.Sprintf("%07x", s.heads))
+}
+
+func (s *server) setHead(p *pull, head string) {
+	p.HeadSHA, p.heads = head, append(p.heads, head)
 	p.moved, p.conflict = s.w.now, false
 	s.recheck(p)
 	if s.repo(p.Repo).ci {
 		p.CI, p.CISince = forge.CIPending, s.w.now
-		head := p.HeadSHA
 		s.w.after(s.w.between(time.Minute, 8*time.Minute), func() { s.report(p, head) })
 	}
 	s.touch(&p.Updated)

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -19,6 +20,9 @@ type aftermath struct {
 	failures map[attemptKey]failures
 	downs    map[string]int     // sessions in a row that found no backend, by thread
 	refused  map[forge.Ref]bool // an agent refused it, and no person was asked yet
+	// reviews and conflicts count the sessions on a pull request since a person looked at it that came to something, or
+	// were ended from outside.
+	reviews, conflicts map[forge.Ref]int
 }
 
 type attemptKey struct {
@@ -39,6 +43,7 @@ func newAftermath() aftermath {
 	return aftermath{
 		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
 		failures: make(map[attemptKey]failures), downs: make(map[string]int), refused: make(map[forge.Ref]bool),
+		reviews: make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
 	}
 }
 
@@ -74,6 +79,11 @@ func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
 	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}
 	scheduled := r.Item.Kind == agents.KindSchedule
+	a.round(r, out.Result)
+	if p := w.forge.pull(r.Item.Ref); out.Result == agents.Done && effect == threads.Achieved && p != nil &&
+		r.Item.Kind == agents.KindRework && !p.Closed && p.sentBack() {
+		w.fail("a push answers what was asked", fmt.Errorf("%s is done, and changes of %s were requested", r, p.HeadSHA))
+	}
 	switch out.Result {
 	case agents.Limited: // the thread is parked until the reset
 		later(a.threads, r.Thread, out.RetryAt)
@@ -90,7 +100,7 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	case agents.Done:
 		if effect == threads.Remarked { // the item is as open as before, and must not be tried again at once
 			later(a.items, k, w.now.Add(time.Minute))
-		} else {
+		} else if r.Item.Cause != threads.CauseCI && r.Item.Cause != threads.CauseConflict { // what a push did shows later
 			delete(a.failures, at)
 		}
 	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut:
@@ -105,6 +115,38 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	}
 }
 
+// sentBack reports whether changes of the head were requested by an account that may write, and still are.
+func (p *pull) sentBack() bool {
+	for i := range p.Reviews {
+		r := &p.Reviews[i]
+		if r.CommitSHA == p.HeadSHA && r.Verdict == forge.ChangesRequested && r.Official && !r.Dismissed &&
+			!slices.ContainsFunc(p.Reviews[i+1:], func(o forge.Review) bool {
+				return o.Author == r.Author && o.Official && !o.Dismissed && o.CommitSHA == p.HeadSHA && o.Verdict == forge.Approved
+			}) {
+			return true
+		}
+	}
+	return false
+}
+
+// round counts a session that no attempt limits.
+func (a *aftermath) round(r *run, result agents.Result) {
+	free := result == agents.Done || result == agents.Cancelled
+	if free && r.Item.Kind == agents.KindReview {
+		a.reviews[r.Item.Ref]++
+	}
+	if free && r.Item.Cause == threads.CauseConflict {
+		a.conflicts[r.Item.Ref]++
+	}
+}
+
+// began is the start of a session. A review begins only once all that was asked for is answered.
+func (a *aftermath) began(it *threads.Item) {
+	if it.Kind == agents.KindReview {
+		delete(a.failures, attemptKey{it.Chain, agents.KindRework})
+	}
+}
+
 // retried is a person who lets failures count no longer.
 func (a *aftermath) retried(ref forge.Ref) {
 	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
@@ -112,6 +154,8 @@ func (a *aftermath) retried(ref forge.Ref) {
 		delete(a.items, threads.Key{Kind: kind, Ref: ref})
 	}
 	delete(a.refused, ref)
+	delete(a.reviews, ref)
+	delete(a.conflicts, ref)
 }
 
 // marked is a label that was written: a person has the item now.
@@ -119,6 +163,9 @@ func (a *aftermath) marked(m *threads.Mark) {
 	switch m.Action {
 	case threads.ActNeedsHuman:
 		delete(a.refused, m.Ref)
+		if m.Reason.Code != threads.BlockerCancelled {
+			delete(a.reviews, m.Ref)
+		}
 	case threads.ActBlocked:
 		delete(a.failures, attemptKey{m.Item.Chain, m.Item.Kind})
 	}

@@ -248,12 +248,15 @@ func (w *world) approveAll(r *repo) {
 // takeBack dismisses a review.
 func (w *world) takeBack(r *repo) {
 	if p := w.aPull(r, func(p *pull) bool { return len(p.Reviews) > 0 }); p != nil {
-		p.Reviews = slices.Clone(p.Reviews)
-		i := w.rng.IntN(len(p.Reviews))
-		p.Reviews[i].Dismissed = true
-		w.log("people dismiss the review of %s on %s", p.Reviews[i].Author, p.Ref)
-		w.forge.touch(&p.Updated)
+		w.dismiss(p, w.rng.IntN(len(p.Reviews)))
 	}
+}
+
+func (w *world) dismiss(p *pull, review int) {
+	p.Reviews = slices.Clone(p.Reviews)
+	p.Reviews[review].Dismissed = true
+	w.log("people dismiss the review of %s on %s", p.Reviews[review].Author, p.Ref)
+	w.forge.touch(&p.Updated)
 }
 
 func (w *world) pushPull(r *repo) {

@@ -70,6 +70,7 @@ type mood struct {
 	red      float64 // checks fail
 	conflict float64 // a merge leaves another pull request in conflict
 	closing  float64 // a reviewer closes the pull request instead of giving a verdict
+	restless float64 // a verdict is dismissed, or its head moves, although no agent was asked to
 }
 
 // size is how much there is in a world, and for how long there is trouble.
@@ -153,7 +154,8 @@ func newWorld(seed uint64, say func(string)) *world {
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
-		closing: oneOf(w, 0, 0.02, 0.5, 0.9),
+		closing:  oneOf(w, 0, 0.02, 0.5, 0.9),
+		restless: oneOf(w, 0, 0, 0, 0, 0.9),
 	}
 	w.forge = newServer(w)
 	w.shell = newShell(w)

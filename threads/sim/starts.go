@@ -143,7 +143,7 @@ func startsRemembered(in *inspection) error {
 		case st.Item.Kind == agents.KindSchedule && !last.IsZero() && last.Add(in.cfg.Role(st.Role).Every).After(in.now):
 			why = "it is not due"
 		case in.tooOften(&st.Item):
-			why = "it was sent back too often"
+			why = "it was reviewed or sent back too often"
 		case st.Item.Kind == agents.KindIssue && in.backlogFull(st.Item.Ref.Repo):
 			why = "too much waits for review"
 		default:
@@ -171,18 +171,24 @@ func (in *inspection) tooOften(it *threads.Item) bool {
 		return in.thrownOut(in.s.Facts.Issue(it.Ref)) > in.cfg.Forge.MaxReviewRounds
 	}
 	p := in.s.Facts.Pull(it.Ref)
-	switch it.Cause {
-	case threads.CauseChanges:
-		return in.rounds(p) > in.cfg.Forge.MaxReviewRounds
-	case threads.CauseCI:
-		return in.s.History.Chain(it.Ref).CIFixes >= in.cfg.Forge.MaxCIFixes
+	most := &in.cfg.Forge
+	switch {
+	case it.Cause == threads.CauseChanges:
+		return in.rounds(p) > most.MaxReviewRounds
+	case it.Cause == threads.CauseConflict:
+		return in.rounds(p) >= most.MaxReviewRounds
+	case it.Cause == threads.CauseCI:
+		return in.s.History.Chain(it.Ref).CIFixes >= most.MaxCIFixes
+	case it.Kind == agents.KindReview && p != nil && in.own(p):
+		return in.checks.after.reviews[it.Ref] > most.MaxReviewRounds+most.MaxCIFixes
 	}
 	return false
 }
 
-// rounds counts the requests for changes by agents that no person has seen yet.
+// rounds counts the requests for changes by agents, and the conflicts that agents dealt with, that no person has seen
+// yet.
 func (in *inspection) rounds(p *forge.Pull) int {
-	n := -in.s.History.Chain(p.Ref).Asked
+	n := in.checks.after.conflicts[p.Ref] - in.s.History.Chain(p.Ref).Asked
 	for _, r := range p.Reviews {
 		agent := in.ours(r.Author) || in.bot(r.Author)
 		if r.Verdict == forge.ChangesRequested && agent && r.Submitted.After(in.s.History.Chain(p.Ref).Retried) {

@@ -1,0 +1,114 @@
+package simtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Agents that go in circles over one pull request: within a day a person is asked, with a comment, and nothing starts
+// after that.
+func TestCirclesEnd(t *testing.T) {
+	conflict := func(w *World, pull int64) {
+		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Mergeable, p.ConflictSince = forge.MergeNotClean, time.Now() })
+	}
+	for _, tt := range []struct {
+		name    string
+		rework  func(w *World, pull int64)
+		review  func(w *World, pull int64, agent string)
+		reworks int // at most
+		reviews int
+		label   string
+		says    string
+	}{
+		{
+			"every push leaves the conflict",
+			func(w *World, pull int64) { w.Forge.Push(pull); conflict(w, pull) },
+			func(w *World, pull int64, agent string) { w.Forge.Review(pull, agent, forge.Approved) },
+			5, 6, forge.LabelNeedsHuman, "conflict 5 times",
+		},
+		{
+			"an agent and its reviewer never agree",
+			func(w *World, pull int64) { w.Forge.Push(pull) },
+			func(w *World, pull int64, agent string) { w.Forge.Review(pull, agent, forge.ChangesRequested) },
+			5, 6, forge.LabelNeedsHuman, "changes requested 6 times",
+		},
+		{
+			"every verdict is dismissed",
+			func(w *World, pull int64) { w.Forge.Push(pull) },
+			func(w *World, pull int64, agent string) {
+				w.Forge.Review(pull, agent, forge.Approved)
+				time.AfterFunc(10*time.Second, func() { // the session is over then
+					w.Forge.EditPull(pull, func(p *forge.Pull) {
+						p.Reviews = slices.Clone(p.Reviews)
+						p.Reviews[len(p.Reviews)-1].Dismissed = true
+					})
+				})
+			},
+			0, 9, forge.LabelNeedsHuman, "reviewed 9 times",
+		},
+		{
+			"every approved head is pushed to",
+			func(w *World, pull int64) { w.Forge.Push(pull) },
+			func(w *World, pull int64, agent string) {
+				w.Forge.Review(pull, agent, forge.Approved)
+				w.Forge.Push(pull)
+			},
+			0, 9, forge.LabelNeedsHuman, "reviewed 9 times",
+		},
+		{
+			"between two heads that were sent back",
+			func(w *World, pull int64) {
+				w.Forge.EditPull(pull, func(p *forge.Pull) {
+					if p.HeadSHA != "bad-1" {
+						p.HeadSHA = "bad-1"
+					} else {
+						p.HeadSHA = "bad-2"
+					}
+				})
+			},
+			func(w *World, pull int64, agent string) { w.Forge.Review(pull, agent, forge.ChangesRequested) },
+			7, 3, forge.LabelBlocked, "gave up on the rework after 5 attempts",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Slow()
+				w.Config.Forge.MergeAuto = tt.name != "every verdict is dismissed"
+				pull := w.Forge.Open(w.Forge.Issue("one"), "dev-coder")
+				if tt.says == "conflict 5 times" {
+					conflict(w, pull)
+				}
+				w.Exec.Script = func(job agents.Job, _ int) Script {
+					return Script{Takes: time.Minute, Do: func() {
+						if job.Kind == agents.KindRework {
+							tt.rework(w, pull)
+						} else {
+							tt.review(w, pull, job.Agent)
+						}
+					}}
+				}
+				l := w.Start()
+				time.Sleep(24 * time.Hour)
+				l.Stop()
+				w.Check()
+				reworks, reviews := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Exec.RunsOf(agents.KindReview, pull))
+				if reworks > tt.reworks || reviews > tt.reviews {
+					t.Errorf("%d reworks and %d reviews in a day, want %d and %d at most", reworks, reviews, tt.reworks, tt.reviews)
+				}
+				if p := w.Forge.Pulls()[0]; !p.Has(tt.label) {
+					t.Errorf("labels %v, want %s", p.Labels, tt.label)
+				}
+				if c := w.Forge.Comments(); len(c) != 1 || !strings.Contains(c[0].Body, tt.says) {
+					t.Errorf("comments %v, want one that says %q", c, tt.says)
+				}
+			})
+		})
+	}
+}
