@@ -100,11 +100,12 @@ func (b *books) agentLocked(a *agents.Agent, now time.Time) control.AgentDocumen
 		d.IdleSince = b.life.started
 	}
 	if why := b.heldWhyLocked(a, now); why != "" {
-		d.State, d.Why = control.AgentHeld, why
+		_, chosen := b.ledger.Paused[threads.Pause{Agent: a.Name}]
+		d.State, d.Why, d.NeedsPerson = control.AgentHeld, why, !chosen
 	}
 	for _, x := range b.sessions {
 		if x.Agent == a.Name {
-			d.State, d.Why, d.IdleSince = control.AgentWorking, "", time.Time{}
+			d.State, d.Why, d.IdleSince, d.NeedsPerson = control.AgentWorking, "", time.Time{}, false
 		}
 	}
 	return d
@@ -175,6 +176,7 @@ func queueDocument(h *threads.Hold) control.QueueDocument {
 	return control.QueueDocument{
 		Repo: h.Item.Ref.Repo, Number: h.Item.Ref.Number, Kind: h.Item.Kind, Title: h.Item.Title,
 		Priority: h.Item.Priority, Code: h.Reason.Code, Why: h.Reason.Text(),
+		Since: h.Item.Since, Mend: h.Reason.MendFor(h.Item.Ref.String()), NeedsPerson: h.Reason.NeedsPerson(),
 	}
 }
 

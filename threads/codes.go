@@ -119,7 +119,8 @@ type Ends int
 const (
 	ByItself Ends = iota // time, the work of agents, or a write of ours that follows
 	ByScan               // the next scan of the forge may
-	ByPerson             // only a person does
+	ByPerson             // only a person does, who may not know of it
+	ByChoice             // only a person does, who chose that it waits
 )
 
 // CodeDoc classifies a code and explains it to people: the text of a Reason and the troubleshooting table of the README
@@ -161,14 +162,14 @@ var codeDocs = []CodeDoc{
 		"the repository has not been read yet, or cannot be read now", "see the forge line of `disinto status`"),
 	doc(StaleFacts, Ready, ByScan, "waits for the next scan of the forge",
 		"we wrote to it, and the next scan has not come back", ""),
-	doc(Closed, Blocked, ByPerson, "closed", "it is closed", "reopen it"),
-	doc(NotBacklog, Blocked, ByPerson, "not labelled backlog", "it does not carry the label `backlog`", "add `backlog`"),
-	doc(Tracking, Blocked, ByPerson, "a convoy, {count} of {limit} members closed",
+	doc(Closed, Blocked, ByChoice, "closed", "it is closed", "reopen it"),
+	doc(NotBacklog, Blocked, ByChoice, "not labelled backlog", "it does not carry the label `backlog`", "add `backlog`"),
+	doc(Tracking, Blocked, ByChoice, "a convoy, {count} of {limit} members closed",
 		"it is a convoy, which closes when its members are merged", ""),
-	doc(SkipLabel, Blocked, ByPerson, "labelled {note}",
+	doc(SkipLabel, Blocked, ByChoice, "labelled {note}",
 		"a label keeps it from being worked on", "remove the label; after `blocked`, `disinto retry REF`"),
-	doc(AssignedHuman, Blocked, ByPerson, "assigned to {note}", "a person is assigned", "unassign the person"),
-	doc(ClaimedElsewhere, Begun, ByPerson, "claimed by {note}",
+	doc(AssignedHuman, Blocked, ByChoice, "assigned to {note}", "a person is assigned", "unassign the person"),
+	doc(ClaimedElsewhere, Begun, ByChoice, "claimed by {note}",
 		"an agent of another host works on it", "if that host is gone: `disinto release REF`"),
 	doc(ClaimLeft, Begun, ByScan, "labelled in-progress, and nobody is assigned|claim of {agent} is being released",
 		"a claim of ours is left over and being released", ""),
@@ -177,7 +178,7 @@ var codeDocs = []CodeDoc{
 		"its pull request is merged, but the forge refuses to close it", "close what it depends on"),
 	doc(PullRejected, Failed, ByPerson, "pull request {refs} was rejected",
 		"a person closed its pull request unmerged", "`disinto retry REF`, or reopen the issue"),
-	doc(StagedConvoy, Blocked, ByPerson, "convoy {refs} is staged",
+	doc(StagedConvoy, Blocked, ByChoice, "convoy {refs} is staged",
 		"it is in a staged convoy", "`disinto convoy start`, or remove `staged` from the convoy"),
 	doc(BlockersUnknown, Blocked, ByScan, "blockers unknown|members of staged convoy {refs} unknown",
 		"its dependencies could not be read yet", ""),
@@ -197,9 +198,9 @@ var codeDocs = []CodeDoc{
 	doc(Superseded, Blocked, ByPerson, "{refs} is done without it",
 		"what our pull request is for is done without it: by another one, or a person closed it",
 		"close the pull request; to have it all the same, reopen the issue, or merge by hand"),
-	doc(Draft, Blocked, ByPerson, "draft", "the pull request is a draft", "mark it ready"),
+	doc(Draft, Blocked, ByChoice, "draft", "the pull request is a draft", "mark it ready"),
 	doc(CIPending, Blocked, ByScan, "waits for CI", "its checks have not all reported", ""),
-	doc(NotOurs, Blocked, ByPerson, "waits for {note}", "a person's pull request: what follows is theirs to do", ""),
+	doc(NotOurs, Blocked, ByChoice, "waits for {note}", "a person's pull request: what follows is theirs to do", ""),
 	doc(PeopleReview, Blocked, ByPerson, "waits for a person's review",
 		"there is no review agent, so people review", "review it, or hire a review agent"),
 	doc(MergeManual, Blocked, ByPerson, "approved, people merge",
@@ -228,7 +229,7 @@ var codeDocs = []CodeDoc{
 	doc(NoRole, Unfit, ByPerson, "no agent for {note}", "no agent has a role for it", "hire an agent"),
 	doc(NoSkill, Unfit, ByPerson, "no agent with skill {note}",
 		"no agent has all its skills", "add the skill to an agent, or remove the label"),
-	doc(PinnedTo, Unfit, ByPerson, "pinned to {agent}",
+	doc(PinnedTo, Unfit, ByChoice, "pinned to {agent}",
 		"it is assigned to an agent that cannot start it now", "unassign it to let any agent take it"),
 	doc(NotOnRoute, Unfit, ByPerson, "{agent} is not on its route",
 		"its skill is routed to other agents", "add the agent to `[routes]`"),
@@ -246,7 +247,7 @@ var codeDocs = []CodeDoc{
 	doc(NoToken, Busy, ByPerson, "{agent} has no forge token: set ${note}",
 		"the agent has no forge token", "set its token"),
 	doc(AgentHeld, Busy, ByItself, "{agent} is held: {note}{until}", "the agent cannot work", "see the reason"),
-	doc(Paused, Busy, ByPerson, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
+	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",
 		"the day's budget of the agent or of its thread is used up", "raise `budget`, or wait for the next day (UTC)"),

@@ -203,12 +203,12 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
 			ex.Verdict, ex.Code, ex.Position = "waits: "+d.inFull(h.Reason), h.Reason.Code, i+1
-			ex.Mend = h.Reason.mendFor(w.Ref.String())
+			ex.Mend = h.Reason.MendFor(w.Ref.String())
 			return
 		}
 	}
 	if why := d.objection(w); why != nil {
-		ex.Verdict, ex.Code, ex.Mend = d.inFull(why), why.Code, why.mendFor(w.Ref.String())
+		ex.Verdict, ex.Code, ex.Mend = d.inFull(why), why.Code, why.MendFor(w.Ref.String())
 	}
 	if s := w.session(); s != nil {
 		ex.Verdict = fmt.Sprintf("%s works on it on %s, slot %d (%s)", s.Agent, s.Thread, s.Slot, s.State)

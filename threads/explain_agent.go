@@ -72,7 +72,7 @@ func (ex *Explanation) standing(d *decision, own []candidate) {
 	}
 	for _, c := range own {
 		if _, why := d.unfree(c); why != nil {
-			ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+d.inFull(why), why.Code, why.mendFor(ex.Name)
+			ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+d.inFull(why), why.Code, why.MendFor(ex.Name)
 			return
 		}
 	}
@@ -141,7 +141,7 @@ func (d *decision) explainThread(t *threadState) Explanation {
 		}
 	}
 	if wide != nil {
-		ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+wide.Text(), wide.Code, wide.mendFor(t.Name)
+		ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+wide.Text(), wide.Code, wide.MendFor(t.Name)
 	}
 	return ex
 }

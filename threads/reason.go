@@ -40,9 +40,19 @@ func (r Reason) Text() string {
 // Mend is the remedy for a person; empty where waiting is right.
 func (r Reason) Mend() string { return docs[r.Code].Mend }
 
-// mendFor is the remedy with the name of what it is for in its commands.
-func (r Reason) mendFor(name string) string {
+// MendFor is the remedy with the name of what it is for in its commands.
+func (r Reason) MendFor(name string) string {
 	return strings.NewReplacer("REF", name, "AGENT", cmp.Or(r.Agent, name)).Replace(r.Mend())
+}
+
+// NeedsPerson reports whether an item with this reason is to be shown to a person: it goes on by nothing else, and no
+// person chose that.
+func (r *Reason) NeedsPerson() bool {
+	if r.Code == SkipLabel {
+		return r.Note == forge.LabelBlocked || r.Note == forge.LabelNeedsHuman
+	}
+	d := docs[r.Code]
+	return d.Ends == ByPerson || d.Class == Failed
 }
 
 // expand fills the operands into a text, each named in braces.

@@ -306,7 +306,7 @@ func TestCheckBackendAnswers(t *testing.T) {
 func TestCheckWithoutFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	got := disinto(t.Context(), nil, "check")
-	want := "wrong  file  cannot read factory.toml: there is no such file; write one\n             (factory.toml.example shows how) or say --config\n"
+	want := "wrong  file  cannot read factory.toml: there is no such file; write one (factory.toml.example shows how) or say --config\n"
 	if got.code != exitFailed || got.stdout != want {
 		t.Errorf("exit code %d, stdout %q, want %q", got.code, got.stdout, want)
 	}

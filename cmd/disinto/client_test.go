@@ -62,7 +62,7 @@ func TestStatus(t *testing.T) {
 		if got.code != exitDone || got.stderr != "" {
 			t.Errorf("exit code %d, stderr %q", got.code, got.stderr)
 		}
-		shows(t, got.stdout, "status/busy.txt")
+		shows(t, got.stdout, "status/busy-pipe.txt")
 	}
 }
 
@@ -150,7 +150,7 @@ func TestWhy(t *testing.T) {
 		if got.code != exitDone || got.stderr != "" {
 			t.Errorf("why %s: exit code %d, stderr %q", args, got.code, got.stderr)
 		}
-		shows(t, got.stdout, "why/"+name+".txt")
+		shows(t, got.stdout, "why/"+name+"-pipe.txt")
 	}
 	// What is an agent or a thread only the supervisor knows.
 	got := disinto(t.Context(), nil, "why", "99", "--state", state)
@@ -171,9 +171,9 @@ func TestLife(t *testing.T) {
 		"/v1/history?agent=dev-qwen&since=" + since: readTestdata(t, "life/history.json"),
 	})
 	got := disinto(t.Context(), nil, "show", "12", "--state", state)
-	shows(t, got.stdout, "life/merged.txt")
+	shows(t, got.stdout, "life/merged-pipe.txt")
 	got = disinto(t.Context(), nil, "history", "--agent", "dev-qwen", "--since", "7d", "--state", state)
-	shows(t, got.stdout, "life/history.txt")
+	shows(t, got.stdout, "life/history-pipe.txt")
 	left := t.TempDir()
 	journal := `{"at":"2026-11-03T11:00:00Z","past":{"agent":"dev-old","kind":"issue","ref":"o/r#2","chain":"o/r#2",` +
 		`"start":"2026-11-03T10:00:00Z","end":"2026-11-03T11:00:00Z","outcome":"failed","reason":"boom"}}` + "\n"

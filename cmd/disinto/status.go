@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -99,19 +100,25 @@ func (q *statusQuery) read(ctx context.Context) (raw json.RawMessage, at time.Ti
 	return raw, at, err
 }
 
+// foot stands at the bottom of a watched document.
+var foot = []string{"", "q or Ctrl-C leaves"}
+
 // show prints a document; a height redraws the screen with it.
 func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost bool, height int) error {
 	if q.json {
 		return printJSON(t, raw)
 	}
 	v := t.view(at)
-	v.Height, v.Lost = height, lost
+	v.Height, v.Lost = max(height-len(foot), 0), lost
 	text, err := q.render(raw, v)
 	if err != nil {
 		return err
 	}
 	if height > 0 {
-		return t.redraw(text)
+		if gap := height - len(foot) - strings.Count(text, "\n"); gap > 0 {
+			text += strings.Repeat("\n", gap)
+		}
+		return t.redraw(text + strings.Join(foot, "\n"))
 	}
 	_, err = io.WriteString(t, text)
 	return err

@@ -38,15 +38,15 @@ func (t *terminal) view(now time.Time) screen.View {
 // live reports whether the output can be redrawn.
 func (t *terminal) live() bool { return t.file != nil }
 
-// size is the width and height in characters. An output that is no terminal has 80 columns, so that what lands in
-// a log or a bug report can be read anywhere, and no height.
+// size is the width and height in characters. An output that is no terminal has neither: a program that reads it must
+// not find a row cut or wrapped.
 func (t *terminal) size() (width, height int) {
 	if t.file != nil {
 		if w, h, err := term.GetSize(int(t.file.Fd())); err == nil && w > 0 {
 			return w, h
 		}
 	}
-	return 80, 0
+	return 0, 0
 }
 
 // The control sequences of a redraw. The alternate screen keeps what stood there before, and a resize cannot leave

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -121,5 +122,47 @@ func TestDemoOnTerminal(t *testing.T) {
 	}
 	if strings.Contains(got, "a log line") {
 		t.Error("a log line is in the picture")
+	}
+}
+
+// On a terminal a watched status fills the screen, says at its foot how to leave, and leaves on q and on Ctrl-C with the
+// terminal as it was.
+func TestWatchLeaves(t *testing.T) {
+	state := fakeSupervisor(t, map[string]string{"/v1/state": readTestdata(t, "status/busy.json")})
+	for name, key := range map[string]string{"q": "q", "Ctrl-C": "\x03"} {
+		t.Run(name, func(t *testing.T) {
+			terminal, screen := pseudoTerminal(t, 80)
+			before, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := testCLI([]string{"NO_COLOR=1"})
+			c.stdin, c.stdout = terminal, terminal
+			ended := make(chan int, 1)
+			go func() { ended <- c.run(t.Context(), []string{"status", "--watch", "--state", state}) }()
+			shown := ""
+			for buf := make([]byte, 4096); !strings.Contains(shown, "q or Ctrl-C leaves"); {
+				n, err := screen.Read(buf)
+				if err != nil {
+					t.Fatalf("%v after %q", err, shown)
+				}
+				shown += string(buf[:n])
+			}
+			picture, _, _ := strings.Cut(shown, "q or Ctrl-C leaves")
+			if lines := strings.Count(picture, "\n"); lines != 49 {
+				t.Errorf("the foot stands in line %d of 50", lines+1)
+			}
+			if _, err := screen.WriteString("x" + key); err != nil {
+				t.Fatal(err)
+			}
+			go func() { _, _ = io.Copy(io.Discard, screen) }()
+			if code := <-ended; code != exitDone {
+				t.Errorf("exit code %d", code)
+			}
+			after, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+			if err != nil || *after != *before {
+				t.Errorf("the terminal is not as it was: %v", err)
+			}
+		})
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"time"
+
+	"golang.org/x/term"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
@@ -25,12 +28,13 @@ var watchPace = pace{rest: 200 * time.Millisecond, slow: 5 * time.Second, clock:
 func (q *statusQuery) watch(ctx context.Context, p pace) error {
 	t := q.c.terminal()
 	redrawn := t.live() && !q.json
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	if redrawn {
 		_, _ = io.WriteString(t, enterScreen)
 		defer func() { _, _ = io.WriteString(t, leaveScreen) }()
+		defer q.c.leaveOn(stop)()
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	news := make(chan struct{}, 1)
 	go q.hear(ctx, p, news)
 	var last json.RawMessage
@@ -120,3 +124,30 @@ func (q *statusQuery) redraw(t *terminal, raw json.RawMessage, at time.Time, err
 	_, height := t.size()
 	return q.show(t, raw, at, err != nil, height)
 }
+
+// leaveOn calls leave when a person types q or Ctrl-C, until restore. The terminal hands over each key as it is typed,
+// so Ctrl-C comes as a key and not as a signal.
+func (c *cli) leaveOn(leave func()) (restore func()) {
+	f, ok := c.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return func() {}
+	}
+	before, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return func() {}
+	}
+	go func() { // it ends with the process: a read of a terminal cannot be taken back
+		for key := make([]byte, 1); ; {
+			if n, err := f.Read(key); err != nil || n == 0 {
+				return
+			}
+			if key[0] == 'q' || key[0] == ctrlC {
+				leave()
+				return
+			}
+		}
+	}()
+	return func() { _ = term.Restore(int(f.Fd()), before) }
+}
+
+const ctrlC = 3

@@ -73,7 +73,7 @@ func (s *output) String() string {
 func TestStatusWatch(t *testing.T) {
 	first := readTestdata(t, "status/busy.json")
 	second := strings.ReplaceAll(first, `"v0.1.0"`, `"v0.2.0"`)
-	text := readTestdata(t, "status/busy.txt")
+	text := readTestdata(t, "status/busy-pipe.txt")
 	both := text + "\n" + strings.ReplaceAll(text, "v0.1.0", "v0.2.0")
 	for name, tt := range map[string]struct {
 		deaf bool

@@ -114,6 +114,8 @@ type AgentDocument struct {
 	Failed    int        `json:"failed"`              // sessions that burnt an attempt
 
 	Spent SpentDocument `json:"spent"`
+	// NeedsPerson says that a held agent stays so until a person does something, and that no person chose so.
+	NeedsPerson bool `json:"needs_person,omitempty"`
 }
 
 // SessionDocument is one running session.
@@ -145,6 +147,11 @@ type QueueDocument struct {
 	Priority int          `json:"priority"`
 	Code     threads.Code `json:"code"`
 	Why      string       `json:"why"`
+
+	Since time.Time `json:"since,omitzero"` // when it was filed, fell due, or was last reopened
+	Mend  string    `json:"mend,omitempty"` // what a person can do about it
+	// NeedsPerson says that it goes on by nothing but what a person does, and that no person chose so.
+	NeedsPerson bool `json:"needs_person,omitempty"`
 }
 
 // RecentDocument is one session that ended.

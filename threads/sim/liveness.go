@@ -56,7 +56,7 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		in := &inspection{world: sh.w, s: s, plan: p}
 		return all(in.unreviewed(h.Ref.Repo))
 	}
-	return h.Reason.Code.Ends() == threads.ByPerson // a convoy is as final as its members
+	return h.Reason.Code.Ends() >= threads.ByPerson // a convoy is as final as its members
 }
 
 // finalRef is final for an item that a reason names. An item outside the backlog is up to people.

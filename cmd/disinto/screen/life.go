@@ -28,7 +28,7 @@ func (v View) Life(d *control.LifeDocument) string {
 	}
 	p.line(v.countdown(v.short(d.Verdict)), stands)
 	if d.Mend != "" {
-		p.line("to change that: "+d.Mend, faint)
+		p.line("to change that: "+v.typed(d.Mend), faint)
 	}
 	p.headed(-1, append([][]cell{row(faint, "AGO", "WHO", "WHAT")}, v.happened(d)...))
 	v.sessions(p, d)
@@ -49,7 +49,7 @@ func (v View) happened(d *control.LifeDocument) [][]cell {
 	}
 	merged := false
 	for i := range d.Pulls {
-		all = append(all, pullHappened(&d.Pulls[i])...)
+		all = append(all, v.pullHappened(&d.Pulls[i])...)
 		merged = merged || d.Pulls[i].State == control.StateMerged
 	}
 	if d.Kind == "issue" && !merged {
@@ -64,7 +64,7 @@ func (v View) happened(d *control.LifeDocument) [][]cell {
 	return rows
 }
 
-func pullHappened(p *control.PullDocument) []happening {
+func (v View) pullHappened(p *control.PullDocument) []happening {
 	number := fmt.Sprintf("#%d", p.Number)
 	all := []happening{{p.OpenedAt, p.Author, "opened pull request " + number + " from " + p.Head}}
 	for _, r := range p.Reviews {
@@ -75,12 +75,11 @@ func pullHappened(p *control.PullDocument) []happening {
 		case "changes":
 			did = "asked for changes of "
 		}
-		if words := cut(strings.TrimSpace(Clean(r.Words)), reviewWords); words != "" {
-			number := number + ": " + words
-			all = append(all, happening{r.At, r.Author, did + number})
-			continue
+		what := did + number
+		if words := strings.TrimSpace(Clean(r.Words)); words != "" {
+			what += ": " + v.cut(words, reviewWords)
 		}
-		all = append(all, happening{r.At, r.Author, did + number})
+		all = append(all, happening{r.At, r.Author, what})
 	}
 	if p.State != control.StateOpen {
 		all = append(all, happening{p.EndedAt, "", p.State + " " + number})
@@ -159,7 +158,7 @@ const slotWidth = 100
 
 // columns leaves the slot out where the screen has no room for it.
 func (v View) columns(line []cell) []cell {
-	if v.Width < slotWidth {
+	if v.Width > 0 && v.Width < slotWidth {
 		return slices.Delete(line, 3, 4)
 	}
 	return line

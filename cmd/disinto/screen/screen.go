@@ -15,7 +15,7 @@ import (
 // the end of every line.
 type View struct {
 	Now    time.Time // the time from which ages count
-	Width  int       // in columns, of every line
+	Width  int       // in columns, of every line; 0 is as wide as it gets
 	Height int       // in lines; 0 is as long as it gets
 	Colour bool      // whether escape sequences colour the text
 	Lost   bool      // no supervisor answers: the status is the last that was written down, at Now
@@ -24,6 +24,14 @@ type View struct {
 }
 
 func (v View) page() *page { return &page{width: v.Width, colour: v.Colour} }
+
+// cut shortens text to n columns, unless lines may be as wide as they get.
+func (v View) cut(text string, n int) string {
+	if v.Width == 0 {
+		return text
+	}
+	return cut(text, n)
+}
 
 // crop cuts what does not fit on the screen, such as forty threads on a small one.
 func (v View) crop(text string) string {
@@ -60,6 +68,15 @@ func (v View) short(text string) string {
 		return text
 	}
 	return strings.ReplaceAll(text, v.repo+"#", "#")
+}
+
+// typed is a text with commands in it, whose references are written as a shell takes them: a word that begins with #
+// would be a comment.
+func (v View) typed(text string) string {
+	if v.repo == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, v.repo+"#", "")
 }
 
 // Sling says who is on an issue, or why no agent is.

@@ -33,26 +33,31 @@ func TestDocuments(t *testing.T) {
 	v := View{Now: noon, Width: 80}
 	coloured := v
 	coloured.Colour = true
-	wide := v
-	wide.Width = 120
+	wide, pipe := v, v
+	wide.Width, pipe.Width = 120, 0
 	life, past := read[control.LifeDocument](t, "life/merged.json"), read[control.HistoryDocument](t, "life/history.json")
 	reports := trials()
 	report := demoReport(t)
 	broken := *report
 	broken.Violations, broken.Missing = []string{"two agents in slot 0 of llama at 12:00:00"}, []int64{5}
 	for name, text := range map[string]string{
-		"why/cycle":          v.Why(read[threads.Explanation](t, "why/cycle.json")),
-		"why/pairing":        v.Why(read[threads.Explanation](t, "why/pairing.json")),
-		"why/pairing-all":    v.WhyAll(read[threads.Explanation](t, "why/pairing.json")),
-		"life/merged":        v.Life(life),
-		"life/merged-120":    wide.Life(life),
-		"life/history":       v.History(past),
-		"life/history-120":   wide.History(past),
-		"why/pairing-colour": coloured.Why(read[threads.Explanation](t, "why/pairing.json")),
-		"trials":             v.Trials(reports),
-		"trials-colour":      coloured.Trials(reports),
-		"demo":               v.DemoReport(report, 83*time.Second),
-		"demo-colour":        coloured.DemoReport(&broken, 83*time.Second),
+		"why/cycle":            v.Why(read[threads.Explanation](t, "why/cycle.json")),
+		"why/pairing":          v.Why(read[threads.Explanation](t, "why/pairing.json")),
+		"why/pairing-all":      v.WhyAll(read[threads.Explanation](t, "why/pairing.json")),
+		"life/merged":          v.Life(life),
+		"life/merged-pipe":     pipe.Life(life),
+		"life/history-pipe":    pipe.History(past),
+		"why/cycle-pipe":       pipe.Why(read[threads.Explanation](t, "why/cycle.json")),
+		"why/pairing-pipe":     pipe.Why(read[threads.Explanation](t, "why/pairing.json")),
+		"why/pairing-all-pipe": pipe.WhyAll(read[threads.Explanation](t, "why/pairing.json")),
+		"life/merged-120":      wide.Life(life),
+		"life/history":         v.History(past),
+		"life/history-120":     wide.History(past),
+		"why/pairing-colour":   coloured.Why(read[threads.Explanation](t, "why/pairing.json")),
+		"trials":               v.Trials(reports),
+		"trials-colour":        coloured.Trials(reports),
+		"demo":                 v.DemoReport(report, 83*time.Second),
+		"demo-colour":          coloured.DemoReport(&broken, 83*time.Second),
 		"findings": coloured.Findings([]Finding{
 			{About: "file", Text: "factory.toml: 2 threads, 5 agents"},
 			{About: "agents", Note: true, Text: "agents run under the supervisor's own account"},

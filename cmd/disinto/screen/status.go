@@ -13,20 +13,23 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// How many lines of the queue and of ended sessions a status shows where no screen says how many fit.
+// How many lines of the queue and of ended sessions a terminal shows that is not redrawn.
 const queueLines, recentLines = 20, 6
 
 // unqueuedNames is how many issues without the label backlog are named: so many fit in a line.
 const unqueuedNames = 6
 
-// Status shows a status document: what is wrong, then which agent works in which slot, then what waits and why, then
-// what ended. To fit a height, the queue and the ended sessions are shortened.
+// Status shows a status document: what needs a person, then which agent works in which slot, then what waits and why,
+// then what ended. To fit a height, the queue and the ended sessions are shortened.
 func (v View) Status(d *control.Document) string {
 	v.repo = onlyRepo(d)
-	queue, recent := queueLines, recentLines
-	if v.Height > 0 {
-		each, _ := listed(d)
-		queue, recent = min(v.Height, len(each)), min(v.Height, len(d.Recent))
+	each, _ := listed(d)
+	queue, recent := len(each), len(d.Recent)
+	switch {
+	case v.Height > 0: // more cannot fit
+		queue, recent = min(queue, v.Height), min(recent, v.Height)
+	case v.Width > 0:
+		queue, recent = min(queue, queueLines), min(recent, recentLines)
 	}
 	text := v.status(d, queue, recent)
 	// A reason may take several lines, so what fits is found by trying.
@@ -43,6 +46,7 @@ func (v View) Status(d *control.Document) string {
 
 func (v View) status(d *control.Document, queue, recent int) string {
 	p := v.page()
+	v.needs(p, d)
 	v.head(p, d)
 	v.threads(p, d)
 	v.waiting(p, d)
@@ -60,9 +64,6 @@ func (v View) head(p *page, d *control.Document) {
 	rows := append([][]cell{{{"disinto", bold}, up}, v.forge(d.Forge)}, config(d.Config)...)
 	if d.Sandbox != "" {
 		rows = append(rows, labelled("sessions", d.Sandbox, plain))
-	}
-	for _, problem := range d.Problems {
-		rows = append(rows, labelled("problem", problem, wrong))
 	}
 	p.table(-1, rows)
 }
@@ -173,6 +174,7 @@ func (v View) waiting(p *page, d *control.Document) {
 		switch {
 		case a.State == control.AgentIdle:
 			idle = append(idle, strings.TrimSpace(a.Name+" "+v.ago(a.IdleSince)))
+		case a.State == control.AgentHeld && a.NeedsPerson: // shown above
 		case a.State == control.AgentHeld && strings.Contains(a.Why, a.Name):
 			rows = append(rows, labelled("held", a.Why, held))
 		case a.State == control.AgentHeld:
@@ -211,22 +213,30 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 	}
 }
 
-// listed are the items that get a line each, and those issues that only lack the label backlog.
+// listed are the items that get a line each in the queue, those with a label in the way last, and those issues that
+// only lack the label backlog. What needs a person stands above.
 func listed(d *control.Document) (each, backlog []control.QueueDocument) {
-	each = slices.Clone(d.Queue)
-	for _, q := range d.Unqueued {
-		if q.Code == threads.NotBacklog {
+	var labelled []control.QueueDocument
+	for _, q := range slices.Concat(d.Queue, d.Unqueued) {
+		switch {
+		case q.NeedsPerson:
+		case q.Code == threads.NotBacklog:
 			backlog = append(backlog, q)
-		} else {
+		case q.Code == threads.SkipLabel:
+			labelled = append(labelled, q)
+		default:
 			each = append(each, q)
 		}
 	}
-	return each, backlog
+	return append(each, labelled...), backlog
 }
 
 // some names the first issues, and counts the others.
 func (v View) some(issues []control.QueueDocument) string {
-	named := issues[:min(unqueuedNames, len(issues))]
+	named := issues
+	if v.Width > 0 {
+		named = issues[:min(unqueuedNames, len(issues))]
+	}
 	words := make([]string, len(named))
 	for i, q := range named {
 		words[i] = v.short(forge.Ref{Repo: q.Repo, Number: q.Number}.String())

@@ -22,7 +22,8 @@ func TestStatusView(t *testing.T) {
 		{"busy", "busy", View{Width: 80}},
 		{"busy", "busy-wide", View{Width: 120}},
 		{"busy", "busy-colour", View{Width: 80, Colour: true}},
-		{"busy", "busy-lost", View{Width: 80, Lost: true}},
+		{"busy", "busy-lost", View{Lost: true}},
+		{"busy", "busy-pipe", View{}},
 		{"trouble", "trouble", View{Width: 80}},
 		{"hostile", "hostile", View{Width: 80}},
 		{"empty", "empty", View{Width: 80}},
@@ -81,8 +82,23 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 	for i := range 53 {
 		d.Queue = append(d.Queue, control.QueueDocument{Repo: "johba/harb", Number: int64(100 + i)})
 	}
-	if got := (View{Now: noon, Width: 80}).Status(d); !strings.Contains(got, "\nand 37 more\n") {
-		t.Errorf("no word of the 37 items that are not shown:\n%s", got)
+	for i := range 8 {
+		d.Queue = append(d.Queue, control.QueueDocument{
+			Repo: "johba/harb", Number: int64(200 + i), Kind: agents.KindIssue, NeedsPerson: true, Why: "gave up after 5 attempts",
+			Since: noon.Add(-time.Duration(i) * time.Hour), Mend: "`disinto retry johba/harb#200`",
+		})
+	}
+	got := (View{Now: noon, Width: 80}).Status(d)
+	if !strings.Contains(got, "\nand 35 more\n") || !strings.Contains(got, "\nand 6 more: disinto status | less\n") {
+		t.Errorf("no word of the 35 and 6 items that are not shown:\n%s", got)
+	}
+	if !strings.HasPrefix(got, "NEEDS YOU\n") || strings.Index(got, "issue #207") > strings.Index(got, "issue #206") {
+		t.Errorf("what needs a person does not come first, oldest first:\n%s", got)
+	}
+	// A pipe gets every row, whole.
+	got = View{Now: noon}.Status(d)
+	if strings.Contains(got, "\nand ") || strings.Contains(got, "…") || strings.Count(got, "gave up after 5") != 8 {
+		t.Errorf("a pipe does not get every row:\n%s", got)
 	}
 }
 

@@ -37,7 +37,7 @@ func labelled(label, text string, s style) []cell { return []cell{{label, faint}
 // page lays text out in lines of one width. text/tabwriter counts the bytes of colours as columns, and knows no width
 // that a line must fit in.
 type page struct {
-	width  int // in columns, of every line
+	width  int // in columns, of every line; 0 is as wide as it gets
 	colour bool
 
 	text strings.Builder
@@ -84,6 +84,9 @@ func columnWidths(rows [][]cell) []int {
 
 // fit narrows widths to the page.
 func (p *page) fit(widths []int, titles int) []int {
+	if p.width == 0 {
+		return widths
+	}
 	last := len(widths) - 1
 	over := columnGap*last - p.width
 	for _, w := range widths {
@@ -119,7 +122,13 @@ func (p *page) row(row []cell, widths []int) {
 }
 
 // line writes one line of text, wrapped.
-func (p *page) line(text string, s style) { p.row([]cell{{text, s}}, []int{p.width}) }
+func (p *page) line(text string, s style) {
+	width := p.width
+	if width == 0 {
+		width = max(1, Columns(Clean(text)))
+	}
+	p.row([]cell{{text, s}}, []int{width})
+}
 
 func (p *page) write(text string, s style) {
 	if text == "" {

@@ -31,7 +31,7 @@ func (v View) Why(ex *threads.Explanation) string {
 	v.list(p, row(faint, "WAITS", "TITLE", "WHY"), rows)
 	if len(ex.Steps)+len(ex.Candidates) > 0 {
 		p.end()
-		p.line("every rule and its answer: disinto why "+v.argument(ex)+" --all", faint)
+		p.line("every rule and its answer: disinto why "+v.typed(subject(ex))+" --all", faint)
 	}
 	return p.text.String()
 }
@@ -55,11 +55,6 @@ func repoIn(ex *threads.Explanation) string {
 	return repo
 }
 
-// argument is the subject as a shell takes it: a word that begins with # would be a comment.
-func (v View) argument(ex *threads.Explanation) string {
-	return strings.TrimPrefix(v.short(subject(ex)), "#")
-}
-
 // verdict is the heading of an explanation: what it is about, how it stands, and what would change that.
 func (v View) verdict(p *page, ex *threads.Explanation) {
 	p.table(2, [][]cell{{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}})
@@ -75,7 +70,7 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 		p.line("nothing to do: it goes on by itself", faint)
 	default:
 		p.line(verdict, held)
-		p.line("to change that: "+v.short(ex.Mend), faint)
+		p.line("to change that: "+v.typed(ex.Mend), faint)
 	}
 }
 

@@ -1,0 +1,63 @@
+package screen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// needs shows everything that waits for a person, oldest first, each with what resolves it: faults of the factory
+// itself, agents that can start nothing, then items.
+func (v View) needs(p *page, d *control.Document) {
+	var rows [][]cell
+	add := func(about, text string, s style) { rows = append(rows, []cell{{about, plain}, {text, s}}) }
+	for _, problem := range d.Problems {
+		add("problem", problem, wrong)
+	}
+	for _, a := range d.Agents {
+		if a.State == control.AgentHeld && a.NeedsPerson {
+			add(a.Name, strings.TrimPrefix(a.Why, a.Name+" "), held)
+		}
+	}
+	for _, q := range needy(d) {
+		text := v.countdown(v.short(q.Why))
+		if q.Mend != "" {
+			text += ": " + v.typed(q.Mend)
+		}
+		add(v.work(q.Kind, q.Repo, q.Number), text+at(d, &q), held)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	p.line("NEEDS YOU", bold)
+	shown := rows
+	if v.Width > 0 {
+		shown = rows[:min(len(rows), max(v.Height/4, needsLines))]
+	}
+	p.table(-1, shown)
+	if more := len(rows) - len(shown); more > 0 {
+		p.line(fmt.Sprintf("and %d more: disinto status | less", more), faint)
+	}
+	p.end()
+}
+
+// needsLines is how many things that need a person a terminal shows at least.
+const needsLines = 5
+
+// needy are the items that need a person, oldest first.
+func needy(d *control.Document) []control.QueueDocument {
+	chosen := func(q control.QueueDocument) bool { return !q.NeedsPerson }
+	list := slices.DeleteFunc(slices.Concat(d.Queue, d.Unqueued), chosen)
+	slices.SortStableFunc(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })
+	return list
+}
+
+// at is where a person finds an item; empty where a command of ours resolves the wait, or the item is no page.
+func at(d *control.Document, q *control.QueueDocument) string {
+	if q.Number == 0 || d.Forge.URL == "" || strings.Contains(q.Mend, "`disinto ") {
+		return ""
+	}
+	return fmt.Sprintf(", %s/%s/issues/%d", strings.TrimSuffix(d.Forge.URL, "/"), q.Repo, q.Number)
+}
