@@ -129,6 +129,7 @@ type Job struct {
 	// Tmp is the session's own folder for temporary files, which does not outlast it; empty means none.
 	Tmp        string
 	LogPath    string // where stdout and stderr go; created 0600
+	MaxLog     int64  // how much of the disk that may take, in bytes; 0 means any amount
 	ResultPath string // where the program may leave a result; not there before the start
 	// BackendURL is the local inference server of the program. It may compute for minutes while the program is silent, so
 	// it is asked before a session counts as stalled. Empty means that there is none to ask.

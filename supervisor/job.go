@@ -28,8 +28,9 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	j := agents.Job{
 		RunID: x.RunID, Agent: x.Agent, Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number,
 		Command: argv, Home: place("home", ""), User: user, OwnUser: x.config.OwnUser(&x.agent), Limits: x.agent.Limits,
-		LogPath: logPath(s.StateDir, x.Agent, x.RunID), ResultPath: place("results", x.RunID+".json"),
-		Timeout: x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
+		LogPath: logPath(s.StateDir, x.Agent, x.RunID), MaxLog: x.config.Factory.MaxLog,
+		ResultPath: place("results", x.RunID+".json"),
+		Timeout:    x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
 	}
 	if x.thread.Backend == threads.Local {
 		j.BackendURL = cmp.Or(x.agent.BaseURL, x.thread.BaseURL)

@@ -42,7 +42,7 @@ func FindLog(stateDir, of string) (control.Log, error) {
 		if !is || !asked {
 			return
 		}
-		if _, err := os.Stat(l.Path); err != nil {
+		if _, err := os.Lstat(l.Path); err != nil {
 			return
 		}
 		repos[l.item.Repo] = true

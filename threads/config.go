@@ -51,6 +51,8 @@ type Factory struct {
 	// With less than this many bytes free nothing new starts; 0 is no limit.
 	MinFreeMemory, MinFreeDisk int64
 
+	MaxLog int64 // of a session's log, in bytes; 0 is no limit
+
 	Listen      string        // host:port of the control API over TCP; empty: only the unix socket
 	ListenToken agents.Secret // what every request over TCP has to bring; not empty where Listen is not
 	ListenHosts []string      // more names by which it may be called, in lower case, sorted

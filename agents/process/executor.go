@@ -93,7 +93,7 @@ func (e *Executor) Activity(runID string) (lastOutput time.Time, pid int, ok boo
 	if r == nil || r.program() == 0 {
 		return time.Time{}, 0, false
 	}
-	info, err := os.Stat(r.job.LogPath)
+	info, err := os.Lstat(r.job.LogPath)
 	if err != nil {
 		return r.begun, r.program(), true
 	}

@@ -49,7 +49,7 @@ func (i *idle) over() bool {
 	now, cpu := time.Now(), tree.CPU(i.root)
 	var size int64
 	var written time.Time
-	if info, err := os.Stat(i.log); err == nil {
+	if info, err := os.Lstat(i.log); err == nil {
 		size, written = info.Size(), info.ModTime()
 	}
 	if i.Since.IsZero() || size != i.Size || !written.Equal(i.Written) || cpu-i.CPU >= i.stall/100 {

@@ -68,6 +68,7 @@ func newJob(t *testing.T, script string) agents.Job {
 		Home:       filepath.Join(dir, "home"),
 		Env:        []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + id, "DISINTO_RESULT=" + result, "T=" + dir},
 		LogPath:    filepath.Join(dir, "logs", "run.log"),
+		MaxLog:     64 << 20,
 		ResultPath: result,
 		Grace:      5 * time.Second,
 	}

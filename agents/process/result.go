@@ -3,14 +3,12 @@ package process
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // readResult reads the result that the program left at path. found is false if there is none. The file belongs to an
@@ -23,39 +21,19 @@ func readResult(path string, a *account, secrets []string) (o agents.Outcome, fo
 	}
 	var text []byte
 	err = a.do(func() (err error) {
-		text, err = readPlain(path, agents.MaxResult)
+		text, err = plainfile.Read(path, agents.MaxResult)
 		return err
 	})
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return o, false, nil
-	}
-	if err == nil {
+	case err != nil:
+		err = fmt.Errorf("the result is not a plain file of at most %d bytes", agents.MaxResult)
+	default:
 		o, err = agents.ParseResult([]byte(agents.Redact(string(text), secrets)))
 	}
 	o.Reason = agents.Redact(o.Reason, secrets)
 	return o, true, err
-}
-
-// readPlain reads a file of at most limit bytes which is not a link, a device or a pipe.
-func readPlain(path string, limit int64) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the result: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("cannot look at the result: %w", err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > limit {
-		return nil, fmt.Errorf("the result is not a plain file of at most %d bytes", limit)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the result: %w", err)
-	}
-	return text, nil
 }
 
 // clearResult makes the folder for a result, and removes the result of an earlier run.

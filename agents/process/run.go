@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
@@ -161,7 +162,7 @@ func openLog(path string, a *account) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	log, err := plainfile.Open(path, os.O_CREATE|os.O_RDWR|os.O_APPEND)
 	if err == nil && a != nil {
 		err = log.Chown(int(a.cred.Uid), int(a.cred.Gid))
 	}
@@ -220,7 +221,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 	report, err := r.link.start(startOrder{
 		Path: []byte(path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
 		Cred: r.account.credential(), Cgroup: r.cgroup.path,
-		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, Sandbox: sandbox,
+		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, MaxLog: r.job.MaxLog, Sandbox: sandbox,
 	})
 	_ = r.link.socket.SetReadDeadline(time.Time{})
 	if err != nil {

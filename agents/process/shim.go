@@ -47,6 +47,7 @@ type shim struct {
 	running atomic.Bool // the program itself has not ended
 	ended   atomic.Bool // an order to end came while it was running
 	cgroup  cgroup
+	output  *outlet // nil when the log has no limit
 }
 
 func runShim() int {
@@ -79,9 +80,11 @@ func runShim() int {
 	_ = out.Encode(startReport{PID: b.pid, NoSandbox: b.noSandbox})
 	pid := b.pid
 	o = startOrder{}
+	s.output.start()
 	go s.listen(in)
 	go s.end()
 	report := s.report(s.reap(pid))
+	s.output.finish()
 	report.Hits = s.cgroup.hits()
 	s.cgroup.remove() // here, because a supervisor that was killed cannot
 	_ = out.Encode(report)
@@ -125,6 +128,11 @@ type begun struct {
 // begin starts the program, with a sandbox on a thread of its own that ends when the program runs: whatever the shim
 // does later is not restricted, and no thread of the shim is in the sandbox, or the program could signal the shim.
 func (s *shim) begin(o startOrder) (b begun) {
+	if o.MaxLog > 0 {
+		if s.output, b.err = newOutlet(os.Stdout, o.MaxLog, o.Cred); b.err != nil {
+			return b
+		}
+	}
 	if o.Sandbox == nil {
 		return s.spawn(o)
 	}
@@ -160,11 +168,11 @@ func (s *shim) spawn(o startOrder) (b begun) {
 		dropCapabilities(around)
 	}
 	path, argv := string(o.Path), unpack(o.Argv)
+	to := s.output.descriptor()
 	attr := &syscall.ProcAttr{
-		Dir: string(o.Dir),
-		Env: unpack(o.Env),
-		// Stdin is /dev/null, stdout and stderr are the log: the shim itself was started with them.
-		Files: []uintptr{0, 1, 2},
+		Dir:   string(o.Dir),
+		Env:   unpack(o.Env),
+		Files: []uintptr{0, to, to}, // the shim was started with /dev/null as its stdin
 		Sys: &syscall.SysProcAttr{
 			Setsid:     true,
 			Credential: o.Cred,

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 
 // tail is the last lines of a log, fit to be shown: without secrets, and without terminal control.
 func tail(path string, secrets []string) string {
-	f, err := os.Open(path)
+	f, err := plainfile.Open(path, os.O_RDONLY)
 	if err != nil {
 		return ""
 	}

@@ -25,6 +25,7 @@ type startOrder struct {
 	Limited bool          `json:",omitempty"`
 	NProc   uint64        `json:",omitempty"`
 	Sandbox *sandboxOrder `json:",omitempty"`
+	MaxLog  int64         `json:",omitempty"` // of the log, which is the shim's stdout; 0 means any size
 }
 
 // endOrder asks for the end of the tree. Grace is the time from TERM to KILL. A later order can only shorten it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -223,7 +224,7 @@ func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 
 // answer reads the answer file. It is a courtesy of the CLI: a missing one is empty.
 func (r *run) answer() answer {
-	text, _ := os.ReadFile(r.answerPath())
+	text, _ := plainfile.Read(r.answerPath(), maxLeft)
 	return parseAnswer(text)
 }
 

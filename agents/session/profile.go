@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -167,7 +168,7 @@ func (r *run) digest(ctx context.Context) error {
 	if _, err := r.ask(ctx, prompt); err != nil {
 		return err
 	}
-	text, err := os.ReadFile(r.lessonsPath())
+	text, err := plainfile.Read(r.lessonsPath(), maxLeft)
 	if err != nil {
 		return err
 	}

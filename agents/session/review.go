@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -82,7 +82,7 @@ func (r *run) judge(ctx context.Context, d *promptData) (*verdict, error) {
 }
 
 func (r *run) verdict() (*verdict, error) {
-	text, err := os.ReadFile(r.verdictPath())
+	text, err := plainfile.Read(r.verdictPath(), maxLeft)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("it wrote no verdict")
 	}

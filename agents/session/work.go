@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -67,6 +68,9 @@ func readWork(environ []string) (work, error) {
 // ref names the item.
 func (w *work) ref() forge.Ref { return forge.Ref{Repo: w.Repo, Number: w.Number} }
 
+// maxLeft bounds each file of a workspace that is read, in bytes: a session can have put anything in its place.
+const maxLeft = 1 << 20
+
 // The files of a workspace stand beside the worktree, so that no commit takes them along.
 func (w *work) treePath() string    { return filepath.Join(w.Workspace, "repo") }
 func (w *work) keepPath() string    { return filepath.Join(w.Workspace, "session.json") }
@@ -95,7 +99,7 @@ type keep struct {
 
 // loadKeep reads the memory. An unreadable file costs a conversation, not work.
 func loadKeep(path string) (k keep) {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.Read(path, maxLeft)
 	if err != nil || json.Unmarshal(text, &k) != nil {
 		return keep{}
 	}

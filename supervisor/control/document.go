@@ -27,6 +27,7 @@ type Document struct {
 	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue without a session, by reference
 	Recent   []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
 	Upkeep   UpkeepDocument    `json:"upkeep"`
+	Disk     DiskDocument      `json:"disk,omitzero"` // as the newest pass found it; left out before the first
 	// Problems need a person, one line each: a journal that cannot be written, a tick that panicked.
 	Problems []string `json:"problems"`
 	// Sandbox says what holds the processes of sessions to come, and of which roles none does.
@@ -44,6 +45,15 @@ type UpkeepDocument struct {
 	Violations int `json:"violations"`
 	// Repairs are claims of ours without a session that were released.
 	Repairs int `json:"repairs"`
+}
+
+// DiskDocument says what sessions have left in the state directory.
+type DiskDocument struct {
+	Free       int64 `json:"free"` // bytes, of its file system; 0 where that is not measured
+	Logs       int   `json:"logs"`
+	LogBytes   int64 `json:"log_bytes"`
+	Workspaces int   `json:"workspaces"`
+	Deleted    int   `json:"deleted"` // logs, results and workspaces, since the start of the supervisor
 }
 
 // SpentDocument counts the tokens and dollars of an agent or a thread in the sessions that ended on this day (UTC), and

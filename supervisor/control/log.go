@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // logRest is the time between two looks at a log that is followed.
@@ -23,7 +24,7 @@ type Log struct {
 // Copy writes the log with the secrets in it hidden. As long as live reports true it goes on with what is added; nil
 // copies what is there. When ctx is done it stops early, without an error.
 func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func() bool) error {
-	f, err := os.OpenFile(l.Path, os.O_RDONLY|noFollow, 0)
+	f, err := plainfile.Open(l.Path, os.O_RDONLY)
 	if err != nil {
 		return fmt.Errorf("cannot read the log: %w", err)
 	}
@@ -32,7 +33,11 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func
 	for {
 		// Asked before reading: what was printed before the session ended is then in the file.
 		more := live != nil && live()
-		if err := copyRedacted(ctx, w, f, redactor); err != nil || ctx.Err() != nil {
+		err := l.skipCut(f, w, redactor)
+		if err == nil {
+			err = copyRedacted(ctx, w, f, redactor)
+		}
+		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		if !more {
@@ -45,6 +50,24 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func
 		case <-time.After(logRest):
 		}
 	}
+}
+
+// skipCut goes on at the end of a log that lost its middle meanwhile, because it reached its limit.
+func (l *Log) skipCut(f *os.File, w io.Writer, redactor *agents.Redactor) error {
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return fmt.Errorf("cannot read the log: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil || info.Size() >= at {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		return fmt.Errorf("cannot read the log: %w", err)
+	}
+	const note = "\ndisinto: the log has reached max_log and was cut; the rest is in "
+	_, err = io.WriteString(w, redactor.End()+note+l.Path+"\n")
+	return err
 }
 
 // copyRedacted copies what there is to read, until ctx is done.

@@ -193,6 +193,9 @@ func (d *decoder) repos(t *table) []string {
 	return repos
 }
 
+// minLog is the least limit of a log: the beginning and the end of a session have to fit in.
+const minLog = 64 << 10
+
 func (d *decoder) readFactory(t *table) {
 	d.config.Factory = threads.Factory{
 		State:     t.text("state"),
@@ -201,6 +204,10 @@ func (d *decoder) readFactory(t *table) {
 
 		MinFreeMemory: t.size("min_free_memory", 512<<20),
 		MinFreeDisk:   t.size("min_free_disk", 1<<30),
+		MaxLog:        t.size("max_log", 64<<20),
+	}
+	if n := d.config.Factory.MaxLog; n > 0 && n < minLog {
+		t.wrong("max_log", "is %s, want at least %s", agents.Size(n), agents.Size(minLog))
 	}
 	d.readListeners(t)
 	d.sandbox = t.sandbox(agents.Sandbox{Mode: agents.SandboxAuto})

@@ -167,6 +167,8 @@ func TestMistakes(t *testing.T) {
 :11: roles.dev.sandbox_connect: is a string, want a list of TCP ports such as [8080], or "any"
 :11: roles.dev.sandbox_connect: is set, and sandbox is "off": there is nothing to allow`,
 		},
+		{name: "days as a fraction", text: "[factory]\nstop_grace = \"1.5d\"\n" + worker, want: `:2: factory.stop_grace: is "1.5d", want a duration such as "30s", "15m" or "2h"`},
+		{name: "log without room for its ends", text: "[factory]\nmax_log = \"1K\"\n" + worker, want: `:2: factory.max_log: is 1K, want at least 64K`},
 		{name: "size as a number", text: "[factory]\nmin_free_disk = 5\n" + worker, want: `:2: factory.min_free_disk: is a number, want a size such as "512M" or "8G", or "0" for none`},
 		{
 			name: "budgets",
@@ -333,6 +335,7 @@ func TestNotMistakes(t *testing.T) {
 		"upstream's key is missing":  worker + "[agents.dev-qwen]\napi_key = \"$NOPE\"",
 		"no CI fixes":                "[forge]\nmax_ci_fixes = 0\n" + worker,
 		"no grace":                   "[factory]\nstop_grace = \"0s\"\n" + worker,
+		"days":                       "[factory]\nstop_grace = \"1d\"\nmax_log = \"0\"\n" + worker,
 		"hook secret with spaces":    "[forge]\nwebhook_secret = \"$HOOK\"\n" + worker,
 		"reviewer on another thread": "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.b]\nbackend = \"anthropic\"\nagents = [\"review-x\"]\n[roles.dev]\nwaits_for_review = true",
 		"a slot beside the one that waits": "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nmax_concurrent = 2\n" +
@@ -375,7 +378,10 @@ func TestDefaults(t *testing.T) {
 			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
 			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
 		},
-		Factory: threads.Factory{StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30},
+		Factory: threads.Factory{
+			StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30,
+			MaxLog: 64 << 20,
+		},
 		Threads: []threads.Thread{
 			thread(threads.Thread{
 				Name: "llama", Backend: threads.Local, Slots: 3, MaxSessions: 3,

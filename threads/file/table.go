@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,7 +182,7 @@ func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 	if !ok {
 		return unset
 	}
-	d, err := time.ParseDuration(s)
+	d, err := parseDuration(s)
 	if err != nil {
 		t.wrong(key, "is %q, %s", s, want)
 		return unset
@@ -191,6 +192,16 @@ func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 		return unset
 	}
 	return d
+}
+
+// parseDuration also reads whole days, such as 30d.
+func parseDuration(s string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(s, "d")
+	if !ok {
+		return time.ParseDuration(s)
+	}
+	n, err := strconv.ParseUint(days, 10, 16) // at most 179 years
+	return time.Duration(n) * 24 * time.Hour, err
 }
 
 // oneOf reads one of a few words; unset is the default, and the key is required when that is empty.

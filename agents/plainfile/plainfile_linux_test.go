@@ -1,0 +1,59 @@
+package plainfile
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Only a regular file of a sane size is read and written, and nothing else is waited for.
+func TestPlain(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	socket, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	for _, err := range []error{
+		os.WriteFile(at("file"), []byte("text"), 0o600),
+		os.Symlink(at("file"), at("link")),
+		os.Symlink("/nowhere", at("dangling")),
+		unix.Mkfifo(at("pipe"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := Read(at("file"), 4); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if text, err := Read(at("file"), 3); err == nil || text != nil {
+		t.Errorf("4 bytes where 3 are the limit: %q, %v", text, err)
+	}
+	if _, err := Read(at("none"), 4); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	for _, path := range []string{at("link"), at("dangling"), at("pipe"), at("socket"), "/dev/zero", dir} {
+		if _, err := Read(path, 4); !errors.Is(err, ErrNotPlain) {
+			t.Errorf("read %s: %v", path, err)
+		}
+		f, err := Open(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+		if err == nil || f != nil {
+			t.Errorf("write to %s: %v", path, err)
+		}
+	}
+	f, err := Open(at("new"), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Mode() != 0o600 {
+		t.Errorf("created %v, %v", info, err)
+	}
+}

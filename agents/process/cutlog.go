@@ -1,0 +1,179 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cutLog is a session's log that never takes more than limit bytes of the disk. Its first quarter stays. When it is
+// full, the rest loses its older half, and a line says how much is missing.
+type cutLog struct {
+	file  *os.File // for reading and appending; the supervisor appends lines to it too
+	limit int64
+	size  int64
+	head  int64 // where the line about the cut stands; 0 before the first cut
+	cut   int64 // bytes that are missing there
+}
+
+// newCutLog takes over a log, with what is in it.
+func newCutLog(file *os.File, limit int64) (*cutLog, error) {
+	size, err := file.Seek(0, io.SeekEnd)
+	return &cutLog{file: file, limit: limit, size: size}, err
+}
+
+// Write appends output. It never fails: on a full disk the output is lost, and the program goes on.
+func (l *cutLog) Write(text []byte) (int, error) {
+	n, _ := l.file.Write(text)
+	if l.size += int64(n); l.size > l.limit {
+		_ = l.squeeze()
+	}
+	return len(text), nil
+}
+
+// cutLine is the line about the cut. Its length is always the same, so that it can be replaced.
+func (l *cutLog) cutLine() []byte {
+	return fmt.Appendf(nil, "disinto: %19d bytes are cut out here: max_log is %d bytes\n", l.cut, l.limit)
+}
+
+// squeeze cuts out the middle.
+func (l *cutLog) squeeze() error {
+	end, err := l.file.Seek(0, io.SeekEnd) // with the supervisor's lines
+	if err != nil {
+		return err
+	}
+	if l.head == 0 {
+		if l.head, err = l.lineEnd(l.limit / 4); err != nil {
+			return err
+		}
+		l.cut = int64(len(l.cutLine())) // overwritten
+	}
+	line := int64(len(l.cutLine()))
+	from, err := l.lineEnd(end - (l.limit-l.head)/2)
+	if err != nil || from <= l.head+line {
+		return err
+	}
+	l.cut += from - l.head - line
+	if l.size, err = l.move(from, l.head+line); err != nil {
+		return err
+	}
+	return l.file.Truncate(l.size)
+}
+
+// move copies the end of the file to an earlier place, writes the line about the cut before it, and returns where the
+// copy ends.
+func (l *cutLog) move(from, to int64) (end int64, err error) {
+	// Linux appends whatever is written to a file that is open for appending, also with pwrite.
+	fd := l.file.Fd()
+	flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+	if err != nil {
+		return 0, err
+	}
+	if _, err = unix.FcntlInt(fd, unix.F_SETFL, flags&^unix.O_APPEND); err != nil {
+		return 0, err
+	}
+	defer func() {
+		_, back := unix.FcntlInt(fd, unix.F_SETFL, flags)
+		err = errors.Join(err, back)
+	}()
+	if _, err = unix.Pwrite(int(fd), l.cutLine(), l.head); err != nil {
+		return 0, err
+	}
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := unix.Pread(int(fd), buf, from)
+		if err == nil && n > 0 {
+			_, err = unix.Pwrite(int(fd), buf[:n], to)
+		}
+		if err != nil || n == 0 {
+			return to, err
+		}
+		from, to = from+int64(n), to+int64(n)
+	}
+}
+
+// lineEnd returns the end of the line at a place, or the place itself if the line is a long one.
+func (l *cutLog) lineEnd(at int64) (int64, error) {
+	buf := make([]byte, 4<<10)
+	n, err := unix.Pread(int(l.file.Fd()), buf, at)
+	if i := bytes.IndexByte(buf[:max(n, 0)], '\n'); i >= 0 {
+		at += int64(i) + 1
+	}
+	return at, err
+}
+
+// outlet carries the output of a session's program from a pipe into its log.
+type outlet struct {
+	log    *cutLog
+	pipe   *os.File // our end
+	theirs int
+	done   chan struct{}
+}
+
+// newOutlet makes the pipe. Programs open /dev/stderr, which checks the permissions of what is behind it: so the pipe
+// belongs to their account.
+func newOutlet(log *os.File, limit int64, who *syscall.Credential) (*outlet, error) {
+	cut, err := newCutLog(log, limit)
+	if err != nil {
+		return nil, err
+	}
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return nil, err
+	}
+	if who != nil {
+		err = unix.Fchown(ends[1], int(who.Uid), int(who.Gid))
+	}
+	if err = errors.Join(err, unix.SetNonblock(ends[0], true)); err != nil {
+		return nil, errors.Join(err, unix.Close(ends[0]), unix.Close(ends[1]))
+	}
+	ours := os.NewFile(uintptr(ends[0]), "output")
+	return &outlet{log: cut, pipe: ours, theirs: ends[1], done: make(chan struct{})}, nil
+}
+
+// descriptor is the program's stdout and stderr: its end of the pipe or, where a log has no limit, the log itself,
+// which is the shim's stdout.
+func (o *outlet) descriptor() uintptr {
+	if o == nil {
+		return 1
+	}
+	return uintptr(o.theirs)
+}
+
+// start copies, now that the program has its end of the pipe.
+func (o *outlet) start() {
+	if o == nil {
+		return
+	}
+	_ = unix.Close(o.theirs)
+	go func() {
+		defer close(o.done)
+		_, _ = io.CopyBuffer(struct{ io.Writer }{o.log}, struct{ io.Reader }{o.pipe}, make([]byte, 32<<10))
+	}()
+}
+
+// finish copies what is left in the pipe when all processes of the session are gone. A process elsewhere that was given
+// the pipe may go on writing, so it reads no more than a pipe can hold.
+func (o *outlet) finish() {
+	if o == nil {
+		return
+	}
+	_ = o.pipe.SetReadDeadline(time.Now())
+	<-o.done
+	fd, buf := int(o.pipe.Fd()), make([]byte, 64<<10)
+	_ = unix.SetNonblock(fd, true) // Fd has made it block
+	for range 16 {
+		n, err := unix.Read(fd, buf)
+		if err != nil || n <= 0 {
+			break
+		}
+		_, _ = o.log.Write(buf[:n])
+	}
+	_ = o.pipe.Close()
+}

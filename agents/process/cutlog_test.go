@@ -1,0 +1,92 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// A log keeps its first quarter and its newest lines, whatever the pieces in which a program writes, and says how much
+// is missing between them. It never takes more than its limit and one piece.
+func TestCutLog(t *testing.T) {
+	const limit = 64 << 10
+	for _, piece := range []int{7, 1000, 32 << 10} {
+		file, err := os.OpenFile(filepath.Join(t.TempDir(), "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		log, err := newCutLog(file, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var whole strings.Builder
+		for i := range 40_000 {
+			fmt.Fprintf(&whole, "line %d\n", i)
+		}
+		for rest := whole.String(); rest != ""; {
+			n := min(piece, len(rest))
+			if got, err := log.Write([]byte(rest[:n])); got != n || err != nil {
+				t.Fatalf("wrote %d of %d: %v", got, n, err)
+			}
+			rest = rest[n:]
+			if info, err := file.Stat(); err != nil || info.Size() > limit+int64(piece) {
+				t.Fatalf("the log has %d bytes, %v", info.Size(), err)
+			}
+		}
+		checkCut(t, file.Name(), whole.String(), limit)
+	}
+}
+
+// checkCut checks that a log is a text without its middle.
+func checkCut(t *testing.T, path, whole string, limit int) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	cut := regexp.MustCompile(`disinto: +(\d+) bytes are cut out here: max_log is \d+ bytes\n`)
+	at := cut.FindStringSubmatchIndex(text)
+	if at == nil {
+		t.Fatalf("no line about the cut in %d bytes, which begin with %.100q", len(text), text)
+	}
+	head, tail := text[:at[0]], text[at[1]:]
+	missing, _ := strconv.Atoi(text[at[2]:at[3]])
+	switch {
+	case len(text) > limit || len(head) < limit/4 || len(tail) < limit/4:
+		t.Errorf("of %d bytes stayed %d and %d", len(whole), len(head), len(tail))
+	case len(head)+missing+len(tail) != len(whole):
+		t.Errorf("%d bytes and %d are left of %d, and %d are said to be missing", len(head), len(tail), len(whole), missing)
+	case !strings.HasPrefix(whole, head) || !strings.HasSuffix(whole, tail):
+		t.Errorf("the log is not the text without its middle: %.100q ... %.100q", head, tail)
+	case !strings.HasSuffix(head, "\n") || !strings.HasPrefix(tail, "line "):
+		t.Errorf("a line is cut: %q, %q", head[len(head)-20:], tail[:20])
+	}
+}
+
+// A program that prints without end fills its log and not the disk, also while it runs; its last words are in the log,
+// and so is what it prints to /dev/stderr under an account of its own.
+func TestLogIsBounded(t *testing.T) {
+	for _, user := range []string{"", stranger} {
+		job := newJob(t, `i=0; while [ $i -lt 30000 ]; do echo "line $i"; i=$((i+1)); done; echo end >>/dev/stderr`)
+		if user != "" {
+			needRoot(t)
+		}
+		job.User, job.MaxLog = user, 128<<10
+		if o := runJob(t, job); o.Result != agents.Done || !strings.HasSuffix(o.Tail, "line 29999\nend") {
+			t.Errorf("as %q: %+v", user, o)
+		}
+		var whole strings.Builder
+		for i := range 30_000 {
+			fmt.Fprintf(&whole, "line %d\n", i)
+		}
+		checkCut(t, job.LogPath, whole.String()+"end\n", 128<<10)
+	}
+}
