@@ -223,14 +223,18 @@ func (b *books) replay(past *ledger.State, now time.Time, goesOn func(run string
 	return news
 }
 
-// holdAgent keeps an agent from starting until a time, or with a zero time until the configuration changes. The hold
+// holdAgent keeps an agent from starting for a while, or with 0 until the configuration changes. The hold
 // is not journalled: the next supervisor asks again. isNew reports whether the agent was not held for the same reason
 // already.
-func (b *books) holdAgent(name string, until time.Time, why string) (isNew bool) {
+func (b *books) holdAgent(name string, rest time.Duration, why string) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := ledger.Entry(b.ledger.Agents, name)
 	isNew = a.HeldWhy != why
+	var until time.Time
+	if rest != 0 {
+		until = time.Now().Add(rest)
+	}
 	a.Hold(until, why)
 	return isNew
 }

@@ -140,7 +140,7 @@ func (b *books) handover() (h Handover, why string) {
 		}
 		h.Sessions = append(h.Sessions, HandedSession{
 			Session: x.Session, Login: x.agent.Login, Breaker: x.thread.BreakerInterval,
-			Grace: x.config.Factory.StopGrace, Reserved: x.reserved, PID: x.pid, Stop: x.stop,
+			Grace: x.config.Factory.StopGrace, Reserved: x.reserved, PID: x.pid, Stop: x.stop(),
 			Sandbox: x.sandbox,
 		})
 	}
@@ -181,7 +181,7 @@ func (b *books) inherit(h *Handover) (list []*session) {
 // nearly always is the one it was started with; where that lacks them, what was handed over is enough to end it.
 func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *session {
 	x := &session{
-		Session: h.Session, config: cfg, reserved: h.Reserved, stop: h.Stop, pid: h.PID, sandbox: h.Sandbox,
+		Session: h.Session, config: cfg, reserved: h.Reserved, pid: h.PID, sandbox: h.Sandbox,
 		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
 	close(x.atWork)
@@ -201,14 +201,14 @@ func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 	x.agent.Name, x.agent.Login, x.thread.Name, x.thread.BreakerInterval = x.Agent, h.Login, x.Thread, h.Breaker
 	x.ctx, x.cancel = context.WithCancelCause(base)
 	if x.State == threads.Stopping {
-		x.cancel(stopped{x.stop})
+		x.cancel(stopped{h.Stop})
 	}
 	return x
 }
 
 // resume waits for a program that the last image started, and concludes its session.
 func (s *Supervisor) resume(x *session) {
-	s.conclude(x, s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil), true)
+	s.conclude(x, x.redacted(s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil)), true)
 }
 
 // inherits reports whether a run continues from the last image.

@@ -69,11 +69,7 @@ func (s *Supervisor) identified(x *session) bool {
 	if no == nil || x.ctx.Err() != nil {
 		return no == nil
 	}
-	until := time.Now().Add(no.rest)
-	if no.rest == 0 {
-		until = time.Time{}
-	}
-	if s.books.holdAgent(x.Agent, until, no.why) {
+	if s.books.holdAgent(x.Agent, no.rest, no.why) {
 		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
 	}
 	return false

@@ -34,17 +34,3 @@ func TestWorkspaceName(t *testing.T) {
 		seen[got] = tt.chain
 	}
 }
-
-func TestLastLine(t *testing.T) {
-	long := make([]rune, 300)
-	for i := range long {
-		long[i] = 'ä'
-	}
-	for text, want := range map[string]string{
-		"": "", "one": "one", "one\n two \n\n \n": "two", string(long): string(long[:lineMax-1]) + "…",
-	} {
-		if got := lastLine(text); got != want {
-			t.Errorf("of %q: %q, want %q", text, got, want)
-		}
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -32,8 +31,6 @@ const (
 	// lookRestMin and lookRestMax bound the pause between further questions, which hold no slot.
 	lookRestMin = 5 * time.Second
 	lookRestMax = time.Minute
-	// tailMax bounds the output that is kept of a failure, in bytes: the end of a stack trace.
-	tailMax = 4 << 10
 )
 
 var errShutdown = errors.New("the supervisor stops")
@@ -60,8 +57,9 @@ func (s *Supervisor) run(x *session) {
 // conclude is a session after the end of its program.
 func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	x.grip = s.books.grip(x.Item.Ref)
-	if end := s.judge(x, out, ran); end != nil {
-		s.finish(x, end)
+	report := x.report(out, ran)
+	if !report.AsksForge() || s.look(x, report) {
+		s.finish(x, report.End())
 	}
 }
 
@@ -88,7 +86,7 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 	end := &ledger.End{Run: x.RunID, Result: agents.ClaimFailed, Claim: ledger.ClaimUnavailable, NeverRan: true}
 	switch {
 	case x.ctx.Err() != nil:
-		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), s.books.stopCode(x)
+		end.Result, end.Claim, end.Reason, end.Stop = agents.Cancelled, "", context.Cause(x.ctx).Error(), x.stop().Code
 	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrNotFound):
 		end.Claim, end.Reason = ledger.ClaimTaken, text(err)
 	case errors.Is(err, forge.ErrForbidden):
@@ -103,13 +101,19 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	job, err := s.job(x)
 	if err != nil {
-		return agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}, false
+		return x.redacted(agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}), false
 	}
 	out = s.Executor.Run(x.ctx, job, func(begun agents.Started) {
 		ran = true
 		s.safely("the start of "+x.tag, func() { s.started(x, begun) })
 	})
-	return out, ran
+	return x.redacted(out), ran
+}
+
+// redacted is an outcome without the secrets that the program printed.
+func (x *session) redacted(out agents.Outcome) agents.Outcome {
+	out.Reason, out.Tail = agents.Redact(out.Reason, x.secrets), agents.Redact(out.Tail, x.secrets)
+	return out
 }
 
 // started notes that the session's program runs.
@@ -160,103 +164,44 @@ func (s *Supervisor) release(x *session) {
 	s.books.note(ledger.Record{At: time.Now(), Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
 }
 
-// judge says how a session ended. Where the program did not say so itself the forge is asked, for as long as it
-// takes: guessing would burn an attempt, or do the work twice. It returns nil if the supervisor stops before there is
-// an answer; the session is then lost, which costs nothing.
-func (s *Supervisor) judge(x *session, out agents.Outcome, ran bool) *ledger.End {
-	end := &ledger.End{Run: x.RunID, NeverRan: !ran, Breaker: x.thread.BreakerInterval}
+// report tells all that is known of a session at the end of its program. ran is false when that never began.
+func (x *session) report(out agents.Outcome, ran bool) *ledger.Report {
+	r := &ledger.Report{
+		Run: x.RunID, Item: x.Item, Login: x.agent.Login, Breaker: x.thread.BreakerInterval,
+		Outcome: out, Ran: ran,
+	}
 	if out.Result == agents.Cancelled {
-		end.Stop = s.books.stopCode(x)
+		r.Stop = x.stop().Code
 	}
-	closed := end.Stop == threads.StopClosed
-	if ran && (closed || threads.AsksForge(x.Item, out)) {
-		look, err := s.look(x)
-		switch {
-		case errors.Is(err, forge.ErrNotFound):
-			out.Result, out.Reason = agents.Cancelled, "gone from the forge"
-		case err != nil:
-			return nil
-		default:
-			var effect threads.Effect
-			out, effect = threads.Judge(x.Item, x.agent.Login, out, look, x.Item.HeadSHA)
-			end.Remarked = effect == threads.Remarked
-			end.Verdict = ledger.VerdictOf(threads.VerdictOf(x.Item, x.agent.Login, look))
-		}
-	}
-	fill(end, out, x.secrets)
-	return end
+	return r
 }
 
-// fill copies what is kept of an outcome, without the secrets that the program printed.
-func fill(end *ledger.End, out agents.Outcome, secrets []string) {
-	hide := func(text string) string { return agents.Redact(text, secrets) }
-	end.Result, end.Reason, end.RetryAt = out.Result, hide(out.Reason), out.RetryAt
-	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
-	if out.Usage != (agents.Usage{}) {
-		end.Usage = &out.Usage
-	}
-	switch {
-	case out.Signal != "":
-		end.Exit = out.Signal
-	case out.ExitCode != 0:
-		end.Exit = fmt.Sprint(out.ExitCode)
-	}
-	if out.Result.BurnsAttempt() {
-		end.Tail = lastLines(hide(out.Tail), tailMax)
-		if !out.Claimed {
-			end.LastLine = lastLine(end.Tail)
-		}
-	}
-}
-
-// lastLines is the end of a text in at most limit bytes, from the beginning of a line if there is one.
-func lastLines(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	text = text[len(text)-limit:]
-	if _, whole, found := strings.Cut(text, "\n"); found {
-		text = whole
-	}
-	return strings.ToValidUTF8(text, "")
-}
-
-// lineMax bounds a last line in runes: it stands in a table.
-const lineMax = 200
-
-// lastLine returns the last line of a text that is not blank. It most often says more than "exit status 22".
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
-	if len(line) > lineMax {
-		line = append(line[:lineMax-1], '…')
-	}
-	return string(line)
-}
-
-// look asks the forge about the session's item until it answers. After the first time without an answer the slot and
-// the agent go on to other work; the item itself stays out of reach.
-func (s *Supervisor) look(x *session) (forge.Look, error) {
-	limit, rest := lookTime, lookRestMin
-	for {
+// look adds what the forge says about the session's item, which is asked until it answers. After the first time without
+// an answer the slot and the agent go on to other work; the item itself stays out of reach. There is no answer when the
+// supervisor stops before; the session is then lost, which costs nothing.
+func (s *Supervisor) look(x *session, report *ledger.Report) (answered bool) {
+	for limit, rest := lookTime, lookRestMin; ; rest = min(2*rest, lookRestMax) {
 		var look forge.Look
 		err := s.call(s.base, limit, func(ctx context.Context, f Forge) (err error) {
 			look, err = f.Look(ctx, x.Item.Ref, x.begun())
 			return err
 		})
-		if err == nil || errors.Is(err, forge.ErrNotFound) {
-			return look, err
-		}
-		if limit == lookTime {
+		switch {
+		case err == nil:
+			report.Look = &look
+			return true
+		case errors.Is(err, forge.ErrNotFound):
+			report.Gone = true
+			return true
+		case limit == lookTime:
 			s.retire(x, err)
 		}
 		limit = callTimeout
 		select {
 		case <-s.until.Done():
-			return look, err
+			return false
 		case <-time.After(rest):
 		}
-		rest = min(2*rest, lookRestMax)
 	}
 }
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -37,7 +38,6 @@ type session struct {
 	grip   *grip         // the newest on its item; belongs to the session's goroutine
 
 	// Guarded by the mutex of the books.
-	stop    threads.Reason // why reconcile or a person ended it
 	pid     int
 	sandbox string // what holds it; empty without one
 }
@@ -46,6 +46,13 @@ type session struct {
 type stopped struct{ reason threads.Reason }
 
 func (s stopped) Error() string { return s.reason.Text() }
+
+// stop is why reconcile or a person ended the session; zero when neither did.
+func (x *session) stop() threads.Reason {
+	var s stopped
+	errors.As(context.Cause(x.ctx), &s)
+	return s.reason
+}
 
 // reserveLocked takes agent, slot and item for a start.
 func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
@@ -82,13 +89,6 @@ func (b *books) drop(x *session) {
 	delete(b.sessions, x.RunID)
 }
 
-// stopCode says why reconcile or a person ended a session; empty when neither did.
-func (b *books) stopCode(x *session) threads.Code {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return x.stop.Code
-}
-
 // endAll tells every session to end, and returns how many there are.
 func (b *books) endAll(why error) int {
 	b.mu.Lock()
@@ -114,20 +114,21 @@ func (b *books) endLocked(items []forge.Ref, why threads.Code) []*session {
 			continue
 		}
 		if x.State != threads.Stopping {
-			x.State, x.stop = threads.Stopping, threads.Reason{Code: why}
-			x.cancel(stopped{x.stop})
+			x.State = threads.Stopping
+			x.cancel(stopped{threads.Reason{Code: why}})
 		}
 		list = append(list, x)
 	}
 	return list
 }
 
-// stopLocked marks the sessions that a plan ends. The scheduler names none that is ending already.
+// stopLocked tells the sessions to end that a plan ends. The scheduler names none that is ending already.
 func (b *books) stopLocked(stops []threads.Stop) []*session {
 	var list []*session
 	for _, stop := range stops {
 		if x := b.sessions[stop.RunID]; x != nil {
-			x.State, x.stop = threads.Stopping, stop.Reason
+			x.State = threads.Stopping
+			x.cancel(stopped{stop.Reason})
 			list = append(list, x)
 		}
 	}

@@ -40,8 +40,7 @@ func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (d
 // act does what was committed.
 func (s *Supervisor) act(t todo) {
 	for _, x := range t.stops {
-		x.cancel(stopped{x.stop})
-		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, x.stop.Text()))
+		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
 	for _, x := range t.starts {
 		s.inSession(x, s.run)

@@ -56,10 +56,10 @@ func (r *Start) apply(s *State, at time.Time) {
 		s.chain(r.Chain).ClearAttempt(agents.KindRework)
 	}
 	s.Open[r.Run] = opened
-	it := s.item(r.Item)
+	it := s.item(r.Item.Of())
 	it.PassedOver, it.CoolDown = 0, time.Time{}
 	if r.PassedOver != (Key{}) {
-		s.item(r.PassedOver).PassedOver++
+		s.item(r.PassedOver.Of()).PassedOver++
 	}
 }
 
@@ -95,17 +95,6 @@ const (
 	Approved         Verdict = "approved"
 	ChangesRequested Verdict = "changes"
 )
-
-// VerdictOf returns the journal's form of a review's verdict; empty for one that decides nothing.
-func VerdictOf(v forge.Verdict) Verdict {
-	switch v {
-	case forge.Approved:
-		return Approved
-	case forge.ChangesRequested:
-		return ChangesRequested
-	}
-	return ""
-}
 
 // ClaimFailure says why a claim failed.
 type ClaimFailure string

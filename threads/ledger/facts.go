@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -40,7 +39,7 @@ type Item struct {
 
 func (r *Item) valid() bool { return r.Key.Ref.Repo != "" && min(r.PassedOver, r.Remarks) >= 0 }
 
-func (r *Item) apply(s *State, _ time.Time) { *s.item(r.Key) = r.ItemHistory }
+func (r *Item) apply(s *State, _ time.Time) { *s.item(r.Key.Of()) = r.ItemHistory }
 
 // Agent is the history of an agent.
 type Agent struct {
@@ -77,64 +76,4 @@ func (r *Slot) apply(s *State, _ time.Time) {
 	s.Slots[threads.SlotKey{Thread: r.Thread, Slot: r.Slot}] = threads.Warm{
 		Agent: r.Agent, Chain: forge.Ref(r.Chain), Left: r.Left,
 	}
-}
-
-// Recent is a session that ended, as the status document shows it.
-type Recent struct {
-	RunID   string        `json:"run_id"`
-	Agent   string        `json:"agent"`
-	Repo    string        `json:"repo"`
-	Number  int64         `json:"number"`
-	Kind    agents.Kind   `json:"kind"`
-	Outcome agents.Result `json:"outcome"`
-	Reason  string        `json:"reason"`
-	// LastLine is the last line of output, redacted, of a session that failed without giving a reason.
-	LastLine string `json:"last_line,omitempty"`
-	// Log is the path of its log, in the journal relative to the state directory; left out when it never ran.
-	Log       string    `json:"log,omitempty"`
-	StartedAt time.Time `json:"started_at"`
-	EndedAt   time.Time `json:"ended_at"`
-}
-
-func (r *Recent) valid() bool { return true }
-
-func (r *Recent) apply(s *State, _ time.Time) { s.remember(*r) }
-
-func (s *State) remember(r Recent) {
-	n := min(len(s.Recent), RecentLimit-1)
-	s.Recent = append([]Recent{r}, s.Recent[:n]...)
-}
-
-// Past is the short form of a session that ran and ended. Fields from Run on are empty in journals of versions before
-// 0.2.
-type Past struct {
-	Agent    string      `json:"agent"`
-	Kind     agents.Kind `json:"kind"`
-	Ref      Ref         `json:"ref"`
-	Chain    Ref         `json:"chain"`              // the issue that it was about
-	Ready    time.Time   `json:"ready,omitzero"`     // could be worked on since then; zero if unknown
-	Priority int         `json:"priority,omitempty"` // 0 where the journal does not say
-	Skills   []string    `json:"skills,omitempty"`   // of its labels
-	Start    time.Time   `json:"start"`
-	End      time.Time   `json:"end"`
-
-	Run     string        `json:"run,omitempty"`
-	Role    string        `json:"role,omitempty"`
-	Thread  string        `json:"thread,omitempty"`
-	Slot    int           `json:"slot,omitempty"`
-	Attempt int           `json:"attempt,omitempty"`
-	Outcome agents.Result `json:"outcome,omitempty"`
-	Reason  string        `json:"reason,omitempty"` // the program's, or its last line of output; at most pastWords
-	Verdict Verdict       `json:"verdict,omitempty"`
-	Usage   *agents.Usage `json:"usage,omitempty"` // nil means unknown
-}
-
-func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
-
-func (r *Past) apply(s *State, _ time.Time) { s.bury(*r) }
-
-// bury adds a session. The oldest are cut off by slicing, so that a long journal is not copied once for each of its
-// lines.
-func (s *State) bury(p Past) {
-	s.Past = append(s.Past[max(0, len(s.Past)-PastLimit+1):], p)
 }

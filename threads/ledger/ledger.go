@@ -5,8 +5,10 @@
 //	record.go   a line of the journal
 //	events.go   what happened, and what each event changes in State
 //	facts.go    what a compacted journal has in their place
+//	report.go   what is known of a session when its program ended, judged
 //	ledger.go   State, the fold of the records
 //	outcome.go  what follows from the end of a session: the table of outcomes, design section 7
+//	past.go     what is kept of a session that ended
 //	compact.go  State -> the shortest journal that folds into it
 //	clock.go    what to do about a clock that was ahead
 package ledger
@@ -59,8 +61,8 @@ func (s *State) Apply(r Record) {
 	}
 }
 
-func (s *State) chain(r Ref) *threads.ChainHistory { return Entry(s.Chains, forge.Ref(r)) }
-func (s *State) item(k Key) *threads.ItemHistory   { return Entry(s.Items, k.Of()) }
+func (s *State) chain(r Ref) *threads.ChainHistory       { return Entry(s.Chains, forge.Ref(r)) }
+func (s *State) item(k threads.Key) *threads.ItemHistory { return Entry(s.Items, k) }
 
 // Entry returns the entry of a key for writing, and adds it when it is missing.
 func Entry[K comparable, V any](m map[K]*V, k K) *V {

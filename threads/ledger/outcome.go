@@ -112,7 +112,7 @@ func (r *End) apply(s *State, at time.Time) {
 	}
 	delete(s.Open, r.Run)
 	e := &ended{Open: open, End: r, at: at}
-	e.held, e.chain, e.item = s.chain(e.Item.Ref), s.chain(e.Chain), s.item(e.Item)
+	e.item, e.held, e.chain = s.item(e.Item.Of()), s.chain(e.Item.Ref), s.chain(e.Chain)
 	e.agent, e.thread = Entry(s.Agents, e.Agent), Entry(s.Threads, e.Thread)
 	e.writer = Entry(s.Threads, cmp.Or(e.chain.WrittenOn, e.Thread))
 	e.agent.IdleSince = at
@@ -272,25 +272,4 @@ func (e *ended) reached() {
 	if !e.At.Before(e.thread.ParkedUntil) {
 		e.thread.ParkedUntil, e.thread.ParkedWhy = time.Time{}, ""
 	}
-}
-
-// keep remembers the session itself, unless it had no claim and so never was one.
-func (s *State) keep(e *ended) {
-	if e.Result == agents.ClaimFailed {
-		return
-	}
-	r := Recent{
-		RunID: e.Start.Run, Agent: e.Agent, Repo: e.Item.Ref.Repo, Number: e.Item.Ref.Number, Kind: e.Item.Kind,
-		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: e.At, EndedAt: e.at,
-	}
-	if !e.NeverRan {
-		s.bury(Past{
-			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
-			Skills: e.Skills, Start: e.At, End: e.at,
-			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
-			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: e.Usage,
-		})
-		r.Log = LogPath(e.Agent, e.Start.Run)
-	}
-	s.remember(r)
 }

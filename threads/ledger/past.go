@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"io"
 	"path"
 	"slices"
@@ -31,6 +32,87 @@ func shortened(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:pastWords-3], "") + "…"
+}
+
+// Recent is a session that ended, as the status document shows it.
+type Recent struct {
+	RunID   string        `json:"run_id"`
+	Agent   string        `json:"agent"`
+	Repo    string        `json:"repo"`
+	Number  int64         `json:"number"`
+	Kind    agents.Kind   `json:"kind"`
+	Outcome agents.Result `json:"outcome"`
+	Reason  string        `json:"reason"`
+	// LastLine is the last line of output, redacted, of a session that failed without giving a reason.
+	LastLine string `json:"last_line,omitempty"`
+	// Log is the path of its log, in the journal relative to the state directory; left out when it never ran.
+	Log       string    `json:"log,omitempty"`
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at"`
+}
+
+func (r *Recent) valid() bool { return true }
+
+func (r *Recent) apply(s *State, _ time.Time) { s.remember(*r) }
+
+func (s *State) remember(r Recent) {
+	n := min(len(s.Recent), RecentLimit-1)
+	s.Recent = append([]Recent{r}, s.Recent[:n]...)
+}
+
+// Past is the short form of a session that ran and ended. Fields from Run on are empty in journals of versions before
+// 0.2.
+type Past struct {
+	Agent    string      `json:"agent"`
+	Kind     agents.Kind `json:"kind"`
+	Ref      Ref         `json:"ref"`
+	Chain    Ref         `json:"chain"`              // the issue that it was about
+	Ready    time.Time   `json:"ready,omitzero"`     // could be worked on since then; zero if unknown
+	Priority int         `json:"priority,omitempty"` // 0 where the journal does not say
+	Skills   []string    `json:"skills,omitempty"`   // of its labels
+	Start    time.Time   `json:"start"`
+	End      time.Time   `json:"end"`
+
+	Run     string        `json:"run,omitempty"`
+	Role    string        `json:"role,omitempty"`
+	Thread  string        `json:"thread,omitempty"`
+	Slot    int           `json:"slot,omitempty"`
+	Attempt int           `json:"attempt,omitempty"`
+	Outcome agents.Result `json:"outcome,omitempty"`
+	Reason  string        `json:"reason,omitempty"` // the program's, or its last line of output; at most pastWords
+	Verdict Verdict       `json:"verdict,omitempty"`
+	Usage   *agents.Usage `json:"usage,omitempty"` // nil means unknown
+}
+
+func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
+
+func (r *Past) apply(s *State, _ time.Time) { s.bury(*r) }
+
+// bury adds a session. The oldest are cut off by slicing, so that a long journal is not copied once for each of its
+// lines.
+func (s *State) bury(p Past) {
+	s.Past = append(s.Past[max(0, len(s.Past)-PastLimit+1):], p)
+}
+
+// keep remembers the session itself, unless it had no claim and so never was one.
+func (s *State) keep(e *ended) {
+	if e.Result == agents.ClaimFailed {
+		return
+	}
+	r := Recent{
+		RunID: e.Start.Run, Agent: e.Agent, Repo: e.Item.Ref.Repo, Number: e.Item.Ref.Number, Kind: e.Item.Kind,
+		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: e.At, EndedAt: e.at,
+	}
+	if !e.NeverRan {
+		s.bury(Past{
+			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
+			Skills: e.Skills, Start: e.At, End: e.at,
+			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
+			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: e.Usage,
+		})
+		r.Log = LogPath(e.Agent, e.Start.Run)
+	}
+	s.remember(r)
 }
 
 // LogPath is where a session's log is, relative to the state directory, which may move.

@@ -1,0 +1,102 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Report is all that is known of a session at the end of its program.
+type Report struct {
+	Run     string
+	Item    threads.Item
+	Login   string         // of its agent
+	Breaker time.Duration  // the thread's breaker_interval
+	Outcome agents.Outcome // by the program and its executor, without secrets
+	Ran     bool           // the program could be started
+	Stop    threads.Code   // why reconcile or a person ended it; empty when neither did
+	Look    *forge.Look    // the answer of the forge, where AsksForge
+	Gone    bool           // the forge answered that there is no such item any more
+}
+
+// AsksForge reports whether the forge has to be asked before the session can be judged. Guessing would burn an attempt,
+// or do the work twice.
+func (r *Report) AsksForge() bool {
+	return r.Ran && (r.Stop == threads.StopClosed || threads.AsksForge(r.Item, r.Outcome))
+}
+
+// End judges how the session ended.
+func (r *Report) End() *End {
+	end := &End{Run: r.Run, NeverRan: !r.Ran, Breaker: r.Breaker, Stop: r.Stop}
+	out := r.Outcome
+	switch {
+	case r.Gone:
+		out.Result, out.Reason = agents.Cancelled, "gone from the forge"
+	case r.Look != nil:
+		var effect threads.Effect
+		out, effect = threads.Judge(r.Item, r.Login, out, *r.Look, r.Item.HeadSHA)
+		end.Remarked = effect == threads.Remarked
+		end.Verdict = VerdictOf(threads.VerdictOf(r.Item, r.Login, *r.Look))
+	}
+	end.Result, end.Reason, end.RetryAt = out.Result, out.Reason, out.RetryAt
+	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
+	if out.Usage != (agents.Usage{}) {
+		end.Usage = &out.Usage
+	}
+	switch {
+	case out.Signal != "":
+		end.Exit = out.Signal
+	case out.ExitCode != 0:
+		end.Exit = fmt.Sprint(out.ExitCode)
+	}
+	if out.Result.BurnsAttempt() {
+		end.Tail = lastLines(out.Tail, tailMax)
+		if !out.Claimed {
+			end.LastLine = lastLine(end.Tail)
+		}
+	}
+	return end
+}
+
+// VerdictOf returns the journal's form of a review's verdict; empty for one that decides nothing.
+func VerdictOf(v forge.Verdict) Verdict {
+	switch v {
+	case forge.Approved:
+		return Approved
+	case forge.ChangesRequested:
+		return ChangesRequested
+	}
+	return ""
+}
+
+// tailMax bounds the output that is kept of a failure, in bytes: the end of a stack trace.
+const tailMax = 4 << 10
+
+// lastLines is the end of a text in at most limit bytes, from the beginning of a line if there is one.
+func lastLines(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	text = text[len(text)-limit:]
+	if _, whole, found := strings.Cut(text, "\n"); found {
+		text = whole
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// lineMax bounds a last line in runes: it stands in a table.
+const lineMax = 200
+
+// lastLine returns the last line of a text that is not blank. It most often says more than "exit status 22".
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	line := []rune(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
+	if len(line) > lineMax {
+		line = append(line[:lineMax-1], '…')
+	}
+	return string(line)
+}

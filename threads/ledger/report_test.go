@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLastLine(t *testing.T) {
+	long := make([]rune, 300)
+	for i := range long {
+		long[i] = 'ä'
+	}
+	for text, want := range map[string]string{
+		"": "", "one": "one", "one\n two \n\n \n": "two", string(long): string(long[:lineMax-1]) + "…",
+	} {
+		if got := lastLine(text); got != want {
+			t.Errorf("of %q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A program that says nothing of its end is judged by what the forge shows; one that names the reason is believed.
+func TestReport(t *testing.T) {
+	item := threads.Item{Kind: agents.KindIssue, Ref: forge.Ref{Repo: "o/r", Number: 1}}
+	opened := &forge.Look{Pulls: []forge.Pull{{Ref: forge.Ref{Repo: "o/r", Number: 2}, Author: "qwen"}}}
+	exit := func(code int) agents.Outcome {
+		return agents.Outcome{Result: agents.Failed, ExitCode: code, Tail: "one\ntwo\n"}
+	}
+	for name, tt := range map[string]struct {
+		report Report
+		asks   bool
+		want   End
+	}{
+		"failed": {
+			Report{Ran: true, Outcome: exit(22), Look: &forge.Look{}},
+			true,
+			End{Result: agents.Failed, Exit: "22", Tail: "one\ntwo\n", LastLine: "two"},
+		},
+		"failed after its work": {
+			Report{Ran: true, Outcome: exit(22), Look: opened},
+			true,
+			End{Result: agents.Done, Reason: "opened #2, although it exited with 22", Exit: "22"},
+		},
+		"said so itself": {
+			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Failed, Reason: "no", Claimed: true, Tail: "x"}},
+			false,
+			End{Result: agents.Failed, Reason: "no", Tail: "x"},
+		},
+		"words only": {
+			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Done}, Look: &forge.Look{Comments: map[string]int{"qwen": 1}}},
+			true,
+			End{Result: agents.Done, Reason: "commented", Remarked: true},
+		},
+		"the issue is deleted": {
+			Report{Ran: true, Outcome: exit(1), Gone: true},
+			true,
+			End{Result: agents.Cancelled, Reason: "gone from the forge", Exit: "1"},
+		},
+		"stopped, its issue is closed": {
+			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Cancelled}, Stop: threads.StopClosed, Look: &forge.Look{}},
+			true,
+			End{Result: agents.Cancelled, Stop: threads.StopClosed},
+		},
+		"stopped by a person": {
+			Report{Ran: true, Outcome: agents.Outcome{Result: agents.Cancelled}, Stop: threads.StopReleased},
+			false,
+			End{Result: agents.Cancelled, Stop: threads.StopReleased},
+		},
+		"never started": {
+			Report{Outcome: exit(1)},
+			false,
+			End{Result: agents.Failed, NeverRan: true, Exit: "1", Tail: "one\ntwo\n", LastLine: "two"},
+		},
+	} {
+		r := tt.report
+		r.Run, r.Item, r.Login, r.Breaker = "run", item, "qwen", time.Minute
+		tt.want.Run, tt.want.Breaker = "run", time.Minute
+		if diff := cmp.Diff(&tt.want, r.End()); diff != "" || r.AsksForge() != tt.asks {
+			t.Errorf("%s: asks the forge: %t\n%s", name, r.AsksForge(), diff)
+		}
+	}
+}
