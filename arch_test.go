@@ -81,6 +81,35 @@ var only = []struct {
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
 }
 
+// onLinux are packages that build on Linux only. The commands of a client build elsewhere too, so that files of the
+// program that import one of these are tagged.
+var onLinux = []string{
+	"agents/process", "agents/process/pid1", "agents/hire", "agents/upstream", "supervisor", "supervisor/journal",
+	"cmd/disinto/demo", "golang.org/x/sys/unix",
+}
+
+// elsewhere are the packages of a client.
+var elsewhere = []string{"cmd/disinto", "cmd/disinto/screen", "supervisor/control", "supervisor/fleet"}
+
+// checkLinux reports an import of a package for Linux in a file of the program for every system.
+func (s *source) checkLinux() (failures []string) {
+	if !slices.Contains(elsewhere, s.dir) || strings.HasSuffix(s.name, "_linux.go") {
+		return nil
+	}
+	for _, group := range s.file.Comments {
+		if group.Pos() < s.file.Package && group.List[0].Text == "//go:build linux" {
+			return nil
+		}
+	}
+	for _, spec := range s.file.Imports {
+		if p := strings.TrimPrefix(importPath(spec), module+"/"); slices.Contains(onLinux, p) {
+			failures = append(failures, s.at(spec.Pos())+": "+p+" builds on Linux only, and clients build on macOS and Windows: "+
+				"begin the file with //go:build linux, and stand in for what it has in cmd/disinto/elsewhere.go")
+		}
+	}
+	return failures
+}
+
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
 // report repeat it exactly.
 var pure = []string{
@@ -312,6 +341,7 @@ func TestLayers(t *testing.T) {
 		}
 		report(t, s.checkLayers())
 		report(t, s.checkOnly())
+		report(t, s.checkLinux())
 		if slices.Contains(pure, s.dir) {
 			report(t, s.checkPure())
 		}
@@ -369,6 +399,9 @@ func TestRulesBite(t *testing.T) {
 		{"cmd/disinto/x.go", `import unix "golang.org/x/sys/unix"; var _ = unix.Wait4`, "unix.Wait4 is for agents/process only", (*source).checkOnly},
 		{"supervisor/x.go", `import "code.gitea.io/sdk/gitea"`, "is for forge/forgejo only", (*source).checkOnly},
 		{"agents/process/x.go", `import "os/exec"`, "", (*source).checkOnly},
+		{"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/supervisor"`, "supervisor builds on Linux only", (*source).checkLinux},
+		{"cmd/disinto/x_linux.go", `import "codeberg.org/johba/disinto/supervisor"`, "", (*source).checkLinux},
+		{"cmd/disinto/x.go", `import "codeberg.org/johba/disinto/supervisor/control"`, "", (*source).checkLinux},
 		{"threads/x.go", `import "time"; var _ = time.Now`, "may not use time.Now", (*source).checkPure},
 		{"threads/x.go", `import clock "time"; func f() { clock.Sleep(1) }`, "may not use time.Sleep", (*source).checkPure},
 		{"threads/x.go", `func f() { go f() }`, "may not start goroutines", (*source).checkPure},

@@ -64,7 +64,21 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 		return nil, Mistakes{syntaxMistake(name, err)}
 	}
 	d.lines = tomltext.Lines(text)
-	root := &table{d: d, values: values}
+	d.read(&table{d: d, values: values})
+	if len(d.mistakes) > 0 {
+		slices.SortFunc(d.mistakes, func(a, b Mistake) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Text, b.Text))
+		})
+		return nil, d.mistakes
+	}
+	slices.SortFunc(d.config.Secrets, func(a, b agents.SecretVar) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
+	})
+	return &d.config, nil
+}
+
+// read reads the whole file, and checks what its tables say of each other.
+func (d *decoder) read(root *table) {
 	forgeTable := root.table("forge")
 	d.readForge(forgeTable)
 	d.readFactory(root.table("factory"))
@@ -80,16 +94,6 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	}
 	d.checkAccounts()
 	d.checkWaiting()
-	if len(d.mistakes) > 0 {
-		slices.SortFunc(d.mistakes, func(a, b Mistake) int {
-			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Text, b.Text))
-		})
-		return nil, d.mistakes
-	}
-	slices.SortFunc(d.config.Secrets, func(a, b agents.SecretVar) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Agent, b.Agent))
-	})
-	return &d.config, nil
 }
 
 // decoder is the state of one Decode.

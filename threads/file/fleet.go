@@ -55,6 +55,7 @@ func (d *decoder) host(t *table) threads.Host {
 	}
 	const want = `want "user@host", or "user@host:port"`
 	s, ok := get[string](t, "ssh", strings.TrimPrefix(want, "want "))
+	t.note("ssh").Pattern = sshPlace.String()
 	part := sshPlace.FindStringSubmatch(s)
 	switch {
 	case !ok:

@@ -15,6 +15,7 @@ var sizeGrammar = regexp.MustCompile(`^([0-9]{1,9})([` + agents.SizeUnits + `]?)
 func (t *table) size(key string, unset int64) int64 {
 	const want = `a size such as "512M" or "8G", or "0" for none`
 	s, ok := get[string](t, key, want)
+	t.note(key).Pattern = sizeGrammar.String()
 	if !ok {
 		return unset
 	}
@@ -39,6 +40,7 @@ func (t *table) size(key string, unset int64) int64 {
 func (t *table) budget() agents.Budget {
 	b := t.table("budget")
 	var got agents.Budget
+	b.note("tokens_per_day").from(1)
 	if n, ok := get[int64](b, "tokens_per_day", "a whole number"); ok {
 		if got.Tokens = n; n < 1 {
 			b.wrong("tokens_per_day", "is %d, want at least 1", n)
@@ -62,6 +64,7 @@ func (t *table) limits() agents.Limits {
 	if got.Memory != 0 && got.Memory < leastMemory {
 		l.wrong("memory", "is %s, want at least %s", agents.Size(got.Memory), agents.Size(leastMemory))
 	}
+	l.note("pids").between(leastPIDs, mostPIDs)
 	if n, ok := get[int64](l, "pids", "a whole number"); ok {
 		if got.PIDs = n; n < leastPIDs || n > mostPIDs {
 			l.wrong("pids", "is %d, want %d to %d", n, leastPIDs, mostPIDs)
@@ -85,6 +88,7 @@ const (
 
 // dollars reads an amount, with or without a fraction.
 func (t *table) dollars(key string) float64 {
+	t.note(key).Type, t.note(key).Above = "number", new(int64)
 	var amount float64
 	switch n := t.values[key].(type) {
 	case int64:

@@ -10,6 +10,7 @@ import (
 
 // readRoutes reads [routes], in which every key is a skill.
 func (d *decoder) readRoutes(t *table) {
+	t.named()
 	for skill := range t.values {
 		r := threads.Route{Skill: skill, Agents: t.oneOrMore(skill)}
 		for _, name := range r.Agents {
@@ -28,6 +29,7 @@ func (t *table) oneOrMore(key string) []string {
 		return []string{s}
 	}
 	list := t.set(key)
+	t.note(key).Type, t.note(key).MinLength = []string{"string", "array"}, 1
 	if values, ok := t.values[key].([]any); ok && len(values) == 0 {
 		t.wrong(key, "is empty, want at least one agent")
 	}

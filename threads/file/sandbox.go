@@ -48,6 +48,7 @@ func (t *table) ports(key string) (ports []int, all bool) {
 	}
 	const want = `a list of TCP ports such as [8080], or "any"`
 	values, _ := get[[]any](t, key, want)
+	t.note(key).portsOr(anyPort)
 	for _, v := range values {
 		port, ok := v.(int64)
 		switch {

@@ -19,6 +19,7 @@ func (d *decoder) readStealing(t *table) {
 // class reads a priority class.
 func (t *table) class(key string, unset int) int {
 	n := t.number(key, unset, 1)
+	t.note(key).between(1, 10)
 	if n > 10 {
 		t.wrong(key, "is %d, want 1 (first) to 10 (last)", n)
 	}

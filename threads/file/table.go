@@ -26,6 +26,7 @@ type table struct {
 	line   int    // the line of mistakes about missing keys
 	values map[string]any
 	known  []string
+	noted  *shape // what the schema says of it; nil where a file is read
 }
 
 // wrong reports a mistake in a key.
@@ -42,8 +43,19 @@ func (t *table) lineOf(key string) int {
 	return cmp.Or(t.d.lines[full], t.line)
 }
 
+// note returns the schema of a key, to be filled in. Where a file is read it is lost.
+func (t *table) note(key string) *shape {
+	if t.noted == nil {
+		return new(shape)
+	}
+	return t.noted.at(key)
+}
+
 // done reports every key that no reading method accepted.
 func (t *table) done() {
+	if t.noted != nil && t.noted.More == nil {
+		t.noted.More = false
+	}
 	for key := range t.values {
 		if !slices.Contains(t.known, key) {
 			t.wrong(key, "unknown key%s", suggest(key, t.known))
@@ -52,7 +64,12 @@ func (t *table) done() {
 }
 
 // ignore accepts keys without reading them.
-func (t *table) ignore(keys ...string) { t.known = append(t.known, keys...) }
+func (t *table) ignore(keys ...string) {
+	for _, key := range keys {
+		t.note(key)
+	}
+	t.known = append(t.known, keys...)
+}
 
 // has reports whether the file has the key, whatever its value.
 func (t *table) has(key string) bool {
@@ -63,6 +80,7 @@ func (t *table) has(key string) bool {
 // get reads a value of one type; not ok when it is missing or of another type.
 func get[T any](t *table, key, want string) (T, bool) {
 	t.known = append(t.known, key)
+	typed[T](t.note(key))
 	value, there := t.values[key]
 	v, ok := value.(T)
 	if there && !ok {
@@ -94,12 +112,17 @@ func kindOf(value any) string {
 func (t *table) table(key string) *table {
 	values, _ := get[map[string]any](t, key, "a table")
 	full := append(slices.Clone(t.path), key)
-	return &table{d: t.d, path: full, line: t.d.lines[full.String()], values: values}
+	child := &table{d: t.d, path: full, line: t.d.lines[full.String()], values: values}
+	if t.noted != nil {
+		child.noted = t.note(key)
+	}
+	return child
 }
 
 // tables reads the tables below key, in the order of the file.
 func (t *table) tables(key string) []*table {
 	parent := t.table(key)
+	parent.named()
 	var all []*table
 	for name, value := range parent.values {
 		if _, ok := value.(map[string]any); !ok {
@@ -114,8 +137,17 @@ func (t *table) tables(key string) []*table {
 	return all
 }
 
+// named notes that people name the keys of the table, which are all alike.
+func (t *table) named() {
+	if t.noted != nil {
+		t.noted.More = new(shape)
+	}
+}
+
 // elements reads an array of tables.
 func (t *table) elements(key string) []*table {
+	note := t.note(key)
+	note.Type, note.Items = "array", &shape{Type: "object"}
 	values, ok := t.values[key].([]map[string]any)
 	if inline, list := t.values[key].([]any); list { // [{...}, {...}]
 		ok = true
@@ -132,7 +164,7 @@ func (t *table) elements(key string) []*table {
 	}
 	var all []*table
 	for i, v := range values {
-		e := &table{d: t.d, path: append(slices.Clone(t.path), key), line: t.lineOf(key), values: v}
+		e := &table{d: t.d, path: append(slices.Clone(t.path), key), line: t.lineOf(key), values: v, noted: note.Items}
 		if i > 0 {
 			e.at = tomltext.Element(e.path.String(), i+1)
 			e.line = cmp.Or(t.d.lines[e.at], e.line)
@@ -163,6 +195,7 @@ const most = 1000
 
 func (t *table) number(key string, unset, least int) int {
 	n, ok := get[int64](t, key, "a whole number")
+	t.note(key).between(int64(least), most)
 	switch {
 	case !ok:
 		return unset
@@ -176,9 +209,13 @@ func (t *table) number(key string, unset, least int) int {
 	return max(unset, least)
 }
 
+// durationPattern matches what time.ParseDuration reads, except negative ones.
+const durationPattern = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$|^\+?0$`
+
 func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 	const want = `want a duration such as "30s", "15m" or "2h"`
 	s, ok := get[string](t, key, want[len("want "):])
+	t.note(key).Pattern = durationPattern
 	if !ok {
 		return unset
 	}
@@ -208,6 +245,7 @@ func parseDuration(s string) (time.Duration, error) {
 func (t *table) oneOf(key, unset string, words ...string) string {
 	want := `"` + strings.Join(words[:len(words)-1], `", "`) + `" or "` + words[len(words)-1] + `"`
 	s, ok := get[string](t, key, want)
+	t.note(key).Enum = words
 	switch {
 	case slices.Contains(words, s):
 		return s
@@ -223,6 +261,7 @@ func (t *table) oneOf(key, unset string, words ...string) string {
 func (t *table) list(key string) []string {
 	const want = "a list of strings"
 	values, _ := get[[]any](t, key, want)
+	t.note(key).Items = &shape{Type: "string", MinLength: 1}
 	var list []string
 	for _, v := range values {
 		s, ok := v.(string)
@@ -241,6 +280,7 @@ func (t *table) list(key string) []string {
 // set reads a list without an order: it is returned sorted, and duplicates are mistakes.
 func (t *table) set(key string) []string {
 	list := t.list(key)
+	t.note(key).Unique = true
 	slices.Sort(list)
 	for i := 1; i < len(list); i++ {
 		if list[i] == list[i-1] {

@@ -1,0 +1,196 @@
+package file
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"codeberg.org/johba/disinto/agents/tomltext"
+)
+
+// shape says what a key may hold, in the words of JSON Schema. The reading methods of table fill it in, so that it
+// never differs from what they accept.
+type shape struct {
+	Description string            `json:"description,omitempty"`
+	Type        any               `json:"type,omitempty"` // a name or, for a choice, several
+	Enum        []string          `json:"enum,omitempty"`
+	Pattern     string            `json:"pattern,omitempty"`
+	MinLength   int               `json:"minLength,omitempty"`
+	Minimum     *int64            `json:"minimum,omitempty"`
+	Maximum     *int64            `json:"maximum,omitempty"`
+	Above       *int64            `json:"exclusiveMinimum,omitempty"`
+	Items       *shape            `json:"items,omitempty"`
+	Unique      bool              `json:"uniqueItems,omitempty"`
+	Properties  map[string]*shape `json:"properties,omitempty"`
+	// More is about the keys that are not among Properties: false, or for tables with names of one's own their shape.
+	More any `json:"additionalProperties,omitempty"`
+}
+
+// at is the shape of a key below s.
+func (s *shape) at(key string) *shape {
+	if s.Items != nil {
+		return s.Items.at(key)
+	}
+	if each, ok := s.More.(*shape); ok {
+		return each
+	}
+	if s.Properties == nil {
+		s.Properties = make(map[string]*shape)
+	}
+	if s.Properties[key] == nil {
+		s.Properties[key] = new(shape)
+	}
+	return s.Properties[key]
+}
+
+// typed notes the type of values of T.
+func typed[T any](s *shape) {
+	switch any(*new(T)).(type) {
+	case string:
+		s.Type = "string"
+	case bool:
+		s.Type = "boolean"
+	case int64:
+		s.Type = "integer"
+	case []any:
+		s.Type = "array"
+	case map[string]any:
+		s.Type = "object"
+	}
+}
+
+// from notes the least of a number.
+func (s *shape) from(least int64) { s.Minimum = &least }
+
+// between notes the least and the most of a number.
+func (s *shape) between(least, most int64) { s.Minimum, s.Maximum = &least, &most }
+
+// portsOr notes a list of TCP ports, or a word for all of them.
+func (s *shape) portsOr(word string) {
+	port := &shape{Type: "integer"}
+	port.between(1, 65535)
+	s.Type, s.Items, s.Pattern = []string{"string", "array"}, port, "^"+word+"$"
+}
+
+// everything has each table once, and the keys that are only read where they are there. Its mistakes do not matter.
+const everything = `
+forge.url = ""
+routes.go = []
+[threads.name]
+backend = "local"
+agents = ["name"]
+budget = { usd_per_day = 1 }
+[agents.name]
+role = "name"
+budget = { usd_per_day = 1 }
+[roles.name]
+cli = ""
+[[fleet.hosts]]
+`
+
+// Schema is the JSON Schema of factory.toml, for editors. It is recorded from the decoder while that reads a file that
+// has everything; example is the text of factory.toml.example, whose comments describe the keys.
+func Schema(example string) (string, error) {
+	root := &shape{Type: "object"}
+	none := func(string) (string, bool) { return "", false }
+	d := &decoder{lookupEnv: none, assigned: map[string]assignment{}}
+	var values map[string]any
+	if _, err := toml.Decode(everything, &values); err != nil {
+		return "", err
+	}
+	d.lines = tomltext.Lines(everything)
+	d.read(&table{d: d, values: values, noted: root})
+	describe(root, example)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(struct {
+		Schema string `json:"$schema"`
+		Title  string `json:"title"`
+		*shape
+	}{"http://json-schema.org/draft-07/schema#", "factory.toml of disinto", root})
+	if err != nil {
+		return "", fmt.Errorf("cannot write the schema: %w", err)
+	}
+	return out.String(), nil
+}
+
+// describe gives each key the comment above it in the example. Keys that stand together share it.
+func describe(root *shape, example string) {
+	lines := strings.Split(example, "\n")
+	for i, line := range lines {
+		if pair := commentedPair(line); pair != "" {
+			lines[i] = pair
+		}
+	}
+	at := tomltext.Lines(strings.Join(lines, "\n"))
+	keys := make([]string, 0, len(at))
+	for key := range at {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	original := strings.Split(example, "\n")
+	for _, key := range keys {
+		s := root
+		for part := range strings.SplitSeq(key, ".") {
+			if s = s.known(part); s == nil {
+				break
+			}
+		}
+		if s == nil || s.Description != "" || at[key] == 0 {
+			continue
+		}
+		s.Description = commentAbove(original, at[key]-1)
+		if said, isDefault := strings.CutPrefix(original[at[key]-1], "#"); isDefault && !strings.HasPrefix(said, " ") {
+			_, value, _ := strings.Cut(said, " = ")
+			s.Description += " Default: " + value
+		}
+	}
+}
+
+// known is the shape of a key below s; nil for one that is not read.
+func (s *shape) known(key string) *shape {
+	if s.Items != nil {
+		s = s.Items
+	}
+	if each, ok := s.More.(*shape); ok {
+		return each
+	}
+	return s.Properties[key]
+}
+
+// commentedPair is the key and value, or the header of a table, in a line that is commented out; "" without one.
+func commentedPair(line string) string {
+	text, commented := strings.CutPrefix(line, "#")
+	text = strings.TrimPrefix(text, " ")
+	key, _, pair := strings.Cut(text, " = ")
+	if !commented || !(pair && !strings.ContainsAny(key, " `\"") || strings.HasPrefix(text, "[[")) {
+		return ""
+	}
+	return text
+}
+
+// commentAbove is the prose right above a line, as one paragraph. Between them only other keys may stand.
+func commentAbove(lines []string, at int) string {
+	isProse := func(line string) bool {
+		return strings.HasPrefix(line, "# ") && !strings.HasPrefix(line, "# ---") && commentedPair(line) == ""
+	}
+	end := at
+	for end > 0 && lines[end-1] != "" && !isProse(lines[end-1]) {
+		end--
+	}
+	begin := end
+	for begin > 0 && isProse(lines[begin-1]) {
+		begin--
+	}
+	var words []string
+	for _, line := range lines[begin:end] {
+		words = append(words, strings.TrimSpace(strings.TrimPrefix(line, "#")))
+	}
+	return strings.Join(words, " ")
+}
