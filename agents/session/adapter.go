@@ -16,6 +16,9 @@ type adapter interface {
 	// read adds one line of stdout to the report, and reports whether it is an event at all. It sets Note only where the
 	// event says something to people.
 	read(line []byte, r *report) bool
+	// credentials are the variables, in the order in which the CLI looks at them, and the files below the agent's home
+	// that it authenticates with at a paid backend. One of them is enough.
+	credentials() (vars, files []string)
 }
 
 // call is one run of a CLI.

@@ -43,6 +43,13 @@ func (claude) command(c *call) (argv, env []string) {
 	return argv, env
 }
 
+func (claude) credentials() (vars, files []string) {
+	return []string{
+		"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY",
+		"CLAUDE_CODE_OAUTH_TOKEN",
+	}, []string{"$CLAUDE_CONFIG_DIR/.credentials.json", ".claude/.credentials.json"}
+}
+
 // claudeLocal returns the variables that claude needs on a local server. For a model that it does not know it assumes a
 // context of a million tokens, so it is told the length; and it puts a system message into the middle of the
 // conversation, which the chat templates of Qwen refuse with a 500. Beside 40 kB of prompt, --bare saves that message.

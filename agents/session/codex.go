@@ -49,6 +49,10 @@ func (codex) command(c *call) (argv, env []string) {
 	return append(argv, "-"), env
 }
 
+func (codex) credentials() (vars, files []string) {
+	return []string{"CODEX_API_KEY", "OPENAI_API_KEY"}, []string{"$CODEX_HOME/auth.json", ".codex/auth.json"}
+}
+
 type codexEvent struct {
 	Type     string
 	ThreadID string `json:"thread_id"`

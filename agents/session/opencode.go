@@ -32,6 +32,11 @@ func (opencode) command(c *call) (argv, env []string) {
 	return append(argv, "--model", "disinto/"+model), env
 }
 
+func (opencode) credentials() (vars, files []string) {
+	return []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"},
+		[]string{"$XDG_DATA_HOME/opencode/auth.json", ".local/share/opencode/auth.json"}
+}
+
 const (
 	// opencodeContext is the assumed context in tokens of a server that does not tell its own. Without a limit opencode
 	// never shortens a conversation.

@@ -43,6 +43,10 @@ func (qwen) command(c *call) (argv, env []string) {
 	return argv, env
 }
 
+func (qwen) credentials() (vars, files []string) {
+	return []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}, []string{".qwen/oauth_creds.json"}
+}
+
 type qwenEvent struct {
 	Type, Subtype string
 	SessionID     string `json:"session_id"`

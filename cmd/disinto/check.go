@@ -31,20 +31,25 @@ every backend answers, every program is there, and a hub's other hosts tell of
 themselves. It writes nothing; --fix creates missing labels, as run does, and
 registers the web hook anew. Exits 1 when there is a problem.`,
 	setup: func(flags *pflag.FlagSet) action {
-		var p place
-		p.flags(flags)
-		fix := flags.Bool("fix", false, "create missing labels, and register the web hook")
-		asJSON := new(bool)
-		jsonFlag(flags, asJSON, "print the findings, for programs")
-		return func(ctx context.Context, c *cli, _ []string) error { return check(ctx, c, &p, *fix, *asJSON) }
+		k := new(checker)
+		k.place.flags(flags)
+		flags.BoolVar(&k.fix, "fix", false, "create missing labels, and register the web hook")
+		flags.BoolVar(&k.offline, "offline", false, "ask nothing over the network")
+		jsonFlag(flags, &k.json, "print the findings, for programs")
+		return func(ctx context.Context, c *cli, _ []string) error {
+			k.c = c
+			return k.check(ctx)
+		}
 	},
 }
 
 // checker asks, and collects what it finds.
 type checker struct {
+	place              place
+	fix, offline, json bool
+
 	c      *cli
 	config *threads.Config
-	fix    bool
 	found  []screen.Finding
 }
 
@@ -62,22 +67,25 @@ func (k *checker) problem(about string, err error) {
 	}
 }
 
-func check(ctx context.Context, c *cli, p *place, fix, asJSON bool) error {
-	k := &checker{c: c, fix: fix}
-	config, _, err := readConfig(p.configFile(), c.lookup)
+func (k *checker) check(ctx context.Context) error {
+	config, _, err := readConfig(k.place.configFile(), k.c.lookup)
 	k.problem("file", err)
 	if err == nil {
 		k.config = config
-		k.well("file", "%s: %s", p.configFile(), describe(config))
+		k.well("file", "%s: %s", k.place.configFile(), describe(config))
+		k.work()
 		k.agents()
-		k.forge(ctx)
-		k.backends(ctx)
+		if !k.offline {
+			k.forge(ctx)
+			k.backends(ctx)
+			k.fleet(ctx)
+		}
+		k.credentials(ctx)
 		k.programs()
-		k.fleet(ctx)
 		k.containment()
 		k.sandbox()
 	}
-	if err := k.print(asJSON); err != nil {
+	if err := k.print(k.json); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(k.found, func(f screen.Finding) bool { return f.Problem }) {

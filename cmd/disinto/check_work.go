@@ -1,0 +1,105 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/session"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// work asks whether anything would happen at all: a factory without agents, or without one that takes issues, starts
+// well and does nothing.
+func (k *checker) work() {
+	if len(k.config.Agents) == 0 {
+		k.problem("agents", errors.New("there are none, and nothing happens without: "+
+			"disinto hire-an-agent dev-NAME --type dev --thread THREAD"))
+		return
+	}
+	writes, reviews := false, false
+	for i := range k.config.Agents {
+		writes = writes || k.config.HasTrigger(&k.config.Agents[i], agents.OnIssue)
+		reviews = reviews || k.config.HasTrigger(&k.config.Agents[i], agents.OnReview)
+	}
+	if !writes {
+		k.problem("agents", errors.New(`none of them takes issues: hire one with --type dev, or set on = "issue" in a role`))
+	}
+	if !reviews {
+		k.note("agents", "none of them reviews: a person has to review each pull request before it is merged")
+	}
+}
+
+// credentials asks, for each agent whose program is an agent CLI, whether the CLI would find something to authenticate
+// with at a paid backend, and unless offline whether the backend accepts it.
+func (k *checker) credentials(ctx context.Context) {
+	state := k.place.stateDir(k.c)
+	asked := make(map[string]bool)
+	for i := range k.config.Agents {
+		a := &k.config.Agents[i]
+		t := k.config.Thread(a.Thread)
+		for _, name := range a.Roles {
+			r := k.config.Role(name)
+			if r == nil || r.CLI == "" || t == nil || t.Backend == threads.Local {
+				continue
+			}
+			environ := agents.Environ(k.c.environ, &agents.Env{
+				Agent: *a, Role: *r, Thread: t.Name, Backend: string(t.Backend), BaseURL: t.BaseURL, EnvAllow: t.EnvAllow,
+				EnvDeny: t.EnvDeny, Home: filepath.Join(state, "home", a.Name), Secrets: k.config.Secrets,
+			})
+			found, wanted, err := session.Credential(r.CLI, environ)
+			switch {
+			case err != nil:
+				continue // said of its program
+			case found == "":
+				k.problem("backends", fmt.Errorf("%s: %s finds no credential: set one of %s", a.Name, r.CLI,
+					strings.Join(wanted, ", ")))
+			case !k.offline && !asked[found+t.Name]:
+				asked[found+t.Name] = true
+				k.problem("backends", tryKey(ctx, found, agents.Getenv(environ, found), agents.Getenv(environ, "DISINTO_BASE_URL")))
+			}
+		}
+	}
+}
+
+// keyed are the credentials that one cheap request can try: the API that they are for, and the header that they go in.
+var keyed = map[string]struct{ api, header, prefix string }{
+	"ANTHROPIC_API_KEY": {"https://api.anthropic.com", "X-Api-Key", ""},
+	"OPENAI_API_KEY":    {"https://api.openai.com", "Authorization", "Bearer "},
+}
+
+// tryKey asks the backend for its models, which costs nothing. Only a refusal is an error: whether the backend answers
+// at all is another question, and some have no such page.
+func tryKey(ctx context.Context, variable, key, base string) error {
+	how, known := keyed[variable]
+	if !known {
+		return nil
+	}
+	if base == "" {
+		base = how.api
+	}
+	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1")
+	ctx, cancel := context.WithTimeout(ctx, backendTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/models", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set(how.header, how.prefix+key)
+	req.Header.Set("Anthropic-Version", "2023-06-01")
+	resp, err := http.DefaultTransport.RoundTrip(req) // follows no redirect with the key
+	if err != nil {
+		return fmt.Errorf("no answer from %s: check --offline skips this question", base)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+		return fmt.Errorf("%s refuses $%s (%s): give it a valid key", base, variable, resp.Status)
+	}
+	return nil
+}
