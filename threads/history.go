@@ -164,6 +164,7 @@ type ItemHistory struct {
 	LastRun    time.Time `json:"last_run,omitzero"`     // when scheduled work last finished, whatever the outcome
 	PassedOver int       `json:"passed_over,omitempty"` // how often a slot went to an item behind this one
 	Remarks    int       `json:"remarks,omitempty"`     // sessions in a row that left nothing but words
+	Downs      int       `json:"downs,omitempty"`       // sessions in a row that found no backend while others did
 }
 
 // AgentHistory remembers an agent.
@@ -175,6 +176,7 @@ type AgentHistory struct {
 	Done      int       `json:"done,omitempty"`      // sessions that achieved something
 	Failed    int       `json:"failed,omitempty"`    // sessions that burnt an attempt
 	Fruitless int       `json:"fruitless,omitempty"` // sessions in a row that achieved nothing; see SickAfter
+	Downs     int       `json:"downs,omitempty"`     // sessions in a row that found no backend while others did
 	Spent     Spent     `json:"spent,omitzero"`
 }
 
@@ -196,6 +198,7 @@ type ThreadHistory struct {
 	ParkedUntil time.Time `json:"parked_until,omitzero"`
 	ParkedWhy   string    `json:"parked_why,omitempty"`
 	Downs       int       `json:"downs,omitempty"`  // sessions in a row that found no backend
+	Limits      int       `json:"limits,omitempty"` // sessions in a row, one after the other, that met a usage limit
 	Returns     Returns   `json:"returns,omitzero"` // how soon verdicts came on what was written on the thread
 	Spent       Spent     `json:"spent,omitzero"`
 }

@@ -152,7 +152,7 @@ func TestOutcomes(t *testing.T) {
 				s := reports(10*time.Minute, agents.Limited, "limit")
 				s.Outcome.RetryAt = time.Unix(1, 0)
 				return s
-			}, "[0 11 22]", agents.Limited, nil,
+			}, "[0 11 23]", agents.Limited, nil,
 		},
 		{
 			"limited, nobody knows how long", func(*World) Script {

@@ -112,3 +112,46 @@ func TestCirclesEnd(t *testing.T) {
 		})
 	}
 }
+
+// One agent reports at once that it finds no backend, while the other one on its thread works. It took 19 sessions and
+// 969,000 tokens in a minute.
+func TestOneAgentFindsNoBackend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Forge.MaxUnreviewed = 1000
+		for range 50 {
+			w.Forge.Issue("one")
+		}
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if job.Agent == "dev-qwen" {
+				return reports(time.Second, agents.BackendDown, "connection refused")
+			}
+			s := w.Work(job, n)
+			s.Takes = time.Second
+			return s
+		}
+		l := w.Start()
+		time.Sleep(time.Minute)
+		if a := l.Document().Agents[1]; a.Name != "dev-qwen" || !strings.Contains(a.Why, "connection refused") {
+			t.Errorf("the status says %+v", a)
+		}
+		time.Sleep(8 * time.Hour)
+		l.Stop()
+		w.Check()
+		deaf := 0
+		for _, r := range w.Exec.Runs() {
+			if r.Job.Agent == "dev-qwen" {
+				deaf++
+			}
+			if variable(r.Job, "DISINTO_ATTEMPT") != "1" {
+				t.Error("an attempt was burnt")
+			}
+		}
+		if deaf > 16 { // 3 at once, then after 5, 10, 20, 40 minutes, and once an hour
+			t.Errorf("%d sessions in eight hours found no backend", deaf)
+		}
+		if !w.Forge.Done() {
+			t.Error("the other agent did not finish the work")
+		}
+	})
+}

@@ -37,7 +37,9 @@ type Item struct {
 	threads.ItemHistory
 }
 
-func (r *Item) valid() bool { return r.Key.Ref.Repo != "" && min(r.PassedOver, r.Remarks) >= 0 }
+func (r *Item) valid() bool {
+	return r.Key.Ref.Repo != "" && min(r.PassedOver, r.Remarks, r.Downs) >= 0
+}
 
 func (r *Item) apply(s *State, _ time.Time) { *s.item(r.Key.Of()) = r.ItemHistory }
 
@@ -47,7 +49,7 @@ type Agent struct {
 	threads.AgentHistory
 }
 
-func (r *Agent) valid() bool { return r.Name != "" }
+func (r *Agent) valid() bool { return r.Name != "" && r.Downs >= 0 }
 
 func (r *Agent) apply(s *State, _ time.Time) { *Entry(s.Agents, r.Name) = r.AgentHistory }
 
@@ -57,7 +59,7 @@ type Thread struct {
 	threads.ThreadHistory
 }
 
-func (r *Thread) valid() bool { return r.Name != "" && r.Downs >= 0 }
+func (r *Thread) valid() bool { return r.Name != "" && min(r.Downs, r.Limits) >= 0 }
 
 func (r *Thread) apply(s *State, _ time.Time) { *Entry(s.Threads, r.Name) = r.ThreadHistory }
 

@@ -89,7 +89,7 @@ func (s *State) forgive(item forge.Ref) {
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {
-			it.CoolDown, it.Remarks = time.Time{}, 0
+			it.CoolDown, it.Remarks, it.Downs = time.Time{}, 0, 0
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (s *State) Remembered() []forge.Ref {
 		}
 	}
 	for k, it := range s.Items {
-		if it.PassedOver > 0 || it.Remarks > 0 || !it.CoolDown.IsZero() {
+		if it.PassedOver+it.Remarks+it.Downs > 0 || !it.CoolDown.IsZero() {
 			set[k.Ref] = true
 		}
 	}

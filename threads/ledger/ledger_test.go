@@ -48,6 +48,8 @@ func everything() []Record {
 		Ref{Repo: "o/r", Number: 60}, false, "review-opus"
 	conflict := startRec("w", 22, 1)
 	conflict.Start.Item.Kind, conflict.Start.Cause = agents.KindRework, threads.CauseConflict
+	elsewhere := startRec("i", 23, 1)
+	elsewhere.Start.Thread, elsewhere.Start.Sticky = "anthropic", false
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []Record{
@@ -76,6 +78,7 @@ func everything() []Record {
 			Result: agents.BackendDown, Breaker: time.Minute,
 			Reason: "refused",
 		}),
+		elsewhere, endRec("i", time.Minute, End{Result: agents.Limited, Reason: "limit"}),
 		{At: noon, Blocked: &Blocked{Ref{Repo: "o/r", Number: 10}, agents.KindIssue}},
 		{At: noon, Released: &Released{Ref{Repo: "o/r", Number: 1}}},
 		{At: noon, Handed: &Handed{Ref: Ref{Repo: "o/r", Number: 20}, Rounds: 6}},

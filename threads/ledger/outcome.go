@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,15 +15,17 @@ import (
 const (
 	takenRest       = time.Minute      // another claim is on the item: the next scans show whose
 	unavailableRest = 10 * time.Second // the forge did not answer a claim
-	downRest        = 10 * time.Second // no backend for this item; the breaker counts
+	downRest        = 10 * time.Second // no backend for this item, doubled each time in a row; the breaker counts
+	downMax         = time.Hour        // also of the agent
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account the right
 	unstartableRest = time.Minute      // the program cannot be started: a person has to look
 	noRoomRest      = time.Minute      // the machine has no room for another process
 	reassignedRest  = time.Minute      // a person took our agent off and is about to assign the item
-	limitMin        = time.Minute      // a usage limit is never over sooner
-	limitMax        = 7 * 24 * time.Hour
-	limitUnknown    = 5 * time.Minute // a limit without a reset time
-	remarkMin       = time.Minute     // after words only, doubled each time in a row
+	limitMin        = time.Minute      // a usage limit is never over sooner, doubled each time in a row
+	limitMinMax     = time.Hour
+	limitMax        = 7 * 24 * time.Hour // no backend has a longer one: a later reset is not believed
+	limitUnknown    = 5 * time.Minute    // a limit without a reset time that can be believed
+	remarkMin       = time.Minute        // after words only, doubled each time in a row
 	remarkMax       = time.Hour
 )
 
@@ -71,8 +74,8 @@ var outcomes = []outcome{
 	// The program is missing, or its account. No issue is to blame: a typing error in factory.toml must not end with the
 	// whole backlog blocked.
 	{"not started", notStarted, holdAgent(unstartableRest), false},
-	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest)) }, false},
-	{"limited", is(agents.Limited), func(e *ended) { e.park(e.limitEnd()) }, false},
+	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason) }, false},
+	{"limited", is(agents.Limited), (*ended).limited, false},
 	{"backend down", is(agents.BackendDown), (*ended).backendDown, false},
 	{"taken off by a person", takenOff, coolDown(reassignedRest), false},
 	{"cancelled", is(agents.Cancelled), nil, false},
@@ -204,35 +207,56 @@ func (e *ended) taken() {
 	coolDown(takenRest)(e)
 }
 
+// doubled is a rest that doubles each time in a row, up to most.
+func doubled(first time.Duration, times int, most time.Duration) time.Duration {
+	rest := first
+	for ; times > 1 && rest < most; times-- {
+		rest *= 2
+	}
+	return max(first, min(rest, most))
+}
+
 // backendDown opens the breaker of the thread at the third time in a row. It stays open through every probe that finds
-// nothing, because the count goes on.
+// nothing, because the count goes on. It does not get there while other sessions on the thread find the backend: then
+// the agent cannot reach it, or the item breaks it, and these rest longer each time.
 func (e *ended) backendDown() {
-	coolDown(downRest)(e)
 	if e.thread.Downs++; e.thread.Downs >= breakerThreshold {
-		e.park(e.at.Add(e.Breaker))
+		coolDown(downRest)(e)
+		e.park(e.at.Add(e.Breaker), e.Reason)
+		return
+	}
+	e.item.Downs++
+	coolDown(doubled(downRest, e.item.Downs, downMax))(e)
+	if e.agent.Downs++; e.agent.Downs >= breakerThreshold {
+		holdAgent(doubled(e.Breaker, e.agent.Downs-breakerThreshold+1, downMax))(e)
 	}
 }
 
 // park never shortens: of two sessions that met the limit, the later reset counts.
-func (e *ended) park(until time.Time) {
+func (e *ended) park(until time.Time, why string) {
 	if until.After(e.thread.ParkedUntil) {
-		e.thread.ParkedUntil, e.thread.ParkedWhy = until, e.Reason
+		e.thread.ParkedUntil, e.thread.ParkedWhy = until, why
 	}
 }
 
-// limitEnd is when a usage limit is over, within bounds whatever the program said.
-func (e *ended) limitEnd() time.Time {
-	if e.RetryAt.IsZero() {
-		return e.at.Add(limitUnknown)
+// limited parks the thread until the usage limit is over, within bounds whatever the program said. Sessions that ran
+// beside the first one that met the limit count with it.
+func (e *ended) limited() {
+	if !e.At.Before(e.thread.ParkedUntil) {
+		e.thread.Limits++
 	}
-	earliest, latest := e.at.Add(limitMin), e.at.Add(limitMax)
+	until, why := e.at.Add(doubled(limitMin, e.thread.Limits, limitMinMax)), e.Reason
+	unknown := e.at.Add(limitUnknown)
 	switch {
-	case e.RetryAt.Before(earliest):
-		return earliest
-	case e.RetryAt.After(latest):
-		return latest
+	case e.RetryAt.After(e.at.Add(limitMax)):
+		why += fmt.Sprintf(" (reset in %d is not believed)", e.RetryAt.Year())
+		until = later(until, unknown)
+	case e.RetryAt.IsZero():
+		until = later(until, unknown)
+	default:
+		until = later(until, e.RetryAt)
 	}
-	return e.RetryAt
+	e.park(until, why)
 }
 
 func (e *ended) refused() { e.held.Refused, e.held.RefusedAt = e.Reason, e.at }
@@ -240,12 +264,8 @@ func (e *ended) refused() { e.held.Refused, e.held.RefusedAt = e.Reason, e.at }
 // remarked lets an item rest whose session left nothing but words. It is progress, so no attempt is burnt, but the item
 // is as open as before, and an agent that says the same each time must not say it every minute of the night.
 func (e *ended) remarked() {
-	rest := remarkMax
-	if e.item.Remarks < 6 { // 1, 2, 4, 8, 16, 32 min, then 1 h
-		rest = remarkMin << e.item.Remarks
-	}
 	e.item.Remarks++
-	e.item.CoolDown = e.at.Add(rest)
+	coolDown(doubled(remarkMin, e.item.Remarks, remarkMax))(e)
 }
 
 // achieved forgets the failures of the chain at this kind of work. Whether a push repaired the checks or resolved the
@@ -268,7 +288,7 @@ func (e *ended) failed() {
 // reached closes the breaker after a session that found its backend. One from before the parking proves nothing about
 // the time after it.
 func (e *ended) reached() {
-	e.thread.Downs = 0
+	e.thread.Downs, e.agent.Downs, e.item.Downs, e.thread.Limits = 0, 0, 0, 0
 	if !e.At.Before(e.thread.ParkedUntil) {
 		e.thread.ParkedUntil, e.thread.ParkedWhy = time.Time{}, ""
 	}

@@ -64,10 +64,11 @@ func TestEndTable(t *testing.T) {
 		{"limited until yesterday", End{Result: agents.Limited, RetryAt: at(-24 * time.Hour)}, 0, 0, time.Minute, 0, nil},
 		{
 			"limited until next year",
-			End{Result: agents.Limited, RetryAt: at(400 * 24 * time.Hour)},
-			0, 0, 7 * 24 * time.Hour,
-			0, nil,
+			End{Result: agents.Limited, RetryAt: at(400 * 24 * time.Hour), Reason: "limit"},
+			0, 0, 5 * time.Minute,
+			0, func(h *State) bool { return h.Thread("llama").ParkedWhy == "limit (reset in 2027 is not believed)" },
 		},
+		{"limited for a week", End{Result: agents.Limited, RetryAt: at(7 * 24 * time.Hour)}, 0, 0, 7 * 24 * time.Hour, 0, nil},
 		{"limited, not said how long", End{Result: agents.Limited}, 0, 0, 5 * time.Minute, 0, nil},
 		{
 			"no backend",
@@ -178,6 +179,90 @@ func TestBreakerCounts(t *testing.T) {
 				t.Errorf("parked for %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// One agent finds no backend while another one on its thread does: the thread's breaker never opens, so the agent is
+// held, and the item rests, longer each time. When the whole thread finds none, its breaker alone counts.
+func TestBreakerOfAgentAndItem(t *testing.T) {
+	down := End{Result: agents.BackendDown, Breaker: 5 * time.Minute, Reason: "refused"}
+	h, at, n := New(), noon, 0
+	play := func(agent string, item int64, e End) {
+		n++
+		begin := startRec(fmt.Sprint(n), item, 1)
+		begin.At, begin.Start.Agent = at, agent
+		h.Apply(begin)
+		end := endRec(fmt.Sprint(n), 0, e)
+		end.At = at
+		h.Apply(end)
+	}
+	var holds, rests []time.Duration
+	for i := range 8 {
+		play("dev-opus", int64(100+i), End{Result: agents.Done})
+		play("dev-qwen", 1, down)
+		if until := h.Agent("dev-qwen").HeldUntil; until.IsZero() {
+			holds = append(holds, 0)
+		} else {
+			holds = append(holds, until.Sub(at))
+		}
+		rests = append(rests, h.Item(issueKey(1).Of()).CoolDown.Sub(at))
+		at = at.Add(2 * time.Hour)
+	}
+	const m, s = time.Minute, time.Second
+	if want := []time.Duration{0, 0, 5 * m, 10 * m, 20 * m, 40 * m, 60 * m, 60 * m}; !slices.Equal(holds, want) {
+		t.Errorf("the agent is held for %v, want %v", holds, want)
+	}
+	if want := []time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 320 * s, 640 * s, 1280 * s}; !slices.Equal(rests, want) {
+		t.Errorf("the item rests for %v, want %v", rests, want)
+	}
+	play("dev-qwen", 1, End{Result: agents.NoProgress}) // it found the backend
+	if h.Agent("dev-qwen").Downs+h.Item(issueKey(1).Of()).Downs+h.Thread("llama").Downs != 0 {
+		t.Error("the counts go on after a session that found the backend")
+	}
+	for i := range 9 {
+		play([]string{"dev-qwen", "dev-opus"}[i%2], int64(200+i), down)
+	}
+	if a := h.Agent("dev-qwen"); a.Downs > 1 || a.Held(at.Add(6*m)) || !h.Thread("llama").ParkedUntil.Equal(at.Add(5*m)) {
+		t.Errorf("a dead backend: %+v, parked until %s", a, h.Thread("llama").ParkedUntil)
+	}
+}
+
+// A usage limit that comes back at every probe rests longer each time, whatever reset the program names. Sessions that
+// met it side by side count once.
+func TestLimitsInARow(t *testing.T) {
+	for name, retry := range map[string]time.Time{
+		"in the past": noon.Add(-time.Hour), "in a moment": noon, "year 9999": time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		"unknown": {},
+	} {
+		h, at := New(), noon
+		var parks []time.Duration
+		for i := range 9 {
+			for _, twin := range []string{"a", "b"} {
+				begin := startRec(fmt.Sprint(i, twin), int64(i), 1)
+				begin.At = at
+				h.Apply(begin)
+			}
+			for _, twin := range []string{"a", "b"} {
+				end := endRec(fmt.Sprint(i, twin), 0, End{Result: agents.Limited, RetryAt: retry})
+				end.At = at
+				h.Apply(end)
+			}
+			until := h.Thread("llama").ParkedUntil
+			parks = append(parks, until.Sub(at).Round(time.Minute)/time.Minute)
+			at = until
+		}
+		want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60}
+		if name == "year 9999" || name == "unknown" {
+			want[0], want[1], want[2] = 5, 5, 5
+		}
+		if !slices.Equal(parks, want) {
+			t.Errorf("%s: parked for %d minutes, want %d", name, parks, want)
+		}
+		h.Apply(startRec("z", 1, 1))
+		h.Apply(endRec("z", 0, End{Result: agents.Done}))
+		if n := h.Thread("llama").Limits; n != 0 {
+			t.Errorf("%s: %d limits are remembered after a session that met none", name, n)
+		}
 	}
 }
 

@@ -44,6 +44,10 @@ func (w *world) temper(r *run) fate {
 	switch {
 	case w.calm:
 		return good[0]
+	case r.Agent == w.cfg.Agents[0].Name && w.chance(w.mood.deaf):
+		return fate{out: agents.Outcome{Result: agents.BackendDown, Reason: "connection refused", Claimed: true}}
+	case w.chance(w.mood.capped):
+		return fate{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", RetryAt: epoch, Claimed: true}}
 	case w.chance(w.mood.failure) && r.Item.Ref.Number%5 == 3:
 		return bad[w.rng.IntN(4)]
 	case w.chance(w.mood.failure):
@@ -56,8 +60,11 @@ func (w *world) temper(r *run) fate {
 func (w *world) work(r *run) {
 	f := w.temper(r)
 	length := w.between(time.Minute, 20*time.Minute) + f.slow
-	if f.out.Result == agents.Limited {
+	if f.out.Result == agents.Limited && f.out.RetryAt.IsZero() {
 		f.out.RetryAt = w.now.Add(length + w.between(0, time.Hour))
+		if w.chance(0.2) {
+			f.out.RetryAt = oneOf(w, epoch, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
+		}
 	}
 	f.out.Usage = w.spend()
 	w.after(length, func() {

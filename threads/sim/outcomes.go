@@ -18,8 +18,11 @@ type aftermath struct {
 	agents   map[string]time.Time      // none of the agent
 	threads  map[string]time.Time      // none on the thread
 	failures map[attemptKey]failures
-	downs    map[string]int     // sessions in a row that found no backend, by thread
-	refused  map[forge.Ref]bool // an agent refused it, and no person was asked yet
+	downs    map[string]int // sessions in a row that found no backend, by thread
+	// lonely are those of an agent, or on an item, at which others of the thread found it.
+	lonely  map[any]int
+	limits  map[string]int     // usage limits that a thread met one after the other
+	refused map[forge.Ref]bool // an agent refused it, and no person was asked yet
 	// reviews and conflicts count the sessions on a pull request since a person looked at it that came to something, or
 	// were ended from outside.
 	reviews, conflicts map[forge.Ref]int
@@ -42,7 +45,8 @@ var attemptRests = [maxAttempts - 1]time.Duration{2 * time.Minute, 2 * time.Minu
 func newAftermath() aftermath {
 	return aftermath{
 		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
-		failures: make(map[attemptKey]failures), downs: make(map[string]int), refused: make(map[forge.Ref]bool),
+		failures: make(map[attemptKey]failures), downs: make(map[string]int),
+		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
 		reviews: make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
 	}
 }
@@ -86,11 +90,9 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	}
 	switch out.Result {
 	case agents.Limited: // the thread is parked until the reset
-		later(a.threads, r.Thread, out.RetryAt)
+		a.limited(r, w, out.RetryAt)
 	case agents.BackendDown: // the third in a row opens the breaker, every further one keeps it open
-		if a.downs[r.Thread]++; a.downs[r.Thread] >= 3 {
-			later(a.threads, r.Thread, w.now.Add(w.cfg.Thread(r.Thread).BreakerInterval))
-		}
+		a.down(r, w)
 	case agents.Cancelled:
 		if r.stopped == threads.StopReassigned { // the person who took the agent off has more to do
 			later(a.items, k, w.now.Add(time.Minute))
@@ -111,7 +113,41 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 	switch out.Result {
 	case agents.Limited, agents.BackendDown, agents.Cancelled:
 	default: // the session found its backend
-		a.downs[r.Thread] = 0
+		a.downs[r.Thread], a.limits[r.Thread] = 0, 0
+		delete(a.lonely, k)
+		delete(a.lonely, r.Agent)
+	}
+}
+
+// limited is a usage limit: at least a minute, twice as long each time until it is an hour, and a week at most, unless
+// the reset is one that no backend has.
+func (a *aftermath) limited(r *run, w *world, reset time.Time) {
+	parked := w.shell.books.Thread(r.Thread).ParkedUntil.Sub(w.now)
+	if !r.Started.Before(a.threads[r.Thread]) {
+		a.limits[r.Thread]++
+	}
+	later(a.threads, r.Thread, w.now.Add(min(time.Hour, time.Minute<<max(0, a.limits[r.Thread]-1))))
+	switch week := 7 * 24 * time.Hour; {
+	case reset.Sub(w.now) <= week:
+		later(a.threads, r.Thread, reset)
+	case parked > time.Hour && parked > a.threads[r.Thread].Sub(w.now):
+		w.fail("a bogus reset is not believed", fmt.Errorf("%s is parked for %s", r.Thread, parked))
+	}
+}
+
+// down is a session that found no backend. Where others find it, the item rests from ten seconds to an hour, and from
+// the third time on the agent too, from the interval of the breaker on.
+func (a *aftermath) down(r *run, w *world) {
+	interval := w.cfg.Thread(r.Thread).BreakerInterval
+	if a.downs[r.Thread]++; a.downs[r.Thread] >= 3 {
+		later(a.threads, r.Thread, w.now.Add(interval))
+		return
+	}
+	a.lonely[r.Item.Key()]++
+	a.lonely[r.Agent]++
+	later(a.items, r.Item.Key(), w.now.Add(min(time.Hour, 10*time.Second<<(a.lonely[r.Item.Key()]-1))))
+	if n := a.lonely[r.Agent]; n >= 3 {
+		later(a.agents, r.Agent, w.now.Add(min(time.Hour, interval<<(n-3))))
 	}
 }
 
@@ -152,6 +188,7 @@ func (a *aftermath) retried(ref forge.Ref) {
 	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
 		delete(a.failures, attemptKey{ref, kind})
 		delete(a.items, threads.Key{Kind: kind, Ref: ref})
+		delete(a.lonely, threads.Key{Kind: kind, Ref: ref})
 	}
 	delete(a.refused, ref)
 	delete(a.reviews, ref)
@@ -182,7 +219,7 @@ func outcomesKept(in *inspection) error {
 		case a.items[st.Item.Key()].After(in.now):
 			why = "the item rests until " + in.since(a.items[st.Item.Key()])
 		case a.agents[st.Agent].After(in.now):
-			why = "the forge refused the agent, it rests until " + in.since(a.agents[st.Agent])
+			why = "the agent rests until " + in.since(a.agents[st.Agent])
 		case a.threads[st.Thread].After(in.now):
 			why = "the thread is parked until " + in.since(a.threads[st.Thread])
 		case a.refused[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
