@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -42,13 +43,17 @@ func (r *run) blame(o agents.Outcome) agents.Outcome {
 
 // refused says what the sandbox refused according to a line; empty when the sandbox allows it.
 func (r *run) refused(line string) string {
-	for _, m := range absolutePath.FindAllStringSubmatch(line, -1) {
+	readable := ""
+	for _, m := range slices.Backward(absolutePath.FindAllStringSubmatch(line, -1)) { // the first may be the program
 		switch path := filepath.Clean(m[1]); r.allows(path) {
 		case "":
 			return fmt.Sprintf("the sandbox keeps %s out of reach (sandbox_read, sandbox_write)", path)
 		case landlock.Read, landlock.List:
-			return fmt.Sprintf("perhaps because the sandbox lets it only read %s (sandbox_write)", path)
+			readable = cmp.Or(readable, path)
 		}
+	}
+	if readable != "" {
+		return fmt.Sprintf("perhaps because the sandbox lets it only read %s (sandbox_write)", readable)
 	}
 	if connecting.MatchString(line) && !r.rules.AnyPort {
 		return fmt.Sprintf("the sandbox lets it connect to the TCP ports %s only (sandbox_connect)", portList(r.rules.Ports))

@@ -236,3 +236,72 @@ func TestConfined(t *testing.T) {
 		t.Error("a process that is gone counts as free")
 	}
 }
+
+// TestSandboxTools runs compilers and package managers in a sandbox, with empty caches.
+func TestSandboxTools(t *testing.T) {
+	scripts := map[string]string{
+		"gcc": `echo 'int main(void){return 0;}' >a.c && gcc -O2 a.c -o a && ./a`,
+		"git": `git init -q -b main . && git config user.name a && git config user.email a@b && echo x >f && git add f &&
+			git commit -qm x && git worktree add -q ../me-too -b two && cd ../me-too && echo y >f && git commit -qam y &&
+			git gc -q && cd ../me && git worktree remove ../me-too && git clone -q . $TMPDIR/clone && git fsck`,
+		"python3": `python3 -c 'import multiprocessing as m, tempfile
+if __name__ == "__main__":
+    m.set_start_method("fork")
+    p = m.Pool(2); print(p.map(abs, [-1])); p.close(); p.join(); tempfile.mkdtemp()' && python3 -m venv --without-pip v`,
+	}
+	if storm(1, 0) == 1 {
+		scripts["go"] = `export GOPATH= GOCACHE= GOMODCACHE= GOFLAGS=-mod=mod; mkdir h && cd h && go mod init example.com/h &&
+			printf 'package main\nimport "github.com/google/go-cmp/cmp"\nfunc main() { println(cmp.Equal(1, 1)) }\n' >a.go &&
+			go get github.com/google/go-cmp@v0.7.0 &&
+			go build -o h . && ./h && printf 'package main\nimport "testing"\nfunc TestA(*testing.T) {}\n' >a_test.go && go test .`
+		scripts["npm"] = `npm init -y && npm install --no-audit --no-fund is-odd && node -e 'require("is-odd")(1)' &&
+			npx --yes semver 1.2.3 && npm ci --no-audit --no-fund`
+	}
+	for tool, script := range scripts {
+		t.Run(tool, func(t *testing.T) {
+			path, err := Lookup(tool, "/", os.Environ())
+			if err != nil {
+				t.Skip(err)
+			}
+			job := sandboxed(t, "set -ex; "+script)
+			job.Env = append(os.Environ(), job.Env[1:]...) // with the PATH, the proxies and the registries of this machine
+			job.Env = append(job.Env, "npm_config_cache=")
+			job.Sandbox.Write = []string{filepath.Dir(job.Dir)}
+			job.Sandbox.Connect = []int{443}
+			if o := runJob(t, job); o.Result != agents.Done {
+				t.Errorf("%s: %+v", path, o)
+			}
+		})
+	}
+}
+
+// TestRefused has the words of programs, and what the outcome adds to them.
+func TestRefused(t *testing.T) {
+	r := &run{held: "Landlock", rules: landlock.Rules{Ports: []int{443, 22, 443}, Paths: []landlock.Path{
+		{Name: []byte("/usr"), Access: landlock.Read},
+		{Name: []byte("/dev"), Access: landlock.List},
+		{Name: []byte("/work"), Access: landlock.Write},
+	}}}
+	for line, want := range map[string]string{
+		"cat: /data/x: Permission denied":                      "the sandbox keeps /data/x out of reach (sandbox_read, sandbox_write)",
+		"/usr/a.sh: line 102: /tmp/a.lock: Permission denied":  "the sandbox keeps /tmp/a.lock out of reach (sandbox_read, sandbox_write)",
+		"cp: cannot create '/usr/x': Permission denied":        "perhaps because the sandbox lets it only read /usr/x (sandbox_write)",
+		"Error: EACCES: permission denied, mkdir '/srv/cache'": "the sandbox keeps /srv/cache out of reach (sandbox_read, sandbox_write)",
+		"mv: /work/a to /data/a: Invalid cross-device link":    "the sandbox keeps /data/a out of reach (sandbox_read, sandbox_write)",
+		"dial tcp 127.0.0.1:5432: connect: permission denied":  "the sandbox lets it connect to the TCP ports 22 443 only (sandbox_connect)",
+		"sh: 1: cannot create /work/x: Permission denied":      "",
+		"Permission denied (publickey).":                       "",
+		"make: *** [Makefile:12: /data/test] Error 1":          "",
+		"error: remote said: /data/x is missing":               "",
+		"kill: (1) - Operation not permitted":                  "",
+	} {
+		o := r.blame(agents.Outcome{Result: agents.Failed, Reason: "exit status 1", Tail: "before\n" + line + "\nafter"})
+		if got := strings.TrimPrefix(strings.TrimPrefix(o.Reason, "exit status 1"), "; "); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	told := agents.Outcome{Result: agents.Done, Tail: "cat: /data/x: Permission denied"}
+	if o := r.blame(told); o.Reason != "" {
+		t.Errorf("a session that did its work: %+v", o)
+	}
+}

@@ -93,6 +93,8 @@ type (
 		Waits   bool      `toml:"waits_for_review,omitempty"`
 		Timeout string    `toml:"timeout"`
 		Stall   string    `toml:"stall"`
+		// Write has what the scripts write to by name: locks in /tmp, and files in their checkout.
+		Write []string `toml:"sandbox_write"`
 	}
 )
 
@@ -239,7 +241,7 @@ func (f *Factory) readRoles(d *document, wrong *mistakes) {
 }
 
 func (f *Factory) role(j *job, wrong *mistakes) roleTable {
-	r := roleTable{On: j.on, Timeout: j.timeout, Stall: j.stall}
+	r := roleTable{On: j.on, Timeout: j.timeout, Stall: j.stall, Write: []string{f.Root, "/tmp"}}
 	script, args := j.script, j.args
 	if f.Poll && j.poll != "" {
 		script, args = j.poll, nil
