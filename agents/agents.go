@@ -191,6 +191,24 @@ type Usage struct {
 	CostUSD      float64 `json:"cost_usd"`
 }
 
+// Bounds of what one session can have used. The largest sessions seen had 20 million tokens and cost $60.
+const (
+	MaxTokens = 1_000_000_000
+	MaxUSD    = 10_000
+)
+
+// Bounded is the usage with each number between 0 and its bound. A program's number is added up, budgeted and shown:
+// twice 1.7e308 is infinite, which no document can have.
+func (u Usage) Bounded() Usage {
+	u.InputTokens, u.CachedTokens = min(max(u.InputTokens, 0), MaxTokens), min(max(u.CachedTokens, 0), MaxTokens)
+	u.OutputTokens = min(max(u.OutputTokens, 0), MaxTokens)
+	if !(u.CostUSD >= 0) { // not a number either
+		u.CostUSD = 0
+	}
+	u.CostUSD = min(u.CostUSD, MaxUSD)
+	return u
+}
+
 // Outcome is how a session ended. The zero value is invalid: an executor always sets Result.
 type Outcome struct {
 	Result    Result

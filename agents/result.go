@@ -40,7 +40,8 @@ func FormatResult(o *Outcome) ([]byte, error) {
 // ended or lost one. The returned Outcome has Claimed set and no facts of the process.
 //
 // The text comes from an agent and is not trusted: the reason is made one line, the session id, which becomes an
-// argument of a command line, must look like one, and usage, which counts against a budget, cannot be negative.
+// argument of a command line, must look like one, and usage, which counts against a budget, cannot be negative or more
+// than a session can use.
 func ParseResult(text []byte) (Outcome, error) {
 	if len(text) > MaxResult {
 		return Outcome{}, fmt.Errorf("result is longer than %d bytes", MaxResult)
@@ -79,6 +80,9 @@ func (d *resultDocument) check() error {
 	u := d.Usage
 	if u.InputTokens < 0 || u.CachedTokens < 0 || u.OutputTokens < 0 || u.CostUSD < 0 {
 		return errors.New("result has negative usage")
+	}
+	if u != u.Bounded() {
+		return fmt.Errorf("result has a usage of more than %d tokens or $%d", MaxTokens, MaxUSD)
 	}
 	return nil
 }

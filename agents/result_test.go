@@ -2,6 +2,7 @@ package agents
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,8 @@ func TestParseResult(t *testing.T) {
 func TestParseResultRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"nothing", "", "not the JSON"},
+		{"a fortune", `{"outcome":"done","usage":{"cost_usd":1.7e308}}`, "more than 1000000000 tokens or $10000"},
+		{"more tokens than there are", `{"outcome":"done","usage":{"input_tokens":9223372036854775807}}`, "more than"},
 		{"a log", "all done!\n", "not the JSON"},
 		{"half a document", `{"outcome":"do`, "not the JSON"},
 		{"two documents", `{"outcome":"done"}{"outcome":"failed"}`, "not the JSON"},
@@ -116,4 +119,22 @@ func FuzzParseResult(f *testing.F) {
 			t.Errorf("%q: usage cannot be written: %v", text, err)
 		}
 	})
+}
+
+// Whatever a program says it used, the sums stay finite and positive.
+func TestUsageBounded(t *testing.T) {
+	inf := math.Inf(1)
+	tests := []struct{ said, want Usage }{
+		{Usage{1, 2, 3, 0.5}, Usage{1, 2, 3, 0.5}},
+		{Usage{-1, -2, -3, -0.5}, Usage{}},
+		{Usage{math.MaxInt64, math.MaxInt64, math.MaxInt64, inf}, Usage{MaxTokens, MaxTokens, MaxTokens, MaxUSD}},
+		{Usage{math.MinInt64, math.MinInt64, math.MinInt64, -inf}, Usage{}},
+		{Usage{CostUSD: math.NaN()}, Usage{}},
+		{Usage{CostUSD: math.MaxFloat64}, Usage{CostUSD: MaxUSD}},
+	}
+	for _, tt := range tests {
+		if got := tt.said.Bounded(); got != tt.want {
+			t.Errorf("%+v: got %+v, want %+v", tt.said, got, tt.want)
+		}
+	}
 }

@@ -19,7 +19,7 @@ import (
 // Handler serves the control API, except for upgrade.
 func (s *Supervisor) Handler() http.Handler {
 	s.init()
-	return control.Handler(s.routes()...)
+	return control.Handler(s.unencodable, s.routes()...)
 }
 
 // routes is the control API. To add a command, write its method and its row.
@@ -84,7 +84,7 @@ func (s *Supervisor) serve() (end func(), err error) {
 	}
 	// Upgrade names a program to run, so only our own user may ask for it: it is not on any port.
 	own := append(s.routes(), control.Post("/v1/upgrade", s.replace))
-	stop := control.Serve(l, control.Handler(own...), s.Confined, s.log)
+	stop := control.Serve(l, control.Handler(s.unencodable, own...), s.Confined, s.log)
 	return func() {
 		s.events.Close()
 		stop()

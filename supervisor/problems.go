@@ -17,6 +17,7 @@ type problems struct {
 	journal    string            // why the newest record could not be written
 	corrupt    int               // lines of the journal that were set aside at the start
 	ports      map[string]string // why an address cannot be listened on, by key of [factory]
+	unwritten  map[string]string // why a document could not be encoded, by its name
 	panics     int
 	panic      string          // the newest
 	violations int             // rules that were found broken, each counted once for as long as it is
@@ -57,6 +58,18 @@ func (p *problems) setPort(key, why string) (isNew bool) {
 	if p.ports[key] = why; why == "" {
 		delete(p.ports, key)
 	}
+	return isNew
+}
+
+// unencodable notes a document that could not be encoded, and reports whether that is news.
+func (p *problems) unencodable(name, words string) (isNew bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	isNew = p.unwritten[name] != words
+	if p.unwritten == nil {
+		p.unwritten = make(map[string]string)
+	}
+	p.unwritten[name] = words
 	return isNew
 }
 
@@ -122,6 +135,9 @@ func (p *problems) lines() []string {
 	}
 	if p.corrupt > 0 {
 		list = append(list, fmt.Sprintf("%d lines of the journal were corrupt: see journal.corrupt", p.corrupt))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.unwritten)) {
+		list = append(list, p.unwritten[name])
 	}
 	if p.panics > 0 {
 		list = append(list, fmt.Sprintf("internal error: %d passes or calls panicked, last: %s", p.panics, p.panic))

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -42,7 +43,7 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 	go s.safely("the status file", func() {
 		defer close(done)
 		for {
-			s.safely("writing the status", func() { file.Write(s.Document()) })
+			s.safely("writing the status", func() { s.writeStatus(file) })
 			select {
 			case <-stop:
 				return
@@ -58,7 +59,27 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 	return func() {
 		close(stop)
 		<-done
-		s.safely("writing the status", func() { file.Write(s.Document()) })
+		s.safely("writing the status", func() { s.writeStatus(file) })
+	}
+}
+
+// writeStatus writes the status file. Of a status that cannot be encoded it writes the problems, of which that is one.
+func (s *Supervisor) writeStatus(file *control.StatusFile) {
+	d := s.Document()
+	if err := file.Write(d); err != nil {
+		s.unencodable("status.json", err)
+		_ = file.Write(&control.Document{
+			Version: d.Version, PID: d.PID, StartedAt: d.StartedAt, Config: d.Config, Problems: s.problems.lines(),
+		})
+	}
+}
+
+// unencodable tells of a document that cannot be encoded, once for each.
+func (s *Supervisor) unencodable(name string, err error) {
+	words := fmt.Sprintf("internal error: cannot write %s: %s", name, text(err))
+	if s.problems.unencodable(name, words) {
+		s.log.Error(words)
+		s.touchStatus()
 	}
 }
 

@@ -17,7 +17,11 @@ type Spent struct {
 	USD    float64   `json:"usd"`
 }
 
-const dayLength = 24 * time.Hour
+const (
+	dayLength = 24 * time.Hour
+	// maxSpent is more than a thousand agents use in a day, in tokens or dollars. Sums stay near it.
+	maxSpent = 1_000_000_000_000
+)
 
 // Day is the beginning of the day of t in UTC, which is the same on every host and never 23 hours long.
 func Day(t time.Time) time.Time { return t.UTC().Truncate(dayLength) }
@@ -44,8 +48,12 @@ func (s Spent) Add(at time.Time, u agents.Usage) Spent {
 	if day := Day(at); day.After(s.Day) {
 		s = Spent{Day: day}
 	}
-	s.Tokens += u.InputTokens + u.OutputTokens
-	s.USD += u.CostUSD
+	u = u.Bounded() // an older journal has what a program said
+	s.Tokens = min(max(s.Tokens, 0), maxSpent) + u.InputTokens + u.OutputTokens
+	if !(s.USD >= 0) {
+		s.USD = 0
+	}
+	s.USD = min(s.USD, maxSpent) + u.CostUSD
 	return s
 }
 

@@ -57,7 +57,7 @@ func used(r *report, before agents.Usage) agents.Usage {
 	if !r.TotalCost {
 		before.CostUSD = 0
 	}
-	u := r.Usage
+	u, before := r.Usage.Bounded(), before.Bounded()
 	return agents.Usage{
 		InputTokens: max(0, u.InputTokens-before.InputTokens), CachedTokens: max(0, u.CachedTokens-before.CachedTokens),
 		OutputTokens: max(0, u.OutputTokens-before.OutputTokens), CostUSD: max(0, u.CostUSD-before.CostUSD),
@@ -68,5 +68,5 @@ func sum(a, b agents.Usage) agents.Usage {
 	return agents.Usage{
 		InputTokens: a.InputTokens + b.InputTokens, CachedTokens: a.CachedTokens + b.CachedTokens,
 		OutputTokens: a.OutputTokens + b.OutputTokens, CostUSD: a.CostUSD + b.CostUSD,
-	}
+	}.Bounded()
 }

@@ -48,7 +48,7 @@ func TestRefusals(t *testing.T) {
 	for want, err := range map[int]error{
 		400: Invalid("bad %d", 1), 404: NotFound("bad %d", 1), 409: Conflict("bad %d", 1), 503: errors.New("bad\n1"),
 	} {
-		c := served(t, Handler(
+		c := served(t, Handler(func(string, error) {},
 			Post("/v1/do", func(context.Context, ItemRequest) (*Report, error) { return nil, err }),
 			Get("/v1/see", func(context.Context, url.Values) (*Report, error) { return nil, err }),
 		))
@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 // A command gets its request and sends its report; what it does not understand it does not do.
 func TestPost(t *testing.T) {
 	done := 0
-	h := Handler(Post("/v1/do", func(_ context.Context, r ItemRequest) (*Report, error) {
+	h := Handler(func(string, error) {}, Post("/v1/do", func(_ context.Context, r ItemRequest) (*Report, error) {
 		done++
 		return &Report{Subject: r.Ref}, nil
 	}))
@@ -94,7 +94,7 @@ func TestPost(t *testing.T) {
 // A stream of events begins, tells of each, and ends with the feed.
 func TestHear(t *testing.T) {
 	var feed Feed
-	c := served(t, Handler(Events("/v1/events", &feed)))
+	c := served(t, Handler(func(string, error) {}, Events("/v1/events", &feed)))
 	heard := make(chan int, 10)
 	go func() {
 		n := 0

@@ -28,14 +28,35 @@ type Route struct {
 	Handler http.HandlerFunc
 }
 
-// Handler serves a table of routes, and GET /healthz.
-func Handler(routes ...Route) http.Handler {
+// Handler serves a table of routes, and GET /healthz. failed is called with a path and why its document could not be
+// sent; such a request is answered with 500.
+func Handler(failed func(path string, err error), routes ...Route) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	for _, r := range routes {
 		mux.HandleFunc(r.Pattern, r.Handler)
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.ServeHTTP(&teller{w, func(err error) { failed(r.URL.Path, err) }}, r)
+	})
+}
+
+// teller is a response that can tell of a document that cannot be encoded.
+type teller struct {
+	http.ResponseWriter
+	failed func(error)
+}
+
+// Unwrap is for http.ResponseController.
+func (t *teller) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// encoded is a document as JSON; ok is false, and the failure told, when it has none.
+func encoded(w http.ResponseWriter, document any) (text []byte, ok bool) {
+	text, err := json.Marshal(document)
+	if t, tells := w.(*teller); tells && err != nil {
+		t.failed(err)
+	}
+	return text, err == nil
 }
 
 // Get is a route that answers with a document. An error that is no Refusal is answered with 503.
@@ -85,9 +106,13 @@ func refuse(w http.ResponseWriter, status int, why string) {
 }
 
 func send(w http.ResponseWriter, status int, document any) {
+	text, ok := encoded(w, document)
+	if !ok {
+		status, text = http.StatusInternalServerError, []byte(`{"error":"internal error: this answer cannot be written"}`)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(document)
+	_, _ = w.Write(append(text, '\n'))
 }
 
 // Events is the route of a feed's events (SSE). It ends when the client goes or is too slow, and when the feed is
@@ -122,11 +147,9 @@ func stream(ctx context.Context, w http.ResponseWriter, events <-chan Event) {
 			if !open {
 				return
 			}
-			data, err := json.Marshal(e.Data)
-			if err != nil {
-				return
+			if data, ok := encoded(w, e.Data); ok {
+				fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
 			}
-			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
 		}
 	}
 }

@@ -23,13 +23,14 @@ func NewStatusFile(state string) *StatusFile {
 }
 
 // Write replaces the file, unless only the time of the scan and the count of requests differ. It ignores errors: on a
-// full disk the journal tells people. Unlike the journal it need not survive a power cut, so it is not synced.
-func (f *StatusFile) Write(d *Document) {
+// full disk the journal tells people. Unlike the journal it need not survive a power cut, so it is not synced. The error
+// is that of a document that cannot be encoded.
+func (f *StatusFile) Write(d *Document) error {
 	steady := *d
 	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
 	news, err := json.Marshal(&steady)
 	if err != nil || bytes.Equal(news, f.written) {
-		return
+		return err
 	}
 	text, err := json.Marshal(d)
 	if err == nil {
@@ -41,6 +42,7 @@ func (f *StatusFile) Write(d *Document) {
 	if err == nil {
 		f.written = news
 	}
+	return nil
 }
 
 // ReadStatusFile returns the document that the last supervisor of a state directory wrote, and when; nil when there is

@@ -225,7 +225,7 @@ func (j *File) replace(records []ledger.Record) error {
 	if err != nil {
 		return err
 	}
-	size, err := fill(f, records)
+	size, skipped, err := fill(f, records)
 	if err = errors.Join(err, f.Sync()); err == nil {
 		err = os.Rename(f.Name(), j.path)
 	}
@@ -237,23 +237,25 @@ func (j *File) replace(records []ledger.Record) error {
 	j.file.Close()
 	j.file, j.size, j.compact = f, size, size
 	j.torn, j.owed = false, nil
-	return syncDir(filepath.Dir(j.path))
+	return errors.Join(skipped, syncDir(filepath.Dir(j.path)))
 }
 
-// fill writes records to a file, and returns their size.
-func fill(f *os.File, records []ledger.Record) (size int64, err error) {
+// fill writes records to a file, and returns their size. It skips those that cannot be encoded: one must not keep the
+// journal growing for ever.
+func fill(f *os.File, records []ledger.Record) (size int64, skipped, err error) {
 	out := bufio.NewWriterSize(f, 64<<10)
 	for i := range records {
-		line, err := encode(records[i])
-		if err != nil {
-			return 0, err
+		line, bad := encode(records[i])
+		if bad != nil {
+			skipped = errors.Join(skipped, bad)
+			continue
 		}
 		size += int64(len(line))
 		if _, err := out.Write(line); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
-	return size, out.Flush()
+	return size, skipped, out.Flush()
 }
 
 // Oversize reports whether the journal has grown enough to be worth a compaction: it is at most twice as long as what

@@ -44,8 +44,8 @@ func (r *Report) End() *End {
 	}
 	end.Result, end.Reason, end.RetryAt = out.Result, out.Reason, out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
-	if out.Usage != (agents.Usage{}) {
-		end.Usage = &out.Usage
+	if used := out.Usage.Bounded(); used != (agents.Usage{}) {
+		end.Usage = &used
 	}
 	switch {
 	case out.Signal != "":

@@ -1,0 +1,48 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"math"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A document that has no JSON is answered with 500 and told; it does not look like an empty one. An event without JSON
+// is left out, and the stream goes on.
+func TestUnencodable(t *testing.T) {
+	var feed Feed
+	var told []string
+	server := httptest.NewServer(Handler(
+		func(path string, err error) { told = append(told, path+": "+err.Error()) },
+		Get("/v1/infinite", func(context.Context, url.Values) (float64, error) { return math.Inf(1), nil }),
+		Events("/v1/events", &feed),
+	))
+	defer server.Close()
+	resp, err := server.Client().Get(server.URL + "/v1/infinite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 500 || len(told) != 1 || !strings.Contains(told[0], "/v1/infinite: ") {
+		t.Errorf("got %s, told %q", resp.Status, told)
+	}
+	resp, err = server.Client().Get(server.URL + "/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	feed.Send(EventHeld, math.NaN())
+	feed.Send(EventHeld, "there")
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "data: ") {
+			break
+		}
+	}
+	if lines.Text() != `data: "there"` {
+		t.Errorf("got %q", lines.Text())
+	}
+}
