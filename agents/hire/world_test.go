@@ -44,17 +44,20 @@ type world struct {
 	said  bytes.Buffer
 }
 
-// onEach runs a test on localforge, and on the Forgejo that FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN name.
+// onEach runs a test on localforge, and on the forge that FORGE_TEST_URL names, with the token and the password of its
+// administrator: a forge makes tokens for passwords only.
 func onEach(t *testing.T, test func(*world)) {
 	t.Helper()
 	t.Run("localforge", func(t *testing.T) { test(onLocal(t)) })
 	t.Run("forgejo", func(t *testing.T) {
 		w := &world{T: t, url: os.Getenv("FORGE_TEST_URL")}
-		token := os.Getenv("FORGE_TEST_ADMIN_TOKEN")
-		if w.url == "" || token == "" {
-			t.Skip("FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN are not set")
+		token, user := os.Getenv("FORGE_TEST_ADMIN_TOKEN"), os.Getenv("FORGE_TEST_ADMIN_USER")
+		password := os.Getenv("FORGE_TEST_ADMIN_PASSWORD")
+		if w.url == "" || token == "" || user == "" || password == "" {
+			t.Skip("needs a forge for tests: set FORGE_TEST_URL, FORGE_TEST_ADMIN_TOKEN, FORGE_TEST_ADMIN_USER " +
+				"and FORGE_TEST_ADMIN_PASSWORD")
 		}
-		test(w.settle(token, os.Getenv("FORGE_TEST_ADMIN_USER"), os.Getenv("FORGE_TEST_ADMIN_PASSWORD")))
+		test(w.settle(token, user, password))
 	})
 }
 

@@ -122,10 +122,22 @@ func (r *run) comments(ctx context.Context) ([]remark, error) {
 	var all []remark
 	for _, c := range comments[:min(len(comments), maxRemarks)] {
 		if strings.TrimSpace(c.Body) != "" {
-			all = append(all, remark{c.Author, quoted(cut(c.Body, maxRemark))})
+			all = append(all, remark{account(c.Author), quoted(cut(c.Body, maxRemark))})
 		}
 	}
 	return all, err
+}
+
+// account is a login as it stands outside of fences: a forge's are of letters, digits, and a few signs.
+func account(login string) string {
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+	}
+	const most = 100
+	if login == "" || len(login) > most || strings.ContainsFunc(login, odd) {
+		return "an unknown account"
+	}
+	return login
 }
 
 // maxRemarks is how many comments a prompt repeats, the oldest: a model reads no more either.
@@ -162,9 +174,9 @@ func (r *run) reviews(ctx context.Context) ([]reviewText, error) {
 	reviews, err := r.Desk.Reviews(ctx, r.ref())
 	var all []reviewText
 	for _, one := range reviews {
-		text := reviewText{Author: one.Author, State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark))}
+		text := reviewText{Author: account(one.Author), State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark))}
 		for _, c := range one.Lines {
-			text.Inline = append(text.Inline, inlineText{firstWords(c.Path), c.Line, quoted(cut(c.Body, maxRemark))})
+			text.Inline = append(text.Inline, inlineText{quoted(firstWords(c.Path)), c.Line, quoted(cut(c.Body, maxRemark))})
 		}
 		all = append(all, text)
 	}
@@ -181,7 +193,7 @@ func (r *run) checks(ctx context.Context, sha string) ([]check, error) {
 			r.logf("cannot read the log of a check: %v", err)
 		}
 		all = append(all, check{
-			Name: firstWords(c.Name), State: c.State, URL: firstWords(c.URL),
+			Name: quoted(firstWords(c.Name)), State: c.State, URL: quoted(firstWords(c.URL)),
 			Words: quoted(cut(c.Text, maxRemark)), Log: quoted(cutFront(text, maxLog)),
 		})
 	}

@@ -22,7 +22,7 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
-	d := &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: is.Author}
+	d := &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: account(is.Author)}
 	if d.Comments, err = r.comments(ctx); err != nil {
 		return "", err
 	}
@@ -129,7 +129,7 @@ func (r *run) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error
 		return nil, err
 	}
 	return &promptData{
-		Base: p.Base, Title: quoted(p.Title), Body: quoted(cut(p.Body, maxBody)), Author: p.Author,
+		Base: p.Base, Title: quoted(p.Title), Body: quoted(cut(p.Body, maxBody)), Author: account(p.Author),
 		Comments: remarks, Reviews: reviews, Issues: r.issuesOf(ctx, p),
 	}, nil
 }

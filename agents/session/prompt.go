@@ -70,15 +70,17 @@ type reviewText struct {
 }
 
 type inlineText struct {
-	Path string
+	Path quoted
 	Line int64
 	Body quoted
 }
 
 type check struct {
-	Name, State, URL string
-	Words            quoted
-	Log              quoted // its end; empty where it cannot be read
+	Name  quoted
+	State string
+	URL   quoted
+	Words quoted
+	Log   quoted // its end; empty where it cannot be read
 }
 
 // source reads a template by its name. Without one the error is fs.ErrNotExist or forge.ErrNotFound.

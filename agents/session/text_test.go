@@ -47,7 +47,7 @@ func TestPrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"git merge origin/main", "On f.go, line 3:", "Check ci: failure (http://x)", "The end of its log:\n\n~~~~text\nLOG\n~~~~", "It is for issue #3"} {
+	for _, part := range []string{"git merge origin/main", "On line 3 of this file:\n\n~~~~text\nf.go\n", "## A check: failure\n\n~~~~text\nci\n", "\nhttp://x\n", "The end of its log:\n\n~~~~text\nLOG\n~~~~", "It is for issue #3"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the rework's prompt does not say %q", part)
 		}

@@ -45,11 +45,13 @@ func onEachEmptyServer(t *testing.T, test func(w *world, admin, password string)
 	})
 	t.Run("forgejo", func(t *testing.T) {
 		url, token := os.Getenv("FORGE_TEST_URL"), os.Getenv("FORGE_TEST_ADMIN_TOKEN")
-		if url == "" || token == "" {
-			t.Skip("FORGE_TEST_URL and FORGE_TEST_ADMIN_TOKEN are not set")
+		user, password := os.Getenv("FORGE_TEST_ADMIN_USER"), os.Getenv("FORGE_TEST_ADMIN_PASSWORD")
+		if url == "" || token == "" || user == "" || password == "" {
+			t.Skip("needs a forge for tests: set FORGE_TEST_URL, FORGE_TEST_ADMIN_TOKEN, FORGE_TEST_ADMIN_USER " +
+				"and FORGE_TEST_ADMIN_PASSWORD")
 		}
 		w := &world{T: t, url: url, transport: http.DefaultTransport}
-		test(w.begin(token), os.Getenv("FORGE_TEST_ADMIN_USER"), os.Getenv("FORGE_TEST_ADMIN_PASSWORD"))
+		test(w.begin(token), user, password)
 	})
 }
 

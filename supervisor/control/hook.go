@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
@@ -19,8 +22,35 @@ const (
 	// maxHook bounds the body of a web hook, in bytes. A push of a hundred commits has some 100 kB.
 	maxHook = 1 << 20
 	// hooksAtOnce bounds the bodies that are read at a time: the sender is unknown until its body is read.
-	hooksAtOnce = 8
+	hooksAtOnce = 32
 )
+
+// readers are the hooks whose bodies are being read. When there are too many, the one that began first is given up: a
+// forge sends a hook in milliseconds, and senders that take their time must not keep it out.
+type readers struct {
+	mu   sync.Mutex // guards what follows
+	list []*reader  // by their beginning
+}
+
+// reader is a body that is being read.
+type reader struct{ giveUp func() }
+
+// enter adds a reader, whose giveUp makes its reading fail at once. leave has to be called when the reading has ended.
+func (r *readers) enter(giveUp func()) (leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.list) >= hooksAtOnce {
+		r.list[0].giveUp()
+		r.list = r.list[1:]
+	}
+	one := &reader{giveUp}
+	r.list = append(r.list, one)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.list = slices.DeleteFunc(r.list, func(other *reader) bool { return other == one })
+	}
+}
 
 // Hooks receives web hooks of the forge. A hook is only a hint that a scan is worth it now: nothing in it is believed
 // except that its sender knows the secret, and which repository it names. The functions may be called from any
@@ -33,17 +63,10 @@ type Hooks struct {
 
 // Handler answers POST /v1/hook, and nothing else.
 func (h Hooks) Handler() http.Handler {
-	turns := make(chan struct{}, hooksAtOnce)
+	var reading readers
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/hook", func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-		default:
-			refuse(w, http.StatusServiceUnavailable, "not now: too many hooks at once")
-			return
-		}
-		if err := h.receive(w, r); err != nil {
+		if err := h.receive(w, r, &reading); err != nil {
 			answer(w, nil, err)
 			return
 		}
@@ -53,12 +76,15 @@ func (h Hooks) Handler() http.Handler {
 	return mux
 }
 
-func (h Hooks) receive(w http.ResponseWriter, r *http.Request) error {
+func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers) error {
 	config := h.Config()
 	if config == nil || config.Forge.WebhookSecret == "" {
 		return NotNow("not now: there is no valid configuration")
 	}
+	in := http.NewResponseController(w)
+	leave := reading.enter(func() { _ = in.SetReadDeadline(time.Now()) })
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxHook))
+	leave()
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return &Refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("cannot read a hook of more than %d bytes", maxHook)}
 	} else if err != nil {
