@@ -108,11 +108,19 @@ func (s *State) keep(e *ended) {
 			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
 			Skills: e.Skills, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
-			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: e.Usage,
+			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: bounded(e.Usage),
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}
 	s.remember(r)
+}
+
+// bounded is a usage as it counts; an older journal has what a program said.
+func bounded(u *agents.Usage) *agents.Usage {
+	if u == nil {
+		return nil
+	}
+	return new(u.Bounded())
 }
 
 // LogPath is where a session's log is, relative to the state directory, which may move.
