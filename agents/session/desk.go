@@ -174,7 +174,9 @@ func (r *run) reviews(ctx context.Context) ([]reviewText, error) {
 	reviews, err := r.Desk.Reviews(ctx, r.ref())
 	var all []reviewText
 	for _, one := range reviews {
-		text := reviewText{Author: account(one.Author), State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark))}
+		text := reviewText{
+			Author: account(one.Author), State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark)),
+		}
 		for _, c := range one.Lines {
 			text.Inline = append(text.Inline, inlineText{quoted(firstWords(c.Path)), c.Line, quoted(cut(c.Body, maxRemark))})
 		}

@@ -35,7 +35,8 @@ func TestBarred(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := Handler(func(string, error) {}, Get("/v1/see", func(context.Context, url.Values) (*Report, error) { return &Report{}, nil }))
+	h := Handler(func(string, error) {},
+		Get("/v1/see", func(context.Context, url.Values) (*Report, error) { return &Report{}, nil }))
 	t.Cleanup(Serve(l, h, func(pid int) bool { return pid == ours }, hclog.NewNullLogger()))
 	var no *Refusal
 	if err := NewClient(state).Get(t.Context(), "/v1/see", new(Report)); !errors.As(err, &no) || no.Status != 403 {

@@ -23,8 +23,8 @@ func NewStatusFile(state string) *StatusFile {
 }
 
 // Write replaces the file, unless only the time of the scan and the count of requests differ. It ignores errors: on a
-// full disk the journal tells people. Unlike the journal it need not survive a power cut, so it is not synced. The error
-// is that of a document that cannot be encoded.
+// full disk the journal tells people. Unlike the journal it need not survive a power cut, so it is not synced. The
+// error is that of a document that cannot be encoded.
 func (f *StatusFile) Write(d *Document) error {
 	steady := *d
 	steady.Forge.LastScan, steady.Forge.Requests = time.Time{}, 0
