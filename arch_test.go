@@ -46,10 +46,11 @@ var layers = map[string][]string{
 	"threads/ledger":           {"threads", "agents", "forge"},
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":       {"threads/ledger"},
+	"supervisor/disk":          {},
 	"supervisor/control":       {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
 	"supervisor/fleet":         {"threads", "agents", "forge"},
 	"supervisor": {
-		"supervisor/control", "supervisor/fleet", "supervisor/journal", "threads/ledger",
+		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "threads/ledger",
 		"threads", "agents", "forge", "forge/plan",
 	},
 	"supervisor/simtest": {

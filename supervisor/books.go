@@ -42,7 +42,8 @@ type books struct {
 	sessions   map[string]*session // by run id
 	busy       map[forge.Ref]int   // grips on each item
 	chores     map[choreKey]*chore
-	closed     bool // nothing begins: another image takes over
+	closed     bool   // nothing begins: another image takes over
+	saves      string // the agent whose work is saved, see gripOver; empty: none
 	forgetAt   time.Time
 }
 

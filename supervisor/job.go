@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -61,6 +62,15 @@ func workspaceName(x *session) string {
 }
 
 func apart(name string) string { return strings.ReplaceAll(name, "_", "~") }
+
+// chainOf returns the chain of a workspace by its name. Scheduled work has none.
+func chainOf(workspace string) (chain forge.Ref, ok bool) {
+	owner, rest, _ := strings.Cut(workspace, "_")
+	cut := max(strings.LastIndexByte(rest, '_'), 0)
+	number, err := strconv.ParseInt(strings.TrimPrefix(rest[cut:], "_"), 10, 64)
+	chain = forge.Ref{Repo: strings.ReplaceAll(owner, "~", "_") + "/" + rest[:cut], Number: number}
+	return chain, err == nil && number > 0 && forge.ValidRepo(chain.Repo)
+}
 
 func (x *session) environ(j *agents.Job) *agents.Env {
 	return &agents.Env{

@@ -39,6 +39,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.gate.open(ctx)
 		s.startLoops()
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
+		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)

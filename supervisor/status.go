@@ -17,10 +17,11 @@ func (s *Supervisor) Document() *control.Document {
 	s.init()
 	d := s.books.document(time.Now())
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
-	d.Problems, d.Upkeep = s.problems.lines(), s.problems.upkeep()
+	d.Problems, d.Upkeep = append(s.problems.lines(), s.clearing.lines()...), s.problems.upkeep()
 	if config := s.books.config(); config != nil && s.Sandbox != nil {
 		d.Sandbox = s.Sandbox(config)
 	}
+	d.Disk = s.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {
 		if r := &d.Recent[i]; r.Log != "" {

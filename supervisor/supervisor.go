@@ -83,6 +83,9 @@ type Supervisor struct {
 	ListenTCP func(address string) (net.Listener, error)
 	// Room measures what the machine has left for the state directory's file system; nil means that it does not matter.
 	Room func(dir string) threads.Room
+	// SaveWork is the command that pushes the work in a workspace which is not on the forge, as a program of the agent.
+	// Nil saves none, and such a workspace stays for [factory] keep.
+	SaveWork []string
 	// ReadHost reads another host of the fleet; nil reads none.
 	ReadHost fleet.ReadHost
 	// Inherited comes from the last image of this process; nil in the first one. Held is then its lock of the state
@@ -117,6 +120,7 @@ type Supervisor struct {
 	gate     gate
 	hints    hints
 	problems problems
+	clearing clearing
 }
 
 // init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may

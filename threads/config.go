@@ -53,6 +53,9 @@ type Factory struct {
 
 	MaxLog int64 // of a session's log, in bytes; 0 is no limit
 
+	Keep           time.Duration // logs and results of sessions are deleted when they are older than this
+	KeepWorkspaces time.Duration // workspaces are deleted this long after their item was closed
+
 	Listen      string        // host:port of the control API over TCP; empty: only the unix socket
 	ListenToken agents.Secret // what every request over TCP has to bring; not empty where Listen is not
 	ListenHosts []string      // more names by which it may be called, in lower case, sorted

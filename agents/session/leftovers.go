@@ -17,18 +17,10 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 	if !t.there(ctx) {
 		return "", nil
 	}
-	commit, err := t.snapshot(ctx, why)
-	if err != nil {
-		return "", fmt.Errorf("cannot save what is in the workspace: %w", err)
-	}
-	if missing, err := t.notOnForge(ctx, t.dir, commit); err != nil || !missing {
+	commit, branch, err := t.unpushed(ctx, why)
+	if err != nil || branch == "" {
 		return "", err
 	}
-	name, err := t.in(ctx, "rev-parse", "--abbrev-ref", "HEAD")
-	if err != nil || name == "HEAD" {
-		name = "detached"
-	}
-	branch = fmt.Sprintf("wip/%s/%s-%s", t.agent, strings.TrimPrefix(name, "fix/"), commit[:8])
 	if _, err = t.in(ctx, "push", "--quiet", t.url, commit+":refs/heads/"+branch); err != nil {
 		ref := "refs/disinto/kept/" + commit[:16]
 		if _, err := t.in(ctx, "update-ref", ref, commit); err != nil {
@@ -39,10 +31,26 @@ func (t *tree) save(ctx context.Context, why string) (branch string, err error) 
 	return branch, t.pushed(ctx, commit)
 }
 
+// unpushed commits what is in the worktree, and returns the commit with the branch that it is to be pushed to; "" when
+// all of it is on the forge.
+func (t *tree) unpushed(ctx context.Context, why string) (commit, branch string, err error) {
+	if commit, err = t.snapshot(ctx, why); err != nil {
+		return "", "", fmt.Errorf("cannot save what is in the workspace: %w", err)
+	}
+	if missing, err := t.notOnForge(ctx, t.dir, commit); err != nil || !missing {
+		return "", "", err
+	}
+	name, err := t.in(ctx, "rev-parse", "--abbrev-ref", "HEAD")
+	if err != nil || name == "HEAD" {
+		name = "detached"
+	}
+	return commit, fmt.Sprintf("wip/%s/%s-%s", t.agent, strings.TrimPrefix(name, "fix/"), commit[:8]), nil
+}
+
 // notOnForge reports whether a commit was never pushed.
 func (t *tree) notOnForge(ctx context.Context, dir, commit string) (bool, error) {
 	on, err := t.do(ctx, dir,
-		"rev-list", "--max-count=1", commit, "--not", "--remotes=origin", "--glob=refs/disinto/pushed")
+		"rev-list", "--max-count=1", commit, "--not", "--remotes", "--glob=refs/disinto/pushed")
 	return on != "", err
 }
 
@@ -70,7 +78,10 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 	if err != nil || before == written {
 		return head, err
 	}
-	message := fmt.Sprintf("WIP of %s: %s\n\nRun %s.", t.agent, why, t.session)
+	message := fmt.Sprintf("WIP of %s: %s", t.agent, why)
+	if t.session != "" {
+		message += fmt.Sprintf("\n\nRun %s.", t.session)
+	}
 	return t.in(ctx, "commit-tree", written, "-p", head, "-m", message)
 }
 

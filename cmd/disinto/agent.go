@@ -26,12 +26,13 @@ $FORGE_TOKEN and leaves its result in $DISINTO_RESULT.`,
 	setup: func(flags *pflag.FlagSet) action {
 		name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLIs, ", "))
 		prompts := flags.String("prompts", "", "a `DIR` with prompts that stand before ours")
-		return func(ctx context.Context, c *cli, _ []string) error { return runAgent(ctx, c, *name, *prompts) }
+		save := flags.Bool("save", false, "push the work in the workspace that is not on the forge, and do nothing else")
+		return func(ctx context.Context, c *cli, _ []string) error { return runAgent(ctx, c, *name, *prompts, *save) }
 	},
 }
 
-func runAgent(ctx context.Context, c *cli, name, prompts string) error {
-	if name == "" {
+func runAgent(ctx context.Context, c *cli, name, prompts string, save bool) error {
+	if name == "" && !save {
 		return usagef("agent needs --cli")
 	}
 	reaper, err := process.NewReaper()
@@ -45,6 +46,9 @@ func runAgent(ctx context.Context, c *cli, name, prompts string) error {
 	p := session.Program{
 		CLI: name, Prompts: prompts, Environ: c.environ, Desk: kind.desk(c.getenv("FORGE_URL"), c.getenv("FORGE_TOKEN")),
 		Run: sessionRun(reaper), Out: c.stdout, Now: time.Now,
+	}
+	if save {
+		return p.Save(ctx)
 	}
 	return p.Do(ctx)
 }

@@ -84,6 +84,7 @@ func (k *checker) check(ctx context.Context) error {
 		k.programs()
 		k.containment()
 		k.sandbox()
+		k.disk(k.place.stateDir(k.c))
 	}
 	if err := k.print(k.json); err != nil {
 		return err

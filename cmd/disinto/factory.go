@@ -54,9 +54,14 @@ func newFactory(
 		return nil, err
 	}
 	f.executor = newExecutor(f)
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program: %w", err)
+	}
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
-		Sandbox: sandboxLine, Hide: hidden(path, lookupEnv), EndStale: process.EndStale, Room: room,
+		SaveWork: []string{self, "agent", "--save"},
+		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), EndStale: process.EndStale, Room: room,
 		ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
 	}
 	if e, ok := f.executor.(confiner); ok {

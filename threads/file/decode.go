@@ -209,6 +209,9 @@ func (d *decoder) readFactory(t *table) {
 		MinFreeMemory: t.size("min_free_memory", 512<<20),
 		MinFreeDisk:   t.size("min_free_disk", 1<<30),
 		MaxLog:        t.size("max_log", 64<<20),
+
+		Keep:           t.duration("keep", 30*24*time.Hour, time.Hour),
+		KeepWorkspaces: t.duration("keep_workspaces", 48*time.Hour, 0),
 	}
 	if n := d.config.Factory.MaxLog; n > 0 && n < minLog {
 		t.wrong("max_log", "is %s, want at least %s", agents.Size(n), agents.Size(minLog))

@@ -169,6 +169,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{name: "days as a fraction", text: "[factory]\nstop_grace = \"1.5d\"\n" + worker, want: `:2: factory.stop_grace: is "1.5d", want a duration such as "30s", "15m" or "2h"`},
 		{name: "log without room for its ends", text: "[factory]\nmax_log = \"1K\"\n" + worker, want: `:2: factory.max_log: is 1K, want at least 64K`},
+		{name: "keep nothing", text: "[factory]\nkeep = \"0d\"\n" + worker, want: `:2: factory.keep: is 0d, want at least 1h0m0s`},
 		{name: "size as a number", text: "[factory]\nmin_free_disk = 5\n" + worker, want: `:2: factory.min_free_disk: is a number, want a size such as "512M" or "8G", or "0" for none`},
 		{
 			name: "budgets",
@@ -335,7 +336,7 @@ func TestNotMistakes(t *testing.T) {
 		"upstream's key is missing":  worker + "[agents.dev-qwen]\napi_key = \"$NOPE\"",
 		"no CI fixes":                "[forge]\nmax_ci_fixes = 0\n" + worker,
 		"no grace":                   "[factory]\nstop_grace = \"0s\"\n" + worker,
-		"days":                       "[factory]\nstop_grace = \"1d\"\nmax_log = \"0\"\n" + worker,
+		"days":                       "[factory]\nkeep = \"1d\"\nkeep_workspaces = \"0s\"\nmax_log = \"0\"\n" + worker,
 		"hook secret with spaces":    "[forge]\nwebhook_secret = \"$HOOK\"\n" + worker,
 		"reviewer on another thread": "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.b]\nbackend = \"anthropic\"\nagents = [\"review-x\"]\n[roles.dev]\nwaits_for_review = true",
 		"a slot beside the one that waits": "[threads.a]\nbackend = \"anthropic\"\noverlap = false\nmax_concurrent = 2\n" +
@@ -380,7 +381,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Factory: threads.Factory{
 			StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30,
-			MaxLog: 64 << 20,
+			MaxLog: 64 << 20, Keep: 30 * 24 * time.Hour, KeepWorkspaces: 2 * 24 * time.Hour,
 		},
 		Threads: []threads.Thread{
 			thread(threads.Thread{

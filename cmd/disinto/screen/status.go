@@ -65,6 +65,9 @@ func (v View) head(p *page, d *control.Document) {
 	if d.Sandbox != "" {
 		rows = append(rows, labelled("sessions", d.Sandbox, plain))
 	}
+	if d.Disk != (control.DiskDocument{}) {
+		rows = append(rows, labelled("disk", disk(d.Disk), plain))
+	}
 	p.table(-1, rows)
 }
 
@@ -81,6 +84,19 @@ func (v View) forge(f control.ForgeDocument) []cell {
 		state, s = fmt.Sprintf("%s, %s: %s", f.URL, scanned, f.Error), wrong
 	}
 	return labelled("forge", state, s)
+}
+
+// disk says what sessions have left.
+func disk(d control.DiskDocument) string {
+	text := fmt.Sprintf("%s (%s) and %s are kept", Count(d.Logs, "log"), agents.Size(d.LogBytes),
+		Count(d.Workspaces, "workspace"))
+	if d.Free > 0 {
+		text = agents.Size(d.Free) + " free, " + text
+	}
+	if d.Deleted > 0 {
+		text += fmt.Sprintf(", %d deleted", d.Deleted)
+	}
+	return text
 }
 
 // config is one line, and one more for each mistake in the file.

@@ -1,0 +1,337 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/disk"
+	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// The state directory is cleared in passes, of which each is a list of what could be deleted, oldest first. A pass
+// deletes what is due, and while the disk is short also what is not.
+const (
+	passRest  = time.Hour
+	shortRest = time.Minute // between two looks at what the disk has left
+	saveTime  = time.Minute // for the work in a workspace
+)
+
+// clearing remembers what the newest pass found, for the status.
+type clearing struct {
+	mu      sync.Mutex // guards what follows
+	found   control.DiskDocument
+	unsaved map[string]string // why what is due stays, by path
+}
+
+// leftover is a file or folder that may be deleted.
+type leftover struct {
+	disk.Entry
+	chain forge.Ref // of a workspace
+	since time.Time // when it was used last
+	due   time.Time
+}
+
+// path is where it is in the state directory.
+func (l *leftover) path() string { return path.Join(l.Folder, l.Agent, l.Name) }
+
+// keepDisk clears the state directory until ctx is done.
+func (s *Supervisor) keepDisk(ctx context.Context) {
+	for next := time.Now().Add(shortRest); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(shortRest):
+		}
+		config, full := s.books.config(), !time.Now().Before(next)
+		if config == nil || !full && !s.short(config, 0) {
+			continue
+		}
+		if s.clear(ctx, config, full) && full {
+			next = time.Now().Add(passRest)
+		}
+	}
+}
+
+// short reports whether the disk has less than min_free_disk left, and so much more.
+func (s *Supervisor) short(config *threads.Config, more int64) bool {
+	if config.Factory.MinFreeDisk == 0 {
+		return false
+	}
+	room := s.room()
+	return room != nil && room.Disk < config.Factory.MinFreeDisk+more
+}
+
+// clear is one pass. Only a full one tries again to save work that could not be saved in the one before. done is false
+// when something was in use.
+func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full bool) (done bool) {
+	state, err := disk.Open(s.StateDir)
+	if err != nil {
+		s.log.Error(text(err))
+		return true
+	}
+	done = true
+	defer state.Close()
+	list, found := s.leftovers(state, config)
+	more := int64(0) // once it is short, a quarter more is freed, or every new line would begin a pass
+	unsaved, deleted := make(map[string]string), 0
+	for _, l := range list {
+		if l.due.After(time.Now()) && !s.short(config, more) || ctx.Err() != nil {
+			continue
+		}
+		if l.due.After(time.Now()) {
+			more = config.Factory.MinFreeDisk / 4
+		}
+		if why := s.clearing.why(l.path()); why != "" && !full {
+			unsaved[l.path()] = why
+			continue
+		}
+		switch err := s.remove(ctx, state, config, l); {
+		case err == nil:
+			deleted++
+		case errors.Is(err, errInUse):
+			done = false
+		default:
+			unsaved[l.path()] = err.Error()
+		}
+	}
+	if deleted > 0 {
+		s.log.Info(fmt.Sprintf("deleted %d logs, results and workspaces", deleted))
+		s.kicks.all(time.Time{})
+	}
+	if room := s.room(); room != nil {
+		found.Free = room.Disk
+	}
+	s.clearing.set(found, unsaved, deleted)
+	s.touchStatus()
+	return done
+}
+
+// leftovers lists what may be deleted, oldest first.
+func (s *Supervisor) leftovers(
+	state *disk.State, config *threads.Config,
+) (list []leftover, found control.DiskDocument) {
+	now, keep := time.Now(), config.Factory.Keep
+	for _, e := range state.List(disk.Logs) {
+		found.Logs++
+		found.LogBytes += e.Bytes
+		if !s.books.runs(strings.TrimSuffix(e.Name, ".log")) {
+			list = append(list, leftover{Entry: e, since: e.At, due: e.At.Add(keep)})
+		}
+	}
+	for _, e := range state.List(disk.Results) {
+		l := leftover{Entry: e, since: e.At, due: e.At.Add(keep)}
+		if e.IsDir || e.Bytes > agents.MaxResult || e.At.After(now) { // the folder is the agent's
+			l.due = now
+		}
+		if !s.books.runs(strings.TrimSuffix(e.Name, ".json")) {
+			list = append(list, l)
+		}
+	}
+	for _, e := range state.List(disk.Work) {
+		found.Workspaces++
+		chain, ok := chainOf(e.Name)
+		if since, over := s.books.overSince(e.Agent, chain); ok && over {
+			if e.At.After(since) && !e.At.After(now) {
+				since = e.At
+			}
+			list = append(list, leftover{Entry: e, chain: chain, since: since, due: since.Add(config.Factory.KeepWorkspaces)})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b leftover) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.Name, b.Name))
+	})
+	return list, found
+}
+
+// errInUse keeps a workspace whose agent is at work.
+var errInUse = errors.New("in use")
+
+// remove deletes a leftover. The work in a workspace is saved before, and nothing starts there meanwhile.
+func (s *Supervisor) remove(ctx context.Context, state *disk.State, config *threads.Config, l leftover) error {
+	if l.Folder != disk.Work {
+		return state.Remove(l.Entry)
+	}
+	grip := s.books.gripOver(l.Agent, l.chain)
+	if grip == nil {
+		return errInUse
+	}
+	defer s.books.letGo(grip)
+	saved, err := "", error(nil)
+	if l.IsDir {
+		saved, err = s.saveWork(ctx, config, l)
+	}
+	if err != nil && time.Since(l.since) < config.Factory.Keep {
+		return fmt.Errorf("cannot save the work in %s: %w; it stays until %s", l.path(),
+			err, l.since.Add(config.Factory.Keep).UTC().Format(time.DateOnly))
+	}
+	if err := state.Remove(l.Entry); err != nil {
+		return err
+	}
+	if saved != "" {
+		s.log.Info(tag(config, l.Agent, l.chain) + " workspace deleted: " + saved)
+	}
+	return nil
+}
+
+// saveWork has a program of the agent push what is not on the forge, and returns its words.
+func (s *Supervisor) saveWork(ctx context.Context, config *threads.Config, l leftover) (string, error) {
+	agent := config.Agent(l.Agent)
+	switch {
+	case agent == nil:
+		return "", errors.New("there is no such agent any more")
+	case agent.Token == "" || len(agent.Roles) == 0 || config.Role(agent.Roles[0]) == nil || len(s.SaveWork) == 0:
+		return "", errors.New("the agent cannot push")
+	}
+	x := &session{
+		Session: threads.Session{
+			RunID: journal.NewRun(s.instance), Agent: agent.Name, Role: agent.Roles[0], // in no slot of a thread
+			Item: threads.Item{Kind: agents.KindIssue, Ref: l.chain, Chain: l.chain}, Attempt: 1,
+		},
+		config: config, agent: *agent, role: *config.Role(agent.Roles[0]),
+	}
+	if t := config.Thread(agent.Thread); t != nil {
+		x.thread = *t
+	}
+	x.role.Command, x.role.Cwd, x.role.Timeout = s.SaveWork, "", saveTime
+	job, err := s.job(x)
+	if err != nil {
+		return "", err
+	}
+	out := s.Executor.Run(ctx, job, func(agents.Started) {})
+	if out.Result != agents.Done {
+		return "", errors.New(out.Reason)
+	}
+	return out.Reason, nil
+}
+
+func (s *Supervisor) workPath(l leftover) string {
+	return strings.Join([]string{l.Folder, l.Agent, l.Name}, "/")
+}
+
+// runs reports whether a session is under way.
+func (b *books) runs(run string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessions[run] != nil
+}
+
+// overSince returns since when an agent has no more to do on a chain, as far as is known: it is closed, or gone from
+// the forge, and no session works on it. over is false while that may not be so.
+func (b *books) overSince(agent string, chain forge.Ref) (since time.Time, over bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.overSinceLocked(agent, chain)
+}
+
+func (b *books) overSinceLocked(agent string, chain forge.Ref) (since time.Time, over bool) {
+	repo, known := b.facts.Repo(chain.Repo)
+	if !known || repo.AsOf.IsZero() || b.facts.More || b.busy[chain] > 0 {
+		return since, false
+	}
+	for _, x := range b.sessions {
+		if x.Agent == agent && x.Item.Chain == chain {
+			return since, false
+		}
+	}
+	if is := b.facts.Issue(chain); is != nil {
+		since, over = is.Ended, is.Closed
+	} else if p := b.facts.Pull(chain); p != nil {
+		since, over = p.Ended, p.Closed
+	} else {
+		over = true
+	}
+	for i := range b.facts.Pulls {
+		p := &b.facts.Pulls[i]
+		over = over && (p.Closed || !slices.Contains(p.Closes, chain))
+	}
+	for i := range b.ledger.Past {
+		p := &b.ledger.Past[i]
+		if p.Agent == agent && forge.Ref(p.Chain) == chain && p.End.After(since) {
+			since = p.End
+		}
+	}
+	return since, over
+}
+
+// gripOver takes hold of a chain on which an agent has no more to do, and of the agent, until letGo; nil when it has
+// more to do, or is at work elsewhere.
+func (b *books) gripOver(agent string, chain forge.Ref) *grip {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, over := b.overSinceLocked(agent, chain)
+	for _, x := range b.sessions {
+		over = over && x.Agent != agent // they share its home
+	}
+	if !over {
+		return nil
+	}
+	b.saves = agent
+	return b.gripLocked(b.relatedLocked(chain))
+}
+
+// letGo ends what gripOver began.
+func (b *books) letGo(g *grip) {
+	g.letGo()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saves = ""
+}
+
+// savingLocked returns the histories of agents, in which the one whose work is saved is held.
+func (b *books) savingLocked(now time.Time) map[string]*threads.AgentHistory {
+	if b.saves == "" {
+		return b.ledger.Agents
+	}
+	held := *b.ledger.Agent(b.saves)
+	held.Hold(now.Add(saveTime), "the work in a workspace of it is saved")
+	list := maps.Clone(b.ledger.Agents)
+	list[b.saves] = &held
+	return list
+}
+
+func (c *clearing) set(found control.DiskDocument, unsaved map[string]string, deleted int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found.Deleted = c.found.Deleted + deleted
+	c.found, c.unsaved = found, unsaved
+}
+
+// why says why a leftover could not be deleted in the newest pass; "" when it was not tried.
+func (c *clearing) why(path string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unsaved[path]
+}
+
+// document returns what the newest pass found.
+func (c *clearing) document() control.DiskDocument {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.found
+}
+
+// lines are the problems in words.
+func (c *clearing) lines() (list []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, why := range c.unsaved {
+		list = append(list, why)
+	}
+	slices.Sort(list)
+	if n := len(list); n > 1 {
+		list = []string{fmt.Sprintf("%s (and %d more)", list[0], n-1)}
+	}
+	return list
+}

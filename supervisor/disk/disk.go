@@ -1,0 +1,162 @@
+// Package disk lists and deletes what sessions leave in a state directory. Agents may write to much of it, so no name
+// is followed that could be a link, and nothing outside of it is touched, whatever an agent plants there meanwhile.
+package disk
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The folders of what sessions leave. Each has a folder for each agent.
+const (
+	Logs    = "logs"    // NAME.log
+	Results = "results" // NAME.json
+	Work    = "work"    // a folder for each chain
+)
+
+// Entry is a file or folder that a session left.
+type Entry struct {
+	Folder string // Logs, Results or Work
+	Agent  string
+	Name   string
+	Bytes  int64     // of a file
+	At     time.Time // when it was changed last, as far as an agent lets its own files tell
+	IsDir  bool
+}
+
+// State is a state directory.
+type State struct{ root int }
+
+// Open opens a state directory.
+func Open(dir string) (*State, error) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the state directory: %w", err)
+	}
+	return &State{fd}, nil
+}
+
+// Close closes it.
+func (s *State) Close() error { return unix.Close(s.root) }
+
+// List returns what sessions left in one of the folders, oldest first. What cannot be read is left out.
+func (s *State) List(folder string) []Entry {
+	var list []Entry
+	for _, agent := range s.names(folder) {
+		root, err := s.enter(folder, agent.Name())
+		if err != nil {
+			continue
+		}
+		for _, entry := range read(root) {
+			e := Entry{Folder: folder, Agent: agent.Name(), Name: entry.Name(), IsDir: entry.IsDir()}
+			if info, err := entry.Info(); err == nil {
+				e.Bytes, e.At = info.Size(), info.ModTime()
+				list = append(list, e)
+			}
+		}
+		root.Close()
+	}
+	slices.SortFunc(list, func(a, b Entry) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+func (s *State) names(folder string) []fs.DirEntry {
+	root, err := s.enter(folder)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	return read(root)
+}
+
+// listLimit bounds how much of a folder is looked at in one pass: an agent may put any number of files into some.
+const listLimit = 10_000
+
+// read returns entries of a folder.
+func read(root *os.Root) []fs.DirEntry {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	list, _ := dir.ReadDir(listLimit)
+	return list
+}
+
+// enter opens a folder below the state directory. None of its names may be a link.
+func (s *State) enter(names ...string) (*os.Root, error) {
+	at := s.root
+	for _, name := range names {
+		if name == "" || name == "." || name == ".." || strings.ContainsRune(name, '/') {
+			return nil, fmt.Errorf("cannot open %q: not a name", name)
+		}
+		next, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if at != s.root {
+			_ = unix.Close(at)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot open %s: %w", filepath.Join(names...), err)
+		}
+		at = next
+	}
+	defer unix.Close(at)
+	return os.OpenRoot(proc(at))
+}
+
+// proc is the path of an open file. It leads there whatever has become of its name.
+func proc(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// Remove deletes a file or a folder with all that is in it. It is a success if it is gone already.
+func (s *State) Remove(e Entry) error {
+	root, err := s.enter(e.Folder, e.Agent)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = root.RemoveAll(e.Name)
+	if errors.Is(err, fs.ErrPermission) { // folders that may not be written to, such as those of Go's module cache
+		open(root, e.Name)
+		err = root.RemoveAll(e.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot delete %s: %w", filepath.Join(e.Folder, e.Agent, e.Name), err)
+	}
+	return nil
+}
+
+// open gives us the rights to a folder of ours and all folders below it. What cannot be changed stays as it is.
+func open(root *os.Root, name string) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	_ = os.Chmod(proc(fd), 0o700)
+	below, err := os.OpenRoot(proc(fd))
+	if err != nil {
+		return
+	}
+	defer below.Close()
+	for _, entry := range read(below) {
+		if entry.IsDir() {
+			open(below, entry.Name())
+		}
+	}
+}

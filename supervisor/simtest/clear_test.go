@@ -1,0 +1,153 @@
+package simtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const day = 24 * time.Hour
+
+// saveCommand is how the world's supervisor saves work.
+var saveCommand = []string{"save"}
+
+func isSave(job agents.Job) bool { return slices.Equal(job.Command, saveCommand) }
+
+// leave puts a file or, with a path that ends in a slash, a folder into the state directory, as old as is said.
+func (w *World) leave(name string, age time.Duration) {
+	w.T.Helper()
+	path := filepath.Join(w.Dir, name)
+	dir, isDir := filepath.Dir(path), strings.HasSuffix(name, "/")
+	if isDir {
+		dir = path
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil && !isDir {
+		err = os.WriteFile(path, []byte("text"), 0o600)
+	}
+	at := time.Now().Add(-age)
+	if err == nil {
+		err = os.Chtimes(path, at, at)
+	}
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// left lists what stands in the folders of logs, results and workspaces.
+func (w *World) left() (list []string) {
+	for _, folder := range []string{"logs", "results", "work"} {
+		found, _ := filepath.Glob(filepath.Join(w.Dir, folder, "*", "*"))
+		for _, path := range found {
+			name, _ := filepath.Rel(w.Dir, path)
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// Logs and results go after keep, and workspaces when their issue has been closed for keep_workspaces and their work is
+// saved. What is in use stays, and so does work that cannot be saved, until keep is over.
+func TestClears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Slow()
+		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 3*day, day
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			switch {
+			case isSave(job) && job.Number == 92:
+				return Script{Outcome: agents.Outcome{Result: agents.Failed, Reason: "the forge refused the push"}}
+			case isSave(job):
+				return Script{Takes: time.Second, Outcome: agents.Outcome{Result: agents.Done, Reason: "its work is on wip/x"}}
+			}
+			return w.Work(job, n)
+		}
+		n := w.Forge.Issue("one") // stays open for a while
+		w.leave("logs/dev-qwen/old.log", 4*day)
+		w.leave("logs/dev-qwen/new.log", day)
+		w.leave("logs/gone/old.log", 4*day)
+		w.leave("results/dev-qwen/old.json", 4*day)
+		w.leave("results/dev-qwen/future.json", -day)
+		w.leave("results/dev-qwen/new.json", day)
+		w.leave(fmt.Sprintf("work/dev-qwen/johba_harb_%d/", n), 9*day)
+		w.leave("work/dev-qwen/johba_harb_90/", 2*day)
+		w.leave("work/dev-qwen/johba_harb_91/", day/2)
+		w.leave("work/dev-qwen/johba_harb_92/", 2*day)
+		w.leave("work/dev-qwen/johba_harb_planner/", 9*day)
+		w.leave("work/dev-qwen/elsewhere_r_90/", 9*day)
+		w.leave("work/gone/johba_harb_90/", 2*day)
+		w.leave("work/gone/johba_harb_93/", 4*day)
+		w.leave("home/dev-qwen/file", 9*day)
+		stays := []string{
+			"logs/dev-qwen/new.log", "results/dev-qwen/new.json", "work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_1",
+			"work/dev-qwen/johba_harb_91", "work/dev-qwen/johba_harb_92", "work/dev-qwen/johba_harb_planner", "work/gone/johba_harb_90",
+		}
+		l := w.Start(func(l *Life) { l.SaveWork = saveCommand })
+		time.Sleep(5 * time.Minute)
+		if got := w.left(); !slices.Equal(got, stays) {
+			t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
+		}
+		doc := l.Document()
+		const why = "cannot save the work in work/dev-qwen/johba_harb_92: the forge refused the push; it stays until"
+		if len(doc.Problems) != 1 || !strings.HasPrefix(doc.Problems[0], why) || !strings.HasSuffix(doc.Problems[0], "(and 1 more)") {
+			t.Errorf("problems %q", doc.Problems)
+		}
+		if d := doc.Disk; d.Logs != 3 || d.Workspaces != 8 || d.Deleted != 6 {
+			t.Errorf("the status says %+v", d)
+		}
+		time.Sleep(4 * day)
+		stays = []string{"work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_planner"}
+		if got := w.left(); !slices.Equal(got, stays) {
+			t.Errorf("after four days\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
+		}
+		if _, err := os.Stat(filepath.Join(w.Dir, "home/dev-qwen/file")); err != nil {
+			t.Error(err)
+		}
+		l.Stop()
+		w.Check() // an agent is not at work while its work is saved
+	})
+}
+
+// While the disk is short, the oldest of what may be deleted goes, until a quarter more than min_free_disk is free.
+// Then work goes on.
+func TestClearsShortDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 3*day, day
+		w.Config.Factory.MinFreeDisk = 8
+		for i := range 5 {
+			w.leave(fmt.Sprintf("logs/dev-qwen/%d.log", i), time.Duration(100-2*i)*time.Minute)
+			w.leave(fmt.Sprintf("work/dev-qwen/johba_harb_9%d/", i), time.Duration(99-2*i)*time.Minute)
+		}
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if isSave(job) {
+				return Script{Outcome: agents.Outcome{Result: agents.Done}}
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start(func(l *Life) {
+			l.SaveWork = saveCommand
+			l.Room = func(string) threads.Room {
+				return threads.Room{Memory: 1 << 40, Disk: int64(14 - len(w.left()))}
+			}
+		})
+		w.Forge.Issue("one")
+		w.Until(time.Hour, "a merge", w.Forge.Done)
+		want := []string{
+			"logs/dev-qwen/3.log", "logs/dev-qwen/4.log", "work/dev-qwen/johba_harb_93", "work/dev-qwen/johba_harb_94",
+		}
+		if got := w.left(); !slices.Equal(got, want) {
+			t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		l.Stop()
+		w.Check()
+	})
+}
