@@ -129,7 +129,13 @@ type Pull struct {
 	HeadRepo  string    // owner/name of the head's repository, which differs for forks
 	HeadSHA   string
 	Base      string // branch
-	Mergeable Mergeability
+	MergeBase string // the newest commit that base and head have in common
+	// Retargeted is when the base became another branch; zero if it never did. Coders are the accounts behind its commits,
+	// sorted: author and committer of each, and who pushed, where the forge says so. A scan may show both as they were at
+	// the last Look, and the commits' accounts as they are.
+	Retargeted time.Time
+	Coders     []string
+	Mergeable  Mergeability
 	// ConflictSince is when a scan first saw "not mergeable" for this head and base. Forgejo computes mergeability late,
 	// so one such answer is not yet a conflict. Zero while it merges cleanly.
 	ConflictSince time.Time

@@ -61,7 +61,21 @@ func toldComment(c *chore) comment {
 				"Please close it. To have it all the same, open the issue again, or merge by hand.",
 		}
 	}
+	if c.mark.Reason.Code == threads.BaseChanged {
+		return strayComment(c)
+	}
 	return circleComment(c)
+}
+
+// strayComment tells that a pull request goes where nothing is merged. The branch is text of its author.
+func strayComment(c *chore) comment {
+	return comment{
+		"base-changed",
+		"The target branch of this is\n\n" + fence(c.mark.Reason.Note) +
+			"\n\nwhich is neither the default branch nor one of `bases` in `[forge]`. So no agent goes on here, and this will " +
+			"not be merged.\n\nPlease edit the target branch; what was approved is reviewed anew then. Or close this, or " +
+			"merge by hand.",
+	}
 }
 
 // circleComment tells that issues wait for each other. It is written on the first of them.

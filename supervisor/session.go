@@ -120,7 +120,7 @@ func (x *session) redacted(out agents.Outcome) agents.Outcome {
 func (s *Supervisor) started(x *session, begun agents.Started) {
 	defer close(x.atWork)
 	s.books.began(x, begun)
-	s.log.Info(fmt.Sprintf("%s running %s", x.tag, task(&x.Item)))
+	s.log.Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
 	s.events.Send(control.EventStarted, s.books.show(x))
 	s.touchStatus()
 }
@@ -225,6 +225,14 @@ func task(it *threads.Item) string {
 		return "scheduled " + it.Role
 	}
 	return string(it.Kind)
+}
+
+// because adds the cause of a rework, or of a review although the head was approved.
+func because(it *threads.Item) string {
+	if it.Cause == "" {
+		return ""
+	}
+	return " (" + string(it.Cause) + ")"
 }
 
 // ending is the log line of a session that ended.

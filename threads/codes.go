@@ -27,6 +27,7 @@ const (
 	BlockerOpen       Code = "blocked"
 	BlockerUnmerged   Code = "blocker-unmerged"
 	Superseded        Code = "superseded"
+	BaseChanged       Code = "base-changed"
 	Draft             Code = "draft"
 	CIPending         Code = "ci-pending"
 	NotOurs           Code = "not-ours"
@@ -198,6 +199,9 @@ var codeDocs = []CodeDoc{
 	doc(Superseded, Blocked, ByPerson, "{refs} is done without it",
 		"what our pull request is for is done without it: by another one, or a person closed it",
 		"close the pull request; to have it all the same, reopen the issue, or merge by hand"),
+	doc(BaseChanged, Blocked, ByPerson, "its target is {note}, which we do not merge into",
+		"our pull request goes to a branch that is neither the default branch nor named in `bases`",
+		"edit its target branch, or name the branch in `bases` of `[forge]`; what was approved is reviewed anew"),
 	doc(Draft, Blocked, ByChoice, "draft", "the pull request is a draft", "mark it ready"),
 	doc(CIPending, Blocked, ByScan, "waits for CI", "its checks have not all reported", ""),
 	doc(NotOurs, Blocked, ByChoice, "waits for {note}", "a person's pull request: what follows is theirs to do", ""),
@@ -280,7 +284,7 @@ var codeDocs = []CodeDoc{
 	doc(StopLabelled, NoHold, ByItself, "labelled {note}", "it was labelled `cancelled`", ""),
 	doc(StopCancelled, NoHold, ByItself, "cancelled by hand", "a person said `disinto cancel`", "`disinto retry`"),
 	doc(StopReleased, NoHold, ByItself, "released by hand", "a person said `disinto release`", ""),
-	doc(StopHeadMoved, NoHold, ByItself, "the head moved during the review",
+	doc(StopHeadMoved, NoHold, ByItself, "head or base moved during the review",
 		"the pull request changed under its reviewer", ""),
 	doc(RuleBroken, NoHold, ByItself, "kept back by a check: {note}",
 		"working on it would break a rule that must hold: a mistake of disinto itself", "report it, with the log"),

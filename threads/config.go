@@ -31,6 +31,7 @@ type Forge struct {
 	URL             string
 	Token           agents.Secret
 	Repos           []string // owner/name, sorted
+	Bases           []string // branches beside the default one that our pull requests may go to, sorted
 	Bots            []string // logins of other hosts' agents, sorted
 	MergeAuto       bool     // merge = "auto"
 	ClaimSingle     bool     // claim = "single": no other supervisor works in the repositories

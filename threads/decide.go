@@ -121,7 +121,7 @@ func (d *decision) merge() {
 		}
 		first[w.Ref.Repo] = w.Ref
 		w.taken = true
-		d.plan.Merges = append(d.plan.Merges, Merge{Ref: w.Ref, HeadSHA: w.HeadSHA})
+		d.plan.Merges = append(d.plan.Merges, Merge{Ref: w.Ref, HeadSHA: w.HeadSHA, Base: w.Base})
 	}
 }
 

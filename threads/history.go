@@ -93,6 +93,8 @@ type ChainHistory struct {
 	Reviews   int `json:"reviews,omitempty"`
 	// Asked counts the rounds of a pull request that a person has seen and sent back. They do not count again.
 	Asked int `json:"asked,omitempty"`
+	// Approved are the approvals that review sessions of ours gave the pull request: the last of each agent.
+	Approved []Approval `json:"approved,omitempty"`
 	// Told is the Key of the reason that was last commented, so that each reason is commented once.
 	Told string `json:"told,omitempty"`
 	// Refused is the reason an agent gave for refusing the item, until the label needs-human is written.
@@ -106,6 +108,21 @@ type ChainHistory struct {
 	// Written is when a writing session in a sticky slot of the thread WrittenOn ended whose work has no verdict yet.
 	Written   time.Time `json:"written,omitzero"`
 	WrittenOn string    `json:"written_on,omitempty"`
+}
+
+// Approval says what an agent approved in a review session. The same head is another change when it goes to another
+// branch, or to the same one from another point of it.
+type Approval struct {
+	Agent     string `json:"agent,omitempty"` // left out in the record of a session, which names it
+	Head      string `json:"head"`
+	Base      string `json:"base"`
+	MergeBase string `json:"merge_base,omitempty"`
+}
+
+// Approve replaces the last approval of an agent.
+func (c *ChainHistory) Approve(a Approval) {
+	others := func(o Approval) bool { return o.Agent == a.Agent }
+	c.Approved = append(slices.DeleteFunc(slices.Clone(c.Approved), others), a)
 }
 
 // HasRefusal reports whether an agent refused the item and no person was asked yet. Its words may be empty.

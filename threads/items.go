@@ -104,6 +104,7 @@ func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
 	w.pull, w.stage, w.queued = p, st, true
 	w.Kind, w.Ref, w.Chain, w.Title = st.kind, p.Ref, st.chain, p.Title
 	w.Priority, w.Since, w.HeadSHA, w.Cause = forge.Priority(p.Labels), st.since, p.HeadSHA, st.cause
+	w.Base, w.Seen = p.Base, p.Updated
 	if is := v.Facts.Issue(st.chain); is != nil {
 		w.Priority = forge.Priority(is.Labels)
 	}

@@ -163,6 +163,26 @@ func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
 	return v
 }
 
+// ApprovalOf returns the approval of a review session; nil when it approved nothing, or when the pull request changed
+// since the session was started. That includes a base that went somewhere else and came back: see Item.Seen.
+func ApprovalOf(item Item, login string, look forge.Look) *Approval {
+	p := look.Pull
+	if p == nil || item.Kind != agents.KindReview || p.HeadSHA != item.HeadSHA || p.Base != item.Base ||
+		p.Retargeted.After(item.Seen) {
+		return nil
+	}
+	var last *forge.Review
+	for i := range p.Reviews {
+		if r := &p.Reviews[i]; r.Author == login && !r.Dismissed && r.Verdict != forge.Commented {
+			last = r
+		}
+	}
+	if last == nil || last.Verdict != forge.Approved || last.CommitSHA != item.HeadSHA {
+		return nil
+	}
+	return &Approval{Head: p.HeadSHA, Base: p.Base, MergeBase: p.MergeBase}
+}
+
 // reviewed accepts a verdict on the head that the session was started for and on the present head. A head that moved is
 // reviewed again anyway.
 func reviewed(login string, look forge.Look, headBefore string) (Effect, string) {

@@ -1,7 +1,9 @@
 package threads
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -131,5 +133,41 @@ func TestJudge(t *testing.T) {
 				t.Errorf("got %s %q, effect %d; want %s %q, effect %d", got.Result, got.Reason, effect, tt.want, tt.reason, tt.effect)
 			}
 		})
+	}
+}
+
+// An approval counts for the head and the base that the session was started for, and only if the pull request went to
+// that base all the time.
+func TestApprovalOf(t *testing.T) {
+	item := Item{Kind: agents.KindReview, HeadSHA: "aa", Base: "main", Seen: scriptStart}
+	pull := forge.Pull{HeadSHA: "aa", Base: "main", MergeBase: "m0", Retargeted: scriptStart, Reviews: []forge.Review{
+		{Author: "other", Verdict: forge.ChangesRequested, CommitSHA: "aa"},
+		{Author: "rev", Verdict: forge.ChangesRequested, CommitSHA: "aa"},
+		{Author: "rev", Verdict: forge.Approved, CommitSHA: "aa"},
+		{Author: "rev", Verdict: forge.Commented, CommitSHA: "aa"},
+	}}
+	for _, tt := range []struct {
+		name   string
+		change func(it *Item, p *forge.Pull)
+		want   bool
+	}{
+		{"approved", func(*Item, *forge.Pull) {}, true},
+		{"another head", func(_ *Item, p *forge.Pull) { p.HeadSHA = "bb" }, false},
+		{"approved for another head", func(_ *Item, p *forge.Pull) { p.Reviews[2].CommitSHA = "bb" }, false},
+		{"another base", func(_ *Item, p *forge.Pull) { p.Base = "evil" }, false},
+		{"there and back", func(_ *Item, p *forge.Pull) { p.Retargeted = scriptStart.Add(time.Second) }, false},
+		{"dismissed", func(_ *Item, p *forge.Pull) { p.Reviews[2].Dismissed = true }, false},
+		{"objected afterwards", func(_ *Item, p *forge.Pull) { p.Reviews[3].Verdict = forge.ChangesRequested }, false},
+		{"of another account", func(_ *Item, p *forge.Pull) { p.Reviews[2].Author = "other" }, false},
+		{"a session of an older version", func(it *Item, _ *forge.Pull) { it.Base = "" }, false},
+		{"no review", func(it *Item, _ *forge.Pull) { it.Kind = agents.KindRework }, false},
+	} {
+		it, p := item, pull
+		p.Reviews = slices.Clone(pull.Reviews)
+		tt.change(&it, &p)
+		got := ApprovalOf(it, "rev", forge.Look{Pull: &p})
+		if (got != nil) != tt.want || got != nil && *got != (Approval{"", "aa", "main", "m0"}) {
+			t.Errorf("%s: got %v, want one: %v", tt.name, got, tt.want)
+		}
 	}
 }

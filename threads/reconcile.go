@@ -31,7 +31,7 @@ type stopRule struct {
 
 var stopRules = []stopRule{
 	{"its item is open", stopClosed},
-	{"its head is what it reviews", stopHeadMoved},
+	{"head and base are what it reviews", stopHeadMoved},
 	{"its item is not cancelled", stopCancelled},
 	{"its item is its agent's", stopTaken},
 }
@@ -103,7 +103,8 @@ func stopClosed(d *decision, s *Session) *Reason {
 
 func stopHeadMoved(d *decision, s *Session) *Reason {
 	_, p := d.itemOf(s)
-	if s.Item.Kind == agents.KindReview && p != nil && p.HeadSHA != s.Item.HeadSHA {
+	moved := p != nil && (p.HeadSHA != s.Item.HeadSHA || s.Item.Base != "" && p.Base != s.Item.Base)
+	if s.Item.Kind == agents.KindReview && moved {
 		return &Reason{Code: StopHeadMoved}
 	}
 	return nil
@@ -216,6 +217,7 @@ var endRules = []endRule{
 	{"out of attempts", ActBlocked, false, gaveUp},
 	{"waits for what was cancelled", ActNeedsHuman, true, orphaned},
 	{"for what is closed", ActTell, true, unwantedPull},
+	{"for another branch", ActTell, true, strayPull},
 	{"waits for itself", ActTell, true, circular},
 }
 
@@ -234,6 +236,15 @@ func unwantedPull(v *view, w *work) *Reason {
 		return nil
 	}
 	return superseded(v, w)
+}
+
+// strayPull leaves it at one reason where an issue is done without the pull request, too: of two that are each told
+// once, the other would always be news.
+func strayPull(v *view, w *work) *Reason {
+	if w.pull == nil || superseded(v, w) != nil {
+		return nil
+	}
+	return strayBase(v, w)
 }
 
 // markEnd asks for a person where agents can get no further with an item. It waits while another label keeps agents

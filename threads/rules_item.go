@@ -57,6 +57,7 @@ var (
 		{"no label in the way", skipLabel},
 		{"no claim left over", claimLeft},
 		{"its issue is open", superseded},
+		{"goes where we merge", strayBase},
 		{"not a draft", draft},
 		{"next step is ours", notOurs},
 		{"somebody may review", peopleReview},
@@ -354,6 +355,15 @@ func (v *view) unwanted(p *forge.Pull) bool {
 		})
 	}
 	return len(p.Closes) > 0 && !slices.ContainsFunc(p.Closes, undone)
+}
+
+// strayBase holds our pull request to a branch that the configuration does not name. What is approved there may be a
+// few harmless lines, and everything else once it is turned to the default branch.
+func strayBase(_ *view, w *work) *Reason {
+	if !w.stage.stray {
+		return nil
+	}
+	return &Reason{Code: BaseChanged, Note: w.pull.Base}
 }
 
 func draft(_ *view, w *work) *Reason {

@@ -2,6 +2,7 @@ package threads
 
 import (
 	"bufio"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -25,7 +26,9 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
 //	pull N [LABEL...] [key=value...]   closes= head= ci= conflict=-1m late merged=-1h rejected=-1h by=
-//	review N LOGIN approved|changes [head=] [at=-5m] [unofficial]
+//	                                   base=BRANCH[:MERGE-BASE] coder=LOGIN
+//	review N LOGIN approved|changes [head=] [at=-5m] [unofficial] [outside]
+//	                                   an agent's approval is from a review session, unless it is outside
 //	                                   and in these three, by its name, any field that is a text, a time or a yes: reopened=-1h, draft
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
 //	room MEMORY DISK                   bytes that are free
@@ -92,7 +95,7 @@ var scriptStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func newScriptWorld(t *testing.T) *scriptWorld {
 	w := &scriptWorld{T: t}
 	w.s.Now = scriptStart
-	w.s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: scriptStart}}
+	w.s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: scriptStart, DefaultBranch: "main"}}
 	w.s.History = NewHistory()
 	return w
 }
@@ -401,7 +404,7 @@ var scriptCI = map[string]forge.CI{"pending": forge.CIPending, "success": forge.
 func (w *scriptWorld) pull(number string, words []string) {
 	p := forge.Pull{
 		Ref: w.ref(number), Title: "pull " + number, Created: w.s.Now, Updated: w.s.Now, AsOf: w.s.Now, HeadSHA: "aa",
-		Mergeable: forge.MergeClean,
+		Mergeable: forge.MergeClean, Base: "main", MergeBase: "m0",
 	}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -410,6 +413,11 @@ func (w *scriptWorld) pull(number string, words []string) {
 			p.Closes = w.refs(value)
 		case "head":
 			p.HeadSHA = value
+		case "base": // BRANCH[:MERGE-BASE]
+			base, from, _ := strings.Cut(value, ":")
+			p.Base, p.MergeBase = base, cmp.Or(from, p.MergeBase)
+		case "coder":
+			p.Coders = append(p.Coders, value)
 		case "assigned":
 			p.Assignees = append(p.Assignees, value)
 		case "ci":
@@ -442,9 +450,12 @@ func (w *scriptWorld) review(f []string) {
 	p := w.s.Facts.Pull(w.ref(f[0]))
 	r := forge.Review{Author: f[1], CommitSHA: p.HeadSHA, Official: true, Submitted: w.s.Now}
 	r.Verdict = map[string]forge.Verdict{"approved": forge.Approved, "changes": forge.ChangesRequested, "comment": forge.Commented}[f[2]]
+	outside := false
 	for _, word := range f[3:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
+		case "outside":
+			outside = true
 		case "head":
 			r.CommitSHA = value
 		case "at":
@@ -458,6 +469,10 @@ func (w *scriptWorld) review(f []string) {
 		}
 	}
 	p.Reviews = append(p.Reviews, r)
+	if a := w.s.Config.AgentByLogin(f[1]); a != nil && !outside && r.Verdict == forge.Approved {
+		known := Approval{Agent: a.Name, Head: r.CommitSHA, Base: p.Base, MergeBase: p.MergeBase}
+		Entry(w.s.History.Chains, p.Ref).Approve(known)
+	}
 }
 
 func (w *scriptWorld) session(f []string) {
@@ -472,7 +487,7 @@ func (w *scriptWorld) session(f []string) {
 		s.Item.Chain = s.Item.Ref
 	}
 	if p := w.s.Facts.Pull(s.Item.Ref); p != nil {
-		s.Item.HeadSHA = p.HeadSHA
+		s.Item.HeadSHA, s.Item.Base, s.Item.Seen = p.HeadSHA, p.Base, p.Updated
 		if len(p.Closes) > 0 {
 			s.Item.Chain = p.Closes[0]
 		}

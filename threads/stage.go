@@ -21,6 +21,7 @@ type stage struct {
 	writers  []string // agents that wrote to it, the opener first
 	own      bool     // one of our agents opened it
 	objector string   // with stageMerge: a person whose request for changes on an older head stands
+	stray    bool     // one of our agents opened it, and it goes to a branch that nothing of ours is merged into
 }
 
 // stageMerge is the stage after approval. No agent works on it: the supervisor merges.
@@ -41,8 +42,17 @@ func (v *view) stageOf(p *forge.Pull) stage {
 		st.kind, st.cause, st.since = agents.KindRework, CauseConflict, p.ConflictSince
 	case verdicts.approved:
 		st.kind, st.objector = stageMerge, verdicts.objector
+	default:
+		st.cause = verdicts.void
 	}
+	st.stray = st.own && !v.isTarget(p)
 	return st
+}
+
+// isTarget reports whether a pull request goes to the default branch or to one that the configuration names.
+func (v *view) isTarget(p *forge.Pull) bool {
+	repo := v.repo(p.Repo)
+	return repo != nil && p.Base == repo.DefaultBranch || slices.Contains(v.Config.Forge.Bases, p.Base)
 }
 
 // conflicts reports whether a conflict has lasted for ConflictSettled.
@@ -71,9 +81,9 @@ func ChainOf(p *forge.Pull) forge.Ref {
 	return p.Ref
 }
 
-// writersOf are the opener and all agents that ran a writing session on the chain. The opener is known from the forge
-// when the journal is lost, and from the journal when the agent is no longer configured. own: an agent of ours opened
-// it.
+// writersOf are the opener, all agents that ran a writing session on the chain, and those whose accounts the forge
+// names with a commit. The opener is known from the forge when the journal is lost, and from the journal when the agent
+// is no longer configured. own: an agent of ours opened it.
 func (s *Snapshot) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, own bool) {
 	opener := p.Author
 	if a := s.Config.AgentByLogin(p.Author); a != nil {
@@ -88,6 +98,11 @@ func (s *Snapshot) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, 
 			writers = append(writers, w)
 		}
 	}
+	for _, login := range p.Coders {
+		if a := s.Config.AgentByLogin(login); a != nil && !slices.Contains(writers, a.Name) {
+			writers = append(writers, a.Name)
+		}
+	}
 	return writers, own
 }
 
@@ -95,6 +110,7 @@ func (s *Snapshot) writersOf(p *forge.Pull, chain forge.Ref) (writers []string, 
 type verdicts struct {
 	changes  *forge.Review // the oldest standing request for changes on the head
 	approved bool          // a reviewer whose approval counts approved the head
+	void     Cause         // why an approval of the head does not count; empty without one
 	objector string        // a person whose request for changes on an older head still stands
 }
 
@@ -126,18 +142,49 @@ func (v *view) verdicts(p *forge.Pull, writers []string) verdicts {
 			}
 		case r.Verdict == forge.ChangesRequested && !v.isAgent(login):
 			got.objector = login
-		case r.Verdict == forge.Approved && onHead && v.mayApprove(login, writers):
-			got.approved = true
+		case r.Verdict == forge.Approved && onHead && v.mayApprove(p, login, writers):
+			if void := v.void(p, r); void != "" {
+				got.void = void
+			} else {
+				got.approved = true
+			}
 		}
 	}
 	return got
 }
 
-// mayApprove reports whether an approval by this account counts. Those of people do, and those of other hosts'
-// agents, which their own supervisor paired.
-func (v *view) mayApprove(login string, writers []string) bool {
-	a := v.Config.AgentByLogin(login)
-	return a == nil || v.Config.Unpaired(a, writers) == ""
+// mayApprove reports whether an account may approve a pull request: an agent that wrote nothing of it and is paired
+// with those that did. Other hosts' agents are paired by their own supervisors. People may, also after a commit of
+// their own: they could as well merge.
+func (v *view) mayApprove(p *forge.Pull, login string, writers []string) bool {
+	if a := v.Config.AgentByLogin(login); a != nil {
+		return v.Config.Unpaired(a, writers) == ""
+	}
+	return !slices.Contains(writers, login) && !(v.isAgent(login) && slices.Contains(p.Coders, login))
+}
+
+// void says why an approval of the head does not count; empty when it does. An approval is for a head, a base branch
+// and the point where the two part. The one of our agents has to come from a review session: anything that the agent
+// runs may have used its account. Of other accounts it is only known when they approved.
+func (v *view) void(p *forge.Pull, r *forge.Review) Cause {
+	a := v.Config.AgentByLogin(r.Author)
+	if a == nil {
+		if r.Submitted.After(p.Retargeted) {
+			return ""
+		}
+		return CauseBase
+	}
+	why := CauseUnproven
+	for _, known := range v.History.Chain(p.Ref).Approved {
+		switch {
+		case known.Agent != a.Name || known.Head != p.HeadSHA:
+		case known.Base == p.Base && known.MergeBase == p.MergeBase:
+			return ""
+		default:
+			why = CauseBase
+		}
+	}
+	return why
 }
 
 // rounds counts the requests for changes by agents on all heads of a pull request, and the sessions that resolved a

@@ -32,7 +32,10 @@ type Item struct {
 	// Since is its age: the issue's creation, or when the review, the rework or the scheduled run fell due.
 	Since   time.Time
 	HeadSHA string // of a pull request
-	Cause   Cause  // of rework
+	Base    string // branch that the pull request goes to
+	// Seen is the last change of the pull request by the forge's clock, when its head and base were these.
+	Seen  time.Time
+	Cause Cause // of rework, and of a review that an approval did not spare
 }
 
 // Cause says why a pull request needs rework.
@@ -43,6 +46,10 @@ const (
 	CauseChanges  Cause = "changes requested"
 	CauseCI       Cause = "failed CI"
 	CauseConflict Cause = "conflict"
+
+	// The causes of a review although an account that may has approved the head.
+	CauseBase     Cause = "base changed"
+	CauseUnproven Cause = "approved outside a review session"
 
 	// CauseClosed is no cause of rework: an agent closed the pull request unmerged, and its issue is begun anew.
 	CauseClosed Cause = "closed by an agent"
@@ -126,9 +133,9 @@ type Plan struct {
 	// left and its end is journalled. To stop a session twice does no harm.
 	Stops []Stop
 	// Merges are pull requests to merge, at most one for each repository. The forge must refuse when the head is not
-	// HeadSHA. Nothing is journalled: the forge shows the merge. Until the forge answered, the pull request, its issues
-	// and the repository (number 0) count as touched, so that nothing is merged on older facts. A refusal becomes the
-	// CoolDown of Merge.Key, in memory only: after a restart it is tried again.
+	// HeadSHA or the base not Base. Nothing is journalled: the forge shows the merge. Until the forge answered, the pull
+	// request, its issues and the repository (number 0) count as touched, so that nothing is merged on older facts. A
+	// refusal becomes the CoolDown of Merge.Key, in memory only: after a restart it is tried again.
 	Merges []Merge
 	// Marks are writes to issues and pull requests, in any order. The write comes first and can be repeated. Its record
 	// (of a release, a label or a comment) follows, and the same mark is planned again until History has it, also after a
@@ -171,10 +178,11 @@ type Stop struct {
 	Reason Reason
 }
 
-// Merge merges a pull request at exactly this head.
+// Merge merges a pull request at exactly this head, into exactly this branch.
 type Merge struct {
 	Ref     forge.Ref
 	HeadSHA string
+	Base    string
 }
 
 // Key is the key of the ItemHistory whose CoolDown holds back a merge that the forge refused.

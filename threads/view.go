@@ -151,7 +151,7 @@ func (v *view) indexPulls() {
 		st := v.stageOf(p)
 		v.stages[i] = st
 		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p)
-		if waits && st.own && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
+		if waits && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
 			v.waiting[p.Repo]++
 		}
 	}

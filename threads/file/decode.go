@@ -135,7 +135,7 @@ func (d *decoder) readForge(t *table) {
 		t.wrong("token", "is not set, and $FORGE_TOKEN is not either")
 	}
 	f.Repos = d.repos(t)
-	f.Bots = t.set("bots")
+	f.Bots, f.Bases = t.set("bots"), t.set("bases")
 	f.MergeAuto = t.oneOf("merge", "auto", "auto", "manual") == "auto"
 	f.ClaimSingle = t.oneOf("claim", "ref", "ref", "single") == "single"
 	f.RequireMerged = t.truth("require_merged", false)

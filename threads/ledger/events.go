@@ -83,6 +83,8 @@ type End struct {
 	Exit     string        `json:"exit,omitempty"`      // exit code or signal, where it is not 0
 	NeverRan bool          `json:"no_start,omitempty"`  // the program could not be started
 	Verdict  Verdict       `json:"verdict,omitempty"`   // of a review; empty where it left none
+	// Approved says what the session approved; nil where that is not known, as in journals of older versions.
+	Approved *threads.Approval `json:"approved,omitempty"`
 }
 
 func (r *End) valid() bool { return r.Run != "" && r.Result != "" }

@@ -28,7 +28,7 @@ func (r *Chain) valid() bool {
 func (r *Chain) apply(s *State, _ time.Time) {
 	c := s.chain(r.Ref)
 	*c = r.ChainHistory
-	c.Writers, c.Attempts = slices.Clone(c.Writers), slices.Clone(c.Attempts)
+	c.Writers, c.Attempts, c.Approved = slices.Clone(c.Writers), slices.Clone(c.Attempts), slices.Clone(c.Approved)
 }
 
 // Item is the history of one piece of work.

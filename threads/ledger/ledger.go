@@ -84,7 +84,7 @@ func (s *State) Drop(item forge.Ref) {
 func (s *State) forgive(item forge.Ref) {
 	c := Entry(s.Chains, item)
 	*c = threads.ChainHistory{
-		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, Told: c.Told, Retried: c.Retried,
+		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, Told: c.Told, Retried: c.Retried, Approved: c.Approved,
 		Written: c.Written, WrittenOn: c.WrittenOn,
 	}
 	for _, k := range Keys(item) {

@@ -50,6 +50,8 @@ func everything() []Record {
 	conflict.Start.Item.Kind, conflict.Start.Cause = agents.KindRework, threads.CauseConflict
 	elsewhere := startRec("i", 23, 1)
 	elsewhere.Start.Thread, elsewhere.Start.Sticky = "anthropic", false
+	again := startRec("x", 61, 1)
+	again.Start.Item.Kind, again.Start.Chain, again.Start.Agent = agents.KindReview, review.Start.Chain, "review-opus"
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []Record{
@@ -59,6 +61,9 @@ func everything() []Record {
 		rework, over,
 		startRec("u", 60, 1), endRec("u", time.Minute, End{Result: agents.Done}),
 		review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}),
+		again, endRec("x", 3*time.Minute, End{Result: agents.Done, Verdict: Approved, Approved: &threads.Approval{
+			Head: "aa", Base: "main", MergeBase: "bb",
+		}}),
 		startRec("c", 5, 1), endRec("c", time.Minute, End{Result: agents.Refused, Reason: "too large"}),
 		startRec("d", 6, 1), endRec("d", time.Minute, End{
 			Result: agents.Limited, RetryAt: noon.Add(time.Hour),

@@ -151,11 +151,17 @@ func (e *ended) neverStarted() {
 	}
 }
 
-// judged learns from a verdict how soon, and how often, work written on a thread comes back. Only the first verdict on
+// judged remembers what was approved, and learns from a verdict how soon, and how often, work written on a thread comes
+// back. Only the first verdict on
 // what a session wrote counts; a second reviewer, or a second look, comes after it.
 func (e *ended) judged() {
 	if e.Sticky && e.Item.Kind.Writes() && e.Result == agents.Done && !e.Remarked {
 		e.chain.Written, e.chain.WrittenOn, e.writer = e.at, e.Thread, e.thread
+	}
+	if e.Approved != nil && e.Item.Kind == agents.KindReview {
+		a := *e.Approved
+		a.Agent = e.Agent
+		e.held.Approve(a)
 	}
 	if c := e.chain; !c.Written.IsZero() && e.Verdict != "" {
 		e.writer.Returns = e.writer.Returns.Learn(e.at.Sub(c.Written), e.Verdict == ChangesRequested)

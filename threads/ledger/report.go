@@ -41,6 +41,7 @@ func (r *Report) End() *End {
 		out, effect = threads.Judge(r.Item, r.Login, out, *r.Look, r.Item.HeadSHA)
 		end.Remarked = effect == threads.Remarked
 		end.Verdict = VerdictOf(threads.VerdictOf(r.Item, r.Login, *r.Look))
+		end.Approved = threads.ApprovalOf(r.Item, r.Login, *r.Look)
 	}
 	end.Result, end.Reason, end.RetryAt = out.Result, out.Reason, out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS

@@ -104,7 +104,7 @@ func (w *world) achieve(r *run) (waits bool) {
 		}
 	case agents.KindRework:
 		if p := w.forge.pull(r.Item.Ref); !p.Closed {
-			w.rework(p)
+			w.rework(p, w.logins[r.Agent])
 			w.log("agent  %s pushes %s to %s, conflict: %v", r.Agent, p.HeadSHA, p.Ref, p.conflict)
 		}
 	case agents.KindSchedule:
@@ -120,7 +120,7 @@ func (w *world) unsettle(p *pull) {
 	switch {
 	case p.Closed:
 	case w.chance(0.5):
-		w.forge.push(p)
+		w.forge.push(p, p.Author)
 		w.log("agent  pushes %s to %s", p.HeadSHA, p.Ref)
 	default:
 		w.dismiss(p, len(p.Reviews)-1)
@@ -128,12 +128,12 @@ func (w *world) unsettle(p *pull) {
 }
 
 // rework pushes a commit. Some agents go back to the head before, and some leave the conflict as it is.
-func (w *world) rework(p *pull) {
+func (w *world) rework(p *pull, login string) {
 	conflict := p.conflict
 	if w.trouble(0.3) && len(p.heads) > 1 {
 		w.forge.setHead(p, p.heads[len(p.heads)-2])
 	} else {
-		w.forge.push(p)
+		w.forge.push(p, login)
 	}
 	p.conflict = conflict && w.trouble(0.3)
 }
@@ -175,8 +175,8 @@ func (w *world) attend(r *run, p *pull, until time.Time) {
 		case !w.now.Before(until):
 			w.shell.exited(r, agents.Outcome{Result: agents.TimedOut, Reason: "2h"})
 			return
-		case w.verdicts(&p.Pull, nil).changes || p.CI == forge.CIFailure || p.conflict:
-			w.forge.push(p)
+		case w.forge.verdicts(&p.Pull, nil, false).changes || p.CI == forge.CIFailure || p.conflict:
+			w.forge.push(p, w.logins[r.Agent])
 			w.log("agent  %s pushes %s to %s", r.Agent, p.HeadSHA, p.Ref)
 		}
 		w.attend(r, p, until)

@@ -204,7 +204,9 @@ func pairing(in *inspection) error {
 		if st.Item.Kind != agents.KindReview {
 			continue
 		}
-		if authors := in.forge.authors(in.forge.pull(st.Item.Ref)); in.unpaired(in.cfg.Agent(st.Agent).Login, authors) {
+		p := *in.forge.pull(st.Item.Ref)
+		p.Coders = in.s.Facts.Pull(st.Item.Ref).Coders // an agent may have pushed since the scan
+		if authors := in.forge.authors(&p); in.unpaired(in.cfg.Agent(st.Agent).Login, authors) {
 			return fmt.Errorf("%s reviews %s, which %v wrote", st.Agent, st.Item.Ref, authors)
 		}
 	}

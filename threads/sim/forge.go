@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -49,7 +50,16 @@ type pull struct {
 	heads    []string  // all that it had, the present one last
 	stubborn bool      // the forge refuses to merge it: a protected branch wants a second approval
 	writers  []string  // agents that ran a session on it, beside its opener
+	vouched  []vouch   // approvals by review sessions whose end the supervisor saw
 	obstacle [pullObstacles]time.Time
+}
+
+// vouch is an approval given in a review session.
+type vouch struct {
+	agent, head, base, from string
+	// sure: the base did not even move between the scan that led to the session and its beginning. The supervisor cannot
+	// tell that from a move during the session.
+	sure bool
 }
 
 func newServer(w *world) *server { return &server{w: w, changed: w.now} }
@@ -111,7 +121,7 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 	ref := forge.Ref{Repo: r.name, Number: r.last}
 	p := &pull{home: ref, keyword: s.w.chance(0.8), stubborn: s.w.trouble(0.02), Pull: forge.Pull{
 		Ref: ref, Title: fmt.Sprintf("pull %d", r.last), Author: login, Created: s.w.now, Base: "main", HeadRepo: r.name,
-		Head: "topic", Closes: closes,
+		Head: "topic", Closes: closes, Coders: []string{login},
 	}}
 	if len(closes) > 0 {
 		p.home = closes[0]
@@ -123,19 +133,32 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 			p.home = p.Closes[0]
 		}
 	}
+	if s.w.trouble(0.03) {
+		p.Base = oneOf(s.w, "release", "evil")
+	}
 	r.pulls = append(r.pulls, p)
-	s.push(p)
+	s.push(p, login)
 	return p
 }
 
-// push adds a commit. The new head merges cleanly with the current base.
-func (s *server) push(p *pull) {
+// retarget has a pull request go to another branch.
+func (s *server) retarget(p *pull, base string) {
+	p.Base, p.Retargeted = base, s.w.now
+	p.MergeBase = base + p.MergeBase[strings.Index(p.MergeBase, "/"):]
+	s.recheck(p)
+	s.touch(&p.Updated)
+}
+
+// push adds a commit of an account. The new head merges cleanly with the current base.
+func (s *server) push(p *pull, login string) {
 	s.heads++
+	p.Coders = with(p.Coders, login)
 	s.setHead(p, fmt.Sprintf("%07x", s.heads))
 }
 
 func (s *server) setHead(p *pull, head string) {
 	p.HeadSHA, p.heads = head, append(p.heads, head)
+	p.MergeBase = fmt.Sprintf("%s/%d", p.Base, s.repo(p.Repo).base)
 	p.moved, p.conflict = s.w.now, false
 	s.recheck(p)
 	if s.repo(p.Repo).ci {
@@ -175,12 +198,12 @@ func (s *server) review(p *pull, login, head string, v forge.Verdict, official b
 
 var errRefused = fmt.Errorf("cannot merge: %w", forge.ErrConflict)
 
-// merge merges a pull request if its head is still the given one, or refuses.
-func (s *server) merge(p *pull, head string) error {
+// merge merges a pull request if its head and base are still the given ones, or refuses.
+func (s *server) merge(p *pull, head, base string) error {
 	switch {
 	case p.Merged:
 		return nil
-	case p.Closed, p.HeadSHA != head, p.conflict, p.Draft, p.stubborn:
+	case p.Closed, p.HeadSHA != head, p.Base != base, p.conflict, p.Draft, p.stubborn:
 		return errRefused
 	}
 	p.Merged = true

@@ -114,6 +114,9 @@ func (w *world) configure() *threads.Config {
 		MergeAuto: w.chance(0.9), RequireMerged: w.chance(0.15), MaxUnreviewed: w.number(1, 4),
 		MaxReviewRounds: w.number(1, 5), MaxCIFixes: w.number(1, 3), ReworkWait: w.between(5*time.Minute, 40*time.Minute),
 	}
+	if w.chance(0.3) {
+		cfg.Forge.Bases = []string{"release"}
+	}
 	for _, name := range []string{"anthropic", "llama", "vllm"}[:w.number(1, w.size.threads)] {
 		cfg.Threads = append(cfg.Threads, w.thread(name))
 	}

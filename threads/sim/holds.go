@@ -123,5 +123,5 @@ func (in *inspection) chainFree(it *threads.Item, busy []threads.Session) bool {
 // approved reports whether a pull request that is listed as a review is already approved.
 func (in *inspection) approved(it *threads.Item) bool {
 	p := in.s.Facts.Pull(it.Ref)
-	return p != nil && it.Kind == agents.KindReview && in.verdicts(p, in.writers(p)).approved
+	return p != nil && it.Kind == agents.KindReview && in.forge.verdicts(p, in.writers(p), true).approved
 }

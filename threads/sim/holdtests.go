@@ -97,6 +97,9 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.Superseded: func(h held) bool {
 		return slices.Equal(h.Reason.Refs, h.p.Closes) && h.own(h.p) && h.unwanted(h.p) && h.asked()
 	},
+	threads.BaseChanged: func(h held) bool {
+		return h.stray(h.p) && h.Reason.Note == h.p.Base && h.asked()
+	},
 	threads.Draft:     func(h held) bool { return h.p.Draft },
 	threads.CIPending: func(h held) bool { return h.p.CI == forge.CIPending && h.Item.Kind != agents.KindRework },
 	threads.NotOurs: func(h held) bool {
@@ -104,7 +107,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	},
 	threads.PeopleReview: func(h held) bool { return !slices.ContainsFunc(h.cfg.Agents, h.reviewer) },
 	threads.MergeManual:  func(h held) bool { return !h.cfg.Forge.MergeAuto && h.approved(&h.Item) },
-	threads.HumanObjects: func(h held) bool { return h.verdicts(h.p, h.writers(h.p)).objected },
+	threads.HumanObjects: func(h held) bool { return h.forge.verdicts(h.p, h.writers(h.p), true).objected },
 	threads.MergeLate: func(h held) bool {
 		late := h.p.Mergeable != forge.MergeClean || h.outdated(forge.Ref{Repo: h.p.Repo})
 		return h.approved(&h.Item) && late

@@ -56,7 +56,7 @@ func (in *inspection) awaited(w threads.Warm, t *threads.Thread, busy []threads.
 // judgedSoon reports whether a pull request waits for a verdict, or for facts new enough to act on its verdict.
 func (in *inspection) judgedSoon(p *forge.Pull) bool {
 	_, old := in.asOf(p.Ref, home(p))
-	v := in.verdicts(p, in.writers(p))
+	v := in.forge.verdicts(p, in.writers(p), true)
 	rework := v.changes || p.CI == forge.CIFailure || in.conflicts(p)
 	return in.wantsReview(p) || rework && old != nil
 }

@@ -30,7 +30,7 @@ func TestBreakerAsInTheSupervisor(t *testing.T) {
 			}}
 			w.shell.begun(r, threads.Key{})
 			w.now = w.now.Add(time.Minute)
-			w.shell.ended(r, agents.Outcome{Result: result, RetryAt: w.now}, threads.NoEffect, forge.Commented)
+			w.shell.ended(r, agents.Outcome{Result: result, RetryAt: w.now}, threads.NoEffect, forge.Commented, nil)
 		}
 		books, after := w.shell.books.Thread(thread), w.checks.after.downs[thread]
 		if books.Downs != tt.downs || after != tt.downs {

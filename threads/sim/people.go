@@ -16,7 +16,8 @@ var acts = []func(w *world, r *repo){
 	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire,
 	(*world).stage, (*world).botClaims, (*world).botEnds, (*world).rejectPull, (*world).mergePull,
 	(*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
-	(*world).pushPull, (*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
+	(*world).pushPull, (*world).intrude, (*world).retarget, (*world).retarget,
+	(*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
 	(*world).pause, (*world).crowd, (*world).revoke, (*world).reload, (*world).reload,
 }
 
@@ -222,7 +223,7 @@ func (w *world) rejectPull(r *repo) {
 func (w *world) mergePull(r *repo) {
 	if p := w.aPull(r, anyPull); p != nil {
 		p.stubborn = false
-		err := w.forge.merge(p, p.HeadSHA)
+		err := w.forge.merge(p, p.HeadSHA, p.Base)
 		w.log("people merge %s: %v", p.Ref, orDone(err))
 	}
 }
@@ -261,8 +262,39 @@ func (w *world) dismiss(p *pull, review int) {
 
 func (w *world) pushPull(r *repo) {
 	if p := w.aPull(r, anyPull); p != nil {
-		w.forge.push(p)
+		w.forge.push(p, "ada")
 		w.log("people push %s to %s", p.HeadSHA, p.Ref)
+	}
+}
+
+// intrude has an agent push to a pull request outside its sessions, and most often approve that.
+func (w *world) intrude(r *repo) {
+	if p := w.aPull(r, anyPull); p != nil {
+		who := oneOf(w, w.anyLogin(), w.anyLogin(), w.cfg.Forge.Bots[0])
+		w.forge.push(p, who)
+		w.log("%s pushes %s to %s", who, p.HeadSHA, p.Ref)
+		if w.chance(0.8) {
+			w.forge.review(p, who, p.HeadSHA, forge.Approved, w.chance(0.7))
+		}
+	}
+}
+
+// retarget changes the base of a pull request. Some seconds or minutes later it may go back, or on.
+func (w *world) retarget(r *repo) {
+	p := w.aPull(r, anyPull)
+	if p == nil {
+		return
+	}
+	again := func() {
+		if !w.calm && !p.Closed {
+			to := oneOf(w, without([]string{"main", "main", "release", "evil"}, p.Base)...)
+			w.log("%s turns %s to %s", p.Author, p.Ref, to)
+			w.forge.retarget(p, to)
+		}
+	}
+	again()
+	if w.chance(0.8) {
+		w.after(w.between(time.Second, w.size.act), again)
 	}
 }
 

@@ -37,6 +37,8 @@ func (in *inspection) overdue(s *threads.Session, then time.Time) string {
 		return "it is closed"
 	} else if s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA && !p.moved.After(then) {
 		return "its head moved"
+	} else if s.Item.Kind == agents.KindReview && p.Base != s.Item.Base && !p.Retargeted.After(then) {
+		return "its base moved"
 	}
 	labels, assignees, open := in.fact(s.Item.Ref)
 	a := in.cfg.Agent(s.Agent)
@@ -78,7 +80,7 @@ func stopsAllowed(in *inspection) error {
 		case threads.StopLabelled:
 			ground = slices.Contains(labels, st.Reason.Note)
 		case threads.StopHeadMoved:
-			ground = s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA
+			ground = s.Item.Kind == agents.KindReview && (p.HeadSHA != s.Item.HeadSHA || p.Base != s.Item.Base)
 		}
 		if err != nil || !asOf.After(s.Started) || s.State != threads.Running || !ground {
 			return fmt.Errorf("%s on %s %s: %s (%v)", s.RunID, s.Item.Kind, s.Item.Ref, st.Reason.Text(), err)
@@ -128,6 +130,10 @@ func (in *inspection) due(m *threads.Mark) bool {
 		if m.Reason.Code == threads.Superseded {
 			p := in.s.Facts.Pull(m.Ref)
 			return open && in.news(m) && p != nil && in.own(p) && in.unwanted(p)
+		}
+		if m.Reason.Code == threads.BaseChanged {
+			p := in.s.Facts.Pull(m.Ref)
+			return open && in.news(m) && p != nil && in.stray(p)
 		}
 		itself := func(b forge.Blocker) bool { return b.Ref == m.Ref }
 		self := m.Reason.Code == threads.BlocksItself && slices.ContainsFunc(h.is.Blockers, itself)

@@ -29,6 +29,7 @@ type reading struct {
 
 type conflictSeen struct {
 	head  string
+	to    string // the branch
 	base  int
 	since time.Time
 }
@@ -198,8 +199,8 @@ func (sc *scanner) mergeability(r *repo, p *pull, got *forge.Pull) {
 		delete(sc.seen, p.Ref)
 		return
 	}
-	if seen.head != p.HeadSHA || seen.base != r.base {
-		seen = conflictSeen{p.HeadSHA, r.base, sc.w.now}
+	if seen.head != p.HeadSHA || seen.to != p.Base || seen.base != r.base {
+		seen = conflictSeen{p.HeadSHA, p.Base, r.base, sc.w.now}
 		sc.seen[p.Ref] = seen
 	}
 	got.ConflictSince = seen.since

@@ -18,6 +18,8 @@ type run struct {
 	dead     bool // its program runs no more
 	remarked bool // its program left a comment
 	stopped  threads.Code
+	began    time.Time // of its program
+	base     string    // of its pull request then
 }
 
 func (r *run) String() string {
@@ -61,6 +63,10 @@ func (sh *shell) commit(st threads.Start) {
 func (sh *shell) launch(r *run) {
 	r.State, r.Started = threads.Running, sh.w.now
 	sh.w.seen.Sessions++
+	r.began = sh.w.now
+	if p := sh.w.forge.pull(r.Item.Ref); p != nil {
+		r.base = p.Base
+	}
 	sh.w.forge.wrote(r)
 	sh.w.work(r)
 }
@@ -106,7 +112,7 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 		out, effect := threads.Judge(r.Item, sh.w.logins[r.Agent], out, look, r.Item.HeadSHA)
 		sh.w.log("end    %s: %s %s", r, out.Result, out.Reason)
 		verdict := threads.VerdictOf(r.Item, sh.w.logins[r.Agent], look)
-		sh.ended(r, out, effect, verdict)
+		sh.ended(r, out, effect, verdict, threads.ApprovalOf(r.Item, sh.w.logins[r.Agent], look))
 		sh.release(r)
 	})
 }
@@ -117,8 +123,13 @@ func (sh *shell) begun(r *run, over threads.Key) {
 }
 
 // ended records how a session ended, in the ledger and for the invariants.
-func (sh *shell) ended(r *run, out agents.Outcome, effect threads.Effect, verdict forge.Verdict) {
-	sh.note(ledger.Record{End: endOf(r, sh.w.cfg, out, effect, verdict)})
+func (sh *shell) ended(
+	r *run, out agents.Outcome, effect threads.Effect, verdict forge.Verdict, approved *threads.Approval,
+) {
+	end := endOf(r, sh.w.cfg, out, effect, verdict)
+	end.Approved = approved
+	sh.note(ledger.Record{End: end})
+	sh.w.forge.vouch(r)
 	sh.books.charge(r, sh.w.now, out.Usage)
 	sh.w.checks.after.ended(r, sh.w, out, effect)
 }
@@ -164,15 +175,38 @@ func (s *server) wrote(r *run) {
 	s.dirty = true
 }
 
-// forgetWriters drops the true writers after the journal is lost: then only the openers of pull requests can be
-// known.
+// vouch notes what a review session approved: the head that it was started for, if the base stayed what it was from its
+// beginning to its end.
+func (s *server) vouch(r *run) {
+	p := s.pull(r.Item.Ref)
+	if r.Item.Kind != agents.KindReview || p.HeadSHA != r.Item.HeadSHA || p.Retargeted.After(r.began) {
+		return
+	}
+	v := forge.Commented
+	for _, given := range p.Reviews {
+		if given.Author == s.w.logins[r.Agent] && !given.Dismissed && given.Verdict != forge.Commented {
+			if v = given.Verdict; given.CommitSHA != p.HeadSHA {
+				v = forge.Commented
+			}
+		}
+	}
+	if v == forge.Approved {
+		sure := r.Item.Base == p.Base && !p.Retargeted.After(r.Item.Seen)
+		p.vouched = slices.DeleteFunc(slices.Clone(p.vouched), func(g vouch) bool { return g.agent == r.Agent })
+		p.vouched = append(p.vouched, vouch{r.Agent, p.HeadSHA, r.base, p.MergeBase, sure})
+		s.dirty = true
+	}
+}
+
+// forgetWriters drops the true writers and approvals after the journal is lost: then only the openers of pull requests
+// and the accounts of their commits can be known.
 func (s *server) forgetWriters() {
 	for _, r := range s.repos {
 		for _, is := range r.issues {
 			is.writers = nil
 		}
 		for _, p := range r.pulls {
-			p.writers = nil
+			p.writers, p.vouched = nil, nil
 		}
 	}
 	s.dirty = true

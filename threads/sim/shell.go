@@ -249,7 +249,7 @@ func (sh *shell) merge(m threads.Merge) {
 		sh.books.answered(m.Key(), sh.w.now, err)
 		sh.kick()
 	}
-	sh.write(refs, done, func() error { return sh.w.forge.merge(p, m.HeadSHA) })
+	sh.write(refs, done, func() error { return sh.w.forge.merge(p, m.HeadSHA, m.Base) })
 }
 
 // mark writes a mark of a plan.

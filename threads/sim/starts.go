@@ -66,11 +66,15 @@ func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 
 // needs are the obstacles that keep a kind of work off a pull request.
 var needs = map[agents.Kind][]pullObstacle{
-	agents.KindReview: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullNotGreen, pullJudged},
-	agents.KindRework: {pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullContented},
+	agents.KindReview: {
+		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullNotGreen, pullJudged,
+	},
+	agents.KindRework: {
+		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullStranger, pullContented,
+	},
 	"merge": {
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullNotGreen, pullUnapproved,
-		pullObjected, pullConflicts,
+		pullObjected, pullConflicts, pullAstray,
 	},
 }
 
@@ -84,6 +88,9 @@ func (in *inspection) pullFree(it *threads.Item, asOf time.Time) error {
 	if p.HeadSHA != it.HeadSHA && !p.moved.After(asOf) {
 		return fmt.Errorf("its head is %s since %s, not %s", p.HeadSHA, p.moved.Sub(epoch), it.HeadSHA)
 	}
+	if p.Base != it.Base && !p.Retargeted.After(asOf) {
+		return fmt.Errorf("its base is %s since %s, not %s", p.Base, p.Retargeted.Sub(epoch), it.Base)
+	}
 	return nil
 }
 
@@ -93,7 +100,7 @@ func mergesAllowed(in *inspection) error {
 	for _, m := range in.plan.Merges {
 		asOf, err := in.asOf(m.Ref, in.forge.pull(m.Ref).home, forge.Ref{Repo: m.Ref.Repo})
 		if err == nil {
-			err = in.pullFree(&threads.Item{Kind: "merge", Ref: m.Ref, HeadSHA: m.HeadSHA}, asOf)
+			err = in.pullFree(&threads.Item{Kind: "merge", Ref: m.Ref, HeadSHA: m.HeadSHA, Base: m.Base}, asOf)
 		}
 		if err != nil {
 			return fmt.Errorf("merge of %s: %w", m.Ref, err)
@@ -224,7 +231,8 @@ func (in *inspection) unreviewed(repo string) []forge.Ref {
 	var refs []forge.Ref
 	for i := range in.s.Facts.Pulls {
 		p := &in.s.Facts.Pulls[i]
-		ready := p.Repo == repo && !p.Closed && !p.Draft && in.own(p) && forge.SkipLabel(p.Labels) == "" && !in.unwanted(p)
+		ours := in.own(p) && !in.stray(p)
+		ready := p.Repo == repo && !p.Closed && !p.Draft && ours && forge.SkipLabel(p.Labels) == "" && !in.unwanted(p)
 		people := !slices.ContainsFunc(in.cfg.Agents, in.reviewer)
 		if ready && in.wantsReview(p) && (people || in.reviewable(in.writers(p))) {
 			refs = append(refs, p.Ref)
@@ -245,7 +253,7 @@ func (in *inspection) unwanted(p *forge.Pull) bool {
 
 // wantsReview reports whether the facts of an open pull request call for a review, not for rework or a merge.
 func (in *inspection) wantsReview(p *forge.Pull) bool {
-	v := in.verdicts(p, in.writers(p))
+	v := in.forge.verdicts(p, in.writers(p), true)
 	return !v.changes && !v.approved && p.CI != forge.CIFailure && !in.conflicts(p)
 }
 
@@ -267,11 +275,16 @@ func home(p *forge.Pull) forge.Ref {
 // writers returns the agents that wrote to a pull request, by the history.
 func (in *inspection) writers(p *forge.Pull) []string {
 	list := slices.Clone(in.s.History.Chain(home(p)).Writers)
-	if a := in.cfg.AgentByLogin(p.Author); a != nil {
-		list = append(list, a.Name)
+	for _, login := range append(slices.Clone(p.Coders), p.Author) {
+		if a := in.cfg.AgentByLogin(login); a != nil {
+			list = append(list, a.Name)
+		}
 	}
 	return list
 }
+
+// stray reports whether a pull request of ours goes to a branch that we do not merge into.
+func (in *inspection) stray(p *forge.Pull) bool { return in.own(p) && !in.target(p.Base) }
 
 // own reports whether one of our agents opened a pull request, by the history.
 func (in *inspection) own(p *forge.Pull) bool {

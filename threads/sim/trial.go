@@ -111,7 +111,7 @@ func newTrial(t Trial) *trial {
 		tr.seen.bound[cfg.Threads[i].Name] = !cfg.Threads[i].Overlap
 	}
 	for _, name := range cfg.Forge.Repos {
-		tr.repos = append(tr.repos, forge.Repo{Name: name})
+		tr.repos = append(tr.repos, forge.Repo{Name: name, DefaultBranch: "main"})
 	}
 	for i := range cfg.Agents {
 		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = epoch

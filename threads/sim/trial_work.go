@@ -152,6 +152,9 @@ func (tr *trial) remember(x *trialRun) {
 	review := x.Item.Kind == agents.KindReview
 	if review {
 		end.Verdict = ledger.VerdictOf(x.issue.verdict())
+		if p := x.issue.pull; end.Verdict == ledger.Approved {
+			end.Approved = &threads.Approval{Head: p.HeadSHA, Base: p.Base, MergeBase: p.MergeBase}
+		}
 	}
 	tr.note(ledger.Record{End: end})
 	if x.issue != nil {
@@ -178,6 +181,7 @@ func (tr *trial) written(x *trialRun, t *trialIssue) {
 			Ref:    forge.Ref{Repo: t.Issue.Repo, Number: pullNumber + t.Number},
 			Author: tr.Config.Agent(x.Agent).Login, Created: tr.now,
 			Mergeable: forge.MergeClean, Closes: []forge.Ref{t.Issue.Ref}, Head: fmt.Sprintf("fix/issue-%d", t.Number),
+			Base: "main",
 		}
 		tr.pulls = append(tr.pulls, t)
 	}

@@ -70,13 +70,15 @@ const (
 	pullStranger  // not opened by one of our agents
 	pullClaimed
 	pullUnwanted // every issue that it is for is done without it
+	pullStray    // of one of our agents, to a branch that we do not merge into
+	pullAstray   // of any account, to such a branch
 	pullObstacles
 )
 
 var pullObstacleNames = [pullObstacles]string{
 	"closed", "a draft", "labelled so that no agent works on it", "not green", "not approved", "objected to by a person",
 	"in conflict", "judged already", "in order", "not ours", "claimed",
-	"for issues that are done",
+	"for issues that are done", "for another branch", "for another branch",
 }
 
 // settle brings the obstacles up to date after a change.
@@ -206,7 +208,7 @@ func (s *server) mergedBy(session *threads.Session, before time.Time) bool {
 }
 
 func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
-	v := s.w.verdicts(&p.Pull, s.authors(p))
+	v := s.verdicts(&p.Pull, s.authors(p), false)
 	now[pullClosed] = p.Closed
 	now[pullDraft] = p.Draft
 	now[pullSkipped] = forge.SkipLabel(p.Labels) != ""
@@ -218,7 +220,9 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullClaimed] = p.Has(forge.LabelInProgress)
 	now[pullUnwanted] = s.w.ours(p.Author) && allOf(p.Closes, func(ref forge.Ref) bool { return s.doneWithout(p, ref) })
 	// Suspects count as authors: the factory cannot always tell, and may ask for one review too many.
-	now[pullJudged] = v.changes || s.w.verdicts(&p.Pull, s.suspects(p)).approved
+	now[pullJudged] = v.changes || s.verdicts(&p.Pull, s.suspects(p), true).approved
+	now[pullAstray] = !s.w.target(p.Base)
+	now[pullStray] = now[pullAstray] && s.w.ours(p.Author)
 	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
 	return now
 }
@@ -238,8 +242,16 @@ type verdict struct {
 	objected bool // a person's request for changes stands
 }
 
-// verdicts weighs the reviews of a pull request that these agents wrote.
-func (w *world) verdicts(p *forge.Pull, authors []string) (v verdict) {
+// target reports whether pull requests to a branch are merged.
+func (w *world) target(branch string) bool {
+	return branch == "main" || slices.Contains(w.cfg.Forge.Bases, branch)
+}
+
+// verdicts weighs the reviews of a pull request that these agents wrote. An approval of one of our agents counts when a
+// review session gave it for this head, base and merge base; sure leaves out those that the supervisor cannot be sure
+// of. That of another account counts when it is younger than the last change of the base.
+func (s *server) verdicts(p *forge.Pull, authors []string, sure bool) (v verdict) {
+	w, given := s.w, s.pull(p.Ref).vouched
 	for i := range p.Reviews {
 		r := &p.Reviews[i]
 		agent := w.ours(r.Author) || w.bot(r.Author)
@@ -250,7 +262,14 @@ func (w *world) verdicts(p *forge.Pull, authors []string) (v verdict) {
 		onHead := r.CommitSHA == p.HeadSHA
 		v.changes = v.changes || onHead && r.Verdict == forge.ChangesRequested
 		v.objected = v.objected || !agent && r.Verdict == forge.ChangesRequested
-		v.approved = v.approved || onHead && r.Verdict == forge.Approved && !w.unpaired(r.Author, authors)
+		proper := r.Submitted.After(p.Retargeted) && !(w.bot(r.Author) && slices.Contains(p.Coders, r.Author)) &&
+			!slices.Contains(authors, r.Author)
+		if a := w.cfg.AgentByLogin(r.Author); a != nil {
+			proper = !w.unpaired(r.Author, authors) && slices.ContainsFunc(given, func(g vouch) bool {
+				return g == vouch{a.Name, p.HeadSHA, p.Base, p.MergeBase, g.sure} && (g.sure || !sure)
+			})
+		}
+		v.approved = v.approved || onHead && r.Verdict == forge.Approved && proper
 	}
 	return v
 }
@@ -266,8 +285,10 @@ func answered(p *forge.Pull, i int) bool {
 // on the issue whose branch it is.
 func (s *server) authors(p *pull) []string {
 	list := slices.Clone(p.writers)
-	if a := s.w.cfg.AgentByLogin(p.Author); a != nil {
-		list = append(list, a.Name)
+	for _, login := range append(slices.Clone(p.Coders), p.Author) {
+		if a := s.w.cfg.AgentByLogin(login); a != nil {
+			list = append(list, a.Name)
+		}
 	}
 	if is := s.issue(p.home); is != nil {
 		list = append(list, is.writers...)
