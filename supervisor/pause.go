@@ -77,6 +77,9 @@ func (s *Supervisor) setPauses(report *control.Report, name string, list []threa
 		report.Note = none
 		return nil
 	}
+	if off {
+		s.problems.setFirst("")
+	}
 	s.kicks.all(time.Time{})
 	s.touchStatus()
 	return nil

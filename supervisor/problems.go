@@ -14,6 +14,7 @@ import (
 // In a month without faults all of it stays empty.
 type problems struct {
 	mu         sync.Mutex        // guards what follows
+	first      string            // that a first start waits for a person
 	journal    string            // why the newest record could not be written
 	corrupt    int               // lines of the journal that were set aside at the start
 	ports      map[string]string // why an address cannot be listened on, by key of [factory]
@@ -32,6 +33,13 @@ func (p *problems) setJournal(why string) (was string) {
 	defer p.mu.Unlock()
 	was, p.journal = p.journal, why
 	return was
+}
+
+// setFirst notes that a first start waits for a person; "" means that it does no more.
+func (p *problems) setFirst(words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.first = words
 }
 
 // journalFails reports whether the newest record could not be written.
@@ -127,6 +135,9 @@ func (p *problems) lines() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := []string{}
+	if p.first != "" {
+		list = append(list, p.first)
+	}
 	if p.journal != "" {
 		list = append(list, p.journal+": nothing is started until that works again")
 	}

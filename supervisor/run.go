@@ -89,8 +89,9 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 // keeps it from being rewritten, such as a full disk, keeps nothing else from working.
 func (s *Supervisor) restore() error {
 	now := time.Now()
-	past, newest := ledger.New(), now
+	past, newest, fresh := ledger.New(), now, true
 	j, corrupt, err := journal.Open(s.StateDir, func(r ledger.Record) {
+		fresh = false
 		past.Apply(r)
 		if r.At.After(newest) {
 			newest = r.At
@@ -111,6 +112,7 @@ func (s *Supervisor) restore() error {
 		err = s.books.rewrite()
 	}
 	s.journalled(err)
+	s.pauseFirst(fresh && corrupt == 0)
 	return nil
 }
 

@@ -30,6 +30,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -94,10 +95,14 @@ type Supervisor struct {
 	Held      *os.File
 	// Upgrade replaces this program by that in a file, by way of HandOver; it returns only when that failed. Nil refuses.
 	Upgrade func(ctx context.Context, binary string) error
+	// Paused begins nothing until a person says resume. Ask does so in a state directory without a journal if the first
+	// scan finds work.
+	Paused, Ask bool
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 
-	once      sync.Once // for init
+	once      sync.Once   // for init
+	asking    atomic.Bool // the first scan is to show whether a person has to say resume
 	log       hclog.Logger
 	instance  string
 	until     context.Context // Run's: done when the supervisor is to stop

@@ -33,6 +33,9 @@ func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (d
 		s.kicks.thread(thread, now)
 	}
 	s.act(t)
+	if s.asking.Load() {
+		s.askFirst()
+	}
 	s.rebalance(now)
 	return t.delay
 }

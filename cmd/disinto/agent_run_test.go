@@ -78,7 +78,7 @@ func issueToMerge(t *testing.T, bin, model, dev, reviewer string, patience time.
 		"PWD=" + t.TempDir(), // not this checkout: opencode has committed to where PWD said
 	})
 	told := f.watchArguments()
-	r := startDisinto(t, environ, "run", "--config", path, "--state", state)
+	r := startDisinto(t, environ, "run", "--yes", "--config", path, "--state", state)
 	var issue struct{ State string }
 	for deadline := time.Now().Add(patience); issue.State != "closed"; time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -112,7 +112,7 @@ func (w *shared) start(own, others []string) {
 	text += fmt.Sprintf("\n[threads.api]\nbackend = \"anthropic\"\nmax_concurrent = 2\ninterval = \"1s\"\nidle_interval = \"1s\"\nagents = [%s]\n", quoted(own))
 	text += fmt.Sprintf("\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"agent\", %q]\nsandbox_write = [%q]\n",
 		sharedAgent, w.ledger, filepath.Dir(w.ledger))
-	w.all = append(w.all, startDisinto(w.t, w.environ, "run", "--config", factoryFile(w.t, text)))
+	w.all = append(w.all, startDisinto(w.t, w.environ, "run", "--yes", "--config", factoryFile(w.t, text)))
 }
 
 func quoted(names []string) string {

@@ -21,7 +21,7 @@ func TestPIDsLimit(t *testing.T) {
 	f := newTestForge(t)
 	state, self := t.TempDir(), executable(t)
 	path := f.file(state, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", fmt.Sprintf("command = [%q,", self), `command = ["/bin/sleep", "3600"] #`)
-	r := start(t, f.environ(nil), "sh", "-c", `echo $$ >"$0" && exec "$@"`, group+"/cgroup.procs", self, "run", "--config", path)
+	r := start(t, f.environ(nil), "sh", "-c", `echo $$ >"$0" && exec "$@"`, group+"/cgroup.procs", self, "run", "--yes", "--config", path)
 	status(t, state, "what is scheduled runs", func(d *control.Document) bool { return runs(d) == 2 })
 	limit := func(n string) {
 		if err := os.WriteFile(group+"/pids.max", []byte(n), 0); err != nil {

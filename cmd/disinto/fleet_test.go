@@ -411,7 +411,7 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 
 func (f *testFleet) start(host string, others ...string) *running {
 	f.t.Helper()
-	return startDisinto(f.t, f.environ, "run", "--config", f.config(host, others...))
+	return startDisinto(f.t, f.environ, "run", "--yes", "--config", f.config(host, others...))
 }
 
 func (f *testFleet) ready(host string) {

@@ -60,7 +60,7 @@ func TestHireWhileRunning(t *testing.T) {
 	f := newTestForge(t)
 	state := t.TempDir()
 	path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
-	r := startDisinto(t, f.environ(nil), "run", "--config", path)
+	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
 	status(t, state, "it works", working)
 	admin := f.environ(map[string]string{"FORGE_ADMIN_TOKEN": f.adminToken(), "FORGE_TOKEN": ""})
 	do := func(code int, says string, args ...string) {

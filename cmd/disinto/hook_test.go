@@ -26,7 +26,7 @@ func TestHookEndToEnd(t *testing.T) {
 	if got := disinto(t.Context(), environ, "check", "--fix", "--config", path); got.code != exitDone {
 		t.Fatalf("check --fix: exit code %d\n%s", got.code, got.stdout)
 	}
-	startDisinto(t, environ, "run", "--config", path)
+	startDisinto(t, environ, "run", "--yes", "--config", path)
 	// From here on it has no reason to look at the forge: what is scheduled runs, and nothing that waits is for an agent.
 	status(t, state, "it is busy with what is scheduled", func(d *control.Document) bool {
 		running := 0

@@ -126,7 +126,7 @@ func killedAtRequest(t *testing.T, g *gate) {
 	t.Cleanup(server.Close)
 	state := t.TempDir()
 	path := f.file(state, f.URL, server.URL, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`)
-	r := startDisinto(t, f.environ(nil), "run", "--config", path)
+	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
 	g.arm(func() { r.signal(syscall.SIGKILL) })
 	eventually(t, "it is killed", func() bool {
 		select {
@@ -138,7 +138,7 @@ func killedAtRequest(t *testing.T, g *gate) {
 	})
 	r.wait()
 	g.arm(nil)
-	r = startDisinto(t, f.environ(nil), "run", "--config", path)
+	r = startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
 	status(t, state, "no claim stands without a session", func(d *control.Document) bool {
 		return d.Forge.OK && !slices.ContainsFunc(f.claimed(), func(n int) bool {
 			return !slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Number == int64(n) })

@@ -85,7 +85,7 @@ func TestLimitsInContainer(t *testing.T) {
 	path := f.file(state, "[agents.dev-qwen]", "[agents.dev-qwen]"+limits, "[agents.dev-kimi]", "[agents.dev-kimi]"+limits,
 		fmt.Sprintf("command = [%q,", self), fmt.Sprintf(`command = ["/bin/sh", %q] #`, greedy))
 	const script = `echo 0 >"$0" && exec unshare --cgroup sh -c 'umount /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"' sh "$@"`
-	r := start(t, f.environ(nil), "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, box+"/cgroup.procs", self, "run", "--config", path)
+	r := start(t, f.environ(nil), "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", script, box+"/cgroup.procs", self, "run", "--yes", "--config", path)
 	issue := ""
 	limited := func(d *control.Document) bool {
 		for _, e := range d.Recent {

@@ -118,7 +118,7 @@ func (l *live) play() {
 		l.t.Fatalf("check --fix: exit code %d\n%s", got.code, got.stdout)
 	}
 	binary := cmp.Or(os.Getenv("DISINTO_BINARY"), "/proc/self/exe")
-	r := start(l.t, l.environ, binary, "run", "--config", l.config)
+	r := start(l.t, l.environ, binary, "run", "--yes", "--config", l.config)
 	status(l.t, l.state, "it has read the forge", func(d *control.Document) bool { return d.Forge.OK })
 	begin := time.Now()
 	l.tasks = make([]liveTask, len(l.shape))

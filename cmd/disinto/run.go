@@ -27,13 +27,20 @@ The entrypoint of a container. It stays up whatever the forge or the file do,
 and says in disinto status what it waits for. A change of the file, or HUP,
 reloads it; sessions that run keep what they were started with.
 
+A first start, in a state directory without a journal, begins nothing that waits
+already: it says how much that is, and disinto resume begins it. --yes does not
+ask.
+
 TERM or INT ends all sessions within stop_grace and releases their claims; a
 second one kills at once. USR1 writes the state and all goroutines to the log.
 USR2 upgrades: see disinto help upgrade.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)
-		return func(ctx context.Context, c *cli, _ []string) error { return run(ctx, c, &p) }
+		var first firstStart
+		flags.BoolVar(&first.paused, "paused", false, "begin nothing until disinto resume")
+		flags.BoolVar(&first.yes, "yes", false, "begin the waiting work at a first start, too")
+		return func(ctx context.Context, c *cli, _ []string) error { return run(ctx, c, &p, first) }
 	},
 }
 
@@ -46,7 +53,10 @@ const (
 	startTime = 5 * time.Second
 )
 
-func run(ctx context.Context, c *cli, p *place) error {
+// firstStart says what is begun at a start without a person's word.
+type firstStart struct{ paused, yes bool }
+
+func run(ctx context.Context, c *cli, p *place, first firstStart) error {
 	signals, err := process.Init()
 	if err != nil {
 		return err
@@ -62,6 +72,7 @@ func run(ctx context.Context, c *cli, p *place) error {
 	if err != nil {
 		return err
 	}
+	f.Paused, f.Ask = first.paused, !first.yes
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	f.prepareUpgrade(out, func() bool { return ctx.Err() != nil })

@@ -20,7 +20,7 @@ import (
 func (f *testForge) startRun(state string, environ map[string]string, edits ...string) *running {
 	f.t.Helper()
 	path := f.file(state, append(edits, `"demo-agent"`, `"demo-agent", "--think", "1h"`)...)
-	return startDisinto(f.t, f.environ(environ), "run", "--config", path)
+	return startDisinto(f.t, f.environ(environ), "run", "--yes", "--config", path)
 }
 
 // claimed are the numbers of the issues that carry a claim.
@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := startDisinto(t, f.environ(nil), "run", "--config", path)
+	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
 	d := status(t, state, "the mistake is shown", func(d *control.Document) bool { return d.Config.Error != "" })
 	if want := path + ":2: forge.urls: unknown key, did you mean url?"; d.Config.Error != want ||
 		d.Config.Generation != 0 {
@@ -270,7 +270,7 @@ func TestPID1(t *testing.T) {
 		f := newTestForge(t)
 		state := t.TempDir()
 		path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
-		r := start(t, f.environ(nil), append(unshare, "run", "--config", path)...)
+		r := start(t, f.environ(nil), append(unshare, "run", "--yes", "--config", path)...)
 		d := status(t, state, "an agent works", working)
 		if d.PID != 1 {
 			t.Errorf("pid %d, want 1", d.PID)

@@ -168,7 +168,7 @@ func (s *soak) start() *running {
 	if binary == "" {
 		binary, _ = os.Executable()
 	}
-	r := start(s.t, s.environ, binary, "run", "--config", s.config)
+	r := start(s.t, s.environ, binary, "run", "--yes", "--config", s.config)
 	status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	return r
 }

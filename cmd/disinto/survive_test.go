@@ -40,7 +40,7 @@ func TestRunSurvives(t *testing.T) {
 			f := newTestForge(t)
 			state, self := t.TempDir(), executable(t)
 			path := f.file(state, `"demo-agent"`, `"demo-agent", "--think", "1h"`)
-			argv := append(strings.Fields(tt.inside), "sh", "-c", tt.script, "sh", fullPipe(t), self, "run", "--config", path)
+			argv := append(strings.Fields(tt.inside), "sh", "-c", tt.script, "sh", fullPipe(t), self, "run", "--yes", "--config", path)
 			r := start(t, append(f.environ(nil), "STATE="+state), argv...)
 			d := status(t, state, "an agent works", working)
 			pid := d.PID

@@ -53,7 +53,7 @@ sleep W4`, "W", word)
 	environ := withEnv(f.environ(nil), []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "IS_SANDBOX=1", "OPENAI_API_KEY=none", "ANTHROPIC_API_KEY=none", "PWD=" + t.TempDir(),
 	})
-	r := startDisinto(t, environ, "run", "--config", path, "--state", state)
+	r := startDisinto(t, environ, "run", "--yes", "--config", path, "--state", state)
 	eventually(t, "the tool and what it left run", func() bool {
 		for _, n := range []string{"1", "2", "3", "4"} {
 			if len(mentions(t, "sleep\x00"+word+n)) == 0 {

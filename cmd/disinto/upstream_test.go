@@ -231,7 +231,7 @@ func TestUpstreamItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.write(project, string(text)+"[agents.llama]\nbase_url = \"http://"+deadAddress(t)+"\"\nroles = [\"dev\"]\nforge_user = \"dev-local\"\nmodel = \"qwen\"\n")
-	r := startDisinto(t, environ, "run", "--config", filepath.Join(root, projectsDir), "--state", state)
+	r := startDisinto(t, environ, "run", "--yes", "--config", filepath.Join(root, projectsDir), "--state", state)
 	closed := func(number int) bool {
 		var issue struct{ State string }
 		f.get(fmt.Sprintf("/issues/%d", number), &issue)

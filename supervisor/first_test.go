@@ -1,0 +1,73 @@
+package supervisor_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/simtest"
+)
+
+// A first start begins nothing of what waits already until a person says resume. Without waiting work it begins new
+// issues as they come, and so does every later start.
+func TestFirstStart(t *testing.T) {
+	asks := func(l *simtest.Life) { l.Ask = true }
+	first := func(l *simtest.Life) bool {
+		return slices.ContainsFunc(l.Document().Problems, func(p string) bool { return strings.HasPrefix(p, "first start: ") })
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Forge.Issue("one")
+		w.Forge.Issue("two", 1)
+		l := w.Start(asks)
+		time.Sleep(time.Hour)
+		if n := len(w.Exec.Runs()); n != 0 || !l.Document().Paused || !first(l) {
+			t.Fatalf("%d sessions, problems %q", n, l.Document().Problems)
+		}
+		if got := l.Document().Problems[0]; !strings.HasPrefix(got, "first start: 1 items wait") {
+			t.Errorf("it says %q", got) // the second is blocked by the first
+		}
+		l.Kill() // what was asked is still open
+		l.Bury()
+		l = w.Start(asks)
+		time.Sleep(time.Hour)
+		if n := len(w.Exec.Runs()); n != 0 || !l.Document().Paused {
+			t.Errorf("after a kill: %d sessions", n)
+		}
+		told(t, l, "/v1/resume", `{}`, "everything: resumed")
+		w.Until(6*time.Hour, "both are merged", func() bool { return w.Forge.Get(1).Closed && w.Forge.Get(2).Closed })
+		if first(l) {
+			t.Error("it still asks")
+		}
+		l.Stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		l := w.Start(asks)
+		time.Sleep(time.Minute)
+		if l.Document().Paused || first(l) {
+			t.Errorf("paused without work: %q", l.Document().Problems)
+		}
+		w.Forge.Issue("one")
+		w.Until(6*time.Hour, "merged", func() bool { return w.Forge.Get(1).Closed })
+		w.Forge.Issue("two")
+		l.Kill()
+		l.Bury()
+		l = w.Start(asks)
+		w.Until(6*time.Hour, "merged after a restart", func() bool { return w.Forge.Get(3).Closed })
+		l.Stop()
+	})
+	synctest.Test(t, func(t *testing.T) { // said by the operator, it holds whatever there is to do
+		w := simtest.New(t)
+		l := w.Start(func(l *simtest.Life) { l.Paused = true })
+		time.Sleep(time.Minute)
+		w.Forge.Issue("one")
+		time.Sleep(time.Hour)
+		if n := len(w.Exec.Runs()); n != 0 || !l.Document().Paused || first(l) {
+			t.Errorf("%d sessions, paused %v", n, l.Document().Paused)
+		}
+		l.Stop()
+	})
+}
