@@ -32,7 +32,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/history", s.history),
 		control.Get("/v1/convoys", command(s, s.convoys)),
 		control.Events("/v1/events", &s.events),
-		control.Logs("/v1/log", s.findLog, s.books.running),
+		control.Logs("/v1/log", s.findLogs, s.books.running),
 
 		control.Post("/v1/cancel", command(s, s.cancelItem)),
 		control.Post("/v1/retry", command(s, s.retryItem)),

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
@@ -17,61 +19,72 @@ import (
 type logged struct {
 	control.Log
 	item forge.Ref
-	at   time.Time
 }
 
-// FindLog returns the output of the newest session of an agent, or on an issue or pull request: 12, #12 or
-// owner/name#12. It reads the state directory only, so it needs no supervisor. A session that printed nothing has no
-// log.
-func FindLog(stateDir, of string) (control.Log, error) {
+// FindLogs returns the output of those sessions of an agent, or on an issue or pull request (12, #12, owner/name#12 or
+// its address), that the query chooses. It reads the state directory only, so it needs no supervisor. A session that
+// printed nothing has no log.
+func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
+	const anywhere = "any/where"
+	item, noRef := forge.ParseRef(q.Of, anywhere)
+	logs, repos, err := logsWhere(stateDir, func(l *logged) bool {
+		if noRef != nil {
+			return l.Agent == q.Of
+		}
+		return l.item == item || item.Repo == anywhere && l.item.Number == item.Number
+	})
+	switch {
+	case err != nil:
+		return control.FoundLogs{}, err
+	case len(logs) == 0:
+		return control.FoundLogs{}, fmt.Errorf(
+			"cannot find a log of %s: no session of it is remembered; all logs are in %s", q.Of, filepath.Join(stateDir, "logs"))
+	case noRef == nil && len(repos) > 1:
+		return control.FoundLogs{}, fmt.Errorf(
+			"cannot tell which repository %s is in: write owner/name#%d", q.Of, item.Number)
+	}
+	found, err := q.Choose(logs)
+	found.Waits = noRef != nil
+	return found, err
+}
+
+// logsWhere are the logs of the sessions that fit, oldest first, and the repositories of their items.
+func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, repos map[string]bool, err error) {
 	file, err := os.Open(filepath.Join(stateDir, "journal.jsonl"))
 	if err != nil {
-		return control.Log{}, fmt.Errorf("cannot read the journal: %w", err)
+		return nil, nil, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	defer file.Close()
-	const anywhere = "any/where"
-	item, noRef := forge.ParseRef(of, anywhere)
-	var newest logged
-	repos := make(map[string]bool)
+	repos, seen := make(map[string]bool), make(map[string]bool)
 	err = ledger.Read(file, func(r ledger.Record) {
 		l, is := sessionIn(stateDir, &r)
-		asked := l.Agent == of
-		if noRef == nil {
-			asked = l.item == item || item.Repo == anywhere && l.item.Number == item.Number
-		}
-		if !is || !asked {
+		if !is || seen[l.RunID] || !fits(&l) {
 			return
 		}
 		if _, err := os.Lstat(l.Path); err != nil {
 			return
 		}
-		repos[l.item.Repo] = true
-		if cmp.Or(l.at.Compare(newest.at), cmp.Compare(l.RunID, newest.RunID)) > 0 {
-			newest = l
-		}
+		seen[l.RunID], repos[l.item.Repo] = true, true
+		logs = append(logs, l.Log)
 	}, func(_, _ int64) {})
-	switch {
-	case err != nil:
-		return control.Log{}, err
-	case len(repos) == 0:
-		return control.Log{}, fmt.Errorf("cannot find a log of %s: no session of it is remembered; all logs are in %s",
-			of, filepath.Join(stateDir, "logs"))
-	case noRef == nil && len(repos) > 1:
-		return control.Log{}, fmt.Errorf("cannot tell which repository %s is in: write owner/name#%d", of, item.Number)
-	}
-	return newest.Log, nil
+	slices.SortFunc(logs, func(a, b control.Log) int {
+		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.RunID, b.RunID))
+	})
+	return logs, repos, err
 }
 
 // sessionIn returns the session that a record of the journal names. Compaction keeps the newest.
 func sessionIn(stateDir string, r *ledger.Record) (l logged, is bool) {
 	switch {
 	case r.Start != nil:
-		l = logged{control.Log{RunID: r.Start.Run, Agent: r.Start.Agent}, forge.Ref(r.Start.Item.Ref), r.At}
+		l = logOf(r.Start.Run, r.Start.Agent, r.Start.Item.Kind, r.Start.Item.Ref, r.At)
 	case r.Open != nil:
-		l = logged{control.Log{RunID: r.Open.Run, Agent: r.Open.Agent}, forge.Ref(r.Open.Item.Ref), r.At}
+		l = logOf(r.Open.Run, r.Open.Agent, r.Open.Item.Kind, r.Open.Item.Ref, r.At)
 	case r.Recent != nil:
-		item := forge.Ref{Repo: r.Recent.Repo, Number: r.Recent.Number}
-		l = logged{control.Log{RunID: r.Recent.RunID, Agent: r.Recent.Agent}, item, r.Recent.StartedAt}
+		item := ledger.Ref{Repo: r.Recent.Repo, Number: r.Recent.Number}
+		l = logOf(r.Recent.RunID, r.Recent.Agent, r.Recent.Kind, item, r.Recent.StartedAt)
+	case r.Past != nil && r.Past.Run != "":
+		l = logOf(r.Past.Run, r.Past.Agent, r.Past.Kind, r.Past.Ref, r.Past.Start)
 	default:
 		return l, false
 	}
@@ -79,21 +92,27 @@ func sessionIn(stateDir string, r *ledger.Record) (l logged, is bool) {
 	return l, true
 }
 
-// findLog answers GET /v1/log: the log of an agent or item, and the secrets to hide in it.
-func (s *Supervisor) findLog(of string) (control.Log, []string, error) {
+func logOf(run, agent string, kind agents.Kind, item ledger.Ref, at time.Time) logged {
+	ref := forge.Ref(item)
+	return logged{control.Log{RunID: run, Agent: agent, Work: string(kind) + " " + ref.String(), Began: at}, ref}
+}
+
+// findLogs answers GET /v1/log: the logs of an agent or item, and the secrets to hide in them.
+func (s *Supervisor) findLogs(q control.LogQuery) (control.FoundLogs, error) {
 	config := s.books.config()
 	if config == nil {
-		return control.Log{}, nil, control.NotNow(
-			"not now: without a valid configuration nobody knows which secrets to hide in a log")
+		return control.FoundLogs{}, control.NotNow(
+			"not now: only a valid configuration says which secrets to hide in a log")
 	}
-	if item, err := s.item("", of); err == nil {
-		of = item.String()
+	if item, err := s.item("", q.Of); err == nil {
+		q.Of = item.String()
 	}
-	log, err := FindLog(s.StateDir, of)
+	found, err := FindLogs(s.StateDir, q)
 	if err != nil {
-		return log, nil, control.NotFound("%s", err)
+		return found, control.NotFound("%s", err)
 	}
-	return log, s.secretsOf(config), nil
+	found.Secrets = s.secretsOf(config)
+	return found, nil
 }
 
 // secretsOf returns the secrets of a configuration, and of those that running sessions were started with: after a

@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/simtest"
 )
 
@@ -132,16 +134,106 @@ func TestFindLog(t *testing.T) {
 		{"3", "cannot find a log of 3: no session of it is remembered; all logs are in " + filepath.Join(dir, "logs")},
 		{"dev-x", "cannot find a log of dev-x: no session of it is remembered; all logs are in " + filepath.Join(dir, "logs")},
 	} {
-		log, err := supervisor.FindLog(dir, tt.of)
-		got := log.RunID
+		found, err := supervisor.FindLogs(dir, control.LogQuery{Of: tt.of})
+		var got string
 		if err != nil {
 			got = err.Error()
+		} else {
+			got = found.Shown[0].RunID
 		}
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.of, got, tt.want)
 		}
 	}
-	if _, err := supervisor.FindLog(t.TempDir(), "1"); err == nil || !strings.HasPrefix(err.Error(), "cannot read the journal") {
+	if _, err := supervisor.FindLogs(t.TempDir(), control.LogQuery{Of: "1"}); err == nil || !strings.HasPrefix(err.Error(), "cannot read the journal") {
 		t.Errorf("without a journal: %v", err)
+	}
+}
+
+// A query chooses among the sessions of an item: the newest, one by its id, or all since a time; each is named above its
+// output, and only its last lines are shown if so asked.
+func TestLogQuery(t *testing.T) {
+	dir := t.TempDir()
+	session := func(run string, hour int) string {
+		at := fmt.Sprintf("2026-01-01T%02d:00:00Z", hour)
+		writeLog(t, filepath.Join(dir, "logs", "dev-a", run+".log"), "first of "+run+"\nsecret-word and last of "+run+"\n")
+		return `{"at":"` + at + `","past":{"agent":"dev-a","kind":"issue","ref":"o/r#1","chain":"o/r#1","start":"` + at +
+			`","end":"` + at + `","run":"` + run + `"}}` + "\n"
+	}
+	journal := session("aa", 8) + session("ab", 9) + session("b", 10)
+	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(journal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const heads = "==> dev-a, issue o/r#1, 2026-01-01T%s:00:00Z"
+	head := func(hour, rest string) string { return fmt.Sprintf(heads, hour) + rest + "\n" }
+	whole := func(run string) string { return "first of " + run + "\n[secret] and last of " + run + "\n" }
+	for _, tt := range []struct {
+		q    control.LogQuery
+		want string
+	}{
+		{control.LogQuery{Of: "dev-a"}, whole("b")},
+		{control.LogQuery{Of: "dev-a", Lines: 1}, "[secret] and last of b\n"},
+		{control.LogQuery{Of: "dev-a", Lines: 2}, whole("b")},
+		{control.LogQuery{Of: "dev-a", Lines: 99}, whole("b")},
+		{
+			control.LogQuery{Of: "1", Heads: true},
+			head("08", ": --session aa") + head("09", ": --session ab") + head("10", " <==") + whole("b"),
+		},
+		{control.LogQuery{Of: "1", Session: "ab"}, whole("ab")},
+		{control.LogQuery{Of: "1", Session: "a"}, whole("aa") + whole("ab")},
+		{control.LogQuery{Of: "1", Session: "c"}, "cannot find session c of 1: disinto logs 1 names those that are there"},
+		{
+			control.LogQuery{Of: "dev-a", Since: time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), Lines: 1},
+			"[secret] and last of ab\n[secret] and last of b\n",
+		},
+		{
+			control.LogQuery{Of: "dev-a", Since: time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC)},
+			"no session of dev-a has begun since 2026-01-02T09:00:00Z",
+		},
+	} {
+		found, err := supervisor.FindLogs(dir, tt.q)
+		found.Secrets = []string{"secret-word"}
+		var got strings.Builder
+		if err == nil {
+			err = found.Copy(t.Context(), &got, tt.q, nil)
+		}
+		if err != nil {
+			got.WriteString(err.Error())
+		}
+		if got.String() != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.q, got.String(), tt.want)
+		}
+	}
+}
+
+// To follow an idle agent is to wait for its next session, and to end with that.
+func TestLogWaits(t *testing.T) {
+	s, w, _ := real(t, t.TempDir(), nil)
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	n := 0
+	w.Exec.Script = func(job agents.Job, _ int) simtest.Script {
+		n++
+		writeLog(t, job.LogPath, fmt.Sprintf("session %d\n", n))
+		return simtest.Script{Takes: time.Millisecond, Outcome: agents.Outcome{Result: agents.Refused, Claimed: true}}
+	}
+	w.Forge.Issue("one")
+	s.Reload(w.Config, nil) // wakes the loops
+	eventually(t, "the end of a session", func() bool { return len(s.Document().Recent) == 1 })
+	resp, err := http.Get(server.URL + "/v1/log?of=dev-coder&follow=1&lines=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	in := bufio.NewReader(resp.Body)
+	for _, want := range []string{"session 1\n", "==> waits for the next session of dev-coder\n"} {
+		if line, err := in.ReadString('\n'); line != want || err != nil {
+			t.Fatalf("%q, %v, want %q", line, err, want)
+		}
+	}
+	w.Forge.Issue("two")
+	s.Reload(w.Config, nil)
+	if rest, err := io.ReadAll(in); string(rest) != "session 2\n" || err != nil {
+		t.Errorf("then: %q, %v", rest, err)
 	}
 }

@@ -84,9 +84,10 @@ func TestConvoyList(t *testing.T) {
 			"state": "staged", "known": false}]}`
 	state := fakeSupervisor(t, map[string]string{"/v1/convoys": answer})
 	got := disinto(t.Context(), nil, "convoy", "list", "--state", state)
-	want := "CONVOY  TITLE                              STATE\n" +
-		"#20     Sell by mail                       running, 3 members: 1 done, 2 running\n" +
-		"#31     A title that is so long that it…   staged, its members are not read yet\n"
+	const long = "A title that is so long that it does not fit beside the rest"
+	want := "CONVOY  TITLE" + strings.Repeat(" ", len(long)-len("TITLE")) + "  STATE\n" +
+		"#20     Sell by mail" + strings.Repeat(" ", len(long)-len("Sell by mail")) + "  running, 3 members: 1 done, 2 running\n" +
+		"#31     " + long + "  staged, its members are not read yet\n"
 	if got.code != exitDone || got.stdout != want || got.stderr != "" {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s", got.code, got.stderr, got.stdout)
 	}

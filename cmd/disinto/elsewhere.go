@@ -74,7 +74,7 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (*threads.Co
 const projectsDir = "projects"
 
 // left has nothing to show: a supervisor leaves its logs on Linux.
-func (l *logsFlags) left(context.Context, *cli, string, string, io.Writer) error {
+func (l *logsFlags) left(context.Context, *cli, string, io.Writer) error {
 	return control.ErrNoSupervisor
 }
 

@@ -63,10 +63,17 @@ agents = ["dev-qwen"]
 // A running supervisor is asked: it knows all secrets, and when the session ends.
 func TestLogs(t *testing.T) {
 	state := fakeSupervisor(t, map[string]string{
-		"/v1/log?of=dev-qwen":                   "so it was\n",
-		"/v1/log?of=johba%2Fharb%2317&follow=1": "so it is\n",
+		"/v1/log?of=dev-qwen":                                        "so it was\n",
+		"/v1/log?follow=1&heads=1&of=johba%2Fharb%2317":              "so it is\n",
+		"/v1/log?heads=1&lines=5&of=17&session=ab":                   "so it ended\n",
+		"/v1/log?heads=1&of=dev-qwen&since=2026-11-02T12%3A00%3A00Z": "so it went\n",
 	})
-	for _, tt := range []struct{ args, want string }{{"dev-qwen", "so it was\n"}, {"johba/harb#17 --follow", "so it is\n"}} {
+	for _, tt := range []struct{ args, want string }{
+		{"dev-qwen", "so it was\n"},
+		{"johba/harb#17 --follow", "so it is\n"},
+		{"17 -n 5 --session ab", "so it ended\n"},
+		{"dev-qwen --since 1d", "so it went\n"},
+	} {
 		got := disinto(t.Context(), nil, append([]string{"logs", "--state", state}, strings.Fields(tt.args)...)...)
 		if got.code != exitDone || got.stdout != tt.want {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q", tt.args, got.code, got.stdout, got.stderr)

@@ -31,7 +31,7 @@ func TestAddress(t *testing.T) {
 		switch r.Method + " " + r.URL.RequestURI() {
 		case "GET /v1/state":
 			fmt.Fprint(w, readTestdata(t, "status/busy.json"))
-		case "GET /v1/log?of=17":
+		case "GET /v1/log?heads=1&of=17":
 			fmt.Fprint(w, "what it printed\n")
 		case "POST /v1/sling":
 			fmt.Fprint(w, `{"repo": "a/b", "number": 17, "agent": "dev-qwen", "slot": 1, "thread": "llama"}`)
@@ -40,8 +40,8 @@ func TestAddress(t *testing.T) {
 		}
 	})
 	token := "DISINTO_TOKEN=" + remoteToken
-	shows(t, disinto(t.Context(), []string{token}, "status", "--address", address).stdout, "status/busy.txt")
-	shows(t, disinto(t.Context(), []string{token, "DISINTO_ADDRESS=" + address + "/"}, "status").stdout, "status/busy.txt")
+	shows(t, disinto(t.Context(), []string{token}, "status", "--address", address).stdout, "status/busy-pipe.txt")
+	shows(t, disinto(t.Context(), []string{token, "DISINTO_ADDRESS=" + address + "/"}, "status").stdout, "status/busy-pipe.txt")
 	if got := disinto(t.Context(), []string{token}, "logs", "17", "--address", strings.TrimPrefix(address, "http://")); got.stdout != "what it printed\n" {
 		t.Errorf("logs: %+v", got)
 	}

@@ -28,7 +28,7 @@ func TestUpgradeAsPID1(t *testing.T) {
 	path := f.file(state, "[factory]", fmt.Sprintf("[factory]\nlisten = %q\nlisten_token = \"$DISINTO_API_TOKEN\"", api),
 		`"demo-agent"`, `"demo-agent", "--think", "1h"`)
 	r := start(t, f.environ(map[string]string{"DISINTO_API_TOKEN": "0123456789abcdef"}),
-		"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", executable(t), "run", "--config", path)
+		"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", executable(t), "run", "--yes", "--config", path)
 	before := status(t, state, "an agent works", working)
 	socket := listener(t, api)
 	stop, refused := make(chan struct{}), make(chan error, 1)

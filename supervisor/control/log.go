@@ -19,6 +19,9 @@ const logRest = 200 * time.Millisecond
 // Log is the output of one session.
 type Log struct {
 	RunID, Agent, Path string
+	Work               string    // for people, such as "issue o/r#12"
+	Began              time.Time // when the session was reserved
+	Lines              int       // how many of its last lines Copy copies; 0 copies all
 }
 
 // Copy writes the log with the secrets in it hidden. As long as live reports true it goes on with what is added; nil
@@ -29,6 +32,9 @@ func (l *Log) Copy(ctx context.Context, w io.Writer, secrets []string, live func
 		return fmt.Errorf("cannot read the log: %w", err)
 	}
 	defer f.Close()
+	if err := l.skipTo(f); err != nil {
+		return fmt.Errorf("cannot read the log: %w", err)
+	}
 	redactor := agents.NewRedactor(secrets)
 	for {
 		// Asked before reading: what was printed before the session ended is then in the file.
@@ -70,6 +76,36 @@ func (l *Log) skipCut(f *os.File, w io.Writer, redactor *agents.Redactor) error 
 	return err
 }
 
+// skipTo goes to the beginning of the last Lines lines.
+func (l *Log) skipTo(f *os.File) error {
+	if l.Lines <= 0 {
+		return nil
+	}
+	at, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	buf, left := make([]byte, 32<<10), l.Lines+1 // the last line most often ends in a line break
+	for at > 0 && left > 0 {
+		n := min(at, int64(len(buf)))
+		at -= n
+		if _, err := f.ReadAt(buf[:n], at); err != nil {
+			return err
+		}
+		for i := n - 1; i >= 0; i-- {
+			if buf[i] != '\n' {
+				continue
+			}
+			if left--; left == 0 {
+				at += i + 1
+				break
+			}
+		}
+	}
+	_, err = f.Seek(at, io.SeekStart)
+	return err
+}
+
 // copyRedacted copies what there is to read, until ctx is done.
 func copyRedacted(ctx context.Context, w io.Writer, f io.Reader, redactor *agents.Redactor) error {
 	buf := make([]byte, 32<<10)
@@ -86,27 +122,6 @@ func copyRedacted(ctx context.Context, w io.Writer, f io.Reader, redactor *agent
 		}
 	}
 	return nil
-}
-
-// Logs is the route of the logs: ?of=AGENT or REF, with &follow=1 until the session ends. find returns the log and the
-// secrets to hide in it; isRunning reports whether a session is not over.
-func Logs(path string, find func(of string) (Log, []string, error), isRunning func(runID string) bool) Route {
-	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
-		log, secrets, err := find(r.URL.Query().Get("of"))
-		if err != nil {
-			answer(w, nil, err)
-			return
-		}
-		var live func() bool
-		if r.URL.Query().Get("follow") != "" {
-			live = func() bool { return isRunning(log.RunID) }
-		}
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.WriteHeader(http.StatusOK)
-		// The status is sent: an error now can only end the answer.
-		_ = log.Copy(r.Context(), &flushing{w, http.NewResponseController(w)}, secrets, live)
-	}}
 }
 
 // flushing sends each piece at once. A client that reads nothing for so long is stuck.
