@@ -22,6 +22,14 @@ demo: ## run a whole factory in one process, for a minute: no network, no accoun
 build: ## make bin/disinto, one static binary; the version in it is git's
 	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/disinto ./cmd/disinto
 
+.PHONY: ldflags
+ldflags:
+	@echo '$(LDFLAGS)'
+
+.PHONY: release
+release: ## build a release of this commit into dist/: binaries, images, checksums, notes; on a tag it has its version
+	docker/release.sh dist
+
 .PHONY: man
 man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 	@mkdir -p bin

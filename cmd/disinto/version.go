@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/pflag"
 )
@@ -20,12 +22,30 @@ var versionCommand = command{
 	},
 }
 
-// version is the one that the Go tool stamped into the program: a tag, or a pseudo-version with the commit in it, and
-// "+dirty" for a changed tree. Without version control, as in a test, it is "devel".
+// version is that of a release, such as 0.2.0, and otherwise the commit, with "+dirty" for a changed tree. Without
+// version control, as in a test, it is "devel".
 func version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+	if !ok {
 		return "devel"
 	}
-	return info.Main.Version
+	return versionOf(info)
+}
+
+// commitBehind matches the versions that the Go tool makes of a commit without a tag.
+var commitBehind = regexp.MustCompile(`[.-]\d{14}-([0-9a-f]{12})(?:\+|$)`)
+
+func versionOf(info *debug.BuildInfo) string {
+	said := info.Main.Version
+	if said == "" || said == "(devel)" {
+		return "devel"
+	}
+	said, dirty, _ := strings.Cut(said, "+")
+	if commit := commitBehind.FindStringSubmatch(said); commit != nil {
+		said = commit[1]
+	}
+	if dirty != "" {
+		dirty = "+" + dirty
+	}
+	return strings.TrimPrefix(said, "v") + dirty
 }

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+func TestVersion(t *testing.T) {
+	for stamp, want := range map[string]string{ // what the Go tool makes of git
+		"": "devel", "(devel)": "devel", "v0.2.0": "0.2.0", "v0.2.0+dirty": "0.2.0+dirty", "v0.3.0-rc.1": "0.3.0-rc.1",
+		"v0.0.0-20261122134411-5352768cd1ca":              "5352768cd1ca",
+		"v0.0.0-20261122134411-5352768cd1ca+dirty":        "5352768cd1ca+dirty",
+		"v0.2.1-0.20261122134411-5352768cd1ca":            "5352768cd1ca",
+		"v0.3.0-rc.1.0.20261122134411-5352768cd1ca+dirty": "5352768cd1ca+dirty",
+	} {
+		if got := versionOf(&debug.BuildInfo{Main: debug.Module{Version: stamp}}); got != want {
+			t.Errorf("%q: got %q, want %q", stamp, got, want)
+		}
+	}
+}
