@@ -19,4 +19,4 @@ mkdir -p etc/ssl/certs && cat usr/share/ca-certificates/mozilla/*.crt >etc/ssl/c
 ln -sf mawk usr/bin/awk
 rm -rf usr/share/doc usr/share/man usr/share/locale usr/share/info var/cache/apt var/lib/apt/lists var/log/*'
 mmdebstrap --quiet --architectures="$1" --skip=check/qemu --variant=extract --include=$packages \
-  --customize-hook="$finish" bookworm "$2"
+  --extract-hook="$finish" bookworm "$2"
