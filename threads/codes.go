@@ -124,8 +124,7 @@ const (
 	ByChoice             // only a person does, who chose that it waits
 )
 
-// CodeDoc classifies a code and explains it to people: the text of a Reason and the troubleshooting table of the README
-// come from it.
+// CodeDoc classifies a code and explains it to people: the text of a Reason and docs/codes.md come from it.
 type CodeDoc struct {
 	Code  Code
 	Class Class

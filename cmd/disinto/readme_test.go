@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,18 +12,77 @@ import (
 	"codeberg.org/johba/disinto/threads/file"
 )
 
-const readmePath = "../../README.md"
+const (
+	readmePath = "../../README.md"
+	codesPath  = "../../docs/codes.md"
+)
 
-// README.md shows the program's present output.
+// docs/codes.md has a row for each code.
 func TestReadme(t *testing.T) {
+	raw, err := os.ReadFile(codesPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, codesPath, replaceBlock(t, string(raw), "codes", codeTable()))
+}
+
+// The README is read to its end only if it is short.
+func TestReadmeLength(t *testing.T) {
 	raw, err := os.ReadFile(readmePath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(raw)
-	text = replaceBlock(t, text, "status", "```\n"+readTestdata(t, filepath.Join("status", "demo.txt"))+"```\n")
-	text = replaceBlock(t, text, "codes", codeTable())
-	golden(t, readmePath, text)
+	if n := strings.Count(string(raw), "\n"); n > 160 {
+		t.Errorf("%d lines, more than 160", n)
+	}
+}
+
+var (
+	linkPattern    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headingPattern = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	anchorDrops    = regexp.MustCompile("[^a-z0-9 _-]")
+)
+
+// Every link in the documentation leads to a file that is there, and to a heading that it has.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, readmePath, "../../CONTRIBUTING.md") {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range linkPattern.FindAllStringSubmatch(string(raw), -1) {
+			if !strings.Contains(link[1], "://") && !leads(page, link[1]) {
+				t.Errorf("%s: %s leads nowhere", page, link[1])
+			}
+		}
+	}
+}
+
+// leads reports whether a link on a page leads to something.
+func leads(page, link string) bool {
+	file, heading, _ := strings.Cut(link, "#")
+	target := page
+	if file != "" {
+		target = filepath.Join(filepath.Dir(page), file)
+	}
+	if heading == "" {
+		_, err := os.Stat(target)
+		return err == nil
+	}
+	raw, err := os.ReadFile(target)
+	if err != nil {
+		return false
+	}
+	for _, h := range headingPattern.FindAllStringSubmatch(string(raw), -1) {
+		if strings.ReplaceAll(anchorDrops.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-") == heading {
+			return true
+		}
+	}
+	return false
 }
 
 // replaceBlock puts text between <!-- name: ... --> and the next <!-- end -->.
@@ -32,7 +92,7 @@ func replaceBlock(t *testing.T, in, name, text string) string {
 	head, rest, ok2 := strings.Cut(rest, "-->\n")
 	_, after, ok3 := strings.Cut(rest, "<!-- end -->")
 	if !ok || !ok2 || !ok3 {
-		t.Fatalf("README.md has no block %q", name)
+		t.Fatalf("the page has no block %q", name)
 	}
 	return before + "<!-- " + name + ":" + head + "-->\n" + text + "<!-- end -->" + after
 }
