@@ -70,7 +70,7 @@ docker run --rm --network host "$base" true 2>"$work/probe.log" ||
 
 if docker compose version >/dev/null 2>&1; then
   step "compose.yaml"
-  docker compose -f docker/compose.yaml --profile llama config -q || fail "compose.yaml is not valid"
+  docker compose -f docker/compose.yaml --profile llama --profile cuda config -q || fail "compose.yaml is not valid"
 fi
 
 step "the image"

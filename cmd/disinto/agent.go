@@ -26,7 +26,7 @@ $FORGE_TOKEN and leaves its result in $DISINTO_RESULT.`,
 	setup: func(flags *pflag.FlagSet) action {
 		name := flags.String("cli", "", "the agent CLI: "+strings.Join(agents.CLIs, ", "))
 		prompts := flags.String("prompts", "", "a `DIR` with prompts that stand before ours")
-		save := flags.Bool("save", false, "push the work in the workspace that is not on the forge, and do nothing else")
+		save := flags.Bool("save", false, "only push the work in the workspace that is not on\nthe forge")
 		return func(ctx context.Context, c *cli, _ []string) error { return runAgent(ctx, c, *name, *prompts, *save) }
 	},
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -19,8 +21,8 @@ var convoyCreateCommand = command{
 	name: "convoy create", args: "PLAN | --title TITLE REF...", minArgs: 1, maxArgs: plan.MostTasks,
 	short: "make a tracking issue of issues, or of a plan that becomes issues",
 	long: `
-REF is 12, #12 or owner/name#12. PLAN is a file in TOML or Markdown whose tasks
-become issues with their dependencies:
+REF is 12, #12 or owner/name#12. PLAN is a file in TOML or Markdown, or - for
+stdin, whose tasks become issues with their dependencies:
 
   # Take orders by mail
 
@@ -44,7 +46,7 @@ for each other are refused before anything is written.`,
 		flags.BoolVar(&r.Chain, "chain", false, "make each member wait for the one before it")
 		flags.BoolVar(&r.Staged, "staged", false, "start nothing before disinto convoy start")
 		return func(ctx context.Context, c *cli, args []string) error {
-			if err := readConvoy(&r, args); err != nil {
+			if err := readConvoy(c, &r, args); err != nil {
 				return err
 			}
 			return q.tell(ctx, c, "/v1/convoy", r)
@@ -53,13 +55,13 @@ for each other are refused before anything is written.`,
 }
 
 // readConvoy takes the arguments for members, or one of them for the name of a plan.
-func readConvoy(r *control.ConvoyRequest, args []string) error {
-	if len(args) == 1 && strings.Contains(args[0], ".") && !strings.Contains(args[0], "#") {
-		text, err := os.ReadFile(args[0])
+func readConvoy(c *cli, r *control.ConvoyRequest, args []string) error {
+	if len(args) == 1 && (args[0] == "-" || strings.Contains(args[0], ".") && !strings.Contains(args[0], "#")) {
+		name, text, err := readPlan(c, args[0])
 		if err != nil {
-			return fmt.Errorf("cannot read the plan: %w", err)
+			return err
 		}
-		p, err := plan.Parse(args[0], string(text))
+		p, err := plan.Parse(name, text)
 		if err != nil {
 			return &exitError{exitUsage, err.Error()}
 		}
@@ -77,6 +79,34 @@ func readConvoy(r *control.ConvoyRequest, args []string) error {
 	r.Members = args
 	return nil
 }
+
+// longestPlan bounds a plan from stdin, in bytes: a thousand tasks with a page of text each.
+const longestPlan = 8 << 20
+
+// readPlan reads a file or, for -, stdin, and returns the name that says in which form it is.
+func readPlan(c *cli, name string) (said, text string, err error) {
+	if name != "-" {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return "", "", fmt.Errorf("cannot read the plan: %w", err)
+		}
+		return name, string(raw), nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(c.stdin, longestPlan+1))
+	switch {
+	case err != nil:
+		return "", "", fmt.Errorf("cannot read the plan from stdin: %w", err)
+	case len(raw) > longestPlan:
+		return "", "", fmt.Errorf("cannot read the plan from stdin: it is longer than %d MiB", longestPlan>>20)
+	}
+	if tomlTask.Match(raw) {
+		return "stdin.toml", string(raw), nil
+	}
+	return "stdin.md", string(raw), nil
+}
+
+// tomlTask matches what every plan in TOML has.
+var tomlTask = regexp.MustCompile(`(?m)^\s*\[\[\s*task\s*\]\]`)
 
 var convoyStartCommand = command{
 	name: "convoy start", args: "REF", minArgs: 1, maxArgs: 1,

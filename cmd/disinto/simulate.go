@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +49,7 @@ No secrets are needed, and nothing is written but FILE of --chart.`,
 		flags.StringVar(&q.against, "against", "", "also play the factory of this `FILE`")
 		flags.StringSliceVar(&q.policies, "policy", nil, "only these `NAMES`, of\n"+strings.Join(policyNames(), ", "))
 		flags.Uint64Var(&q.seed, "seed", 1, "of all that is left to chance")
-		flags.StringVar(&q.chart, "chart", "", "draw the sessions into this `FILE`, .svg or .html")
+		flags.StringVar(&q.chart, "chart", "", "draw the sessions into this `FILE`, .svg or .html; -\nprints an SVG instead of the reports")
 		jsonFlag(flags, &q.asJSON, "print the reports, for programs")
 		return func(_ context.Context, c *cli, _ []string) error { return q.run(c) }
 	},
@@ -77,8 +78,8 @@ func (q *simulation) run(c *cli) error {
 	if err != nil {
 		return err
 	}
-	if ext := filepath.Ext(q.chart); q.chart != "" && ext != ".svg" && ext != ".html" {
-		return usagef("--chart: %q, want a name that ends in .svg or .html", q.chart)
+	if ext := filepath.Ext(q.chart); q.chart != "" && q.chart != "-" && ext != ".svg" && ext != ".html" {
+		return usagef("--chart: %q, want a name that ends in .svg or .html, or - for an SVG on stdout", q.chart)
 	}
 	config, err := pretended(q.configFile(), c)
 	if err != nil {
@@ -101,7 +102,7 @@ func (q *simulation) run(c *cli) error {
 		p.Name += " " + filepath.Base(q.against)
 		reports = append(reports, sim.Trial{Config: other, Load: load, Policy: p, Seed: q.seed}.Run())
 	}
-	if err := q.draw(reports); err != nil {
+	if err := q.draw(c, reports); err != nil || q.chart == "-" {
 		return err
 	}
 	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports}
@@ -192,7 +193,7 @@ func (q *simulation) work(config *threads.Config) (sim.Load, error) {
 }
 
 // draw writes the chart if there is a flag for it.
-func (q *simulation) draw(reports []sim.Report) error {
+func (q *simulation) draw(c *cli, reports []sim.Report) error {
 	if q.chart == "" {
 		return nil
 	}
@@ -204,6 +205,10 @@ func (q *simulation) draw(reports []sim.Report) error {
 		}
 	} else {
 		text.WriteString(reports[len(reports)-1].Gantt())
+	}
+	if q.chart == "-" {
+		_, err := io.WriteString(c.stdout, text.String())
+		return err
 	}
 	if err := os.WriteFile(q.chart, []byte(text.String()), 0o644); err != nil {
 		return fmt.Errorf("cannot write the chart: %w", err)
