@@ -49,7 +49,8 @@ No secrets are needed, and nothing is written but FILE of --chart.`,
 		flags.StringVar(&q.against, "against", "", "also play the factory of this `FILE`")
 		flags.StringSliceVar(&q.policies, "policy", nil, "only these `NAMES`, of\n"+strings.Join(policyNames(), ", "))
 		flags.Uint64Var(&q.seed, "seed", 1, "of all that is left to chance")
-		flags.StringVar(&q.chart, "chart", "", "draw the sessions into this `FILE`, .svg or .html; -\nprints an SVG instead of the reports")
+		flags.StringVar(&q.chart, "chart", "",
+			"draw the sessions into this `FILE`, .svg or\n.html; - prints an SVG, and no report")
 		jsonFlag(flags, &q.asJSON, "print the reports, for programs")
 		return func(_ context.Context, c *cli, _ []string) error { return q.run(c) }
 	},
