@@ -29,6 +29,9 @@ type call struct {
 	BaseURL string // of the backend, without a slash at its end; empty means the CLI's own
 	Local   bool   // the backend is a server of the operator's
 	Context int    // of the model, in tokens; 0 means unknown
+	// Tree is the checkout to review. The CLI starts elsewhere, reads the checkout as it reads any other folder, and
+	// takes no setting from it. Empty means that the CLI starts in its checkout.
+	Tree    string
 	environ []string
 }
 

@@ -24,6 +24,9 @@ func (claude) command(c *call) (argv, env []string) {
 	} else {
 		argv = append(argv, "--session-id", c.Session)
 	}
+	if c.Tree != "" { // it looks for skills also where it reads
+		argv = append(argv, "--setting-sources", "user")
+	}
 	env = []string{
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
 		"DISABLE_ERROR_REPORTING=1",

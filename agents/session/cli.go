@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +60,9 @@ func (r *run) call(ctx context.Context) *call {
 	if r.Local && k.Session != "" && k.CLI == r.CLI && k.Thread == r.Thread && k.Slot == r.Slot {
 		c.Session, c.Resume = k.Session, true
 	}
+	if r.Kind == agents.KindReview {
+		c.Tree = r.treePath()
+	}
 	if c.Local && c.BaseURL != "" {
 		c.Context = contextOf(ctx, c.host())
 	}
@@ -91,8 +95,9 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	argv, vars := r.cli.command(c)
 	// A worktree that the CLI breaks must not lead its git to a repository around the workspace.
 	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
+	vars = append(vars, withoutMonitor(r.Environ)...)
 	err := r.Run(ctx, agents.Cmd{
-		Argv: argv, Dir: r.treePath(), Env: withVars(r.Environ, vars),
+		Argv: argv, Dir: r.folder(), Env: withVars(r.Environ, vars),
 		Stdin: strings.NewReader(prompt), Stdout: out, Stderr: complaint,
 	})
 	out.end()
@@ -109,6 +114,24 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 		r.logf("%s says: %s", r.CLI, firstWords(words))
 	}
 	return said, outcome(r.CLI, said, err, string(complaint.text), r.Now())
+}
+
+// folder is the CLI's working directory.
+func (r *run) folder() string {
+	if r.Kind == agents.KindReview {
+		return r.asidePath()
+	}
+	return r.treePath()
+}
+
+// withoutMonitor keeps git from the program that a repository within the checkout may name to watch its files. Other
+// settings of git in the environment stay.
+func withoutMonitor(environ []string) []string {
+	n, _ := strconv.Atoi(agents.Getenv(environ, "GIT_CONFIG_COUNT"))
+	return []string{
+		fmt.Sprintf("GIT_CONFIG_COUNT=%d", n+1),
+		fmt.Sprintf("GIT_CONFIG_KEY_%d=core.fsmonitor", n), fmt.Sprintf("GIT_CONFIG_VALUE_%d=false", n),
+	}
 }
 
 // listen returns a writer for the CLI's events. It cancels the run when the CLI is silent too long or cannot succeed.

@@ -23,6 +23,7 @@ func newGit(run func(context.Context, agents.Cmd) error, w work, environ []strin
 		{"http." + w.ForgeURL + "/.extraHeader", "Authorization: token " + w.Token},
 		// A repository's hooks are for the CLI's own commits. Ours must not wait for a test suite.
 		{"core.hooksPath", os.DevNull},
+		{"core.fsmonitor", "false"},
 		{"gc.auto", "0"}, // it would run in the background and be killed with the session
 		{"maintenance.auto", "false"},
 		{"advice.detachedHead", "false"},

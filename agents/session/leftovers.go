@@ -114,6 +114,7 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 			continue
 		}
 		if _, err := t.do(ctx, t.mirror, "worktree", "remove", o.dir); err == nil {
+			_ = os.RemoveAll(filepath.Join(filepath.Dir(o.dir), "aside"))
 			logf("removed the worktree %s: it is on the forge", o.dir)
 			for _, name := range []string{"session.json", "verdict.json", "answer.json", "lessons.md", ""} {
 				_ = os.Remove(filepath.Join(filepath.Dir(o.dir), name)) // "" is the folder itself, if it is empty by then

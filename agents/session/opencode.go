@@ -25,6 +25,9 @@ func (opencode) command(c *call) (argv, env []string) {
 		if c.Model != "" {
 			argv = append(argv, "--model", c.Model)
 		}
+		if c.Tree != "" {
+			env = append(env, `OPENCODE_CONFIG_CONTENT={"lsp":false,"formatter":false}`)
+		}
 		return argv, env
 	}
 	model := cmp.Or(c.Model, "default")
@@ -54,7 +57,7 @@ func opencodeConfig(c *call, model string) string {
 	}
 	window := cmp.Or(c.Context, opencodeContext)
 	limit := map[string]int{"context": window, "output": min(8192, window/4)}
-	text, _ := json.Marshal(map[string]any{
+	config := map[string]any{
 		"model": "disinto/" + model, "small_model": "disinto/" + model,
 		"permission": map[string]string{"*": "allow"}, "autoupdate": false, "share": "disabled",
 		"provider": map[string]any{"disinto": map[string]any{
@@ -62,7 +65,11 @@ func opencodeConfig(c *call, model string) string {
 			"options": map[string]string{"baseURL": c.v1(), "apiKey": key},
 			"models":  map[string]any{model: map[string]any{"limit": limit}},
 		}},
-	})
+	}
+	if c.Tree != "" { // which it takes from the checkout's node_modules
+		config["lsp"], config["formatter"] = false, false
+	}
+	text, _ := json.Marshal(config)
 	return string(text)
 }
 

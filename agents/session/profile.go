@@ -82,8 +82,12 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 		return "", err
 	}
 	d.Agent, d.Role, d.Repo, d.Number = r.Agent, r.Role, r.Repo, r.Number
-	d.Answer, d.Verdict = cmp.Or(d.Answer, r.answerPath()), r.verdictPath()
-	return renderPrompt(name, text, d)
+	d.Answer, d.Verdict, d.Tree = cmp.Or(d.Answer, r.answerPath()), r.verdictPath(), r.treePath()
+	prompt, err := renderPrompt(name, text, d)
+	if err == nil && r.folder() != r.treePath() && !strings.Contains(prompt, r.treePath()) {
+		prompt += "\n\nThe checkout is in " + r.treePath() + ", not in your working directory.\n"
+	}
+	return prompt, err
 }
 
 // entry is a line of the record.

@@ -50,6 +50,7 @@ type promptData struct {
 	Diff              quoted       // of the pull request; cut where it is long
 	Lessons           quoted       // of the agent's profile
 	Continues         bool         // an earlier session was interrupted, and its work is in the tree
+	Tree              string       // path of the checkout
 	Answer, Verdict   string       // paths of the files that the CLI writes its answer to
 }
 

@@ -29,6 +29,9 @@ func (qwen) command(c *call) (argv, env []string) {
 	if c.Model != "" {
 		argv = append(argv, "--model", c.Model)
 	}
+	if c.Tree != "" { // or its tools read nothing there
+		argv = append(argv, "--include-directories", c.Tree)
+	}
 	switch {
 	case c.BaseURL != "" && auth == "anthropic":
 		env = append(env, "ANTHROPIC_BASE_URL="+c.host())

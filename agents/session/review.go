@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/plainfile"
@@ -24,8 +25,8 @@ func (r *run) review(ctx context.Context) (reason string, err error) {
 	if err := r.readHead(ctx, &p); err != nil {
 		return "", err
 	}
-	diff, err := r.tree.in(ctx, "diff", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/",
-		remotes+p.Base+"..."+p.HeadSHA)
+	diff, err := r.tree.in(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv",
+		"--src-prefix=a/", "--dst-prefix=b/", remotes+p.Base+"..."+p.HeadSHA)
 	if err != nil {
 		return "", err
 	}
@@ -56,8 +57,13 @@ func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 		}
 	}
 	r.keep.Interrupted = false // a review begins anew
-	_, err := r.enter(ctx, "", p.HeadSHA)
-	return err
+	if _, err := r.enter(ctx, "", p.HeadSHA); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.asidePath()); err != nil {
+		return err
+	}
+	return os.Mkdir(r.asidePath(), 0o700)
 }
 
 // judge lets the CLI review, and reads the verdict file that it has to write. For one that is missing or unreadable it

@@ -72,7 +72,12 @@ func (w *work) ref() forge.Ref { return forge.Ref{Repo: w.Repo, Number: w.Number
 const maxLeft = 1 << 20
 
 // The files of a workspace stand beside the worktree, so that no commit takes them along.
-func (w *work) treePath() string    { return filepath.Join(w.Workspace, "repo") }
+func (w *work) treePath() string { return filepath.Join(w.Workspace, "repo") }
+
+// asidePath is the folder that a review's CLI starts in. The branch's author decides what is in the worktree, and every
+// CLI runs programs that its own folder, or one above, names: hooks, servers, plugins.
+func (w *work) asidePath() string { return filepath.Join(w.Workspace, "aside") }
+
 func (w *work) keepPath() string    { return filepath.Join(w.Workspace, "session.json") }
 func (w *work) verdictPath() string { return filepath.Join(w.Workspace, "verdict.json") }
 func (w *work) answerPath() string  { return filepath.Join(w.Workspace, "answer.json") }

@@ -25,6 +25,8 @@ type bench struct {
 	dir string
 	ctx context.Context
 	log strings.Builder
+	// program changes the program before it runs; nil leaves it.
+	program func(*session.Program)
 }
 
 func newBench(t *testing.T) *bench {
@@ -88,6 +90,9 @@ func (b *bench) run(agent string, kind agents.Kind, number int, script string, m
 	p := session.Program{
 		CLI: "claude", Environ: append(environ, more...), Desk: b.desk(agent), Run: sessionRun(b.reaper),
 		Out: &b.log, Now: time.Now,
+	}
+	if b.program != nil {
+		b.program(&p)
 	}
 	if err := p.Do(b.ctx); err != nil {
 		b.t.Fatal(err)
