@@ -162,7 +162,9 @@ const (
 	NoRoom      Result = "no-room"      // never started: the machine has no room for another process
 	Cancelled   Result = "cancelled"    // ended by us because the item went away, or a person asked for it
 	ClaimFailed Result = "claim-failed" // never started: the claim on the item failed
-	Lost        Result = "lost"         // the supervisor died while it ran
+	// TokenRejected is a failure while the forge rejected the agent's token, or what that asked for.
+	TokenRejected Result = "token-rejected"
+	Lost          Result = "lost" // the supervisor died while it ran
 )
 
 // Claimable reports whether a program may say the result of itself.

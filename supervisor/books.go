@@ -224,19 +224,18 @@ func (b *books) replay(past *ledger.State, now time.Time, goesOn func(run string
 	return news
 }
 
-// holdAgent keeps an agent from starting for a while, or with 0 until the configuration changes. The hold
-// is not journalled: the next supervisor asks again. isNew reports whether the agent was not held for the same reason
-// already.
-func (b *books) holdAgent(name string, rest time.Duration, why string) (isNew bool) {
+// holdAgent keeps an agent from starting while its account is in doubt. The hold is not journalled: the next supervisor
+// asks again. isNew reports whether the agent was not held for the same reason already.
+func (b *books) holdAgent(name string, no *doubt) (isNew bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a := ledger.Entry(b.ledger.Agents, name)
-	isNew = a.HeldWhy != why
+	isNew = a.HeldWhy != no.why
 	var until time.Time
-	if rest != 0 {
-		until = time.Now().Add(rest)
+	if no.rest != 0 {
+		until = time.Now().Add(no.rest)
 	}
-	a.Hold(until, why)
+	a.HoldAs(no.code, until, no.why)
 	return isNew
 }
 

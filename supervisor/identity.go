@@ -9,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // How long an agent is held after the forge was asked about its account.
@@ -50,6 +51,13 @@ func (a *accounts) learn(w workplace, login string) {
 	a.logins[w] = login
 }
 
+// doubt drops what is known of one workplace.
+func (a *accounts) doubt(w workplace) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.logins, w)
+}
+
 // forget drops what is known: a new client may be that of another forge.
 func (a *accounts) forget() {
 	a.mu.Lock()
@@ -61,6 +69,7 @@ func (a *accounts) forget() {
 type doubt struct {
 	why  string
 	rest time.Duration // until the forge is asked again; 0 means until the configuration changes
+	code threads.Code  // threads.TokenRejected where the forge said no
 }
 
 // identified makes sure that a session's agent may do its work. An agent that may not is held, with the remedy.
@@ -69,10 +78,22 @@ func (s *Supervisor) identified(x *session) bool {
 	if no == nil || x.ctx.Err() != nil {
 		return no == nil
 	}
-	if s.books.holdAgent(x.Agent, no.rest, no.why) {
+	if s.books.holdAgent(x.Agent, no) {
 		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
 	}
 	return false
+}
+
+// rejected asks the forge again about the account of a session that failed, and says why it rejects that; empty when it
+// does not, or does not answer. A token that was revoked in the middle would fail every issue within seconds.
+func (s *Supervisor) rejected(x *session) string {
+	s.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
+	ctx, cancel := context.WithTimeout(s.base, lookTime)
+	defer cancel()
+	if no := s.examine(ctx, &x.agent, x.Item.Ref.Repo); no != nil && no.code == threads.TokenRejected {
+		return no.why
+	}
+	return ""
 }
 
 // examine asks the forge once whether a token belongs to its agent's account and whether that has the rights for the
@@ -102,16 +123,16 @@ func doubtOf(a *agents.Agent, login string, err error) *doubt {
 	switch {
 	case login == "" && refused:
 		why := fmt.Sprintf("the forge refuses the token of %s: set $%s", a.Name, agents.TokenVar(a.Name))
-		return &doubt{why, forbiddenRest}
+		return &doubt{why, forbiddenRest, threads.TokenRejected}
 	case login == "" && err != nil:
-		return &doubt{"cannot verify its token: " + text(err), unavailableRest}
+		return &doubt{why: "cannot verify its token: " + text(err), rest: unavailableRest}
 	case login != a.Login:
 		return &doubt{why: fmt.Sprintf("the token of %s logs in as %s: set $%s, or forge_user = %q",
 			a.Name, login, agents.TokenVar(a.Name), login)}
 	case refused:
-		return &doubt{text(err), forbiddenRest}
+		return &doubt{text(err), forbiddenRest, threads.TokenRejected}
 	case err != nil:
-		return &doubt{text(err), unavailableRest}
+		return &doubt{why: text(err), rest: unavailableRest}
 	}
 	return nil
 }

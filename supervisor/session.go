@@ -58,9 +58,15 @@ func (s *Supervisor) run(x *session) {
 func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	x.grip = s.books.grip(x.Item.Ref)
 	report := x.report(out, ran)
-	if !report.AsksForge() || s.look(x, report) {
-		s.finish(x, report.End())
+	if report.AsksForge() && !s.look(x, report) {
+		return
 	}
+	end := report.End()
+	if ran && end.Result.BurnsAttempt() {
+		report.Rejected = s.rejected(x)
+		end = report.End()
+	}
+	s.finish(x, end)
 }
 
 func startOf(x *session) ledger.Record {
@@ -249,5 +255,5 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 	if e.Result.BurnsAttempt() && !e.NeverRan {
 		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
 	}
-	return notice{bad: e.Result.BurnsAttempt(), words: words}
+	return notice{bad: e.Result.BurnsAttempt() || e.Result == agents.TokenRejected, words: words}
 }

@@ -61,6 +61,7 @@ const (
 	NoProgram     Code = "no-program"
 	NoToken       Code = "no-token"
 	AgentHeld     Code = "agent-held"
+	TokenRejected Code = "token-rejected"
 	Paused        Code = "paused"
 	ThreadPark    Code = "parked"
 	OverBudget    Code = "over-budget"
@@ -250,6 +251,9 @@ var codeDocs = []CodeDoc{
 	doc(NoToken, Busy, ByPerson, "{agent} has no forge token: set ${note}",
 		"the agent has no forge token", "set its token"),
 	doc(AgentHeld, Busy, ByItself, "{agent} is held: {note}{until}", "the agent cannot work", "see the reason"),
+	doc(TokenRejected, Busy, ByItself, "{agent} is held: {note}{until}",
+		"the forge rejects the agent's token, or what that may do; it is asked again every five minutes",
+		"`disinto hire-an-agent` again, which makes a new token"),
 	doc(Paused, Busy, ByChoice, "{who} is paused", "a person said `disinto pause`", "`disinto resume`"),
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",

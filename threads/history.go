@@ -190,6 +190,7 @@ type AgentHistory struct {
 	// HeldUntil and HeldWhy keep the agent from starting; see Held.
 	HeldUntil time.Time `json:"held_until,omitzero"`
 	HeldWhy   string    `json:"held_why,omitempty"`
+	HeldAs    Code      `json:"held_as,omitempty"`   // the code of that, where it is not AgentHeld
 	Done      int       `json:"done,omitempty"`      // sessions that achieved something
 	Failed    int       `json:"failed,omitempty"`    // sessions that burnt an attempt
 	Fruitless int       `json:"fruitless,omitempty"` // sessions in a row that achieved nothing; see SickAfter
@@ -198,7 +199,12 @@ type AgentHistory struct {
 }
 
 // Hold keeps the agent from starting until a time; a zero time is until the configuration changes.
-func (a *AgentHistory) Hold(until time.Time, why string) { a.HeldUntil, a.HeldWhy = until, why }
+func (a *AgentHistory) Hold(until time.Time, why string) { a.HoldAs("", until, why) }
+
+// HoldAs is Hold with the code of the reason.
+func (a *AgentHistory) HoldAs(code Code, until time.Time, why string) {
+	a.HeldAs, a.HeldUntil, a.HeldWhy = code, until, why
+}
 
 // Held reports whether a hold was set that is not over at a time.
 func (a *AgentHistory) Held(now time.Time) bool {

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -441,7 +442,7 @@ func notHeld(v *view, c candidate) *Reason {
 		return nil
 	}
 	v.wake(h.HeldUntil)
-	return &Reason{Code: AgentHeld, Agent: c.agent.Name, Note: h.HeldWhy, Until: h.HeldUntil}
+	return &Reason{Code: cmp.Or(h.HeldAs, AgentHeld), Agent: c.agent.Name, Note: h.HeldWhy, Until: h.HeldUntil}
 }
 
 // notPaused asks for the agent first: a user who paused one agent of a paused thread wants to see that it stays

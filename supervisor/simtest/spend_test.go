@@ -1,14 +1,18 @@
 package simtest
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // Agents that go in circles over one pull request: within a day a person is asked, with a comment, and nothing starts
@@ -152,6 +156,68 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 		}
 		if !w.Forge.Done() {
 			t.Error("the other agent did not finish the work")
+		}
+	})
+}
+
+// The forge stops to know an agent's token in the middle of its session: the failure burns no attempt, the agent is held
+// and its token asked about every five minutes, other agents go on, and a token that is good again works again.
+func TestTokenRejected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		for range 5 {
+			w.Forge.Issue("one")
+		}
+		w.Config.Forge.MaxUnreviewed = 100
+		w.Config.Agents = slices.DeleteFunc(w.Config.Agents, func(a agents.Agent) bool { return a.Name == "dev-qwen" })
+		w.Config.Threads[1].Agents = []string{"dev-coder"}
+		var revoked, first atomic.Bool
+		var asked atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call == "whoami" && revoked.Load() {
+				asked.Add(1)
+				return fmt.Errorf("token: %w", forge.ErrForbidden)
+			}
+			return nil
+		})
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if job.Kind == agents.KindIssue && first.CompareAndSwap(false, true) {
+				s := reports(10*time.Second, agents.Failed, "push: 401")
+				s.Do = func() { revoked.Store(true) }
+				return s
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start()
+		time.Sleep(time.Minute)
+		d := l.Document()
+		if a := d.Agents[0]; a.State != "held" || a.Why != "the forge refuses the token of dev-coder: set $FORGE_TOKEN_DEV_CODER" {
+			t.Errorf("%s is %s: %s", a.Name, a.State, a.Why)
+		}
+		if r := d.Recent[0]; r.Outcome != agents.TokenRejected {
+			t.Errorf("the session ended %s: %s", r.Outcome, r.Reason)
+		}
+		if q := d.Queue[0]; q.Code != threads.TokenRejected {
+			t.Errorf("the issue waits: %s %s", q.Code, q.Why)
+		}
+		time.Sleep(59 * time.Minute)
+		if n := asked.Load(); n != 12 {
+			t.Errorf("its token was asked about %d times in an hour, want 12", n)
+		}
+		if n := len(w.Exec.Runs()); n != 1 {
+			t.Errorf("%d sessions with a token that the forge does not know", n)
+		}
+		revoked.Store(false)
+		time.Sleep(8 * time.Hour)
+		l.Stop()
+		w.Check()
+		for _, r := range w.Exec.Runs() {
+			if attempt := variable(r.Job, "DISINTO_ATTEMPT"); attempt != "1" {
+				t.Errorf("attempt %s of %s %d", attempt, r.Job.Kind, r.Job.Number)
+			}
+		}
+		if !w.Forge.Done() {
+			t.Error("the work was not finished")
 		}
 	})
 }

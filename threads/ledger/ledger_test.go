@@ -52,6 +52,8 @@ func everything() []Record {
 	elsewhere.Start.Thread, elsewhere.Start.Sticky = "anthropic", false
 	again := startRec("x", 61, 1)
 	again.Start.Item.Kind, again.Start.Chain, again.Start.Agent = agents.KindReview, review.Start.Chain, "review-opus"
+	revoked := startRec("j", 24, 1)
+	revoked.Start.Agent, revoked.Start.Thread, revoked.Start.Sticky = "dev-opus", "anthropic", false
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []Record{
@@ -83,6 +85,7 @@ func everything() []Record {
 			Result: agents.BackendDown, Breaker: time.Minute,
 			Reason: "refused",
 		}),
+		revoked, endRec("j", time.Minute, End{Result: agents.TokenRejected, Reason: "the forge refuses it"}),
 		elsewhere, endRec("i", time.Minute, End{Result: agents.Limited, Reason: "limit"}),
 		{At: noon, Blocked: &Blocked{Ref{Repo: "o/r", Number: 10}, agents.KindIssue}},
 		{At: noon, Released: &Released{Ref{Repo: "o/r", Number: 1}}},

@@ -74,6 +74,7 @@ var outcomes = []outcome{
 	// The program is missing, or its account. No issue is to blame: a typing error in factory.toml must not end with the
 	// whole backlog blocked.
 	{"not started", notStarted, holdAgent(unstartableRest), false},
+	{"token rejected", is(agents.TokenRejected), (*ended).rejected, false},
 	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason) }, false},
 	{"limited", is(agents.Limited), (*ended).limited, false},
 	{"backend down", is(agents.BackendDown), (*ended).backendDown, false},
@@ -102,6 +103,9 @@ func takenOff(e *ended) bool {
 func holdAgent(rest time.Duration) func(*ended) {
 	return func(e *ended) { e.agent.Hold(e.at.Add(rest), e.Reason) }
 }
+
+// rejected holds the agent: every issue would fail in the same way, within seconds.
+func (e *ended) rejected() { e.agent.HoldAs(threads.TokenRejected, e.at.Add(forbiddenRest), e.Reason) }
 
 func coolDown(rest time.Duration) func(*ended) {
 	return func(e *ended) { e.item.CoolDown = e.at.Add(rest) }

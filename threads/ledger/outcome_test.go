@@ -43,6 +43,15 @@ func TestEndTable(t *testing.T) {
 			1, 2 * time.Minute, 0, 0,
 			func(h *State) bool { return h.Agent("dev-qwen").Done == 0 && h.Agent("dev-qwen").Failed == 1 },
 		},
+		{
+			"token rejected",
+			End{Result: agents.TokenRejected, Reason: "refused"},
+			0, 0, 0, 5 * time.Minute,
+			func(h *State) bool {
+				a := h.Agent("dev-qwen")
+				return a.HeldAs == threads.TokenRejected && a.HeldWhy == "refused" && a.Failed+a.Fruitless == 0
+			},
+		},
 		{"no progress", End{Result: agents.NoProgress}, 1, 2 * time.Minute, 0, 0, nil},
 		{
 			"program not found",

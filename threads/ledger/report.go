@@ -21,6 +21,8 @@ type Report struct {
 	Stop    threads.Code   // why reconcile or a person ended it; empty when neither did
 	Look    *forge.Look    // the answer of the forge, where AsksForge
 	Gone    bool           // the forge answered that there is no such item any more
+	// Rejected says why the forge rejects the agent's token. It is asked for after a failure; empty when it does not.
+	Rejected string
 }
 
 // AsksForge reports whether the forge has to be asked before the session can be judged. Guessing would burn an attempt,
@@ -42,6 +44,9 @@ func (r *Report) End() *End {
 		end.Remarked = effect == threads.Remarked
 		end.Verdict = VerdictOf(threads.VerdictOf(r.Item, r.Login, *r.Look))
 		end.Approved = threads.ApprovalOf(r.Item, r.Login, *r.Look)
+	}
+	if r.Rejected != "" && out.Result.BurnsAttempt() {
+		out.Result, out.Reason = agents.TokenRejected, r.Rejected
 	}
 	end.Result, end.Reason, end.RetryAt = out.Result, out.Reason, out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS

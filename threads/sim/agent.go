@@ -34,6 +34,7 @@ var (
 		{out: agents.Outcome{Result: agents.Done}, remarks: true},
 		{out: agents.Outcome{Result: agents.Refused, Reason: "too large", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", Claimed: true}},
+		{out: agents.Outcome{Result: agents.TokenRejected, Reason: "the forge refuses its token"}},
 		{out: agents.Outcome{Result: agents.BackendDown, Reason: "connection refused", Claimed: true}},
 	}
 )

@@ -93,6 +93,8 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		a.limited(r, w, out.RetryAt)
 	case agents.BackendDown: // the third in a row opens the breaker, every further one keeps it open
 		a.down(r, w)
+	case agents.TokenRejected: // it is asked again after five minutes, and no attempt is burnt
+		later(a.agents, r.Agent, w.now.Add(5*time.Minute))
 	case agents.Cancelled:
 		if r.stopped == threads.StopReassigned { // the person who took the agent off has more to do
 			later(a.items, k, w.now.Add(time.Minute))
@@ -111,7 +113,7 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		}
 	}
 	switch out.Result {
-	case agents.Limited, agents.BackendDown, agents.Cancelled:
+	case agents.Limited, agents.BackendDown, agents.Cancelled, agents.TokenRejected:
 	default: // the session found its backend
 		a.downs[r.Thread], a.limits[r.Thread] = 0, 0
 		delete(a.lonely, k)
