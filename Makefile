@@ -7,6 +7,16 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # environment. The second setting tells our init that a SIGURG it sees is a real one.
 LDFLAGS = -s -w -X runtime.godebugDefault=asyncpreemptoff=1 -X codeberg.org/johba/disinto/agents/process/pid1.passSIGURG=yes
 
+# The program begins with instructions of its own, before Go's runtime, which keep every signal until it is read:
+# agents/process/pid1/entry.go. They change a table of the runtime, which the linker allows only when told.
+ENTRY = -checklinkname=0 -E codeberg.org/johba/disinto/agents/process/pid1.entry
+ifneq ($(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go env GOARCH)),)
+TAGS = entry
+LINK = $(LDFLAGS) $(ENTRY)
+else
+LINK = $(LDFLAGS)
+endif
+
 # The race detector needs a C compiler. Asked only by the targets that use it.
 RACE = $(shell command -v $$(go env CC | cut -d' ' -f1) >/dev/null && echo -race)
 
@@ -20,11 +30,13 @@ demo: ## run a whole factory in one process, for a minute: no network, no accoun
 
 .PHONY: build
 build: ## make bin/disinto, one static binary; the version in it is git's
-	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '$(LDFLAGS)' -o bin/disinto ./cmd/disinto
+	CGO_ENABLED=0 go build -trimpath -buildvcs=auto -tags '$(TAGS)' -ldflags '$(LINK)' -o bin/disinto ./cmd/disinto
 
-.PHONY: ldflags
+.PHONY: ldflags tags
 ldflags:
-	@echo '$(LDFLAGS)'
+	@echo '$(LINK)'
+tags:
+	@echo '$(TAGS)'
 
 .PHONY: release
 release: ## build a release of this commit into dist/: binaries, images, checksums, notes; on a tag it has its version

@@ -29,13 +29,13 @@ awk -v want="$section" '/^## / { on = $2 == want || $2 == "[" want "]"; next } o
   sed -e '/./,$!d' >"$out/NOTES.md"
 [ -s "$out/NOTES.md" ] || die "CHANGELOG.md has no section \"## $section\" with the notes"
 
-ldflags=$(make -s --no-print-directory ldflags)
 for target in $targets; do
   os=${target%/*} arch=${target#*/}
   name=disinto-$version-$os-$arch
   [ "$os" != windows ] || name=$name.exe
   echo "== $name"
-  GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=true -ldflags "$ldflags" -o "$out/$name" ./cmd/disinto
+  flags() { GOOS=$os GOARCH=$arch make -s --no-print-directory "$1"; }
+  GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=true -tags "$(flags tags)" -ldflags "$(flags ldflags)" -o "$out/$name" ./cmd/disinto
   go version -m "$out/$name" | grep -q 'vcs.modified=false' || die "$name does not know its commit: build in a clone with git"
   if [ "$os" = linux ] && [ "${IMAGES:-}" != no ]; then
     docker/root.sh "$arch" "$work/root.tar"

@@ -27,6 +27,9 @@ leaves behind gets TERM, and KILL after 5s. The exit code is the command's: 128
 and the number if a signal ended it, 127 if it is not there, 126 if it cannot be
 executed.
 
+Called tini or dumb-init, as by a link with that name, it takes the options and
+the environment of that program, and prints its texts.
+
 As PID 1 of a container, disinto does the same with a command that is not one of
 its own: docker run IMAGE ls -l.`,
 	setup: func(flags *pflag.FlagSet) action {

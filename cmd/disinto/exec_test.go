@@ -88,15 +88,19 @@ func linked(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := regexp.MustCompile(`(?m)^LDFLAGS = (.*)$`).FindSubmatch(makefile)
-	if flags == nil {
-		t.Fatal("no LDFLAGS in the Makefile")
+	var flags []string
+	for _, name := range []string{"LDFLAGS", "ENTRY"} {
+		line := regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)
+		if line == nil {
+			t.Fatalf("no %s in the Makefile", name)
+		}
+		flags = append(flags, string(line[1]))
 	}
 	path := t.TempDir() + "/disinto"
 	environ := withEnv(os.Environ(), []string{"CGO_ENABLED=0"})
 	var said strings.Builder
 	err = oneReaper(t).Run(t.Context(), process.Cmd{
-		Argv: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", string(flags[1]), "-o", path, "."}, Env: environ, Stderr: &said,
+		Argv: []string{"go", "build", "-trimpath", "-buildvcs=false", "-tags", "entry", "-ldflags", strings.Join(flags, " "), "-o", path, "."}, Env: environ, Stderr: &said,
 	})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said.String())
@@ -141,15 +145,10 @@ func TestLinkedProgram(t *testing.T) {
 	})
 }
 
-// listens reports whether the init catches the last of all signals.
+// listens reports whether the init has started its command.
 func listens(pid int) bool {
-	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	mask := regexp.MustCompile(`SigCgt:\t([0-9a-f]*)`).FindSubmatch(text)
-	if mask == nil {
-		return false
-	}
-	caught, err := strconv.ParseUint(string(mask[1]), 16, 64)
-	return err == nil && caught&(1<<(syscall.SIGTTOU-1)) != 0
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
+	return len(text) > 0
 }
 
 // resident is the memory of a process in KiB.

@@ -20,7 +20,10 @@ const (
 // end ends the processes that the command has left behind: TERM to those that have not had one, KILL after the grace.
 // It returns as soon as no child is left.
 func (c *command) end() {
-	if c.Single || c.reap() {
+	if c.role.name == dumbInit && !c.Single {
+		_ = syscall.Kill(-c.pid, syscall.SIGTERM) // not all of its group need be below us
+	}
+	if c.leaves() || c.reap() {
 		return
 	}
 	c.tell(syscall.SIGTERM, 0)
@@ -28,17 +31,12 @@ func (c *command) end() {
 	if grace == 0 {
 		grace = leftoverGrace
 	}
-	for late := time.After(grace); !c.reap(); {
-		select {
-		case <-c.children:
-		case <-late:
+	for late := time.Now().Add(grace); !c.reap(); {
+		s := await(late)
+		// A second request does not wait for the grace.
+		if s == syscall.SIGTERM || s == syscall.SIGINT || s == 0 && !time.Now().Before(late) {
 			c.kill()
 			return
-		case s := <-c.signals:
-			if s == syscall.SIGTERM || s == syscall.SIGINT { // a second request: do not wait for the grace
-				c.kill()
-				return
-			}
 		}
 	}
 }
@@ -48,7 +46,7 @@ func (c *command) end() {
 func (c *command) kill() {
 	self, began := os.Getpid(), time.Now()
 	hunt := tree.Hunt{Member: func(p tree.Process) bool { return p.PPID == self && (!c.Single || p.PID == c.pid) }}
-	for ; !c.reap() && !(c.Single && c.ended) && time.Since(began) < killPatience; time.Sleep(hunt.Pause) {
+	for ; !c.reap() && !(c.Single && c.ended) && time.Since(began) < killPatience; nap(hunt.Pause) {
 		_, err := hunt.Cull()
 		switch { // without /proc:
 		case err == nil:
@@ -61,4 +59,10 @@ func (c *command) kill() {
 	if !c.ended { // not ours to kill, or stuck in the kernel
 		c.ended, c.status = true, syscall.WaitStatus(syscall.SIGKILL)
 	}
+}
+
+// nap sleeps without a timer of the runtime, which might need another thread for it.
+func nap(d time.Duration) {
+	t := syscall.NsecToTimespec(int64(d))
+	_ = syscall.Nanosleep(&t, nil)
 }

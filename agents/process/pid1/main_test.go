@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,7 +26,11 @@ func TestMain(m *testing.M) {
 	}
 	resetIgnored()
 	_ = flag.Set("test.parallel", "8") // parallel tests mostly wait
-	os.Exit(m.Run())
+	code := m.Run()
+	if path, err := linked(); err == nil {
+		_ = os.Remove(path)
+	}
+	os.Exit(code)
 }
 
 // resetIgnored lets every process that a test starts begin with HUP and INT not ignored, as from a terminal. Under nohup
@@ -37,8 +44,41 @@ func resetIgnored() {
 	}
 }
 
-// modes are the two ways to be an init.
-var modes = []string{"subreaper", "PID 1"}
+// modes are the two ways to be an init, of a program that is linked as make build links it, and one of a program that is
+// not, such as this one.
+var modes = []string{"subreaper", "PID 1", "plain"}
+
+// linked is a program with this package in it that has first instructions.
+var linked = sync.OnceValues(func() (string, error) {
+	makefile, err := os.ReadFile("../../../Makefile")
+	if err != nil {
+		return "", err
+	}
+	var flags []string
+	for _, name := range []string{"LDFLAGS", "ENTRY"} {
+		flags = append(flags, string(regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)[1]))
+	}
+	path := filepath.Join(os.TempDir(), "pid1-"+strconv.Itoa(os.Getpid()))
+	build := exec.Command("go", "build", "-tags", "entry", "-ldflags", strings.Join(flags, " "), "-o", path, "./testdata/init")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+// program is the init of a mode.
+func program(t *testing.T, mode string) string {
+	t.Helper()
+	if mode == "plain" {
+		return executable(t)
+	}
+	path, err := linked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // started is an init and its command.
 type started struct {
@@ -57,7 +97,7 @@ func start(t *testing.T, mode string, args ...string) *started {
 	if mode == "PID 1" && os.Geteuid() != 0 {
 		t.Skip("needs root, to make a PID namespace")
 	}
-	argv := append([]string{executable(t), "exec"}, args...)
+	argv := append([]string{program(t, mode), "exec"}, args...)
 	if mode == "PID 1" {
 		argv = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child"}, argv...)
 	}

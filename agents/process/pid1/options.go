@@ -13,6 +13,7 @@ type Options struct {
 	// Single restricts us to the command: signals go to it and not to its process group, and processes that it leaves
 	// behind are left alone. It is for daemons, and for programs that signal their children themselves.
 	Single bool
+	role   role // what else the init does whose name we were called by
 	// Grace is the time from TERM to KILL. With 0 the command is never killed: the container's engine decides how long it
 	// may take. Processes that it leaves behind then have 5 s.
 	Grace    time.Duration

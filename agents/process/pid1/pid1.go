@@ -12,26 +12,33 @@
 // # One goroutine
 //
 // One goroutine waits for all signals, SIGCHLD among them. It collects statuses and passes signals on in turn, so a
-// signal cannot reach a stranger to whom the kernel has given the command's process number.
+// signal cannot reach a stranger to whom the kernel has given the command's process number. Where the program was
+// linked with its own first instructions (entry.go), no thread but its own ever sees a signal.
+//
+// # Other names
+//
+// Called tini or dumb-init, as by a link with that name, the program takes their options and environment, and says what
+// they say: see role.go.
 package pid1
 
 import (
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"unsafe"
 )
 
 func init() {
-	if len(os.Args) > 1 {
-		switch os.Args[1] {
-		case "exec":
-			// Wrong usage and --help go on to main, which has the words for them.
-			if o, ok := parse(os.Args[2:]); ok {
-				syscall.Exit(run(o))
-			}
-		case foregroundArg:
-			syscall.Exit(foreground(os.Args[2:]))
+	if len(os.Args) > 0 {
+		if r, ok := roleOf(os.Args[0]); ok {
+			syscall.Exit(r.run())
+		}
+	}
+	if len(os.Args) > 1 && os.Args[1] == "exec" {
+		// Wrong usage and --help go on to main, which has the words for them.
+		if o, ok := parse(os.Args[2:]); ok {
+			syscall.Exit(run(o))
 		}
 	}
 	inherits := os.Getenv(HandoverVar) != ""
@@ -55,13 +62,17 @@ var Signals = make(chan os.Signal, 16)
 var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // Notify catches the signals that a supervisor answers. It may be called again. As PID 1 and after an upgrade this
-// package calls it itself, because until then a TERM ends the process, even PID 1, through Go's own handler: a
-// container stopped during its start would exit with status 2, and one stopped during an upgrade would kill its agents.
-// A window of 1 ms remains between the runtime's first instruction and this call.
+// package calls it itself, because until then a TERM ends a program without first instructions, even PID 1, through
+// Go's own handler: see entry.go.
 func Notify() { signal.Notify(Signals, Answered...) }
 
 // Become replaces this program by disinto exec with these options, in the same process. It returns only an error.
 func Become(o Options) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if keeps != 0 {
+		setMask(&mask)
+	}
 	return syscall.Exec(self, append([]string{"disinto", "exec"}, o.arguments()...), os.Environ())
 }
 
@@ -70,20 +81,27 @@ const self = "/proc/self/exe"
 
 // run runs a command and all that it leaves behind to the end. The answer is the exit code for all of it.
 func run(o Options) int {
-	c := &command{Options: o, signals: make(chan os.Signal, 64), children: make(chan os.Signal, 1)}
-	c.listenEarly()
+	c := &command{Options: o}
+	listenEarly()
 	setName()
+	// A Go program that needs a thread and gets none dies, so all are there before the command can take the last. One
+	// goroutine that waits in the kernel needs one thread beside it, for those of the runtime, which started it for them.
+	runtime.GOMAXPROCS(1)
+	if keeps != keepsAll {
+		StartThreads(4)
+	}
 	if code, ok := c.start(); !ok {
 		return code
 	}
-	c.listen()
+	listen()
 	c.watch()
 	c.end()
 	c.takeTerminalBack()
+	code := c.status.ExitStatus()
 	if c.status.Signaled() {
-		return exitSignal + int(c.status.Signal())
+		code = exitSignal + int(c.status.Signal())
 	}
-	return c.status.ExitStatus()
+	return c.role.ended(code)
 }
 
 // setName has ps show disinto. After an execve through /proc/self/exe it would show exe.

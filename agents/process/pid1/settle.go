@@ -14,12 +14,11 @@ import (
 // settleTime is how long the command runs before settle. A command that ends sooner is spared that millisecond.
 const settleTime = 50 * time.Millisecond
 
-// settle makes the process small and safe for what may be months of waiting.
+// settle makes the process small for what may be months of waiting.
 func settle() {
 	// An init at rest allocates next to nothing, and the collector would wake it every two minutes.
 	setGCPercent(-1)
 	setMemoryLimit(8 << 20)
-	StartThreads(4)
 	DropBinary()
 }
 

@@ -24,13 +24,13 @@ const (
 
 // start starts the command. If it cannot, the answer is the exit code that says why.
 func (c *command) start() (code int, ok bool) {
-	// Orphans come to us, PID 1 or not. Every kernel that Go runs on has it.
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
+	c.role.prepare()
 	name := c.Command[0]
 	path, err := find(name)
 	dir := leaveFolder()
 	for pause, began := StartPause, time.Now(); err == nil; pause = min(2*pause, 5*time.Second) {
 		if c.pid, err = c.fork(path, dir); err == nil {
+			c.role.spawned(name, c.pid, c.session())
 			return 0, true
 		}
 		if err != syscall.EAGAIN && err != syscall.ENOMEM || time.Since(began) > StartPatience {
@@ -41,14 +41,13 @@ func (c *command) start() (code int, ok bool) {
 				StartPatience.String())
 		}
 		err = nil
-		select {
-		case s := <-c.signals:
-			return exitSignal + int(s.(syscall.Signal)), false
-		case <-time.After(pause):
+		for until := time.Now().Add(pause); time.Now().Before(until); {
+			if s := await(until); s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGQUIT {
+				return exitSignal + int(s), false
+			}
 		}
 	}
-	complain(name, err.Error())
-	return exitCode(err), false
+	return c.role.cannot(name, err), false
 }
 
 // exitCode is a shell's exit code for a command that the kernel refuses to start.
@@ -62,9 +61,6 @@ func exitCode(err error) int {
 	return exitNoExecutable
 }
 
-// prSetChildSubreaper is PR_SET_CHILD_SUBREAPER of prctl.
-const prSetChildSubreaper = 36
-
 // leaveFolder moves to the root, or the volume of our working directory could never be unmounted. It returns the
 // directory, for the command to start in; empty, without moving, when the command could not get back in.
 func leaveFolder() string {
@@ -76,34 +72,27 @@ func leaveFolder() string {
 	return dir
 }
 
-// fork starts the program at path. On a terminal it goes through foreground.
+// fork starts the program at path, in a process group of its own and with our terminal if that is ours to hand over.
 func (c *command) fork(path, dir string) (int, error) {
-	attr := &syscall.ProcAttr{
-		Dir:   dir,
-		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2}, // further descriptors are inherited as they are
-		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	c.terminal = ownsTerminal()
+	b := &birth{
+		session: c.session(), terminal: c.terminal,
+		path: path, dir: dir, argv: c.Command, env: os.Environ(),
 	}
-	if c.terminal = ownsTerminal(); c.terminal {
-		argv := append([]string{"disinto", foregroundArg, path}, c.Command...)
-		if pid, err := syscall.ForkExec(self, argv, attr); err != syscall.ENOENT { // no /proc, no terminal
-			return pid, err
-		}
-		c.terminal = false
-	}
-	pid, err := syscall.ForkExec(path, c.Command, attr)
+	pid, err := b.fork()
 	if err == syscall.ENOEXEC {
-		return syscall.ForkExec(shell, shellCommand(path, c.Command), attr)
+		b.path, b.argv = shell, append([]string{shell, path}, c.Command[1:]...)
+		pid, err = b.fork()
 	}
 	return pid, err
 }
 
+// session reports whether the command gets a session of its own, as dumb-init's has. One that gets our terminal stays
+// in our session, to which the terminal belongs.
+func (c *command) session() bool { return c.role.name == dumbInit && !c.Single && !c.terminal }
+
 // shell runs an executable file that is neither a program nor begins with #!, as execvp does.
 const shell = "/bin/sh"
-
-func shellCommand(path string, command []string) []string {
-	return append([]string{shell, path}, command[1:]...)
-}
 
 // find is the search of execvp. A name with a slash is left to the kernel.
 func find(name string) (path string, err error) {

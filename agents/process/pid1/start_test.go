@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -87,7 +88,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 		return string(out)
 	}
 	want := ignored("")
-	if got := ignored(executable(t) + " exec"); got != want {
+	if got := ignored(program(t, "subreaper") + " exec"); got != want {
 		t.Errorf("through us %q, without us %q", got, want)
 	}
 }
@@ -132,19 +133,21 @@ func noRoom() int {
 	return run(Options{Command: []string{"sh", "-c", "exit 7"}})
 }
 
-// A TERM that comes early is not lost: before the command, with it, or after it. In the millisecond between the
-// runtime's handlers and ours, the runtime ends the process; as PID 1 it cannot do so by the signal, and exits with 2.
+// A TERM that comes early is not lost: before the command, with it, or after it. In a plain program the runtime ends the
+// process in the millisecond between its handlers and ours.
 func TestEarlyTERM(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
 			for i := range 20 {
 				s := start(t, mode, "sleep", "1000")
 				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
-				eventually(t, "it has a handler, or is gone", func() bool {
-					return handles(s.pid, syscall.SIGTERM) || state(s.pid) == ""
+				eventually(t, "it hears TERM, or is gone", func() bool {
+					// Unshare blocks TERM too, before it becomes the init.
+					exe, _ := os.Readlink("/proc/" + strconv.Itoa(s.pid) + "/exe")
+					return exe == program(t, mode) && handles(s.pid, syscall.SIGTERM) || state(s.pid) == ""
 				})
 				_ = syscall.Kill(s.pid, syscall.SIGTERM)
-				if code := s.wait(); code != 128+15 && (mode != "PID 1" || code != 2) {
+				if code := s.wait(); code != 128+15 {
 					t.Errorf("exit code %d, want 143\n%s", code, s.errors.String())
 				}
 			}
@@ -152,10 +155,39 @@ func TestEarlyTERM(t *testing.T) {
 	}
 }
 
-// handles reports whether the process has a handler for the signal.
+// An init at the limit of processes starts no thread: it needs what it had before its command, and that is little.
+func TestNoRoomForThreads(t *testing.T) {
+	// The command takes every process there is from its first moment on, in which its init rests, reaps and passes on.
+	const hog = `trap '' USR1; for i in $(seq 30); do sleep 0.2 & done 2>/dev/null
+		for i in $(seq 20); do kill -USR1 $PPID; done; kill -WINCH $PPID; while ! wait; do :; done; exit 7`
+	for _, max := range []string{"7", "9", "11", "20"} {
+		t.Run(max, func(t *testing.T) {
+			t.Parallel()
+			group := "/sys/fs/cgroup/pids/disinto-" + strconv.Itoa(os.Getpid()) + "-" + max
+			if os.Mkdir(group, 0o700) != nil || os.WriteFile(group+"/pids.max", []byte(max), 0o600) != nil {
+				t.Skip("cannot limit processes here")
+			}
+			defer func() { eventually(t, "the cgroup is empty", func() bool { return os.Remove(group) == nil }) }()
+			cmd := exec.Command("sh", "-c", `echo $$ >`+group+`/cgroup.procs; exec "$@"`, "sh",
+				program(t, "PID 1"), "exec", "bash", "-c", hog)
+			out, _ := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != 7 {
+				t.Errorf("exit code %d\n%.300s", code, out)
+			}
+		})
+	}
+}
+
+// handles reports whether the process has a handler for the signal, or takes it from the kernel, when it is blocked on
+// all threads but the one that waits for it.
 func handles(pid int, sig syscall.Signal) bool {
-	_, mask, _ := strings.Cut(read("/proc/"+strconv.Itoa(pid)+"/status"), "SigCgt:\t")
-	mask, _, _ = strings.Cut(mask, "\n")
-	bits, err := strconv.ParseUint(mask, 16, 64)
-	return err == nil && bits&(1<<(sig-1)) != 0
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/status")
+	return slices.ContainsFunc(threads, func(path string) bool {
+		return slices.ContainsFunc([]string{"SigCgt", "SigBlk"}, func(set string) bool {
+			_, mask, _ := strings.Cut(read(path), set+":\t")
+			mask, _, _ = strings.Cut(mask, "\n")
+			bits, err := strconv.ParseUint(mask, 16, 64)
+			return err == nil && bits&(1<<(sig-1)) != 0
+		})
+	})
 }

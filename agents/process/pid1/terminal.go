@@ -6,26 +6,6 @@ import (
 	"unsafe"
 )
 
-// foregroundArg as the first argument makes this program the step between us and a command on a terminal. The kernel
-// stops a process that takes the terminal for its group, with TTOU, unless it blocks that signal; Go's fork cannot
-// block it for just that long. So a process of its own does, and then becomes the command. That costs 2 ms.
-const foregroundArg = "exec-foreground"
-
-// foreground takes the terminal and becomes the command: the path of the program and its argv.
-func foreground(args []string) int {
-	if len(args) < 2 {
-		return exitFailed
-	}
-	setForeground(syscall.Getpgrp())
-	path, argv := args[0], args[1:]
-	err := syscall.Exec(path, argv, os.Environ())
-	if err == syscall.ENOEXEC {
-		err = syscall.Exec(shell, shellCommand(path, argv), os.Environ())
-	}
-	complain(argv[0], err.Error())
-	return exitCode(err)
-}
-
 // ownsTerminal reports whether stdin is a terminal with our group in the foreground: only then is it ours to hand over.
 func ownsTerminal() bool {
 	group, ok := foregroundGroup()
@@ -40,17 +20,12 @@ func foregroundGroup() (int, bool) {
 }
 
 // setForeground makes a group of our session the foreground of the terminal. It blocks TTOU, with which the kernel
-// would stop us for it, on this thread alone: call it on a locked one.
+// would stop us for it, on this thread alone: it is the first, to which init is locked.
 func setForeground(group int) {
-	const block, setmask = 0, 2
-	ttou, old, id := uint64(1)<<(syscall.SIGTTOU-1), uint64(0), int32(group)
-	mask := func(how uintptr, set, before *uint64) {
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, how,
-			uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(before)), 8, 0, 0)
-	}
-	mask(block, &ttou, &old)
+	all, id := ^uint64(0), int32(group)
+	before := setMask(&all)
 	_, _, _ = syscall.RawSyscall(syscall.SYS_IOCTL, 0, syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&id)))
-	mask(setmask, &old, nil)
+	setMask(&before)
 }
 
 // stopped answers the stop of a command that has our terminal, most likely by Ctrl-Z.

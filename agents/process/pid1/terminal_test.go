@@ -45,7 +45,7 @@ func onTerminal(t *testing.T, argv ...string) *screen {
 	defer slave.Close()
 	s := &screen{t: t, master: master, cmd: exec.Command(argv[0], argv[1:]...)}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
-	s.cmd.Env = append(os.Environ(), "PS1=", "GORACE=atexit_sleep_ms=0", "INIT="+executable(t)+" exec")
+	s.cmd.Env = append(os.Environ(), "PS1=", "GORACE=atexit_sleep_ms=0", "INIT="+program(t, "subreaper")+" exec")
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

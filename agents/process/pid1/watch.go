@@ -2,7 +2,6 @@ package pid1
 
 import (
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -13,57 +12,32 @@ import (
 type command struct {
 	Options
 	pid      int
-	terminal bool           // it was handed our terminal
-	signals  chan os.Signal // to pass on
-	children chan os.Signal // SIGCHLD, apart, or many of them would crowd out a TERM
+	terminal bool // it was handed our terminal
 
 	ended  bool
 	status syscall.WaitStatus
 	told   map[tree.ID]bool // the processes that a TERM to us was passed on to
-	late   <-chan time.Time // fires when the grace is over; nil until the first TERM
-}
-
-// passSIGURG is "yes" in a program linked with asyncpreemptoff, whose runtime does not interrupt goroutines with
-// SIGURG; the Makefile sets both in one line. In any other program 17 of 40 commands received a SIGURG that was never
-// sent.
-var passSIGURG string
-
-// listenEarly catches the signals that could end us before the command runs. It catches no more, since each costs 20
-// µs. HUP and INT that were ignored when we started stay ignored, for the command too: the runtime keeps these two so.
-func (c *command) listenEarly() {
-	signal.Notify(c.signals, syscall.SIGTERM, syscall.SIGQUIT)
-	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
-		if !signal.Ignored(s) {
-			signal.Notify(c.signals, s)
-		}
-	}
-}
-
-// listen catches every signal that can be caught. The runtime keeps SIGPROF and the numbers from 32 to 34 to itself.
-func (c *command) listen() {
-	signal.Notify(c.children, syscall.SIGCHLD)
-	for s := syscall.Signal(1); s <= lastSignal; s++ {
-		switch {
-		case s == syscall.SIGKILL, s == syscall.SIGSTOP, s == syscall.SIGCHLD, s == syscall.SIGPROF, 32 <= s && s <= 34:
-		case s == syscall.SIGURG && passSIGURG != "yes":
-		default:
-			signal.Notify(c.signals, s)
-		}
-	}
+	late   time.Time        // when the grace is over; zero until the first TERM
 }
 
 // watch passes signals on and reaps until the command has ended.
 func (c *command) watch() {
-	calm := time.After(settleTime)
-	for c.reap(); !c.ended; {
-		select {
-		case <-c.children:
+	calm := time.Now().Add(settleTime)
+	for !c.ended {
+		next := c.late
+		if !calm.IsZero() && (next.IsZero() || calm.Before(next)) {
+			next = calm
+		}
+		switch s := await(next); {
+		case s == syscall.SIGCHLD:
+			c.role.debug(3, "Received signal "+number(s)+".", "Received SIGCHLD")
 			c.reap()
-		case <-calm:
+		case s != 0:
+			c.pass(s)
+		case next == calm:
+			calm = time.Time{}
 			settle()
-		case s := <-c.signals:
-			c.pass(s.(syscall.Signal))
-		case <-c.late:
+		default:
 			c.kill()
 		}
 	}
@@ -82,30 +56,41 @@ func (c *command) reap() (none bool) {
 		case pid == 0:
 			return false
 		case pid != c.pid || c.ended: // an orphan
+			c.role.reaped(pid, ws, false)
 		case ws.Stopped():
 			c.stopped(ws.StopSignal())
 		default:
 			c.ended, c.status = true, ws
+			c.role.reaped(pid, ws, true)
 		}
 	}
 }
 
 // pass passes a signal on to the command's group. The number is still the command's, which has not been reaped.
 func (c *command) pass(s syscall.Signal) {
+	c.role.debug(3, "Received signal "+number(s)+".", "Passing signal: '"+number(s)+"'")
 	if s == syscall.SIGCONT {
 		c.continued()
 	}
-	if to := c.rewritten(s); to != 0 {
+	to := c.rewritten(s)
+	if to != s {
+		c.role.debug(0, "Translating signal "+number(s)+" to "+number(to)+".", "")
+	}
+	if to == 0 {
+		c.role.debug(0, "Not forwarding signal 0 to children (ignored).", "")
+	} else {
 		target := -c.pid
 		if c.Single {
 			target = c.pid
 		}
 		_ = syscall.Kill(target, to)
+		c.role.debug(0, "Forwarded signal "+number(to)+" to children.", "")
 		if s == syscall.SIGTERM {
 			c.asked(to)
 		}
 	}
 	if stops(s) {
+		c.role.debug(0, "Suspending self due to TTY signal.", "")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // does nothing to PID 1
 	}
 }
@@ -113,14 +98,17 @@ func (c *command) pass(s syscall.Signal) {
 // asked answers a TERM, with which containers are stopped: it reaches processes outside the command's group too, and
 // the grace begins.
 func (c *command) asked(to syscall.Signal) {
-	if !c.Single {
+	if !c.leaves() {
 		c.told = make(map[tree.ID]bool)
 		c.tell(to, c.pid)
 	}
-	if c.Grace > 0 && c.late == nil {
-		c.late = time.After(c.Grace)
+	if c.Grace > 0 && c.late.IsZero() {
+		c.late = time.Now().Add(c.Grace)
 	}
 }
+
+// leaves reports whether only the command and its group are ours to signal, and what it leaves behind is left alone.
+func (c *command) leaves() bool { return c.Single || c.role.name == tini }
 
 // tell sends a signal to every process below us that has not been told yet. Members of group have the signal already.
 func (c *command) tell(s syscall.Signal, group int) {
@@ -152,7 +140,7 @@ func (c *command) rewritten(s syscall.Signal) syscall.Signal {
 			return r.To
 		}
 	}
-	if stops(s) && !c.Single {
+	if stops(s) && !c.leaves() {
 		return syscall.SIGSTOP
 	}
 	return s
