@@ -138,12 +138,28 @@ func (s *Supervisor) finish(x *session, end *ledger.End) {
 	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) { delete(b.sessions, x.RunID) })
 	s.tell(news)
 	s.events.Send(control.EventEnded, ended)
-	s.kicks.thread(x.Thread, at)
 	s.touchStatus()
-	if x.claims() && end.Claim != ledger.ClaimTaken {
+	if end.Claim == ledger.ClaimTaken {
+		x.grip.letGo()
+		s.takeNext(x.Thread)
+		return
+	}
+	s.kicks.thread(x.Thread, at)
+	if x.claims() {
 		s.release(x)
 	}
 	s.kicks.thread(x.Thread, x.grip.letGo())
+}
+
+// takeNext begins what a thread does instead of an item that another host took. The facts at hand are good enough, only
+// that item has to be read again: two hosts that scanned after each lost race of a slow forge met at the next item, too.
+func (s *Supervisor) takeNext(thread string) {
+	now := time.Now()
+	t := s.books.tick(thread, now, s.room())
+	s.act(t)
+	if len(t.starts) == 0 {
+		s.kicks.thread(thread, now)
+	}
 }
 
 // recent is the document of a session that ended.
@@ -243,6 +259,9 @@ func because(it *threads.Item) string {
 
 // ending is the log line of a session that ended.
 func ending(stateDir string, x *session, e *ledger.End) notice {
+	if e.Claim == ledger.ClaimTaken { // how hosts share the work, and no fault
+		return notice{words: x.tag + " goes to another: " + e.Reason}
+	}
 	words := fmt.Sprintf("%s %s %s", x.tag, task(&x.Item), e.Result)
 	if e.Result.BurnsAttempt() && !e.NeverRan && x.Item.Kind != agents.KindSchedule {
 		words += fmt.Sprintf(" (attempt %d of %d)", x.Attempt, threads.MaxAttempts)

@@ -304,11 +304,12 @@ func (c *Client) isListed(ref forge.Ref) bool {
 
 // readSingle reads the state of one item: missing and hidden are states too.
 func (c *Client) readSingle(ctx context.Context, ref forge.Ref) error {
-	if err := c.turn(ctx); err != nil {
+	done, err := c.turn(ctx)
+	if err != nil {
 		return err
 	}
 	in, x, err := c.askIssue(ctx, ref)
-	c.done()
+	done()
 	if isOutage(err) {
 		return err
 	}

@@ -37,26 +37,38 @@ type ask struct {
 	in           any
 }
 
-// read makes a GET of a scan, when fewer than atOnce are under way.
+// read makes a GET of a scan or look, when fewer than atOnce of it are under way.
 func read[T any](ctx context.Context, c *Client, path string) (T, *exchange, error) {
-	if err := c.turn(ctx); err != nil {
+	done, err := c.turn(ctx)
+	if err != nil {
 		var none T
 		return none, nil, err
 	}
-	defer c.done()
+	defer done()
 	return do[T](ctx, c, ask{http.MethodGet, path, nil})
 }
 
-func (c *Client) turn(ctx context.Context) error {
+// turn waits for one of the turns that requests take, and done returns it.
+func (c *Client) turn(ctx context.Context) (done func(), err error) {
+	turns := c.slots
+	if own, ok := ctx.Value(ownTurns{}).(chan struct{}); ok {
+		turns = own
+	}
 	select {
-	case c.slots <- struct{}{}:
-		return nil
+	case turns <- struct{}{}:
+		return func() { <-turns }, nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
-func (c *Client) done() { <-c.slots }
+// ownTurns is the context key of the turns of one look. They are its own: how a session ended must not wait for a scan
+// or for another session's look, which all take long where the forge is slow.
+type ownTurns struct{}
+
+func withOwnTurns(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownTurns{}, make(chan struct{}, atOnce))
+}
 
 // do makes one request with our own token.
 func do[T any](ctx context.Context, c *Client, a ask) (T, *exchange, error) {

@@ -41,10 +41,11 @@ func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if len(wanted) == 0 && !sweep {
 		return nil
 	}
-	if err := c.turn(ctx); err != nil {
+	done, err := c.turn(ctx)
+	if err != nil {
 		return err
 	}
-	defer c.done()
+	defer done()
 	began := time.Now()
 	all, err := c.listClaims(ctx, r.name, claimPrefix)
 	if err != nil {

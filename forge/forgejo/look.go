@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // time means since the item was filed.
 func (c *Client) Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error) {
 	ref = c.canonical(ref)
-	look, err := c.look(ctx, ref, since)
+	look, err := c.look(withOwnTurns(ctx), ref, since)
 	if err != nil {
 		return forge.Look{}, fmt.Errorf("cannot look at %s: %w", ref, err)
 	}
@@ -38,21 +39,13 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 	if r == nil {
 		r = newRepo(ref.Repo) // not scanned: a cache for this call
 	}
-	var look forge.Look
-	if look.Comments, err = c.countComments(ctx, ref, since); err != nil {
-		return look, err
+	if in.PullRequest == nil {
+		c.mu.Lock()
+		c.applyIssue(r, issueOf(r.name, in, x.began), true)
+		c.mu.Unlock()
 	}
-	if err := c.lookHolder(ctx, ref, in); err != nil {
-		return look, err
-	}
-	if in.PullRequest != nil {
-		look.Pull, err = c.lookPull(ctx, r, ref.Number)
-		return look, err
-	}
-	c.mu.Lock()
-	c.applyIssue(r, issueOf(r.name, in, x.began), true)
-	c.mu.Unlock()
-	if look.Pulls, err = c.lookPulls(ctx, r, ref, since); err != nil {
+	look, err := c.lookAround(ctx, r, in, ref, since)
+	if err != nil || in.PullRequest != nil {
 		return look, err
 	}
 	c.mu.Lock()
@@ -62,6 +55,30 @@ func (c *Client) look(ctx context.Context, ref forge.Ref, since time.Time) (forg
 		look.Issue = &fact
 	}
 	return look, nil
+}
+
+// lookAround reads all that belongs to an item, at once: each answer of a slow forge takes seconds, and the slot of the
+// session waits.
+func (c *Client) lookAround(
+	ctx context.Context, r *repo, in *gitea.Issue, ref forge.Ref, since time.Time,
+) (look forge.Look, err error) {
+	parts := []func(context.Context) error{
+		func(ctx context.Context) (err error) {
+			look.Comments, err = c.countComments(ctx, ref, since)
+			return err
+		},
+		func(ctx context.Context) error { return c.lookHolder(ctx, ref, in) },
+		func(ctx context.Context) (err error) {
+			if in.PullRequest != nil {
+				look.Pull, err = c.lookPull(ctx, r, ref.Number, forge.Ref{})
+			} else {
+				look.Pulls, err = c.lookPulls(ctx, r, ref, since)
+			}
+			return err
+		},
+	}
+	err = inParallel(ctx, len(parts), func(ctx context.Context, n int) error { return parts[n](ctx) })
+	return look, err
 }
 
 // countComments counts the comments since a time of the forge's clock, by account.
@@ -84,11 +101,13 @@ func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Ti
 // that the reading was dropped, but lacks the branches.
 const lookTries = 5
 
-// lookPull reads one pull request with reviews and statuses.
-func (c *Client) lookPull(ctx context.Context, r *repo, number int64) (*forge.Pull, error) {
+// lookPull reads one pull request with reviews and statuses; of one that is not for the issue only, unless that is zero,
+// it reads no more than that.
+func (c *Client) lookPull(ctx context.Context, r *repo, number int64, only forge.Ref) (*forge.Pull, error) {
 	asked := time.Now()
 	for try := 0; ; try++ {
-		if err := c.readPull(ctx, r, reading{number: number, details: true, reviews: true, statuses: true}); err != nil {
+		w := reading{number: number, details: true, reviews: true, statuses: true, only: only}
+		if err := c.readPull(ctx, r, w); err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -97,6 +116,8 @@ func (c *Client) lookPull(ctx context.Context, r *repo, number int64) (*forge.Pu
 		c.mu.Unlock()
 		switch {
 		case p == nil:
+			return nil, forge.ErrNotFound
+		case taken && !only.IsZero() && !c.isFor(r, w):
 			return nil, forge.ErrNotFound
 		case taken:
 			return c.lookBase(ctx, r, p)
@@ -142,20 +163,23 @@ func (c *Client) lookPulls(ctx context.Context, r *repo, ref forge.Ref, since ti
 		}
 	}
 	c.mu.Unlock()
+	all := slices.Sorted(maps.Keys(numbers))
+	read := make([]*forge.Pull, len(all))
+	err = inParallel(ctx, len(all), func(ctx context.Context, n int) (err error) {
+		if read[n], err = c.lookPull(ctx, r, all[n], ref); errors.Is(err, forge.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
 	var pulls []forge.Pull
-	for n := range numbers {
-		p, err := c.lookPull(ctx, r, n)
-		if errors.Is(err, forge.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(p.Closes, ref) {
+	for _, p := range read {
+		if p != nil && slices.Contains(p.Closes, ref) {
 			pulls = append(pulls, *p)
 		}
 	}
-	slices.SortFunc(pulls, func(a, b forge.Pull) int { return a.Ref.Compare(b.Ref) })
 	return pulls, nil
 }
 

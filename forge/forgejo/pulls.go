@@ -18,6 +18,7 @@ type reading struct {
 	number                     int64
 	details, reviews, statuses bool
 	head                       string
+	only                       forge.Ref // reviews and statuses only if the details show that it is for this issue
 }
 
 // readPulls reads the pull requests that changed, those with a part that no list of changes shows, and one that was
@@ -185,8 +186,20 @@ func (c *Client) readPull(ctx context.Context, r *repo, w reading) (err error) {
 		if in.State == gitea.StateClosed {
 			return nil
 		}
+		if !w.only.IsZero() && !c.isFor(r, w) {
+			whole = false
+			return nil
+		}
 	}
 	return c.readChecks(ctx, r, w)
+}
+
+// isFor reports whether a pull request in the cache is for the issue that a reading is about.
+func (c *Client) isFor(r *repo, w reading) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := r.pulls[w.number]
+	return p != nil && slices.Contains(p.Closes, w.only)
 }
 
 // noteRead records a reading. One with reviews and statuses settles the pull request up to the time of the details,
@@ -220,26 +233,35 @@ func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullReq
 	return in, x, err
 }
 
-// readChecks reads reviews and statuses.
+// readChecks reads reviews and statuses, at once, and keeps neither unless it has both.
 func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
+	var reviews []*gitea.PullReview
+	var statuses []*gitea.Status
+	var x *exchange
+	parts := make([]func(context.Context) error, 0, 2)
 	if w.reviews {
-		in, _, err := list[*gitea.PullReview](ctx, c, at(r.name, "/pulls/%d/reviews", w.number))
-		if err != nil {
+		parts = append(parts, func(ctx context.Context) (err error) {
+			reviews, _, err = list[*gitea.PullReview](ctx, c, at(r.name, "/pulls/%d/reviews", w.number))
 			return err
-		}
-		c.update(r, w.number, func(p *pull) { p.Reviews = reviewsOf(in) })
+		})
 	}
-	if !w.statuses || w.head == "" {
-		return nil
+	if w.statuses = w.statuses && w.head != ""; w.statuses {
+		parts = append(parts, func(ctx context.Context) (err error) {
+			// Not the combined status, which holds 30 contexts at most.
+			statuses, x, err = list[*gitea.Status](ctx, c, at(r.name, "/commits/%s/statuses", w.head))
+			return err
+		})
 	}
-	// Not the combined status, which holds 30 contexts at most.
-	in, x, err := list[*gitea.Status](ctx, c, at(r.name, "/commits/%s/statuses", w.head))
+	err := inParallel(ctx, len(parts), func(ctx context.Context, n int) error { return parts[n](ctx) })
 	if err != nil {
 		return err
 	}
 	c.update(r, w.number, func(p *pull) {
-		if p.HeadSHA == w.head {
-			p.statuses, p.CISince = statusesOf(in)
+		if w.reviews {
+			p.Reviews = reviewsOf(reviews)
+		}
+		if w.statuses && p.HeadSHA == w.head {
+			p.statuses, p.CISince = statusesOf(statuses)
 			p.statusAt = x.began
 		}
 	})

@@ -317,3 +317,36 @@ func TestSessionPanics(t *testing.T) {
 		w.Check()
 	})
 }
+
+// Another host takes the first issue just before us. The agent begins the next one in the same moment, on the facts at
+// hand, and the log has no error.
+func TestLostRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		for _, title := range []string{"one", "two", "three", "four"} {
+			w.Forge.Issue(title)
+		}
+		var claims, scans atomic.Int64
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			switch {
+			case call == "scan":
+				scans.Add(1)
+			case call == "claim" && claims.Add(1) <= 2:
+				return fmt.Errorf("%w: it is claimed by dev on another host", forge.ErrTaken)
+			}
+			return nil
+		})
+		l := w.Start()
+		time.Sleep(2 * time.Second)
+		if runs := w.Exec.Runs(); len(runs) != 2 || scans.Load() != 1 {
+			t.Errorf("%d sessions after %d scans, want 2 after one:\n%s", len(runs), scans.Load(), w.Log.String())
+		}
+		if log := w.Log.String(); !strings.Contains(log, "goes to another: ") || strings.Contains(log, "[WARN]") ||
+			strings.Contains(log, "[ERROR]") {
+			t.Errorf("the log:\n%s", log)
+		}
+		w.Until(5*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+	})
+}
