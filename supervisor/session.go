@@ -152,7 +152,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End) {
 }
 
 // takeNext begins what a thread does instead of an item that another host took. The facts at hand are good enough, only
-// that item has to be read again: two hosts that scanned after each lost race of a slow forge met at the next item, too.
+// that item has to be read again: on a slow forge two hosts that scanned after each lost race met at the next one, too.
 func (s *Supervisor) takeNext(thread string) {
 	now := time.Now()
 	t := s.books.tick(thread, now, s.room())
