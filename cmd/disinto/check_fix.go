@@ -18,6 +18,11 @@ type inspector interface {
 	Inspect(ctx context.Context) ([]forgejo.MissingLabel, error)
 }
 
+// nameable is a forge that can say which software runs it.
+type nameable interface {
+	Software(ctx context.Context) (forgejo.Software, error)
+}
+
 // hooker is a forge that can be told to tell us of changes.
 type hooker interface {
 	HasHook(ctx context.Context, repo, url string) (bool, error)
@@ -42,6 +47,7 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 		return err
 	}
 	k.well("forge", "%s: %s can be written to", k.config.Forge.URL, strings.Join(k.config.Forge.Repos, " "))
+	k.software(ctx, client)
 	for _, repo := range k.config.Forge.Repos {
 		var names []string
 		for _, m := range missing {
@@ -56,6 +62,23 @@ func (k *checker) labels(ctx context.Context, client supervisor.Forge) error {
 		}
 	}
 	return nil
+}
+
+// software names the forge, and what will not work there.
+func (k *checker) software(ctx context.Context, client supervisor.Forge) {
+	n, ok := client.(nameable)
+	if !ok {
+		return
+	}
+	s, err := n.Software(ctx)
+	if err != nil {
+		k.problem("forge", err)
+		return
+	}
+	k.well("forge", "it is %s %s", s.Name, s.Version)
+	for _, words := range s.Without {
+		k.note("forge", words)
+	}
 }
 
 // hooks asks whether the forge tells us of changes, if we listen for that. The forge does not show the secret of a

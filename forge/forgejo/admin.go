@@ -80,15 +80,13 @@ func (a *Admin) checkVersion(ctx context.Context) error {
 			return nil // me explains it
 		}
 	case errors.Is(err, forge.ErrNotFound):
-		return fmt.Errorf("cannot find a Forgejo at %s: %w; check [forge] url", a.api.URL, err)
+		return fmt.Errorf("cannot find a forge at %s: %w; check [forge] url", a.api.URL, err)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.api.URL, err)
 	}
-	if major(said.Version) < oldestForgejo {
-		return tooOld(a.api.URL, said.Version)
-	}
-	return nil
+	_, err = softwareOf(a.api.URL, said.Version)
+	return err
 }
 
 func (a *Admin) checkRepo(ctx context.Context, repo, me string) error {

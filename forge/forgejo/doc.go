@@ -1,4 +1,5 @@
-// Package forgejo reads and writes a Forgejo (7 or later) for the supervisor. It is the only importer of the Gitea SDK.
+// Package forgejo reads and writes a Forgejo (7 or later) or Gitea (1.23 or later) for the supervisor. It is the only
+// importer of the Gitea SDK.
 //
 // # Usage
 //

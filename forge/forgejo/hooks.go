@@ -36,8 +36,9 @@ func (c *Client) SetHook(ctx context.Context, repo, url, secret string) (err err
 	if err != nil {
 		return err
 	}
+	// Forgejo has a type of its own and takes Gitea's too: it sends the same to both.
 	err = c.write(ctx, http.MethodPost, at(repo, "/hooks"), gitea.CreateHookOption{
-		Type: "forgejo", Events: hookEvents, Active: true,
+		Type: "gitea", Events: hookEvents, Active: true,
 		Config: map[string]string{"url": url, "content_type": "json", "secret": secret},
 	})
 	if err != nil {

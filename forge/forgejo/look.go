@@ -101,8 +101,8 @@ func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Ti
 // that the reading was dropped, but lacks the branches.
 const lookTries = 5
 
-// lookPull reads one pull request with reviews and statuses; of one that is not for the issue only, unless that is zero,
-// it reads no more than that.
+// lookPull reads one pull request with reviews and statuses; of one that is not for the issue only, unless that is
+// zero, it reads no more than that.
 func (c *Client) lookPull(ctx context.Context, r *repo, number int64, only forge.Ref) (*forge.Pull, error) {
 	asked := time.Now()
 	for try := 0; ; try++ {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"code.gitea.io/sdk/gitea"
@@ -16,9 +15,6 @@ import (
 
 // scopes are those of every token that works in a repository.
 const scopes = "write:repository, write:issue and read:user"
-
-// oldestForgejo is the first version with the API that we need.
-const oldestForgejo = 7
 
 // WhoAmI returns the login of a token's account. The empty token means our own.
 func (c *Client) WhoAmI(ctx context.Context, token string) (string, error) {
@@ -66,7 +62,7 @@ type MissingLabel struct {
 func (c *Client) Inspect(ctx context.Context) ([]MissingLabel, error) { return c.prepare(ctx, false) }
 
 func (c *Client) prepare(ctx context.Context, create bool) ([]MissingLabel, error) {
-	if err := c.checkVersion(ctx); err != nil {
+	if _, err := c.Software(ctx); err != nil {
 		return nil, err
 	}
 	login, err := c.me(ctx)
@@ -79,33 +75,6 @@ func (c *Client) prepare(ctx context.Context, create bool) ([]MissingLabel, erro
 		return err
 	})
 	return slices.Concat(missing...), err
-}
-
-func (c *Client) checkVersion(ctx context.Context) error {
-	said, _, err := do[struct{ Version string }](ctx, c, ask{http.MethodGet, "/version", nil})
-	switch {
-	case errors.Is(err, forge.ErrNotFound):
-		return fmt.Errorf("cannot find a Forgejo at %s: %w; check [forge] url", c.url, err)
-	case errors.Is(err, forge.ErrForbidden):
-		return explainToken(err)
-	case err != nil:
-		return fmt.Errorf("cannot reach the forge at %s: %w", c.url, err)
-	case major(said.Version) < oldestForgejo:
-		return tooOld(c.url, said.Version)
-	}
-	return nil
-}
-
-func tooOld(url, version string) error {
-	return fmt.Errorf("cannot work with the forge at %s: it is version %q; update it to Forgejo %d or later",
-		url, oneLine(version), oldestForgejo)
-}
-
-// major is 10 for 10.0.0+gitea-1.22.0. Gitea, and Forgejo before 7, have 1.
-func major(version string) int {
-	first, _, _ := strings.Cut(version, ".")
-	n, _ := strconv.Atoi(first)
-	return n
 }
 
 func explainToken(err error) error {

@@ -137,11 +137,11 @@ func TestUnreachable(t *testing.T) {
 	}{
 		{
 			"old", say(200, `{"version":"1.21.11+1"}`),
-			`cannot work with the forge at http://forge.test: it is version "1.21.11+1"; update it to Forgejo 7 or later`,
+			`cannot work with the forge at http://forge.test: it is version "1.21.11+1"; update it to Forgejo 7 or Gitea 1.23, or later`,
 		},
 		{
 			"no forge", say(404, "nginx"),
-			"cannot find a Forgejo at http://forge.test: not found (404 to GET /version); check [forge] url",
+			"cannot find a forge at http://forge.test: not found (404 to GET /version); check [forge] url",
 		},
 		{"down", say(502, ""), "cannot reach the forge at http://forge.test: forge unavailable: bad gateway (502 to GET /version)"},
 	} {

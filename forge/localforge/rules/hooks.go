@@ -78,12 +78,12 @@ func (r *repo) receive(events ...string) *receiver {
 
 func (in *receiver) form(events ...string) fields {
 	return fields{
-		"type": "forgejo", "active": true, "events": events,
+		"type": "gitea", "active": true, "events": events,
 		"config": fields{"url": in.url + "/v1/hook", "content_type": "json", "secret": in.secret},
 	}
 }
 
-// ServeHTTP writes a delivery down. Both headers with a signature have to be right.
+// ServeHTTP writes a delivery down. Both headers with a signature that every forge sends have to be right.
 func (in *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -103,14 +103,14 @@ func (in *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mac := hmac.New(sha256.New, []byte(in.secret))
 	mac.Write(body)
 	want := hex.EncodeToString(mac.Sum(nil))
-	d := delivery{event: r.Header.Get("X-Forgejo-Event"), number: told.Number, repo: told.Repository.FullName}
+	d := delivery{event: r.Header.Get("X-Gitea-Event"), number: told.Number, repo: told.Repository.FullName}
 	if told.Action != "" {
 		d.event += " " + told.Action
 	}
 	if told.Issue != nil {
 		d.number = told.Issue.Number
 	}
-	d.signed = readable && r.Header.Get("X-Forgejo-Signature") == want &&
+	d.signed = readable && r.Header.Get("X-Gitea-Signature") == want &&
 		r.Header.Get("X-Hub-Signature-256") == "sha256="+want
 	in.mu.Lock()
 	defer in.mu.Unlock()

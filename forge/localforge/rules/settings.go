@@ -4,8 +4,8 @@ import "fmt"
 
 var settingRules = []rule{
 	{
-		"the version begins with Forgejo's own number",
-		"forge/forgejo Prepare, which wants Forgejo 7 or later and takes a Gitea for too old",
+		"the version tells Forgejo from Gitea",
+		"forge/forgejo Software, which wants Forgejo 7 or later, or Gitea 1.23 or later",
 		serverVersion,
 	},
 	{
@@ -19,9 +19,10 @@ func serverVersion(w *world) {
 	version := read[struct {
 		Version string `json:"version"`
 	}](w.anonymous(), "/version").Version
-	var major int
-	if _, err := fmt.Sscanf(version, "%d.", &major); err != nil || major < 7 {
-		w.Errorf("version is %q, want 7 or more, and a dot", version)
+	var major, minor int
+	_, err := fmt.Sscanf(version, "%d.%d.", &major, &minor)
+	if err != nil || major < 7 && (major != 1 || minor < 23) {
+		w.Errorf("version is %q, want 7.0 or more, or 1.23 or more, and a dot", version)
 	}
 }
 

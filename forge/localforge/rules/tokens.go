@@ -85,7 +85,7 @@ func tokenForPassword(w *world) {
 
 func adminMakesTokens(w *world) {
 	dev, chief := w.newcomer("dev"), w.newcomer("chief")
-	w.admin.patch("/admin/users/"+chief.name, fields{"admin": true}).want(http.StatusOK)
+	w.admin.edit(chief.name, fields{"admin": true}).want(http.StatusOK)
 	a := chief.withPassword(http.MethodPost, "/users/"+dev.name+"/tokens", fields{"name": "t", "scopes": []string{"all"}}).
 		want(http.StatusCreated)
 	token := decode[struct {
@@ -143,7 +143,7 @@ func scopesKept(w *world) {
 	enough.post(r.at("/issues/%d/labels", n), fields{"labels": []int64{id}}).want(http.StatusOK)
 	enough.post(r.at("/issues/%d/comments", n), fields{"body": "x"}).want(http.StatusCreated)
 	enough.post(r.at("/hooks"), fields{
-		"type":   "forgejo",
+		"type":   "gitea",
 		"config": fields{"url": "http://127.0.0.1:1/", "content_type": "json"},
 	}).want(http.StatusCreated)
 

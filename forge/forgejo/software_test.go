@@ -1,0 +1,32 @@
+package forgejo
+
+import (
+	"strings"
+	"testing"
+)
+
+// A forge is told by its version, and an old one is refused by name.
+func TestSoftware(t *testing.T) {
+	tests := []struct{ version, name string }{
+		{"10.0.0-dev-1554-5e777a43a1+gitea-1.22.0", "Forgejo"},
+		{"7.0.0+gitea-1.21.11", "Forgejo"},
+		{"15.0.1+gitea-1.22.0", "Forgejo"},
+		{"1.23.6", "Gitea"},
+		{"1.23.8", "Gitea"},
+		{"1.25.0+dev-17-g1234567", "Gitea"},
+		{"1.22.6", ""},
+		{"1.21.11+1", ""}, // a Forgejo that counted as Gitea did
+		{"0.9", ""},
+		{"", ""},
+		{"development", ""},
+	}
+	for _, tt := range tests {
+		got, err := softwareOf("http://forge.test", tt.version)
+		if got.Name != tt.name || (err == nil) != (tt.name != "") {
+			t.Errorf("%q: got %q, %v", tt.version, got.Name, err)
+		}
+		if err != nil && !strings.HasSuffix(err.Error(), "update it to Forgejo 7 or Gitea 1.23, or later") {
+			t.Errorf("%q: %v", tt.version, err)
+		}
+	}
+}
