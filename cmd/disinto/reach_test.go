@@ -43,6 +43,7 @@ parent() { cut -d' ' -f4 "/proc/$1/stat"; }
 		(cat "$f" || ls "$f/") >/dev/null 2>&1 && echo "read $f"
 		(: >>"$f" || : >"$f/new") 2>/dev/null && echo "write $f"
 	done
+	curl -s --unix-socket "$STATE/disinto.sock" http://x/v1/state 2>/dev/null | grep -q '"agents"' && echo "control socket"
 	grep NoNewPrivs /proc/self/status
 } >"$SHARE/reached" 2>&1
 cat /proc/[0-9]*/cmdline >"$SHARE/arguments" 2>/dev/null
