@@ -48,7 +48,7 @@ type Env struct {
 
 var (
 	// secretNames match the supervisor's credentials, whether the configuration uses them or not.
-	secretNames = []string{"FORGE_*TOKEN*", "FORGE_*PASS*", "FORGE_ADMIN_*", "*WEBHOOK_SECRET*"}
+	secretNames = []string{"FORGE_*TOKEN*", "FORGE_*PASS*", "FORGE_ADMIN_*", "*WEBHOOK_SECRET*", "DISINTO_TOKEN"}
 	// apiNames are kept from agents on a local backend. A program that finds one of them uses the paid API instead of the
 	// local server, which is noticed only on the bill.
 	apiNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}

@@ -130,6 +130,7 @@ func TestEnviron(t *testing.T) {
 		{name: "a forge token of upstream's", base: "FORGE_REVIEW_TOKEN=t"},
 		{name: "a forge password", base: "FORGE_PASS_DEV=p"},
 		{name: "a forge administrator", base: "FORGE_ADMIN_USER=root"},
+		{name: "the control API of a supervisor", base: "DISINTO_TOKEN=s"},
 		{name: "a web hook", base: "WEBHOOK_SECRET=s"},
 		{name: "any web hook", base: "MY_WEBHOOK_SECRET_2=s"},
 		{name: "something of the forge", base: "FORGE_BOT_USERNAMES=a,b", want: "FORGE_BOT_USERNAMES=a,b"},

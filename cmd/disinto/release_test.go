@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,9 +152,7 @@ func checkImage(t *testing.T, path, arch, version string) {
 		if config.RootFS.DiffIDs[i] != layer.Digest || old[0].Layers[i] != blob(layer) {
 			t.Errorf("layer %d is %s in one place and %s, %s in others", i, layer.Digest, config.RootFS.DiffIDs[i], old[0].Layers[i])
 		}
-		for name, e := range entries(t, strings.NewReader(string(all[blob(layer)].text))) {
-			files[name] = e
-		}
+		maps.Copy(files, entries(t, strings.NewReader(string(all[blob(layer)].text))))
 	}
 	for name, mode := range map[string]int64{
 		"usr/local/bin/disinto": 0o755, "var/lib/disinto": 0o711, "etc/disinto": 0o711, "tmp": 0o1777, "home/agent": 0o755,
