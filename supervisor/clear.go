@@ -100,6 +100,7 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 		switch err := s.remove(ctx, state, config, l); {
 		case err == nil:
 			deleted++
+			discount(&found, l)
 		case errors.Is(err, errInUse):
 			done = false
 		default:
@@ -116,6 +117,17 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 	s.clearing.set(found, unsaved, deleted)
 	s.touchStatus()
 	return done
+}
+
+// discount takes what was deleted off what was found.
+func discount(found *control.DiskDocument, l leftover) {
+	switch l.Folder {
+	case disk.Logs:
+		found.Logs--
+		found.LogBytes -= l.Bytes
+	case disk.Work:
+		found.Workspaces--
+	}
 }
 
 // leftovers lists what may be deleted, oldest first.

@@ -30,10 +30,11 @@ func newCutLog(file *os.File, limit int64) (*cutLog, error) {
 
 // Write appends output. It never fails: on a full disk the output is lost, and the program goes on.
 func (l *cutLog) Write(text []byte) (int, error) {
-	n, _ := l.file.Write(text)
-	if l.size += int64(n); l.size > l.limit {
-		_ = l.squeeze()
+	if l.size+int64(len(text)) > l.limit {
+		_ = l.squeeze(int64(len(text)))
 	}
+	n, _ := l.file.Write(text)
+	l.size += int64(n)
 	return len(text), nil
 }
 
@@ -42,8 +43,8 @@ func (l *cutLog) cutLine() []byte {
 	return fmt.Appendf(nil, "disinto: %19d bytes are cut out here: max_log is %d bytes\n", l.cut, l.limit)
 }
 
-// squeeze cuts out the middle.
-func (l *cutLog) squeeze() error {
+// squeeze cuts out the middle, and makes room for some more bytes at least.
+func (l *cutLog) squeeze(more int64) error {
 	end, err := l.file.Seek(0, io.SeekEnd) // with the supervisor's lines
 	if err != nil {
 		return err
@@ -55,7 +56,7 @@ func (l *cutLog) squeeze() error {
 		l.cut = int64(len(l.cutLine())) // overwritten
 	}
 	line := int64(len(l.cutLine()))
-	from, err := l.lineEnd(end - (l.limit-l.head)/2)
+	from, err := l.lineEnd(end - min((l.limit-l.head)/2, l.limit-l.head-line-more))
 	if err != nil || from <= l.head+line {
 		return err
 	}

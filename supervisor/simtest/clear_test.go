@@ -100,7 +100,7 @@ func TestClears(t *testing.T) {
 		if len(doc.Problems) != 1 || !strings.HasPrefix(doc.Problems[0], why) || !strings.HasSuffix(doc.Problems[0], "(and 1 more)") {
 			t.Errorf("problems %q", doc.Problems)
 		}
-		if d := doc.Disk; d.Logs != 3 || d.Workspaces != 8 || d.Deleted != 6 {
+		if d := doc.Disk; d.Logs != 1 || d.Workspaces != 6 || d.Deleted != 6 {
 			t.Errorf("the status says %+v", d)
 		}
 		time.Sleep(4 * day)
