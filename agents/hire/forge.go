@@ -6,9 +6,10 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// Forge is the client of an administrator, such as forgejo.Admin. Its methods are called one after the other from one
-// goroutine. Account, Repository and File return forge.ErrNotFound for what does not exist. RevokeToken, Allow,
-// Disallow and Unassign can be repeated; what creates fails the second time.
+// Forge is the client of an administrator, such as forgejo.Admin. Its methods are called one after the other, except
+// that those of Access, those of Repositories and Files, and those of Tokens and Prover may be called at the same time.
+// Account, Repository and File return forge.ErrNotFound for what does not exist. RevokeToken, Allow, Disallow and
+// Unassign can be repeated; what creates fails the second time.
 type Forge interface {
 	Accounts
 	Tokens

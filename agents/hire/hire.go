@@ -16,6 +16,9 @@ type Hire struct {
 	Login   string // of its account
 	Email   string
 	Formula string // text of upstream's formula.toml for its profile; may be empty
+	// Supervisor says that it is no agent but the supervisor's own account: it gets a token and the right to write, and
+	// neither a profile nor a place in factory.toml. Of Entry only Name and TokenVar count.
+	Supervisor bool
 
 	adopted   bool          // the account existed before
 	tokenName string        // of the token that this run makes
@@ -45,6 +48,9 @@ func (h *Hire) checkFile() error {
 	if err != nil {
 		return err
 	}
+	if h.Supervisor {
+		return h.checkSupervisor(s)
+	}
 	if on := s.ThreadOf(h.Entry.Name); on != "" && on != h.Entry.Thread {
 		return fmt.Errorf("cannot put %s on thread %s: it is on %s; leave --thread out, or retire it first",
 			h.Entry.Name, h.Entry.Thread, on)
@@ -61,6 +67,14 @@ func (h *Hire) checkFile() error {
 		problems = append(problems, h.Validate(edited))
 	}
 	return errors.Join(problems...)
+}
+
+// checkSupervisor refuses an account whose work the supervisor would take for its own.
+func (h *Hire) checkSupervisor(s Survey) error {
+	if s.Has(h.Entry.Name) || h.IsAgent(h.Login) {
+		return fmt.Errorf("cannot make %s the supervisor's account: it is an agent's; choose another name", h.Login)
+	}
+	return nil
 }
 
 // registerAnywhere puts the agent on any thread, so that the rest of its entry can be validated when its own is
@@ -94,17 +108,28 @@ func (h *Hire) checkAccount(ctx context.Context) error {
 func (h *Hire) Run(ctx context.Context) error { return perform(ctx, h.steps(), h.DryRun, h.Say) }
 
 func (h *Hire) steps() []step {
+	if h.Supervisor {
+		return []step{
+			h.account(), h.access(), beside(h.makeToken()), h.writeToken(), h.verify(),
+			h.revoke(h.Login, "revoke what tokens were made for it before", &h.tokenName),
+		}
+	}
 	return []step{
 		h.account(),
 		h.access(),
-		h.profile(),
-		h.makeToken(),
+		beside(h.profile()),
+		beside(h.makeToken()),
 		h.writeToken(),
 		h.edit("factory", "register "+h.Entry.Name+" on thread "+h.Entry.Thread, h.Entry.Name+" is on thread "+h.Entry.Thread,
 			func(text string) (string, error) { return Register(text, h.Entry) }),
 		h.verify(),
 		h.revoke(h.Login, "revoke what tokens were made for it before", &h.tokenName),
 	}
+}
+
+func beside(s step) step {
+	s.beside = true
+	return s
 }
 
 func (h *Hire) account() step {
@@ -181,7 +206,7 @@ func (h *Hire) verify() step {
 			if err != nil {
 				return "", err
 			}
-			token := Secrets(text)[s.TokenVar(h.Entry.Name)]
+			token := Secrets(text)[h.Entry.TokenVar]
 			if s.ThreadOf(h.Entry.Name) != h.Entry.Thread || token == "" || token != h.token.Reveal() {
 				return "", fmt.Errorf("%s or %s changed while this command ran", h.Config.Path, h.Secrets.Path)
 			}

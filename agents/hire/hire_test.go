@@ -201,7 +201,7 @@ func TestCheckRights(t *testing.T) {
 			{"a wrong token", forgejo.AdminOptions{URL: w.url, Token: strings.Repeat("0", 40)}, "the forge does not know this token"},
 			{"a wrong password", forgejo.AdminOptions{URL: w.url, User: root.User, Password: "wrong-password"}, "the password is wrong"},
 			{"no administrator", forgejo.AdminOptions{URL: w.url, User: person, Password: password}, person + " is no administrator"},
-			{"no scope for accounts", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "read:admin", "write:repository")}, "lacks the scope write:admin"},
+			{"no scope for accounts", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "read:admin", "write:repository")}, "lacks admin scope"},
 			{"no scope for repositories", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin")}, "lacks the scope write:repository"},
 			{"no scope to look", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "write:admin")}, "make one with all scopes"},
 			{"enough", forgejo.AdminOptions{URL: w.url, Token: token(root, root.User, "read:user", "write:admin", "write:repository", "write:issue")}, ""},

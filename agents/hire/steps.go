@@ -5,41 +5,81 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // step is one thing that hiring or retiring does. It can be repeated: one that has nothing left to do is skipped.
 type step struct {
-	name string
+	name   string
+	beside bool // it does not depend on the step before, and runs at the same time
 	// look returns what is left to do, "" when nothing is. It changes nothing.
 	look func(context.Context) (todo string, err error)
 	// do does it and returns what it did.
 	do func(context.Context) (done string, err error)
 }
 
-// Say shows a person what became of a step.
+// Say shows a person what a step does, or what became of it.
 type Say func(step, text string)
 
-// perform runs the steps in order, or with dryRun only says what they would do.
+// perform runs the steps in order, those of a batch at once, or with dryRun only says what they would do. What a step
+// does is said when it begins, since a forge may take seconds for each.
 func perform(ctx context.Context, steps []step, dryRun bool, say Say) error {
-	for _, s := range steps {
-		todo, err := s.look(ctx)
-		switch {
-		case err != nil:
-			return stepError(s.name, err)
-		case todo == "":
-			say(s.name, "as it should be")
-			continue
-		case dryRun:
-			say(s.name, "would "+todo)
-			continue
+	for len(steps) > 0 {
+		n := 1
+		for n < len(steps) && steps[n].beside {
+			n++
 		}
-		done, err := s.do(ctx)
-		if err != nil {
-			return stepError(s.name, err)
+		if err := performAtOnce(ctx, steps[:n], dryRun, say); err != nil {
+			return err
 		}
-		say(s.name, done)
+		steps = steps[n:]
 	}
 	return nil
+}
+
+// performAtOnce runs the steps of a batch. When one of them fails, the others are finished all the same.
+func performAtOnce(ctx context.Context, steps []step, dryRun bool, say Say) error {
+	words, errs := make([]string, len(steps)), make([]error, len(steps))
+	each := func(f func(i int)) error {
+		var all sync.WaitGroup
+		for i := range steps {
+			all.Go(func() { f(i) })
+		}
+		all.Wait()
+		for i, err := range errs {
+			if err != nil {
+				return stepError(steps[i].name, err)
+			}
+		}
+		return nil
+	}
+	if err := each(func(i int) { words[i], errs[i] = steps[i].look(ctx) }); err != nil {
+		return err
+	}
+	for i, s := range steps {
+		switch {
+		case words[i] == "":
+			say(s.name, "as it should be")
+		case dryRun:
+			say(s.name, "would "+words[i])
+		default:
+			say(s.name, words[i]+" ...")
+		}
+	}
+	if dryRun {
+		return nil
+	}
+	err := each(func(i int) {
+		if words[i] != "" {
+			words[i], errs[i] = steps[i].do(ctx)
+		}
+	})
+	for i, s := range steps {
+		if words[i] != "" && errs[i] == nil {
+			say(s.name, words[i])
+		}
+	}
+	return err
 }
 
 // stepError adds to the error of a step that running the command again continues there.

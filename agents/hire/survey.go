@@ -137,6 +137,9 @@ func (s Survey) text(agent, key string) string {
 	return text
 }
 
+// SupervisorVar is the variable of the supervisor's own token.
+func (s Survey) SupervisorVar() string { return s.shared }
+
 // Role is the first role in an agent's table, else the one its name begins with; "" when there is neither.
 func (s Survey) Role(agent string) string {
 	for _, role := range append([]string{s.text(agent, "role")}, stringsOf(s.agents[agent]["roles"])...) {

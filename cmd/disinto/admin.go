@@ -22,7 +22,8 @@ type signIn struct {
 
 func (s *signIn) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.token, "admin-token", "",
-		"`TOKEN` of an administrator of the forge, - for\nstdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT)")
+		"`<pat>`, a token of an administrator of the forge,\n"+
+			"- for stdin (default $FORGE_ADMIN_TOKEN, else\n$FORGE_ADMIN_PAT)")
 	flags.StringVar(&s.user, "admin-user", "",
 		"`NAME` of an administrator, to sign in with a\npassword (default $FORGE_ADMIN_USER)")
 	flags.StringVar(&s.password, "admin-password", "", "the `WORD` for that, - for stdin\n(default $FORGE_ADMIN_PASSWORD)")
@@ -36,20 +37,25 @@ const noAdmin = "cannot sign in to the forge as administrator: " +
 
 // options make the administrator's client. Flags win over the environment, in which upstream's names of these variables
 // count too.
-func (s *signIn) options(c *cli, url string) (forgejo.AdminOptions, error) {
-	o := forgejo.AdminOptions{URL: url}
+//
+// from names where a token comes from, to find out which of several counts; "" when there is none.
+func (s *signIn) options(c *cli, url string) (o forgejo.AdminOptions, from string, err error) {
+	o.URL = url
 	if s.token == "-" && s.password == "-" {
-		return o, usagef("only one of --admin-token and --admin-password can be read from stdin")
+		return o, "", usagef("only one of --admin-token and --admin-password can be read from stdin")
 	}
 	user := cmp.Or(s.user, c.getenv("FORGE_ADMIN_USER"))
 	password := cmp.Or(s.password, c.getenv("FORGE_ADMIN_PASSWORD"), c.getenv("FORGE_ADMIN_PASS"))
 	if user == "" && password != "" {
 		user = "disinto-admin" // as upstream calls it
 	}
-	if s.user == "" && s.password == "" { // no flag asks for a password
-		o.Token = cmp.Or(s.token, c.getenv("FORGE_ADMIN_TOKEN"), c.getenv("FORGE_ADMIN_PAT"))
-	} else {
-		o.Token = s.token
+	if o.Token = s.token; o.Token != "" {
+		from = "--admin-token"
+	}
+	for _, name := range []string{"FORGE_ADMIN_TOKEN", "FORGE_ADMIN_PAT"} {
+		if o.Token == "" && s.user == "" && s.password == "" && c.getenv(name) != "" { // no flag asks for a password
+			o.Token, from = c.getenv(name), name
+		}
 	}
 	if o.Token == "" {
 		o.User, o.Password = user, password
@@ -60,12 +66,12 @@ func (s *signIn) options(c *cli, url string) (forgejo.AdminOptions, error) {
 		}
 		line, err := bufio.NewReader(c.stdin).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return o, fmt.Errorf("cannot read from stdin: %w", err)
+			return o, from, fmt.Errorf("cannot read from stdin: %w", err)
 		}
 		*secret = strings.TrimSpace(line)
 	}
 	if o.Token == "" && (o.User == "" || o.Password == "") {
-		return o, errors.New(noAdmin)
+		return o, from, errors.New(noAdmin)
 	}
-	return o, nil
+	return o, from, nil
 }

@@ -23,7 +23,7 @@ import (
 )
 
 var hireCommand = command{
-	name: "hire-an-agent", args: "NAME [ROLE]", minArgs: 1, maxArgs: 2,
+	name: "hire-an-agent", args: "NAME [ROLE] [--admin-token <pat>]", maxArgs: 2,
 	short: "give the factory a new agent: account, token, profile, configuration",
 	long: `
 Makes an account on the forge, or adopts the one of that name, with a token and
@@ -43,6 +43,9 @@ say - and give it on stdin, or use the environment. With an administrator's
 token alone, an account that is adopted gets a new password, which nobody is
 told: the forge gives out tokens for passwords only.
 
+With --supervisor it makes the supervisor's own account (NAME, else disinto)
+with its token instead, and nothing in factory.toml.
+
 Also understood: --local-model URL, its own inference server, or its thread's;
 --formula FILE, put into its profile as formula.toml; --poll-interval SECONDS,
 in place of which the thread's interval counts.`,
@@ -58,6 +61,7 @@ type hiring struct {
 	desk
 	role, model, thread string
 	skills, repos       []string
+	supervisor          bool
 	// Upstream's.
 	localModel, formula string
 	pollInterval        int
@@ -70,6 +74,7 @@ func (h *hiring) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&h.skills, "skills", nil,
 		"its `SKILLS`, with commas between: it takes issues\nwhose skill labels are all among them")
 	flags.StringSliceVar(&h.repos, "repo", nil, "give it access to `REPO`, owner/name, only\n(default all in the file)")
+	flags.BoolVar(&h.supervisor, "supervisor", false, "make the supervisor's own account instead")
 	h.desk.flags(flags)
 	// The help's text speaks of upstream's flags: its list has those that people choose from.
 	flags.StringVar(&h.localModel, "local-model", "", "")
@@ -97,6 +102,12 @@ func (d *desk) flags(flags *pflag.FlagSet) {
 }
 
 func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
+	if h.supervisor {
+		return h.runSupervisor(ctx, c, args)
+	}
+	if len(args) == 0 {
+		return usagef("usage: disinto hire-an-agent NAME [ROLE] [--admin-token <pat>] [flags]")
+	}
 	name, role := args[0], h.role
 	if len(args) == 2 {
 		if role = args[1]; h.role != "" && h.role != role {
@@ -128,12 +139,20 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 	if err := errors.Join(threadErr, roleErr); err != nil {
 		return errors.Join(hire.CheckName(name), err, formulaErr, f.problem)
 	}
+	return h.perform(ctx, c, f, who, formulaErr)
+}
+
+// perform checks everything, hires, and says what is next.
+func (h *hiring) perform(ctx context.Context, c *cli, f *office, who *hire.Hire, problem error) error {
 	unlock, err := f.lock(h.dryRun)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := errors.Join(who.Check(ctx), formulaErr, f.problem); err != nil {
+	if f.Forge != nil {
+		say(c, "check", "ask "+f.url+" ...")
+	}
+	if err := errors.Join(who.Check(ctx), problem, f.problem); err != nil {
 		return err
 	}
 	if err := who.Run(ctx); err != nil {
@@ -141,6 +160,28 @@ func (h *hiring) run(ctx context.Context, c *cli, args []string) error {
 	}
 	h.sayNext(c, who, f)
 	return nil
+}
+
+// supervisorLogin is the supervisor's account unless a name is said.
+const supervisorLogin = "disinto"
+
+// runSupervisor makes the supervisor's own account.
+func (h *hiring) runSupervisor(ctx context.Context, c *cli, args []string) error {
+	name := supervisorLogin
+	if len(args) > 0 {
+		name = args[0]
+	}
+	if len(args) > 1 || h.role+h.model+h.thread+h.localModel+h.formula != "" || h.skills != nil || h.pollInterval != 0 {
+		return usagef("--supervisor takes a name only: it is no agent, and has no role, model, thread or skills")
+	}
+	f, s, err := h.factory(ctx, c, name, false, h.repos)
+	if err != nil {
+		return err
+	}
+	return h.perform(ctx, c, f, &hire.Hire{
+		Factory: *f.Factory, Supervisor: true, Login: name, Email: agents.NoReply(name, f.url),
+		Entry: hire.Entry{Name: name, TokenVar: s.SupervisorVar()},
+	}, nil)
 }
 
 // sayNext tells what a person has to do now.
@@ -218,7 +259,7 @@ func (d *desk) factory(
 	}
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, hire.Survey{}, noConfig(path)
+		return nil, hire.Survey{}, cmp.Or(d.reach(ctx, c), noConfig(path))
 	}
 	if err != nil {
 		return nil, hire.Survey{}, fmt.Errorf("cannot read the configuration: %w", err)
@@ -249,6 +290,24 @@ func (d *desk) factory(
 	return o, s, nil
 }
 
+// reach finds out what is wrong with the forge that the environment names: as upstream's command does, without a
+// factory.toml.
+func (d *desk) reach(ctx context.Context, c *cli) error {
+	o := &office{url: c.getenv("FORGE_URL"), Factory: &hire.Factory{}}
+	if o.url == "" {
+		return nil
+	}
+	signIn := d.signIn(c, o)
+	anyone, err := forgejo.NewAdmin(forgejo.AdminOptions{URL: o.url})
+	if err == nil {
+		err = anyone.Answers(ctx)
+	}
+	if err = cmp.Or(err, signIn); err != nil {
+		return err
+	}
+	return o.Forge.Check(ctx, nil)
+}
+
 // signIn makes the administrator's client, if the forge and the administrator are known.
 func (d *desk) signIn(c *cli, o *office) error {
 	var problems []error
@@ -257,7 +316,10 @@ func (d *desk) signIn(c *cli, o *office) error {
 			problems = append(problems, fmt.Errorf("cannot give access to %q: write the repository as owner/name", repo))
 		}
 	}
-	options, err := d.admin.options(c, o.url)
+	options, from, err := d.admin.options(c, o.url)
+	if from != "" {
+		say(c, "sign in", "Auth: PAT from "+from)
+	}
 	if err := errors.Join(append(problems, err)...); err != nil || o.url == "" { // the check of the file says that
 		return err
 	}

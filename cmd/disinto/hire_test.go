@@ -306,3 +306,93 @@ func TestHireAlone(t *testing.T) {
 		}
 	}
 }
+
+// Before there is a factory.toml the command says what is wrong with the forge, which token counts, and without
+// arguments how to give one. Upstream's own tests ask for these words.
+func TestHireBeforeFactory(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	none := filepath.Join(t.TempDir(), "factory.toml")
+	for _, tt := range []struct {
+		name    string
+		environ []string
+		args    []string
+		says    []string
+	}{
+		{"no arguments", nil, nil, []string{"--admin-token <pat>"}},
+		{"no forge", []string{"FORGE_URL=http://127.0.0.1:1"}, []string{"dev-x", "dev"}, []string{"Connection refused"}},
+		{
+			"no forge, and a token in the environment",
+			[]string{"FORGE_URL=http://127.0.0.1:1", "FORGE_ADMIN_PAT=x", "FORGE_ADMIN_PASS=y"},
+			[]string{"dev-x", "dev"},
+			[]string{"Auth: PAT from FORGE_ADMIN_PAT", "Connection refused"},
+		},
+		{
+			"a token that is no administrator's",
+			[]string{"FORGE_URL=" + f.URL},
+			[]string{"dev-x", "dev", "--admin-token", f.Tokens["FORGE_TOKEN_DEV_QWEN"]},
+			[]string{"Auth: PAT from --admin-token", "is no administrator", "admin scope"},
+		},
+		{"no administrator", []string{"FORGE_URL=" + f.URL}, []string{"dev-x", "dev"}, []string{"cannot sign in", "FORGE_ADMIN_TOKEN"}},
+		{
+			"all well but the file",
+			[]string{"FORGE_URL=" + f.URL, "FORGE_ADMIN_TOKEN=" + f.adminToken()},
+			[]string{"dev-x", "dev"},
+			[]string{"there is no such file"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			args := []string{"hire-an-agent"}
+			if tt.args != nil {
+				args = append(append(args, tt.args...), "--config", none)
+			}
+			got := disinto(t.Context(), tt.environ, args...)
+			for _, want := range tt.says {
+				if !strings.Contains(got.stdout+got.stderr, want) {
+					t.Errorf("it does not say %q:\n%s%s", want, got.stdout, got.stderr)
+				}
+			}
+			if got.code == exitDone || strings.Count(got.stderr, "\n") != 1 {
+				t.Errorf("exit code %d, %q", got.code, got.stderr)
+			}
+		})
+	}
+}
+
+// The supervisor's own account is made like an agent's, without a profile or a place in factory.toml; its token is the
+// one that [forge] names, and hiring again replaces it.
+func TestHireSupervisor(t *testing.T) {
+	t.Parallel()
+	f := newTestForge(t)
+	path := f.file(t.TempDir(), "", "")
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := f.environ(map[string]string{"FORGE_ADMIN_TOKEN": f.adminToken(), "FORGE_TOKEN": ""})
+	hire := func(code int, says string, args ...string) {
+		t.Helper()
+		got := disinto(t.Context(), admin, append([]string{"hire-an-agent", "--supervisor", "--config", path}, args...)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, says) {
+			t.Fatalf("%q: exit code %d, want %d and %q\n%s%s", args, got.code, code, says, got.stdout, got.stderr)
+		}
+	}
+	hire(exitDone, "its token logs in as disinto-own", "disinto-own")
+	token := secretOf(t, path, "FORGE_TOKEN")
+	hire(exitDone, "revoked 1", "disinto-own")
+	if again := secretOf(t, path, "FORGE_TOKEN"); again == token || f.lives(token) || !f.lives(again) {
+		t.Error("the old token lives, or the new one does not")
+	}
+	hire(exitFailed, "it is an agent's", "dev-qwen")
+	hire(exitFailed, "administrator's", forgeAdmin)
+	hire(exitUsage, "takes a name only", "disinto-own", "--model", "m")
+	if after, _ := os.ReadFile(path); !bytes.Equal(after, before) {
+		t.Errorf("factory.toml is another one:\n%s", after)
+	}
+	got := disinto(t.Context(), slices.DeleteFunc(f.environ(nil), func(kv string) bool {
+		return strings.HasPrefix(kv, "FORGE_TOKEN=")
+	}), "check", "--config", path)
+	if strings.Contains(got.stdout+got.stderr, "$FORGE_TOKEN is not set") || !strings.Contains(got.stdout, f.URL) {
+		t.Errorf("check says\n%s%s", got.stdout, got.stderr)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 
 	"code.gitea.io/sdk/gitea"
 	"codeberg.org/johba/disinto/forge"
@@ -22,8 +23,8 @@ type AdminOptions struct {
 	User, Password string
 }
 
-// Admin does what takes an administrator of the forge: accounts, their tokens, their repositories. It is not safe for
-// concurrent use.
+// Admin does what takes an administrator of the forge: accounts, their tokens, their repositories. Only the methods
+// about accounts and tokens are not safe for concurrent use.
 type Admin struct {
 	api rest.API
 	// passwords are those that this Admin gave to accounts, by login. They are shown and stored nowhere.
@@ -48,7 +49,7 @@ const noLogin = "no.such.user."
 // Check reports whether the forge answers, we are its administrator with all rights that are needed, and the
 // repositories exist. It returns all problems, each on one line that says what to do. It changes nothing.
 func (a *Admin) Check(ctx context.Context, repos []string) error {
-	if err := a.checkVersion(ctx); err != nil {
+	if err := a.Answers(ctx); err != nil {
 		return err
 	}
 	me, err := a.me(ctx)
@@ -56,12 +57,13 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 		return err
 	}
 	if !me.Admin {
-		return fmt.Errorf(
-			"cannot make accounts: %s is no administrator of the forge; use the token or password of one", me.Login)
+		return fmt.Errorf("cannot make accounts: %s is no administrator of the forge and lacks admin scope; "+
+			"use the token or password of one", me.Login)
 	}
 	var problems []error
 	if err := a.api.Post(ctx, "/admin/users", struct{}{}, nil); refused(err, http.StatusForbidden) {
-		problems = append(problems, fmt.Errorf("cannot make accounts: the administrator's token lacks the scope write:admin"))
+		problems = append(problems,
+			errors.New("cannot make accounts: the administrator's token lacks admin scope, write:admin"))
 	}
 	for _, repo := range repos {
 		problems = append(problems, a.checkRepo(ctx, repo, me.Login))
@@ -69,8 +71,9 @@ func (a *Admin) Check(ctx context.Context, repos []string) error {
 	return errors.Join(problems...)
 }
 
-// checkVersion asks without a token, so that a wrong token is not mistaken for a wrong address.
-func (a *Admin) checkVersion(ctx context.Context) error {
+// Answers reports whether there is a forge at the address that is new enough. It asks without a token, so that a wrong
+// token is not mistaken for a wrong address.
+func (a *Admin) Answers(ctx context.Context) error {
 	var said struct{ Version string }
 	err := (&rest.API{URL: a.api.URL}).Get(ctx, "/version", &said)
 	switch {
@@ -81,6 +84,9 @@ func (a *Admin) checkVersion(ctx context.Context) error {
 		}
 	case errors.Is(err, forge.ErrNotFound):
 		return fmt.Errorf("cannot find a forge at %s: %w; check [forge] url", a.api.URL, err)
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("cannot reach the forge at %s: Connection refused: is it running? check [forge] url", a.api.URL)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot reach the forge at %s: %w; check [forge] url", a.api.URL, err)

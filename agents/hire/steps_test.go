@@ -1,0 +1,40 @@
+package hire
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// What a step does is said when it begins; steps of a batch run at once, and each waits for the batch before.
+func TestPerform(t *testing.T) {
+	var said []string
+	say := func(step, text string) { said = append(said, step+": "+text) }
+	met := make(chan bool)
+	meets := func(name string, second bool) step {
+		return step{name: name, beside: second, look: always("do " + name), do: func(context.Context) (string, error) {
+			if second {
+				<-met
+			} else {
+				met <- true // only while the other one runs
+			}
+			return "did " + name, nil
+		}}
+	}
+	idle := step{name: "c", beside: true, look: always("")}
+	broken := step{name: "d", look: always("do d"), do: func(context.Context) (string, error) { return "", errors.New("no") }}
+	after := step{name: "e", look: func(context.Context) (string, error) { panic("looked at after a failure") }}
+	err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle, broken, after}, false, say)
+	const want = "a: do a ...; b: do b ...; c: as it should be; a: did a; b: did b; d: do d ..."
+	if got := strings.Join(said, "; "); got != want || err == nil || !strings.HasPrefix(err.Error(), "no (at d") {
+		t.Errorf("%v, and it says %s\nwant %s", err, got, want)
+	}
+	said = nil
+	if err := perform(t.Context(), []step{meets("a", false), meets("b", true), idle}, true, say); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(said, "; "); got != "a: would do a; b: would do b; c: as it should be" {
+		t.Errorf("a dry run says %s", got)
+	}
+}
