@@ -209,8 +209,8 @@ func (t *table) number(key string, unset, least int) int {
 	return max(unset, least)
 }
 
-// durationPattern matches what time.ParseDuration reads, except negative ones.
-const durationPattern = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$|^\+?0$`
+// durationPattern matches what parseDuration reads, except negative ones.
+const durationPattern = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$|^\+?0$|^[0-9]{1,4}d$`
 
 func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 	const want = `want a duration such as "30s", "15m" or "2h"`
@@ -234,10 +234,10 @@ func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 // parseDuration also reads whole days, such as 30d.
 func parseDuration(s string) (time.Duration, error) {
 	days, ok := strings.CutSuffix(s, "d")
-	if !ok {
+	if !ok || len(days) > 4 { // at most 27 years
 		return time.ParseDuration(s)
 	}
-	n, err := strconv.ParseUint(days, 10, 16) // at most 179 years
+	n, err := strconv.ParseUint(days, 10, 16)
 	return time.Duration(n) * 24 * time.Hour, err
 }
 
