@@ -138,6 +138,7 @@ func (c *Client) applyFull(r *repo, open, changed listing) {
 	}
 	for _, in := range open.items {
 		if in == nil {
+			listed[0] = true
 			continue
 		}
 		if listed[in.Index] = true; !newer[in.Index] {

@@ -22,8 +22,8 @@ const (
 	// atOnce is how many requests of a scan are under way at a time: enough to hide latency, and few enough for a small
 	// forge.
 	atOnce = 4
-	// maxAnswer bounds one answer in bytes: a page of 50 issues with texts of more than 1 MB each.
-	maxAnswer = 64 << 20
+	// maxRefusal bounds, in bytes, what is read of a refusal and of the answer to a push, which is a few lines.
+	maxRefusal = 1 << 20
 )
 
 // Options configures a Client. URL, Token and Repos are required.
@@ -58,6 +58,7 @@ type Client struct {
 	requireMerged bool
 	refs          *Claims // nil: claims have no ref
 	http          *http.Client
+	longest       int64 // maxRaw; less in a test
 	requests      atomic.Int64
 	slots         chan struct{} // one token for each request of a scan that is under way
 
@@ -72,6 +73,7 @@ type Client struct {
 	sighted map[forge.Ref]sighting      // refs of claims that may be abandoned
 	holders map[forge.Ref]heldClaim     // of items with in-progress that are not in claims
 	login   string                      // of our own account; "" until it is read
+	misread map[string]int              // entries of lists that could not be read, by request
 }
 
 // New returns a Client. It makes no request.
@@ -86,7 +88,8 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
 		ours: orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
-		http: &http.Client{Transport: transportOf(o.HTTP), CheckRedirect: sameHost}, slots: make(chan struct{}, atOnce),
+		http: &http.Client{Transport: transportOf(o.HTTP), CheckRedirect: sameHost}, longest: maxRaw,
+		slots: make(chan struct{}, atOnce),
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}

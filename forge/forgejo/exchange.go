@@ -27,6 +27,7 @@ type exchange struct {
 	date       time.Time // the forge's clock; zero when it sent none
 	status     int       // 0 without an answer
 	total      int       // X-Total-Count; -1 without one
+	dropped    int       // entries of a list that could not be read
 	retryAfter time.Duration
 }
 
@@ -103,7 +104,10 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 	req.Header.Set("Content-Type", "application/json")
 	answer, x, err := c.send(ctx, limit, token, req)
 	if err == nil {
-		if err = decode(answer, &value); err != nil { // a login page, a proxy's greeting
+		var bad int
+		bad, err = decode(answer, &value)
+		x.dropped += bad
+		if err != nil { // a login page, a proxy's greeting
 			err = x.failure(ctx, token, forge.ErrUnavailable, "the answer is not a forge's: "+err.Error())
 		}
 	}
@@ -113,17 +117,47 @@ func doAs[T any](ctx context.Context, c *Client, token string, limit time.Durati
 	return value, x, nil
 }
 
-// decode reads an answer into value. Where an object is wanted, null or nothing is an error; a list may be null.
-func decode[T any](answer []byte, value *T) error {
+// decode reads an answer into value. Where an object is wanted, null or nothing is an error; a list may be null. An
+// entry of a list that has another shape is left as the zero value, and counted.
+func decode[T any](answer []byte, value *T) (bad int, err error) {
+	v := reflect.ValueOf(value).Elem()
 	if len(answer) > 0 {
-		if err := json.Unmarshal(answer, value); err != nil {
-			return err
+		err = json.Unmarshal(answer, value)
+		if _, misshapen := errors.AsType[*json.UnmarshalTypeError](err); misshapen || isTimeError(err) {
+			if v.Kind() == reflect.Slice {
+				return decodeEach(answer, v)
+			}
+		}
+		if err != nil {
+			return 0, err
 		}
 	}
-	if v := reflect.ValueOf(value).Elem(); v.Kind() == reflect.Pointer && v.IsNil() {
-		return errors.New("it is empty")
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return 0, errors.New("it is empty")
 	}
-	return nil
+	return 0, nil
+}
+
+func isTimeError(err error) bool {
+	_, ok := errors.AsType[*time.ParseError](err)
+	return ok
+}
+
+// decodeEach reads a list entry by entry.
+func decodeEach(answer []byte, list reflect.Value) (bad int, err error) {
+	var entries []json.RawMessage
+	if err := json.Unmarshal(answer, &entries); err != nil {
+		return 0, err
+	}
+	all := reflect.MakeSlice(list.Type(), len(entries), len(entries))
+	for i, entry := range entries {
+		if json.Unmarshal(entry, all.Index(i).Addr().Interface()) != nil {
+			all.Index(i).SetZero()
+			bad++
+		}
+	}
+	list.Set(all)
+	return bad, nil
 }
 
 // send makes one request and returns what a success answers. A redirect counts as part of the request.
@@ -145,13 +179,19 @@ func (c *Client) send(
 	}
 	defer resp.Body.Close()
 	x.note(resp)
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err == nil && len(answer) > maxAnswer {
-		err = fmt.Errorf("answer is longer than %d MB", maxAnswer>>20)
+	if x.status >= 300 {
+		answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+		return nil, x, x.failure(ctx, token, rest.KindOf(x.status), refusal(resp, answer))
+	}
+	var answer []byte
+	if isJSON := req.Header.Get("Accept") == ""; isJSON {
+		answer, x.dropped, err = cutAnswer(resp.Body, c.longest)
+	} else {
+		answer, err = io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	}
 	switch {
-	case x.status >= 300:
-		return nil, x, x.failure(ctx, token, rest.KindOf(x.status), refusal(resp, answer))
+	case errors.Is(err, errTooLong):
+		return nil, x, x.failure(ctx, token, errTooLong, fmt.Sprintf("longer than %d MB", maxRaw>>20))
 	case err != nil:
 		return nil, x, x.failure(ctx, token, forge.ErrUnavailable, "the answer broke off: "+rootOf(err).Error())
 	}

@@ -407,8 +407,8 @@ func TestErrors(t *testing.T) {
 			"the forge sends us to http://evil.test/ (302 to GET /repos/o/r/issues/1)",
 		},
 		{
-			"endless", say(200, strings.Repeat(" ", maxAnswer+1)), forge.ErrUnavailable,
-			"forge unavailable: the answer broke off: answer is longer than 64 MB (200 to GET /repos/o/r/issues/1)",
+			"endless", say(200, strings.Repeat(" ", maxRaw+1)), forge.ErrUnavailable,
+			"forge unavailable: too long an answer: longer than 64 MB (200 to GET /repos/o/r/issues/1)",
 		},
 	} {
 		c := clientOf(t, tc.answer)

@@ -123,6 +123,7 @@ func (i *issue) applyPast(events []event, err error, w past) {
 
 // event is an entry of a timeline.
 type event struct {
+	ID      int64       `json:"id"`
 	Type    string      `json:"type"`
 	User    *gitea.User `json:"user"`
 	Created time.Time   `json:"created_at"`
@@ -132,9 +133,10 @@ type event struct {
 // so that any page may be short: only an empty one is the last.
 func (c *Client) timeline(ctx context.Context, w past) ([]event, error) {
 	var all []event
+	seen := known[event]{}
 	for page := 1; page <= maxPages; page++ {
 		events, _, err := readPage[event](ctx, c, page, at(w.Repo, "/issues/%d/timeline?since=%s", w.Number, stamp(w.since)))
-		if err != nil || len(events) == 0 {
+		if err != nil || seen.add(events) == 0 {
 			return all, err
 		}
 		all = append(all, events...)

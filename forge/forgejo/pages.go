@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,18 +18,66 @@ const (
 	// smallestCap is below any cap that an administrator would set. In a list of unknown length a page that holds fewer is
 	// the last one.
 	smallestCap = 10
-	// maxPages ends a list that a forge repeats for ever.
-	maxPages = 4000
+	// maxPages ends a list that never does.
+	maxPages = 1000
 )
 
 var errEndless = errors.New("the list does not end")
 
+// readPage reads a page of a list. One that is too long is read in smaller ones.
 func readPage[T any](ctx context.Context, c *Client, n int, path string) ([]T, *exchange, error) {
+	items, x, err := readSized[T](ctx, c, n, pageSize, path)
+	if errors.Is(err, errTooLong) {
+		items, x, err = readSmaller[T](ctx, c, (n-1)*pageSize, pageSize, path)
+	}
+	return items, x, err
+}
+
+func readSized[T any](ctx context.Context, c *Client, n, size int, path string) ([]T, *exchange, error) {
 	mark := "?"
 	if strings.Contains(path, "?") {
 		mark = "&"
 	}
-	return read[[]T](ctx, c, fmt.Sprintf("%s%spage=%d&limit=%d", path, mark, n, pageSize))
+	items, x, err := read[[]T](ctx, c, fmt.Sprintf("%s%spage=%d&limit=%d", path, mark, n, size))
+	for i := range items {
+		slim(any(items[i]))
+	}
+	if x != nil && x.dropped > 0 {
+		c.noteUnread(x)
+	}
+	return items, x, err
+}
+
+// readSmaller reads size entries from an offset on in pages of a tenth or of one. An entry that is too long by itself
+// is none: it costs only itself.
+func readSmaller[T any](ctx context.Context, c *Client, offset, size int, path string) ([]T, *exchange, error) {
+	var all []T
+	var first *exchange
+	step := 1
+	if size > smallestCap {
+		step = smallestCap
+	}
+	for at := offset; at < offset+size; at += step {
+		items, x, err := readSized[T](ctx, c, at/step+1, step, path)
+		switch {
+		case errors.Is(err, errTooLong) && step > 1:
+			items, x, err = readSmaller[T](ctx, c, at, step, path)
+		case errors.Is(err, errTooLong):
+			x.dropped++
+			c.noteUnread(x)
+			items, err = make([]T, 1), nil
+		}
+		if err != nil {
+			return nil, x, err
+		}
+		if first == nil {
+			first = x
+		}
+		if all = append(all, items...); len(items) < step {
+			break
+		}
+	}
+	return all, first, nil
 }
 
 // list reads all pages of a list one after the other and returns the first page's exchange with them. An item that is
@@ -40,6 +89,8 @@ func list[T any](ctx context.Context, c *Client, path string) ([]T, *exchange, e
 // listFrom goes on with page n behind the items of the pages before.
 func listFrom[T any](ctx context.Context, c *Client, n int, all []T, path string) ([]T, *exchange, error) {
 	var first *exchange
+	seen := known[T]{}
+	seen.add(all)
 	for ; n <= maxPages; n++ {
 		items, x, err := readPage[T](ctx, c, n, path)
 		if err != nil {
@@ -49,11 +100,26 @@ func listFrom[T any](ctx context.Context, c *Client, n int, all []T, path string
 			first = x
 		}
 		all = append(all, items...)
-		if lastPage(len(items), len(all), x.total) {
+		if lastPage(len(items), len(all), x.total) || seen.add(items) == 0 {
 			return all, first, nil
 		}
 	}
 	return nil, first, errEndless
+}
+
+// known are the entries that a list had so far. A page without a new one is behind the last: some lists have no pages
+// and come whole each time, and a forge that lies repeats a page for ever.
+type known[T any] map[int64]bool
+
+// add returns how many entries are new. One without a number counts as new.
+func (k known[T]) add(items []T) (fresh int) {
+	for i := range items {
+		if id := idOf(any(items[i])); id == 0 || !k[id] {
+			k[id] = true
+			fresh++
+		}
+	}
+	return fresh
 }
 
 func lastPage(here, soFar, total int) bool {
@@ -75,19 +141,36 @@ func listAtOnce[T any](ctx context.Context, c *Client, path string) ([]T, *excha
 		return all, first, err
 	}
 	last := min((first.total+len(all)-1)/len(all), maxPages)
-	pages := make([][]T, last+1)
-	err = inParallel(ctx, last-1, func(ctx context.Context, i int) error {
-		items, _, err := readPage[T](ctx, c, i+2, path)
-		pages[i+2] = items
+	seen := known[T]{}
+	seen.add(all)
+	for next := 2; next <= last; next += pagesAtOnce {
+		some, err := readPages[T](ctx, c, next, min(pagesAtOnce, last-next+1), path)
+		if err != nil {
+			return nil, first, err
+		}
+		all = append(all, some...)
+		if seen.add(some) == 0 {
+			break // the forge says that there is more, and repeats itself
+		}
+	}
+	return all, first, nil
+}
+
+// pagesAtOnce is how many pages are read before a look at whether they brought anything new.
+const pagesAtOnce = 8 * atOnce
+
+// readPages reads n pages of a list, from one on, at once.
+func readPages[T any](ctx context.Context, c *Client, from, n int, path string) ([]T, error) {
+	pages := make([][]T, n)
+	err := inParallel(ctx, n, func(ctx context.Context, i int) error {
+		items, _, err := readPage[T](ctx, c, from+i, path)
+		pages[i] = items
 		return err
 	})
 	if err != nil {
-		return nil, first, err
+		return nil, err
 	}
-	for _, page := range pages {
-		all = append(all, page...)
-	}
-	return all, first, nil
+	return slices.Concat(pages...), nil
 }
 
 // inParallel runs n tasks and returns their errors joined. A task that panics has failed. The error of a task ends the

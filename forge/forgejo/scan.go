@@ -44,6 +44,7 @@ func (c *Client) Scan(ctx context.Context) (forge.Facts, error) {
 			err = errors.Join(err, unread)
 		}
 	}
+	err = errors.Join(err, c.takeUnread())
 	switch {
 	case err == nil:
 		c.paused.succeed()

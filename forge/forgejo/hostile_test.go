@@ -1,0 +1,177 @@
+package forgejo
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// hostile is a forge whose list of issues is made while it is read.
+type hostile struct {
+	total  int                    // X-Total-Count; -1 for none
+	number func(offset int) int64 // of the issue at an offset; 0 behind the last
+	body   func(number int64) int // length of its text
+	mu     sync.Mutex
+	asked  int
+	most   uint64 // bytes of the heap while an answer was read
+}
+
+func (h *hostile) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	h.asked++
+	h.mu.Unlock()
+	resp := &http.Response{StatusCode: 200, Header: http.Header{}, Request: r}
+	resp.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	body := "[]"
+	switch q := r.URL.Query(); {
+	case strings.HasSuffix(r.URL.Path, "/repos/o/r"):
+		body = `{"full_name":"o/r","default_branch":"main","has_issues":true,"internal_tracker":{}}`
+	case strings.HasSuffix(r.URL.Path, "/issues") && q.Get("state") == "open":
+		page, _ := strconv.Atoi(q.Get("page"))
+		limit, _ := strconv.Atoi(q.Get("limit"))
+		if h.total >= 0 {
+			resp.Header.Set("X-Total-Count", strconv.Itoa(h.total))
+		}
+		resp.Body = io.NopCloser(h.list((page-1)*limit, limit))
+		return resp, nil
+	}
+	resp.Body = io.NopCloser(strings.NewReader(body))
+	return resp, nil
+}
+
+// list writes a page.
+func (h *hostile) list(from, limit int) io.Reader {
+	parts := []io.Reader{strings.NewReader("[")}
+	for offset := from; offset < from+limit; offset++ {
+		n := h.number(offset)
+		if n == 0 {
+			break
+		}
+		if offset > from {
+			parts = append(parts, strings.NewReader(","))
+		}
+		parts = append(parts, strings.NewReader(fmt.Sprintf(`{"id":%d,"number":%[1]d,"state":"open","title":"t",
+			"repository":{"full_name":"o/r"},"labels":[{"name":"backlog"}],"created_at":"2026-01-02T03:04:05Z",
+			"updated_at":"2026-01-02T03:04:05Z","body":"Depends on #%d. `, n, n+1000)),
+			&filler{h, h.body(n)}, strings.NewReader(`"}`))
+	}
+	return io.MultiReader(append(parts, strings.NewReader("]"))...)
+}
+
+// filler is so many letters, and looks at the heap now and then.
+type filler struct {
+	h    *hostile
+	left int
+}
+
+func (f *filler) Read(p []byte) (int, error) {
+	if f.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(f.left, len(p))
+	for i := range p[:n] {
+		p[i] = 'x'
+	}
+	if f.left -= n; f.left%(4<<20) < n {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		f.h.mu.Lock()
+		f.h.most = max(f.h.most, m.HeapAlloc)
+		f.h.mu.Unlock()
+	}
+	return n, nil
+}
+
+func (h *hostile) client(t *testing.T) *Client {
+	t.Helper()
+	c, err := New(Options{URL: "http://forge.test", Token: "t", Repos: []string{"o/r"}, HTTP: &http.Client{Transport: h}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Issues of 10 MB cost no other issue anything, and one that is longer than an answer may be only itself. Eight of them
+// stopped the whole repository, and took 553 MB. make check plays the true sizes, make test a sixteenth of them.
+func TestHugeIssues(t *testing.T) {
+	scale := 16
+	if os.Getenv("DISINTO_STORMS") != "" {
+		scale = 1
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := &hostile{
+			total: 120, number: func(offset int) int64 {
+				if offset >= 120 {
+					return 0
+				}
+				return int64(offset + 1)
+			},
+			body: func(n int64) int {
+				switch {
+				case n == 77:
+					return maxRaw/scale + 1 // no answer may be so long
+				case n > 20 && n <= 28:
+					return 10 << 20 / scale
+				}
+				return 100
+			},
+		}
+		c := h.client(t)
+		c.longest = int64(maxRaw / scale)
+		facts, err := c.Scan(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "1 entries of GET /repos/o/r/issues cannot be read") {
+			t.Errorf("the error: %v", err)
+		}
+		if len(facts.Issues) != 119 {
+			t.Errorf("%d issues, want all but one of 120", len(facts.Issues))
+		}
+		for _, is := range facts.Issues {
+			if !slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.Number == is.Number+1000 }) && is.BlockersKnown {
+				t.Errorf("#%d has lost its blocker: %v", is.Number, is.Blockers)
+			}
+			if len(is.Body) > longBody {
+				t.Errorf("#%d has %d bytes of text", is.Number, len(is.Body))
+			}
+		}
+		if r, _ := facts.Repo("o/r"); r.AsOf.IsZero() {
+			t.Error("the repository does not count as read")
+		}
+		if h.most > 128<<20 {
+			t.Errorf("%d MB of heap", h.most>>20)
+		}
+		t.Logf("%d requests, at most %d MB of heap", h.asked, h.most>>20)
+	})
+}
+
+// A page that comes again and again ends the list.
+func TestEndlessPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hostile{
+			total: 1 << 40, number: func(offset int) int64 { return int64(offset%50 + 1) },
+			body: func(int64) int { return 10 },
+		}
+		c := h.client(t)
+		all, _, err := list[*gitea.Issue](t.Context(), c, at("o/r", "/issues?state=open"))
+		if err != nil || len(all) != 100 || h.asked != 2 {
+			t.Errorf("%d entries with %d requests, %v", len(all), h.asked, err)
+		}
+		h.asked = 0
+		all, _, err = listAtOnce[*gitea.Issue](t.Context(), c, at("o/r", "/issues?state=open"))
+		if err != nil || h.asked != 1+pagesAtOnce {
+			t.Errorf("at once: %d entries with %d requests, %v", len(all), h.asked, err)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package forgejo
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// An answer within the bounds says what it said; what is longer is cut between two characters, or dropped as an entry.
+func TestCutAnswer(t *testing.T) {
+	long := strings.Repeat("x", maxText)
+	tests := []struct {
+		name, text, want string
+		dropped          int
+	}{
+		{"an object", ` {"a": [1, "b", {"c": null}], "d": "\"}]\\"} `, `{"a":[1,"b",{"c":null}],"d":"\"}]\\"}`, 0},
+		{"a list", "[ {\"a\": 1},\n2, \"x,]\", [3, 4] ]\n", `[{"a":1},2,"x,]",[3,4]]`, 0},
+		{"an empty list", "[]", "[]", 0},
+		{"null", "null", "null", 0},
+		{"nothing", "", "", 0},
+		{"a long text", `["` + long + `yz","b"]`, `["` + long + `","b"]`, 0},
+		{"an escape at the end", `["` + long[1:] + `\u00e4z"]`, `["` + long[1:] + `\u00e4"]`, 0},
+		{"an escape behind the end", `["` + long + `\u00e4\"z",1]`, `["` + long + `",1]`, 0},
+		{"a character at the end", `["` + long[1:] + `äz"]`, `["` + long[1:] + `ä"]`, 0},
+		{
+			"a large entry", `[{"a":"` + long + `","b":"` + long + `","c":"` + long + `"},{"a":1}]`, `[null,{"a":1}]`, 1,
+		},
+		{"many values", `[[` + strings.Repeat("{},", maxValues+1) + `{}],7]`, `[null,7]`, 1},
+	}
+	for _, tt := range tests {
+		got, dropped, err := cutAnswer(strings.NewReader(tt.text), maxRaw)
+		if err != nil || string(got) != tt.want || dropped != tt.dropped {
+			t.Errorf("%s: %.80s... (%d bytes), %d dropped, %v", tt.name, got, len(got), dropped, err)
+		}
+		if len(got) > 0 && !json.Valid(got) {
+			t.Errorf("%s: no JSON: %.80s", tt.name, got)
+		}
+	}
+	for name, text := range map[string]string{
+		"bytes":   `"` + strings.Repeat("x", 1<<20) + `"`,
+		"entries": "[" + strings.Repeat("1,", maxList+1) + "1]",
+	} {
+		if _, _, err := cutAnswer(strings.NewReader(text), 1<<20); err != errTooLong {
+			t.Errorf("too many %s: %v", name, err)
+		}
+	}
+}
+
+func FuzzCutAnswer(f *testing.F) {
+	for _, text := range []string{`[{"a":"\u0041\\\""},[],null]`, `{"a":[1,2.5e3,true]}`, `"ä"`, `[1,2`, `]]`, `"\`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, dropped, err := cutAnswer(strings.NewReader(text), maxRaw)
+		if err != nil || len(text) >= maxText || dropped > 0 {
+			return
+		}
+		var before, after any
+		if json.Unmarshal([]byte(text), &before) != nil {
+			return
+		}
+		if err := json.Unmarshal(got, &after); err != nil {
+			t.Fatalf("%q became %q: %v", text, got, err)
+		}
+		a, _ := json.Marshal(before)
+		b, _ := json.Marshal(after)
+		if string(a) != string(b) {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
