@@ -89,7 +89,7 @@ func New(o Options) (*Client, error) {
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
 		ours: orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
 		http: &http.Client{Transport: transportOf(o.HTTP), CheckRedirect: sameHost}, longest: maxRaw,
-		slots: make(chan struct{}, atOnce),
+		slots:   make(chan struct{}, atOnce),
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},
 	}
