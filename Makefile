@@ -61,10 +61,12 @@ SOAK       = 1000
 SOAK_TAKES = 1
 
 .PHONY: soak
-soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 upgrades, a month of virtual time
+soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 upgrades, a stop in each of 1,000, a month of virtual time
 	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 40m -run 'TestSoak|TestKilledAtRequest' ./cmd/disinto
 	DISINTO_UPGRADES=100 go test -v -count=1 -timeout 40m -run 'TestUpgrades$$' ./cmd/disinto
+	DISINTO_TERMS=1000 DISINTO_BINARY='$(CURDIR)/bin/disinto' \
+	go test -v -count=1 -timeout 90m -run 'TestTermsDuringUpgrades$$' ./cmd/disinto
 	DISINTO_SOAK_DAYS=30 go test -v -count=1 -timeout 40m -run 'TestSoak' ./supervisor/simtest
 
 .PHONY: live

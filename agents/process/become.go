@@ -34,7 +34,16 @@ func init() {
 		letterFD = fd
 		closeOnExec()
 	}
+	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&parentDeath)), 0, 0, 0)
 }
+
+// parentDeath is the signal that we get when our parent dies; 0 for none. It belongs to a thread, the first, and an
+// execve by another one would lose it.
+var parentDeath int32
+
+// KeepsSignals reports whether no signal that a supervisor answers can be lost in Become, provided that it is called
+// where none that was taken is still to be obeyed, and that only Init's channel has been listening.
+func KeepsSignals() bool { return pid1.Keeps() }
 
 // inMemory makes a file in memory. It is gone with the last process that has it open.
 func inMemory(name string, flags int) (*os.File, error) {
@@ -108,19 +117,28 @@ func Rung(bell *os.File) bool {
 // stay open, under their numbers. It returns only when that was not possible, and then nothing has changed. told
 // reports whether the process was told to stop meanwhile; it is called last.
 //
-// The signals of Init are blocked on this thread from here on, so that one that comes during execve waits for the new
-// image. Another thread may still take it until execve ends that thread: then the bell tells, if there is time to ring
-// it. A signal taken in the last microseconds is lost; Docker follows it up with KILL. Go's runtime unblocks TERM, INT
-// and HUP a millisecond before the new image can listen for them (see pid1.Notify); one that waited ends the new image
-// at once, and with it the sessions, as KILL would. The next start recovers from both.
+// Where KeepsSignals holds, no thread takes a signal of Init from here on: one that comes waits in the kernel until the
+// new image has called Notify. In other programs the signals are blocked on this thread alone. Another one may still
+// take a signal until execve ends that thread: then the bell tells, if there is time to ring it; a signal taken in the
+// last microseconds is lost. Go's runtime unblocks TERM, INT and HUP a millisecond before the new image can listen for
+// them; one that waited ends the new image at once, and with it the sessions, as KILL would.
 func Become(binary *os.File, argv, env []string, letter *os.File, keep []int, told func() bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var before unix.Sigset_t
-	if err := unix.PthreadSigmask(unix.SIG_BLOCK, ours(), &before); err != nil {
-		return fmt.Errorf("cannot block signals: %w", err)
+	if pid1.Keeps() {
+		pid1.Quiet()
+		defer pid1.Notify()
+	} else {
+		var before unix.Sigset_t
+		if err := unix.PthreadSigmask(unix.SIG_BLOCK, ours(), &before); err != nil {
+			return fmt.Errorf("cannot block signals: %w", err)
+		}
+		defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
 	}
-	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
+	if parentDeath != 0 {
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(parentDeath), 0, 0, 0)
+		defer func() { _ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }()
+	}
 	at := Descriptor(letter)
 	for _, fd := range append([]int{at}, keep...) {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
@@ -130,8 +148,10 @@ func Become(binary *os.File, argv, env []string, letter *os.File, keep []int, to
 	}
 	env = append(env[:len(env):len(env)], pid1.HandoverVar+"="+strconv.Itoa(at))
 	path := "/proc/self/fd/" + strconv.Itoa(Descriptor(binary))
-	time.Sleep(arrival)
-	if told() || len(pid1.Signals) > 0 || waiting(ours()) {
+	if !pid1.Keeps() {
+		time.Sleep(arrival)
+	}
+	if told() || len(pid1.Signals) > 0 || !pid1.Keeps() && waiting(ours()) {
 		return errors.New("a signal came")
 	}
 	return fmt.Errorf("cannot execute %s: %w", binary.Name(), syscall.Exec(path, argv, env))

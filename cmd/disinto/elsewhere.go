@@ -57,6 +57,8 @@ func foreign(string) bool { return false }
 
 func becomeProgram([]string) error { return nil }
 
+func listensItself() bool { return false }
+
 // writable is asked of the state directory of a supervisor, which is not here.
 func writable(string) bool { return false }
 

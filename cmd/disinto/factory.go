@@ -38,6 +38,7 @@ type factory struct {
 	out      *outlet
 	carrier  carrier                 // nil where sessions cannot be handed over
 	stopping func() bool             // whether a signal to stop has come
+	rest     chan func()             // run by the goroutine that obeys signals
 	bell     atomic.Pointer[os.File] // tells the next image of a signal to stop; nil but in an upgrade
 }
 

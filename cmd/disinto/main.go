@@ -39,7 +39,10 @@ type cli struct {
 }
 
 func main() {
-	ctx, _ := untilSignal(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx := context.Background()
+	if !listensItself() {
+		ctx, _ = untilSignal(ctx, syscall.SIGINT, syscall.SIGTERM)
+	}
 	c := &cli{environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now}
 	os.Exit(c.run(ctx, os.Args[1:]))
 }

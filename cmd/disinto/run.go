@@ -44,6 +44,9 @@ USR2 upgrades: see disinto help upgrade.`,
 	},
 }
 
+// listensItself reports whether this is a run that must be the only listener, so that no signal is lost in an upgrade.
+func listensItself() bool { return process.KeepsSignals() }
+
 const (
 	// fileInterval is how often factory.toml is read to see whether it has changed.
 	fileInterval = 2 * time.Second
@@ -148,6 +151,8 @@ func (f *factory) watch(ctx context.Context, stop func(), signals <-chan os.Sign
 	stopping := ctx.Err() != nil
 	for {
 		select {
+		case do := <-f.rest:
+			do()
 		case <-trim.C:
 			process.Trim()
 			trim.Reset(trimInterval)

@@ -101,6 +101,7 @@ type soak struct {
 	ledger   string
 	environ  []string
 	requests int64
+	parent   []string // a command line before the supervisor's
 }
 
 func newSoak(t *testing.T, threads, issues int, takes string) *soak {
@@ -168,7 +169,7 @@ func (s *soak) start() *running {
 	if binary == "" {
 		binary, _ = os.Executable()
 	}
-	r := start(s.t, s.environ, binary, "run", "--yes", "--config", s.config)
+	r := start(s.t, s.environ, append(s.parent, binary, "run", "--yes", "--config", s.config)...)
 	status(s.t, s.state, "it answers", func(*control.Document) bool { return true })
 	return r
 }

@@ -101,8 +101,26 @@ func (f *factory) bequeath(binary *os.File, h supervisor.Handover, held *os.File
 		keep = append(keep, fd)
 	}
 	f.out.flush()
-	return process.Become(binary, os.Args, f.Environ, letter, keep, f.stopping)
+	become := func() error { return process.Become(binary, os.Args, f.Environ, letter, keep, f.stopping) }
+	if process.KeepsSignals() {
+		return f.atRest(become)
+	}
+	return become()
 }
+
+// atRest calls become on the goroutine that obeys signals, where none that was taken is still to be obeyed.
+func (f *factory) atRest(become func() error) error {
+	result := make(chan error, 1)
+	select {
+	case f.rest <- func() { result <- become() }:
+		return <-result
+	case <-time.After(restTime):
+		return fmt.Errorf("%w: a signal is being obeyed", supervisor.ErrNotQuiet)
+	}
+}
+
+// restTime is how long an upgrade waits for the obeying of a signal. A reload reads files.
+const restTime = time.Second
 
 // aptitude is the answer of upgrade-check.
 type aptitude struct {
@@ -226,7 +244,7 @@ func (l *legacy) rung() bool {
 
 // prepareUpgrade wires in the upgrade, and listeners whose descriptors can be handed over.
 func (f *factory) prepareUpgrade(out *outlet, stopping func() bool) {
-	f.out, f.stopping, f.plugs = out, stopping, &plugs{}
+	f.out, f.stopping, f.plugs, f.rest = out, stopping, &plugs{}, make(chan func())
 	f.Listen, f.ListenTCP = f.plugs.unix, f.plugs.tcp
 	if c, ok := f.executor.(carrier); ok {
 		f.carrier, f.Upgrade = c, f.upgrade

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -162,5 +166,73 @@ func TestTermDuringUpgrade(t *testing.T) {
 			}
 			eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
 		})
+	}
+}
+
+// With the program as it is linked, TERM at any moment of an upgrade is a clean stop: exit code 0, no claim, no process.
+// DISINTO_TERMS is how often, a thousand times in make soak.
+func TestTermsDuringUpgrades(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("DISINTO_TERMS"))
+	if n == 0 && !storms() {
+		t.Skip("builds the program anew: set DISINTO_TERMS to a number of upgrades, or say make soak; TestTermAtAnyMoment does a part")
+	}
+	if os.Getenv("DISINTO_BINARY") == "" {
+		t.Setenv("DISINTO_BINARY", linked(t))
+	}
+	const workers = 4
+	var upgraded atomic.Int64
+	for w := range workers {
+		t.Run("worker "+itoa(w), func(t *testing.T) {
+			t.Parallel()
+			s := newSoak(t, 1, 1, "1000")
+			for range max(n, 40) / workers {
+				r := s.start()
+				status(t, s.state, "a session runs", func(d *control.Document) bool {
+					return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
+				})
+				r.signal(syscall.SIGUSR2)
+				time.Sleep(rand.N(200 * time.Millisecond)) // not to wait for something, but to meet different moments
+				r.signal(syscall.SIGTERM)
+				if code := r.wait(); code != exitDone {
+					t.Fatalf("exit code %d\n%s", code, r.read(r.stderr))
+				}
+				if strings.Contains(r.read(r.stderr), "goes on with 1 sessions") {
+					upgraded.Add(1)
+				}
+				var left []struct{ Number int }
+				err := s.api.Get(t.Context(), "/repos/"+soakRepo+"/issues?state=all&labels=in-progress", &left)
+				if err != nil || len(left) > 0 {
+					t.Fatalf("claims are left on %v, %v\n%s", left, err, r.read(r.stderr))
+				}
+				// The new program may be just trying itself out.
+				eventually(t, "nothing is left", func() bool { return len(mentions(t, s.state)) == 0 })
+			}
+		})
+	}
+	t.Cleanup(func() { t.Logf("%d of %d were stopped behind the upgrade", upgraded.Load(), max(n, 40)) })
+}
+
+// A supervisor that is told of its parent's death is told of it after an upgrade too: the kernel keeps that with the
+// thread that asked, and another one executes the new image.
+func TestParentDeathAfterUpgrade(t *testing.T) {
+	setpriv, err := process.Lookup("setpriv", "", os.Environ())
+	if err != nil {
+		t.Skip("needs setpriv")
+	}
+	t.Parallel()
+	s := newSoak(t, 1, 1, "1000")
+	s.parent = []string{"/bin/sh", "-c", `"$@" & wait`, "sh", setpriv, "--pdeathsig", "TERM"}
+	r := s.start()
+	d := status(t, s.state, "a session runs", func(d *control.Document) bool {
+		return len(d.Sessions) == 1 && d.Sessions[0].PID != 0
+	})
+	if err := syscall.Kill(d.PID, syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	status(t, s.state, "it is upgraded", func(d *control.Document) bool { return d.Upgrades == 1 })
+	r.signal(syscall.SIGKILL)
+	eventually(t, "it has ended", func() bool { return syscall.Kill(d.PID, 0) == syscall.ESRCH })
+	if log := r.read(r.stderr); !strings.Contains(log, "stopping: terminated") {
+		t.Errorf("it was not told:\n%s", log)
 	}
 }

@@ -66,6 +66,10 @@ var Answered = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, sysc
 // Go's own handler: see entry.go.
 func Notify() { signal.Notify(Signals, Answered...) }
 
+// Quiet ends what Notify began. Where Keeps holds, the signals that come from then on wait in the kernel, for the next
+// Notify in this image or another; those that came before are in Signals.
+func Quiet() { signal.Stop(Signals) }
+
 // Become replaces this program by disinto exec with these options, in the same process. It returns only an error.
 func Become(o Options) error {
 	runtime.LockOSThread()

@@ -1,0 +1,40 @@
+// Become executes itself again and again, as an upgrade in place does, and ends with 0 when it gets a TERM.
+package main
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+
+	"codeberg.org/johba/disinto/agents/process"
+)
+
+func main() {
+	signals, err := process.Init()
+	if err != nil || !process.KeepsSignals() {
+		os.Exit(3)
+	}
+	if letter := process.LastLetter(); letter != nil {
+		_ = letter.Close()
+	}
+	n, _ := strconv.Atoi(os.Args[2])
+	for {
+		select {
+		case s := <-signals:
+			if s == syscall.SIGTERM {
+				os.Exit(0)
+			}
+		default:
+		}
+		binary, err := os.Open("/proc/self/exe")
+		if err != nil {
+			os.Exit(4)
+		}
+		letter, err := process.Letter(n)
+		if err != nil {
+			os.Exit(5)
+		}
+		// It returns when a signal came.
+		_ = process.Become(binary, []string{os.Args[0], "run", strconv.Itoa(n + 1)}, os.Environ(), letter, nil, func() bool { return false })
+	}
+}
