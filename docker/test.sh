@@ -77,6 +77,7 @@ step "the image"
 make build >/dev/null
 mkdir "$work/context" && mkdir "$work/context/dist"
 cp bin/disinto "$work/context/dist/"
+cp factory.toml.example "$work/context/"
 # The stage that compiles is removed: it needs a Go image, and Docker's old builder runs every stage.
 sed '/ AS source$/,/^$/d' docker/Dockerfile >"$work/context/Dockerfile"
 DOCKER_BUILDKIT=0 docker build -q --network none --target runtime --build-arg BUILD=prebuilt --build-arg RUNTIME="$base" \

@@ -2,10 +2,13 @@ package supervisor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -27,7 +30,9 @@ type logged struct {
 func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 	const anywhere = "any/where"
 	item, noRef := forge.ParseRef(q.Of, anywhere)
+	seen := make(map[string]bool)
 	logs, repos, err := logsWhere(stateDir, func(l *logged) bool {
+		seen[l.Agent] = true
 		if noRef != nil {
 			return l.Agent == q.Of
 		}
@@ -37,8 +42,7 @@ func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 	case err != nil:
 		return control.FoundLogs{}, err
 	case len(logs) == 0:
-		return control.FoundLogs{}, fmt.Errorf(
-			"cannot find a log of %s: no session of it is remembered; all logs are in %s", q.Of, filepath.Join(stateDir, "logs"))
+		return control.FoundLogs{}, noLog(stateDir, q.Of, noRef == nil, slices.Sorted(maps.Keys(seen)))
 	case noRef == nil && len(repos) > 1:
 		return control.FoundLogs{}, fmt.Errorf(
 			"cannot tell which repository %s is in: write owner/name#%d", q.Of, item.Number)
@@ -48,9 +52,25 @@ func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
 	return found, err
 }
 
+// noLog says which logs there are in place of the one that was asked for.
+func noLog(stateDir, of string, isRef bool, worked []string) error {
+	why := "no agent has worked here yet"
+	switch {
+	case len(worked) > 0 && isRef:
+		why = "no session on it is remembered; disinto history lists the others"
+	case len(worked) > 0:
+		why = "no session of an agent with this name is remembered, only of " + strings.Join(worked, ", ")
+	}
+	return fmt.Errorf("cannot find a log of %s: %s; all logs are in %s", of, why, filepath.Join(stateDir, "logs"))
+}
+
 // logsWhere are the logs of the sessions that fit, oldest first, and the repositories of their items.
 func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, repos map[string]bool, err error) {
 	file, err := os.Open(filepath.Join(stateDir, "journal.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fmt.Errorf("cannot find a log: no supervisor has worked in %s; start one with disinto run, or say --state",
+			stateDir)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read the journal: %w", err)
 	}

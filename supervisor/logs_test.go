@@ -131,8 +131,8 @@ func TestFindLog(t *testing.T) {
 		{"dev-a", "r2"},
 		{"p/q#2", "r4"},
 		{"2", "cannot tell which repository 2 is in: write owner/name#2"},
-		{"3", "cannot find a log of 3: no session of it is remembered; all logs are in " + filepath.Join(dir, "logs")},
-		{"dev-x", "cannot find a log of dev-x: no session of it is remembered; all logs are in " + filepath.Join(dir, "logs")},
+		{"3", "cannot find a log of 3: no session on it is remembered; disinto history lists the others; all logs are in " + filepath.Join(dir, "logs")},
+		{"dev-x", "cannot find a log of dev-x: no session of an agent with this name is remembered, only of dev-a, dev-b, dev-c; all logs are in " + filepath.Join(dir, "logs")},
 	} {
 		found, err := supervisor.FindLogs(dir, control.LogQuery{Of: tt.of})
 		var got string
@@ -145,7 +145,7 @@ func TestFindLog(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.of, got, tt.want)
 		}
 	}
-	if _, err := supervisor.FindLogs(t.TempDir(), control.LogQuery{Of: "1"}); err == nil || !strings.HasPrefix(err.Error(), "cannot read the journal") {
+	if _, err := supervisor.FindLogs(t.TempDir(), control.LogQuery{Of: "1"}); err == nil || !strings.Contains(err.Error(), "no supervisor has worked in ") {
 		t.Errorf("without a journal: %v", err)
 	}
 }

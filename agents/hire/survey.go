@@ -10,6 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/tomltext"
 )
 
 // Survey is which agents a factory.toml has on which threads. It is read leniently: a file that is invalid because an
@@ -37,7 +38,8 @@ func Look(text string) (Survey, error) {
 		Agents  map[string]any
 	}
 	if _, err := toml.Decode(text, &file); err != nil {
-		return Survey{}, err
+		line, _, problem := tomltext.Mistake(text, err)
+		return Survey{}, fmt.Errorf("line %d: %s", line, problem)
 	}
 	s := Survey{
 		agents: map[string]map[string]any{}, leaving: map[string]leaving{},

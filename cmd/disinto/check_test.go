@@ -303,11 +303,24 @@ func TestCheckBackendAnswers(t *testing.T) {
 	}
 }
 
+// Both places are named: in a container the file is mounted at one of them. Of a mount without its file Docker makes a
+// directory.
 func TestCheckWithoutFile(t *testing.T) {
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
+	t.Chdir(dir)
 	got := disinto(t.Context(), nil, "check")
-	want := "wrong  file  cannot read factory.toml: there is no such file; write one (factory.toml.example shows how) or say --config\n"
+	want := "wrong  file  cannot read the configuration: there is neither " + filepath.Join(dir, "factory.toml") +
+		" nor /etc/disinto/factory.toml; let disinto init write one, mount it there, or say --config\n"
 	if got.code != exitFailed || got.stdout != want {
 		t.Errorf("exit code %d, stdout %q, want %q", got.code, got.stdout, want)
+	}
+	if err := os.Mkdir("factory.toml", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"check", "simulate", "hire-an-agent dev-x"} {
+		got := disinto(t.Context(), nil, strings.Fields(command)...)
+		if text := got.stdout + got.stderr; got.code != exitFailed || !strings.Contains(text, "it is a directory, which Docker makes") {
+			t.Errorf("%s: exit code %d, %s", command, got.code, text)
+		}
 	}
 }

@@ -88,6 +88,25 @@ func (c *cli) group(name string, args []string) error {
 	return err
 }
 
+// flagValues are what values of flags have to be, by the type of the flag.
+var flagValues = map[string]string{
+	"int": "a whole number", "uint64": "a whole number, not below 0", "float64": "a number", "bool": "true or false",
+	"duration": "a time such as 90s or 2h",
+}
+
+// flagProblem says what is wrong with a flag. Of a value that cannot be read the parser would tell how Go reads it.
+func flagProblem(flags *pflag.FlagSet, err error) string {
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		want, known := flagValues[bad.GetFlag().Value.Type()]
+		if !known {
+			want = strings.TrimPrefix(bad.Unwrap().Error(), "want ")
+		}
+		return fmt.Sprintf("--%s: %q, want %s", bad.GetFlag().Name, bad.GetValue(), want)
+	}
+	return err.Error() + suggestFlag(flags, err)
+}
+
 // suggestFlag completes the message about a flag that the command does not have.
 func suggestFlag(flags *pflag.FlagSet, err error) (hint string) {
 	var unknown *pflag.NotExistError

@@ -129,10 +129,25 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 	return config, bothTexts(written, secrets), err
 }
 
+// noConfig is about a factory.toml that is not there. In a container that is a mount that was forgotten.
 func noConfig(path string) error {
-	return fmt.Errorf("cannot read %s: there is no such file; "+
-		"write one (factory.toml.example shows how) or say --config", path)
+	if path != localConfig {
+		return fmt.Errorf("cannot read %s: there is no such file; say another --config, or let disinto init write it", path)
+	}
+	here, err := filepath.Abs(path)
+	if err != nil {
+		here = path
+	}
+	example := ""
+	if exists(imageExample) {
+		example = ", after the example " + imageExample
+	}
+	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; let disinto init write one%s, mount it there, "+
+		"or say --config", here, systemConfig, example)
 }
+
+// imageExample is factory.toml.example where the image has it.
+const imageExample = "/usr/local/share/doc/disinto/factory.toml.example"
 
 func bothTexts(config, secrets string) string { return config + "\x00" + secrets }
 

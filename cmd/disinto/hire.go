@@ -253,18 +253,18 @@ func (d *desk) factory(
 	ctx context.Context, c *cli, agent string, retiring bool, repos []string,
 ) (*office, hire.Survey, error) {
 	path := d.configFile()
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() && filepath.Ext(path) != ".toml" {
 		return nil, hire.Survey{}, errors.New("cannot edit upstream's projects: write a factory.toml of them first, " +
 			"disinto upstream > " + localConfig)
 	}
-	raw, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
+	if !exists(path) {
 		return nil, hire.Survey{}, cmp.Or(d.reach(ctx, c), noConfig(path))
 	}
+	raw, err := configText(path, c.lookup)
 	if err != nil {
-		return nil, hire.Survey{}, fmt.Errorf("cannot read the configuration: %w", err)
+		return nil, hire.Survey{}, err
 	}
-	s, err := hire.Look(string(raw))
+	s, err := hire.Look(raw)
 	if err != nil {
 		return nil, s, fmt.Errorf("cannot read %s: %w", path, err)
 	}

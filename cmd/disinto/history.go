@@ -54,18 +54,18 @@ func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
 	return c.print(h.json, left, func(v screen.View) string { return v.History(left) })
 }
 
+// maxSpan is 30 years: a longer one is a typing error.
+const maxSpan = 30 * 365 * 24 * time.Hour
+
 // span reads a time such as 90m, 24h or 7d.
 func span(said string) (time.Duration, error) {
-	days, isDays := strings.CutSuffix(said, "d")
-	if isDays {
-		said = days + "h"
+	text, most, unit := said, maxSpan, time.Duration(1)
+	if days, isDays := strings.CutSuffix(said, "d"); isDays {
+		text, most, unit = days+"h", maxSpan/24, 24
 	}
-	d, err := time.ParseDuration(said)
-	if isDays {
-		d *= 24
-	}
-	if err != nil || d <= 0 {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > most {
 		return 0, fmt.Errorf("cannot read %q as a time: write it as 90m, 24h or 7d", said)
 	}
-	return d, nil
+	return d * unit, nil
 }

@@ -87,7 +87,7 @@ func (c *cli) dispatch(ctx context.Context, args []string) error {
 		return nil
 	}
 	if err != nil {
-		return usagef("%v%s (disinto help %s)", err, suggestFlag(flags, err), cmd.name)
+		return usagef("%s (disinto help %s)", flagProblem(flags, err), cmd.name)
 	}
 	if n := flags.NArg(); n < cmd.minArgs || n > cmd.maxArgs {
 		return usagef("usage: disinto %s", cmd.usage())

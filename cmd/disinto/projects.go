@@ -18,6 +18,10 @@ const projectsDir = "projects"
 // of these. Where projects have mistakes the text is their list, so that other mistakes are a change.
 func configText(path string, lookupEnv func(string) (string, bool)) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if filepath.Ext(path) == ".toml" {
+			return "", fmt.Errorf("cannot read %s: it is a directory, which Docker makes of a mount whose file is missing; "+
+				"stop the container, remove the directory and write the file there", path)
+		}
 		text, err := projectsText(path, lookupEnv)
 		if err != nil {
 			text = err.Error()

@@ -138,7 +138,9 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 		if v, ok := c.lookup(name); ok && v != "" {
 			return v, true
 		}
-		if v, ok := map[string]string{"FORGE_URL": "http://forge", "FORGE_REPO": "owner/name"}[name]; ok {
+		if v, ok := map[string]string{
+			"FORGE_URL": "http://forge", "FORGE_REPO": "owner/name", "DISINTO_SCHEDULER": "", "DISINTO_SECRETS": "",
+		}[name]; ok {
 			return v, true
 		}
 		return "pretended-secret", true

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -36,7 +37,7 @@ func (t *target) client(c *cli) (*control.Client, error) {
 	case address == "" && runtime.GOOS != "linux" && t.state == "":
 		return nil, usagef("say --address URL, or set $DISINTO_ADDRESS: supervisors run on Linux, not on this machine")
 	case address == "":
-		return control.NewClient(t.stateDir(c)), nil
+		return control.NewClient(t.asked(c)), nil
 	}
 	base, err := addressOf(address)
 	if err != nil {
@@ -47,6 +48,22 @@ func (t *target) client(c *cli) (*control.Client, error) {
 		return nil, err
 	}
 	return control.NewRemoteClient(base, token), nil
+}
+
+// asked is the state directory of the supervisor to ask. One that may not write to the machine's directory, such as an
+// agent's account in a container, would keep state of its own elsewhere, but means the supervisor that is there.
+func (t *target) asked(c *cli) string {
+	dir := t.stateDir(c)
+	said := t.state != "" || c.getenv("DISINTO_STATE_DIR") != ""
+	return supervisorIn(dir, said, systemState)
+}
+
+func supervisorIn(dir string, said bool, system string) string {
+	if !said && filepath.Base(dir) == localState && !exists(filepath.Join(dir, control.SocketName)) &&
+		exists(filepath.Join(system, control.SocketName)) {
+		return system
+	}
+	return dir
 }
 
 // addressOf completes what a person writes for an address: host:port, or a URL, which may have a path.

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -136,5 +139,71 @@ func TestAddressOfStranger(t *testing.T) {
 	got = disinto(t.Context(), environ, "status", "--address", other.URL)
 	if want := "disinto: cannot ask the supervisor at " + other.URL + ": dial tcp"; got.code != exitFailed || !strings.HasPrefix(got.stderr, want) {
 		t.Errorf("an address without a supervisor: %+v", got)
+	}
+}
+
+// An account that may not write to the machine's state directory asks the supervisor that runs there all the same, and
+// is told who may.
+func TestAskedByOthers(t *testing.T) {
+	dir, system := t.TempDir(), t.TempDir()
+	local := filepath.Join(dir, localState)
+	if got := supervisorIn(local, false, system); got != local {
+		t.Errorf("with no supervisor anywhere: %s", got)
+	}
+	if err := os.WriteFile(filepath.Join(system, control.SocketName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := supervisorIn(local, false, system); got != system {
+		t.Errorf("the machine's supervisor is not found: %s", got)
+	}
+	if got := supervisorIn(local, true, system); got != local {
+		t.Errorf("--state does not count: %s", got)
+	}
+	if err := os.Mkdir(local, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(local, control.SocketName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := supervisorIn(local, false, system); got != local {
+		t.Errorf("one's own supervisor does not come first: %s", got)
+	}
+}
+
+// No value of a flag gets an answer in the words of Go's libraries, whatever the command.
+func TestFlagValues(t *testing.T) {
+	for _, cmd := range commands() {
+		flags, _ := cmd.prepare()
+		flags.VisitAll(func(f *pflag.Flag) {
+			for _, value := range []string{"x", "99999999999999999999", "-1.5e999"} {
+				err := flags.Set(f.Name, value)
+				if err == nil {
+					continue
+				}
+				err = flags.Parse([]string{"--" + f.Name + "=" + value})
+				text := flagProblem(flags, err)
+				if strings.Contains(text, "strconv") || strings.Contains(text, "time:") || !strings.Contains(text, "want ") {
+					t.Errorf("%s: %s", cmd.name, text)
+				}
+			}
+		})
+	}
+	got := disinto(t.Context(), nil, "simulate", "--days", "x")
+	if want := "disinto: --days: \"x\", want a number (disinto help simulate)\n"; got.code != exitUsage || got.stderr != want {
+		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for said, want := range map[string]time.Duration{"90m": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "1.5d": 36 * time.Hour} {
+		if got, err := span(said); err != nil || got != want {
+			t.Errorf("%s: %s, %v", said, got, err)
+		}
+	}
+	for _, said := range []string{"", "d", "0d", "-1h", "x", "x d", "999999999d", "99999999999999999999d"} {
+		_, err := span(said)
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("cannot read %q as a time", said)) {
+			t.Errorf("%q: %v", said, err)
+		}
 	}
 }

@@ -170,7 +170,8 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w on %s: start one with disinto run, or say --state", ErrNoSupervisor, c.state)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot ask the supervisor on %s: permission denied, ask as the user it runs as", c.state)
+		return fmt.Errorf("cannot ask the supervisor on %s: permission denied: only the account that runs it "+
+			"and root may ask there (docker exec without -u), others at its [factory] listen, with the token", c.state)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("cannot ask the supervisor on %s: no answer in time", c.state)
 	}

@@ -61,7 +61,7 @@ func Decode(name, text string, lookupEnv func(string) (string, bool)) (*threads.
 	d := &decoder{config: threads.Config{Name: name}, lookupEnv: lookupEnv, assigned: map[string]assignment{}}
 	var values map[string]any
 	if _, err := toml.Decode(text, &values); err != nil {
-		return nil, Mistakes{syntaxMistake(name, err)}
+		return nil, Mistakes{syntaxMistake(name, text, err)}
 	}
 	d.lines = tomltext.Lines(text)
 	d.read(&table{d: d, values: values})
@@ -120,12 +120,9 @@ func (d *decoder) secret(name, value, owner string) agents.Secret {
 }
 
 // syntaxMistake converts an error of the TOML parser.
-func syntaxMistake(name string, err error) Mistake {
-	var pe toml.ParseError
-	if !errors.As(err, &pe) {
-		return Mistake{File: name, Text: err.Error()}
-	}
-	return Mistake{File: name, Line: pe.Position.Line, Key: pe.LastKey, Text: pe.Message}
+func syntaxMistake(name, text string, err error) Mistake {
+	line, key, problem := tomltext.Mistake(text, err)
+	return Mistake{File: name, Line: line, Key: key, Text: problem}
 }
 
 func (d *decoder) readForge(t *table) {

@@ -38,6 +38,10 @@ backend = "local"
 agents = ["dev-qwen"]
 `
 
+// anyBackend is what a backend has to be, in an error.
+const anyBackend = `"api" for any service that keeps nothing between two requests, such as Anthropic's or OpenAI's, ` +
+	`or "local" for a server of your own, such as llama-server`
+
 // TestMistakes has a row for each possible mistake. Each line of want is one mistake without the name of the file.
 func TestMistakes(t *testing.T) {
 	tests := []struct {
@@ -47,6 +51,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{name: "syntax", text: "[threads.llama]\nbackend = local", want: `:2: threads.llama.backend: expected value but found "local" instead`},
 		{name: "syntax outside a key", text: "a b = 1", want: `:1: expected '.' or '=', but got 'b' instead`},
+		{name: "unclosed table", text: "[forge]\n\n[threads.llama\nbackend = \"local\"", want: `:3: [threads.llama is not closed: want ] at the end`},
 		{name: "key twice", text: "[forge]\nurl = \"http://f\"\nurl = \"http://g\"", want: `:3: forge.url: Key 'forge.url' has already been defined.`},
 		{name: "no threads", text: "", want: `: no threads: add a [threads.NAME] table with the agents that work there`},
 
@@ -195,8 +200,9 @@ func TestMistakes(t *testing.T) {
 		{name: "negative duration", text: "[factory]\nstop_grace = \"-1s\"\n" + worker, want: `:2: factory.stop_grace: is -1s, want at least 0s`},
 
 		// [threads.X]
-		{name: "no backend", text: "[threads.llama]\nagents = [\"dev-qwen\"]", want: `:1: threads.llama.backend: is not set, want "anthropic" or "local"`},
-		{name: "unknown backend", text: "[threads.llama]\nbackend = \"locale\"", want: `:2: threads.llama.backend: is "locale", want "anthropic" or "local", did you mean local?`},
+		{name: "no backend", text: "[threads.llama]\nagents = [\"dev-qwen\"]", want: `:1: threads.llama.backend: is not set, want ` + anyBackend},
+		{name: "unknown backend", text: "[threads.llama]\nbackend = \"locale\"", want: `:2: threads.llama.backend: is "locale", want ` + anyBackend},
+		{name: "an API by the name of its vendor", text: "[threads.gpt]\nbackend = \"openai\"", want: `:2: threads.gpt.backend: is "openai", want ` + anyBackend},
 		{name: "no slots", text: worker + "max_concurrent = 0", want: `:4: threads.llama.max_concurrent: is 0, want at least 1`},
 		{name: "too many slots", text: worker + "max_concurrent = 100000", want: `:4: threads.llama.max_concurrent: is 100000, want at most 1000`},
 		{name: "no sessions", text: worker + "overlap = true\nmax_sessions = 0", want: `:5: threads.llama.max_sessions: is 0, want at least 1`},
@@ -217,7 +223,15 @@ func TestMistakes(t *testing.T) {
 		{name: "no variable name", text: worker + `env_deny = ["A=b"]`, want: `:4: threads.llama.env_deny: has "A=b" in it, want names or globs of environment variables`},
 
 		// [agents.X]
-		{name: "agent on no thread", text: worker + "[agents.dev-gpt]\nrole = \"dev\"", want: `:4: agents.dev-gpt: is in no thread's agents`},
+		{name: "agent on no thread", text: worker + "[agents.dev-gpt]\nrole = \"dev\"", want: `:4: agents.dev-gpt: is in no thread's agents: in line 3, below [threads.llama], want agents = ["dev-qwen", "dev-gpt"]`},
+		{
+			name: "agent that names its thread", text: worker + "[threads.api]\nbackend = \"api\"\n[agents.dev-gpt]\nthread = \"api\"",
+			want: `:6: agents.dev-gpt: is in no thread's agents: add agents = ["dev-gpt"] below [threads.api], line 4`,
+		},
+		{
+			name: "thread in the table of an agent", text: worker + "[agents.dev-qwen]\nthread = \"llama\"",
+			want: `:5: agents.dev-qwen.thread: is no key of an agent: a thread names its agents, and dev-qwen is on llama`,
+		},
 		{name: "agent misspelt", text: worker + "[agents.dev-qwne]\nrole = \"dev\"", want: `:4: agents.dev-qwne: is in no thread's agents, did you mean dev-qwen?`},
 		{name: "upstream's schedule", text: worker + "[agents.schedule]\nplanner_interval = 1", want: `:4: agents.schedule: is upstream's table of intervals and no agent: write every = "6h" in the table of a role`},
 		{name: "two ways to say the role", text: worker + "[agents.dev-qwen]\nrole = \"dev\"\nroles = [\"dev\"]", want: `:5: agents.dev-qwen.role: is set, and roles is too: want one of them`},
@@ -284,7 +298,7 @@ func TestMistakes(t *testing.T) {
 			name: "everything at once, in the order of the file",
 			text: "[threads.b]\nbackend = \"cloud\"\nagents = [\"dev-x\"]\nmax_concurrent = 0\n\n[forge]\nrepos = [\"x\"]\ntoken = \"$NOPE\"\n\n[agents.dev-x]\nrole = \"deb\"\n",
 			env:  env(),
-			want: `:2: threads.b.backend: is "cloud", want "anthropic" or "local"` + "\n" +
+			want: `:2: threads.b.backend: is "cloud", want ` + anyBackend + "\n" +
 				`:4: threads.b.max_concurrent: is 0, want at least 1` + "\n" +
 				`:6: forge.url: is not set, and $FORGE_URL is not either` + "\n" +
 				`:7: forge.repos: has "x" in it, want "owner/name"` + "\n" +

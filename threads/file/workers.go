@@ -2,13 +2,17 @@ package file
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/BurntSushi/toml"
+
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/tomltext"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -43,7 +47,7 @@ const leastInterval = 100 * time.Millisecond
 
 func (d *decoder) thread(t *table) threads.Thread {
 	d.checkName(t, otherName)
-	backend := threads.Backend(t.oneOf("backend", "", string(threads.Anthropic), string(threads.Local)))
+	backend := t.backend()
 	th := threads.Thread{
 		Name:            t.name(),
 		Backend:         backend,
@@ -80,6 +84,26 @@ func (d *decoder) thread(t *table) threads.Thread {
 	}
 	t.done()
 	return th
+}
+
+// backend reads the kind of a thread's inference. All APIs are one kind, which has two names.
+func (t *table) backend() threads.Backend {
+	const api = "api"
+	const want = `"api" for any service that keeps nothing between two requests, such as Anthropic's or OpenAI's, ` +
+		`or "local" for a server of your own, such as llama-server`
+	s, ok := get[string](t, "backend", want)
+	t.note("backend").Enum = []string{api, string(threads.Anthropic), string(threads.Local)}
+	switch {
+	case s == api:
+		return threads.Anthropic
+	case s == string(threads.Anthropic), s == string(threads.Local):
+		return threads.Backend(s)
+	case ok:
+		t.wrong("backend", "is %q, want %s", s, want)
+	case !t.has("backend"):
+		t.wrong("backend", "is not set, want %s", want)
+	}
+	return ""
 }
 
 // assign puts an agent on a thread.
@@ -123,7 +147,8 @@ func (d *decoder) readAgents(tables []*table) {
 		if t.name() == "schedule" {
 			d.wrong(t.line, t.path, `is upstream's table of intervals and no agent: write every = "6h" in the table of a role`)
 		} else {
-			d.wrong(t.line, t.path, "is in no thread's agents%s", suggest(t.name(), slices.Collect(maps.Keys(d.assigned))))
+			d.wrong(t.line, t.path, "is in no thread's agents%s",
+				cmp.Or(suggest(t.name(), slices.Collect(maps.Keys(d.assigned))), d.lineToAdd(t)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.assigned)) {
@@ -135,8 +160,27 @@ func (d *decoder) readAgents(tables []*table) {
 	}
 }
 
+// lineToAdd is the line that puts an agent on a thread: the one that its table names, else the first.
+func (d *decoder) lineToAdd(t *table) string {
+	if len(d.config.Threads) == 0 {
+		return ""
+	}
+	named, _ := t.values["thread"].(string)
+	on := &d.config.Threads[max(0, slices.IndexFunc(d.config.Threads, func(th threads.Thread) bool { return th.Name == named }))]
+	line := "agents = " + tomltext.QuoteList(append(slices.Clone(on.Agents), t.name()))
+	key := toml.Key{"threads", on.Name}
+	if at := d.lineOf(append(key, "agents")); at > 0 {
+		return fmt.Sprintf(": in line %d, below [%s], want %s", at, key, line)
+	}
+	return fmt.Sprintf(": add %s below [%s], line %d", line, key, d.lineOf(key))
+}
+
 func (d *decoder) agent(t *table) agents.Agent {
 	name := t.name()
+	if t.has("thread") {
+		t.ignore("thread")
+		t.wrong("thread", "is no key of an agent: a thread names its agents, and %s is on %s", name, d.assigned[name].thread)
+	}
 	a := agents.Agent{
 		Name:    name,
 		Login:   cmp.Or(t.text("forge_user"), name),

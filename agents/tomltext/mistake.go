@@ -1,0 +1,38 @@
+package tomltext
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// closing is the end of a table's header, by whether it is one of an array.
+var closing = map[bool]string{false: "]", true: "]]"}
+
+// Mistake says what is wrong in a text that is not TOML: the line where a person has to look, 0 where that is unknown,
+// the key, "" outside any, and the problem. The parser's own place is where it could not go on, which of a bracket
+// that is not closed is a later line.
+func Mistake(text string, err error) (line int, key, problem string) {
+	var pe toml.ParseError
+	if !errors.As(err, &pe) {
+		return 0, "", strings.TrimPrefix(err.Error(), "toml: ")
+	}
+	at := min(max(pe.Position.Start, 0), len(text))
+	line = 1 + strings.Count(text[:at], "\n")
+	key, problem = pe.LastKey, pe.Message
+	from := startOfLine(text, at)
+	header := strings.TrimSpace(text[from:max(from, endOfLine(text, at))])
+	switch {
+	case strings.Contains(problem, "to end table name"), strings.Contains(problem, "table array name delimiter"):
+		return line, "", header + " is not closed: want " + closing[strings.HasPrefix(header, "[[")] + " at the end"
+	case strings.Contains(problem, "array terminator") && !strings.ContainsAny(text[at:min(at+1, len(text))], `"'{0123456789+-`),
+		strings.Contains(problem, `unexpected EOF; expected '`):
+		if began := Lines(text)[key]; began > 0 {
+			return began, key, "what begins here is not closed: " + problem
+		}
+	case strings.HasSuffix(problem, "is out of range for int64"), strings.HasSuffix(problem, "is out of range for float64"):
+		problem = problem[:strings.LastIndex(problem, " for ")] + ": no number is that large"
+	}
+	return line, key, problem
+}
