@@ -68,8 +68,8 @@ func noLog(stateDir, of string, isRef bool, worked []string) error {
 func logsWhere(stateDir string, fits func(*logged) bool) (logs []control.Log, repos map[string]bool, err error) {
 	file, err := os.Open(filepath.Join(stateDir, "journal.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, fmt.Errorf("cannot find a log: no supervisor has worked in %s; start one with disinto run, or say --state",
-			stateDir)
+		return nil, nil, fmt.Errorf("cannot find a log: no supervisor has worked in %s; "+
+			"start one with disinto run, or say --state", stateDir)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot read the journal: %w", err)

@@ -82,7 +82,7 @@ type Backend string
 
 // The backends. What a local model wrote is never reviewed by a local model.
 const (
-	// Anthropic is any API, whoever serves it: factory.toml also calls it "api". Documents keep the older name.
+	// Anthropic is any API, of any vendor: factory.toml also calls it "api". Documents keep the older name.
 	Anthropic Backend = "anthropic"
 	Local     Backend = "local"
 )

@@ -7,6 +7,9 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
+// elements begin most elements of a list: in front of one a comma is missing, and not the end of the list.
+const elements = `"'{0123456789+-`
+
 // closing is the end of a table's header, by whether it is one of an array.
 var closing = map[bool]string{false: "]", true: "]]"}
 
@@ -26,7 +29,7 @@ func Mistake(text string, err error) (line int, key, problem string) {
 	switch {
 	case strings.Contains(problem, "to end table name"), strings.Contains(problem, "table array name delimiter"):
 		return line, "", header + " is not closed: want " + closing[strings.HasPrefix(header, "[[")] + " at the end"
-	case strings.Contains(problem, "array terminator") && !strings.ContainsAny(text[at:min(at+1, len(text))], `"'{0123456789+-`),
+	case strings.Contains(problem, "array terminator") && (at == len(text) || !strings.Contains(elements, text[at:at+1])),
 		strings.Contains(problem, `unexpected EOF; expected '`):
 		if began := Lines(text)[key]; began > 0 {
 			return began, key, "what begins here is not closed: " + problem

@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 		{
 			name:  "broken TOML",
 			edits: []string{"[forge]", "[forge"},
-			want:  []string{"factory.toml:2: expected '.' or ']' to end table name"},
+			want:  []string{"factory.toml:1: [forge is not closed: want ] at the end"},
 		},
 		{
 			name:  "unknown keys and contradictions, all of them",

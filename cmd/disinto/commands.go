@@ -88,7 +88,7 @@ func (c *cli) group(name string, args []string) error {
 	return err
 }
 
-// flagValues are what values of flags have to be, by the type of the flag.
+// flagValues has the words for the values that a flag takes, by its type.
 var flagValues = map[string]string{
 	"int": "a whole number", "uint64": "a whole number, not below 0", "float64": "a number", "bool": "true or false",
 	"duration": "a time such as 90s or 2h",
@@ -98,11 +98,9 @@ var flagValues = map[string]string{
 func flagProblem(flags *pflag.FlagSet, err error) string {
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) {
-		want, known := flagValues[bad.GetFlag().Value.Type()]
-		if !known {
-			want = strings.TrimPrefix(bad.Unwrap().Error(), "want ")
+		if want := flagValues[bad.GetFlag().Value.Type()]; want != "" {
+			return fmt.Sprintf("--%s: %q, want %s", bad.GetFlag().Name, bad.GetValue(), want)
 		}
-		return fmt.Sprintf("--%s: %q, want %s", bad.GetFlag().Name, bad.GetValue(), want)
 	}
 	return err.Error() + suggestFlag(flags, err)
 }

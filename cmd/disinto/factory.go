@@ -142,8 +142,8 @@ func noConfig(path string) error {
 	if exists(imageExample) {
 		example = ", after the example " + imageExample
 	}
-	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; let disinto init write one%s, mount it there, "+
-		"or say --config", here, systemConfig, example)
+	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; let disinto init write one%s, "+
+		"mount it there, or say --config", here, systemConfig, example)
 }
 
 // imageExample is factory.toml.example where the image has it.

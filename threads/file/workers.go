@@ -166,7 +166,8 @@ func (d *decoder) lineToAdd(t *table) string {
 		return ""
 	}
 	named, _ := t.values["thread"].(string)
-	on := &d.config.Threads[max(0, slices.IndexFunc(d.config.Threads, func(th threads.Thread) bool { return th.Name == named }))]
+	isNamed := func(th threads.Thread) bool { return th.Name == named }
+	on := &d.config.Threads[max(0, slices.IndexFunc(d.config.Threads, isNamed))]
 	line := "agents = " + tomltext.QuoteList(append(slices.Clone(on.Agents), t.name()))
 	key := toml.Key{"threads", on.Name}
 	if at := d.lineOf(append(key, "agents")); at > 0 {
