@@ -86,7 +86,7 @@ func (q *simulation) run(c *cli) error {
 	if err != nil {
 		return err
 	}
-	load, err := q.work(config)
+	load, work, err := q.work(config)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (q *simulation) run(c *cli) error {
 		return err
 	}
 	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports}
-	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(reports) })
+	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(work, reports) })
 }
 
 func (q *simulation) choose() ([]sim.Policy, error) {
@@ -127,7 +127,9 @@ func (q *simulation) choose() ([]sim.Policy, error) {
 		if i < 0 {
 			return nil, usagef("--policy: there is no %q, want %s", name, strings.Join(policyNames(), ", "))
 		}
-		chosen = append(chosen, all[i])
+		if !slices.ContainsFunc(chosen, func(p sim.Policy) bool { return p.Name == name }) {
+			chosen = append(chosen, all[i])
+		}
 	}
 	return chosen, nil
 }
@@ -162,37 +164,60 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 // usual is the load where no flag says another.
 const usual = "[[issues]]\nper_day = 20\n"
 
-// work makes the load: of a journal, of a file, or the usual one.
-func (q *simulation) work(config *threads.Config) (sim.Load, error) {
-	if q.replay != "" {
-		file, err := os.Open(q.replay)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the journal: %w", err)
-		}
-		defer file.Close()
-		past, err := ledger.ReadPast(file)
-		if err != nil {
-			return nil, err
-		}
-		load := sim.Replay(past, config, time.Duration(q.days*float64(24*time.Hour)))
-		if len(load) == 0 {
-			return nil, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
-		}
-		return load, nil
-	}
-	name, text := "the usual load", []byte(usual)
-	if q.load != "" {
-		var err error
-		if text, err = os.ReadFile(q.load); err != nil {
-			return nil, fmt.Errorf("cannot read the load: %w", err)
-		}
+// work makes the load, of a journal, of a file, or the usual one, and says in a line what it is.
+func (q *simulation) work(config *threads.Config) (load sim.Load, what string, err error) {
+	name := "the usual load, 20 issues a day"
+	switch {
+	case q.replay != "":
+		name = q.replay
+		load, err = q.replayed(config)
+	case q.load != "":
 		name = q.load
+		raw, readErr := os.ReadFile(q.load)
+		if readErr != nil {
+			return nil, "", fmt.Errorf("cannot read the load: %w", readErr)
+		}
+		load, err = q.made(name, string(raw), config)
+	default:
+		load, err = q.made(name, usual, config)
 	}
-	kinds, err := sim.DecodeLoad(name, string(text), config)
+	if err != nil {
+		return nil, "", err
+	}
+	last := load[len(load)-1].At
+	return load, fmt.Sprintf("%s: %s, the last filed after %s; %g days were asked for",
+		name, screen.Count(len(load), "issue"), screen.Brief(last), q.days), nil
+}
+
+// replayed is the load of a journal.
+func (q *simulation) replayed(config *threads.Config) (sim.Load, error) {
+	file, err := os.Open(q.replay)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	defer file.Close()
+	past, err := ledger.ReadPast(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", q.replay, err)
+	}
+	load := sim.Replay(past, config, time.Duration(q.days*float64(24*time.Hour)))
+	if len(load) == 0 {
+		return nil, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
+	}
+	return load, nil
+}
+
+// made is the load that a text describes.
+func (q *simulation) made(name, text string, config *threads.Config) (sim.Load, error) {
+	kinds, err := sim.DecodeLoad(name, text, config)
 	if err != nil {
 		return nil, err
 	}
-	return sim.MakeKinds(kinds, q.days, q.seed), nil
+	load := sim.MakeKinds(kinds, q.days, q.seed)
+	if len(load) == 0 {
+		return nil, fmt.Errorf("no issue is filed in %g days: ask for more --days, or more per_day", q.days)
+	}
+	return load, nil
 }
 
 // draw writes the chart if there is a flag for it.
@@ -200,14 +225,18 @@ func (q *simulation) draw(c *cli, reports []sim.Report) error {
 	if q.chart == "" {
 		return nil
 	}
+	asked := time.Duration(q.days * float64(24*time.Hour))
+	if q.replay != "" {
+		asked = 0 // what the journal tells of, if that is less
+	}
 	var text strings.Builder
 	if filepath.Ext(q.chart) == ".html" {
 		text.WriteString("<!doctype html>\n<meta charset=\"utf-8\">\n<title>disinto simulate</title>\n")
 		for i := range reports {
-			text.WriteString(reports[i].Gantt())
+			text.WriteString(reports[i].Gantt(asked))
 		}
 	} else {
-		text.WriteString(reports[len(reports)-1].Gantt())
+		text.WriteString(reports[len(reports)-1].Gantt(asked))
 	}
 	if q.chart == "-" {
 		_, err := io.WriteString(c.stdout, text.String())

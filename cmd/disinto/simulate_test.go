@@ -76,7 +76,7 @@ func TestSimulate(t *testing.T) {
 		t.Error("the same question has two answers")
 	}
 	table, _, code := simulate(t, files, "--load", "load.toml", "--policy", "disinto,cron-5min", "--days", "1")
-	if code != 0 || !strings.Contains(table, "priority 1 ") || !strings.Contains(table, "cron-5min") || strings.Contains(table, "arc") || !strings.Contains(table, "no policy can beat") {
+	if code != 0 || !strings.Contains(table, "priority 1 ") || !strings.Contains(table, "cron-5min") || strings.Contains(table, "arc") || !strings.Contains(table, "no policy could before") {
 		t.Errorf("exit code %d:\n%s", code, table)
 	}
 }
@@ -101,6 +101,8 @@ func TestSimulateMistakes(t *testing.T) {
 		{args: []string{"--replay", "x"}, want: "want one of them", code: 2},
 		{args: []string{"--chart", "x.png"}, want: "ends in .svg or .html", code: 2},
 		{args: []string{"--load", "nothing"}, want: "cannot read the load"},
+		{args: []string{"--load", "", "--replay", "factory.toml"}, want: "factory.toml: cannot read the journal: none of its lines"},
+		{args: []string{"--load", "", "--days", "0.00001"}, want: "no issue is filed in 1e-05 days"},
 	} {
 		files := map[string]string{"factory.toml": simulated, "load.toml": tt.load}
 		if tt.code == 0 {
@@ -150,5 +152,39 @@ func TestSimulateReplaySlots(t *testing.T) {
 	one, two := got.Reports[0].Turn.Mean, got.Reports[1].Turn.Mean
 	if one < 4*time.Hour || one > 5*time.Hour || two > one*6/10 {
 		t.Errorf("an issue takes %s, and %s with two slots; it was 4.5 h, and half of that is to be expected", one, two)
+	}
+}
+
+// A journal of a month, of which scheduled work is most, has answers that can be true: no agent works for more than all
+// of its time, and the range is the one that was asked for.
+func TestSimulateMonth(t *testing.T) {
+	var journal strings.Builder
+	begin := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	past := func(kind string, n int, after, took time.Duration) {
+		fmt.Fprintf(&journal, `{"at":%q,"past":{"agent":"dev-a","kind":%q,"ref":"owner/name#%[3]d","chain":"owner/name#%[3]d","priority":5,"start":%[4]q,"end":%[1]q}}`+"\n",
+			begin.Add(after+took).Format(time.RFC3339), kind, n, begin.Add(after).Format(time.RFC3339))
+	}
+	past("issue", 1, 0, time.Minute)
+	past("issue", 2, 29*24*time.Hour, 20*time.Second)
+	files := map[string]string{
+		"factory.toml":  simulated + "[threads.night]\nbackend = \"local\"\nagents = [\"gardener-a\"]\n[roles.gardener]\nevery = \"10m\"\n",
+		"journal.jsonl": journal.String(),
+	}
+	for days, want := range map[string]struct{ issues, filed string }{"30": {"2 issues", "29.0d"}, "7": {"1 issue", "0.0s"}, "0.01": {"1 issue", "0.0s"}} {
+		args := []string{"--replay", "journal.jsonl", "--days", days, "--policy", "disinto,disinto", "--chart", "chart.svg"}
+		text, complaint, code := simulate(t, files, args...)
+		if code != 0 || !strings.HasPrefix(text, "journal.jsonl: "+want.issues+", the last filed after "+want.filed) ||
+			strings.Count(text, "\ndisinto ") != 1 {
+			t.Errorf("%s days: exit code %d: %s%s", days, code, text, complaint)
+		}
+		chart, err := os.ReadFile("chart.svg")
+		if err != nil || !strings.Contains(string(chart), "<title>dev-") {
+			t.Errorf("%s days: no session in the chart: %v", days, err)
+		}
+		raw, _, _ := simulate(t, files, append(args, "--json")...)
+		var got struct{ Reports []sim.Report }
+		if err := json.Unmarshal([]byte(raw), &got); err != nil || len(got.Reports) != 1 || got.Reports[0].Used < 0 || got.Reports[0].Used > 1 {
+			t.Errorf("%s days: %v: %+v", days, err, got.Reports)
+		}
 	}
 }

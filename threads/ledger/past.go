@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"cmp"
 	"io"
 	"path"
@@ -126,10 +127,15 @@ func bounded(u *agents.Usage) *agents.Usage {
 // LogPath is where a session's log is, relative to the state directory, which may move.
 func LogPath(agent, run string) string { return path.Join("logs", agent, run+".log") }
 
-// ReadPast returns the sessions that a journal tells of, oldest first. Lines that are not understood are skipped.
+// ReadPast returns the sessions that a journal tells of, oldest first. Lines that are not understood are skipped,
+// but a text in which none is understood is no journal.
 func ReadPast(journal io.Reader) ([]Past, error) {
 	s := New()
-	err := Read(journal, s.Apply, func(_, _ int64) {})
+	records, corrupt := 0, 0
+	err := Read(journal, func(r Record) { records++; s.Apply(r) }, func(_, _ int64) { corrupt++ })
+	if err == nil && records == 0 && corrupt > 0 {
+		return nil, errors.New("cannot read the journal: none of its lines is a record of one")
+	}
 	slices.SortStableFunc(s.Past, func(a, b Past) int { return a.Start.Compare(b.Start) })
 	return s.Past, err
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -41,7 +42,6 @@ type Report struct {
 	gaps        []time.Duration
 	turnarounds []time.Duration
 	waits       map[int][]time.Duration
-	busy        time.Duration
 	bound       map[string]bool // threads whose slots are bound
 }
 
@@ -110,12 +110,34 @@ func (tr *trial) report() Report {
 			r.Wait = append(r.Wait, ClassWait{p, spread(d)})
 		}
 	}
-	if all := time.Duration(len(tr.Config.Agents)) * r.Makespan; all > 0 {
-		r.Used = r.busy.Seconds() / all.Seconds()
-	}
+	r.Used = r.used(len(tr.Config.Agents))
 	tr.countChains()
 	r.Bound, r.Graham = tr.Load.bounds(tr.writers(), tr.Policy.Latency)
 	return *r
+}
+
+// used is the share of the agents' time that they worked until the last issue was done or, where none was, until the
+// last session ended. Sessions that go on after that, such as scheduled ones, count up to there.
+func (r *Report) used(agents int) float64 {
+	until := cmp.Or(r.Makespan, r.end())
+	var busy time.Duration
+	for i := range r.Spans {
+		busy += max(0, min(r.Spans[i].To, until)-r.Spans[i].From)
+	}
+	all := time.Duration(agents) * until
+	if all == 0 {
+		return 0
+	}
+	return busy.Seconds() / all.Seconds()
+}
+
+// end is when the last session ended, or the last issue was done.
+func (r *Report) end() time.Duration {
+	end := r.Makespan
+	for i := range r.Spans {
+		end = max(end, r.Spans[i].To)
+	}
+	return end
 }
 
 func sortedTimes(m map[string]time.Time) []time.Time {

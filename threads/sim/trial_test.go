@@ -290,13 +290,51 @@ func TestSameTrial(t *testing.T) {
 // TestGantt looks for every session in the picture.
 func TestGantt(t *testing.T) {
 	r := Trial{Config: Fleet(2, 2, 1), Load: chains(0.9, time.Minute, 1)[:6], Policy: Ours, Seed: 1}.Run()
-	picture := r.Gantt()
-	if n := strings.Count(picture, "<title>") - strings.Count(picture, "context read again"); n != r.Sessions {
+	picture := r.Gantt(0)
+	if n := strings.Count(picture, "<title>") - strings.Count(picture, "<title>context read again"); n != r.Sessions {
 		t.Errorf("%d of %d sessions are drawn", n, r.Sessions)
 	}
 	for _, row := range []string{"write slot 0", "write slot 1", "review review-0", "#e45756"} {
 		if !strings.Contains(picture, row) {
 			t.Errorf("no %q in the picture", row)
 		}
+	}
+}
+
+// A chart shows all that was asked for, with an axis in days and hours and the meaning of its colours.
+func TestGanttRange(t *testing.T) {
+	r := Report{Policy: "p", Spans: []Span{{Thread: "w", Agent: "a", Kind: "issue", Chain: 7, From: 70 * time.Hour, To: 71 * time.Hour}}}
+	for asked, want := range map[time.Duration][]string{
+		0:               {">2d 12h<", "a issue #7, 1h0m0s from 2d 22h", ">scheduled role<", ">context read again<"},
+		168 * time.Hour: {">7d<", ">6d 12h<"},
+	} {
+		picture := r.Gantt(asked)
+		for _, text := range want {
+			if !strings.Contains(picture, text) {
+				t.Errorf("%s: no %q in the chart:\n%s", asked, text, picture)
+			}
+		}
+	}
+	for at, want := range map[time.Duration]string{0: "0", time.Hour: "1h", 24 * time.Hour: "1d", 25*time.Hour + time.Minute: "1d 1h 1min"} {
+		if got := axisLabel(at); got != want {
+			t.Errorf("%s: %q, want %q", at, got, want)
+		}
+	}
+}
+
+// Agents cannot have worked for longer than there was time, however soon the last issue was done: scheduled work goes
+// on after it, and may be all there is.
+func TestUsed(t *testing.T) {
+	spans := []Span{{Agent: "a", To: time.Minute}, {Agent: "b", From: 30 * time.Second, To: 100 * time.Hour}, {Agent: "a", From: 90 * time.Hour, To: 99 * time.Hour}}
+	r := Report{Makespan: time.Minute, Spans: spans}
+	if got := r.used(2); got != 0.75 {
+		t.Errorf("%.2f, want 0.75", got)
+	}
+	r.Makespan = 0
+	if got := r.used(2); got <= 0 || got > 1 {
+		t.Errorf("where nothing was done: %.2f", got)
+	}
+	if got := (&Report{}).used(2); got != 0 {
+		t.Errorf("without sessions: %.2f", got)
 	}
 }

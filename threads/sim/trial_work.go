@@ -133,7 +133,6 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 func (tr *trial) ended(x *trialRun) {
 	tr.runs = slices.DeleteFunc(tr.runs, func(o *trialRun) bool { return o == x })
 	tr.seen.Spans[x.span].To = tr.now.Sub(epoch)
-	tr.seen.busy += tr.now.Sub(x.Started)
 	tr.remember(x)
 	t := x.issue
 	switch {

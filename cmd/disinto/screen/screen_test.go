@@ -54,8 +54,8 @@ func TestDocuments(t *testing.T) {
 		"life/history":         v.History(past),
 		"life/history-120":     wide.History(past),
 		"why/pairing-colour":   coloured.Why(read[threads.Explanation](t, "why/pairing.json")),
-		"trials":               v.Trials(reports),
-		"trials-colour":        coloured.Trials(reports),
+		"trials":               v.Trials("load.toml: 140 issues", reports),
+		"trials-colour":        coloured.Trials("load.toml: 140 issues", reports),
 		"demo":                 v.DemoReport(report, 83*time.Second),
 		"demo-colour":          coloured.DemoReport(&broken, 83*time.Second),
 		"findings": coloured.Findings([]Finding{

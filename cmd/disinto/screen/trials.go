@@ -13,15 +13,15 @@ import (
 // could not be compared.
 const minTrials = 100
 
-// Trials shows the reports of a simulation side by side, then how long each priority waited under each policy. There
-// is at least one.
-func (v View) Trials(reports []sim.Report) string {
+// Trials shows the reports of a simulation side by side, what their columns say, then how long each priority waited
+// under each policy. There is at least one. work says what was played.
+func (v View) Trials(work string, reports []sim.Report) string {
 	rows := [][]cell{row(faint,
-		"policy", "done", "last done", "to done", "wait 95 %", "idle", "gap", "used", "moves", "reload", "again")}
+		"policy", "done", "all done", "an issue", "waits", "idle", "gap", "busy", "moved", "swaps", "reread")}
 	for i := range reports {
 		r := &reports[i]
-		line := row(plain, r.Policy, fmt.Sprintf("%d/%d", r.Done, r.Issues), brief(r.Makespan), brief(r.Turn.Mean),
-			brief(worstWait(r)), brief(r.Idle), brief(r.Gap.P99), fmt.Sprintf("%.0f %%", 100*r.Used), strconv.Itoa(r.Moves),
+		line := row(plain, r.Policy, fmt.Sprintf("%d/%d", r.Done, r.Issues), Brief(r.Makespan), Brief(r.Turn.Mean),
+			Brief(worstWait(r)), Brief(r.Idle), Brief(r.Gap.P99), fmt.Sprintf("%.0f %%", 100*r.Used), strconv.Itoa(r.Moves),
 			strconv.Itoa(r.Switches), tokens(r.Reloaded))
 		if r.Lost+r.Twice > 0 {
 			line[1].style = wrong
@@ -30,27 +30,52 @@ func (v View) Trials(reports []sim.Report) string {
 	}
 	v.Width = max(v.Width, minTrials)
 	p := v.page()
+	p.line(work, plain)
+	p.end()
 	p.table(-1, rows)
 	p.end()
 	if waits := waitRows(reports); len(waits) > 2 {
 		p.table(-1, waits)
 		p.end()
 	}
-	p.line("last done: no policy can beat "+brief(reports[len(reports)-1].Bound)+
-		". idle: agents beside work that they could do, all together; gap: 99 % of those times are shorter. "+
-		"reload: slots that changed their context; again: tokens read again for it.", faint)
+	p.table(-1, legend(reports))
 	for i := range reports {
 		if r := &reports[i]; r.Lost+r.Twice > 0 {
-			p.line(fmt.Sprintf("%s: %d issues are never done, and %d sessions did what was being done already",
-				r.Policy, r.Lost, r.Twice), wrong)
+			p.line(fmt.Sprintf("%s: %s never done, and %s what was being done already",
+				r.Policy, numbered(r.Lost, "issue is", "issues are"), numbered(r.Twice, "session did", "sessions did")), wrong)
 		}
 	}
 	return p.text.String()
 }
 
+func numbered(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// legend says what the columns of the table are.
+func legend(reports []sim.Report) (rows [][]cell) {
+	for _, line := range [][2]string{
+		{"all done", "when the last issue was done; no policy could before " + Brief(reports[len(reports)-1].Bound)},
+		{"an issue", "from filing to done, on average"},
+		{"waits", "from filing to the first session: 95 % of the issues wait no longer"},
+		{"idle", "time that agents had nothing to do beside work that they could do, of all agents together"},
+		{"gap", "the same at one time: 99 % of these times are shorter"},
+		{"busy", "share of all agents' time in sessions, until all was done"},
+		{"moved", "issues that were given to another agent before they were begun"},
+		{"swaps", "sessions that a local slot began with another agent's or issue's context in its cache"},
+		{"reread", "tokens that local servers read again because of that"},
+	} {
+		rows = append(rows, row(faint, line[0], line[1]))
+	}
+	return rows
+}
+
 // waitRows has a row for each priority: what 95 % of its issues wait at most under each policy.
 func waitRows(reports []sim.Report) [][]cell {
-	heads := []string{"wait 95 %"}
+	heads := []string{"waits"}
 	for i := range reports {
 		heads = append(heads, reports[i].Policy)
 	}
@@ -62,7 +87,7 @@ func waitRows(reports []sim.Report) [][]cell {
 			of := func(w sim.ClassWait) bool { return w.Priority == priority }
 			text := "-"
 			if at := slices.IndexFunc(reports[i].Wait, of); at >= 0 {
-				used, text = true, brief(reports[i].Wait[at].P95)
+				used, text = true, Brief(reports[i].Wait[at].P95)
 			}
 			line = append(line, cell{text, plain})
 		}
@@ -82,8 +107,8 @@ func worstWait(r *sim.Report) time.Duration {
 	return worst
 }
 
-// brief is a duration in one unit.
-func brief(d time.Duration) string {
+// Brief is a duration in one unit.
+func Brief(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
 		return fmt.Sprintf("%.1fd", d.Hours()/24)
