@@ -26,10 +26,11 @@ func Mistake(text string, err error) (line int, key, problem string) {
 	key, problem = pe.LastKey, pe.Message
 	from := startOfLine(text, at)
 	header := strings.TrimSpace(text[from:max(from, endOfLine(text, at))])
+	misplaced := at == len(text) || !strings.Contains(elements, text[at:at+1])
 	switch {
 	case strings.Contains(problem, "to end table name"), strings.Contains(problem, "table array name delimiter"):
 		return line, "", header + " is not closed: want " + closing[strings.HasPrefix(header, "[[")] + " at the end"
-	case strings.Contains(problem, "array terminator") && (at == len(text) || !strings.Contains(elements, text[at:at+1])),
+	case misplaced && strings.Contains(problem, "array terminator"),
 		strings.Contains(problem, `unexpected EOF; expected '`):
 		if began := Lines(text)[key]; began > 0 {
 			return began, key, "what begins here is not closed: " + problem

@@ -1,8 +1,8 @@
 package ledger
 
 import (
-	"errors"
 	"cmp"
+	"errors"
 	"io"
 	"path"
 	"slices"
