@@ -35,7 +35,7 @@ func Mistake(text string, err error) (line int, key, problem string) {
 		if began := Lines(text)[key]; began > 0 {
 			return began, key, "what begins here is not closed: " + problem
 		}
-	case strings.HasSuffix(problem, "is out of range for int64"), strings.HasSuffix(problem, "is out of range for float64"):
+	case strings.Contains(problem, "is out of range for "):
 		problem = problem[:strings.LastIndex(problem, " for ")] + ": no number is that large"
 	}
 	return line, key, problem

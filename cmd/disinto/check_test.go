@@ -310,7 +310,7 @@ func TestCheckWithoutFile(t *testing.T) {
 	t.Chdir(dir)
 	got := disinto(t.Context(), nil, "check")
 	want := "wrong  file  cannot read the configuration: there is neither " + filepath.Join(dir, "factory.toml") +
-		" nor /etc/disinto/factory.toml; let disinto init write one, mount it there, or say --config\n"
+		" nor /etc/disinto/factory.toml; write one, mount it there, or say --config\n"
 	if got.code != exitFailed || got.stdout != want {
 		t.Errorf("exit code %d, stdout %q, want %q", got.code, got.stdout, want)
 	}

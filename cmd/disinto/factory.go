@@ -132,7 +132,7 @@ func readConfig(path string, lookupEnv func(string) (string, bool)) (config *thr
 // noConfig is about a factory.toml that is not there. In a container that is a mount that was forgotten.
 func noConfig(path string) error {
 	if path != localConfig {
-		return fmt.Errorf("cannot read %s: there is no such file; say another --config, or let disinto init write it", path)
+		return fmt.Errorf("cannot read %s: there is no such file; write it, or say another --config", path)
 	}
 	here, err := filepath.Abs(path)
 	if err != nil {
@@ -142,7 +142,7 @@ func noConfig(path string) error {
 	if exists(imageExample) {
 		example = ", after the example " + imageExample
 	}
-	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; let disinto init write one%s, "+
+	return fmt.Errorf("cannot read the configuration: there is neither %s nor %s; write one%s, "+
 		"mount it there, or say --config", here, systemConfig, example)
 }
 
