@@ -135,7 +135,10 @@ type Pull struct {
 	// the last Look, and the commits' accounts as they are.
 	Retargeted time.Time
 	Coders     []string
-	Mergeable  Mergeability
+	// Contained says of an open pull request that its base has every commit of it: a merge that the forge did not finish,
+	// or a branch without commits.
+	Contained bool
+	Mergeable Mergeability
 	// ConflictSince is when a scan first saw "not mergeable" for this head and base. Forgejo computes mergeability late,
 	// so one such answer is not yet a conflict. Zero while it merges cleanly.
 	ConflictSince time.Time

@@ -52,6 +52,7 @@ type chore struct {
 	// What it is. Nothing changes it once it is under way.
 	choreKey
 	mark    threads.Mark // zero for a merge, a cancel and a steal
+	base    string       // of a merge: the branch
 	hold    threads.Key  // the item that cools down after a refusal
 	tag     string
 	login   string          // the account whose claim is released
@@ -77,7 +78,7 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	wanted := make(map[choreKey]*chore)
 	want := func(c *chore) { wanted[c.choreKey] = c }
 	for _, m := range plan.Merges {
-		want(&chore{choreKey: choreKey{actMerge, m.Ref, m.HeadSHA}, hold: m.Key()})
+		want(&chore{choreKey: choreKey{actMerge, m.Ref, m.HeadSHA}, hold: m.Key(), base: m.Base})
 	}
 	for _, m := range plan.Marks {
 		want(&chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()})

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -41,8 +42,25 @@ var actions = map[threads.Action]action{
 	threads.ActEndConvoy:  {"close the convoy", "", (*Supervisor).endConvoy},
 }
 
+// merge reads the pull request once more before it merges: the plan is from a scan, which does not read everything.
 func (s *Supervisor) merge(c *chore) error {
-	err := s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Merge(ctx, c.ref, c.head) })
+	look, err := ask(s, func(ctx context.Context, f Forge) (forge.Look, error) { return f.Look(ctx, c.ref, time.Now()) })
+	switch {
+	case err != nil:
+		return err
+	case look.Pull == nil:
+		return fmt.Errorf("%w: it is no pull request", forge.ErrConflict)
+	}
+	why := ""
+	s.view(func(snap threads.Snapshot) {
+		why = threads.StillMerges(snap, threads.Merge{Ref: c.ref, HeadSHA: c.head, Base: c.base}, *look.Pull)
+	})
+	if why != "" {
+		return fmt.Errorf("%w: %s", forge.ErrConflict, why)
+	}
+	err = s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+		return f.Merge(ctx, c.ref, c.head, c.base)
+	})
 	if err == nil {
 		s.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 	}
@@ -65,6 +83,12 @@ func (s *Supervisor) unlabel(c *chore) error {
 }
 
 func (s *Supervisor) close(c *chore) error {
+	if base := c.mark.Reason.Note; base != "" { // a pull request
+		c.said = "closed: its commits are in " + base + ", so it is merged, although the forge does not say so"
+		if err := s.comment(c.ref, landedComment(base)); err != nil {
+			return err
+		}
+	}
 	return s.closeIssue(c.ref)
 }
 

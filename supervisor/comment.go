@@ -78,6 +78,15 @@ func strayComment(c *chore) comment {
 	}
 }
 
+// landedComment tells that a pull request is merged. Every commit of it passed the review, so its base is one of ours.
+func landedComment(base string) comment {
+	return comment{
+		"landed",
+		"Every commit of this is in `" + base + "`, so it is merged, although the forge did not note that: it may have " +
+			"ended in the middle of the merge. That is why this is closed.",
+	}
+}
+
 // circleComment tells that issues wait for each other. It is written on the first of them.
 func circleComment(c *chore) comment {
 	why := c.mark.Reason

@@ -37,7 +37,8 @@ type Reader interface {
 	// Repo whose AsOf did not move was not read completely. Facts.More asks for another Scan at once.
 	Scan(ctx context.Context) (forge.Facts, error)
 	// Look reads one item, its comments since a time of our clock, and the pull requests for it afresh, also in a
-	// repository that is not scanned. The zero time counts from the creation of the item.
+	// repository that is not scanned. The zero time counts from the creation of the item. Of a pull request it also reads
+	// who pushed and when the base changed, which a scan may leave out, and later scans show that as well.
 	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
 }
 
@@ -91,10 +92,10 @@ type Mover interface {
 
 // Merger merges.
 type Merger interface {
-	// Merge merges a pull request whose head is headSHA. ErrConflict for another head, a conflict, missing checks or
-	// approvals, a closed pull request, and one whose mergeability the forge has not computed yet. It may be repeated:
-	// merged already is a success.
-	Merge(ctx context.Context, ref forge.Ref, headSHA string) error
+	// Merge merges a pull request whose head is headSHA into base. ErrConflict for another head or base, a draft, a
+	// conflict, missing checks or approvals, a closed pull request, and one whose mergeability the forge has not computed
+	// yet. It may be repeated: merged already is a success.
+	Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error
 }
 
 // Accounts tells what tokens are good for.

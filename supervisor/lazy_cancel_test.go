@@ -405,6 +405,7 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 			accounted(t, w, l, 9)
 			time.Sleep(step)
 		}
+		time.Sleep(time.Second) // the first merge is at 20 minutes and some calls
 		var unqueued []string
 		for _, q := range l.Document().Unqueued {
 			unqueued = append(unqueued, fmt.Sprint("#", q.Number, " ", q.Code, ": ", q.Why))

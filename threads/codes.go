@@ -176,7 +176,7 @@ var codeDocs = []CodeDoc{
 		"a claim of ours is left over and being released", ""),
 	doc(HasPull, Begun, ByItself, "waits for its pull request {refs}", "an open pull request is for it", ""),
 	doc(MergedNotClosed, Begun, ByItself, "merged, being closed|merged, cannot close: {refs} open",
-		"its pull request is merged, but the forge refuses to close it", "close what it depends on"),
+		"it is merged, and to be closed, which the forge may refuse", "close what it depends on"),
 	doc(PullRejected, Failed, ByPerson, "pull request {refs} was rejected",
 		"a person closed its pull request unmerged", "`disinto retry REF`, or reopen the issue"),
 	doc(StagedConvoy, Blocked, ByChoice, "convoy {refs} is staged",

@@ -194,9 +194,12 @@ func markConvoy(d *decision, w *work) *Mark {
 	return &Mark{Action: ActEndConvoy, Ref: w.Ref, Item: w.Item, Reason: *why}
 }
 
-// markClose also closes an issue with failed attempts.
+// markClose also closes an issue with failed attempts, and a pull request that the forge does not know to be merged.
 func markClose(d *decision, w *work) *Mark {
 	why := merged(d.view, w)
+	if w.pull != nil {
+		why = unnoted(d.view, w)
+	}
 	if why == nil || len(why.Refs) > 0 || d.later(d.History.Item(w.Key()).CoolDown) {
 		return nil
 	}
@@ -251,7 +254,7 @@ func strayPull(v *view, w *work) *Reason {
 // off. When the label of the mark itself is there, it was written and its record was lost; it is planned again until
 // there is a record, because otherwise the old failures would count once more when a person removes the label.
 func markEnd(d *decision, w *work) *Mark {
-	if merged(d.view, w) != nil {
+	if merged(d.view, w) != nil || w.pull != nil && unnoted(d.view, w) != nil {
 		return nil
 	}
 	for i := range endRules {

@@ -56,6 +56,7 @@ var (
 		{"facts newer than our writes", staleFacts},
 		{"no label in the way", skipLabel},
 		{"no claim left over", claimLeft},
+		{"its commits are not merged", unnoted},
 		{"its issue is open", superseded},
 		{"goes where we merge", strayBase},
 		{"not a draft", draft},
@@ -144,9 +145,9 @@ func hasSession(_ *view, w *work) *Reason {
 
 // merged holds an open issue whose pull request is merged. Forgejo closes it by the closing keyword, except while it
 // has open dependencies, and then says nothing.
-func merged(_ *view, w *work) *Reason {
+func merged(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
-		if p.Merged && p.Ended.After(w.issue.Reopened) {
+		if p.Merged && p.Ended.After(w.issue.Reopened) || v.landed(p) {
 			return &Reason{Code: MergedNotClosed, Refs: openDependencies(w.issue)}
 		}
 	}

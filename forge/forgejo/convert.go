@@ -50,6 +50,7 @@ func pullOf(repo string, in *gitea.PullRequest, began time.Time) forge.Pull {
 	} else if p.Closed {
 		p.Ended = timeOf(in.Closed)
 	}
+	p.MergeBase = in.MergeBase
 	if in.Base != nil {
 		p.Base = in.Base.Ref
 	}

@@ -83,6 +83,20 @@ func (s site) Open(login, repo, branch, title, body string) forge.Ref {
 	return forge.Ref{Repo: repo, Number: in.Index}
 }
 
+func (s site) Branch(login, repo, branch, from string) {
+	s.w.Helper()
+	owner, name := owner(repo)
+	_, _, err := s.w.as(login).CreateBranch(owner, name, gitea.CreateBranchOption{BranchName: branch, OldBranchName: from})
+	s.w.must(err)
+}
+
+func (s site) Retarget(login string, ref forge.Ref, base string) {
+	s.w.Helper()
+	owner, name := owner(ref.Repo)
+	_, _, err := s.w.as(login).EditPullRequest(owner, name, ref.Number, gitea.EditPullRequestOption{Base: base})
+	s.w.must(err)
+}
+
 func (s site) Review(login string, ref forge.Ref, head string, verdict forge.Verdict) {
 	s.w.Helper()
 	s.w.verdict(login, ref.Number, head, map[forge.Verdict]gitea.ReviewStateType{

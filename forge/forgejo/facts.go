@@ -67,6 +67,7 @@ func (c *Client) pullFact(r *repo, p *pull) forge.Pull {
 		return fact
 	}
 	fact.HeldBy = c.heldBy(p.Ref, p.Labels, p.Updated)
+	p.authors.fill(&fact)
 	fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)
 	switch {
 	case p.failed:

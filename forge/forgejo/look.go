@@ -101,12 +101,14 @@ func (c *Client) countComments(ctx context.Context, ref forge.Ref, since time.Ti
 // that the reading was dropped, but lacks the branches.
 const lookTries = 5
 
-// lookPull reads one pull request with reviews and statuses; of one that is not for the issue only, unless that is
-// zero, it reads no more than that.
+// lookPull reads one pull request with reviews, statuses and commits; of one that is not for the issue only, unless
+// that is zero, it reads no more than the details. Without an issue it also reads who pushed and when the base changed.
 func (c *Client) lookPull(ctx context.Context, r *repo, number int64, only forge.Ref) (*forge.Pull, error) {
 	asked := time.Now()
 	for try := 0; ; try++ {
-		w := reading{number: number, details: true, reviews: true, statuses: true, only: only}
+		w := reading{
+			number: number, details: true, reviews: true, statuses: true, commits: true, past: only.IsZero(), only: only,
+		}
 		if err := c.readPull(ctx, r, w); err != nil {
 			return nil, err
 		}

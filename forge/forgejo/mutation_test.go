@@ -116,7 +116,7 @@ func play(w *world, t *tape) (failed string) {
 	do(c.MayWork(ctx, w.tokens[w.dev], repo))
 	try(c.WhoAmI(ctx, ""))
 	try(c.Free(ctx, w.ref(3)))
-	do(c.Merge(ctx, w.ref(5), "0123"))
+	do(c.Merge(ctx, w.ref(5), "0123", "main"))
 	do(c.Close(ctx, w.ref(1)))
 	for _, err := range errs {
 		if all := forge.Panics(err); len(all) > 0 {

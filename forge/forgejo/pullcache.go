@@ -28,6 +28,7 @@ type pull struct {
 	baseSHA      string
 	clean        bool
 	statuses     []forge.Status
+	authors      authors
 	headSeen     time.Time // our clock: when this head was first seen
 	detailsAt    time.Time // our clock: when the details were last read
 	statusAt     time.Time
@@ -141,6 +142,7 @@ func (c *Client) applyDetails(r *repo, in *gitea.PullRequest, x *exchange) {
 		p.baseSHA = in.Base.Sha
 		r.baseStands(p.Base, p.baseSHA)
 	}
+	p.authors.moved = old.authors.moved || old.Base != "" && p.Base != old.Base
 	newHead := p.HeadSHA != old.HeadSHA
 	if newHead {
 		p.headSeen, p.statuses, p.CISince, p.statusAt = began, nil, time.Time{}, time.Time{}

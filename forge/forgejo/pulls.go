@@ -17,6 +17,7 @@ import (
 type reading struct {
 	number                     int64
 	details, reviews, statuses bool
+	commits, past              bool // see authors
 	head                       string
 	only                       forge.Ref // reviews and statuses only if the details show that it is for this issue
 }
@@ -26,7 +27,7 @@ type reading struct {
 func (c *Client) readPulls(ctx context.Context, r *repo) error {
 	now := time.Now()
 	c.mu.Lock()
-	work := r.pullWork(now)
+	work := c.pullWork(r, now)
 	c.mu.Unlock()
 	err := inParallel(ctx, len(work), func(ctx context.Context, n int) error {
 		return c.readPull(ctx, r, work[n])
@@ -54,7 +55,7 @@ func (c *Client) readPulls(ctx context.Context, r *repo) error {
 
 // pullWork lists what has to be read now, by number. An open pull request that changed is read whole; a failed reading
 // waits.
-func (r *repo) pullWork(now time.Time) []reading {
+func (c *Client) pullWork(r *repo, now time.Time) []reading {
 	var work []reading
 	for n, p := range r.pulls {
 		w := reading{number: n, head: p.HeadSHA}
@@ -64,12 +65,13 @@ func (r *repo) pullWork(now time.Time) []reading {
 			w.details = p.Head == ""
 		case p.readAt.Before(p.Updated.Add(granularity)):
 			w.details = p.detailsFrom.Before(p.Updated.Add(granularity)) // else the list of a cold scan had them
-			w.reviews, w.statuses = true, true
+			w.reviews, w.statuses, w.commits = true, true, true
 		default:
+			w.commits = c.commitsKey(r, p) != p.authors.of
 			w.details = r.mergeabilityDue(p, now)
 			w.statuses = r.statusDue(p, now)
 		}
-		if w.details || w.reviews || w.statuses {
+		if w.details || w.reviews || w.statuses || w.commits {
 			work = append(work, w)
 		}
 	}
@@ -233,12 +235,17 @@ func (c *Client) readDetails(ctx context.Context, ref forge.Ref) (*gitea.PullReq
 	return in, x, err
 }
 
-// readChecks reads reviews and statuses, at once, and keeps neither unless it has both.
+// readChecks reads reviews, statuses and who wrote the commits, at once, and keeps reviews and statuses only if it has
+// both.
 func (c *Client) readChecks(ctx context.Context, r *repo, w reading) error {
 	var reviews []*gitea.PullReview
 	var statuses []*gitea.Status
 	var x *exchange
-	parts := make([]func(context.Context) error, 0, 2)
+	parts := make([]func(context.Context) error, 0, 4)
+	if w.commits {
+		parts = append(parts, func(ctx context.Context) error { return c.readCommits(ctx, r, w.number) })
+	}
+	parts = append(parts, func(ctx context.Context) error { return c.readPast(ctx, r, w.number, w.past) })
 	if w.reviews {
 		parts = append(parts, func(ctx context.Context) (err error) {
 			reviews, _, err = list[*gitea.PullReview](ctx, c, at(r.name, "/pulls/%d/reviews", w.number))

@@ -63,13 +63,13 @@ func (c *Client) Close(ctx context.Context, ref forge.Ref) (err error) {
 	return c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/%d", ref.Number), form)
 }
 
-// Merge merges a pull request whose head is headSHA, in the repository's own style. It may be repeated.
-// forge.ErrConflict means that the forge refuses for now: another head, a conflict, missing checks or approvals, or,
-// for a second or two after a push, no computed mergeability.
+// Merge merges a pull request whose head is headSHA into base, in the repository's own style. It may be repeated.
+// forge.ErrConflict means that the forge refuses for now: another head or base, a conflict, missing checks or
+// approvals, or, for a second or two after a push, no computed mergeability.
 //
 // The branch is deleted when it is an issue's, because it would block the next try, or when the repository's settings
 // say so.
-func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA string) (err error) {
+func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "merge %s", ref)
 	in, x, err := c.readDetails(ctx, ref)
@@ -84,6 +84,8 @@ func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA string) (err 
 		return fmt.Errorf("%w: it is closed", forge.ErrConflict)
 	case headSHA == "" || p.HeadSHA != headSHA:
 		return fmt.Errorf("%w: its head is %.10s now, not %.10s", forge.ErrConflict, p.HeadSHA, headSHA)
+	case base == "" || p.Base != base: // Forgejo compares the head, and takes whatever base there is
+		return fmt.Errorf("%w: it goes to %.100q now, not to %q", forge.ErrConflict, p.Base, base)
 	}
 	s, err := c.settings(ctx, ref.Repo)
 	if err != nil {

@@ -119,14 +119,14 @@ func TestMerge(t *testing.T) {
 		w.file("one", "", "backlog")
 		n, head := w.pull("fix/issue-1", "Work", "Fixes #1")
 		topic, topicHead := w.pull("topic", "Other", "")
-		if err := c.Merge(w.Context(), w.ref(n), strings.Repeat("1", 40)); !errors.Is(err, forge.ErrConflict) {
+		if err := c.Merge(w.Context(), w.ref(n), strings.Repeat("1", 40), "main"); !errors.Is(err, forge.ErrConflict) {
 			w.Errorf("another head: %v", err)
 		}
-		if err := c.Merge(w.Context(), w.ref(n), ""); !errors.Is(err, forge.ErrConflict) {
+		if err := c.Merge(w.Context(), w.ref(n), "", "main"); !errors.Is(err, forge.ErrConflict) {
 			w.Errorf("no head: %v", err)
 		}
 		w.mergeBy(c, n, head)
-		w.must(c.Merge(w.Context(), w.ref(n), head)) // merged already
+		w.must(c.Merge(w.Context(), w.ref(n), head, "main")) // merged already
 		if got := w.state(1); got != "backlog closed" {
 			w.Errorf("the issue: %s", got)
 		}
@@ -136,15 +136,15 @@ func TestMerge(t *testing.T) {
 		}
 		shut, head := w.pull("shut", "No", "")
 		w.setState(shut, gitea.StateClosed)
-		if err := c.Merge(w.Context(), w.ref(shut), head); !errors.Is(err, forge.ErrConflict) {
+		if err := c.Merge(w.Context(), w.ref(shut), head, "main"); !errors.Is(err, forge.ErrConflict) {
 			w.Errorf("closed: %v", err)
 		}
 		draft, head := w.pull("draft", "WIP: not yet", "")
-		if err := c.Merge(w.Context(), w.ref(draft), head); !errors.Is(err, forge.ErrConflict) ||
+		if err := c.Merge(w.Context(), w.ref(draft), head, "main"); !errors.Is(err, forge.ErrConflict) ||
 			!strings.Contains(err.Error(), "progress") {
 			w.Errorf("a draft: %v", err)
 		}
-		if err := c.Merge(w.Context(), w.ref(9999), head); !errors.Is(err, forge.ErrNotFound) {
+		if err := c.Merge(w.Context(), w.ref(9999), head, "main"); !errors.Is(err, forge.ErrNotFound) {
 			w.Errorf("missing: %v", err)
 		}
 	})
@@ -155,7 +155,7 @@ func (w *world) mergeBy(c *Client, n int64, head string) {
 	w.Helper()
 	var err error
 	for range 10 {
-		if err = c.Merge(w.Context(), w.ref(n), head); !errors.Is(err, forge.ErrConflict) {
+		if err = c.Merge(w.Context(), w.ref(n), head, "main"); !errors.Is(err, forge.ErrConflict) {
 			break
 		}
 		w.nextSecond()
@@ -176,7 +176,7 @@ func TestMergeLostAnswer(t *testing.T) {
 					}
 					return localforge.NoFault
 				}
-				w.must(c.Merge(w.Context(), w.ref(n), head))
+				w.must(c.Merge(w.Context(), w.ref(n), head, "main"))
 			})
 		})
 	}
@@ -194,7 +194,7 @@ func TestMergeHeadMoves(t *testing.T) {
 			}
 			return localforge.NoFault
 		}
-		if err := c.Merge(w.Context(), w.ref(n), head); !errors.Is(err, forge.ErrConflict) {
+		if err := c.Merge(w.Context(), w.ref(n), head, "main"); !errors.Is(err, forge.ErrConflict) {
 			w.Errorf("got %v", err)
 		}
 		if got := w.state(n); got != "" {

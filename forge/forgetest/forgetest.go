@@ -71,6 +71,10 @@ type Coders interface {
 	Push(login, repo, branch, file, text string) (head string)
 	// Open opens a pull request from a branch to main.
 	Open(login, repo, branch, title, body string) forge.Ref
+	// Branch makes a branch that begins, and for now ends, at the head of another one.
+	Branch(login, repo, branch, from string)
+	// Retarget has a pull request go to another branch.
+	Retarget(login string, ref forge.Ref, base string)
 	// Review gives a verdict on a head.
 	Review(login string, ref forge.Ref, head string, verdict forge.Verdict)
 	// Report sets the status of a check, as forge.Status has it, on a commit.

@@ -39,7 +39,8 @@ func TestBites(t *testing.T) {
 		"moves are not repeated", "claimed issues are moved", "closed issues are moved", "moves come from anywhere",
 		"backlog is removed", "unknown labels are dropped", "anybody's mark counts", "comments are repeated",
 		"blocked issues stay open in silence", "dependencies are not repeated", "merges are not repeated",
-		"any head is merged",
+		"any head is merged", "any base is merged into", "a changed base has no time",
+		"the opener wrote everything", "an unfinished merge does not show",
 		"errors have the token in them", "readers may work", "requests are not counted",
 	} {
 		t.Run(flaw, func(t *testing.T) {

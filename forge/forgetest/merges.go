@@ -8,7 +8,7 @@ import (
 
 func mergeRules() []rule {
 	return []rule{
-		{"a merge is of exactly one head, and closes its issue", merge},
+		{"a merge is of exactly one head into one base, and closes its issue", merge},
 		{"what cannot be merged is refused", mergeRefused},
 	}
 }
@@ -19,28 +19,32 @@ func merge(w *world) {
 	w.tick()
 	head := w.Push(w.dev, w.repo, fmt.Sprintf("fix/issue-%d", issue.Number), "more.txt", "more\n")
 	w.eventually("the head moves", func() bool { return w.pull(ref).HeadSHA == head })
-	w.refused("Merge at the old head", w.here.Merge(w.ctx, ref, old), forge.ErrConflict)
-	w.refused("Merge at no head", w.here.Merge(w.ctx, ref, ""), forge.ErrConflict)
+	w.refused("Merge at the old head", w.here.Merge(w.ctx, ref, old, "main"), forge.ErrConflict)
+	w.refused("Merge into another base", w.here.Merge(w.ctx, ref, head, "other"), forge.ErrConflict)
+	w.refused("Merge into no base", w.here.Merge(w.ctx, ref, head, ""), forge.ErrConflict)
+	w.refused("Merge at no head", w.here.Merge(w.ctx, ref, "", "main"), forge.ErrConflict)
 	same(w, "merged", w.pull(ref).Merged, false)
 	w.merge(ref, head)
 	for range 2 {
 		p := w.pull(ref)
 		same(w, "merged", p.Merged && p.Closed, true)
 		same(w, "the issue is closed", w.issue(issue).Closed, true)
-		w.must("Merge again", w.here.Merge(w.ctx, ref, head))
+		w.must("Merge again", w.here.Merge(w.ctx, ref, head, "main"))
 	}
-	w.refused("Merge of nothing", w.here.Merge(w.ctx, w.missing(), head), forge.ErrNotFound)
+	w.refused("Merge of nothing", w.here.Merge(w.ctx, w.missing(), head, "main"), forge.ErrNotFound)
 }
 
 func mergeRefused(w *world) {
 	one, first := w.work("one", "")
 	two, second := w.work("two", "") // the same file with another text
+	draft := w.Open(w.dev, w.repo, w.branch("draft"), "WIP: draft", "")
+	w.refused("Merge of a draft", w.here.Merge(w.ctx, draft, w.pull(draft).HeadSHA, "main"), forge.ErrConflict)
 	closed, third := w.Open(w.dev, w.repo, w.branch("three"), "three", ""), ""
 	third = w.pull(closed).HeadSHA
 	w.must("Close", w.here.Close(w.ctx, closed))
-	w.refused("Merge of a closed one", w.here.Merge(w.ctx, closed, third), forge.ErrConflict)
+	w.refused("Merge of a closed one", w.here.Merge(w.ctx, closed, third, "main"), forge.ErrConflict)
 	w.merge(one, first)
 	w.eventually("the other one has a conflict", func() bool { return w.pull(two).Mergeable == forge.MergeNotClean })
-	w.refused("Merge of a conflict", w.here.Merge(w.ctx, two, second), forge.ErrConflict)
+	w.refused("Merge of a conflict", w.here.Merge(w.ctx, two, second, "main"), forge.ErrConflict)
 	same(w, "merged", w.pull(two).Merged, false)
 }

@@ -30,10 +30,12 @@ type modelRepo struct {
 	branches map[string]*modelBranch
 	items    map[int64]*modelItem
 	checks   map[string][]forge.Status // by head
+	merged   map[string]bool           // heads
 }
 
 type modelBranch struct {
 	head          string
+	coders        []string
 	base, changed map[string]string // main as it was, and the files of the branch
 }
 
@@ -71,7 +73,7 @@ func (m *model) Repo(writers ...string) string {
 	name := fmt.Sprint("owner/repo", m.number())
 	m.repos[name] = &modelRepo{
 		writers: writers, main: map[string]string{}, branches: map[string]*modelBranch{}, items: map[int64]*modelItem{},
-		checks: map[string][]forge.Status{},
+		checks: map[string][]forge.Status{}, merged: map[string]bool{},
 	}
 	return name
 }
@@ -107,7 +109,7 @@ func (m *model) Comments(ref forge.Ref) (texts []string) {
 	return texts
 }
 
-func (m *model) Push(_, repo, branch, file, text string) string {
+func (m *model) Push(login, repo, branch, file, text string) string {
 	r := m.repos[repo]
 	b := r.branches[branch]
 	if b == nil {
@@ -115,7 +117,22 @@ func (m *model) Push(_, repo, branch, file, text string) string {
 		r.branches[branch] = b
 	}
 	b.head, b.changed[file] = fmt.Sprintf("%040d", m.number()), text
+	b.coders = append(b.coders, login)
 	return b.head
+}
+
+func (m *model) Branch(_, repo, branch, from string) {
+	b := *m.repos[repo].branches[from]
+	b.base, b.changed = maps.Clone(b.base), maps.Clone(b.changed)
+	m.repos[repo].branches[branch] = &b
+}
+
+func (m *model) Retarget(_ string, ref forge.Ref, base string) {
+	p := m.at(ref).pull
+	p.Base = base
+	if m.flaw != "a changed base has no time" {
+		p.Retargeted = time.Now()
+	}
 }
 
 func (m *model) Open(login, repo, branch, title, body string) forge.Ref {
@@ -279,6 +296,12 @@ func (c *modelClient) pull(r *modelRepo, it *modelItem, now time.Time) forge.Pul
 	p.Labels, p.Assignees, p.HeldBy = it.issue.Labels, it.issue.Assignees, c.heldBy(it)
 	p.Closed, p.Ended, p.AsOf, p.HeadSHA = it.closed(), it.issue.Ended, now, b.head
 	p.CI = forge.CombineCI(nil, r.checks[b.head])
+	p.MergeBase = "m" + b.head
+	p.Contained = !p.Closed && r.merged[b.head] && c.m.flaw != "an unfinished merge does not show"
+	p.Coders = slices.Compact(slices.Sorted(slices.Values(b.coders)))
+	if c.m.flaw == "the opener wrote everything" {
+		p.Coders = []string{p.Author}
+	}
 	switch {
 	case p.Closed:
 	case !r.conflicts(b):
@@ -581,7 +604,7 @@ func (c *modelClient) Reassign(ctx context.Context, ref forge.Ref, from, to, lab
 	return nil
 }
 
-func (c *modelClient) Merge(ctx context.Context, ref forge.Ref, headSHA string) error {
+func (c *modelClient) Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error {
 	it, leave, err := c.item(ctx, ref)
 	defer leave()
 	if err != nil {
@@ -592,11 +615,12 @@ func (c *modelClient) Merge(ctx context.Context, ref forge.Ref, headSHA string) 
 	switch {
 	case it.pull.Merged && c.m.flaw != "merges are not repeated":
 		return nil
-	case it.closed(), b.head != headSHA && c.m.flaw != "any head is merged", r.conflicts(b):
+	case it.closed(), b.head != headSHA && c.m.flaw != "any head is merged", r.conflicts(b),
+		it.pull.Base != base && c.m.flaw != "any base is merged into", it.pull.Draft:
 		return fmt.Errorf("cannot merge %s: %w", ref, forge.ErrConflict)
 	}
 	maps.Copy(r.main, b.changed)
-	it.pull.Merged = true
+	it.pull.Merged, r.merged[b.head] = true, true
 	it.end()
 	for _, on := range it.pull.Closes {
 		r.items[on.Number].end()

@@ -15,6 +15,9 @@ func scanRules() []rule {
 		{"a scan shows what changed, and an issue that ended", scanChanges},
 		{"blockers are dependencies and references, with their states", scanBlockers},
 		{"a scan shows a pull request with its head and issues", scanPull},
+		{"a pull request shows who wrote it", scanCoders},
+		{"a pull request shows that its base changed, and when", scanBase},
+		{"a pull request shows that its base has all of it", scanContained},
 		{"reviews and checks are shown for the head that they are for", scanVerdicts},
 		{"a conflict is one only when the forge repeats it", scanConflict},
 		{"a scan of a repository that is not there fails and keeps the rest", scanMissing},
@@ -138,6 +141,65 @@ func scanPull(w *world) {
 	w.eventually("a push moves the head", func() bool { return w.pull(ref).HeadSHA == next })
 }
 
+func scanCoders(w *world) {
+	ref, _ := w.work("topic", "")
+	same(w, "the author is one of them", slices.Contains(w.pull(ref).Coders, w.dev), true)
+	same(w, "another one is not", slices.Contains(w.looked(ref).Coders, w.review), false)
+	w.tick()
+	head := w.Push(w.review, w.repo, "topic", "more.txt", "more\n")
+	w.eventually("the head moves", func() bool { return w.pull(ref).HeadSHA == head })
+	w.eventually("who pushed is one of them", func() bool { return slices.Contains(w.looked(ref).Coders, w.review) })
+	p := w.pull(ref)
+	same(w, "sorted", slices.IsSorted(p.Coders), true)
+	same(w, "both are there", slices.Contains(p.Coders, w.dev) && slices.Contains(p.Coders, w.review), true)
+}
+
+// looked is a pull request as a look shows it.
+func (w *world) looked(ref forge.Ref) *forge.Pull {
+	w.Helper()
+	look, err := w.here.Look(w.ctx, ref, time.Now())
+	w.must("Look", err)
+	if look.Pull == nil {
+		w.Fatalf("the look lacks the pull request %s", ref)
+	}
+	return look.Pull
+}
+
+func scanBase(w *world) {
+	w.branch("other")
+	ref, head := w.work("topic", "")
+	p := w.looked(ref)
+	same(w, "base", p.Base, "main")
+	same(w, "the base never changed", p.Retargeted.IsZero(), true)
+	same(w, "the merge base is there, and not the head", p.MergeBase != "" && p.MergeBase != head, true)
+	w.tick()
+	w.Retarget(w.dev, ref, "other")
+	w.eventually("the base is another one", func() bool { return w.pull(ref).Base == "other" })
+	first := w.looked(ref).Retargeted
+	same(w, "since some time", first.IsZero() || first.Before(p.Created), false)
+	w.refused("Merge into another base", w.here.Merge(w.ctx, ref, head, "main"), forge.ErrConflict)
+	w.tick()
+	w.Retarget(w.dev, ref, "main") // back, so that only the time shows that it was away
+	back := w.looked(ref)
+	same(w, "base", back.Base, "main")
+	same(w, "the last change counts", back.Retargeted.After(first), true)
+	same(w, "and stays known", w.pull(ref).Retargeted.Equal(back.Retargeted), true)
+}
+
+func scanContained(w *world) {
+	one, head := w.work("one", "")
+	w.Branch(w.dev, w.repo, "two", "one")
+	two := w.Open(w.dev, w.repo, "two", "the same again", "")
+	same(w, "contained before", w.pull(one).Contained || w.pull(two).Contained, false)
+	w.merge(one, head)
+	w.eventually("the base has all of the other one", func() bool { return w.looked(two).Contained })
+	p := w.pull(two)
+	same(w, "contained, and open", p.Contained && !p.Closed && !p.Merged, true)
+	w.must("Close", w.here.Close(w.ctx, two))
+	p = w.pull(two)
+	same(w, "closed, and not merged", p.Closed && !p.Merged, true)
+}
+
 // branch makes a branch of dev's with a commit.
 func (w *world) branch(name string) string {
 	w.Helper()
@@ -203,7 +265,7 @@ func scanConflict(w *world) {
 func (w *world) merge(ref forge.Ref, head string) {
 	w.Helper()
 	w.eventually("it can be merged", func() bool { return w.pull(ref).Mergeable == forge.MergeClean })
-	w.must("Merge", w.here.Merge(w.ctx, ref, head))
+	w.must("Merge", w.here.Merge(w.ctx, ref, head, "main"))
 }
 
 func scanMissing(w *world) {

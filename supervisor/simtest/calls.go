@@ -290,6 +290,11 @@ func (f *Forge) Comment(ctx context.Context, ref forge.Ref, key, body string) er
 // Close closes an issue.
 func (f *Forge) Close(ctx context.Context, ref forge.Ref) error {
 	return f.call(ctx, "close", func() error {
+		if p := f.pulls[ref.Number]; p != nil {
+			p.Closed, p.Ended, p.ClosedBy, p.Updated = true, time.Now(), "disinto", time.Now()
+			f.wrote("close %s", ref.Short())
+			return nil
+		}
 		if err := f.keptOpenLocked(f.issues[ref.Number]); err != nil {
 			return err
 		}
@@ -304,13 +309,13 @@ func (f *Forge) closeLocked(is *forge.Issue) {
 }
 
 // Merge merges, and closes the issue that the pull request is for.
-func (f *Forge) Merge(ctx context.Context, ref forge.Ref, headSHA string) error {
+func (f *Forge) Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error {
 	return f.call(ctx, "merge", func() error {
 		p := f.pulls[ref.Number]
 		switch {
 		case p.Merged:
 			return nil
-		case p.Closed, p.HeadSHA != headSHA, p.Mergeable != forge.MergeClean:
+		case p.Closed, p.HeadSHA != headSHA, p.Base != base, p.Draft, p.Mergeable != forge.MergeClean:
 			return fmt.Errorf("cannot merge %s: %w", ref.Short(), forge.ErrConflict)
 		}
 		p.Merged, p.Closed, p.Ended, p.Updated = true, true, time.Now(), time.Now()

@@ -1,6 +1,9 @@
 package simtest
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -48,6 +51,118 @@ func TestReviewerCloses(t *testing.T) {
 		comments := w.Forge.Comments()
 		if len(comments) != 2 || !strings.Contains(comments[1].Body, "closed by an agent 6 times") {
 			t.Errorf("comments: %v, want two about the rounds", comments)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// Between the scan that led to a merge and the merge, the state is read once more.
+func TestMergeReadsAgain(t *testing.T) {
+	for _, tt := range []struct {
+		what   string
+		change func(w *World, p *forge.Pull)
+	}{
+		{"a draft", func(_ *World, p *forge.Pull) { p.Draft = true }},
+		{"another base", func(_ *World, p *forge.Pull) { p.Base, p.Retargeted = "evil", time.Now() }},
+		{"the approval is dismissed", func(_ *World, p *forge.Pull) {
+			p.Reviews = slices.Clone(p.Reviews)
+			p.Reviews[0].Dismissed = true
+		}},
+		{"a person objects", func(_ *World, p *forge.Pull) {
+			p.Reviews = append(slices.Clone(p.Reviews), forge.Review{
+				ID: 9, Author: "johba", Verdict: forge.ChangesRequested, CommitSHA: p.HeadSHA, Official: true, Submitted: time.Now(),
+			})
+		}},
+		{"its reviewer wrote a commit of it", func(_ *World, p *forge.Pull) {
+			p.Coders = []string{p.Reviews[0].Author}
+		}},
+		{"a label", func(_ *World, p *forge.Pull) { p.Labels = []string{forge.LabelNeedsHuman} }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t)
+			w.Forge.Issue("to do")
+			looks, merges := 0, 0
+			w.Forge.Fail(func(_ context.Context, call string) error {
+				pulls := w.Forge.Pulls()
+				if call == "merge" {
+					merges++
+				}
+				if call == "look" && len(pulls) > 0 && len(pulls[0].Reviews) == 1 {
+					if looks++; looks == 2 { // the first is about the end of the review
+						w.Forge.EditPull(pulls[0].Number, func(p *forge.Pull) { tt.change(w, p) })
+					}
+				}
+				return nil
+			})
+			l := w.Start()
+			w.Until(time.Hour, "two looks", func() bool { return looks >= 2 })
+			time.Sleep(5 * time.Second)
+			if p := w.Forge.Pulls()[0]; merges > 0 || p.Merged {
+				t.Errorf("%s: merged all the same", tt.what)
+			}
+			l.Stop()
+			w.Check()
+		})
+	}
+}
+
+// A forge that stops in the middle of a merge leaves a pull request open whose commits are all in the base. It was taken
+// for one that its issue does not need any more, which waits for a person for ever.
+func TestHalfMerge(t *testing.T) {
+	for _, noted := range []bool{true, false} { // whether the issue was closed
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t)
+			issue := w.Forge.Issue("to do")
+			w.Forge.Fail(func(_ context.Context, call string) error {
+				if call != "merge" {
+					return nil
+				}
+				w.Forge.EditPull(w.Forge.Pulls()[0].Number, func(p *forge.Pull) { p.Contained = true })
+				if noted {
+					w.Forge.Edit(issue, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })
+				}
+				return fmt.Errorf("the forge stopped: %w", forge.ErrUnavailable)
+			})
+			l := w.Start()
+			w.Until(time.Hour, "closed", func() bool { p := w.Forge.Pulls(); return len(p) > 0 && p[0].Closed })
+			time.Sleep(time.Hour)
+			comments := w.Forge.Comments()
+			if !w.Forge.Get(issue).Closed || len(comments) != 1 || !strings.Contains(comments[0].Body, "it is merged") {
+				t.Errorf("closed %v, comments %v; want it closed and one comment", w.Forge.Get(issue).Closed, comments)
+			}
+			if n := len(w.Exec.Runs()); n != 2 {
+				t.Errorf("%d sessions, want an implementation and a review", n)
+			}
+			if log := w.Log.String(); !strings.Contains(log, "its commits are in main") {
+				t.Errorf("the log does not say so:\n%s", log)
+			}
+			l.Stop()
+			w.Check()
+		})
+	}
+}
+
+// An approval by an agent's account that no review session of ours gave counts for nothing, nor does one that the journal
+// has lost: the head is reviewed, and the log says why.
+func TestApprovalOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		issue := w.Forge.Issue("to do")
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			script := w.Work(job, n)
+			if job.Kind == agents.KindIssue { // with the token of another agent
+				script.Do = func() { w.Forge.Review(w.Forge.Open(issue, job.Agent), "review-opus", forge.Approved) }
+			}
+			return script
+		}
+		l := w.Start()
+		w.Until(time.Hour, "merged", func() bool { p := w.Forge.Pulls(); return len(p) > 0 && p[0].Merged })
+		if n := len(w.Exec.RunsOf(agents.KindReview, w.Forge.Pulls()[0].Number)); n != 1 {
+			t.Errorf("%d reviews, want one", n)
+		}
+		if log := w.Log.String(); !strings.Contains(log, "running review (approved outside a review session)") {
+			t.Errorf("the log does not say so:\n%s", log)
 		}
 		l.Stop()
 		w.Check()

@@ -271,8 +271,8 @@ func (c *client) Close(ctx context.Context, ref forge.Ref) error {
 	return c.p.use("close", func() error { return c.f.Close(ctx, ref) })
 }
 
-func (c *client) Merge(ctx context.Context, ref forge.Ref, head string) error {
-	return c.p.use("merge", func() error { return c.f.Merge(ctx, ref, head) })
+func (c *client) Merge(ctx context.Context, ref forge.Ref, head, base string) error {
+	return c.p.use("merge", func() error { return c.f.Merge(ctx, ref, head, base) })
 }
 
 func (c *client) WhoAmI(ctx context.Context, token string) (login string, err error) {

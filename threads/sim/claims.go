@@ -98,7 +98,13 @@ func (s *server) markSteps(m threads.Mark, login string) []func() error {
 	case threads.ActTell:
 		return []func() error{func() error { return nil }} // no part of the simulator reads comments
 	case threads.ActClose, threads.ActEndConvoy:
-		return []func() error{func() error { return s.close(s.issue(m.Ref)) }}
+		return []func() error{func() error {
+			if p := s.pull(m.Ref); p != nil {
+				s.end(p, "boss")
+				return nil
+			}
+			return s.close(s.issue(m.Ref))
+		}}
 	}
 	panic("no such action: " + m.Action)
 }

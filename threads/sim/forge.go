@@ -143,7 +143,7 @@ func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *
 
 // retarget has a pull request go to another branch.
 func (s *server) retarget(p *pull, base string) {
-	p.Base, p.Retargeted = base, s.w.now
+	p.Base, p.Retargeted, p.Contained = base, s.w.now, false
 	p.MergeBase = base + p.MergeBase[strings.Index(p.MergeBase, "/"):]
 	s.recheck(p)
 	s.touch(&p.Updated)
@@ -159,7 +159,7 @@ func (s *server) push(p *pull, login string) {
 func (s *server) setHead(p *pull, head string) {
 	p.HeadSHA, p.heads = head, append(p.heads, head)
 	p.MergeBase = fmt.Sprintf("%s/%d", p.Base, s.repo(p.Repo).base)
-	p.moved, p.conflict = s.w.now, false
+	p.moved, p.conflict, p.Contained = s.w.now, false, false
 	s.recheck(p)
 	if s.repo(p.Repo).ci {
 		p.CI, p.CISince = forge.CIPending, s.w.now
@@ -206,15 +206,23 @@ func (s *server) merge(p *pull, head, base string) error {
 	case p.Closed, p.HeadSHA != head, p.Base != base, p.conflict, p.Draft, p.stubborn:
 		return errRefused
 	}
-	p.Merged = true
-	s.end(p, "")
+	if s.w.trouble(0.08) { // the forge dies once it has written the commit
+		s.touch(&p.Updated)
+		p.Contained = true
+	} else {
+		p.Merged = true
+		s.end(p, "")
+	}
 	r := s.repo(p.Repo)
 	r.base++
 	for _, other := range r.pulls {
-		if !other.Closed {
+		if !other.Closed && !other.Contained {
 			other.conflict = other.conflict || s.w.chance(s.w.mood.conflict)
 			s.recheck(other)
 		}
+	}
+	if p.Contained && s.w.chance(0.5) {
+		return errUnavailable
 	}
 	for _, ref := range p.Closes {
 		if is := s.issue(ref); p.keyword && is != nil {

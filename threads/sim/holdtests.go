@@ -169,7 +169,18 @@ func (h held) cooling() bool {
 // mergedNotClosed also checks that the plan closes the issue when that is possible.
 func (h held) mergedNotClosed() bool {
 	due := !h.kept() && !h.s.History.Item(h.Item.Key()).CoolDown.After(h.now)
-	return h.ended(func(p *forge.Pull) bool { return p.Merged }) && (!due || h.owes(h.is.Ref, threads.ActClose))
+	if h.p != &noPull {
+		return h.landed(h.p) && (!due || len(h.Reason.Refs) > 0 || h.owes(h.p.Ref, threads.ActClose))
+	}
+	merged := h.ended(func(p *forge.Pull) bool { return p.Merged }) || h.hasLanded()
+	return merged && (!due || h.owes(h.is.Ref, threads.ActClose))
+}
+
+// hasLanded reports whether a pull request for the issue has landed.
+func (h held) hasLanded() bool {
+	return slices.ContainsFunc(h.s.Facts.Pulls, func(p forge.Pull) bool {
+		return slices.Contains(p.Closes, h.is.Ref) && h.landed(&p)
+	})
 }
 
 // kept reports whether an open dependency keeps the issue from being closed.

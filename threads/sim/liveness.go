@@ -47,7 +47,11 @@ func (sh *shell) final(s *threads.Snapshot, p *threads.Plan, h *threads.Hold, pa
 		return h.Reason.Until.IsZero()
 	case threads.BlockerOpen, threads.HasPull:
 		return all(h.Reason.Refs)
-	case threads.MergedNotClosed: // a scan need not read the dependencies of an issue that cannot be worked on
+	case threads.MergedNotClosed:
+		if sh.w.forge.pull(h.Ref) != nil {
+			return all(h.Reason.Refs)
+		}
+		// A scan need not read the dependencies of an issue that cannot be worked on.
 		return all(sh.w.forge.openDeps(h.Ref))
 	case threads.CoolDown:
 		p := sh.w.forge.pull(h.Ref)

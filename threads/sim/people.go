@@ -397,6 +397,7 @@ func (w *world) revoke(*repo) {
 	if a := oneOf(w, w.cfg.Agents...).Name; !w.shell.down && w.chance(0.5) {
 		w.log("people revoke %s", a)
 		ledger.Entry(w.shell.books.Agents, a).Hold(time.Time{}, "its token is revoked")
+		delete(w.checks.after.agents, a) // this hold takes the place of the other, and ends with the supervisor
 	}
 }
 

@@ -116,7 +116,14 @@ func (in *inspection) due(m *threads.Mark) bool {
 	case threads.ActUnlabel:
 		return claimed && !in.now.Before(in.written(m.Ref).Add(halfWritten))
 	case threads.ActClose:
-		merged := h.ended(func(p *forge.Pull) bool { return p.Merged })
+		if p := in.s.Facts.Pull(m.Ref); p != nil {
+			left := func(ref forge.Ref) bool {
+				is := in.s.Facts.Issue(ref)
+				return is != nil && !is.Closed
+			}
+			return open && in.landed(p) && !slices.ContainsFunc(p.Closes, left)
+		}
+		merged := h.ended(func(p *forge.Pull) bool { return p.Merged }) || h.hasLanded()
 		return open && merged && !h.kept()
 	case threads.ActBlocked:
 		a := in.s.History.Chain(m.Item.Chain).Attempt(m.Item.Kind)

@@ -249,7 +249,18 @@ func (sh *shell) merge(m threads.Merge) {
 		sh.books.answered(m.Key(), sh.w.now, err)
 		sh.kick()
 	}
-	sh.write(refs, done, func() error { return sh.w.forge.merge(p, m.HeadSHA, m.Base) })
+	sh.write(refs, done, func() error {
+		now := p.Pull
+		if !p.Closed {
+			sh.scanner.mergeability(sh.w.forge.repo(p.Repo), p, &now)
+		}
+		if why := threads.StillMerges(sh.snapshot(), m, now); why != "" {
+			sh.w.log("merge  %s not after all: %s", m.Ref, why)
+			return errRefused
+		}
+		sh.w.checks.report("what is merged is approved, green and wanted at that moment", sh.w.forge.mergeable(p))
+		return sh.w.forge.merge(p, m.HeadSHA, m.Base)
+	})
 }
 
 // mark writes a mark of a plan.

@@ -74,7 +74,7 @@ var needs = map[agents.Kind][]pullObstacle{
 	},
 	"merge": {
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullNotGreen, pullUnapproved,
-		pullObjected, pullConflicts, pullAstray,
+		pullObjected, pullConflicts, pullAstray, pullLanded,
 	},
 }
 
@@ -281,6 +281,14 @@ func (in *inspection) writers(p *forge.Pull) []string {
 		}
 	}
 	return list
+}
+
+// landed reports whether the facts show a pull request of ours as approved, or its issues as closed, and all of it as
+// part of its base.
+func (in *inspection) landed(p *forge.Pull) bool {
+	v := in.forge.verdicts(p, in.writers(p), true)
+	passed := v.approved && !v.changes && p.CI != forge.CIFailure && !in.conflicts(p)
+	return p.Contained && !p.Closed && in.own(p) && !in.stray(p) && (passed || in.unwanted(p))
 }
 
 // stray reports whether a pull request of ours goes to a branch that we do not merge into.

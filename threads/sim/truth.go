@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -72,13 +73,14 @@ const (
 	pullUnwanted // every issue that it is for is done without it
 	pullStray    // of one of our agents, to a branch that we do not merge into
 	pullAstray   // of any account, to such a branch
+	pullLanded   // of one of our agents, approved, and all of it is in its base
 	pullObstacles
 )
 
 var pullObstacleNames = [pullObstacles]string{
 	"closed", "a draft", "labelled so that no agent works on it", "not green", "not approved", "objected to by a person",
 	"in conflict", "judged already", "in order", "not ours", "claimed",
-	"for issues that are done", "for another branch", "for another branch",
+	"for issues that are done", "for another branch", "for another branch", "merged by half",
 }
 
 // settle brings the obstacles up to date after a change.
@@ -222,9 +224,25 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	// Suspects count as authors: the factory cannot always tell, and may ask for one review too many.
 	now[pullJudged] = v.changes || s.verdicts(&p.Pull, s.suspects(p), true).approved
 	now[pullAstray] = !s.w.target(p.Base)
+	now[pullLanded] = p.Contained && s.w.ours(p.Author) && !now[pullUnapproved]
 	now[pullStray] = now[pullAstray] && s.w.ours(p.Author)
 	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
 	return now
+}
+
+// mergeable returns what keeps a pull request from being merged at this very moment. Only the pull request itself is
+// read once more, so that an issue may have been closed since the scan.
+func (s *server) mergeable(p *pull) error {
+	if p.Merged {
+		return nil
+	}
+	now := s.pullObstacles(p)
+	for _, o := range needs["merge"] {
+		if now[o] && o != pullUnwanted && o != pullConflicts {
+			return fmt.Errorf("%s is %s", p.Ref, pullObstacleNames[o])
+		}
+	}
+	return nil
 }
 
 // doneWithout reports whether an issue is closed, or was merged by another pull request.

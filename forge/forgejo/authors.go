@@ -1,0 +1,115 @@
+package forgejo
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// authors are the accounts behind a pull request's commits, and the changes of its base. Commits name whom they want,
+// so the forge's record of pushes counts too. It is in the timeline, which takes two requests at least, so only a look
+// reads it: what a look finds stays in the cache, and no merge happens without one.
+type authors struct {
+	of         string   // head and base that the commits were read for: see commitsKey
+	commits    []string // author and committer of each, where they have an account
+	none       bool     // the base has all of them
+	pushers    []string
+	retargeted time.Time
+	pastFrom   time.Time // the forge's clock: the newest entry of the timeline that was read
+	moved      bool      // the base is another one than at the last reading, and the timeline says since when
+}
+
+// commitsKey names the commits of a pull request: those between base and head. The base moves all the time, which
+// changes nothing unless it takes all of them in. That is looked for once no issue of the pull request is open any
+// more, and may be so by a merge that the forge did not finish.
+func (c *Client) commitsKey(r *repo, p *pull) string {
+	if p.HeadSHA == "" || p.Base == "" { // not read yet
+		return p.authors.of
+	}
+	key := p.HeadSHA + " " + p.Base
+	if b := r.bases[p.Base]; b != nil && len(p.Closes) > 0 && !slices.ContainsFunc(p.Closes, c.isOpen) {
+		key += " " + b.sha
+	}
+	return key
+}
+
+// readCommits reads the accounts of the commits, unless they are known.
+func (c *Client) readCommits(ctx context.Context, r *repo, number int64) error {
+	c.mu.Lock()
+	key := ""
+	if p := r.pulls[number]; p != nil && !p.Closed {
+		if key = c.commitsKey(r, p); key == p.authors.of {
+			key = ""
+		}
+	}
+	c.mu.Unlock()
+	if key == "" {
+		return nil
+	}
+	// Forgejo works out the list when it is asked for, and the merge base when it finds the time.
+	path := at(r.name, "/pulls/%d/commits?stat=false&verification=false&files=false", number)
+	in, _, err := list[*gitea.Commit](ctx, c, path)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, one := range in {
+		if one != nil {
+			names = append(names, loginOf(one.Author), loginOf(one.Committer))
+		}
+	}
+	c.update(r, number, func(p *pull) {
+		if key == c.commitsKey(r, p) {
+			p.authors.of, p.authors.commits, p.authors.none = key, names, len(in) == 0
+		}
+	})
+	return nil
+}
+
+// readPast reads the timeline since the last time: who pushed, and when the base changed. Without need it does so only
+// when the base has changed.
+func (c *Client) readPast(ctx context.Context, r *repo, number int64, need bool) error {
+	c.mu.Lock()
+	p := r.pulls[number]
+	if p == nil || p.Closed || !need && !p.authors.moved {
+		c.mu.Unlock()
+		return nil
+	}
+	since := p.authors.pastFrom
+	c.mu.Unlock()
+	events, err := c.timeline(ctx, past{Ref: forge.Ref{Repo: r.name, Number: number}, since: since})
+	if err != nil {
+		return err
+	}
+	c.update(r, number, func(p *pull) {
+		a := &p.authors
+		a.moved = false
+		for n := range events {
+			switch e := &events[n]; e.Type {
+			case "pull_push":
+				a.pushers = append(slices.Clone(a.pushers), loginOf(e.User))
+			case "change_target_branch":
+				a.retargeted = later(a.retargeted, e.Created)
+			}
+			a.pastFrom = later(a.pastFrom, events[n].Created)
+		}
+		slices.Sort(a.pushers)
+		a.pushers = slices.Compact(a.pushers)
+	})
+	return nil
+}
+
+// fill completes the fact of an open pull request.
+func (a *authors) fill(fact *forge.Pull) {
+	none := a.none && strings.HasPrefix(a.of, fact.HeadSHA)
+	fact.Contained = fact.HeadSHA != "" && (fact.MergeBase == fact.HeadSHA || none)
+	fact.Retargeted = a.retargeted
+	names := slices.DeleteFunc(slices.Concat(a.commits, a.pushers), func(login string) bool { return login == "" })
+	slices.Sort(names)
+	fact.Coders = slices.Compact(names)
+}
