@@ -14,7 +14,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-const day = 24 * time.Hour
+// span stands for a day, and makes the test shorter: passes come each hour.
+const span = 3 * time.Hour
 
 // saveCommand is how the world's supervisor saves work.
 var saveCommand = []string{"save"}
@@ -60,7 +61,7 @@ func TestClears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Slow()
-		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 3*day, day
+		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 3*span, span
 		w.Exec.Script = func(job agents.Job, n int) Script {
 			switch {
 			case isSave(job) && job.Number == 92:
@@ -71,21 +72,21 @@ func TestClears(t *testing.T) {
 			return w.Work(job, n)
 		}
 		n := w.Forge.Issue("one") // stays open for a while
-		w.leave("logs/dev-qwen/old.log", 4*day)
-		w.leave("logs/dev-qwen/new.log", day)
-		w.leave("logs/gone/old.log", 4*day)
-		w.leave("results/dev-qwen/old.json", 4*day)
-		w.leave("results/dev-qwen/future.json", -day)
-		w.leave("results/dev-qwen/new.json", day)
-		w.leave(fmt.Sprintf("work/dev-qwen/johba_harb_%d/", n), 9*day)
-		w.leave("work/dev-qwen/johba_harb_90/", 2*day)
-		w.leave("work/dev-qwen/johba_harb_91/", day/2)
-		w.leave("work/dev-qwen/johba_harb_92/", 2*day)
-		w.leave("work/dev-qwen/johba_harb_planner/", 9*day)
-		w.leave("work/dev-qwen/elsewhere_r_90/", 9*day)
-		w.leave("work/gone/johba_harb_90/", 2*day)
-		w.leave("work/gone/johba_harb_93/", 4*day)
-		w.leave("home/dev-qwen/file", 9*day)
+		w.leave("logs/dev-qwen/old.log", 4*span)
+		w.leave("logs/dev-qwen/new.log", span)
+		w.leave("logs/gone/old.log", 4*span)
+		w.leave("results/dev-qwen/old.json", 4*span)
+		w.leave("results/dev-qwen/future.json", -span)
+		w.leave("results/dev-qwen/new.json", span)
+		w.leave(fmt.Sprintf("work/dev-qwen/johba_harb_%d/", n), 9*span)
+		w.leave("work/dev-qwen/johba_harb_90/", 2*span)
+		w.leave("work/dev-qwen/johba_harb_91/", span/2)
+		w.leave("work/dev-qwen/johba_harb_92/", 2*span)
+		w.leave("work/dev-qwen/johba_harb_planner/", 9*span)
+		w.leave("work/dev-qwen/elsewhere_r_90/", 9*span)
+		w.leave("work/gone/johba_harb_90/", 2*span)
+		w.leave("work/gone/johba_harb_93/", 4*span)
+		w.leave("home/dev-qwen/file", 9*span)
 		stays := []string{
 			"logs/dev-qwen/new.log", "results/dev-qwen/new.json", "work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_1",
 			"work/dev-qwen/johba_harb_91", "work/dev-qwen/johba_harb_92", "work/dev-qwen/johba_harb_planner", "work/gone/johba_harb_90",
@@ -103,10 +104,10 @@ func TestClears(t *testing.T) {
 		if d := doc.Disk; d.Logs != 1 || d.Workspaces != 6 || d.Deleted != 6 {
 			t.Errorf("the status says %+v", d)
 		}
-		time.Sleep(4 * day)
+		time.Sleep(4 * span)
 		stays = []string{"work/dev-qwen/elsewhere_r_90", "work/dev-qwen/johba_harb_planner"}
 		if got := w.left(); !slices.Equal(got, stays) {
-			t.Errorf("after four days\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
+			t.Errorf("after four spans\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(stays, "\n"))
 		}
 		if _, err := os.Stat(filepath.Join(w.Dir, "home/dev-qwen/file")); err != nil {
 			t.Error(err)
@@ -121,7 +122,7 @@ func TestClears(t *testing.T) {
 func TestClearsShortDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 3*day, day
+		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 3*span, span
 		w.Config.Factory.MinFreeDisk = 8
 		for i := range 5 {
 			w.leave(fmt.Sprintf("logs/dev-qwen/%d.log", i), time.Duration(100-2*i)*time.Minute)
