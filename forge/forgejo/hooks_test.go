@@ -59,7 +59,7 @@ func TestSetHook(t *testing.T) {
 		add := func(to string, active bool, events ...string) {
 			w.Helper()
 			_, _, err := sdk.CreateRepoHook(owner, name, gitea.CreateHookOption{
-				Type: "forgejo", Active: active, Events: events, Config: map[string]string{"url": to, "content_type": "json"},
+				Type: "gitea", Active: active, Events: events, Config: map[string]string{"url": to, "content_type": "json"},
 			})
 			w.must(err)
 		}

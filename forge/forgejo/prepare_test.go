@@ -52,18 +52,18 @@ func TestPrepareProblems(t *testing.T) {
 				"cannot use the forge token: forbidden: the forge does not know this token (401 to GET /version); make a new one and put it into [forge] token",
 			}},
 			{"no read:user", func(o *Options) { o.Token = boss("write:issue", "write:repository") }, []string{
-				"cannot use the forge token: cannot tell whose token this is: forbidden: token does not have at least one of required scope(s): [read:user]",
+				"cannot use the forge token: cannot tell whose token this is: forbidden: token does not have at least one of required scope(s)",
 			}},
 			{"token reads only", func(o *Options) { o.Token = boss("read:issue", "read:repository", "read:user") }, []string{
-				"cannot create the label blocked in " + w.repo + ": forbidden: token does not have at least one of required scope(s): [write:issue]",
-				"cannot merge in " + w.repo + ": forbidden: token does not have at least one of required scope(s): [write:repository]",
+				"cannot create the label blocked in " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
+				"cannot merge in " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
 			{"no write:repository", func(o *Options) { o.Token = boss("write:issue", "read:repository", "read:user") }, []string{
-				"cannot merge in " + w.repo + ": forbidden: token does not have at least one of required scope(s): [write:repository]",
+				"cannot merge in " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
 			// The labels are complete by now, so only a write that changes nothing can tell.
 			{"no write:issue", func(o *Options) { o.Token = boss("read:issue", "write:repository", "read:user") }, []string{
-				"cannot write to the issues of " + w.repo + ": forbidden: token does not have at least one of required scope(s): [write:issue]",
+				"cannot write to the issues of " + w.repo + ": forbidden: token does not have at least one of required scope(s)",
 			}},
 			{"enough", func(o *Options) { o.Token = boss("write:issue", "write:repository", "read:user") }, nil},
 			{"several", func(o *Options) { o.Repos = []string{missing, readOnly} }, []string{

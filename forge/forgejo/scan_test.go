@@ -35,6 +35,7 @@ func TestColdScan(t *testing.T) {
 		n, head := w.pull(fmt.Sprintf("fix/issue-%d", worked), "Work", fmt.Sprintf("Fixes #%d", worked))
 		w.status(head, "ci/test", gitea.StatusSuccess)
 		w.verdict(w.review, n, head, gitea.ReviewStateApproved)
+		w.merges(n)
 
 		f := w.scan(w.client())
 		for _, c := range []struct {

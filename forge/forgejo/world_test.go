@@ -422,6 +422,21 @@ func (w *world) merge(n int64) {
 	w.Fatalf("cannot merge #%d", n)
 }
 
+// merges waits until the forge has found out that a pull request merges cleanly: it says no before.
+func (w *world) merges(n int64) {
+	w.Helper()
+	owner, name := owner(w.repo)
+	for range 40 {
+		in, _, err := w.as(w.owner).GetPullRequest(owner, name, n)
+		w.must(err)
+		if in.Mergeable {
+			return
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	w.Fatalf("#%d does not merge", n)
+}
+
 // scan scans until there is no more, and fails on an error.
 func (w *world) scan(c *Client) forge.Facts {
 	w.Helper()
