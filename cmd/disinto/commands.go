@@ -31,7 +31,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		runCommand, execCommand, demoCommand, statusCommand, whyCommand, showCommand, historyCommand, checkCommand,
-		hireCommand, retireCommand, upstreamCommand,
+		initCommand, hireCommand, retireCommand, upstreamCommand,
 		slingCommand, convoyCreateCommand, convoyListCommand, convoyStatusCommand, convoyStartCommand,
 		convoyCancelCommand,
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,

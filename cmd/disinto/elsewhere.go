@@ -23,6 +23,7 @@ var (
 	execCommand         = onLinux("exec", "be the init for one command: signals, orphans, exit code")
 	demoCommand         = onLinux("demo", "a whole factory in front of you")
 	checkCommand        = onLinux("check", "find every problem at once: file, forge, tokens, labels")
+	initCommand         = onLinux("init", "make a first factory: factory.toml, the supervisor's account, two agents")
 	hireCommand         = onLinux("hire-an-agent", "an account, a profile and a thread for an agent")
 	retireCommand       = onLinux("retire-an-agent", "take an agent out")
 	upstreamCommand     = onLinux("upstream", "run a script of upstream's")

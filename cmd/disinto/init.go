@@ -1,0 +1,258 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/hire"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+var initCommand = command{
+	name:  "init",
+	short: "make a first factory: factory.toml, the supervisor's account, two agents",
+	long: `
+Writes a factory.toml with comments, makes the supervisor's account and the
+first two agents on the forge, and ends with check. It asks for what no flag
+says, on a terminal. What is there already stays as it is: run it again after a
+mistake, or to see that nothing is missing.
+
+It needs an administrator of the forge, as disinto hire-an-agent does. Work of a
+local model is reviewed on an API thread: with --local alone, people review.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var f founding
+		flags.StringVar(&f.URL, "url", "", "the forge's `URL` (default $FORGE_URL)")
+		flags.StringVar(&f.Repo, "repo", "", "work in `REPO`, owner/name (default $FORGE_REPO)")
+		flags.StringVar(&f.API, "api", "", "agents on a paid API use this `MODEL`, such as\nsonnet")
+		flags.StringVar(&f.Local, "local", "", "agents use the llama-server at this `URL`")
+		flags.StringVar(&f.Model, "local-model", "local", "the `MODEL` that it serves")
+		flags.StringVar(&f.CLI, "cli", "claude", "agents run this `CLI`, one of\n"+strings.Join(agents.CLIs, ", "))
+		flags.BoolVar(&f.offline, "offline", false, "check asks nothing over the network at the end")
+		f.desk.flags(flags)
+		return f.run
+	},
+}
+
+// founding has the flags of init. The exported fields are those of its factory.toml.
+type founding struct {
+	desk
+	offline bool
+
+	URL, Repo, API, Local, Model, CLI string
+}
+
+func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
+	path := f.configFile()
+	if exists(path) {
+		say(c, "file", path+" is there already and stays as it is")
+	} else {
+		if err := f.ask(c); err != nil {
+			return err
+		}
+		if err := f.write(c, path); err != nil {
+			return err
+		}
+	}
+	if f.dryRun {
+		return nil
+	}
+	if err := f.hire(ctx, c, path); err != nil {
+		return err
+	}
+	say(c, "check", "asks once more what run would find out later")
+	k := &checker{place: f.place, offline: f.offline, c: c}
+	return k.check(ctx)
+}
+
+// ask completes what the flags leave open: on a terminal by asking, else from the environment.
+func (f *founding) ask(c *cli) error {
+	p := &prompter{c: c, in: bufio.NewReader(c.stdin)}
+	f.URL = p.answer(f.URL, "--url", "address of the forge", c.getenv("FORGE_URL"))
+	f.Repo = p.answer(f.Repo, "--repo", "repository, owner/name", c.getenv("FORGE_REPO"))
+	if f.API+f.Local == "" {
+		const what = "model on a paid API such as sonnet, or address of a llama-server"
+		if said := p.answer("", "--api MODEL or --local URL", what, ""); strings.Contains(said, "://") {
+			f.Local = said
+		} else {
+			f.API = said
+		}
+	}
+	if f.Repo != "" && !forge.ValidRepo(f.Repo) {
+		p.wrong = append(p.wrong, usagef("cannot use %q as a repository: write owner/name", f.Repo))
+	}
+	if !slices.Contains(agents.CLIs, f.CLI) {
+		p.wrong = append(p.wrong, usagef("cannot use %q as a CLI: say one of %s", f.CLI, strings.Join(agents.CLIs, ", ")))
+	}
+	for _, value := range []string{f.URL, f.API, f.Local, f.Model} {
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
+			p.wrong = append(p.wrong, usagef("cannot write %q into a factory.toml", value))
+		}
+	}
+	return errors.Join(p.wrong...)
+}
+
+// prompter asks a person, and collects the questions that stay open.
+type prompter struct {
+	c     *cli
+	in    *bufio.Reader
+	wrong []error
+}
+
+// answer returns what a flag said or, on a terminal, what a person says; an empty line takes the fallback.
+func (p *prompter) answer(said, flag, what, fallback string) string {
+	if said != "" {
+		return said
+	}
+	if f, ok := p.c.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		hint := ""
+		if fallback != "" {
+			hint = " [" + fallback + "]"
+		}
+		fmt.Fprintf(p.c.stdout, "%s%s: ", what, hint)
+		line, _ := p.in.ReadString('\n')
+		said = strings.TrimSpace(line)
+	}
+	if said = cmp.Or(said, fallback); said == "" {
+		p.wrong = append(p.wrong, usagef("cannot tell the %s: say %s", what, flag))
+	}
+	return said
+}
+
+// write writes the factory.toml. It never replaces one.
+func (f *founding) write(c *cli, path string) error {
+	var text strings.Builder
+	if err := firstFile.Execute(&text, f); err != nil {
+		return fmt.Errorf("cannot make %s: %w", path, err)
+	}
+	if f.dryRun {
+		say(c, "file", "would write "+path+":")
+		fmt.Fprint(c.stdout, text.String())
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("cannot make the folder of %s: %w", path, err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) // it names tokens, and has none
+	if err == nil {
+		_, err = file.WriteString(text.String())
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	say(c, "file", "wrote "+path)
+	return nil
+}
+
+// firstFile makes the factory.toml of a first factory. Hiring adds the agents.
+var firstFile = template.Must(template.New("factory.toml").Parse(`#:schema ` + schemaAddress + `
+# A factory. Every key is explained in factory.toml.example; disinto check finds mistakes, and a running supervisor
+# reads the file again when it changes.
+
+[forge]
+url = "{{.URL}}"
+token = "$FORGE_TOKEN"           # the supervisor's own account; the value is in secrets.env
+repos = ["{{.Repo}}"]
+{{if .API}}
+# A paid API: agents share its slots. The key comes from the environment, such as $ANTHROPIC_API_KEY.
+[threads.api]
+backend = "anthropic"
+max_concurrent = 1               # how many requests at a time
+overlap = true
+agents = []
+{{end}}{{if .Local}}
+# A llama-server: an agent keeps its slot, and the cache in it, until its session ends.
+[threads.llama]
+backend = "local"
+base_url = "{{.Local}}"
+max_concurrent = 1               # = llama-server -np
+overlap = false
+agents = []
+{{end}}
+[roles.dev]                      # takes issues labelled backlog
+cli = "{{.CLI}}"
+
+[roles.review]                   # reviews pull requests
+on = "review"
+cli = "{{.CLI}}"
+`))
+
+// schemaAddress is where editors find the schema of factory.toml.
+const schemaAddress = "https://codeberg.org/johba/disinto/raw/branch/main/factory.schema.json"
+
+// hire makes the supervisor's account and the agents that are missing. With a backend of each kind the local model
+// writes and the API reviews; with the API alone it does both.
+func (f *founding) hire(ctx context.Context, c *cli, path string) error {
+	config, _, err := readConfig(path, c.standIn)
+	if err != nil {
+		return err
+	}
+	secrets, err := readSecrets(secretsFile(path, c.lookup))
+	if err != nil {
+		return err
+	}
+	has := func(name string) bool { return cmp.Or(hire.Secrets(secrets)[name], c.getenv(name)) != "" }
+	if has("FORGE_TOKEN") {
+		say(c, "account", "the supervisor has a token already")
+	} else if err := (&hiring{desk: f.desk, supervisor: true}).run(ctx, c, nil); err != nil {
+		return err
+	}
+	for _, a := range f.first(config) {
+		if config.Agent(a.name) != nil && has(agents.TokenVar(a.name)) {
+			say(c, "account", a.name+" is hired already")
+			continue
+		}
+		h := &hiring{desk: f.desk, role: a.role, model: a.model, thread: a.thread}
+		if err := h.run(ctx, c, []string{a.name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type firstAgent struct{ name, role, model, thread string }
+
+// first are the agents of a first factory. A file that has agents already needs none.
+func (f *founding) first(config *threads.Config) []firstAgent {
+	var list []firstAgent
+	for i := range config.Agents {
+		a := &config.Agents[i]
+		list = append(list, firstAgent{a.Name, a.Roles[0], a.Model, a.Thread})
+	}
+	if len(list) > 0 {
+		return list
+	}
+	if f.Local != "" {
+		list = append(list, firstAgent{"dev-" + slug(f.Model), "dev", f.Model, "llama"})
+	} else {
+		list = append(list, firstAgent{"dev-" + slug(f.API), "dev", f.API, "api"})
+	}
+	if f.API != "" {
+		list = append(list, firstAgent{"review-" + slug(f.API), "review", f.API, "api"})
+	}
+	return list
+}
+
+// slug is the part of a model's name that an account's name can have.
+func slug(model string) string {
+	name := strings.Trim(slugDrops.ReplaceAllString(strings.ToLower(filepath.Base(model)), "-"), "-")
+	return cmp.Or(name[:min(len(name), 20)], "model")
+}
+
+var slugDrops = regexp.MustCompile(`[^a-z0-9]+`)

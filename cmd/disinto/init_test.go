@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+)
+
+// init makes a factory that check accepts, from nothing but an administrator, and run again it changes nothing.
+func TestInit(t *testing.T) {
+	f := newTestForge(t)
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "claude"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{
+		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "FORGE_ADMIN_TOKEN=" + f.adminToken(),
+		"ANTHROPIC_API_KEY=sk-not-asked",
+	}
+	path := filepath.Join(t.TempDir(), "etc", "factory.toml")
+	args := []string{"init", "--config", path, "--state", t.TempDir(), "--offline"}
+	first := append([]string{
+		"--url", f.URL, "--repo", demo.Repo, "--api", "sonnet", "--local", "http://127.0.0.1:1/v1",
+		"--local-model", "Qwen3.5-Coder",
+	}, args[1:]...)
+
+	dry := disinto(t.Context(), environ, append(append([]string{"init"}, first...), "--dry-run")...)
+	if dry.code != exitDone || !strings.Contains(dry.stdout, "[threads.llama]") || exists(path) {
+		t.Fatalf("dry run: %+v", dry)
+	}
+	got := disinto(t.Context(), environ, append([]string{"init"}, first...)...)
+	if got.code != exitDone || !strings.Contains(got.stdout, "its token logs in as review-sonnet") {
+		t.Fatalf("%d %s%s", got.code, got.stdout, got.stderr)
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`["dev-qwen3-5-coder"]`, `["review-sonnet"]`, `"$FORGE_TOKEN"`, `cli = "claude"`} {
+		if !strings.Contains(string(written), want) {
+			t.Errorf("no %s in\n%s", want, written)
+		}
+	}
+	var tokens []string
+	for _, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
+		token := secretOf(t, path, name)
+		if !f.lives(token) || strings.Contains(got.stdout+got.stderr+string(written), token) {
+			t.Errorf("%s is dead, or shown", name)
+		}
+		tokens = append(tokens, token)
+	}
+	// Again, and with other wishes: what is there stays.
+	got = disinto(t.Context(), environ, append(args, "--url", "http://elsewhere", "--api", "opus")...)
+	again, err := os.ReadFile(path)
+	if err != nil || got.code != exitDone || string(again) != string(written) {
+		t.Errorf("again: %v, %d %s%s\n%s", err, got.code, got.stdout, got.stderr, again)
+	}
+	for i, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
+		if secretOf(t, path, name) != tokens[i] {
+			t.Errorf("again: %s is another one", name)
+		}
+	}
+}
+
+// Without a terminal every open question is named, and nothing is written.
+func TestInitAsks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "factory.toml")
+	for _, tt := range []struct {
+		args string
+		says []string
+	}{
+		{"", []string{"say --url", "say --repo", "say --api MODEL or --local URL"}},
+		{"--url http://h --repo no --api x", []string{`cannot use "no" as a repository`}},
+		{"--url http://h --repo a/b --api x --cli emacs", []string{`cannot use "emacs" as a CLI`}},
+		{"--url http://h --repo a/b --api \"x", []string{`cannot write "\"x" into a factory.toml`}},
+	} {
+		got := disinto(t.Context(), nil, append([]string{"init", "--config", path}, strings.Fields(tt.args)...)...)
+		for _, want := range tt.says {
+			if got.code != exitUsage || !strings.Contains(got.stderr, want) {
+				t.Errorf("%q: exit code %d, stderr %q, want %q", tt.args, got.code, got.stderr, want)
+			}
+		}
+		if exists(path) {
+			t.Fatalf("%q: wrote %s", tt.args, path)
+		}
+	}
+}
