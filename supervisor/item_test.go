@@ -386,3 +386,40 @@ func TestCancelClosedMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// A retry is the way back from a cancel, also for what waits for it: needs-human comes off when the last of the
+// cancelled blockers is retried. Another cancel hands the issue to a person once more.
+func TestCancelAndRetryIsARoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Slow()
+		l := w.Start()
+		time.Sleep(time.Second)
+		told(t, l, "/v1/pause", `{}`, "everything: paused")
+		w.Forge.Issue("one")
+		w.Forge.Issue("two")
+		w.Forge.Issue("three", 1, 2)
+		told(t, l, "/v1/cancel", `{"ref":"1"}`, "johba/harb#1: labelled cancelled")
+		told(t, l, "/v1/cancel", `{"ref":"2"}`, "johba/harb#2: labelled cancelled")
+		handed := func() bool { return slices.Contains(w.Forge.Get(3).Labels, forge.LabelNeedsHuman) }
+		w.Until(time.Hour, "the third is handed to a person", handed)
+		time.Sleep(5 * time.Minute)
+		told(t, l, "/v1/retry", `{"ref":"1"}`, "johba/harb#1: label cancelled removed")
+		time.Sleep(5 * time.Minute)
+		if !handed() {
+			t.Error("it is taken from the person while a blocker is cancelled")
+		}
+		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2: label cancelled removed, #3 label needs-human removed")
+		time.Sleep(5 * time.Minute)
+		if handed() {
+			t.Error("it is handed to a person once more")
+		}
+		told(t, l, "/v1/cancel", `{"ref":"2"}`, "johba/harb#2: labelled cancelled")
+		w.Until(time.Hour, "the third is handed to a person again", handed)
+		time.Sleep(5 * time.Minute)
+		told(t, l, "/v1/retry", `{"ref":"2"}`, "johba/harb#2: label cancelled removed, #3 label needs-human removed")
+		told(t, l, "/v1/resume", `{}`, "everything: resumed")
+		w.Until(6*time.Hour, "all are merged", func() bool { return w.Forge.Get(3).Closed })
+		l.Stop()
+	})
+}

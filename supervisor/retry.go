@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -40,6 +42,9 @@ func (s *Supervisor) retryItem(_ context.Context, r control.ItemRequest, report 
 		if err == nil {
 			err = s.liftLabels(report, t, item)
 		}
+	}
+	if err == nil && t.has(forge.LabelCancelled) {
+		err = s.bringBack(report, t.Ref)
 	}
 	s.kicks.all(grip.letGo())
 	s.touchStatus()
@@ -114,6 +119,51 @@ func (s *Supervisor) hasRounds(item forge.Ref, since time.Time) bool {
 		byAgent := config.AgentByLogin(r.Author) != nil
 		return byAgent && r.Verdict == forge.ChangesRequested && r.Submitted.After(since)
 	})
+}
+
+// backKey replaces what an issue was told when its blocker was cancelled, so that another cancel tells it anew.
+const backKey = "blocker-retried"
+
+// bringBack takes needs-human off the issues that have it only because this one was cancelled: a retry is to be the way
+// back from a cancel for them, too.
+func (s *Supervisor) bringBack(report *control.Report, item forge.Ref) error {
+	for _, waiting := range s.books.orphansOf(item) {
+		grip := s.books.grip(waiting)
+		err := s.label(waiting, nil, []string{forge.LabelNeedsHuman})
+		if err == nil {
+			s.books.note(ledger.Record{At: time.Now(), Told: &ledger.Told{Ref: ledger.Ref(waiting), Key: backKey}})
+			report.Add("%s label %s removed", waiting.Short(), forge.LabelNeedsHuman)
+		}
+		s.kicks.all(grip.letGo())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphansOf are the open issues that were handed to a person because of this cancelled blocker and no other that is
+// still cancelled.
+func (b *books) orphansOf(item forge.Ref) (list []forge.Ref) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.facts.Issues {
+		is := &b.facts.Issues[i]
+		words := strings.Fields(b.ledger.Chain(is.Ref).Told)
+		if is.Closed || !is.Has(forge.LabelNeedsHuman) || len(words) == 0 || words[0] != string(threads.BlockerCancelled) {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return w == item.String() })
+		cancelled := func(w string) bool {
+			ref, err := forge.ParseRef(w, "")
+			on := b.facts.Issue(ref)
+			return err == nil && on != nil && on.Has(forge.LabelCancelled)
+		}
+		if len(others) < len(words)-1 && !slices.ContainsFunc(others, cancelled) {
+			list = append(list, is.Ref)
+		}
+	}
+	return list
 }
 
 // liftLabels removes the labels that keep one of t's family from being worked on, and puts backlog back on an issue.
