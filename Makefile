@@ -26,7 +26,10 @@ help: ## show this
 
 .PHONY: demo
 demo: ## run a whole factory in one process, for a minute: no network, no account, no model
-	go run ./cmd/disinto demo
+	@echo 'compiling disinto, which takes most of a minute on a cold machine; then a whole factory runs for half a minute'
+	@go run ./cmd/disinto demo
+	@echo 'next: $(CURDIR)/docker/setup.sh makes a factory in Docker;'
+	@echo '      make build, then $(CURDIR)/bin/disinto init, makes one on a forge of your own'
 
 .PHONY: build
 build: ## make bin/disinto, one static binary; the version in it is git's
