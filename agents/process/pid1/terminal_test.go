@@ -116,10 +116,8 @@ func TestTerminalIsHandedOver(t *testing.T) {
 	s := onTerminal(t, executable(t), "exec", "sh", "-c", leader)
 	s.shows("foreground")
 	s.typed("hello\n" + ctrlD)
+	s.shows("hello\nhello") // as it is typed, and from cat
 	s.ends(5)
-	if n := strings.Count(s.shown(), "hello\n"); n != 2 { // as it is typed, and from cat
-		t.Errorf("the command did not read the terminal:\n%s", s.shown())
-	}
 }
 
 // docker run -it IMAGE exec bash: jobs can be stopped and brought back.
