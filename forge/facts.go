@@ -117,6 +117,7 @@ type Pull struct {
 	Title     string
 	Body      string
 	Author    string // login of its opener
+	Stranger  bool   // Author may not write to the repository, or it is not known yet whether that may
 	Labels    []string
 	Assignees []string
 	HeldBy    string // as that of an issue

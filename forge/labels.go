@@ -17,6 +17,7 @@ const (
 	LabelStaged     = "staged"      // people, staged convoys
 	LabelCancelled  = "cancelled"   // cancel: skip, and never unblocks what depends on it
 	LabelStolen     = "stolen"      // a steal: never moved again
+	LabelReview     = "review"      // people: a stranger's pull request may be reviewed
 )
 
 // DefaultPriority is the class of an issue without a priority label; 1 is the most urgent, 10 the least.
@@ -39,6 +40,7 @@ func RequiredLabels() []Label {
 		{LabelStaged, "fbca04", "not to be started yet"},
 		{LabelConvoy, "5319e7", "tracks other issues"},
 		{LabelStolen, "c5def5", "moved from a busy agent to an idle one"},
+		{LabelReview, "bfd4f2", "agents may review this, although its author may not write here"},
 		{"priority", "ff7619", "before everything of the default priority"},
 	}
 }

@@ -57,7 +57,7 @@ func BenchmarkDecideKept(b *testing.B) {
 
 func largeFactory(full bool) Snapshot {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	cfg := &Config{Forge: Forge{Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 1000, MaxReviewRounds: 5, MaxCIFixes: 3}}
+	cfg := &Config{Forge: Forge{Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 1000, MaxReviewRounds: 5, MaxCIFixes: 3, MaxReviewsHour: 6}}
 	cfg.Roles = []agents.Role{
 		{Name: "dev", On: agents.OnIssue, Command: []string{"dev"}},
 		{Name: "review", On: agents.OnReview, Command: []string{"review"}},

@@ -32,6 +32,7 @@ const (
 	CIPending         Code = "ci-pending"
 	NotOurs           Code = "not-ours"
 	PeopleReview      Code = "people-review"
+	Uninvited         Code = "uninvited"
 	MergeManual       Code = "merge-manual"
 	HumanObjects      Code = "human-objects"
 	MergeLate         Code = "merge-late"
@@ -42,6 +43,7 @@ const (
 	CoolDown          Code = "cool-down"
 	HasSession        Code = "running"
 	ChainBusy         Code = "chain-busy"
+	ReviewLimit       Code = "review-limit"
 	Unreviewed        Code = "unreviewed"
 	Refused           Code = "refused"
 )
@@ -207,6 +209,8 @@ var codeDocs = []CodeDoc{
 	doc(NotOurs, Blocked, ByChoice, "waits for {note}", "a person's pull request: what follows is theirs to do", ""),
 	doc(PeopleReview, Blocked, ByPerson, "waits for a person's review",
 		"there is no review agent, so people review", "review it, or hire a review agent"),
+	doc(Uninvited, Blocked, ByPerson, "not labelled review, and {note} may not write here",
+		"its author has no write access, and no person has asked for a review", "label it `review`, or review it"),
 	doc(MergeManual, Blocked, ByPerson, "approved, people merge",
 		"it is approved, and merge is set to manual", "merge it"),
 	doc(HumanObjects, Blocked, ByPerson, "changes requested by {note}",
@@ -225,6 +229,8 @@ var codeDocs = []CodeDoc{
 	doc(HasSession, Begun, ByItself, "{agent} works on it", "an agent works on it", ""),
 	doc(ChainBusy, Begun, ByItself, "waits for {agent} on {refs}",
 		"a session on the same issue or pull request has to end first", ""),
+	doc(ReviewLimit, Ready, ByItself, "pull requests of {note} had {count} of {limit} reviews an hour{until}",
+		"its author's pull requests were reviewed often within the last hour", "raise `max_reviews_per_hour`"),
 	doc(Refused, Failed, ByItself, "refused: {note}",
 		"an agent refused it", "answer the agent's comment, then remove `needs-human`"),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",

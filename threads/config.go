@@ -39,6 +39,7 @@ type Forge struct {
 	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
 	MaxReviewRounds int      // requests for changes and conflicts of one pull request before a person is asked
 	MaxCIFixes      int      // sessions spent on red CI of one pull request before a person is asked
+	MaxReviewsHour  int      // reviews an hour of the pull requests of one person
 	ReworkWait      time.Duration
 	WebhookSecret   agents.Secret
 }

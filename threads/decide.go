@@ -146,6 +146,7 @@ func (d *decision) start() {
 func (d *decision) occupy(got *placement, s Start) {
 	session := s.session()
 	d.byAgent[s.Agent] = session
+	d.ask(session)
 	d.attend(session)
 	got.work.taken = true
 	got.cand.agent.on = []forge.Ref{s.Item.Ref}
@@ -164,7 +165,7 @@ func (d *decision) hold() {
 			continue
 		}
 		if w.Reason == nil && len(d.plan.Starts) > 0 {
-			w.Reason = chainBusy(d.view, w) // one of them may have taken its chain
+			w.Reason = cmp.Or(chainBusy(d.view, w), reviewLimit(d.view, w)) // one of them may have taken what it needs
 		}
 		if w.Reason == nil {
 			w.Reason = w.class.why

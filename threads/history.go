@@ -19,7 +19,8 @@ type History struct {
 	Items   map[Key]*ItemHistory
 	Agents  map[string]*AgentHistory
 	Threads map[string]*ThreadHistory
-	Slots   map[SlotKey]Warm // residents of sticky slots
+	Authors map[string]*AuthorHistory // by account: people whose pull requests were reviewed within the last hour
+	Slots   map[SlotKey]Warm          // residents of sticky slots
 	// Paused says since when a person keeps a thread, an agent or everything from starting sessions.
 	Paused map[Pause]time.Time
 	// Touched is when we last wrote to an issue or pull request, or a session on it ended. A fact requested before that is
@@ -34,6 +35,7 @@ func NewHistory() History {
 		Items:   make(map[Key]*ItemHistory),
 		Agents:  make(map[string]*AgentHistory),
 		Threads: make(map[string]*ThreadHistory),
+		Authors: make(map[string]*AuthorHistory),
 		Slots:   make(map[SlotKey]Warm),
 		Paused:  make(map[Pause]time.Time),
 		Touched: make(map[forge.Ref]time.Time),
@@ -224,6 +226,28 @@ type ThreadHistory struct {
 	Limits      int       `json:"limits,omitempty"` // sessions in a row, one after the other, that met a usage limit
 	Returns     Returns   `json:"returns,omitzero"` // how soon verdicts came on what was written on the thread
 	Spent       Spent     `json:"spent,omitzero"`
+}
+
+// AuthorHistory remembers a person who opened a pull request.
+type AuthorHistory struct {
+	// Reviews says when each review of their pull requests began, by run.
+	Reviews map[string]time.Time `json:"reviews"`
+}
+
+// ReviewHour is the time for which a review counts against its author.
+const ReviewHour = time.Hour
+
+// Reviewed returns when the reviews of a person's pull requests began that count at a time, oldest first.
+func (h *History) Reviewed(author string, now time.Time) (began []time.Time) {
+	if a := h.Authors[author]; a != nil {
+		for _, at := range a.Reviews {
+			if now.Sub(at) < ReviewHour {
+				began = append(began, at)
+			}
+		}
+		slices.SortFunc(began, time.Time.Compare)
+	}
+	return began
 }
 
 // SlotKey names a slot of a thread.

@@ -105,6 +105,9 @@ func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
 	w.Kind, w.Ref, w.Chain, w.Title = st.kind, p.Ref, st.chain, p.Title
 	w.Priority, w.Since, w.HeadSHA, w.Cause = forge.Priority(p.Labels), st.since, p.HeadSHA, st.cause
 	w.Base, w.Seen = p.Base, p.Updated
+	if st.kind == agents.KindReview && !st.own && !v.isAgent(p.Author) {
+		w.Author = p.Author
+	}
 	if is := v.Facts.Issue(st.chain); is != nil {
 		w.Priority = forge.Priority(is.Labels)
 	}

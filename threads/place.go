@@ -274,7 +274,9 @@ func (p *placer) anyFree(c *class, t *threadState) bool {
 	return slices.ContainsFunc(c.on[t.place], p.free)
 }
 
-func (p *placer) open(w *work) bool { return !w.taken && p.intruder(w) == nil }
+func (p *placer) open(w *work) bool {
+	return !w.taken && p.intruder(w) == nil && (w.Author == "" || reviewLimit(p.view, w) == nil)
+}
 
 // eachWarm calls use with the items for which a free slot of a sticky thread is warm, and with those whose blocker an
 // idle agent finished.

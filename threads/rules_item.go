@@ -62,12 +62,14 @@ var (
 		{"not a draft", draft},
 		{"next step is ours", notOurs},
 		{"somebody may review", peopleReview},
+		{"review asked for", uninvited},
 		{"CI reported", ciPending},
 		{"rounds left", tooManyRounds},
 		{"not refused by an agent", refused},
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
+		{"its author's reviews left", reviewLimit},
 		{"supervisor merges", mergeManual},
 		{"no person objects", humanObjects},
 		{"merges cleanly", mergeLate},
@@ -390,33 +392,6 @@ func peopleReview(v *view, w *work) *Reason {
 // ciPending gates review and merge on green, or no, CI. Rework does not wait for it.
 func ciPending(_ *view, w *work) *Reason {
 	return when(w.Kind != agents.KindRework && w.pull.CI == forge.CIPending, CIPending)
-}
-
-// tooManyRounds holds a pull request on which agents go in circles. A request for changes that stands is counted
-// already, the other rounds are counted when they are over. A pull request of ours is not reviewed for ever either: its
-// head may move, and its verdicts may be dismissed, without any rework.
-func tooManyRounds(v *view, w *work) *Reason {
-	h, most := v.History.Chain(w.Ref), &v.Config.Forge
-	n, limit, what := 0, 0, string(w.Cause)
-	switch {
-	case w.Kind == agents.KindReview && w.stage.own:
-		n, limit, what = h.Reviews, 1+most.MaxReviewRounds+most.MaxCIFixes, "reviewed"
-	case w.Cause == CauseCI:
-		n, limit = h.CIFixes, most.MaxCIFixes
-	case w.Cause == CauseChanges:
-		n, limit = v.rounds(w.pull), most.MaxReviewRounds+1
-	case w.Cause == CauseConflict:
-		n, limit = v.rounds(w.pull), most.MaxReviewRounds
-	default:
-		return nil
-	}
-	if n < limit {
-		return nil
-	}
-	if w.Kind == agents.KindRework && w.Cause != CauseCI && 0 < h.Conflicts && h.Conflicts < n {
-		what = "sent back"
-	}
-	return &Reason{Code: TooManyRounds, Note: what, Count: n}
 }
 
 func refused(v *view, w *work) *Reason {

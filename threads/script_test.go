@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	room MEMORY DISK                   bytes that are free
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, agent-hold, rejected, ran, passed, touched, claimed,
-//	                                   idle, fruitless, refused, retried, asked, ci-fixes, conflicts, reviews
+//	                                   idle, fruitless, refused, retried, asked, ci-fixes, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread
 func TestScripts(t *testing.T) {
@@ -504,6 +504,8 @@ func (w *scriptWorld) session(f []string) {
 			s.Started = w.at(value)
 		case "claiming":
 			s.State = Reserved
+		case "author":
+			s.Item.Author = value
 		case "chain":
 			s.Item.Chain = w.ref(value)
 		}
@@ -612,6 +614,12 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Chains, w.ref(f[1])).Told = why.Key()
 	case "asked":
 		Entry(h.Chains, w.ref(f[1])).Asked = w.number(f[2])
+	case "reviewed": // AUTHOR WHEN...
+		a := Entry(h.Authors, f[1])
+		a.Reviews = make(map[string]time.Time)
+		for i, when := range f[2:] {
+			a.Reviews[fmt.Sprint("run-", i)] = w.at(when)
+		}
 	case "conflicts":
 		Entry(h.Chains, w.ref(f[1])).Conflicts = w.number(f[2])
 	case "reviews":

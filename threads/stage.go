@@ -186,16 +186,3 @@ func (v *view) void(p *forge.Pull, r *forge.Review) Cause {
 	}
 	return why
 }
-
-// rounds counts the requests for changes by agents on all heads of a pull request, and the sessions that resolved a
-// conflict of it, since the last retry and without those that a person has seen.
-func (v *view) rounds(p *forge.Pull) int {
-	n := 0
-	for i := range p.Reviews {
-		r := &p.Reviews[i]
-		if r.Verdict == forge.ChangesRequested && v.isAgent(r.Author) && r.Submitted.After(v.History.Chain(p.Ref).Retried) {
-			n++
-		}
-	}
-	return n + v.History.Chain(p.Ref).Conflicts - v.History.Chain(p.Ref).Asked
-}

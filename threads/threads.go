@@ -36,6 +36,8 @@ type Item struct {
 	// Seen is the last change of the pull request by the forge's clock, when its head and base were these.
 	Seen  time.Time
 	Cause Cause // of rework, and of a review that an approval did not spare
+	// Author is set for the review of a person's pull request: its reviews are counted for that account.
+	Author string
 }
 
 // Cause says why a pull request needs rework.

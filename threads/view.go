@@ -21,6 +21,7 @@ type view struct {
 	unread  []forge.Ref                 // staged convoys whose members are not known yet
 	cycles  map[forge.Ref][]forge.Ref   // the dependency cycle by its issues, from the issue back to itself
 	waiting map[string]int              // pull requests per repository whose head waits for a verdict
+	asked   map[string]int              // by person: reviews that were reserved and are not in the history yet
 	threads []threadState
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent
@@ -52,9 +53,11 @@ func newView(s *Snapshot) *view {
 	v := &view{
 		Snapshot: s,
 		byAgent:  make(map[string]*Session, len(s.Sessions)),
+		asked:    make(map[string]int),
 	}
 	for i := range s.Sessions {
 		v.byAgent[s.Sessions[i].Agent] = &s.Sessions[i]
+		v.ask(&s.Sessions[i])
 	}
 	v.indexWorkers()
 	v.indexPulls()

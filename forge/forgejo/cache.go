@@ -25,6 +25,7 @@ type repo struct {
 	sweptAt time.Time // our clock: when abandoned claims were last swept; belongs to the scan
 
 	settings settings
+	writers  writers
 	asOf     time.Time // our clock: when the list of the last complete scan began; zero before the first
 	fullAt   time.Time // our clock: when the last complete listing began
 	since    time.Time // the forge's clock: where the next list of changes begins

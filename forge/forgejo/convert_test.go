@@ -15,7 +15,7 @@ func TestConvertsEveryField(t *testing.T) {
 		"Issue.HeldBy": "claims", "Issue.Reopened": "events", "Issue.Blockers": "dependencies", "Issue.BlockersKnown": "dependencies",
 
 		"Pull.Retargeted": "events", "Pull.Coders": "commits and events", "Pull.Contained": "commits",
-		"Pull.HeldBy": "claims", "Pull.ClosedBy": "events", "Pull.Reviews": "reviews",
+		"Pull.HeldBy": "claims", "Pull.Stranger": "writers", "Pull.ClosedBy": "events", "Pull.Reviews": "reviews",
 		"Pull.CI": "statuses", "Pull.CISince": "statuses", "Pull.Mergeable": "mergeable", "Pull.ConflictSince": "scans",
 	}
 	var is gitea.Issue

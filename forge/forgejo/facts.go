@@ -68,6 +68,7 @@ func (c *Client) pullFact(r *repo, p *pull) forge.Pull {
 	}
 	fact.HeldBy = c.heldBy(p.Ref, p.Labels, p.Updated)
 	p.authors.fill(&fact)
+	fact.Stranger = r.isStranger(c, &p.Pull)
 	fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)
 	switch {
 	case p.failed:

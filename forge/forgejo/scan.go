@@ -74,7 +74,7 @@ func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	if isOutage(err) {
 		return err
 	}
-	unread := c.readHolders(ctx, r)
+	unread := errors.Join(c.readHolders(ctx, r), c.readWriters(ctx, r))
 	if isOutage(unread) {
 		return unread
 	}

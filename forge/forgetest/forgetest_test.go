@@ -32,7 +32,7 @@ func TestBites(t *testing.T) {
 	for _, flaw := range []string{
 		"AsOf is when it was filed", "labels are in the order of the draft", "ended issues vanish", "text is not read",
 		"cancelled unblocks", "conflicts are believed at once", "checks stay when the head moves", "all comments are counted",
-		"looks find no pull requests", "readers are prepared", "contexts are ignored",
+		"every account may write", "looks find no pull requests", "readers are prepared", "contexts are ignored",
 		"held items are claimed", "closed items are claimed", "skip labels are ignored", "assignees are ignored",
 		"half claims are claimed", "old facts are claimed on", "claims race", "holders are hidden", "held items are released",
 		"releases of nothing fail", "releases take backlog", "nothing is freed",

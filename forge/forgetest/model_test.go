@@ -296,6 +296,7 @@ func (c *modelClient) pull(r *modelRepo, it *modelItem, now time.Time) forge.Pul
 	p.Labels, p.Assignees, p.HeldBy = it.issue.Labels, it.issue.Assignees, c.heldBy(it)
 	p.Closed, p.Ended, p.AsOf, p.HeadSHA = it.closed(), it.issue.Ended, now, b.head
 	p.CI = forge.CombineCI(nil, r.checks[b.head])
+	p.Stranger = !slices.Contains(r.writers, p.Author) && c.m.flaw != "every account may write"
 	p.MergeBase = "m" + b.head
 	p.Contained = !p.Closed && r.merged[b.head] && c.m.flaw != "an unfinished merge does not show"
 	p.Coders = slices.Compact(slices.Sorted(slices.Values(b.coders)))

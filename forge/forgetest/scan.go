@@ -21,6 +21,7 @@ func scanRules() []rule {
 		{"reviews and checks are shown for the head that they are for", scanVerdicts},
 		{"a conflict is one only when the forge repeats it", scanConflict},
 		{"a scan of a repository that is not there fails and keeps the rest", scanMissing},
+		{"a pull request of an account that may not write is a stranger's", scanStranger},
 		{"a look is fresh", look},
 	}
 }
@@ -240,6 +241,17 @@ func scanVerdicts(w *world) {
 		p = w.pull(ref)
 		return len(p.Reviews) == 2 && p.Reviews[1].CommitSHA == head
 	})
+}
+
+func scanStranger(w *world) {
+	for name, tc := range map[string]struct {
+		author string
+		want   bool
+	}{"agent": {w.dev, false}, "writer": {w.boss, false}, "reader": {w.human, true}} {
+		w.branch(name)
+		ref := w.Open(tc.author, w.repo, name, name, "")
+		w.eventually("the opener's rights are known: "+name, func() bool { return w.pull(ref).Stranger == tc.want })
+	}
 }
 
 func scanConflict(w *world) {

@@ -1,10 +1,13 @@
 package localforge
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 )
 
 var collaboratorRoutes = []route{
+	{"GET /repos/{owner}/{repo}/assignees", scopeRepository, signedIn, 200, listAssignees, underLock},
 	{"GET /repos/{owner}/{repo}/collaborators/{user}", scopeRepository, signedIn, 204, isCollaborator, underLock},
 	{"PUT /repos/{owner}/{repo}/collaborators/{user}", scopeRepository, repoAdmin, 204, addCollaborator, underLock},
 	{"DELETE /repos/{owner}/{repo}/collaborators/{user}", scopeRepository, repoAdmin, 204, deleteCollaborator, underLock},
@@ -20,6 +23,22 @@ func (c *call) collaborator() (*user, error) {
 		return u, nil
 	}
 	return nil, fail(http.StatusUnprocessableEntity, "user does not exist [uid: 0, name: %s]", c.r.PathValue("user"))
+}
+
+// listAssignees lists the accounts that may write, although others may be assigned as well.
+func listAssignees(c *call) (any, error) {
+	users := []*user{c.repo.owner}
+	for u, given := range c.repo.collaborators {
+		if given >= accessWrite && u != c.repo.owner {
+			users = append(users, u)
+		}
+	}
+	slices.SortFunc(users, func(a, b *user) int { return cmp.Compare(a.name, b.name) })
+	list := make([]any, len(users))
+	for i, u := range users {
+		list[i] = c.user(u)
+	}
+	return list, nil
 }
 
 func isCollaborator(c *call) (any, error) {

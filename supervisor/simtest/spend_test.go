@@ -221,3 +221,61 @@ func TestTokenRejected(t *testing.T) {
 		}
 	})
 }
+
+// A person pushes every minute, over a restart as well, and a stranger too: the person's pull request is reviewed six
+// times an hour, the stranger's only once a person labels it.
+func TestPeoplePushAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Slow()
+		w.Config.Forge.MergeAuto = false
+		ours, theirs := w.Forge.Open(w.Forge.Issue("one"), "johba"), w.Forge.Open(w.Forge.Issue("two"), "mallory")
+		w.Forge.EditPull(theirs, func(p *forge.Pull) { p.Stranger = true })
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Takes = 10 * time.Second
+			return s
+		}
+		began := time.Now()
+		push := func(during time.Duration) {
+			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Minute) {
+				w.Forge.Push(ours)
+				w.Forge.Push(theirs)
+			}
+		}
+		l := w.Start()
+		push(90 * time.Minute)
+		for _, q := range l.Document().Queue {
+			want := map[int64]threads.Code{ours: threads.ReviewLimit, theirs: threads.Uninvited}[q.Number]
+			if want != "" && q.Code != want {
+				t.Errorf("#%d waits: %s %s, want %s", q.Number, q.Code, q.Why, want)
+			}
+		}
+		l.Kill()
+		l.Bury()
+		l = w.Start()
+		push(90 * time.Minute)
+		w.Forge.EditPull(theirs, func(p *forge.Pull) { p.Labels = with(p.Labels, forge.LabelReview) })
+		push(time.Hour)
+		l.Stop()
+		w.Check()
+		for from := range 3 * 60 {
+			n := 0
+			for _, r := range w.Exec.RunsOf(agents.KindReview, ours) {
+				if at := r.Begin.Sub(began) - time.Duration(from)*time.Minute; at >= 0 && at < time.Hour {
+					n++
+				}
+			}
+			if n > 6 {
+				t.Errorf("%d reviews in the hour from minute %d on", n, from)
+			}
+		}
+		if n := len(w.Exec.RunsOf(agents.KindReview, ours)); n < 20 {
+			t.Errorf("%d reviews of the person's in four hours, want 6 an hour", n)
+		}
+		runs := w.Exec.RunsOf(agents.KindReview, theirs)
+		if len(runs) != 6 || runs[0].Begin.Sub(began) < 3*time.Hour {
+			t.Errorf("%d reviews of the stranger's, want 6 in the hour after the label", len(runs))
+		}
+	})
+}

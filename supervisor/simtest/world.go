@@ -79,6 +79,7 @@ func Factory() *threads.Config {
 		Forge: threads.Forge{
 			URL: "http://forge", Token: "token-of-disinto", Repos: []string{Repo}, Bots: []string{"dev-elsewhere"},
 			MergeAuto: true, MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
+			MaxReviewsHour: 6,
 		},
 		Factory: threads.Factory{StopGrace: 7 * time.Second},
 		Threads: []threads.Thread{

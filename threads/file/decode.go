@@ -139,6 +139,7 @@ func (d *decoder) readForge(t *table) {
 	f.MaxUnreviewed = t.number("max_unreviewed", 3, 1)
 	f.MaxReviewRounds = t.number("max_review_rounds", 5, 1)
 	f.MaxCIFixes = t.number("max_ci_fixes", 3, 0)
+	f.MaxReviewsHour = t.number("max_reviews_per_hour", 6, 1)
 	f.ReworkWait = t.duration("rework_wait", 30*time.Minute, 0)
 	f.WebhookSecret = t.secret("webhook_secret", "", "")
 	t.done()

@@ -392,6 +392,7 @@ func TestDefaults(t *testing.T) {
 		Forge: threads.Forge{
 			URL: "http://forgejo:3000", Token: "s", Repos: []string{"a/b", "johba/harb"}, MergeAuto: true,
 			MaxUnreviewed: 3, MaxReviewRounds: 5, MaxCIFixes: 3, ReworkWait: 30 * time.Minute,
+			MaxReviewsHour: 6,
 		},
 		Factory: threads.Factory{
 			StopGrace: 7 * time.Second, MinFreeMemory: 512 << 20, MinFreeDisk: 1 << 30,

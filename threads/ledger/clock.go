@@ -28,6 +28,11 @@ func (s *State) TurnBack(newest, now time.Time) {
 		back(off, &w.Left)
 		s.Slots[k] = w
 	}
+	for _, a := range s.Authors {
+		for run, at := range a.Reviews {
+			a.Reviews[run] = at.Add(-off)
+		}
+	}
 	days := threads.Day(newest).Sub(threads.Day(now)) // the day of the newest record was today
 	for _, a := range s.Agents {
 		back(off, &a.IdleSince, &a.HeldUntil)

@@ -69,6 +69,10 @@ func (s *State) compactMaps(now time.Time) (list []Record) {
 			list = append(list, Record{At: now, Thread: &Thread{name, t}})
 		}
 	}
+	s.forgetReviews(now)
+	for _, login := range slices.Sorted(maps.Keys(s.Authors)) {
+		list = append(list, Record{At: now, Author: &Author{login, *s.Authors[login]}})
+	}
 	bySlot := func(a, b threads.SlotKey) int {
 		return cmp.Or(strings.Compare(a.Thread, b.Thread), cmp.Compare(a.Slot, b.Slot))
 	}

@@ -24,6 +24,8 @@ type Start struct {
 	Attempt int           `json:"attempt"`
 	// PassedOver is the item that stood ahead and could have had the slot.
 	PassedOver Key `json:"passed_over,omitzero"`
+	// Author is the person whose pull request is reviewed.
+	Author string `json:"author,omitempty"`
 	// Ready, Priority and Skills are for simulations of the past.
 	Ready    time.Time `json:"ready,omitzero"`
 	Priority int       `json:"priority,omitempty"`
@@ -54,6 +56,9 @@ func (r *Start) apply(s *State, at time.Time) {
 	}
 	if r.Item.Kind == agents.KindReview { // all that was asked for is answered, or there would be rework
 		s.chain(r.Chain).ClearAttempt(agents.KindRework)
+	}
+	if r.Author != "" {
+		s.reviewed(r.Author, r.Run, at)
 	}
 	s.Open[r.Run] = opened
 	it := s.item(r.Item.Of())

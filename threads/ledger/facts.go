@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -62,6 +63,18 @@ type Thread struct {
 func (r *Thread) valid() bool { return r.Name != "" && min(r.Downs, r.Limits) >= 0 }
 
 func (r *Thread) apply(s *State, _ time.Time) { *Entry(s.Threads, r.Name) = r.ThreadHistory }
+
+// Author is the history of a person who opened pull requests.
+type Author struct {
+	Login string `json:"login"`
+	threads.AuthorHistory
+}
+
+func (r *Author) valid() bool { return r.Login != "" }
+
+func (r *Author) apply(s *State, _ time.Time) {
+	Entry(s.Authors, r.Login).Reviews = maps.Clone(r.Reviews)
+}
 
 // Slot is the resident of a sticky slot.
 type Slot struct {

@@ -74,6 +74,25 @@ func Entry[K comparable, V any](m map[K]*V, k K) *V {
 	return e
 }
 
+// reviewed counts a review of a person's pull request, and forgets those of everyone that count no longer.
+func (s *State) reviewed(author, run string, at time.Time) {
+	a := Entry(s.Authors, author)
+	if a.Reviews == nil {
+		a.Reviews = make(map[string]time.Time)
+	}
+	a.Reviews[run] = at
+	s.forgetReviews(at)
+}
+
+func (s *State) forgetReviews(now time.Time) {
+	for author, a := range s.Authors {
+		maps.DeleteFunc(a.Reviews, func(_ string, at time.Time) bool { return now.Sub(at) >= threads.ReviewHour })
+		if len(a.Reviews) == 0 {
+			delete(s.Authors, author)
+		}
+	}
+}
+
 // Drop forgets a claim, because the forge does not show it.
 func (s *State) Drop(item forge.Ref) {
 	c := Entry(s.Chains, item)

@@ -52,6 +52,7 @@ func everything() []Record {
 	elsewhere.Start.Thread, elsewhere.Start.Sticky = "anthropic", false
 	again := startRec("x", 61, 1)
 	again.Start.Item.Kind, again.Start.Chain, again.Start.Agent = agents.KindReview, review.Start.Chain, "review-opus"
+	review.Start.Author = "johba"
 	revoked := startRec("j", 24, 1)
 	revoked.Start.Agent, revoked.Start.Thread, revoked.Start.Sticky = "dev-opus", "anthropic", false
 	over := startRec("p", 3, 1)
@@ -113,7 +114,7 @@ func everything() []Record {
 func TestCompactionForgetsNothing(t *testing.T) {
 	h := fold(everything()...)
 	set := make(map[string]bool)
-	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads} {
+	for _, entries := range []any{h.Chains, h.Items, h.Agents, h.Threads, h.Authors} {
 		for _, e := range reflect.ValueOf(entries).Seq2() {
 			noteFields(set, e.Elem())
 		}

@@ -48,6 +48,7 @@ type ended struct {
 	item   *threads.ItemHistory
 	agent  *threads.AgentHistory
 	thread *threads.ThreadHistory
+	author *threads.AuthorHistory // of the person whose pull request it reviewed; nil where nothing is counted
 	// writer is the thread on which the chain was written last; see ChainHistory.WrittenOn.
 	writer *threads.ThreadHistory
 }
@@ -122,6 +123,7 @@ func (r *End) apply(s *State, at time.Time) {
 	e.item, e.held, e.chain = s.item(e.Item.Of()), s.chain(e.Item.Ref), s.chain(e.Chain)
 	e.agent, e.thread = Entry(s.Agents, e.Agent), Entry(s.Threads, e.Thread)
 	e.writer = Entry(s.Threads, cmp.Or(e.chain.WrittenOn, e.Thread))
+	e.author = s.Authors[e.Author]
 	e.agent.IdleSince = at
 	if e.NeverRan {
 		e.neverStarted()
@@ -149,6 +151,9 @@ func (e *ended) neverStarted() {
 		if len(e.chain.Writers) == 0 {
 			e.chain.Writers = nil
 		}
+	}
+	if e.author != nil {
+		delete(e.author.Reviews, e.Start.Run)
 	}
 	if e.Cause == threads.CauseCI {
 		e.held.CIFixes = max(0, e.held.CIFixes-1)

@@ -517,3 +517,38 @@ func TestReturnsLearned(t *testing.T) {
 		}
 	}
 }
+
+// Reviews of what a person opened are remembered for an hour, those of everyone else's not at all. One that never ran is
+// none.
+func TestReviewsOfPeople(t *testing.T) {
+	review := func(run, author string, at time.Duration) Record {
+		r := startRec(run, 12, 1)
+		r.At, r.Start.Item.Kind, r.Start.Author = noon.Add(at), agents.KindReview, author
+		return r
+	}
+	h := fold(
+		review("a", "johba", 0), endRec("a", time.Minute, End{Result: agents.Failed}),
+		review("b", "johba", 30*time.Minute), endRec("b", 31*time.Minute, End{Result: agents.ClaimFailed, NeverRan: true}),
+		review("c", "johba", 40*time.Minute), review("d", "ada", 50*time.Minute), review("e", "", 55*time.Minute),
+	)
+	count := func(at time.Duration) string {
+		now := noon.Add(at)
+		return fmt.Sprint(len(h.Reviewed("johba", now)), len(h.Reviewed("ada", now)), len(h.Authors))
+	}
+	for at, want := range map[time.Duration]string{55 * time.Minute: "2 1 2", time.Hour: "1 1 2", 100 * time.Minute: "0 1 2"} {
+		if got := count(at); got != want {
+			t.Errorf("after %s: %s reviews of johba and ada, and authors; want %s", at, got, want)
+		}
+	}
+	h.Apply(review("f", "eve", 101*time.Minute))
+	if got := count(101 * time.Minute); got != "0 1 2" {
+		t.Errorf("after eve's: %s; want 0 1 2: johba is forgotten", got)
+	}
+	h.TurnBack(noon.Add(101*time.Minute), noon.Add(time.Minute))
+	if got := len(h.Reviewed("eve", noon.Add(50*time.Minute))); got != 1 {
+		t.Errorf("by the corrected clock eve had %d reviews, want 1", got)
+	}
+	if list := h.Compact(noon.Add(24 * time.Hour)); slices.ContainsFunc(list, func(r Record) bool { return r.Author != nil }) {
+		t.Error("a journal of the next day still has reviews of people")
+	}
+}

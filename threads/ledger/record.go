@@ -39,6 +39,7 @@ type Record struct {
 	Agent  *Agent    `json:"agent,omitempty"`
 	Thread *Thread   `json:"thread,omitempty"`
 	Slot   *Slot     `json:"slot,omitempty"`
+	Author *Author   `json:"author,omitempty"`
 	Recent *Recent   `json:"recent,omitempty"`
 	Past   *Past     `json:"past,omitempty"`
 }

@@ -45,6 +45,11 @@ func (b *books) shift(by time.Duration, died time.Time) {
 	for _, it := range b.Items {
 		shiftTimes(by, &it.CoolDown, &it.LastRun)
 	}
+	for _, a := range b.Authors {
+		for run, at := range a.Reviews {
+			a.Reviews[run] = at.Add(by)
+		}
+	}
 	days := time.Duration(daysBetween(died, died.Add(by))) * secondsOfDay * time.Second
 	for _, a := range b.Agents {
 		shiftTimes(by, &a.IdleSince, &a.HeldUntil)
@@ -101,6 +106,11 @@ func (b *books) fromTheFuture(now time.Time) error {
 	}
 	for name, a := range b.Agents {
 		look("end of a session of "+name, a.IdleSince)
+	}
+	for login, a := range b.Authors {
+		for _, at := range a.Reviews {
+			look("review of a pull request of "+login, at)
+		}
 	}
 	for k, w := range b.Slots {
 		look(fmt.Sprintf("end of a session in %s/%d", k.Thread, k.Slot), w.Left)

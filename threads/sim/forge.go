@@ -115,13 +115,16 @@ func (s *server) depend(is *issue, on forge.Ref) {
 	}
 }
 
+// stranger is an account that may not write.
+const stranger = "mallory"
+
 // open opens a pull request of an account. branch says whether it is on the branch of the first issue that it closes.
 func (s *server) open(r *repo, login string, branch bool, closes ...forge.Ref) *pull {
 	r.last++
 	ref := forge.Ref{Repo: r.name, Number: r.last}
 	p := &pull{home: ref, keyword: s.w.chance(0.8), stubborn: s.w.trouble(0.02), Pull: forge.Pull{
 		Ref: ref, Title: fmt.Sprintf("pull %d", r.last), Author: login, Created: s.w.now, Base: "main", HeadRepo: r.name,
-		Head: "topic", Closes: closes, Coders: []string{login},
+		Head: "topic", Closes: closes, Stranger: login == stranger, Coders: []string{login},
 	}}
 	if len(closes) > 0 {
 		p.home = closes[0]

@@ -112,6 +112,7 @@ func (w *world) configure() *threads.Config {
 	cfg.Forge = threads.Forge{
 		Repos: []string{"o/a", "o/b"}[:w.number(1, w.size.repos)], Bots: []string{"bot-east", "bot-west"},
 		MergeAuto: w.chance(0.9), RequireMerged: w.chance(0.15), MaxUnreviewed: w.number(1, 4),
+		MaxReviewsHour:  w.number(1, 3),
 		MaxReviewRounds: w.number(1, 5), MaxCIFixes: w.number(1, 3), ReworkWait: w.between(5*time.Minute, 40*time.Minute),
 	}
 	if w.chance(0.3) {

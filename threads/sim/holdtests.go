@@ -105,6 +105,13 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.NotOurs: func(h held) bool {
 		return h.p.Author == h.Reason.Note && !h.own(h.p) && !h.wantsReview(h.p)
 	},
+	threads.Uninvited: func(h held) bool {
+		return h.p.Author == h.Reason.Note && h.p.Stranger && !h.p.Has("review") && !h.own(h.p)
+	},
+	threads.ReviewLimit: func(h held) bool {
+		return h.p.Author == h.Reason.Note && !h.own(h.p) && h.Reason.Count >= h.cfg.Forge.MaxReviewsHour &&
+			h.Reason.Count == h.reviewsOf(h.p.Author)
+	},
 	threads.PeopleReview: func(h held) bool { return !slices.ContainsFunc(h.cfg.Agents, h.reviewer) },
 	threads.MergeManual:  func(h held) bool { return !h.cfg.Forge.MergeAuto && h.approved(&h.Item) },
 	threads.HumanObjects: func(h held) bool { return h.forge.verdicts(h.p, h.writers(h.p), true).objected },
@@ -122,6 +129,24 @@ var holdTests = map[threads.Code]func(held) bool{
 		return p != nil && a != nil && p.Author == a.Login && a.Thread == h.Reason.Thread && h.judgedSoon(p) && h.later()
 	},
 	threads.TooManyRounds: func(h held) bool { return h.tooOften(&h.Item) && h.owes(h.Item.Ref, threads.ActNeedsHuman) },
+}
+
+// reviewsOf counts the reviews of an account's pull requests in the last hour, by the history, and those of the plan.
+func (h held) reviewsOf(author string) int {
+	n := 0
+	if a := h.s.History.Authors[author]; a != nil {
+		for _, at := range a.Reviews {
+			if at.Add(time.Hour).After(h.now) {
+				n++
+			}
+		}
+	}
+	for _, st := range h.plan.Starts {
+		if st.Item.Kind == agents.KindReview && h.s.Facts.Pull(st.Item.Ref).Author == author {
+			n++
+		}
+	}
+	return n
 }
 
 func (h held) later() bool { return h.Reason.Until.After(h.now) }

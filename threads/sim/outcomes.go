@@ -26,6 +26,8 @@ type aftermath struct {
 	// reviews and conflicts count the sessions on a pull request since a person looked at it that came to something, or
 	// were ended from outside.
 	reviews, conflicts map[forge.Ref]int
+	// reviewed says when the reviews of pull requests of other accounts than ours began, by account and run.
+	reviewed map[string]map[string]time.Time
 }
 
 type attemptKey struct {
@@ -47,7 +49,8 @@ func newAftermath() aftermath {
 		items: make(map[threads.Key]time.Time), agents: make(map[string]time.Time), threads: make(map[string]time.Time),
 		failures: make(map[attemptKey]failures), downs: make(map[string]int),
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
-		reviews: make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
+		reviewed: make(map[string]map[string]time.Time),
+		reviews:  make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
 	}
 }
 
@@ -56,6 +59,7 @@ func (a *aftermath) loseTimes() {
 	clear(a.items)
 	clear(a.agents)
 	clear(a.threads)
+	clear(a.reviewed)
 	for k, f := range a.failures {
 		a.failures[k] = failures{count: f.count}
 	}
@@ -69,6 +73,9 @@ func later[K comparable](m map[K]time.Time, k K, at time.Time) {
 
 // unclaimed is a failed claim: a taken item rests for a minute, a 403 holds the agent, and no attempt is burnt.
 func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
+	for _, runs := range a.reviewed {
+		delete(runs, r.RunID)
+	}
 	switch {
 	case errors.Is(err, forge.ErrForbidden):
 		later(a.agents, r.Agent, now.Add(time.Minute))
@@ -179,10 +186,16 @@ func (a *aftermath) round(r *run, result agents.Result) {
 }
 
 // began is the start of a session. A review begins only once all that was asked for is answered.
-func (a *aftermath) began(it *threads.Item) {
-	if it.Kind == agents.KindReview {
-		delete(a.failures, attemptKey{it.Chain, agents.KindRework})
+func (a *aftermath) began(r *run, w *world) {
+	if r.Item.Kind != agents.KindReview {
+		return
 	}
+	delete(a.failures, attemptKey{r.Item.Chain, agents.KindRework})
+	author := w.forge.pull(r.Item.Ref).Author
+	if a.reviewed[author] == nil {
+		a.reviewed[author] = make(map[string]time.Time)
+	}
+	a.reviewed[author][r.RunID] = w.now
 }
 
 // retried is a person who lets failures count no longer.

@@ -303,7 +303,7 @@ func (w *world) openPull(r *repo) {
 	if is := w.anIssue(r, open); is != nil && w.chance(0.7) {
 		closes = append(closes, is.Ref)
 	}
-	p := w.forge.open(r, "ada", w.chance(0.3), closes...)
+	p := w.forge.open(r, oneOf(w, "ada", "ada", stranger), w.chance(0.3), closes...)
 	w.log("people open %s for %v", p.Ref, closes)
 }
 
@@ -324,7 +324,8 @@ func (w *world) labelPull(r *repo) {
 		return
 	}
 	if p = w.aPull(r, anyPull); p != nil {
-		l := oneOf(w, forge.LabelNeedsHuman, forge.LabelCancelled, forge.LabelInProgress, "needs docs")
+		l := oneOf(w, forge.LabelReview, forge.LabelReview, forge.LabelNeedsHuman, forge.LabelCancelled,
+			forge.LabelInProgress, "needs docs")
 		w.log("people label %s %s", p.Ref, l)
 		w.forge.labelPull(p, l, "")
 	}

@@ -35,7 +35,7 @@ func (sh *shell) commit(st threads.Start) {
 		Login: sh.w.cfg.Agent(st.Agent).Login, Item: st.Item, State: threads.Reserved, Attempt: st.Attempt,
 	}}
 	sh.runs = append(sh.runs, r)
-	sh.w.checks.after.began(&r.Item)
+	sh.w.checks.after.began(r, sh.w)
 	sh.begun(r, st.PassedOver)
 	sh.w.log("start  %s attempt %d %s", r, r.Attempt, r.Item.Cause)
 	if r.Item.Kind == agents.KindSchedule {

@@ -67,6 +67,7 @@ func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 // needs are the obstacles that keep a kind of work off a pull request.
 var needs = map[agents.Kind][]pullObstacle{
 	agents.KindReview: {
+		pullUninvited,
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullNotGreen, pullJudged,
 	},
 	agents.KindRework: {
@@ -151,6 +152,8 @@ func startsRemembered(in *inspection) error {
 			why = "it is not due"
 		case in.tooOften(&st.Item):
 			why = "it was reviewed or sent back too often"
+		case st.Item.Kind == agents.KindReview && in.reviewedOften(&st.Item, i):
+			why = "its author had enough reviews"
 		case st.Item.Kind == agents.KindIssue && in.backlogFull(st.Item.Ref.Repo):
 			why = "too much waits for review"
 		default:
@@ -159,6 +162,27 @@ func startsRemembered(in *inspection) error {
 		return fmt.Errorf("%s %s by %s: %s", st.Item.Kind, st.Item.Ref, st.Agent, why)
 	}
 	return nil
+}
+
+// reviewedOften reports whether the author of a person's pull request had all the reviews of the last hour, with those
+// among the first starts of the plan.
+func (in *inspection) reviewedOften(it *threads.Item, starts int) bool {
+	p := in.s.Facts.Pull(it.Ref)
+	if in.own(p) || in.bot(p.Author) {
+		return false
+	}
+	n := 0
+	for _, at := range in.checks.after.reviewed[p.Author] {
+		if in.now.Sub(at) < time.Hour {
+			n++
+		}
+	}
+	for _, st := range in.plan.Starts[:starts] {
+		if st.Item.Kind == agents.KindReview && in.s.Facts.Pull(st.Item.Ref).Author == p.Author {
+			n++
+		}
+	}
+	return n >= in.cfg.Forge.MaxReviewsHour
 }
 
 // paused reports whether an agent, its thread, or everything is paused.

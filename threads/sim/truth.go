@@ -70,17 +70,18 @@ const (
 	pullContented // nothing to mend: no rework is wanted
 	pullStranger  // not opened by one of our agents
 	pullClaimed
-	pullUnwanted // every issue that it is for is done without it
-	pullStray    // of one of our agents, to a branch that we do not merge into
-	pullAstray   // of any account, to such a branch
-	pullLanded   // of one of our agents, approved, and all of it is in its base
+	pullUninvited // by a stranger, and no person has asked for a review
+	pullUnwanted  // every issue that it is for is done without it
+	pullStray     // of one of our agents, to a branch that we do not merge into
+	pullAstray    // of any account, to such a branch
+	pullLanded    // of one of our agents, approved, and all of it is in its base
 	pullObstacles
 )
 
 var pullObstacleNames = [pullObstacles]string{
 	"closed", "a draft", "labelled so that no agent works on it", "not green", "not approved", "objected to by a person",
 	"in conflict", "judged already", "in order", "not ours", "claimed",
-	"for issues that are done", "for another branch", "for another branch", "merged by half",
+	"not asked for", "for issues that are done", "for another branch", "for another branch", "merged by half",
 }
 
 // settle brings the obstacles up to date after a change.
@@ -219,6 +220,7 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullObjected] = v.objected
 	now[pullConflicts] = p.conflict
 	now[pullStranger] = !s.w.everOurs(p.Author)
+	now[pullUninvited] = p.Author == stranger && !p.Has("review")
 	now[pullClaimed] = p.Has(forge.LabelInProgress)
 	now[pullUnwanted] = s.w.ours(p.Author) && allOf(p.Closes, func(ref forge.Ref) bool { return s.doneWithout(p, ref) })
 	// Suspects count as authors: the factory cannot always tell, and may ask for one review too many.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -30,6 +31,11 @@ var assigneeRules = []rule{
 		"somebody without a role may be assigned where he can read",
 		"threads, which takes an assignee that is no agent for a human",
 		strangerAssigned,
+	},
+	{
+		"the accounts that may write, and no others, are listed as those to assign",
+		"forge/forgejo readWriters: the rights of other accounts are told to administrators only",
+		writersListed,
 	},
 }
 
@@ -98,4 +104,22 @@ func strangerAssigned(w *world) {
 	stranger := w.account("stranger")
 	n := r.open("first")
 	same(w, "assignees", r.assign(r.owner, n, stranger.name).assignees(), stranger.name)
+}
+
+func writersListed(w *world) {
+	r := w.repo()
+	dev, reader := r.writer("dev"), r.collaborator("reader", "read")
+	w.account("stranger")
+	for _, who := range []*account{r.owner, dev} {
+		var names []string
+		for _, u := range decode[[]user](who.get(r.at("/assignees")).want(http.StatusOK)) {
+			names = append(names, u.Login)
+		}
+		slices.Sort(names)
+		want := []string{dev.name, r.owner.name}
+		slices.Sort(want)
+		if !slices.Equal(names, want) {
+			w.Errorf("%s is shown %v, want %v and not %s", who.name, names, want, reader.name)
+		}
+	}
 }

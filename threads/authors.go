@@ -1,0 +1,41 @@
+package threads
+
+import "codeberg.org/johba/disinto/forge"
+
+// uninvited keeps what a stranger opened from being reviewed until an account with write access asks for it: the forge
+// lets no other set labels.
+func uninvited(_ *view, w *work) *Reason {
+	if w.Author == "" || !w.pull.Stranger || w.has(forge.LabelReview) {
+		return nil
+	}
+	return &Reason{Code: Uninvited, Note: w.Author}
+}
+
+// reviewLimit bounds what a person can make us spend who pushes again and again. Reviews that were reserved count at
+// once, also those of this plan; see view.ask.
+func reviewLimit(v *view, w *work) *Reason {
+	if w.Author == "" {
+		return nil
+	}
+	began, limit := v.History.Reviewed(w.Author, v.Now), v.Config.Forge.MaxReviewsHour
+	n := len(began) + v.asked[w.Author]
+	if n < limit {
+		return nil
+	}
+	why := &Reason{Code: ReviewLimit, Note: w.Author, Count: n, Limit: limit}
+	if len(began) > 0 {
+		why.Until = began[0].Add(ReviewHour)
+		v.wake(why.Until)
+	}
+	return why
+}
+
+// ask counts a review of a person's pull request whose start is not journalled yet.
+func (v *view) ask(s *Session) {
+	if s.Item.Author == "" || s.State != Reserved {
+		return
+	}
+	if a := v.History.Authors[s.Item.Author]; a == nil || a.Reviews[s.RunID].IsZero() {
+		v.asked[s.Item.Author]++
+	}
+}

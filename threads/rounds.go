@@ -1,0 +1,46 @@
+package threads
+
+import (
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// tooManyRounds holds a pull request on which agents go in circles. A request for changes that stands is counted
+// already, the other rounds are counted when they are over. A pull request of ours is not reviewed for ever either: its
+// head may move, and its verdicts may be dismissed, without any rework.
+func tooManyRounds(v *view, w *work) *Reason {
+	h, most := v.History.Chain(w.Ref), &v.Config.Forge
+	n, limit, what := 0, 0, string(w.Cause)
+	switch {
+	case w.Kind == agents.KindReview && w.stage.own:
+		n, limit, what = h.Reviews, 1+most.MaxReviewRounds+most.MaxCIFixes, "reviewed"
+	case w.Cause == CauseCI:
+		n, limit = h.CIFixes, most.MaxCIFixes
+	case w.Cause == CauseChanges:
+		n, limit = v.rounds(w.pull), most.MaxReviewRounds+1
+	case w.Cause == CauseConflict:
+		n, limit = v.rounds(w.pull), most.MaxReviewRounds
+	default:
+		return nil
+	}
+	if n < limit {
+		return nil
+	}
+	if w.Kind == agents.KindRework && w.Cause != CauseCI && 0 < h.Conflicts && h.Conflicts < n {
+		what = "sent back"
+	}
+	return &Reason{Code: TooManyRounds, Note: what, Count: n}
+}
+
+// rounds counts the requests for changes by agents on all heads of a pull request, and the sessions that resolved a
+// conflict of it, since the last retry and without those that a person has seen.
+func (v *view) rounds(p *forge.Pull) int {
+	n := 0
+	for i := range p.Reviews {
+		r := &p.Reviews[i]
+		if r.Verdict == forge.ChangesRequested && v.isAgent(r.Author) && r.Submitted.After(v.History.Chain(p.Ref).Retried) {
+			n++
+		}
+	}
+	return n + v.History.Chain(p.Ref).Conflicts - v.History.Chain(p.Ref).Asked
+}
