@@ -22,7 +22,7 @@ const granularity = time.Second
 type repo struct {
 	name    string    // never changes
 	pause   pause     // belongs to the scan
-	sweptAt time.Time // our clock: when abandoned claims were last swept; belongs to the scan
+	sweepAt time.Time // our clock: when abandoned claims are swept next; belongs to the scan
 
 	settings settings
 	writers  writers

@@ -3,6 +3,7 @@ package forgejo
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,13 +29,14 @@ func (h heldClaim) settled(of time.Time) bool {
 }
 
 // readHolders reads the holders of a repository's claims other than ours. Another supervisor may use the same accounts
-// as our agents, and its claims would look like ones that we left behind. An unchanged forge costs no request. Once an
-// hour it also sweeps abandoned claims.
+// as our agents, and its claims would look like ones that we left behind. An unchanged forge costs no request. At the
+// first scan and once an hour it also sweeps abandoned claims, and five minutes after a sweep that left some, or was the
+// first: a forge may still be doing what it was asked for before we started.
 func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if c.refs == nil {
 		return nil
 	}
-	sweep := time.Since(r.sweptAt) >= fullEvery
+	first, sweep := r.sweepAt.IsZero(), !time.Now().Before(r.sweepAt)
 	c.mu.Lock()
 	wanted := c.unheld(r)
 	c.mu.Unlock()
@@ -65,11 +67,15 @@ func (c *Client) readHolders(ctx context.Context, r *repo) error {
 		c.holders[ref] = h
 		c.mu.Unlock()
 	}
-	if sweep {
-		r.sweptAt = began
-		return c.sweepClaims(ctx, r, all)
+	if !sweep {
+		return nil
 	}
-	return nil
+	left, err := c.sweepClaims(ctx, r, all)
+	r.sweepAt = began.Add(fullEvery)
+	if left || first {
+		r.sweepAt = began.Add(unfinishedFor)
+	}
+	return err
 }
 
 // lookHolder reads the holder of one item afresh, unless we hold it.
@@ -130,31 +136,44 @@ func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	return wanted
 }
 
-// sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim.
-func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string) error {
-	var err error
-	for number, commit := range all {
-		ref := forge.Ref{Repo: r.name, Number: number}
+// sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim, and reports whether
+// it left one that is not held. Of our own instance it is every ref without in-progress that this process does not
+// know: whatever the journal says was released, nothing else would delete it. One of another instance may be a claim
+// under way.
+func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string) (left bool, err error) {
+	for _, number := range slices.Sorted(maps.Keys(all)) {
+		ref, commit := forge.Ref{Repo: r.name, Number: number}, all[number]
 		c.mu.Lock()
 		_, ours := c.claims[ref]
-		held := ours || c.standsBehind(r, number)
+		labels, assignees := c.shown(r, number)
 		c.mu.Unlock()
-		if !held && c.seenLong(ref, commit) {
+		if ours || slices.Contains(labels, forge.LabelInProgress) {
+			continue
+		}
+		drop := !slices.ContainsFunc(assignees, c.isAgent) && c.seenLong(ref, commit)
+		if !drop {
+			h, unread := c.readHolder(ctx, r.name, commit)
+			err = errors.Join(err, unread)
+			drop = h != nil && h.instance != "" && h.instance == c.refs.Instance()
+		}
+		if drop {
 			err = errors.Join(err, c.dropRef(ctx, ref, commit))
+		} else {
+			left = true
 		}
 	}
-	return err
+	return left, err
 }
 
-// standsBehind reports whether an open item has in-progress or an agent.
-func (c *Client) standsBehind(r *repo, number int64) bool {
-	var labels, assignees []string
+// shown returns the labels and assignees of an open item.
+func (c *Client) shown(r *repo, number int64) (labels, assignees []string) {
 	if i := r.issues[number]; i != nil && !i.Closed {
-		labels, assignees = i.Labels, i.Assignees
-	} else if p := r.pulls[number]; p != nil && !p.Closed {
-		labels, assignees = p.Labels, p.Assignees
+		return i.Labels, i.Assignees
 	}
-	return slices.Contains(labels, forge.LabelInProgress) || slices.ContainsFunc(assignees, c.isAgent)
+	if p := r.pulls[number]; p != nil && !p.Closed {
+		return p.Labels, p.Assignees
+	}
+	return nil, nil
 }
 
 // heldBy names, for people, another supervisor that holds an item; "" when there is none.
