@@ -159,7 +159,7 @@ const (
 	TimedOut    Result = "timeout"      // ended by us: too long
 	Limited     Result = "limited"      // a usage limit: the thread waits until RetryAt
 	BackendDown Result = "backend-down" // the inference backend did not answer
-	NoRoom      Result = "no-room"      // never started: the machine has no room for another process
+	NoRoom      Result = "no-room"      // the machine has no room for another process, or the disk none for its result
 	Cancelled   Result = "cancelled"    // ended by us because the item went away, or a person asked for it
 	ClaimFailed Result = "claim-failed" // never started: the claim on the item failed
 	// TokenRejected is a failure while the forge rejected the agent's token, or what that asked for.

@@ -89,9 +89,10 @@ func (s *Supervisor) enter() (held *os.File, err error) {
 // keeps it from being rewritten, such as a full disk, keeps nothing else from working.
 func (s *Supervisor) restore() error {
 	now := time.Now()
-	past, newest, fresh := ledger.New(), now, true
+	past, newest, fresh, read := ledger.New(), now, true, 0
 	j, corrupt, err := journal.Open(s.StateDir, func(r ledger.Record) {
 		fresh = false
+		read++
 		past.Apply(r)
 		if r.At.After(newest) {
 			newest = r.At
@@ -106,6 +107,9 @@ func (s *Supervisor) restore() error {
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
+		if read == 0 {
+			s.log.Error("nothing in the journal can be read: attempts, rests, pauses and passed orders are forgotten")
+		}
 		err = j.SetAside()
 	}
 	if err == nil {
@@ -129,6 +133,14 @@ func (s *Supervisor) journalled(err error) {
 		s.log.Error(text(err) + ": nothing is started until that works again")
 	case err == nil && was != "":
 		s.log.Info("the journal can be written again")
+	}
+}
+
+// mendJournal finds out whether a journal that failed can be written again, also while nothing happens that has to be
+// written.
+func (s *Supervisor) mendJournal() {
+	if s.problems.journalFails() {
+		s.journalled(s.books.journal.Settle())
 	}
 }
 

@@ -26,6 +26,38 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+// A disk that has room again is no problem any more, also while nothing happens that has to be written.
+func TestDiskFullEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		w.Forge.Issue("one")
+		l := w.Start()
+		time.Sleep(time.Minute)
+		empty, err := l.FillDisk()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Until(2*time.Hour, "its end cannot be written", func() bool { return len(l.Document().Problems) == 1 })
+		if got := tell(t, l, "/v1/pause", `{}`); !strings.HasPrefix(got, "503") {
+			t.Errorf("a pause: %s", got)
+		}
+		empty()
+		if got := tell(t, l, "/v1/pause", `{}`); strings.HasPrefix(got, "503") { // so that nothing begins
+			t.Errorf("a pause: %s", got)
+		}
+		again, err := l.FillDisk()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tell(t, l, "/v1/resume", `{}`); !strings.HasPrefix(got, "503") {
+			t.Errorf("a resume: %s", got)
+		}
+		again()
+		w.Until(2*time.Minute, "no problem is left", func() bool { return len(l.Document().Problems) == 0 })
+		l.Stop()
+	})
+}
+
 // Without a journal record nothing is started; what ends meanwhile counts, and is written down when that works again.
 func TestDiskFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

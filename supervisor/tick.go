@@ -23,6 +23,7 @@ func (s *Supervisor) tick(ctx context.Context, thread string, need time.Time) (d
 			delay = s.panicDelay(thread)
 		}
 	}()
+	s.mendJournal()
 	s.scan(ctx, need)
 	if ctx.Err() != nil {
 		return 0

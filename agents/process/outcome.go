@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -42,8 +43,14 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 		}
 		o.Reason += err.Error()
 	}
+	if o.Result == agents.Failed && (!found || err != nil) && full(r.job.ResultPath) {
+		o.Result, o.Reason = agents.NoRoom, "no room on the disk for its result; "+o.Reason
+	}
 	return h.tell(o, r.job.Limits)
 }
+
+// full reports whether nothing can be written beside a result: then its absence says nothing of the work.
+func full(path string) bool { return path != "" && freeDisk(filepath.Dir(path)) < 4<<10 }
 
 // endedBy is the outcome of a session that we ended. Our reason counts more than the program's own, but its usage and
 // session id are kept, for the next session to resume from.
@@ -90,7 +97,8 @@ func exited(program string, ws syscall.WaitStatus) agents.Outcome {
 func notStarted(program string, err error) agents.Outcome {
 	o := agents.Outcome{Result: agents.Failed, ExitCode: 1, Reason: fmt.Sprintf("cannot start %s: %v", program, err)}
 	switch {
-	case Exhausted(err): // the fault of neither the program nor the item
+	case Exhausted(err), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		// The fault of neither the program nor the item.
 		o.Result = agents.NoRoom
 	case errors.Is(err, syscall.ENOENT):
 		o.ExitCode = 127

@@ -2,8 +2,13 @@ package process
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
 )
@@ -24,5 +29,38 @@ func TestNotStarted(t *testing.T) {
 		if o := notStarted("work", tt.err); o.Result != tt.want || o.ExitCode != tt.code || o.Reason == "" {
 			t.Errorf("%v: %+v, want %s and %d", tt.err, o, tt.want, tt.code)
 		}
+	}
+}
+
+// A full disk is no fault of the item's: neither when the session cannot begin on it, nor when its result does not fit.
+func TestFullDisk(t *testing.T) {
+	needRoot(t)
+	for name, script := range map[string]string{
+		"at the start": "exit 0",
+		"no result":    "cat /dev/zero >$T/result/ballast; echo '{}' >$DISINTO_RESULT; exit 1",
+		"half of one":  "printf x >$DISINTO_RESULT; cat /dev/zero >$T/result/ballast; exit 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := newJob(t, script)
+			dir := filepath.Dir(job.ResultPath)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			size := "size=64k"
+			if name == "at the start" {
+				size = "nr_inodes=1" // the folder's own
+			}
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, size); err != nil {
+				t.Skip("cannot mount: " + err.Error())
+			}
+			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			if name == "at the start" {
+				job.ResultPath = filepath.Join(dir, "deeper", "result.json")
+			}
+			o := (&Executor{Reaper: reaper}).Run(t.Context(), job, nil)
+			if o.Result != agents.NoRoom || !strings.Contains(o.Reason, "no ") {
+				t.Errorf("outcome %+v", o)
+			}
+		})
 	}
 }

@@ -203,6 +203,9 @@ func (r *run) startShim(log *os.File) error {
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
+	if errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("cannot start a session shim: %w: %w", tree.ErrNoProc, err)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot start a session shim: %w", err)
 	}

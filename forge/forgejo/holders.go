@@ -30,8 +30,8 @@ func (h heldClaim) settled(of time.Time) bool {
 
 // readHolders reads the holders of a repository's claims other than ours. Another supervisor may use the same accounts
 // as our agents, and its claims would look like ones that we left behind. An unchanged forge costs no request. At the
-// first scan and once an hour it also sweeps abandoned claims, and five minutes after a sweep that left some, or was the
-// first: a forge may still be doing what it was asked for before we started.
+// first scan and once an hour it also sweeps abandoned claims, and five minutes after a sweep that left some or was
+// the first: a forge may still be doing what it was asked for before we started.
 func (c *Client) readHolders(ctx context.Context, r *repo) error {
 	if c.refs == nil {
 		return nil
@@ -136,10 +136,10 @@ func (c *Client) unheld(r *repo) map[forge.Ref]time.Time {
 	return wanted
 }
 
-// sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim, and reports whether
-// it left one that is not held. Of our own instance it is every ref without in-progress that this process does not
-// know: whatever the journal says was released, nothing else would delete it. One of another instance may be a claim
-// under way.
+// sweepClaims deletes abandoned refs, left by supervisors that died between two requests of a claim, and reports
+// whether it left one that is not held. Of our own instance it is every ref without in-progress that this process does
+// not know: whatever the journal says was released, nothing else would delete it. One of another instance may be a
+// claim under way.
 func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string) (left bool, err error) {
 	for _, number := range slices.Sorted(maps.Keys(all)) {
 		ref, commit := forge.Ref{Repo: r.name, Number: number}, all[number]

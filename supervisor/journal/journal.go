@@ -80,6 +80,10 @@ func (j *File) read(record func(ledger.Record)) error {
 		_, err = j.file.ReadAt(last[:], j.size-1)
 		j.torn = last[0] != '\n'
 	}
+	var first [1]byte
+	if n, _ := j.file.ReadAt(first[:], 0); n == 1 && first[0] == 0 && len(j.corrupt) == 0 {
+		j.corrupt = []span{{0, j.size, 1}} // nothing but NULs, as a power cut leaves it: no torn line, but all that was known
+	}
 	if err != nil {
 		return fmt.Errorf("cannot read the journal: %w", err)
 	}
@@ -174,6 +178,20 @@ func (j *File) Note(r ledger.Record, apply func()) error {
 	}
 	if err := j.write(line); err != nil {
 		j.owed = append(j.owed, line...)
+		return fmt.Errorf("cannot write the journal: %w", err)
+	}
+	return nil
+}
+
+// Settle writes the lines that are owed, and returns why nothing more can be written.
+func (j *File) Settle() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	err := j.reserve()
+	if err == nil {
+		err = j.write(nil)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	return nil

@@ -284,3 +284,23 @@ func TestOversize(t *testing.T) {
 		}
 	}
 }
+
+// A power cut can leave a journal of the right length with nothing in it. That is no torn line: all that was known is lost.
+func TestJournalOfNULs(t *testing.T) {
+	dir := t.TempDir()
+	nothing := strings.Repeat("\x00", 70_000)
+	if err := os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(nothing), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, corrupt, err := Open(dir, func(ledger.Record) { t.Error("a record of nothing") })
+	if err != nil || corrupt != 1 {
+		t.Fatalf("%d corrupt lines, %v", corrupt, err)
+	}
+	if err := j.SetAside(); err != nil {
+		t.Error(err)
+	}
+	if aside, _ := os.ReadFile(filepath.Join(dir, "journal.corrupt")); string(aside) != nothing {
+		t.Errorf("%d bytes are set aside", len(aside))
+	}
+	_ = j.Close()
+}

@@ -1,8 +1,10 @@
 package pid1
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -268,4 +270,30 @@ func TestF8_ReapingTakesNoMemory(t *testing.T) {
 		t.Errorf("%d allocations for %d children", n, len(pids))
 	}
 	eventually(t, "none is left", c.reap)
+}
+
+// As PID 1 in front of an empty /proc, as in a chroot, a deaf command and what it left behind are killed all the same.
+func TestWithoutProc(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a PID namespace")
+	}
+	t.Parallel()
+	for _, command := range []string{
+		`trap "" TERM; (trap "" TERM; setsid sleep 1000 &) ; kill -TERM 1; sleep 1000`,
+		`(trap "" TERM; setsid sleep 1000 &) ; exit 137`,
+	} {
+		began := time.Now()
+		out, err := exec.Command("unshare", "--pid", "--mount", "--fork", "--kill-child", "sh", "-c",
+			`mount -t tmpfs none /proc && exec "$@"`, "sh", program(t, "PID 1"), "exec", "--grace", "200ms", "sh", "-c", command).CombinedOutput()
+		if took := time.Since(began); exitCodeOf(err) != 137 || took > killPatience+leftoverGrace {
+			t.Errorf("after %v: %v\n%s", took, err, out)
+		}
+	}
+}
+
+func exitCodeOf(err error) int {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
 }

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"strconv"
 	"syscall"
 	"time"
@@ -94,17 +95,27 @@ func ReadFile(pid int, name string, buf []byte) (int, error) {
 	return total, nil
 }
 
+// ErrNoProc says that processes cannot be found.
+var ErrNoProc = errors.New("/proc is not mounted")
+
 // Walk calls visit for every process, sorted by number. It reads /proc a few entries at a time on purpose: the kernel
 // looks for the next number at each call, so the walk meets even a process that forks a successor and exits, again and
 // again, at its end. A list made beforehand would always be one fork behind.
 //
-// After an error there may be processes that it has not met.
-func Walk(visit func(Process)) (missed error) {
-	fd, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+// After an error there may be processes that it has not met. The error is ErrNoProc when there is no /proc, or an empty
+// folder in its place, as in a chroot.
+func Walk(visit func(Process)) error { return walk("/proc", visit) }
+
+func walk(dir string, visit func(Process)) (missed error) {
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err == syscall.ENOENT {
+		return ErrNoProc
+	}
 	if err != nil {
 		return err
 	}
 	defer syscall.Close(fd)
+	met := false
 	var buf [256]byte
 	names := make([]string, 0, 16)
 	for {
@@ -115,6 +126,9 @@ func Walk(visit func(Process)) (missed error) {
 		if err != nil {
 			return err
 		}
+		if n <= 0 && !met { // not even this process
+			return ErrNoProc
+		}
 		if n <= 0 {
 			return missed
 		}
@@ -124,6 +138,7 @@ func Walk(visit func(Process)) (missed error) {
 			if err != nil {
 				continue
 			}
+			met = true
 			switch p, err := Look(pid); err {
 			case nil:
 				visit(p)

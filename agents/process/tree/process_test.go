@@ -59,3 +59,12 @@ func TestLookAndWalk(t *testing.T) {
 		t.Errorf("walk met %v", pids)
 	}
 }
+
+// Without /proc, or with an empty folder in its place, a walk meets no process and says so: the caller signals all.
+func TestWalkWithoutProc(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), t.TempDir() + "/none"} {
+		if err := walk(dir, func(Process) {}); err != ErrNoProc {
+			t.Errorf("%v", err)
+		}
+	}
+}
