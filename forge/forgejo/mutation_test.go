@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,7 +129,9 @@ func play(w *world, t *tape) (failed string) {
 
 // tape is a forge that answers each request as it was answered once.
 type tape struct {
-	next    http.RoundTripper // asked, and recorded, when it is not nil
+	next http.RoundTripper // asked, and recorded, when it is not nil
+
+	mu      sync.Mutex // guards what follows: the client asks for several things at once
 	answers map[string]taped
 	asked   int
 }
@@ -141,6 +144,8 @@ type taped struct {
 
 // with is the tape with another answer to one request.
 func (t *tape) with(key string, body []byte) *tape {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	answers := maps.Clone(t.answers)
 	answers[key] = taped{answers[key].status, answers[key].header, body}
 	return &tape{answers: answers}
@@ -148,13 +153,11 @@ func (t *tape) with(key string, body []byte) *tape {
 
 // RoundTrip implements http.RoundTripper.
 func (t *tape) RoundTrip(r *http.Request) (*http.Response, error) {
-	t.asked++
 	key := r.Method + " " + r.URL.Path
 	if page := r.URL.Query().Get("page"); page > "1" {
 		key += " page " + page
 	}
-	if t.next == nil {
-		a, known := t.answers[key]
+	if a, known := t.played(key); t.next == nil {
 		if !known {
 			a = taped{status: http.StatusNotFound, body: []byte("{}")}
 		}
@@ -168,10 +171,21 @@ func (t *tape) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if old, known := t.answers[key]; !known || len(old.body) < len(body) {
 		t.answers[key] = taped{resp.StatusCode, resp.Header, body}
 	}
 	return resp, err
+}
+
+// played counts a request, and returns the answer to it.
+func (t *tape) played(key string) (a taped, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked++
+	a, known = t.answers[key]
+	return a, known
 }
 
 // mutation is an answer with one fault.
