@@ -79,30 +79,32 @@ func TestMergeReadsAgain(t *testing.T) {
 		}},
 		{"a label", func(_ *World, p *forge.Pull) { p.Labels = []string{forge.LabelNeedsHuman} }},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			w := New(t)
-			w.Forge.Issue("to do")
-			looks, merges := 0, 0
-			w.Forge.Fail(func(_ context.Context, call string) error {
-				pulls := w.Forge.Pulls()
-				if call == "merge" {
-					merges++
-				}
-				if call == "look" && len(pulls) > 0 && len(pulls[0].Reviews) == 1 {
-					if looks++; looks == 2 { // the first is about the end of the review
-						w.Forge.EditPull(pulls[0].Number, func(p *forge.Pull) { tt.change(w, p) })
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Forge.Issue("to do")
+				looks, merges := 0, 0
+				w.Forge.Fail(func(_ context.Context, call string) error {
+					pulls := w.Forge.Pulls()
+					if call == "merge" {
+						merges++
 					}
+					if call == "look" && len(pulls) > 0 && len(pulls[0].Reviews) == 1 {
+						if looks++; looks == 2 { // the first is about the end of the review
+							w.Forge.EditPull(pulls[0].Number, func(p *forge.Pull) { tt.change(w, p) })
+						}
+					}
+					return nil
+				})
+				l := w.Start()
+				w.Until(time.Hour, "two looks", func() bool { return looks >= 2 })
+				time.Sleep(5 * time.Second)
+				if p := w.Forge.Pulls()[0]; merges > 0 || p.Merged {
+					t.Error("merged all the same")
 				}
-				return nil
+				l.Stop()
+				w.Check()
 			})
-			l := w.Start()
-			w.Until(time.Hour, "two looks", func() bool { return looks >= 2 })
-			time.Sleep(5 * time.Second)
-			if p := w.Forge.Pulls()[0]; merges > 0 || p.Merged {
-				t.Errorf("%s: merged all the same", tt.what)
-			}
-			l.Stop()
-			w.Check()
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,7 +17,7 @@ var acts = []func(w *world, r *repo){
 	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire,
 	(*world).stage, (*world).botClaims, (*world).botEnds, (*world).rejectPull, (*world).mergePull,
 	(*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
-	(*world).pushPull, (*world).intrude, (*world).retarget, (*world).retarget,
+	(*world).pushPull, (*world).intrude, (*world).retarget, (*world).retarget, (*world).rewrite,
 	(*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
 	(*world).pause, (*world).crowd, (*world).revoke, (*world).reload, (*world).reload,
 }
@@ -238,6 +239,26 @@ func (w *world) judgePull(r *repo) {
 	}
 }
 
+// meddle changes a pull request at the moment of its merge.
+func (w *world) meddle(p *pull) {
+	switch w.rng.IntN(5) {
+	case 0:
+		p.Draft = true
+		w.forge.touch(&p.Updated)
+	case 1:
+		if len(p.Reviews) > 0 {
+			w.dismiss(p, len(p.Reviews)-1)
+		}
+	case 2:
+		w.forge.review(p, "ada", p.HeadSHA, forge.ChangesRequested, true)
+	case 3:
+		w.forge.labelPull(p, forge.LabelNeedsHuman, "")
+	case 4:
+		w.forge.retarget(p, oneOf(w, without([]string{"evil", "main", "release"}, p.Base)...))
+	}
+	w.log("people meddle with %s", p.Ref)
+}
+
 // approveAll lets a person approve every open pull request of a repository.
 func (w *world) approveAll(r *repo) {
 	for _, p := range w.forge.openPulls(r) {
@@ -275,6 +296,20 @@ func (w *world) intrude(r *repo) {
 		w.log("%s pushes %s to %s", who, p.HeadSHA, p.Ref)
 		if w.chance(0.8) {
 			w.forge.review(p, who, p.HeadSHA, forge.Approved, w.chance(0.7))
+		}
+	}
+}
+
+// rewrite rewrites a branch, so that pull requests to it part from it at another commit.
+func (w *world) rewrite(r *repo) {
+	base := oneOf(w, "main", "main", "release")
+	w.log("people rewrite %s", base)
+	w.forge.heads++
+	for _, p := range w.forge.openPulls(r) {
+		if p.Base == base {
+			p.MergeBase, p.Contained = fmt.Sprintf("%s/rewritten-%d", base, w.forge.heads), false
+			w.forge.recheck(p)
+			w.forge.touch(&p.Updated)
 		}
 	}
 }

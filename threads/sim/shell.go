@@ -249,7 +249,13 @@ func (sh *shell) merge(m threads.Merge) {
 		sh.books.answered(m.Key(), sh.w.now, err)
 		sh.kick()
 	}
-	sh.write(refs, done, func() error {
+	meddle := func() error {
+		if sh.w.trouble(0.2) {
+			sh.w.meddle(p)
+		}
+		return nil
+	}
+	sh.write(refs, done, meddle, func() error {
 		now := p.Pull
 		if !p.Closed {
 			sh.scanner.mergeability(sh.w.forge.repo(p.Repo), p, &now)
