@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,23 +84,23 @@ func TestMergeReadsAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
 				w.Forge.Issue("to do")
-				looks, merges := 0, 0
+				var looks, merges atomic.Int64 // the supervisor asks from several goroutines
 				w.Forge.Fail(func(_ context.Context, call string) error {
 					pulls := w.Forge.Pulls()
 					if call == "merge" {
-						merges++
+						merges.Add(1)
 					}
 					if call == "look" && len(pulls) > 0 && len(pulls[0].Reviews) == 1 {
-						if looks++; looks == 2 { // the first is about the end of the review
+						if looks.Add(1) == 2 { // the first is about the end of the review
 							w.Forge.EditPull(pulls[0].Number, func(p *forge.Pull) { tt.change(w, p) })
 						}
 					}
 					return nil
 				})
 				l := w.Start()
-				w.Until(time.Hour, "two looks", func() bool { return looks >= 2 })
+				w.Until(time.Hour, "two looks", func() bool { return looks.Load() >= 2 })
 				time.Sleep(5 * time.Second)
-				if p := w.Forge.Pulls()[0]; merges > 0 || p.Merged {
+				if p := w.Forge.Pulls()[0]; merges.Load() > 0 || p.Merged {
 					t.Error("merged all the same")
 				}
 				l.Stop()
