@@ -194,6 +194,9 @@ func (f *Forge) Claim(ctx context.Context, ref forge.Ref, login, _ string) error
 // Release removes the assignee, then the label, as two requests.
 func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error {
 	err := f.call(ctx, "unassign", func() error {
+		if f.issues[ref.Number] == nil && f.pulls[ref.Number] == nil {
+			return nil
+		}
 		_, assignees, _ := f.markedLocked(ref)
 		*assignees = without(*assignees, login)
 		return nil
@@ -202,6 +205,9 @@ func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error 
 		return err
 	}
 	return f.call(ctx, "release", func() error {
+		if f.issues[ref.Number] == nil && f.pulls[ref.Number] == nil {
+			return nil
+		}
 		labels, assignees, _ := f.markedLocked(ref)
 		if len(*assignees) == 0 || f.pulls[ref.Number] != nil {
 			*labels = without(*labels, forge.LabelInProgress)

@@ -146,6 +146,13 @@ func (f *Forge) Say(n int64, login string) {
 	f.asked[n][login] = append(f.asked[n][login], time.Now())
 }
 
+// Delete takes an issue away, as a deletion or a transfer does.
+func (f *Forge) Delete(n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.issues, n)
+}
+
 // Edit changes an issue as a person does.
 func (f *Forge) Edit(n int64, change func(*forge.Issue)) {
 	f.mu.Lock()

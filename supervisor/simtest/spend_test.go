@@ -12,6 +12,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -276,6 +277,83 @@ func TestPeoplePushAgainAndAgain(t *testing.T) {
 		runs := w.Exec.RunsOf(agents.KindReview, theirs)
 		if len(runs) != 6 || runs[0].Begin.Sub(began) < 3*time.Hour {
 			t.Errorf("%d reviews of the stranger's, want 6 in the hour after the label", len(runs))
+		}
+	})
+}
+
+// An issue is deleted, or transferred, while an agent works on it: the session ends, nothing of it is tried again, and
+// the agent goes on with other work.
+func TestIssueGoesAway(t *testing.T) {
+	for name, during := range map[string]time.Duration{"in the session": 5 * time.Minute, "at its end": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Slow()
+				gone := w.Forge.Issue("one")
+				always(w, agents.KindIssue, Script{Takes: 10 * time.Minute})
+				l := w.Start()
+				time.Sleep(during)
+				w.Forge.Delete(gone)
+				time.Sleep(5 * time.Minute)
+				d := l.Document()
+				if n := len(d.Sessions) + len(d.Queue); n != 0 {
+					t.Errorf("it is still there: %+v %+v", d.Sessions, d.Queue)
+				}
+				if r := d.Recent; len(r) != 1 || r[0].Outcome != agents.Cancelled || r[0].Reason == "" {
+					t.Errorf("the session ended %+v", r)
+				}
+				w.Exec.Script = w.Work
+				other := w.Forge.Issue("two")
+				time.Sleep(24 * time.Hour)
+				l.Stop()
+				w.Check()
+				if n := len(w.Exec.RunsOf(agents.KindIssue, gone)); n != 1 {
+					t.Errorf("%d sessions on an issue that is gone", n)
+				}
+				if !w.Forge.Get(other).Closed {
+					t.Error("the agents did not go on")
+				}
+			})
+		})
+	}
+}
+
+// What an issue depends on is opened again after its start: the session goes on, because its work is done as well now as
+// later. When it fails the issue waits, and nothing is tried, until the other is closed again.
+func TestBlockerReopened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Slow()
+		first := w.Forge.Issue("one")
+		second := w.Forge.Issue("two", first)
+		w.Forge.Edit(first, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if job.Number == second {
+				return reports(10*time.Minute, agents.Failed, "tests fail")
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start()
+		time.Sleep(5 * time.Minute)
+		w.Forge.Edit(first, func(is *forge.Issue) {
+			is.Closed, is.Ended, is.Reopened, is.Assignees = false, time.Time{}, time.Now(), []string{"johba"}
+		})
+		time.Sleep(24 * time.Hour)
+		runs := w.Exec.RunsOf(agents.KindIssue, second)
+		if len(runs) != 1 || runs[0].End.Sub(runs[0].Begin) < 10*time.Minute {
+			t.Errorf("sessions while what it depends on was open again: %v", runs)
+		}
+		if i := slices.IndexFunc(l.Document().Queue, func(q control.QueueDocument) bool { return q.Number == second }); i < 0 ||
+			l.Document().Queue[i].Code != threads.BlockerOpen {
+			t.Errorf("it waits: %+v", l.Document().Queue)
+		}
+		w.Exec.Script = w.Work
+		w.Forge.Edit(first, func(is *forge.Issue) { is.Closed, is.Ended = true, time.Now() })
+		time.Sleep(time.Hour)
+		l.Stop()
+		w.Check()
+		if runs := w.Exec.RunsOf(agents.KindIssue, second); len(runs) != 2 || variable(runs[1].Job, "DISINTO_ATTEMPT") != "2" {
+			t.Errorf("%d sessions after it was closed again", len(runs))
 		}
 	})
 }

@@ -192,6 +192,9 @@ func (a *aftermath) began(r *run, w *world) {
 	}
 	delete(a.failures, attemptKey{r.Item.Chain, agents.KindRework})
 	author := w.forge.pull(r.Item.Ref).Author
+	if w.ours(author) || w.bot(author) { // those reviews do not count, also when the agent is gone later
+		return
+	}
 	if a.reviewed[author] == nil {
 		a.reviewed[author] = make(map[string]time.Time)
 	}
