@@ -19,11 +19,11 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-var mutationsEvery = flag.Int("mutations", 100, "play one of so many mutations")
+var mutationsEvery = flag.Int("mutations", 1000, "play one of so many mutations")
 
 // TestMutations has the client meet answers of the wrong shape: each field of each answer null, missing, of another
 // type, huge and negative. No method may panic, loop, or take an answer for what it is not: PID 1 did end, again after
-// every restart, when the commit of a claim was null. make test plays one of 100 and null for each
+// every restart, when the commit of a claim was null. make test plays one of 1,000 and null for each
 // whole answer, make check one of 10; -mutations 1 plays all.
 func TestMutations(t *testing.T) {
 	onLocal(t, func(w *world) {
