@@ -228,10 +228,6 @@ func (s *Supervisor) saveWork(ctx context.Context, config *threads.Config, l lef
 	return out.Reason, nil
 }
 
-func (s *Supervisor) workPath(l leftover) string {
-	return strings.Join([]string{l.Folder, l.Agent, l.Name}, "/")
-}
-
 // runs reports whether a session is under way.
 func (b *books) runs(run string) bool {
 	b.mu.Lock()

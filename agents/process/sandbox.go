@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
@@ -236,12 +237,7 @@ func below(path, dir string) bool { return strings.HasPrefix(path, strings.TrimS
 
 // is reports whether a path itself is hidden, or is around everything hidden: a rule for it would be one for all.
 func (g *grants) is(real string) bool {
-	for _, h := range g.hidden {
-		if real == h {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(g.hidden, real)
 }
 
 // within reports whether a path is hidden.

@@ -102,7 +102,7 @@ func Version() (int, error) {
 	case errno == unix.ENOSYS:
 		return 0, errors.New("the kernel has no Landlock")
 	case errno == unix.EOPNOTSUPP:
-		return 0, errors.New("Landlock is not among the kernel's active security modules (lsm=landlock,...)")
+		return 0, errors.New("the kernel's active security modules lack Landlock (lsm=landlock,...)")
 	case errno == unix.EPERM, errno == unix.EACCES:
 		return 0, errors.New("the container's seccomp profile refuses Landlock")
 	case errno != 0:

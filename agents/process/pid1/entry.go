@@ -25,7 +25,8 @@ const (
 
 // The first instructions write these.
 var (
-	keeps byte   // which signals are blocked; 0 without first instructions
+	keeps byte // which signals are blocked; 0 without first instructions
+	//lint:ignore U1000 only the first instructions use it
 	kept  uint64 // the same as a set
 	mask  uint64 // the signals that were blocked before them
 	files syscall.Rlimit
