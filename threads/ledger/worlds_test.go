@@ -37,13 +37,13 @@ func TestWorldsMissEveryOutcome(t *testing.T) {
 				}
 				return
 			}
-			for seed := uint64(1); seed <= 4000; seed++ {
+			for seed := uint64(1); seed <= 20000; seed++ {
 				if _, err := sim.Play(seed, nil); err != nil {
 					t.Log(err)
 					return
 				}
 			}
-			t.Error("4000 worlds, and no invariant is broken")
+			t.Error("20000 worlds, and no invariant is broken")
 		})
 	}
 }
