@@ -31,11 +31,15 @@ func (s *Supervisor) askFirst() {
 		return
 	}
 	if n == 0 {
-		s.tell(notice{words: "nothing waits in the repositories: new issues are begun as they come"})
+		s.tell(notice{words: "first start: nothing waits, new issues are begun as they come"})
 		_ = s.unpause(context.Background(), control.PauseRequest{}, new(control.Report))
 		return
 	}
-	words := fmt.Sprintf("first start: %d items wait to be begun, say disinto resume (run --yes does not ask)", n)
+	wait := fmt.Sprintf("%d items wait", n)
+	if n == 1 {
+		wait = "1 item waits"
+	}
+	words := "first start: " + wait + ": disinto resume begins them (run --yes does not ask)"
 	s.problems.setFirst(words)
 	s.tell(notice{words: words})
 }

@@ -26,7 +26,7 @@ func TestFirstStart(t *testing.T) {
 		if n := len(w.Exec.Runs()); n != 0 || !l.Document().Paused || !first(l) {
 			t.Fatalf("%d sessions, problems %q", n, l.Document().Problems)
 		}
-		if got := l.Document().Problems[0]; !strings.HasPrefix(got, "first start: 1 items wait") {
+		if got := l.Document().Problems[0]; !strings.HasPrefix(got, "first start: 1 item waits: ") {
 			t.Errorf("it says %q", got) // the second is blocked by the first
 		}
 		l.Kill() // what was asked is still open

@@ -39,7 +39,7 @@ func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 
 // BenchmarkSession measures a whole session of a program that does nothing: folders, shim, program, its end, the sweep,
 // the outcome. start/op is the part until the program runs. Sessions without and with a sandbox take turns, so that both
-// see the same machine; sandbox/op is what it costs. Both are medians, which other work on the machine moves less.
+// see the same machine; sandbox/op is the difference. Both are medians, which other work on the machine moves less.
 func BenchmarkSession(b *testing.B) {
 	dir := b.TempDir()
 	e := &Executor{Reaper: reaper}

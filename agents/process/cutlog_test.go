@@ -71,8 +71,8 @@ func checkCut(t *testing.T, path, whole string, limit int) {
 	}
 }
 
-// A program that prints without end fills its log and not the disk, also while it runs; its last words are in the log,
-// and so is what it prints to /dev/stderr under an account of its own.
+// A program that prints without end fills its log and not the disk, also while it runs. The log has its last line, also
+// one that a program under an account of its own writes to /dev/stderr.
 func TestLogIsBounded(t *testing.T) {
 	for _, user := range []string{"", stranger} {
 		job := newJob(t, `i=0; while [ $i -lt 30000 ]; do echo "line $i"; i=$((i+1)); done; echo end >>/dev/stderr`)

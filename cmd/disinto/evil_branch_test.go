@@ -52,7 +52,7 @@ run husky > .husky/pre-commit; chmod +x .husky/pre-commit
 git add -Af && git commit -qm 'fix: evil'
 `
 
-// evilReview is what a model has the shell do in a review: it looks around in the checkout, and approves.
+// evilReview has the shell look around in the checkout, as a model does in a review, and approve.
 const evilReview = `cd "$DISINTO_WORKSPACE/repo" && cat README.md >/dev/null && git status --short && git log -1 --oneline && git diff HEAD~1 --stat &&
 (cd bare.git && git status >/dev/null 2>&1; true) && echo '{"verdict":"approve","summary":"fine"}' > "$DISINTO_WORKSPACE/verdict.json"`
 

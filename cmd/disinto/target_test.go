@@ -58,8 +58,10 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%s has no --address", cmd.name)
 		}
 	}
-	// Whoever names a supervisor of this machine means that one.
-	if got := disinto(t.Context(), []string{token, "DISINTO_ADDRESS=" + address}, "status", "--state", t.TempDir()); !strings.Contains(got.stderr, "no supervisor runs") {
+	// --state names a supervisor of this machine, and wins over the address.
+	environ := []string{token, "DISINTO_ADDRESS=" + address}
+	got := disinto(t.Context(), environ, "status", "--state", t.TempDir())
+	if !strings.Contains(got.stderr, "no supervisor runs") {
 		t.Errorf("--state beside $DISINTO_ADDRESS: %+v", got)
 	}
 }

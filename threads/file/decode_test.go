@@ -38,7 +38,7 @@ backend = "local"
 agents = ["dev-qwen"]
 `
 
-// anyBackend is what a backend has to be, in an error.
+// anyBackend names the kinds of backends in an error.
 const anyBackend = `"api" for any service that keeps nothing between two requests, such as Anthropic's or OpenAI's, ` +
 	`or "local" for a server of your own, such as llama-server`
 
