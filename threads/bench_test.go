@@ -55,6 +55,33 @@ func BenchmarkDecideKept(b *testing.B) {
 	}
 }
 
+// BenchmarkBeside asks for the free slots after the plans of the two factories of BenchmarkDecide, and of one in which
+// nothing starts: "held" has no room in the review, and of every other thread no agent has the skill.
+func BenchmarkBeside(b *testing.B) {
+	free, full, held := largeFactory(false), largeFactory(true), largeFactory(false)
+	held.Config.Forge.MaxUnreviewed = 1
+	for i := range held.Config.Agents {
+		if i/5%2 == 0 {
+			held.Config.Agents[i].Skills = nil
+		}
+	}
+	for i := range held.Facts.Issues {
+		held.Facts.Issues[i].Labels = []string{"backlog", "skill/go"}
+	}
+	for _, c := range []struct {
+		name string
+		s    Snapshot
+	}{{"free", free}, {"full", full}, {"held", held}} {
+		b.Run(c.name, func(b *testing.B) {
+			plan := Decide(c.s)
+			b.ReportAllocs()
+			for b.Loop() {
+				Beside(&c.s, &plan)
+			}
+		})
+	}
+}
+
 func largeFactory(full bool) Snapshot {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	cfg := &Config{Forge: Forge{Repos: []string{"o/r"}, MergeAuto: true, MaxUnreviewed: 1000, MaxReviewRounds: 5, MaxCIFixes: 3, MaxReviewsHour: 6}}

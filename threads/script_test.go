@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
 // TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
-// a command (decide, why, convoy, rebalance) a block between ---- and the next empty line is its answer. Lines:
+// a command (decide, why, convoy, rebalance, beside) a block between ---- and the next empty line is its answer. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
@@ -153,6 +153,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		return formatConvoy(ConvoyOf(w.s, w.s.Facts.Issue(w.ref(f[1])))), true
 	case "rebalance":
 		return formatBalance(Weigh(w.s)), true
+	case "beside":
+		return w.beside(), true
 	default:
 		w.Fatalf("unknown line %q", line)
 	}
@@ -161,6 +163,16 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 
 // decide runs Decide as a first scan of these facts would.
 func (w *scriptWorld) decide() string { return formatPlan(Decide(w.s), w.s.Now) }
+
+// beside is the slots that stand free beside work once the plan of this moment is carried out.
+func (w *scriptWorld) beside() string {
+	plan := Decide(w.s)
+	var out strings.Builder
+	for _, f := range Beside(&w.s, &plan) {
+		fmt.Fprintf(&out, "free   %s/%d %s\n", f.Thread, f.Slot, f.Code)
+	}
+	return out.String()
+}
 
 // scan makes every fact as fresh as now.
 func (w *scriptWorld) scan() {

@@ -50,6 +50,19 @@ type agentState struct {
 }
 
 func newView(s *Snapshot) *view {
+	v := newCrew(s)
+	v.indexPulls()
+	for i := range v.threads {
+		v.indexKept(&v.threads[i])
+	}
+	v.indexConvoys()
+	v.indexDropped()
+	v.cycles = findCycles(&s.Facts)
+	return v
+}
+
+// newCrew is a view with its threads, agents and sessions only: enough for the rules about agents.
+func newCrew(s *Snapshot) *view {
 	v := &view{
 		Snapshot: s,
 		byAgent:  make(map[string]*Session, len(s.Sessions)),
@@ -60,13 +73,6 @@ func newView(s *Snapshot) *view {
 		v.ask(&s.Sessions[i])
 	}
 	v.indexWorkers()
-	v.indexPulls()
-	for i := range v.threads {
-		v.indexKept(&v.threads[i])
-	}
-	v.indexConvoys()
-	v.indexDropped()
-	v.cycles = findCycles(&s.Facts)
 	return v
 }
 
