@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 func TestRunCommand(t *testing.T) {
@@ -223,5 +225,19 @@ func TestRunSaysWhereItRuns(t *testing.T) {
 	})
 	if err != nil || out.String() != "PATH=/usr/bin:/bin\nPWD="+dir+"\n" {
 		t.Errorf("%v, environment %q", err, out.String())
+	}
+}
+
+// panicking is a reader and a writer with a mistake.
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error)  { panic("a mistake") }
+func (panicking) Write([]byte) (int, error) { panic("a mistake") }
+
+func TestRunCommandOutlivesPanics(t *testing.T) {
+	t.Parallel()
+	err := reaper.Run(t.Context(), Cmd{Argv: []string{"sh", "-c", "cat; echo up"}, Stdin: panicking{}, Stdout: panicking{}})
+	if len(forge.Panics(err)) != 1 {
+		t.Errorf("error %v, want the writer's panic", err)
 	}
 }

@@ -88,13 +88,16 @@ func (r *run) ask(ctx context.Context) chan string {
 	answer := make(chan string, 1)
 	go func() {
 		said := ""
-		defer func() {
-			_ = recover() // a strange answer of a backend must not end PID 1
-			answer <- said
-		}()
-		ctx, cancel := context.WithTimeout(ctx, askTime)
-		defer cancel()
-		said = r.exec.Progress(ctx, r.job.BackendURL)
+		err := safely("a question to a backend", func() error {
+			ctx, cancel := context.WithTimeout(ctx, askTime)
+			defer cancel()
+			said = r.exec.Progress(ctx, r.job.BackendURL)
+			return nil
+		})
+		if err != nil {
+			r.note(err.Error())
+		}
+		answer <- said
 	}()
 	return answer
 }

@@ -42,7 +42,7 @@ func (l *link) listen() {
 	go func() {
 		defer close(l.idle)
 		var r endReport
-		err := l.in.Decode(&r)
+		err := safely("the link to a shim", func() error { return l.in.Decode(&r) })
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}

@@ -123,13 +123,16 @@ func (p *plumbing) start(stdin io.Reader) {
 	p.theirs = nil
 	if input := p.input; input != nil {
 		go func() {
-			_, _ = io.Copy(input, stdin) // EPIPE: the command did not want all of it
-			_ = input.Close()
+			defer input.Close()
+			_ = safely("the input of a command", func() error {
+				_, err := io.Copy(input, stdin) // EPIPE: the command did not want all of it
+				return err
+			})
 		}()
 	}
 	p.results = make(chan error, len(p.copies))
 	for _, c := range p.copies {
-		go func() { p.results <- c() }()
+		go func() { p.results <- safely("the output of a command", c) }()
 	}
 }
 

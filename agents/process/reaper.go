@@ -8,8 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/forge"
 )
 
 // Exit is how a child ended.
@@ -43,6 +46,9 @@ type Reaper struct {
 	orphans  int64
 }
 
+// panicRest is the time from a panic of the reaper to its next try.
+const panicRest = 100 * time.Millisecond
+
 // reaping keeps a second Reaper from taking statuses away from the first.
 var reaping atomic.Bool
 
@@ -63,9 +69,14 @@ func (r *Reaper) begin() error {
 	chld := make(chan os.Signal, 1)
 	signal.Notify(chld, syscall.SIGCHLD)
 	go func() {
-		for {
-			r.sweep() // before the first signal too: children may have ended before there was a handler
-			<-chld
+		for told := ""; ; {
+			err := safely("the reaper", r.sweep) // before the first signal too: children may have ended before it was heard
+			if err == nil {
+				<-chld
+				continue
+			}
+			told = complain(err, told) // it cost the exit that it was about: the exits after it are collected
+			time.Sleep(panicRest)
 		}
 	}()
 	return nil
@@ -85,26 +96,39 @@ func (r *Reaper) own(pid int) bool {
 	return r.children[pid] != nil
 }
 
-// sweep collects every exit there is, since one SIGCHLD may stand for any number of them.
-func (r *Reaper) sweep() {
-	for {
-		var e Exit
-		r.mu.Lock()
-		pid, err := syscall.Wait4(-1, &e.Status, syscall.WNOHANG, &e.Usage)
-		if c := r.children[pid]; c != nil {
-			delete(r.children, pid)
-			c.exit <- e
-		} else if pid > 0 {
-			r.orphans++
-			if r.starting > 0 {
-				r.early[pid] = e // perhaps of a child whose fork has not returned yet
-			}
-		}
-		r.mu.Unlock()
-		if pid <= 0 && err != syscall.EINTR {
-			return
+// complain writes a panic to stderr, unless it says what the one before said: the next may come with every child.
+func complain(err error, told string) string {
+	for _, p := range forge.Panics(err) {
+		if p.Error() != told {
+			fmt.Fprintf(os.Stderr, "disinto: %v\n%s", p, p.Stack)
 		}
 	}
+	return err.Error()
+}
+
+// sweep collects every exit there is, since one SIGCHLD may stand for any number of them.
+func (r *Reaper) sweep() error {
+	for r.collect() {
+	}
+	return nil
+}
+
+// collect takes one exit, and reports whether there may be more.
+func (r *Reaper) collect() (more bool) {
+	var e Exit
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pid, err := syscall.Wait4(-1, &e.Status, syscall.WNOHANG, &e.Usage)
+	if c := r.children[pid]; c != nil {
+		delete(r.children, pid)
+		c.exit <- e
+	} else if pid > 0 {
+		r.orphans++
+		if r.starting > 0 {
+			r.early[pid] = e // perhaps of a child whose fork has not returned yet
+		}
+	}
+	return pid > 0 || err == syscall.EINTR
 }
 
 // Start starts a program. path is used without a search, relative to attr.Dir. An error for which Exhausted holds may

@@ -228,3 +228,18 @@ func TestReaperStorm(t *testing.T) {
 		t.Errorf("%d orphans are left and %d statuses are lost (%v, %q)", left, lost, err, out.String())
 	}
 }
+
+// A panic in the reaper costs the exit that it was about.
+func TestReaperOutlivesPanics(t *testing.T) {
+	doomed := spawn(t, "exec sleep 60")
+	reaper.mu.Lock()
+	close(doomed.exit) // delivering the exit panics
+	reaper.mu.Unlock()
+	if err := syscall.Kill(doomed.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the doomed child is reaped", func() bool { return !reaper.own(doomed.PID) })
+	if e := <-spawn(t, "exit 3").Exit(); e.Status.ExitStatus() != 3 {
+		t.Errorf("the next child: %s", describe(e.Status))
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync/atomic"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 const (
@@ -33,7 +35,11 @@ type entry struct {
 
 func newOutlet(w io.Writer) *outlet {
 	o := &outlet{w: w, queue: make(chan entry, outletLines)}
-	go o.drain()
+	go func() {
+		for !safely(hclog.NewNullLogger(), o.drain) { // a panic here cannot be logged; it costs the line that it was about
+			o.lost.Add(1)
+		}
+	}()
 	return o
 }
 
