@@ -60,6 +60,8 @@ type Issue struct {
 	// BlockersKnown is false until the dependencies have been read after the issue's last change. Such an issue is never
 	// started.
 	BlockersKnown bool
+	// Cut says that the text is longer than scans read. It may name more blockers, so BlockersKnown is false.
+	Cut bool
 	// AsOf is when the request began that reported or confirmed this state.
 	AsOf time.Time
 }

@@ -19,6 +19,7 @@ const (
 	PullRejected      Code = "pr-rejected"
 	StagedConvoy      Code = "staged-convoy"
 	BlockersUnknown   Code = "blockers-unknown"
+	TextTooLong       Code = "text-too-long"
 	BlocksItself      Code = "blocks-itself"
 	BlockerCycle      Code = "blocker-cycle"
 	BlockerMissing    Code = "blocker-missing"
@@ -185,6 +186,9 @@ var codeDocs = []CodeDoc{
 		"it is in a staged convoy", "`disinto convoy start`, or remove `staged` from the convoy"),
 	doc(BlockersUnknown, Blocked, ByScan, "blockers unknown|members of staged convoy {refs} unknown",
 		"its dependencies could not be read yet", ""),
+	doc(TextTooLong, Blocked, ByPerson, "its text is too long to be searched for blockers",
+		"its text is longer than 64 kB, or names more than 1,000 issues: what it depends on may stand in the rest",
+		"shorten the text"),
 	doc(BlocksItself, Blocked, ByPerson, "depends on itself", "it depends on itself", "edit its dependencies"),
 	doc(BlockerCycle, Blocked, ByPerson, "dependency cycle: {circle}",
 		"its dependencies form a circle", "remove one dependency of the circle"),

@@ -296,7 +296,7 @@ func tracking(is *forge.Issue) *Reason {
 	case is.Has(forge.LabelStaged):
 		return &Reason{Code: StagedConvoy, Refs: []forge.Ref{is.Ref}}
 	case !is.BlockersKnown:
-		return &Reason{Code: BlockersUnknown}
+		return unknown(is)
 	case len(closed) == len(is.Blockers) && len(closed) > 0:
 		return &Reason{Code: ConvoyOver, Refs: closed}
 	}

@@ -262,21 +262,29 @@ func stagedConvoy(v *view, w *work) *Reason {
 	return &Reason{Code: StagedConvoy, Refs: []forge.Ref{convoy}}
 }
 
-// blockersUnknown also holds every issue while the members of a staged convoy are not read, because it may be one of
-// them.
+// blockersUnknown tells a text that is too long apart, because only a person can shorten it. It also holds every issue
+// while the members of a staged convoy are not read, because it may be one of them.
 func blockersUnknown(v *view, w *work) *Reason {
+	if !w.issue.BlockersKnown {
+		return unknown(w.issue)
+	}
 	for _, b := range w.issue.Blockers {
 		if b.State == forge.BlockerUnknown && b.Ref != w.Ref {
 			return &Reason{Code: BlockersUnknown}
 		}
 	}
-	if !w.issue.BlockersKnown {
-		return &Reason{Code: BlockersUnknown}
-	}
 	if len(v.unread) > 0 {
 		return &Reason{Code: BlockersUnknown, Refs: v.unread}
 	}
 	return nil
+}
+
+// unknown is the reason of an issue whose blockers are not known.
+func unknown(is *forge.Issue) *Reason {
+	if is.Cut {
+		return &Reason{Code: TextTooLong}
+	}
+	return &Reason{Code: BlockersUnknown}
 }
 
 func blocksItself(_ *view, w *work) *Reason {

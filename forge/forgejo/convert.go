@@ -22,6 +22,7 @@ func issueOf(repo string, in *gitea.Issue, began time.Time) forge.Issue {
 		Created:   in.Created,
 		Updated:   in.Updated,
 		AsOf:      began,
+		Cut:       wasCut(in.Body),
 	}
 	if is.Closed {
 		is.Ended = timeOf(in.Closed)

@@ -22,7 +22,7 @@ func TestConvertsEveryField(t *testing.T) {
 	var p gitea.PullRequest
 	fill(reflect.ValueOf(&is).Elem(), 3)
 	fill(reflect.ValueOf(&p).Elem(), 3)
-	p.Body = "Fixes #3"
+	is.Body, p.Body = cutMark, "Fixes #3"
 	for _, fact := range []any{issueOf("o/r", &is, time.Now()), pullOf("o/r", &p, time.Now())} {
 		v := reflect.ValueOf(fact)
 		for i := range v.NumField() {

@@ -48,7 +48,7 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 	}
 	fact.HeldBy = c.heldBy(i.Ref, i.Labels, i.Updated)
 	read := i.known() || !r.settings.dependencies
-	fact.BlockersKnown = read && !r.asOf.IsZero() && i.settledPast(firstEnd)
+	fact.BlockersKnown = read && !fact.Cut && !r.asOf.IsZero() && i.settledPast(firstEnd)
 	if read {
 		fact.Blockers = c.blockers(i)
 	}

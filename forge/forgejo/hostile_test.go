@@ -142,6 +142,9 @@ func TestHugeIssues(t *testing.T) {
 			if !slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool { return b.Number == is.Number+1000 }) && is.BlockersKnown {
 				t.Errorf("#%d has lost its blocker: %v", is.Number, is.Blockers)
 			}
+			if long := is.Number > 20 && is.Number <= 28; is.Cut != long || is.BlockersKnown == long {
+				t.Errorf("#%d: cut %v, its blockers known %v", is.Number, is.Cut, is.BlockersKnown)
+			}
 			if len(is.Body) > longBody {
 				t.Errorf("#%d has %d bytes of text", is.Number, len(is.Body))
 			}
@@ -174,4 +177,22 @@ func TestEndlessPages(t *testing.T) {
 			t.Errorf("at once: %d entries with %d requests, %v", len(all), h.asked, err)
 		}
 	})
+}
+
+// An issue that names more issues than are kept of a long text counts as cut: the others may be blockers.
+func TestManyReferences(t *testing.T) {
+	self := forge.Ref{Repo: "o/r", Number: 1}
+	for _, tt := range []struct {
+		refs int
+		cut  bool
+	}{{mostNamed, false}, {mostNamed + 1, true}} {
+		var body strings.Builder
+		for n := range tt.refs {
+			fmt.Fprintf(&body, "Depends on #%d\n", n+2)
+		}
+		short := gist(body.String(), self)
+		if got := len(forge.Dependencies(short, self)); wasCut(short) != tt.cut || got != mostNamed {
+			t.Errorf("%d references: cut %v, %d kept", tt.refs, wasCut(short), got)
+		}
+	}
 }

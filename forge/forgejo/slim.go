@@ -45,19 +45,25 @@ func slim(entry any) {
 	}
 }
 
-// gist is a text with the same references, which are all that scans read of it. A short one stays as it is.
+// gist is a text with the same references, which are all that scans read of it. A short one stays as it is, and one
+// with more than mostNamed counts as cut.
 func gist(body string, of forge.Ref) string {
 	if len(body) <= longBody || of.Repo == "" {
 		return body
 	}
 	var short strings.Builder
+	cut := wasCut(body)
 	add := func(word string, refs []forge.Ref) {
+		cut = cut || len(refs) > mostNamed
 		for _, ref := range refs[:min(len(refs), mostNamed)] {
 			fmt.Fprintf(&short, "%s %s\n\n", word, ref)
 		}
 	}
 	add("Depends on", forge.Dependencies(body, of))
 	add("Fixes", forge.Closes("", "", body, of.Repo))
+	if cut {
+		short.WriteString(cutMark)
+	}
 	return short.String()
 }
 

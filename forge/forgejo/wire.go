@@ -5,14 +5,16 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"codeberg.org/johba/disinto/forge"
 )
 
 // What strangers write has no length on a forge: an issue of 10 MB is one request. So an answer is cut while it is
-// read. A text longer than maxText is cut, an entry that is larger all the same becomes null, which is how a forge
-// shows an item that it cannot load, and an answer that is too long as a whole is asked for in smaller pages.
+// read. A text longer than maxText is cut and says so at its end, an entry that is larger all the same becomes null,
+// which is how a forge shows an item that it cannot load, and an answer that is too long as a whole is asked for in
+// smaller pages.
 const (
 	maxRaw    = 64 << 20  // bytes of an answer as sent
 	maxKept   = 16 << 20  // bytes of an answer as kept
@@ -22,6 +24,12 @@ const (
 	maxAll    = 300_000   // values in one answer
 	maxList   = 20_000    // entries of one answer
 )
+
+// cutMark is the end of a text that was cut. A person who writes it holds only the own issue.
+const cutMark = "[cut: the rest of the text is not read]"
+
+// wasCut reports whether a text was cut.
+func wasCut(text string) bool { return strings.HasSuffix(text, cutMark) }
 
 var errTooLong = fmt.Errorf("%w: too long an answer", forge.ErrUnavailable)
 
@@ -72,6 +80,11 @@ func (c *cutter) inText(b byte) {
 		c.escape = 5
 	case c.escape > 0:
 	case b == '"':
+		if c.cutting {
+			for _, b := range []byte(`\n\n` + cutMark) {
+				c.put(b)
+			}
+		}
 		c.text, c.cutting = -1, false
 		c.put(b)
 		return

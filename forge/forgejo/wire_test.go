@@ -8,7 +8,7 @@ import (
 
 // An answer within the bounds says what it said; what is longer is cut between two characters, or dropped as an entry.
 func TestCutAnswer(t *testing.T) {
-	long := strings.Repeat("x", maxText)
+	long, mark := strings.Repeat("x", maxText), `\n\n`+cutMark
 	tests := []struct {
 		name, text, want string
 		dropped          int
@@ -18,10 +18,10 @@ func TestCutAnswer(t *testing.T) {
 		{"an empty list", "[]", "[]", 0},
 		{"null", "null", "null", 0},
 		{"nothing", "", "", 0},
-		{"a long text", `["` + long + `yz","b"]`, `["` + long + `","b"]`, 0},
-		{"an escape at the end", `["` + long[1:] + `\u00e4z"]`, `["` + long[1:] + `\u00e4"]`, 0},
-		{"an escape behind the end", `["` + long + `\u00e4\"z",1]`, `["` + long + `",1]`, 0},
-		{"a character at the end", `["` + long[1:] + `äz"]`, `["` + long[1:] + `ä"]`, 0},
+		{"a long text", `["` + long + `yz","b"]`, `["` + long + mark + `","b"]`, 0},
+		{"an escape at the end", `["` + long[1:] + `\u00e4z"]`, `["` + long[1:] + `\u00e4` + mark + `"]`, 0},
+		{"an escape behind the end", `["` + long + `\u00e4\"z",1]`, `["` + long + mark + `",1]`, 0},
+		{"a character at the end", `["` + long[1:] + `äz"]`, `["` + long[1:] + `ä` + mark + `"]`, 0},
 		{
 			"a large entry", `[{"a":"` + long + `","b":"` + long + `","c":"` + long + `"},{"a":1}]`, `[null,{"a":1}]`, 1,
 		},

@@ -73,6 +73,7 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.BlockersUnknown: func(h held) bool {
 		return !h.is.BlockersKnown || len(states(h.is, forge.BlockerUnknown)) > 0 || h.unreadConvoy()
 	},
+	threads.TextTooLong: func(h held) bool { return h.is.Cut && !h.is.BlockersKnown },
 	threads.BlocksItself: func(h held) bool {
 		self := func(b forge.Blocker) bool { return b.Ref == h.is.Ref }
 		return slices.ContainsFunc(h.is.Blockers, self) && h.asked()
