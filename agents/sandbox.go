@@ -22,9 +22,11 @@ type Sandbox struct {
 	// Read and Write are absolute paths of folders or files. What may be written may be read.
 	Read  []string `json:",omitempty"`
 	Write []string `json:",omitempty"`
-	// Connect are the TCP ports of any host to which its processes may connect; AnyPort are all.
-	Connect []int `json:",omitempty"`
-	AnyPort bool  `json:",omitempty"`
+	// Connect are the TCP ports of any host to which its processes may connect; AnyPort are all, and Ephemeral those that
+	// the kernel gives to a server that asks for any, as tests do.
+	Connect   []int `json:",omitempty"`
+	AnyPort   bool  `json:",omitempty"`
+	Ephemeral bool  `json:",omitempty"`
 	// Programs are names of programs that the session runs besides its own; their folders may be read.
 	Programs []string `json:",omitempty"`
 	// Hide are absolute paths that stay out of reach although they are below others. Only paths of Read and Write that

@@ -40,19 +40,30 @@ func (nothing) Write(p []byte) (int, error) { return len(p), nil }
 // BenchmarkSession measures a whole session of a program that does nothing: folders, shim, program, its end, the sweep,
 // the outcome. start/op is the part until the program runs. Sessions without and with a sandbox take turns, so that both
 // see the same machine; sandbox/op is the difference. Both are medians, which other work on the machine moves less.
+//
+// In etc something in /etc is hidden, such as factory.toml, so that each of the other entries needs a rule; in ephemeral
+// each port that the kernel gives to servers of tests.
 func BenchmarkSession(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{}) })
+	b.Run("etc", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Hide: []string{"/etc/hostname"}}) })
+	b.Run("ephemeral", func(b *testing.B) { benchmarkSession(b, agents.Sandbox{Ephemeral: true}) })
+}
+
+func benchmarkSession(b *testing.B, sandbox agents.Sandbox) {
 	dir := b.TempDir()
+	sandbox.Hide, sandbox.Connect = append(sandbox.Hide, dir), []int{22, 443, 3000, 8080}
 	e := &Executor{Reaper: reaper}
 	var start [2][]float64
 	for i := 0; b.Loop(); i++ {
 		for with, mode := range []agents.SandboxMode{agents.SandboxOff, agents.SandboxAuto} {
 			id := fmt.Sprintf("i%s-%d-%d", token(), i, with)
 			begin := b.Elapsed()
+			sandbox.Mode = mode
 			o := e.Run(context.Background(), agents.Job{
 				RunID: id, Command: []string{"/bin/true"}, Dir: dir + "/work", Home: dir + "/home",
 				LogPath: dir + "/log", ResultPath: dir + "/result/r.json",
 				Env:     []string{"PATH=/bin:/usr/bin", "DISINTO_RUN_ID=" + id},
-				Sandbox: agents.Sandbox{Mode: mode, Hide: []string{dir}, Connect: []int{22, 443, 3000, 8080}},
+				Sandbox: sandbox,
 			}, func(agents.Started) { start[with] = append(start[with], float64(b.Elapsed()-begin)/1e6) })
 			if o.Result != agents.Done {
 				b.Fatalf("outcome %+v", o)

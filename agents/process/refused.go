@@ -56,7 +56,8 @@ func (r *run) refused(line string) string {
 		return fmt.Sprintf("perhaps because the sandbox lets it only read %s (sandbox_write)", readable)
 	}
 	if connecting.MatchString(line) && !r.rules.AnyPort {
-		return fmt.Sprintf("the sandbox lets it connect to the TCP ports %s only (sandbox_connect)", portList(r.rules.Ports))
+		return fmt.Sprintf("the sandbox lets it connect to the TCP ports %s only (sandbox_connect%s)",
+			portList(r.rules), hint(r.rules))
 	}
 	return ""
 }
@@ -86,11 +87,22 @@ func (r *run) allows(path string) (most landlock.Access) {
 	return most
 }
 
+// hint is the value of the key that tests need most.
+func hint(rules landlock.Rules) string {
+	if rules.Range.First > 0 {
+		return ""
+	}
+	return `; tests with servers of their own need "ephemeral"`
+}
+
 // portList writes ports for people.
-func portList(ports []int) string {
+func portList(rules landlock.Rules) string {
 	var words []string
-	for _, port := range slices.Compact(slices.Sorted(slices.Values(ports))) {
+	for _, port := range slices.Compact(slices.Sorted(slices.Values(rules.Ports))) {
 		words = append(words, strconv.Itoa(port))
+	}
+	if free := rules.Range; free.First > 0 {
+		words = append(words, fmt.Sprintf("%d-%d", free.First, free.Last))
 	}
 	return strings.Join(words, " ")
 }

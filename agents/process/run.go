@@ -98,7 +98,7 @@ func (r *run) start() (err error) {
 	if err != nil {
 		return err
 	}
-	sandbox, err := r.confine(path)
+	sandbox, err := r.confine()
 	if err != nil {
 		return err
 	}
@@ -110,6 +110,8 @@ func (r *run) start() (err error) {
 	}
 	if sandbox != nil {
 		r.confined.Store(int64(r.shim.PID))
+		r.rules = r.allowed(path) // while the shim starts, which takes longer
+		sandbox.Rules = r.rules
 	}
 	if err = r.startProgram(path, sandbox); err != nil {
 		r.abandon()

@@ -61,8 +61,8 @@ type sandboxOrder struct {
 	Strict  bool `json:",omitempty"` // do not start it otherwise
 }
 
-// confine returns the order for a program that was found at path. It is nil for a session without a sandbox.
-func (r *run) confine(path string) (*sandboxOrder, error) {
+// confine returns the order, still without its rules. It is nil for a session without a sandbox.
+func (r *run) confine() (*sandboxOrder, error) {
 	mode := r.job.Sandbox.Mode
 	if !r.job.Sandbox.On() {
 		return nil, nil
@@ -80,8 +80,7 @@ func (r *run) confine(path string) (*sandboxOrder, error) {
 	}
 	r.held = landlock.Describe(version)
 	r.note("sandbox: " + r.held)
-	r.rules = r.allowed(path)
-	return &sandboxOrder{Rules: r.rules, Version: version, Strict: strict}, nil
+	return &sandboxOrder{Version: version, Strict: strict}, nil
 }
 
 // allowed are the rules of the session.
@@ -118,7 +117,25 @@ func (r *run) allowed(path string) landlock.Rules {
 		g.named(landlock.Write, filepath.Dir(r.job.ResultPath))
 	}
 	g.named(landlock.Write, r.job.LogPath) // as /dev/stderr
-	return landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort, Ports: append(proxyPorts(r.job.Env), s.Connect...)}
+	rules := landlock.Rules{Paths: g.paths, AnyPort: s.AnyPort, Ports: append(proxyPorts(r.job.Env), s.Connect...)}
+	if s.Ephemeral && !rules.AnyPort {
+		text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+		rules.Range = freePorts(string(text))
+	}
+	return rules
+}
+
+// firstFree is where the kernel's usual range of free ports begins. Services that are there to stay have lower ones.
+const firstFree = 32768
+
+// freePorts are the ports that the kernel gives to a server that asks for any, as the tests of many projects do before
+// they connect to themselves. An operator's wider range is cut, which keeps the ports of databases and the like closed.
+func freePorts(text string) (r landlock.Range) {
+	if n, err := fmt.Sscan(text, &r.First, &r.Last); n != 2 || err != nil || r.Last > 65535 || r.Last < firstFree {
+		return landlock.Range{}
+	}
+	r.First = max(r.First, firstFree)
+	return r
 }
 
 // proxyPorts are the ports of the operator's proxies.

@@ -1,11 +1,13 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
@@ -118,33 +120,63 @@ func TestSandboxSignals(t *testing.T) {
 
 func TestSandboxNetwork(t *testing.T) {
 	var ports []int
-	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for port := 20000 + os.Getpid()%10000; len(ports) < 2; port++ { // as of a service
+		l, err := net.Listen("tcp", "127.0.0.1:"+itoa(port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
+	free, err := net.Listen("tcp", "127.0.0.1:0") // as of a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
 	abstract, err := net.Listen("unix", "@"+token())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer abstract.Close()
 	job := sandboxed(t, "")
-	job.Command = helperCommand("connect", "127.0.0.1:"+itoa(ports[0]), "127.0.0.1:"+itoa(ports[1]), abstract.Addr().String())
+	job.Command = helperCommand("connect", "127.0.0.1:"+itoa(ports[0]), "127.0.0.1:"+itoa(ports[1]), abstract.Addr().String(),
+		free.Addr().String())
 	job.Sandbox.Connect = []int{ports[0]}
-	want := "yes no no"
-	o := runJob(t, job)
-	if !strings.HasSuffix(o.Tail, "\n"+want) {
-		t.Errorf("it can connect: %s, want %s", o.Tail, want)
+	refused := fmt.Sprintf("TCP ports %d only (sandbox_connect; tests ", ports[0])
+	check := func(want string) {
+		t.Helper()
+		job.RunID = "i" + token()
+		if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\n"+want) || !strings.Contains(o.Reason, refused) {
+			t.Errorf("it can connect: %s, want %s; the reason: %q, want %q in it", o.Tail, want, o.Reason, refused)
+		}
 	}
-	if why := fmt.Sprintf("TCP ports %d only (sandbox_connect)", ports[0]); !strings.Contains(o.Reason, why) {
-		t.Errorf("the reason is %q, want %q in it", o.Reason, why)
+	check("yes no no no")
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		t.Fatal(err)
 	}
-	job.RunID, job.Sandbox.AnyPort = "i"+token(), true
-	if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\nyes yes no") {
-		t.Errorf("with every port it can connect: %s", o.Tail)
+	open := freePorts(string(text))
+	job.Sandbox.Ephemeral = true
+	refused = fmt.Sprintf("TCP ports %d %d-%d only (sandbox_connect)", ports[0], open.First, open.Last)
+	check("yes no no yes")
+	job.Sandbox.AnyPort, refused = true, ""
+	check("yes yes no yes")
+}
+
+// A wide range of the operator opens no service's port, and what is no range opens none.
+func TestFreePorts(t *testing.T) {
+	for text, want := range map[string]landlock.Range{
+		"32768\t60999\n": {First: 32768, Last: 60999},
+		"60000 60099":    {First: 60000, Last: 60099},
+		"1024\t65535\n":  {First: 32768, Last: 65535},
+		"1024 9999":      {}, "": {}, "x y": {}, "40000": {}, "40000 99999": {}, "-5 -1": {},
+	} {
+		if got := freePorts(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
 	}
 }
 
@@ -288,7 +320,7 @@ func TestRefused(t *testing.T) {
 		"cp: cannot create '/usr/x': Permission denied":        "perhaps because the sandbox lets it only read /usr/x (sandbox_write)",
 		"Error: EACCES: permission denied, mkdir '/srv/cache'": "the sandbox keeps /srv/cache out of reach (sandbox_read, sandbox_write)",
 		"mv: /work/a to /data/a: Invalid cross-device link":    "the sandbox keeps /data/a out of reach (sandbox_read, sandbox_write)",
-		"dial tcp 127.0.0.1:5432: connect: permission denied":  "the sandbox lets it connect to the TCP ports 22 443 only (sandbox_connect)",
+		"dial tcp 127.0.0.1:5432: connect: permission denied":  "the sandbox lets it connect to the TCP ports 22 443 only (sandbox_connect; tests with servers of their own need \"ephemeral\")",
 		"sh: 1: cannot create /work/x: Permission denied":      "",
 		"Permission denied (publickey).":                       "",
 		"make: *** [Makefile:12: /data/test] Error 1":          "",

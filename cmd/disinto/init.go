@@ -187,6 +187,7 @@ agents = []
 {{end}}
 [roles.dev]                      # takes issues labelled backlog
 cli = "{{.CLI}}"
+sandbox_connect = "ephemeral"    # its tests may connect to servers that they start on free ports
 
 [roles.review]                   # reviews pull requests
 on = "review"

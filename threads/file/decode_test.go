@@ -167,9 +167,9 @@ func TestMistakes(t *testing.T) {
 :3: factory.sandbox_read: has "data" in it, want absolute paths
 :4: factory.sandbox_connect: has 0 in it, want ports from 1 to 65535
 :4: factory.sandbox_connect: has 65536 in it, want ports from 1 to 65535
-:4: factory.sandbox_connect: has a string in it, want a list of TCP ports such as [8080], or "any"
+:4: factory.sandbox_connect: has a string in it, want a list of TCP ports such as [8080], "ephemeral" or "any"
 :10: roles.dev.sandbox_write: is set, and sandbox is "off": there is nothing to allow
-:11: roles.dev.sandbox_connect: is a string, want a list of TCP ports such as [8080], or "any"
+:11: roles.dev.sandbox_connect: is a string, want a list of TCP ports such as [8080], "ephemeral" or "any"
 :11: roles.dev.sandbox_connect: is set, and sandbox is "off": there is nothing to allow`,
 		},
 		{name: "days as a fraction", text: "[factory]\nstop_grace = \"1.5d\"\n" + worker, want: `:2: factory.stop_grace: is "1.5d", want a duration such as "30s", "15m" or "2h"`},
@@ -455,7 +455,8 @@ func TestUnreviewedDefault(t *testing.T) {
 func TestSandboxKeys(t *testing.T) {
 	text := worker + "[factory]\nsandbox_read = [\"/srv/data/\"]\nsandbox_connect = [5432]\n" +
 		"[roles.dev]\nsandbox = \"strict\"\nsandbox_write = [\"/cache\"]\nsandbox_connect = \"any\"\n" +
-		"[agents.dev-qwen]\nroles = [\"dev\", \"planner\"]\n[roles.planner]\nsandbox = \"off\"\n"
+		"[agents.dev-qwen]\nroles = [\"dev\", \"planner\", \"tester\"]\n[roles.planner]\nsandbox = \"off\"\n" +
+		"[roles.tester]\non = \"issue\"\ncli = \"claude\"\nsandbox_connect = \"ephemeral\"\n"
 	c, err := Decode("factory.toml", text, inContainer)
 	if err != nil {
 		t.Fatal(err)
@@ -464,6 +465,7 @@ func TestSandboxKeys(t *testing.T) {
 		"dev": {
 			Mode: agents.SandboxStrict, Read: []string{"/srv/data"}, Write: []string{"/cache"}, Connect: []int{5432}, AnyPort: true,
 		},
+		"tester":  {Mode: agents.SandboxAuto, Read: []string{"/srv/data"}, Connect: []int{5432}, Ephemeral: true},
 		"planner": {Mode: agents.SandboxOff, Read: []string{"/srv/data"}, Connect: []int{5432}},
 	} {
 		if diff := cmp.Diff(want, c.Role(name).Sandbox); diff != "" {

@@ -7,8 +7,11 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// anyPort stands in the place of a list of ports.
-const anyPort = "any"
+// These stand in the place of a list of ports: all, and those that the kernel gives to a server that asks for any.
+const (
+	anyPort       = "any"
+	ephemeralPort = "ephemeral"
+)
 
 // sandbox reads what the sandbox of sessions allows, beside what base does. A role's base is the factory's.
 func (t *table) sandbox(base agents.Sandbox) agents.Sandbox {
@@ -18,8 +21,9 @@ func (t *table) sandbox(base agents.Sandbox) agents.Sandbox {
 		Read:  slices.Concat(base.Read, t.paths("sandbox_read")),
 		Write: slices.Concat(base.Write, t.paths("sandbox_write")),
 	}
-	s.Connect, s.AnyPort = t.ports("sandbox_connect")
-	s.Connect, s.AnyPort = slices.Concat(base.Connect, s.Connect), s.AnyPort || base.AnyPort
+	ports, word := t.ports("sandbox_connect")
+	s.Connect = slices.Concat(base.Connect, ports)
+	s.AnyPort, s.Ephemeral = base.AnyPort || word == anyPort, base.Ephemeral || word == ephemeralPort
 	for _, key := range []string{"sandbox_read", "sandbox_write", "sandbox_connect"} {
 		if s.Mode == agents.SandboxOff && t.has(key) && t.has("sandbox") {
 			t.wrong(key, `is set, and sandbox is "off": there is nothing to allow`)
@@ -40,15 +44,15 @@ func (t *table) paths(key string) []string {
 	return list
 }
 
-// ports reads a list of TCP ports, or the word for all of them.
-func (t *table) ports(key string) (ports []int, all bool) {
-	if t.values[key] == anyPort {
+// ports reads a list of TCP ports, or a word for many of them.
+func (t *table) ports(key string) (ports []int, word string) {
+	const want = `a list of TCP ports such as [8080], "ephemeral" or "any"`
+	if word, ok := t.values[key].(string); ok && (word == anyPort || word == ephemeralPort) {
 		t.ignore(key)
-		return nil, true
+		return nil, word
 	}
-	const want = `a list of TCP ports such as [8080], or "any"`
 	values, _ := get[[]any](t, key, want)
-	t.note(key).portsOr(anyPort)
+	t.note(key).portsOr(anyPort, ephemeralPort)
 	for _, v := range values {
 		port, ok := v.(int64)
 		switch {
@@ -60,5 +64,5 @@ func (t *table) ports(key string) (ports []int, all bool) {
 			ports = append(ports, int(port))
 		}
 	}
-	return ports, false
+	return ports, ""
 }

@@ -69,11 +69,11 @@ func (s *shape) from(least int64) { s.Minimum = &least }
 // between notes the least and the most of a number.
 func (s *shape) between(least, most int64) { s.Minimum, s.Maximum = &least, &most }
 
-// portsOr notes a list of TCP ports, or a word for all of them.
-func (s *shape) portsOr(word string) {
+// portsOr notes a list of TCP ports, or a word for many of them.
+func (s *shape) portsOr(words ...string) {
 	port := &shape{Type: "integer"}
 	port.between(1, 65535)
-	s.Type, s.Items, s.Pattern = []string{"string", "array"}, port, "^"+word+"$"
+	s.Type, s.Items, s.Pattern = []string{"string", "array"}, port, "^("+strings.Join(words, "|")+")$"
 }
 
 // everything has each table once, and the keys that are only read where they are there. Its mistakes do not matter.
