@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -260,7 +261,8 @@ func (c *Client) endedUnmerged(ref forge.Ref) bool {
 	return found
 }
 
-// unresolved lists the blockers whose state has to be read, in the dispatch order of the issues that wait for them.
+// unresolved lists what has to be read by itself: the closed issues that open pull requests of ours are for, then the
+// blockers, in the dispatch order of the issues that wait for them.
 func (c *Client) unresolved(now time.Time) []forge.Ref {
 	open := func(ref forge.Ref) bool {
 		if c.isListed(ref) {
@@ -275,13 +277,24 @@ func (c *Client) unresolved(now time.Time) []forge.Ref {
 		all := i.waitsFor()
 		return all[:min(len(all), mostAsked)]
 	}
-	for _, ref := range c.wanted(func(_ *repo, i *issue) bool { return slices.ContainsFunc(few(i), open) }) {
-		for _, blocker := range few(c.repo(ref.Repo).issues[ref.Number]) {
-			if !seen[blocker] && open(blocker) {
-				refs = append(refs, blocker)
+	add := func(some []forge.Ref) {
+		for _, ref := range some {
+			if !seen[ref] && open(ref) {
+				refs = append(refs, ref)
 			}
-			seen[blocker] = true
+			seen[ref] = true
 		}
+	}
+	for _, r := range c.repos {
+		for _, n := range slices.Sorted(maps.Keys(r.pulls)) {
+			if p := r.pulls[n]; !p.Closed && c.ours(p.Author) {
+				scanned := slices.DeleteFunc(slices.Clone(p.Closes), func(ref forge.Ref) bool { return c.repo(ref.Repo) == nil })
+				add(scanned[:min(len(scanned), mostAsked)])
+			}
+		}
+	}
+	for _, ref := range c.wanted(func(_ *repo, i *issue) bool { return slices.ContainsFunc(few(i), open) }) {
+		add(few(c.repo(ref.Repo).issues[ref.Number]))
 	}
 	return refs
 }

@@ -196,7 +196,8 @@ func (c *Client) prune(r *repo, now time.Time) {
 	}
 }
 
-// referredTo returns all blockers of open issues.
+// referredTo returns all blockers of open issues, and the issues that open pull requests are for: that one is done
+// without its pull request is a reason to leave that alone, for as long as it is open.
 func (c *Client) referredTo() map[forge.Ref]bool {
 	used := map[forge.Ref]bool{}
 	for _, r := range c.repos {
@@ -208,6 +209,14 @@ func (c *Client) referredTo() map[forge.Ref]bool {
 				used[ref] = true
 			}
 			for _, ref := range i.native.refs {
+				used[ref] = true
+			}
+		}
+		for _, p := range r.pulls {
+			if p.Closed {
+				continue
+			}
+			for _, ref := range p.Closes {
 				used[ref] = true
 			}
 		}

@@ -468,3 +468,42 @@ func TestBrokenStatuses(t *testing.T) {
 		}
 	})
 }
+
+// TestDoneWithout: that an issue is closed is told for as long as a pull request for it is open, also by a client that
+// was not there when it was closed. An hour later the pull request would be reworked and merged over what was done.
+func TestDoneWithout(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		c := w.client()
+		shown := func(c *Client) *forge.Issue {
+			f := w.scan(c)
+			return f.Issue(w.ref(n))
+		}
+		shown(c)
+		p, _ := w.pull("fix/issue-1", "Work", "")
+		shown(c)
+		w.setState(n, gitea.StateClosed)
+		for range 4 {
+			time.Sleep(40 * time.Minute)
+			for name, client := range map[string]*Client{"this client": c, "a new client": w.client()} {
+				if is := shown(client); is == nil || !is.Closed {
+					t.Fatalf("%s shows %+v", name, is)
+				}
+			}
+		}
+		w.setState(n, gitea.StateOpen)
+		if is := shown(c); is == nil || is.Closed {
+			t.Errorf("reopened: %+v", is)
+		}
+		w.setState(n, gitea.StateClosed)
+		owner, name := owner(w.repo)
+		_, _, err := w.as(w.dev).EditPullRequest(owner, name, p,
+			gitea.EditPullRequestOption{State: new(gitea.StateClosed)})
+		w.must(err)
+		shown(c)
+		time.Sleep(2 * time.Hour)
+		if is := shown(c); is != nil {
+			t.Errorf("without a pull request it is still shown: %+v", is)
+		}
+	})
+}
