@@ -99,6 +99,10 @@ agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a s
 docker-test: ## try the image: init, accounts, stop, kill, reload; skipped without root or a Docker engine
 	@docker/test.sh
 
+.PHONY: walk
+walk: ## walk a new user's way to the first merged issue, in an empty Debian if possible; WALK_TEST=no skips make test
+	@docker/walk.sh
+
 .PHONY: check
 check: ## what CI checks beside make test: form, vet, static analysis, modules, and every storm of the tests
 	@echo 'gofumpt -l .'; files=$$(go run $(GOFUMPT) -l .) || exit 1; \
