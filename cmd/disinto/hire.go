@@ -62,6 +62,7 @@ type hiring struct {
 	role, model, thread string
 	skills, repos       []string
 	supervisor          bool
+	founding            bool // init hires, and says itself what is next
 	// Upstream's.
 	localModel, formula string
 	pollInterval        int
@@ -195,6 +196,9 @@ func (h *hiring) sayNext(c *cli, who *hire.Hire, f *office) {
 	}
 	if h.pollInterval > 0 {
 		say(c, "note", "--poll-interval has no effect: set interval of [threads."+who.Entry.Thread+"]")
+	}
+	if h.founding {
+		return
 	}
 	say(c, "next", "disinto check, then give an issue the label "+forge.LabelBacklog)
 }

@@ -77,7 +77,11 @@ func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
 	}
 	say(c, "check", "asks once more what run would find out later")
 	k := &checker{place: f.place, offline: f.offline, c: c}
-	return k.check(ctx)
+	if err := k.check(ctx); err != nil {
+		return err
+	}
+	say(c, "next", "disinto run, then give an issue the label "+forge.LabelBacklog)
+	return nil
 }
 
 // ask completes what the flags leave open: on a terminal by asking, else from the environment.
@@ -211,7 +215,7 @@ func (f *founding) hire(ctx context.Context, c *cli, path string) error {
 	has := func(name string) bool { return cmp.Or(hire.Secrets(secrets)[name], c.getenv(name)) != "" }
 	if has("FORGE_TOKEN") {
 		say(c, "account", "the supervisor has a token already")
-	} else if err := (&hiring{desk: f.desk, supervisor: true}).run(ctx, c, nil); err != nil {
+	} else if err := (&hiring{desk: f.desk, supervisor: true, founding: true}).run(ctx, c, nil); err != nil {
 		return err
 	}
 	for _, a := range f.first(config) {
@@ -219,7 +223,7 @@ func (f *founding) hire(ctx context.Context, c *cli, path string) error {
 			say(c, "account", a.name+" is hired already")
 			continue
 		}
-		h := &hiring{desk: f.desk, role: a.role, model: a.model, thread: a.thread}
+		h := &hiring{desk: f.desk, role: a.role, model: a.model, thread: a.thread, founding: true}
 		if err := h.run(ctx, c, []string{a.name}); err != nil {
 			return err
 		}
