@@ -114,14 +114,14 @@ func TestConvoyStatus(t *testing.T) {
 			{Repo: "johba/other", Number: 3, State: threads.MemberBlocked, Wave: 2, Why: "the forge is not read"},
 		},
 	}
-	unread := threads.Convoy{Repo: "johba/harb", Number: 30, Title: "Later", State: threads.ConvoyStaged}
+	unread := threads.Convoy{Repo: "johba/harb", Number: 30, Title: "Later, and with a title that is so long that it does not fit beside the rest", State: threads.ConvoyStaged}
 	state := fakeSupervisor(t, map[string]string{
 		"/v1/convoys":                       jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c, unread}}),
 		"/v1/convoys?ref=20":                jsonOf(t, control.Convoys{Convoys: []threads.Convoy{c}}),
 		"/v1/convoys?ref=johba%2Fharb%2331": jsonOf(t, control.Convoys{}),
 	})
 	got := disinto(t.Context(), nil, "convoy", "status", "--state", state)
-	shows(t, got.stdout, "convoys.txt")
+	shows(t, got.stdout, "convoys-pipe.txt")
 	one := disinto(t.Context(), nil, "convoy", "status", "20", "--state", state)
 	if !strings.HasPrefix(got.stdout, one.stdout) || one.code != exitDone {
 		t.Errorf("one of them: exit code %d\n%s", one.code, one.stdout)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,11 +122,17 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Every command says what it is for in help that fits a terminal.
+// Every command says what it is for in help that fits a terminal; the golden file has all of it, to be read.
 func TestHelp(t *testing.T) {
+	var all strings.Builder
+	defer func() { golden(t, filepath.Join("testdata", "help.txt"), all.String()) }()
+	for _, of := range []string{"", "convoy", "fleet"} {
+		all.WriteString(strings.TrimSpace("$ disinto help "+of) + "\n" + disinto(t.Context(), nil, append([]string{"help"}, strings.Fields(of)...)...).stdout + "\n")
+	}
 	for _, cmd := range commands() {
 		var b bytes.Buffer
 		cmd.help(&b)
+		all.WriteString("$ disinto help " + cmd.name + "\n" + b.String() + "\n")
 		for line := range strings.Lines(b.String()) {
 			if n := screen.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("help %s has a line of %d columns: %s", cmd.name, n, line)

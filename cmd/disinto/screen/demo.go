@@ -38,7 +38,7 @@ func (v View) DemoReport(r *demo.Report, took time.Duration) string {
 	p.end()
 	p.table(-1, [][]cell{
 		labelled("agents", strings.Join(r.Used, ", "), plain),
-		labelled("switches", fmt.Sprintf("%d times a llama slot went to another agent", r.Switches), plain),
+		labelled("switches", Count(r.Switches, "time")+" a llama slot went to another agent", plain),
 		violations(r),
 	})
 	return p.text.String()

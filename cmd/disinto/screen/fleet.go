@@ -16,7 +16,7 @@ const shownStays = 3
 // Fleet shows all agents of all hosts, then the cycles, newest first, with what they moved.
 func (v View) Fleet(s *fleet.Status) string {
 	p := v.page()
-	rows := [][]cell{row(faint, "host", "agent", "role", "idle", "pending", "state")}
+	rows := [][]cell{row(faint, "HOST", "AGENT", "ROLE", "IDLE", "PENDING", "STATE")}
 	for i := range s.Hosts {
 		rows = append(rows, v.host(&s.Hosts[i])...)
 	}
@@ -35,7 +35,7 @@ func (v View) Fleet(s *fleet.Status) string {
 		c.Stays = c.Stays[:min(len(c.Stays), shownStays)]
 		p.text.WriteString(v.Cycle(&c))
 		if more > 0 {
-			p.table(-1, [][]cell{row(faint, "", fmt.Sprintf("and %d more stay", more))})
+			p.table(-1, [][]cell{row(faint, "", numbered(more, "more issue stays", "more issues stay"))})
 		}
 	}
 	return p.text.String()
@@ -78,10 +78,16 @@ func (v View) host(h *fleet.HostStatus) [][]cell {
 // Cycle shows one look for issues to move: a line about it, and one for each issue that moved or might have.
 func (v View) Cycle(c *fleet.Cycle) string {
 	p := v.page()
+	moves := 0
+	for _, m := range c.Moves {
+		if m.State != fleet.MoveStays {
+			moves++
+		}
+	}
 	took := time.Duration(c.TookMS) * time.Millisecond
 	words := []string{
 		c.At.Format(time.RFC3339), "idle " + names(c.Idle), "busy " + names(c.Busy),
-		fmt.Sprintf("%s in %s, %s", Count(c.Calls, "call"), took, Count(len(c.Moves), "move")),
+		fmt.Sprintf("%s in %s, %s", Count(c.Calls, "call"), took, Count(moves, "move")),
 	}
 	if c.DryRun {
 		words = append(words, "dry run")
@@ -120,7 +126,7 @@ func reference(repo string, number int64) string {
 
 func names(list []string) string {
 	if len(list) == 0 {
-		return "nobody"
+		return "none"
 	}
 	return strings.Join(list, ", ")
 }

@@ -80,10 +80,17 @@ func (v View) typed(text string) string {
 }
 
 // Sling says who is on an issue, or why no agent is.
-func (View) Sling(r *control.SlingReport) string { return Clean(r.Line()) + "\n" }
+func (v View) Sling(r *control.SlingReport) string { return v.sentence(r.Line()) }
+
+// sentence is one line, wrapped where the screen is narrower.
+func (v View) sentence(text string) string {
+	p := v.page()
+	p.line(text, plain)
+	return p.text.String()
+}
 
 // Report says what a command came to, in one line.
-func (View) Report(r *control.Report) string {
+func (v View) Report(r *control.Report) string {
 	parts := r.Did
 	if len(parts) == 0 && r.Note == "" && r.Pending == "" {
 		parts = []string{"nothing to do"}
@@ -98,5 +105,5 @@ func (View) Report(r *control.Report) string {
 			line += "; " + more
 		}
 	}
-	return Clean(line) + "\n"
+	return v.sentence(line)
 }

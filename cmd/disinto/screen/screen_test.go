@@ -28,43 +28,100 @@ func read[T any](t *testing.T, name string) *T {
 	return document
 }
 
-// Every document but the status and the fleet, which have tests of their own, on a screen of 80 columns.
-func TestDocuments(t *testing.T) {
-	v := View{Now: noon, Width: 80}
-	coloured := v
-	coloured.Colour = true
-	wide, pipe := v, v
-	wide.Width, pipe.Width = 120, 0
+// document is a document that a command shows.
+type document struct {
+	name string
+	now  time.Time // the zero time is noon
+	show func(View) string
+	also []string // the other views of it, beside those of 80 and 120 columns
+}
+
+// documents are all that commands show.
+func documents(t *testing.T) []document {
+	status := func(name string, also ...string) document {
+		d := read[control.Document](t, "status/"+name+".json")
+		return document{name: "status/" + name, show: func(v View) string { return v.Status(d) }, also: also}
+	}
+	why := func(name string, also ...string) document {
+		d := read[threads.Explanation](t, "why/"+name+".json")
+		return document{name: "why/" + name, show: func(v View) string { return v.Why(d) }, also: also}
+	}
+	live := read[control.Document](t, "status/demo.json") // recorded in a demo; the picture in README.md
+	pairing, agent := read[threads.Explanation](t, "why/pairing.json"), read[threads.Explanation](t, "why/agent.json")
 	life, past := read[control.LifeDocument](t, "life/merged.json"), read[control.HistoryDocument](t, "life/history.json")
-	reports := trials()
+	convoys, hosts := read[control.Convoys](t, "convoys.json"), fleetStatus()
 	report := demoReport(t)
 	broken := *report
 	broken.Violations, broken.Missing = []string{"two agents in slot 0 of llama at 12:00:00"}, []int64{5}
-	for name, text := range map[string]string{
-		"why/cycle":            v.Why(read[threads.Explanation](t, "why/cycle.json")),
-		"why/pairing":          v.Why(read[threads.Explanation](t, "why/pairing.json")),
-		"why/pairing-all":      v.WhyAll(read[threads.Explanation](t, "why/pairing.json")),
-		"life/merged":          v.Life(life),
-		"life/merged-pipe":     pipe.Life(life),
-		"life/history-pipe":    pipe.History(past),
-		"why/cycle-pipe":       pipe.Why(read[threads.Explanation](t, "why/cycle.json")),
-		"why/pairing-pipe":     pipe.Why(read[threads.Explanation](t, "why/pairing.json")),
-		"why/pairing-all-pipe": pipe.WhyAll(read[threads.Explanation](t, "why/pairing.json")),
-		"life/merged-120":      wide.Life(life),
-		"life/history":         v.History(past),
-		"life/history-120":     wide.History(past),
-		"why/pairing-colour":   coloured.Why(read[threads.Explanation](t, "why/pairing.json")),
-		"trials":               v.Trials("load.toml: 140 issues", reports),
-		"trials-colour":        coloured.Trials("load.toml: 140 issues", reports),
-		"demo":                 v.DemoReport(report, 83*time.Second),
-		"demo-colour":          coloured.DemoReport(&broken, 83*time.Second),
-		"findings": coloured.Findings([]Finding{
-			{About: "file", Text: "factory.toml: 2 threads, 5 agents"},
-			{About: "agents", Note: true, Text: "agents run under the supervisor's own account"},
-			{About: "forge", Problem: true, Text: strings.Repeat("it does not answer; ", 6) + "\x1b[2J"},
-		}),
-	} {
-		golden(t, filepath.Join("testdata", name+".txt"), text)
+	return []document{
+		status("busy", "pipe", "colour", "lost"), status("trouble"), status("hostile"), status("empty"), status("paused"),
+		{name: "status/demo", now: live.Forge.LastScan, show: func(v View) string { return v.Status(live) }},
+		why("cycle", "pipe"), why("pairing", "pipe", "colour"), why("agent"), why("thread"), why("merged"),
+		{name: "why/pairing-all", show: func(v View) string { return v.WhyAll(pairing) }, also: []string{"pipe"}},
+		{name: "why/agent-all", show: func(v View) string { return v.WhyAll(agent) }},
+		{name: "life/merged", show: func(v View) string { return v.Life(life) }, also: []string{"pipe"}},
+		{name: "life/history", show: func(v View) string { return v.History(past) }, also: []string{"pipe"}},
+		{name: "convoys", show: func(v View) string { return v.Convoys(convoys) }, also: []string{"pipe"}},
+		{name: "convoy-list", show: func(v View) string { return v.ConvoyList(convoys) }},
+		{name: "fleet", show: func(v View) string { return v.Fleet(hosts) }, also: []string{"pipe"}},
+		{name: "cycle", show: func(v View) string { return v.Cycle(&hosts.Cycles[0]) }},
+		{name: "trials", show: func(v View) string { return v.Trials("load.toml: 140 issues", trials()) }, also: []string{"colour"}},
+		{name: "demo", show: func(v View) string { return v.DemoReport(report, 83*time.Second) }},
+		{name: "demo-broken", show: func(v View) string { return v.DemoReport(&broken, 83*time.Second) }, also: []string{"colour"}},
+		{
+			name: "demo-frame", now: live.Forge.LastScan,
+			show: func(v View) string { v.Height = 24; return v.DemoFrame(live, 2, 83*time.Second) },
+		},
+		{name: "findings", show: func(v View) string { return v.Findings(findings()) }, also: []string{"colour"}},
+		{name: "sling", show: func(v View) string {
+			return v.Sling(&control.SlingReport{
+				Repo: "johba/harb", Number: 17, Why: "depends on issues that are open: johba/harb#11, johba/harb#12 \x1b[2J", Position: 4,
+			})
+		}},
+		{name: "report", show: func(v View) string {
+			return v.Report(&control.Report{
+				Subject: "johba/harb#17", Did: []string{"session of dev-qwen ended", "labelled cancelled", "pull request #18 labelled cancelled"},
+				Pending: "the forge does not answer: the claim is released later",
+			})
+		}},
+	}
+}
+
+// Every document on screens of 80 and of 120 columns, and some in a pipe, in colour or without a supervisor. No line
+// is wider than the screen or ends in spaces.
+func TestScreens(t *testing.T) {
+	views := map[string]View{
+		"": {Width: 80}, "120": {Width: 120}, "pipe": {}, "colour": {Width: 80, Colour: true}, "lost": {Lost: true},
+	}
+	for _, d := range documents(t) {
+		for _, name := range append([]string{"", "120"}, d.also...) {
+			path := d.name
+			if name != "" {
+				path += "-" + name
+			}
+			t.Run(path, func(t *testing.T) {
+				v := views[name]
+				if v.Now = d.now; v.Now.IsZero() {
+					v.Now = noon
+				}
+				text := d.show(v)
+				golden(t, filepath.Join("testdata", path+".txt"), text)
+				for line := range strings.Lines(unstyled(text)) {
+					line = strings.TrimSuffix(line, "\n")
+					if v.Width > 0 && Columns(line) > v.Width || line != strings.TrimRight(line, " ") {
+						t.Errorf("%d columns, or spaces at the end: %q", Columns(line), line)
+					}
+				}
+			})
+		}
+	}
+}
+
+func findings() []Finding {
+	return []Finding{
+		{About: "file", Text: "factory.toml: 2 threads, 5 agents"},
+		{About: "agents", Note: true, Text: "agents run under the supervisor's own account"},
+		{About: "forge", Problem: true, Text: strings.Repeat("it does not answer; ", 6) + "\x1b[2J"},
 	}
 }
 

@@ -221,7 +221,10 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 	if len(shown) > 0 {
 		p.table(1, rows)
 	}
-	if more := len(each) - len(shown); more > 0 {
+	switch more := len(each) - len(shown); {
+	case more > 0 && len(shown) == 0: // no room for one
+		p.line(numbered(more, "item waits", "items wait"), faint)
+	case more > 0:
 		p.line(fmt.Sprintf("and %d more", more), faint)
 	}
 	if len(backlog) > 0 {

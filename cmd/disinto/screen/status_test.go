@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,35 +12,6 @@ import (
 )
 
 var noon = time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
-
-func TestStatusView(t *testing.T) {
-	tests := []struct {
-		name, golden string
-		view         View
-	}{
-		{"busy", "busy", View{Width: 80}},
-		{"busy", "busy-wide", View{Width: 120}},
-		{"busy", "busy-colour", View{Width: 80, Colour: true}},
-		{"busy", "busy-lost", View{Lost: true}},
-		{"busy", "busy-pipe", View{}},
-		{"trouble", "trouble", View{Width: 80}},
-		{"hostile", "hostile", View{Width: 80}},
-		{"empty", "empty", View{Width: 80}},
-		{"paused", "paused", View{Width: 80}},
-		{"demo", "demo", View{Width: 80}}, // recorded in a demo; the picture in README.md
-	}
-	for _, tt := range tests {
-		t.Run(tt.golden, func(t *testing.T) {
-			d := read[control.Document](t, "status/"+tt.name+".json")
-			tt.view.Now = noon
-			if tt.name == "demo" {
-				tt.view.Now = d.Forge.LastScan
-			}
-			got := tt.view.Status(d)
-			golden(t, filepath.Join("testdata", "status", tt.golden+".txt"), got)
-		})
-	}
-}
 
 // A screen must never scroll or wrap, or redrawing it would leave pieces behind.
 func TestStatusViewFits(t *testing.T) {

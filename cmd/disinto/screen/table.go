@@ -47,8 +47,9 @@ type page struct {
 // columnGap is the space between two columns.
 const columnGap = 2
 
-// A title keeps minTitle columns, and a last column narrower than minLast is not worth wrapping.
-const minTitle, minLast = 24, 20
+// A title keeps minTitle columns as long as the last column has more than minLast, which is not worth wrapping when it
+// is narrower; leastTitle says what an item is about on the narrowest screens.
+const minTitle, minLast, leastTitle = 24, 20, 12
 
 // table writes rows of equally many cells, each column as wide as its widest cell. Where that exceeds the page, the
 // column titles is cut first, and then the last one wrapped below itself: it holds reasons, which are useless when
@@ -92,13 +93,18 @@ func (p *page) fit(widths []int, titles int) []int {
 	for _, w := range widths {
 		over += w
 	}
-	if over > 0 && titles >= 0 && titles < last {
-		less := min(over, max(0, widths[titles]-minTitle))
-		widths[titles] -= less
+	narrow := func(column, least int) {
+		less := max(0, min(over, widths[column]-least))
+		widths[column] -= less
 		over -= less
 	}
-	if over > 0 {
-		widths[last] = max(widths[last]-over, minLast)
+	cuts := titles >= 0 && titles < last
+	if cuts {
+		narrow(titles, minTitle)
+	}
+	narrow(last, minLast)
+	if cuts {
+		narrow(titles, leastTitle)
 	}
 	return widths
 }

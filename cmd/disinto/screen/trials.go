@@ -9,43 +9,77 @@ import (
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
-// minTrials is the least width of the tables of trials, also where the terminal is narrower: wrapped, their numbers
-// could not be compared.
-const minTrials = 100
-
-// Trials shows the reports of a simulation side by side, what their columns say, then how long each priority waited
-// under each policy. There is at least one. work says what was played.
+// Trials shows the reports of a simulation side by side, a column for each policy, and what the rows say. There is at
+// least one. work says what was played.
 func (v View) Trials(work string, reports []sim.Report) string {
-	rows := [][]cell{row(faint,
-		"policy", "done", "all done", "an issue", "waits", "idle", "gap", "busy", "moved", "swaps", "reread")}
-	for i := range reports {
-		r := &reports[i]
-		line := row(plain, r.Policy, fmt.Sprintf("%d/%d", r.Done, r.Issues), Brief(r.Makespan), Brief(r.Turn.Mean),
-			Brief(worstWait(r)), Brief(r.Idle), Brief(r.Gap.P99), fmt.Sprintf("%.0f %%", 100*r.Used), strconv.Itoa(r.Moves),
-			strconv.Itoa(r.Switches), tokens(r.Reloaded))
-		if r.Lost+r.Twice > 0 {
-			line[1].style = wrong
-		}
-		rows = append(rows, line)
-	}
-	v.Width = max(v.Width, minTrials)
 	p := v.page()
 	p.line(work, plain)
 	p.end()
-	p.table(-1, rows)
-	p.end()
-	if waits := waitRows(reports); len(waits) > 2 {
-		p.table(-1, waits)
-		p.end()
+	rows := [][]cell{row(faint, "")}
+	for i := range reports {
+		rows[0] = append(rows[0], cell{reports[i].Policy, bold})
 	}
+	for _, m := range measures {
+		line := row(faint, m.name)
+		for i := range reports {
+			line = append(line, cell{m.of(&reports[i]), plain})
+		}
+		rows = append(rows, line)
+	}
+	for i := range reports {
+		if r := &reports[i]; r.Lost+r.Twice > 0 {
+			rows[1][i+1].style = wrong
+		}
+	}
+	p.table(-1, append(rows, waitRows(reports)...))
+	p.end()
 	p.table(-1, legend(reports))
 	for i := range reports {
 		if r := &reports[i]; r.Lost+r.Twice > 0 {
-			p.line(fmt.Sprintf("%s: %s never done, and %s what was being done already",
-				r.Policy, numbered(r.Lost, "issue is", "issues are"), numbered(r.Twice, "session did", "sessions did")), wrong)
+			p.line(fmt.Sprintf("%s: %s never done, and %s work that another one was doing",
+				r.Policy, numbered(r.Lost, "issue was", "issues were"), numbered(r.Twice, "session did", "sessions did")), wrong)
 		}
 	}
 	return p.text.String()
+}
+
+// measures are the rows of the table, the first of which says whether all was done.
+var measures = []struct {
+	name string
+	of   func(*sim.Report) string
+	says string // in the legend; empty needs no words
+}{
+	{"done", func(r *sim.Report) string { return fmt.Sprintf("%d/%d", r.Done, r.Issues) }, ""},
+	{
+		"all done", func(r *sim.Report) string { return Brief(r.Makespan) },
+		"when the last issue was done; no policy could before ",
+	},
+	{"an issue", func(r *sim.Report) string { return Brief(r.Turn.Mean) }, "from filing to done, on average"},
+	{
+		"idle", func(r *sim.Report) string { return Brief(r.Idle) },
+		"time that agents had nothing to do beside work that they could do, of all agents together",
+	},
+	{"gap", func(r *sim.Report) string { return Brief(r.Gap.P99) }, "the same at one time: 99 % of these times are shorter"},
+	{
+		"busy", func(r *sim.Report) string { return fmt.Sprintf("%.0f %%", 100*r.Used) },
+		"share of all agents' time in sessions, until all was done",
+	},
+	{
+		"moved", func(r *sim.Report) string { return strconv.Itoa(r.Moves) },
+		"issues that were given to another agent before they were begun",
+	},
+	{
+		"swaps", func(r *sim.Report) string { return strconv.Itoa(r.Switches) },
+		"sessions that a local slot began with another agent's or issue's context in its cache",
+	},
+	{
+		"reread", func(r *sim.Report) string { return tokens(r.Reloaded) },
+		"tokens that local servers read again because of that",
+	},
+	{
+		"waits", func(r *sim.Report) string { return Brief(worstWait(r)) },
+		"from filing to the first session: 95 % of the issues of a priority wait no longer",
+	},
 }
 
 func numbered(n int, one, many string) string {
@@ -55,33 +89,24 @@ func numbered(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// legend says what the columns of the table are.
+// legend says what the rows of the table are.
 func legend(reports []sim.Report) (rows [][]cell) {
-	for _, line := range [][2]string{
-		{"all done", "when the last issue was done; no policy could before " + Brief(reports[len(reports)-1].Bound)},
-		{"an issue", "from filing to done, on average"},
-		{"waits", "from filing to the first session: 95 % of the issues wait no longer"},
-		{"idle", "time that agents had nothing to do beside work that they could do, of all agents together"},
-		{"gap", "the same at one time: 99 % of these times are shorter"},
-		{"busy", "share of all agents' time in sessions, until all was done"},
-		{"moved", "issues that were given to another agent before they were begun"},
-		{"swaps", "sessions that a local slot began with another agent's or issue's context in its cache"},
-		{"reread", "tokens that local servers read again because of that"},
-	} {
-		rows = append(rows, row(faint, line[0], line[1]))
+	for _, m := range measures {
+		says := m.says
+		if m.name == "all done" {
+			says += Brief(reports[len(reports)-1].Bound)
+		}
+		if says != "" {
+			rows = append(rows, row(faint, m.name, says))
+		}
 	}
 	return rows
 }
 
-// waitRows has a row for each priority: what 95 % of its issues wait at most under each policy.
-func waitRows(reports []sim.Report) [][]cell {
-	heads := []string{"waits"}
-	for i := range reports {
-		heads = append(heads, reports[i].Policy)
-	}
-	rows := [][]cell{row(faint, heads...)}
+// waitRows has a row for each priority of several: what 95 % of its issues wait at most under each policy.
+func waitRows(reports []sim.Report) (rows [][]cell) {
 	for priority := 1; priority <= 10; priority++ {
-		line := row(plain, "priority "+strconv.Itoa(priority))
+		line := row(faint, "  priority "+strconv.Itoa(priority))
 		used := false
 		for i := range reports {
 			of := func(w sim.ClassWait) bool { return w.Priority == priority }
@@ -94,6 +119,9 @@ func waitRows(reports []sim.Report) [][]cell {
 		if used {
 			rows = append(rows, line)
 		}
+	}
+	if len(rows) < 2 {
+		return nil
 	}
 	return rows
 }

@@ -126,7 +126,9 @@ func (v View) WhyAll(ex *threads.Explanation) string {
 	p := v.page()
 	v.repo = ex.Repo
 	v.verdict(p, ex)
-	p.end()
+	if len(ex.Steps) > 0 { // of an item
+		p.end()
+	}
 	v.steps(p, ex.Steps)
 	for i := range ex.Candidates {
 		c := &ex.Candidates[i]
