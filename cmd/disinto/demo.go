@@ -25,8 +25,8 @@ var demoCommand = command{
 	long: `
 Starts a forge on loopback, fills it with issues, and has five scripted agents
 work on them under the real supervisor: they clone, push, open pull requests and
-review each other. It ends by itself in well under a minute and says what was
-merged, what is held and why, and whether a rule was broken.`,
+review each other. It ends by itself, in half a minute where nothing else runs,
+and says what was merged, what is held and why, and whether a rule was broken.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var d demoRun
 		jsonFlag(flags, &d.json, "print one document at the end, and nothing before")

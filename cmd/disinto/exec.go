@@ -36,7 +36,7 @@ its own: docker run IMAGE ls -l.`,
 		var o pid1.Options
 		flags.SetInterspersed(false)
 		flags.BoolVarP(&o.Single, "single-child", "c", false, "signal the command alone, leave its children be")
-		flags.VarP((*rewrites)(&o.Rewrites), "rewrite", "r", "pass TERM:QUIT, or 15:3, on so; 0 drops it")
+		flags.VarP((*rewrites)(&o.Rewrites), "rewrite", "r", "TERM:QUIT, or 15:3, passes TERM on as QUIT; 15:0\ndrops it")
 		flags.DurationVar(&o.Grace, "grace", 0, "KILL everything this long after TERM")
 		return func(_ context.Context, _ *cli, args []string) error {
 			if o.Grace < 0 {

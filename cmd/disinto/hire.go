@@ -38,10 +38,10 @@ from it but their own token.
 Running it again changes what is said anew, makes a new token, and takes the old
 one away when the new one is proven. It mends a run that broke off.
 
-A password or token on the command line can be seen by everybody on the machine:
-say - and give it on stdin, or use the environment. With an administrator's
-token alone, an account that is adopted gets a new password, which nobody is
-told: the forge gives out tokens for passwords only.
+Every user of the machine can see a password or token on the command line: say -
+and give it on stdin, or use the environment. With an administrator's token
+alone, an account that is adopted gets a new password, which is not kept: the
+forge gives out tokens for passwords only.
 
 With --supervisor it makes the supervisor's own account (NAME, else disinto)
 with its token instead, and nothing in factory.toml.

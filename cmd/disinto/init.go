@@ -34,7 +34,8 @@ says, on a terminal. What is there already stays as it is: run it again after a
 mistake, or to see that nothing is missing.
 
 It needs an administrator of the forge, as disinto hire-an-agent does. Work of a
-local model is reviewed on an API thread: with --local alone, people review.`,
+local model is reviewed on an API thread: with --local alone, people review. For
+a program of your own, replace cli by command in factory.toml, and run it again.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var f founding
 		flags.StringVar(&f.URL, "url", "", "the forge's `URL` (default $FORGE_URL)")

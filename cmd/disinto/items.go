@@ -32,8 +32,9 @@ var releaseCommand = command{
 	short: "take our claim off, and leave the issue in the queue",
 	long: `
 REF is 12, #12 or owner/name#12. A session on it is ended first. No attempt is
-counted; whoever is free takes it a minute later. What another supervisor with
-the same accounts holds is taken from it: say so only when that one is gone.`,
+counted; the first free agent takes it a minute later. What another
+supervisor with the same accounts holds is taken from it: do that only when that
+one is gone.`,
 	setup: telling("/v1/release", itemOf),
 }
 

@@ -19,7 +19,8 @@ var logsCommand = command{
 Shows the newest session, and of an issue it names the others. REF is 12, #12,
 owner/name#12 or the address of an issue or pull request. Secrets of the
 configuration are hidden, and on a terminal everything that would do more than
-print. Without a supervisor it shows what the last one left.`,
+print. Without a supervisor it shows what the last one left. Headings say when a
+session began; lines have no time, because the program writes them itself.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var l logsFlags
 		l.at.flags(flags)

@@ -14,7 +14,7 @@ var showCommand = command{
 	short: "the life of an issue: sessions, reviews, pull requests, what they cost",
 	long: `
 REF is 12, #12, owner/name#12 or the address of an issue or pull request. Asks
-the running supervisor, and that the forge.`,
+the running supervisor, which asks the forge.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the life")

@@ -174,7 +174,7 @@ func TestSimulateMonth(t *testing.T) {
 		args := []string{"--replay", "journal.jsonl", "--days", days, "--policy", "disinto,disinto", "--chart", "chart.svg"}
 		text, complaint, code := simulate(t, files, args...)
 		if code != 0 || !strings.HasPrefix(text, "journal.jsonl: "+want.issues+", the last filed after "+want.filed) ||
-			strings.Count(text, "\ndisinto ") != 1 {
+			strings.Count(text, " disinto\n") != 1 {
 			t.Errorf("%s days: exit code %d: %s%s", days, code, text, complaint)
 		}
 		chart, err := os.ReadFile("chart.svg")

@@ -53,7 +53,7 @@ func TestTerminal(t *testing.T) {
 		{"NO_COLOR", []string{"NO_COLOR=1"}, 80, "status/busy.txt"},
 		{"an empty NO_COLOR says nothing", []string{"NO_COLOR="}, 80, "status/busy-colour.txt"},
 		{"a terminal that knows no colour", []string{"TERM=dumb"}, 80, "status/busy.txt"},
-		{"a wide one", []string{"NO_COLOR=1"}, 120, "status/busy-wide.txt"},
+		{"a wide one", []string{"NO_COLOR=1"}, 120, "status/busy-120.txt"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

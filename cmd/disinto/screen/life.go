@@ -59,7 +59,8 @@ func (v View) happened(d *control.LifeDocument) [][]cell {
 	slices.SortStableFunc(all, func(a, b happening) int { return a.at.Compare(b.at) })
 	rows := make([][]cell, 0, len(all))
 	for _, h := range all {
-		rows = append(rows, row(plain, v.ago(h.at), cmp.Or(h.who, "-"), h.what)) // the forge does not say who merged or closed
+		// The forge does not say who merged or closed.
+		rows = append(rows, row(plain, v.ago(h.at), cmp.Or(h.who, "-"), h.what))
 	}
 	return rows
 }

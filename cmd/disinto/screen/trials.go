@@ -59,7 +59,10 @@ var measures = []struct {
 		"idle", func(r *sim.Report) string { return Brief(r.Idle) },
 		"time that agents had nothing to do beside work that they could do, of all agents together",
 	},
-	{"gap", func(r *sim.Report) string { return Brief(r.Gap.P99) }, "the same at one time: 99 % of these times are shorter"},
+	{
+		"gap", func(r *sim.Report) string { return Brief(r.Gap.P99) },
+		"the same at one time: 99 % of these times are shorter",
+	},
 	{
 		"busy", func(r *sim.Report) string { return fmt.Sprintf("%.0f %%", 100*r.Used) },
 		"share of all agents' time in sessions, until all was done",
