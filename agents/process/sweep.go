@@ -22,7 +22,14 @@ const maxEnviron = 6 << 20
 
 // environ reads the environments of other processes; the zero value is ready. It keeps its buffer, because a sweep
 // reads hundreds.
-type environ struct{ buf []byte }
+type environ struct {
+	buf   []byte
+	waits int // how often it waited for an execve
+}
+
+// maxWaits bounds the milliseconds that a sweep waits for processes in the middle of execve: a process can look like one
+// for ever.
+const maxWaits = 100
 
 // has reports whether the process was started with an environment entry that begins with prefix. Kernel threads,
 // zombies, and processes that we may not look into have none.
@@ -31,6 +38,10 @@ func (e *environ) has(pid int, prefix string) bool {
 		e.buf = make([]byte, 64<<10)
 	}
 	n, err := e.read(pid)
+	for ; n == 0 && err == nil && e.waits < maxWaits && inExec(pid); e.waits++ {
+		time.Sleep(time.Millisecond)
+		n, err = e.read(pid)
+	}
 	if err != nil {
 		return false
 	}
@@ -63,6 +74,17 @@ func (e *environ) readAsOwner(pid int) (n int, err error) {
 		return err
 	})
 	return n, err
+}
+
+// inExec reports whether the process has a program and no arguments: execve maps the program, and closes descriptors,
+// before it says where arguments and environment are. Kernel threads and zombies have no program.
+func inExec(pid int) bool {
+	if _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err != nil {
+		return false
+	}
+	var buf [1]byte
+	n, err := tree.ReadFile(pid, "cmdline", buf[:])
+	return err == nil && n == 0
 }
 
 // restricted reports whether the process has no_new_privs, which it cannot lose and passes on to its children.
