@@ -27,7 +27,7 @@ type environ struct {
 	waits int // how often it waited for an execve
 }
 
-// maxWaits bounds the milliseconds that a sweep waits for processes in the middle of execve: a process can look like one
+// maxWaits bounds the milliseconds that a sweep waits for processes in the middle of execve: a process can look so
 // for ever.
 const maxWaits = 100
 
