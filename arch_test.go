@@ -53,6 +53,9 @@ var layers = map[string][]string{
 		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "threads/ledger",
 		"threads", "agents", "forge", "forge/plan",
 	},
+	"supervisor/metrics": {
+		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
+	},
 	"supervisor/simtest": {
 		"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads",
 		"agents", "forge", "forge/plan",
@@ -79,6 +82,7 @@ var only = []struct {
 	{"syscall.StartProcess", []string{"agents/process"}, "only agents/process starts processes"},
 	{"syscall.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
 	{"golang.org/x/sys/unix.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
+	{"github.com/prometheus/client_golang/prometheus", []string{"supervisor/metrics"}, "the supervisor calls meters, and does not know who counts"},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
 }
 

@@ -24,7 +24,12 @@ func (s *Supervisor) Handler() http.Handler {
 
 // routes is the control API. To add a command, write its method and its row.
 func (s *Supervisor) routes() []control.Route {
+	metrics := http.NotFoundHandler()
+	if s.Metrics != nil {
+		metrics = s.Metrics
+	}
 	return []control.Route{
+		{Pattern: "GET /metrics", Handler: metrics.ServeHTTP},
 		control.Get("/v1/state", func(context.Context, url.Values) (*control.Document, error) { return s.Document(), nil }),
 		control.Get("/v1/fleet", func(context.Context, url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
 		control.Get("/v1/why", s.why),
@@ -94,8 +99,8 @@ func (s *Supervisor) serve() (end func(), err error) {
 // keepPorts listens on TCP where the configuration says, until end.
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
-		Config: s.books.config, API: s.Handler(), Hooks: s.HookHandler(), Listen: s.ListenTCP,
-		Problem: s.portProblem, Log: s.log,
+		Config: s.books.config, API: s.Handler(), Hooks: s.HookHandler(), Metrics: s.Metrics,
+		Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
 	}
 	if p.Listen == nil {
 		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }

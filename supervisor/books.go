@@ -23,8 +23,9 @@ import (
 // documents in document.go.
 type books struct {
 	decide     func(threads.Snapshot) threads.Plan
-	heard      func() bool   // the event feed has readers
-	journalled func(error)   // tells people when the journal begins to fail, and when that is over
+	heard      func() bool // the event feed has readers
+	journalled func(error) // tells people when the journal begins to fail, and when that is over
+	meters     Meters
 	journal    *journal.File // the ledger is folded from it; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
@@ -193,10 +194,20 @@ func (b *books) rewrite() error {
 func (b *books) apply(r ledger.Record, then func(*books)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ledger.Apply(r)
+	b.applyLocked(r)
 	if then != nil {
 		then(b)
 	}
+}
+
+// applyLocked folds a record into the ledger. Of a session that ends the ledger keeps nothing that says all of it.
+func (b *books) applyLocked(r ledger.Record) {
+	if r.End != nil && b.meters.Ended != nil {
+		if x, known := b.ledger.Open[r.End.Run]; known {
+			b.meters.Ended(x, r.End, r.At)
+		}
+	}
+	b.ledger.Apply(r)
 }
 
 // compact returns the shortest journal that has the ledger's meaning.
@@ -218,7 +229,7 @@ func (b *books) replay(past *ledger.State, now time.Time, goesOn func(run string
 			continue
 		}
 		o := b.ledger.Open[run]
-		b.ledger.Apply(ledger.Record{At: now, End: &ledger.End{Run: run, Result: agents.Lost, Reason: why}})
+		b.applyLocked(ledger.Record{At: now, End: &ledger.End{Run: run, Result: agents.Lost, Reason: why}})
 		news = append(news, notice{bad: true, words: tag(b.cfg, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + why})
 	}
 	return news

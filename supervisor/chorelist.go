@@ -25,9 +25,11 @@ const (
 	choreRest = 10 * time.Minute // where doubling ends
 )
 
-// The actions that no plan asks for in a Mark.
+// ActMerge is the action of a merge, which no plan asks for in a Mark.
+const ActMerge threads.Action = "merge"
+
+// The other actions that no plan asks for in a Mark.
 const (
-	actMerge  threads.Action = "merge"
 	actCancel threads.Action = "cancel" // what a person cancelled: label it, and take the claim off
 	actSteal  threads.Action = "steal"  // move an issue from a busy agent to an idle one
 )
@@ -64,6 +66,8 @@ type chore struct {
 	// What came of it, for the goroutine that does it.
 	did  []string // the steps of a cancel, for its report
 	said string   // the log line of success, where actions has none
+	// chain is that of a pull request which was to be merged.
+	chain forge.Ref
 
 	// Guarded by the mutex of the books.
 	working  bool
@@ -78,7 +82,7 @@ func (b *books) choresLocked(plan *threads.Plan, now time.Time) []*chore {
 	wanted := make(map[choreKey]*chore)
 	want := func(c *chore) { wanted[c.choreKey] = c }
 	for _, m := range plan.Merges {
-		want(&chore{choreKey: choreKey{actMerge, m.Ref, m.HeadSHA}, hold: m.Key(), base: m.Base})
+		want(&chore{choreKey: choreKey{ActMerge, m.Ref, m.HeadSHA}, hold: m.Key(), base: m.Base})
 	}
 	for _, m := range plan.Marks {
 		want(&chore{choreKey: choreKey{m.Action, m.Ref, ""}, mark: m, hold: m.Key()})
@@ -126,7 +130,7 @@ func (b *books) choreLocked(c, old *chore) *chore {
 	c.failure = b.ledger.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
 	c.refused = b.ledger.Chain(c.ref).RefusedAt
 	refs := b.relatedLocked(c.ref)
-	if c.action == actMerge { // it moves the base of every pull request of the repository, for which the repository stands
+	if c.action == ActMerge { // it moves the base of every pull request of the repository, for which the repository stands
 		refs = append(refs, forge.Ref{Repo: c.ref.Repo})
 	}
 	c.grip = b.gripLocked(refs)
@@ -159,7 +163,7 @@ func (b *books) choreDone(c *chore, row action, err error) notice {
 	if errors.Is(err, forge.ErrConflict) && c.hold != (threads.Key{}) {
 		ledger.Entry(b.ledger.Items, c.hold).CoolDown = c.retryAt
 	}
-	if was := c.failed; was == text(err) || c.action == actMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
+	if was := c.failed; was == text(err) || c.action == ActMerge && errors.Is(err, forge.ErrConflict) && c.failures == 1 {
 		// Forgejo reports a conflict, too, for a second or two after a push.
 		return notice{}
 	}
@@ -173,7 +177,7 @@ func (c *chore) rest(err error) time.Duration {
 		return unansweredRest
 	}
 	rest := refusedRest
-	if c.action == actMerge {
+	if c.action == ActMerge {
 		rest = mergeRest
 	}
 	rest <<= min(c.failures, 6)

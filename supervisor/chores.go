@@ -16,8 +16,9 @@ import (
 
 // do does a chore, and then lets its items be decided on again. One that panics has failed.
 func (s *Supervisor) do(c *chore) {
-	row, err := actions[c.action], errors.New(internalError)
+	row, err, began := actions[c.action], errors.New(internalError), time.Now()
 	s.safely("a chore of "+c.tag, func() { err = row.do(s, c) })
+	s.done(c, began, err)
 	touched := c.grip.letGo()
 	if err == nil {
 		s.problems.repaired(c.action)
@@ -29,7 +30,7 @@ func (s *Supervisor) do(c *chore) {
 
 // actions are all kinds of chores. To add one, write its row.
 var actions = map[threads.Action]action{
-	actMerge:              {"merge", "merged", (*Supervisor).merge},
+	ActMerge:              {"merge", "merged", (*Supervisor).merge},
 	actCancel:             {"label cancelled", "cancelled by hand", (*Supervisor).cancel},
 	actSteal:              {"move", "", (*Supervisor).steal},
 	threads.ActRoute:      {"assign", "", (*Supervisor).route},
@@ -51,6 +52,7 @@ func (s *Supervisor) merge(c *chore) error {
 	case look.Pull == nil:
 		return fmt.Errorf("%w: it is no pull request", forge.ErrConflict)
 	}
+	c.chain = threads.ChainOf(look.Pull)
 	why := ""
 	s.view(func(snap threads.Snapshot) {
 		why = threads.StillMerges(snap, threads.Merge{Ref: c.ref, HeadSHA: c.head, Base: c.base}, *look.Pull)

@@ -19,13 +19,8 @@ import (
 func (b *books) document(now time.Time) *control.Document {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d := &control.Document{
-		StartedAt: b.life.started, Upgrades: b.life.upgrades, UpgradedAt: b.life.upgraded,
-		Config:  control.ConfigDocument{Generation: b.generation, Error: text(b.cfgErr)},
-		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
-		Recent: append([]control.RecentDocument{}, b.ledger.Recent...),
-	}
-	_, d.Paused = b.ledger.Paused[threads.Pause{}]
+	d := b.summaryLocked(now)
+	d.Recent = append(d.Recent, b.ledger.Recent...)
 	for _, x := range b.sessions {
 		d.Sessions = append(d.Sessions, x.document())
 	}
@@ -33,6 +28,18 @@ func (b *books) document(now time.Time) *control.Document {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), strings.Compare(a.RunID, b.RunID))
 	})
 	d.Queue, d.Unqueued = b.queueLocked()
+	return d
+}
+
+// summaryLocked is the document without sessions, queue and what has ended.
+func (b *books) summaryLocked(now time.Time) *control.Document {
+	d := &control.Document{
+		StartedAt: b.life.started, Upgrades: b.life.upgrades, UpgradedAt: b.life.upgraded,
+		Config:  control.ConfigDocument{Generation: b.generation, Error: text(b.cfgErr)},
+		Threads: []control.ThreadDocument{}, Agents: []control.AgentDocument{}, Sessions: []control.SessionDocument{},
+		Recent: []control.RecentDocument{},
+	}
+	_, d.Paused = b.ledger.Paused[threads.Pause{}]
 	if b.cfg == nil {
 		return d
 	}

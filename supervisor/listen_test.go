@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -60,7 +61,8 @@ func reachable(t *testing.T) (*supervisor.Supervisor, *simtest.World, *phone) {
 		s.ListenTCP = p.listen
 		f := &s.Config.Factory
 		f.Listen, f.ListenToken, f.ListenHosts = "factory.example:7070", apiToken, []string{"proxy.example"}
-		f.ListenHooks = ":7071"
+		f.ListenHooks, f.ListenMetrics = ":7071", "factory.example:7073"
+		s.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "disinto_up 1") })
 		s.Config.Forge.WebhookSecret = hookSecret
 	})
 	return s, w, p
@@ -148,6 +150,33 @@ func TestHookPortServesHooksOnly(t *testing.T) {
 	} {
 		if resp := ask(t, tt.method, url+tt.path, "", "Bearer "+apiToken); resp.StatusCode != tt.want {
 			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, resp.StatusCode, tt.want)
+		}
+	}
+}
+
+// Behind the door for metrics there are metrics only, without a token, and under our own name. At the API they need the
+// token.
+func TestMetricsPort(t *testing.T) {
+	_, _, p := reachable(t)
+	metrics, api := p.url("factory.example:7073"), p.url("factory.example:7070")
+	for _, tt := range []struct {
+		method, url, host, auth string
+		want                    int
+	}{
+		{"GET", metrics + "/metrics", "", "", 200},
+		{"GET", metrics + "/metrics", "factory.example:7073", "", 200},
+		{"GET", metrics + "/metrics", "proxy.example", "", 200},
+		{"GET", metrics + "/metrics", "evil.example:7073", "", 421},
+		{"POST", metrics + "/metrics", "", "", 405},
+		{"GET", metrics + "/v1/state", "", "Bearer " + apiToken, 404},
+		{"POST", metrics + "/v1/pause", "", "Bearer " + apiToken, 404},
+		{"GET", metrics + "/healthz", "", "", 404},
+		{"GET", metrics + "/debug/pprof/", "", "", 404},
+		{"GET", api + "/metrics", "", "Bearer " + apiToken, 200},
+		{"GET", api + "/metrics", "", "", 401},
+	} {
+		if resp := ask(t, tt.method, tt.url, tt.host, tt.auth); resp.StatusCode != tt.want {
+			t.Errorf("%s %s at %q with %q: %d, want %d", tt.method, tt.url, tt.host, tt.auth, resp.StatusCode, tt.want)
 		}
 	}
 }

@@ -69,6 +69,9 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	snap := b.snapshotLocked(now, room)
 	plan := b.decide(snap)
 	t.broken = threads.Enforce(&snap, &plan)
+	if b.meters.Free != nil {
+		b.meters.Free(now, threads.Beside(&snap, &plan))
+	}
 	t.held = b.heldLocked(plan.Holds)
 	b.plan = plan
 	for i := range plan.Starts {

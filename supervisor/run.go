@@ -102,7 +102,7 @@ func (s *Supervisor) restore() error {
 		return err
 	}
 	past.TurnBack(newest, now)
-	s.books.journal = j
+	s.books.journal, j.Synced = j, s.Meters.Synced
 	s.tell(s.books.replay(past, now, s.inherits)...)
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)

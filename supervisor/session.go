@@ -44,7 +44,9 @@ func (s *Supervisor) run(x *session) {
 	}
 	s.fleetFile.Write() // before anything runs: the hub gives an idle agent more to do
 	x.grip = s.books.grip(x.Item.Ref)
-	if failed := s.claim(x); failed != nil {
+	began, failed := time.Now(), s.claim(x)
+	s.claimed(x, began, failed)
+	if failed != nil {
 		s.finish(x, failed)
 		return
 	}

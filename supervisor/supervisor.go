@@ -28,6 +28,7 @@ package supervisor
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,10 @@ type Supervisor struct {
 	Paused, Ask bool
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
+	// Meters are told what happens.
+	Meters Meters
+	// Metrics answers GET /metrics, on the control API and on [factory] listen_metrics; nil answers nothing.
+	Metrics http.Handler
 
 	once      sync.Once   // for init
 	asking    atomic.Bool // the first scan is to show whether a person has to say resume
@@ -142,7 +147,7 @@ func (s *Supervisor) init() {
 		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
-		s.books.journalled = s.journalled
+		s.books.journalled, s.books.meters = s.journalled, s.Meters
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 	})
 }

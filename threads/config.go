@@ -63,6 +63,8 @@ type Factory struct {
 	ListenHosts []string      // more names by which it may be called, in lower case, sorted
 	ListenHooks string        // host:port for the forge's web hooks; empty: none
 	HooksURL    string        // that address as the forge calls it, with its path; empty: see HookURL
+	// ListenMetrics is host:port for GET /metrics without a token; empty: none.
+	ListenMetrics string
 }
 
 // HookURL is the address to which the forge is to send its web hooks. It is empty without listen_hooks, and when

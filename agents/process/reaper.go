@@ -43,6 +43,7 @@ type Reaper struct {
 	children map[int]*Child
 	starting int          // forks under way, whose children are not in the table yet
 	early    map[int]Exit // exits without an owner, seen while starting > 0
+	reaped   int64
 	orphans  int64
 }
 
@@ -89,6 +90,13 @@ func (r *Reaper) Orphans() int64 {
 	return r.orphans
 }
 
+// Reaped is the number of processes reaped so far by this image: those that it started, and orphans.
+func (r *Reaper) Reaped() (started, orphans int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reaped, r.orphans
+}
+
 // own reports whether the reaper started the child pid itself.
 func (r *Reaper) own(pid int) bool {
 	r.mu.Lock()
@@ -121,6 +129,7 @@ func (r *Reaper) collect() (more bool) {
 	pid, err := syscall.Wait4(-1, &e.Status, syscall.WNOHANG, &e.Usage)
 	if c := r.children[pid]; c != nil {
 		delete(r.children, pid)
+		r.reaped++
 		c.exit <- e
 	} else if pid > 0 {
 		r.orphans++
@@ -164,6 +173,7 @@ func (r *Reaper) adoptLocked(c *Child) {
 	if ok && unix.Waitid(unix.P_PID, c.PID, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == unix.ECHILD {
 		delete(r.early, c.PID)
 		r.orphans--
+		r.reaped++
 		c.exit <- e
 		return
 	}

@@ -175,7 +175,9 @@ func newForge(c *cli, config *threads.Config) (supervisor.Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kind.client(forgeOptions{config, func() *threads.Config { return config }, func() string { return "" }})
+	return kind.client(forgeOptions{
+		config: config, current: func() *threads.Config { return config }, instance: func() string { return "" },
+	})
 }
 
 // agent asks whether an agent's account has the rights for its work, in every repository.

@@ -19,6 +19,7 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/metrics"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/file"
 )
@@ -34,6 +35,7 @@ type factory struct {
 	config    atomic.Pointer[threads.Config] // in force; nil before the first valid one
 	text      string                         // of the files when they were read last; only read and changed use it
 
+	metrics  *metrics.Metrics
 	plugs    *plugs
 	out      *outlet
 	carrier  carrier                 // nil where sessions cannot be handed over
@@ -68,6 +70,8 @@ func newFactory(
 	if e, ok := f.executor.(confiner); ok {
 		f.Confined = e.Confined
 	}
+	f.metrics = metrics.New(metrics.Sources{Version: f.Version, Levels: f.Levels, Reaped: r.Reaped})
+	f.Metrics, f.Meters = f.metrics, f.metrics.Meters()
 	config, client, err := f.read()
 	f.ConfigError = err
 	if err == nil {
@@ -106,7 +110,7 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 		return nil, nil, err
 	}
 	current := func() *threads.Config { return cmp.Or(f.config.Load(), config) }
-	client, err := f.kind.client(forgeOptions{config, current, f.Instance})
+	client, err := f.kind.client(forgeOptions{config, current, f.Instance, f.metrics.Requested})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.path, err)
 	}

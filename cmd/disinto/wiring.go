@@ -81,6 +81,8 @@ type forgeOptions struct {
 	config   *threads.Config        // whose [forge] the client is for
 	current  func() *threads.Config // in force, so that a reload counts; never nil
 	instance func() string          // in whose name claims are made
+	// observe is called with each request.
+	observe func(route string, status int, took time.Duration)
 }
 
 func newForgejoDesk(address, token string) session.Desk { return forgejo.NewDesk(address, token) }
@@ -101,7 +103,7 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 		Ours:          func(login string) bool { return o.current().AgentByLogin(login) != nil },
 		Bots:          func(login string) bool { return slices.Contains(o.current().Forge.Bots, login) },
 		Moves:         func() bool { return o.current().Fleet.Hub },
-		RequireMerged: o.config.Forge.RequireMerged, Claims: claims,
+		RequireMerged: o.config.Forge.RequireMerged, Claims: claims, Observe: o.observe,
 	})
 }
 

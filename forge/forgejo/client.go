@@ -46,6 +46,9 @@ type Options struct {
 	// Claims describes this supervisor in claims that hold between supervisors. With nil, claims are label and assignee
 	// alone, which is enough for a single supervisor.
 	Claims *Claims
+	// Observe is called with each request: its route, which is one of a bounded number, the status of its answer, 0
+	// without one, and how long it took. It is called by several goroutines and must be quick. nil is not called.
+	Observe func(route string, status int, took time.Duration)
 	// HTTP supplies the transport and is not used otherwise; nil means one of our own.
 	HTTP *http.Client
 }
@@ -58,6 +61,7 @@ type Client struct {
 	requireMerged bool
 	refs          *Claims // nil: claims have no ref
 	http          *http.Client
+	observe       func(route string, status int, took time.Duration)
 	longest       int64 // maxRaw; less in a test
 	requests      atomic.Int64
 	slots         chan struct{} // one token for each request of a scan that is under way
@@ -89,6 +93,7 @@ func New(o Options) (*Client, error) {
 		url: strings.TrimRight(o.URL, "/"), token: o.Token,
 		ours: orNobody(o.Ours), bots: orNobody(o.Bots), moves: o.Moves, requireMerged: o.RequireMerged, refs: o.Claims,
 		http: &http.Client{Transport: transportOf(o.HTTP), CheckRedirect: sameHost}, longest: maxRaw,
+		observe: o.Observe,
 		slots:   make(chan struct{}, atOnce),
 		singles: map[forge.Ref]single{}, labels: map[string]map[string]int64{}, claims: map[forge.Ref]claim{},
 		sighted: map[forge.Ref]sighting{}, holders: map[forge.Ref]heldClaim{},

@@ -172,6 +172,9 @@ func (c *Client) send(
 		path = below
 	}
 	x := &exchange{at: req.Method + " " + path, began: time.Now(), total: -1}
+	if c.observe != nil {
+		defer func() { c.observe(route(req.Method, req.URL.Path), x.status, time.Since(x.began)) }()
+	}
 	resp, err := c.http.Do(req.WithContext(within))
 	x.answered = time.Now()
 	if err != nil {

@@ -34,6 +34,21 @@ func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 	})
 }
 
+// metricsOnly serves GET /metrics to every client that can reach the port and calls it by a name of ours.
+func metricsOnly(config func() *threads.Config, metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	if metrics != nil {
+		mux.Handle("GET /metrics", metrics)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := factory(config); !namesUs(r.Host, f.ListenMetrics, f.ListenHosts) {
+			refuse(w, http.StatusMisdirectedRequest, "cannot answer under this name: add it to [factory] listen_hosts")
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
 // factory is [factory] of the configuration in force; the zero value without one.
 func factory(config func() *threads.Config) threads.Factory {
 	if c := config(); c != nil {

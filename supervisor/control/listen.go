@@ -92,12 +92,14 @@ func (p *port) close() {
 // line is an error in one line.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// Ports are the TCP listeners of [factory] listen and listen_hooks. Set the exported fields before Keep.
+// Ports are the TCP listeners of [factory] listen, listen_hooks and listen_metrics. Set the exported fields before
+// Keep.
 type Ports struct {
-	Config func() *threads.Config // in force now; nil without a valid one
-	API    http.Handler           // what listen serves, behind Guard
-	Hooks  http.Handler           // what listen_hooks serves
-	Listen func(address string) (net.Listener, error)
+	Config  func() *threads.Config // in force now; nil without a valid one
+	API     http.Handler           // what listen serves, behind Guard
+	Hooks   http.Handler           // what listen_hooks serves
+	Metrics http.Handler           // what listen_metrics serves, at GET /metrics; nil: nothing
+	Listen  func(address string) (net.Listener, error)
 	// Problem is called with a key of [factory] and why its address cannot be listened on; "" when it can.
 	Problem func(key, why string)
 	Log     hclog.Logger
@@ -110,7 +112,7 @@ type Ports struct {
 // address that cannot be listened on is tried again every 10 seconds. end closes all listeners.
 func (p *Ports) Keep(changed <-chan struct{}) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
-	p.open, p.broken = make(map[string]*port), make(chan *port, 2)
+	p.open, p.broken = make(map[string]*port), make(chan *port, 3)
 	go safely(p.Log, "listening", func() {
 		defer close(done)
 		defer p.close()
@@ -146,7 +148,11 @@ func (p *Ports) adjust() bool {
 	f := factory(p.Config)
 	api := p.set("listen", f.Listen, &http.Server{Handler: Guard(p.Config, p.API), ReadHeaderTimeout: requestTime})
 	hooks := &http.Server{Handler: p.Hooks, ReadTimeout: requestTime, WriteTimeout: requestTime}
-	return p.set("listen_hooks", f.ListenHooks, hooks) && api
+	metrics := &http.Server{
+		Handler: metricsOnly(p.Config, p.Metrics), ReadTimeout: requestTime, WriteTimeout: requestTime,
+	}
+	hooked := p.set("listen_hooks", f.ListenHooks, hooks)
+	return p.set("listen_metrics", f.ListenMetrics, metrics) && hooked && api
 }
 
 // set has one key's listener on an address, and reports whether it is. An empty address means no listener.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"codeberg.org/johba/disinto/threads/ledger"
 	"golang.org/x/sys/unix"
@@ -31,6 +32,10 @@ const journalRoom = 256 << 10
 
 // File is the journal of a state directory. Its methods may be called by any goroutine.
 type File struct {
+	// Synced is told how long the disk took for each write, while the journal is locked. Nil is not called; set it before
+	// the first write.
+	Synced func(took time.Duration)
+
 	path    string
 	corrupt []span // lines that were not understood when it was opened
 
@@ -197,6 +202,16 @@ func (j *File) Settle() error {
 	return nil
 }
 
+// sync waits until what was written is on the disk. mu must be held.
+func (j *File) sync() error {
+	began := time.Now()
+	err := j.file.Sync()
+	if j.Synced != nil {
+		j.Synced(time.Since(began))
+	}
+	return err
+}
+
 // write appends whole lines, those that are owed first. mu must be held.
 func (j *File) write(lines []byte) error {
 	text := append(bytes.Clone(j.owed), lines...)
@@ -205,7 +220,7 @@ func (j *File) write(lines []byte) error {
 	}
 	_, err := j.file.Write(text)
 	if err == nil {
-		err = j.file.Sync()
+		err = j.sync()
 	}
 	if err != nil {
 		// What a failed write or sync left behind is not known. Take it back; where even that fails, fence it off.

@@ -146,6 +146,22 @@ func TestMistakes(t *testing.T) {
 			text: "[forge]\nwebhook_secret = \"$HOOK\"\n[factory]\nlisten = \":7070\"\nlisten_token = \"0123456789abcdef\"\nlisten_hooks = \":7070\"\n" + worker,
 			want: `:6: factory.listen_hooks: is ":7070", which listen is too: give each an address of its own`,
 		},
+		{
+			name: "metrics on the address of the API",
+			text: "[factory]\nlisten = \":7070\"\nlisten_token = \"0123456789abcdef\"\nlisten_metrics = \":7070\"\n" + worker,
+			want: `:4: factory.listen_metrics: is ":7070", which listen is too: give each an address of its own`,
+		},
+		{
+			name: "metrics on the address of the hooks",
+			text: "[forge]\nwebhook_secret = \"$HOOK\"\n[factory]\nlisten_hooks = \":7070\"\nlisten_metrics = \":7070\"\n" + worker,
+			want: `:5: factory.listen_metrics: is ":7070", which listen_hooks is too: give each an address of its own`,
+		},
+		{name: "metrics nowhere", text: "[factory]\nlisten_metrics = \"7072\"\n" + worker, want: `:2: factory.listen_metrics: is "7072", want host:port such as "127.0.0.1:7070"`},
+		{
+			name: "token for metrics",
+			text: "[factory]\nlisten_metrics = \":7072\"\nlisten_hosts = [\"disinto\"]\nlisten_token = \"0123456789abcdef\"\n" + worker,
+			want: `:1: factory.listen: is not set, and listen_token and listen_hosts mean nothing without it`,
+		},
 		{name: "hook secret missing", text: "[forge]\nwebhook_secret = \"$NOPE\"\n" + worker, want: `:2: forge.webhook_secret: $NOPE is not set`},
 		{name: "claim", text: "[forge]\nclaim = \"singel\"\n" + worker, want: `:2: forge.claim: is "singel", want "ref" or "single", did you mean single?`},
 		{name: "merge", text: "[forge]\nmerge = \"manuel\"\n" + worker, want: `:2: forge.merge: is "manuel", want "auto" or "manual", did you mean manual?`},

@@ -10,14 +10,15 @@ import (
 // minListenToken is the length from which a token cannot be guessed over a network: 16 letters and digits are 95 bits.
 const minListenToken = 16
 
-// readListeners reads the TCP addresses of the control API and of the web hooks. Neither is accepted without its
-// secret.
+// readListeners reads the TCP addresses of the control API, of the web hooks and of the metrics. The first two are not
+// accepted without their secrets.
 func (d *decoder) readListeners(t *table) {
 	f := &d.config.Factory
 	f.Listen = t.place("listen")
 	f.ListenToken = t.token("listen_token", "", "")
 	f.ListenHosts = t.hosts("listen_hosts")
 	f.ListenHooks = t.place("listen_hooks")
+	f.ListenMetrics = t.place("listen_metrics")
 	if s, ok := get[string](t, "hooks_url", "an address in quotes"); ok && s != "" {
 		f.HooksURL = t.address("hooks_url", "", s)
 	}
@@ -28,7 +29,9 @@ func (d *decoder) readListeners(t *table) {
 	case n > 0 && n < minListenToken:
 		t.wrong("listen_token", "has %d characters, want at least %d", n, minListenToken)
 	}
-	if f.Listen == "" && !t.has("listen") && n+len(f.ListenHosts) > 0 {
+	switch {
+	case f.Listen != "" || t.has("listen"):
+	case n > 0, len(f.ListenHosts) > 0 && f.ListenMetrics == "":
 		t.wrong("listen", "is not set, and listen_token and listen_hosts mean nothing without it")
 	}
 	if f.ListenHooks == "" && !t.has("listen_hooks") && f.HooksURL != "" {
@@ -37,8 +40,15 @@ func (d *decoder) readListeners(t *table) {
 	if f.ListenHooks != "" && d.config.Forge.WebhookSecret == "" && !d.mistaken("forge.webhook_secret") {
 		t.wrong("listen_hooks", "needs [forge] webhook_secret: without it nobody knows who sent a hook")
 	}
-	if f.Listen != "" && f.Listen == f.ListenHooks {
-		t.wrong("listen_hooks", "is %q, which listen is too: give each an address of its own", f.ListenHooks)
+	t.apart("listen_hooks", f.ListenHooks, "listen", f.Listen)
+	t.apart("listen_metrics", f.ListenMetrics, "listen", f.Listen)
+	t.apart("listen_metrics", f.ListenMetrics, "listen_hooks", f.ListenHooks)
+}
+
+// apart refuses one address for two listeners.
+func (t *table) apart(key, address, other, taken string) {
+	if address != "" && address == taken {
+		t.wrong(key, "is %q, which %s is too: give each an address of its own", address, other)
 	}
 }
 

@@ -16,6 +16,7 @@ listen = "[::1]:7070"
 listen_token = "$API"
 listen_hosts = ["Factory.example", "10.0.0.7"]
 listen_hooks = ":7071"
+listen_metrics = ":7072"
 `+worker, func(name string) (string, bool) {
 		if name == "API" {
 			return "0123456789abcdef", true
@@ -26,7 +27,7 @@ listen_hooks = ":7071"
 		t.Fatal(err)
 	}
 	f := c.Factory
-	if f.Listen != "[::1]:7070" || f.ListenToken.Reveal() != "0123456789abcdef" || f.ListenHooks != ":7071" {
+	if f.Listen != "[::1]:7070" || f.ListenToken.Reveal() != "0123456789abcdef" || f.ListenHooks != ":7071" || f.ListenMetrics != ":7072" {
 		t.Errorf("got %+v", f)
 	}
 	if diff := cmp.Diff([]string{"10.0.0.7", "factory.example"}, f.ListenHosts); diff != "" {

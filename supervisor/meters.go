@@ -1,0 +1,132 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// Meters are told what happens, for metrics and traces. One that is nil is not called, and then costs nothing. They are
+// called by several goroutines, some while the books are locked: they must be quick and must not ask the supervisor.
+type Meters struct {
+	// Claimed is called when a session has its claim, or has failed to get it.
+	Claimed func(Claim)
+	// Ended is called with each session whose end is in the ledger, also with one that never got its claim.
+	Ended func(x ledger.Open, end *ledger.End, at time.Time)
+	// Done is called with each chore that was tried, such as a merge.
+	Done func(Deed)
+	// Free is called with the slots that stand free beside work after each plan, until the next one.
+	Free func(at time.Time, slots []threads.FreeSlot)
+	// Synced is called with the time that the disk took for each write to the journal.
+	Synced func(took time.Duration)
+}
+
+// Claim is a session's attempt to claim its item. Scheduled work needs no claim and has it at once.
+type Claim struct {
+	Start        *ledger.Start
+	Began, Ended time.Time
+	Result       ClaimResult
+}
+
+// ClaimResult is how a claim ended.
+type ClaimResult string
+
+// The results of claims.
+const (
+	ClaimWon         ClaimResult = "won"
+	ClaimLost        ClaimResult = "lost" // another supervisor or a person was first
+	ClaimForbidden   ClaimResult = "forbidden"
+	ClaimUnavailable ClaimResult = "unavailable"
+	ClaimCancelled   ClaimResult = "cancelled" // the session was told to end meanwhile
+)
+
+// Deed is a chore that was tried.
+type Deed struct {
+	Action       threads.Action
+	Ref          forge.Ref
+	Chain        forge.Ref // of a merge that the forge was asked for: the issue, else the pull request
+	Began, Ended time.Time
+	Result       DeedResult
+}
+
+// DeedResult is how a chore ended.
+type DeedResult string
+
+// The results of chores.
+const (
+	DeedDone       DeedResult = "done"
+	DeedRefused    DeedResult = "refused"
+	DeedUnanswered DeedResult = "unanswered"
+)
+
+// claimed meters the claim of a session.
+func (s *Supervisor) claimed(x *session, began time.Time, failed *ledger.End) {
+	if s.Meters.Claimed == nil {
+		return
+	}
+	c := Claim{Start: startOf(x).Start, Began: began, Ended: time.Now(), Result: ClaimWon}
+	if failed != nil {
+		c.Result = map[ledger.ClaimFailure]ClaimResult{
+			ledger.ClaimTaken: ClaimLost, ledger.ClaimForbidden: ClaimForbidden,
+			ledger.ClaimUnavailable: ClaimUnavailable, "": ClaimCancelled,
+		}[failed.Claim]
+	}
+	s.Meters.Claimed(c)
+}
+
+// done meters a chore.
+func (s *Supervisor) done(c *chore, began time.Time, err error) {
+	if s.Meters.Done == nil {
+		return
+	}
+	d := Deed{Action: c.action, Ref: c.ref, Chain: c.chain, Began: began, Ended: time.Now(), Result: DeedDone}
+	switch {
+	case errors.Is(err, forge.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		d.Result = DeedUnanswered
+	case err != nil:
+		d.Result = DeedRefused
+	}
+	s.Meters.Done(d)
+}
+
+// Levels are numbers of this moment, for metrics. They cost much less than the status document of a large tracker.
+type Levels struct {
+	// Document is the status without queue, sessions and what has ended.
+	Document *control.Document
+	// Queue counts the items that wait.
+	Queue map[Waiting]int
+	// NeedPerson is how many of them wait for a person.
+	NeedPerson int
+}
+
+// Waiting names items that wait and are counted together.
+type Waiting struct {
+	Kind string
+	Code threads.Code
+}
+
+// Levels returns the numbers of this moment.
+func (s *Supervisor) Levels() Levels {
+	s.init()
+	l := s.books.levels(time.Now())
+	l.Document.Problems = s.problems.lines()
+	return l
+}
+
+func (b *books) levels(now time.Time) Levels {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := Levels{Document: b.summaryLocked(now), Queue: make(map[Waiting]int)}
+	for _, h := range b.plan.Holds {
+		l.Queue[Waiting{string(h.Kind), h.Reason.Code}]++
+		if h.Reason.NeedsPerson() {
+			l.NeedPerson++
+		}
+	}
+	return l
+}

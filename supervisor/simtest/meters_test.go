@@ -1,0 +1,130 @@
+package simtest
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// meterLog is what meters were told.
+type meterLog struct {
+	mu     sync.Mutex // guards what follows
+	claims []supervisor.Claim
+	ends   map[agents.Result]int
+	kinds  map[agents.Kind]int
+	deeds  []supervisor.Deed
+	free   []threads.FreeSlot // of the newest plan
+	codes  map[threads.Code]bool
+	syncs  int
+}
+
+func (m *meterLog) meters() supervisor.Meters {
+	m.ends, m.kinds, m.codes = map[agents.Result]int{}, map[agents.Kind]int{}, map[threads.Code]bool{}
+	locked := func(f func()) { m.mu.Lock(); defer m.mu.Unlock(); f() }
+	return supervisor.Meters{
+		Claimed: func(c supervisor.Claim) { locked(func() { m.claims = append(m.claims, c) }) },
+		Ended: func(x ledger.Open, end *ledger.End, at time.Time) {
+			locked(func() {
+				m.ends[end.Result]++
+				m.kinds[x.Item.Kind]++
+			})
+		},
+		Done: func(d supervisor.Deed) { locked(func() { m.deeds = append(m.deeds, d) }) },
+		Free: func(_ time.Time, slots []threads.FreeSlot) {
+			locked(func() {
+				m.free = slots
+				for _, s := range slots {
+					m.codes[s.Code] = true
+				}
+			})
+		},
+		Synced: func(time.Duration) { locked(func() { m.syncs++ }) },
+	}
+}
+
+// What happens from an issue to its merge is metered, each thing once.
+func TestMeters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Exec.Script = quickly(w)
+		issue := w.Forge.Issue("one")
+		m := &meterLog{}
+		l := w.Start(func(l *Life) { l.Meters, l.Supervisor.Paused = m.meters(), true })
+		w.Until(time.Minute, "it waits for a person", func() bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.codes[threads.Paused]
+		})
+		levels := l.Levels()
+		if n := levels.Queue[supervisor.Waiting{Kind: "issue", Code: threads.Paused}]; n != 1 || !levels.Document.Forge.OK {
+			t.Errorf("while it is paused: %+v", levels)
+		}
+		answer := httptest.NewRecorder()
+		l.Handler().ServeHTTP(answer, httptest.NewRequest("POST", "/v1/resume", strings.NewReader("{}")))
+		if answer.Code != 200 {
+			t.Fatalf("resume: %d %s", answer.Code, answer.Body)
+		}
+		w.Until(10*time.Minute, "merged", w.Forge.Done)
+		time.Sleep(time.Minute)
+		l.Stop()
+		w.Check()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.ends[agents.Done] != 2 || m.kinds[agents.KindIssue] != 1 || m.kinds[agents.KindReview] != 1 || len(m.claims) != 2 {
+			t.Errorf("ended %v %v, claims %+v", m.ends, m.kinds, m.claims)
+		}
+		for _, c := range m.claims {
+			if c.Result != supervisor.ClaimWon || c.Ended.Before(c.Began) || c.Start.Run == "" {
+				t.Errorf("claim %+v", c)
+			}
+		}
+		var merges []supervisor.Deed
+		for _, d := range m.deeds {
+			if d.Action == supervisor.ActMerge && d.Result == supervisor.DeedDone {
+				merges = append(merges, d)
+			}
+		}
+		if len(merges) != 1 || merges[0].Chain != (forge.Ref{Repo: merges[0].Ref.Repo, Number: issue}) {
+			t.Errorf("merges %+v, of issue %d", merges, issue)
+		}
+		if len(m.free) > 0 || m.syncs == 0 {
+			t.Errorf("free at the end %v, %d writes of the journal", m.free, m.syncs)
+		}
+	})
+}
+
+// A claim that another host won is told as lost, and the session as one that never was.
+func TestMetersLostClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Exec.Script = quickly(w)
+		w.Forge.Issue("one")
+		taken := false
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if call != "claim" || taken {
+				return nil
+			}
+			taken = true
+			return forge.ErrTaken
+		})
+		m := &meterLog{}
+		l := w.Start(func(l *Life) { l.Meters = m.meters() })
+		w.Until(10*time.Minute, "merged", w.Forge.Done)
+		l.Stop()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.claims[0].Result != supervisor.ClaimLost || m.ends[agents.ClaimFailed] != 1 {
+			t.Errorf("claims %+v, ends %v", m.claims, m.ends)
+		}
+	})
+}
