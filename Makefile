@@ -24,12 +24,14 @@ RACE = $(shell command -v $$(go env CC | cut -d' ' -f1) >/dev/null && echo -race
 help: ## show this
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Not by go run, which says "exit status 130" after Ctrl-C and leaves nothing for make build.
 .PHONY: demo
 demo: ## run a whole factory in one process, for a minute: no network, no account, no model
-	@echo 'compiling disinto, which takes most of a minute on a cold machine; then a whole factory runs for half a minute'
-	@go run ./cmd/disinto demo
-	@echo 'next: $(CURDIR)/docker/setup.sh makes a factory in Docker;'
-	@echo '      make build, then $(CURDIR)/bin/disinto init, makes one on a forge of your own'
+	@echo 'compiling disinto, which takes a minute or two the first time; then a whole factory runs for half a minute'
+	@$(MAKE) -s build
+	@trap : INT; bin/disinto demo; code=$$?; [ $$code -ne 130 ] || exit 0; [ $$code -eq 0 ] || exit $$code; \
+	echo 'next: $(CURDIR)/docker/setup.sh makes a factory in Docker;'; \
+	echo '      $(CURDIR)/bin/disinto init makes one on a forge of your own'
 
 .PHONY: build
 build: ## make bin/disinto, one static binary; the version in it is git's

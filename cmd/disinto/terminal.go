@@ -41,12 +41,13 @@ func (t *terminal) live() bool { return t.file != nil }
 // size is the width and height in characters. An output that is no terminal has neither: a program that reads it must
 // not find a row cut or wrapped.
 func (t *terminal) size() (width, height int) {
-	if t.file != nil {
-		if w, h, err := term.GetSize(int(t.file.Fd())); err == nil && w > 0 {
-			return w, h
-		}
+	if t.file == nil {
+		return 0, 0
 	}
-	return 0, 0
+	if w, h, err := term.GetSize(int(t.file.Fd())); err == nil && w > 0 && h > 0 {
+		return w, h
+	}
+	return 80, 24 // docker exec -t has a terminal without a size at first
 }
 
 // The control sequences of a redraw. The alternate screen keeps what stood there before, and a resize cannot leave

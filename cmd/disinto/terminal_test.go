@@ -53,6 +53,7 @@ func TestTerminal(t *testing.T) {
 		{"NO_COLOR", []string{"NO_COLOR=1"}, 80, "status/busy.txt"},
 		{"an empty NO_COLOR says nothing", []string{"NO_COLOR="}, 80, "status/busy-colour.txt"},
 		{"a terminal that knows no colour", []string{"TERM=dumb"}, 80, "status/busy.txt"},
+		{"one without a size", []string{"NO_COLOR=1"}, 0, "status/busy.txt"},
 		{"a wide one", []string{"NO_COLOR=1"}, 120, "status/busy-120.txt"},
 	}
 	for _, tt := range tests {
