@@ -33,18 +33,18 @@ func TestMutations(t *testing.T) {
 			every = min(every, 10)
 		}
 		for _, key := range slices.Sorted(maps.Keys(tape.answers)) {
-			for _, m := range mutationsOf(tape.answers[key].body) {
-				if n++; n%every != 0 && m.what != "null answer" {
-					continue
+			mutate(tape.answers[key].body, func(what string, text func() []byte) {
+				if n++; n%every != 0 && what != "null answer" {
+					return
 				}
-				replay := tape.with(key, m.text)
+				replay := tape.with(key, text())
 				if failed := play(w, replay); failed != "" {
-					w.Errorf("%s, %s: %s", key, m.what, failed)
+					w.Errorf("%s, %s: %s", key, what, failed)
 				}
 				if asked := replay.asked; asked > 20*tape.asked+100 {
-					w.Errorf("%s, %s: %d requests, %d without the mutation", key, m.what, asked, tape.asked)
+					w.Errorf("%s, %s: %d requests, %d without the mutation", key, what, asked, tape.asked)
 				}
-			}
+			})
 		}
 		w.Logf("%d mutations of %d answers, %d requests each", n, len(tape.answers), tape.asked)
 		if n < 1000 || len(tape.answers) < 20 {
@@ -188,22 +188,23 @@ func (t *tape) played(key string) (a taped, known bool) {
 	return a, known
 }
 
-// mutation is an answer with one fault.
-type mutation struct {
-	what string
-	text []byte
-}
-
-// mutationsOf returns an answer with each fault at each place.
-func mutationsOf(text []byte) (all []mutation) {
+// mutate calls play for an answer with each fault at each place; mutated encodes it while play runs.
+func mutate(text []byte, play func(what string, mutated func() []byte)) {
 	var root any
-	if json.Unmarshal(text, &root) != nil {
-		return []mutation{{"null", []byte("null")}, {"nothing", nil}} // no JSON: the answer to a push
+	as := func(text string) func() []byte { return func() []byte { return []byte(text) } }
+	if json.Unmarshal(text, &root) != nil { // no JSON: the answer to a push
+		play("null", as("null"))
+		play("nothing", as(""))
+		return
 	}
 	add := func(what string) {
-		if mutated, err := json.Marshal(root); err == nil {
-			all = append(all, mutation{what, mutated})
-		}
+		play(what, func() []byte {
+			mutated, err := json.Marshal(root)
+			if err != nil {
+				panic(err) // it was read from JSON
+			}
+			return mutated
+		})
 	}
 	visit(&root, "answer", func(at string, value any, set func(any)) {
 		for _, f := range faultsOf(value) {
@@ -212,7 +213,8 @@ func mutationsOf(text []byte) (all []mutation) {
 		}
 		set(value)
 	}, func(at string) { add("missing " + at) })
-	return append(all, mutation{"nothing", nil}, mutation{"half", text[:len(text)/2]})
+	play("nothing", as(""))
+	play("half", as(string(text[:len(text)/2])))
 }
 
 type fault struct {
