@@ -15,7 +15,7 @@ import (
 )
 
 // span stands for a day, and makes the test shorter: passes come each hour.
-const span = 3 * time.Hour
+const span = 90 * time.Minute
 
 // saveCommand is how the world's supervisor saves work.
 var saveCommand = []string{"save"}
@@ -122,7 +122,7 @@ func TestClears(t *testing.T) {
 func TestClearsShortDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 3*span, span
+		w.Config.Factory.Keep, w.Config.Factory.KeepWorkspaces = 9*time.Hour, 3*time.Hour
 		w.Config.Factory.MinFreeDisk = 8
 		for i := range 5 {
 			w.leave(fmt.Sprintf("logs/dev-qwen/%d.log", i), time.Duration(100-2*i)*time.Minute)

@@ -36,7 +36,7 @@ func TestReviewerCloses(t *testing.T) {
 		l.Kill() // the count is on the forge
 		l.Bury()
 		l = w.Start()
-		time.Sleep(9 * time.Hour)
+		time.Sleep(Size(9*time.Hour, time.Hour))
 		rounds := w.Config.Forge.MaxReviewRounds + 1
 		if got := len(w.Exec.RunsOf(agents.KindIssue, issue)); got != rounds {
 			t.Errorf("%d implementations in twelve hours, want %d", got, rounds)
@@ -45,7 +45,7 @@ func TestReviewerCloses(t *testing.T) {
 			t.Errorf("labelled %v, want needs-human", is.Labels)
 		}
 		w.Forge.SendBack()
-		time.Sleep(12 * time.Hour)
+		time.Sleep(Size(12*time.Hour, 4*time.Hour))
 		if got := len(w.Exec.RunsOf(agents.KindIssue, issue)); got != 2*rounds {
 			t.Errorf("%d implementations after a person sent it back, want %d", got, 2*rounds)
 		}
