@@ -3,6 +3,7 @@ package threads
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -386,8 +387,11 @@ func TestArcG1(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	f := newArcFleet(t)
 	names := []string{"arc", "forge", "iris", "loom", "spark"}
-	moved := 0
-	for n := range 10_000 {
+	moved, fleets := 0, 1000 // of the 10,000 that make check plays
+	if os.Getenv("DISINTO_STORMS") != "" {
+		fleets = 10_000
+	}
+	for n := range fleets {
 		f.last, f.s.Facts.Issues, f.s.Sessions = 0, nil, nil
 		for _, name := range names {
 			Entry(f.s.History.Agents, "dev-"+name).IdleSince = f.s.Now.Add(-time.Duration(rng.IntN(240)) * time.Second)
@@ -403,7 +407,7 @@ func TestArcG1(t *testing.T) {
 			t.Fatalf("fleet %d: %s: %s", n, why, moveWords(b.Moves))
 		}
 	}
-	if moved < 1000 {
+	if moved < fleets/10 {
 		t.Errorf("only %d issues moved: these fleets are too tame", moved)
 	}
 }

@@ -71,7 +71,7 @@ func TestBreaksOff(t *testing.T) {
 }
 
 // TestLostAnswers breaks the connection at each request in turn, once before the forge carried it out and once after.
-// Hiring again completes it.
+// Hiring again completes it. make test plays the odd requests before and the even ones after.
 func TestLostAnswers(t *testing.T) {
 	for name, fault := range map[string]localforge.Fault{"before": localforge.Drop, "after": localforge.Lose} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); breakEach(onLocal(t), fault) })
@@ -79,7 +79,14 @@ func TestLostAnswers(t *testing.T) {
 }
 
 func breakEach(w *world, fault localforge.Fault) {
-	for broken, n := true, 1; broken; n++ {
+	first, step := 1, 1
+	if os.Getenv("DISINTO_STORMS") == "" {
+		step = 2
+		if fault == localforge.Lose {
+			first = 2
+		}
+	}
+	for broken, n := true, first; broken; n += step {
 		w.name = fmt.Sprintf("dev-%d-%s", n, w.suffix)
 		mustWrite(w.T, w.config, before, 0o644)
 		w.must(os.RemoveAll(w.where))

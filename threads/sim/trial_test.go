@@ -191,7 +191,7 @@ func inOrder(t *testing.T, name string, load Load, r *Report) {
 // TestOthers keeps the comparison honest: on the workload that is kindest to stealing, the other policies do as they
 // are known to.
 func TestOthers(t *testing.T) {
-	load := Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 5)}.Make(1)
+	load := Shape{Arrivals: "poisson", Tasks: "dispatch", Busy: 0.5, Agents: 5, Hours: sized[float64](12, 3)}.Make(1)
 	reports := make(map[string]Report)
 	for _, p := range Policies() {
 		r := Trial{Config: Fleet(5, 0, 0), Load: load, Policy: p, Seed: 1}.Run()
