@@ -32,6 +32,8 @@ type Repo struct {
 	// AsOf is when the request of the last complete scan began. Every fact of the repository is at least that recent. Zero
 	// means that it was never read completely, and nothing may start in it.
 	AsOf time.Time
+	// Off says why no account can work in it, and what to do: it is archived, or has another name now. AsOf is zero then.
+	Off string
 	// DefaultBranch is where work is based and merged, such as main.
 	DefaultBranch string
 }

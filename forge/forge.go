@@ -18,6 +18,9 @@ var (
 	ErrTaken = errors.New("already taken")
 	// ErrForbidden means that the account lacks the right (401, 403). A retry does not help.
 	ErrForbidden = errors.New("forbidden")
+	// ErrOff means that the repository is archived, or has another name now: no account can work in it. It says what to
+	// do.
+	ErrOff = errors.New("repository off")
 	// ErrNotFound means that the item does not exist or is hidden from this account (404).
 	ErrNotFound = errors.New("not found")
 	// ErrUnavailable means that the forge did not answer as a forge: connection refused, timeout, 5xx or 429. A later

@@ -155,6 +155,18 @@ func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool)
 	return facts, any
 }
 
+// off says of each repository in which nothing can be done why.
+func (b *books) off() (lines []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.facts.Repos {
+		if r.Off != "" {
+			lines = append(lines, r.Off)
+		}
+	}
+	return lines
+}
+
 // prepared notes what the forge refused when it was prepared, and returns what it refused before.
 func (b *books) prepared(refused error) (was error) {
 	b.mu.Lock()

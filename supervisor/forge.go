@@ -104,7 +104,7 @@ type Accounts interface {
 	// the forge does not know.
 	WhoAmI(ctx context.Context, token string) (login string, err error)
 	// MayWork returns nil when a token's account may push to a repository and write to its issues. What it lacks is an
-	// ErrForbidden of one line. It changes nothing.
+	// ErrForbidden of one line. Where no account may, it is an ErrOff. It changes nothing.
 	MayWork(ctx context.Context, token, repo string) error
 	// Requests is the number of requests that this client has made.
 	Requests() int64

@@ -10,6 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // How long an agent is held after the forge was asked about its account.
@@ -69,7 +70,7 @@ func (a *accounts) forget() {
 type doubt struct {
 	why  string
 	rest time.Duration // until the forge is asked again; 0 means until the configuration changes
-	code threads.Code  // threads.TokenRejected where the forge said no
+	code threads.Code  // threads.TokenRejected where the forge said no, RepoOff where it would to every account
 }
 
 // identified makes sure that a session's agent may do its work. An agent that may not is held, with the remedy.
@@ -78,22 +79,29 @@ func (s *Supervisor) identified(x *session) bool {
 	if no == nil || x.ctx.Err() != nil {
 		return no == nil
 	}
+	if no.code == threads.RepoOff { // the next plan holds its items
+		return false
+	}
 	if s.books.holdAgent(x.Agent, no) {
 		s.log.Error(fmt.Sprintf("[%s] held: %s", x.Agent, no.why))
 	}
 	return false
 }
 
-// rejected asks the forge again about the account of a session that failed, and says why it rejects that; empty when it
-// does not, or does not answer. A token that was revoked in the middle would fail every issue within seconds.
-func (s *Supervisor) rejected(x *session) string {
+// reproach asks the forge again about the account of a session that failed, and its repository: whether it rejects the
+// one, or nothing can be done in the other. A token that was revoked in the middle would fail every issue within
+// seconds.
+func (s *Supervisor) reproach(x *session, r *ledger.Report) {
 	s.accounts.doubt(workplace{x.agent.Token, x.Item.Ref.Repo})
 	ctx, cancel := context.WithTimeout(s.base, lookTime)
 	defer cancel()
-	if no := s.examine(ctx, &x.agent, x.Item.Ref.Repo); no != nil && no.code == threads.TokenRejected {
-		return no.why
+	switch no := s.examine(ctx, &x.agent, x.Item.Ref.Repo); {
+	case no == nil:
+	case no.code == threads.TokenRejected:
+		r.Rejected = no.why
+	case no.code == threads.RepoOff:
+		r.Off = no.why
 	}
-	return ""
 }
 
 // examine asks the forge once whether a token belongs to its agent's account and whether that has the rights for the
@@ -121,6 +129,8 @@ func (s *Supervisor) examine(ctx context.Context, a *agents.Agent, repo string) 
 func doubtOf(a *agents.Agent, login string, err error) *doubt {
 	refused := errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound)
 	switch {
+	case errors.Is(err, forge.ErrOff):
+		return &doubt{why: text(err), code: threads.RepoOff}
 	case login == "" && refused:
 		why := fmt.Sprintf("the forge refuses the token of %s: set $%s", a.Name, agents.TokenVar(a.Name))
 		return &doubt{why, forbiddenRest, threads.TokenRejected}

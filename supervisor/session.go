@@ -65,7 +65,7 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	}
 	end := report.End()
 	if ran && end.Result.BurnsAttempt() {
-		report.Rejected = s.rejected(x)
+		s.reproach(x, report)
 		end = report.End()
 	}
 	s.finish(x, end)

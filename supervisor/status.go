@@ -18,6 +18,7 @@ func (s *Supervisor) Document() *control.Document {
 	d := s.books.document(time.Now())
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.clearing.lines()...), s.problems.upkeep()
+	d.Problems = append(d.Problems, s.books.off()...)
 	if config := s.books.config(); config != nil && s.Sandbox != nil {
 		d.Sandbox = s.Sandbox(config)
 	}

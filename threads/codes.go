@@ -6,6 +6,7 @@ type Code string
 // The codes of items, in the order in which the rules are asked.
 const (
 	NotRead           Code = "not-read"
+	RepoOff           Code = "repo-off"
 	StaleFacts        Code = "stale-facts"
 	Closed            Code = "closed"
 	NotBacklog        Code = "not-backlog"
@@ -164,6 +165,8 @@ func doc(code Code, class Class, ends Ends, text, means, mend string) CodeDoc {
 var codeDocs = []CodeDoc{
 	doc(NotRead, Blocked, ByScan, "the forge is not read",
 		"the repository has not been read yet, or cannot be read now", "see the forge line of `disinto status`"),
+	doc(RepoOff, Blocked, ByPerson, "{note}", "its repository is archived, or has another name now",
+		"unarchive it, or change `repos` of `[forge]`"),
 	doc(StaleFacts, Ready, ByScan, "waits for the next scan of the forge",
 		"we wrote to it, and the next scan has not come back", ""),
 	doc(Closed, Blocked, ByChoice, "closed", "it is closed", "reopen it"),

@@ -130,6 +130,9 @@ func notBacklog(_ *view, w *work) *Reason {
 }
 
 func notRead(_ *view, w *work) *Reason {
+	if w.repo != nil && w.repo.Off != "" {
+		return &Reason{Code: RepoOff, Note: w.repo.Off}
+	}
 	return when(w.repo == nil || w.repo.AsOf.IsZero(), NotRead)
 }
 

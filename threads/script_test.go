@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   idle, fruitless, refused, retried, asked, ci-fixes, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
-//	unissue N, unpull N, unsession AGENT, now +5m, scan, unread
+//	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -145,6 +145,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.scan()
 	case "unread":
 		w.s.Facts.Repos[0].AsOf = time.Time{}
+	case "off":
+		w.s.Facts.Repos[0].AsOf, w.s.Facts.Repos[0].Off = time.Time{}, strings.Join(f[1:], " ")
 	case "decide":
 		return w.decide(), true
 	case "why":

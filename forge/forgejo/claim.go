@@ -25,6 +25,7 @@ import (
 func (c *Client) Claim(ctx context.Context, ref forge.Ref, login, runID string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "claim %s for %s", ref, login)
+	defer func() { err = c.explain(ctx, ref.Repo, err) }()
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
 		return err
@@ -131,6 +132,7 @@ func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) e
 func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "release %s from %s", ref, login)
+	defer func() { err = c.explain(ctx, ref.Repo, err) }()
 	commit, err := c.mayRelease(ctx, ref)
 	if err != nil {
 		return err

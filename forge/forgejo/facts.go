@@ -23,7 +23,7 @@ func (c *Client) facts(more bool) forge.Facts {
 	}
 	f.Issues, f.Pulls = make([]forge.Issue, 0, issues), make([]forge.Pull, 0, pulls)
 	for _, r := range c.repos {
-		f.Repos = append(f.Repos, forge.Repo{Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch})
+		f.Repos = append(f.Repos, r.fact())
 		for _, n := range slices.Sorted(maps.Keys(r.issues)) {
 			i := r.issues[n]
 			if !i.Closed || shown[i.Ref] || now.Sub(i.ended) < keepEnded {
@@ -37,6 +37,15 @@ func (c *Client) facts(more bool) forge.Facts {
 		}
 	}
 	return f
+}
+
+// fact is the repository. Where nothing can be done it counts as not read, so that nothing is begun or written.
+func (r *repo) fact() forge.Repo {
+	fact := forge.Repo{Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off}
+	if fact.Off != "" {
+		fact.AsOf = time.Time{}
+	}
+	return fact
 }
 
 // issueFact is an issue with its blockers. firstEnd is the end of the first pull request for it that ended.

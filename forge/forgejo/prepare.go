@@ -102,7 +102,7 @@ func (c *Client) prepareRepo(ctx context.Context, name, login string, create boo
 	if r := c.repo(name); r != nil {
 		c.mu.Lock()
 		if r.settings.readAt.Before(x.began) {
-			r.settings = settingsOf(in, x.began)
+			r.settings = settingsOf(in, r.name, x.began)
 		}
 		c.mu.Unlock()
 	}

@@ -20,7 +20,8 @@ func (d denial) Error() string { return string(d) }
 func (d denial) Unwrap() error { return forge.ErrForbidden }
 
 // MayWork reports whether the account of an agent's token may push to a repository, open pull requests and write to
-// issues. A missing right is a forge.ErrForbidden of one line. It changes nothing.
+// issues. A missing right is a forge.ErrForbidden of one line, and a repository in which no account may a forge.ErrOff.
+// It changes nothing.
 func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 	in, _, err := doAs[*gitea.Repository](ctx, c, token, requestTime, ask{http.MethodGet, at(repo, ""), nil})
 	const remedy = "; make a token with the scopes " + scopes
@@ -31,6 +32,8 @@ func (c *Client) MayWork(ctx context.Context, token, repo string) error {
 		return denial("its token may not read " + repo + remedy)
 	case err != nil:
 		return fmt.Errorf("cannot tell what its token may do in %s: %w", repo, err)
+	case offOf(in, repo) != "":
+		return c.noteOff(repo, offOf(in, repo))
 	case in.Permissions == nil || !in.Permissions.Push:
 		return denial("its account may only read " + repo + "; make it a collaborator with write access")
 	}

@@ -63,7 +63,14 @@ func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	if err := r.pause.check(time.Now()); err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
-	done, err := c.readLists(ctx, r)
+	off, err := c.isOff(ctx, r)
+	if err == nil && off {
+		return nil
+	}
+	var done completion
+	if err == nil {
+		done, err = c.readLists(ctx, r)
+	}
 	if err != nil {
 		if !isOutage(err) {
 			r.pause.fail(time.Now(), err)

@@ -72,6 +72,7 @@ func (c *Client) Close(ctx context.Context, ref forge.Ref) (err error) {
 func (c *Client) Merge(ctx context.Context, ref forge.Ref, headSHA, base string) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "merge %s", ref)
+	defer func() { err = c.explain(ctx, ref.Repo, err) }()
 	in, x, err := c.readDetails(ctx, ref)
 	if err != nil {
 		return err

@@ -114,6 +114,9 @@ func (f *Forge) half(facts forge.Facts) forge.Facts {
 
 func (f *Forge) factsLocked(began time.Time) forge.Facts {
 	facts := forge.Facts{Repos: []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main"}}}
+	if f.off != "" {
+		facts.Repos[0].Off, facts.Repos[0].AsOf = f.off, time.Time{}
+	}
 	blockers := make(map[int64]bool)
 	for _, is := range f.issues {
 		for _, b := range is.Blockers {

@@ -34,6 +34,7 @@ type Forge struct {
 
 	mu       sync.Mutex // guards what follows
 	fault    Fault
+	off      string      // why nothing can be done in the repository
 	cold     int         // scans that stop early
 	whole    forge.Facts // of the last scan that was answered in full
 	issues   map[int64]*forge.Issue
@@ -56,6 +57,13 @@ func (f *Forge) Fail(fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = fault
+}
+
+// Shut has scans say why nothing can be done in the repository; "" means that it can.
+func (f *Forge) Shut(why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.off = why
 }
 
 // Cold makes the next n scans stop early: they know the issues, and not their dependencies.

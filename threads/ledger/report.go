@@ -23,6 +23,8 @@ type Report struct {
 	Gone    bool           // the forge answered that there is no such item any more
 	// Rejected says why the forge rejects the agent's token. It is asked for after a failure; empty when it does not.
 	Rejected string
+	// Off says why nothing could be done in the repository, asked for with Rejected.
+	Off string
 }
 
 // AsksForge reports whether the forge has to be asked before the session can be judged. Guessing would burn an attempt,
@@ -45,7 +47,11 @@ func (r *Report) End() *End {
 		end.Verdict = VerdictOf(threads.VerdictOf(r.Item, r.Login, *r.Look))
 		end.Approved = threads.ApprovalOf(r.Item, r.Login, *r.Look)
 	}
-	if r.Rejected != "" && out.Result.BurnsAttempt() {
+	switch {
+	case !out.Result.BurnsAttempt():
+	case r.Off != "": // whatever it did, it could not bring it to the forge
+		out.Result, out.Reason = agents.Cancelled, r.Off
+	case r.Rejected != "":
 		out.Result, out.Reason = agents.TokenRejected, r.Rejected
 	}
 	end.Result, end.Reason, end.RetryAt = out.Result, out.Reason, out.RetryAt

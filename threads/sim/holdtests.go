@@ -23,7 +23,11 @@ func holdTest(code threads.Code) (test func(held) bool, listed bool) {
 
 // holdTests are the tests that need more than that. Reasons of the classes Unfit and Busy speak of agents: see noneCan.
 var holdTests = map[threads.Code]func(held) bool{
-	threads.NotRead:    func(h held) bool { return h.readAt().IsZero() },
+	threads.NotRead: func(h held) bool { return h.readAt().IsZero() },
+	threads.RepoOff: func(h held) bool {
+		repo, _ := h.s.Facts.Repo(h.Item.Ref.Repo)
+		return h.Reason.Note == repo.Off && repo.AsOf.IsZero()
+	},
 	threads.StaleFacts: func(h held) bool { return h.outdated(h.Item.Ref, h.Item.Chain) },
 	threads.CoolDown:   held.cooling,
 	threads.GaveUp: func(h held) bool {

@@ -1,0 +1,81 @@
+package simtest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// archived is a refusal as the client makes it.
+type archived struct{}
+
+func (archived) Error() string {
+	return Repo + " is archived: unarchive it, or take it out of [forge] repos"
+}
+func (archived) Unwrap() error { return forge.ErrOff }
+
+// The repository is archived in the middle of a session: that burns no attempt and holds no agent, nothing is begun,
+// one problem says what to do, and the work goes on by itself when the repository is back.
+func TestArchived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Forge.Issue("one")
+		var off, first atomic.Bool
+		w.Forge.Fail(func(_ context.Context, call string) error {
+			if off.Load() && slices.Contains([]string{"maywork", "claim", "release", "comment", "merge", "close"}, call) {
+				w.Forge.Shut(archived{}.Error())
+				return archived{}
+			}
+			return nil
+		})
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			if job.Kind == agents.KindIssue && first.CompareAndSwap(false, true) {
+				s := reports(10*time.Second, agents.Failed, "push: 403")
+				s.Do = func() { off.Store(true) }
+				return s
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start()
+		time.Sleep(time.Hour)
+		d := l.Document()
+		if n := len(w.Exec.Runs()); n != 1 {
+			t.Errorf("%d sessions", n)
+		}
+		if r := d.Recent[0]; r.Outcome != agents.Cancelled || r.Reason != (archived{}).Error() {
+			t.Errorf("the session ended %s: %s", r.Outcome, r.Reason)
+		}
+		if q := d.Queue[0]; q.Code != threads.RepoOff || q.Why != (archived{}).Error() {
+			t.Errorf("the issue waits: %s %s", q.Code, q.Why)
+		}
+		if n := strings.Count(strings.Join(d.Problems, "\n"), "archived"); n != 1 {
+			t.Errorf("%d problems name it: %q", n, d.Problems)
+		}
+		for _, a := range d.Agents {
+			if a.State == "held" {
+				t.Errorf("%s is held: %s", a.Name, a.Why)
+			}
+		}
+		off.Store(false)
+		w.Forge.Shut("")
+		time.Sleep(4 * time.Hour)
+		l.Stop()
+		w.Check()
+		for _, r := range w.Exec.Runs() {
+			if attempt := variable(r.Job, "DISINTO_ATTEMPT"); attempt != "1" {
+				t.Errorf("attempt %s of %s %d", attempt, r.Job.Kind, r.Job.Number)
+			}
+		}
+		if !w.Forge.Done() {
+			t.Error("the work was not finished")
+		}
+	})
+}
