@@ -158,6 +158,7 @@ away() {
     mount --bind -o ro "$2" "$1/usr/local/go"
     mount --bind -o ro "$3" "$1/go-modules"
     mount -t proc proc "$1/proc"
+    mount --rbind /sys "$1/sys"
     mount --rbind /dev "$1/dev"
     mount -t tmpfs -o mode=1777 shm "$1/dev/shm" 2>/dev/null || true
     exec chroot --userspec=new:new "$1" env -i HOME=/home/new PATH=/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin \
