@@ -52,9 +52,9 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 	@mkdir -p bin
 	go run ./cmd/disinto man >bin/disinto.1
 
-# With the race detector every program waits a second before it ends, and the tests are hundreds of programs. Fewer garbage
-# collections save a fifth of the compiler's time; without the checks of unsafe pointers in the standard library, which the
-# race detector turns on, a supervisor under virtual time takes a sixth less. Ours are checked.
+# With the race detector every program waits a second before it ends, and the tests are hundreds of programs. Fewer
+# garbage collections save a fifth of the compiler's time; without the checks of unsafe pointers in the standard library,
+# which the race detector turns on, a supervisor under virtual time takes a sixth less. Ours are checked.
 TESTS = $$race -gcflags=std=-d=checkptr=0 ./...
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
