@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
@@ -30,7 +31,7 @@ func (s *Supervisor) routes() []control.Route {
 	}
 	return []control.Route{
 		{Pattern: "GET /metrics", Handler: metrics.ServeHTTP},
-		control.Get("/v1/state", func(context.Context, url.Values) (*control.Document, error) { return s.Document(), nil }),
+		control.Get("/v1/state", s.state),
 		control.Get("/v1/fleet", func(context.Context, url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
 		control.Get("/v1/why", s.why),
 		control.Get("/v1/show", s.show),
@@ -99,13 +100,26 @@ func (s *Supervisor) serve() (end func(), err error) {
 // keepPorts listens on TCP where the configuration says, until end.
 func (s *Supervisor) keepPorts() (end func()) {
 	p := &control.Ports{
-		Config: s.books.config, API: s.Handler(), Hooks: s.HookHandler(), Metrics: s.Metrics,
+		Config: s.books.config, API: s.Handler(), Hooks: s.HookHandler(), Metrics: s.Metrics, Web: s.Web,
 		Listen: s.ListenTCP, Problem: s.portProblem, Log: s.log,
 	}
 	if p.Listen == nil {
 		p.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
 	}
 	return p.Keep(s.replug)
+}
+
+// state answers GET /v1/state: the status, with at most ?rows= items that wait.
+func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Document, error) {
+	d := s.Document()
+	if said := query.Get("rows"); said != "" {
+		rows, err := strconv.Atoi(said)
+		if err != nil || rows < 0 {
+			return nil, control.Invalid("cannot read %q as a number of rows", said)
+		}
+		d.Bound(rows)
+	}
+	return d, nil
 }
 
 // why explains one item, an agent or a thread.

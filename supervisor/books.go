@@ -43,6 +43,7 @@ type books struct {
 	sessions   map[string]*session // by run id
 	busy       map[forge.Ref]int   // grips on each item
 	chores     map[choreKey]*chore
+	stood      stood
 	closed     bool   // nothing begins: another image takes over
 	saves      string // the agent whose work is saved, see gripOver; empty: none
 	forgetAt   time.Time
@@ -67,6 +68,7 @@ func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) t
 	b := &books{
 		decide: decide, heard: heard, life: life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
 		sessions: make(map[string]*session), busy: make(map[forge.Ref]int), chores: make(map[choreKey]*chore),
+		stood: make(stood),
 	}
 	if cfg != nil {
 		b.generation = 1
@@ -276,6 +278,22 @@ func (b *books) past() []ledger.Past {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.ledger.Past)
+}
+
+// timeline tells what happened besides sessions since a time, with the times beside work that have not ended.
+func (b *books) timeline(since, now time.Time) ledger.Timeline {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.ledger.Since(since)
+	t.Free = append(t.Free, b.stood.stand(now)...)
+	return t
+}
+
+// stand are the times beside work that have not ended, sorted by slot.
+func (b *books) stand(now time.Time) []ledger.Free {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stood.stand(now)
 }
 
 // rests reports whether an issue or pull request cools down, or its merge does.

@@ -64,6 +64,8 @@ func (s *Supervisor) merge(c *chore) error {
 		return f.Merge(ctx, c.ref, c.head, c.base)
 	})
 	if err == nil {
+		at, chain := time.Now(), ledger.Ref(threads.ChainOf(look.Pull))
+		s.books.note(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
 		s.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 	}
 	return err

@@ -128,21 +128,35 @@ func exists(path string) bool {
 
 // history answers GET /v1/history: the sessions that ended, of an agent (?agent=) and from a time on (?since=).
 func (s *Supervisor) history(_ context.Context, query url.Values) (*control.HistoryDocument, error) {
-	fits, err := PastFilter(query)
+	of, err := PastQuery(query)
 	if err != nil {
 		return nil, control.Invalid("%s", err)
 	}
-	return &control.HistoryDocument{Sessions: s.past(fits)}, nil
+	d := &control.HistoryDocument{Sessions: s.past(of.Fits)}
+	if of.Agent == "" {
+		d.Timeline = s.books.timeline(of.Since, time.Now())
+	}
+	return d, nil
 }
 
-// PastFilter reads the query of GET /v1/history: agent is a name, since a time (RFC 3339).
-func PastFilter(query url.Values) (fits func(*ledger.Past) bool, err error) {
-	agent, said := query.Get("agent"), query.Get("since")
-	var since time.Time
-	if said != "" {
-		if since, err = time.Parse(time.RFC3339, said); err != nil {
-			return nil, fmt.Errorf("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", said)
+// Span says which sessions are asked for.
+type Span struct {
+	Agent string // empty: of all
+	Since time.Time
+}
+
+// PastQuery reads the query of GET /v1/history: agent is a name, since a time (RFC 3339).
+func PastQuery(query url.Values) (of Span, err error) {
+	of.Agent = query.Get("agent")
+	if said := query.Get("since"); said != "" {
+		if of.Since, err = time.Parse(time.RFC3339, said); err != nil {
+			return of, fmt.Errorf("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", said)
 		}
 	}
-	return func(p *ledger.Past) bool { return (agent == "" || p.Agent == agent) && !p.End.Before(since) }, nil
+	return of, nil
+}
+
+// Fits reports whether a session is asked for.
+func (of Span) Fits(p *ledger.Past) bool {
+	return (of.Agent == "" || p.Agent == of.Agent) && !p.End.Before(of.Since)
 }

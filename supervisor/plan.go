@@ -8,6 +8,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 const (
@@ -26,9 +27,10 @@ type todo struct {
 	starts  []*session
 	stops   []*session
 	chores  []*chore
-	kicks   []string    // threads whose starts are for their own loops
-	dropped []forge.Ref // claims in our books that are not on the forge
-	gone    []forge.Ref // what the journal can forget
+	kicks   []string      // threads whose starts are for their own loops
+	dropped []forge.Ref   // claims in our books that are not on the forge
+	gone    []forge.Ref   // what the journal can forget
+	stood   []ledger.Free // times beside work that are over
 	held    []*threads.Hold
 	broken  []threads.Violation
 	delay   time.Duration // until the next tick of the thread
@@ -69,9 +71,11 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	snap := b.snapshotLocked(now, room)
 	plan := b.decide(snap)
 	t.broken = threads.Enforce(&snap, &plan)
+	free := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
-		b.meters.Free(now, threads.Beside(&snap, &plan))
+		b.meters.Free(now, free)
 	}
+	t.stood = b.stood.turn(free, now)
 	t.held = b.heldLocked(plan.Holds)
 	b.plan = plan
 	for i := range plan.Starts {

@@ -43,6 +43,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
+	for _, f := range s.books.stand(time.Now()) {
+		s.books.note(ledger.Record{At: f.Until, Free: &f})
+	}
 	untold()
 	closePorts()
 	closeAPI()

@@ -99,6 +99,8 @@ type Supervisor struct {
 	// Paused begins nothing until a person says resume. Ask does so in a state directory without a journal if the first
 	// scan finds work.
 	Paused, Ask bool
+	// Web is the control room, for [factory] listen_web; nil serves none.
+	Web http.Handler
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 	// Meters are told what happens.

@@ -63,6 +63,7 @@ type Factory struct {
 	ListenHosts []string      // more names by which it may be called, in lower case, sorted
 	ListenHooks string        // host:port for the forge's web hooks; empty: none
 	HooksURL    string        // that address as the forge calls it, with its path; empty: see HookURL
+	ListenWeb   string        // host:port of the control room; empty: none
 	// ListenMetrics is host:port for GET /metrics without a token; empty: none.
 	ListenMetrics string
 }

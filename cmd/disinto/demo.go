@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -111,22 +113,44 @@ func (d *demoRun) play(ctx context.Context, c *cli) (err error) {
 // wire writes the factory.toml and makes the supervisor from it, exactly as run does.
 func (d *demoRun) wire() error {
 	path, state := filepath.Join(d.dir, "factory.toml"), filepath.Join(d.dir, "state")
+	address, token := roomAddress(), rand.Text()
 	program := []string{d.self, demoAgentCommand.name, "--think", d.think.String()}
-	if err := os.WriteFile(path, []byte(demo.Config(d.world.URL, state, program)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(demo.Config(d.world.URL, state, address, program)), 0o600); err != nil {
 		return fmt.Errorf("cannot write the demo's configuration: %w", err)
 	}
 	lookup := func(name string) (string, bool) {
 		if token, ok := d.world.Tokens[name]; ok {
 			return token, true
 		}
+		if name == demo.WebToken {
+			return token, true
+		}
 		return d.c.lookup(name)
 	}
 	d.show = newDisplay(d.c, d.json)
+	if address != "" {
+		d.show.room = "http://" + address + "/signin#" + token
+	}
 	var err error
 	if d.factory, err = newFactory(path, state, d.c.environ, lookup, d.reaper, d.show.log); err != nil {
 		return err
 	}
 	return d.factory.ConfigError
+}
+
+// roomPort is where people expect the control room.
+const roomPort = "127.0.0.1:7080"
+
+// roomAddress is a free address for the control room: the usual one, or where something listens there, another; empty
+// where there is none.
+func roomAddress() string {
+	for _, address := range []string{roomPort, "127.0.0.1:0"} {
+		if l, err := net.Listen("tcp", address); err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	return ""
 }
 
 // supervise runs the factory until everything that can be done is done, and reports.

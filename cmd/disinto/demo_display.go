@@ -20,6 +20,7 @@ type display struct {
 	*terminal
 	json    bool
 	redrawn bool
+	room    string // the address of the control room; empty without one
 	log     hclog.Logger
 	logging *atomic.Bool // whether log lines are shown
 }
@@ -46,6 +47,9 @@ func (v valve) Write(p []byte) (int, error) {
 }
 
 func (s *display) begin() {
+	if s.room != "" && !s.json {
+		fmt.Fprintf(s, "the factory in a browser, while it works: %s\n", s.room)
+	}
 	if s.redrawn {
 		_, _ = io.WriteString(s, enterScreen)
 	}
@@ -64,7 +68,7 @@ func (s *display) frame(d *control.Document, merged int, took time.Duration) {
 	}
 	v := s.view(time.Now())
 	_, v.Height = s.size()
-	_ = s.redraw(v.DemoFrame(d, merged, took))
+	_ = s.redraw(v.DemoFrame(d, s.room, merged, took))
 }
 
 // report prints the demo's result.

@@ -19,7 +19,9 @@ import (
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/metrics"
+	"codeberg.org/johba/disinto/supervisor/web"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/file"
 )
@@ -67,6 +69,8 @@ func newFactory(
 		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), EndStale: process.EndStale, Room: room,
 		ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api,
 	}
+	room := &web.Site{API: control.NewClient(state), Config: func() *threads.Config { return f.config.Load() }, Log: log}
+	f.Web = room.Handler()
 	if e, ok := f.executor.(confiner); ok {
 		f.Confined = e.Confined
 	}

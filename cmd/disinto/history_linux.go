@@ -21,13 +21,13 @@ func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error)
 	if err != nil {
 		return nil, err
 	}
-	fits, err := supervisor.PastFilter(ask)
+	of, err := supervisor.PastQuery(ask)
 	if err != nil {
 		return nil, err
 	}
 	d := &control.HistoryDocument{Sessions: []control.PastDocument{}}
 	for _, p := range past {
-		if fits(&p) {
+		if of.Fits(&p) {
 			d.Sessions = append(d.Sessions, supervisor.PastOf(state, p))
 		}
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -25,13 +26,40 @@ type Document struct {
 	Paused   bool              `json:"paused"`   // everything: no thread starts anything
 	Queue    []QueueDocument   `json:"queue"`    // in the order in which they would be started
 	Unqueued []QueueDocument   `json:"unqueued"` // every other open issue without a session, by reference
-	Recent   []RecentDocument  `json:"recent"`   // newest first, at most RecentLimit
-	Upkeep   UpkeepDocument    `json:"upkeep"`
-	Disk     DiskDocument      `json:"disk,omitzero"` // as the newest pass found it; left out before the first
+	// Waiting counts the items of Queue and Unqueued where the request bounds them (?rows=).
+	Waiting *WaitingDocument `json:"waiting,omitempty"`
+	Recent  []RecentDocument `json:"recent"` // newest first, at most RecentLimit
+	Upkeep  UpkeepDocument   `json:"upkeep"`
+	Disk    DiskDocument     `json:"disk,omitzero"` // as the newest pass found it; left out before the first
 	// Problems need a person, one line each: a journal that cannot be written, a tick that panicked.
 	Problems []string `json:"problems"`
 	// Sandbox says what holds the processes of sessions to come, and of which roles none does.
 	Sandbox string `json:"sandbox,omitempty"`
+}
+
+// WaitingDocument counts the items that wait.
+type WaitingDocument struct {
+	Queue    int `json:"queue"`
+	Unqueued int `json:"unqueued"`
+}
+
+// Bound keeps the first rows items of Queue and of Unqueued, and as many of the others that need a person.
+func (d *Document) Bound(rows int) {
+	d.Waiting = &WaitingDocument{len(d.Queue), len(d.Unqueued)}
+	d.Queue, d.Unqueued = firstOf(d.Queue, rows), firstOf(d.Unqueued, rows)
+}
+
+func firstOf(list []QueueDocument, rows int) []QueueDocument {
+	if len(list) <= rows {
+		return list
+	}
+	short := slices.Clone(list[:rows])
+	for i := rows; i < len(list) && len(short) < 2*rows; i++ {
+		if list[i].NeedsPerson {
+			short = append(short, list[i])
+		}
+	}
+	return short
 }
 
 // RecentLimit is how many ended sessions a Document shows: a screenful.

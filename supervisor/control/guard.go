@@ -23,7 +23,7 @@ func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 		case f.ListenToken == "":
 			refuse(w, http.StatusServiceUnavailable, "not now: there is no valid configuration")
 		case !namesUs(r.Host, f.Listen, f.ListenHosts):
-			refuse(w, http.StatusMisdirectedRequest, "cannot answer under this name: add it to [factory] listen_hosts")
+			refuse(w, http.StatusMisdirectedRequest, wrongName)
 		case !sameSecret(bearer(r), f.ListenToken.Reveal()):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized,
@@ -34,20 +34,28 @@ func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 	})
 }
 
-// metricsOnly serves GET /metrics to every client that can reach the port and calls it by a name of ours.
-func metricsOnly(config func() *threads.Config, metrics http.Handler) http.Handler {
+// named is a handler for a TCP port that answers only where the Host names this factory, whose address listen returns.
+func named(config func() *threads.Config, listen func(*threads.Factory) string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := factory(config); !namesUs(r.Host, listen(&f), f.ListenHosts) {
+			refuse(w, http.StatusMisdirectedRequest, wrongName)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// metricsOnly serves GET /metrics, and nothing else.
+func metricsOnly(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if metrics != nil {
 		mux.Handle("GET /metrics", metrics)
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f := factory(config); !namesUs(r.Host, f.ListenMetrics, f.ListenHosts) {
-			refuse(w, http.StatusMisdirectedRequest, "cannot answer under this name: add it to [factory] listen_hosts")
-			return
-		}
-		mux.ServeHTTP(w, r)
-	})
+	return mux
 }
+
+// wrongName refuses a request whose Host is not ours.
+const wrongName = "cannot answer under this name: add it to [factory] listen_hosts"
 
 // factory is [factory] of the configuration in force; the zero value without one.
 func factory(config func() *threads.Config) threads.Factory {

@@ -64,6 +64,9 @@ type PastDocument struct {
 // HistoryDocument is the answer of GET /v1/history and of `disinto history --json`.
 type HistoryDocument struct {
 	Sessions []PastDocument `json:"sessions"` // oldest first
+
+	// Timeline tells what happened besides sessions. It is left out where the query names an agent.
+	ledger.Timeline
 }
 
 // LifeOf is the life of an item as far as the forge tells; nil when the look found neither issue nor pull request.

@@ -92,13 +92,14 @@ func (p *port) close() {
 // line is an error in one line.
 func line(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// Ports are the TCP listeners of [factory] listen, listen_hooks and listen_metrics. Set the exported fields before
-// Keep.
+// Ports are the TCP listeners of [factory] listen, listen_hooks, listen_metrics and listen_web. Set the exported fields
+// before Keep.
 type Ports struct {
 	Config  func() *threads.Config // in force now; nil without a valid one
 	API     http.Handler           // what listen serves, behind Guard
 	Hooks   http.Handler           // what listen_hooks serves
 	Metrics http.Handler           // what listen_metrics serves, at GET /metrics; nil: nothing
+	Web     http.Handler           // what listen_web serves; nil: nothing
 	Listen  func(address string) (net.Listener, error)
 	// Problem is called with a key of [factory] and why its address cannot be listened on; "" when it can.
 	Problem func(key, why string)
@@ -112,7 +113,7 @@ type Ports struct {
 // address that cannot be listened on is tried again every 10 seconds. end closes all listeners.
 func (p *Ports) Keep(changed <-chan struct{}) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
-	p.open, p.broken = make(map[string]*port), make(chan *port, 3)
+	p.open, p.broken = make(map[string]*port), make(chan *port, 4)
 	go safely(p.Log, "listening", func() {
 		defer close(done)
 		defer p.close()
@@ -145,14 +146,34 @@ func (p *Ports) close() {
 
 // adjust opens and closes listeners as the configuration says. It reports whether all of them are open.
 func (p *Ports) adjust() bool {
-	f := factory(p.Config)
-	api := p.set("listen", f.Listen, &http.Server{Handler: Guard(p.Config, p.API), ReadHeaderTimeout: requestTime})
-	hooks := &http.Server{Handler: p.Hooks, ReadTimeout: requestTime, WriteTimeout: requestTime}
-	metrics := &http.Server{
-		Handler: metricsOnly(p.Config, p.Metrics), ReadTimeout: requestTime, WriteTimeout: requestTime,
+	f, all := factory(p.Config), true
+	metrics := named(p.Config, func(f *threads.Factory) string { return f.ListenMetrics }, metricsOnly(p.Metrics))
+	for _, d := range []struct {
+		key, address string
+		handler      http.Handler
+		brief        bool // no answer takes long, so that reading and writing have a limit
+	}{
+		{"listen", f.Listen, Guard(p.Config, p.API), false},
+		{"listen_hooks", f.ListenHooks, p.Hooks, true},
+		{"listen_metrics", f.ListenMetrics, metrics, true},
+		{"listen_web", f.ListenWeb, p.room(), false},
+	} {
+		server := &http.Server{Handler: d.handler, ReadHeaderTimeout: requestTime}
+		if d.brief {
+			server.ReadTimeout, server.WriteTimeout = requestTime, requestTime
+		}
+		all = p.set(d.key, d.address, server) && all
 	}
-	hooked := p.set("listen_hooks", f.ListenHooks, hooks)
-	return p.set("listen_metrics", f.ListenMetrics, metrics) && hooked && api
+	return all
+}
+
+// room is the control room, under our names.
+func (p *Ports) room() http.Handler {
+	web := p.Web
+	if web == nil {
+		web = http.NotFoundHandler()
+	}
+	return named(p.Config, func(f *threads.Factory) string { return f.ListenWeb }, web)
 }
 
 // set has one key's listener on an address, and reports whether it is. An empty address means no listener.

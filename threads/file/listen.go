@@ -10,8 +10,8 @@ import (
 // minListenToken is the length from which a token cannot be guessed over a network: 16 letters and digits are 95 bits.
 const minListenToken = 16
 
-// readListeners reads the TCP addresses of the control API, of the web hooks and of the metrics. The first two are not
-// accepted without their secrets.
+// readListeners reads the TCP addresses of the control API, of the web hooks, of the metrics and of the control room.
+// All but the metrics need their secrets.
 func (d *decoder) readListeners(t *table) {
 	f := &d.config.Factory
 	f.Listen = t.place("listen")
@@ -19,21 +19,11 @@ func (d *decoder) readListeners(t *table) {
 	f.ListenHosts = t.hosts("listen_hosts")
 	f.ListenHooks = t.place("listen_hooks")
 	f.ListenMetrics = t.place("listen_metrics")
+	f.ListenWeb = t.place("listen_web")
 	if s, ok := get[string](t, "hooks_url", "an address in quotes"); ok && s != "" {
 		f.HooksURL = t.address("hooks_url", "", s)
 	}
-	n := len(f.ListenToken.Reveal())
-	switch {
-	case f.Listen != "" && n == 0 && !d.mistaken(append(slices.Clone(t.path), "listen_token").String()):
-		t.wrong("listen", `needs listen_token, such as "$DISINTO_API_TOKEN": who can reach it could end every session`)
-	case n > 0 && n < minListenToken:
-		t.wrong("listen_token", "has %d characters, want at least %d", n, minListenToken)
-	}
-	switch {
-	case f.Listen != "" || t.has("listen"):
-	case n > 0, len(f.ListenHosts) > 0 && f.ListenMetrics == "":
-		t.wrong("listen", "is not set, and listen_token and listen_hosts mean nothing without it")
-	}
+	d.checkToken(t)
 	if f.ListenHooks == "" && !t.has("listen_hooks") && f.HooksURL != "" {
 		t.wrong("listen_hooks", "is not set, and hooks_url means nothing without it")
 	}
@@ -43,6 +33,29 @@ func (d *decoder) readListeners(t *table) {
 	t.apart("listen_hooks", f.ListenHooks, "listen", f.Listen)
 	t.apart("listen_metrics", f.ListenMetrics, "listen", f.Listen)
 	t.apart("listen_metrics", f.ListenMetrics, "listen_hooks", f.ListenHooks)
+	t.apart("listen_web", f.ListenWeb, "listen", f.Listen)
+	t.apart("listen_web", f.ListenWeb, "listen_hooks", f.ListenHooks)
+	t.apart("listen_web", f.ListenWeb, "listen_metrics", f.ListenMetrics)
+}
+
+// checkToken wants a token where people or programs bring one, and names that are of use.
+func (d *decoder) checkToken(t *table) {
+	f := &d.config.Factory
+	n := len(f.ListenToken.Reveal())
+	missing := n == 0 && !d.mistaken(append(slices.Clone(t.path), "listen_token").String())
+	switch {
+	case f.Listen != "" && missing:
+		t.wrong("listen", `needs listen_token, such as "$DISINTO_API_TOKEN": who can reach it could end every session`)
+	case f.ListenWeb != "" && missing:
+		t.wrong("listen_web", `needs listen_token, such as "$DISINTO_API_TOKEN": people sign in with it`)
+	case n > 0 && n < minListenToken:
+		t.wrong("listen_token", "has %d characters, want at least %d", n, minListenToken)
+	}
+	switch {
+	case f.Listen != "" || t.has("listen") || f.ListenWeb != "":
+	case n > 0, len(f.ListenHosts) > 0 && f.ListenMetrics == "":
+		t.wrong("listen", "is not set, and listen_token and listen_hosts mean nothing without it")
+	}
 }
 
 // apart refuses one address for two listeners.

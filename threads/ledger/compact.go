@@ -32,6 +32,7 @@ func (s *State) Compact(now time.Time) []Record {
 			list = append(list, Record{At: now, Past: p})
 		}
 	}
+	list = append(list, s.compactTimeline(now)...)
 	for i := range slices.Backward(s.Recent) {
 		list = append(list, Record{At: now, Recent: &s.Recent[i]})
 	}

@@ -9,6 +9,7 @@
 //	ledger.go   State, the fold of the records
 //	outcome.go  what follows from the end of a session: the table of outcomes, design section 7
 //	past.go     what is kept of a session that ended
+//	timeline.go merges, slots that stood free beside work, and times in which a thread was parked
 //	compact.go  State -> the shortest journal that folds into it
 //	clock.go    what to do about a clock that was ahead
 package ledger
@@ -32,6 +33,8 @@ type State struct {
 	Steals map[forge.Ref]Steal // issues that are to change hands
 	Recent []Recent            // newest first, at most RecentLimit
 	Past   []Past              // every session that ran, oldest first, at most PastLimit
+
+	Timeline // of merges, parks, and slots that stood free beside work
 }
 
 // Open is a session that began and has not ended.

@@ -101,6 +101,8 @@ func everything() []Record {
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 41}}, Done: true}},
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 42}}, Close: true}},
 		{At: noon, Told: &Told{Ref{Repo: "o/r", Number: 43}, "blocked by"}},
+		{At: noon, Merged: &Merged{Ref{Repo: "o/r", Number: 61}, Ref{Repo: "o/r", Number: 60}, noon}},
+		{At: noon, Free: &Free{"llama", 1, threads.AgentBusy, noon.Add(-time.Hour), noon}},
 		{At: noon, Retry: &Retry{Refs: []Ref{{"o/r", 2}}}},
 		{At: noon, Pause: &Pause{}},
 		{At: noon, Pause: &Pause{Off: true}},
@@ -124,7 +126,7 @@ func TestCompactionForgetsNothing(t *testing.T) {
 			t.Errorf("no entry of the test has %s", name)
 		}
 	}
-	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused)) == 0 {
+	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free), len(h.Parks)) == 0 {
 		t.Errorf("the test leaves something empty: %+v", h)
 	}
 	var text bytes.Buffer

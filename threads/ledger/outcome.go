@@ -135,6 +135,7 @@ func (r *End) apply(s *State, at time.Time) {
 	e.round()
 	e.tally()
 	s.keep(e)
+	parked := e.thread.ParkedUntil
 	i := slices.IndexFunc(outcomes, func(row outcome) bool { return row.fits(e) })
 	if row := outcomes[i]; row.then != nil {
 		row.then(e)
@@ -142,6 +143,7 @@ func (r *End) apply(s *State, at time.Time) {
 	if outcomes[i].reached {
 		e.reached()
 	}
+	s.parked(e, parked)
 }
 
 // neverStarted takes back what start said of a session whose program then never ran.

@@ -89,11 +89,8 @@ func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain
 
 func (r *Past) apply(s *State, _ time.Time) { s.bury(*r) }
 
-// bury adds a session. The oldest are cut off by slicing, so that a long journal is not copied once for each of its
-// lines.
-func (s *State) bury(p Past) {
-	s.Past = append(s.Past[max(0, len(s.Past)-PastLimit+1):], p)
-}
+// bury adds a session.
+func (s *State) bury(p Past) { s.Past = bounded(s.Past, p) }
 
 // keep remembers the session itself, unless it had no claim and so never was one.
 func (s *State) keep(e *ended) {
@@ -109,15 +106,15 @@ func (s *State) keep(e *ended) {
 			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
 			Skills: e.Skills, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
-			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: bounded(e.Usage),
+			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}
 	s.remember(r)
 }
 
-// bounded is a usage as it counts; an older journal has what a program said.
-func bounded(u *agents.Usage) *agents.Usage {
+// credible is a usage as it counts; an older journal has what a program said.
+func credible(u *agents.Usage) *agents.Usage {
 	if u == nil {
 		return nil
 	}

@@ -26,6 +26,8 @@ type Record struct {
 	Told     *Told     `json:"told,omitempty"`
 	Forget   *Forget   `json:"forget,omitempty"`
 	Steal    *Steal    `json:"steal,omitempty"`
+	Merged   *Merged   `json:"merged,omitempty"`
+	Free     *Free     `json:"free,omitempty"`
 
 	// Commands of people. A pause is also a fact.
 	Pause  *Pause  `json:"pause,omitempty"`
@@ -42,6 +44,7 @@ type Record struct {
 	Author *Author   `json:"author,omitempty"`
 	Recent *Recent   `json:"recent,omitempty"`
 	Past   *Past     `json:"past,omitempty"`
+	Parked *Parked   `json:"parked,omitempty"`
 }
 
 // Ref is a forge.Ref in a journal line, written as people write it.

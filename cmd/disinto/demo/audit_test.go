@@ -15,7 +15,7 @@ import (
 // config is the demo's, decoded as run decodes it.
 func config(t *testing.T) *threads.Config {
 	t.Helper()
-	text := Config("http://127.0.0.1:3000", "/state", []string{"program"})
+	text := Config("http://127.0.0.1:3000", "/state", "", []string{"program"})
 	c, err := file.Decode("factory.toml", text, func(string) (string, bool) { return "token", true })
 	if err != nil {
 		t.Fatal(err)

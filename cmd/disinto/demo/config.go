@@ -10,7 +10,7 @@ import (
 
 // Config is the factory.toml of the demo: an API thread that its agents share, and a llama thread with two slots that
 // each hold one agent at a time. program starts an agent; tokens come from the environment, as everywhere.
-func Config(url, state string, program []string) string {
+func Config(url, state, web string, program []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `[forge]
 url = %q
@@ -22,7 +22,7 @@ state = %q
 stop_grace = "2s"
 min_free_memory = "0" # a small machine can show it too
 min_free_disk = "0"
-
+%s
 [threads.anthropic]
 backend = "anthropic"
 max_concurrent = 1
@@ -38,7 +38,7 @@ overlap = false     # sticky: one agent per slot until done
 interval = "1s"
 idle_interval = "2s"
 agents = [%s]
-`, url, Repo, state, members("anthropic"), members("llama"))
+`, url, Repo, state, room(web), members("anthropic"), members("llama"))
 	for _, a := range team {
 		fmt.Fprintf(&b, "\n[agents.%s]\ntoken = %q\n", a.name, "$"+agents.TokenVar(a.name))
 	}
@@ -78,4 +78,15 @@ func quotedList(words []string) string {
 		quoted[i] = fmt.Sprintf("%q", w)
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// WebToken is the environment variable of the token with which people sign in to the control room.
+const WebToken = "DISINTO_API_TOKEN"
+
+// room are the keys of a control room at an address; none without one.
+func room(web string) string {
+	if web == "" {
+		return ""
+	}
+	return fmt.Sprintf("listen_web = %q\nlisten_token = %q\n", web, "$"+WebToken)
 }

@@ -11,10 +11,15 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// DemoFrame is one picture of a demo at work: how far it is, and its status below.
-func (v View) DemoFrame(d *control.Document, merged int, took time.Duration) string {
+// DemoFrame is one picture of a demo at work: how far it is, the address of its control room if it has one, and its
+// status below.
+func (v View) DemoFrame(d *control.Document, room string, merged int, took time.Duration) string {
 	p := v.page()
 	p.line(fmt.Sprintf("demo: %d of %d merged, %s", merged, demo.Due(), age(took)), bold)
+	if room != "" {
+		p.line(room, faint)
+		v.Height--
+	}
 	p.end()
 	v.Height = max(v.Height-2, 1)
 	return p.text.String() + v.Status(d)

@@ -1,0 +1,102 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"html/template"
+	"slices"
+)
+
+// board is the content of a page: sections of rows. Two boards of a page are compared row by row, so nothing in a row
+// may change with the time alone; the browser counts seconds.
+type board struct {
+	Title    string
+	Sections []section
+	// Item is the issue, agent or thread that the page is about, for the commands beside it; nil for other pages.
+	Item *subject
+	// Live says that the page follows what happens.
+	Live bool
+}
+
+// section is a part of a page with a heading.
+type section struct {
+	ID    string // unique in its page; letters and hyphens
+	Title string
+	Note  string // beside the title
+	// Head are the headings of a table's columns; nil for a section whose rows are not those of a table.
+	Head  []string
+	Rows  []row
+	Empty string // shown in place of no rows; with neither, the section is left out
+	// Urgent marks a section that a person is to look at first.
+	Urgent bool
+}
+
+// row is a row of a table, or an entry of a list.
+type row struct {
+	ID   string // unique in its section
+	HTML template.HTML
+}
+
+// version names a state of a board.
+func (b *board) version() string {
+	h := sha256.New()
+	for i := range b.Sections {
+		s := &b.Sections[i]
+		for _, part := range []string{s.ID, s.Title, s.Note, s.Empty} {
+			h.Write([]byte(part + "\x00"))
+		}
+		for _, r := range s.Rows {
+			h.Write([]byte(r.ID + "\x00" + string(r.HTML) + "\x00"))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// change says how a section of a page that is open becomes that of another version. It is sent as JSON.
+type change struct {
+	Section string            `json:"section"`
+	Note    *string           `json:"note,omitempty"`  // the new note
+	Rows    map[string]string `json:"rows,omitempty"`  // HTML of rows that are new or changed
+	Order   []string          `json:"order,omitempty"` // of all rows, where rows came, went or moved
+}
+
+// changes returns how one board becomes another. ok is false where sections came, went or got another heading, or rows
+// appeared in an empty section or vanished from one: the page is then loaded again.
+func changes(was, is *board) (list []change, ok bool) {
+	if len(was.Sections) != len(is.Sections) {
+		return nil, false
+	}
+	for i := range is.Sections {
+		a, b := &was.Sections[i], &is.Sections[i]
+		if a.ID != b.ID || a.Title != b.Title || a.Empty != b.Empty || (len(a.Rows) == 0) != (len(b.Rows) == 0) {
+			return nil, false
+		}
+		if c, differs := changed(a, b); differs {
+			list = append(list, c)
+		}
+	}
+	return list, true
+}
+
+func changed(was, is *section) (c change, differs bool) {
+	c = change{Section: is.ID, Rows: make(map[string]string)}
+	if was.Note != is.Note {
+		c.Note = &is.Note
+	}
+	before := make(map[string]template.HTML, len(was.Rows))
+	for _, r := range was.Rows {
+		before[r.ID] = r.HTML
+	}
+	for _, r := range is.Rows {
+		if html, known := before[r.ID]; !known || html != r.HTML {
+			c.Rows[r.ID] = string(r.HTML)
+		}
+	}
+	if !slices.EqualFunc(was.Rows, is.Rows, func(a, b row) bool { return a.ID == b.ID }) {
+		c.Order = []string{}
+		for _, r := range is.Rows {
+			c.Order = append(c.Order, r.ID)
+		}
+	}
+	return c, c.Note != nil || c.Order != nil || len(c.Rows) > 0
+}

@@ -1,0 +1,111 @@
+package web
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// commands are open to a visitor who steers, by the name in the address. Each is the command of that name, and
+// returns what that said.
+var commands = map[string]func(*Site, context.Context, url.Values) (string, error){
+	"retry":   onItem,
+	"release": onItem,
+	"cancel":  onItem,
+	"pause":   onName,
+	"resume":  onName,
+	"sling": func(s *Site, ctx context.Context, form url.Values) (string, error) {
+		var report control.SlingReport
+		err := s.API.Post(ctx, "/v1/sling", control.SlingRequest{Ref: form.Get("ref")}, &report)
+		return report.Line(), err
+	},
+}
+
+func onItem(s *Site, ctx context.Context, form url.Values) (string, error) {
+	return s.report(ctx, form.Get("command"), control.ItemRequest{Ref: form.Get("ref")})
+}
+
+func onName(s *Site, ctx context.Context, form url.Values) (string, error) {
+	return s.report(ctx, form.Get("command"), control.PauseRequest{Name: form.Get("name")})
+}
+
+// report does a command and returns what it did, in a line.
+func (s *Site) report(ctx context.Context, command string, request any) (string, error) {
+	var r control.Report
+	if err := s.API.Post(ctx, "/v1/"+command, request, &r); err != nil {
+		return "", err
+	}
+	said := strings.Join(r.Did, ", ")
+	for _, more := range []string{r.Note, r.Pending} {
+		if said != "" && more != "" {
+			said += "; "
+		}
+		said += more
+	}
+	return r.Subject + ": " + said, nil
+}
+
+// mayOnlyLook refuses a command of a visitor who does not steer.
+const mayOnlyLook = "your account may look, and not steer: that takes write access to the repository"
+
+// do carries out a command and goes back to the page it came from, which shows what was said.
+func (s *Site) do(w http.ResponseWriter, r *http.Request, v *visitor) {
+	name := r.PathValue("command")
+	command := commands[name]
+	switch {
+	case !meant(w, r, v):
+		return
+	case command == nil:
+		http.NotFound(w, r)
+		return
+	case !v.Steers:
+		http.Error(w, mayOnlyLook, http.StatusForbidden)
+		return
+	}
+	form := r.PostForm
+	form.Set("command", name)
+	said, err := command(s, r.Context(), form)
+	if err != nil {
+		said = err.Error()
+	}
+	s.visitors.tell(v, said, err != nil)
+	s.Log.Info("the control room: " + who(v) + " said " + name + " " + form.Get("ref") + form.Get("name"))
+	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
+}
+
+// who names a visitor in the log.
+func who(v *visitor) string {
+	if v.Name == "" {
+		return "the holder of the token"
+	}
+	return v.Name
+}
+
+// log sends the output of the sessions on an issue, or of an agent, as text, and goes on while one runs.
+func (s *Site) log(w http.ResponseWriter, r *http.Request, _ *visitor) {
+	query := r.URL.Query()
+	ask := control.LogQuery{Of: query.Get("ref"), Lines: 2000, Follow: query.Has("follow")}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	out := flusher{w, http.NewResponseController(w)}
+	if err := s.API.Copy(r.Context(), "/v1/log?"+ask.Values().Encode(), out); err != nil {
+		_, _ = io.WriteString(w, err.Error()+"\n")
+	}
+}
+
+// flusher sends each part of a log as it comes.
+type flusher struct {
+	io.Writer
+	out *http.ResponseController
+}
+
+func (f flusher) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	if err == nil {
+		err = f.out.Flush()
+	}
+	return n, err
+}

@@ -1,0 +1,258 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// livePulse is how often an open page is rendered without an event: not everything that a status says is one.
+	livePulse = 10 * time.Second
+	// maxViews bounds the pages that are kept up to date. Each is rendered once for all who look at it.
+	maxViews = 64
+	// maxReaders bounds the open streams; each takes some 30 kB.
+	maxReaders = 2000
+	// behind is how many changes a reader may be behind. One that falls further back is told to load the page again.
+	behind = 16
+)
+
+// live keeps the pages that are open up to date.
+type live struct {
+	events func(ctx context.Context, heard io.Writer) error // copies something to heard for every event
+	failed func(what string, panicked any)
+
+	mu      sync.Mutex // guards what follows
+	views   map[string]*view
+	readers int
+	deaf    context.CancelFunc // ends the listening to events; nil while no page is open
+}
+
+// view is one page with one query, as all who look at it see it.
+type view struct {
+	end  context.CancelFunc
+	wake chan struct{} // with room for one
+
+	mu      sync.Mutex             // guards what follows
+	board   *board                 // the newest; nil before the first
+	version string                 // of it
+	readers map[chan []byte]string // the version that each has
+}
+
+// stale tells a page to load itself again.
+const stale = `{"stale":true}`
+
+// stream keeps a page up to date: one line of JSON for each change (SSE). v is the version that the page has.
+func (s *Site) stream(w http.ResponseWriter, r *http.Request, p page) {
+	query := r.URL.Query()
+	has := query.Get("v")
+	query.Del("v")
+	lines, leave := s.live.join(p.path+"?"+query.Encode(), has, p.rest, func(ctx context.Context) (*board, error) {
+		return p.show(s, ctx, query)
+	})
+	if lines == nil {
+		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	defer leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	sendLines(r.Context(), w, lines)
+}
+
+// sendLines writes lines as events until the client goes or is too slow.
+func sendLines(ctx context.Context, w http.ResponseWriter, lines <-chan []byte) {
+	out := http.NewResponseController(w)
+	pulse := time.NewTicker(livePulse)
+	defer pulse.Stop()
+	for {
+		_ = out.SetWriteDeadline(time.Now().Add(2 * livePulse))
+		if out.Flush() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-pulse.C:
+			fmt.Fprint(w, ":\n\n")
+		case line, open := <-lines:
+			if !open {
+				fmt.Fprintf(w, "data: %s\n\n", stale)
+				_ = out.Flush()
+				return
+			}
+			fmt.Fprintf(w, "data: %s\n\n", line)
+		}
+	}
+}
+
+// join adds a reader to a view, who has a version of the page. lines is nil when too many pages are open. It is closed
+// when the reader has to load the page again.
+func (l *live) join(
+	key, version string, rest time.Duration, show func(context.Context) (*board, error),
+) (lines <-chan []byte, leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.views[key]
+	if l.readers >= maxReaders || v == nil && len(l.views) >= maxViews {
+		return nil, nil
+	}
+	if v == nil {
+		v = l.openLocked(key, rest, show)
+	}
+	l.readers++
+	c := make(chan []byte, behind)
+	v.add(c, version)
+	return c, func() { l.leave(key, v, c) }
+}
+
+// openLocked begins to keep a view up to date, and to listen to events for the first one.
+func (l *live) openLocked(key string, rest time.Duration, show func(context.Context) (*board, error)) *view {
+	if l.views == nil {
+		l.views = make(map[string]*view)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	v := &view{end: end, wake: make(chan struct{}, 1), readers: make(map[chan []byte]string)}
+	l.views[key] = v
+	go l.safely("an open page", func() { v.keep(ctx, rest, show) })
+	if l.deaf == nil {
+		var listening context.Context
+		listening, l.deaf = context.WithCancel(context.Background())
+		go l.safely("listening to events", func() { l.hear(listening) })
+	}
+	return v
+}
+
+// leave takes a reader away, and ends what is kept up for none.
+func (l *live) leave(key string, v *view, c chan []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.readers--
+	if v.remove(c) > 0 {
+		return
+	}
+	v.end()
+	if l.views[key] == v {
+		delete(l.views, key)
+	}
+	if len(l.views) == 0 && l.deaf != nil {
+		l.deaf()
+		l.deaf = nil
+	}
+}
+
+// safely ends a panic in a goroutine's function.
+func (l *live) safely(what string, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			l.failed(what, v)
+		}
+	}()
+	f()
+}
+
+// hear wakes every view at each event, until ctx is done.
+func (l *live) hear(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = l.events(ctx, waker{l})
+		select {
+		case <-ctx.Done():
+		case <-time.After(livePulse):
+		}
+	}
+}
+
+// waker is where events are copied to.
+type waker struct{ l *live }
+
+func (w waker) Write(p []byte) (int, error) {
+	w.l.mu.Lock()
+	defer w.l.mu.Unlock()
+	for _, v := range w.l.views {
+		select {
+		case v.wake <- struct{}{}:
+		default:
+		}
+	}
+	return len(p), nil
+}
+
+// keep renders a view until ctx is done, at most once in each rest. One that cannot be rendered stays as it is.
+func (v *view) keep(ctx context.Context, rest time.Duration, show func(context.Context) (*board, error)) {
+	for {
+		if b, err := show(ctx); err == nil {
+			v.publish(b)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-v.wake:
+		case <-time.After(livePulse):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+		}
+	}
+}
+
+func (v *view) add(c chan []byte, version string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.readers[c] = version
+	if v.board != nil && v.version != version {
+		v.dropLocked(c)
+	}
+}
+
+// remove takes a reader away and returns how many are left.
+func (v *view) remove(c chan []byte) (left int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.readers, c)
+	return len(v.readers)
+}
+
+// dropLocked tells a reader to load the page again.
+func (v *view) dropLocked(c chan []byte) {
+	delete(v.readers, c)
+	close(c)
+}
+
+// update is sent for a new version of a page.
+type update struct {
+	Version string   `json:"v"`
+	Changes []change `json:"changes"`
+}
+
+// publish makes a board the newest one. Readers that have the one before get the changes, others load the page again.
+func (v *view) publish(b *board) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	was, version := v.version, b.version()
+	var line []byte
+	if v.board != nil && was != version {
+		if list, ok := changes(v.board, b); ok {
+			line, _ = json.Marshal(update{version, list})
+		}
+	}
+	v.board, v.version = b, version
+	for c, has := range v.readers {
+		switch {
+		case has == version:
+		case has != was || line == nil:
+			v.dropLocked(c)
+		default:
+			select {
+			case c <- line:
+				v.readers[c] = version
+			default:
+				v.dropLocked(c)
+			}
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// Of a queue, a page shows shownRows, or up to maxRows where the query asks for more with ?rows=.
+const (
+	shownRows = 100
+	maxRows   = 1000
+)
+
+// now shows what needs a person, what runs, what waits and what ended.
+func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
+	rows := shownRows
+	if n, err := strconv.Atoi(query.Get("rows")); err == nil {
+		rows = max(1, min(n, maxRows))
+	}
+	var d control.Document
+	if err := s.API.Get(ctx, fmt.Sprintf("/v1/state?rows=%d", rows), &d); err != nil {
+		return nil, err
+	}
+	return &board{Title: "Now", Live: true, Sections: []section{
+		needsYou(&d), running(&d), queue(&d, rows), ended(&d), health(&d),
+	}}, nil
+}
+
+// need is one thing that waits for a person.
+type need struct {
+	About link
+	Text  string
+	Mend  string
+}
+
+// needsYou are the faults of the factory, the agents that can start nothing, and the items that wait for a person,
+// oldest first.
+func needsYou(d *control.Document) section {
+	sec := section{ID: "needs", Title: "Needs you", Urgent: true}
+	add := func(id string, n need) { sec.Rows = append(sec.Rows, render("need", id, n)) }
+	for i, p := range d.Problems {
+		add("problem-"+strconv.Itoa(i), need{Text: p})
+	}
+	for _, a := range d.Agents {
+		if a.State == control.AgentHeld && a.NeedsPerson {
+			add("agent-"+a.Name, need{About: link{Text: a.Name, Href: "/agents#" + a.Name}, Text: a.Why})
+		}
+	}
+	chosen := func(q control.QueueDocument) bool { return !q.NeedsPerson }
+	list := slices.DeleteFunc(slices.Concat(d.Queue, d.Unqueued), chosen)
+	slices.SortStableFunc(list, func(a, b control.QueueDocument) int { return a.Since.Compare(b.Since) })
+	for _, q := range list {
+		add(itemID(&q), need{refOf(q.Repo, q.Number), q.Why, q.Mend})
+	}
+	sec.Note = count(len(sec.Rows), "thing")
+	return sec
+}
+
+func itemID(q *control.QueueDocument) string {
+	return fmt.Sprintf("%s-%s-%d", q.Kind, q.Repo, q.Number)
+}
+
+// slot is one slot of a thread, with a session or without.
+type slot struct {
+	Thread  *control.ThreadDocument
+	Index   int
+	Warm    string
+	Session *control.SessionDocument // nil: free
+}
+
+// running shows every slot of every thread.
+func running(d *control.Document) section {
+	sec := section{
+		ID: "slots", Title: "Threads", Head: []string{"Thread", "Slot", "Agent", "Work", "Since", "Title"},
+		Note: count(len(d.Sessions), "session") + " run", Empty: "No thread is configured.",
+	}
+	for i := range d.Threads {
+		t := &d.Threads[i]
+		for _, sl := range t.Slots {
+			free := true
+			for j := range d.Sessions {
+				if x := &d.Sessions[j]; x.Thread == t.Name && x.Slot == sl.Index {
+					sec.Rows = append(sec.Rows, render("slot", "run-"+x.RunID, slot{t, sl.Index, sl.Warm, x}))
+					free = false
+				}
+			}
+			if free {
+				id := fmt.Sprintf("free-%s-%d", t.Name, sl.Index)
+				sec.Rows = append(sec.Rows, render("slot", id, slot{t, sl.Index, sl.Warm, nil}))
+			}
+		}
+	}
+	if len(d.Sessions) == 1 {
+		sec.Note = "1 session runs"
+	}
+	return sec
+}
+
+// queue shows the items that wait, in the order in which they would be started, each with its reason.
+func queue(d *control.Document, rows int) section {
+	sec := section{
+		ID: "queue", Title: "Waits", Head: []string{"Work", "Kind", "Priority", "Why", "Title"},
+		Empty: "Nothing waits.",
+	}
+	for i := range d.Queue[:min(rows, len(d.Queue))] {
+		q := &d.Queue[i]
+		sec.Rows = append(sec.Rows, render("waits", itemID(q), q))
+	}
+	total := len(d.Queue)
+	if d.Waiting != nil {
+		total = d.Waiting.Queue
+	}
+	if sec.Note = count(total, "item"); total > len(sec.Rows) {
+		sec.Note = fmt.Sprintf("the first %d of %d items", len(sec.Rows), total)
+	}
+	return sec
+}
+
+// ended shows the sessions that ended last.
+func ended(d *control.Document) section {
+	sec := section{
+		ID: "ended", Title: "Ended", Head: []string{"When", "Agent", "Work", "Kind", "Outcome", "Took", "Words"},
+	}
+	for i := range d.Recent {
+		r := &d.Recent[i]
+		sec.Rows = append(sec.Rows, render("ended", "ended-"+r.RunID, r))
+	}
+	return sec
+}
+
+// fact is a line about the factory itself.
+type fact struct {
+	Name, Text string
+	Bad        bool
+}
+
+// health says how the forge, the configuration and the sandbox are.
+func health(d *control.Document) section {
+	sec := section{ID: "health", Title: "Factory", Head: []string{"What", "How"}}
+	forge := fact{"forge", d.Forge.URL, !d.Forge.OK}
+	if d.Forge.Error != "" {
+		forge.Text += ": " + d.Forge.Error
+	}
+	config := fact{"config", d.Config.Path, d.Config.Error != ""}
+	if config.Bad {
+		config.Text = d.Config.Error
+	}
+	sandbox := fact{"sessions", cmp.Or(d.Sandbox, "without a sandbox"), d.Sandbox == ""}
+	facts := []fact{forge, config, sandbox, {"program", d.Version, false}}
+	if d.Paused {
+		facts = append([]fact{{"paused", "everything, until a person resumes it", true}}, facts...)
+	}
+	for _, t := range d.Threads {
+		if !t.ParkedUntil.IsZero() {
+			facts = append(facts, fact{t.Name, "parked until " + at(t.ParkedUntil).Machine + ": " + t.ParkedWhy, true})
+		}
+	}
+	for _, f := range facts {
+		sec.Rows = append(sec.Rows, render("fact", "fact-"+f.Name, f))
+	}
+	return sec
+}
+
+// count is "1 request", "2 requests".
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

@@ -1,0 +1,216 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+// templates are all pages and rows. A mistake in one is found by any test.
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"at": at, "took": took, "words": words, "amount": amount, "usd": usd, "asset": asset, "ref": refOf, "dict": dict,
+}).ParseFS(templateFiles, "templates/*.html"))
+
+// render is a row: a template with its data. A template that cannot be executed is a mistake in this package, and the
+// request ends with 500.
+func render(name, id string, data any) row {
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
+		panic(fmt.Sprintf("template %s: %v", name, err))
+	}
+	return row{id, template.HTML(text.String())}
+}
+
+// sheet is a board with all that the layout shows around it.
+type sheet struct {
+	*board
+	Pages   []page
+	Path    string // of this page
+	Query   string
+	Version string
+	Visitor *visitor
+	Said    string // what a command said
+	Failed  bool   // it failed
+	Single  bool   // there is one repository, which needs no name
+}
+
+// Nav returns the pages in the navigation.
+func (s *sheet) Nav() (list []navigation) {
+	for _, p := range s.Pages {
+		if p.title != "" {
+			list = append(list, navigation{p.path, p.title, p.key, p.path == s.Path})
+		}
+	}
+	return list
+}
+
+// navigation is a link in the navigation.
+type navigation struct {
+	Path, Title, Key string
+	Here             bool
+}
+
+// serve shows a page.
+func (s *Site) serve(w http.ResponseWriter, r *http.Request, v *visitor, p page) {
+	query := r.URL.Query()
+	said, failed := s.visitors.told(v)
+	b, err := p.show(s, r.Context(), query)
+	status := http.StatusOK
+	if err != nil {
+		status, b = statusOf(err), &board{Title: "Not here"}
+		said, failed = err.Error(), true
+	}
+	sheet := &sheet{
+		board: b, Pages: pages, Path: p.path, Query: query.Encode(), Version: b.version(), Visitor: v, Said: said,
+		Failed: failed, Single: s.single(),
+	}
+	send(w, status, "page", sheet)
+}
+
+// single reports whether the factory has one repository.
+func (s *Site) single() bool {
+	c := s.Config()
+	return c != nil && len(c.Forge.Repos) == 1
+}
+
+// statusOf is the status of an answer that says why not.
+func statusOf(err error) int {
+	if no := (*control.Refusal)(nil); errors.As(err, &no) {
+		return no.Status
+	}
+	return http.StatusServiceUnavailable
+}
+
+func (s *Site) showSignIn(w http.ResponseWriter, status int, next, why string) {
+	send(w, status, "signin", map[string]any{"Next": local(next), "Why": why})
+}
+
+// send executes a template before it sends anything, so that no page ends in the middle.
+func send(w http.ResponseWriter, status int, name string, data any) {
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
+		panic(fmt.Sprintf("template %s: %v", name, err))
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(text.Bytes())
+}
+
+// static serves the script and the style. Their address has the hash of their text, so browsers may keep them.
+func static(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "max-age=31536000, immutable")
+	http.ServeFileFS(w, r, staticFiles, "static/"+r.PathValue("name"))
+}
+
+// asset is the address of a file of static.
+func asset(name string) (string, error) {
+	text, err := staticFiles.ReadFile("static/" + name)
+	sum := sha256.Sum256(text)
+	return "/static/" + name + "?" + hex.EncodeToString(sum[:6]), err
+}
+
+// moment is a time as a page shows it.
+type moment struct {
+	Machine string // for the browser, which shows how long ago it is
+	Human   string
+}
+
+func at(t time.Time) moment {
+	return moment{t.UTC().Format(time.RFC3339), t.UTC().Format("2 Jan 15:04 MST")}
+}
+
+// marked are the times and the references in a sentence.
+var marked = regexp.MustCompile(
+	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)|[\w.-]+/[\w.-]+#\d{1,15}\b`)
+
+// words is a sentence for people in which times and references are marked up.
+func words(s string) template.HTML {
+	var b strings.Builder
+	last := 0
+	for _, span := range marked.FindAllStringIndex(s, -1) {
+		b.WriteString(template.HTMLEscapeString(s[last:span[0]]))
+		last = span[1]
+		text := s[span[0]:span[1]]
+		if t, err := time.Parse(time.RFC3339, text); err == nil {
+			m := at(t)
+			fmt.Fprintf(&b, `<time datetime="%s">%s</time>`, m.Machine, m.Human)
+		} else if ref, err := forge.ParseRef(text, ""); err == nil {
+			l := refOf(ref.Repo, ref.Number)
+			fmt.Fprintf(&b, `<a href="%s"><span class="repo">%s</span>%s</a>`, template.HTMLEscapeString(l.Href),
+				template.HTMLEscapeString(l.Repo), template.HTMLEscapeString(l.Text))
+		} else {
+			b.WriteString(template.HTMLEscapeString(text))
+		}
+	}
+	b.WriteString(template.HTMLEscapeString(s[last:]))
+	return template.HTML(b.String())
+}
+
+// took writes a duration in its largest units: 41s, 3m12s, 2h5m.
+func took(d time.Duration) string {
+	d = max(d, 0).Truncate(time.Second)
+	if d >= time.Hour {
+		d = d.Truncate(time.Minute)
+	}
+	s := d.String()
+	if d >= time.Minute {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if d >= time.Hour {
+		s = strings.TrimSuffix(s, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(s, "h0m")]
+	}
+	return s
+}
+
+// amount writes a number of tokens: 950, 12k, 3.4M.
+func amount(n int64) string {
+	switch {
+	case n >= 1e6:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "M"
+	case n >= 1e3:
+		return strconv.FormatInt(n/1e3, 10) + "k"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func usd(v float64) string { return "$" + strconv.FormatFloat(v, 'f', 2, 64) }
+
+// link is a reference with the address of its page. The repository is hidden where there is only one.
+type link struct{ Repo, Text, Href string }
+
+// refOf is an issue or pull request; scheduled work has its repository only.
+func refOf(repo string, number int64) link {
+	ref := forge.Ref{Repo: repo, Number: number}
+	if number == 0 {
+		return link{Repo: repo}
+	}
+	return link{repo, ref.Short(), "/issue?" + url.Values{"ref": {ref.String()}}.Encode()}
+}
+
+// dict makes data for a template that is used in another one.
+func dict(pairs ...any) map[string]any {
+	m := make(map[string]any)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i].(string)] = pairs[i+1]
+	}
+	return m
+}

@@ -1,0 +1,235 @@
+package web
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	// visitTime is how long a sign-in lasts without a request, and stayTime how long at most.
+	visitTime = 12 * time.Hour
+	stayTime  = 7 * 24 * time.Hour
+	// maxVisitors bounds the sign-ins that are remembered; the one that was used least lately goes first.
+	maxVisitors = 1000
+	// wrongTokens is how many wrong tokens a minute may have, from anywhere. After them no token is looked at until the
+	// minute is over.
+	wrongTokens = 10
+	// cookie is the name of the cookie that has a visitor's secret.
+	cookie = "disinto"
+	// maxForm bounds a form, in bytes.
+	maxForm = 64 << 10
+)
+
+// visitor is a person, or the holder of the token, who signed in.
+type visitor struct {
+	Name   string // the login on the forge; empty for the token
+	Steers bool   // may use commands; others look
+	Secret string // what forms carry, so that no other site can send one
+
+	key         [sha256.Size]byte // of the cookie
+	since, seen time.Time
+	said        string // what the last command said, for the next page
+	failed      bool
+}
+
+// visitors are those who signed in. The zero value has none. They are forgotten when the program ends.
+type visitors struct {
+	mu    sync.Mutex // guards what follows
+	by    map[[sha256.Size]byte]*visitor
+	wrong []time.Time // of the wrong tokens of the last minute
+}
+
+// welcome remembers a visitor and returns what the cookie has to say.
+func (vs *visitors) welcome(name string, steers bool, now time.Time) (secret string) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if vs.by == nil {
+		vs.by = make(map[[sha256.Size]byte]*visitor)
+	}
+	vs.tidyLocked(now)
+	secret = rand.Text()
+	key := sha256.Sum256([]byte(secret))
+	vs.by[key] = &visitor{Name: name, Steers: steers, Secret: rand.Text(), key: key, since: now, seen: now}
+	return secret
+}
+
+// tidyLocked forgets who is gone, and makes room for one more.
+func (vs *visitors) tidyLocked(now time.Time) {
+	var oldest [sha256.Size]byte
+	for key, v := range vs.by {
+		if v.gone(now) {
+			delete(vs.by, key)
+		} else if o := vs.by[oldest]; o == nil || v.seen.Before(o.seen) {
+			oldest = key
+		}
+	}
+	if len(vs.by) >= maxVisitors {
+		delete(vs.by, oldest)
+	}
+}
+
+func (v *visitor) gone(now time.Time) bool {
+	return now.Sub(v.seen) > visitTime || now.Sub(v.since) > stayTime
+}
+
+// find returns the visitor with a cookie's secret; nil when there is none.
+func (vs *visitors) find(secret string, now time.Time) *visitor {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	v := vs.by[sha256.Sum256([]byte(secret))]
+	if v == nil || v.gone(now) {
+		return nil
+	}
+	v.seen = now
+	seen := *v
+	return &seen
+}
+
+// tell keeps what a command said for the next page that a visitor loads, and told returns it once.
+func (vs *visitors) tell(v *visitor, said string, failed bool) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if known := vs.by[v.key]; known != nil {
+		known.said, known.failed = said, failed
+	}
+}
+
+func (vs *visitors) told(v *visitor) (said string, failed bool) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if known := vs.by[v.key]; known != nil {
+		said, failed = known.said, known.failed
+		known.said, known.failed = "", false
+	}
+	return said, failed
+}
+
+func (vs *visitors) forget(secret string) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	delete(vs.by, sha256.Sum256([]byte(secret)))
+}
+
+// mayTry reports whether a token may be looked at now, and counts it if it is wrong.
+func (vs *visitors) mayTry(right func() bool, now time.Time) (may, ok bool) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	for len(vs.wrong) > 0 && now.Sub(vs.wrong[0]) >= time.Minute {
+		vs.wrong = vs.wrong[1:]
+	}
+	if len(vs.wrong) >= wrongTokens {
+		return false, false
+	}
+	if ok = right(); !ok {
+		vs.wrong = append(vs.wrong, now)
+	}
+	return true, ok
+}
+
+// seen lets only those who signed in reach a handler. The others are sent to sign in; a program is told 401.
+func (s *Site) seen(next func(http.ResponseWriter, *http.Request, *visitor)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var v *visitor
+		if c, err := r.Cookie(cookie); err == nil {
+			v = s.visitors.find(c.Value, time.Now())
+		}
+		switch {
+		case v != nil:
+			next(w, r, v)
+		case r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html"):
+			http.Redirect(w, r, "/signin?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		default:
+			http.Error(w, "sign in first, at /signin", http.StatusUnauthorized)
+		}
+	}
+}
+
+// signInPage shows the form for the token.
+func (s *Site) signInPage(w http.ResponseWriter, r *http.Request) {
+	s.showSignIn(w, http.StatusOK, r.URL.Query().Get("next"), "")
+}
+
+// signIn looks at a token.
+func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	next := local(r.PostFormValue("next"))
+	may, ok := s.visitors.mayTry(func() bool { return s.isToken(r.PostFormValue("token")) }, time.Now())
+	switch {
+	case !may:
+		w.Header().Set("Retry-After", "60")
+		s.showSignIn(w, http.StatusTooManyRequests, next, "Too many wrong tokens: wait a minute.")
+	case !ok:
+		s.showSignIn(w, http.StatusForbidden, next, "This is not the token of [factory] listen_token.")
+	default:
+		s.enter(w, r, s.visitors.welcome("", true, time.Now()))
+		http.Redirect(w, r, next, http.StatusSeeOther)
+	}
+}
+
+// isToken reports whether a token is the one of the API. Hashes are compared: that takes the same time wherever the
+// difference is, and hides the length.
+func (s *Site) isToken(said string) bool {
+	token := s.factory().ListenToken.Reveal()
+	a, b := sha256.Sum256([]byte(strings.TrimSpace(said))), sha256.Sum256([]byte(token))
+	return token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// factory is [factory] of the configuration in force; the zero value without one.
+func (s *Site) factory() threads.Factory {
+	if c := s.Config(); c != nil {
+		return c.Factory
+	}
+	return threads.Factory{}
+}
+
+// enter gives the browser its cookie.
+func (s *Site) enter(w http.ResponseWriter, r *http.Request, secret string) {
+	http.SetCookie(w, &http.Cookie{
+		Name: cookie, Value: secret, Path: "/", MaxAge: int(stayTime / time.Second), HttpOnly: true,
+		Secure: secure(r), SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// secure reports whether the browser came by TLS, which a proxy in front of us says.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+func (s *Site) signOut(w http.ResponseWriter, r *http.Request, v *visitor) {
+	if !meant(w, r, v) {
+		return
+	}
+	if c, err := r.Cookie(cookie); err == nil {
+		s.visitors.forget(c.Value)
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: secure(r)})
+	http.Redirect(w, r, "/signin", http.StatusSeeOther)
+}
+
+// meant reports whether a form is from a page that we gave this visitor, and answers it if not.
+func meant(w http.ResponseWriter, r *http.Request, v *visitor) bool {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if subtle.ConstantTimeCompare([]byte(r.PostFormValue("secret")), []byte(v.Secret)) == 1 {
+		return true
+	}
+	http.Error(w, "this form is too old: load the page again", http.StatusForbidden)
+	return false
+}
+
+// local is where to go after the sign-in: a path of this site, and nothing else.
+func local(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.Contains(next, "\\") {
+		return "/"
+	}
+	return next
+}

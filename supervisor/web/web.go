@@ -1,0 +1,115 @@
+// Package web is the control room: pages that a supervisor serves on [factory] listen_web. They show what `disinto
+// status`, `why`, `show` and `history` say, and steer with the same commands.
+//
+// The pages are a client of the control API like any command: what a page shows, a command prints, and there is no
+// second way to do anything. Each page is a file with a function that returns sections of rows (board.go). The server
+// renders them to HTML. While a page is open it is rendered again when something happens, once for all who look at it,
+// and the rows that changed are sent (live.go). Without JavaScript the browser loads the page again.
+//
+// To add a page, write its file and its row in pages.
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// API is the control API of the supervisor. Its methods may be called from any goroutine. *control.Client is one.
+type API interface {
+	// Get asks for a path such as /v1/state and decodes the answer. An error may be a *control.Refusal.
+	Get(ctx context.Context, path string, answer any) error
+	// Post sends a command and decodes the answer. An error may be a *control.Refusal.
+	Post(ctx context.Context, path string, request, answer any) error
+	// Copy asks for a path and copies the answer as it comes, until it ends or ctx is done.
+	Copy(ctx context.Context, path string, w io.Writer) error
+}
+
+// Site is the control room of one factory. Set the exported fields before Handler and leave them alone after it.
+type Site struct {
+	API    API
+	Config func() *threads.Config // in force now; nil without a valid one
+	Log    hclog.Logger
+
+	once     sync.Once
+	visitors visitors
+	live     live
+}
+
+// page is one page of the site.
+type page struct {
+	path  string // /agents
+	title string // in the navigation; empty: the page is not there
+	key   string // of the keyboard, after g
+	// show returns what the page shows for a query. An error may be a *control.Refusal, whose words are shown.
+	show func(*Site, context.Context, url.Values) (*board, error)
+	rest time.Duration // the least time between two versions while it is open
+}
+
+// pages are all pages.
+var pages = []page{
+	{"/", "Now", "n", (*Site).now, 300 * time.Millisecond},
+	{"/issue", "", "", (*Site).issue, 3 * time.Second}, // it asks the forge
+}
+
+// Handler serves the site. It may be called once.
+func (s *Site) Handler() http.Handler {
+	s.init()
+	mux := http.NewServeMux()
+	for _, p := range pages {
+		path := p.path
+		if path == "/" {
+			path = "/{$}"
+		}
+		show := func(w http.ResponseWriter, r *http.Request, v *visitor) { s.serve(w, r, v, p) }
+		mux.HandleFunc("GET "+path, s.seen(show))
+		live := func(w http.ResponseWriter, r *http.Request, _ *visitor) { s.stream(w, r, p) }
+		mux.HandleFunc("GET /live"+path, s.seen(live))
+	}
+	mux.HandleFunc("GET /log", s.seen(s.log))
+	mux.HandleFunc("POST /do/{command}", s.seen(s.do))
+	mux.HandleFunc("GET /signin", s.signInPage)
+	mux.HandleFunc("POST /signin", s.signIn)
+	mux.HandleFunc("POST /signout", s.seen(s.signOut))
+	mux.HandleFunc("GET /static/{name}", static)
+	return s.guard(http.NewCrossOriginProtection().Handler(mux))
+}
+
+func (s *Site) init() {
+	s.once.Do(func() {
+		if s.Log == nil {
+			s.Log = hclog.NewNullLogger()
+		}
+		s.live.events = func(ctx context.Context, heard io.Writer) error { return s.API.Copy(ctx, "/v1/events", heard) }
+		s.live.failed = func(what string, v any) {
+			s.Log.Error(fmt.Sprintf("internal error: %s panicked: %v\n%s", what, v, debug.Stack()))
+		}
+	})
+}
+
+// policy lets a page load what this server sends, and nothing else: a title of an issue that became markup could
+// neither run nor send anything.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guard sets what holds for every answer.
+func (s *Site) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}

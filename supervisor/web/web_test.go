@@ -1,0 +1,381 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const token = "0123456789abcdef"
+
+// fake is an API with fixed answers, by path, and a list of the commands that were sent.
+type fake struct {
+	events chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	answers map[string]any
+	posted  []string
+}
+
+func (f *fake) Get(_ context.Context, path string, answer any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, _, _ := strings.Cut(path, "?")
+	known, ok := f.answers[at]
+	if !ok {
+		return control.NotFound("cannot find %s", path)
+	}
+	text, _ := json.Marshal(known)
+	return json.Unmarshal(text, answer)
+}
+
+func (f *fake) Post(_ context.Context, path string, request, answer any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, _ := json.Marshal(request)
+	f.posted = append(f.posted, path+" "+string(text))
+	if r, is := answer.(*control.Report); is {
+		r.Subject = "o/r#1"
+		r.Add("%s", strings.TrimPrefix(path, "/v1/"))
+	}
+	return nil
+}
+
+func (f *fake) Copy(ctx context.Context, path string, w io.Writer) error {
+	if strings.HasPrefix(path, "/v1/log") {
+		_, err := io.WriteString(w, "the log <script>\n")
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.events:
+			if _, err := io.WriteString(w, "event: held\n\n"); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// set changes an answer.
+func (f *fake) set(path string, answer any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[path] = answer
+}
+
+func (f *fake) commands() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.posted, "; ")
+}
+
+// hostile is a title that is markup, in every way that broke a page of somebody once.
+const hostile = `</td></script><img src=x onerror="alert(1)">'"` + "`" + `{{.}}` + "\u202e"
+
+func status() *control.Document {
+	return &control.Document{
+		Version: "0.2.0", Forge: control.ForgeDocument{URL: "http://forge", OK: true},
+		Threads: []control.ThreadDocument{{Name: "llama", Slots: []control.SlotDocument{{Index: 0}, {Index: 1, Warm: "dev-qwen"}}}},
+		Sessions: []control.SessionDocument{{
+			RunID: "run1", Thread: "llama", Agent: "dev-qwen", Kind: agents.KindIssue, Repo: "o/r", Number: 7, Title: hostile,
+			StartedAt: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC),
+		}},
+		Queue: []control.QueueDocument{
+			{Repo: "o/r", Number: 1, Kind: agents.KindIssue, Title: hostile, Code: threads.BlockerOpen, Why: "blocked by o/r#2 " + hostile},
+			{Repo: "o/r", Number: 3, Kind: agents.KindIssue, Title: "stuck", Code: threads.TooManyRounds, NeedsPerson: true, Why: "asks", Mend: "`disinto retry 3`"},
+		},
+	}
+}
+
+// visit is a site with a browser.
+type visit struct {
+	*testing.T
+	api    *fake
+	site   *Site
+	server *httptest.Server
+	client *http.Client
+}
+
+func newVisit(t *testing.T) *visit {
+	cfg := &threads.Config{Factory: threads.Factory{ListenToken: token}}
+	cfg.Forge.Repos, cfg.Forge.URL = []string{"o/r"}, "http://forge"
+	api := &fake{events: make(chan struct{}), answers: map[string]any{"/v1/state": status()}}
+	site := &Site{API: api, Config: func() *threads.Config { return cfg }}
+	v := &visit{T: t, api: api, site: site, server: httptest.NewServer(site.Handler())}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.client = &http.Client{Jar: jar}
+	t.Cleanup(v.server.Close)
+	return v
+}
+
+// get returns the status and the text of a page.
+func (v *visit) get(path string) (int, string) {
+	v.Helper()
+	req, err := http.NewRequest(http.MethodGet, v.server.URL+path, nil)
+	if err != nil {
+		v.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html")
+	return v.do(req)
+}
+
+func (v *visit) do(req *http.Request) (int, string) {
+	v.Helper()
+	resp, err := v.client.Do(req)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// post sends a form, as a page of the origin would.
+func (v *visit) post(path, origin string, form url.Values) (int, string) {
+	v.Helper()
+	req, err := http.NewRequest(http.MethodPost, v.server.URL+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		v.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", origin)
+	return v.do(req)
+}
+
+func (v *visit) signIn() {
+	v.Helper()
+	if status, text := v.post("/signin", v.server.URL, url.Values{"token": {token}}); status != http.StatusOK {
+		v.Fatalf("sign-in: %d %s", status, text)
+	}
+}
+
+var secretField = regexp.MustCompile(`name="secret" value="([^"]+)"`)
+
+// secret is what the forms of a page carry.
+func (v *visit) secret(page string) string {
+	v.Helper()
+	m := secretField.FindStringSubmatch(page)
+	if m == nil {
+		v.Fatalf("the page has no form:\n%s", page)
+	}
+	return m[1]
+}
+
+// Text of the forge is text on the page, and nothing on it is loaded from elsewhere.
+func TestHostileText(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	status, page := v.get("/")
+	if status != http.StatusOK || !strings.Contains(page, "llama") {
+		t.Fatalf("%d %s", status, page)
+	}
+	if strings.Contains(page, "<img") || strings.Contains(page, "alert(1)\"") {
+		t.Errorf("the title became markup:\n%s", page)
+	}
+	if n := strings.Count(page, "&lt;img src=x"); n != 3 {
+		t.Errorf("the title stands there %d times, want 3:\n%s", n, page)
+	}
+	for _, m := range regexp.MustCompile(`(?:src|href|action)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.HasPrefix(m[1], "/") && !strings.HasPrefix(m[1], "#") {
+			t.Errorf("the page names %s", m[1])
+		}
+	}
+}
+
+// Nothing is shown or done without a sign-in.
+func TestSignInFirst(t *testing.T) {
+	v := newVisit(t)
+	if status, page := v.get("/"); status != http.StatusOK || !strings.Contains(page, "Sign in") {
+		t.Errorf("/: %d %s", status, page)
+	}
+	for _, path := range []string{"/live/", "/log?ref=1"} {
+		req, _ := http.NewRequest(http.MethodGet, v.server.URL+path, nil)
+		if status, _ := v.do(req); status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	if status, _ := v.post("/do/cancel", v.server.URL, url.Values{"ref": {"1"}}); status != http.StatusUnauthorized {
+		t.Errorf("/do/cancel: %d", status)
+	}
+	if v.api.commands() != "" {
+		t.Errorf("done: %s", v.api.commands())
+	}
+}
+
+// A command needs the origin of the site and the secret of its forms.
+func TestForgedForms(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	_, page := v.get("/")
+	right := v.secret(page)
+	for _, tt := range []struct {
+		name, origin, secret string
+		status               int
+	}{
+		{"another site", "http://evil.example", right, http.StatusForbidden},
+		{"another port", "http://127.0.0.1:1", right, http.StatusForbidden},
+		{"no secret", v.server.URL, "", http.StatusForbidden},
+		{"wrong secret", v.server.URL, "x" + right, http.StatusForbidden},
+	} {
+		status, _ := v.post("/do/cancel", tt.origin, url.Values{"ref": {"o/r#1"}, "secret": {tt.secret}})
+		if status != tt.status || v.api.commands() != "" {
+			t.Errorf("%s: %d, done: %s", tt.name, status, v.api.commands())
+		}
+	}
+	status, page := v.post("/do/cancel", v.server.URL, url.Values{"ref": {"o/r#1"}, "secret": {right}, "back": {"/"}})
+	if status != http.StatusOK || v.api.commands() != `/v1/cancel {"ref":"o/r#1"}` || !strings.Contains(page, ": cancel") {
+		t.Errorf("the real form: %d, done: %s", status, v.api.commands())
+	}
+	if _, page := v.get("/"); strings.Contains(page, ": cancel") {
+		t.Error("what a command said is shown twice")
+	}
+	if status, _ := v.post("/do/upgrade", v.server.URL, url.Values{"secret": {right}}); status != http.StatusNotFound {
+		t.Errorf("a command that is not on the page: %d", status)
+	}
+}
+
+// After ten wrong tokens in a minute none is looked at, not even the right one.
+func TestWrongTokens(t *testing.T) {
+	v := newVisit(t)
+	for i := range wrongTokens {
+		if status, _ := v.post("/signin", v.server.URL, url.Values{"token": {fmt.Sprint(i)}}); status != http.StatusForbidden {
+			t.Fatalf("wrong token %d: %d", i, status)
+		}
+	}
+	if status, _ := v.post("/signin", v.server.URL, url.Values{"token": {token}}); status != http.StatusTooManyRequests {
+		t.Errorf("the right token after ten wrong ones: %d", status)
+	}
+	var vs visitors
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for range wrongTokens {
+		vs.mayTry(func() bool { return false }, now)
+	}
+	if may, _ := vs.mayTry(func() bool { return true }, now.Add(59*time.Second)); may {
+		t.Error("a token is looked at within the minute")
+	}
+	if may, ok := vs.mayTry(func() bool { return true }, now.Add(time.Minute)); !may || !ok {
+		t.Error("no token is looked at after the minute")
+	}
+}
+
+// A sign-in ends when it is signed out, when it is not used, and after a week; the number of them is bounded.
+func TestVisitorsEnd(t *testing.T) {
+	var vs visitors
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	first := vs.welcome("ada", true, now)
+	if v := vs.find(first, now); v == nil || v.Name != "ada" || !v.Steers {
+		t.Fatalf("found %+v", v)
+	}
+	if vs.find(first, now.Add(visitTime+time.Second)) != nil {
+		t.Error("a visitor who was away for long is still signed in")
+	}
+	for at := now; at.Before(now.Add(stayTime)); at = at.Add(visitTime / 2) {
+		if vs.find(first, at) == nil {
+			t.Fatalf("signed out after %s", at.Sub(now))
+		}
+	}
+	if vs.find(first, now.Add(stayTime+time.Minute)) != nil {
+		t.Error("still signed in after a week")
+	}
+	second := vs.welcome("bob", false, now)
+	for i := range maxVisitors {
+		vs.welcome(fmt.Sprint(i), false, now.Add(time.Duration(i+1)*time.Second))
+	}
+	if len(vs.by) != maxVisitors || vs.find(second, now.Add(time.Hour)) != nil {
+		t.Errorf("%d sign-ins are remembered, with the oldest: %v", len(vs.by), vs.find(second, now.Add(time.Hour)) != nil)
+	}
+	vs.forget(first)
+	if vs.find(first, now) != nil {
+		t.Error("signed out, and still known")
+	}
+}
+
+// After the sign-in a visitor goes to a page of this site, whatever the address said.
+func TestLocal(t *testing.T) {
+	for in, want := range map[string]string{
+		"/issue?ref=1": "/issue?ref=1", "": "/", "http://evil": "/", "//evil": "/", "/\\evil": "/", "evil": "/", "javascript:x": "/",
+	} {
+		if got := local(in); got != want {
+			t.Errorf("local(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// An open page gets the rows that changed, and no page is kept up to date for no reader.
+func TestLive(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	_, page := v.get("/")
+	version := regexp.MustCompile(`data-version="(\w+)"`).FindStringSubmatch(page)[1]
+	resp, err := v.client.Get(v.server.URL + "/live/?v=" + version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	changed := status()
+	changed.Queue[1].Why = "asks again"
+	for !v.site.live.rendered() {
+		time.Sleep(time.Millisecond)
+	}
+	v.api.set("/v1/state", changed)
+	v.api.events <- struct{}{}
+	buf := make([]byte, 64<<10)
+	text := ""
+	for !strings.Contains(text, "data:") {
+		n, err := resp.Body.Read(buf)
+		if text += string(buf[:n]); err != nil {
+			t.Fatalf("%v after %q", err, text)
+		}
+	}
+	if !strings.Contains(text, "asks again") || strings.Contains(text, "blocked by") {
+		t.Errorf("sent %s", text)
+	}
+	resp.Body.Close()
+	for {
+		v.site.live.mu.Lock()
+		left := len(v.site.live.views) + v.site.live.readers
+		deaf := v.site.live.deaf == nil
+		v.site.live.mu.Unlock()
+		if left == 0 && deaf {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// rendered reports whether every page that is open has been rendered.
+func (l *live) rendered() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range l.views {
+		v.mu.Lock()
+		known := v.board != nil
+		v.mu.Unlock()
+		if !known {
+			return false
+		}
+	}
+	return len(l.views) > 0
+}

@@ -1,0 +1,119 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Timeline tells what happened besides sessions. Each list is sorted by time, the oldest first, and has at most
+// PastLimit entries.
+type Timeline struct {
+	Merges []Merged `json:"merges,omitempty"`
+	Free   []Free   `json:"free,omitempty"`
+	Parks  []Parked `json:"parked,omitempty"`
+}
+
+// Since is the part of a timeline that is not over before a time.
+func (t Timeline) Since(from time.Time) Timeline {
+	return Timeline{
+		Merges: after(t.Merges, func(m Merged) bool { return m.When.Before(from) }),
+		Free:   after(t.Free, func(f Free) bool { return f.Until.Before(from) }),
+		Parks:  after(t.Parks, func(p Parked) bool { return p.Until.Before(from) }),
+	}
+}
+
+// after is a copy of a list without what is over.
+func after[T any](list []T, over func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), over)
+}
+
+// Merged says that the supervisor merged a pull request.
+type Merged struct {
+	Ref   Ref       `json:"ref"`
+	Chain Ref       `json:"chain"` // the issue that it was for; the pull request itself where there is none
+	When  time.Time `json:"when"`
+}
+
+func (r *Merged) valid() bool { return r.Ref.Repo != "" && r.Chain.Repo != "" && !r.When.IsZero() }
+
+func (r *Merged) apply(s *State, _ time.Time) { s.Merges = bounded(s.Merges, *r) }
+
+// Free is a time in which a slot stood free beside an item that could have been worked on, and what kept it.
+type Free struct {
+	Thread string       `json:"thread"`
+	Slot   int          `json:"slot"`
+	Code   threads.Code `json:"code"` // of the first such item
+	From   time.Time    `json:"from"`
+	Until  time.Time    `json:"until"`
+}
+
+func (r *Free) valid() bool {
+	return r.Thread != "" && r.Slot >= 0 && r.Code != "" && r.Until.After(r.From)
+}
+
+func (r *Free) apply(s *State, _ time.Time) { s.Free = bounded(s.Free, *r) }
+
+// Parked is a time in which a thread started nothing because of a usage limit, or because its breaker was open. Only
+// compaction writes it; before, it follows from the ends of sessions.
+type Parked struct {
+	Thread string    `json:"thread"`
+	Why    string    `json:"why"`
+	From   time.Time `json:"from"`
+	Until  time.Time `json:"until"` // as far as is known
+}
+
+func (r *Parked) valid() bool { return r.Thread != "" && !r.Until.Before(r.From) }
+
+func (r *Parked) apply(s *State, _ time.Time) { s.Parks = bounded(s.Parks, *r) }
+
+// bounded adds to a list that keeps the newest PastLimit. The oldest are cut off by slicing, so that a long journal is
+// not copied once for each of its lines.
+func bounded[T any](list []T, v T) []T { return append(list[max(0, len(list)-PastLimit+1):], v) }
+
+// parked notes what the end of a session changed about the parking of its thread, which was until was before. A park
+// that was extended stays one.
+func (s *State) parked(e *ended, was time.Time) {
+	until := e.thread.ParkedUntil
+	if until.Equal(was) || until.IsZero() {
+		return
+	}
+	p := Parked{e.Thread, shortened(e.thread.ParkedWhy), e.at, until}
+	if last := lastPark(s.Parks, e.Thread); last >= 0 && !s.Parks[last].Until.Before(e.at) {
+		p.From = s.Parks[last].From
+		s.Parks[last] = p
+	} else {
+		s.Parks = bounded(s.Parks, p)
+	}
+}
+
+// lastPark is the index of a thread's newest park; -1 when there is none.
+func lastPark(parks []Parked, thread string) int {
+	for i, p := range slices.Backward(parks) {
+		if p.Thread == thread {
+			return i
+		}
+	}
+	return -1
+}
+
+// compactTimeline is Compact for what the timeline shows, as old as the sessions in it.
+func (s *State) compactTimeline(now time.Time) (list []Record) {
+	for i := range s.Merges {
+		if m := &s.Merges[i]; now.Sub(m.When) <= pastAge {
+			list = append(list, Record{At: now, Merged: m})
+		}
+	}
+	for i := range s.Free {
+		if f := &s.Free[i]; now.Sub(f.Until) <= pastAge {
+			list = append(list, Record{At: now, Free: f})
+		}
+	}
+	for i := range s.Parks {
+		if p := &s.Parks[i]; now.Sub(p.Until) <= pastAge {
+			list = append(list, Record{At: now, Parked: p})
+		}
+	}
+	return list
+}
