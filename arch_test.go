@@ -57,6 +57,7 @@ var layers = map[string][]string{
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
 	},
+	"supervisor/trace": {"supervisor", "threads/ledger", "agents", "forge"},
 	"supervisor/simtest": {
 		"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads",
 		"agents", "forge", "forge/plan",

@@ -43,12 +43,16 @@ type Env struct {
 	ResultPath string
 	Tmp        string // the session's own folder for temporary files; empty leaves TMPDIR as it is
 
+	TraceParent string // W3C traceparent of the session; empty leaves the variable as it is
+
 	Secrets []SecretVar // all that the configuration names, of every owner
 }
 
 var (
 	// secretNames match the supervisor's credentials, whether the configuration uses them or not.
-	secretNames = []string{"FORGE_*TOKEN*", "FORGE_*PASS*", "FORGE_ADMIN_*", "*WEBHOOK_SECRET*", "DISINTO_TOKEN"}
+	secretNames = []string{
+		"FORGE_*TOKEN*", "FORGE_*PASS*", "FORGE_ADMIN_*", "*WEBHOOK_SECRET*", "DISINTO_TOKEN", "OTEL_*HEADERS",
+	}
 	// apiNames are kept from agents on a local backend. A program that finds one of them uses the paid API instead of the
 	// local server, which is noticed only on the bill.
 	apiNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
@@ -170,6 +174,9 @@ func (e *Env) contract(vars map[string]string) {
 	})
 	if e.Tmp != "" {
 		vars["TMPDIR"] = e.Tmp
+	}
+	if e.TraceParent != "" {
+		vars["TRACEPARENT"] = e.TraceParent
 	}
 	if e.User != "" {
 		vars["USER"], vars["LOGNAME"] = e.User, e.User

@@ -45,6 +45,9 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	if s.ForgeAPI != nil {
 		env.ForgeAPI = s.ForgeAPI(env.ForgeURL, env.Repo)
 	}
+	if s.TraceParent != nil {
+		env.TraceParent = s.TraceParent(x.Item.Chain, x.RunID)
+	}
 	j.Env = agents.Environ(s.Environ, env)
 	return j, nil
 }
@@ -93,7 +96,7 @@ func (s *Supervisor) sandbox(x *session, j *agents.Job) {
 	j.Tmp = filepath.Join(s.StateDir, "tmp", x.Agent)
 	j.Sandbox.Write = append(slices.Clone(j.Sandbox.Write), filepath.Join(s.StateDir, "work", x.Agent))
 	j.Sandbox.Connect = append(slices.Clone(j.Sandbox.Connect), portSSH, portHTTPS)
-	for _, address := range []string{x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL} {
+	for _, address := range []string{x.config.Forge.URL, x.thread.BaseURL, x.agent.BaseURL, s.Collector} {
 		if port := agents.Port(address); port > 0 {
 			j.Sandbox.Connect = append(j.Sandbox.Connect, port)
 		}

@@ -37,6 +37,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
@@ -103,6 +104,10 @@ type Supervisor struct {
 	Web http.Handler
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
+	// TraceParent is the W3C traceparent of a session, for its program; nil leaves what Environ has.
+	TraceParent func(chain forge.Ref, runID string) string
+	// Collector is the address that programs may send their traces to, also from a sandbox; empty without traces.
+	Collector string
 	// Meters are told what happens.
 	Meters Meters
 	// Metrics answers GET /metrics, on the control API and on [factory] listen_metrics; nil answers nothing.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
@@ -21,6 +23,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/metrics"
+	"codeberg.org/johba/disinto/supervisor/trace"
 	"codeberg.org/johba/disinto/supervisor/web"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/file"
@@ -38,6 +41,7 @@ type factory struct {
 	text      string                         // of the files when they were read last; only read and changed use it
 
 	metrics  *metrics.Metrics
+	tracer   *trace.Tracer // nil without traces
 	plugs    *plugs
 	out      *outlet
 	carrier  carrier                 // nil where sessions cannot be handed over
@@ -76,6 +80,7 @@ func newFactory(
 	}
 	f.metrics = metrics.New(metrics.Sources{Version: f.Version, Levels: f.Levels, Reaped: r.Reaped})
 	f.Metrics, f.Meters = f.metrics, f.metrics.Meters()
+	f.trace(log)
 	config, client, err := f.read()
 	f.ConfigError = err
 	if err == nil {
@@ -83,6 +88,38 @@ func newFactory(
 		f.Config, f.Forge = config, client
 	}
 	return f, nil
+}
+
+// trace has traces sent where the environment says so. A mistake in it is no reason to do no work.
+func (f *factory) trace(log hclog.Logger) {
+	var err error
+	if f.tracer, err = trace.FromEnv(f.lookupEnv); err != nil {
+		log.Error(err.Error())
+	}
+	if f.tracer == nil {
+		return
+	}
+	f.tracer.Forge = func() string { return f.config.Load().Forge.URL } // sessions have a configuration
+	f.tracer.Problem = func(words string) {
+		if words == "" {
+			words = "traces are sent again"
+		}
+		log.Warn(words)
+	}
+	f.Meters, f.TraceParent, f.Collector = f.tracer.Meters(f.Meters), f.tracer.Parent, f.tracer.Collector()
+}
+
+// Run runs the supervisor, and sends the last spans when it has ended.
+func (f *factory) Run(ctx context.Context) error {
+	if f.tracer == nil {
+		return f.Supervisor.Run(ctx)
+	}
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var sender sync.WaitGroup
+	sender.Go(func() { safely(f.Log, func() { f.tracer.Send(sending) }) })
+	defer sender.Wait()
+	defer stop()
+	return f.Supervisor.Run(ctx)
 }
 
 // hidden are the files that hold the supervisor's tokens, where they are: no sandboxed session may read them.

@@ -2,7 +2,9 @@ package simtest
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +127,38 @@ func TestMetersLostClaim(t *testing.T) {
 		defer m.mu.Unlock()
 		if m.claims[0].Result != supervisor.ClaimLost || m.ends[agents.ClaimFailed] != 1 {
 			t.Errorf("claims %+v, ends %v", m.claims, m.ends)
+		}
+	})
+}
+
+// A program is told the trace of its chain and its own span, and may send to the collector from its sandbox.
+func TestTraceParent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		issue := w.Forge.Issue("one")
+		var mu sync.Mutex
+		var parents []string
+		w.Config.Roles[0].Sandbox.Mode = agents.SandboxAuto
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			mu.Lock()
+			defer mu.Unlock()
+			parents = append(parents, agents.Getenv(job.Env, "TRACEPARENT"))
+			if job.Sandbox.On() && !slices.Contains(job.Sandbox.Connect, 4318) {
+				t.Errorf("%s %d may not connect to the collector: %v", job.Kind, job.Number, job.Sandbox.Connect)
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start(func(l *Life) {
+			l.Collector = "http://collector:4318"
+			l.TraceParent = func(chain forge.Ref, run string) string { return fmt.Sprint(chain.Number, run != "") }
+		})
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		want := fmt.Sprint(issue, true)
+		if len(parents) < 2 || slices.ContainsFunc(parents, func(p string) bool { return p != want }) {
+			t.Errorf("parents %v, want %s for the issue and for its review", parents, want)
 		}
 	})
 }

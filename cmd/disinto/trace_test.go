@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// A real run sends a collector the sessions, claims and merges of its issues, each trace with its root.
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	names, roots, merged := map[string]int{}, map[string]bool{}, map[string]bool{} // roots and merges by trace
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var said struct {
+			ResourceSpans []struct {
+				ScopeSpans []struct {
+					Spans []struct{ TraceID, ParentSpanID, Name string }
+				}
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&said); err != nil || r.Header.Get("X-Key") != "k" {
+			t.Errorf("%s: %v, %v", r.URL, err, r.Header)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range said.ResourceSpans[0].ScopeSpans[0].Spans {
+			switch {
+			case s.Name == "merge":
+				merged[s.TraceID] = true
+			case s.ParentSpanID == "" && s.Name != "schedule":
+				roots[s.TraceID] = true
+			}
+			names[s.Name]++
+		}
+	}))
+	t.Cleanup(collector.Close)
+	f := newTestForge(t)
+	state := t.TempDir()
+	path := f.file(state)
+	environ := f.environ(map[string]string{
+		"FORGE_TOKEN": f.adminToken(), "OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k",
+	})
+	startDisinto(t, environ, "run", "--yes", "--config", path)
+	status(t, state, "sessions have ended", func(d *control.Document) bool { return len(d.Recent) >= 3 })
+	eventually(t, "a merge is traced", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		for id := range merged {
+			if roots[id] {
+				return names["issue"] > 0 && names["review"] > 0 && names["claim"] > 1
+			}
+		}
+		return false
+	})
+}
