@@ -177,13 +177,13 @@ func (s *script) pull(ctx context.Context) (p wirePull, err error) {
 	return p, s.clone(ctx)
 }
 
-// review reads the difference and posts a formal review for exactly this head.
+// review reads the difference to the target branch and posts a formal review for exactly this head.
 func (s *script) review(ctx context.Context) error {
 	p, err := s.pull(ctx)
 	if err != nil {
 		return err
 	}
-	diff, err := s.git(ctx, "diff", "origin/main..."+p.Head.SHA)
+	diff, err := s.git(ctx, "diff", "origin/"+p.Base.Ref+"..."+p.Head.SHA)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,9 @@ type (
 			Ref string `json:"ref"`
 			SHA string `json:"sha"`
 		} `json:"head"`
+		Base struct {
+			Ref string `json:"ref"`
+		} `json:"base"`
 	}
 	wireReview struct {
 		User     wireUser `json:"user"`
