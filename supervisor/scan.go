@@ -60,6 +60,14 @@ func (s *scans) land(began time.Time, readAny bool) {
 	s.failures++
 }
 
+// abandon wakes the goroutines that wait for the scan under way; the first of them begins another.
+func (s *scans) abandon() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.flight)
+	s.flight = nil
+}
+
 func (s *scans) mustPrepare() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,12 +113,14 @@ func (s *Supervisor) fly(ctx context.Context, client Forge) {
 	began := time.Now()
 	facts, err := forge.Facts{}, errors.New("internal error: the scan panicked")
 	defer func() {
+		s.answered(err)
+		if err != nil && ctx.Err() != nil { // our own end cut it short, which says nothing about the forge
+			s.scans.abandon()
+			return
+		}
 		was, any := s.books.land(began, facts, err)
 		s.scans.land(began, any)
-		s.answered(err)
-		if ctx.Err() == nil {
-			s.tell(scanNews(was, err))
-		}
+		s.tell(scanNews(was, err))
 	}()
 	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()

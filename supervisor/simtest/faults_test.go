@@ -153,7 +153,7 @@ func TestHangingForge(t *testing.T) {
 	})
 }
 
-// Stopping does not wait for a scan that hangs.
+// Stopping does not wait for a scan that hangs, and the last state does not blame the forge for its end.
 func TestStopWhileForgeHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
@@ -165,6 +165,9 @@ func TestStopWhileForgeHangs(t *testing.T) {
 		time.Sleep(time.Second)
 		if took := l.Stop(); took > time.Second {
 			t.Errorf("it stopped in %s", took)
+		}
+		if d := l.Document(); d.Forge.Error != "" {
+			t.Errorf("the last state says: %s", d.Forge.Error)
 		}
 	})
 }
