@@ -95,6 +95,8 @@ type ChainHistory struct {
 	Reviews   int `json:"reviews,omitempty"`
 	// Asked counts the rounds of a pull request that a person has seen and sent back. They do not count again.
 	Asked int `json:"asked,omitempty"`
+	// Handed counts how often a person was asked to look at it, since one last said retry.
+	Handed int `json:"handed,omitempty"`
 	// Approved are the approvals that review sessions of ours gave the pull request: the last of each agent.
 	Approved []Approval `json:"approved,omitempty"`
 	// Told is the Key of the reason that was last commented, so that each reason is commented once.

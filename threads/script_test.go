@@ -628,6 +628,8 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Chains, w.ref(f[1])).Told = why.Key()
 	case "asked":
 		Entry(h.Chains, w.ref(f[1])).Asked = w.number(f[2])
+	case "handed":
+		Entry(h.Chains, w.ref(f[1])).Handed = w.number(f[2])
 	case "reviewed": // AUTHOR WHEN...
 		a := Entry(h.Authors, f[1])
 		a.Reviews = make(map[string]time.Time)

@@ -160,10 +160,16 @@ func (v *view) indexPulls() {
 		st := v.stageOf(p)
 		v.stages[i] = st
 		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p)
-		if waits && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
+		if waits && !v.askedAgain(p.Ref) && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
 			v.waiting[p.Repo]++
 		}
 	}
+}
+
+// askedAgain reports whether a pull request rests because a person was asked about it more than once. It is as good as
+// with a person: three of them must not keep a repository from new work for a day.
+func (v *view) askedAgain(ref forge.Ref) bool {
+	return v.History.Chain(ref).Handed > 1 && v.later(v.History.Item(Key{Kind: agents.KindReview, Ref: ref}).CoolDown)
 }
 
 // indexConvoys notes the members of staged convoys: a convoy depends on its members, so they are its blockers.

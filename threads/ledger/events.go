@@ -146,8 +146,16 @@ type Handed struct {
 
 func (r *Handed) valid() bool { return r.Ref.Repo != "" && r.Rounds >= 0 }
 
-func (r *Handed) apply(s *State, _ time.Time) {
+// apply lets the item rest from the second time on, longer each time. A person who has taken the label off wants it to go
+// on; but any agent with write access can take the label off, too, and did so within seconds.
+func (r *Handed) apply(s *State, at time.Time) {
 	c := s.chain(r.Ref)
+	if c.Handed++; c.Handed > 1 {
+		for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
+			it := s.item(threads.Key{Kind: kind, Ref: forge.Ref(r.Ref)})
+			it.CoolDown = later(it.CoolDown, at.Add(doubled(handedRest, c.Handed-1, handedMax)))
+		}
+	}
 	c.Refused, c.RefusedAt = "", time.Time{}
 	c.Asked += r.Rounds
 	c.Reviews = 0

@@ -27,6 +27,8 @@ const (
 	limitUnknown    = 5 * time.Minute    // a limit without a reset time that can be believed
 	remarkMin       = time.Minute        // after words only, doubled each time in a row
 	remarkMax       = time.Hour
+	handedRest      = 10 * time.Minute // a person was asked for the second time, doubled at each further one
+	handedMax       = 24 * time.Hour
 )
 
 // breakerThreshold is how many sessions in a row have to find no backend before the thread is parked. One may be a

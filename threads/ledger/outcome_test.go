@@ -384,6 +384,33 @@ func TestHanded(t *testing.T) {
 	}
 }
 
+// A person is asked again and again, because an account takes the label off each time. From the second time on the item
+// rests, longer each time, until a person says retry.
+func TestHandedAgain(t *testing.T) {
+	item := forge.Ref{Repo: "o/r", Number: 12}
+	h := New()
+	var rests []time.Duration
+	for range 10 {
+		h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item)}})
+		rest := max(0, h.Item(threads.Key{Kind: agents.KindReview, Ref: item}).CoolDown.Sub(noon))
+		rests = append(rests, rest)
+		for _, kind := range []agents.Kind{agents.KindIssue, agents.KindRework} {
+			if got := max(0, h.Item(threads.Key{Kind: kind, Ref: item}).CoolDown.Sub(noon)); got != rest {
+				t.Errorf("%s rests %s, a review %s", kind, got, rest)
+			}
+		}
+	}
+	const want = "[0s 10m0s 20m0s 40m0s 1h20m0s 2h40m0s 5h20m0s 10h40m0s 21h20m0s 24h0m0s]"
+	if got := fmt.Sprint(rests); got != want {
+		t.Errorf("rests %s, want %s", got, want)
+	}
+	h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{Ref(item)}}})
+	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item)}})
+	if rest := h.Item(threads.Key{Kind: agents.KindReview, Ref: item}).CoolDown; !rest.IsZero() {
+		t.Errorf("after a retry it rests until %s", rest)
+	}
+}
+
 // Rounds of a pull request: conflicts that were resolved, or were said to be, and reviews, also those whose head moved.
 // A session that burnt an attempt is none, nor is one that never ran or was kept from its work.
 func TestRoundsCounted(t *testing.T) {

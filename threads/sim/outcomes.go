@@ -26,6 +26,7 @@ type aftermath struct {
 	// reviews and conflicts count the sessions on a pull request since a person looked at it that came to something, or
 	// were ended from outside.
 	reviews, conflicts map[forge.Ref]int
+	asked              map[forge.Ref]int // how often a person was asked about an issue or pull request
 	// reviewed says when the reviews of pull requests of other accounts than ours began, by account and run.
 	reviewed map[string]map[string]time.Time
 }
@@ -51,6 +52,7 @@ func newAftermath() aftermath {
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
 		reviewed: make(map[string]map[string]time.Time),
 		reviews:  make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
+		asked: make(map[forge.Ref]int),
 	}
 }
 
@@ -211,15 +213,24 @@ func (a *aftermath) retried(ref forge.Ref) {
 	delete(a.refused, ref)
 	delete(a.reviews, ref)
 	delete(a.conflicts, ref)
+	delete(a.asked, ref)
 }
 
-// marked is a label that was written: a person has the item now.
-func (a *aftermath) marked(m *threads.Mark) {
+// marked is a label that was written: a person has the item now. From the second time on nothing begins for ten minutes,
+// the third time for twenty, and so on up to a day, whichever account takes the label off.
+func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 	switch m.Action {
 	case threads.ActNeedsHuman:
 		delete(a.refused, m.Ref)
-		if m.Reason.Code != threads.BlockerCancelled {
-			delete(a.reviews, m.Ref)
+		if m.Reason.Code == threads.BlockerCancelled {
+			return
+		}
+		delete(a.reviews, m.Ref)
+		if a.asked[m.Ref]++; a.asked[m.Ref] > 1 {
+			for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview, agents.KindRework} {
+				rest := min(24*time.Hour, 10*time.Minute<<min(a.asked[m.Ref]-2, 8))
+				later(a.items, threads.Key{Kind: kind, Ref: m.Ref}, now.Add(rest))
+			}
 		}
 	case threads.ActBlocked:
 		delete(a.failures, attemptKey{m.Item.Chain, m.Item.Kind})

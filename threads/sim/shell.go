@@ -276,7 +276,7 @@ func (sh *shell) mark(m threads.Mark) {
 		sh.books.answered(m.Key(), sh.w.now, err)
 		if err == nil {
 			sh.note(recordOf(&m))
-			sh.w.checks.after.marked(&m)
+			sh.w.checks.after.marked(&m, sh.w.now)
 		}
 		sh.kick()
 	}

@@ -258,7 +258,9 @@ func (in *inspection) unreviewed(repo string) []forge.Ref {
 		ours := in.own(p) && !in.stray(p)
 		ready := p.Repo == repo && !p.Closed && !p.Draft && ours && forge.SkipLabel(p.Labels) == "" && !in.unwanted(p)
 		people := !slices.ContainsFunc(in.cfg.Agents, in.reviewer)
-		if ready && in.wantsReview(p) && (people || in.reviewable(in.writers(p))) {
+		rests := in.checks.after.asked[p.Ref] > 1 &&
+			in.s.History.Item(threads.Key{Kind: agents.KindReview, Ref: p.Ref}).CoolDown.After(in.now)
+		if ready && !rests && in.wantsReview(p) && (people || in.reviewable(in.writers(p))) {
 			refs = append(refs, p.Ref)
 		}
 	}
