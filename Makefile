@@ -68,10 +68,12 @@ test: ## run all tests: a few of each storm, under three minutes with cold cache
 # How many sessions, and how many seconds each takes.
 SOAK       = 1000
 SOAK_TAKES = 1
+# How long evil agents work among honest ones.
+SOAK_EVIL  = 10m
 
 .PHONY: soak
-soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 upgrades, a stop in each of 1,000, a month of virtual time
-	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
+soak: build ## 1,000 sessions through 20 threads, kill -9 at every write, 100 upgrades, a stop in each of 1,000, evil agents, a month of virtual time
+	DISINTO_SOAK='$(SOAK)' DISINTO_SOAK_TAKES='$(SOAK_TAKES)' DISINTO_SOAK_EVIL='$(SOAK_EVIL)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
 	go test -v -count=1 -timeout 40m -run 'TestSoak|TestKilledAtRequest' ./cmd/disinto
 	DISINTO_UPGRADES=100 go test -v -count=1 -timeout 40m -run 'TestUpgrades$$' ./cmd/disinto
 	DISINTO_TERMS=1000 DISINTO_BINARY='$(CURDIR)/bin/disinto' \

@@ -17,8 +17,12 @@ import (
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 )
 
-// TestMain lets the test binary be disinto itself: the demo starts its forge and its agents as processes of their own.
+// TestMain lets the test binary be disinto itself: the demo starts its forge and its agents as processes of their own,
+// and the soak its evil agents.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == misbehave {
+		os.Exit(playManner(os.Args[2]))
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 	}
