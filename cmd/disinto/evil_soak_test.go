@@ -34,7 +34,7 @@ const (
 	mostComments = 30        // of the supervisor on one issue
 	mostLog      = 2 << 20   // bytes on the disk that a session's log keeps, with max_log = "1M"
 	mostMemory   = 200 << 10 // KiB of the supervisor
-	mostDelay    = 2 * time.Minute
+	mostDelay    = 5 * time.Minute
 )
 
 // Evil agents of every manner work among honest ones, in one repository and on one thread. DISINTO_SOAK_EVIL is for how
@@ -399,6 +399,10 @@ func (s *evilSoak) checkForge() {
 			continue
 		}
 		s.seen["merges"]++
+		// Pushes to the branch of a merged pull request still move the head that the forge names, so git is asked.
+		if parents := strings.Fields(s.git("log", "-1", "--format=%P", p.Commit)); len(parents) == 2 {
+			p.Head.SHA = parents[1]
+		}
 		if !s.signed[signature(p)] {
 			s.t.Errorf("#%d was merged into %s, and no honest reviewer approved %s", p.Number, p.Base.Ref, p.Head.SHA)
 		}
