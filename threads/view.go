@@ -159,8 +159,9 @@ func (v *view) indexPulls() {
 		}
 		st := v.stageOf(p)
 		v.stages[i] = st
-		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p)
-		if waits && !v.askedAgain(p.Ref) && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
+		waits := st.kind == agents.KindReview && !p.Draft && forge.SkipLabel(p.Labels) == "" && !v.unwanted(p) &&
+			!v.askedAgain(p.Ref)
+		if waits && st.own && !st.stray && (v.Config.reviewable(st.writers) || !v.Config.hasReviewers()) {
 			v.waiting[p.Repo]++
 		}
 	}
