@@ -146,8 +146,8 @@ type Handed struct {
 
 func (r *Handed) valid() bool { return r.Ref.Repo != "" && r.Rounds >= 0 }
 
-// apply lets the item rest from the second time on, longer each time. A person who has taken the label off wants it to go
-// on; but any agent with write access can take the label off, too, and did so within seconds.
+// apply lets the item rest from the second time on, longer each time. A person who has taken the label off wants it to
+// go on; but any agent with write access can take the label off, too, and did so within seconds.
 func (r *Handed) apply(s *State, at time.Time) {
 	c := s.chain(r.Ref)
 	if c.Handed++; c.Handed > 1 {

@@ -216,8 +216,8 @@ func (a *aftermath) retried(ref forge.Ref) {
 	delete(a.asked, ref)
 }
 
-// marked is a label that was written: a person has the item now. From the second time on nothing begins for ten minutes,
-// the third time for twenty, and so on up to a day, whichever account takes the label off.
+// marked is a label that was written: a person has the item now. From the second time on nothing begins for ten
+// minutes, the third time for twenty, and so on up to a day, whichever account takes the label off.
 func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 	switch m.Action {
 	case threads.ActNeedsHuman:
