@@ -83,12 +83,8 @@ var triggers = map[agents.Kind]agents.On{
 	agents.KindSchedule: agents.OnSchedule,
 }
 
-// couldStart reports whether nothing but an agent, a slot or a short rest is missing, and some agent could do the item.
+// couldStart reports whether nothing but an agent, a slot or a short rest is missing.
 func (h *Hold) couldStart() bool {
-	switch h.Reason.Code {
-	case NoRole, NoSkill:
-		return false
-	}
 	switch h.Reason.Code.Class() {
 	case Ready, Unfit, Busy:
 		return true

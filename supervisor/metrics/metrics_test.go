@@ -170,7 +170,7 @@ func TestFree(t *testing.T) {
 		note(time.Now(), []threads.FreeSlot{{Thread: "llama", Code: threads.Paused}, {Thread: "llama", Slot: 1, Code: threads.Paused}})
 		time.Sleep(10 * time.Second)
 		late := time.Now().Add(-time.Second)
-		note(time.Now(), []threads.FreeSlot{{Thread: "api", Code: threads.NoSlot}})
+		scrapeText(t, m)
 		note(late, []threads.FreeSlot{{Thread: "api", Code: threads.NoSlot}}) // its tick waited for the lock
 		time.Sleep(5 * time.Second)
 		has(
