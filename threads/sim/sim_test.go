@@ -112,8 +112,9 @@ var unseen = []threads.Code{
 	threads.Closed, threads.HasSession, threads.AuthorFirst,
 	threads.ConvoyOver,                          // of a mark
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
-	threads.RuleBroken, // of Enforce, which finds nothing
-	threads.NotOnRoute, // no world has routes
+	threads.RuleBroken,                   // of Enforce, which finds nothing
+	threads.NotOnRoute,                   // no world has routes
+	threads.RepoOff, threads.TextTooLong, // no world archives its repository, or has texts of 64 kB: scripts do
 	// Of Rebalance:
 	threads.AgentSick, threads.StolenBefore, threads.WorkBegun, threads.TooUrgent, threads.NoSkillSaid,
 	threads.NotBusy, threads.StealLimit,
