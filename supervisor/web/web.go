@@ -58,6 +58,7 @@ type page struct {
 // pages are all pages.
 var pages = []page{
 	{"/", "Now", "n", (*Site).now, 300 * time.Millisecond},
+	{"/timeline", "Timeline", "t", (*Site).timeline, 5 * time.Second},
 	{"/issue", "", "", (*Site).issue, 3 * time.Second}, // it asks the forge
 }
 

@@ -1,0 +1,128 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// hour is the frame from noon to one, at ten to one.
+func hour() frame {
+	return frame{within: reaches[0], from: noon, now: noon.Add(50 * time.Minute), to: noon.Add(time.Hour)}
+}
+
+func minutes(from, until int, kind string) bar {
+	at := func(m int) time.Time { return noon.Add(time.Duration(m) * time.Minute) }
+	return bar{span: span{at(from), at(until)}, Kind: kind, n: 1}
+}
+
+// A time outside the frame stands at its edge.
+func TestX(t *testing.T) {
+	f := hour()
+	for m, want := range map[int]float64{-10: 0, 0: 0, 15: 250, 60: 1000, 90: 1000} {
+		if got := f.x(noon.Add(time.Duration(m) * time.Minute)); got != want {
+			t.Errorf("minute %d is at %g, want %g", m, got, want)
+		}
+	}
+}
+
+// Shares add up, sessions beside each other count once, and what is over a session is not counted again.
+func TestShares(t *testing.T) {
+	f := hour()
+	for _, tt := range []struct {
+		name, want string
+		lane       lane
+	}{
+		{"nothing", "- - - 100 %", lane{}},
+		{"half", "50 % - - 50 %", lane{Bars: []bar{minutes(0, 25, "issue")}}},
+		{"two beside each other", "50 % - - 50 %", lane{Bars: []bar{minutes(0, 20, "issue"), minutes(10, 25, "review")}}},
+		{"began before", "20 % - - 80 %", lane{Bars: []bar{minutes(-30, 10, "issue")}}},
+		{"goes on", "20 % - - 80 %", lane{Bars: []bar{minutes(40, 70, "issue")}}},
+		{"parked", "20 % 40 % - 40 %", lane{Bars: []bar{minutes(0, 10, "issue")}, Parked: []bar{minutes(0, 30, "limit")}}},
+		{"beside work", "20 % - 60 % 20 % agent-busy, no-room", lane{
+			Bars: []bar{minutes(0, 10, "issue")},
+			Free: []bar{minutes(10, 20, "no-room"), minutes(20, 40, "agent-busy")},
+		}},
+		{"a moment", "< 1 % - - 100 %", lane{Bars: []bar{{span: span{noon, noon.Add(time.Second)}}}}},
+	} {
+		s := f.share(&tt.lane)
+		if got := strings.TrimSpace(strings.Join([]string{s.Busy, s.Parked, s.Beside, s.Idle, s.Why}, " ")); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Sessions too short to be told apart are one bar that says how many they are; long ones stay.
+func TestJoin(t *testing.T) {
+	f := hour()
+	var bars []bar
+	for i := range 10 {
+		at := noon.Add(time.Duration(i) * time.Second)
+		bars = append(bars, bar{span: span{at, at.Add(time.Second)}, Href: "/issue", n: 1})
+	}
+	bars = append(bars, minutes(1, 10, "issue"), minutes(120, 130, "issue"))
+	joined := f.join(bars, 1)
+	total := sessionsIn(joined)
+	if total != 11 || len(joined) > 5 {
+		t.Errorf("%d bars with %d sessions, want 11 sessions in a few: %+v", len(joined), total, joined)
+	}
+	if joined[0].n < 2 || joined[0].Href != "" || !strings.Contains(joined[0].Words, "sessions") {
+		t.Errorf("the first bar is %+v", joined[0])
+	}
+	if last := joined[len(joined)-1]; last.n != 1 || last.Kind != "issue" {
+		t.Errorf("the long session is %+v", last)
+	}
+}
+
+// The timeline of a month with 4,000 sessions stays below 200 kB, and its names are text.
+func TestTimeline(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	d := status()
+	var h control.HistoryDocument
+	now := time.Now()
+	for i := range ledger.PastLimit {
+		agent := fmt.Sprintf("dev-%d", i%8)
+		if i < 8 {
+			d.Agents = append(d.Agents, control.AgentDocument{Name: agent})
+		}
+		at := now.Add(-time.Duration(i) * 10 * time.Minute)
+		h.Sessions = append(h.Sessions, control.PastDocument{Past: ledger.Past{
+			Agent: agent, Kind: agents.KindIssue, Ref: ledger.Ref{Repo: "o/r", Number: int64(i + 1)}, Thread: "llama",
+			Slot: i % 2, Start: at, End: at.Add(8 * time.Minute), Outcome: agents.Done,
+		}})
+		h.Merges = append(h.Merges, ledger.Merged{Ref: ledger.Ref{Repo: "o/r", Number: int64(i + 1)}, When: at})
+		h.Free = append(h.Free, ledger.Free{Thread: "llama", Slot: 1, Code: hostile, From: at.Add(8 * time.Minute), Until: at.Add(9 * time.Minute)})
+	}
+	v.api.set("/v1/state", d)
+	v.api.set("/v1/history", h)
+	for _, r := range reaches {
+		status, page := v.get("/timeline?range=" + r.Name)
+		if status != 200 || len(page) > 200_000 || strings.Contains(page, "<img") {
+			t.Errorf("%s: status %d, %d bytes", r.Name, status, len(page))
+		}
+		if !strings.Contains(page, `class="bar issue`) || !strings.Contains(page, "llama/1") {
+			t.Errorf("%s shows no session", r.Name)
+		}
+	}
+	if _, page := v.get("/timeline?range=1h"); !strings.Contains(page, "/issue?ref=o%2Fr%231") {
+		t.Error("a bar does not open its session")
+	}
+}
+
+// Without any history there are empty lanes.
+func TestTimelineEmpty(t *testing.T) {
+	v := newVisit(t)
+	v.signIn()
+	v.api.set("/v1/history", control.HistoryDocument{})
+	if status, page := v.get("/timeline"); status != 200 || !strings.Contains(page, "llama/0") {
+		t.Errorf("%d %s", status, page)
+	}
+}

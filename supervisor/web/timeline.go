@@ -1,0 +1,154 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// reach is how far back a timeline goes, divided into steps with a label each.
+type reach struct {
+	Name        string
+	whole, step time.Duration
+	label       string // a layout of time.Format
+}
+
+var reaches = []reach{
+	{"1h", time.Hour, 10 * time.Minute, "15:04"},
+	{"6h", 6 * time.Hour, time.Hour, "15:04"},
+	{"24h", 24 * time.Hour, 3 * time.Hour, "15:04"},
+	{"7d", 7 * 24 * time.Hour, 24 * time.Hour, "Mon 2 Jan"},
+	{"30d", 30 * 24 * time.Hour, 5 * 24 * time.Hour, "2 Jan"},
+}
+
+// span is a time on a lane.
+type span struct{ From, Until time.Time }
+
+// bar is a session on a lane, or several that are too short to be told apart.
+type bar struct {
+	span
+	Kind, Outcome string // of several sessions, of the last
+	Href          string // empty for scheduled work and for several sessions
+	Words         string
+	n             int
+}
+
+// lane tells what a slot or an agent did.
+type lane struct {
+	Name   string
+	Bars   []bar
+	Parked []bar // of a slot: the thread starts nothing
+	Free   []bar // of a slot: it stands free beside work
+}
+
+// timeline shows what every slot and every agent did, and why slots stood free beside work.
+func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
+	within := reaches[2]
+	if i := slices.IndexFunc(reaches, func(r reach) bool { return r.Name == query.Get("range") }); i >= 0 {
+		within = reaches[i]
+	}
+	now := time.Now().UTC().Truncate(within.whole / 600)
+	view := frame{within: within, now: now, to: now.Truncate(within.step).Add(within.step)}
+	view.from = view.to.Add(-within.whole)
+	var d control.Document
+	if err := s.API.Get(ctx, "/v1/state?rows=0", &d); err != nil {
+		return nil, err
+	}
+	var h control.HistoryDocument
+	since := url.Values{"since": {view.from.Format(time.RFC3339)}}
+	if err := s.API.Get(ctx, "/v1/history?"+since.Encode(), &h); err != nil {
+		return nil, err
+	}
+	slots, workers := lanes(&d, &h, now)
+	return &board{Title: "Timeline", Live: true, Sections: []section{
+		view.key(),
+		view.section("slots", "Slots", "a lane per slot", slots, h.Merges),
+		view.section("agents", "Agents", "a lane per agent", workers, nil),
+		view.shares(slots, workers),
+	}}, nil
+}
+
+// lanes are the slots, by thread and number, and the agents, by name. A session that still runs ends now.
+func lanes(d *control.Document, h *control.HistoryDocument, now time.Time) (slots, workers []lane) {
+	at, who := make(map[string]*lane), make(map[string]*lane)
+	for i := range d.Threads {
+		t := &d.Threads[i]
+		for _, sl := range t.Slots {
+			at[slotName(t.Name, sl.Index)] = &lane{Name: slotName(t.Name, sl.Index)}
+		}
+	}
+	for i := range d.Agents {
+		who[d.Agents[i].Name] = &lane{Name: d.Agents[i].Name}
+	}
+	add := func(thread string, slot int, agent string, b bar) {
+		if l := at[slotName(thread, slot)]; l != nil {
+			l.Bars = append(l.Bars, b)
+		}
+		if l := who[agent]; l != nil {
+			l.Bars = append(l.Bars, b)
+		}
+	}
+	for i := range h.Sessions {
+		add(h.Sessions[i].Thread, h.Sessions[i].Slot, h.Sessions[i].Agent, barOf(&h.Sessions[i].Past))
+	}
+	for i := range d.Sessions {
+		x := &d.Sessions[i]
+		p := ledger.Past{
+			Agent: x.Agent, Kind: x.Kind, Ref: ledger.Ref{Repo: x.Repo, Number: x.Number}, Start: x.StartedAt, End: now,
+			Outcome: "running",
+		}
+		add(x.Thread, x.Slot, x.Agent, barOf(&p))
+	}
+	for _, f := range h.Free {
+		if l := at[slotName(f.Thread, f.Slot)]; l != nil {
+			l.Free = append(l.Free, bar{span: span{f.From, f.Until}, Kind: string(f.Code), n: 1})
+		}
+	}
+	for _, p := range h.Parks {
+		for name, l := range at {
+			if strings.HasPrefix(name, p.Thread+"/") {
+				l.Parked = append(l.Parked, bar{span: span{p.From, earlier(p.Until, now)}, Kind: p.Why, n: 1})
+			}
+		}
+	}
+	return sorted(at), sorted(who)
+}
+
+func slotName(thread string, slot int) string { return fmt.Sprintf("%s/%d", thread, slot) }
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func sorted(by map[string]*lane) []lane {
+	var list []lane
+	for _, l := range by {
+		slices.SortStableFunc(l.Bars, func(a, b bar) int { return a.From.Compare(b.From) })
+		list = append(list, *l)
+	}
+	slices.SortFunc(list, func(a, b lane) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+func barOf(p *ledger.Past) bar {
+	ref := forge.Ref(p.Ref)
+	b := bar{span: span{p.Start, p.End}, Kind: string(p.Kind), Outcome: string(p.Outcome), n: 1}
+	b.Words = fmt.Sprintf("%s, %s %s", p.Agent, p.Kind, cmp.Or(p.Role, ref.Repo))
+	if ref.Number != 0 {
+		b.Href = refOf(ref.Repo, ref.Number).Href
+		b.Words = fmt.Sprintf("%s, %s %s", p.Agent, p.Kind, ref)
+	}
+	b.Words += ", " + string(p.Outcome)
+	return b
+}
