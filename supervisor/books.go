@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -201,7 +202,7 @@ func (b *books) noteThen(r ledger.Record, then func(*books)) {
 
 // rewrite replaces the journal by the shortest one with the same meaning.
 func (b *books) rewrite() error {
-	return b.journal.Rewrite(func() []ledger.Record { return b.compact(time.Now()) })
+	return b.journal.Rewrite(func() iter.Seq[ledger.Record] { return slices.Values(b.compact(time.Now())) })
 }
 
 // apply makes a record true, and what has to become true in the same moment.

@@ -1,10 +1,8 @@
 package supervisor
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/threads"
@@ -33,7 +31,7 @@ func (s stood) turn(free []threads.FreeSlot, now time.Time) (over []ledger.Free)
 	for _, f := range free {
 		is[threads.SlotKey{Thread: f.Thread, Slot: f.Slot}] = f.Code
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(s), bySlot) {
+	for _, k := range slices.SortedFunc(maps.Keys(s), threads.SlotKey.Compare) {
 		was := s[k]
 		if is[k] == was.code && now.Sub(was.since) < stoodMax {
 			continue
@@ -51,13 +49,9 @@ func (s stood) turn(free []threads.FreeSlot, now time.Time) (over []ledger.Free)
 	return over
 }
 
-func bySlot(a, b threads.SlotKey) int {
-	return cmp.Or(strings.Compare(a.Thread, b.Thread), cmp.Compare(a.Slot, b.Slot))
-}
-
 // stand is the time beside work that has not ended, sorted by slot.
 func (s stood) stand(now time.Time) (list []ledger.Free) {
-	for _, k := range slices.SortedFunc(maps.Keys(s), bySlot) {
+	for _, k := range slices.SortedFunc(maps.Keys(s), threads.SlotKey.Compare) {
 		if was := s[k]; now.Sub(was.since) >= stoodMin {
 			list = append(list, ledger.Free{Thread: k.Thread, Slot: k.Slot, Code: was.code, From: was.since, Until: now})
 		}

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -256,6 +257,11 @@ func (h *History) Reviewed(author string, now time.Time) (began []time.Time) {
 type SlotKey struct {
 	Thread string
 	Slot   int
+}
+
+// Compare orders slots by thread, then by number.
+func (k SlotKey) Compare(other SlotKey) int {
+	return cmp.Or(strings.Compare(k.Thread, other.Thread), cmp.Compare(k.Slot, other.Slot))
 }
 
 // Warm is the resident of a sticky slot: the agent that ran there last, and its chain.

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -243,7 +244,7 @@ func (j *File) write(lines []byte) error {
 
 // Rewrite replaces the journal by the records that dump returns, which have the same meaning. dump is called while
 // nothing else can be written. A crash leaves the old file or the new.
-func (j *File) Rewrite(dump func() []ledger.Record) error {
+func (j *File) Rewrite(dump func() iter.Seq[ledger.Record]) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.replace(dump()); err != nil {
@@ -253,7 +254,7 @@ func (j *File) Rewrite(dump func() []ledger.Record) error {
 }
 
 // replace is Rewrite with mu held.
-func (j *File) replace(records []ledger.Record) error {
+func (j *File) replace(records iter.Seq[ledger.Record]) error {
 	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -275,10 +276,10 @@ func (j *File) replace(records []ledger.Record) error {
 
 // fill writes records to a file, and returns their size. It skips those that cannot be encoded: one must not keep the
 // journal growing for ever.
-func fill(f *os.File, records []ledger.Record) (size int64, skipped, err error) {
+func fill(f *os.File, records iter.Seq[ledger.Record]) (size int64, skipped, err error) {
 	out := bufio.NewWriterSize(f, 64<<10)
-	for i := range records {
-		line, bad := encode(records[i])
+	for r := range records {
+		line, bad := encode(r)
 		if bad != nil {
 			skipped = errors.Join(skipped, bad)
 			continue

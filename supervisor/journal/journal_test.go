@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -67,7 +68,7 @@ func TestJournalReplays(t *testing.T) {
 	if diff := cmp.Diff(remembered(live), remembered(reopen(t, dir))); diff != "" {
 		t.Errorf("after a restart:\n%s", diff)
 	}
-	if err := j.Rewrite(func() []ledger.Record { return live.Compact(noon) }); err != nil {
+	if err := j.Rewrite(func() iter.Seq[ledger.Record] { return live.Compaction(noon) }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(remembered(live), remembered(reopen(t, dir))); diff != "" {

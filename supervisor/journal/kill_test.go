@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,7 +79,7 @@ func compactAndDie(dir string, at killPoint) error {
 	if err := killBefore(at.call, fd); err != nil {
 		return err
 	}
-	return errors.Join(errors.New("survived"), j.Rewrite(func() []ledger.Record { return state.Compact(noon) }))
+	return errors.Join(errors.New("survived"), j.Rewrite(func() iter.Seq[ledger.Record] { return state.Compaction(noon) }))
 }
 
 // killBefore has the kernel kill this process at its next system call of a kind, if its first argument is fd or fd is
@@ -143,7 +144,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer j.Close()
-			if err := j.Rewrite(func() []ledger.Record { return state.Compact(noon) }); err != nil {
+			if err := j.Rewrite(func() iter.Seq[ledger.Record] { return state.Compaction(noon) }); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, remembered(reopen(t, dir))); diff != "" {

@@ -579,3 +579,19 @@ func TestReviewsOfPeople(t *testing.T) {
 		t.Error("a journal of the next day still has reviews of people")
 	}
 }
+
+// The output of the last attempt is kept for the comment that gives up; that of others is not.
+func TestTailOfTheLastAttempt(t *testing.T) {
+	s := New()
+	for n := 1; n <= threads.MaxAttempts; n++ {
+		run := fmt.Sprint("r", n)
+		start := startRec(run, 1, 1)
+		start.Start.Attempt = n
+		s.Apply(start)
+		s.Apply(endRec(run, time.Minute, End{Result: agents.Failed, Tail: "line\n"}))
+		kept := s.Chain(forge.Ref{Repo: "o/r", Number: 1}).Attempt(agents.KindIssue)
+		if last := n == threads.MaxAttempts; kept.Count != n || (kept.Tail != "") != last {
+			t.Errorf("after attempt %d: %+v", n, kept)
+		}
+	}
+}

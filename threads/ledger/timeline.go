@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -98,22 +99,29 @@ func lastPark(parks []Parked, thread string) int {
 	return -1
 }
 
-// compactTimeline is Compact for what the timeline shows, as old as the sessions in it.
-func (s *State) compactTimeline(now time.Time) (list []Record) {
-	for i := range s.Merges {
-		if m := &s.Merges[i]; now.Sub(m.When) <= pastAge {
-			list = append(list, Record{At: now, Merged: m})
+// compactTimeline is Compact for the sessions that ended and for what happened beside them, a month of it.
+func (s *State) compactTimeline(now time.Time) iter.Seq[Record] {
+	young := func(at time.Time) bool { return now.Sub(at) <= pastAge }
+	return func(yield func(Record) bool) {
+		for i := range s.Past {
+			if p := &s.Past[i]; young(p.End) && !yield(Record{At: now, Past: p}) {
+				return
+			}
+		}
+		for i := range s.Merges {
+			if m := &s.Merges[i]; young(m.When) && !yield(Record{At: now, Merged: m}) {
+				return
+			}
+		}
+		for i := range s.Free {
+			if f := &s.Free[i]; young(f.Until) && !yield(Record{At: now, Free: f}) {
+				return
+			}
+		}
+		for i := range s.Parks {
+			if p := &s.Parks[i]; young(p.Until) && !yield(Record{At: now, Parked: p}) {
+				return
+			}
 		}
 	}
-	for i := range s.Free {
-		if f := &s.Free[i]; now.Sub(f.Until) <= pastAge {
-			list = append(list, Record{At: now, Free: f})
-		}
-	}
-	for i := range s.Parks {
-		if p := &s.Parks[i]; now.Sub(p.Until) <= pastAge {
-			list = append(list, Record{At: now, Parked: p})
-		}
-	}
-	return list
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	if first := s.Merges[0].When; !first.Equal(noon.Add(10 * time.Second)) {
 		t.Errorf("the first merge is from %s", first)
 	}
-	if list := s.compactTimeline(noon.Add(pastAge + 24*time.Hour)); len(list) != 0 {
+	if list := slices.Collect(s.compactTimeline(noon.Add(pastAge + 24*time.Hour))); len(list) != 0 {
 		t.Errorf("after a month %d records are left", len(list))
 	}
 }
