@@ -54,6 +54,7 @@ func (s *Supervisor) life(verb string, item forge.Ref) (*control.LifeDocument, e
 			d.Running = append(d.Running, x)
 		}
 	}
+	s.view(func(snap threads.Snapshot) { d.DependsOn, d.Blocks = threads.Around(snap, item) })
 	d.Verdict = ended(d)
 	if d.State == control.StateOpen {
 		if ex, err := s.explain(item); err == nil {

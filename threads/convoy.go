@@ -56,6 +56,9 @@ type Member struct {
 	Agent string `json:"agent"` // that works on it; empty without one
 	Code  Code   `json:"code"`  // of the reason it waits; empty when it does not wait
 	Why   string `json:"why"`
+	// DependsOn are the other members that it depends on, as owner/name#12 and sorted, also those that are done. They
+	// are unknown of a member that was closed long ago.
+	DependsOn []string `json:"depends_on,omitempty"`
 }
 
 // Ref names the member.
@@ -93,6 +96,7 @@ func (d *decision) convoy(is *forge.Issue) Convoy {
 		if m.State != MemberDone && m.State != MemberCancelled {
 			m.Wave = waves[b.Ref]
 		}
+		m.DependsOn = d.dependsOn(b.Ref, is.Blockers)
 		c.Members = append(c.Members, m)
 		c.Counts[m.State]++
 	}
@@ -139,6 +143,20 @@ func (d *decision) waitsForOneOf(ref forge.Ref, others []forge.Blocker) bool {
 	return is != nil && !is.Closed && slices.ContainsFunc(is.Blockers, func(b forge.Blocker) bool {
 		return unfinished(b) && slices.ContainsFunc(others, func(o forge.Blocker) bool { return o.Ref == b.Ref })
 	})
+}
+
+// dependsOn names those of some issues that an issue depends on.
+func (d *decision) dependsOn(ref forge.Ref, among []forge.Blocker) (names []string) {
+	is := d.Facts.Issue(ref)
+	if is == nil {
+		return nil
+	}
+	for _, b := range is.Blockers {
+		if b.Ref != ref && slices.ContainsFunc(among, func(o forge.Blocker) bool { return o.Ref == b.Ref }) {
+			names = append(names, b.Ref.String())
+		}
+	}
+	return names
 }
 
 func unfinished(b forge.Blocker) bool { return b.State != forge.BlockerClosed }

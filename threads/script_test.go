@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata; read the diff before you commit it")
 
 // TestScripts runs testdata/*.txt. A script is a conversation with the scheduler: lines build up a snapshot, and after
-// a command (decide, why, convoy, rebalance, beside) a block between ---- and the next empty line is its answer. Lines:
+// a command (decide, why, convoy, around, rebalance, beside) a block between ---- and the next empty line is its answer. Lines:
 //
 //	config                             then TOML up to a line ----
 //	issue N [LABEL...] [key=value...]  blocked-by=2,3 blocker=4:missing assigned=LOGIN unread closed
@@ -153,6 +153,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		return w.why(f[1]), true
 	case "convoy":
 		return formatConvoy(ConvoyOf(w.s, w.s.Facts.Issue(w.ref(f[1])))), true
+	case "around":
+		return formatAround(Around(w.s, w.ref(f[1]))), true
 	case "rebalance":
 		return formatBalance(Weigh(w.s)), true
 	case "beside":
@@ -217,7 +219,26 @@ func formatConvoy(c Convoy) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s known=%v %v\n", c.State, c.Known, c.Counts)
 	for _, m := range c.Members {
-		fmt.Fprintf(&b, "wave %d #%d %s%s%s\n", m.Wave, m.Number, m.State, dash(m.Agent), dash(m.Why))
+		fmt.Fprintf(&b, "wave %d %s", m.Wave, formatMember(m))
+	}
+	return b.String()
+}
+
+func formatMember(m Member) string {
+	after := ""
+	if len(m.DependsOn) > 0 {
+		after = " after " + strings.ReplaceAll(strings.Join(m.DependsOn, " "), "o/r", "")
+	}
+	return fmt.Sprintf("#%d%s %s%s%s\n", m.Number, after, m.State, dash(m.Agent), dash(m.Why))
+}
+
+func formatAround(dependsOn, dependents []Member) string {
+	var b strings.Builder
+	for _, m := range dependsOn {
+		b.WriteString("depends on " + formatMember(m))
+	}
+	for _, m := range dependents {
+		b.WriteString("waited for by " + formatMember(m))
 	}
 	return b.String()
 }

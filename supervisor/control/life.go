@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -24,6 +25,10 @@ type LifeDocument struct {
 	Pulls    []PullDocument    `json:"pulls"`             // of an issue: all that are for it, by reference; else itself
 	Sessions []PastDocument    `json:"sessions"`          // that ended, of the issue and its pull requests, oldest first
 	Running  []SessionDocument `json:"running,omitempty"` // on any of them
+
+	// DependsOn are the issues that it depends on, and Blocks those that wait for it, as far as the facts go back.
+	DependsOn []threads.Member `json:"depends_on,omitempty"`
+	Blocks    []threads.Member `json:"blocks,omitempty"`
 }
 
 // The states of an issue or pull request.

@@ -1,0 +1,38 @@
+package threads
+
+import "codeberg.org/johba/disinto/forge"
+
+// Around returns what an issue depends on, and the issues that wait for it, with their progress. Both are sorted by
+// reference, and as far as the facts go back: what was closed long ago is in neither.
+func Around(s Snapshot, ref forge.Ref) (dependsOn, dependents []Member) {
+	if s.Config == nil {
+		return nil, nil
+	}
+	_, d := decide(&s)
+	if is := d.Facts.Issue(ref); is != nil {
+		for _, b := range is.Blockers {
+			dependsOn = append(dependsOn, d.member(b))
+		}
+	}
+	for i := range d.Facts.Issues {
+		is := &d.Facts.Issues[i]
+		if is.Ref == ref || !blockedBy(is, ref) {
+			continue
+		}
+		b := forge.Blocker{Ref: is.Ref, State: forge.BlockerOpen}
+		if is.Closed {
+			b.State = forge.BlockerClosed
+		}
+		dependents = append(dependents, d.member(b))
+	}
+	return dependsOn, dependents
+}
+
+func blockedBy(is *forge.Issue, ref forge.Ref) bool {
+	for _, b := range is.Blockers {
+		if b.Ref == ref {
+			return true
+		}
+	}
+	return false
+}
