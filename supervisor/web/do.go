@@ -10,14 +10,21 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// commands are open to a visitor who steers, by the name in the address. Each is the command of that name, and
-// returns what that said.
+// commands are open to a visitor who steers, by the name in the address. Each is the command of that name, and returns
+// what that said. A button in a row belongs to the form "do" of its page: a row is the same for all visitors, and the
+// secret in a form is not.
 var commands = map[string]func(*Site, context.Context, url.Values) (string, error){
 	"retry":   onItem,
 	"release": onItem,
 	"cancel":  onItem,
 	"pause":   onName,
 	"resume":  onName,
+	"convoy-start": func(s *Site, ctx context.Context, form url.Values) (string, error) {
+		return s.report(ctx, "convoy/start", control.ItemRequest{Ref: form.Get("ref")})
+	},
+	"convoy-cancel": func(s *Site, ctx context.Context, form url.Values) (string, error) {
+		return s.report(ctx, "convoy/cancel", control.ConvoyCancelRequest{Ref: form.Get("ref")})
+	},
 	"sling": func(s *Site, ctx context.Context, form url.Values) (string, error) {
 		var report control.SlingReport
 		err := s.API.Post(ctx, "/v1/sling", control.SlingRequest{Ref: form.Get("ref")}, &report)

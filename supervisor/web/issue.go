@@ -27,7 +27,7 @@ func (s *Site) issue(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	b := &board{Title: fmt.Sprintf("%s#%d %s", d.Repo, d.Number, d.Title), Live: true, Item: s.subjectOf(&d)}
-	b.Sections = append(b.Sections, stands(&d))
+	b.Sections = append(b.Sections, stands(&d), place(&d))
 	var ex threads.Explanation
 	if d.State == control.StateOpen && s.API.Get(ctx, "/v1/why?"+url.Values{"ref": {b.Item.Ref}}.Encode(), &ex) == nil {
 		b.Sections = append(b.Sections, rules(&ex))
@@ -57,6 +57,17 @@ func (s *Site) subjectOf(d *control.LifeDocument) *subject {
 func stands(d *control.LifeDocument) section {
 	sec := section{ID: "stands", Title: "Stands"}
 	sec.Rows = append(sec.Rows, render("stands", "verdict", d))
+	return sec
+}
+
+// place shows the issue among those that it depends on and those that wait for it.
+func place(d *control.LifeDocument) section {
+	sec := section{ID: "place", Title: "Depends on, and is waited for"}
+	is := threads.Member{Repo: d.Repo, Number: d.Number, Title: d.Title, State: threads.MemberState(d.State)}
+	if g := neighbours(is, d.DependsOn, d.Blocks); g != nil {
+		sec.Note = fmt.Sprintf("depends on %d, %d wait for it", len(d.DependsOn), len(d.Blocks))
+		sec.Rows = []row{render("graph", "place", g)}
+	}
 	return sec
 }
 

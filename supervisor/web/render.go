@@ -27,7 +27,8 @@ var staticFiles embed.FS
 
 // templates are all pages and rows. A mistake in one is found by any test.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"at": at, "took": took, "words": words, "amount": amount, "usd": usd, "asset": asset, "ref": refOf, "dict": dict,
+	"at": at, "took": took, "words": words, "heading": heading, "amount": amount,
+	"usd": usd, "asset": asset, "ref": refOf, "dict": dict,
 }).ParseFS(templateFiles, "templates/*.html"))
 
 // render is a row: a template with its data. A template that cannot be executed is a mistake in this package, and the
@@ -143,7 +144,12 @@ var marked = regexp.MustCompile(
 	`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)|[\w.-]+/[\w.-]+#\d{1,15}\b`)
 
 // words is a sentence for people in which times and references are marked up.
-func words(s string) template.HTML {
+func words(s string) template.HTML { return markUp(s, true) }
+
+// heading is words without links, for what is itself one to a keyboard: the summary of a part that opens.
+func heading(s string) template.HTML { return markUp(s, false) }
+
+func markUp(s string, links bool) template.HTML {
 	var b strings.Builder
 	last := 0
 	for _, span := range marked.FindAllStringIndex(s, -1) {
@@ -153,7 +159,7 @@ func words(s string) template.HTML {
 		if t, err := time.Parse(time.RFC3339, text); err == nil {
 			m := at(t)
 			fmt.Fprintf(&b, `<time datetime="%s">%s</time>`, m.Machine, m.Human)
-		} else if ref, err := forge.ParseRef(text, ""); err == nil {
+		} else if ref, err := forge.ParseRef(text, ""); err == nil && links {
 			l := refOf(ref.Repo, ref.Number)
 			fmt.Fprintf(&b, `<a href="%s"><span class="repo">%s</span>%s</a>`, template.HTMLEscapeString(l.Href),
 				template.HTMLEscapeString(l.Repo), template.HTMLEscapeString(l.Text))

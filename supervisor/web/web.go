@@ -59,7 +59,9 @@ type page struct {
 var pages = []page{
 	{"/", "Now", "n", (*Site).now, 300 * time.Millisecond},
 	{"/timeline", "Timeline", "t", (*Site).timeline, 5 * time.Second},
-	{"/issue", "", "", (*Site).issue, 3 * time.Second}, // it asks the forge
+	{"/convoys", "Convoys", "c", (*Site).convoys, 300 * time.Millisecond},
+	{"/convoy", "", "", (*Site).convoy, 3 * time.Second}, // it may ask the forge
+	{"/issue", "", "", (*Site).issue, 3 * time.Second},   // it asks the forge
 }
 
 // Handler serves the site. It may be called once.

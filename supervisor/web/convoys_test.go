@@ -1,0 +1,125 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+func member(n int64, state threads.MemberState, wave int, dependsOn ...string) threads.Member {
+	return threads.Member{
+		Repo: "o/r", Number: n, Title: fmt.Sprintf("task %d", n), State: state, Wave: wave, DependsOn: dependsOn,
+	}
+}
+
+// A convoy in which one member is done, one runs, one is next, and two wait.
+func tea() threads.Convoy {
+	members := []threads.Member{
+		member(1, threads.MemberDone, 0), member(2, threads.MemberRunning, 1, "o/r#1"), member(3, threads.MemberReady, 1),
+		member(4, threads.MemberBlocked, 2, "o/r#2", "o/r#3"), member(5, threads.MemberBlocked, 2, "o/r#4", "x/y#9"),
+	}
+	members[1].Agent, members[3].Why, members[4].Title = "dev-qwen", "blocked by o/r#2", hostile
+	counts := make(map[threads.MemberState]int)
+	for _, m := range members {
+		counts[m.State]++
+	}
+	return threads.Convoy{
+		Repo: "o/r", Number: 10, Title: hostile, State: threads.ConvoyStaged, Known: true, Counts: counts, Members: members,
+	}
+}
+
+// Members stand in the column of their wave, and a line leads from each to those on its right that depend on it.
+func TestWaves(t *testing.T) {
+	c := tea()
+	sec := waves(convoyOf(&c))
+	text := string(sec.Rows[0].HTML)
+	for what, want := range map[string]int{"<rect": 5, "<path": 3, `x="0" y="24"`: 3, `x="230" y="24"`: 3, `x="460" y="78"`: 3} {
+		if n := strings.Count(text, what); n != want {
+			t.Errorf("%s stands there %d times, want %d:\n%s", what, n, want, text)
+		}
+	}
+	if !strings.Contains(text, ">over<") || !strings.Contains(text, ">wave 2<") || sec.Note != "2 waves left" {
+		t.Errorf("%s: %s", sec.Note, text)
+	}
+	line := curve(boxWidth, graphTop+boxHeight/2, boxWidth+gapX, graphTop+boxHeight/2)
+	if !strings.Contains(text, line) {
+		t.Errorf("no line %s from the first wave to the second:\n%s", line, text)
+	}
+}
+
+// Two hundred members of one wave fill columns beside each other, and no two of them overlap.
+func TestManyMembers(t *testing.T) {
+	st := stage{Title: "wave 1"}
+	for n := range int64(200) {
+		st.Members = append(st.Members, member(n+1, threads.MemberReady, 1))
+	}
+	g := draw("all", []stage{{}, st, {Title: "wave 2", Members: []threads.Member{member(201, threads.MemberBlocked, 2, "o/r#200")}}})
+	at := make(map[string]bool)
+	for _, b := range g.Boxes {
+		at[fmt.Sprint(b.X, b.Y)] = true
+		if b.X+boxWidth > g.Width || b.Y+boxHeight > g.Height {
+			t.Errorf("%s at %d, %d is outside of %d x %d", b.Name, b.X, b.Y, g.Width, g.Height)
+		}
+	}
+	if len(at) != 201 || g.Height > 1000 || len(g.Lines) != 1 {
+		t.Errorf("%d places, %d x %d, %d lines", len(at), g.Width, g.Height, len(g.Lines))
+	}
+}
+
+// The pages show text of the forge as text, who is next, and what can be done.
+func TestConvoyPages(t *testing.T) {
+	v := newVisit(t)
+	v.api.answers["/v1/convoys"] = control.Convoys{Convoys: []threads.Convoy{tea()}}
+	v.signIn()
+	for path, wants := range map[string][]string{
+		"/convoys":                    {"1 of 5 done", "staged", "/do/convoy-start", `aria-label="1 done, 1 running, 1 ready, 2 blocked"`},
+		"/convoy?ref=" + "o%2Fr%2310": {"Next, as soon as", "dev-qwen", "task 3", "/do/convoy-cancel"},
+	} {
+		status, page := v.get(path)
+		if status != http.StatusOK || strings.Contains(page, "<img") {
+			t.Errorf("%s: %d\n%s", path, status, page)
+		}
+		for _, want := range wants {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s does not have %q:\n%s", path, want, page)
+			}
+		}
+	}
+	_, page := v.get("/convoys")
+	form := url.Values{"ref": {"o/r#10"}, "secret": {v.secret(page)}, "back": {"/convoys"}}
+	v.post("/do/convoy-start", v.server.URL, form)
+	v.post("/do/convoy-cancel", v.server.URL, form)
+	if got := v.api.commands(); got != `/v1/convoy/start {"ref":"o/r#10"}; /v1/convoy/cancel {"ref":"o/r#10"}` {
+		t.Errorf("done: %s", got)
+	}
+	v.api.set("/v1/convoys", control.Convoys{})
+	if _, page := v.get("/convoys"); !strings.Contains(page, "No convoy is open") {
+		t.Errorf("without convoys:\n%s", page)
+	}
+	if status, _ := v.get("/convoy"); status != http.StatusNotFound {
+		t.Errorf("a convoy without a name: %d", status)
+	}
+}
+
+// An issue is drawn between what it depends on and what waits for it; one that stands alone is not drawn.
+func TestNeighbours(t *testing.T) {
+	d := &control.LifeDocument{Repo: "o/r", Number: 7, Title: hostile, State: control.StateOpen}
+	if sec := place(d); sec.Rows != nil {
+		t.Errorf("alone: %v", sec.Rows)
+	}
+	d.DependsOn = []threads.Member{member(1, threads.MemberDone, 0), member(2, threads.MemberRunning, 0)}
+	d.Blocks = []threads.Member{member(8, threads.MemberBlocked, 0)}
+	sec := place(d)
+	text := string(sec.Rows[0].HTML)
+	if strings.Count(text, "<path") != 3 || !strings.Contains(text, "here") || strings.Contains(text, "<img") {
+		t.Errorf("drawn as\n%s", text)
+	}
+	if sec.Note != "depends on 2, 1 wait for it" {
+		t.Errorf("the note is %q", sec.Note)
+	}
+}
