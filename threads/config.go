@@ -64,6 +64,8 @@ type Factory struct {
 	ListenHooks string        // host:port for the forge's web hooks; empty: none
 	HooksURL    string        // that address as the forge calls it, with its path; empty: see HookURL
 	ListenWeb   string        // host:port of the control room; empty: none
+	WebURL      string        // the control room as browsers call it, without a path; empty: see WebAddress
+	WebClientID string        // of the control room as an OAuth2 application of the forge; empty: it is none
 	// ListenMetrics is host:port for GET /metrics without a token; empty: none.
 	ListenMetrics string
 }
@@ -79,6 +81,19 @@ func (f *Factory) HookURL() string {
 		return ""
 	}
 	return "http://" + f.ListenHooks + "/v1/hook"
+}
+
+// WebAddress is the control room as browsers call it, such as http://127.0.0.1:7080. It is empty when web_url is not
+// set and listen_web has no host.
+func (f *Factory) WebAddress() string {
+	if f.ListenWeb == "" || f.WebURL != "" {
+		return f.WebURL
+	}
+	u, err := url.Parse("tcp://" + f.ListenWeb)
+	if err != nil || slices.Contains([]string{"", "0.0.0.0", "::"}, u.Hostname()) {
+		return ""
+	}
+	return "http://" + f.ListenWeb
 }
 
 // Backend is the kind of inference behind a thread.

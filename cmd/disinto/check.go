@@ -29,11 +29,12 @@ Asks what run would find out later: whether the file is right, the forge
 answers, every token belongs to its agent, the repositories may be written to,
 every backend answers, every program is there, and a hub's other hosts tell of
 themselves. It writes nothing; --fix creates missing labels, as run does, and
-registers the web hook anew. Exits 1 when there is a problem.`,
+registers the web hook anew, and the control room for signing in with the
+forge. Exits 1 when there is a problem.`,
 	setup: func(flags *pflag.FlagSet) action {
 		k := new(checker)
 		k.place.flags(flags)
-		flags.BoolVar(&k.fix, "fix", false, "create missing labels, and register the web hook")
+		flags.BoolVar(&k.fix, "fix", false, "create missing labels, register hook and control room")
 		flags.BoolVar(&k.offline, "offline", false, "ask nothing over the network")
 		jsonFlag(flags, &k.json, "print the findings, for programs")
 		return func(ctx context.Context, c *cli, _ []string) error {
@@ -148,6 +149,7 @@ func (k *checker) forge(ctx context.Context) {
 	usable := err == nil
 	if usable {
 		k.hooks(ctx, client)
+		k.signIn(ctx, client)
 	}
 	for i := range k.config.Agents {
 		a := &k.config.Agents[i]

@@ -11,6 +11,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/web"
 )
 
 // inspector is a forge that can say which labels are missing. Prepare creates them.
@@ -27,6 +28,11 @@ type nameable interface {
 type hooker interface {
 	HasHook(ctx context.Context, repo, url string) (bool, error)
 	SetHook(ctx context.Context, repo, url, secret string) error
+}
+
+// registrar is a forge where people can sign in to our pages.
+type registrar interface {
+	SetApplication(ctx context.Context, name, redirect string) (clientID string, err error)
 }
 
 // labels asks whether we may work in the repositories and have their labels. A missing label is no problem: run
@@ -128,6 +134,33 @@ func (k *checker) hook(ctx context.Context, client hooker, repo, url string) {
 			"without it changes are seen at the next look", repo, url))
 	default:
 		k.well("hooks", "%s: there is one to %s", repo, url)
+	}
+}
+
+// signIn registers the control room as an application of the forge, so that people can sign in with their accounts
+// there. The operator turns that on: everyone who can read the repositories could look then.
+func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
+	f := &k.config.Factory
+	r, ok := client.(registrar)
+	if !ok || !k.fix || f.ListenWeb == "" || f.WebClientID != "" {
+		return
+	}
+	if f.WebAddress() == "" {
+		k.note("web", fmt.Sprintf("it is not known how browsers reach listen_web = %q: set [factory] web_url, such as "+
+			"https://room.example.org, and people can sign in with the forge", f.ListenWeb))
+		return
+	}
+	redirect := f.WebAddress() + web.Callback
+	id, err := r.SetApplication(ctx, "disinto", redirect)
+	switch {
+	case errors.Is(err, forge.ErrForbidden):
+		k.note("web", fmt.Sprintf("so that people can sign in with the forge, add an application on its page Settings, "+
+			"Applications, with the redirect URI %s, and not a confidential client; or give our token the scope write:user "+
+			"for once (%v)", redirect, err))
+	case err != nil:
+		k.problem("web", err)
+	default:
+		k.well("web", "the forge knows the control room: people can sign in there with web_client_id = %q in [factory]", id)
 	}
 }
 

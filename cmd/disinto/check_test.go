@@ -271,6 +271,39 @@ func TestCheckFix(t *testing.T) {
 	}
 }
 
+// --fix makes the control room an application of the forge, once, and says the line of factory.toml; a token that may not
+// is told what to do by hand, and that is no problem: people sign in with the token.
+func TestCheckFixSignIn(t *testing.T) {
+	f := newTestForge(t)
+	path := f.file(t.TempDir(), "[factory]", "[factory]\nlisten_web = \"127.0.0.1:7080\"\nlisten_token = \"0123456789abcdef\"")
+	environ := f.environ(map[string]string{"FORGE_TOKEN": f.adminToken()})
+	if got := disinto(t.Context(), environ, "check", "--config", path); strings.Contains(got.stdout, "web_client_id") {
+		t.Errorf("a look registers it\n%s", got.stdout)
+	}
+	line := regexp.MustCompile(`web_client_id = "(\S+)"`)
+	var ids []string
+	for range 2 {
+		got := disinto(t.Context(), environ, "check", "--fix", "--config", path)
+		m := line.FindStringSubmatch(got.stdout)
+		if got.code != exitDone || m == nil {
+			t.Fatalf("exit code %d\n%s", got.code, got.stdout)
+		}
+		ids = append(ids, m[1])
+	}
+	if ids[0] != ids[1] {
+		t.Errorf("registered twice: %q", ids)
+	}
+	narrow, err := f.forge.AddToken(forgeAdmin, "write:repository", "write:issue", "read:user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = f.file(t.TempDir(), "[factory]", "[factory]\nlisten_web = \"127.0.0.1:7081\"\nlisten_token = \"0123456789abcdef\"")
+	got := disinto(t.Context(), f.environ(map[string]string{"FORGE_TOKEN": narrow}), "check", "--fix", "--config", path)
+	if got.code != exitDone || !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), "redirect URI http://127.0.0.1:7081/signin/callback") {
+		t.Errorf("with a narrow token: exit code %d\n%s", got.code, got.stdout)
+	}
+}
+
 // An account that is no administrator can work all the same; --fix says what a person has to do.
 func TestCheckHookForbidden(t *testing.T) {
 	f := newTestForge(t)

@@ -56,6 +56,8 @@ type Forge struct {
 	outbox   []delivery
 	sending  bool
 	requests map[string]int // by "METHOD pattern"
+	apps     []*application
+	grants   map[string]grant // by code
 }
 
 // New returns an empty forge. Dir is created with the first repository.
@@ -76,6 +78,7 @@ func New(opt Options) (*Forge, error) {
 		lastURL:  strings.TrimSuffix(opt.URL, "/"),
 		tokens:   map[string]*token{},
 		requests: map[string]int{},
+		grants:   map[string]grant{},
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.idle = sync.NewCond(&f.mu)
@@ -124,6 +127,10 @@ func (f *Forge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *Forge) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") {
 		f.rest.ServeHTTP(w, r)
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/login/oauth/") || strings.HasPrefix(r.URL.Path, "/.well-known/") {
+		f.oauth().ServeHTTP(w, r)
 		return
 	}
 	f.serveGit(w, r)

@@ -58,7 +58,7 @@ func (f *Forge) api() http.Handler {
 	for _, rt := range slices.Concat(
 		userRoutes, tokenRoutes, repoRoutes, collaboratorRoutes, branchRoutes,
 		protectionRoutes, contentRoutes, commentRoutes, labelRoutes, issueRoutes,
-		dependencyRoutes, pullRoutes, reviewRoutes, mergeRoutes, statusRoutes, hookRoutes,
+		dependencyRoutes, pullRoutes, reviewRoutes, mergeRoutes, statusRoutes, hookRoutes, oauthRoutes,
 	) {
 		method, path, _ := strings.Cut(rt.pattern, " ")
 		mux.HandleFunc(method+" /api/v1"+path, func(w http.ResponseWriter, r *http.Request) { f.serveRoute(w, r, rt) })

@@ -34,10 +34,12 @@ func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 	})
 }
 
-// named is a handler for a TCP port that answers only where the Host names this factory, whose address listen returns.
+// named is a handler for a TCP port that answers only where the Host names this factory: the host of listen's answer,
+// or one of listen_hosts and web_url.
 func named(config func() *threads.Config, listen func(*threads.Factory) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f := factory(config); !namesUs(r.Host, listen(&f), f.ListenHosts) {
+		f := factory(config)
+		if !namesUs(r.Host, listen(&f), f.ListenHosts) && !namesUs(r.Host, hostOfURL(f.WebURL), nil) {
 			refuse(w, http.StatusMisdirectedRequest, wrongName)
 			return
 		}
@@ -83,6 +85,15 @@ func hostOf(address string) string {
 		return ""
 	}
 	return u.Hostname()
+}
+
+// hostOfURL is host:port of an address; empty where it has none.
+func hostOfURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 func bearer(r *http.Request) string {

@@ -102,7 +102,12 @@ func statusOf(err error) int {
 }
 
 func (s *Site) showSignIn(w http.ResponseWriter, status int, next, why string) {
-	send(w, status, "signin", map[string]any{"Next": local(next), "Why": why})
+	forge := ""
+	if s.application() != nil {
+		f := s.factory()
+		forge = f.WebAddress() + "/signin/forge?" + url.Values{"next": {local(next)}}.Encode()
+	}
+	send(w, status, "signin", map[string]any{"Next": local(next), "Why": why, "Forge": forge})
 }
 
 // send executes a template before it sends anything, so that no page ends in the middle.

@@ -17,6 +17,8 @@ const (
 	// visitTime is how long a sign-in lasts without a request, and stayTime how long at most.
 	visitTime = 12 * time.Hour
 	stayTime  = 7 * 24 * time.Hour
+	// forgeStay is how long a sign-in with the forge lasts at most: then it is asked for the person's rights again.
+	forgeStay = 12 * time.Hour
 	// maxVisitors bounds the sign-ins that are remembered; the one that was used least lately goes first.
 	maxVisitors = 1000
 	// wrongTokens is how many wrong tokens a minute may have, from anywhere. After them no token is looked at until the
@@ -35,6 +37,8 @@ type visitor struct {
 	Secret string // what forms carry, so that no other site can send one
 
 	key         [sha256.Size]byte // of the cookie
+	proof       [sha256.Size]byte // of what let the visitor in: see Site.proof
+	stay        time.Duration     // how long this sign-in lasts at most
 	since, seen time.Time
 	said        string // what the last command said, for the next page
 	failed      bool
@@ -42,13 +46,43 @@ type visitor struct {
 
 // visitors are those who signed in. The zero value has none. They are forgotten when the program ends.
 type visitors struct {
-	mu    sync.Mutex // guards what follows
-	by    map[[sha256.Size]byte]*visitor
-	wrong []time.Time // of the wrong tokens of the last minute
+	wrong tries // of tokens
+
+	mu sync.Mutex // guards what follows
+	by map[[sha256.Size]byte]*visitor
+}
+
+// tries counts the failures of the last minute. The zero value has none.
+type tries struct {
+	mu     sync.Mutex // guards what follows
+	failed []time.Time
+}
+
+// begin reports whether one more may be tried now. It counts as failed until forgive takes it back, so that many at
+// once are not more than one after the other.
+func (t *tries) begin(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.failed) > 0 && now.Sub(t.failed[0]) >= time.Minute {
+		t.failed = t.failed[1:]
+	}
+	if len(t.failed) >= wrongTokens {
+		return false
+	}
+	t.failed = append(t.failed, now)
+	return true
+}
+
+func (t *tries) forgive() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.failed); n > 0 {
+		t.failed = t.failed[:n-1]
+	}
 }
 
 // welcome remembers a visitor and returns what the cookie has to say.
-func (vs *visitors) welcome(name string, steers bool, now time.Time) (secret string) {
+func (vs *visitors) welcome(v visitor, now time.Time) (secret string) {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	if vs.by == nil {
@@ -57,7 +91,8 @@ func (vs *visitors) welcome(name string, steers bool, now time.Time) (secret str
 	vs.tidyLocked(now)
 	secret = rand.Text()
 	key := sha256.Sum256([]byte(secret))
-	vs.by[key] = &visitor{Name: name, Steers: steers, Secret: rand.Text(), key: key, since: now, seen: now}
+	v.Secret, v.key, v.since, v.seen = rand.Text(), key, now, now
+	vs.by[key] = &v
 	return secret
 }
 
@@ -77,7 +112,7 @@ func (vs *visitors) tidyLocked(now time.Time) {
 }
 
 func (v *visitor) gone(now time.Time) bool {
-	return now.Sub(v.seen) > visitTime || now.Sub(v.since) > stayTime
+	return now.Sub(v.seen) > visitTime || now.Sub(v.since) > v.stay
 }
 
 // find returns the visitor with a cookie's secret; nil when there is none.
@@ -120,18 +155,38 @@ func (vs *visitors) forget(secret string) {
 
 // mayTry reports whether a token may be looked at now, and counts it if it is wrong.
 func (vs *visitors) mayTry(right func() bool, now time.Time) (may, ok bool) {
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	for len(vs.wrong) > 0 && now.Sub(vs.wrong[0]) >= time.Minute {
-		vs.wrong = vs.wrong[1:]
-	}
-	if len(vs.wrong) >= wrongTokens {
+	if !vs.wrong.begin(now) {
 		return false, false
 	}
-	if ok = right(); !ok {
-		vs.wrong = append(vs.wrong, now)
+	if ok = right(); ok {
+		vs.wrong.forgive()
 	}
 	return true, ok
+}
+
+// What lets a visitor in.
+const (
+	byToken = "token"
+	byForge = "forge"
+)
+
+// proof names what the configuration has now to let visitors in by. One who came by another token, or with the forge
+// before it was turned off, has to sign in again.
+func (s *Site) proof(way string) [sha256.Size]byte {
+	f := s.factory()
+	if way == byForge {
+		return sha256.Sum256([]byte(byForge + "\x00" + f.WebClientID))
+	}
+	return sha256.Sum256([]byte(byToken + "\x00" + f.ListenToken.Reveal()))
+}
+
+// holds reports whether what let a visitor in still does. An account that became an agent's is not let in any more.
+func (s *Site) holds(v *visitor) bool {
+	if v.Name == "" {
+		return v.proof == s.proof(byToken)
+	}
+	c := s.Config()
+	return s.application() != nil && v.proof == s.proof(byForge) && !worksFor(c, v.Name)
 }
 
 // seen lets only those who signed in reach a handler. The others are sent to sign in; a program is told 401.
@@ -139,7 +194,10 @@ func (s *Site) seen(next func(http.ResponseWriter, *http.Request, *visitor)) htt
 	return func(w http.ResponseWriter, r *http.Request) {
 		var v *visitor
 		if c, err := r.Cookie(cookie); err == nil {
-			v = s.visitors.find(c.Value, time.Now())
+			if v = s.visitors.find(c.Value, time.Now()); v != nil && !s.holds(v) {
+				s.visitors.forget(c.Value)
+				v = nil
+			}
 		}
 		switch {
 		case v != nil:
@@ -169,7 +227,7 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		s.showSignIn(w, http.StatusForbidden, next, "This is not the token of [factory] listen_token.")
 	default:
-		s.enter(w, r, s.visitors.welcome("", true, time.Now()))
+		s.enter(w, r, s.visitors.welcome(visitor{Steers: true, stay: stayTime, proof: s.proof(byToken)}, time.Now()))
 		http.Redirect(w, r, next, http.StatusSeeOther)
 	}
 }

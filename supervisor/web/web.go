@@ -42,6 +42,8 @@ type Site struct {
 
 	once     sync.Once
 	visitors visitors
+	trips    trips
+	failures tries // of sign-ins with the forge
 	live     live
 }
 
@@ -82,6 +84,8 @@ func (s *Site) Handler() http.Handler {
 	mux.HandleFunc("POST /do/{command}", s.seen(s.do))
 	mux.HandleFunc("GET /signin", s.signInPage)
 	mux.HandleFunc("POST /signin", s.signIn)
+	mux.HandleFunc("GET /signin/forge", s.toForge)
+	mux.HandleFunc("GET "+Callback, s.fromForge)
 	mux.HandleFunc("POST /signout", s.seen(s.signOut))
 	mux.HandleFunc("GET /static/{name}", static)
 	return s.guard(http.NewCrossOriginProtection().Handler(mux))

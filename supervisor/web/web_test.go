@@ -284,7 +284,7 @@ func TestWrongTokens(t *testing.T) {
 func TestVisitorsEnd(t *testing.T) {
 	var vs visitors
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	first := vs.welcome("ada", true, now)
+	first := vs.welcome(visitor{Name: "ada", Steers: true, stay: stayTime}, now)
 	if v := vs.find(first, now); v == nil || v.Name != "ada" || !v.Steers {
 		t.Fatalf("found %+v", v)
 	}
@@ -299,9 +299,9 @@ func TestVisitorsEnd(t *testing.T) {
 	if vs.find(first, now.Add(stayTime+time.Minute)) != nil {
 		t.Error("still signed in after a week")
 	}
-	second := vs.welcome("bob", false, now)
+	second := vs.welcome(visitor{Name: "bob", stay: stayTime}, now)
 	for i := range maxVisitors {
-		vs.welcome(fmt.Sprint(i), false, now.Add(time.Duration(i+1)*time.Second))
+		vs.welcome(visitor{Name: fmt.Sprint(i), stay: stayTime}, now.Add(time.Duration(i+1)*time.Second))
 	}
 	if len(vs.by) != maxVisitors || vs.find(second, now.Add(time.Hour)) != nil {
 		t.Errorf("%d sign-ins are remembered, with the oldest: %v", len(vs.by), vs.find(second, now.Add(time.Hour)) != nil)

@@ -140,6 +140,21 @@ func TestMistakes(t *testing.T) {
 		{name: "port out of range", text: "[factory]\nlisten_hooks = \":70710\"\n[forge]\nwebhook_secret = \"$HOOK\"\n" + worker, want: `:2: factory.listen_hooks: is ":70710", want host:port such as "127.0.0.1:7070"`},
 		{name: "hooks without a secret", text: "[factory]\nlisten_hooks = \":7071\"\n" + worker, want: `:2: factory.listen_hooks: needs [forge] webhook_secret: without it nobody knows who sent a hook`},
 		{name: "hooks whose secret is missing", text: "[forge]\nwebhook_secret = \"$NOPE\"\n[factory]\nlisten_hooks = \":7071\"\n" + worker, want: `:2: forge.webhook_secret: $NOPE is not set`},
+		{
+			name: "sign-in of no page", text: "[factory]\nweb_url = \"http://a\"\nweb_client_id = \"x\"\n" + worker,
+			want: `:2: factory.web_url: means nothing without listen_web
+:3: factory.web_client_id: means nothing without listen_web`,
+		},
+		{
+			name: "sign-in without an address",
+			text: "[factory]\nlisten_web = \":7080\"\nlisten_token = \"0123456789abcdef\"\nweb_client_id = \"x\"\n" + worker,
+			want: `:4: factory.web_client_id: needs web_url, the control room as browsers call it, such as "https://room.example.org"`,
+		},
+		{
+			name: "address of a page with a path",
+			text: "[factory]\nlisten_web = \":7080\"\nlisten_token = \"0123456789abcdef\"\nweb_url = \"https://a/room\"\n" + worker,
+			want: `:4: factory.web_url: is "https://a/room", want it without a path: the control room has none`,
+		},
 		{name: "address of hooks for nothing", text: "[factory]\nhooks_url = \"http://a/b\"\n" + worker, want: `:1: factory.listen_hooks: is not set, and hooks_url means nothing without it`},
 		{
 			name: "two listeners on one address",

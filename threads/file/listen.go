@@ -20,6 +20,7 @@ func (d *decoder) readListeners(t *table) {
 	f.ListenHooks = t.place("listen_hooks")
 	f.ListenMetrics = t.place("listen_metrics")
 	f.ListenWeb = t.place("listen_web")
+	d.readSignIn(t)
 	if s, ok := get[string](t, "hooks_url", "an address in quotes"); ok && s != "" {
 		f.HooksURL = t.address("hooks_url", "", s)
 	}
@@ -36,6 +37,26 @@ func (d *decoder) readListeners(t *table) {
 	t.apart("listen_web", f.ListenWeb, "listen", f.Listen)
 	t.apart("listen_web", f.ListenWeb, "listen_hooks", f.ListenHooks)
 	t.apart("listen_web", f.ListenWeb, "listen_metrics", f.ListenMetrics)
+}
+
+// readSignIn reads how people sign in to the control room with their accounts on the forge.
+func (d *decoder) readSignIn(t *table) {
+	f := &d.config.Factory
+	if s, ok := get[string](t, "web_url", "an address in quotes"); ok && s != "" {
+		f.WebURL = t.address("web_url", "", s)
+		if u, err := url.Parse(f.WebURL); err == nil && u.Path != "" {
+			t.wrong("web_url", "is %q, want it without a path: the control room has none", s)
+		}
+	}
+	f.WebClientID, _ = get[string](t, "web_client_id", "the client id in quotes, as the forge shows it")
+	for _, k := range []struct{ name, value string }{{"web_url", f.WebURL}, {"web_client_id", f.WebClientID}} {
+		if k.value != "" && f.ListenWeb == "" && !t.has("listen_web") {
+			t.wrong(k.name, "means nothing without listen_web")
+		}
+	}
+	if f.WebClientID != "" && f.ListenWeb != "" && f.WebAddress() == "" && !t.has("web_url") {
+		t.wrong("web_client_id", `needs web_url, the control room as browsers call it, such as "https://room.example.org"`)
+	}
 }
 
 // checkToken wants a token where people or programs bring one, and names that are of use.

@@ -43,6 +43,22 @@ listen_metrics = ":7072"
 	}
 }
 
+func TestWebAddress(t *testing.T) {
+	for _, tt := range []struct{ listen, url, want string }{
+		{"", "", ""},
+		{":7080", "", ""},
+		{"0.0.0.0:7080", "", ""},
+		{"127.0.0.1:7080", "", "http://127.0.0.1:7080"},
+		{":7080", "https://room.example", "https://room.example"},
+		{"", "https://room.example", "https://room.example"},
+	} {
+		f := threads.Factory{ListenWeb: tt.listen, WebURL: tt.url}
+		if got := f.WebAddress(); got != tt.want {
+			t.Errorf("%q, %q: %q, want %q", tt.listen, tt.url, got, tt.want)
+		}
+	}
+}
+
 func TestHookURL(t *testing.T) {
 	for _, tt := range []struct{ listen, url, want string }{
 		{"", "", ""},

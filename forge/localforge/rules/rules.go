@@ -83,6 +83,7 @@ var groups = []struct {
 	{"contents", contentRules},
 	{"users", userRules},
 	{"tokens", tokenRules},
+	{"applications", applicationRules},
 	{"permissions", permissionRules},
 	{"hooks", hookRules},
 }

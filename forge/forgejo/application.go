@@ -1,0 +1,35 @@
+package forgejo
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"code.gitea.io/sdk/gitea"
+)
+
+// applications are the OAuth2 applications of our own account.
+const applications = "/user/applications/oauth2"
+
+// SetApplication registers an OAuth2 application of our account to which the forge sends people back at an address,
+// and returns its client id. It is a public client, without a secret. One that is there already is taken.
+// forge.ErrForbidden unless our token has the scope write:user.
+func (c *Client) SetApplication(ctx context.Context, name, redirect string) (clientID string, err error) {
+	defer wrap(&err, "register the application %s", name)
+	all, _, err := list[*gitea.Oauth2](ctx, c, applications)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range all {
+		if a != nil && a.Name == name && !a.ConfidentialClient && slices.Contains(a.RedirectURIs, redirect) {
+			return a.ClientID, nil
+		}
+	}
+	made, _, err := do[*gitea.Oauth2](ctx, c, ask{http.MethodPost, applications, gitea.CreateOauth2Option{
+		Name: name, RedirectURIs: []string{redirect},
+	}})
+	if err != nil {
+		return "", err
+	}
+	return made.ClientID, nil
+}

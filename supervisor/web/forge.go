@@ -1,0 +1,331 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// People sign in with their accounts on the forge by OAuth2's code flow with PKCE. The control room is a public client:
+// it has no secret that could leak. The token that the forge gives for the code says who came and what they may do, and
+// is forgotten after these questions.
+
+const (
+	// tripTime is how long a person may take at the forge, and maxTrips bounds those who are there; the first goes first.
+	tripTime = 10 * time.Minute
+	maxTrips = 1000
+	// tripCookie names the cookie by which the browser that comes back is the one that left. The session's own cookie
+	// could not: it is SameSite=Strict, and a browser that comes from the forge does not send it.
+	tripCookie = "disinto-signin"
+	// maxNext bounds the address to which a person goes afterwards, in bytes.
+	maxNext = 1 << 10
+	// atForge is how many sign-ins may ask the forge at a time, forgeTime how long each may take in all, and
+	// maxForgeAnswer how much of an answer is read, in bytes.
+	atForge        = 4
+	forgeTime      = 20 * time.Second
+	maxForgeAnswer = 1 << 20
+)
+
+// Callback is the path to which the forge sends the browser back: the redirect URI of the application, without the
+// control room's address.
+const Callback = "/signin/callback"
+
+// trip is one way to the forge and back.
+type trip struct {
+	state, verifier, next string
+	begun                 time.Time
+}
+
+// trips are the ways that are not over. The zero value has none.
+type trips struct {
+	mu   sync.Mutex // guards what follows
+	list []trip     // oldest first
+	busy int        // how many ask the forge now
+}
+
+// begin remembers a trip that begins now.
+func (ts *trips) begin(next string, now time.Time) trip {
+	if len(next) > maxNext {
+		next = "/"
+	}
+	t := trip{state: rand.Text(), verifier: oauth2.GenerateVerifier(), next: local(next), begun: now}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.list = slices.DeleteFunc(ts.list, func(t trip) bool { return now.Sub(t.begun) > tripTime })
+	if len(ts.list) >= maxTrips {
+		ts.list = slices.Delete(ts.list, 0, 1)
+	}
+	ts.list = append(ts.list, t)
+	return t
+}
+
+// end forgets a trip, and returns it if it was not over.
+func (ts *trips) end(state string, now time.Time) (t trip, ok bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	i := slices.IndexFunc(ts.list, func(t trip) bool { return t.state == state })
+	if i < 0 {
+		return trip{}, false
+	}
+	t = ts.list[i]
+	ts.list = slices.Delete(ts.list, i, i+1)
+	return t, now.Sub(t.begun) <= tripTime
+}
+
+// ask reserves the forge for one sign-in; false means that enough others ask it.
+func (ts *trips) ask() bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.busy >= atForge {
+		return false
+	}
+	ts.busy++
+	return true
+}
+
+func (ts *trips) answered() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ts.busy--
+}
+
+// forgeClient asks the forge. It follows no redirect: one could lead the code or the token to another host.
+var forgeClient = &http.Client{
+	Timeout:       forgeTime,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// application is the control room as the forge knows it; nil where it is none.
+func (s *Site) application() *oauth2.Config {
+	c := s.Config()
+	if c == nil || c.Factory.WebClientID == "" || c.Factory.WebAddress() == "" {
+		return nil
+	}
+	return &oauth2.Config{
+		ClientID: c.Factory.WebClientID, RedirectURL: c.Factory.WebAddress() + Callback,
+		Endpoint: oauth2.Endpoint{
+			AuthURL: c.Forge.URL + "/login/oauth/authorize", TokenURL: c.Forge.URL + "/login/oauth/access_token",
+			AuthStyle: oauth2.AuthStyleInParams,
+		},
+		Scopes: []string{"read:user", "read:repository"},
+	}
+}
+
+// refusal is why a sign-in at the forge came to nothing, in words for the person.
+type refusal struct {
+	status int
+	words  string
+}
+
+func (r *refusal) Error() string { return r.words }
+
+func refused(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// errNoTrip refuses another browser than the one that left, a second time, and a link that an attacker made.
+var errNoTrip = refused(http.StatusBadRequest, "This sign-in did not begin here, or took too long: try again.")
+
+// toForge sends a person to the forge.
+func (s *Site) toForge(w http.ResponseWriter, r *http.Request) {
+	app := s.application()
+	if app == nil {
+		http.NotFound(w, r)
+		return
+	}
+	if !s.trips.ask() {
+		s.showSignIn(w, http.StatusServiceUnavailable, r.FormValue("next"), "Too many sign in at once: try again.")
+		return
+	}
+	app.Endpoint.AuthURL = authorizeAt(r.Context(), s.Config().Forge.URL, app.Endpoint.AuthURL)
+	s.trips.answered()
+	t := s.trips.begin(r.URL.Query().Get("next"), time.Now())
+	s.setTrip(w, r, t.state, int(tripTime/time.Second))
+	http.Redirect(w, r, app.AuthCodeURL(t.state, oauth2.S256ChallengeOption(t.verifier)), http.StatusSeeOther)
+}
+
+// setTrip gives the browser the cookie of a trip, or takes it. A browser that comes back from the forge sends cookies
+// that are Lax, and none that are Strict.
+func (s *Site) setTrip(w http.ResponseWriter, r *http.Request, state string, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: tripCookie, Value: state, Path: Callback, MaxAge: age, HttpOnly: true, Secure: secure(r),
+		SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// authorizeAt is the page of the forge on which a person agrees, as browsers call it. [forge] url is the forge as we
+// call it, which in a container is another name. No token goes there, only the person.
+func authorizeAt(ctx context.Context, forgeURL, otherwise string) string {
+	var known struct {
+		Authorize string `json:"authorization_endpoint"`
+	}
+	if askForge(ctx, forgeURL+"/.well-known/openid-configuration", "", &known) != nil {
+		return otherwise
+	}
+	u, err := url.Parse(known.Authorize)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return otherwise
+	}
+	return known.Authorize
+}
+
+// fromForge lets a person in who comes back from the forge.
+func (s *Site) fromForge(w http.ResponseWriter, r *http.Request) {
+	app := s.application()
+	if app == nil {
+		http.NotFound(w, r)
+		return
+	}
+	query := r.URL.Query()
+	s.setTrip(w, r, "", -1)
+	came, err := r.Cookie(tripCookie)
+	if err != nil || came.Value == "" || came.Value != query.Get("state") {
+		s.sayRefused(w, "", errNoTrip)
+		return
+	}
+	t, ok := s.trips.end(came.Value, time.Now())
+	if !ok {
+		s.sayRefused(w, "", errNoTrip)
+		return
+	}
+	who, err := s.recognise(r.Context(), app, t, query)
+	if err != nil {
+		s.sayRefused(w, t.next, err)
+		return
+	}
+	s.enter(w, r, s.visitors.welcome(who, time.Now()))
+	s.Log.Info("the control room: " + who.Name + " signed in with the forge")
+	// Not a redirect: the browser would follow it as a part of its way from the forge, and not send the Strict cookie.
+	send(w, http.StatusOK, "signedin", t.next)
+}
+
+func (s *Site) sayRefused(w http.ResponseWriter, next string, err error) {
+	status, words := http.StatusBadGateway, "The sign-in with the forge failed: try again."
+	if r := (*refusal)(nil); errors.As(err, &r) {
+		status, words = r.status, r.words
+	} else {
+		s.Log.Warn("the control room: " + err.Error())
+	}
+	s.showSignIn(w, status, next, words)
+}
+
+// recognise asks the forge who came with a code. After ten failures within a minute, from all together, it asks no more
+// until the minute is over.
+func (s *Site) recognise(ctx context.Context, app *oauth2.Config, t trip, query url.Values) (visitor, error) {
+	code := query.Get("code")
+	switch {
+	case query.Get("error") == "access_denied":
+		return visitor{}, refused(http.StatusForbidden, "You did not allow it on the forge.")
+	case code == "":
+		return visitor{}, refused(http.StatusBadGateway,
+			"The forge refused: is web_client_id right, and %s a redirect URI of the application?", app.RedirectURL)
+	case !s.trips.ask():
+		return visitor{}, refused(http.StatusServiceUnavailable, "Too many sign in at once: try again.")
+	}
+	defer s.trips.answered()
+	if !s.failures.begin(time.Now()) {
+		return visitor{}, refused(http.StatusTooManyRequests, "Too many sign-ins failed: wait a minute.")
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, forgeClient), forgeTime)
+	defer cancel()
+	token, err := app.Exchange(ctx, code, oauth2.VerifierOption(t.verifier))
+	if err != nil {
+		return visitor{}, fmt.Errorf("cannot exchange the code of a sign-in: %w", brief(err))
+	}
+	who, err := s.entitled(ctx, token.AccessToken)
+	if err == nil {
+		s.failures.forgive()
+	}
+	return who, err
+}
+
+// brief is an error of an exchange without the forge's answer, which may be long and say the code.
+func brief(err error) error {
+	if r := (*oauth2.RetrieveError)(nil); errors.As(err, &r) {
+		return fmt.Errorf("the forge answered %s", r.Response.Status)
+	}
+	return fmt.Errorf("%w: no answer that could be read", forge.ErrUnavailable)
+}
+
+// entitled asks the forge whose a token is, and what that account may do. It looks when it may read every repository of
+// the factory, because the pages show all of them, and steers when it may write to every one.
+func (s *Site) entitled(ctx context.Context, token string) (visitor, error) {
+	c := s.Config()
+	var account struct{ Login string }
+	if err := askForge(ctx, c.Forge.URL+"/api/v1/user", token, &account); err != nil {
+		return visitor{}, err
+	}
+	switch {
+	case account.Login == "":
+		return visitor{}, errors.New("cannot read the forge's answer: it names no account")
+	case worksFor(c, account.Login):
+		return visitor{}, refused(http.StatusForbidden,
+			"%s is the account of an agent: people steer, and agents are steered.", account.Login)
+	}
+	v := visitor{Name: account.Login, Steers: true, stay: forgeStay, proof: s.proof(byForge)}
+	for _, repo := range c.Forge.Repos {
+		var r struct {
+			Permissions struct{ Admin, Push, Pull bool }
+		}
+		err := askForge(ctx, c.Forge.URL+"/api/v1/repos/"+repo, token, &r)
+		if no := r.Permissions; errors.Is(err, forge.ErrNotFound) || err == nil && !(no.Pull || no.Push || no.Admin) {
+			return visitor{}, refused(http.StatusForbidden, "%s may not read %s.", account.Login, repo)
+		} else if err != nil {
+			return visitor{}, err
+		}
+		v.Steers = v.Steers && (r.Permissions.Push || r.Permissions.Admin)
+	}
+	return v, nil
+}
+
+// worksFor reports whether an account is an agent's, of this host or of another one.
+func worksFor(c *threads.Config, login string) bool {
+	same := func(other string) bool { return strings.EqualFold(other, login) }
+	for i := range c.Agents {
+		if same(c.Agents[i].Login) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.Forge.Bots, same)
+}
+
+// askForge reads JSON of the forge, with a token or without one.
+func askForge(ctx context.Context, address, token string, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return fmt.Errorf("cannot ask the forge: %w", err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := forgeClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot ask the forge: %w", err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("cannot ask the forge: GET %s: %w", req.URL.Path, forge.ErrNotFound)
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("cannot ask the forge: GET %s: %s", req.URL.Path, cmp.Or(resp.Status, "no status"))
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxForgeAnswer)).Decode(answer); err != nil {
+		return fmt.Errorf("cannot read the forge's answer to GET %s: %w", req.URL.Path, err)
+	}
+	return nil
+}
