@@ -178,7 +178,7 @@ func (s *Supervisor) shutdown(abandon func()) {
 		grace = cfg.Factory.StopGrace
 	}
 	if n := s.books.endAll(errShutdown); n > 0 {
-		s.log.Info(fmt.Sprintf("stopping: %d sessions are ended, within %s", n, grace))
+		s.log.Info(fmt.Sprintf("stopping: ending the sessions that run, %d of them, within %s", n, grace))
 	}
 	done := make(chan struct{})
 	go s.safely("the end", func() {

@@ -165,7 +165,8 @@ func doc(code Code, class Class, ends Ends, text, means, mend string) CodeDoc {
 var codeDocs = []CodeDoc{
 	doc(NotRead, Blocked, ByScan, "the forge is not read",
 		"the repository has not been read yet, or cannot be read now", "see the forge line of `disinto status`"),
-	doc(RepoOff, Blocked, ByPerson, "{note}", "its repository is archived, or has another name now",
+	// The repository is one problem for a person, and not each of its ten thousand issues.
+	doc(RepoOff, Blocked, ByChoice, "{note}", "its repository is archived, or has another name now",
 		"unarchive it, or change `repos` of `[forge]`"),
 	doc(StaleFacts, Ready, ByScan, "waits for the next scan of the forge",
 		"we wrote to it, and the next scan has not come back", ""),

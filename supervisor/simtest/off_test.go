@@ -53,7 +53,7 @@ func TestArchived(t *testing.T) {
 		if r := d.Recent[0]; r.Outcome != agents.Cancelled || r.Reason != (archived{}).Error() {
 			t.Errorf("the session ended %s: %s", r.Outcome, r.Reason)
 		}
-		if q := d.Queue[0]; q.Code != threads.RepoOff || q.Why != (archived{}).Error() {
+		if q := d.Queue[0]; q.Code != threads.RepoOff || q.Why != (archived{}).Error() || q.NeedsPerson {
 			t.Errorf("the issue waits: %s %s", q.Code, q.Why)
 		}
 		if n := strings.Count(strings.Join(d.Problems, "\n"), "archived"); n != 1 {
