@@ -121,14 +121,20 @@ func Events(path string, feed *Feed) Route {
 	return Route{"GET " + path, func(w http.ResponseWriter, r *http.Request) {
 		events, leave := feed.Read()
 		defer leave()
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusOK)
-		stream(r.Context(), w, events)
+		Stream(r.Context(), w, events, func(e Event) {
+			if data, ok := encoded(w, e.Data); ok {
+				fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
+			}
+		})
 	}}
 }
 
-func stream(ctx context.Context, w http.ResponseWriter, events <-chan Event) {
+// Stream answers with server-sent events: it calls write for each thing that comes. It returns false when the client is
+// gone or too slow, and true when the channel is closed.
+func Stream[T any](ctx context.Context, w http.ResponseWriter, from <-chan T, write func(T)) (ended bool) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
 	out := http.NewResponseController(w)
 	pulse := time.NewTicker(eventPulse)
 	defer pulse.Stop()
@@ -136,20 +142,18 @@ func stream(ctx context.Context, w http.ResponseWriter, events <-chan Event) {
 		// Without a deadline a client that reads nothing would block this goroutine for ever.
 		_ = out.SetWriteDeadline(time.Now().Add(2 * eventPulse))
 		if out.Flush() != nil {
-			return
+			return false
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-pulse.C:
 			fmt.Fprint(w, ":\n\n")
-		case e, open := <-events:
+		case v, open := <-from:
 			if !open {
-				return
+				return true
 			}
-			if data, ok := encoded(w, e.Data); ok {
-				fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Type, data)
-			}
+			write(v)
 		}
 	}
 }

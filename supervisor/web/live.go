@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 const (
@@ -59,33 +61,9 @@ func (s *Site) stream(w http.ResponseWriter, r *http.Request, p page) {
 		return
 	}
 	defer leave()
-	w.Header().Set("Content-Type", "text/event-stream")
-	sendLines(r.Context(), w, lines)
-}
-
-// sendLines writes lines as events until the client goes or is too slow.
-func sendLines(ctx context.Context, w http.ResponseWriter, lines <-chan []byte) {
-	out := http.NewResponseController(w)
-	pulse := time.NewTicker(livePulse)
-	defer pulse.Stop()
-	for {
-		_ = out.SetWriteDeadline(time.Now().Add(2 * livePulse))
-		if out.Flush() != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-pulse.C:
-			fmt.Fprint(w, ":\n\n")
-		case line, open := <-lines:
-			if !open {
-				fmt.Fprintf(w, "data: %s\n\n", stale)
-				_ = out.Flush()
-				return
-			}
-			fmt.Fprintf(w, "data: %s\n\n", line)
-		}
+	send := func(line []byte) { fmt.Fprintf(w, "data: %s\n\n", line) }
+	if control.Stream(r.Context(), w, lines, send) {
+		send([]byte(stale))
 	}
 }
 
