@@ -21,6 +21,10 @@ func (b *books) document(now time.Time) *control.Document {
 	defer b.mu.Unlock()
 	d := b.summaryLocked(now)
 	d.Recent = append(d.Recent, b.ledger.Recent...)
+	merges := b.ledger.Merges
+	for len(merges) > 0 && len(d.Merges) < control.MergesLimit && now.Sub(merges[len(merges)-1].When) < 24*time.Hour {
+		d.Merges, merges = append(d.Merges, merges[len(merges)-1]), merges[:len(merges)-1]
+	}
 	for _, x := range b.sessions {
 		d.Sessions = append(d.Sessions, x.document())
 	}

@@ -31,11 +31,16 @@ type Document struct {
 	Recent  []RecentDocument `json:"recent"` // newest first, at most RecentLimit
 	Upkeep  UpkeepDocument   `json:"upkeep"`
 	Disk    DiskDocument     `json:"disk,omitzero"` // as the newest pass found it; left out before the first
+	// Merges are those of the last 24 hours, newest first, at most MergesLimit.
+	Merges []ledger.Merged `json:"merges,omitempty"`
 	// Problems need a person, one line each: a journal that cannot be written, a tick that panicked.
 	Problems []string `json:"problems"`
 	// Sandbox says what holds the processes of sessions to come, and of which roles none does.
 	Sandbox string `json:"sandbox,omitempty"`
 }
+
+// MergesLimit is how many merges a Document shows.
+const MergesLimit = 50
 
 // WaitingDocument counts the items that wait.
 type WaitingDocument struct {

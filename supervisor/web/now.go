@@ -28,7 +28,7 @@ func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	return &board{Title: "Now", Live: true, Sections: []section{
-		needsYou(&d), running(&d), queue(&d, rows), ended(&d), health(&d),
+		needsYou(&d), running(&d), queue(&d, rows), merged(&d), ended(&d), health(&d),
 	}}, nil
 }
 
@@ -118,6 +118,15 @@ func queue(d *control.Document, rows int) section {
 	}
 	if sec.Note = count(total, "item"); total > len(sec.Rows) {
 		sec.Note = fmt.Sprintf("the first %d of %d items", len(sec.Rows), total)
+	}
+	return sec
+}
+
+// merged shows what was merged within a day, the newest first.
+func merged(d *control.Document) section {
+	sec := section{ID: "merged", Title: "Merged", Note: count(len(d.Merges), "merge") + " in 24 hours"}
+	for _, m := range d.Merges {
+		sec.Rows = append(sec.Rows, render("merged", fmt.Sprintf("%s-%d", m.Ref.Repo, m.Ref.Number), m))
 	}
 	return sec
 }

@@ -18,6 +18,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 const token = "0123456789abcdef"
@@ -378,4 +379,16 @@ func (l *live) rendered() bool {
 		}
 	}
 	return len(l.views) > 0
+}
+
+// The page names what was merged within a day, and how much that is.
+func TestMergedToday(t *testing.T) {
+	v := newVisit(t)
+	d := status()
+	d.Merges = []ledger.Merged{{Ref: ledger.Ref{Repo: "o/r", Number: 42}, When: noon}}
+	v.api.set("/v1/state", d)
+	v.signIn()
+	if _, page := v.get("/"); !strings.Contains(page, "1 merge in 24 hours") || !strings.Contains(page, "o%2Fr%2342") {
+		t.Errorf("the page does not say what was merged:\n%s", page)
+	}
 }
