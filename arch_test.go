@@ -64,7 +64,7 @@ var layers = map[string][]string{
 	},
 	"cmd/disinto": {"*"},
 	"cmd/disinto/screen": {
-		"cmd/disinto/demo", "supervisor/control", "supervisor/fleet", "threads/sim", "threads",
+		"cmd/disinto/demo", "supervisor/control", "threads/ledger", "supervisor/fleet", "threads/sim", "threads",
 		"agents", "forge",
 	},
 	"cmd/disinto/demo": {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},

@@ -36,6 +36,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/why", s.why),
 		control.Get("/v1/show", s.show),
 		control.Get("/v1/history", s.history),
+		control.Get("/v1/report", s.record),
 		control.Get("/v1/convoys", command(s, s.convoys)),
 		control.Events("/v1/events", &s.events),
 		control.Logs("/v1/log", s.findLogs, s.books.running),

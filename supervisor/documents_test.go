@@ -62,6 +62,7 @@ func TestDocuments(t *testing.T) {
 		"event-ref":      control.RefData{},
 		"life":           control.LifeDocument{},
 		"history":        control.HistoryDocument{},
+		"record":         control.RecordDocument{},
 		"ask-item":       control.ItemRequest{},
 		"ask-pause":      control.PauseRequest{},
 		"ask-sling":      control.SlingRequest{},
@@ -156,6 +157,7 @@ var (
 	logWord = regexp.MustCompile(`/logs/([a-z-]+)/[^"]*\.log`)
 	seconds = regexp.MustCompile(`(T\d\d:\d\d):[\d.]+Z`) // which of two goroutines asked the forge first shows in them
 	counted = regexp.MustCompile(`"requests":\d+`)
+	lasted  = regexp.MustCompile(`"(minutes|busy)":[\d.]+`)
 )
 
 func (s *transcript) steady(text string) string {
@@ -163,6 +165,7 @@ func (s *transcript) steady(text string) string {
 	text = pidWord.ReplaceAllString(text, `"pid":1`)
 	text = logWord.ReplaceAllString(text, "/logs/$1/RUN.log")
 	text = seconds.ReplaceAllString(text, "${1}:00Z")
+	text = lasted.ReplaceAllString(text, `"$1":1`)
 	text = counted.ReplaceAllString(text, `"requests":1`)
 	return strings.ReplaceAll(text, s.l.StateDir, "STATE")
 }
@@ -215,6 +218,7 @@ func TestAnswers(t *testing.T) {
 		for _, path := range []string{
 			"/v1/why?ref=2", "/v1/why?ref=llama", "/v1/why?ref=dev-qwen", "/v1/show?ref=2", "/v1/show?ref=99",
 			"/v1/history?agent=dev-qwen", "/v1/history?since=yesterday",
+			"/v1/report?by=agent&by=day", "/v1/report?since=1d&thread=llama", "/v1/report?by=mood", "/v1/report?since=long",
 		} {
 			s.ask("GET", path, "")
 		}

@@ -161,3 +161,12 @@ func PastQuery(query url.Values) (of Span, err error) {
 func (of Span) Fits(p *ledger.Past) bool {
 	return (of.Agent == "" || p.Agent == of.Agent) && !p.End.Before(of.Since)
 }
+
+// record answers GET /v1/report: what sessions took, and what came of them.
+func (s *Supervisor) record(_ context.Context, query url.Values) (*control.RecordDocument, error) {
+	q, err := control.ReadRecordQuery(query, time.Now())
+	if err != nil {
+		return nil, control.Invalid("%s", err)
+	}
+	return control.RecordOf(s.books.past(), s.books.timeline(q.Since, time.Now()).Merges, q), nil
+}

@@ -77,6 +77,7 @@ func startOf(x *session) ledger.Record {
 		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
 		Attempt:    x.Attempt,
 		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
+		Model: x.agent.Model,
 	}}
 }
 

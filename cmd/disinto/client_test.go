@@ -164,6 +164,34 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// report counts what a supervisor remembers, or what the last one left.
+func TestReport(t *testing.T) {
+	since := url.QueryEscape(noon.Add(-7 * 24 * time.Hour).Format(time.RFC3339))
+	state := fakeSupervisor(t, map[string]string{
+		"/v1/report?by=model&since=" + since: `{"total":{"sessions":1},"groups":[{"by":"model","rows":[{"key":"qwen3.5","sessions":1}]}]}`,
+	})
+	got := disinto(t.Context(), nil, "report", "--by", "model", "--since", "7d", "--state", state)
+	if !strings.Contains(got.stdout, "qwen3.5") {
+		t.Errorf("exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	left := t.TempDir()
+	journal := `{"at":"2026-11-03T11:00:00Z","past":{"agent":"dev-old","kind":"issue","ref":"o/r#2","chain":"o/r#2",` +
+		`"start":"2026-11-03T10:00:00Z","end":"2026-11-03T11:00:00Z","outcome":"done","model":"m"}}` + "\n" +
+		`{"at":"2026-11-03T11:00:00Z","merged":{"ref":"o/r#3","chain":"o/r#2","when":"2026-11-03T11:00:00Z"}}` + "\n"
+	if err := os.WriteFile(filepath.Join(left, "journal.jsonl"), []byte(journal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got = disinto(t.Context(), nil, "report", "--csv", "--since", "10000d", "--state", left)
+	if !strings.Contains(got.stdout, "agent,dev-old,1,0,0,0,60,,,1,60,,,1,1,1\n") {
+		t.Errorf("without a supervisor: exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	for _, bad := range [][]string{{"--by", "mood"}, {"--since", "yesterday"}, {"--csv", "--json"}} {
+		if got := disinto(t.Context(), nil, append([]string{"report", "--state", left}, bad...)...); got.code != exitUsage {
+			t.Errorf("%v: exit code %d", bad, got.code)
+		}
+	}
+}
+
 // show and history print their documents, history also that of a journal without a supervisor.
 func TestLife(t *testing.T) {
 	since := url.QueryEscape(noon.Add(-7 * 24 * time.Hour).Format(time.RFC3339))

@@ -30,7 +30,8 @@ type command struct {
 // of them.
 func commands() []command {
 	return []command{
-		runCommand, execCommand, demoCommand, statusCommand, whyCommand, showCommand, historyCommand, checkCommand,
+		runCommand, execCommand, demoCommand, statusCommand, whyCommand, showCommand, historyCommand, reportCommand,
+		checkCommand,
 		initCommand, hireCommand, retireCommand, upstreamCommand,
 		slingCommand, convoyCreateCommand, convoyListCommand, convoyStatusCommand, convoyStartCommand,
 		convoyCancelCommand,

@@ -12,6 +12,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // askTime bounds the questions of one completion: a person waits for it at each key.
@@ -60,6 +61,8 @@ func (v *values) named(ctx context.Context, name string) []candidate {
 		return words("json", "text")
 	case "NAMES":
 		return words(policyNames()...)
+	case "GROUP":
+		return groupings()
 	case "CLI":
 		return words(agents.CLIs...)
 	case "FILE", "JOURNAL", "PLAN":
@@ -68,6 +71,13 @@ func (v *values) named(ctx context.Context, name string) []candidate {
 		return words(dirNames)
 	}
 	return nil
+}
+
+func groupings() (found []candidate) {
+	for _, by := range ledger.Bys {
+		found = append(found, candidate{word: string(by)})
+	}
+	return found
 }
 
 func words(list ...string) (found []candidate) {

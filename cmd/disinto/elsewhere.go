@@ -81,7 +81,11 @@ func (l *logsFlags) left(context.Context, *cli, string, io.Writer) error {
 	return control.ErrNoSupervisor
 }
 
-// leftHistory has nothing to show, for the same reason.
+// leftHistory and leftRecord have nothing to show, for the same reason.
 func leftHistory(string, url.Values) (*control.HistoryDocument, error) {
+	return nil, control.ErrNoSupervisor
+}
+
+func leftRecord(string, control.RecordQuery) (*control.RecordDocument, error) {
 	return nil, control.ErrNoSupervisor
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -35,7 +33,7 @@ type historyFlags struct {
 }
 
 func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
-	since, err := span(h.since)
+	since, err := control.Span(h.since)
 	if err != nil {
 		return usagef("%v", err)
 	}
@@ -52,20 +50,4 @@ func (h *historyFlags) run(ctx context.Context, c *cli, _ []string) error {
 		return err
 	}
 	return c.print(h.json, left, func(v screen.View) string { return v.History(left) })
-}
-
-// maxSpan is 30 years: a longer one is a typing error.
-const maxSpan = 30 * 365 * 24 * time.Hour
-
-// span reads a time such as 90m, 24h or 7d.
-func span(said string) (time.Duration, error) {
-	text, most, unit := said, maxSpan, time.Duration(1)
-	if days, isDays := strings.CutSuffix(said, "d"); isDays {
-		text, most, unit = days+"h", maxSpan/24, 24
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || d > most {
-		return 0, fmt.Errorf("cannot read %q as a time: write it as 90m, 24h or 7d", said)
-	}
-	return d * unit, nil
 }

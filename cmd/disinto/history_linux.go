@@ -12,12 +12,7 @@ import (
 
 // leftHistory is the history in a state directory.
 func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error) {
-	file, err := os.Open(filepath.Join(state, "journal.jsonl"))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	past, err := ledger.ReadPast(file)
+	past, _, err := leftJournal(state)
 	if err != nil {
 		return nil, err
 	}
@@ -32,4 +27,22 @@ func leftHistory(state string, ask url.Values) (*control.HistoryDocument, error)
 		}
 	}
 	return d, nil
+}
+
+// leftRecord is the report of what is in a state directory.
+func leftRecord(state string, q control.RecordQuery) (*control.RecordDocument, error) {
+	past, timeline, err := leftJournal(state)
+	if err != nil {
+		return nil, err
+	}
+	return control.RecordOf(past, timeline.Merges, q), nil
+}
+
+func leftJournal(state string) ([]ledger.Past, ledger.Timeline, error) {
+	file, err := os.Open(filepath.Join(state, "journal.jsonl"))
+	if err != nil {
+		return nil, ledger.Timeline{}, err
+	}
+	defer file.Close()
+	return ledger.ReadHistory(file)
 }

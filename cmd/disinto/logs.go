@@ -51,7 +51,7 @@ func (l *logsFlags) run(ctx context.Context, c *cli, args []string) error {
 	_, noRef := forge.ParseRef(args[0], "owner/name")
 	l.Of, l.Heads = args[0], noRef == nil || l.since != ""
 	if l.since != "" {
-		since, err := span(l.since)
+		since, err := control.Span(l.since)
 		if err != nil {
 			return usagef("%v", err)
 		}

@@ -198,12 +198,12 @@ func TestFlagValues(t *testing.T) {
 
 func TestSpan(t *testing.T) {
 	for said, want := range map[string]time.Duration{"90m": 90 * time.Minute, "7d": 7 * 24 * time.Hour, "1.5d": 36 * time.Hour} {
-		if got, err := span(said); err != nil || got != want {
+		if got, err := control.Span(said); err != nil || got != want {
 			t.Errorf("%s: %s, %v", said, got, err)
 		}
 	}
 	for _, said := range []string{"", "d", "0d", "-1h", "x", "x d", "999999999d", "99999999999999999999d"} {
-		_, err := span(said)
+		_, err := control.Span(said)
 		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("cannot read %q as a time", said)) {
 			t.Errorf("%q: %v", said, err)
 		}

@@ -30,6 +30,7 @@ type Start struct {
 	Ready    time.Time `json:"ready,omitzero"`
 	Priority int       `json:"priority,omitempty"`
 	Skills   []string  `json:"skills,omitempty"`
+	Model    string    `json:"model,omitempty"` // of the agent; empty where its program chooses
 	// NewWriter is set in the open record of an agent that had not written on the chain before.
 	NewWriter bool `json:"new_writer,omitempty"`
 }

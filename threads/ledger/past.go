@@ -83,6 +83,7 @@ type Past struct {
 	Reason  string        `json:"reason,omitempty"` // the program's, or its last line of output; at most pastWords
 	Verdict Verdict       `json:"verdict,omitempty"`
 	Usage   *agents.Usage `json:"usage,omitempty"` // nil means unknown
+	Model   string        `json:"model,omitempty"`
 }
 
 func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
@@ -107,6 +108,7 @@ func (s *State) keep(e *ended) {
 			Skills: e.Skills, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
+			Model: e.Model,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}
@@ -127,14 +129,20 @@ func LogPath(agent, run string) string { return path.Join("logs", agent, run+".l
 // ReadPast returns the sessions that a journal tells of, oldest first. Lines that are not understood are skipped,
 // but a text in which none is understood is no journal.
 func ReadPast(journal io.Reader) ([]Past, error) {
+	past, _, err := ReadHistory(journal)
+	return past, err
+}
+
+// ReadHistory is ReadPast, with what happened besides sessions.
+func ReadHistory(journal io.Reader) ([]Past, Timeline, error) {
 	s := New()
 	records, corrupt := 0, 0
 	err := Read(journal, func(r Record) { records++; s.Apply(r) }, func(_, _ int64) { corrupt++ })
 	if err == nil && records == 0 && corrupt > 0 {
-		return nil, errors.New("cannot read the journal: none of its lines is a record of one")
+		return nil, Timeline{}, errors.New("cannot read the journal: none of its lines is a record of one")
 	}
 	slices.SortStableFunc(s.Past, func(a, b Past) int { return a.Start.Compare(b.Start) })
-	return s.Past, err
+	return s.Past, s.Timeline, err
 }
 
 // typicalOf is how many of the newest sessions of a kind say how long such sessions take.

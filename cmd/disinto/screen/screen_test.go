@@ -61,6 +61,7 @@ func documents(t *testing.T) []document {
 		{name: "why/agent-all", show: func(v View) string { return v.WhyAll(agent) }},
 		{name: "life/merged", show: func(v View) string { return v.Life(life) }, also: []string{"pipe"}},
 		{name: "life/history", show: func(v View) string { return v.History(past) }, also: []string{"pipe"}},
+		{name: "record", show: func(v View) string { return v.Record(record()) }, also: []string{"pipe"}},
 		{name: "convoys", show: func(v View) string { return v.Convoys(convoys) }, also: []string{"pipe"}},
 		{name: "convoy-list", show: func(v View) string { return v.ConvoyList(convoys) }},
 		{name: "fleet", show: func(v View) string { return v.Fleet(hosts) }, also: []string{"pipe"}},

@@ -1,0 +1,48 @@
+package screen
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// record is of an agent that told what it used, one that did not, and a skill that is a formula and an escape sequence.
+func record() *control.RecordDocument {
+	run := func(agent string, kind agents.Kind, minutes int, verdict ledger.Verdict, used *agents.Usage, skills ...string) ledger.Past {
+		ref := ledger.Ref{Repo: "o/r", Number: 7}
+		return ledger.Past{
+			Agent: agent, Kind: kind, Ref: ref, Chain: ref, Start: noon, End: noon.Add(time.Duration(minutes) * time.Minute),
+			Verdict: verdict, Usage: used, Skills: skills,
+		}
+	}
+	past := []ledger.Past{
+		run("dev-qwen", agents.KindIssue, 20, "", &agents.Usage{InputTokens: 1_200_000, OutputTokens: 34_000}, "=cmd()"),
+		run("review-opus", agents.KindReview, 3, ledger.ChangesRequested, &agents.Usage{InputTokens: 20_000, CostUSD: 0.42}),
+		run("dev-qwen", agents.KindRework, 7, "", nil, "\x1b[2Jgo"),
+		run("review-opus", agents.KindReview, 3, ledger.Approved, &agents.Usage{InputTokens: 18_000, CostUSD: 0.4}),
+		run("dev-old", agents.KindSchedule, 3, "", nil),
+	}
+	past[4].Chain.Number = 0
+	merges := []ledger.Merged{{Ref: past[0].Ref, Chain: past[0].Ref, When: noon}}
+	return control.RecordOf(past, merges, control.RecordQuery{
+		Since: noon.Add(-time.Hour), By: []ledger.By{ledger.ByAgent, ledger.BySkill},
+	})
+}
+
+// What is unknown is an empty field, and a key is no formula to a spreadsheet and no command to a terminal.
+func TestRecordCSV(t *testing.T) {
+	got := View{}.RecordCSV(record())
+	for _, want := range []string{
+		"by,key,merged,reviewed,first_round,rounds_each,minutes_each,tokens_each,usd_each,sessions,",
+		"agent,dev-old,0,0,0,,,,,1,3,,,1,1,0.15\n", "agent,review-opus,1,1,0,1,6,38000,0.82,2,6,38000,0.82,0,0,0.15\n",
+		"skill,'=cmd(),1,1,0,1,20,1234000,,1,20,1234000,,0,1,1\n", "skill,[2Jgo,",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// RecordDocument tells what sessions took and what came of them: the answer of GET /v1/report and of
+// `disinto report --json`.
+type RecordDocument struct {
+	Since  time.Time     `json:"since"`
+	Total  ledger.Tally  `json:"total"`
+	Groups []RecordGroup `json:"groups"`
+}
+
+// RecordGroup has a row for each agent, or model, or whatever By says.
+type RecordGroup struct {
+	By   ledger.By      `json:"by"`
+	Rows []ledger.Tally `json:"rows"` // by key
+}
+
+// RecordQuery says what is asked for.
+type RecordQuery struct {
+	Since         time.Time
+	By            []ledger.By
+	Agent, Thread string // only its sessions; empty: those of all
+}
+
+// recordSpan is how far back a record goes where the query does not say: as far as sessions are remembered.
+const recordSpan = "30d"
+
+// ReadRecordQuery reads the query of GET /v1/report: since is a time such as 7d before now, or RFC 3339; by may be
+// repeated; agent and thread are names.
+func ReadRecordQuery(query url.Values, now time.Time) (q RecordQuery, err error) {
+	q.Agent, q.Thread = query.Get("agent"), query.Get("thread")
+	said := cmp.Or(query.Get("since"), recordSpan)
+	if q.Since, err = time.Parse(time.RFC3339, said); err != nil {
+		span, err := Span(said)
+		if err != nil {
+			return q, err
+		}
+		q.Since = now.Add(-span)
+	}
+	for _, name := range query["by"] {
+		by := ledger.By(name)
+		if !slices.Contains(ledger.Bys, by) {
+			return q, fmt.Errorf("cannot group sessions by %q: say %s", name, Groupings())
+		}
+		if !slices.Contains(q.By, by) {
+			q.By = append(q.By, by)
+		}
+	}
+	return q, nil
+}
+
+// Groupings lists the ways to group sessions, for people.
+func Groupings() string {
+	var names []string
+	for _, by := range ledger.Bys {
+		names = append(names, string(by))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// RecordOf answers a query from what is remembered.
+func RecordOf(past []ledger.Past, merges []ledger.Merged, q RecordQuery) *RecordDocument {
+	past = slices.DeleteFunc(slices.Clone(past), func(p ledger.Past) bool {
+		return q.Agent != "" && p.Agent != q.Agent || q.Thread != "" && p.Thread != q.Thread
+	})
+	d := &RecordDocument{Since: q.Since.UTC(), Total: ledger.Total(past, merges, q.Since), Groups: []RecordGroup{}}
+	for _, by := range q.By {
+		d.Groups = append(d.Groups, RecordGroup{by, ledger.Tallies(past, merges, q.Since, by)})
+	}
+	return d
+}
+
+// Rows are those of one group; nil when it was not asked for.
+func (d *RecordDocument) Rows(by ledger.By) []ledger.Tally {
+	for _, g := range d.Groups {
+		if g.By == by {
+			return g.Rows
+		}
+	}
+	return nil
+}
+
+// maxSpan is 30 years: a longer one is a typing error.
+const maxSpan = 30 * 365 * 24 * time.Hour
+
+// Span reads a time such as 90m, 24h or 7d.
+func Span(said string) (time.Duration, error) {
+	text, most, unit := said, maxSpan, time.Duration(1)
+	if days, isDays := strings.CutSuffix(said, "d"); isDays {
+		text, most, unit = days+"h", maxSpan/24, 24
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > most {
+		return 0, fmt.Errorf("cannot read %q as a time: write it as 90m, 24h or 7d", said)
+	}
+	return d * unit, nil
+}

@@ -1,0 +1,169 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// run is a session on an issue of o/r, of so many minutes, that begins so many minutes after noon.
+func run(agent string, kind agents.Kind, issue int64, begins, minutes int, used *agents.Usage) Past {
+	start := noon.Add(time.Duration(begins) * time.Minute)
+	return Past{
+		Agent: agent, Role: strings.Split(agent, "-")[0], Model: strings.Split(agent, "-")[1], Kind: kind,
+		Ref: Ref{"o/r", issue}, Chain: Ref{"o/r", issue}, Start: start, End: start.Add(time.Duration(minutes) * time.Minute),
+		Usage: used,
+	}
+}
+
+func said(p Past, v Verdict) Past {
+	p.Verdict = v
+	return p
+}
+
+func used(tokens int64, usd float64) *agents.Usage {
+	return &agents.Usage{InputTokens: tokens - 1, OutputTokens: 1, CachedTokens: 1e6, CostUSD: usd}
+}
+
+// worked is an issue that two agents reworked once each, one that was approved at once and merged twice, one that is
+// open, scheduled work, and a session of an older version.
+func worked() ([]Past, []Merged) {
+	scheduled := run("planner-opus", agents.KindSchedule, 0, 100, 10, used(50, 0.5))
+	old := Past{Agent: "dev-old", Kind: agents.KindIssue, Ref: Ref{"o/r", 4}, Chain: Ref{"o/r", 4}, Start: noon, End: noon}
+	skilled := run("dev-qwen", agents.KindIssue, 3, 90, 5, used(7, 0))
+	skilled.Skills = []string{"go", "sql"}
+	past := []Past{
+		old,
+		run("dev-qwen", agents.KindIssue, 1, 0, 10, used(100, 0)),
+		said(run("review-opus", agents.KindReview, 1, 10, 2, used(20, 0.25)), ChangesRequested),
+		run("dev-qwen", agents.KindRework, 1, 12, 8, nil),
+		said(run("review-opus", agents.KindReview, 1, 20, 2, used(20, 0.25)), ChangesRequested),
+		run("dev-kimi", agents.KindRework, 1, 22, 8, used(30, 1)),
+		said(run("review-opus", agents.KindReview, 1, 30, 2, used(20, 0.25)), Approved),
+		run("dev-kimi", agents.KindIssue, 2, 40, 20, used(200, 2)),
+		said(run("review-opus", agents.KindReview, 2, 60, 2, used(20, 0.25)), Approved),
+		skilled, scheduled,
+	}
+	merge := func(issue int64, after int) Merged {
+		return Merged{Ref{"o/r", issue + 10}, Ref{"o/r", issue}, noon.Add(time.Duration(after) * time.Minute)}
+	}
+	return past, []Merged{merge(1, 35), merge(2, 65), merge(9, 66), merge(2, 70)}
+}
+
+// tallied writes a tally: its work; and of the merged issues how many, approved at once of the reviewed ones, rounds,
+// its own work on them, and what one took.
+func tallied(t Tally) string {
+	text := fmt.Sprintf("%s: %s", t.Key, took(t.Work))
+	if m := t.Merged; m.Issues > 0 {
+		text += fmt.Sprintf("; merged %d, %d/%d at once, %d rounds, %s; each %.1f rounds %.1fm %s", m.Issues, m.FirstRound,
+			m.Reviewed, m.Rounds, took(m.Work), t.PerIssue.Rounds, t.PerIssue.Minutes, usageOf(t.PerIssue.Tokens, t.PerIssue.USD))
+	}
+	return text
+}
+
+func took(w Work) string {
+	return fmt.Sprintf("%d %.0fm %s -%d -%d", w.Sessions, w.Minutes, usageOf(w.Tokens, w.USD), w.Untold, w.Unpriced)
+}
+
+func usageOf(tokens *int64, usd *float64) string {
+	text := "-"
+	if tokens != nil {
+		text = fmt.Sprint(*tokens)
+	}
+	if usd != nil {
+		return text + fmt.Sprintf(" $%.2f", *usd)
+	}
+	return text + " -"
+}
+
+func TestTallies(t *testing.T) {
+	past, merges := worked()
+	tests := []struct {
+		name string
+		by   By
+		from time.Time
+		want []string
+	}{
+		{"all", byAll, noon, []string{
+			": 11 69m 467 $4.50 -2 -4; merged 2, 1/2 at once, 2 rounds, 8 54m 410 $4.00 -1 -2; each 1.0 rounds 27.0m 205 $2.00",
+		}},
+		{"agents", ByAgent, noon, []string{
+			"dev-kimi: 2 28m 230 $3.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 2 28m 230 $3.00 -0 -0; each 1.0 rounds 14.0m 115 $1.50",
+			"dev-old: 1 0m - - -1 -1",
+			"dev-qwen: 3 23m 107 - -1 -3; merged 1, 0/1 at once, 2 rounds, 2 18m 100 - -1 -2; each 2.0 rounds 18.0m 100 -",
+			"planner-opus: 1 10m 50 $0.50 -0 -0",
+			"review-opus: 4 8m 80 $1.00 -0 -0; merged 2, 1/2 at once, 2 rounds, 4 8m 80 $1.00 -0 -0; each 1.0 rounds 4.0m 40 $0.50",
+		}},
+		{"an issue begun before has its whole cost", ByModel, noon.Add(65 * time.Minute), []string{
+			"kimi: 0 0m - - -0 -0; merged 1, 1/1 at once, 0 rounds, 1 20m 200 $2.00 -0 -0; each 0.0 rounds 20.0m 200 $2.00",
+			"opus: 1 10m 50 $0.50 -0 -0; merged 1, 1/1 at once, 0 rounds, 1 2m 20 $0.25 -0 -0; each 0.0 rounds 2.0m 20 $0.25",
+			"qwen: 1 5m 7 - -0 -1",
+		}},
+		{"skills", BySkill, noon.Add(80 * time.Minute), []string{": 1 10m 50 $0.50 -0 -0", "go: 1 5m 7 - -0 -1", "sql: 1 5m 7 - -0 -1"}},
+		{"issues", ByIssue, noon.Add(80 * time.Minute), []string{": 1 10m 50 $0.50 -0 -0", "o/r#3: 1 5m 7 - -0 -1"}},
+		{"days", ByDay, noon.Add(70 * time.Minute), []string{
+			"2026-11-21: 2 15m 57 $0.50 -0 -1; merged 1, 1/1 at once, 0 rounds, 2 22m 220 $2.25 -0 -0; each 0.0 rounds 22.0m 220 $2.25",
+		}},
+		{"nothing", ByRole, noon.Add(time.Hour * 24), nil},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, row := range Tallies(past, merges, tt.from, tt.by) {
+			got = append(got, tallied(row))
+		}
+		if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+		}
+	}
+	if got := Total(nil, nil, noon); got.Sessions != 0 || got.PerIssue != nil || got.Tokens != nil {
+		t.Errorf("no history: %+v", got)
+	}
+}
+
+// The time in which any session of a group ran counts once, however many ran, and only after the beginning.
+func TestTallyBusy(t *testing.T) {
+	past := []Past{
+		run("dev-qwen", agents.KindIssue, 1, -10, 20, nil), run("dev-kimi", agents.KindIssue, 2, 5, 10, nil),
+		run("dev-qwen", agents.KindIssue, 3, 30, 10, nil),
+	}
+	for _, row := range append(Tallies(past, nil, noon, ByAgent), Tallies(past, nil, noon, ByRole)...) {
+		want := map[string]float64{"dev-qwen": 20. / 40, "dev-kimi": 10. / 40, "dev": 25. / 40}[row.Key]
+		if math.Abs(row.Busy-want) > 1e-9 {
+			t.Errorf("%s is busy %.3f of the time, want %.3f", row.Key, row.Busy, want)
+		}
+	}
+}
+
+// The groups of a session add up to all of them, except by skill.
+func TestTalliesAddUp(t *testing.T) {
+	past, merges := worked()
+	all := Total(past, merges, noon)
+	for _, by := range Bys {
+		n, usd := 0, 0.0
+		for _, row := range Tallies(past, merges, noon, by) {
+			n += row.Sessions
+			if row.Merged.USD != nil {
+				usd += *row.Merged.USD
+			}
+		}
+		if by != BySkill && (n != all.Sessions || math.Abs(usd-*all.Merged.USD) > 1e-9) {
+			t.Errorf("by %s: %d sessions and $%.2f, of %d and $%.2f", by, n, usd, all.Sessions, *all.Merged.USD)
+		}
+	}
+}
+
+// The model of a session is that of its start, also after compaction.
+func TestPastModel(t *testing.T) {
+	start := startRec("a", 1, 1)
+	start.Start.Model = "qwen3.5"
+	records := []Record{start, endRec("a", time.Minute, End{Result: agents.Done})}
+	s := fold(records...)
+	again := fold(s.Compact(noon.Add(time.Hour))...)
+	if s.Past[0].Model != "qwen3.5" || again.Past[0].Model != "qwen3.5" {
+		t.Errorf("the models are %q and %q", s.Past[0].Model, again.Past[0].Model)
+	}
+}
