@@ -103,6 +103,22 @@ agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a s
 	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' \
 	go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
 
+# Debian's chromium, and axe-core of npm, which finds what keeps people from using a page. DISINTO_SHOTS is the folder of
+# the screenshots.
+BROWSER = $(shell command -v chromium || command -v chromium-browser)
+AXE     = axe-core@4.14.1
+AXE_DIR = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disinto-axe
+
+.PHONY: web-test
+web-test: build ## look at the control room of a demo with a real browser; skipped without chromium
+	@[ -n '$(BROWSER)' ] || { echo 'skipped: there is no chromium (apt install chromium)'; exit 0; }; \
+	mkdir -p '$(AXE_DIR)' bin/pages && axe='$(AXE_DIR)/node_modules/axe-core/axe.min.js' && \
+	{ [ -e "$$axe" ] || (cd '$(AXE_DIR)' && npm install --no-audit --no-fund --loglevel=error $(AXE)) || \
+	{ echo 'without axe-core: npm is missing or cannot install it'; axe=; }; } && \
+	DISINTO_AXE="$$axe" DISINTO_BROWSER='$(BROWSER)' DISINTO_BINARY='$(CURDIR)/bin/disinto' \
+	DISINTO_SHOTS="$${DISINTO_SHOTS:-$(CURDIR)/bin/pages}" \
+	go test -tags browser -v -count=1 -timeout 10m ./supervisor/web/browser
+
 .PHONY: docker-test
 docker-test: ## try the image: init, accounts, stop, kill, reload; skipped without root or a Docker engine
 	@docker/test.sh
@@ -115,8 +131,8 @@ walk: ## walk a new user's way to the first merged issue, in an empty Debian if 
 check: ## what CI checks beside make test: form, vet, static analysis, modules, and every storm of the tests
 	@echo 'gofumpt -l .'; files=$$(go run $(GOFUMPT) -l .) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run make format:"; echo "$$files"; exit 1; fi
-	go vet ./...
-	go run $(STATICCHECK) ./...
+	go vet -tags browser ./...
+	go run $(STATICCHECK) -tags browser ./...
 	go fix -diff -stringsbuilder=false ./...
 	go mod tidy -diff
 	GOOS=darwin go build -o /dev/null ./cmd/disinto # the commands of a client

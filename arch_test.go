@@ -50,6 +50,7 @@ var layers = map[string][]string{
 	"supervisor/control":       {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
 	"supervisor/fleet":         {"threads", "agents", "forge"},
 	"supervisor/web":           {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
+	"supervisor/web/browser":   {},
 	"supervisor": {
 		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "threads/ledger",
 		"threads", "agents", "forge", "forge/plan",

@@ -1,0 +1,384 @@
+//go:build browser
+
+package browser
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// patience bounds one thing that a page or the demo is waited for. It says nothing about how long that takes.
+const patience = 3 * time.Minute
+
+// room is a demo with its control room, and a browser.
+type room struct {
+	*testing.T
+	base, token string // of the control room
+	issues      string // the forge's address of the demo's issues
+	person      string // token of a person there
+	browser     context.Context
+	shots       string // folder of the screenshots
+
+	mu    sync.Mutex // guards what follows
+	wrong []string   // what the browser complained of
+}
+
+// said is what a program wrote until now.
+type said struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+// find waits until the text matches, and returns its groups.
+func (s *said) find(t *testing.T, pattern string) []string {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		s.mu.Lock()
+		found := want.FindStringSubmatch(s.text.String())
+		s.mu.Unlock()
+		if found != nil {
+			return found
+		}
+	}
+	t.Fatalf("the demo does not say %q:\n%s", pattern, s.text.String())
+	return nil
+}
+
+func newRoom(t *testing.T) *room {
+	chromium, binary := os.Getenv("DISINTO_BROWSER"), os.Getenv("DISINTO_BINARY")
+	if chromium == "" || binary == "" {
+		t.Skip("needs a chromium and a program: make web-test")
+	}
+	r := &room{T: t, shots: cmp.Or(os.Getenv("DISINTO_SHOTS"), t.TempDir())}
+	out := r.startDemo(binary)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox,
+		chromedp.WSURLReadTimeout(patience))
+	allocator, end := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(end)
+	r.browser, end = chromedp.NewContext(allocator)
+	t.Cleanup(end)
+	r.do(r.browser, chromedp.Navigate("about:blank")) // starts it
+	m := out.find(t, `in a browser[^\n]*: (http://[^/\s]+)/signin#(\S+)`)
+	r.base, r.token = m[1], m[2]
+	tab := r.tab()
+	r.do(tab, chromedp.Navigate(r.base+"/signin#"+r.token), chromedp.WaitReady("main[data-live]"))
+	m = out.find(t, `(?s)Authorization: token (\w+)".*?(http://\S+/api/v1/repos/\S+/issues)`)
+	r.person, r.issues = m[1], m[2]
+	return r
+}
+
+// startDemo runs the demo until the test ends.
+func (r *room) startDemo(binary string) *said {
+	out := new(said)
+	demo := exec.Command(binary, "demo", "--keep")
+	demo.Env = append(os.Environ(), "TMPDIR="+r.TempDir())
+	demo.Stdout, demo.Stderr = out, out
+	if err := demo.Start(); err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() {
+		_ = demo.Process.Signal(syscall.SIGTERM)
+		_ = demo.Wait()
+		if r.Failed() {
+			r.Logf("the demo said:\n%s", out.text.String())
+		}
+	})
+	return out
+}
+
+// tab opens one more page of the browser, whose complaints count.
+func (r *room) tab() context.Context {
+	ctx, end := chromedp.NewContext(r.browser)
+	r.Cleanup(end)
+	chromedp.ListenTarget(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			r.complain(e.ExceptionDetails.Error())
+		case *cdplog.EventEntryAdded:
+			if e.Entry.Level == cdplog.LevelError {
+				r.complain(e.Entry.Text + " " + e.Entry.URL)
+			}
+		case *page.EventJavascriptDialogOpening:
+			if !strings.HasPrefix(e.Message, "Cancel ") {
+				r.complain("a dialog: " + e.Message)
+			}
+			go func() { _ = chromedp.Run(ctx, page.HandleJavaScriptDialog(true)) }()
+		}
+	})
+	return ctx
+}
+
+func (r *room) complain(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrong = append(r.wrong, what)
+}
+
+// do does things in a tab.
+func (r *room) do(tab context.Context, actions ...chromedp.Action) {
+	r.Helper()
+	// Not a context with a timeout: the first one of a browser or a tab ends it when it is cancelled.
+	done := make(chan error, 1)
+	go func() { done <- chromedp.Run(tab, actions...) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			r.Fatal(err)
+		}
+	case <-time.After(patience):
+		var at string
+		_ = chromedp.Run(tab, chromedp.Location(&at))
+		r.Fatalf("the browser waits in vain at %s", at)
+	}
+}
+
+// ask evaluates an expression.
+func ask[T any](r *room, tab context.Context, expression string) (answer T) {
+	r.Helper()
+	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+	r.do(tab, chromedp.Evaluate(expression, &answer, wait))
+	return answer
+}
+
+// until waits for an expression to be true.
+func (r *room) until(tab context.Context, expression string) {
+	r.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		var ok bool
+		// While a page is exchanged for another one there is nothing to ask.
+		if chromedp.Run(tab, chromedp.Evaluate(expression, &ok)) == nil && ok {
+			return
+		}
+	}
+	r.Fatalf("in vain: %s\n%s", expression, ask[string](r, tab, `location.href + "\n" + document.body.innerText`))
+}
+
+// file files an issue, without a label, and returns the path of its page.
+func (r *room) file(title, body string) string {
+	r.Helper()
+	form, _ := json.Marshal(map[string]string{"title": title, "body": body})
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, r.issues, bytes.NewReader(form))
+	if err != nil {
+		r.Fatal(err)
+	}
+	req.Header.Set("Authorization", "token "+r.person)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	var made struct{ Number int }
+	if err := json.Unmarshal(text, &made); err != nil || made.Number == 0 {
+		r.Fatalf("%s: %s", resp.Status, text)
+	}
+	return fmt.Sprintf("/issue?ref=%%23%d", made.Number)
+}
+
+// hostile is a title that tries to become markup, to run and to turn the text around.
+const hostile = "</bdi></h1><img src=x onerror=\"alert(1)\"><script>alert(2)</script>&lt;b&gt; \u202eesrever\u2066 {{.}}"
+
+func TestRoom(t *testing.T) {
+	r := newRoom(t)
+	tab := r.tab()
+	var issue string
+	r.Run("from queued to merged", func(t *testing.T) {
+		r := r.with(t)
+		issue = r.file(hostile, "Add `sign.md`.")
+		r.watch(tab, issue)
+	})
+	r.Run("cancel", func(t *testing.T) { r.with(t).cancel(tab) })
+	r.Run("pages", func(t *testing.T) { r.with(t).pages(tab, issue) })
+	r.Run("keyboard", func(t *testing.T) { r.with(t).keyboard(tab) })
+	r.Run("reduced motion", func(t *testing.T) { r.with(t).motion(tab) })
+	r.Run("without scripts", func(t *testing.T) { r.with(t).scriptless(r.tab()) })
+	r.Run("sign out", func(t *testing.T) { r.with(t).signOut(tab) })
+	if len(r.wrong) > 0 {
+		t.Errorf("the browser complained:\n%s", strings.Join(r.wrong, "\n"))
+	}
+}
+
+// with is the room for a part of the test.
+func (r *room) with(t *testing.T) *room {
+	return &room{
+		T: t, base: r.base, token: r.token, issues: r.issues, person: r.person, browser: r.browser, shots: r.shots,
+	}
+}
+
+// watch slings an issue and looks on until it is merged. The page is not loaded again meanwhile.
+func (r *room) watch(tab context.Context, issue string) {
+	r.do(tab, chromedp.Navigate(r.base+issue), chromedp.WaitReady("main[data-live]"))
+	title, want := ask[string](r, tab, `document.querySelector("h1").textContent`), hostile
+	if !strings.HasSuffix(title, want) {
+		r.Errorf("the title is %q, want %q at its end", title, want)
+	}
+	if n := ask[int](r, tab, `document.querySelectorAll("main img, main script").length`); n > 0 {
+		r.Errorf("the title became %d elements", n)
+	}
+	if ask[bool](r, tab, `!!document.querySelector(".verdict.merged")`) {
+		r.Error("it is merged before it began")
+	}
+	r.do(tab, chromedp.Click("button.sling"))
+	r.until(tab, `document.querySelector("#said").textContent !== "" && document.readyState === "complete"`)
+	ask[bool](r, tab, `window.sameDocument = true`)
+	r.until(tab, `!!document.querySelector(".verdict.merged")`)
+	if !ask[bool](r, tab, `window.sameDocument === true`) {
+		r.Error("the page was loaded again")
+	}
+	if n := ask[int](r, tab, `document.querySelectorAll("#sessions tbody tr").length`); n < 2 {
+		r.Errorf("%d sessions are shown, want the author's and the reviewer's", n)
+	}
+}
+
+// cancel steers by a button that asks first.
+func (r *room) cancel(tab context.Context) {
+	r.do(tab, chromedp.Navigate(r.base+r.file("To be cancelled", "Add `never.md`.")), chromedp.Click("button.cancel"))
+	r.until(tab, `/cancel/.test(document.querySelector("#said").textContent)`)
+	r.until(tab, `[...document.querySelectorAll(".label")].some(l => l.textContent === "cancelled")`)
+}
+
+// pages looks at every page of the navigation and at the issue's: on a screen and on a phone, light and dark.
+func (r *room) pages(tab context.Context, issue string) {
+	r.do(tab, chromedp.Navigate(r.base+"/"))
+	links := `[...document.querySelectorAll("nav a[data-key]")].map(a => a.getAttribute("href"))`
+	for _, path := range append(ask[[]string](r, tab, links), issue) {
+		for _, width := range []int64{390, 1200} {
+			for _, scheme := range []string{"light", "dark"} {
+				r.look(tab, path, width, scheme)
+			}
+		}
+	}
+	r.do(tab, emulation.ClearDeviceMetricsOverride(), emulation.SetEmulatedMedia())
+}
+
+func (r *room) look(tab context.Context, path string, width int64, scheme string) {
+	r.Helper()
+	feature := &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme}
+	r.do(tab, emulation.SetDeviceMetricsOverride(width, 900, 1, width < 600),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{feature}),
+		chromedp.Navigate(r.base+path), chromedp.WaitReady("main h1"))
+	name := fmt.Sprintf("%s-%d-%s", cmp.Or(strings.Trim(strings.Split(path, "?")[0], "/"), "now"), width, scheme)
+	if wide := ask[int64](r, tab, `document.documentElement.scrollWidth`); wide > width {
+		r.Errorf("%s is %d pixels wide", name, wide)
+	}
+	light := ask[bool](r, tab, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every(c => c > 200)`)
+	if light != (scheme == "light") {
+		r.Errorf("%s: the background is light: %v", name, light)
+	}
+	r.axe(tab, name)
+	var picture []byte
+	r.do(tab, chromedp.FullScreenshot(&picture, 100))
+	if err := os.WriteFile(filepath.Join(r.shots, name+".png"), picture, 0o600); err != nil {
+		r.Error(err)
+	}
+}
+
+// axe asks axe-core for what keeps people from using a page.
+func (r *room) axe(tab context.Context, name string) {
+	r.Helper()
+	path := os.Getenv("DISINTO_AXE")
+	if path == "" {
+		return
+	}
+	script, err := os.ReadFile(path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	ask[bool](r, tab, string(script)+"\n;true")
+	found := ask[[]string](r, tab, `axe.run().then(r => r.violations.filter(v => ["serious", "critical"].includes(v.impact))
+		.map(v => v.id + ": " + v.help + ": " + v.nodes.map(n => n.html).join(" ").slice(0, 300)))`)
+	for _, f := range found {
+		r.Errorf("%s: %s", name, f)
+	}
+}
+
+// keyboard goes everywhere without a mouse.
+func (r *room) keyboard(tab context.Context) {
+	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.KeyEvent(kb.Tab))
+	if !ask[bool](r, tab, `document.activeElement.matches(".skip")`) {
+		r.Error("the first stop is not the way to the content")
+	}
+	type link struct{ Key, Path string }
+	links := `[...document.querySelectorAll("nav a[data-key]")].map(a => ({Key: a.dataset.key, Path: a.pathname}))`
+	for _, l := range ask[[]link](r, tab, links) {
+		r.do(tab, chromedp.KeyEvent("g"), chromedp.KeyEvent(l.Key))
+		r.until(tab, fmt.Sprintf(`location.pathname === %q && document.readyState === "complete"`, l.Path))
+	}
+	r.do(tab, chromedp.KeyEvent("g"), chromedp.KeyEvent("n"))
+	r.until(tab, `location.pathname === "/" && document.readyState === "complete"`)
+	for range 100 {
+		r.do(tab, chromedp.KeyEvent("j"))
+		if ask[bool](r, tab, `(document.activeElement.getAttribute("href") || "").startsWith("/issue?")`) {
+			break
+		}
+	}
+	r.do(tab, chromedp.KeyEvent("j"), chromedp.KeyEvent("k"), chromedp.KeyEvent(kb.Enter))
+	r.until(tab, `location.pathname === "/issue" && document.readyState === "complete"`)
+	r.do(tab, chromedp.KeyEvent("/"))
+	if !ask[bool](r, tab, `document.activeElement.id === "ref"`) {
+		r.Error("/ does not lead to the search field")
+	}
+}
+
+// motion turns the animation of changed rows off where people asked for that.
+func (r *room) motion(tab context.Context) {
+	moves := `(() => { const e = document.createElement("p"); e.className = "fresh"; document.body.append(e);
+		const name = getComputedStyle(e).animationName; e.remove(); return name; })()`
+	for value, want := range map[string]string{"no-preference": "fresh", "reduce": "none"} {
+		feature := &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: value}
+		r.do(tab, emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{feature}))
+		if got := ask[string](r, tab, moves); got != want {
+			r.Errorf("%s: a changed row has the animation %s, want %s", value, got, want)
+		}
+	}
+	r.do(tab, emulation.SetEmulatedMedia())
+}
+
+// scriptless signs in with the form and reads the page, in a tab that runs no scripts.
+func (r *room) scriptless(tab context.Context) {
+	r.do(tab, emulation.SetScriptExecutionDisabled(true), chromedp.Navigate("about:blank"))
+	r.do(tab, chromedp.Navigate(r.base+"/signin"), chromedp.SendKeys("#token", r.token+kb.Enter), chromedp.WaitReady("#slots"))
+	var refresh []*cdp.Node
+	r.do(tab, chromedp.Nodes(`noscript meta[http-equiv="refresh"]`, &refresh, chromedp.AtLeast(1)))
+}
+
+// signOut leaves, and what was there before is not shown any more.
+func (r *room) signOut(tab context.Context) {
+	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.Click(".out button"), chromedp.WaitReady("#token"))
+	r.do(tab, chromedp.Navigate(r.base+"/"), chromedp.WaitReady("#token"))
+	if ask[bool](r, tab, `!!document.querySelector("#slots")`) {
+		r.Error("signed out, and the page is still shown")
+	}
+	r.look(tab, "/signin", 390, "light")
+	r.look(tab, "/signin", 1200, "dark")
+}
