@@ -15,23 +15,11 @@ import (
 // worked on: filed when its first session began, it could not be done sooner by more slots. Sessions that took no
 // time, or longer than any timeout, are left out.
 func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Load {
-	past = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
-		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
-		return took <= 0 || took > longestReplayed
-	})
+	past, from := recent(past, days)
 	if len(past) == 0 {
 		return nil
 	}
-	newest := slices.MaxFunc(past, func(a, b ledger.Past) int { return a.End.Compare(b.End) }).End
-	from := newest.Add(-days)
-	past = slices.DeleteFunc(past, func(s ledger.Past) bool { return s.Start.Before(from) })
-	r := replay{config: config, from: newest, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
-	for i := range past {
-		r.from = earlier(r.from, filed(&past[i]))
-	}
-	if r.from.Before(from) {
-		r.from = from // issues that waited before that are there from the beginning
-	}
+	r := replay{config: config, from: from, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
 	for i := range past {
 		r.add(&past[i])
 	}
@@ -46,6 +34,27 @@ func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Load
 	}
 	slices.SortStableFunc(r.load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
 	return r.load
+}
+
+// recent returns the sessions of the newest days that can be replayed, and when the replay begins: when the first of
+// their issues could be worked on, but no earlier than these days. Issues that waited before that are there from the
+// beginning.
+func recent(past []ledger.Past, days time.Duration) (list []ledger.Past, from time.Time) {
+	list = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
+		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
+		return took <= 0 || took > longestReplayed
+	})
+	if len(list) == 0 {
+		return nil, from
+	}
+	newest := slices.MaxFunc(list, func(a, b ledger.Past) int { return a.End.Compare(b.End) }).End
+	begin := newest.Add(-days)
+	list = slices.DeleteFunc(list, func(s ledger.Past) bool { return s.Start.Before(begin) })
+	from = newest
+	for i := range list {
+		from = earlier(from, filed(&list[i]))
+	}
+	return list, latest(from, begin)
 }
 
 // longestReplayed is longer than any sensible timeout.
@@ -100,6 +109,13 @@ func filed(s *ledger.Past) time.Time {
 		return s.Start
 	}
 	return earlier(s.Start, s.Ready)
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -28,6 +28,8 @@ type Report struct {
 	Idle time.Duration `json:"idle"` // the sum of all gaps
 	Wait []ClassWait   `json:"wait"` // from filing to the first session, by priority
 	Turn Spread        `json:"turn"` // from filing to done
+	// First is from filing to the first session, of all issues. One that had none waited to the end.
+	First Spread `json:"first"`
 
 	Moves   int `json:"moves"`
 	Unheard int `json:"unheard"` // moves whose answer was lost
@@ -105,15 +107,28 @@ func (tr *trial) report() Report {
 	for _, g := range r.gaps {
 		r.Idle += g
 	}
+	first := tr.unbegun()
 	for p := 1; p <= 10; p++ {
 		if d := r.waits[p]; len(d) > 0 {
 			r.Wait = append(r.Wait, ClassWait{p, spread(d)})
+			first = append(first, d...)
 		}
 	}
+	r.First = spread(first)
 	r.Used = r.used(len(tr.Config.Agents))
 	tr.countChains()
 	r.Bound, r.Graham = tr.Load.bounds(tr.writers(), tr.Policy.Latency)
 	return *r
+}
+
+// unbegun are the waits of the issues that had no session.
+func (tr *trial) unbegun() (waits []time.Duration) {
+	for _, t := range tr.issues {
+		if t.begun.IsZero() && len(t.Work.Sessions) > 0 {
+			waits = append(waits, tr.now.Sub(t.Created))
+		}
+	}
+	return waits
 }
 
 // used is the share of the agents' time that they worked until the last issue was done or, where none was, until the

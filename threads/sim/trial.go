@@ -21,9 +21,13 @@ type Trial struct {
 	Cache  Cache
 	Seed   uint64        // of the moments at which polls and cycles begin
 	Limit  time.Duration // nothing is filed after it; 0 means that all of the load is
+	// Drain is how long the trial goes on after the last issue was filed; 0 is long enough for all that is ever done.
+	Drain time.Duration
+	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.
+	Enough func() bool
 }
 
-// drain is how long a trial goes on after the last issue was filed. Work that is not done by then never will be.
+// drain is the usual Trial.Drain.
 const drain = 60 * 24 * time.Hour
 
 // Run plays a trial to its end.
@@ -31,6 +35,9 @@ func (t Trial) Run() Report {
 	tr := newTrial(t)
 	tr.open()
 	for !tr.finished() && tr.next() {
+		if t.Enough != nil && t.Enough() {
+			break
+		}
 		tr.settle()
 	}
 	return tr.report()
@@ -141,11 +148,12 @@ func (tr *trial) open() {
 		tr.Load = slices.DeleteFunc(slices.Clone(tr.Load), func(w Work) bool { return w.At >= tr.Limit })
 	}
 	tr.left = len(tr.Load)
-	tr.end = epoch.Add(drain)
+	after := cmp.Or(tr.Drain, drain)
+	tr.end = epoch.Add(after)
 	for i := range tr.Load {
 		w := &tr.Load[i]
 		tr.after(w.At, func() { tr.file(w) })
-		tr.end = epoch.Add(drain + w.At)
+		tr.end = epoch.Add(after + w.At)
 	}
 	p := &tr.Policy
 	tr.every(p.Push, tr.push)

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// TestHappened reads a journal as the trials are reported: an issue merged after rework by two agents, one that closed
+// itself, one sent back and left alone, and scheduled work, which is no issue.
+func TestHappened(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	ref := func(n int64) ledger.Ref { return ledger.Ref(forge.Ref{Repo: "o/r", Number: n}) }
+	past := func(agent string, kind agents.Kind, chain int64, start, took time.Duration) ledger.Past {
+		return ledger.Past{
+			Agent: agent, Kind: kind, Ref: ref(chain), Chain: ref(chain), Thread: "llama", Outcome: agents.Done,
+			Ready: at, Start: at.Add(start), End: at.Add(start + took),
+		}
+	}
+	verdict := func(p ledger.Past, v ledger.Verdict) ledger.Past {
+		p.Thread, p.Verdict = "api", v
+		return p
+	}
+	list := []ledger.Past{
+		past("a", agents.KindIssue, 1, time.Hour, time.Hour),
+		verdict(past("r", agents.KindReview, 1, 2*time.Hour, time.Hour), ledger.ChangesRequested),
+		past("b", agents.KindRework, 1, 3*time.Hour, time.Hour),
+		verdict(past("r", agents.KindReview, 1, 4*time.Hour, time.Hour), ledger.Approved),
+		past("b", agents.KindIssue, 2, 4*time.Hour, time.Hour),
+		past("b", agents.KindIssue, 3, 5*time.Hour, time.Hour),
+		verdict(past("r", agents.KindReview, 3, 6*time.Hour, time.Hour), ledger.ChangesRequested),
+		past("b", agents.KindSchedule, 0, 6*time.Hour, 2*time.Hour),
+	}
+	timeline := ledger.Timeline{
+		Merges: []ledger.Merged{{Ref: ref(9), Chain: ref(1), When: at.Add(6 * time.Hour)}},
+		Free:   []ledger.Free{{Thread: "llama", From: at.Add(-time.Hour), Until: at.Add(10 * time.Minute)}},
+	}
+	config := &threads.Config{
+		Agents:  []agents.Agent{{Name: "a"}, {Name: "b"}, {Name: "idle"}},
+		Threads: []threads.Thread{{Name: "api", Overlap: true}, {Name: "llama"}},
+	}
+	r := Happened(list, timeline, config, 24*time.Hour)
+	want := Report{Issues: 3, Done: 2, Lost: 1, Sessions: 8, Makespan: 6 * time.Hour, Idle: 10 * time.Minute, Switches: 5}
+	if r.Issues != want.Issues || r.Done != want.Done || r.Lost != want.Lost || r.Sessions != want.Sessions ||
+		r.Makespan != want.Makespan || r.Idle != want.Idle || r.Switches != want.Switches {
+		t.Errorf("got  %+v\nwant %+v", r, want)
+	}
+	if r.First.Mean != 200*time.Minute || r.First.Max != 5*time.Hour || r.Turn.Mean != 330*time.Minute {
+		t.Errorf("waits %+v, turnarounds %+v", r.First, r.Turn)
+	}
+	if r.Used != 6./24 { // six hours of four agents, one of whom has left, in six hours
+		t.Errorf("busy %f", r.Used)
+	}
+	if r := Happened(nil, timeline, config, time.Hour); r.Issues+r.Done+r.Sessions != 0 {
+		t.Errorf("of an empty journal: %+v", r)
+	}
+}
+
+// TestDrain ends a trial whose work never gets done, counts what never began as waiting to the end, and stops when it
+// is told so.
+func TestDrain(t *testing.T) {
+	config := Fleet(1, 1, 0)
+	load := Load{
+		{Priority: 5, Sessions: []time.Duration{time.Hour}},
+		{Priority: 5, Skills: []string{"of no agent"}, Sessions: []time.Duration{time.Hour}},
+	}
+	r := Trial{Config: config, Load: load, Policy: Ours, Seed: 1, Drain: 24 * time.Hour}.Run()
+	if r.Done != 1 || r.Lost != 1 || r.First.N != 2 || r.First.Max < 24*time.Hour || r.First.Max > 25*time.Hour {
+		t.Errorf("%d done, %d lost, waits %+v", r.Done, r.Lost, r.First)
+	}
+	asked := 0
+	enough := func() bool { asked++; return asked > 3 }
+	r = Trial{Config: config, Load: load, Policy: Ours, Seed: 1, Enough: enough}.Run()
+	if asked != 4 || r.Done != 0 {
+		t.Errorf("asked %d times, %d done", asked, r.Done)
+	}
+}
+
+// TestChange leaves the configuration as it is, and takes all that a dismissed agent alone had.
+func TestChange(t *testing.T) {
+	config := Fleet(2, 1, 1)
+	config.Routes = []threads.Route{{Skill: "x", Agents: []string{"dev-0"}}, {Skill: "y", Agents: []string{"dev-0", "dev-1"}}}
+	c := Change{
+		Slots: map[string]int{"write": 2, "review": 3}, Hold: map[string]time.Duration{"write": time.Minute},
+		Without: []string{"review-0", "dev-0", "dev-0"},
+	}
+	is, differs, err := c.Of(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(differs), 6; got != want {
+		t.Errorf("%q", differs)
+	}
+	if w := is.Thread("write"); w.Slots != 2 || w.MaxSessions != 2 || w.Hold != time.Minute || len(w.Agents) != 1 {
+		t.Errorf("%+v", w)
+	}
+	if v := is.Thread("review"); v.MaxSessions != 3 || v.Slots != 1 || len(v.Agents) != 0 {
+		t.Errorf("%+v", v)
+	}
+	if len(is.Agents) != 1 || len(is.Roles) != 1 || len(is.Routes) != 1 || len(is.Routes[0].Agents) != 1 {
+		t.Errorf("%+v %+v %+v", is.Agents, is.Roles, is.Routes)
+	}
+	if w := config.Thread("write"); w.Slots != 1 || w.Hold != 0 || len(w.Agents) != 2 || len(config.Agents) != 3 ||
+		len(config.Routes) != 2 || len(config.Routes[1].Agents) != 2 {
+		t.Errorf("the configuration became %+v", config)
+	}
+	none, differs, err := new(Change{Slots: map[string]int{"write": 1}}).Of(config)
+	if err != nil || len(differs) != 0 || none.Thread("write").Slots != 1 {
+		t.Errorf("no change: %q, %v", differs, err)
+	}
+}
