@@ -70,6 +70,8 @@ func TestDocuments(t *testing.T) {
 		"ask-cancel":     control.ConvoyCancelRequest{},
 		"ask-rebalance":  control.RebalanceRequest{},
 		"ask-upgrade":    control.UpgradeRequest{},
+		"ask-simulate":   control.SimulateRequest{},
+		"simulation":     control.Simulation{},
 		"fleet-cycle":    fleet.Cycle{},
 		"fleet-one-host": fleet.HostStatus{},
 	} {

@@ -100,6 +100,8 @@ type Supervisor struct {
 	// Paused begins nothing until a person says resume. Ask does so in a state directory without a journal if the first
 	// scan finds work.
 	Paused, Ask bool
+	// Simulate plays the past again for POST /v1/simulate, until ctx is done; nil refuses. Its errors are refusals.
+	Simulate func(ctx context.Context, q WhatIf) (*control.Simulation, error)
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Decide is the scheduler; nil means threads.Decide.
@@ -113,20 +115,21 @@ type Supervisor struct {
 	// Metrics answers GET /metrics, on the control API and on [factory] listen_metrics; nil answers nothing.
 	Metrics http.Handler
 
-	once      sync.Once   // for init
-	asking    atomic.Bool // the first scan is to show whether a person has to say resume
-	log       hclog.Logger
-	instance  string
-	until     context.Context // Run's: done when the supervisor is to stop
-	base      context.Context // of what outlives that: sessions and what follows them, merges and marks
-	held      *os.File        // the lock of the state directory
-	running   sync.WaitGroup  // sessions, chores and commands
-	loops     sync.WaitGroup
-	events    control.Feed
-	changed   chan struct{} // the status document is no longer what was written
-	replug    chan struct{} // TCP listeners are to be compared with the configuration
-	hub       *fleet.Hub
-	fleetFile *fleet.File
+	once       sync.Once   // for init
+	asking     atomic.Bool // the first scan is to show whether a person has to say resume
+	simulating atomic.Bool // one simulation at a time
+	log        hclog.Logger
+	instance   string
+	until      context.Context // Run's: done when the supervisor is to stop
+	base       context.Context // of what outlives that: sessions and what follows them, merges and marks
+	held       *os.File        // the lock of the state directory
+	running    sync.WaitGroup  // sessions, chores and commands
+	loops      sync.WaitGroup
+	events     control.Feed
+	changed    chan struct{} // the status document is no longer what was written
+	replug     chan struct{} // TCP listeners are to be compared with the configuration
+	hub        *fleet.Hub
+	fleetFile  *fleet.File
 
 	// What has state, each with a mutex of its own.
 	books    *books
