@@ -54,7 +54,7 @@ type page struct {
 	key   string // of the keyboard, after g
 	// show returns what the page shows for a query. An error may be a *control.Refusal, whose words are shown.
 	show func(*Site, context.Context, url.Values) (*board, error)
-	rest time.Duration // the least time between two versions while it is open
+	rest time.Duration // the least time between two versions while it is open; 0: it does not change by itself
 }
 
 // pages are all pages.
@@ -62,6 +62,7 @@ var pages = []page{
 	{"/", "Now", "n", (*Site).now, 300 * time.Millisecond},
 	{"/timeline", "Timeline", "t", (*Site).timeline, 5 * time.Second},
 	{"/convoys", "Convoys", "c", (*Site).convoys, 300 * time.Millisecond},
+	{"/whatif", "What if", "w", (*Site).whatIf, 0},
 	{"/convoy", "", "", (*Site).convoy, 3 * time.Second}, // it may ask the forge
 	{"/issue", "", "", (*Site).issue, 3 * time.Second},   // it asks the forge
 }
@@ -77,6 +78,9 @@ func (s *Site) Handler() http.Handler {
 		}
 		show := func(w http.ResponseWriter, r *http.Request, v *visitor) { s.serve(w, r, v, p) }
 		mux.HandleFunc("GET "+path, s.seen(show))
+		if p.rest == 0 {
+			continue
+		}
 		live := func(w http.ResponseWriter, r *http.Request, _ *visitor) { s.stream(w, r, p) }
 		mux.HandleFunc("GET /live"+path, s.seen(live))
 	}

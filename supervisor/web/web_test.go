@@ -52,8 +52,13 @@ func (f *fake) Post(_ context.Context, path string, request, answer any) error {
 	if r, is := answer.(*control.Report); is {
 		r.Subject = "o/r#1"
 		r.Add("%s", strings.TrimPrefix(path, "/v1/"))
+		return nil
 	}
-	return nil
+	if no, refused := f.answers[path].(error); refused {
+		return no
+	}
+	known, _ := json.Marshal(f.answers[path])
+	return json.Unmarshal(known, answer)
 }
 
 func (f *fake) Copy(ctx context.Context, path string, w io.Writer) error {

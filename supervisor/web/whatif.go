@@ -1,0 +1,239 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// usualDays are simulated where the query does not say.
+const usualDays = 7
+
+// whatIf asks what the factory would have done with the work of the last days if it were another one. It plays nothing
+// before a person has asked.
+func (s *Site) whatIf(ctx context.Context, query url.Values) (*board, error) {
+	c := s.Config()
+	if c == nil {
+		return nil, control.NotNow("not now: there is no valid configuration")
+	}
+	b := &board{Title: "What if", Sections: []section{wishes(c, query)}}
+	if !query.Has("asked") {
+		return b, nil
+	}
+	ask, err := asked(c, query)
+	var d control.Simulation
+	if err == nil {
+		err = s.API.Post(ctx, "/v1/simulate", ask, &d)
+	}
+	if no := (*control.Refusal)(nil); errors.As(err, &no) {
+		refused := section{ID: "refused", Title: "Not simulated", Urgent: true}
+		refused.Rows = append(refused.Rows, render("refused", "why", no.Words))
+		b.Sections = append(b.Sections, refused)
+		return b, nil
+	} else if err != nil {
+		return nil, err
+	}
+	b.Sections = append(b.Sections, says(&d), compared(&d))
+	return b, nil
+}
+
+// wish is a thread in the form, with what was asked for.
+type wish struct {
+	Name, Noun, Slots, Hold string
+	Overlap                 bool
+	Agents                  []wishedAgent
+}
+
+// wishedAgent is an agent in the form.
+type wishedAgent struct {
+	Name, Roles string
+	With        bool
+}
+
+// wishes is the form. It has what the query says, or else what is configured.
+func wishes(c *threads.Config, query url.Values) section {
+	or := func(key, otherwise string) string {
+		if query.Has(key) {
+			return query.Get(key)
+		}
+		return otherwise
+	}
+	var list []wish
+	for i := range c.Threads {
+		t := &c.Threads[i]
+		w := wish{Name: t.Name, Noun: "slots", Overlap: t.Overlap}
+		if t.Overlap {
+			w.Noun = "sessions at once"
+		}
+		w.Slots = or("slots."+t.Name, strconv.Itoa(t.MaxSessions))
+		w.Hold = or("hold."+t.Name, took(t.Hold))
+		for _, name := range t.Agents {
+			with := !query.Has("asked") || slices.Contains(query["with"], name)
+			w.Agents = append(w.Agents, wishedAgent{name, strings.Join(c.Agent(name).Roles, ", "), with})
+		}
+		list = append(list, w)
+	}
+	sec := section{ID: "form", Title: "The factory", Note: "change it, and see what the last days would have been"}
+	form := map[string]any{"Days": or("days", strconv.Itoa(usualDays)), "Threads": list}
+	sec.Rows = append(sec.Rows, render("wishes", "form", form))
+	return sec
+}
+
+// asked reads the form.
+func asked(c *threads.Config, query url.Values) (ask control.SimulateRequest, err error) {
+	ask = control.SimulateRequest{Days: usualDays, Slots: make(map[string]int), Hold: make(map[string]string)}
+	if said := query.Get("days"); said != "" {
+		if ask.Days, err = strconv.Atoi(said); err != nil {
+			return ask, control.Invalid("cannot read %q as a number of days", said)
+		}
+	}
+	for i := range c.Threads {
+		name := c.Threads[i].Name
+		if said := query.Get("slots." + name); said != "" {
+			if ask.Slots[name], err = strconv.Atoi(said); err != nil {
+				return ask, control.Invalid("cannot read %q as a number of slots of %s", said, name)
+			}
+		}
+		if said := query.Get("hold." + name); said != "" {
+			ask.Hold[name] = said
+		}
+	}
+	for i := range c.Agents {
+		if name := c.Agents[i].Name; !slices.Contains(query["with"], name) {
+			ask.Without = append(ask.Without, name)
+		}
+	}
+	return ask, nil
+}
+
+// says tells the result in a sentence or two.
+func says(d *control.Simulation) section {
+	sec := section{ID: "says", Title: "In short"}
+	add := func(format string, args ...any) {
+		sec.Rows = append(sec.Rows, render("says", strconv.Itoa(len(sec.Rows)), fmt.Sprintf(format, args...)))
+	}
+	if is := d.Changed; is != nil {
+		add("With these changes (%s) an issue would be done after %s on average in place of %s, and wait %s for its "+
+			"first session in place of %s.", strings.Join(d.Changes, ", "), spell(is.MeanTurn), spell(d.Now.MeanTurn),
+			spell(is.MeanWait), spell(d.Now.MeanWait))
+		if left := is.Issues - is.Done; left > 0 {
+			add("%s would not be done %s later.", count(left, "issue"), count(d.Days, "day"))
+		}
+	}
+	switch off := math.Abs(d.Now.MeanTurn - d.Happened.MeanTurn); {
+	case d.Happened.Done == 0 || d.Now.Done == 0:
+		add("Nothing is known to have been done in these days, so the simulation cannot be compared with what happened.")
+	case off <= d.Happened.MeanTurn/4:
+		add("The simulation of the factory as it is comes close to what happened.")
+	default:
+		add("The simulation of the factory as it is, %s for an issue, is not close to what happened, %s: it knows no "+
+			"stops, no failures and no people who take their time. Take the difference between the simulations as a direction.",
+			spell(d.Now.MeanTurn), spell(d.Happened.MeanTurn))
+	}
+	return sec
+}
+
+// measure is a row of the comparison.
+type measure struct {
+	name, says string
+	of         func(*control.Played) float64
+	text       func(float64) string
+	better     int // 1: more is better, -1: less is, 0: neither
+}
+
+var measures = []measure{
+	{
+		"Issues done", "", func(p *control.Played) float64 { return float64(p.Done) },
+		func(v float64) string { return strconv.Itoa(int(v)) }, 1,
+	},
+	{
+		"Last one done after", "from the beginning of these days",
+		func(p *control.Played) float64 { return p.LastDone }, spell, -1,
+	},
+	{
+		"An issue takes", "from the moment it could be worked on until it is done, on average",
+		func(p *control.Played) float64 { return p.MeanTurn }, spell, -1,
+	},
+	{
+		"It waits", "for its first session, on average",
+		func(p *control.Played) float64 { return p.MeanWait }, spell, -1,
+	},
+	{
+		"Worst wait", "of any issue for its first session",
+		func(p *control.Played) float64 { return p.MaxWait }, spell, -1,
+	},
+	{
+		"Idle beside work", "time that slots stood free beside work for them, together",
+		func(p *control.Played) float64 { return p.Idle }, spell, -1,
+	},
+	{
+		"Busy", "share of the agents' time in sessions until the last issue was done",
+		func(p *control.Played) float64 { return p.Busy },
+		func(v float64) string { return strconv.Itoa(int(math.Round(100*v))) + " %" }, 0,
+	},
+	{
+		"Switches", "sessions that a local slot began with another agent's or issue's context in its cache",
+		func(p *control.Played) float64 { return float64(p.Switches) },
+		func(v float64) string { return strconv.Itoa(int(v)) }, -1,
+	},
+}
+
+// figure is a cell of the comparison.
+type figure struct{ Of, Text, Differs, Class string }
+
+// compared puts what happened beside the simulations.
+func compared(d *control.Simulation) section {
+	sec := section{
+		ID: "compared", Title: "The last " + count(d.Days, "day"),
+		Note: fmt.Sprintf("%s, %s", count(d.Happened.Issues, "issue"), count(d.Sessions, "session")),
+		Head: []string{"Measure", "What happened", "Simulated as it is"},
+	}
+	if d.Changed != nil {
+		sec.Head = append(sec.Head, "Simulated with the changes")
+	}
+	for i := range measures {
+		m := &measures[i]
+		cells := []figure{
+			{Of: "happened", Text: m.text(m.of(&d.Happened))}, {Of: "as it is", Text: m.text(m.of(&d.Now))},
+		}
+		if d.Changed != nil {
+			cells = append(cells, m.changed(&d.Now, d.Changed))
+		}
+		data := map[string]any{"Name": m.name, "Says": m.says, "Cells": cells}
+		sec.Rows = append(sec.Rows, render("measure", "measure-"+strconv.Itoa(i), data))
+	}
+	return sec
+}
+
+// changed is the cell of the changed factory, with the difference. One of less than a percent is none.
+func (m *measure) changed(now, is *control.Played) figure {
+	was, v := m.of(now), m.of(is)
+	f := figure{Of: "with the changes", Text: m.text(v)}
+	if by := v - was; m.better != 0 && math.Abs(by) > math.Abs(was)/100 && m.text(math.Abs(by)) != m.text(0) {
+		f.Differs = m.text(math.Abs(by)) + map[bool]string{true: " more", false: " less"}[by > 0]
+		switch better := by * float64(m.better); {
+		case better > 0:
+			f.Class = "yes"
+		case better < 0:
+			f.Class = "no"
+		}
+	}
+	return f
+}
+
+// spell writes seconds: 41s, 3m12s, 2h5m, 3.4 days.
+func spell(seconds float64) string {
+	if days := seconds / (24 * 60 * 60); days >= 2 {
+		return strconv.FormatFloat(min(days, 1e6), 'f', 1, 64) + " days"
+	}
+	return took(time.Duration(max(0, seconds) * float64(time.Second)))
+}
