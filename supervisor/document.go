@@ -102,8 +102,9 @@ func (b *books) agentLocked(a *agents.Agent, now time.Time) control.AgentDocumen
 	known := b.ledger.Agent(a.Name)
 	d := control.AgentDocument{
 		Name: a.Name, Thread: a.Thread, Model: a.Model, State: control.AgentIdle, IdleSince: known.IdleSince,
-		Done: known.Done, Failed: known.Failed, Spent: spent(known.Spent.Today(now), a.Budget),
+		Done: known.Done, Failed: known.Failed, Spent: spent(known.Spent.Today(now), a.Budget), Skills: a.Skills,
 	}
+	_, d.Paused = b.ledger.Paused[threads.Pause{Agent: a.Name}]
 	if len(a.Roles) > 0 {
 		d.Role = a.Roles[0]
 	}
@@ -111,8 +112,7 @@ func (b *books) agentLocked(a *agents.Agent, now time.Time) control.AgentDocumen
 		d.IdleSince = b.life.started
 	}
 	if why := b.heldWhyLocked(a, now); why != "" {
-		_, chosen := b.ledger.Paused[threads.Pause{Agent: a.Name}]
-		d.State, d.Why, d.NeedsPerson = control.AgentHeld, why, !chosen
+		d.State, d.Why, d.NeedsPerson = control.AgentHeld, why, !d.Paused
 	}
 	for _, x := range b.sessions {
 		if x.Agent == a.Name {

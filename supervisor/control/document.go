@@ -158,7 +158,9 @@ type AgentDocument struct {
 
 	Spent SpentDocument `json:"spent"`
 	// NeedsPerson says that a held agent stays so until a person does something, and that no person chose so.
-	NeedsPerson bool `json:"needs_person,omitempty"`
+	NeedsPerson bool     `json:"needs_person,omitempty"`
+	Skills      []string `json:"skills,omitempty"` // sorted
+	Paused      bool     `json:"paused,omitempty"` // the agent itself, by a person
 }
 
 // SessionDocument is one running session.

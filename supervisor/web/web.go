@@ -64,7 +64,9 @@ var pages = []page{
 	{"/convoys", "Convoys", "c", (*Site).convoys, 300 * time.Millisecond},
 	{"/whatif", "What if", "w", (*Site).whatIf, 0},
 	{"/convoy", "", "", (*Site).convoy, 3 * time.Second}, // it may ask the forge
-	{"/issue", "", "", (*Site).issue, 3 * time.Second},   // it asks the forge
+	{"/agents", "Agents", "a", (*Site).agents, time.Second},
+	{"/money", "Money", "m", (*Site).money, 3 * time.Second},
+	{"/issue", "", "", (*Site).issue, 3 * time.Second}, // it asks the forge
 }
 
 // Handler serves the site. It may be called once.

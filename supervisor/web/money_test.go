@@ -1,0 +1,145 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// today is the day on which the records of the tests are asked for.
+var today = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// month is a record of two agents: one has told what it used on the first day and not on the last, the other always.
+func month() *control.RecordDocument {
+	run := func(agent, thread string, daysAgo int, used *agents.Usage) ledger.Past {
+		at := today.Add(-time.Duration(daysAgo) * 24 * time.Hour)
+		ref := ledger.Ref{Repo: "o/r", Number: 7}
+		return ledger.Past{
+			Agent: agent, Thread: thread, Model: hostile, Kind: agents.KindIssue, Ref: ref, Chain: ref, Start: at.Add(-time.Hour),
+			End: at, Usage: used,
+		}
+	}
+	past := []ledger.Past{
+		run("dev-qwen", "llama", 29, &agents.Usage{InputTokens: 5000}),
+		run("review-opus", "anthropic", 2, &agents.Usage{InputTokens: 1000, CostUSD: 8}),
+		run("review-opus", "anthropic", 1, &agents.Usage{InputTokens: 1000, CostUSD: 2}),
+		run("dev-qwen", "llama", 0, nil),
+	}
+	past[1].Verdict = ledger.Approved
+	merges := []ledger.Merged{{Ref: past[0].Ref, Chain: past[0].Ref, When: today}}
+	return control.RecordOf(past, merges, control.RecordQuery{Since: today.Add(-30 * 24 * time.Hour), By: ledger.Bys})
+}
+
+// A day is a bar as high as its part of the highest, or of the budget; one of which nothing is known is a question mark.
+func TestBars(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		unit   unit
+		limit  float64
+		top    string
+		limitY int
+		want   string
+	}{
+		{"dollars", dollarsOf, 0, "$8.00", 0, "0:? 27:100 28:25 29:?"},
+		{"a budget above", dollarsOf, 16, "$16.00", chartTop, "0:? 27:50 28:12 29:?"},
+		{"a budget below", dollarsOf, 4, "$8.00", chartBase - 50, "0:? 27:100 28:25 29:?"},
+		{"tokens", tokensOf, 0, "5k", 0, "0:100 27:20 28:20 29:?"},
+	} {
+		c := barsOf(tt.name, month(), tt.unit, tt.limit)
+		var got []string
+		for _, b := range c.Bars {
+			text := fmt.Sprintf("%d:%d", (b.X-chartLeft)/(barWidth+barGap), b.Height)
+			if b.Unknown {
+				text = fmt.Sprintf("%d:?", (b.X-chartLeft)/(barWidth+barGap))
+			}
+			if got = append(got, text); b.Y+b.Height != chartBase || b.Y < chartTop {
+				t.Errorf("%s: a bar from %d to %d", tt.name, b.Y, b.Y+b.Height)
+			}
+		}
+		if strings.Join(got, " ") != tt.want || c.Highest != tt.top || c.LimitY != tt.limitY {
+			t.Errorf("%s: %s up to %s, line at %d; want %s up to %s, %d", tt.name, got, c.Highest, c.LimitY, tt.want, tt.top, tt.limitY)
+		}
+	}
+	if c := barsOf("none", &control.RecordDocument{}, dollarsOf, 0); len(c.Bars) != 0 || len(c.Ticks) != 6 {
+		t.Errorf("without a history: %+v", c)
+	}
+}
+
+// What no program told is "-", and a sum to which some did not tell their part is a least one; the dearest come first.
+func TestSpending(t *testing.T) {
+	d := month()
+	var got []string
+	for _, by := range []ledger.By{ledger.ByAgent, ledger.ByIssue} {
+		for _, r := range spending(d, by).Rows {
+			got = append(got, r.ID)
+		}
+	}
+	if strings.Join(got, " ") != "key-review-opus key-dev-qwen key-o/r#7" {
+		t.Errorf("rows %s", got)
+	}
+	for key, want := range map[string]string{"dev-qwen": "- ≥ 5k -", "review-opus": "$10.00 2k $10.00"} {
+		for _, row := range d.Rows(ledger.ByAgent) {
+			g := groupOf(ledger.ByAgent, &row)
+			if row.Key == key && g.Cost+" "+g.Read+" "+g.CostOf != want {
+				t.Errorf("%s: %s %s %s, want %s", key, g.Cost, g.Read, g.CostOf, want)
+			}
+		}
+	}
+	var many []ledger.Tally
+	for i := range 4000 {
+		many = append(many, ledger.Tally{Key: fmt.Sprintf("o/r#%d", i+1)})
+	}
+	sec := spending(&control.RecordDocument{Groups: []control.RecordGroup{{By: ledger.ByIssue, Rows: many}}}, ledger.ByIssue)
+	if len(sec.Rows) != mostSpending || sec.Note != "50 of 4000" {
+		t.Errorf("%d rows, %s", len(sec.Rows), sec.Note)
+	}
+}
+
+// Agents and Money show text of strangers as text, budgets, and what may be done; also before anything has happened.
+func TestAgentsAndMoney(t *testing.T) {
+	v := newVisit(t)
+	d := status()
+	d.Threads[0].Spent = control.SpentDocument{USD: 3, USDPerDay: 4}
+	d.Agents = []control.AgentDocument{
+		{
+			Name: "dev-qwen", Role: "dev", Thread: "llama", Model: hostile, State: control.AgentWorking, Skills: []string{hostile},
+			Spent: control.SpentDocument{Tokens: 3000, TokensPerDay: 2000},
+		},
+		{Name: "dev-new", Role: "dev", Thread: "llama", State: control.AgentHeld, Why: "paused", Paused: true},
+	}
+	v.api.answers["/v1/state"], v.api.answers["/v1/report"] = d, month()
+	v.signIn()
+	for path, wants := range map[string][]string{
+		"/agents": {"3k of 2k tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume", "No session of it has ended"},
+		"/money":  {"thread llama: $3.00 of $4.00 today, $1.00 left", "Dollars of llama, and its budget of $4.00 a day", "≥ $10.00", "unknown in 1 session"},
+	} {
+		status, page := v.get(path)
+		if status != http.StatusOK || strings.Contains(page, "<img") {
+			t.Errorf("%s: %d\n%s", path, status, page)
+		}
+		for _, want := range wants {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s does not have %q:\n%s", path, want, page)
+			}
+		}
+	}
+	_, page := v.get("/agents")
+	v.post("/do/pause", v.server.URL, url.Values{"name": {"dev-qwen"}, "secret": {v.secret(page)}, "back": {"/agents"}})
+	if got := v.api.commands(); got != `/v1/pause {"name":"dev-qwen"}` {
+		t.Errorf("done: %s", got)
+	}
+	v.api.set("/v1/report", control.RecordOf(nil, nil, control.RecordQuery{By: ledger.Bys}))
+	v.api.set("/v1/state", &control.Document{})
+	for path, want := range map[string]string{"/agents": "No agent is configured.", "/money": "No session ended in the last 30 days."} {
+		if status, page := v.get(path); status != http.StatusOK || !strings.Contains(page, want) {
+			t.Errorf("%s of an empty factory: %d\n%s", path, status, page)
+		}
+	}
+}
