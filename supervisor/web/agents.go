@@ -80,7 +80,7 @@ func tiles(t *ledger.Tally) []tile {
 		list[1].Value = fmt.Sprintf("%d of %d", t.Merged.FirstRound, n)
 	}
 	if r := t.PerIssue; r != nil {
-		list[2].Value, list[3].Value = fmt.Sprintf("%.1f", r.Rounds), fmt.Sprintf("%.0f", r.Minutes)
+		list[2].Value, list[3].Value = fmt.Sprintf("%.1f", r.Rounds), fmt.Sprintf("%.1f", r.Minutes)
 		list[4].Value = usdKnown(r.USD, t.Merged.Unpriced)
 		list[5].Value = tokensKnown(r.Tokens, t.Merged.Untold)
 	}

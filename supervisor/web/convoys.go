@@ -20,7 +20,7 @@ func (s *Site) convoys(ctx context.Context, _ url.Values) (*board, error) {
 	}
 	sec := section{
 		ID: "convoys", Title: "Open convoys", Head: []string{"Convoy", "State", "Progress", "Title", "Commands"},
-		Empty: "No convoy is open. `disinto convoy create` makes one.",
+		Empty: "No convoy is open. The command disinto convoy create makes one.",
 	}
 	for i := range d.Convoys {
 		c := convoyOf(&d.Convoys[i])

@@ -36,7 +36,7 @@ func (s *Site) money(ctx context.Context, _ url.Values) (*board, error) {
 func budgets(d *control.Document) section {
 	sec := section{
 		ID: "budgets", Title: "Budgets of today", Note: "a day ends at midnight UTC",
-		Empty: "No agent and no thread has a `budget`.",
+		Empty: "No agent and no thread has a budget.",
 	}
 	for _, t := range d.Threads {
 		for i, m := range meters("thread "+t.Name, &t.Spent) {
@@ -135,7 +135,7 @@ const (
 // chart is a bar for each day.
 type chart struct {
 	Title, Label string
-	Highest      string // the number at the top
+	Highest      string // the number at the top; empty where no day has one
 	Bars         []dayBar
 	Ticks        []label
 	LimitY       int // of the line of the budget; 0 without one
@@ -156,11 +156,14 @@ func barsOf(title string, d *control.RecordDocument, u unit, limit float64) *cha
 	}
 	by := make(map[string]*ledger.Tally)
 	rows := d.Rows(ledger.ByDay)
-	highest := limit
+	highest, told := limit, limit > 0
 	for i := range rows {
 		by[rows[i].Key] = &rows[i]
-		sum, _ := u.of(&rows[i])
-		highest = max(highest, sum)
+		sum, known := u.of(&rows[i])
+		highest, told = max(highest, sum), told || known
+	}
+	if !told {
+		return c
 	}
 	c.Highest = u.write(highest)
 	scale := float64(chartBase-chartTop) / cmp.Or(highest, 1)

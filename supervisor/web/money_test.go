@@ -67,8 +67,16 @@ func TestBars(t *testing.T) {
 			t.Errorf("%s: %s up to %s, line at %d; want %s up to %s, %d", tt.name, got, c.Highest, c.LimitY, tt.want, tt.top, tt.limitY)
 		}
 	}
-	if c := barsOf("none", &control.RecordDocument{}, dollarsOf, 0); len(c.Bars) != 0 || len(c.Ticks) != 6 {
+	if c := barsOf("none", &control.RecordDocument{}, dollarsOf, 3); len(c.Bars) != 0 || len(c.Ticks) != 6 {
 		t.Errorf("without a history: %+v", c)
+	}
+	untold := month()
+	for i := range untold.Rows(ledger.ByDay) {
+		untold.Rows(ledger.ByDay)[i].USD = nil
+	}
+	text := string(render("chart", "usd", barsOf("none", untold, dollarsOf, 0)).HTML)
+	if !strings.Contains(text, "Unknown") || strings.Contains(text, "$0") {
+		t.Errorf("no program told what it cost:\n%s", text)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // reviewWords is how much of a review a life shows, in columns: two lines of a screen.
@@ -30,9 +31,22 @@ func (v View) Life(d *control.LifeDocument) string {
 	if d.Mend != "" {
 		p.line("to change that: "+v.typed(d.Mend), faint)
 	}
+	v.around(p, "depends on: ", d.DependsOn)
+	v.around(p, "waits for it: ", d.Blocks)
 	p.headed(-1, append([][]cell{row(faint, "AGO", "WHO", "WHAT")}, v.happened(d)...))
 	v.sessions(p, d)
 	return p.text.String()
+}
+
+// around lists issues that an issue depends on, or that wait for it.
+func (v View) around(p *page, label string, members []threads.Member) {
+	var names []string
+	for i := range members {
+		names = append(names, v.short(members[i].Ref().String())+" "+string(members[i].State))
+	}
+	if len(names) > 0 {
+		p.line(label+strings.Join(names, ", "), faint)
+	}
 }
 
 // happening is a line of a life.
