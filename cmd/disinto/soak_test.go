@@ -102,6 +102,7 @@ type soak struct {
 	environ  []string
 	requests int64
 	parent   []string // a command line before the supervisor's
+	factory  string   // more lines of [factory]
 }
 
 func newSoak(t *testing.T, threads, issues int, takes string) *soak {
@@ -156,7 +157,7 @@ func (s *soak) file(n int) {
 func (s *soak) start() *running {
 	s.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n", s.api.URL, soakRepo, s.state)
+	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nrepos = [%q]\n\n[factory]\nstate = %q\n%s", s.api.URL, soakRepo, s.state, s.factory)
 	fmt.Fprintf(&b, "\n[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"soak\", %q, %q]\nsandbox_write = [%q]\n", soakAgent,
 		s.takes, s.ledger, filepath.Dir(s.ledger))
 	for i := range s.threads {
