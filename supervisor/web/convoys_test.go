@@ -119,7 +119,7 @@ func TestNeighbours(t *testing.T) {
 	if strings.Count(text, "<path") != 3 || !strings.Contains(text, "here") || strings.Contains(text, "<img") {
 		t.Errorf("drawn as\n%s", text)
 	}
-	if sec.Note != "depends on 2, 1 wait for it" {
+	if sec.Note != "2 before it, 1 after it" {
 		t.Errorf("the note is %q", sec.Note)
 	}
 }

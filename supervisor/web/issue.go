@@ -65,7 +65,7 @@ func place(d *control.LifeDocument) section {
 	sec := section{ID: "place", Title: "Depends on, and is waited for"}
 	is := threads.Member{Repo: d.Repo, Number: d.Number, Title: d.Title, State: threads.MemberState(d.State)}
 	if g := neighbours(is, d.DependsOn, d.Blocks); g != nil {
-		sec.Note = fmt.Sprintf("depends on %d, %d wait for it", len(d.DependsOn), len(d.Blocks))
+		sec.Note = fmt.Sprintf("%d before it, %d after it", len(d.DependsOn), len(d.Blocks))
 		sec.Rows = []row{render("graph", "place", g)}
 	}
 	return sec
@@ -130,8 +130,8 @@ func life(d *control.LifeDocument) section {
 			all = append(all, event{At: p.EndedAt, What: name + " " + p.State})
 		}
 	}
-	if d.Kind == "issue" && d.State != control.StateOpen {
-		all = append(all, event{At: d.EndedAt, What: d.State})
+	if d.Kind == "issue" && d.State == control.StateClosed { // one that is merged ends with its pull request
+		all = append(all, event{At: d.EndedAt, What: "closed"})
 	}
 	all = slices.DeleteFunc(all, func(e event) bool { return e.At.IsZero() })
 	slices.SortStableFunc(all, func(a, b event) int { return a.At.Compare(b.At) })
