@@ -86,22 +86,24 @@ func (q *simulation) run(c *cli) error {
 	if err != nil {
 		return err
 	}
-	load, work, err := q.work(config)
+	trial, work, err := q.work(config)
 	if err != nil {
 		return err
 	}
 	var reports []sim.Report
+	trial.Seed = q.seed
 	for _, p := range policies {
-		reports = append(reports, sim.Trial{Config: config, Load: load, Policy: p, Seed: q.seed}.Run())
+		trial.Policy = p
+		reports = append(reports, trial.Run())
 	}
 	if q.against != "" {
 		other, err := pretended(q.against, c)
 		if err != nil {
 			return err
 		}
-		p := sim.Ours
-		p.Name += " " + filepath.Base(q.against)
-		reports = append(reports, sim.Trial{Config: other, Load: load, Policy: p, Seed: q.seed}.Run())
+		trial.Config, trial.Policy = other, sim.Ours
+		trial.Policy.Name += " " + filepath.Base(q.against)
+		reports = append(reports, trial.Run())
 	}
 	if err := q.draw(c, reports); err != nil || q.chart == "-" {
 		return err
@@ -164,47 +166,48 @@ func pretended(path string, c *cli) (*threads.Config, error) {
 // usual is the load where no flag says another.
 const usual = "[[issues]]\nper_day = 20\n"
 
-// work makes the load, of a journal, of a file, or the usual one, and says in a line what it is.
-func (q *simulation) work(config *threads.Config) (load sim.Load, what string, err error) {
+// work makes the trial: of a journal, of a load file, or of the usual load, and says in a line what it is.
+func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err error) {
+	t.Config = config
 	name := "the usual load, 20 issues a day"
 	switch {
 	case q.replay != "":
 		name = q.replay
-		load, err = q.replayed(config)
+		t, err = q.replayed(config)
 	case q.load != "":
 		name = q.load
 		raw, readErr := os.ReadFile(q.load)
 		if readErr != nil {
-			return nil, "", fmt.Errorf("cannot read the load: %w", readErr)
+			return t, "", fmt.Errorf("cannot read the load: %w", readErr)
 		}
-		load, err = q.made(name, string(raw), config)
+		t.Load, err = q.made(name, string(raw), config)
 	default:
-		load, err = q.made(name, usual, config)
+		t.Load, err = q.made(name, usual, config)
 	}
 	if err != nil {
-		return nil, "", err
+		return t, "", err
 	}
-	last := load[len(load)-1].At
-	return load, fmt.Sprintf("%s: %s, the last filed after %s; %g days were asked for",
-		name, screen.Count(len(load), "issue"), screen.Brief(last), q.days), nil
+	last := t.Load[len(t.Load)-1].At
+	return t, fmt.Sprintf("%s: %s, the last filed after %s; %g days were asked for",
+		name, screen.Count(len(t.Load), "issue"), screen.Brief(last), q.days), nil
 }
 
-// replayed is the load of a journal.
-func (q *simulation) replayed(config *threads.Config) (sim.Load, error) {
+// replayed is the trial of a journal.
+func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
 	file, err := os.Open(q.replay)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the journal: %w", err)
+		return t, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	defer file.Close()
 	past, err := ledger.ReadPast(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", q.replay, err)
+		return t, fmt.Errorf("%s: %w", q.replay, err)
 	}
-	load := sim.Replay(past, config, time.Duration(q.days*float64(24*time.Hour)))
-	if len(load) == 0 {
-		return nil, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
+	t = sim.Replay(past, config, time.Duration(q.days*float64(24*time.Hour)))
+	if len(t.Load) == 0 {
+		return t, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
 	}
-	return load, nil
+	return t, nil
 }
 
 // made is the load that a text describes.

@@ -24,17 +24,18 @@ func whatIf(ctx context.Context, q supervisor.WhatIf) (*control.Simulation, erro
 		return nil, control.Invalid("cannot simulate: %s", err)
 	}
 	days := time.Duration(q.Ask.Days) * 24 * time.Hour
-	load := sim.Replay(q.Past, q.Config, days)
-	if len(load) == 0 {
+	trial := sim.Replay(q.Past, q.Config, days)
+	if len(trial.Load) == 0 {
 		return nil, control.Conflict("nothing to simulate: no session worked on an issue in the last %d days", q.Ask.Days)
 	}
 	happened := sim.Happened(q.Past, q.Timeline, q.Config, days)
 	answer := &control.Simulation{
 		Days: q.Ask.Days, Sessions: happened.Sessions, Changes: []string{}, Happened: played(&happened),
 	}
+	trial.Policy, trial.Drain, trial.Enough = sim.Ours, days, func() bool { return ctx.Err() != nil }
 	play := func(config *threads.Config) control.Played {
-		enough := func() bool { return ctx.Err() != nil }
-		r := sim.Trial{Config: config, Load: load, Policy: sim.Ours, Seed: 1, Drain: days, Enough: enough}.Run()
+		trial.Config = config
+		r := trial.Run()
 		return played(&r)
 	}
 	answer.Now = play(q.Config)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -18,7 +17,6 @@ func Happened(past []ledger.Past, timeline ledger.Timeline, config *threads.Conf
 	if len(past) == 0 {
 		return r
 	}
-	slices.SortStableFunc(past, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
 	r.Sessions = len(past)
 	issues, order := issuesOf(past, timeline.Merges)
 	var waits []time.Duration
@@ -39,7 +37,11 @@ func Happened(past []ledger.Past, timeline ledger.Timeline, config *threads.Conf
 	}
 	r.spans(past, from)
 	r.Used = r.used(crew(past, config))
-	r.Switches = switches(past, config)
+	for _, is := range switched(past, config) {
+		if is {
+			r.Switches++
+		}
+	}
 	return r
 }
 
@@ -96,26 +98,4 @@ func crew(past []ledger.Past, config *threads.Config) int {
 		names[past[i].Agent] = true
 	}
 	return len(names)
-}
-
-// switches counts the sessions, sorted by their start, that began in a slot without overlap with the context of another
-// agent or issue in its cache, as trials do.
-func switches(past []ledger.Past, config *threads.Config) (n int) {
-	type context struct {
-		agent string
-		chain ledger.Ref
-	}
-	slots := make(map[threads.SlotKey]context)
-	for i := range past {
-		s := &past[i]
-		if t := config.Thread(s.Thread); t == nil || t.Overlap {
-			continue
-		}
-		key, is := threads.SlotKey{Thread: s.Thread, Slot: s.Slot}, context{s.Agent, s.Chain}
-		if slots[key] != is {
-			n++
-		}
-		slots[key] = is
-	}
-	return n
 }

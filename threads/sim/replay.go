@@ -11,18 +11,30 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// Replay turns the sessions of the newest days into a load. An issue is filed when, by the journal, it could first be
-// worked on: filed when its first session began, it could not be done sooner by more slots. Sessions that took no
-// time, or longer than any timeout, are left out.
-func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Load {
+// Replay turns the sessions of the newest days into a trial of a configuration; the policy is left open. An issue is
+// filed when, by the journal, it could first be worked on: filed when its first session began, it could not be done
+// sooner by more slots. Sessions that took no time, or longer than any timeout, are left out.
+func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Trial {
 	past, from := recent(past, days)
-	if len(past) == 0 {
-		return nil
-	}
+	took, cache := withoutReading(past, config)
 	r := replay{config: config, from: from, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
+	scheduled := make(map[string][]time.Duration)
 	for i := range past {
-		r.add(&past[i])
+		if s := &past[i]; s.Kind == agents.KindSchedule {
+			scheduled[s.Role] = append(scheduled[s.Role], took[i])
+		} else {
+			r.add(s, took[i])
+		}
 	}
+	t := Trial{Config: config, Load: r.loaded(), Cache: cache, Scheduled: make(map[string]time.Duration)}
+	for role, d := range scheduled {
+		t.Scheduled[role] = spread(d).Mean
+	}
+	return t
+}
+
+// loaded completes the load.
+func (r *replay) loaded() Load {
 	for chain, n := range r.at {
 		var sum time.Duration
 		for _, d := range r.reviews[chain] {
@@ -36,9 +48,9 @@ func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Load
 	return r.load
 }
 
-// recent returns the sessions of the newest days that can be replayed, and when the replay begins: when the first of
-// their issues could be worked on, but no earlier than these days. Issues that waited before that are there from the
-// beginning.
+// recent returns the sessions of the newest days that can be replayed, sorted by their start, and when the replay
+// begins: when the first of their issues could be worked on, but no earlier than these days. Issues that waited before
+// that are there from the beginning.
 func recent(past []ledger.Past, days time.Duration) (list []ledger.Past, from time.Time) {
 	list = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
 		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
@@ -50,6 +62,7 @@ func recent(past []ledger.Past, days time.Duration) (list []ledger.Past, from ti
 	newest := slices.MaxFunc(list, func(a, b ledger.Past) int { return a.End.Compare(b.End) }).End
 	begin := newest.Add(-days)
 	list = slices.DeleteFunc(list, func(s ledger.Past) bool { return s.Start.Before(begin) })
+	slices.SortStableFunc(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
 	from = newest
 	for i := range list {
 		from = earlier(from, filed(&list[i]))
@@ -69,8 +82,7 @@ type replay struct {
 	reviews map[forge.Ref][]time.Duration
 }
 
-func (r *replay) add(s *ledger.Past) {
-	took := s.End.Sub(s.Start)
+func (r *replay) add(s *ledger.Past, took time.Duration) {
 	switch {
 	case s.Kind == agents.KindReview:
 		r.reviews[forge.Ref(s.Chain)] = append(r.reviews[forge.Ref(s.Chain)], took)

@@ -10,6 +10,62 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
+// journalOf is what a journal would tell of a trial.
+func journalOf(r *Report, load Load) (past []ledger.Past) {
+	for _, s := range r.Spans {
+		p := ledger.Past{
+			Agent: s.Agent, Kind: agents.Kind(s.Kind), Ref: ledger.Ref{Repo: "o/r", Number: s.Chain}, Thread: s.Thread, Slot: s.Slot,
+			Start: epoch.Add(s.From), End: epoch.Add(s.To), Outcome: agents.Done, Role: s.Kind,
+		}
+		if p.Chain = p.Ref; s.Chain > 0 {
+			p.Ready, p.Skills = epoch.Add(load[s.Chain-1].At), load[s.Chain-1].Skills
+			p.Priority = load[s.Chain-1].Priority
+		}
+		if p.Kind == agents.KindReview {
+			p.Verdict = ledger.Approved
+		}
+		past = append(past, p)
+	}
+	return past
+}
+
+// TestReplayIsTheSame replays the journals of trials. What comes out is what went in: the time that reading contexts
+// took is not in the load, and scheduled work takes as long as it did.
+func TestReplayIsTheSame(t *testing.T) {
+	for seed := range uint64(3) {
+		config := Fleet(4, 2, 1)
+		config.Roles = append(config.Roles, agents.Role{
+			Name: "schedule", On: agents.OnSchedule, Every: time.Hour, Priority: 5, Command: []string{"work"},
+		})
+		config.Agents[0].Roles = append(config.Agents[0].Roles, "schedule")
+		kinds := []Kind{{PerDay: 160, Together: 1, Minutes: 5, Sigma: 0.5, Sessions: 2, Review: 2, Priority: 5}}
+		load := MakeKinds(kinds, 2, seed)
+		was := Trial{
+			Config: config, Load: load, Policy: Ours, Seed: seed, Cache: Cache{Most: 50_000},
+			Scheduled: map[string]time.Duration{"schedule": 20 * time.Minute},
+		}.Run()
+		past := journalOf(&was, load)
+		happened := Happened(past, ledger.Timeline{}, config, 7*24*time.Hour)
+		again := Replay(past, config, 7*24*time.Hour)
+		again.Policy, again.Seed = Ours, seed
+		is := again.Run()
+		near := func(what string, a, b, within float64) {
+			if b == 0 || a/b < 1-within || a/b > 1+within {
+				t.Errorf("seed %d: %s %g, and %g again", seed, what, b, a)
+			}
+		}
+		near("issues", float64(is.Done), float64(was.Done), 0)
+		near("issues that happened", float64(happened.Done), float64(was.Done), 0)
+		near("switches that happened", float64(happened.Switches), float64(was.Switches), 0)
+		near("turnaround that happened", happened.Turn.Mean.Hours(), was.Turn.Mean.Hours(), 0.01)
+		near("wait that happened", happened.First.Mean.Hours(), was.First.Mean.Hours(), 0.01)
+		near("turnaround", is.Turn.Mean.Hours(), was.Turn.Mean.Hours(), 0.2)
+		near("scheduled work", again.Scheduled["schedule"].Hours(), 1./3, 0.05)
+		near("busy", is.Used, was.Used, 0.05)
+		near("busy that happened", happened.Used, was.Used, 0.01)
+	}
+}
+
 // TestReplay turns the sessions of a journal into a load, with one issue for each issue and the sessions that it took.
 func TestReplay(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -33,7 +89,7 @@ func TestReplay(t *testing.T) {
 		session(agents.KindIssue, 7, 7, 4*time.Hour, -time.Minute),
 		session(agents.KindIssue, 6, 6, 5*time.Hour, 100*365*24*time.Hour),
 		waited,
-	}, config, 24*time.Hour)
+	}, config, 24*time.Hour).Load
 	if len(load) != 3 || load[2].At != 90*time.Minute || load[0].Review != 15*time.Minute ||
 		len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute {
 		t.Errorf("%+v", load)
@@ -41,7 +97,7 @@ func TestReplay(t *testing.T) {
 	if w := load[1]; w.At != 30*time.Minute || w.Priority != 2 || len(w.Skills) != 0 || len(w.Sessions) != 1 {
 		t.Errorf("the issue that waited: %+v", w)
 	}
-	if len(Replay(nil, config, time.Hour)) > 0 {
+	if len(Replay(nil, config, time.Hour).Load) > 0 {
 		t.Error("an empty journal gives work")
 	}
 }

@@ -19,8 +19,10 @@ type Trial struct {
 	Load   Load
 	Policy Policy
 	Cache  Cache
-	Seed   uint64        // of the moments at which polls and cycles begin
-	Limit  time.Duration // nothing is filed after it; 0 means that all of the load is
+	Seed   uint64 // of the moments at which polls and cycles begin
+	// Scheduled is how long a session of a scheduled role takes, by role; where it does not say, scheduledTime.
+	Scheduled map[string]time.Duration
+	Limit     time.Duration // nothing is filed after it; 0 means that all of the load is
 	// Drain is how long the trial goes on after the last issue was filed; 0 is long enough for all that is ever done.
 	Drain time.Duration
 	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.

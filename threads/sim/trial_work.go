@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// scheduledTime is how long a session of a scheduled role takes. A load does not say.
+// scheduledTime is how long a session of a scheduled role usually takes.
 const scheduledTime = 5 * time.Minute
 
 // file opens the issue of a piece of work.
@@ -93,7 +94,7 @@ func (tr *trial) begin(x *trialRun) time.Duration {
 	t := x.issue
 	switch {
 	case t == nil:
-		return scheduledTime
+		return cmp.Or(tr.Scheduled[x.Role], scheduledTime)
 	case !x.Item.Kind.Writes():
 		return t.Review
 	}

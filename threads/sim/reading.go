@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// switched says of each session of a journal, sorted by their start, whether it began in a slot without overlap that
+// held the context of another agent or issue.
+func switched(past []ledger.Past, config *threads.Config) []bool {
+	type context struct {
+		agent string
+		chain ledger.Ref
+	}
+	held := make(map[threads.SlotKey]context)
+	list := make([]bool, len(past))
+	for i := range past {
+		s := &past[i]
+		if t := config.Thread(s.Thread); t == nil || t.Overlap {
+			continue
+		}
+		slot, is := threads.SlotKey{Thread: s.Thread, Slot: s.Slot}, context{s.Agent, s.Chain}
+		list[i] = held[slot] != is
+		held[slot] = is
+	}
+	return list
+}
+
+// withoutReading returns how long each session of a journal, sorted by their start, took but for reading a context
+// again, which a trial adds where its own slots change hands, and the cache for that trial. A session reads for half of
+// its time at most: where that is too short for most, the machine reads faster than is usual.
+func withoutReading(past []ledger.Past, config *threads.Config) (took []time.Duration, cache Cache) {
+	cache = Cache{}.filled()
+	contexts := make(map[ledger.Ref]int64)
+	reads := make([]int64, len(past)) // tokens
+	var speeds []int64                // tokens a second, at least
+	for i, again := range switched(past, config) {
+		s := &past[i]
+		d := s.End.Sub(s.Start)
+		took = append(took, d)
+		size := max(cache.Base, contexts[s.Chain])
+		if again {
+			reads[i] = size
+			speeds = append(speeds, int64(float64(size)/max(d/2, time.Second).Seconds()))
+		}
+		if s.Chain.Number != 0 {
+			contexts[s.Chain] = min(cache.Most, size+int64(d.Seconds()*float64(cache.Growth)))
+		}
+	}
+	if len(speeds) > 0 {
+		slices.Sort(speeds)
+		cache.Prefill = max(cache.Prefill, speeds[len(speeds)/2])
+	}
+	for i, tokens := range reads {
+		read := time.Duration(float64(tokens) / float64(cache.Prefill) * float64(time.Second))
+		took[i] -= min(read, took[i]/2)
+	}
+	return took, cache
+}
