@@ -99,7 +99,7 @@ func TestWhatIfRefuses(t *testing.T) {
 		{ask: control.SimulateRequest{Slots: map[string]int{"llama": 1 << 40}}, want: "want 1 to 64"},
 		{ask: control.SimulateRequest{Hold: map[string]string{"x": "4m"}}, want: "there is no thread x"},
 		{ask: control.SimulateRequest{Hold: map[string]string{"llama": "soon"}}, want: `cannot read "soon" as the hold of llama`},
-		{ask: control.SimulateRequest{Hold: map[string]string{"llama": "16m"}}, want: "hold is 16m0s, want 0s to 15m0s"},
+		{ask: control.SimulateRequest{Hold: map[string]string{"llama": "16m"}}, want: "hold is 16m, want 0s to 15m"},
 		{ask: control.SimulateRequest{Hold: map[string]string{"api": "4m"}}, want: "with overlap no slot keeps anything"},
 		{ask: control.SimulateRequest{Without: []string{"ada"}}, want: "there is no agent ada"},
 		{ask: control.SimulateRequest{Without: []string{"dev-a", "dev-b"}}, want: "no agent is left that works on issues"},

@@ -87,9 +87,9 @@ func setHold(t *threads.Thread, name string, hold time.Duration) (differs []stri
 	case t == nil:
 		return nil, fmt.Errorf("there is no thread %s", name)
 	case t.Overlap && hold != 0:
-		return nil, fmt.Errorf("%s: hold is %s, and with overlap no slot keeps anything", name, hold)
+		return nil, fmt.Errorf("%s: hold is %s, and with overlap no slot keeps anything", name, brief(hold))
 	case hold < 0 || hold > maxHold:
-		return nil, fmt.Errorf("%s: hold is %s, want 0s to %s", name, hold, maxHold)
+		return nil, fmt.Errorf("%s: hold is %s, want 0s to %s", name, brief(hold), brief(maxHold))
 	case hold == t.Hold:
 		return nil, nil
 	}
