@@ -21,6 +21,7 @@ type Config struct {
 	Routes   []Route        // sorted by skill
 	Stealing Stealing
 	Fleet    Fleet
+	Notify   Notify
 	// Secrets are the values behind every $NAME that the file uses, and their variables. They serve to keep these values
 	// away from programs and out of logs, never to print them.
 	Secrets []agents.SecretVar

@@ -88,6 +88,7 @@ func (d *decoder) read(root *table) {
 	d.readRoutes(root.table("routes"))
 	d.readStealing(root.table("stealing"))
 	d.readFleet(root.table("fleet"))
+	d.readNotify(root.table("notify"))
 	root.done()
 	if !forgeTable.has("max_unreviewed") && !d.hasReviewers() {
 		d.config.Forge.MaxUnreviewed = unreviewedByPeople

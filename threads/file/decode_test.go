@@ -450,6 +450,7 @@ func TestDefaults(t *testing.T) {
 			role("dev", agents.OnIssue, 0), role("gardener", agents.OnSchedule, time.Hour),
 			role("planner", agents.OnSchedule, 12*time.Hour), role("review", agents.OnReview, 0),
 		},
+		Notify: threads.Notify{On: []threads.Topic{"budget", "down", "needs-human", "parked"}},
 		Stealing: threads.Stealing{
 			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
 		},

@@ -119,7 +119,7 @@ func TestDurationPattern(t *testing.T) {
 
 // aboutType matches the mistakes that a schema can find: of type, of grammar and of range.
 var aboutType = regexp.MustCompile(`^unknown key|^(is|has) (a|an|true or false|one of) ?(string|number|fraction|table|list|date)?.*want|` +
-	`^is true or false|^is -?\d+, want (at |more |\d+ (\(first\) )?to)|^has -?\d+ in it|want a (duration|size)|^is "[^"]*", want "|has an empty string|^is 2\.5, want`)
+	`^is true or false|^is -?\d+, want (at |more |\d+ (\(first\) )?to)|^has -?\d+ in it|want a (duration|size)|^is "[^"]*", want "|has an empty string|^is 2\.5, want|want "needs-human"`)
 
 // named stands for a name of one's own in a path.
 const named = "name"

@@ -326,13 +326,20 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // variable unset, unless that is empty or not set.
 func (t *table) secret(key, owner, unset string) agents.Secret {
 	s, ok := get[string](t, key, `a string, "$NAME" for an environment variable`)
-	name, isVar := strings.CutPrefix(s, "$")
 	switch {
 	case !ok && unset == "":
 		return ""
 	case !ok:
 		value, _ := t.d.lookupEnv(unset)
 		return t.d.secret(unset, value, owner)
+	}
+	return t.secretOf(key, s, owner)
+}
+
+// secretOf is the secret that a string of a key stands for: itself, or $NAME.
+func (t *table) secretOf(key, s, owner string) agents.Secret {
+	name, isVar := strings.CutPrefix(s, "$")
+	switch {
 	case !isVar:
 		return t.d.secret("", s, owner)
 	case !envName.MatchString(name):

@@ -1,0 +1,209 @@
+package file
+
+import (
+	"net/mail"
+	"net/url"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// maxRecipients bounds [notify] urls: each has a queue and a connection of its own.
+const maxRecipients = 20
+
+// recipients read the urls of each kind, by the scheme. They return what is wrong, in words without any part of the
+// url but its names of parameters: the rest may be secret.
+var recipients = []struct {
+	scheme string
+	read   func(*threads.Recipient, *url.URL) (wrong string)
+}{
+	{"ntfy", readNtfy},
+	{"matrix", readMatrix},
+	{"smtp", readMail},
+	{"generic+https", readGeneric},
+	{"generic+http", readGeneric},
+}
+
+// readNotify reads [notify].
+func (d *decoder) readNotify(t *table) {
+	n := &d.config.Notify
+	list := t.list("urls")
+	if len(list) > maxRecipients {
+		t.wrong("urls", "has %d urls in it, want at most %d", len(list), maxRecipients)
+		list = nil
+	}
+	for i, s := range list {
+		value := t.secretOf("urls", s, "")
+		if value == "" {
+			continue // said already
+		}
+		r := threads.Recipient{Number: i + 1, URL: value}
+		wrong := readRecipient(&r)
+		if same := slices.IndexFunc(n.To, func(o threads.Recipient) bool { return o.URL == value }); same >= 0 {
+			wrong = "is the same as another one"
+		}
+		if wrong != "" {
+			t.wrong("urls", "number %d %s", i+1, wrong)
+			continue
+		}
+		if r.Password != "" {
+			d.secret("", r.Password.Reveal(), "")
+		}
+		n.To = append(n.To, r)
+	}
+	n.On = t.topics("on")
+	t.done()
+}
+
+// topics reads what messages are about: all but merges, unless the file says.
+func (t *table) topics(key string) []threads.Topic {
+	var words []string
+	for _, topic := range threads.Topics {
+		words = append(words, string(topic))
+	}
+	list := t.set(key)
+	t.note(key).Items = &shape{Type: "string", Enum: words}
+	if !t.has(key) {
+		list = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == string(threads.NotifyMerged) })
+		slices.Sort(list)
+	}
+	on := []threads.Topic{}
+	for _, word := range list {
+		if !slices.Contains(words, word) {
+			t.wrong(key, `has %q in it, want "%s"%s`, word, strings.Join(words, `", "`), suggest(word, words))
+		}
+		on = append(on, threads.Topic(word))
+	}
+	if values, ok := t.values[key].([]any); ok && len(values) == 0 {
+		t.wrong(key, "is empty: remove urls to send nothing")
+	}
+	return on
+}
+
+// readRecipient takes a url apart. What is wrong is said without the url, which is a secret.
+func readRecipient(r *threads.Recipient) (wrong string) {
+	const want = `want a url that begins with ntfy://, matrix://, smtp:// or generic+https://`
+	scheme, _, found := strings.Cut(r.URL.Reveal(), "://")
+	u, err := url.Parse(r.URL.Reveal())
+	if err != nil || !found || u.Hostname() == "" {
+		return "is no url of a host, " + want
+	}
+	r.Host, r.User = u.Host, u.User.Username()
+	password, _ := u.User.Password()
+	r.Password = agents.Secret(password)
+	if strings.ContainsFunc(u.Host+r.User+password, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return "has control characters in it"
+	}
+	for _, kind := range recipients {
+		if kind.scheme == scheme {
+			return kind.read(r, u)
+		}
+	}
+	return "is of an unknown kind, " + want
+}
+
+// webOf is the http address of a url with a path, without its user and its parameters.
+func webOf(u *url.URL, scheme, path string) agents.Secret {
+	return agents.Secret((&url.URL{Scheme: scheme, Host: u.Host, Path: path}).String())
+}
+
+// schemeOf reads the parameter scheme, which a server of one's own without TLS needs.
+func schemeOf(u *url.URL) (scheme, wrong string) {
+	switch s := u.Query().Get("scheme"); s {
+	case "", "https":
+		return "https", unknownParameter(u, "scheme")
+	case "http":
+		return "http", unknownParameter(u, "scheme")
+	}
+	return "", `has a parameter scheme that is neither "https" nor "http"`
+}
+
+// unknownParameter says that a url has parameters that its kind does not know.
+func unknownParameter(u *url.URL, known ...string) string {
+	for key := range u.Query() {
+		if !slices.Contains(known, key) {
+			return "has a parameter that its kind does not know, which has " + strings.Join(known, ", ")
+		}
+	}
+	return ""
+}
+
+// readNtfy reads ntfy://[user:password@ or :token@]host/topic.
+func readNtfy(r *threads.Recipient, u *url.URL) (wrong string) {
+	r.Kind = threads.Ntfy
+	cut := strings.LastIndexByte(u.Path, '/')
+	if cut < 0 || cut+1 == len(u.Path) {
+		return "names no topic: ntfy://host/topic"
+	}
+	scheme, wrong := schemeOf(u)
+	r.Endpoint, r.To = webOf(u, scheme, u.Path[:cut+1]), []string{u.Path[cut+1:]}
+	return wrong
+}
+
+// readMatrix reads matrix://:token@host/?rooms=!room:host,!other:host.
+func readMatrix(r *threads.Recipient, u *url.URL) (wrong string) {
+	r.Kind = threads.Matrix
+	if r.User != "" || r.Password == "" {
+		return "has no access token: matrix://:TOKEN@host/?rooms=!ROOM:host"
+	}
+	for room := range strings.SplitSeq(u.Query().Get("rooms"), ",") {
+		if !strings.HasPrefix(room, "!") {
+			return "names no rooms by their ids, which begin with !: matrix://:TOKEN@host/?rooms=!ROOM:host"
+		}
+		r.To = append(r.To, room)
+	}
+	web := *u
+	query := web.Query()
+	query.Del("rooms")
+	web.RawQuery = query.Encode()
+	scheme, wrong := schemeOf(&web)
+	r.Endpoint = webOf(u, scheme, strings.TrimRight(u.Path, "/"))
+	return wrong
+}
+
+// readMail reads smtp://[user:password@]host[:port]/?from=a@b&to=c@d,e@f.
+func readMail(r *threads.Recipient, u *url.URL) (wrong string) {
+	r.Kind = threads.Mail
+	port := u.Port()
+	if port == "" {
+		port = "587"
+	}
+	host := u.Hostname()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	r.Endpoint = agents.Secret(host + ":" + port)
+	const want = "smtp://user:password@host:587/?from=factory@example.org&to=me@example.org"
+	r.From = u.Query().Get("from")
+	if !plainAddress(r.From) {
+		return "has no sender: " + want
+	}
+	for to := range strings.SplitSeq(u.Query().Get("to"), ",") {
+		if !plainAddress(to) {
+			return "has no recipients: " + want
+		}
+		r.To = append(r.To, to)
+	}
+	if (r.User == "") != (r.Password == "") {
+		return "has a user or a password, and not both: " + want
+	}
+	return unknownParameter(u, "from", "to")
+}
+
+// plainAddress reports whether s is an address of mail and nothing more, so that no header line can be in it.
+func plainAddress(s string) bool {
+	a, err := mail.ParseAddress(s)
+	return err == nil && a.Address == s && !strings.ContainsAny(s, "\r\n<>")
+}
+
+// readGeneric reads generic+https://[user:password@ or :token@]host/path?query.
+func readGeneric(r *threads.Recipient, u *url.URL) (wrong string) {
+	r.Kind = threads.Generic
+	web := *u
+	web.Scheme, _ = strings.CutPrefix(u.Scheme, "generic+")
+	web.User, web.Fragment = nil, ""
+	r.Endpoint = agents.Secret(web.String())
+	return ""
+}
