@@ -58,7 +58,8 @@ var layers = map[string][]string{
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
 	},
-	"supervisor/trace": {"supervisor", "threads/ledger", "agents", "forge"},
+	"supervisor/trace":  {"supervisor", "threads/ledger", "agents", "forge"},
+	"supervisor/notify": {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/simtest": {
 		"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads",
 		"agents", "forge", "forge/plan",

@@ -67,6 +67,9 @@ func (s *Supervisor) merge(c *chore) error {
 		at, chain := time.Now(), ledger.Ref(threads.ChainOf(look.Pull))
 		s.books.note(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
 		s.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
+		if s.Notify != nil {
+			s.Notify.Merged(c.ref, look.Pull.Title)
+		}
 	}
 	return err
 }

@@ -19,6 +19,9 @@ func (s *Supervisor) Document() *control.Document {
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.clearing.lines()...), s.problems.upkeep()
 	d.Problems = append(d.Problems, s.books.off()...)
+	if s.Notify != nil {
+		d.Problems = append(d.Problems, s.Notify.Problems()...)
+	}
 	if config := s.books.config(); config != nil && s.Sandbox != nil {
 		d.Sandbox = s.Sandbox(config)
 	}
@@ -65,9 +68,13 @@ func (s *Supervisor) keepStatusFile() (last func()) {
 	}
 }
 
-// writeStatus writes the status file. Of a status that cannot be encoded it writes the problems, of which that is one.
+// writeStatus writes the status file, and lets people be told of what changed. Of a status that cannot be encoded it
+// writes the problems, of which that is one.
 func (s *Supervisor) writeStatus(file *control.StatusFile) {
 	d := s.Document()
+	if s.Notify != nil {
+		s.safely("telling people", func() { s.Notify.Saw(d) })
+	}
 	if err := file.Write(d); err != nil {
 		s.unencodable("status.json", err)
 		_ = file.Write(&control.Document{

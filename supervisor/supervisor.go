@@ -57,6 +57,16 @@ type Executor interface {
 	Activity(runID string) (lastOutput time.Time, pid int, ok bool)
 }
 
+// Notifier tells people what needs them. Its methods may be called from several goroutines, and must not wait.
+type Notifier interface {
+	// Saw is called with the status after each change, at most once a second. It must not keep or change the document.
+	Saw(d *control.Document)
+	// Merged is called with each pull request that the supervisor has merged.
+	Merged(ref forge.Ref, title string)
+	// Problems says to whom nothing can be sent, a line each, for the status.
+	Problems() []string
+}
+
 // Supervisor runs a factory. Set the exported fields before Run and leave them alone after it.
 type Supervisor struct {
 	Forge    Forge
@@ -104,6 +114,8 @@ type Supervisor struct {
 	Simulate func(ctx context.Context, q WhatIf) (*control.Simulation, error)
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
+	// Notify tells people what needs them; nil tells none.
+	Notify Notifier
 	// Decide is the scheduler; nil means threads.Decide.
 	Decide func(threads.Snapshot) threads.Plan
 	// TraceParent is the W3C traceparent of a session, for its program; nil leaves what Environ has.

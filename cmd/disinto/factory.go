@@ -23,6 +23,7 @@ import (
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/metrics"
+	"codeberg.org/johba/disinto/supervisor/notify"
 	"codeberg.org/johba/disinto/supervisor/trace"
 	"codeberg.org/johba/disinto/supervisor/web"
 	"codeberg.org/johba/disinto/threads"
@@ -42,6 +43,7 @@ type factory struct {
 
 	metrics  *metrics.Metrics
 	tracer   *trace.Tracer // nil without traces
+	notifier *notify.Notifier
 	plugs    *plugs
 	out      *outlet
 	carrier  carrier                 // nil where sessions cannot be handed over
@@ -81,6 +83,8 @@ func newFactory(
 	f.metrics = metrics.New(metrics.Sources{Version: f.Version, Levels: f.Levels, Reaped: r.Reaped})
 	f.Metrics, f.Meters = f.metrics, f.metrics.Meters()
 	f.trace(log)
+	f.notifier = &notify.Notifier{Config: func() *threads.Config { return f.config.Load() }, StateDir: state, Log: log}
+	f.Notify = f.notifier
 	config, client, err := f.read()
 	f.ConfigError = err
 	if err == nil {

@@ -90,6 +90,7 @@ func run(ctx context.Context, c *cli, p *place, first firstStart) error {
 			time.Sleep(fileInterval)
 		}
 	}()
+	go safely(log, func() { f.notifier.Run(ctx) })
 	return f.Run(ctx)
 }
 

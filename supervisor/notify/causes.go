@@ -1,0 +1,209 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Message tells a person of one cause.
+type Message struct {
+	Key   string       // of the cause
+	Code  threads.Code // of an item; another one is another cause
+	Topic threads.Topic
+	Words string // one line
+	Link  string // a page of the forge; empty where there is none
+	Over  string // what is told when the cause is over; empty tells nothing
+	// Stands is how long the cause has to stand before it is told.
+	Stands time.Duration
+	At     time.Time // since when it stands
+}
+
+// downFor is how long the forge may be silent: a restart of it is no news.
+const downFor = time.Minute
+
+// Causes are the messages that a status means, one for each cause that stands. Merges are no causes: they are over at
+// once.
+func Causes(d *control.Document) (list []Message) {
+	tell := func(topic threads.Topic, key, words string) {
+		list = append(list, Message{Key: key, Topic: topic, Words: words})
+	}
+	if d.Forge.Error != "" && !d.Forge.OK {
+		list = append(list, Message{
+			Key: "down", Topic: threads.NotifyDown, Words: "the forge does not answer: " + Clean(d.Forge.Error, maxWhy),
+			Stands: downFor, Over: "the forge answers again",
+		})
+	}
+	for _, line := range d.Problems {
+		if !strings.HasPrefix(line, cannotSend) { // the way that fails would be asked to tell of it
+			tell(threads.NotifyNeedsHuman, "problem "+withoutNumbers(line), Clean(line, maxWhy))
+		}
+	}
+	if d.Config.Error != "" {
+		tell(threads.NotifyNeedsHuman, "config", "factory.toml has mistakes, and the version before it stays in force: "+
+			"`disinto check` lists them")
+	}
+	for i := range d.Agents {
+		a := &d.Agents[i]
+		if a.State == control.AgentHeld && a.NeedsPerson {
+			tell(threads.NotifyNeedsHuman, "agent "+a.Name,
+				a.Name+" can start nothing: "+Clean(strings.TrimPrefix(a.Why, a.Name+" "), maxWhy))
+		}
+		if usedUp(&a.Spent) {
+			tell(threads.NotifyBudget, "budget of agent "+a.Name, a.Name+spentWords(&a.Spent))
+		}
+	}
+	for i := range d.Threads {
+		t := &d.Threads[i]
+		if !t.ParkedUntil.IsZero() {
+			tell(threads.NotifyParked, "parked "+t.Name, fmt.Sprintf("thread %s is parked until %s: %s",
+				t.Name, t.ParkedUntil.UTC().Format(time.RFC3339), Clean(t.ParkedWhy, maxWhy)))
+		}
+		if usedUp(&t.Spent) {
+			tell(threads.NotifyBudget, "budget of thread "+t.Name, "thread "+t.Name+spentWords(&t.Spent))
+		}
+	}
+	return append(list, itemCauses(d)...)
+}
+
+func usedUp(s *control.SpentDocument) bool {
+	return s.TokensPerDay > 0 && s.Tokens >= s.TokensPerDay || s.USDPerDay > 0 && s.USD >= s.USDPerDay
+}
+
+func spentWords(s *control.SpentDocument) string {
+	words := fmt.Sprintf("$%.2f of $%.2f", s.USD, s.USDPerDay)
+	if s.TokensPerDay > 0 && s.Tokens >= s.TokensPerDay {
+		words = fmt.Sprintf("%d of %d tokens", s.Tokens, s.TokensPerDay)
+	}
+	return " has used " + words + " today, and starts nothing until midnight (UTC)"
+}
+
+// itemCauses are the items that need a person. What ails an agent is told once, as that, and what keeps
+// all agents from items is told once for each reason.
+func itemCauses(d *control.Document) (list []Message) {
+	at := make(map[string]int) // by key
+	for i := range len(d.Queue) + len(d.Unqueued) {
+		q := rowOf(d, i)
+		class := q.Code.Class()
+		if !q.NeedsPerson || class == threads.Busy {
+			continue
+		}
+		ref := q.Repo + "#" + strconv.FormatInt(q.Number, 10)
+		m := Message{
+			Key: "item " + ref, Code: q.Code, Topic: threads.NotifyNeedsHuman, Words: itemWords(d, q, ref), Link: linkTo(d, q),
+		}
+		switch {
+		case class == threads.Unfit:
+			m.Key = "unfit " + Clean(q.Why, maxWhy)
+		case q.Number == 0:
+			m.Key += " " + q.Title
+		}
+		if first, seen := at[m.Key]; !seen {
+			at[m.Key] = len(list)
+			list = append(list, m)
+		} else if list[first].Code == threads.SkipLabel && class != threads.Unfit {
+			list[first] = m // the label says less than what it is there for
+		}
+	}
+	return list
+}
+
+// rowOf is an item of the queue, and behind those one of the others.
+func rowOf(d *control.Document, i int) *control.QueueDocument {
+	if i < len(d.Queue) {
+		return &d.Queue[i]
+	}
+	return &d.Unqueued[i-len(d.Queue)]
+}
+
+func itemWords(d *control.Document, q *control.QueueDocument, ref string) string {
+	if q.Number == 0 {
+		ref = q.Repo
+	}
+	words := ref + " " + Clean(q.Title, maxTitle) + ": " + Clean(q.Why, maxWhy)
+	if q.Code == threads.SkipLabel {
+		words += lastWords(d, q)
+	}
+	if q.Mend != "" {
+		words += "; " + Clean(q.Mend, maxWhy)
+	}
+	return words
+}
+
+// lastWords quotes the newest session of an item: a label does not say why it is there.
+func lastWords(d *control.Document, q *control.QueueDocument) string {
+	newest := slices.IndexFunc(d.Recent, func(r control.RecentDocument) bool {
+		return r.Repo == q.Repo && r.Number == q.Number
+	})
+	if newest < 0 || d.Recent[newest].Outcome == agents.Done || d.Recent[newest].Reason == "" {
+		return ""
+	}
+	return ", " + d.Recent[newest].Agent + " said: " + Clean(d.Recent[newest].Reason, maxWhy)
+}
+
+// linkTo is the page of an item: the forge leads from an issue's address to the pull request of that number.
+func linkTo(d *control.Document, q *control.QueueDocument) string {
+	if q.Number == 0 {
+		return ""
+	}
+	return issuePage(d.Forge.URL, q.Repo, q.Number)
+}
+
+func issuePage(forgeURL, repo string, number int64) string {
+	if forgeURL == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/issues/%d", strings.TrimSuffix(forgeURL, "/"), repo, number)
+}
+
+// withoutNumbers makes one cause of a line whose counts grow.
+func withoutNumbers(line string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, Clean(line, maxWhy))
+}
+
+// The bounds of texts within a message, in characters.
+const (
+	maxTitle = 80
+	maxWhy   = 200
+)
+
+// harmless takes from text what calls people, makes links or becomes markup where it is shown.
+var harmless = strings.NewReplacer("@", "@\u200b", "<", "‹", ">", "›", "](", "] (", "://", ":/\u200b/")
+
+// Clean makes text of the forge, an agent or a server one harmless line of at most so many characters.
+func Clean(s string, limit int) string {
+	var b strings.Builder
+	n, space := 0, false
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			space = n > 0
+			continue
+		case !unicode.IsGraphic(r):
+			continue
+		case space:
+			b.WriteByte(' ')
+			n++
+		}
+		space = false
+		if n >= limit {
+			b.WriteString("…")
+			break
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return harmless.Replace(b.String())
+}

@@ -1,0 +1,186 @@
+package notify
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// epoch is when a test begins.
+var epoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// TestTold has scripts: at a time, the status has these causes; what is told then stands behind an arrow.
+func TestTold(t *testing.T) {
+	tests := []struct{ name, script string }{
+		{"each cause is told once", `
+			0s a -> a
+			1s a ->
+			2s a b -> b
+			1h a b ->
+			100h a b ->`},
+		{"one that is away for a moment was not over", `
+			0s a -> a
+			1s ->
+			59s a ->
+			20m a ->`},
+		{"one that comes back is told again after a rest", `
+			0s a -> a
+			1m ->
+			3m a ->
+			9m59s a ->
+			10m a -> a again`},
+		{"the rest doubles", `
+			0s a -> a
+			1m ->
+			3m a ->
+			10m a -> a
+			11m ->
+			13m a ->
+			29m a ->
+			30m a -> a`},
+		{"a long time later it is news", `
+			0s a -> a
+			1m ->
+			30m ->
+			1h a -> a
+			1h1m ->
+			1h3m a ->
+			1h10m a -> a`},
+		{"a label of ours is no other cause", `
+			0s i/refused -> i
+			2s i/label ->
+			20m i/label ->
+			30m i/refused ->`},
+		{"another reason is another cause", `
+			0s i/base-changed -> i
+			20m i/human-objects -> i`},
+		{"without a read forge nothing is over", `
+			0s a -> a
+			1m ! ->
+			20m ! ->
+			21m a ->`},
+		{"the forge has to be silent for a minute", `
+			0s !down ->
+			59s !down ->
+			1m !down -> down
+			5m ->
+			5m59s ->
+			6m -> down over
+			7m ->`},
+		{"a restart of the forge is no news", `
+			0s !down ->
+			50s ->
+			2m ->
+			20m ->`},
+		{"a minute is one without an answer in it", `
+			0s !down ->
+			10s ->
+			40s !down ->
+			1m39s !down ->
+			1m40s !down -> down`},
+		{"the forge that goes again at once did not come back", `
+			0s !down ->
+			1m !down -> down
+			5m ->
+			5m30s !down ->
+			30m !down ->`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var b told
+			for step := range strings.SplitSeq(strings.TrimSpace(tt.script), "\n") {
+				said, want, _ := strings.Cut(strings.TrimSpace(step), "->")
+				words := strings.Fields(said)
+				at, err := time.ParseDuration(words[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole := !strings.Contains(said, "!")
+				var list []Message
+				for _, w := range words[1:] {
+					if w = strings.TrimPrefix(w, "!"); w != "" {
+						list = append(list, scripted(w))
+					}
+				}
+				now := epoch.Add(at)
+				b.see(now, list, whole)
+				fresh, _ := b.due(now)
+				var got []string
+				for _, m := range fresh {
+					got = append(got, m.Key)
+				}
+				if want = strings.TrimSuffix(strings.TrimSpace(want), " again"); strings.Join(got, " ") != want {
+					t.Errorf("%s: told %q, want %q", step, got, want)
+				}
+			}
+		})
+	}
+}
+
+func scripted(word string) Message {
+	key, code, _ := strings.Cut(word, "/")
+	m := Message{Key: key, Code: threads.Code(code), Topic: threads.NotifyNeedsHuman, Words: key}
+	if key == "down" {
+		m.Stands, m.Over = downFor, "up"
+	}
+	return m
+}
+
+// due says when to look again, so that nothing waits for a status that does not come.
+func TestToldNext(t *testing.T) {
+	var b told
+	b.see(epoch, []Message{scripted("down")}, false)
+	if _, next := b.due(epoch); !next.Equal(epoch.Add(downFor)) {
+		t.Errorf("next %s, want %s", next, epoch.Add(downFor))
+	}
+	now := epoch.Add(downFor)
+	if list, next := b.due(now); len(list) != 1 || !next.IsZero() {
+		t.Errorf("%d are told, next %s", len(list), next)
+	}
+	b.see(now, nil, true)
+	if _, next := b.due(now); !next.Equal(now.Add(stay)) {
+		t.Errorf("next %s, want %s", next, now.Add(stay))
+	}
+}
+
+// What a recipient has is not told by the next supervisor, and what none has is.
+func TestToldRestart(t *testing.T) {
+	var b told
+	b.see(epoch, []Message{scripted("a"), scripted("b"), scripted("i/refused")}, true)
+	fresh, _ := b.due(epoch)
+	b.arrived([]Message{fresh[0], fresh[2]})
+	var next told
+	next.restore(b.lines())
+	later := epoch.Add(time.Hour)
+	next.see(later, nil, false) // the forge was not read yet
+	next.due(later)
+	later = later.Add(10 * time.Minute)
+	next.see(later, []Message{scripted("a"), scripted("b"), scripted("i/label")}, true)
+	if fresh, _ := next.due(later); len(fresh) != 1 || fresh[0].Key != "b" {
+		t.Errorf("told %v, want b", fresh)
+	}
+}
+
+// What is remembered has a bound, and beyond it causes wait.
+func TestToldBound(t *testing.T) {
+	var list []Message
+	for i := range 3 * maxCauses {
+		list = append(list, scripted(fmt.Sprintf("item-%d", i)))
+	}
+	var b told
+	b.see(epoch, list, true)
+	if fresh, _ := b.due(epoch); len(fresh) != maxCauses {
+		t.Errorf("%d are told, want %d", len(fresh), maxCauses)
+	}
+	b.see(epoch.Add(time.Second), nil, true)
+	for _, after := range []time.Duration{time.Hour, 2 * time.Hour} {
+		b.due(epoch.Add(after))
+	}
+	b.see(epoch.Add(3*time.Hour), list[2*maxCauses:], true)
+	if fresh, _ := b.due(epoch.Add(3 * time.Hour)); len(fresh) != maxCauses {
+		t.Errorf("%d are told when the others are over, want %d", len(fresh), maxCauses)
+	}
+}
