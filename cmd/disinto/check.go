@@ -30,11 +30,13 @@ answers, every token belongs to its agent, the repositories may be written to,
 every backend answers, every program is there, and a hub's other hosts tell of
 themselves. It writes nothing; --fix creates missing labels, as run does, and
 registers the web hook anew, and the control room for signing in with the
-forge. Exits 1 when there is a problem.`,
+forge. --notify sends a message to each url of [notify]. Exits 1 when there is a
+problem.`,
 	setup: func(flags *pflag.FlagSet) action {
 		k := new(checker)
 		k.place.flags(flags)
 		flags.BoolVar(&k.fix, "fix", false, "create missing labels, register hook and control room")
+		flags.BoolVar(&k.notify, "notify", false, "send a message to each url of [notify]")
 		flags.BoolVar(&k.offline, "offline", false, "ask nothing over the network")
 		jsonFlag(flags, &k.json, "print the findings, for programs")
 		return func(ctx context.Context, c *cli, _ []string) error {
@@ -46,8 +48,8 @@ forge. Exits 1 when there is a problem.`,
 
 // checker asks, and collects what it finds.
 type checker struct {
-	place              place
-	fix, offline, json bool
+	place                      place
+	fix, notify, offline, json bool
 
 	c      *cli
 	config *threads.Config
@@ -69,6 +71,9 @@ func (k *checker) problem(about string, err error) {
 }
 
 func (k *checker) check(ctx context.Context) error {
+	if k.notify && k.offline {
+		return usagef("--notify sends messages, which --offline forbids")
+	}
 	config, _, err := readConfig(k.place.configFile(), k.c.lookup)
 	k.problem("file", err)
 	if err == nil {
@@ -80,6 +85,7 @@ func (k *checker) check(ctx context.Context) error {
 			k.forge(ctx)
 			k.backends(ctx)
 			k.fleet(ctx)
+			k.notified(ctx)
 		}
 		k.credentials(ctx)
 		k.programs()
