@@ -89,6 +89,9 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
 		return f.Claim(ctx, x.Item.Ref, x.agent.Login, x.RunID)
 	})
+	if err == nil && x.Item.Kind == agents.KindReview {
+		err = s.countReviews(x)
+	}
 	if err == nil && x.ctx.Err() == nil {
 		return nil
 	}
@@ -104,6 +107,25 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 		end.Reason = text(err)
 	}
 	return end
+}
+
+// countReviews notes which reviews a pull request has before a review session: an approval among them is not the
+// session's. The scan may be older than one of them.
+func (s *Supervisor) countReviews(x *session) error {
+	var newest int64
+	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
+		look, err := f.Look(ctx, x.Item.Ref, time.Now())
+		if look.Pull != nil {
+			for _, r := range look.Pull.Reviews {
+				newest = max(newest, r.ID)
+			}
+		}
+		return err
+	})
+	if err == nil {
+		s.books.reviewed(x, newest)
+	}
+	return err
 }
 
 // execute runs the program and waits until nothing of it is left. ran is false when it never began.

@@ -82,6 +82,13 @@ func (b *books) began(x *session, program agents.Started) {
 	}
 }
 
+// reviewed notes the newest review that a pull request had before a session.
+func (b *books) reviewed(x *session, newest int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x.Item.Reviewed = newest
+}
+
 // drop frees the slot and the agent of a session.
 func (b *books) drop(x *session) {
 	b.mu.Lock()

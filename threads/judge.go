@@ -38,7 +38,7 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 	if !AsksForge(item, out) {
 		return out, NoEffect
 	}
-	effect, words := effectOf(item.Kind, login, look, headBefore)
+	effect, words := effectOf(item, login, look, headBefore)
 	switch {
 	case effect == Achieved && out.Result != agents.Done:
 		out.Result, out.Reason = agents.Done, words+", although it "+howEnded(out)
@@ -111,13 +111,13 @@ func endedWithout(kind agents.Kind, out agents.Outcome) string {
 	return words + "; " + out.Reason
 }
 
-func effectOf(kind agents.Kind, login string, look forge.Look, headBefore string) (Effect, string) {
+func effectOf(item Item, login string, look forge.Look, headBefore string) (Effect, string) {
 	effect, words := NoEffect, ""
-	switch kind {
+	switch item.Kind {
 	case agents.KindIssue:
 		effect, words = implemented(login, look)
 	case agents.KindReview:
-		effect, words = reviewed(login, look, headBefore)
+		effect, words = reviewed(item, login, look, headBefore)
 	case agents.KindRework:
 		effect, words = reworked(look, headBefore)
 	}
@@ -154,13 +154,25 @@ func VerdictOf(item Item, login string, look forge.Look) (v forge.Verdict) {
 	if look.Pull == nil || item.Kind != agents.KindReview {
 		return forge.Commented
 	}
-	for _, r := range look.Pull.Reviews {
+	for _, r := range item.given(login, look.Pull) {
 		onHead := r.CommitSHA == item.HeadSHA || r.CommitSHA == look.Pull.HeadSHA
-		if r.Author == login && onHead && !r.Dismissed && r.Verdict != forge.Commented {
+		if onHead && r.Verdict != forge.Commented {
 			v = r.Verdict
 		}
 	}
 	return v
+}
+
+// given are the reviews of a pull request that a session gave. What the account gave before the session, or another
+// program with its token, counts for nothing: otherwise a session that crashed would make it count.
+func (it *Item) given(login string, p *forge.Pull) (list []forge.Review) {
+	for _, r := range p.Reviews {
+		before := r.ID <= it.Reviewed && it.Reviewed != 0
+		if r.Author == login && !r.Dismissed && !before {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // ApprovalOf returns the approval of a review session; nil when it approved nothing, or when the pull request changed
@@ -171,13 +183,13 @@ func ApprovalOf(item Item, login string, look forge.Look) *Approval {
 		p.Retargeted.After(item.Seen) {
 		return nil
 	}
-	var last *forge.Review
-	for i := range p.Reviews {
-		if r := &p.Reviews[i]; r.Author == login && !r.Dismissed && r.Verdict != forge.Commented {
+	var last forge.Review
+	for _, r := range item.given(login, p) {
+		if r.Verdict != forge.Commented {
 			last = r
 		}
 	}
-	if last == nil || last.Verdict != forge.Approved || last.CommitSHA != item.HeadSHA {
+	if last.Verdict != forge.Approved || last.CommitSHA != item.HeadSHA {
 		return nil
 	}
 	return &Approval{Head: p.HeadSHA, Base: p.Base, MergeBase: p.MergeBase}
@@ -185,15 +197,14 @@ func ApprovalOf(item Item, login string, look forge.Look) *Approval {
 
 // reviewed accepts a verdict on the head that the session was started for and on the present head. A head that moved is
 // reviewed again anyway.
-func reviewed(login string, look forge.Look, headBefore string) (Effect, string) {
+func reviewed(item Item, login string, look forge.Look, headBefore string) (Effect, string) {
 	p := look.Pull
 	if p == nil {
 		return NoEffect, ""
 	}
 	effect, words := NoEffect, ""
-	for _, r := range p.Reviews {
-		onHead := r.CommitSHA == headBefore || r.CommitSHA == p.HeadSHA
-		if r.Author != login || r.Dismissed || !onHead {
+	for _, r := range item.given(login, p) {
+		if r.CommitSHA != headBefore && r.CommitSHA != p.HeadSHA {
 			continue
 		}
 		switch r.Verdict {

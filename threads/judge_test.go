@@ -160,6 +160,8 @@ func TestApprovalOf(t *testing.T) {
 		{"objected afterwards", func(_ *Item, p *forge.Pull) { p.Reviews[3].Verdict = forge.ChangesRequested }, false},
 		{"of another account", func(_ *Item, p *forge.Pull) { p.Reviews[2].Author = "other" }, false},
 		{"a session of an older version", func(it *Item, _ *forge.Pull) { it.Base = "" }, false},
+		{"given before the session", func(it *Item, p *forge.Pull) { p.Reviews[2].ID, it.Reviewed = 7, 7 }, false},
+		{"given in the session", func(it *Item, p *forge.Pull) { p.Reviews[2].ID, it.Reviewed = 8, 7 }, true},
 		{"no review", func(it *Item, _ *forge.Pull) { it.Kind = agents.KindRework }, false},
 	} {
 		it, p := item, pull

@@ -34,8 +34,11 @@ type Item struct {
 	HeadSHA string // of a pull request
 	Base    string // branch that the pull request goes to
 	// Seen is the last change of the pull request by the forge's clock, when its head and base were these.
-	Seen  time.Time
-	Cause Cause // of rework, and of a review that an approval did not spare
+	Seen time.Time
+	// Reviewed is the id of the newest review that the pull request had when the session was claimed. It and older ones
+	// are not the session's.
+	Reviewed int64
+	Cause    Cause // of rework, and of a review that an approval did not spare
 	// Author is set for the review of a person's pull request: its reviews are counted for that account.
 	Author string
 }

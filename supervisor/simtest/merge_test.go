@@ -171,3 +171,44 @@ func TestApprovalOutside(t *testing.T) {
 		w.Check()
 	})
 }
+
+// A review session that says nothing, or fails, does not make count what its account approved before it.
+func TestApprovalBeforeSession(t *testing.T) {
+	for _, does := range []struct {
+		name   string
+		script func() Script
+	}{
+		{"says nothing", func() Script { return reports(time.Minute, agents.Done, "") }},
+		{"fails", func() Script { return reports(time.Minute, agents.Failed, "crashed") }},
+	} {
+		t.Run(does.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				issue := w.Forge.Issue("to do")
+				w.Exec.Script = func(job agents.Job, n int) Script {
+					if job.Kind == agents.KindReview {
+						return does.script()
+					}
+					script := w.Work(job, n)
+					script.Do = func() {
+						for _, login := range []string{"review-opus", "review-sonnet"} {
+							w.Forge.Review(w.Forge.Open(issue, job.Agent), login, forge.Approved)
+						}
+					}
+					return script
+				}
+				l := w.Start()
+				time.Sleep(6 * time.Hour)
+				p := w.Forge.Pulls()
+				if len(p) != 1 || p[0].Merged {
+					t.Errorf("pull requests: %+v", p)
+				}
+				if n := len(w.Exec.RunsOf(agents.KindReview, p[0].Number)); n == 0 {
+					t.Error("no session reviewed it")
+				}
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}

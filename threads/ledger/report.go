@@ -45,7 +45,9 @@ func (r *Report) End() *End {
 		out, effect = threads.Judge(r.Item, r.Login, out, *r.Look, r.Item.HeadSHA)
 		end.Remarked = effect == threads.Remarked
 		end.Verdict = VerdictOf(threads.VerdictOf(r.Item, r.Login, *r.Look))
-		end.Approved = threads.ApprovalOf(r.Item, r.Login, *r.Look)
+		if out.Result == agents.Done {
+			end.Approved = threads.ApprovalOf(r.Item, r.Login, *r.Look)
+		}
 	}
 	switch {
 	case !out.Result.BurnsAttempt():

@@ -66,6 +66,9 @@ func (sh *shell) launch(r *run) {
 	r.began = sh.w.now
 	if p := sh.w.forge.pull(r.Item.Ref); p != nil {
 		r.base = p.Base
+		for _, given := range p.Reviews {
+			r.Item.Reviewed = max(r.Item.Reviewed, given.ID)
+		}
 	}
 	sh.w.forge.wrote(r)
 	sh.w.work(r)
@@ -175,8 +178,8 @@ func (s *server) wrote(r *run) {
 	s.dirty = true
 }
 
-// vouch notes what a review session approved: the head that it was started for, if the base stayed what it was from its
-// beginning to its end.
+// vouch notes what a review session approved while it ran: the head that it was started for, if the base stayed what it
+// was from its beginning to its end.
 func (s *server) vouch(r *run) {
 	p := s.pull(r.Item.Ref)
 	if r.Item.Kind != agents.KindReview || p.HeadSHA != r.Item.HeadSHA || p.Retargeted.After(r.began) {
@@ -184,7 +187,8 @@ func (s *server) vouch(r *run) {
 	}
 	v := forge.Commented
 	for _, given := range p.Reviews {
-		if given.Author == s.w.logins[r.Agent] && !given.Dismissed && given.Verdict != forge.Commented {
+		own := given.Author == s.w.logins[r.Agent] && !given.Submitted.Before(r.began)
+		if own && !given.Dismissed && given.Verdict != forge.Commented {
 			if v = given.Verdict; given.CommitSHA != p.HeadSHA {
 				v = forge.Commented
 			}
