@@ -81,6 +81,6 @@ func (s *Supervisor) keepFleetFile() (end func()) {
 	s.fleetFile = fleet.Keep(filepath.Join(s.StateDir, fleet.FileName), func() (d *fleet.Document) {
 		s.safely("telling of the agents", func() { d = aroundHub{s}.Document() })
 		return d
-	}, s.log)
+	}, s.touches.Load, s.log)
 	return s.fleetFile.End
 }

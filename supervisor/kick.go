@@ -84,6 +84,7 @@ func (k *kicks) kickLocked(name string, need time.Time) {
 
 // touchStatus says that the status is another now.
 func (s *Supervisor) touchStatus() {
+	s.touches.Add(1)
 	select {
 	case s.changed <- struct{}{}:
 	default:

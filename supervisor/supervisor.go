@@ -139,6 +139,7 @@ type Supervisor struct {
 	loops      sync.WaitGroup
 	events     control.Feed
 	changed    chan struct{} // the status document is no longer what was written
+	touches    atomic.Int64  // how often it changed
 	replug     chan struct{} // TCP listeners are to be compared with the configuration
 	hub        *fleet.Hub
 	fleetFile  *fleet.File

@@ -65,13 +65,19 @@ func TestFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), FileName)
 		var name atomic.Value
-		name.Store("a")
+		var changes, made atomic.Int64
+		say := func(what string) {
+			name.Store(what)
+			changes.Add(1)
+		}
+		say("a")
 		f := Keep(path, func() *Document {
+			made.Add(1)
 			if name.Load() == "" {
 				return nil
 			}
 			return &Document{UpdatedAt: time.Now(), Agents: []Agent{{Agent: name.Load().(string), UpdatedAt: time.Now()}}}
-		}, hclog.NewNullLogger())
+		}, changes.Load, hclog.NewNullLogger())
 		began := time.Now()
 		check := func(want string, updated time.Duration) {
 			t.Helper()
@@ -93,23 +99,26 @@ func TestFile(t *testing.T) {
 		check("a", 0)
 		time.Sleep(time.Second)
 		check("a", Pulse)
-		name.Store("b")
+		if n := made.Load(); n != 2 { // each is a decision of the scheduler
+			t.Errorf("%d documents were made while nothing changed, want 2", n)
+		}
+		say("b")
 		time.Sleep(fileRest)
 		check("b", Pulse+fileRest)
 		time.Sleep(time.Second)
-		name.Store("c")
+		say("c")
 		f.Write()
 		check("c", Pulse+fileRest+time.Second)
-		name.Store("")
+		say("")
 		f.Write()
 		check("", 0)
-		name.Store("d")
+		say("d")
 		f.Write()
 		check("d", Pulse+fileRest+time.Second)
 		if err := os.Mkdir(path+".new", 0o700); err != nil { // as a full disk
 			t.Fatal(err)
 		}
-		name.Store("e")
+		say("e")
 		f.Write()
 		check("", 0)
 		f.End()
@@ -124,7 +133,7 @@ func TestFileUnchanged(t *testing.T) {
 	for i := range d.Agents {
 		d.Agents[i] = Agent{Agent: "dev-a", Login: "dev-a", Skills: []string{"go"}, StateWhy: "held", UpdatedAt: d.UpdatedAt}
 	}
-	f := &File{path: filepath.Join(t.TempDir(), FileName), document: func() *Document { return d }, log: hclog.NewNullLogger()}
+	f := &File{path: filepath.Join(t.TempDir(), FileName), document: func() *Document { return d }, changes: func() int64 { return 0 }, log: hclog.NewNullLogger()}
 	f.update()
 	if n := testing.AllocsPerRun(10, f.update); n > 50 {
 		t.Errorf("%v allocations for 100 agents", n)

@@ -17,7 +17,7 @@ import (
 const (
 	// Pulse is how often a host rewrites its file when nothing changes.
 	Pulse = 30 * time.Second
-	// fileRest is the time between two checks for changes. Each costs one decision of the scheduler.
+	// fileRest is the time between two looks for changes. A document costs one decision of the scheduler.
 	fileRest = 5 * time.Second
 )
 
@@ -26,6 +26,7 @@ const (
 type File struct {
 	path     string
 	document func() *Document
+	changes  func() int64
 	log      hclog.Logger
 	asked    chan chan struct{} // each is closed once the file is up to date
 	stop     chan struct{}      // closed to end the goroutine
@@ -34,15 +35,17 @@ type File struct {
 	// Only the goroutine uses what follows.
 	written *Document // the content of the file, less its times; nil when there is no file
 	at      time.Time // its UpdatedAt
+	seen    int64     // the changes that it has
 }
 
 // Keep begins to write the file at path: now, within 5 s of every change, and every Pulse. document is called in a
-// goroutine of the File; nil means that there is nothing to say. Then, and where the file cannot be written, as on a
-// full disk, it is removed, since the hub must not believe an old one. Only a failure to remove it is logged: the
-// journal, on the same disk, reports the rest.
-func Keep(path string, document func() *Document, log hclog.Logger) *File {
+// goroutine of the File, at a Pulse and when changes, which counts what may change it, returns another number than
+// before. A nil document means that there is nothing to say. Then, and where the file cannot be written, as on a full
+// disk, it is removed, since the hub must not believe an old one. Only a failure to remove it is logged: the journal,
+// on the same disk, reports the rest.
+func Keep(path string, document func() *Document, changes func() int64, log hclog.Logger) *File {
 	f := &File{
-		path: path, document: document, log: log,
+		path: path, document: document, changes: changes, log: log,
 		asked: make(chan chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go f.safely(f.keep)
@@ -85,8 +88,10 @@ func (f *File) keep() {
 		select {
 		case <-f.stop:
 			return
-		case <-ticker.C:
-			f.update()
+		case now := <-ticker.C:
+			if f.written == nil || f.due(now) || f.changes() != f.seen {
+				f.update()
+			}
 		case done := <-f.asked:
 			f.update()
 			close(done)
@@ -96,13 +101,14 @@ func (f *File) keep() {
 
 // update replaces the file, unless it says the same and is not due for its pulse. A reader sees the old one or the new.
 func (f *File) update() {
+	f.seen = f.changes() // what changes from here on may be missing in the document
 	d := f.document()
 	if d == nil {
 		f.remove()
 		return
 	}
 	steady := d.withoutTimes()
-	if f.written != nil && d.UpdatedAt.Sub(f.at) < Pulse-time.Second && reflect.DeepEqual(steady, f.written) {
+	if f.written != nil && !f.due(d.UpdatedAt) && reflect.DeepEqual(steady, f.written) {
 		return
 	}
 	text, err := json.Marshal(d)
@@ -118,6 +124,9 @@ func (f *File) update() {
 	}
 	f.written, f.at = steady, d.UpdatedAt
 }
+
+// due reports whether the file has to be written at this time although nothing has changed.
+func (f *File) due(now time.Time) bool { return now.Sub(f.at) >= Pulse-time.Second }
 
 func (f *File) remove() {
 	f.written = nil
