@@ -29,7 +29,8 @@ func linked(t *testing.T, name string) string {
 	if !strings.Contains(flags, " -E ") {
 		t.Skip("no first instructions for this architecture")
 	}
-	run("go", "build", "-tags", "entry", "-ldflags", flags, "-o", path, "./testdata/"+name)
+	// As in pid1, which has compiled most of it.
+	run("go", "build", "-gcflags=std=-N -l", "-tags", "entry", "-ldflags", flags, "-o", path, "./testdata/"+name)
 	return path
 }
 

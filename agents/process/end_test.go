@@ -176,6 +176,9 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// computes takes a sixth of a processor, and a sixteenth of that is not idle.
+const computes = "while :; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; sleep 0.05; done"
+
 // A session is stalled when it neither prints nor computes. Of one that does, the backend is not asked.
 func TestStall(t *testing.T) {
 	t.Parallel()
@@ -186,8 +189,8 @@ func TestStall(t *testing.T) {
 	}{
 		{"silent and idle", "sleep 1000", agents.Stalled},
 		{"silent and idle after a word", "echo working; (setsid sleep 1000 &) ; sleep 1000", agents.Stalled},
-		{"computes", "while :; do :; done", agents.TimedOut},
-		{"something below it computes", "(setsid env -i sh -c 'while :; do :; done' &); sleep 1000", agents.TimedOut},
+		{"computes", computes, agents.TimedOut},
+		{"something below it computes", "(setsid env -i PATH=/bin sh -c '" + computes + "' &); sleep 1000", agents.TimedOut},
 		{"prints", "exec sleep 1000", agents.TimedOut},
 	}
 	for _, tt := range tests {

@@ -44,6 +44,15 @@ func resetIgnored() {
 	}
 }
 
+// storm is how many processes or tries a test has: all of them in make check, which sets DISINTO_STORMS, and a part of
+// them in make test.
+func storm(all, part int) int {
+	if os.Getenv("DISINTO_STORMS") != "" {
+		return all
+	}
+	return part
+}
+
 // modes are the two ways to be an init, of a program that is linked as make build links it, and one of a program that is
 // not, such as this one.
 var modes = []string{"subreaper", "PID 1", "plain"}
@@ -59,7 +68,8 @@ var linked = sync.OnceValues(func() (string, error) {
 		flags = append(flags, string(regexp.MustCompile(`(?m)^` + name + ` = (.*)$`).FindSubmatch(makefile)[1]))
 	}
 	path := filepath.Join(os.TempDir(), "pid1-"+strconv.Itoa(os.Getpid()))
-	build := exec.Command("go", "build", "-tags", "entry", "-ldflags", strings.Join(flags, " "), "-o", path, "./testdata/init")
+	// Without optimization the standard library is compiled in two thirds of the time.
+	build := exec.Command("go", "build", "-gcflags=std=-N -l", "-tags", "entry", "-ldflags", strings.Join(flags, " "), "-o", path, "./testdata/init")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

@@ -138,7 +138,7 @@ func noRoom() int {
 func TestEarlyTERM(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			for i := range 20 {
+			for i := 0; i < 20; i += storm(1, 3) {
 				s := start(t, mode, "sleep", "1000")
 				time.Sleep(time.Duration(i) * 500 * time.Microsecond)
 				eventually(t, "it hears TERM, or is gone", func() bool {

@@ -110,7 +110,8 @@ func TestReapsOrphans(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
-			s := start(t, mode, "sh", "-c", `for i in 1 2 3 4 5; do sh -c 'for j in $(seq 100); do (read x </dev/null;
+			each := strconv.Itoa(storm(100, 20))
+			s := start(t, mode, "sh", "-c", `for i in 1 2 3 4 5; do sh -c 'for j in $(seq `+each+`); do (read x </dev/null;
 				sleep 0.2; exit $j) & done'; done; echo up >>$LINES; sleep 1000`)
 			s.says("up")
 			eventually(t, "all are reaped", func() bool { return len(strings.Fields(read(childrenOf(s.pid)))) == 1 })
@@ -157,8 +158,8 @@ func TestLeftovers(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			// The file is there before it is counted: of none, wc says nothing, and [ ends the wait.
 			s := start(t, mode, "--grace", "3s", "sh", "-c", `: >>$LINES
-				setsid sh -c '(trap "sleep 0.1; echo polite >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.01; done) &'
-				setsid env -i LINES=$LINES sh -c '(trap "" TERM; echo deaf >>$LINES; while :; do sleep 0.01; done) &'
+				setsid sh -c '(trap "sleep 0.1; echo polite >>$LINES; exit" TERM; echo up >>$LINES; while :; do sleep 0.1; done) &'
+				setsid env -i LINES=$LINES sh -c '(trap "" TERM; echo deaf >>$LINES; while :; do sleep 0.1; done) &'
 				while [ $(wc -l <$LINES) -lt 2 ]; do sleep 0.01; done; exit 3`)
 			s.expect(3)
 			s.says("polite")
