@@ -22,7 +22,7 @@ func TestFirstStart(t *testing.T) {
 		w.Forge.Issue("one")
 		w.Forge.Issue("two", 1)
 		l := w.Start(asks)
-		time.Sleep(time.Hour)
+		time.Sleep(simtest.Size(time.Hour, 10*time.Minute))
 		if n := len(w.Exec.Runs()); n != 0 || !l.Document().Paused || !first(l) {
 			t.Fatalf("%d sessions, problems %q", n, l.Document().Problems)
 		}
@@ -32,7 +32,7 @@ func TestFirstStart(t *testing.T) {
 		l.Kill() // what was asked is still open
 		l.Bury()
 		l = w.Start(asks)
-		time.Sleep(time.Hour)
+		time.Sleep(simtest.Size(time.Hour, 10*time.Minute))
 		if n := len(w.Exec.Runs()); n != 0 || !l.Document().Paused {
 			t.Errorf("after a kill: %d sessions", n)
 		}
@@ -64,7 +64,7 @@ func TestFirstStart(t *testing.T) {
 		l := w.Start(func(l *simtest.Life) { l.Paused = true })
 		time.Sleep(time.Minute)
 		w.Forge.Issue("one")
-		time.Sleep(time.Hour)
+		time.Sleep(simtest.Size(time.Hour, 10*time.Minute))
 		if n := len(w.Exec.Runs()); n != 0 || !l.Document().Paused || first(l) {
 			t.Errorf("%d sessions, paused %v", n, l.Document().Paused)
 		}

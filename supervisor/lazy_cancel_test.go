@@ -400,7 +400,7 @@ func TestG6_EveryIssueIsInTheStatus(t *testing.T) {
 		w.Forge.Edit(w.Forge.Issue("convoy", 1, 4), func(is *forge.Issue) { is.Labels = []string{forge.LabelConvoy} })
 		l := w.Start()
 		w.Until(time.Minute, "the forge is read", func() bool { return len(l.Document().Unqueued) > 0 })
-		step := simtest.Size(100*time.Millisecond, 310*time.Millisecond)
+		step := simtest.Size(100*time.Millisecond, 710*time.Millisecond)
 		for range 20 * time.Minute / step {
 			accounted(t, w, l, 9)
 			time.Sleep(step)

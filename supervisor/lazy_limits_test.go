@@ -25,7 +25,7 @@ func TestC3_HooksLost(t *testing.T) {
 		w.Config.Forge.WebhookSecret = hookSecret
 		l := w.Start()
 		random := rand.New(rand.NewPCG(7, 8))
-		for range 8 {
+		for range simtest.Size(8, 3) {
 			time.Sleep(20*time.Minute + time.Duration(random.Int64N(int64(time.Minute))))
 			n := w.Forge.Issue("nobody tells")
 			w.Until(31*time.Second, "it starts", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, n)) == 1 })
@@ -153,7 +153,8 @@ func TestD5_NoInterleave(t *testing.T) {
 			}
 			return s
 		}
-		for range 12 {
+		work := simtest.Size(12, 8)
+		for range work {
 			w.Forge.Issue("work")
 		}
 		l := w.Start()
@@ -175,7 +176,7 @@ func TestD5_NoInterleave(t *testing.T) {
 				sessions++
 			}
 		}
-		if len(last) != 2 || sessions < 24 {
+		if len(last) != 2 || sessions < 2*work {
 			t.Errorf("%d sessions in %d slots", sessions, len(last))
 		}
 		l.Stop()

@@ -70,7 +70,7 @@ func TestDiskFull(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Forge.Issue("two")
-		time.Sleep(30 * time.Minute)
+		time.Sleep(simtest.Size(30*time.Minute, 15*time.Minute))
 		runs := w.Exec.Runs()
 		if len(runs) != 1 || runs[0].Outcome.Result != agents.Done {
 			t.Errorf("while the disk was full: %+v", runs)
@@ -106,7 +106,7 @@ func TestReplayIsLive(t *testing.T) {
 		w := simtest.New(t)
 		w.Slow()
 		last := int64(0)
-		for i := range 12 {
+		for i := range simtest.Size(12, 9) {
 			if i%3 == 0 {
 				last = 0
 			}
