@@ -120,12 +120,12 @@ func TestKilledAtRequest(t *testing.T) {
 
 func killedAtRequest(t *testing.T, g *gate) {
 	f := newTestForge(t)
-	f.pick(8)
+	edits := f.justOne()
 	g.forge, g.token, g.killed = f.forge, f.Tokens["FORGE_TOKEN"], make(chan struct{})
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	state := t.TempDir()
-	path := f.file(state, f.URL, server.URL, "[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`)
+	path := f.file(state, append(edits, f.URL, server.URL)...)
 	r := startDisinto(t, f.environ(nil), "run", "--yes", "--config", path)
 	g.arm(func() { r.signal(syscall.SIGKILL) })
 	eventually(t, "it is killed", func() bool {

@@ -23,6 +23,15 @@ func (f *testForge) startRun(state string, environ map[string]string, edits ...s
 	return startDisinto(f.t, f.environ(environ), "run", "--yes", "--config", path)
 }
 
+// justOne leaves one issue of the demo to the factory, which picks it, and no scheduled work: from its implementation to
+// its merge it takes four sessions, and then the factory is at rest. A whole backlog costs a processor as long as the
+// test looks on.
+func (f *testForge) justOne() (edits []string) {
+	f.t.Helper()
+	f.pick(8)
+	return []string{"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`}
+}
+
 // claimed are the numbers of the issues that carry a claim.
 func (f *testForge) claimed() (numbers []int) {
 	f.t.Helper()

@@ -42,7 +42,7 @@ func TestTraces(t *testing.T) {
 	t.Cleanup(collector.Close)
 	f := newTestForge(t)
 	state := t.TempDir()
-	path := f.file(state)
+	path := f.file(state, f.justOne()...)
 	environ := f.environ(map[string]string{
 		"FORGE_TOKEN": f.adminToken(), "OTEL_EXPORTER_OTLP_ENDPOINT": collector.URL, "OTEL_EXPORTER_OTLP_HEADERS": "x-key=k",
 	})
