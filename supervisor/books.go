@@ -144,6 +144,18 @@ func (b *books) land(began time.Time, facts forge.Facts, err error) (was error, 
 	return was, any
 }
 
+// startedSince reports whether a session of the thread has been begun at this time or later.
+func (b *books) startedSince(thread string, at time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.sessions {
+		if x.Thread == thread && !x.reserved.Before(at) {
+			return true
+		}
+	}
+	return false
+}
+
 // onlyRead marks every repository that the scan did not read as not read, so that nothing is started, stopped or
 // written in it on facts that the forge has not confirmed.
 func onlyRead(facts forge.Facts, began time.Time) (masked forge.Facts, any bool) {

@@ -160,13 +160,17 @@ func (s *Supervisor) started(x *session, begun agents.Started) {
 func (s *Supervisor) finish(x *session, end *ledger.End) {
 	at := time.Now()
 	news, ended := ending(s.StateDir, x, end), x.recent(end, at)
-	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) { delete(b.sessions, x.RunID) })
+	freed := at
+	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) {
+		freed = time.Now()
+		delete(b.sessions, x.RunID)
+	})
 	s.tell(news)
 	s.events.Send(control.EventEnded, ended)
 	s.touchStatus()
 	if end.Claim == ledger.ClaimTaken {
 		x.grip.letGo()
-		s.takeNext(x.Thread)
+		s.takeNext(x.Thread, freed)
 		return
 	}
 	s.kicks.thread(x.Thread, at)
@@ -178,11 +182,12 @@ func (s *Supervisor) finish(x *session, end *ledger.End) {
 
 // takeNext begins what a thread does instead of an item that another host took. The facts at hand are good enough, only
 // that item has to be read again: on a slow forge two hosts that scanned after each lost race met at the next one, too.
-func (s *Supervisor) takeNext(thread string) {
+// Of two sessions that lost at once the first may find both slots free and fill them, which leaves the second none.
+func (s *Supervisor) takeNext(thread string, freed time.Time) {
 	now := time.Now()
 	t := s.books.tick(thread, now, s.room())
 	s.act(t)
-	if len(t.starts) == 0 {
+	if len(t.starts) == 0 && !s.books.startedSince(thread, freed) {
 		s.kicks.thread(thread, now)
 	}
 }
