@@ -48,11 +48,35 @@ type Env struct {
 	Secrets []SecretVar // all that the configuration names, of every owner
 }
 
+// names are patterns of a variable's name in upper case: all that match one of on, but none of off.
+type names struct{ on, off []string }
+
+// match ignores case: variables of npm and of proxies are in lower case.
+func (n names) match(name string) bool {
+	name = strings.ToUpper(name)
+	return matches(n.on, name) && !matches(n.off, name)
+}
+
 var (
-	// secretNames match the supervisor's credentials, whether the configuration uses them or not.
-	secretNames = []string{
+	// forgeNames match the supervisor's own credentials, whether the configuration uses them or not.
+	forgeNames = names{on: []string{
 		"FORGE_*TOKEN*", "FORGE_*PASS*", "FORGE_ADMIN_*", "*WEBHOOK_SECRET*", "DISINTO_TOKEN", "OTEL_*HEADERS",
+	}}
+	// secretNames match what looks like a credential for anything else. What they leave out only sounds like one: limits
+	// in tokens, programs that ask for a password, the public half of a key.
+	secretNames = names{
+		on: []string{
+			"*TOKEN*", "*SECRET*", "*PASSW*", "*PASS", "*PASSPHRASE*", "*_PWD", "*CREDENTIAL*", "*APIKEY", "*_KEY", "*_KEY_ID",
+			"*_PAT",
+		},
+		off: []string{"*MAX_*TOKENS", "TOKENIZERS_*", "*_ASKPASS", "*BYPASS", "*COMPASS", "*_PUBLIC_KEY"},
 	}
+	// modelNames are the settings of agents' CLIs and their keys of models' APIs, which they cannot work without.
+	modelNames = names{on: []string{
+		"ANTHROPIC_*", "CLAUDE_CODE_*", "OPENAI_*", "CODEX_*", "OPENROUTER_*", "GEMINI_*", "AWS_BEARER_TOKEN_BEDROCK",
+	}}
+	// proxyNames are addresses that may have a password in them. Without them a program reaches nothing.
+	proxyNames = names{on: []string{"*_PROXY"}}
 	// apiNames are kept from agents on a local backend. A program that finds one of them uses the paid API instead of the
 	// local server, which is noticed only on the bill.
 	apiNames = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY"}
@@ -66,6 +90,8 @@ const backendLocal = "local"
 //   - secrets of the configuration that are not this agent's own, known by the variable's name or by its value, of
 //     which the secret may be a part, as in an address with a token;
 //   - the forge's credentials and webhook secrets, known by their names;
+//   - what looks like any other credential, by its name or as an address with a password, unless it is the agent's own
+//     secret, a proxy's address or, on a paid backend, a key of a model's API;
 //   - on a local backend, the keys of paid APIs;
 //   - what the thread or the role denies;
 //
@@ -99,12 +125,44 @@ func (e *Env) passes(name, value string) bool {
 	case matches(e.EnvAllow, name), matches(e.Role.EnvAllow, name):
 		return true
 	case secret,
-		matches(secretNames, name),
+		forgeNames.match(name),
+		e.looksSecret(name, value),
 		e.Backend == backendLocal && slices.Contains(apiNames, name),
 		matches(e.EnvDeny, name), matches(e.Role.EnvDeny, name):
 		return false
 	}
 	return true
+}
+
+// looksSecret reports whether a variable seems to hold a credential that the agent has no use for.
+func (e *Env) looksSecret(name, value string) bool {
+	own := func(s SecretVar) bool { return s.Agent == e.Agent.Name && holds(value, s.Value.Reveal()) }
+	switch {
+	case slices.ContainsFunc(e.Secrets, own), e.Backend != backendLocal && modelNames.match(name):
+		return false
+	}
+	return secretNames.match(name) || hasPassword(value) && !proxyNames.match(name)
+}
+
+// hasPassword reports whether there is an address with a password in a text, as in postgres://user:password@host/.
+// Passwords need not be escaped as a URL demands it: the programs that read such variables often forgive.
+func hasPassword(text string) bool {
+	for {
+		_, rest, found := strings.Cut(text, "://")
+		if !found {
+			return false
+		}
+		authority := rest
+		if end := strings.IndexAny(rest, "/ \t\n,;'\""); end >= 0 {
+			authority = rest[:end]
+		}
+		if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+			if _, password, _ := strings.Cut(authority[:at], ":"); password != "" {
+				return true
+			}
+		}
+		text = rest
+	}
 }
 
 // secretOf reports whether a variable holds a secret that is not the agent's own, and its owner: empty for the

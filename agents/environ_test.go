@@ -144,6 +144,54 @@ func TestEnviron(t *testing.T) {
 		{name: "any web hook", base: "MY_WEBHOOK_SECRET_2=s"},
 		{name: "something of the forge", base: "FORGE_BOT_USERNAMES=a,b", want: "FORGE_BOT_USERNAMES=a,b"},
 
+		// Credentials of other services.
+		{name: "a token", base: "GITHUB_TOKEN=t"},
+		{name: "a token, in lower case", base: "npm_config_token=t"},
+		{name: "a secret", base: "EVIL_SECRET_KEY=k"},
+		{name: "a key's name", base: "AWS_ACCESS_KEY_ID=k"},
+		{name: "a key", base: "AWS_SECRET_ACCESS_KEY=k"},
+		{name: "a key of an API", base: "STRIPE_APIKEY=k"},
+		{name: "a password", base: "PGPASSWORD=p"},
+		{name: "a short password", base: "DB_PASS=p"},
+		{name: "a shorter password", base: "MYSQL_PWD=p"},
+		{name: "a passphrase", base: "BORG_PASSPHRASE=p"},
+		{name: "a credential", base: "GOOGLE_APPLICATION_CREDENTIALS=/key.json"},
+		{name: "a personal access token", base: "AZURE_PAT=t"},
+		{name: "an address with a password", base: "DATABASE_URL=postgres://u:pass@h/db"},
+		{name: "no user, a password", base: "REDIS_URL=redis://:pa?ss@h:6379"},
+		{name: "the second address of a list", base: "GOPROXY=https://proxy.golang.org,https://u:p@goproxy.example.org"},
+		{
+			name: "a secret that the role allows", base: "GITHUB_TOKEN=t", want: "GITHUB_TOKEN=t",
+			change: func(e *Env) { e.Role.EnvAllow = []string{"GITHUB_TOKEN"} },
+		},
+		{
+			name: "an address that the thread allows", base: "DATABASE_URL=postgres://u:pass@h/db",
+			change: func(e *Env) { e.EnvAllow = []string{"DATABASE_*"} }, want: "DATABASE_URL=postgres://u:pass@h/db",
+		},
+		{
+			name: "its own secret", base: "DEV_TOKEN=token-of-dev-qwen", want: "DEV_TOKEN=token-of-dev-qwen",
+		},
+		{
+			name: "an address with its own", base: "REMOTE=http://x:token-of-dev-qwen@forgejo/",
+			want: "REMOTE=http://x:token-of-dev-qwen@forgejo/",
+		},
+
+		// What only looks like it.
+		{name: "an agent of ssh", base: "SSH_AUTH_SOCK=/s", want: "SSH_AUTH_SOCK=/s"},
+		{name: "tokenizers", base: "TOKENIZERS_PARALLELISM=false", want: "TOKENIZERS_PARALLELISM=false"},
+		{name: "a limit in tokens", base: "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9", want: "CLAUDE_CODE_MAX_OUTPUT_TOKENS=9"},
+		{name: "another limit", base: "MAX_THINKING_TOKENS=9", want: "MAX_THINKING_TOKENS=9"},
+		{name: "who asks for a password", base: "GIT_ASKPASS=/bin/ask", want: "GIT_ASKPASS=/bin/ask"},
+		{name: "a path", base: "PYTHONPATH=/p", want: "PYTHONPATH=/p"},
+		{name: "a path after a word", base: "LD_LIBRARY_PATH=/p", want: "LD_LIBRARY_PATH=/p"},
+		{name: "a public key", base: "SIGNING_PUBLIC_KEY=k", want: "SIGNING_PUBLIC_KEY=k"},
+		{name: "a keyboard", base: "KEYBOARD=de", want: "KEYBOARD=de"},
+		{name: "a bypass", base: "CACHE_BYPASS=1", want: "CACHE_BYPASS=1"},
+		{name: "an address with a port", base: "REGISTRY=http://h:5000/a@b:c", want: "REGISTRY=http://h:5000/a@b:c"},
+		{name: "an address with a user", base: "REMOTE=ssh://git@h:22/r", want: "REMOTE=ssh://git@h:22/r"},
+		{name: "an address, then a mail address", base: "ABOUT=see http://h:80 or a@b", want: "ABOUT=see http://h:80 or a@b"},
+		{name: "a proxy", base: "https_proxy=http://u:pass@proxy:3128", want: "https_proxy=http://u:pass@proxy:3128"},
+
 		// Local backends.
 		{name: "API key", base: "ANTHROPIC_API_KEY=k"},
 		{name: "API token", base: "ANTHROPIC_AUTH_TOKEN=k"},
@@ -154,24 +202,33 @@ func TestEnviron(t *testing.T) {
 			change: func(e *Env) { e.Backend = "anthropic" }, want: "ANTHROPIC_API_KEY=k",
 		},
 		{
+			name: "another API's key on an API thread", base: "GEMINI_API_KEY=k",
+			change: func(e *Env) { e.Backend = "anthropic" }, want: "GEMINI_API_KEY=k",
+		},
+		{name: "another API's key", base: "GEMINI_API_KEY=k"},
+		{
+			name: "another service's key on an API thread", base: "STRIPE_API_KEY=k",
+			change: func(e *Env) { e.Backend = "anthropic" },
+		},
+		{
 			name: "API key, allowed", base: "OPENAI_API_KEY=k",
 			change: func(e *Env) { e.Role.EnvAllow = []string{"OPENAI_API_KEY"} }, want: "OPENAI_API_KEY=k",
 		},
 
 		// Deny and allow.
-		{name: "denied by the thread", base: "AWS_KEY=k", change: func(e *Env) { e.EnvDeny = []string{"AWS_*"} }},
-		{name: "denied by the role", base: "AWS_KEY=k", change: func(e *Env) { e.Role.EnvDeny = []string{"AWS_KEY"} }},
+		{name: "denied by the thread", base: "AWS_REGION=k", change: func(e *Env) { e.EnvDeny = []string{"AWS_*"} }},
+		{name: "denied by the role", base: "AWS_REGION=k", change: func(e *Env) { e.Role.EnvDeny = []string{"AWS_REGION"} }},
 		{
-			name: "denied by a glob of another name", base: "AWS_KEY=k",
-			change: func(e *Env) { e.EnvDeny = []string{"AWS", "aws_*"} }, want: "AWS_KEY=k",
+			name: "denied by a glob of another name", base: "AWS_REGION=k",
+			change: func(e *Env) { e.EnvDeny = []string{"AWS", "aws_*"} }, want: "AWS_REGION=k",
 		},
 		{
-			name: "allow wins over deny", base: "AWS_KEY=k",
-			change: func(e *Env) { e.EnvDeny = []string{"*"}; e.Role.EnvAllow = []string{"AWS_KEY"} }, want: "AWS_KEY=k",
+			name: "allow wins over deny", base: "AWS_REGION=k",
+			change: func(e *Env) { e.EnvDeny = []string{"*"}; e.Role.EnvAllow = []string{"AWS_REGION"} }, want: "AWS_REGION=k",
 		},
 		{
-			name: "the thread allows what the role denies", base: "AWS_KEY=k",
-			change: func(e *Env) { e.Role.EnvDeny = []string{"*"}; e.EnvAllow = []string{"AWS_*"} }, want: "AWS_KEY=k",
+			name: "the thread allows what the role denies", base: "AWS_REGION=k",
+			change: func(e *Env) { e.Role.EnvDeny = []string{"*"}; e.EnvAllow = []string{"AWS_*"} }, want: "AWS_REGION=k",
 		},
 		{
 			name: "allow wins over names", base: "FORGE_REVIEW_TOKEN=t",
