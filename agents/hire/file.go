@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // File is a small text file that is replaced as a whole.
@@ -21,9 +23,12 @@ type File struct {
 	Backup string
 }
 
+// longest is how much is read of a file.
+const longest = 1 << 20
+
 // Read returns the text of the file; "" when there is no file.
 func (f *File) Read() (string, error) {
-	raw, err := os.ReadFile(f.Path)
+	raw, err := plainfile.ReadNamed(f.Path, longest)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

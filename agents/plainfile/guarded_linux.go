@@ -2,5 +2,8 @@ package plainfile
 
 import "golang.org/x/sys/unix"
 
-// guarded has the kernel refuse a link, and not wait for the other end of a pipe.
-const guarded = unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
+// The kernel refuses a link, and does not wait for the other end of a pipe.
+const (
+	unlinked  = unix.O_NOFOLLOW
+	unwaiting = unix.O_NONBLOCK | unix.O_NOCTTY
+)

@@ -2,5 +2,8 @@
 
 package plainfile
 
-// guarded has no meaning where no supervisor runs: no agent writes there.
-const guarded = 0
+// Neither has a meaning where no supervisor runs: no agent writes there.
+const (
+	unlinked  = 0
+	unwaiting = 0
+)

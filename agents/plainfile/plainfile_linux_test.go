@@ -48,6 +48,17 @@ func TestPlain(t *testing.T) {
 			t.Errorf("write to %s: %v", path, err)
 		}
 	}
+	for path, want := range map[string]error{
+		at("link"): nil, at("file"): nil, at("dangling"): fs.ErrNotExist,
+		at("pipe"): ErrNotPlain, at("socket"): ErrNotPlain, "/dev/zero": ErrNotPlain, dir: ErrNotPlain,
+	} {
+		if text, err := ReadNamed(path, 4); !errors.Is(err, want) || want == nil && string(text) != "text" {
+			t.Errorf("read %s, which the operator named: %q, %v", path, text, err)
+		}
+	}
+	if text, err := ReadNamed(at("link"), 3); err == nil || text != nil {
+		t.Errorf("4 bytes where 3 are the limit, by a link: %q, %v", text, err)
+	}
 	f, err := Open(at("new"), os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // Program is one of upstream's scripts in one session. All fields have to be set.
@@ -116,8 +117,11 @@ func ReadProjects(dir string) ([]*Project, error) {
 	return all, errors.Join(wrong...)
 }
 
+// longestProject is how much is read of one file.
+const longestProject = 1 << 20
+
 func readProject(path string) (*Project, error) {
-	text, err := os.ReadFile(path)
+	text, err := plainfile.ReadNamed(path, longestProject)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a project: %w", err)
 	}

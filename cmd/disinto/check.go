@@ -126,12 +126,7 @@ func (k *checker) agents() {
 	for _, line := range problems(k.config) {
 		k.problem("agents", errors.New(line))
 	}
-	users := []string{k.config.Factory.User}
-	for i := range k.config.Agents {
-		users = append(users, k.config.Agents[i].User)
-	}
-	slices.Sort(users)
-	for _, user := range slices.Compact(users) {
+	for _, user := range accounts(k.config) {
 		if err := process.CheckUser(user); err != nil {
 			k.problem("agents", fmt.Errorf("cannot run agents as %s: %w", user, err))
 		}

@@ -165,13 +165,17 @@ func (f *factory) read() (*threads.Config, supervisor.Forge, error) {
 // readConfig reads a factory.toml, or upstream's projects, and the secrets beside it. Each mistake is a line of the
 // error. text has both, to find changes by.
 func readConfig(path string, lookupEnv func(string) (string, bool)) (config *threads.Config, text string, err error) {
-	secrets, secretsErr := readSecrets(secretsFile(path, lookupEnv))
+	secretsPath := secretsFile(path, lookupEnv)
+	secrets, secretsErr := readSecrets(secretsPath)
 	lookupEnv = withSecrets(secrets, lookupEnv)
 	written, err := configText(path, lookupEnv)
 	if err != nil {
 		return nil, bothTexts(written, secrets), errors.Join(secretsErr, err)
 	}
 	config, err = file.Decode(path, written, lookupEnv)
+	if config != nil {
+		secretsErr = cmp.Or(secretsErr, checkOwner(secretsPath, config))
+	}
 	if err = errors.Join(secretsErr, err); err == nil {
 		err = placeBuiltin(config, path)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/agents/upstream"
 )
 
@@ -28,7 +29,7 @@ func configText(path string, lookupEnv func(string) (string, bool)) (string, err
 		}
 		return text, err
 	}
-	raw, err := os.ReadFile(path)
+	raw, err := plainfile.ReadNamed(path, longestConfig)
 	switch mode, _ := lookupEnv("DISINTO_SCHEDULER"); {
 	case errors.Is(err, os.ErrNotExist):
 		return "", noConfig(path)

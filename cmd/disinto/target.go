@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -106,7 +106,7 @@ func (t *target) token(c *cli) (string, error) {
 
 // readToken reads a file that only its owner can read.
 func readToken(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := plainfile.OpenNamed(path)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the token: %w", err)
 	}
