@@ -111,7 +111,7 @@ func printJSON(w io.Writer, raw json.RawMessage) error {
 	if err := json.Indent(&out, bytes.TrimSpace(raw), "", "  "); err != nil {
 		return fmt.Errorf("cannot understand the supervisor's answer: %w", err)
 	}
-	_, err := fmt.Fprintln(w, out.String())
+	_, err := fmt.Fprintln(w, screen.JSON(out.Bytes()))
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -34,11 +35,24 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 // render is a row: a template with its data. A template that cannot be executed is a mistake in this package, and the
 // request ends with 500.
 func render(name, id string, data any) row {
+	return row{id, template.HTML(execute(name, data))}
+}
+
+func execute(name string, data any) []byte {
 	var text bytes.Buffer
 	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
 		panic(fmt.Sprintf("template %s: %v", name, err))
 	}
-	return row{id, template.HTML(text.String())}
+	return bytes.Map(visible, text.Bytes())
+}
+
+// visible leaves out what no text of a page needs: control characters, and those that turn the writing around or hide
+// in it, which no markup can keep inside of a title or a tooltip. Emoji and some scripts need the two joiners.
+func visible(r rune) rune {
+	if r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d' || !unicode.In(r, unicode.Cc, unicode.Cf) {
+		return r
+	}
+	return -1
 }
 
 // sheet is a board with all that the layout shows around it.
@@ -112,13 +126,10 @@ func (s *Site) showSignIn(w http.ResponseWriter, status int, next, why string) {
 
 // send executes a template before it sends anything, so that no page ends in the middle.
 func send(w http.ResponseWriter, status int, name string, data any) {
-	var text bytes.Buffer
-	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
-		panic(fmt.Sprintf("template %s: %v", name, err))
-	}
+	text := execute(name, data)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes())
+	_, _ = w.Write(text)
 }
 
 // static serves the script and the style. Their address has the hash of their text, so browsers may keep them.

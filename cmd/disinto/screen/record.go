@@ -108,7 +108,7 @@ func recordFields(by ledger.By, t *ledger.Tally) []string {
 		each = []string{number(r.Rounds), number(r.Minutes), optional(r.Tokens), optional(r.USD)}
 	}
 	fields := []string{
-		string(by), harmless(t.Key), strconv.Itoa(t.Merged.Issues), strconv.Itoa(t.Merged.Reviewed),
+		harmless(string(by)), harmless(t.Key), strconv.Itoa(t.Merged.Issues), strconv.Itoa(t.Merged.Reviewed),
 		strconv.Itoa(t.Merged.FirstRound),
 	}
 	fields = append(fields, each...)

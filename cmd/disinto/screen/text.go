@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -27,6 +28,23 @@ func Clean(s string) string {
 			}
 			space = false
 			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// JSON makes a JSON document safe to print as it stands: what is not printable in its strings is written as an escape,
+// which means the same. All other control characters than line breaks and tabs are errors in JSON.
+func JSON(raw []byte) string {
+	var b strings.Builder
+	for _, r := range string(raw) {
+		switch {
+		case r == '\n', r == '\r', r == '\t', printable(r) && r != utf8.RuneError:
+			b.WriteRune(r)
+		default:
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		}
 	}
 	return b.String()

@@ -1,0 +1,22 @@
+package web
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A title of the forge turns no writing around, in the browser's tab either, where no markup can isolate it.
+func TestVisible(t *testing.T) {
+	const title = "o/r#7 \u202egnp.exe\u2066\x1b[31m\u009b\x00\u200b 👩\u200d💻"
+	w := httptest.NewRecorder()
+	send(w, 200, "page", &sheet{board: &board{Title: title}, Visitor: &visitor{}})
+	want := "o/r#7 gnp.exe[31m\ufffd 👩\u200d💻" // the template writes U+FFFD for NUL
+	if body := w.Body.String(); strings.Count(body, want) != 2 {
+		t.Errorf("not %q in title and heading: %s", want, body)
+	}
+	got := string(render("shares", "x", map[string]any{"Words": "a\u202eb", "Shares": nil}).HTML)
+	if !strings.Contains(got, "<title>ab</title>") || !strings.Contains(got, `aria-label="ab"`) {
+		t.Errorf("a tooltip: %s", got)
+	}
+}
