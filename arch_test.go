@@ -31,10 +31,12 @@ var layers = map[string][]string{
 	"agents":                 {"forge"},
 	"agents/plainfile":       {},
 	"agents/process": {
-		"agents", "forge", "agents/plainfile", "agents/process/landlock", "agents/process/pid1", "agents/process/tree",
+		"agents", "forge", "agents/plainfile", "agents/process/landlock", "agents/process/pid1", "agents/process/seccomp",
+		"agents/process/tree",
 	},
 	"agents/process/landlock":  {},
 	"agents/process/pid1":      {"agents/process/tree"},
+	"agents/process/seccomp":   {},
 	"agents/process/tree":      {},
 	"agents/session":           {"agents", "forge", "agents/plainfile"},
 	"agents/session/fakemodel": {},

@@ -3,7 +3,6 @@ package process
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -77,27 +76,38 @@ func clamp(pid int, processes uint64) {
 	softLimit(unix.RLIMIT_NPROC, unix.RLIM_INFINITY)
 }
 
-// around are the capabilities with which root reaches around its sandbox: to read the memory and environment of other
-// processes, to open files by their handles and disks as devices, and to change the kernel.
-var around = []uintptr{
-	unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_PERFMON, unix.CAP_BPF, unix.CAP_DAC_READ_SEARCH, unix.CAP_MKNOD,
-	unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT,
-}
+// ordinary are the capabilities that root keeps in a sandbox: those by which package managers and installers work on
+// files, take ports below 1024 and become other users. All others reach around the sandbox: they read the memory of
+// processes and every packet of the machine, open disks as devices, and set the clock. A list of what to drop would
+// miss what the next kernel adds.
+const ordinary capabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID |
+	1<<unix.CAP_KILL | 1<<unix.CAP_SETGID | 1<<unix.CAP_SETUID | 1<<unix.CAP_SETPCAP | 1<<unix.CAP_NET_BIND_SERVICE
 
-// dropCapabilities keeps the processes that this thread starts from ever having a capability among these, or any where
-// these are nil, by inheriting it or by executing a file. The thread keeps its own. Without the right to lower the
-// bounding set, no_new_privs alone prevents it.
-func dropCapabilities(these []uintptr) {
+// capabilities are a set of them, by their numbers.
+type capabilities uint64
+
+// dropCapabilities keeps the processes that this thread starts from ever having a capability that is not among keep, by
+// inheriting it or by executing a file. The thread itself loses the others too, unless keep is empty: then it becomes
+// another user first, who has none. With no_new_privs that holds without the right to lower the bounding set.
+func dropCapabilities(keep capabilities) {
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var caps [2]unix.CapUserData
-	if unix.Capget(&head, &caps[0]) == nil {
-		caps[0].Inheritable, caps[1].Inheritable = 0, 0
-		_ = unix.Capset(&head, &caps[0])
-	}
 	for c := uintptr(0); unix.Prctl(unix.PR_CAPBSET_READ, c, 0, 0, 0) == nil; c++ {
-		if these == nil || slices.Contains(these, c) {
+		if keep>>c&1 == 0 {
 			_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		}
 	}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	if unix.Capget(&head, &caps[0]) != nil {
+		return
+	}
+	for i := range caps {
+		caps[i].Inheritable = 0
+		if keep != 0 {
+			kept := uint32(keep >> (32 * i))
+			caps[i].Permitted &= kept
+			caps[i].Effective &= kept
+		}
+	}
+	_ = unix.Capset(&head, &caps[0])
 }

@@ -36,6 +36,8 @@ func runHelper(name string, args []string) int {
 		"eat":         eat,
 		"connect":     connect,
 		"nest":        nest,
+		"evade":       evade,
+		"behave":      behave,
 
 		"contain":      contain,
 		"stop-tree":    stopTree,

@@ -9,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process/landlock"
+	"codeberg.org/johba/disinto/agents/process/seccomp"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
@@ -48,17 +49,41 @@ func FindSandbox() (holds string, complete bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	return landlock.Describe(version), version >= landlock.Complete, nil
+	unfiltered := seccomp.Find()
+	return holding(version, unfiltered), version >= landlock.Complete && unfiltered == nil, nil
 }
 
-// sandboxVersion asks the kernel for its version of Landlock. Tests make it older.
-var sandboxVersion = landlock.Version
+// holding says for people what a sandbox holds, and what it does not.
+func holding(version int, unfiltered error) string {
+	if unfiltered != nil {
+		return fmt.Sprintf("%s; without system calls: %v", landlock.Describe(version), unfiltered)
+	}
+	return landlock.Describe(version) + "; seccomp holds system calls"
+}
+
+// These ask the kernel for its version of Landlock, and why it cannot refuse system calls. Tests make it older.
+var (
+	sandboxVersion = landlock.Version
+	sandboxFilter  = seccomp.Find
+)
 
 // sandboxOrder has the shim restrict the program.
 type sandboxOrder struct {
 	Rules   landlock.Rules
 	Version int
+	Filter  bool `json:",omitempty"` // refuse system calls
 	Strict  bool `json:",omitempty"` // do not start it otherwise
+}
+
+// restrict restricts this thread. The filter is first: after an error of it there is no sandbox at all, as the
+// supervisor says then.
+func (o *sandboxOrder) restrict() error {
+	if o.Filter {
+		if err := seccomp.Restrict(!o.Rules.AnyPort); err != nil {
+			return err
+		}
+	}
+	return landlock.Restrict(&o.Rules, o.Version)
 }
 
 // confine returns the order, still without its rules. It is nil for a session without a sandbox.
@@ -68,8 +93,13 @@ func (r *run) confine() (*sandboxOrder, error) {
 		return nil, nil
 	}
 	version, err := sandboxVersion()
+	unfiltered := sandboxFilter()
+	_, lacks := landlock.Holds(version)
+	if unfiltered != nil {
+		lacks = append(lacks, "system calls")
+	}
 	strict := mode == agents.SandboxStrict
-	switch _, lacks := landlock.Holds(version); {
+	switch {
 	case err == nil && strict && len(lacks) > 0:
 		return nil, fmt.Errorf("its sandbox is strict, and this kernel cannot hold %s", strings.Join(lacks, ", "))
 	case err != nil && strict:
@@ -78,9 +108,9 @@ func (r *run) confine() (*sandboxOrder, error) {
 		r.note("no sandbox: " + err.Error())
 		return nil, nil
 	}
-	r.held = landlock.Describe(version)
+	r.held = holding(version, unfiltered)
 	r.note("sandbox: " + r.held)
-	return &sandboxOrder{Version: version, Strict: strict}, nil
+	return &sandboxOrder{Version: version, Filter: unfiltered == nil, Strict: strict}, nil
 }
 
 // allowed are the rules of the session.

@@ -12,6 +12,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process/landlock"
+	"codeberg.org/johba/disinto/agents/process/seccomp"
 )
 
 // sandboxed is a job in a state directory with things that are not the agent's.
@@ -206,7 +207,7 @@ func TestSandboxOld(t *testing.T) {
 	for version, want := range map[int]string{
 		2: "; this kernel cannot hold truncation, TCP ports, devices, signals, abstract sockets",
 		4: "; this kernel cannot hold devices, signals, abstract sockets",
-		6: "truncation, TCP ports, devices, signals, abstract sockets\n",
+		6: "truncation, TCP ports, devices, signals, abstract sockets; seccomp holds system calls\n",
 	} {
 		sandboxVersion = func() (int, error) { return version, nil }
 		job := sandboxed(t, `
@@ -231,6 +232,23 @@ func TestSandboxOld(t *testing.T) {
 	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
 	if o := runJob(t, job); o.Reason != "cannot start /bin/sh: its sandbox is strict, and there is none here: invalid argument" {
 		t.Errorf("without Landlock, strict: %+v", o)
+	}
+}
+
+// TestSandboxUnfiltered has a kernel that cannot refuse system calls.
+func TestSandboxUnfiltered(t *testing.T) {
+	defer func() { sandboxFilter = seccomp.Find }()
+	sandboxFilter = func() error { return errors.New("the kernel has no seccomp") }
+	job := sandboxed(t, `cat $T/journal.jsonl; grep ^Seccomp: /proc/self/status`)
+	o := runJob(t, job)
+	if !strings.Contains(o.Tail, "; without system calls: the kernel has no seccomp\n") || strings.Contains(o.Tail, "the journal") {
+		t.Errorf("without seccomp: %+v", o)
+	}
+	job.RunID, job.Sandbox.Mode = "i"+token(), agents.SandboxStrict
+	o = runJob(t, job)
+	if want := "cannot start /bin/sh: its sandbox is strict, and this kernel cannot hold "; !strings.HasPrefix(o.Reason, want) ||
+		!strings.HasSuffix(o.Reason, "system calls") {
+		t.Errorf("without seccomp, strict: %+v", o)
 	}
 }
 

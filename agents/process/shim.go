@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"codeberg.org/johba/disinto/agents/process/landlock"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
@@ -143,7 +142,7 @@ func (s *shim) begin(o startOrder) (b begun) {
 		// Once more: the runtime may have made this thread before the shim did.
 		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 		if err == nil {
-			err = landlock.Restrict(&o.Sandbox.Rules, o.Sandbox.Version)
+			err = o.Sandbox.restrict()
 		}
 		if err != nil {
 			why = err.Error()
@@ -163,9 +162,9 @@ func (s *shim) spawn(o startOrder) (b begun) {
 	curb(o.NProc)
 	switch { // agents that run as root keep root's capabilities otherwise
 	case o.Cred != nil:
-		dropCapabilities(nil)
+		dropCapabilities(0)
 	case o.Sandbox != nil:
-		dropCapabilities(around)
+		dropCapabilities(ordinary)
 	}
 	path, argv := string(o.Path), unpack(o.Argv)
 	to := s.output.descriptor()

@@ -1,0 +1,295 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/seccomp"
+)
+
+const mptcp = 262 // IPPROTO_MPTCP
+
+// ways are system calls that Landlock does not ask about, and what they say in a sandbox, in one that does not limit TCP
+// ports, and in none; empty where the machine decides. Those to a peer are for processes of one account.
+var ways = []struct {
+	name string
+	try  func(pid, port int) error
+	peer bool
+	says [3]string
+}{
+	{"limit another process", func(pid, _ int) error { return setLimit(pid) }, true, [3]string{"EPERM", "EPERM", "ok"}},
+	{"read another's limit", func(pid, _ int) error {
+		return unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &unix.Rlimit{})
+	}, true, [3]string{"ok", "ok", "ok"}},
+	{"limit itself", func(int, int) error { return setLimit(0) }, false, [3]string{"ok", "ok", "ok"}},
+	{"connect by MPTCP", func(_, port int) error {
+		fd, err := open(unix.AF_INET, unix.SOCK_STREAM, mptcp)
+		if err != nil {
+			return err
+		}
+		return unix.Connect(fd, loopback(port))
+	}, false, [3]string{"EPROTONOSUPPORT", "ok", "ok"}},
+	{"sendto with FASTOPEN", func(_, port int) error {
+		return unix.Sendto(stream(), []byte("x"), unix.MSG_FASTOPEN, loopback(port))
+	}, false, [3]string{"ENOTSUP", "ok", "ok"}},
+	{"sendmsg with FASTOPEN", func(_, port int) error {
+		return unix.Sendmsg(stream(), []byte("x"), nil, loopback(port), unix.MSG_FASTOPEN)
+	}, false, [3]string{"ENOTSUP", "ok", "ok"}},
+	{"sendmmsg with FASTOPEN", func(_, port int) error { return sendMany(port) }, false, [3]string{"ENOTSUP", "ok", "ok"}},
+	{"connect later", func(int, int) error {
+		return unix.SetsockoptInt(stream(), unix.SOL_TCP, unix.TCP_FASTOPEN_CONNECT, 1)
+	}, false, [3]string{"ENOTSUP", "ok", "ok"}},
+	{"another protocol upon TCP", func(int, int) error {
+		return unix.SetsockoptString(stream(), unix.SOL_TCP, unix.TCP_ULP, "smc")
+	}, false, [3]string{"ENOTSUP", "", ""}},
+	{"vsock", func(int, int) error { return second(open(unix.AF_VSOCK, unix.SOCK_STREAM, 0)) }, false, [3]string{"EAFNOSUPPORT", "EAFNOSUPPORT", ""}},
+	{"packets", func(int, int) error { return second(open(unix.AF_PACKET, unix.SOCK_RAW, 0x300)) }, false, [3]string{"EAFNOSUPPORT", "EAFNOSUPPORT", ""}},
+	{"packets of old", func(int, int) error {
+		return second(open(unix.AF_INET, unix.SOCK_PACKET, 0x300))
+	}, false, [3]string{"ESOCKTNOSUPPORT", "ESOCKTNOSUPPORT", ""}},
+	{"io_uring", func(int, int) error {
+		var params [120]byte
+		if _, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0); errno != 0 {
+			return errno
+		}
+		return nil
+	}, false, [3]string{"ENOSYS", "ENOSYS", ""}},
+}
+
+func open(family, kind, protocol int) (int, error) {
+	return unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
+}
+
+func second(_ int, err error) error { return err }
+
+func stream() int {
+	fd, err := open(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+func loopback(port int) *unix.SockaddrInet4 {
+	return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
+}
+
+// setLimit sets a limit to what it is already.
+func setLimit(pid int) error {
+	var l unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, nil, &l); err != nil {
+		return fmt.Errorf("cannot even read it: %v", err)
+	}
+	return unix.Prlimit(pid, unix.RLIMIT_CORE, &l, nil)
+}
+
+func sendMany(port int) error {
+	to := unix.RawSockaddrInet4{Family: unix.AF_INET, Port: uint16(port>>8 | port&0xff<<8), Addr: [4]byte{127, 0, 0, 1}}
+	text := [1]byte{'x'}
+	part := unix.Iovec{Base: &text[0], Len: 1}
+	message := struct {
+		header unix.Msghdr
+		sent   uint32
+		_      uint32
+	}{header: unix.Msghdr{Name: (*byte)(unsafe.Pointer(&to)), Namelen: 16, Iov: &part, Iovlen: 1}}
+	_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(stream()), uintptr(unsafe.Pointer(&message)), 1, unix.MSG_FASTOPEN, 0, 0)
+	runtime.KeepAlive(&to)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// evade tries all ways to a process and a port, and says how they went.
+func evade(args []string) int {
+	pid, _ := strconv.Atoi(args[0])
+	port, _ := strconv.Atoi(args[1])
+	for _, way := range ways {
+		said := "ok"
+		if err := way.try(pid, port); err != nil {
+			said = err.Error()
+			if errno := syscall.Errno(0); errors.As(err, &errno) {
+				said = unix.ErrnoName(errno)
+			}
+		}
+		fmt.Printf("%s: %s\n", way.name, said)
+	}
+	return 0
+}
+
+// sink is a TCP server on a port that no session may connect to.
+func sink(t *testing.T) (port int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			c.Close()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestSandboxEvaded tries the ways in a sandbox, in one with any port, and in none, where they are open.
+func TestSandboxEvaded(t *testing.T) {
+	if err := seccomp.Find(); err != nil {
+		t.Skip(err)
+	}
+	port, other := sink(t), spawn(t, "exec sleep 1000")
+	defer func() {
+		_ = syscall.Kill(other.PID, syscall.SIGKILL)
+		<-other.Exit()
+	}()
+	mptcpHere := read("/proc/sys/net/mptcp/enabled") == "1"
+	asUsers(t, func(t *testing.T, user string) {
+		for mode, sandbox := range []agents.Sandbox{
+			{Mode: agents.SandboxAuto}, {Mode: agents.SandboxAuto, AnyPort: true}, {Mode: agents.SandboxOff},
+		} {
+			job := sandboxed(t, "")
+			job.Command = helperCommand("evade", itoa(other.PID), itoa(port))
+			job.User, job.Sandbox.Mode, job.Sandbox.AnyPort = user, sandbox.Mode, sandbox.AnyPort
+			o := runJob(t, job)
+			for _, way := range ways {
+				want := way.says[mode]
+				if want == "" || way.peer && user != "" || mode > 0 && !mptcpHere && strings.HasSuffix(way.name, "MPTCP") {
+					continue
+				}
+				if !strings.Contains("\n"+o.Tail+"\n", "\n"+way.name+": "+want+"\n") {
+					t.Errorf("%+v: want %q for %q in\n%s", sandbox, want, way.name, o.Tail)
+				}
+			}
+		}
+	})
+}
+
+// behave does what programs do that evade nothing, with the addresses of servers.
+func behave(args []string) int {
+	for i, network := range []string{"tcp", "udp", "unix"} {
+		c, err := net.Dial(network, args[i])
+		if err == nil {
+			_, err = c.Write([]byte("x"))
+		}
+		if err != nil {
+			fmt.Println("cannot talk by", network, err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0") // by MPTCP, if it can
+	if err != nil {
+		fmt.Println("cannot listen:", err)
+		return 1
+	}
+	l.Close()
+	if _, err := net.Interfaces(); err != nil { // by netlink
+		fmt.Println("cannot see the interfaces:", err)
+	}
+	runtime.LockOSThread()
+	var cpus unix.CPUSet
+	if err := errors.Join(unix.SchedGetaffinity(unix.Gettid(), &cpus), unix.SchedSetaffinity(unix.Gettid(), &cpus)); err != nil {
+		fmt.Println("cannot set the affinity of a thread:", err)
+	}
+	if err := setLimit(0); err != nil {
+		fmt.Println("cannot set a limit:", err)
+	}
+	return 0
+}
+
+// TestSandboxOrdinary has what must go on in a sandbox.
+func TestSandboxOrdinary(t *testing.T) {
+	port := sink(t)
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	repo := t.TempDir()
+	pages := httptest.NewServer(http.FileServer(http.Dir(repo)))
+	defer pages.Close()
+	_, pagesPort, _ := net.SplitHostPort(pages.Listener.Addr().String())
+	asUsers(t, func(t *testing.T, user string) {
+		job := sandboxed(t, "")
+		path := os.TempDir() + "/" + token() // a unix socket's path is short
+		local, err := net.Listen("unix", path)
+		if err == nil {
+			err = os.Chmod(path, 0o777)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer local.Close()
+		job.Command = helperCommand("behave", "127.0.0.1:"+itoa(port), udp.LocalAddr().String(), path)
+		job.User, job.Sandbox.Connect = user, []int{port}
+		if o := runJob(t, job); o.Result != agents.Done || strings.Contains(o.Tail, "cannot") {
+			t.Errorf("outcome %+v", o)
+		}
+	})
+	for tool, script := range map[string]string{
+		"git": `git init -q --bare $HOME/r && cp -r $HOME/r/. $REPO && cd $REPO && git update-server-info &&
+			cd && git clone -q $URL c 2>&1`,
+		"sh": `ulimit -n 100 && [ $(ulimit -n) = 100 ]`,
+		"node": `node -e 'require("http").createServer((q, a) => a.end("hi")).listen(0, "127.0.0.1", function () {
+			fetch("http://127.0.0.1:" + this.address().port).then(a => a.text()).then(t => process.exit(t == "hi" ? 0 : 1)) })'`,
+		"python3": `python3 -c 'import resource, os, threading
+resource.prlimit(0, resource.RLIMIT_CORE, (0, 0)); resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+threading.Thread(target=lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))).start()'`,
+	} {
+		t.Run(tool, func(t *testing.T) {
+			if _, err := Lookup(tool, "/", os.Environ()); err != nil {
+				t.Skip(err)
+			}
+			job := sandboxed(t, "set -ex; "+script)
+			job.Env = append(os.Environ(), job.Env[1:]...)
+			job.Env = append(job.Env, "REPO="+repo, "URL="+pages.URL)
+			p, _ := strconv.Atoi(pagesPort)
+			job.Sandbox.Connect, job.Sandbox.Ephemeral, job.Sandbox.Write = []int{p}, tool == "node", []string{repo}
+			if o := runJob(t, job); o.Result != agents.Done {
+				t.Errorf("outcome %+v", o)
+			}
+		})
+	}
+}
+
+// Root keeps in a sandbox what package managers need, and can be given nothing else.
+func TestSandboxCapabilities(t *testing.T) {
+	needRoot(t)
+	job := sandboxed(t, `grep ^Cap /proc/self/status
+		chown 1:1 $HOME && echo x >$HOME/f && chmod 4755 $HOME/f && chown 0:0 $HOME || echo cannot work on files
+		date -s now >/dev/null 2>&1 && echo can set the clock`)
+	o := runJob(t, job)
+	if strings.Contains(o.Tail, "cannot ") || strings.Contains(o.Tail, "can ") {
+		t.Errorf("outcome %+v", o)
+	}
+	const ordinary = "00000000000005fb" // without 2, DAC_READ_SEARCH, and 9, LINUX_IMMUTABLE
+	own, _ := strconv.ParseUint(capability(read("/proc/self/status"), "CapBnd"), 16, 64)
+	for _, set := range []string{"CapPrm", "CapEff", "CapBnd"} {
+		if got := capability(o.Tail, set); got != ordinary && own&0x5fb == 0x5fb {
+			t.Errorf("%s is %s, want %s", set, got, ordinary)
+		}
+	}
+	for _, set := range []string{"CapInh", "CapAmb"} {
+		if got := capability(o.Tail, set); strings.Trim(got, "0") != "" {
+			t.Errorf("%s is %s", set, got)
+		}
+	}
+}
+
+func capability(status, set string) string {
+	_, text, _ := strings.Cut(status, set+":\t")
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}

@@ -1,0 +1,214 @@
+// Package seccomp refuses system calls to a thread, and to every process that it starts from then on: those that reach
+// around the rules of Landlock. It needs no privileges but no_new_privs.
+package seccomp
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// refusal makes some system calls fail where all conditions hold.
+type refusal struct {
+	calls []uint32
+	when  []condition
+	errno unix.Errno
+}
+
+// condition is about half of an argument. The kernel takes ints from the lower one, whatever the upper one has.
+type condition struct {
+	arg    uint32
+	upper  bool
+	mask   uint32 // 0 leaves all bits
+	not    bool   // none of the values
+	values []uint32
+}
+
+func is(arg uint32, values ...uint32) condition { return condition{arg: arg, values: values} }
+func not(arg uint32, values ...uint32) condition {
+	return condition{arg: arg, not: true, values: values}
+}
+
+// has reports that one of these bits is set.
+func has(arg, bits uint32) condition {
+	return condition{arg: arg, mask: bits, not: true, values: []uint32{0}}
+}
+
+// upper has anything in the upper half.
+func upper(arg uint32) condition {
+	return condition{arg: arg, upper: true, not: true, values: []uint32{0}}
+}
+
+// otherType is none of these; it leaves out SOCK_CLOEXEC and SOCK_NONBLOCK.
+func otherType(types ...uint32) condition {
+	return condition{arg: 1, mask: 0xf, not: true, values: types}
+}
+
+// always are refused in every sandbox.
+//
+// Landlock asks about signals and not about limits, and a processor time of a second kills as well. Of what a process
+// may do to others of its account this leaves priority, scheduling policy and affinity, which only slow them down:
+// programs set those of their own threads by the thread's number.
+//
+// Some families of sockets reach the host or other machines by no TCP port (vsock, TIPC), or all packets of this one
+// (AF_PACKET, which AF_INET with SOCK_PACKET is too). What io_uring is ordered to do passes no filter.
+var always = []refusal{
+	// With a new limit, whose address may be 0 in one half.
+	{[]uint32{unix.SYS_PRLIMIT64}, []condition{not(0, 0), not(2, 0)}, unix.EPERM},
+	{[]uint32{unix.SYS_PRLIMIT64}, []condition{not(0, 0), upper(2)}, unix.EPERM},
+	{
+		[]uint32{unix.SYS_SOCKET, unix.SYS_SOCKETPAIR},
+		[]condition{not(0, unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK)},
+		unix.EAFNOSUPPORT,
+	},
+	{
+		[]uint32{unix.SYS_SOCKET},
+		[]condition{is(0, unix.AF_INET, unix.AF_INET6), otherType(unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW)},
+		unix.ESOCKTNOSUPPORT,
+	},
+	{[]uint32{unix.SYS_IO_URING_SETUP}, nil, unix.ENOSYS},
+}
+
+// ofPorts are refused where Landlock limits TCP ports. It asks at connect, and only about sockets that are TCP's own:
+// not about MPTCP and SMC, which speak TCP too, nor about data that opens the connection. Programs that try one of
+// these go on with TCP.
+var ofPorts = []refusal{
+	{
+		[]uint32{unix.SYS_SOCKET},
+		[]condition{
+			is(0, unix.AF_INET, unix.AF_INET6), otherType(unix.SOCK_DGRAM, unix.SOCK_RAW), not(2, 0, unix.IPPROTO_TCP),
+		},
+		unix.EPROTONOSUPPORT,
+	},
+	{[]uint32{unix.SYS_SENDTO, unix.SYS_SENDMMSG}, []condition{has(3, unix.MSG_FASTOPEN)}, unix.EOPNOTSUPP},
+	{[]uint32{unix.SYS_SENDMSG}, []condition{has(2, unix.MSG_FASTOPEN)}, unix.EOPNOTSUPP},
+	{
+		[]uint32{unix.SYS_SETSOCKOPT}, // TCP_ULP makes SMC of TCP
+		[]condition{is(1, unix.SOL_TCP), is(2, unix.TCP_FASTOPEN_CONNECT, unix.TCP_ULP)}, unix.EOPNOTSUPP,
+	},
+}
+
+// arches are the machines whose numbers of system calls the program has, by Go's names. Both are little-endian.
+var arches = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
+
+// x32 is the bit of the numbers by which amd64 has another set of system calls.
+const x32 = 0x40000000
+
+// The offsets in struct seccomp_data, whose arguments have 8 bytes each.
+const (
+	atNumber = 0
+	atArch   = 4
+	atArgs   = 16
+)
+
+// Find reports why no system calls can be refused here; nil when they can.
+func Find() error {
+	if arches[runtime.GOARCH] == 0 {
+		return errors.New("no seccomp filter for " + runtime.GOARCH)
+	}
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	switch errno {
+	case 0:
+		return nil
+	case unix.ENOSYS, unix.EINVAL:
+		return errors.New("the kernel has no seccomp")
+	case unix.EPERM, unix.EACCES:
+		return errors.New("the container's seccomp profile refuses seccomp")
+	}
+	return fmt.Errorf("the kernel refuses seccomp: %w", errno)
+}
+
+// Restrict restricts the calling thread for ever, which needs no_new_privs or CAP_SYS_ADMIN. ports says that Landlock
+// limits its TCP ports.
+func Restrict(ports bool) error {
+	filter := compile(arches[runtime.GOARCH], ports)
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(filter)
+	if errno != 0 {
+		return fmt.Errorf("cannot refuse system calls: %w", errno)
+	}
+	return nil
+}
+
+// compile writes the program that the kernel runs at system calls. Those of other architectures do not exist in a
+// sandbox: they have other numbers.
+func compile(arch uint32, ports bool) []unix.SockFilter {
+	refusals := always
+	if ports {
+		refusals = append(refusals[:len(refusals):len(refusals)], ofPorts...)
+	}
+	code := []unix.SockFilter{
+		load(atArch),
+		jump(unix.BPF_JEQ, arch, 1, 0),
+		fail(unix.ENOSYS),
+		load(atNumber),
+		jump(unix.BPF_JGE, x32, 0, 1),
+		fail(unix.ENOSYS),
+	}
+	for _, r := range refusals {
+		for _, call := range r.calls {
+			code = append(code, r.compile(call)...)
+		}
+	}
+	return append(code, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+}
+
+// pass is the jump to behind a refusal, until its length is known.
+const pass = 255
+
+// compile writes the refusal of one system call.
+func (r refusal) compile(call uint32) []unix.SockFilter {
+	code := []unix.SockFilter{load(atNumber), jump(unix.BPF_JEQ, call, 0, pass)}
+	for _, c := range r.when {
+		code = append(code, c.compile()...)
+	}
+	code = append(code, fail(r.errno))
+	for i := range code {
+		for _, to := range []*uint8{&code[i].Jt, &code[i].Jf} {
+			if *to == pass {
+				*to = uint8(len(code) - i - 1)
+			}
+		}
+	}
+	return code
+}
+
+func (c condition) compile() []unix.SockFilter {
+	at := atArgs + 8*c.arg
+	if c.upper {
+		at += 4
+	}
+	code := []unix.SockFilter{load(at)}
+	if c.mask != 0 {
+		code = append(code, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.mask})
+	}
+	for i, value := range c.values {
+		left := len(c.values) - 1 - i
+		switch {
+		case c.not:
+			code = append(code, jump(unix.BPF_JEQ, value, pass, 0))
+		case left == 0:
+			code = append(code, jump(unix.BPF_JEQ, value, 0, pass))
+		default:
+			code = append(code, jump(unix.BPF_JEQ, value, uint8(left), 0))
+		}
+	}
+	return code
+}
+
+func load(at uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+}
+
+func jump(test uint16, value uint32, yes, no uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, Jt: yes, Jf: no, K: value}
+}
+
+func fail(errno unix.Errno) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+}
