@@ -131,8 +131,8 @@ func (k *checker) agents() {
 			k.problem("agents", fmt.Errorf("cannot run agents as %s: %w", user, err))
 		}
 	}
-	if sharesAccount(k.config) {
-		k.note("agents", sharedAccount)
+	if line := accountLine(k.config); line != "" {
+		k.note("agents", line)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor"
@@ -279,16 +278,6 @@ func (f *factory) secrets() []string {
 func describe(c *threads.Config) string {
 	return fmt.Sprintf("%s, %s, %s on %s", screen.Count(len(c.Threads), "thread"), screen.Count(len(c.Agents), "agent"),
 		strings.Join(c.Forge.Repos, " "), c.Forge.URL)
-}
-
-// sharesAccount reports whether agents run under the supervisor's own account, where without a sandbox they can read
-// every secret.
-func sharesAccount(c *threads.Config) bool {
-	holds, lacks := sandboxLines(c)
-	if holds != "" && lacks == "" {
-		return false
-	}
-	return c.Factory.User == "" && slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
 }
 
 // newLog makes the log of a supervisor.

@@ -9,12 +9,14 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/pflag"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -119,8 +121,12 @@ func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	for _, problem := range problems(f.Config) {
 		log.Warn(problem)
 	}
-	if sharesAccount(f.Config) {
-		log.Warn(sharedAccount)
+	switch line := accountLine(f.Config); line {
+	case "":
+	case boxedAccount:
+		log.Info(line)
+	default:
+		log.Warn(line)
 	}
 	if _, lacks := sandboxLines(f.Config); lacks != "" {
 		log.Warn("sessions: " + lacks)
@@ -130,8 +136,24 @@ func (f *factory) greet(log hclog.Logger, contained process.Containment) {
 	}
 }
 
-// sharedAccount is the warning where sharesAccount.
-const sharedAccount = "agents run under the supervisor's own account and can read every secret: set [factory] user"
+// What is said of agents without an account of their own: without a sandbox for each of them, and with it.
+const (
+	sharedAccount = "agents run under the supervisor's own account and can read every secret: set [factory] user"
+	boxedAccount  = "agents run under the supervisor's own account, and only the sandbox keeps its secrets from them: " +
+		"set [factory] user"
+)
+
+// accountLine tells about agents without an account of their own; empty where all have one.
+func accountLine(c *threads.Config) string {
+	own := c.Factory.User != "" || !slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
+	switch holds, lacks := sandboxLines(c); {
+	case own:
+		return ""
+	case holds != "" && lacks == "":
+		return boxedAccount
+	}
+	return sharedAccount
+}
 
 // problems keep agents from working, a line each.
 func problems(c *threads.Config) []string {

@@ -39,6 +39,8 @@ func TestCheckSandbox(t *testing.T) {
 		shared := strings.Contains(text, sharedAccount)
 		if want := tt.err != nil || !tt.complete || tt.keys == "sandbox = \"off\"\n"; shared != want {
 			t.Errorf("%s: says that agents can read every secret: %v, want %v", name, shared, want)
+		} else if boxed := strings.Contains(text, boxedAccount); boxed == want {
+			t.Errorf("%s: says that the sandbox alone keeps secrets: %v, want %v", name, boxed, !want)
 		}
 	}
 }
