@@ -288,6 +288,28 @@ func TestSandboxCapabilities(t *testing.T) {
 	}
 }
 
+// Without the right to lower the bounding set, as in some containers, root has to lose what it may have at once.
+func TestDropWithoutSetpcap(t *testing.T) {
+	needRoot(t)
+	left := make(chan uint64)
+	go func() {
+		runtime.LockOSThread() // the thread ends here
+		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var caps [2]unix.CapUserData
+		_ = unix.Capget(&head, &caps[0])
+		caps[0].Effective &^= 1 << unix.CAP_SETPCAP
+		caps[0].Permitted &^= 1 << unix.CAP_SETPCAP
+		caps[0].Inheritable = 1 << unix.CAP_NET_RAW & caps[0].Permitted
+		_ = unix.Capset(&head, &caps[0])
+		dropCapabilities(ordinary)
+		_ = unix.Capget(&head, &caps[0])
+		left <- uint64(caps[1].Permitted|caps[1].Effective)<<32 | uint64(caps[0].Permitted|caps[0].Effective|caps[0].Inheritable)
+	}()
+	if got := <-left; got&^uint64(ordinary) != 0 {
+		t.Errorf("it keeps %x", got)
+	}
+}
+
 func capability(status, set string) string {
 	_, text, _ := strings.Cut(status, set+":\t")
 	text, _, _ = strings.Cut(text, "\n")

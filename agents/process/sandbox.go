@@ -45,11 +45,11 @@ var proxyVars = []string{
 
 // FindSandbox says what a sandbox holds here. The error says why there can be none; a strict one needs complete.
 func FindSandbox() (holds string, complete bool, err error) {
-	version, err := landlock.Version()
+	version, err := sandboxVersion()
 	if err != nil {
 		return "", false, err
 	}
-	unfiltered := seccomp.Find()
+	unfiltered := sandboxFilter()
 	return holding(version, unfiltered), version >= landlock.Complete && unfiltered == nil, nil
 }
 

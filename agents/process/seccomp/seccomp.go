@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -150,20 +151,37 @@ func compile(arch uint32, ports bool) []unix.SockFilter {
 		jump(unix.BPF_JGE, x32, 0, 1),
 		fail(unix.ENOSYS),
 	}
+	var calls []uint32
 	for _, r := range refusals {
 		for _, call := range r.calls {
-			code = append(code, r.compile(call)...)
+			if !slices.Contains(calls, call) {
+				calls = append(calls, call)
+				code = append(code, compileCall(call, refusals)...)
+			}
 		}
 	}
-	return append(code, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
+	return append(code, allow)
+}
+
+// compileCall writes all refusals of one system call. Any other call takes one instruction here: the kernel runs a
+// new filter for each that there is.
+func compileCall(call uint32, refusals []refusal) []unix.SockFilter {
+	var code []unix.SockFilter
+	for _, r := range refusals {
+		if slices.Contains(r.calls, call) {
+			code = append(code, r.compile()...)
+		}
+	}
+	code = append(code, allow)
+	return append([]unix.SockFilter{jump(unix.BPF_JEQ, call, 0, uint8(len(code)))}, code...)
 }
 
 // pass is the jump to behind a refusal, until its length is known.
 const pass = 255
 
-// compile writes the refusal of one system call.
-func (r refusal) compile(call uint32) []unix.SockFilter {
-	code := []unix.SockFilter{load(atNumber), jump(unix.BPF_JEQ, call, 0, pass)}
+// compile writes one refusal.
+func (r refusal) compile() []unix.SockFilter {
+	var code []unix.SockFilter
 	for _, c := range r.when {
 		code = append(code, c.compile()...)
 	}
@@ -200,6 +218,8 @@ func (c condition) compile() []unix.SockFilter {
 	}
 	return code
 }
+
+var allow = unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
 
 func load(at uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
