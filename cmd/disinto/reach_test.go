@@ -37,7 +37,7 @@ parent() { cut -d' ' -f4 "/proc/$1/stat"; }
 	look supervisor "$(parent $PPID)"
 	prey=$(cat "$SHARE/prey") && echo "prey found"
 	look prey "$prey"
-	for f in "$STATE/disinto.sock" "$STATE/journal.jsonl" "$STATE/status.json" "$STATE/instance" "$CONFIG" "$SECRETS" \
+	for f in "$STATE/disinto.sock" "$STATE/journal.jsonl" "$STATE/status.json" "$STATE/instance" "$CONFIG" "$HIDDEN" \
 		"$STATE" "$STATE/logs/dev-kimi" "$STATE/home/dev-kimi" "$STATE/home/dev-kimi/file" "$STATE/work/dev-kimi" \
 		"$STATE"/work/dev-kimi/*/file "/proc/$prey/cwd/file"; do
 		(cat "$f" || ls "$f/") >/dev/null 2>&1 && echo "read $f"
@@ -127,7 +127,7 @@ command = ["sh", "-c", '''%s''']
 			t.Fatal(err)
 		}
 	}
-	r := startDisinto(t, []string{"STATE=" + state, "SHARE=" + share, "CONFIG=" + config, "SECRETS=" + secrets}, "run", "--yes", "--config", config)
+	r := startDisinto(t, []string{"STATE=" + state, "SHARE=" + share, "CONFIG=" + config, "HIDDEN=" + secrets}, "run", "--yes", "--config", config)
 	eventually(t, "the probe has tried everything", func() bool { return r.read(filepath.Join(share, "done")) != "" })
 	want := "self environ\nself mem\nself maps\nself fd\nself cwd\nself signal\nown file\nown file\nown file\nprey found\nNoNewPrivs:\t1\n"
 	if got := r.read(filepath.Join(share, "done")); got != want {
