@@ -48,8 +48,8 @@ func (claude) command(c *call) (argv, env []string) {
 
 func (claude) credentials() (vars, files []string) {
 	return []string{
-		"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY",
-		"CLAUDE_CODE_OAUTH_TOKEN",
+		"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK",
+		"CLAUDE_CODE_USE_VERTEX",
 	}, []string{"$CLAUDE_CONFIG_DIR/.credentials.json", ".claude/.credentials.json"}
 }
 

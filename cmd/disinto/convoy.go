@@ -70,7 +70,7 @@ func readConvoy(c *cli, r *control.ConvoyRequest, args []string) error {
 	}
 	for _, arg := range args {
 		if _, err := forge.ParseRef(arg, "owner/name"); err != nil {
-			return usagef("%v, or the name of a plan that ends in .toml or .md", err)
+			return usagef("%v, or the name of a plan that ends in .toml or .md; a title goes with --title", err)
 		}
 	}
 	if r.Title == "" {

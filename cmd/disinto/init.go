@@ -15,6 +15,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/BurntSushi/toml"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -61,6 +62,9 @@ type founding struct {
 func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
 	path := f.configFile()
 	if exists(path) {
+		if err := f.contradicts(path); err != nil {
+			return err
+		}
 		say(c, "file", path+" is there already and stays as it is")
 	} else {
 		if err := f.ask(c); err != nil {
@@ -82,6 +86,32 @@ func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
 		return err
 	}
 	say(c, "next", "disinto run, then give an issue the label "+forge.LabelBacklog)
+	return nil
+}
+
+// contradicts refuses a forge or a repository that is not the one in the file, which stays as it is: a person who
+// corrects a mistake by another flag would get the same mistake again.
+func (f *founding) contradicts(path string) error {
+	var there struct {
+		Forge struct {
+			URL   string
+			Repos []string
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = toml.Unmarshal(text, &there)
+	}
+	if err != nil {
+		return nil // what reads it next says what is wrong
+	}
+	is := &there.Forge
+	switch {
+	case f.Repo != "" && len(is.Repos) > 0 && !slices.Contains(is.Repos, f.Repo):
+		return usagef("%s has repos = %q, and --repo says %s: correct it there, or delete the file", path, is.Repos, f.Repo)
+	case f.URL != "" && is.URL != "" && strings.TrimRight(f.URL, "/") != strings.TrimRight(is.URL, "/"):
+		return usagef("%s has url = %q, and --url says %s: correct it there, or delete the file", path, is.URL, f.URL)
+	}
 	return nil
 }
 

@@ -56,10 +56,16 @@ func TestInit(t *testing.T) {
 		tokens = append(tokens, token)
 	}
 	// Again, and with other wishes: what is there stays.
-	got = disinto(t.Context(), environ, append(args, "--url", "http://elsewhere", "--api", "opus")...)
+	got = disinto(t.Context(), environ, append(args, "--url", f.URL+"/", "--repo", demo.Repo, "--api", "opus")...)
 	again, err := os.ReadFile(path)
 	if err != nil || got.code != exitDone || string(again) != string(written) {
 		t.Errorf("again: %v, %d %s%s\n%s", err, got.code, got.stdout, got.stderr, again)
+	}
+	for flag, other := range map[string]string{"--url": "http://elsewhere", "--repo": "other/repo"} {
+		got := disinto(t.Context(), environ, append(args, flag, other)...)
+		if got.code != exitUsage || !strings.Contains(got.stderr, "correct it there, or delete the file") {
+			t.Errorf("%s %s: %d %s%s", flag, other, got.code, got.stdout, got.stderr)
+		}
 	}
 	for i, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
 		if secretOf(t, path, name) != tokens[i] {

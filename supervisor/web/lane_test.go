@@ -126,3 +126,16 @@ func TestTimelineEmpty(t *testing.T) {
 		t.Errorf("%d %s", status, page)
 	}
 }
+
+// Without a range a young factory shows the hour that it has lived in, and an old one a day.
+func TestReachOf(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		life time.Duration
+		want string
+	}{{"", time.Minute, "1h"}, {"", 51 * time.Minute, "6h"}, {"", 30 * time.Hour, "24h"}, {"7d", time.Minute, "7d"}, {"x", 0, "1h"}} {
+		if got := reachOf(tt.name, tt.life).Name; got != tt.want {
+			t.Errorf("%q after %s: %s, want %s", tt.name, tt.life, got, tt.want)
+		}
+	}
+}

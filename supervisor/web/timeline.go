@@ -51,17 +51,15 @@ type lane struct {
 
 // timeline shows what every slot and every agent did, and why slots stood free beside work.
 func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
-	within := reaches[2]
-	if i := slices.IndexFunc(reaches, func(r reach) bool { return r.Name == query.Get("range") }); i >= 0 {
-		within = reaches[i]
-	}
-	now := time.Now().UTC().Truncate(within.whole / 600)
-	view := frame{within: within, now: now, to: now.Truncate(within.step).Add(within.step)}
-	view.from = view.to.Add(-within.whole)
 	var d control.Document
 	if err := s.API.Get(ctx, "/v1/state?rows=0", &d); err != nil {
 		return nil, err
 	}
+	now := time.Now().UTC()
+	within := reachOf(query.Get("range"), now.Sub(d.StartedAt))
+	now = now.Truncate(within.whole / 600)
+	view := frame{within: within, now: now, to: now.Truncate(within.step).Add(within.step)}
+	view.from = view.to.Add(-within.whole)
 	var h control.HistoryDocument
 	since := url.Values{"since": {view.from.Format(time.RFC3339)}}
 	if err := s.API.Get(ctx, "/v1/history?"+since.Encode(), &h); err != nil {
@@ -74,6 +72,21 @@ func (s *Site) timeline(ctx context.Context, query url.Values) (*board, error) {
 		view.section("agents", "Agents", "a lane per agent", workers, nil),
 		view.shares(slots, workers),
 	}}, nil
+}
+
+// reachOf is the reach of a name or, without one, a day; the shortest that has the whole life of a younger supervisor.
+func reachOf(name string, life time.Duration) reach {
+	for _, r := range reaches {
+		if r.Name == name {
+			return r
+		}
+	}
+	for _, r := range reaches[:2] {
+		if life < r.whole-r.step {
+			return r
+		}
+	}
+	return reaches[2]
 }
 
 // lanes are the slots, by thread and number, and the agents, by name. A session that still runs ends now.
