@@ -190,7 +190,7 @@ func (d *demoRun) supervise(ctx context.Context) error {
 		if d.json {
 			to = d.c.stderr // stdout is one document
 		}
-		d.show.invite(to, d.world, d.dir)
+		d.show.invite(to, d.self, d.world, d.dir)
 		<-ctx.Done()
 	}
 	return errors.Join(err, finish())

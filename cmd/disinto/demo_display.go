@@ -85,7 +85,7 @@ func (s *display) report(r *demo.Report, took time.Duration) error {
 }
 
 // invite says how to use a demo that goes on.
-func (s *display) invite(to io.Writer, w *demo.World, dir string) {
+func (s *display) invite(to io.Writer, self string, w *demo.World, dir string) {
 	fmt.Fprintf(to, `
 The factory goes on until you interrupt it. File an issue as %s:
 
@@ -93,12 +93,12 @@ The factory goes on until you interrupt it. File an issue as %s:
     -d '{"title": "Add a sign", "body": "Add `+"`sign.md`"+`.", "labels": [%d]}' \
     %s/api/v1/repos/%s/issues
 
-  disinto status --watch --state %s/state
-  disinto why 9 --state %s/state
+  %s status --watch --state %s/state
+  %s why 9 --state %s/state
   git clone %s/%s.git
 
 Its files stay in %s.
 
-`, demo.Human, w.HumanToken, w.Backlog, w.URL, demo.Repo, dir, dir, w.URL, demo.Repo, dir)
+`, demo.Human, w.HumanToken, w.Backlog, w.URL, demo.Repo, self, dir, self, dir, w.URL, demo.Repo, dir)
 	s.logging.Store(!s.json)
 }

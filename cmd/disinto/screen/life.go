@@ -165,7 +165,7 @@ func folds(s *control.PastDocument) bool {
 }
 
 func (v View) pastHeading() []cell {
-	return v.columns(row(faint, "AGO", "AGENT", "WORK", "SLOT", "TOOK", "USED", "OUTCOME"))
+	return v.columns(row(faint, "BEGAN", "AGENT", "WORK", "SLOT", "TOOK", "USED", "OUTCOME"))
 }
 
 // slotWidth is the width of a screen from which there is room for the column of slots.
