@@ -91,7 +91,7 @@ func (d *demoRun) play(ctx context.Context, c *cli) (err error) {
 		return fmt.Errorf("cannot make a place for the demo: %w", err)
 	}
 	if !d.keep {
-		defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
+		defer func() { err = errors.Join(err, removeAll(d.dir)) }()
 	}
 	// The forge outlives ctx: the supervisor still has to release its claims.
 	forge, err := d.startForge(context.WithoutCancel(ctx))
@@ -108,6 +108,18 @@ func (d *demoRun) play(ctx context.Context, c *cli) (err error) {
 	// A signal ends ctx with itself as the cause; a stop here could come first, without one.
 	go d.factory.watch(ctx, func() {}, signals, d.show.log)
 	return d.supervise(ctx)
+}
+
+// removeAll removes a folder in which a git of the forge may still write for a moment, and so fill again what was just
+// emptied.
+func removeAll(dir string) (err error) {
+	for range 20 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
 }
 
 // wire writes the factory.toml and makes the supervisor from it, exactly as run does.
