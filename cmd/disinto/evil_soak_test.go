@@ -411,7 +411,7 @@ func (s *evilSoak) checkForge() {
 			merged[m[1]]++
 		}
 	}
-	for _, commit := range strings.Fields(s.git("log", "--first-parent", "--format=%H", "main")) {
+	for commit := range strings.FieldsSeq(s.git("log", "--first-parent", "--format=%H", "main")) {
 		if !merges[commit] && s.git("log", "-1", "--format=%P", commit) != "\n" {
 			s.t.Errorf("%s is on main, and no pull request merged it", commit)
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,12 +105,7 @@ func (q *queue) tried(now time.Time, batch []Message, dropped int, why string) {
 }
 
 func holds(batch []Message, m Message) bool {
-	for i := range batch {
-		if batch[i] == m {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(batch, m)
 }
 
 // titles say what a letter with one message is about.

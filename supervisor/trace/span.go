@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,10 +56,8 @@ func nanos(at time.Time) string { return strconv.FormatInt(at.UnixNano(), 10) }
 
 // result is the status of what ended well with one of these words.
 func result(word string, well ...string) status {
-	for _, w := range well {
-		if word == w {
-			return status{Code: 1}
-		}
+	if slices.Contains(well, word) {
+		return status{Code: 1}
 	}
 	return status{Code: 2, Message: word}
 }
