@@ -17,10 +17,11 @@ import (
 )
 
 // sharedAgent tells a ledger that all supervisors share what it works on, takes a moment, and refuses: one session is
-// the end of its issue.
+// the end of its issue. The moment is longer than a second, the resolution of a forge's times: a claim finds out that an
+// issue was worked on since the scan by the time of its last change.
 const sharedAgent = `
 echo "$DISINTO_NUMBER $DISINTO_RUN_ID" >>"$1"
-sleep 0.2
+sleep 1.2
 echo "{\"outcome\":\"refused\",\"reason\":\"told\"}" >"$DISINTO_RESULT"
 `
 
