@@ -17,7 +17,6 @@ import (
 
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/cmd/disinto/demo"
-	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
@@ -245,7 +244,7 @@ func (d *demoRun) conclude(r *demo.Report, took time.Duration) error {
 	}
 	if len(r.Violations)+len(r.Missing) > 0 {
 		return fmt.Errorf("the demo failed: %d of %d issues were not merged, %s",
-			len(r.Missing), demo.Due(), screen.Count(len(r.Violations), "violation"))
+			len(r.Missing), demo.Due(), control.Count(len(r.Violations), "violation"))
 	}
 	return nil
 }

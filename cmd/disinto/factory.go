@@ -18,7 +18,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"codeberg.org/johba/disinto/agents/process"
-	"codeberg.org/johba/disinto/cmd/disinto/screen"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/metrics"
@@ -276,7 +275,7 @@ func (f *factory) secrets() []string {
 
 // describe is a configuration in a line.
 func describe(c *threads.Config) string {
-	return fmt.Sprintf("%s, %s, %s on %s", screen.Count(len(c.Threads), "thread"), screen.Count(len(c.Agents), "agent"),
+	return fmt.Sprintf("%s, %s, %s on %s", control.Count(len(c.Threads), "thread"), control.Count(len(c.Agents), "agent"),
 		strings.Join(c.Forge.Repos, " "), c.Forge.URL)
 }
 

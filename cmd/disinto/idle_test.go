@@ -46,7 +46,7 @@ const (
 	crowdSize = 1000
 )
 
-// TestIdleRoom is what people cost who leave the control room open: one, and then a thousand.
+// TestIdleRoom measures the memory that open pages of the control room take: one, and then a thousand.
 func TestIdleRoom(t *testing.T) {
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Skip("make bench-init runs it")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
@@ -189,7 +190,7 @@ func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err
 	}
 	last := t.Load[len(t.Load)-1].At
 	return t, fmt.Sprintf("%s: %s, the last filed after %s; %g days were asked for",
-		name, screen.Count(len(t.Load), "issue"), screen.Brief(last), q.days), nil
+		name, control.Count(len(t.Load), "issue"), screen.Brief(last), q.days), nil
 }
 
 // replayed is the trial of a journal.

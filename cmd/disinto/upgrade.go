@@ -72,7 +72,7 @@ func upgrade(ctx context.Context, c *cli, p *place, binary string) error {
 		goOn = "goes on"
 	}
 	_, err := fmt.Fprintln(c.stdout, screen.Clean(fmt.Sprintf("upgraded from %s to %s: %s %s",
-		before.Version, after.Version, screen.Count(len(after.Sessions), "session"), goOn)))
+		before.Version, after.Version, control.Count(len(after.Sessions), "session"), goOn)))
 	return err
 }
 

@@ -24,7 +24,7 @@ func Guard(config func() *threads.Config, next http.Handler) http.Handler {
 			refuse(w, http.StatusServiceUnavailable, "not now: there is no valid configuration")
 		case !namesUs(r.Host, f.Listen, f.ListenHosts):
 			refuse(w, http.StatusMisdirectedRequest, wrongName)
-		case !sameSecret(bearer(r), f.ListenToken.Reveal()):
+		case !SameSecret(bearer(r), f.ListenToken.Reveal()):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized,
 				"cannot answer without the token of [factory] listen_token: send Authorization: Bearer TOKEN")
@@ -104,8 +104,9 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// sameSecret compares hashes: it takes the same time wherever the difference is, and hides the length.
-func sameSecret(said, secret string) bool {
+// SameSecret reports whether a secret is the one that is wanted. It compares hashes, which takes the same time wherever
+// the difference is, and hides the length.
+func SameSecret(said, secret string) bool {
 	a, b := sha256.Sum256([]byte(said)), sha256.Sum256([]byte(secret))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

@@ -52,7 +52,7 @@ func newTestMetrics(levels func() supervisor.Levels) *Metrics {
 	})
 }
 
-// scrapeText is what a scrape answers, without what is about Go and the process.
+// scrapeText returns the metrics of a scrape, without those of Go and of the process.
 func scrapeText(t *testing.T, m *Metrics) string {
 	t.Helper()
 	answer := httptest.NewRecorder()

@@ -18,7 +18,7 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// meterLog is what meters were told.
+// meterLog records the calls of meters.
 type meterLog struct {
 	mu     sync.Mutex // guards what follows
 	claims []supervisor.Claim

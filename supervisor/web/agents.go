@@ -100,7 +100,7 @@ func tokensKnown(sum *int64, missing int) string {
 	if sum == nil {
 		return "-"
 	}
-	return atLeast(missing) + amount(*sum)
+	return atLeast(missing) + control.Tokens(*sum)
 }
 
 func atLeast(missing int) string {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// applied is what a browser makes of a change: see apply in page.js.
+// applied makes a change as the browser does: see apply in page.js.
 func applied(was section, c change) section {
 	by, order := make(map[string]template.HTML), []string{}
 	for _, r := range was.Rows {

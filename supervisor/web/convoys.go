@@ -115,7 +115,7 @@ func waves(c *convoy) section {
 	}
 	left := slices.DeleteFunc(slices.Clone(stages[1:]), func(st stage) bool { return len(st.Members) == 0 })
 	if len(left) > 0 {
-		sec.Note = count(len(left), "wave") + " left"
+		sec.Note = control.Count(len(left), "wave") + " left"
 	}
 	sec.Rows = []row{render("graph", "graph", draw("The members of "+c.Ref+" and what each waits for", stages))}
 	return sec

@@ -166,7 +166,7 @@ func sessions(d *control.LifeDocument) section {
 		sec.Rows = append(sec.Rows, render("runs", "run-"+x.RunID, x))
 	}
 	if tokens > 0 || cost > 0 {
-		sec.Note = fmt.Sprintf("%s tokens and %s, as far as known", amount(tokens), usd(cost))
+		sec.Note = fmt.Sprintf("%s tokens and %s, as far as known", control.Tokens(tokens), usd(cost))
 	}
 	return sec
 }

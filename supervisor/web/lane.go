@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -116,7 +117,7 @@ func (f *frame) join(bars []bar, narrow float64) (list []bar) {
 }
 
 func (f *frame) draw(l *lane) drawing {
-	words := l.Name + ": " + count(sessionsIn(l.Bars), "session")
+	words := l.Name + ": " + control.Count(sessionsIn(l.Bars), "session")
 	d := drawing{Name: l.Name, Now: f.x(f.now), Words: words}
 	for at := f.from.Add(f.within.step); at.Before(f.to); at = at.Add(f.within.step) {
 		d.Grid = append(d.Grid, f.x(at))
@@ -162,7 +163,7 @@ func (f *frame) marks(merges []ledger.Merged) drawing {
 	}
 	joined := f.coarse([]lane{l})
 	d := f.draw(&joined[0])
-	d.Words = count(len(merges), "merge")
+	d.Words = control.Count(len(merges), "merge")
 	return d
 }
 

@@ -62,7 +62,8 @@ type meter struct {
 func meters(of string, d *control.SpentDocument) (list []meter) {
 	if limit := d.TokensPerDay; limit > 0 {
 		left := max(0, limit-d.Tokens)
-		text := fmt.Sprintf("%s of %s tokens today, %s left", amount(d.Tokens), amount(limit), amount(left))
+		text := fmt.Sprintf("%s of %s tokens today, %s left",
+			control.Tokens(d.Tokens), control.Tokens(limit), control.Tokens(left))
 		list = append(list, meter{of, text, min(100, 100*float64(d.Tokens)/float64(limit)), left == 0})
 	}
 	if limit := d.USDPerDay; limit > 0 {
@@ -121,7 +122,7 @@ var (
 			return 0, false
 		}
 		return float64(*t.Tokens), true
-	}, func(n float64) string { return amount(int64(n)) }}
+	}, func(n float64) string { return control.Tokens(int64(n)) }}
 )
 
 // The measures of a chart, in pixels.
@@ -185,7 +186,7 @@ func barsOf(title string, d *control.RecordDocument, u unit, limit float64) *cha
 		if sum > 0 {
 			height = max(height, 1)
 		}
-		words := fmt.Sprintf("%s: %s in %s", day.Format("2 Jan"), said(u, sum, known), count(t.Sessions, "session"))
+		words := fmt.Sprintf("%s: %s in %s", day.Format("2 Jan"), said(u, sum, known), control.Count(t.Sessions, "session"))
 		c.Bars = append(c.Bars, dayBar{x, chartBase - height, height, words, !known})
 	}
 	c.Label = fmt.Sprintf("%s: %s at the top", c.Title, c.Highest)

@@ -50,7 +50,7 @@ func TestBars(t *testing.T) {
 		{"dollars", dollarsOf, 0, "$8.00", 0, "0:? 27:100 28:25 29:?"},
 		{"a budget above", dollarsOf, 16, "$16.00", chartTop, "0:? 27:50 28:12 29:?"},
 		{"a budget below", dollarsOf, 4, "$8.00", chartBase - 50, "0:? 27:100 28:25 29:?"},
-		{"tokens", tokensOf, 0, "5k", 0, "0:100 27:20 28:20 29:?"},
+		{"tokens", tokensOf, 0, "5000", 0, "0:100 27:20 28:20 29:?"},
 	} {
 		c := barsOf(tt.name, month(), tt.unit, tt.limit)
 		var got []string
@@ -92,7 +92,7 @@ func TestSpending(t *testing.T) {
 	if strings.Join(got, " ") != "key-review-opus key-dev-qwen key-o/r#7" {
 		t.Errorf("rows %s", got)
 	}
-	for key, want := range map[string]string{"dev-qwen": "- ≥ 5k -", "review-opus": "$10.00 2k $10.00"} {
+	for key, want := range map[string]string{"dev-qwen": "- ≥ 5000 -", "review-opus": "$10.00 2000 $10.00"} {
 		for _, row := range d.Rows(ledger.ByAgent) {
 			g := groupOf(ledger.ByAgent, &row)
 			if row.Key == key && g.Cost+" "+g.Read+" "+g.CostOf != want {
@@ -125,7 +125,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	v.api.answers["/v1/state"], v.api.answers["/v1/report"] = d, month()
 	v.signIn()
 	for path, wants := range map[string][]string{
-		"/agents": {"3k of 2k tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume", "No session of it has ended"},
+		"/agents": {"3000 of 2000 tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume", "No session of it has ended"},
 		"/money":  {"thread llama: $3.00 of $4.00 today, $1.00 left", "Dollars of llama, and its budget of $4.00 a day", "≥ $10.00", "unknown in 1 session"},
 	} {
 		status, page := v.get(path)

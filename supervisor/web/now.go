@@ -58,7 +58,7 @@ func needsYou(d *control.Document) section {
 	for _, q := range list {
 		add(itemID(&q), need{refOf(q.Repo, q.Number), q.Why, q.Mend})
 	}
-	sec.Note = count(len(sec.Rows), "thing")
+	sec.Note = control.Count(len(sec.Rows), "thing")
 	return sec
 }
 
@@ -78,7 +78,7 @@ type slot struct {
 func running(d *control.Document) section {
 	sec := section{
 		ID: "slots", Title: "Threads", Head: []string{"Thread", "Slot", "Agent", "Work", "Since", "Title"},
-		Note: count(len(d.Sessions), "session") + " run", Empty: "No thread is configured.",
+		Note: control.Count(len(d.Sessions), "session") + " run", Empty: "No thread is configured.",
 	}
 	for i := range d.Threads {
 		t := &d.Threads[i]
@@ -116,7 +116,7 @@ func queue(d *control.Document, rows int) section {
 	if d.Waiting != nil {
 		total = d.Waiting.Queue
 	}
-	if sec.Note = count(total, "item"); total > len(sec.Rows) {
+	if sec.Note = control.Count(total, "item"); total > len(sec.Rows) {
 		sec.Note = fmt.Sprintf("the first %d of %d items", len(sec.Rows), total)
 	}
 	return sec
@@ -124,7 +124,7 @@ func queue(d *control.Document, rows int) section {
 
 // merged shows what was merged within a day, the newest first.
 func merged(d *control.Document) section {
-	sec := section{ID: "merged", Title: "Merged", Note: count(len(d.Merges), "merge") + " in 24 hours"}
+	sec := section{ID: "merged", Title: "Merged", Note: control.Count(len(d.Merges), "merge") + " in 24 hours"}
 	for _, m := range d.Merges {
 		sec.Rows = append(sec.Rows, render("merged", fmt.Sprintf("%s-%d", m.Ref.Repo, m.Ref.Number), m))
 	}
@@ -174,12 +174,4 @@ func health(d *control.Document) section {
 		sec.Rows = append(sec.Rows, render("fact", "fact-"+f.Name, f))
 	}
 	return sec
-}
-
-// count is "1 request", "2 requests".
-func count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

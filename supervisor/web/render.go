@@ -28,7 +28,7 @@ var staticFiles embed.FS
 
 // templates are all pages and rows. A mistake in one is found by any test.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"at": at, "took": took, "words": words, "heading": heading, "amount": amount,
+	"at": at, "took": control.Age, "words": words, "heading": heading, "amount": control.Tokens,
 	"usd": usd, "asset": asset, "ref": refOf, "dict": dict,
 }).ParseFS(templateFiles, "templates/*.html"))
 
@@ -185,33 +185,6 @@ func markUp(s string, links bool) template.HTML {
 	}
 	b.WriteString(template.HTMLEscapeString(s[last:]))
 	return template.HTML(b.String())
-}
-
-// took writes a duration in its largest units: 41s, 3m12s, 2h5m.
-func took(d time.Duration) string {
-	d = max(d, 0).Truncate(time.Second)
-	if d >= time.Hour {
-		d = d.Truncate(time.Minute)
-	}
-	s := d.String()
-	if d >= time.Minute {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if d >= time.Hour {
-		s = strings.TrimSuffix(s, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(s, "h0m")]
-	}
-	return s
-}
-
-// amount writes a number of tokens: 950, 12k, 3.4M.
-func amount(n int64) string {
-	switch {
-	case n >= 1e6:
-		return strconv.FormatFloat(float64(n)/1e6, 'f', 1, 64) + "M"
-	case n >= 1e3:
-		return strconv.FormatInt(n/1e3, 10) + "k"
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 func usd(v float64) string { return "$" + strconv.FormatFloat(v, 'f', 2, 64) }

@@ -3,13 +3,13 @@ package web
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -232,12 +232,10 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isToken reports whether a token is the one of the API. Hashes are compared: that takes the same time wherever the
-// difference is, and hides the length.
+// isToken reports whether a token is the one of the API.
 func (s *Site) isToken(said string) bool {
 	token := s.factory().ListenToken.Reveal()
-	a, b := sha256.Sum256([]byte(strings.TrimSpace(said))), sha256.Sum256([]byte(token))
-	return token != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+	return token != "" && control.SameSecret(strings.TrimSpace(said), token)
 }
 
 // factory is [factory] of the configuration in force; the zero value without one.
@@ -275,7 +273,7 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request, v *visitor) {
 // meant reports whether a form is from a page that we gave this visitor, and answers it if not.
 func meant(w http.ResponseWriter, r *http.Request, v *visitor) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if subtle.ConstantTimeCompare([]byte(r.PostFormValue("secret")), []byte(v.Secret)) == 1 {
+	if control.SameSecret(r.PostFormValue("secret"), v.Secret) {
 		return true
 	}
 	http.Error(w, "this form is too old: load the page again", http.StatusForbidden)

@@ -75,7 +75,7 @@ func wishes(c *threads.Config, query url.Values) section {
 			w.Noun = "sessions at once"
 		}
 		w.Slots = or("slots."+t.Name, strconv.Itoa(t.MaxSessions))
-		w.Hold = or("hold."+t.Name, took(t.Hold))
+		w.Hold = or("hold."+t.Name, t.Hold.String()) // it is read again
 		for _, name := range t.Agents {
 			with := !query.Has("asked") || slices.Contains(query["with"], name)
 			w.Agents = append(w.Agents, wishedAgent{name, strings.Join(c.Agent(name).Roles, ", "), with})
@@ -126,7 +126,7 @@ func says(d *control.Simulation) section {
 			"first session in place of %s.", strings.Join(d.Changes, ", "), spell(is.MeanTurn), spell(d.Now.MeanTurn),
 			spell(is.MeanWait), spell(d.Now.MeanWait))
 		if left := is.Issues - is.Done; left > 0 {
-			add("%s would not be done %s later.", count(left, "issue"), count(d.Days, "day"))
+			add("%s would not be done %s later.", control.Count(left, "issue"), control.Count(d.Days, "day"))
 		}
 	}
 	switch off := math.Abs(d.Now.MeanTurn - d.Happened.MeanTurn); {
@@ -193,8 +193,8 @@ type figure struct{ Of, Text, Differs, Class string }
 // compared puts what happened beside the simulations.
 func compared(d *control.Simulation) section {
 	sec := section{
-		ID: "compared", Title: "The last " + count(d.Days, "day"),
-		Note: fmt.Sprintf("%s, %s", count(d.Happened.Issues, "issue"), count(d.Sessions, "session")),
+		ID: "compared", Title: "The last " + control.Count(d.Days, "day"),
+		Note: fmt.Sprintf("%s, %s", control.Count(d.Happened.Issues, "issue"), control.Count(d.Sessions, "session")),
 		Head: []string{"Measure", "What happened", "Simulated as it is"},
 	}
 	if d.Changed != nil {
@@ -230,10 +230,7 @@ func (m *measure) changed(now, is *control.Played) figure {
 	return f
 }
 
-// spell writes seconds: 41s, 3m12s, 2h5m, 3.4 days.
+// spell writes seconds, 31 years of them at most.
 func spell(seconds float64) string {
-	if days := seconds / (24 * 60 * 60); days >= 2 {
-		return strconv.FormatFloat(min(days, 1e6), 'f', 1, 64) + " days"
-	}
-	return took(time.Duration(max(0, seconds) * float64(time.Second)))
+	return control.Age(time.Duration(max(0, min(seconds, 1e9)) * float64(time.Second)))
 }

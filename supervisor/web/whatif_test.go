@@ -41,7 +41,7 @@ func TestWhatIf(t *testing.T) {
 	v.pretend(simulated())
 	status, page := v.get("/whatif")
 	for _, want := range []string{
-		`name="slots.api" type="number" min="1" max="64" value="3"`, `name="hold.llama" value="4m"`,
+		`name="slots.api" type="number" min="1" max="64" value="3"`, `name="hold.llama" value="4m0s"`,
 		`value="dev-a" checked`, `name="days" type="number" min="1" max="30" value="7"`,
 	} {
 		if status != http.StatusOK || !strings.Contains(page, want) {
@@ -62,9 +62,9 @@ func TestWhatIf(t *testing.T) {
 	}
 	for _, want := range []string{
 		`name="slots.llama" type="number" min="1" max="64" value="2"`, `value="dev-b">`, `value="dev-a" checked`,
-		"With these changes (llama: 2 slots in place of 1, &lt;/td", "after 2h on average in place of 4h36m, and wait 1h",
+		"With these changes (llama: 2 slots in place of 1, &lt;/td", "after 2h00m on average in place of 4h36m, and wait 1h00m",
 		"1 issue would not be done 7 days later", "comes close to what happened",
-		`2h <small class="yes">2h36m less</small>`, `4.0 days <small class="no">4.0 days more</small>`,
+		`2h00m <small class="yes">2h36m less</small>`, `4d0h <small class="no">3d23h more</small>`,
 		`40 %</td>`, `7 <small class="no">1 less</small>`,
 	} {
 		if !strings.Contains(page, want) {
@@ -112,7 +112,7 @@ func TestSays(t *testing.T) {
 	}{
 		{"the same", 3600, 3600, "comes close", "would"},
 		{"nearly", 3600, 3000, "comes close", "direction"},
-		{"far", 3600, 600, "10m for an issue, is not close to what happened, 1h", "comes close"},
+		{"far", 3600, 600, "10m00s for an issue, is not close to what happened, 1h00m", "comes close"},
 		{"nothing done", 0, 600, "cannot be compared", "close"},
 	} {
 		d := &control.Simulation{Days: 7, Happened: control.Played{MeanTurn: tt.happened}, Now: control.Played{Done: 1, MeanTurn: tt.now}}
@@ -132,7 +132,7 @@ func TestSays(t *testing.T) {
 // Times are said in the unit that a person would use, whatever a document has.
 func TestSpell(t *testing.T) {
 	for in, want := range map[float64]string{
-		0: "0s", -5: "0s", 41.7: "41s", 3600: "1h", 47 * 3600: "47h", 3.44 * 24 * 3600: "3.4 days", 1e300: "1000000.0 days",
+		0: "0s", -5: "0s", 41.7: "41s", 3600: "1h00m", 47 * 3600: "1d23h", 3.44 * 24 * 3600: "3d10h", 1e300: "11574d1h",
 	} {
 		if got := spell(in); got != want {
 			t.Errorf("%g: %s, want %s", in, got, want)

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ran is what the kernel does with a filter. It shares no code with the compiler.
+// ran interprets a filter as the kernel does. It shares no code with the compiler.
 func ran(t *testing.T, code []unix.SockFilter, arch, call uint32, args [6]uint64) unix.Errno {
 	t.Helper()
 	data := []uint32{call, arch, 0, 0}

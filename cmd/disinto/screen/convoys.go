@@ -54,7 +54,7 @@ func convoyLine(c *threads.Convoy) string {
 	if !c.Known {
 		return string(c.State) + ", its members are not read yet"
 	}
-	line := fmt.Sprintf("%s, %s", c.State, Count(len(c.Members), "member"))
+	line := fmt.Sprintf("%s, %s", c.State, control.Count(len(c.Members), "member"))
 	var parts []string
 	for _, s := range memberOrder {
 		if n := c.Counts[s]; n > 0 {

@@ -15,7 +15,7 @@ import (
 // status below.
 func (v View) DemoFrame(d *control.Document, room string, merged int, took time.Duration) string {
 	p := v.page()
-	p.line(fmt.Sprintf("demo: %d of %d merged, %s", merged, demo.Due(), age(took)), bold)
+	p.line(fmt.Sprintf("demo: %d of %d merged, %s", merged, demo.Due(), control.Age(took)), bold)
 	if room != "" {
 		p.line(room, faint)
 		v.Height--
@@ -30,7 +30,7 @@ func (v View) DemoReport(r *demo.Report, took time.Duration) string {
 	v.repo = demo.Repo
 	p := v.page()
 	p.end()
-	p.line(fmt.Sprintf("%d of %d issues merged in %s", len(r.Merged), demo.Due(), age(took)), bold)
+	p.line(fmt.Sprintf("%d of %d issues merged in %s", len(r.Merged), demo.Due(), control.Age(took)), bold)
 	p.end()
 	p.table(1, merged(r))
 	rows := [][]cell{row(faint, "HELD", "TITLE", "WHY")}
@@ -43,7 +43,7 @@ func (v View) DemoReport(r *demo.Report, took time.Duration) string {
 	p.end()
 	p.table(-1, [][]cell{
 		labelled("agents", strings.Join(r.Used, ", "), plain),
-		labelled("switches", Count(r.Switches, "time")+" a llama slot went to another agent", plain),
+		labelled("switches", control.Count(r.Switches, "time")+" a llama slot went to another agent", plain),
 		violations(r),
 	})
 	return p.text.String()
@@ -71,5 +71,5 @@ func violations(r *demo.Report) []cell {
 		return labelled("violations", strings.Join(r.Violations, "; "), wrong)
 	}
 	return labelled("violations", fmt.Sprintf("none in %s: one agent in a llama slot at a time, one session "+
-		"for an agent, no local review of local work, nothing begun while blocked", Count(r.Looked, "session")), good)
+		"for an agent, no local review of local work, nothing begun while blocked", control.Count(r.Looked, "session")), good)
 }

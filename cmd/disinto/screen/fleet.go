@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -26,9 +27,10 @@ func (v View) Fleet(s *fleet.Status) string {
 	case len(s.Cycles) == 0 && s.NextAt.IsZero():
 		p.line("the supervisor has not looked for issues to move", faint)
 	case len(s.Cycles) == 0:
-		p.line("the supervisor has not looked for issues to move; the next look is in "+age(s.NextAt.Sub(v.Now)), faint)
+		rest := control.Age(s.NextAt.Sub(v.Now))
+		p.line("the supervisor has not looked for issues to move; the next look is in "+rest, faint)
 	case !s.NextAt.IsZero():
-		p.line("next look in "+age(s.NextAt.Sub(v.Now)), faint)
+		p.line("next look in "+control.Age(s.NextAt.Sub(v.Now)), faint)
 	}
 	for _, c := range s.Cycles {
 		more := len(c.Stays) - shownStays
@@ -87,7 +89,7 @@ func (v View) Cycle(c *fleet.Cycle) string {
 	took := time.Duration(c.TookMS) * time.Millisecond
 	words := []string{
 		c.At.Format(time.RFC3339), "idle " + names(c.Idle), "busy " + names(c.Busy),
-		fmt.Sprintf("%s in %s, %s", Count(c.Calls, "call"), took, Count(moves, "move")),
+		fmt.Sprintf("%s in %s, %s", control.Count(c.Calls, "call"), took, control.Count(moves, "move")),
 	}
 	if c.DryRun {
 		words = append(words, "dry run")

@@ -123,8 +123,8 @@ func (v View) sessions(p *page, d *control.LifeDocument) {
 	}
 	p.headed(-1, rows)
 	if total != (agents.Usage{}) {
-		p.line(fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", Count(len(d.Sessions), "session"),
-			amount(total.InputTokens), total.CostUSD), faint)
+		p.line(fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", control.Count(len(d.Sessions), "session"),
+			control.Tokens(total.InputTokens), total.CostUSD), faint)
 	}
 	if log != "" {
 		p.line("newest log: "+log, faint)
@@ -183,7 +183,7 @@ func (v View) columns(line []cell) []cell {
 func (v View) pastRow(s *control.PastDocument) []cell {
 	used := "-"
 	if s.Usage != nil {
-		used = fmt.Sprintf("%s $%.2f", amount(s.Usage.InputTokens+s.Usage.OutputTokens), s.Usage.CostUSD)
+		used = fmt.Sprintf("%s $%.2f", control.Tokens(s.Usage.InputTokens+s.Usage.OutputTokens), s.Usage.CostUSD)
 	}
 	outcome := string(s.Outcome)
 	if more := cmp.Or(s.Reason, string(s.Verdict)); more != "" {
@@ -193,8 +193,8 @@ func (v View) pastRow(s *control.PastDocument) []cell {
 	if s.Thread != "" {
 		where = place(s.Thread, s.Slot)
 	}
-	line := row(plain, v.ago(s.Start), s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where, age(s.End.Sub(s.Start)),
-		used, outcome)
+	line := row(plain, v.ago(s.Start), s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where,
+		control.Age(s.End.Sub(s.Start)), used, outcome)
 	if s.Outcome.BurnsAttempt() || s.Outcome == agents.Lost {
 		line[len(line)-1].style = wrong
 	}

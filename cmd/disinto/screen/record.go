@@ -75,7 +75,7 @@ func tokensText(n *int64, missing int) string {
 	if n == nil {
 		return "-"
 	}
-	return atLeast(missing) + amount(*n)
+	return atLeast(missing) + control.Tokens(*n)
 }
 
 func usdText(usd *float64, missing int) string {

@@ -47,7 +47,7 @@ func (v View) ago(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return age(v.Now.Sub(t))
+	return control.Age(v.Now.Sub(t))
 }
 
 // work is "issue #12", with the repository where there are several. Scheduled work has no number.

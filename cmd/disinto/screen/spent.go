@@ -25,12 +25,12 @@ func (v View) spent(p *page, d *control.Document) {
 }
 
 func spentLine(name string, s control.SpentDocument) []cell {
-	line := row(plain, name, amount(s.Tokens), "")
+	line := row(plain, name, control.Tokens(s.Tokens), "")
 	if s.USD > 0 || s.USDPerDay > 0 { // a local model costs nothing
 		line[2].text = fmt.Sprintf("$%.2f", s.USD)
 	}
 	if s.TokensPerDay > 0 {
-		line[1].text += " of " + amount(s.TokensPerDay)
+		line[1].text += " of " + control.Tokens(s.TokensPerDay)
 		line[1].style = budgetStyle(s.Tokens >= s.TokensPerDay)
 	}
 	if s.USDPerDay > 0 {
@@ -45,15 +45,4 @@ func budgetStyle(usedUp bool) style {
 		return held
 	}
 	return plain
-}
-
-// amount is a number of tokens as people say it.
-func amount(n int64) string {
-	switch {
-	case n < 10_000:
-		return fmt.Sprint(n)
-	case n < 1_000_000:
-		return fmt.Sprintf("%dk", n/1000)
-	}
-	return fmt.Sprintf("%d.%dM", n/1_000_000, n/100_000%10)
 }

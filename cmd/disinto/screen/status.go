@@ -57,7 +57,7 @@ func (v View) status(d *control.Document, queue, recent int) string {
 }
 
 func (v View) head(p *page, d *control.Document) {
-	up := cell{fmt.Sprintf("%s, up %s, pid %d", d.Version, age(v.Now.Sub(d.StartedAt)), d.PID), plain}
+	up := cell{fmt.Sprintf("%s, up %s, pid %d", d.Version, control.Age(v.Now.Sub(d.StartedAt)), d.PID), plain}
 	if v.Lost {
 		up = cell{d.Version + ", not running: this is its last state", held}
 	}
@@ -74,9 +74,9 @@ func (v View) head(p *page, d *control.Document) {
 func (v View) forge(f control.ForgeDocument) []cell {
 	scanned := "not scanned yet"
 	if !f.LastScan.IsZero() {
-		scanned = "scanned " + age(v.Now.Sub(f.LastScan)) + " ago"
+		scanned = "scanned " + control.Age(v.Now.Sub(f.LastScan)) + " ago"
 	}
-	state, s := fmt.Sprintf("%s, %s, %s", f.URL, scanned, Count(f.Requests, "request")), plain
+	state, s := fmt.Sprintf("%s, %s, %s", f.URL, scanned, control.Count(f.Requests, "request")), plain
 	switch {
 	case f.URL == "":
 		state = "none"
@@ -88,8 +88,8 @@ func (v View) forge(f control.ForgeDocument) []cell {
 
 // disk says what sessions have left.
 func disk(d control.DiskDocument) string {
-	text := fmt.Sprintf("%s (%s) and %s are kept", Count(d.Logs, "log"), agents.Size(d.LogBytes),
-		Count(d.Workspaces, "workspace"))
+	text := fmt.Sprintf("%s (%s) and %s are kept", control.Count(d.Logs, "log"), agents.Size(d.LogBytes),
+		control.Count(d.Workspaces, "workspace"))
 	if d.Free > 0 {
 		text = agents.Size(d.Free) + " free, " + text
 	}
@@ -104,7 +104,7 @@ func config(c control.ConfigDocument) [][]cell {
 	state := c.Path
 	switch {
 	case c.Generation > 1:
-		state += fmt.Sprintf(", reloaded %s", Count(c.Generation-1, "time"))
+		state += fmt.Sprintf(", reloaded %s", control.Count(c.Generation-1, "time"))
 	case c.Generation == 0 && c.Error != "":
 		state += ", not valid: nothing starts until it is"
 	}
@@ -159,7 +159,7 @@ func (v View) lasting(s control.SessionDocument) string {
 	if s.State == threads.Reserved || s.State == threads.Stopping {
 		return string(s.State)
 	}
-	return age(v.Now.Sub(s.StartedAt))
+	return control.Age(v.Now.Sub(s.StartedAt))
 }
 
 // attempt is shown from the second on.
@@ -181,7 +181,7 @@ func (v View) waiting(p *page, d *control.Document) {
 			rows = append(rows, labelled("paused", t.Name, held))
 		}
 		if t.ParkedUntil.After(v.Now) {
-			left := age(t.ParkedUntil.Sub(v.Now))
+			left := control.Age(t.ParkedUntil.Sub(v.Now))
 			rows = append(rows, labelled("parked", fmt.Sprintf("%s for %s: %s", t.Name, left, t.ParkedWhy), held))
 		}
 	}
@@ -273,8 +273,8 @@ func (v View) recent(p *page, d *control.Document, limit int) {
 	}
 	rows := [][]cell{row(faint, "ENDED", "AGENT", "WORK", "TOOK", "OUTCOME")}
 	for _, r := range d.Recent[:limit] {
-		line := row(plain, age(v.Now.Sub(r.EndedAt))+" ago", r.Agent, v.work(r.Kind, r.Repo, r.Number),
-			age(r.EndedAt.Sub(r.StartedAt)), string(r.Outcome))
+		line := row(plain, control.Age(v.Now.Sub(r.EndedAt))+" ago", r.Agent, v.work(r.Kind, r.Repo, r.Number),
+			control.Age(r.EndedAt.Sub(r.StartedAt)), string(r.Outcome))
 		outcome := &line[4]
 		if r.Outcome.BurnsAttempt() || r.Outcome == agents.Lost {
 			outcome.style = wrong
@@ -305,7 +305,7 @@ func (v View) countdown(why string) string {
 		if err != nil {
 			return s
 		}
-		return words[1] + " in " + age(at.Sub(v.Now))
+		return words[1] + " in " + control.Age(at.Sub(v.Now))
 	})
 }
 

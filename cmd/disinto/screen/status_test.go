@@ -143,8 +143,8 @@ func TestAge(t *testing.T) {
 		{76 * time.Hour, "3d4h"},
 	}
 	for _, tt := range tests {
-		if got := age(tt.d); got != tt.want {
-			t.Errorf("age(%v) = %s, want %s", tt.d, got, tt.want)
+		if got := control.Age(tt.d); got != tt.want {
+			t.Errorf("control.Age(%v) = %s, want %s", tt.d, got, tt.want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package screen
 import (
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -137,28 +136,4 @@ func splitAt(s string, width int) (head, tail string) {
 		}
 	}
 	return s, ""
-}
-
-// age writes a duration in its two largest units: 41s, 3m12s, 2h05m, 3d4h.
-func age(d time.Duration) string {
-	d = max(d, 0).Truncate(time.Second)
-	days, hours := int(d.Hours())/24, int(d.Hours())%24
-	minutes, seconds := int(d.Minutes())%60, int(d.Seconds())%60
-	switch {
-	case days > 0:
-		return fmt.Sprintf("%dd%dh", days, hours)
-	case hours > 0:
-		return fmt.Sprintf("%dh%02dm", hours, minutes)
-	case minutes > 0:
-		return fmt.Sprintf("%dm%02ds", minutes, seconds)
-	}
-	return fmt.Sprintf("%ds", seconds)
-}
-
-// Count is "1 request", "2 requests".
-func Count[N int | int64](n N, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }

@@ -1,0 +1,41 @@
+package control
+
+import (
+	"fmt"
+	"time"
+)
+
+// Age writes a duration in its two largest units: 41s, 3m12s, 2h05m, 3d4h. A terminal and a page show the same.
+func Age(d time.Duration) string {
+	d = max(d, 0).Truncate(time.Second)
+	days, hours := int(d.Hours())/24, int(d.Hours())%24
+	minutes, seconds := int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%dd%dh", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%dh%02dm", hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf("%dm%02ds", minutes, seconds)
+	}
+	return fmt.Sprintf("%ds", seconds)
+}
+
+// Count is "1 request", "2 requests".
+func Count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// Tokens writes a number of tokens: 950, 12k, 3.4M.
+func Tokens(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprintf("%d.%dM", n/1_000_000, n/100_000%10)
+}
