@@ -2,15 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
@@ -54,15 +56,29 @@ func (f *testForge) file(state string, edits ...string) (path string) {
 	return factoryFile(f.t, strings.NewReplacer(edits...).Replace(text))
 }
 
-// deadAddress is an address where nothing listens.
+// deadAddress is an address where nothing listens until the test has something listen there. A bound socket keeps it: an
+// address that is only looked for and given back was taken by another test before its use, once.
 func deadAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	// With SO_REUSEADDR on both sockets, a listener may share the port of one that does not listen. The kernel gives such a
+	// port to no socket that asks for any.
+	err = errors.Join(
+		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1),
+		syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "127.0.0.1:" + strconv.Itoa(bound.(*syscall.SockaddrInet4).Port)
 }
 
 // checkProblems are the lines that check calls wrong, in one line each.

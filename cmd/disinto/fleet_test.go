@@ -445,7 +445,7 @@ type testSSH struct {
 	t    *testing.T
 	dir  string // also of the ssh that the hub finds
 	user string
-	port int
+	port string
 }
 
 func newTestSSH(t *testing.T) *testSSH {
@@ -461,7 +461,11 @@ func newTestSSH(t *testing.T) *testSSH {
 	if os.Geteuid() == 0 {
 		_ = os.MkdirAll("/run/sshd", 0o755) // it will not run as root without
 	}
-	s := &testSSH{t: t, dir: t.TempDir(), user: me.Username, port: freePort(t)}
+	_, port, err := net.SplitHostPort(deadAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testSSH{t: t, dir: t.TempDir(), user: me.Username, port: port}
 	s.keygen("hostkey")
 	public, err := os.ReadFile(filepath.Join(s.dir, "hostkey.pub"))
 	if err != nil {
@@ -471,7 +475,7 @@ func newTestSSH(t *testing.T) *testSSH {
 	s.write("authorized_keys", "", 0o600)
 	s.write("ssh_config", "", 0o600)
 	s.write("ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s/ssh_config \"$@\"\n", s.program("ssh"), s.dir), 0o700)
-	s.write("sshd_config", fmt.Sprintf("ListenAddress 127.0.0.1\nPort %d\n"+
+	s.write("sshd_config", fmt.Sprintf("ListenAddress 127.0.0.1\nPort %s\n"+
 		"HostKey %[2]s/hostkey\nAuthorizedKeysFile %[2]s/authorized_keys\nPidFile none\nStrictModes no\nUsePAM no\n"+
 		"PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n", s.port, s.dir), 0o600)
 	var words bytes.Buffer
@@ -504,7 +508,7 @@ func (s *testSSH) serve(host, command string) {
 	if host == "stranger" {
 		alias = host
 	}
-	s.add("ssh_config", fmt.Sprintf("Host %s\n  HostName 127.0.0.1\n  Port %d\n  HostKeyAlias %s\n"+
+	s.add("ssh_config", fmt.Sprintf("Host %s\n  HostName 127.0.0.1\n  Port %s\n  HostKeyAlias %s\n"+
 		"  IdentityFile %s/%s\n  IdentitiesOnly yes\n  UserKnownHostsFile %[4]s/known_hosts\n"+
 		"  GlobalKnownHostsFile /dev/null\n", host, s.port, alias, s.dir, host))
 }
@@ -545,14 +549,4 @@ func (s *testSSH) add(name, text string) {
 		s.t.Fatal(err)
 	}
 	s.write(name, string(old)+text, 0o600)
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

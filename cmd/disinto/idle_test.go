@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -51,12 +50,7 @@ func TestIdleRoom(t *testing.T) {
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Skip("make bench-init runs it")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := deadAddress(t)
 	s := newSoak(t, soakThreads, 0, "0")
 	s.factory = fmt.Sprintf("listen_web = %q\nlisten_token = \"0123456789abcdef\"\n", address)
 	r := s.start()

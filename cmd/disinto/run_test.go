@@ -170,7 +170,7 @@ func TestRunWithForgeDown(t *testing.T) {
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		t.Skipf("the address is taken by now: %v", err)
+		t.Fatal(err)
 	}
 	server := &http.Server{Handler: f.forge}
 	go func() { _ = server.Serve(l) }()
