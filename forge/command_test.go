@@ -1,0 +1,89 @@
+package forge
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCommandIn(t *testing.T) {
+	verb := func(words ...string) *Command { return &Command{Verb: words[0], Args: words[1:]} }
+	tests := []struct {
+		name, text string
+		want       *Command
+	}{
+		{"alone", "/disinto retry", verb("retry")},
+		{"with an argument", "/disinto assign dev-kimi", verb("assign", "dev-kimi")},
+		{"without a verb", "/disinto", verb("")},
+		{"spaces and tabs", "  /disinto \t assign\tdev-kimi  \r\n", verb("assign", "dev-kimi")},
+		{"capitals, as phones write them", "/Disinto Retry", verb("retry")},
+		{"below other text", "Thanks, that was the network.\n\n/disinto retry\n\nPlease.", verb("retry")},
+		{"directly below other text", "Once more:\n/disinto retry", verb("retry")},
+		{"two", "/disinto retry\n/disinto cancel", &Command{Verb: "retry", More: true}},
+		{"text", "Please retry.", nil},
+		{"empty", "", nil},
+		{"in the middle of a line", "Say /disinto cancel to end it.", nil},
+		{"a longer word", "/disintos cancel", nil},
+		{"a path", "/disinto/cancel", nil},
+		{"another character for the space", "/disinto\u00a0cancel", nil},
+		{"code span", "`/disinto cancel`", nil},
+		{"fence", "```\n/disinto cancel\n```", nil},
+		{"fence of tildes", "~~~ text\n/disinto cancel\n~~~", nil},
+		{"fence without an end", "```\n/disinto cancel", nil},
+		{"fence in a quotation", "> ```\n/disinto cancel", nil},
+		{"indented code", "    /disinto cancel", nil},
+		{"code by a tab", "\t/disinto cancel", nil},
+		{"quotation", "> /disinto cancel", nil},
+		{"quotation in a quotation", "> > /disinto cancel", nil},
+		{"quotation that goes on without its mark", "> Once more:\n/disinto cancel", nil},
+		{"and on", "> Once more:\nplease,\n/disinto cancel", nil},
+		{"below a quotation", "> What now?\n\n/disinto cancel", verb("cancel")},
+		{"list item", "- /disinto cancel", nil},
+		{"HTML comment", "<!-- \n/disinto cancel\n-->", nil},
+		{"quoted and said", "> /disinto cancel\n\n/disinto why", verb("why")},
+		{"fenced and said", "```\n/disinto cancel\n```\n/disinto why", verb("why")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := CommandIn(tt.text)
+			if ok != (tt.want != nil) {
+				t.Fatalf("CommandIn(%q) = %+v, %v", tt.text, got, ok)
+			}
+			if !ok {
+				return
+			}
+			if got.Verb != tt.want.Verb || got.More != tt.want.More || !slices.Equal(got.Args, tt.want.Args) {
+				t.Errorf("CommandIn(%q) = %+v, want %+v", tt.text, got, *tt.want)
+			}
+		})
+	}
+}
+
+func TestCommandIsBounded(t *testing.T) {
+	c, ok := CommandIn("/disinto assign " + strings.Repeat("x ", 100_000))
+	if !ok || len(c.Args) != maxCommandWords-1 {
+		t.Errorf("%d words, %v", len(c.Args), ok)
+	}
+}
+
+// A command always is a line of its text that begins with /disinto, whatever else the text has.
+func FuzzCommandIn(f *testing.F) {
+	for _, seed := range []string{"/disinto retry", "> x\n/disinto why", "```\n/disinto\n```\n/disinto why", "<!--\n/disinto\n-->"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, ok := CommandIn(text)
+		if !ok && (c.Verb != "" || c.Args != nil || c.More) {
+			t.Fatalf("none, and %+v", c)
+		}
+		if ok && !slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
+			words := strings.Fields(strings.ToLower(line))
+			return len(words) > 0 && strings.Contains(words[0], "/disinto")
+		}) {
+			t.Fatalf("%q has no such line, and %+v", text, c)
+		}
+		if quoted, yes := CommandIn("> " + strings.ReplaceAll(text, "\n", "\n> ")); yes {
+			t.Fatalf("a quotation is a command: %+v", quoted)
+		}
+	})
+}
