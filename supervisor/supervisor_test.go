@@ -257,7 +257,7 @@ func socketClient(dir string) *http.Client {
 // eventually polls, with a deadline that only a broken program meets.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it never came: " + what)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"codeberg.org/johba/disinto/agents/process/pid1"
 	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
@@ -61,6 +62,9 @@ func runShim() int {
 	if in.Decode(&o) != nil {
 		return 1
 	}
+	// The shim needs five more threads in its life. It makes them now, because until the program runs its death counts as
+	// want of room. At a pids limit shims used to die a moment later (1 of 8 runs), which burnt an attempt of the item.
+	pid1.StartThreads(5)
 	s := &shim{ends: make(chan time.Duration, 1)}
 	if o.Cgroup != "" {
 		s.cgroup = cgroup{path: o.Cgroup, fd: shimCgroup, ok: true}

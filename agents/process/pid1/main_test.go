@@ -213,9 +213,9 @@ func state(pid int) string {
 // things.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not so after 30 s: %s", what)
+			t.Fatalf("still not so after a minute: %s", what)
 		}
 	}
 }
