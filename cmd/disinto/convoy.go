@@ -56,7 +56,8 @@ for each other are refused before anything is written.`,
 
 // readConvoy takes the arguments for members, or one of them for the name of a plan.
 func readConvoy(c *cli, r *control.ConvoyRequest, args []string) error {
-	if len(args) == 1 && (args[0] == "-" || strings.Contains(args[0], ".") && !strings.Contains(args[0], "#")) {
+	_, notRef := forge.ParseRef(args[0], "owner/name")
+	if len(args) == 1 && (args[0] == "-" || notRef != nil && strings.Contains(args[0], ".")) {
 		name, text, err := readPlan(c, args[0])
 		if err != nil {
 			return err

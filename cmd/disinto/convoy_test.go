@@ -84,6 +84,7 @@ func TestConvoyUsage(t *testing.T) {
 		{[]string{"convoy", "create", filepath.Join(dir, "none.md")}, "no such file"},
 		{[]string{"convoy", "create", "1", "2"}, "a convoy of issues needs a title: say --title"},
 		{[]string{"convoy", "create", "--title", "T", "one"}, `cannot read "one" as an issue: write 12, #12 or owner/name#12, or the name of a plan`},
+		{[]string{"convoy", "create", "https://forge.example.org/o/r/issues/12"}, "a convoy of issues needs a title: say --title"},
 		{[]string{"convoy", "create"}, "usage: disinto convoy create PLAN | --title TITLE REF..."},
 		{[]string{"convoy", "start"}, "usage: disinto convoy start REF"},
 		{[]string{"convoy"}, "say which command: convoy create, convoy list"},
