@@ -25,6 +25,9 @@ type Ask struct {
 type Turn struct {
 	Text  string
 	Shell string // a command to run with the shell tool that the CLI offers
+	// Tool is a tool of an MCP server that the CLI offers, such as status, with the arguments of Input.
+	Tool  string
+	Input map[string]any
 
 	Status  int
 	Type    string // of the error, as Anthropic names it
@@ -82,12 +85,16 @@ type request struct {
 	Model    string          `json:"model"`
 	Messages []message       `json:"messages"`
 	Input    json.RawMessage `json:"input"`
-	Tools    []struct {
-		Name     string `json:"name"`
-		Function struct {
-			Name string `json:"name"`
-		} `json:"function"`
-	} `json:"tools"`
+	Tools    []offer         `json:"tools"`
+}
+
+// offer is a tool that a CLI offers, or a namespace of several.
+type offer struct {
+	Name     string `json:"name"`
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
+	Tools []offer `json:"tools"`
 }
 
 type message struct {
@@ -109,8 +116,40 @@ var shells = map[string]func(command string) map[string]any{
 	"shell":         func(c string) map[string]any { return map[string]any{"command": []string{"sh", "-c", c}} },
 }
 
-// stream writes one turn in the form of an API. tool is the shell to use for a turn with a command.
-type stream func(out *events, model string, t Turn, tool string)
+// stream writes one turn in the form of an API. use is nil for a turn with a text.
+type stream func(out *events, model string, t Turn, use *use)
+
+// use is the use of a tool.
+type use struct{ namespace, name, arguments string }
+
+// uses returns the use of a tool that the turn wants; nil if it wants none, or one that is not offered.
+func (q *request) uses(t Turn, shell string) *use {
+	switch {
+	case t.Shell != "":
+		return &use{name: shell, arguments: arguments(shells[shell](t.Shell))}
+	case t.Tool == "":
+		return nil
+	}
+	for _, o := range q.Tools {
+		if strings.HasSuffix(o.Name+o.Function.Name, "__"+t.Tool) {
+			return &use{name: o.Name + o.Function.Name, arguments: arguments(t.Input)}
+		}
+		for _, member := range o.Tools {
+			if member.Name == t.Tool {
+				return &use{o.Name, member.Name, arguments(t.Input)}
+			}
+		}
+	}
+	return nil
+}
+
+func arguments(input map[string]any) string {
+	if input == nil {
+		input = object{}
+	}
+	text, _ := json.Marshal(input)
+	return string(text)
+}
 
 func (m *Model) answer(w http.ResponseWriter, r *http.Request, api string, write stream) {
 	var req request
@@ -139,7 +178,7 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request, api string, write
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	write(&events{w: w}, req.Model, t, tool)
+	write(&events{w: w}, req.Model, t, req.uses(t, tool))
 }
 
 func (q *request) ask(api string) (a Ask, tool string) {
@@ -211,8 +250,3 @@ const (
 	cachedTokens = 40 // of the input
 	outputTokens = 7
 )
-
-func arguments(tool, command string) string {
-	text, _ := json.Marshal(shells[tool](command))
-	return string(text)
-}

@@ -10,7 +10,7 @@ var ids atomic.Int64
 func newID(prefix string) string { return fmt.Sprintf("%s_%08d", prefix, ids.Add(1)) }
 
 // writeMessages answers in the form of Anthropic's messages.
-func writeMessages(e *events, model string, t Turn, tool string) {
+func writeMessages(e *events, model string, t Turn, use *use) {
 	e.typed("message_start", object{"message": object{
 		"id": newID("msg"), "type": "message", "role": "assistant", "model": model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil,
@@ -20,9 +20,9 @@ func writeMessages(e *events, model string, t Turn, tool string) {
 		},
 	}})
 	block, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": t.Text}, "end_turn"
-	if t.Shell != "" {
-		block = object{"type": "tool_use", "id": newID("toolu"), "name": tool, "input": object{}}
-		delta, stop = object{"type": "input_json_delta", "partial_json": arguments(tool, t.Shell)}, "tool_use"
+	if use != nil {
+		block = object{"type": "tool_use", "id": newID("toolu"), "name": use.name, "input": object{}}
+		delta, stop = object{"type": "input_json_delta", "partial_json": use.arguments}, "tool_use"
 	}
 	e.typed("content_block_start", object{"index": 0, "content_block": block})
 	e.typed("content_block_delta", object{"index": 0, "delta": delta})
@@ -34,7 +34,7 @@ func writeMessages(e *events, model string, t Turn, tool string) {
 }
 
 // writeCompletions answers in the form of OpenAI's chat completions.
-func writeCompletions(e *events, model string, t Turn, tool string) {
+func writeCompletions(e *events, model string, t Turn, use *use) {
 	id := newID("chatcmpl")
 	send := func(choices []any, usage any) {
 		data := object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": model, "choices": choices}
@@ -46,10 +46,10 @@ func writeCompletions(e *events, model string, t Turn, tool string) {
 	chunk := func(delta object, reason any) {
 		send([]any{object{"index": 0, "delta": delta, "finish_reason": reason}}, nil)
 	}
-	if t.Shell != "" {
+	if use != nil {
 		chunk(object{"role": "assistant", "tool_calls": []any{object{
 			"index": 0, "id": newID("call"), "type": "function",
-			"function": object{"name": tool, "arguments": arguments(tool, t.Shell)},
+			"function": object{"name": use.name, "arguments": use.arguments},
 		}}}, nil)
 		chunk(object{}, "tool_calls")
 	} else {
@@ -64,7 +64,7 @@ func writeCompletions(e *events, model string, t Turn, tool string) {
 }
 
 // writeResponses answers in the form of OpenAI's responses.
-func writeResponses(e *events, model string, t Turn, tool string) {
+func writeResponses(e *events, model string, t Turn, use *use) {
 	id := newID("resp")
 	e.typed("response.created", object{"response": object{
 		"id": id, "object": "response", "model": model, "status": "in_progress", "output": []any{},
@@ -72,10 +72,13 @@ func writeResponses(e *events, model string, t Turn, tool string) {
 	item := object{"type": "message", "id": newID("msg"), "role": "assistant", "status": "completed", "content": []any{
 		object{"type": "output_text", "text": t.Text, "annotations": []any{}},
 	}}
-	if t.Shell != "" {
+	if use != nil {
 		item = object{
-			"type": "function_call", "id": newID("fc"), "call_id": newID("call"), "name": tool,
-			"arguments": arguments(tool, t.Shell), "status": "completed",
+			"type": "function_call", "id": newID("fc"), "call_id": newID("call"), "name": use.name,
+			"arguments": use.arguments, "status": "completed",
+		}
+		if use.namespace != "" {
+			item["namespace"] = use.namespace
 		}
 	}
 	e.typed("response.output_item.added", object{"output_index": 0, "item": item})
