@@ -102,7 +102,7 @@ agents-e2e: ## try the built-in agent with real agent CLIs from npm, against a s
 	{ npm install --no-audit --no-fund --loglevel=error $(CLIS) || \
 	{ echo 'skipped: npm cannot install the agent CLIs (no network?)'; exit 0; }; } && \
 	cd '$(CURDIR)' && DISINTO_CLIS='$(CLI_DIR)/node_modules/.bin' \
-	go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents' ./agents/session ./cmd/disinto
+	go test -v -count=1 -timeout 30m -run 'TestRealCLIs|TestRealAgents|TestRealMCPClients' ./agents/session ./cmd/disinto
 
 # Debian's chromium, and axe-core of npm, which finds what keeps people from using a page. DISINTO_SHOTS is the folder of
 # the screenshots.

@@ -89,6 +89,7 @@ var only = []struct {
 	{"syscall.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
 	{"golang.org/x/sys/unix.Wait4", []string{"agents/process"}, "only agents/process waits for processes"},
 	{"github.com/prometheus/client_golang/prometheus", []string{"supervisor/metrics"}, "the supervisor calls meters, and does not know who counts"},
+	{"github.com/modelcontextprotocol/go-sdk/mcp", []string{"cmd/disinto"}, "it is one more way to run the commands, and knows nothing that they do not"},
 	{"code.gitea.io/sdk/gitea", []string{"forge/forgejo"}, "the forge is behind the types of package forge"},
 }
 

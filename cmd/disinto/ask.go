@@ -94,15 +94,23 @@ func answered[T any](c *cli, q *query, raw json.RawMessage, text func(screen.Vie
 // print prints a document: as JSON, or as text has it on this terminal.
 func (c *cli) print(asJSON bool, document any, text func(screen.View) string) error {
 	t := c.terminal()
-	if !asJSON {
-		_, err := io.WriteString(t, text(t.view(c.now())))
-		return err
-	}
 	raw, err := json.Marshal(document)
 	if err != nil {
 		return err
 	}
-	return printJSON(t, raw)
+	if asJSON {
+		return printJSON(t, raw)
+	}
+	c.tell(raw)
+	_, err = io.WriteString(t, text(t.view(c.now())))
+	return err
+}
+
+// tell hands a document to a program that runs the command in this process.
+func (c *cli) tell(raw json.RawMessage) {
+	if c.document != nil {
+		c.document(raw)
+	}
 }
 
 // printJSON prints a document with indents.

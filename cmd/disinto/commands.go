@@ -37,7 +37,7 @@ func commands() []command {
 		convoyCancelCommand,
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
 		cancelCommand, retryCommand, releaseCommand, pauseCommand, resumeCommand, logsCommand, upgradeCommand,
-		simulateCommand, versionCommand, completionCommand, helpCommand(),
+		simulateCommand, mcpCommand(), versionCommand, completionCommand, helpCommand(),
 		completeCommand(), manCommand(), agentCommand, localforgeCommand, demoAgentCommand, checkUpgradeCommand,
 	}
 }

@@ -27,6 +27,12 @@ type running struct {
 // start starts a program, with our own environment and what is added to it.
 func start(t *testing.T, environ []string, argv ...string) *running {
 	t.Helper()
+	return startWith(t, nil, nil, environ, argv...)
+}
+
+// startWith starts a program with an input and an output; without them it has no input, and a file for its output.
+func startWith(t *testing.T, stdin, stdout *os.File, environ []string, argv ...string) *running {
+	t.Helper()
 	dir := t.TempDir()
 	r := &running{t: t, stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr")}
 	path, err := process.Lookup(argv[0], "", os.Environ())
@@ -38,6 +44,9 @@ func start(t *testing.T, environ []string, argv ...string) *running {
 	for i, f := range files {
 		fds[i] = f.Fd()
 		defer f.Close()
+	}
+	if stdin != nil {
+		fds[0], fds[1] = stdin.Fd(), stdout.Fd()
 	}
 	// A program with the race detector in it sleeps for a second before it ends, and a factory starts many.
 	environ = append([]string{"GORACE=atexit_sleep_ms=0"}, environ...)

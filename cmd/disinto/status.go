@@ -108,6 +108,7 @@ func (q *statusQuery) show(t *terminal, raw json.RawMessage, at time.Time, lost 
 	if q.json {
 		return printJSON(t, raw)
 	}
+	q.c.tell(raw)
 	v := t.view(at)
 	v.Height, v.Lost = max(height-len(foot), 0), lost
 	text, err := q.render(raw, v)

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
+)
+
+// mcpCommand is a function because its tools run the other commands.
+func mcpCommand() command {
+	return command{
+		name:  "mcp",
+		short: "give a model the commands as tools, over MCP on stdin and stdout",
+		long: `
+A server of the Model Context Protocol, which claude, codex and other programs
+start themselves. Its tools are sling, convoy_create, convoy_start,
+convoy_status, convoy_cancel, why, show, status, history, cancel and retry. Each
+does what the command of that name does, for the supervisor that the flags or
+$DISINTO_ADDRESS and $DISINTO_TOKEN name, and may do what that token may. It
+ends when its stdin does.`,
+		setup: func(flags *pflag.FlagSet) action {
+			var at target
+			at.flags(flags)
+			return func(ctx context.Context, c *cli, _ []string) error { return serveMCP(ctx, c, &at) }
+		},
+	}
+}
+
+// serveMCP answers one client until it goes.
+func serveMCP(ctx context.Context, c *cli, at *target) error {
+	if _, err := at.client(c); err != nil {
+		return err
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "disinto", Version: version()}, &mcp.ServerOptions{
+		Instructions: toolsIntroduction, Capabilities: &mcp.ServerCapabilities{},
+	})
+	addTools(server, &tools{c: c, at: at.args()})
+	server.AddReceivingMiddleware(boundAnswers)
+	in, out := io.NopCloser(c.stdin), unclosed{c.stdout}
+	err := server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("cannot go on with the MCP client: %w", err)
+	}
+	return nil
+}
+
+// unclosed keeps an output open that the transport would close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// args are the flags that name the same supervisor to another command.
+func (t *target) args() (args []string) {
+	for _, flag := range [][2]string{
+		{"config", t.config}, {"state", t.state}, {"address", t.address}, {"token-file", t.tokenFile},
+	} {
+		if flag[1] != "" {
+			args = append(args, "--"+flag[0]+"="+flag[1])
+		}
+	}
+	return args
+}
+
+// tools run commands for a client of MCP.
+type tools struct {
+	c  *cli
+	at []string // flags that name the supervisor
+}
+
+// call is the command line that a tool makes of its arguments.
+type call struct {
+	name  string // of the command
+	flags []string
+	args  []string // never read as flags
+	stdin string
+}
+
+// flag adds a flag unless its value is empty.
+func (l *call) flag(name, value string) {
+	if value != "" {
+		l.flags = append(l.flags, "--"+name+"="+value)
+	}
+}
+
+// list adds a flag once for each value. Such flags read each value as a line of CSV.
+func (l *call) list(name string, values []string) {
+	for _, v := range values {
+		l.flags = append(l.flags, "--"+name+`="`+strings.ReplaceAll(v, `"`, `""`)+`"`)
+	}
+}
+
+// on adds a flag if it is set.
+func (l *call) on(name string, set bool) {
+	if set {
+		l.flags = append(l.flags, "--"+name)
+	}
+}
+
+// run runs a command in this process. The result has the text that a person sees, and the document of --json.
+func (t *tools) run(ctx context.Context, l call) *mcp.CallToolResult {
+	var stdout, stderr bytes.Buffer
+	var document json.RawMessage
+	c := &cli{
+		environ: t.c.environ, stdin: strings.NewReader(l.stdin), stdout: &stdout, stderr: &stderr, now: t.c.now,
+		document: func(raw json.RawMessage) { document = raw },
+	}
+	line := append(strings.Fields(l.name), t.at...)
+	line = append(append(append(line, l.flags...), "--"), l.args...)
+	code := c.run(ctx, line)
+	result := &mcp.CallToolResult{
+		Content: []mcp.Content{&mcp.TextContent{Text: stdout.String() + stderr.String()}},
+		IsError: code != exitDone && (code != exitNotNow || stderr.Len() > 0),
+	}
+	if document != nil && !result.IsError {
+		result.StructuredContent = json.RawMessage(screen.JSON(document))
+	}
+	return result
+}
+
+// longestAnswer bounds the text and the document of an answer, in bytes each. Clients cut answers at a few times that.
+const longestAnswer = 64 << 10
+
+// boundAnswers bounds every answer of a tool, also the SDK's to arguments that it refuses.
+func boundAnswers(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		answer, err := next(ctx, method, request)
+		if result, ok := answer.(*mcp.CallToolResult); ok && result != nil {
+			boundAnswer(result)
+		}
+		return answer, err
+	}
+}
+
+// boundAnswer cuts the text after its last line that fits, and leaves a document out that does not fit.
+func boundAnswer(result *mcp.CallToolResult) {
+	for _, content := range result.Content {
+		text, ok := content.(*mcp.TextContent)
+		if !ok || len(text.Text) <= longestAnswer {
+			continue
+		}
+		kept := text.Text[:longestAnswer]
+		if end := strings.LastIndexByte(kept, '\n'); end >= 0 {
+			kept = kept[:end+1]
+		}
+		text.Text = strings.ToValidUTF8(kept, "") +
+			fmt.Sprintf("\n(cut: the whole has %d KiB; ask about one issue, agent or thread)\n", len(text.Text)>>10)
+	}
+	if raw, ok := result.StructuredContent.(json.RawMessage); ok && len(raw) > longestAnswer {
+		result.StructuredContent = nil
+	}
+}
