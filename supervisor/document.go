@@ -78,6 +78,11 @@ func (b *books) threadLocked(
 		Name: t.Name, Backend: t.Backend, Overlap: t.Overlap, Slots: make([]control.SlotDocument, n),
 		Paused: b.pausedLocked(t.Name), Spent: spent(b.ledger.Thread(t.Name).Spent.Today(now), t.Budget),
 	}
+	for _, w := range t.Fill(b.ledger.Thread(t.Name), now) {
+		d.Windows = append(d.Windows, control.WindowDocument{
+			Length: w.Name(), Tokens: w.Used.Tokens, USD: w.Used.USD, MaxTokens: w.Tokens, MaxUSD: w.USD, Reserve: t.Reserve,
+		})
+	}
 	if p := parked[t.Name]; p != nil {
 		d.ParkedUntil, d.ParkedWhy = p.ParkedUntil, p.ParkedWhy
 	}

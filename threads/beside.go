@@ -118,6 +118,7 @@ func (v *view) keeps(thread *threadState, t *traits, item Code) Code {
 		at, why := v.refusal(t, c)
 		if why == nil {
 			var further int
+			c.kind = t.kind
 			further, why = v.unfree(c)
 			at += further
 		}

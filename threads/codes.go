@@ -69,6 +69,8 @@ const (
 	Paused        Code = "paused"
 	ThreadPark    Code = "parked"
 	OverBudget    Code = "over-budget"
+	OverWindow    Code = "over-window"
+	WindowKept    Code = "reserve"
 	NoRoom        Code = "no-room"
 	AgentBusy     Code = "agent-busy"
 	NoSlot        Code = "no-slot"
@@ -272,6 +274,10 @@ var codeDocs = []CodeDoc{
 	doc(ThreadPark, Busy, ByItself, "{thread} is parked{until}: {note}", "the thread is parked", ""),
 	doc(OverBudget, Busy, ByItself, "{who} has used {note} today{until}",
 		"the day's budget of the agent or of its thread is used up", "raise `budget`, or wait for the next day (UTC)"),
+	doc(OverWindow, Busy, ByItself, "{thread} has used {note}{until}",
+		"a window of the thread's subscription is used up", "wait, or raise `windows`"),
+	doc(WindowKept, Busy, ByItself, "{thread} keeps the rest of its {note}{until}",
+		"the rest of a window is kept for reviews and rework, and new issues wait", "wait, or lower `reserve`"),
 	doc(NoRoom, Busy, ByItself, "{note}",
 		"the machine has too little memory or disk left", "free some, or lower `min_free_memory` or `min_free_disk`"),
 	doc(AgentBusy, Busy, ByItself, "{busy}{free}|{agent} works on {refs}{free}",

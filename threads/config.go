@@ -123,9 +123,12 @@ type Thread struct {
 	IdleInterval    time.Duration // between polls while there is none
 	BreakerInterval time.Duration // between probes of a backend that is down
 	Budget          agents.Budget // of all its agents together
-	Agents          []string      // names, sorted
-	EnvAllow        []string
-	EnvDeny         []string
+	Windows         []Window      // of its subscription, the shortest first
+	// Reserve is the share of each window that no new issue is begun with, from 0 to less than 1.
+	Reserve  float64
+	Agents   []string // names, sorted
+	EnvAllow []string
+	EnvDeny  []string
 	// AffinityWait is how long an issue waits for the agent of this thread that finished its last blocker, when that agent
 	// cannot start it at once. Zero: it does not wait.
 	AffinityWait time.Duration

@@ -151,6 +151,8 @@ func (d *decision) occupy(got *placement, s Start) {
 	got.work.taken = true
 	got.cand.agent.on = []forge.Ref{s.Item.Ref}
 	got.thread.running++
+	d.comes(got.thread, s.Item.Kind)
+	d.weighGauges(got.thread)
 	got.thread.sessions[got.slot]++
 }
 

@@ -102,6 +102,7 @@ func (d *decision) explainCandidates(w *work) []CandidateSteps {
 	t := d.traitsOf(w)
 	var list []CandidateSteps
 	for _, c := range d.cands {
+		c.kind = w.Kind
 		if w.class != nil && len(w.class.able) > 0 && roleFits(d.view, &t, c) != nil {
 			continue
 		}

@@ -112,7 +112,9 @@ func (d *decision) keeps(own []candidate, w *work) *Reason {
 	if _, why := d.refusal(&t, own[i]); why != nil {
 		return why
 	}
-	if _, why := d.unfree(own[i]); why != nil {
+	asked := own[i]
+	asked.kind = w.Kind
+	if _, why := d.unfree(asked); why != nil {
 		return why
 	}
 	if why := d.noFreeSlotFor(w, own[i]); why != nil {

@@ -229,6 +229,8 @@ type ThreadHistory struct {
 	Limits      int       `json:"limits,omitempty"` // sessions in a row, one after the other, that met a usage limit
 	Returns     Returns   `json:"returns,omitzero"` // how soon verdicts came on what was written on the thread
 	Spent       Spent     `json:"spent,omitzero"`
+	Uses        []Use     `json:"uses,omitempty"`  // within MaxWindow, oldest first
+	Paces       []Pace    `json:"paces,omitempty"` // by kind
 }
 
 // AuthorHistory remembers a person who opened a pull request.

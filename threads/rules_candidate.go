@@ -41,7 +41,8 @@ type class struct {
 type candidate struct {
 	agent *agentState
 	role  *agents.Role
-	stuck bool // a free rule that does not move objects, so it can start nothing in this plan
+	kind  agents.Kind // of the items that it is asked for; empty where it is asked for itself
+	stuck bool        // a free rule that does not move objects, so it can start nothing in this plan
 }
 
 // candidateRule returns why an agent may not take items with these traits; nil when it may. Whether the agent is free
@@ -63,7 +64,7 @@ var candidateRules = []candidateRule{
 	{"somebody may review it", canBeReviewed},
 }
 
-// freeRule returns why an agent can start no item at all now; nil when it can.
+// freeRule returns why an agent can start no item, or none of its kind, now; nil when it can.
 type freeRule struct {
 	name  string
 	moves bool // a start in this very plan can change the answer
@@ -77,6 +78,8 @@ var freeRules = []freeRule{
 	{"not paused", false, notPaused},
 	{"thread not parked", false, notParked},
 	{"within the budget", false, withinBudget},
+	{"window not used up", false, withinWindows},
+	{"window not reserved", true, windowReserved},
 	{"room on the machine", false, hasRoom},
 	{"agent idle", true, agentIdle},
 	{"slot free", true, slotFree},
@@ -216,6 +219,7 @@ func (v *view) qualify(c *class) {
 		}
 		at, why := v.refusal(&c.traits, cand)
 		if why == nil {
+			cand.kind = c.kind
 			c.able = append(c.able, cand)
 		} else if at > furthest {
 			furthest, c.why = at, why

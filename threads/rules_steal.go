@@ -74,6 +74,7 @@ func mayHave(b *balancer, w *work, thief string) *Reason {
 		}
 		at, why := b.refusal(&t, c)
 		if why == nil {
+			c.kind = t.kind
 			if at, why = b.unfree(c); why == nil {
 				return nil
 			}

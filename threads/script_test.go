@@ -33,7 +33,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
 //	room MEMORY DISK                   bytes that are free
 //	typical KIND +30m                  how long such sessions take
-//	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, agent-hold, rejected, ran, passed, touched, claimed,
+//	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   idle, fruitless, refused, retried, asked, ci-fixes, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
@@ -613,6 +613,13 @@ func (w *scriptWorld) history(f []string) {
 		}
 		u := agents.Usage{InputTokens: int64(w.number(f[3])), OutputTokens: int64(w.number(f[4])), CostUSD: usd, CachedTokens: 1e9}
 		*spent = spent.Add(w.at(f[2]), u)
+	case "use": // THREAD KIND TIME TOKENS DOLLARS of a session that ended then
+		usd, err := strconv.ParseFloat(f[5], 64)
+		if err != nil {
+			w.Fatal(err)
+		}
+		u := agents.Usage{InputTokens: int64(w.number(f[4])), CostUSD: usd, CachedTokens: 1e9}
+		Entry(h.Threads, f[1]).Use(w.at(f[3]), agents.Kind(f[2]), u)
 	case "rejected": // AGENT UNTIL WHY...
 		Entry(h.Agents, f[1]).HoldAs(TokenRejected, w.at(f[2]), strings.Join(f[3:], " "))
 	case "agent-hold": // AGENT UNTIL|- WHY...

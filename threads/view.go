@@ -37,6 +37,9 @@ type threadState struct {
 	warm     []Warm // the resident of each slot, zero without one; nil on an overlap thread
 	running  int
 	kept     []keeping // slots that wait for their residents
+	gauges   []gauge   // the limits of its windows
+	// usedUp says which window is used up, and reserved which one has no more for new issues; nil for none.
+	usedUp, reserved *Reason
 }
 
 // full reports whether the thread can take no further session.
@@ -83,15 +86,20 @@ func (v *view) indexWorkers() {
 	for i := range v.Config.Threads {
 		t := &v.Config.Threads[i]
 		v.threads[i] = threadState{Thread: t, place: i, sessions: make([]int, t.Slots), warm: v.warm(t)}
+		v.indexGauges(&v.threads[i])
 	}
 	for i := range v.Sessions {
 		s := &v.Sessions[i]
 		if t := v.thread(s.Thread); t != nil {
 			t.running++
+			v.comes(t, s.Item.Kind)
 			if s.Slot < len(t.sessions) {
 				t.sessions[s.Slot]++
 			}
 		}
+	}
+	for i := range v.threads {
+		v.weighGauges(&v.threads[i])
 	}
 	v.agents = make([]agentState, len(v.Config.Agents))
 	v.cands = make([]candidate, 0, len(v.Config.Agents)+len(v.Config.Agents)/2) // most agents have one role

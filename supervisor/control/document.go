@@ -124,6 +124,23 @@ type ThreadDocument struct {
 	ParkedUntil time.Time       `json:"parked_until,omitzero"`
 	ParkedWhy   string          `json:"parked_why"`
 	Spent       SpentDocument   `json:"spent"` // by its agents
+	// Windows are those of its subscription, the shortest first; left out where it has none.
+	Windows []WindowDocument `json:"windows,omitempty"`
+}
+
+// WindowDocument says what of a window is used.
+type WindowDocument struct {
+	Length    string  `json:"length"` // such as 5h
+	Tokens    int64   `json:"tokens"`
+	USD       float64 `json:"usd"`
+	MaxTokens int64   `json:"max_tokens,omitempty"` // left out where there is no limit
+	MaxUSD    float64 `json:"max_usd,omitempty"`
+	Reserve   float64 `json:"reserve,omitempty"` // the share that is kept for reviews and rework
+}
+
+// Spent is the window in the form of a budget.
+func (w *WindowDocument) Spent() *SpentDocument {
+	return &SpentDocument{Tokens: w.Tokens, USD: w.USD, TokensPerDay: w.MaxTokens, USDPerDay: w.MaxUSD}
 }
 
 // SlotDocument is one inference slot.

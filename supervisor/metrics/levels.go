@@ -94,6 +94,11 @@ var levels = []level{
 		budgets,
 	},
 	{
+		"disinto_window_used_ratio", "Share of a window of the thread's subscription that is used.",
+		[]string{"thread", "window"},
+		windows,
+	},
+	{
 		"disinto_processes_reaped_total", "Processes that this one has waited for, by who started them.",
 		[]string{"origin"},
 		func(s *scrape, say func(float64, ...string)) {
@@ -146,6 +151,15 @@ func budgets(s *scrape, say func(float64, ...string)) {
 	for i := range s.Document.Agents {
 		if a := &s.Document.Agents[i]; budgeted(&a.Spent) {
 			say(used(&a.Spent), a.Thread, a.Name)
+		}
+	}
+}
+
+func windows(s *scrape, say func(float64, ...string)) {
+	for i := range s.Document.Threads {
+		t := &s.Document.Threads[i]
+		for j := range t.Windows {
+			say(used(t.Windows[j].Spent()), t.Name, t.Windows[j].Length)
 		}
 	}
 }

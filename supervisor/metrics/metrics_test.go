@@ -35,6 +35,7 @@ func factoryLevels() supervisor.Levels {
 	d.Threads = []control.ThreadDocument{{
 		Name: "llama", Slots: []control.SlotDocument{{Agents: []string{"dev-a"}}, {Index: 1}}, Paused: true,
 		ParkedUntil: noon.Add(time.Hour), Spent: control.SpentDocument{Tokens: 50, TokensPerDay: 200, USD: 3, USDPerDay: 4},
+		Windows: []control.WindowDocument{{Length: "5h", USD: 1, MaxUSD: 2, Tokens: 30, MaxTokens: 40}},
 	}}
 	d.Agents = []control.AgentDocument{
 		{Name: "dev-a", Thread: "llama", State: control.AgentWorking, Spent: control.SpentDocument{Tokens: 1, TokensPerDay: 2}},
@@ -147,6 +148,7 @@ func TestLevels(t *testing.T) {
 		`disinto_agent_state{agent="dev-b",state="working",thread="llama"} 0`,
 		`disinto_budget_used_ratio{agent="",thread="llama"} 0.75`,
 		`disinto_budget_used_ratio{agent="dev-a",thread="llama"} 0.5`,
+		`disinto_window_used_ratio{thread="llama",window="5h"} 0.75`,
 		`disinto_processes_reaped_total{origin="orphan"} 3`, `disinto_processes_reaped_total{origin="started"} 5`,
 		`disinto_forge_up 1`, `disinto_config_valid 1`, `disinto_problems 1`,
 	)

@@ -69,6 +69,13 @@ func Causes(d *control.Document) (list []Message) {
 		if usedUp(&t.Spent) {
 			tell(threads.NotifyBudget, "budget of thread "+t.Name, "thread "+t.Name+spentWords(&t.Spent))
 		}
+		for j := range t.Windows {
+			if w := &t.Windows[j]; usedUp(w.Spent()) {
+				tell(threads.NotifyBudget, "window of thread "+t.Name+" "+w.Length,
+					fmt.Sprintf("thread %s has used %s in %s, and starts nothing until enough of it is over",
+						t.Name, usedWords(w.Spent()), w.Length))
+			}
+		}
 	}
 	return append(list, itemCauses(d)...)
 }
@@ -78,11 +85,14 @@ func usedUp(s *control.SpentDocument) bool {
 }
 
 func spentWords(s *control.SpentDocument) string {
-	words := fmt.Sprintf("$%.2f of $%.2f", s.USD, s.USDPerDay)
+	return " has used " + usedWords(s) + " today, and starts nothing until midnight (UTC)"
+}
+
+func usedWords(s *control.SpentDocument) string {
 	if s.TokensPerDay > 0 && s.Tokens >= s.TokensPerDay {
-		words = fmt.Sprintf("%d of %d tokens", s.Tokens, s.TokensPerDay)
+		return fmt.Sprintf("%d of %d tokens", s.Tokens, s.TokensPerDay)
 	}
-	return " has used " + words + " today, and starts nothing until midnight (UTC)"
+	return fmt.Sprintf("$%.2f of $%.2f", s.USD, s.USDPerDay)
 }
 
 // itemCauses are the items that need a person. What ails an agent is told once, as that, and what keeps

@@ -92,9 +92,13 @@ func TestCauses(t *testing.T) {
 		{"budgets", func(d *control.Document) {
 			d.Agents[0].Spent = control.SpentDocument{USD: 5, USDPerDay: 5, TokensPerDay: 10, Tokens: 9}
 			d.Threads[0].Spent = control.SpentDocument{Tokens: 12, TokensPerDay: 10}
+			d.Threads[0].Windows = []control.WindowDocument{
+				{Length: "5h", USD: 3, MaxUSD: 3, Tokens: 9}, {Length: "7d", USD: 3, MaxUSD: 9, Tokens: 9, MaxTokens: 10},
+			}
 		}, []string{
 			"budget|budget of agent dev-qwen|dev-qwen has used $5.00 of $5.00 today, and starts nothing until midnight (UTC)|",
 			"budget|budget of thread llama|thread llama has used 12 of 10 tokens today, and starts nothing until midnight (UTC)|",
+			"budget|window of thread llama 5h|thread llama has used $3.00 of $3.00 in 5h, and starts nothing until enough of it is over|",
 		}},
 		{"within the budget", func(d *control.Document) {
 			d.Agents[0].Spent = control.SpentDocument{USD: 4.99, USDPerDay: 5}

@@ -62,7 +62,7 @@ func (c *card) About() string {
 }
 
 // Budgets says what is used and left of the day's budgets.
-func (c *card) Budgets() []meter { return meters("budget", &c.Spent) }
+func (c *card) Budgets() []meter { return meters("budget", "today", &c.Spent) }
 
 // tiles are the numbers of an agent's record.
 func tiles(t *ledger.Tally) []tile {

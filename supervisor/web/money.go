@@ -38,37 +38,43 @@ func budgets(d *control.Document) section {
 		ID: "budgets", Title: "Budgets of today", Note: "a day ends at midnight UTC",
 		Empty: "No agent and no thread has a budget.",
 	}
-	for _, t := range d.Threads {
-		for i, m := range meters("thread "+t.Name, &t.Spent) {
-			sec.Rows = append(sec.Rows, render("meter", fmt.Sprintf("thread-%s-%d", t.Name, i), m))
+	add := func(id, of, when string, s *control.SpentDocument) {
+		for i, m := range meters(of, when, s) {
+			sec.Rows = append(sec.Rows, render("meter", fmt.Sprintf("%s-%d", id, i), m))
 		}
 	}
-	for _, a := range d.Agents {
-		for i, m := range meters("agent "+a.Name, &a.Spent) {
-			sec.Rows = append(sec.Rows, render("meter", fmt.Sprintf("agent-%s-%d", a.Name, i), m))
+	for i := range d.Threads {
+		t := &d.Threads[i]
+		add("thread-"+t.Name, "thread "+t.Name, "today", &t.Spent)
+		for j := range t.Windows {
+			w := &t.Windows[j]
+			add("window-"+t.Name+"-"+w.Length, "thread "+t.Name, "in "+w.Length, w.Spent())
 		}
+	}
+	for i := range d.Agents {
+		add("agent-"+d.Agents[i].Name, "agent "+d.Agents[i].Name, "today", &d.Agents[i].Spent)
 	}
 	return sec
 }
 
-// meter is a budget of the day, and how much of it is used.
+// meter is a budget of the day, or a window, and how much of it is used.
 type meter struct {
 	Of, Text string
 	Percent  float64 // at most 100
 	Over     bool    // all of it is used
 }
 
-// meters are the budgets of an agent or a thread; empty where it has none.
-func meters(of string, d *control.SpentDocument) (list []meter) {
+// meters are the budgets of an agent or a thread for a time; empty where it has none.
+func meters(of, when string, d *control.SpentDocument) (list []meter) {
 	if limit := d.TokensPerDay; limit > 0 {
 		left := max(0, limit-d.Tokens)
-		text := fmt.Sprintf("%s of %s tokens today, %s left",
-			control.Tokens(d.Tokens), control.Tokens(limit), control.Tokens(left))
+		text := fmt.Sprintf("%s of %s tokens %s, %s left",
+			control.Tokens(d.Tokens), control.Tokens(limit), when, control.Tokens(left))
 		list = append(list, meter{of, text, min(100, 100*float64(d.Tokens)/float64(limit)), left == 0})
 	}
 	if limit := d.USDPerDay; limit > 0 {
 		left := max(0, limit-d.USD)
-		text := fmt.Sprintf("%s of %s today, %s left", usd(d.USD), usd(limit), usd(left))
+		text := fmt.Sprintf("%s of %s %s, %s left", usd(d.USD), usd(limit), when, usd(left))
 		list = append(list, meter{of, text, min(100, 100*d.USD/limit), left == 0})
 	}
 	return list

@@ -115,6 +115,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	v := newVisit(t)
 	d := status()
 	d.Threads[0].Spent = control.SpentDocument{USD: 3, USDPerDay: 4}
+	d.Threads[0].Windows = []control.WindowDocument{{Length: "5h", Tokens: 40, USD: 5, MaxUSD: 7}}
 	d.Agents = []control.AgentDocument{
 		{
 			Name: "dev-qwen", Role: "dev", Thread: "llama", Model: hostile, State: control.AgentWorking, Skills: []string{hostile},
@@ -126,7 +127,7 @@ func TestAgentsAndMoney(t *testing.T) {
 	v.signIn()
 	for path, wants := range map[string][]string{
 		"/agents": {"3000 of 2000 tokens today, 0 left", "1 of 1", ">100 %<", "/do/pause", "/do/resume", "No session of it has ended"},
-		"/money":  {"thread llama: $3.00 of $4.00 today, $1.00 left", "Dollars of llama, and its budget of $4.00 a day", "≥ $10.00", "unknown in 1 session"},
+		"/money":  {"thread llama: $3.00 of $4.00 today, $1.00 left", "thread llama: $5.00 of $7.00 in 5h, $2.00 left", "Dollars of llama, and its budget of $4.00 a day", "≥ $10.00", "unknown in 1 session"},
 	} {
 		status, page := v.get(path)
 		if status != http.StatusOK || strings.Contains(page, "<img") {

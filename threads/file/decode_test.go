@@ -208,6 +208,25 @@ func TestMistakes(t *testing.T) {
 		{name: "keep nothing", text: "[factory]\nkeep = \"0d\"\n" + worker, want: `:2: factory.keep: is 0d, want at least 1h0m0s`},
 		{name: "size as a number", text: "[factory]\nmin_free_disk = 5\n" + worker, want: `:2: factory.min_free_disk: is a number, want a size such as "512M" or "8G", or "0" for none`},
 		{
+			name: "windows",
+			text: worker + "windows = [{ length = \"59m\" }, { tokens = 0 }, { length = \"8d\", usd = 0 }, { length = \"5h\", usd = 3, dollars = 1 }, " +
+				"{ length = \"300m\", usd = 4 }]\nreserve = 1\n[threads.api]\nbackend = \"api\"\nwindows = [{ length = \"1d\", tokens = 9, usd = 1 }, " +
+				"{ length = \"5h\", tokens = 10, usd = 1 }]\nreserve = \"0.5\"\n[threads.more]\nbackend = \"api\"\nreserve = 0.1\nwindows = 5\n",
+			want: `:4: threads.llama.windows.dollars: unknown key
+:4: threads.llama.windows.length: is "300m", as that of a window before it: want one window of each length
+:4: threads.llama.windows.length: is "8d", want at most 7d
+:4: threads.llama.windows.length: is 59m, want at least 1h0m0s
+:4: threads.llama.windows.length: is not set, want one such as "5h" or "7d"
+:4: threads.llama.windows.tokens: is 0, want at least 1
+:4: threads.llama.windows.tokens: is not set, and usd is not either: want one of them, or both
+:4: threads.llama.windows.usd: is 0, want more than 0
+:5: threads.llama.reserve: is 1, want at least 0 and less than 1: it is a share
+:8: threads.api.windows: has more in 5h than in 1d: want less in the shorter one
+:9: threads.api.reserve: is a string, want a share such as 0.25
+:12: threads.more.reserve: is set, and the thread has no windows: it is a share of each of them
+:13: threads.more.windows: is a number, want [[threads.more.windows]] tables`,
+		},
+		{
 			name: "budgets",
 			text: worker + "budget = { tokens_per_day = 0, usd_per_day = -1, tokens_per_hour = 3 }\n[agents.dev-qwen]\nbudget = {}\n[threads.api]\nbackend = \"anthropic\"\nbudget = { usd_per_day = \"5\", tokens_per_day = 1.5 }\n",
 			want: `:4: threads.llama.budget.tokens_per_day: is 0, want at least 1

@@ -39,21 +39,26 @@ func (t *table) size(key string, unset int64) int64 {
 // budget reads the table of the use allowed in a day.
 func (t *table) budget() agents.Budget {
 	b := t.table("budget")
-	var got agents.Budget
-	b.note("tokens_per_day").from(1)
-	if n, ok := get[int64](b, "tokens_per_day", "a whole number"); ok {
-		if got.Tokens = n; n < 1 {
-			b.wrong("tokens_per_day", "is %d, want at least 1", n)
-		}
-	}
-	if b.has("usd_per_day") {
-		got.USD = b.dollars("usd_per_day")
-	}
-	b.ignore("usd_per_day")
+	got := b.amounts("tokens_per_day", "usd_per_day")
 	if t.has("budget") && len(b.values) == 0 {
 		t.wrong("budget", "is empty, want tokens_per_day or usd_per_day")
 	}
 	b.done()
+	return got
+}
+
+// amounts reads an amount of tokens and one of dollars; 0 for a missing one.
+func (t *table) amounts(tokens, usd string) (got agents.Budget) {
+	t.note(tokens).from(1)
+	if n, ok := get[int64](t, tokens, "a whole number"); ok {
+		if got.Tokens = n; n < 1 {
+			t.wrong(tokens, "is %d, want at least 1", n)
+		}
+	}
+	if t.has(usd) {
+		got.USD = t.dollars(usd)
+	}
+	t.ignore(usd)
 	return got
 }
 
@@ -104,4 +109,26 @@ func (t *table) dollars(key string) float64 {
 		return 0
 	}
 	return amount
+}
+
+// share reads a part of a whole, from 0 to less than 1; 0 for none.
+func (t *table) share(key string) float64 {
+	t.ignore(key)
+	t.note(key).Type, t.note(key).Minimum, t.note(key).Below = "number", new(int64), new(int64(1))
+	var part float64
+	switch n := t.values[key].(type) {
+	case nil:
+	case int64:
+		part = float64(n)
+	case float64:
+		part = n
+	default:
+		t.wrong(key, "is %s, want a share such as 0.25", kindOf(n))
+		return 0
+	}
+	if !(part >= 0 && part < 1) {
+		t.wrong(key, "is %v, want at least 0 and less than 1: it is a share", t.values[key])
+		return 0
+	}
+	return part
 }

@@ -23,6 +23,7 @@ type shape struct {
 	Minimum     *int64            `json:"minimum,omitempty"`
 	Maximum     *int64            `json:"maximum,omitempty"`
 	Above       *int64            `json:"exclusiveMinimum,omitempty"`
+	Below       *int64            `json:"exclusiveMaximum,omitempty"`
 	Items       *shape            `json:"items,omitempty"`
 	Unique      bool              `json:"uniqueItems,omitempty"`
 	Properties  map[string]*shape `json:"properties,omitempty"`
@@ -84,6 +85,7 @@ routes.go = []
 backend = "local"
 agents = ["name"]
 budget = { usd_per_day = 1 }
+windows = [{ usd = 1 }]
 [agents.name]
 role = "name"
 budget = { usd_per_day = 1 }

@@ -73,7 +73,8 @@ func TestSchemaRefuses(t *testing.T) {
 		d := &decoder{lookupEnv: inContainer, assigned: map[string]assignment{}}
 		d.read(&table{d: d, values: values})
 		refused := slices.ContainsFunc(d.mistakes, func(m Mistake) bool {
-			return aboutType.MatchString(m.Text) && strings.HasPrefix(strings.ReplaceAll(m.Key, "fleet.hosts", "fleet.hosts.0"), keyOf(path))
+			key := strings.NewReplacer("fleet.hosts", "fleet.hosts.0", "name.windows", "name.windows.0").Replace(m.Key)
+			return aboutType.MatchString(m.Text) && strings.HasPrefix(key, keyOf(path))
 		})
 		if wrong := root.refuse(nil, values); refused != (len(wrong) > 0) {
 			t.Errorf("%s = %#v: the decoder says %v, the schema %q", keyOf(path), value, d.mistakes, wrong)
@@ -252,7 +253,7 @@ func (s *shape) refuse(path []string, value any) (wrong []string) {
 	}
 	if is == "integer" || is == "number" {
 		if s.Minimum != nil && number < float64(*s.Minimum) || s.Maximum != nil && number > float64(*s.Maximum) ||
-			s.Above != nil && number <= float64(*s.Above) {
+			s.Above != nil && number <= float64(*s.Above) || s.Below != nil && number >= float64(*s.Below) {
 			no("is out of range")
 		}
 	}

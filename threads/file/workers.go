@@ -64,6 +64,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 		EnvAllow:        t.patterns("env_allow"),
 		EnvDeny:         t.patterns("env_deny"),
 	}
+	th.Windows, th.Reserve = t.windows()
 	switch {
 	case th.Hold > 0 && th.Overlap:
 		t.wrong("hold", "is %s, and with overlap no slot keeps anything: want 0s, or overlap = false", th.Hold)

@@ -41,6 +41,9 @@ func (s *State) TurnBack(newest, now time.Time) {
 	for _, t := range s.Threads {
 		back(off, &t.ParkedUntil)
 		back(days, &t.Spent.Day)
+		for i := range t.Uses {
+			back(off, &t.Uses[i].At)
+		}
 	}
 }
 

@@ -83,6 +83,7 @@ func (s *State) compactMaps(now time.Time) iter.Seq[Record] {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Threads)) {
 		t := *s.Threads[name]
+		t.Uses = t.UsesSince(now)
 		if t.Spent = t.Spent.Today(now); !isZero(t) {
 			list = append(list, Record{At: now, Thread: &Thread{name, t}})
 		}

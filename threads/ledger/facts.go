@@ -60,9 +60,16 @@ type Thread struct {
 	threads.ThreadHistory
 }
 
-func (r *Thread) valid() bool { return r.Name != "" && min(r.Downs, r.Limits) >= 0 }
+func (r *Thread) valid() bool {
+	negative := func(u threads.Use) bool { return u.Tokens < 0 || u.USD < 0 }
+	return r.Name != "" && min(r.Downs, r.Limits) >= 0 && !slices.ContainsFunc(r.Uses, negative)
+}
 
-func (r *Thread) apply(s *State, _ time.Time) { *Entry(s.Threads, r.Name) = r.ThreadHistory }
+func (r *Thread) apply(s *State, _ time.Time) {
+	t := Entry(s.Threads, r.Name)
+	*t = r.ThreadHistory
+	t.Uses, t.Paces = slices.Clone(t.Uses), slices.Clone(t.Paces)
+}
 
 // Author is the history of a person who opened pull requests.
 type Author struct {

@@ -212,6 +212,7 @@ func (e *ended) tally() {
 	if e.Usage != nil {
 		e.agent.Spent = e.agent.Spent.Add(e.at, *e.Usage)
 		e.thread.Spent = e.thread.Spent.Add(e.at, *e.Usage)
+		e.thread.Use(e.at, e.Item.Kind, *e.Usage)
 	}
 	// A run that the backend, or the supervisor's own end, kept from its work is still due.
 	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result.BurnsAttempt()

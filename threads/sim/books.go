@@ -19,10 +19,14 @@ type books struct {
 	*ledger.State
 	refused map[threads.Key]int // merges and marks that the forge refused, in a row
 	bills   map[account]int64   // tokens, counted a second time for the invariants
+	tolls   map[string][]toll   // the same by thread, oldest first
 }
 
 func newBooks() books {
-	return books{State: ledger.New(), refused: make(map[threads.Key]int), bills: make(map[account]int64)}
+	return books{
+		State: ledger.New(), refused: make(map[threads.Key]int), bills: make(map[account]int64),
+		tolls: make(map[string][]toll),
+	}
 }
 
 // reread replaces the ledger by what a supervisor reads from a compacted journal, and ends the sessions that the last

@@ -20,6 +20,7 @@ func (b *books) charge(r *run, now time.Time, u agents.Usage) {
 	day := now.Unix() / secondsOfDay
 	b.bills[account{agent: r.Agent, day: day}] += u.InputTokens + u.OutputTokens
 	b.bills[account{thread: r.Thread, day: day}] += u.InputTokens + u.OutputTokens
+	b.meter(r.Thread, now, u.InputTokens+u.OutputTokens)
 }
 
 // broke reports whether the bills of an agent or of its thread have reached the budget of the day.
@@ -38,7 +39,7 @@ func (w *world) spend() agents.Usage {
 	return agents.Usage{InputTokens: int64(w.number(0, 900)), OutputTokens: int64(w.number(1, 100)), CachedTokens: 5000}
 }
 
-// allow lifts all budgets, so that a calm world can finish its work.
+// allow lifts all budgets and windows, so that a calm world can finish its work.
 func (w *world) allow() {
 	cfg := *w.cfg
 	cfg.Agents, cfg.Threads = slices.Clone(cfg.Agents), slices.Clone(cfg.Threads)
@@ -46,7 +47,7 @@ func (w *world) allow() {
 		cfg.Agents[i].Budget = agents.Budget{}
 	}
 	for i := range cfg.Threads {
-		cfg.Threads[i].Budget = agents.Budget{}
+		cfg.Threads[i].Budget, cfg.Threads[i].Windows = agents.Budget{}, nil
 	}
 	w.cfg = &cfg
 	w.forge.dirty = true

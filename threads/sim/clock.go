@@ -23,12 +23,15 @@ func (sh *shell) setClock() {
 		sh.w.log("--- the clock was behind by %s", by)
 		sh.books.shift(-by, sh.died)
 		sh.books.turnBills(daysBetween(sh.died, sh.died.Add(-by)))
+		sh.books.turnTolls(-by)
 		return
 	}
 	sh.w.log("--- the clock was ahead by %s", by)
 	sh.books.shift(by, sh.died)
 	sh.books.TurnBack(sh.died.Add(by), sh.w.now)
-	sh.books.turnBills(daysBetween(sh.died, sh.died.Add(min(by, sh.w.now.Sub(sh.died)))))
+	moved := min(by, sh.w.now.Sub(sh.died))
+	sh.books.turnBills(daysBetween(sh.died, sh.died.Add(moved)))
+	sh.books.turnTolls(moved)
 }
 
 func daysBetween(from, to time.Time) int64 { return to.Unix()/secondsOfDay - from.Unix()/secondsOfDay }
@@ -58,6 +61,9 @@ func (b *books) shift(by time.Duration, died time.Time) {
 	for _, t := range b.Threads {
 		shiftTimes(by, &t.ParkedUntil)
 		shiftTimes(days, &t.Spent.Day)
+		for i := range t.Uses {
+			shiftTimes(by, &t.Uses[i].At)
+		}
 	}
 	for k, w := range b.Slots {
 		shiftTimes(by, &w.Left)
@@ -106,6 +112,11 @@ func (b *books) fromTheFuture(now time.Time) error {
 	}
 	for name, a := range b.Agents {
 		look("end of a session of "+name, a.IdleSince)
+	}
+	for name, t := range b.Threads {
+		for _, u := range t.Uses {
+			look("use of "+name, u.At)
+		}
 	}
 	for login, a := range b.Authors {
 		for _, at := range a.Reviews {

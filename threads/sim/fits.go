@@ -138,6 +138,9 @@ func (in *inspection) idle(it *threads.Item, a *agents.Agent, busy []threads.Ses
 	if running >= t.MaxSessions {
 		return "its thread is full"
 	}
+	if it.Kind == agents.KindIssue && in.saves(t, busy) {
+		return "the rest of a window is kept"
+	}
 	return in.gated(in.roleFor(it, a), a)
 }
 
@@ -157,6 +160,8 @@ func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 		return "the machine is full"
 	case in.broke(a):
 		return "its budget is used up"
+	case in.exhausted(t):
+		return "a window is used up"
 	}
 	return ""
 }

@@ -138,6 +138,9 @@ func (w *world) thread(name string) threads.Thread {
 		t.Budget.Tokens = int64(w.number(500, 8000))
 	}
 	if w.chance(0.3) {
+		w.subscribe(&t)
+	}
+	if w.chance(0.3) {
 		t.AffinityWait = w.between(time.Minute, 30*time.Minute)
 	}
 	if t.Overlap = (t.Backend == threads.Anthropic) != w.chance(0.15); !t.Overlap && w.chance(0.5) {

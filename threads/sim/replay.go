@@ -26,11 +26,35 @@ func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Tria
 			r.add(s, took[i])
 		}
 	}
-	t := Trial{Config: config, Load: r.loaded(), Cache: cache, Scheduled: make(map[string]time.Duration)}
+	t := Trial{
+		Config: config, Load: r.loaded(), Cache: cache, Uses: meanUses(past), Scheduled: make(map[string]time.Duration),
+	}
 	for role, d := range scheduled {
 		t.Scheduled[role] = spread(d).Mean
 	}
 	return t
+}
+
+// meanUses returns what the sessions of each thread and kind used on average. Those that did not tell do not count.
+func meanUses(past []ledger.Past) map[Line]agents.Usage {
+	uses, n := make(map[Line]agents.Usage), make(map[Line]int64)
+	for i := range past {
+		s := &past[i]
+		if s.Usage == nil {
+			continue
+		}
+		u, more := uses[Line{s.Thread, s.Kind}], s.Usage.Bounded()
+		u.InputTokens += more.InputTokens
+		u.OutputTokens += more.OutputTokens
+		u.CostUSD += more.CostUSD
+		uses[Line{s.Thread, s.Kind}] = u
+		n[Line{s.Thread, s.Kind}]++
+	}
+	for at, u := range uses {
+		u.InputTokens, u.OutputTokens, u.CostUSD = u.InputTokens/n[at], u.OutputTokens/n[at], u.CostUSD/float64(n[at])
+		uses[at] = u
+	}
+	return uses
 }
 
 // loaded completes the load.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -99,5 +100,44 @@ func TestReplay(t *testing.T) {
 	}
 	if len(Replay(nil, config, time.Hour).Load) > 0 {
 		t.Error("an empty journal gives work")
+	}
+}
+
+// TestReplayKeepsWindows replays nine issues of a dollar each on a subscription with three dollars an hour: no hour has
+// more than three of them, and all are done at last.
+func TestReplayKeepsWindows(t *testing.T) {
+	config := Fleet(2, 1, 0)
+	load := Load{}
+	for range 9 {
+		load = append(load, Work{Priority: 5, Sessions: []time.Duration{5 * time.Minute}})
+	}
+	was := Trial{Config: config, Load: load, Policy: Ours, Seed: 1}.Run()
+	past := journalOf(&was, load)
+	for i := range past {
+		past[i].Usage = &agents.Usage{InputTokens: 7, CostUSD: 1}
+	}
+	again := Replay(past, config, 24*time.Hour)
+	again.Policy, again.Seed = Ours, 1
+	if u := again.Uses[Line{past[0].Thread, agents.KindIssue}]; u.CostUSD != 1 || u.InputTokens != 7 {
+		t.Errorf("a session uses %+v", u)
+	}
+	free := again.Run()
+	config.Threads = slices.Clone(config.Threads)
+	config.Threads[0].Windows = []threads.Window{{Length: time.Hour, Budget: agents.Budget{USD: 3}}}
+	config.Threads[0].Reserve = 0.1
+	held := again.Run()
+	if free.Done != 9 || free.Makespan > time.Hour || held.Done != 9 || held.Makespan < 3*time.Hour {
+		t.Errorf("%d done in %s without a window, %d in %s with one", free.Done, free.Makespan, held.Done, held.Makespan)
+	}
+	for _, first := range held.Spans {
+		n := 0
+		for _, s := range held.Spans {
+			if s.To >= first.To && s.To <= first.To+time.Hour {
+				n++
+			}
+		}
+		if n > 3 {
+			t.Errorf("%d sessions ended in the hour from %s", n, first.To)
+		}
 	}
 }

@@ -22,11 +22,19 @@ type Trial struct {
 	Seed   uint64 // of the moments at which polls and cycles begin
 	// Scheduled is how long a session of a scheduled role takes, by role; where it does not say, scheduledTime.
 	Scheduled map[string]time.Duration
-	Limit     time.Duration // nothing is filed after it; 0 means that all of the load is
+	// Uses has the use of a session, by thread and kind; that of others is not known.
+	Uses  map[Line]agents.Usage
+	Limit time.Duration // nothing is filed after it; 0 means that all of the load is
 	// Drain is how long the trial goes on after the last issue was filed; 0 is long enough for all that is ever done.
 	Drain time.Duration
 	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.
 	Enough func() bool
+}
+
+// Line is the work of one kind on a thread.
+type Line struct {
+	Thread string
+	Kind   agents.Kind
 }
 
 // drain is the usual Trial.Drain.

@@ -149,6 +149,9 @@ func (tr *trial) ended(x *trialRun) {
 // remember records that a session is done and its claim is off.
 func (tr *trial) remember(x *trialRun) {
 	end := &ledger.End{Run: x.RunID, Result: agents.Done}
+	if u, known := tr.Uses[Line{x.Thread, x.Item.Kind}]; known {
+		end.Usage = &u
+	}
 	review := x.Item.Kind == agents.KindReview
 	if review {
 		end.Verdict = ledger.VerdictOf(x.issue.verdict())
