@@ -1,6 +1,11 @@
 package forge
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Command is a comment's order to the supervisor.
 type Command struct {
@@ -8,6 +13,24 @@ type Command struct {
 	Args []string // the words after it
 	More bool     // another line of the comment is a command too; only the first counts
 }
+
+// Equal reports whether two commands say the same.
+func (c Command) Equal(other Command) bool {
+	return c.Verb == other.Verb && c.More == other.More && slices.Equal(c.Args, other.Args)
+}
+
+// Said is a comment with a command. It was never edited: every account with write access may edit a comment of another
+// one, and the forge shows the author of the first version.
+type Said struct {
+	Ref            // the issue or pull request
+	ID      int64  // of the comment; the forge counts them over all repositories
+	Author  string // login, which is neither the supervisor's nor an agent's
+	At      time.Time
+	Command Command
+}
+
+// Compare orders commands as they were written.
+func (s *Said) Compare(other *Said) int { return cmp.Or(s.At.Compare(other.At), cmp.Compare(s.ID, other.ID)) }
 
 // maxCommandWords bounds the words of a command. No verb has more than one argument, so a line that is longer is
 // refused for its arguments.

@@ -12,6 +12,7 @@ type Facts struct {
 	Repos  []Repo
 	Issues []Issue // open issues, and closed ones that an open one refers to
 	Pulls  []Pull  // open pull requests, and ended ones of issues that are still open
+	Said   []Said  // commands in comments of a day, by accounts that may write; sorted by Compare
 	// More asks for another scan at once: a cold scan reads dependencies in dispatch order and returns early, so that the
 	// first ready item starts before the rest is read.
 	More bool
@@ -36,6 +37,8 @@ type Repo struct {
 	Off string
 	// DefaultBranch is where work is based and merged, such as main.
 	DefaultBranch string
+	// Heard is the forge's time up to which its comments were read; zero before they ever were.
+	Heard time.Time
 }
 
 // Issue is an issue as the scheduler sees it.

@@ -24,6 +24,7 @@ type Forge interface {
 	Mover
 	Merger
 	Accounts
+	Listener
 }
 
 // Reader reads the forge.
@@ -108,6 +109,17 @@ type Accounts interface {
 	MayWork(ctx context.Context, token, repo string) error
 	// Requests is the number of requests that this client has made.
 	Requests() int64
+}
+
+// Listener hears what people command in comments, which scans show in Facts.Said.
+type Listener interface {
+	// Take takes a command for this supervisor. Of all supervisors that try, one gets nil and the others ErrTaken; that one
+	// may repeat it, also after a restart. The comment is read afresh: ErrNotFound when it is gone or was edited,
+	// ErrForbidden when its author may not write any more. After another error it may have been taken or not.
+	Take(ctx context.Context, said forge.Said) error
+	// MayWrite reports whether an account may write to a scanned repository, as the forge says it now or said it within
+	// the last minute.
+	MayWrite(ctx context.Context, repo, login string) (bool, error)
 }
 
 // line is the forge as the configuration in force names it.

@@ -26,6 +26,7 @@ type repo struct {
 
 	settings settings
 	writers  writers
+	said     said
 	asOf     time.Time // our clock: when the list of the last complete scan began; zero before the first
 	fullAt   time.Time // our clock: when the last complete listing began
 	since    time.Time // the forge's clock: where the next list of changes begins
@@ -112,6 +113,7 @@ func (c *Client) applyListed(r *repo, in *gitea.Issue, began time.Time) {
 	if in == nil || in.Index == 0 {
 		return // the forge sends an empty entry for an item that it cannot load
 	}
+	r.said.changedAt = later(r.said.changedAt, in.Updated)
 	if in.PullRequest == nil {
 		c.applyIssue(r, issueOf(r.name, in, began), false)
 		return

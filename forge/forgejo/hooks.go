@@ -13,8 +13,8 @@ import (
 )
 
 // hookEvents are the events of our web hooks. For the forge, issues and pull_request include labels, assignments and
-// reviews. Comments are left out: they let no work begin, and agents write many.
-var hookEvents = []string{"issues", "pull_request", "push"}
+// reviews, and issue_comment includes comments on pull requests, which may be commands.
+var hookEvents = []string{"issues", "issue_comment", "pull_request", "push"}
 
 // HasHook reports whether a repository has an active web hook to an address with all hookEvents. The forge does not
 // show its secret. forge.ErrForbidden unless our account administers the repository.

@@ -17,15 +17,28 @@ const writersEvery = settledEvery
 // writers are the accounts that may write to a repository.
 type writers struct {
 	logins map[string]bool // in lower case
-	tried  time.Time       // our clock; zero before the first time
+	// Our clock: the last try and the last answer; zero before the first.
+	tried, read time.Time
 }
 
 // readWriters reads the accounts that may write while a pull request is open that neither our agents nor those of other
-// hosts opened. The forge lists them to all writers as those that an issue may be assigned to; the rights of an account
-// it tells administrators only. While it does not answer, what was read before counts.
+// hosts opened.
 func (c *Client) readWriters(ctx context.Context, r *repo) error {
 	c.mu.Lock()
-	due := time.Since(r.writers.tried) >= writersEvery && r.hasPeoplesPulls(c)
+	wanted := r.hasPeoplesPulls(c)
+	c.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	return c.freshWriters(ctx, r, writersEvery)
+}
+
+// freshWriters reads the accounts that may write, unless that was tried within an age. The forge lists them to all
+// writers as those that an issue may be assigned to; the rights of an account it tells administrators only. While it
+// does not answer, what was read before counts.
+func (c *Client) freshWriters(ctx context.Context, r *repo, age time.Duration) error {
+	c.mu.Lock()
+	due := time.Since(r.writers.tried) >= age
 	if due {
 		r.writers.tried = time.Now()
 	}
@@ -46,8 +59,28 @@ func (c *Client) readWriters(ctx context.Context, r *repo) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.writers.logins = all
+	r.writers.logins, r.writers.read = all, time.Now()
 	return nil
+}
+
+// commandersEvery is how old the list of writers may be when one of them commands.
+const commandersEvery = time.Minute
+
+// MayWrite reports whether an account may write to a scanned repository, by what the forge said within the last minute.
+func (c *Client) MayWrite(ctx context.Context, repo, login string) (bool, error) {
+	r := c.repo(repo)
+	if r == nil {
+		return false, fmt.Errorf("cannot tell who may write to %s: %w", repo, forge.ErrNotFound)
+	}
+	if err := c.freshWriters(ctx, r, commandersEvery); err != nil {
+		return false, fmt.Errorf("cannot tell who may write to %s: %w", repo, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(r.writers.read) > commandersEvery { // the last try failed
+		return false, fmt.Errorf("cannot tell who may write to %s: %w", repo, forge.ErrUnavailable)
+	}
+	return r.writers.logins[strings.ToLower(login)], nil
 }
 
 func (r *repo) hasPeoplesPulls(c *Client) bool {

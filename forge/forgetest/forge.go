@@ -28,4 +28,6 @@ type Forge interface {
 	WhoAmI(ctx context.Context, token string) (login string, err error)
 	MayWork(ctx context.Context, token, repo string) error
 	Requests() int64
+	Take(ctx context.Context, said forge.Said) error
+	MayWrite(ctx context.Context, repo, login string) (bool, error)
 }

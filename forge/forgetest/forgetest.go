@@ -15,6 +15,7 @@ package forgetest
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"codeberg.org/johba/disinto/forge"
@@ -88,7 +89,7 @@ type rule struct {
 }
 
 func rules() []rule {
-	return append(append(append(scanRules(), claimRules()...), writeRules()...), mergeRules()...)
+	return slices.Concat(scanRules(), claimRules(), writeRules(), mergeRules(), saidRules())
 }
 
 // Exercise checks all rules as subtests.

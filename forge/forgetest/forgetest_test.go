@@ -30,6 +30,8 @@ func TestModel(t *testing.T) {
 // TestBites: each of these flaws breaks a rule.
 func TestBites(t *testing.T) {
 	for _, flaw := range []string{
+		"strangers command", "the supervisor commands", "agents command", "commands are believed", "all take a command",
+		"all may write",
 		"AsOf is when it was filed", "labels are in the order of the draft", "ended issues vanish", "text is not read",
 		"cancelled unblocks", "conflicts are believed at once", "checks stay when the head moves", "all comments are counted",
 		"every account may write", "looks find no pull requests", "readers are prepared", "contexts are ignored",

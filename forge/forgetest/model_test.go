@@ -30,6 +30,7 @@ type modelRepo struct {
 	branches map[string]*modelBranch
 	items    map[int64]*modelItem
 	checks   map[string][]forge.Status // by head
+	heard    map[int64]string          // instance by comment
 	merged   map[string]bool           // heads
 }
 
@@ -50,6 +51,7 @@ type modelItem struct {
 type modelComment struct {
 	login, body string
 	at          time.Time
+	id          int64
 }
 
 type modelClaim struct{ instance, run, host string }
@@ -73,7 +75,7 @@ func (m *model) Repo(writers ...string) string {
 	name := fmt.Sprint("owner/repo", m.number())
 	m.repos[name] = &modelRepo{
 		writers: writers, main: map[string]string{}, branches: map[string]*modelBranch{}, items: map[int64]*modelItem{},
-		checks: map[string][]forge.Status{}, merged: map[string]bool{},
+		checks: map[string][]forge.Status{}, merged: map[string]bool{}, heard: map[int64]string{},
 	}
 	return name
 }
@@ -99,7 +101,7 @@ func (m *model) Assign(ref forge.Ref, logins ...string) {
 
 func (m *model) Say(login string, ref forge.Ref, body string) {
 	it := m.at(ref)
-	it.comments = append(it.comments, modelComment{login, body, time.Now()})
+	it.comments = append(it.comments, modelComment{login, body, time.Now(), m.number()})
 }
 
 func (m *model) Comments(ref forge.Ref) (texts []string) {
@@ -244,7 +246,8 @@ func (c *modelClient) Scan(ctx context.Context) (f forge.Facts, err error) {
 			err = fmt.Errorf("cannot scan %s: %w", name, forge.ErrNotFound)
 			continue
 		}
-		f.Repos = append(f.Repos, forge.Repo{Name: name, AsOf: now, DefaultBranch: "main"})
+		f.Repos = append(f.Repos, forge.Repo{Name: name, AsOf: now, DefaultBranch: "main", Heard: now})
+		f.Said = append(f.Said, c.said(r)...)
 		for _, n := range slices.Sorted(maps.Keys(r.items)) {
 			it := r.items[n]
 			switch {
@@ -480,7 +483,7 @@ func (c *modelClient) Comment(ctx context.Context, ref forge.Ref, key, body stri
 			return nil
 		}
 	}
-	it.comments = append(it.comments, modelComment{c.login(), body + mark, time.Now()})
+	it.comments = append(it.comments, modelComment{c.login(), body + mark, time.Now(), c.m.number()})
 	return nil
 }
 

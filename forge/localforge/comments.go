@@ -1,8 +1,10 @@
 package localforge
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -26,6 +28,7 @@ type comment struct {
 }
 
 var commentRoutes = []route{
+	{"GET /repos/{owner}/{repo}/issues/comments", scopeIssue, anyone, 200, listAllComments, underLock},
 	{"PATCH /repos/{owner}/{repo}/issues/comments/{id}", scopeIssue, signedIn, 200, editComment, underLock},
 	{"DELETE /repos/{owner}/{repo}/issues/comments/{id}", scopeIssue, signedIn, 204, deleteComment, underLock},
 	{"GET /repos/{owner}/{repo}/issues/{number}/comments", scopeIssue, anyone, 200, listComments, underLock},
@@ -151,6 +154,22 @@ func listComments(c *call) (any, error) {
 		list = append(list, c.view.comment(i, m))
 	}
 	return listing{items: list, total: len(list)}, nil
+}
+
+// listAllComments lists those of all issues and pull requests, in pages, the oldest first.
+func listAllComments(c *call) (any, error) {
+	since, before, err := c.span()
+	if err != nil {
+		return nil, err
+	}
+	var all []placed
+	for _, i := range c.repo.issues {
+		for _, m := range i.comments(since, before) {
+			all = append(all, placed{m, i})
+		}
+	}
+	slices.SortFunc(all, func(a, b placed) int { return cmp.Compare(a.id, b.id) })
+	return paged(c, all, func(p placed) *wireComment { return c.view.comment(p.on, p.comment) }), nil
 }
 
 // issueOrBroken is pathIssue for handlers in which Forgejo answers 500, not 404, for an unknown number.

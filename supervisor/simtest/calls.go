@@ -113,7 +113,9 @@ func (f *Forge) half(facts forge.Facts) forge.Facts {
 }
 
 func (f *Forge) factsLocked(began time.Time) forge.Facts {
-	facts := forge.Facts{Repos: []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main"}}}
+	facts := forge.Facts{
+		Repos: []forge.Repo{{Name: Repo, AsOf: began, DefaultBranch: "main", Heard: began}}, Said: slices.Clone(f.said),
+	}
 	if f.off != "" {
 		facts.Repos[0].Off, facts.Repos[0].AsOf = f.off, time.Time{}
 	}

@@ -41,6 +41,8 @@ type Forge struct {
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
 	comments []Comment
+	said     []forge.Said
+	taken    map[int64]bool // commands that another supervisor took, by comment
 	writes   []string
 	last     int64 // number of an issue or pull request
 	heads    int64
@@ -81,6 +83,7 @@ func NewForge() *Forge {
 		issues:  make(map[int64]*forge.Issue),
 		pulls:   make(map[int64]*forge.Pull),
 		asked:   make(map[int64]map[string][]time.Time),
+		taken:   make(map[int64]bool),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 var listRules = []rule{
@@ -42,6 +43,11 @@ var listRules = []rule{
 		"comments come all at once",
 		"forge/forgejo Comment, which looks for its marker among them",
 		unpagedComments,
+	},
+	{
+		"the comments of a repository are listed in pages, the oldest first",
+		"forge/forgejo, which finds commands in the last pages, since the last time; an edited comment must show that it is",
+		allComments,
 	},
 	{
 		"HEAD is answered with 405",
@@ -186,6 +192,41 @@ func unpagedComments(w *world) {
 	}
 	a := r.owner.get(r.at("/issues/1/comments?limit=2&page=1")).want(http.StatusOK)
 	same(w, "comments", len(decode[[]any](a)), 3)
+}
+
+func allComments(w *world) {
+	r := w.repo()
+	first, second := r.open("first"), r.open("second")
+	type comment struct {
+		ID       int64     `json:"id"`
+		Body     string    `json:"body"`
+		IssueURL string    `json:"issue_url"`
+		Created  time.Time `json:"created_at"`
+		Updated  time.Time `json:"updated_at"`
+	}
+	for i, n := range []int64{second, first, second} {
+		r.comment(n, fmt.Sprint("comment ", i))
+	}
+	shown := func(query string) (string, []comment) {
+		a := r.owner.get(r.at("/issues/comments?%s", query)).want(http.StatusOK)
+		all, text := decode[[]comment](a), ""
+		for _, m := range all {
+			text += fmt.Sprintf("%s on %s, ", m.Body, m.IssueURL[strings.LastIndexByte(m.IssueURL, '/')+1:])
+		}
+		return fmt.Sprintf("%sof %d", text, a.total()), all
+	}
+	page, _ := shown("limit=2&page=1")
+	same(w, "page 1", page, "comment 0 on 2, comment 1 on 1, of 3")
+	page, all := shown("limit=2&page=2")
+	same(w, "page 2", page, "comment 2 on 2, of 3")
+	last := all[0]
+	same(w, "a new one was edited", last.Updated.Equal(last.Created), true)
+	w.nextSecond()
+	r.owner.patch(r.at("/issues/comments/%d", last.ID), fields{"body": "edited"}).want(http.StatusOK)
+	page, all = shown("since=" + last.Created.Add(time.Second).UTC().Format(time.RFC3339))
+	same(w, "since the second after it", page, "edited on 2, of 1")
+	same(w, "created", all[0].Created.Equal(last.Created), true)
+	same(w, "an edited one was edited later", all[0].Updated.After(last.Created), true)
 }
 
 func headRefused(w *world) {

@@ -1,0 +1,267 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+const (
+	// saidFor is how old a comment may be, by the forge's clock, to be a command: about as long as a supervisor may be
+	// down over night. What a person wanted before that may have been settled otherwise.
+	saidFor = 24 * time.Hour
+	// saidPages bounds the pages of comments that one scan reads, the newest.
+	saidPages = 10
+	// maxSaid bounds the commands of one repository that the facts show, the newest.
+	maxSaid = 200
+)
+
+// said are the commands in the comments of a repository.
+type said struct {
+	changedAt time.Time            // the forge's clock: the newest change of an item that a list showed
+	heard     time.Time            // the forge's clock: when the newest list of comments was asked for
+	byID      map[int64]forge.Said // by comment
+}
+
+// readSaid reads the comments that are new. An unchanged repository costs no request: a comment is a change of its item.
+// The lists are by the forge's clock and overlap like those of changes.
+func (c *Client) readSaid(ctx context.Context, r *repo) error {
+	c.mu.Lock()
+	since, changed := r.said.heard.Add(-overlap), r.said.changedAt
+	if r.said.heard.IsZero() {
+		since = time.Now().Add(-saidFor)
+	} else if changed.Before(since) {
+		c.mu.Unlock()
+		return nil
+	}
+	c.mu.Unlock()
+	all, x, err := newestComments(ctx, c, at(r.name, "/issues/comments?since=%s", stamp(since)))
+	if err != nil {
+		return fmt.Errorf("%s: comments: %w", r.name, err)
+	}
+	found, err := c.commandsIn(ctx, r, all, x.forgeBegan().Add(-saidFor))
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := maps.Clone(r.said.byID)
+	if kept == nil {
+		kept = map[int64]forge.Said{}
+	}
+	maps.DeleteFunc(kept, func(_ int64, s forge.Said) bool { return s.At.Before(x.forgeBegan().Add(-saidFor)) })
+	for _, s := range found {
+		kept[s.ID] = s
+	}
+	for _, id := range slices.Sorted(maps.Keys(kept))[:max(0, len(kept)-maxSaid)] {
+		delete(kept, id)
+	}
+	r.said.byID, r.said.heard = kept, x.forgeBegan()
+	return nil
+}
+
+// newestComments reads the last pages of a list of comments, which has the oldest first.
+func newestComments(ctx context.Context, c *Client, path string) ([]*gitea.Comment, *exchange, error) {
+	all, first, err := readPage[*gitea.Comment](ctx, c, 1, path)
+	if err != nil || lastPage(len(all), len(all), first.total) {
+		return all, first, err
+	}
+	from, n := 2, saidPages-1
+	if first.total >= 0 {
+		last := (first.total + len(all) - 1) / len(all)
+		from = max(2, last-saidPages+1)
+		n = last - from + 1
+	}
+	some, err := readPages[*gitea.Comment](ctx, c, from, n, path)
+	return append(all, some...), first, err
+}
+
+// commandsIn picks the commands of people with write access from comments, those that are neither edited nor older than
+// a time of the forge's clock. Who may write is read only when there is a command.
+func (c *Client) commandsIn(
+	ctx context.Context, r *repo, comments []*gitea.Comment, oldest time.Time,
+) (found []forge.Said, err error) {
+	me, err := c.me(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range comments {
+		s, ok := saidIn(r.name, in)
+		if !ok || s.At.Before(oldest) || strings.EqualFold(s.Author, me) || c.isAgent(s.Author) {
+			continue
+		}
+		may, err := c.MayWrite(ctx, r.name, s.Author)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// saidIn returns the command of a comment; ok is false for text, and for a comment that was edited: an agent may edit
+// those of people.
+func saidIn(repo string, in *gitea.Comment) (s forge.Said, ok bool) {
+	if in == nil || in.ID <= 0 || !in.Updated.Equal(in.Created) || wasCut(in.Body) {
+		return s, false
+	}
+	command, ok := forge.CommandIn(in.Body)
+	number := numberIn(in.IssueURL)
+	if number == 0 {
+		number = numberIn(in.PRURL)
+	}
+	author := loginOf(in.Poster)
+	return forge.Said{
+		Ref: forge.Ref{Repo: repo, Number: number}, ID: in.ID, Author: author, At: in.Created, Command: command,
+	}, ok && number > 0 && author != ""
+}
+
+// numberIn is the number at the end of an item's address; 0 without one. The rest of the address is the forge's own view
+// of itself.
+func numberIn(address string) int64 {
+	n, err := strconv.ParseInt(address[strings.LastIndexByte(address, '/')+1:], 10, 64)
+	if err != nil || n <= 0 {
+		return 0
+	}
+	return n
+}
+
+// saidFacts are the commands of all repositories, as they were written. Agents may have changed since they were read.
+func (c *Client) saidFacts() []forge.Said {
+	var all []forge.Said
+	for _, r := range c.repos {
+		for _, s := range r.said.byID {
+			if !c.isAgent(s.Author) {
+				all = append(all, s)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b forge.Said) int { return a.Compare(&b) })
+	return all
+}
+
+// Take takes a command for this supervisor, which may repeat it. Of all supervisors that try, one gets nil and the others
+// forge.ErrTaken. The comment is read once more: forge.ErrNotFound when it is gone or was edited, and
+// forge.ErrForbidden when its author may not write any more.
+func (c *Client) Take(ctx context.Context, s forge.Said) (err error) {
+	defer wrap(&err, "take the command of %s on %s", s.Author, s.Ref)
+	ctx = withOwnTurns(ctx)
+	path := at(s.Repo, "/issues/%d/comments?since=%s", s.Number, stamp(s.At))
+	all, _, err := list[*gitea.Comment](ctx, c, path)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(all, func(in *gitea.Comment) bool {
+		now, ok := saidIn(s.Repo, in)
+		return ok && now.ID == s.ID && now.Author == s.Author && now.Ref == s.Ref && now.Command.Equal(s.Command)
+	}) {
+		return fmt.Errorf("%w: the comment was deleted or edited", forge.ErrNotFound)
+	}
+	may, err := c.MayWrite(ctx, s.Repo, s.Author)
+	if err == nil && !may {
+		err = fmt.Errorf("%w: %s may not write to %s", forge.ErrForbidden, s.Author, s.Repo)
+	}
+	if err != nil || c.refs == nil {
+		return err
+	}
+	return c.takeComment(ctx, s)
+}
+
+// Supervisors that share a repository agree on who carries out a command by one ref, to a commit that lists the comments
+// which were taken. A push that adds one names the commit that was read before, so that one of several succeeds.
+const (
+	takenRef = "refs/disinto/heard"
+	// maxTaken is how many comments the list has, the newest. One that is older than all of a full list counts as taken.
+	maxTaken = 500
+	// takeTries is how often it is tried while others add theirs.
+	takeTries = 5
+)
+
+// takenBy are the comments that were taken, with the instance of the supervisor that took each.
+type takenBy map[int64]string
+
+// has reports whether a comment was taken, and by which instance; that is empty for one that fell out of the list.
+func (t takenBy) has(id int64) (by string, taken bool) {
+	if by, taken = t[id]; taken {
+		return by, true
+	}
+	return "", len(t) >= maxTaken && id < slices.Min(slices.Collect(maps.Keys(t)))
+}
+
+func (c *Client) takeComment(ctx context.Context, s forge.Said) error {
+	for range takeTries {
+		before, all, err := c.readTaken(ctx, s.Repo)
+		if err != nil {
+			return err
+		}
+		switch by, taken := all.has(s.ID); {
+		case taken && by == c.refs.Instance(): // the answer to the push was lost, or we died before we did it
+			return nil
+		case taken:
+			return fmt.Errorf("%w: another supervisor has it", forge.ErrTaken)
+		}
+		all[s.ID] = c.refs.Instance()
+		made := takenCommit(all)
+		err = c.push(ctx, s.Repo, move{takenRef, before, made.id()}, made, emptyTree)
+		refused, isRefusal := errors.AsType[*refusedMove](err)
+		if err == nil || !isRefusal || refused.declined() {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: others take commands all the time", forge.ErrUnavailable)
+}
+
+// takenCommit makes the commit of a list of comments, with the newest that it may have.
+func takenCommit(all takenBy) object {
+	ids := slices.Sorted(maps.Keys(all))
+	var text strings.Builder
+	text.WriteString("commands that were taken\n\n")
+	for _, id := range ids[max(0, len(ids)-maxTaken):] {
+		fmt.Fprintf(&text, "comment: %d %s\n", id, all[id])
+	}
+	return newCommit(time.Now(), text.String())
+}
+
+// readTaken returns the commit at the ref, noObject when there is none, and the comments that it lists.
+func (c *Client) readTaken(ctx context.Context, repo string) (commit string, all takenBy, err error) {
+	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", takenRef), nil})
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return "", nil, err
+	}
+	all, commit = takenBy{}, noObject
+	for _, one := range refs {
+		if one != nil && one.Ref == takenRef && one.Object != nil {
+			commit = one.Object.SHA
+		}
+	}
+	if commit == noObject {
+		return commit, all, nil
+	}
+	in, _, err := do[*gitea.Commit](ctx, c, ask{http.MethodGet, at(repo, "/git/commits/%s", commit), nil})
+	if err != nil {
+		return "", nil, err
+	}
+	if in.RepoCommit == nil {
+		return commit, all, nil
+	}
+	for line := range strings.Lines(in.RepoCommit.Message) {
+		said, isComment := strings.CutPrefix(strings.TrimSpace(line), "comment: ")
+		number, instance, _ := strings.Cut(said, " ")
+		if id, err := strconv.ParseInt(number, 10, 64); isComment && err == nil && len(all) < maxTaken {
+			all[id] = oneLine(instance)
+		}
+	}
+	return commit, all, nil
+}

@@ -1,0 +1,91 @@
+package forgetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+func saidRules() []rule {
+	return []rule{
+		{"commands of people with write access are heard", hear},
+		{"one supervisor takes a command", take},
+	}
+}
+
+// hear has review as a person: the client knows it as no agent.
+func hear(w *world) {
+	here := w.Supervisor(Supervisor{
+		Instance: "here", Host: "host", Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{w.dev},
+	})
+	ref, other := w.file("one"), w.file("two")
+	w.scan(here)
+	w.Say(w.human, ref, "/disinto cancel")
+	w.Say(w.dev, ref, "/disinto cancel")
+	w.Say(w.boss, ref, "/disinto cancel")
+	w.Say(w.review, ref, "Please cancel this.")
+	w.Say(w.review, ref, "> /disinto cancel")
+	w.Say(w.review, other, "/disinto why")
+	w.Say(w.review, ref, "Once more.\n\n/disinto assign dev-kimi")
+	facts := w.scan(here)
+	var got []string
+	for i, s := range facts.Said {
+		got = append(got, fmt.Sprint(s.Ref == ref, s.Author == w.review, s.Command))
+		same(w, "a number", s.ID > 0, true)
+		same(w, "in order", i == 0 || facts.Said[i-1].Compare(&facts.Said[i]) < 0, true)
+	}
+	equal(w, "commands", got, []string{"false true {why [] false}", "true true {assign [dev-kimi] false}"})
+	r, _ := facts.Repo(w.repo)
+	same(w, "read up to a time that is known", r.Heard.IsZero(), false)
+	for login, want := range map[string]bool{w.review: true, w.dev: true, w.human: false, "no-such-account": false} {
+		may, err := here.MayWrite(w.ctx, w.repo, login)
+		w.must("MayWrite", err)
+		same(w, login+" may write", may, want)
+	}
+}
+
+func take(w *world) {
+	person := func(instance string) Forge {
+		return w.Supervisor(Supervisor{
+			Instance: instance, Host: "host", Token: w.bossToken, Repos: []string{w.repo}, Agents: []string{w.dev},
+		})
+	}
+	ref := w.file("one")
+	here := person("here")
+	w.scan(here)
+	for range races() {
+		w.Say(w.review, ref, "/disinto retry")
+	}
+	all := w.scan(here).Said
+	same(w, "commands", len(all), races())
+	for _, s := range all {
+		clients := []Forge{person("here"), person("there"), person("elsewhere")}
+		got := make([]error, len(clients))
+		var wg sync.WaitGroup
+		for i, c := range clients {
+			wg.Go(func() { got[i] = c.Take(w.ctx, s) })
+		}
+		wg.Wait()
+		won := 0
+		for i, err := range got {
+			if err == nil {
+				won++
+				w.must("Take again", clients[i].Take(w.ctx, s))
+				continue
+			}
+			if !errors.Is(err, forge.ErrUnavailable) { // others took theirs all the time
+				w.refused("Take of a command that another has", err, forge.ErrTaken)
+			}
+			w.refused("Take later", clients[i].Take(w.ctx, s), forge.ErrTaken)
+		}
+		same(w, "winners", won, 1)
+	}
+	s := all[0]
+	s.Command.Verb = "cancel"
+	w.refused("Take of a command that the comment does not have", here.Take(w.ctx, s), forge.ErrNotFound)
+	s = all[0]
+	s.Author = w.human
+	w.refused("Take of a command that another wrote", here.Take(w.ctx, s), forge.ErrNotFound)
+}
