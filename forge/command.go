@@ -30,7 +30,9 @@ type Said struct {
 }
 
 // Compare orders commands as they were written.
-func (s *Said) Compare(other *Said) int { return cmp.Or(s.At.Compare(other.At), cmp.Compare(s.ID, other.ID)) }
+func (s *Said) Compare(other *Said) int {
+	return cmp.Or(s.At.Compare(other.At), cmp.Compare(s.ID, other.ID))
+}
 
 // maxCommandWords bounds the words of a command. No verb has more than one argument, so a line that is longer is
 // refused for its arguments.

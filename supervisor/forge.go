@@ -113,8 +113,8 @@ type Accounts interface {
 
 // Listener hears what people command in comments, which scans show in Facts.Said.
 type Listener interface {
-	// Take takes a command for this supervisor. Of all supervisors that try, one gets nil and the others ErrTaken; that one
-	// may repeat it, also after a restart. The comment is read afresh: ErrNotFound when it is gone or was edited,
+	// Take takes a command for this supervisor. Of all supervisors that try, one gets nil and the others ErrTaken; that
+	// one may repeat it, also after a restart. The comment is read afresh: ErrNotFound when it is gone or was edited,
 	// ErrForbidden when its author may not write any more. After another error it may have been taken or not.
 	Take(ctx context.Context, said forge.Said) error
 	// MayWrite reports whether an account may write to a scanned repository, as the forge says it now or said it within

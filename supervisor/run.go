@@ -40,6 +40,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if inherited || s.endStale(ctx) == nil {
 		s.gate.open(ctx)
 		s.startLoops()
+		s.inLoop("the commands in comments", func() { s.keepEars(ctx) })
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
 		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
 		<-ctx.Done()

@@ -121,6 +121,10 @@ func (s *Supervisor) fly(ctx context.Context, client Forge) {
 		was, any := s.books.land(began, facts, err)
 		s.scans.land(began, any)
 		s.tell(scanNews(was, err))
+		select {
+		case s.scanned <- struct{}{}:
+		default:
+		}
 	}()
 	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()

@@ -140,6 +140,7 @@ type Supervisor struct {
 	events     control.Feed
 	changed    chan struct{} // the status document is no longer what was written
 	touches    atomic.Int64  // how often it changed
+	scanned    chan struct{} // a scan has ended, which may have found commands in comments
 	replug     chan struct{} // TCP listeners are to be compared with the configuration
 	hub        *fleet.Hub
 	fleetFile  *fleet.File
@@ -167,7 +168,7 @@ func (s *Supervisor) init() {
 		if s.Decide == nil {
 			s.Decide = threads.Decide
 		}
-		s.changed, s.replug = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
 		s.books.journalled, s.books.meters = s.journalled, s.Meters

@@ -42,7 +42,9 @@ func (c *Client) facts(more bool) forge.Facts {
 
 // fact is the repository. Where nothing can be done it counts as not read, so that nothing is begun or written.
 func (r *repo) fact() forge.Repo {
-	fact := forge.Repo{Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, Heard: r.said.heard}
+	fact := forge.Repo{
+		Name: r.name, AsOf: r.asOf, DefaultBranch: r.settings.branch, Off: r.settings.off, Heard: r.said.heard,
+	}
 	if fact.Off != "" {
 		fact.AsOf = time.Time{}
 	}

@@ -33,8 +33,8 @@ type said struct {
 	byID      map[int64]forge.Said // by comment
 }
 
-// readSaid reads the comments that are new. An unchanged repository costs no request: a comment is a change of its item.
-// The lists are by the forge's clock and overlap like those of changes.
+// readSaid reads the comments that are new. An unchanged repository costs no request, because a comment is a change of
+// its item. The lists are by the forge's clock and overlap like those of changes.
 func (c *Client) readSaid(ctx context.Context, r *repo) error {
 	c.mu.Lock()
 	since, changed := r.said.heard.Add(-overlap), r.said.changedAt
@@ -128,8 +128,7 @@ func saidIn(repo string, in *gitea.Comment) (s forge.Said, ok bool) {
 	}, ok && number > 0 && author != ""
 }
 
-// numberIn is the number at the end of an item's address; 0 without one. The rest of the address is the forge's own view
-// of itself.
+// numberIn is the number at the end of an item's address; 0 without one.
 func numberIn(address string) int64 {
 	n, err := strconv.ParseInt(address[strings.LastIndexByte(address, '/')+1:], 10, 64)
 	if err != nil || n <= 0 {
@@ -152,8 +151,8 @@ func (c *Client) saidFacts() []forge.Said {
 	return all
 }
 
-// Take takes a command for this supervisor, which may repeat it. Of all supervisors that try, one gets nil and the others
-// forge.ErrTaken. The comment is read once more: forge.ErrNotFound when it is gone or was edited, and
+// Take takes a command for this supervisor, which may repeat it. Of all supervisors that try, one gets nil and the
+// others forge.ErrTaken. The comment is read once more: forge.ErrNotFound when it is gone or was edited, and
 // forge.ErrForbidden when its author may not write any more.
 func (c *Client) Take(ctx context.Context, s forge.Said) (err error) {
 	defer wrap(&err, "take the command of %s on %s", s.Author, s.Ref)
@@ -179,8 +178,9 @@ func (c *Client) Take(ctx context.Context, s forge.Said) (err error) {
 	return c.takeComment(ctx, s)
 }
 
-// Supervisors that share a repository agree on who carries out a command by one ref, to a commit that lists the comments
-// which were taken. A push that adds one names the commit that was read before, so that one of several succeeds.
+// Supervisors that share a repository agree on who carries out a command by one ref, to a commit that lists the
+// comments which were taken. A push that adds one names the commit that was read before, so that one of several
+// succeeds.
 const (
 	takenRef = "refs/disinto/heard"
 	// maxTaken is how many comments the list has, the newest. One that is older than all of a full list counts as taken.

@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
@@ -31,6 +32,25 @@ func (r Report) MarshalJSON() ([]byte, error) {
 
 // Add appends to what was done.
 func (r *Report) Add(format string, args ...any) { r.Did = append(r.Did, fmt.Sprintf(format, args...)) }
+
+// Line is the answer for people.
+func (r *Report) Line() string {
+	parts := r.Did
+	if len(parts) == 0 && r.Note == "" && r.Pending == "" {
+		parts = []string{"nothing to do"}
+	}
+	line := r.Subject + ": " + strings.Join(parts, ", ")
+	for _, more := range []string{r.Note, r.Pending} {
+		switch {
+		case more == "":
+		case strings.HasSuffix(line, ": "):
+			line += more
+		default:
+			line += "; " + more
+		}
+	}
+	return line
+}
 
 // SlingReport names the session on an issue, or says why there is none yet.
 type SlingReport struct {

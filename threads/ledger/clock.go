@@ -33,6 +33,10 @@ func (s *State) TurnBack(newest, now time.Time) {
 			a.Reviews[run] = at.Add(-off)
 		}
 	}
+	for id, h := range s.Heard {
+		back(off, &h.At)
+		s.Heard[id] = h
+	}
 	days := threads.Day(newest).Sub(threads.Day(now)) // the day of the newest record was today
 	for _, a := range s.Agents {
 		back(off, &a.IdleSince, &a.HeldUntil)

@@ -8,6 +8,7 @@
 //	report.go   what is known of a session when its program ended, judged
 //	ledger.go   State, the fold of the records
 //	outcome.go  what follows from the end of a session: the table of outcomes, design section 7
+//	heard.go    commands in comments: which were heard, and which are due
 //	past.go     what is kept of a session that ended
 //	timeline.go merges, slots that stood free beside work, and times in which a thread was parked
 //	compact.go  State -> the shortest journal that folds into it
@@ -34,6 +35,9 @@ type State struct {
 	Recent []Recent            // newest first, at most RecentLimit
 	Past   []Past              // every session that ran, oldest first, at most PastLimit
 
+	Listens map[string]time.Time // by repository: since when comments may be commands, by the forge's clock
+	Heard   map[int64]Taken      // commands of comments that were taken, by comment; at most maxHeard
+
 	Timeline // of merges, parks, and slots that stood free beside work
 }
 
@@ -45,7 +49,10 @@ type Open struct {
 
 // New returns the state before the first record.
 func New() *State {
-	return &State{History: threads.NewHistory(), Open: make(map[string]Open), Steals: make(map[forge.Ref]Steal)}
+	return &State{
+		History: threads.NewHistory(), Open: make(map[string]Open), Steals: make(map[forge.Ref]Steal),
+		Listens: make(map[string]time.Time), Heard: make(map[int64]Taken),
+	}
 }
 
 // Fold returns the state after some records.

@@ -95,7 +95,17 @@ func everything() []Record {
 			Ref: Ref{"o/r", 50}, Run: "s", From: "dev-qwen", To: "dev-opus", FromLogin: "qwen",
 			ToLogin: "opus",
 		}},
+		{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: 5, By: "johba", Verb: "why"}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: 5, Answer: "waits"}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 8}, Comment: 6, By: "johba", Verb: "retry"}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 8}, Comment: 6, Done: true}},
 		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 51}, Run: "t", From: "dev-qwen", To: "dev-opus"}},
+		{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: 5, By: "johba", Verb: "why"}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: 5, Answer: "waits"}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 8}, Comment: 6, By: "johba", Verb: "retry"}},
+		{At: noon, Heard: &Heard{Ref: Ref{"o/r", 8}, Comment: 6, Done: true}},
 		{At: noon, Steal: &Steal{Ref: Ref{"o/r", 51}, Run: "t", From: "dev-qwen", To: "dev-opus", Done: true}},
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 40}, {"o/r", 41}}}},
 		{At: noon, Cancel: &Cancel{Refs: []Ref{{"o/r", 41}}, Done: true}},
@@ -126,7 +136,7 @@ func TestCompactionForgetsNothing(t *testing.T) {
 			t.Errorf("no entry of the test has %s", name)
 		}
 	}
-	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free), len(h.Parks)) == 0 {
+	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free), len(h.Parks), len(h.Listens), len(h.Heard)) == 0 {
 		t.Errorf("the test leaves something empty: %+v", h)
 	}
 	var text bytes.Buffer

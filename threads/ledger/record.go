@@ -28,6 +28,8 @@ type Record struct {
 	Steal    *Steal    `json:"steal,omitempty"`
 	Merged   *Merged   `json:"merged,omitempty"`
 	Free     *Free     `json:"free,omitempty"`
+	Listen   *Listen   `json:"listen,omitempty"`
+	Heard    *Heard    `json:"heard,omitempty"`
 
 	// Commands of people. A pause is also a fact.
 	Pause  *Pause  `json:"pause,omitempty"`

@@ -90,20 +90,4 @@ func (v View) sentence(text string) string {
 }
 
 // Report says what a command came to, in one line.
-func (v View) Report(r *control.Report) string {
-	parts := r.Did
-	if len(parts) == 0 && r.Note == "" && r.Pending == "" {
-		parts = []string{"nothing to do"}
-	}
-	line := r.Subject + ": " + strings.Join(parts, ", ")
-	for _, more := range []string{r.Note, r.Pending} {
-		switch {
-		case more == "":
-		case strings.HasSuffix(line, ": "):
-			line += more
-		default:
-			line += "; " + more
-		}
-	}
-	return v.sentence(line)
-}
+func (v View) Report(r *control.Report) string { return v.sentence(r.Line()) }

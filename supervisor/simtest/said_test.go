@@ -1,0 +1,327 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// answer returns the answers to a command.
+func (w *World) answers(id int64) (all []string) {
+	for _, c := range w.Forge.Comments() {
+		if c.Key == fmt.Sprintf("command-%d", id) {
+			all = append(all, c.Body)
+		}
+	}
+	return all
+}
+
+// say writes a command and returns its answer.
+func (w *World) say(n int64, login, command string) string {
+	w.T.Helper()
+	id := w.Forge.Command(n, login, command)
+	w.Until(2*time.Minute, "an answer to "+command, func() bool { return len(w.answers(id)) > 0 })
+	return w.answers(id)[0]
+}
+
+// idle is a world whose issues nobody begins.
+func idle(w *World) {
+	w.Config.Agents = slices.Clone(w.Config.Agents)
+	w.Exec.Script = func(agents.Job, int) Script { return Script{Takes: time.Hour} }
+}
+
+// Each command in a comment does what the command of that name does, and is answered below it.
+func TestCommandsInComments(t *testing.T) {
+	blocked := func(w *World, n int64) {
+		w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = []string{"backlog", "blocked"} })
+	}
+	tests := []struct {
+		name, command string
+		before        func(*World, int64)
+		want          []string // in the answer
+		labels        string   // of the issue afterwards
+		assignees     string
+	}{
+		{"retry", "/disinto retry", blocked, []string{"/disinto retry, by johba\n", "label blocked removed"}, "", ""},
+		{"cancel", "/disinto cancel", blocked, []string{"labelled cancelled"}, "backlog blocked cancelled", ""},
+		{"release", "/disinto release", blocked, []string{"no claim of ours is on it"}, "backlog blocked", ""},
+		{"why", "/disinto why", blocked, []string{"johba/harb#1: waits: ", "blocked"}, "backlog blocked", ""},
+		{
+			"sling", "/disinto sling", func(w *World, n int64) { w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil }) },
+			[]string{"is on it: johba/harb#1, slot llama"},
+			"backlog in-progress", "",
+		},
+		{
+			"assign", "/disinto assign dev-qwen", func(w *World, n int64) { w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil }) },
+			[]string{"assigned to dev-qwen\n", "dev-qwen is on it"},
+			"backlog in-progress", "dev-qwen",
+		},
+		{"assign to no agent", "/disinto assign dev-nobody", blocked, []string{"has no agent of that name"}, "backlog blocked", ""},
+		{"assign what cannot be", "/disinto assign dev-qwen", blocked, []string{"cannot assign johba/harb#1: it is labelled blocked"}, "backlog blocked", ""},
+		{"pause an agent", "/disinto pause dev-qwen", blocked, []string{"dev-qwen: paused; until disinto resume"}, "backlog blocked", ""},
+		{"pause all", "/disinto pause", blocked, []string{"everything: paused"}, "backlog blocked", ""},
+		{"no verb", "/disinto", blocked, []string{verbHelp}, "backlog blocked", ""},
+		{"another verb", "/disinto rm -rf", blocked, []string{verbHelp}, "backlog blocked", ""},
+		{"another agent's mention", "/disinto @everyone", blocked, []string{verbHelp}, "backlog blocked", ""},
+		{"too few words", "/disinto assign", blocked, []string{verbHelp}, "backlog blocked", ""},
+		{"too many words", "/disinto cancel #2 #3", blocked, []string{verbHelp}, "backlog blocked", ""},
+		{
+			"two", "/disinto why\n/disinto cancel", blocked,
+			[]string{"waits: ", "only the first command of a comment"},
+			"backlog blocked", "",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				idle(w)
+				n := w.Forge.Issue("one")
+				tt.before(w, n)
+				l := w.Start()
+				time.Sleep(time.Minute)
+				got := w.say(n, "johba", tt.command)
+				for _, want := range tt.want {
+					if !strings.Contains(got, want) {
+						t.Errorf("%q is not in the answer:\n%s", want, got)
+					}
+				}
+				if !strings.HasPrefix(got, "```text\n") || !strings.HasSuffix(got, "\n```") || strings.Contains(got, "everyone") {
+					t.Errorf("not fenced:\n%s", got)
+				}
+				is := w.Forge.Get(n)
+				if labels := strings.Join(is.Labels, " "); tt.labels != "" && labels != tt.labels {
+					t.Errorf("labels: %s, want %s", labels, tt.labels)
+				}
+				if tt.assignees != "" && strings.Join(is.Assignees, " ") != tt.assignees {
+					t.Errorf("assignees: %s", is.Assignees)
+				}
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}
+
+const verbHelp = "say /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
+
+// Only who may write to all repositories pauses what works in all of them.
+func TestPauseInCommentWantsAllRepositories(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		idle(w)
+		l := w.Start()
+		n := w.Forge.Issue("one")
+		time.Sleep(time.Minute)
+		if got := w.say(n, "stranger", "/disinto pause"); !strings.Contains(got, "stranger may not write to johba/harb") {
+			t.Error(got)
+		}
+		if l.Document().Paused {
+			t.Error("paused")
+		}
+		l.Stop()
+	})
+}
+
+// A command is carried out at most once and answered once, whenever the supervisor is killed.
+func TestCommandOnce(t *testing.T) {
+	for _, at := range []struct {
+		call  string
+		after bool
+		done  int // how often it was carried out; -1: at most once
+	}{
+		{"take", false, 1},
+		{"take", true, 1},
+		{"look", false, -1},
+		{"look", true, -1},
+		{"label", false, 0},
+		{"label", true, 1},
+		{"comment", false, 1},
+		{"comment", true, 1},
+		{"", false, 1},
+	} {
+		t.Run(fmt.Sprintf("%s/%v", at.call, at.after), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				idle(w)
+				n := w.Forge.Issue("one")
+				w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = []string{"blocked", "staged"} })
+				l := w.Start(KillAt(at.call, 1, at.after))
+				time.Sleep(time.Minute)
+				id := w.Forge.Command(n, "johba", "/disinto retry")
+				if at.call == "" {
+					w.Until(time.Minute, "answered", func() bool { return len(w.answers(id)) == 1 })
+					l.Stop()
+				} else {
+					<-l.Killed
+					l.Bury()
+				}
+				for range 2 { // lives
+					l = w.Start()
+					w.Until(2*time.Minute, "answered", func() bool { return len(w.answers(id)) > 0 })
+					w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = []string{"blocked", "staged"} })
+					time.Sleep(time.Hour)
+					l.Stop()
+				}
+				done := 0
+				for _, write := range w.Forge.Writes() {
+					if write == "unlabel #1 blocked" {
+						done++
+					}
+				}
+				if at.done >= 0 && done != at.done || done > 1 {
+					t.Errorf("carried out %d times, want %d", done, at.done)
+				}
+				if n := len(w.answers(id)); n != 1 {
+					t.Errorf("%d answers", n)
+				}
+				if done == 0 && !strings.Contains(w.answers(id)[0], "does not do it twice") {
+					t.Errorf("not carried out, and answered %s", w.answers(id)[0])
+				}
+			})
+		})
+	}
+}
+
+// Comments of before the first start are text. Those that were written while no supervisor ran are not.
+func TestCommandsOfBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		idle(w)
+		n := w.Forge.Issue("one")
+		w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil })
+		old := w.Forge.Command(n, "johba", "/disinto cancel")
+		time.Sleep(time.Second)
+		l := w.Start()
+		time.Sleep(10 * time.Minute)
+		l.Stop()
+		between := w.Forge.Command(n, "johba", "/disinto why")
+		time.Sleep(10 * time.Minute)
+		l = w.Start()
+		w.Until(time.Minute, "answered", func() bool { return len(w.answers(between)) == 1 })
+		l.Stop()
+		if got := w.answers(old); len(got) > 0 || slices.Contains(w.Forge.Get(n).Labels, "cancelled") {
+			t.Errorf("a comment of before was carried out: %s", got)
+		}
+	})
+}
+
+// What another supervisor has, holds or employs is for that one, and gets no answer here.
+func TestCommandsForOthers(t *testing.T) {
+	for name, prepare := range map[string]func(*World, int64) int64{
+		"taken": func(w *World, n int64) int64 {
+			id := w.Forge.Command(n, "johba", "/disinto cancel")
+			w.Forge.TakeAway(id)
+			return id
+		},
+		"held": func(w *World, n int64) int64 {
+			w.Forge.Edit(n, func(is *forge.Issue) { is.HeldBy, is.Labels = "dev-elsewhere on far", []string{"in-progress"} })
+			return w.Forge.Command(n, "johba", "/disinto cancel")
+		},
+		"pinned": func(w *World, n int64) int64 {
+			w.Forge.Edit(n, func(is *forge.Issue) { is.Assignees = []string{"dev-elsewhere"} })
+			return w.Forge.Command(n, "johba", "/disinto retry")
+		},
+		"their agent": func(w *World, n int64) int64 {
+			return w.Forge.Command(n, "johba", "/disinto assign dev-elsewhere")
+		},
+		"deleted": func(w *World, n int64) int64 {
+			w.Forge.Fail(func(_ context.Context, call string) error {
+				if call == "take" {
+					return forge.ErrUnavailable
+				}
+				return nil
+			})
+			id := w.Forge.Command(n, "johba", "/disinto cancel")
+			time.Sleep(time.Minute)
+			w.Forge.Unsay(id)
+			w.Forge.Fail(nil)
+			return id
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				idle(w)
+				n := w.Forge.Issue("one")
+				w.Forge.Edit(n, func(is *forge.Issue) { is.Labels = nil })
+				l := w.Start()
+				time.Sleep(time.Minute)
+				id := prepare(w, n)
+				time.Sleep(10 * time.Minute)
+				l.Stop()
+				if got := w.answers(id); len(got) > 0 || slices.Contains(w.Forge.Get(n).Labels, "cancelled") {
+					t.Errorf("carried out: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// A person who commands without end gets ten answers a minute, one for each command in the end.
+func TestCommandsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		idle(w)
+		n := w.Forge.Issue("one")
+		l := w.Start()
+		time.Sleep(time.Minute)
+		began := time.Now()
+		for range 25 {
+			w.Forge.Command(n, "johba", "/disinto why")
+		}
+		other := w.Forge.Command(n, "other", "/disinto why")
+		w.Until(5*time.Minute, "26 answers", func() bool { return len(w.Forge.Comments()) >= 26 })
+		l.Stop()
+		times := map[time.Duration]int{}
+		for _, c := range w.Forge.Comments() {
+			if times[c.At.Sub(began).Truncate(time.Minute)]++; c.Key == fmt.Sprintf("command-%d", other) && c.At.Sub(began) > time.Minute {
+				t.Errorf("the other person waited for %s", c.At.Sub(began))
+			}
+		}
+		if len(w.Forge.Comments()) != 26 || times[0] > 11 || times[time.Minute] > 10 {
+			t.Errorf("%d answers, by minute: %v", len(w.Forge.Comments()), times)
+		}
+	})
+}
+
+// An answer that the forge does not take is written when it does; one that it refuses for good is given up.
+func TestAnswersAreWrittenLater(t *testing.T) {
+	for _, refusal := range []error{forge.ErrUnavailable, forge.ErrConflict} {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				idle(w)
+				n := w.Forge.Issue("one")
+				l := w.Start()
+				time.Sleep(time.Minute)
+				tries := 0
+				w.Forge.Fail(func(_ context.Context, call string) error {
+					if call != "comment" {
+						return nil
+					}
+					tries++
+					return refusal
+				})
+				id := w.Forge.Command(n, "johba", "/disinto why")
+				time.Sleep(10 * time.Minute)
+				l.Stop()
+				w.Forge.Fail(nil)
+				l = w.Start()
+				time.Sleep(10 * time.Minute)
+				l.Stop()
+				lasting := refusal == forge.ErrConflict
+				if n := len(w.answers(id)); n != 1 && !lasting || lasting && (n != 0 || tries != 1) {
+					t.Errorf("%d answers after %d tries", n, tries)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/journal"
+)
+
+// verb is a command that people may write in a comment.
+type verb struct {
+	args, most int // words that it needs, and takes at most
+	do         func(*Supervisor, context.Context, forge.Said) (answer string, err error)
+}
+
+// verbs are the commands in comments, each the same as that of the control API. To add one, write its row.
+var verbs = map[string]verb{
+	"retry":   {do: onItem((*Supervisor).retryItem)},
+	"cancel":  {do: onItem((*Supervisor).cancelItem)},
+	"release": {do: onItem((*Supervisor).releaseItem)},
+	"why":     {do: (*Supervisor).sayWhy},
+	"sling":   {do: (*Supervisor).saySling},
+	"assign":  {args: 1, most: 1, do: (*Supervisor).assign},
+	"pause":   {most: 1, do: (*Supervisor).sayPause},
+}
+
+// verbHelp answers a command that is none.
+const verbHelp = "say /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]"
+
+// carryOut does what a command says and returns the answer, which has at most a few lines.
+func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer string) {
+	v, known := verbs[said.Command.Verb]
+	n := len(said.Command.Args)
+	switch {
+	case !known, n < v.args, n > v.most:
+		answer = verbHelp
+	default:
+		var err error
+		if answer, err = v.do(s, ctx, said); err != nil {
+			answer = text(err)
+		}
+	}
+	if said.Command.More {
+		answer += "\nonly the first command of a comment is carried out: write another comment"
+	}
+	return answer
+}
+
+// onItem makes a verb of a command about an issue or pull request.
+func onItem(
+	do func(*Supervisor, context.Context, control.ItemRequest, *control.Report) error,
+) func(*Supervisor, context.Context, forge.Said) (string, error) {
+	return func(s *Supervisor, ctx context.Context, said forge.Said) (string, error) {
+		var report control.Report
+		err := do(s, ctx, control.ItemRequest{Ref: said.Ref.String()}, &report)
+		return report.Line(), err
+	}
+}
+
+// sayWhy answers with the verdict of why, and what would change it.
+func (s *Supervisor) sayWhy(_ context.Context, said forge.Said) (string, error) {
+	ex, err := s.whyItem(said.Ref)
+	if err != nil {
+		return "", err
+	}
+	answer := said.Ref.String() + ": " + ex.Verdict
+	if ex.Mend != "" {
+		answer += "\n" + ex.Mend
+	}
+	return answer, nil
+}
+
+func (s *Supervisor) saySling(ctx context.Context, said forge.Said) (string, error) {
+	var report control.SlingReport
+	err := s.sling(ctx, control.SlingRequest{Ref: said.Ref.String()}, &report)
+	return report.Line(), err
+}
+
+// sayPause pauses what works in every repository of the factory, so that only who may write to all of them may.
+func (s *Supervisor) sayPause(ctx context.Context, said forge.Said) (string, error) {
+	for _, repo := range s.books.config().Forge.Repos {
+		may, err := ask(s, func(ctx context.Context, f Forge) (bool, error) { return f.MayWrite(ctx, repo, said.Author) })
+		if err == nil && !may {
+			err = fmt.Errorf("%w: %s may not write to %s", forge.ErrForbidden, said.Author, repo)
+		}
+		if err != nil {
+			return "", fmt.Errorf("cannot pause what works in other repositories too: %w", err)
+		}
+	}
+	var report control.Report
+	err := s.pause(ctx, control.PauseRequest{Name: strings.Join(said.Command.Args, "")}, &report)
+	return report.Line() + "; until disinto resume", err
+}
+
+// assign gives an issue that waits to one agent, and slings it. In contrast to a claim this begins nothing by itself:
+// the issue is pinned, and the scheduler says when the agent may have it.
+func (s *Supervisor) assign(ctx context.Context, said forge.Said) (string, error) {
+	name := said.Command.Args[0]
+	agent := s.books.config().Agent(name)
+	if agent == nil {
+		return "", control.NotFound("cannot assign %s: this factory has no agent of that name", said.Ref)
+	}
+	t, err := s.find("assign", "", said.Ref.String())
+	if err != nil {
+		return "", err
+	}
+	if why := s.unassignable(t); why != "" {
+		return "", control.Conflict("cannot assign %s: %s", said.Ref, why)
+	}
+	if !slices.Equal(t.assignees, []string{agent.Login}) {
+		grip := s.books.grip(t.Ref)
+		err = s.reassign(t.Ref, strings.Join(t.assignees, ""), agent.Login, "", journal.NewRun(s.instance))
+		s.kicks.all(grip.letGo())
+	}
+	if err != nil {
+		return "", notDone("assign", t.Ref, err)
+	}
+	answer, err := s.saySling(ctx, said)
+	return "assigned to " + agent.Name + "\n" + answer, err
+}
+
+// unassignable says why an issue cannot be given to another agent; "" when it can.
+func (s *Supervisor) unassignable(t *target) string {
+	if why := s.unslingable(t); why != "" {
+		return why
+	}
+	x := s.books.sessionOn(t.Ref)
+	switch {
+	case x != nil:
+		return x.Agent + " works on it: release it first"
+	case t.heldBy != "" || t.has(forge.LabelInProgress):
+		return "it is in-progress: release it first"
+	case len(t.assignees) > 1:
+		return "it has several assignees"
+	}
+	return ""
+}

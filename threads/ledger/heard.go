@@ -1,0 +1,138 @@
+package ledger
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	// maxHeard bounds the commands that are remembered, the newest. One that is older than all of a full memory counts as
+	// heard: the forge numbers comments as they come.
+	maxHeard = 1000
+	// heardFor is how long one is remembered: longer than a scan shows it, whatever the two clocks say.
+	heardFor = 72 * time.Hour
+	// CommandsPerMinute is how many commands of one person are carried out in a minute. The others wait.
+	CommandsPerMinute = 10
+)
+
+// Listen says from when on, by the forge's clock, comments in a repository may be commands: since we know it.
+type Listen struct {
+	Ref   Ref       `json:"ref"` // of the repository
+	Since time.Time `json:"since"`
+}
+
+func (r *Listen) valid() bool { return r.Ref.Repo != "" && !r.Since.IsZero() }
+
+func (r *Listen) apply(s *State, _ time.Time) {
+	if _, known := s.Listens[r.Ref.Repo]; !known {
+		s.Listens[r.Ref.Repo] = r.Since
+	}
+}
+
+// Heard says how far the command of a comment is. It is journalled before it is carried out, so that no crash has it
+// carried out twice; then again with its answer; and once more when the answer is on the forge.
+type Heard struct {
+	Ref     Ref    `json:"ref"`
+	Comment int64  `json:"comment"`
+	By      string `json:"by,omitempty"` // the login of the person
+	Verb    string `json:"verb,omitempty"`
+	Answer  string `json:"answer,omitempty"`
+	Done    bool   `json:"done,omitempty"`
+}
+
+func (r *Heard) valid() bool { return r.Ref.Repo != "" && r.Ref.Number > 0 && r.Comment > 0 }
+
+func (r *Heard) apply(s *State, at time.Time) {
+	was, known := s.Heard[r.Comment]
+	now := Taken{Heard: *r, At: at}
+	if known {
+		now.At, now.By, now.Verb = was.At, cmp.Or(r.By, was.By), cmp.Or(r.Verb, was.Verb)
+	}
+	if now.Done = r.Done || was.Done; now.Done {
+		now.Answer = ""
+	}
+	s.Heard[r.Comment] = now
+	if len(s.Heard) > maxHeard {
+		delete(s.Heard, slices.Min(slices.Collect(maps.Keys(s.Heard))))
+	}
+}
+
+// Taken is a command that a supervisor of this ledger took.
+type Taken struct {
+	Heard
+	At time.Time // when it was taken
+}
+
+// heard reports whether a command was taken, or is too old to tell.
+func (s *State) heard(id int64) bool {
+	if _, known := s.Heard[id]; known {
+		return true
+	}
+	return len(s.Heard) >= maxHeard && id < slices.Min(slices.Collect(maps.Keys(s.Heard)))
+}
+
+// Commands returns the commands that are to be carried out now, in the order in which they were written: those that
+// came since we know the repository, that were not heard before, and that are for this supervisor.
+func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due []forge.Said) {
+	said := make(map[string]int)
+	for _, h := range s.Heard {
+		if now.Sub(h.At) < time.Minute {
+			said[h.By]++
+		}
+	}
+	for i := range f.Said {
+		one := &f.Said[i]
+		since, listens := s.Listens[one.Repo]
+		if !listens || !one.At.After(since) || s.heard(one.ID) || elsewhere(c, f, one) {
+			continue
+		}
+		if said[one.Author]++; said[one.Author] <= CommandsPerMinute {
+			due = append(due, *one)
+		}
+	}
+	return due
+}
+
+// elsewhere reports whether a command is for another supervisor: that holds the item or has the agent.
+func elsewhere(c *threads.Config, f *forge.Facts, s *forge.Said) bool {
+	foreign := func(login string) bool {
+		return slices.Contains(c.Forge.Bots, login) && c.AgentByLogin(login) == nil
+	}
+	if (s.Command.Verb == "assign" || s.Command.Verb == "pause") && len(s.Command.Args) == 1 &&
+		foreign(s.Command.Args[0]) {
+		return true
+	}
+	if is := f.Issue(s.Ref); is != nil {
+		return is.HeldBy != "" || slices.ContainsFunc(is.Assignees, foreign)
+	}
+	p := f.Pull(s.Ref)
+	return p != nil && (p.HeldBy != "" || slices.ContainsFunc(p.Assignees, foreign))
+}
+
+// Unanswered returns the commands whose answers are not on the forge, the oldest first.
+func (s *State) Unanswered() (list []Taken) {
+	for _, id := range slices.Sorted(maps.Keys(s.Heard)) {
+		if h := s.Heard[id]; !h.Done {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// compactHeard is Compact for commands in comments.
+func (s *State) compactHeard(now time.Time) (list []Record) {
+	for _, repo := range slices.Sorted(maps.Keys(s.Listens)) {
+		list = append(list, Record{At: now, Listen: &Listen{Ref: Ref{Repo: repo}, Since: s.Listens[repo]}})
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Heard)) {
+		if h := s.Heard[id]; now.Sub(h.At) < heardFor {
+			list = append(list, Record{At: h.At, Heard: &h.Heard})
+		}
+	}
+	return list
+}

@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// listener is a factory with an agent, beside the agent far of another host.
+var listener = &threads.Config{
+	Forge:  threads.Forge{Bots: []string{"far"}},
+	Agents: []agents.Agent{{Name: "dev-qwen", Login: "qwen"}},
+}
+
+func saidAt(id int64, after time.Duration, verb string, args ...string) forge.Said {
+	return forge.Said{
+		Ref: forge.Ref{Repo: "o/r", Number: 7}, ID: id, Author: "johba", At: noon.Add(after),
+		Command: forge.Command{Verb: verb, Args: args},
+	}
+}
+
+func ids(said []forge.Said) string {
+	var list []string
+	for _, s := range said {
+		list = append(list, fmt.Sprint(s.ID))
+	}
+	return strings.Join(list, " ")
+}
+
+// Each line is a reason for which a command is left alone.
+func TestCommandsDue(t *testing.T) {
+	issue := func(is forge.Issue) forge.Facts {
+		is.Ref = forge.Ref{Repo: "o/r", Number: 7}
+		return forge.Facts{Issues: []forge.Issue{is}}
+	}
+	pull := func(p forge.Pull) forge.Facts {
+		p.Ref = forge.Ref{Repo: "o/r", Number: 7}
+		return forge.Facts{Pulls: []forge.Pull{p}}
+	}
+	known := Record{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}
+	tests := []struct {
+		name    string
+		journal []Record
+		facts   forge.Facts
+		said    forge.Said
+		due     bool
+	}{
+		{"new", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "why"), true},
+		{"on an issue of ours", []Record{known}, issue(forge.Issue{Assignees: []string{"qwen"}}), saidAt(5, time.Second, "why"), true},
+		{"of before", []Record{known}, forge.Facts{}, saidAt(5, -time.Second, "why"), false},
+		{"of the second in which we began", []Record{known}, forge.Facts{}, saidAt(5, 0, "why"), false},
+		{"in a repository that was never read", nil, forge.Facts{}, saidAt(5, time.Second, "why"), false},
+		{
+			"taken",
+			[]Record{known, {At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: 5}}},
+			forge.Facts{},
+			saidAt(5, time.Second, "why"), false,
+		},
+		{"held by another", []Record{known}, issue(forge.Issue{HeldBy: "far"}), saidAt(5, time.Second, "why"), false},
+		{"pinned to another", []Record{known}, issue(forge.Issue{Assignees: []string{"far"}}), saidAt(5, time.Second, "why"), false},
+		{"a pull request held by another", []Record{known}, pull(forge.Pull{HeldBy: "far"}), saidAt(5, time.Second, "why"), false},
+		{"a pull request of another", []Record{known}, pull(forge.Pull{Assignees: []string{"far"}}), saidAt(5, time.Second, "why"), false},
+		{"for an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "assign", "far"), false},
+		{"pause of an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "far"), false},
+		{"pause of ours", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "dev-qwen"), true},
+		{"listened to since later, by a second record", []Record{known, {At: noon, Listen: &Listen{
+			Ref: Ref{Repo: "o/r"}, Since: noon.Add(time.Hour),
+		}}}, forge.Facts{}, saidAt(5, time.Second, "why"), true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.facts.Said = []forge.Said{tt.said}
+			got := Fold(tt.journal).Commands(listener, &tt.facts, noon)
+			if (len(got) == 1) != tt.due {
+				t.Errorf("due: %v", got)
+			}
+		})
+	}
+}
+
+// A thousand commands are remembered. What is older than all of them counts as heard.
+func TestHeardIsBounded(t *testing.T) {
+	s := Fold([]Record{{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}})
+	for id := range int64(3 * maxHeard) {
+		s.Apply(Record{At: noon, Heard: &Heard{Ref: Ref{"o/r", 7}, Comment: id + 100}})
+	}
+	if len(s.Heard) != maxHeard || len(s.Compact(noon)) != maxHeard+1 {
+		t.Fatalf("%d remembered, %d lines", len(s.Heard), len(s.Compact(noon)))
+	}
+	f := &forge.Facts{Said: []forge.Said{saidAt(100, time.Hour, "why"), saidAt(9000, time.Hour, "why")}}
+	if got := ids(s.Commands(listener, f, noon.Add(time.Hour))); got != "9000" {
+		t.Errorf("due: %s", got)
+	}
+	if n := len(s.Compact(noon.Add(heardFor))); n != 1 {
+		t.Errorf("%d lines after three days", n)
+	}
+}
+
+// Worlds in which people command, and the supervisor dies at any moment and forgets what it did not journal. Whatever
+// happens, the list of what was carried out says: none twice, none of before, ten of a person in a minute at most, and
+// in the end all.
+func TestCommandWorlds(t *testing.T) {
+	for seed := range uint64(60) {
+		playCommands(t, seed)
+	}
+}
+
+func playCommands(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var (
+		journal = []Record{{At: noon, Listen: &Listen{Ref: Ref{Repo: "o/r"}, Since: noon}}}
+		facts   forge.Facts
+		state   = Fold(journal)
+		now     = noon
+		carried []forge.Said
+		when    []time.Time
+		fair    = map[int64]bool{} // commands that have to be carried out
+	)
+	write := func(r Record) {
+		journal = append(journal, r)
+		state.Apply(r)
+	}
+	tick := func() {
+		for _, s := range state.Commands(listener, &facts, now) {
+			write(Record{At: now, Heard: &Heard{Ref: Ref(s.Ref), Comment: s.ID, By: s.Author}})
+			carried, when = append(carried, s), append(when, now)
+			if rng.IntN(8) == 0 { // died while it did it
+				state = Fold(journal)
+				return
+			}
+			write(Record{At: now, Heard: &Heard{Ref: Ref(s.Ref), Comment: s.ID, Answer: "done"}})
+		}
+		for _, h := range state.Unanswered() {
+			h.Done = true
+			write(Record{At: now, Heard: &h.Heard})
+		}
+	}
+	for step := range 60 {
+		now = now.Add(time.Duration(rng.IntN(20)) * time.Second)
+		for range rng.IntN(4) {
+			s := saidAt(int64(len(facts.Said)+1), now.Sub(noon)-time.Duration(rng.IntN(3))*time.Minute, "why")
+			s.Author = fmt.Sprint("person", rng.IntN(2))
+			facts.Said = append(facts.Said, s)
+			fair[s.ID] = s.At.After(noon)
+		}
+		if step%7 == 0 { // a restart, which compacts
+			journal = state.Compact(now)
+			state = Fold(journal)
+		}
+		tick()
+	}
+	for range 30 {
+		now = now.Add(time.Minute)
+		tick()
+	}
+	seen := map[int64]bool{}
+	for i, s := range carried {
+		if seen[s.ID] || !fair[s.ID] {
+			t.Fatalf("world %d: comment %d: carried out before %v, may be %v", seed, s.ID, seen[s.ID], fair[s.ID])
+		}
+		seen[s.ID] = true
+		n := 0
+		for j := range i + 1 {
+			if carried[j].Author == s.Author && when[i].Sub(when[j]) < time.Minute {
+				n++
+			}
+		}
+		if n > 10 {
+			t.Fatalf("world %d: %d commands of %s in a minute", seed, n, s.Author)
+		}
+	}
+	for id, want := range fair {
+		if want && !seen[id] {
+			t.Fatalf("world %d: comment %d was never carried out", seed, id)
+		}
+	}
+	if len(state.Unanswered()) > 0 || !slices.IsSortedFunc(when, time.Time.Compare) {
+		t.Fatalf("world %d: unanswered: %v", seed, state.Unanswered())
+	}
+}
