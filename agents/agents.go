@@ -93,6 +93,8 @@ type Role struct {
 	EnvAllow       []string // names or globs of variables that the program gets although they are secrets by default
 	EnvDeny        []string // names or globs of variables that it does not get
 	Sandbox        Sandbox  // what the configuration adds to what its sessions may reach
+	// PerSession and PerIssue are what one session may use, and all sessions on an issue and its pull requests together.
+	PerSession, PerIssue Budget
 }
 
 // CLIs are the agent CLIs that the built-in program can run, sorted. Each has an adapter in agents/session.
@@ -131,6 +133,9 @@ type Job struct {
 	LogPath    string // where stdout and stderr go; created 0600
 	MaxLog     int64  // how much of the disk that may take, in bytes; 0 means any amount
 	ResultPath string // where the program may leave a result; not there before the start
+	// Spent is called with the usage that the program has told in the course of the session, whenever it has grown. It is
+	// called from the session's own goroutine and must not wait. nil: not asked for.
+	Spent func(Usage) `json:"-"`
 	// BackendURL is the local inference server of the program. It may compute for minutes while the program is silent, so
 	// it is asked before a session counts as stalled. Empty means that there is none to ask.
 	BackendURL string
@@ -160,6 +165,8 @@ const (
 	Limited     Result = "limited"      // a usage limit: the thread waits until RetryAt
 	BackendDown Result = "backend-down" // the inference backend did not answer
 	NoRoom      Result = "no-room"      // the machine has no room for another process, or the disk none for its result
+	Looped      Result = "loop"         // it repeated itself
+	OverBudget  Result = "over-budget"  // it reached a limit of what may be used
 	Cancelled   Result = "cancelled"    // ended by us because the item went away, or a person asked for it
 	ClaimFailed Result = "claim-failed" // never started: the claim on the item failed
 	// TokenRejected is a failure while the forge rejected the agent's token, or what that asked for.
@@ -170,7 +177,7 @@ const (
 // Claimable reports whether a program may say the result of itself.
 func (r Result) Claimable() bool {
 	switch r {
-	case Done, Refused, Failed, NoProgress, Limited, BackendDown:
+	case Done, Refused, Failed, NoProgress, Limited, BackendDown, Looped, OverBudget:
 		return true
 	}
 	return false
@@ -179,7 +186,7 @@ func (r Result) Claimable() bool {
 // BurnsAttempt reports whether the result counts against the item's attempts.
 func (r Result) BurnsAttempt() bool {
 	switch r {
-	case Failed, NoProgress, Stalled, TimedOut:
+	case Failed, NoProgress, Stalled, TimedOut, Looped:
 		return true
 	}
 	return false
@@ -209,6 +216,25 @@ func (u Usage) Bounded() Usage {
 	}
 	u.CostUSD = min(u.CostUSD, MaxUSD)
 	return u
+}
+
+// Tokens are those that count against a budget: read and written, without those from a cache.
+func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
+
+// Max has the larger of each number of two usages.
+func (u Usage) Max(v Usage) Usage {
+	return Usage{
+		InputTokens: max(u.InputTokens, v.InputTokens), CachedTokens: max(u.CachedTokens, v.CachedTokens),
+		OutputTokens: max(u.OutputTokens, v.OutputTokens), CostUSD: max(u.CostUSD, v.CostUSD),
+	}
+}
+
+// Less is what is left of a usage without a part of it.
+func (u Usage) Less(part Usage) Usage {
+	return Usage{
+		InputTokens: u.InputTokens - part.InputTokens, CachedTokens: u.CachedTokens - part.CachedTokens,
+		OutputTokens: u.OutputTokens - part.OutputTokens, CostUSD: u.CostUSD - part.CostUSD,
+	}.Bounded()
 }
 
 // Outcome is how a session ended. The zero value is invalid: an executor always sets Result.

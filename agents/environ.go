@@ -41,6 +41,7 @@ type Env struct {
 	User       string // system account it runs as; empty leaves USER and LOGNAME as they are
 	Workspace  string
 	ResultPath string
+	Left       Budget // what the session may still use; a zero field is no limit
 	Tmp        string // the session's own folder for temporary files; empty leaves TMPDIR as it is
 
 	TraceParent string // W3C traceparent of the session; empty leaves the variable as it is
@@ -230,6 +231,14 @@ func (e *Env) contract(vars map[string]string) {
 		"GIT_COMMITTER_NAME":  e.Agent.Name,
 		"GIT_COMMITTER_EMAIL": email,
 	})
+	delete(vars, "DISINTO_MAX_TOKENS")
+	delete(vars, "DISINTO_MAX_USD")
+	if e.Left.Tokens > 0 {
+		vars["DISINTO_MAX_TOKENS"] = strconv.FormatInt(e.Left.Tokens, 10)
+	}
+	if e.Left.USD > 0 {
+		vars["DISINTO_MAX_USD"] = strconv.FormatFloat(e.Left.USD, 'f', -1, 64)
+	}
 	if e.Tmp != "" {
 		vars["TMPDIR"] = e.Tmp
 	}

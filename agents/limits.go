@@ -2,10 +2,22 @@ package agents
 
 import "fmt"
 
-// Budget limits what an agent or a thread may use in one day. A zero field is no limit.
+// Budget limits what may be used: by an agent or a thread in one day, by one session, or for one issue. A zero field is
+// no limit.
 type Budget struct {
-	Tokens int64 // read and written; tokens from a cache are not counted
-	USD    float64
+	Tokens int64   `json:",omitzero"` // read and written; tokens from a cache are not counted
+	USD    float64 `json:",omitzero"`
+}
+
+// Reached tells which limit of a budget a use has reached, such as "5000 of 5000 tokens"; "" while there is room.
+func (b Budget) Reached(tokens int64, usd float64) string {
+	switch {
+	case b.Tokens > 0 && tokens >= b.Tokens:
+		return fmt.Sprintf("%d of %d tokens", tokens, b.Tokens)
+	case b.USD > 0 && usd >= b.USD:
+		return fmt.Sprintf("$%.2f of $%.2f", usd, b.USD)
+	}
+	return ""
 }
 
 // Limits bound the use of all processes of one session together. A zero field is no limit.

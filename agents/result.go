@@ -23,37 +23,79 @@ type resultDocument struct {
 	Reason    string `json:"reason,omitempty"`
 	RetryAt   string `json:"retry_at,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
-	Usage     Usage  `json:"usage"`
+	Usage     *Usage `json:"usage"`
 }
 
 // FormatResult returns the text of a result with the parts of o that a program can know.
 func FormatResult(o *Outcome) ([]byte, error) {
-	d := resultDocument{Outcome: o.Result, Reason: o.Reason, SessionID: o.SessionID, Usage: o.Usage}
+	d := resultDocument{Outcome: o.Result, Reason: o.Reason, SessionID: o.SessionID, Usage: &o.Usage}
 	if !o.RetryAt.IsZero() {
 		d.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
 	}
 	return json.Marshal(d)
 }
 
+// FormatUsage returns the text of a result that is not one yet: it tells what a session has used so far.
+func FormatUsage(u Usage) ([]byte, error) {
+	return json.Marshal(struct {
+		Usage Usage `json:"usage"`
+	}{u})
+}
+
+// ErrUnfinished is the error of a result without an outcome that tells a usage: its program runs, or ended before it
+// knew more.
+var ErrUnfinished = errors.New("result has a usage and no outcome")
+
+// ParseUsage reads the usage of a result, finished or not.
+func ParseUsage(text []byte) (Usage, error) {
+	var d resultDocument
+	if err := d.read(text); err != nil {
+		return Usage{}, err
+	}
+	if d.Usage == nil {
+		return Usage{}, nil
+	}
+	return *d.Usage, d.Usage.check()
+}
+
+// read decodes a text of a bounded size.
+func (d *resultDocument) read(text []byte) error {
+	if len(text) > MaxResult {
+		return fmt.Errorf("result is longer than %d bytes", MaxResult)
+	}
+	if err := json.Unmarshal(text, d); err != nil {
+		return fmt.Errorf("result is not the JSON it should be: %w", err)
+	}
+	return nil
+}
+
 // ParseResult reads the result that an agent's program left. It ignores fields that it does not know, so that a program
 // may be newer than the supervisor. The outcome must be one that a program can know: only the supervisor knows that it
-// ended or lost one. The returned Outcome has Claimed set and no facts of the process.
+// ended or lost one. The returned Outcome has Claimed set and no facts of the process. With ErrUnfinished it has nothing
+// but a usage.
 //
 // The text comes from an agent and is not trusted: the reason is made one line, the session id, which becomes an
 // argument of a command line, must look like one, and usage, which counts against a budget, cannot be negative or more
 // than a session can use.
 func ParseResult(text []byte) (Outcome, error) {
-	if len(text) > MaxResult {
-		return Outcome{}, fmt.Errorf("result is longer than %d bytes", MaxResult)
-	}
 	var d resultDocument
-	if err := json.Unmarshal(text, &d); err != nil {
-		return Outcome{}, fmt.Errorf("result is not the JSON it should be: %w", err)
+	if err := d.read(text); err != nil {
+		return Outcome{}, err
+	}
+	told := d.Usage != nil
+	if !told {
+		d.Usage = new(Usage)
+	}
+	if err := d.Usage.check(); err != nil {
+		return Outcome{}, err
+	}
+	if d.Outcome == "" && told {
+		return Outcome{Usage: *d.Usage}, ErrUnfinished
 	}
 	if err := d.check(); err != nil {
 		return Outcome{}, err
 	}
-	o := Outcome{Result: d.Outcome, Reason: oneLine(d.Reason), SessionID: d.SessionID, Usage: d.Usage, Claimed: true}
+	o := Outcome{Result: d.Outcome, Reason: oneLine(d.Reason), SessionID: d.SessionID, Usage: *d.Usage, Claimed: true}
 	if d.RetryAt != "" {
 		at, err := time.Parse(time.RFC3339, d.RetryAt)
 		if err != nil {
@@ -77,7 +119,11 @@ func (d *resultDocument) check() error {
 	if d.SessionID != "" && !ValidSessionID(d.SessionID) {
 		return fmt.Errorf("result has the session_id %q, want up to 200 letters, digits, and any of ._:-", d.SessionID)
 	}
-	u := d.Usage
+	return nil
+}
+
+// check refuses what no session can have used. It counts against budgets, and in sums.
+func (u Usage) check() error {
 	if u.InputTokens < 0 || u.CachedTokens < 0 || u.OutputTokens < 0 || u.CostUSD < 0 {
 		return errors.New("result has negative usage")
 	}

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -75,6 +76,7 @@ func TestParseResultRefuses(t *testing.T) {
 		{"an id with a blank", `{"outcome":"done","session_id":"a b"}`, "session_id"},
 		{"an endless id", `{"outcome":"done","session_id":"` + strings.Repeat("a", 201) + `"}`, "session_id"},
 		{"negative tokens", `{"outcome":"done","usage":{"output_tokens":-1}}`, "negative usage"},
+		{"an early usage that is negative", `{"usage":{"input_tokens":-1}}`, "negative usage"},
 		{"negative cost", `{"outcome":"done","usage":{"cost_usd":-0.01}}`, "negative usage"},
 		{"too many tokens to count", `{"outcome":"done","usage":{"input_tokens":99999999999999999999}}`, "not the JSON"},
 		{"too long", `{"outcome":"done"}` + strings.Repeat(" ", MaxResult), "longer than 65536 bytes"},
@@ -93,6 +95,64 @@ func TestParseResultRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A program may tell its usage before it knows its outcome.
+func TestUnfinishedResult(t *testing.T) {
+	used := Usage{InputTokens: 7, CachedTokens: 1, OutputTokens: 2, CostUSD: 0.5}
+	text, err := FormatUsage(used)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := ParseResult(text); !errors.Is(err, ErrUnfinished) || o != (Outcome{Usage: used}) {
+		t.Errorf("%s: %+v, %v", text, o, err)
+	}
+	finished, err := FormatResult(&Outcome{Result: Done, Usage: used})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]Usage{string(text): used, string(finished): used, `{"outcome":"done"}`: {}} {
+		if u, err := ParseUsage([]byte(text)); err != nil || u != want {
+			t.Errorf("%s: %+v, %v", text, u, err)
+		}
+	}
+	for _, text := range []string{
+		`{"usage":{"cost_usd":NaN}}`, `{"usage":{"cost_usd":Infinity}}`, `{"usage":{"cost_usd":1e999}}`,
+		`{"usage":{"cost_usd":-1}}`, `{"usage":{"output_tokens":1000000001}}`, `{"usage":{"input_tokens":1e30}}`, `{"usage":`, "",
+	} {
+		if u, err := ParseUsage([]byte(text)); err == nil {
+			t.Errorf("%s is the usage %+v", text, u)
+		}
+	}
+}
+
+func TestBudgetReached(t *testing.T) {
+	b := Budget{Tokens: 100, USD: 2}
+	for _, tt := range []struct {
+		tokens int64
+		usd    float64
+		want   string
+	}{
+		{99, 1.99, ""}, {100, 0, "100 of 100 tokens"}, {101, 3, "101 of 100 tokens"}, {0, 2, "$2.00 of $2.00"},
+	} {
+		if got := b.Reached(tt.tokens, tt.usd); got != tt.want {
+			t.Errorf("%d tokens and $%.2f: %q, want %q", tt.tokens, tt.usd, got, tt.want)
+		}
+	}
+	if got := (Budget{}).Reached(MaxTokens, MaxUSD); got != "" {
+		t.Errorf("without a limit: %q", got)
+	}
+}
+
+func FuzzParseUsage(f *testing.F) {
+	f.Add([]byte(`{"usage":{"input_tokens":1,"cost_usd":0.5}}`))
+	f.Add([]byte(`{"usage":{"cost_usd":1e308}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		u, err := ParseUsage(text)
+		if err == nil && u != u.Bounded() {
+			t.Errorf("%q: usage %+v", text, u)
+		}
+	})
 }
 
 func FuzzParseResult(f *testing.F) {

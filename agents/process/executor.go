@@ -47,8 +47,8 @@ type Executor struct {
 // touched.
 //
 // A run id may be used again when its Run has returned: the log is appended to, and an old result is removed before the
-// start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores the job's other fields: it
-// calls started with the program that runs, and goes on with the session.
+// start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores the job's other fields but
+// Spent: it calls started with the program that runs, and goes on with the session.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	r := e.inherit(job.RunID)
 	if r == nil {
@@ -57,6 +57,7 @@ func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.
 		}
 		r = newRun(job, e)
 	}
+	r.job.Spent = job.Spent
 	if !e.enter(r) {
 		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
 	}

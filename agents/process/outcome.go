@@ -43,6 +43,7 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 		}
 		o.Reason += err.Error()
 	}
+	o.Usage = said.Usage.Max(r.meter.used)
 	if o.Result == agents.Failed && (!found || err != nil) && full(r.job.ResultPath) {
 		o.Result, o.Reason = agents.NoRoom, "no room on the disk for its result; "+o.Reason
 	}
@@ -52,11 +53,11 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 // full reports whether nothing can be written beside a result: then its absence says nothing of the work.
 func full(path string) bool { return path != "" && freeDisk(filepath.Dir(path)) < 4<<10 }
 
-// endedBy is the outcome of a session that we ended. Our reason counts more than the program's own, but its usage and
-// session id are kept, for the next session to resume from.
+// endedBy is the outcome of a session that we ended. Our reason counts more than the program's own, but its session id
+// is kept, for the next session to resume from.
 func endedBy(v verdict, o, said agents.Outcome) agents.Outcome {
 	o.Result, o.Reason = v.result, v.reason
-	o.SessionID, o.Usage = said.SessionID, said.Usage
+	o.SessionID = said.SessionID
 	return o
 }
 

@@ -11,7 +11,8 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// readResult reads the result that the program left at path. found is false if there is none. The file belongs to an
+// readResult reads the result that the program left at path. found is false if there is none, or one that tells nothing
+// but a usage. The file belongs to an
 // agent: so it is read with the agent's own rights, and only if it is a plain file of sane size. Neither a link to a
 // file of ours nor a pipe without a writer gains the agent anything. The reason will be shown, and commented on the
 // forge, so secrets are hidden twice: before the reason is cut, and after its escapes are resolved.
@@ -31,6 +32,9 @@ func readResult(path string, a *account, secrets []string) (o agents.Outcome, fo
 		err = fmt.Errorf("the result is not a plain file of at most %d bytes", agents.MaxResult)
 	default:
 		o, err = agents.ParseResult([]byte(agents.Redact(string(text), secrets)))
+	}
+	if errors.Is(err, agents.ErrUnfinished) {
+		return o, false, nil
 	}
 	o.Reason = agents.Redact(o.Reason, secrets)
 	return o, true, err

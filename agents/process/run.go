@@ -39,9 +39,10 @@ type run struct {
 	pid   atomic.Int64 // of the program; 0 until it runs
 	begun time.Time    // written before pid
 
-	// The goroutine that watches owns these two. In an inherited session they continue the last image's.
+	// The goroutine that watches owns these three. In an inherited session the first two continue the last image's.
 	verdict verdict
 	idle    idle
+	meter   meter
 
 	visits    chan func()   // run by the goroutine that watches
 	unwatched chan struct{} // closed when the session is no longer watched

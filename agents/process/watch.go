@@ -27,6 +27,7 @@ const shimSlack = 500 * time.Millisecond
 func (r *run) watch(ctx context.Context) Exit {
 	defer close(r.unwatched)
 	r.idle.begin(r.job, r.shim.PID)
+	meter := r.meter.ticks(r.job)
 	cancel, timeout, late := ctx.Done(), r.timeout(), (<-chan struct{})(nil)
 	if r.verdict.result != "" {
 		late = r.exec.hurried()
@@ -59,6 +60,8 @@ func (r *run) watch(ctx context.Context) Exit {
 			why = cancelled(ctx)
 		case <-timeout:
 			why = verdict{agents.TimedOut, fmt.Sprintf("ended after its timeout of %s", r.job.Timeout)}
+		case <-meter:
+			r.measure()
 		case <-r.idle.ticks:
 			switch {
 			case asked != nil || !r.idle.over():

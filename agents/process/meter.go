@@ -1,0 +1,83 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
+)
+
+// meterTick is the time between two looks at what a session has used: a look is one read of a small file, and a turn of
+// a model takes longer.
+const meterTick = 2 * time.Second
+
+// meter reads the usage in the result that a program writes while it runs. What it has read never shrinks.
+type meter struct {
+	used  agents.Usage
+	odd   string // what was wrong at the last look; once may be a file that is being written
+	noted bool   // the log says so
+}
+
+// ticks is nil for a session whose usage is not asked for.
+func (m *meter) ticks(job agents.Job) <-chan time.Time {
+	if job.Spent == nil || job.ResultPath == "" {
+		return nil
+	}
+	return time.Tick(meterTick)
+}
+
+// measure reads the result, and tells a usage that has grown.
+func (r *run) measure() {
+	said, err := readUsage(r.job.ResultPath, r.account)
+	grown, odd := r.meter.take(said, err)
+	if odd != "" {
+		r.note(odd)
+	}
+	if grown && r.job.Spent != nil {
+		r.job.Spent(r.meter.used)
+	}
+}
+
+// take adds what a look has read. grown reports whether the usage has become more, and odd is what the log is to say of
+// one that does not count: the first time, and only if the next look found the same.
+func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
+	more := m.used.Max(said)
+	grown = more != m.used
+	m.used = more
+	words := ""
+	switch {
+	case err != nil:
+		words = "its usage does not count: " + err.Error()
+	case more != said && said != (agents.Usage{}):
+		words = fmt.Sprintf("its usage shrank to %d tokens and $%.2f, %d and $%.2f count",
+			said.Tokens(), said.CostUSD, more.Tokens(), more.CostUSD)
+	}
+	if words != "" && words == m.odd && !m.noted {
+		m.noted, odd = true, words
+	}
+	m.odd = words
+	return grown, odd
+}
+
+// readUsage reads the usage of the result at path, with the care of readResult.
+func readUsage(path string, a *account) (u agents.Usage, err error) {
+	var text []byte
+	err = a.do(func() (err error) {
+		text, err = plainfile.Read(path, agents.MaxResult)
+		return err
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return u, nil
+	case err != nil:
+		return u, fmt.Errorf("the result is not a plain file of at most %d bytes", agents.MaxResult)
+	}
+	u, err = agents.ParseUsage(text)
+	if err != nil {
+		return agents.Usage{}, err
+	}
+	return u, nil
+}

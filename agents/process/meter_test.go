@@ -1,0 +1,108 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// What was counted never shrinks. The log says once what does not count, and nothing of a file that was being written.
+func TestMeter(t *testing.T) {
+	used := func(tokens int64, usd float64) agents.Usage { return agents.Usage{InputTokens: tokens, CostUSD: usd} }
+	half := errors.New("half a document")
+	var m meter
+	for i, look := range []struct {
+		said  agents.Usage
+		err   error
+		grown bool
+		odd   string
+		want  agents.Usage
+	}{
+		{used(10, 1), nil, true, "", used(10, 1)},
+		{used(10, 1), nil, false, "", used(10, 1)},
+		{agents.Usage{}, half, false, "", used(10, 1)}, // while it is written
+		{used(20, 1), nil, true, "", used(20, 1)},
+		{used(5, 2), nil, true, "", used(20, 2)}, // each number for itself
+		{used(5, 2), nil, false, "its usage shrank to 5 tokens and $2.00, 20 and $2.00 count", used(20, 2)},
+		{used(5, 2), nil, false, "", used(20, 2)}, // told once
+		{agents.Usage{}, half, false, "", used(20, 2)},
+		{agents.Usage{}, half, false, "", used(20, 2)},
+		{used(30, 2), nil, true, "", used(30, 2)},
+	} {
+		grown, odd := m.take(look.said, look.err)
+		if grown != look.grown || odd != look.odd || m.used != look.want {
+			t.Errorf("look %d: grown %v, %q, %+v; want %v, %q, %+v", i, grown, odd, m.used, look.grown, look.odd, look.want)
+		}
+	}
+}
+
+// Neither a pipe that never answers nor a link to a file of ours stops the watch or is read, and numbers that no session
+// can have used do not count.
+func TestReadUsage(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) {
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("good", `{"usage":{"input_tokens":3,"output_tokens":4}}`)
+	write("done", `{"outcome":"done","usage":{"input_tokens":3,"output_tokens":4}}`)
+	write("silent", `{"outcome":"done"}`)
+	write("negative", `{"usage":{"input_tokens":-3}}`)
+	write("absurd", `{"usage":{"cost_usd":1e300}}`)
+	write("no number", `{"usage":{"cost_usd":NaN}}`)
+	write("endless", `{"usage":{"cost_usd":1e999}}`)
+	write("long", strings.Repeat(" ", agents.MaxResult+1))
+	if err := errors.Join(unix.Mkfifo(at("pipe"), 0o600), os.Symlink(at("good"), at("link"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]struct {
+		tokens int64
+		wrong  string
+	}{
+		"good": {7, ""}, "done": {7, ""}, "silent": {0, ""}, "missing": {0, ""},
+		"negative": {0, "negative usage"}, "absurd": {0, "more than"}, "no number": {0, "not the JSON"},
+		"endless": {0, "not the JSON"}, "long": {0, "plain file"}, "pipe": {0, "plain file"}, "link": {0, "plain file"},
+	} {
+		u, err := readUsage(at(name), nil)
+		if u.Tokens() != want.tokens || (err == nil) != (want.wrong == "") || err != nil && !strings.Contains(err.Error(), want.wrong) {
+			t.Errorf("%s: %+v, %v, want %+v", name, u, err, want)
+		}
+	}
+}
+
+// A program tells its usage while it runs, and whoever counts it can end the session. What was counted stays counted,
+// although the program then says less, or dies without a result.
+func TestSpent(t *testing.T) {
+	for name, atLast := range map[string]string{
+		"it dies":          "exit 1",
+		"it says less":     `echo '{"outcome":"done","usage":{"input_tokens":1}}' >$DISINTO_RESULT; exit 0`,
+		"it says nonsense": `echo '{"usage":{"input_tokens":-1}}' >$DISINTO_RESULT; exit 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := newJob(t, `trap '`+strings.ReplaceAll(atLast, "'", `'\''`)+`' TERM
+				echo '{"usage":{"input_tokens":40,"output_tokens":2}}' >$DISINTO_RESULT
+				while :; do sleep 0.1; done`)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			limit := errors.New("42 of 42 tokens")
+			job.Spent = func(u agents.Usage) {
+				if u.Tokens() >= 42 {
+					cancel(limit)
+				}
+			}
+			o := (&Executor{Reaper: reaper}).Run(ctx, job, nil)
+			if o.Result != agents.Cancelled || !strings.Contains(o.Reason, limit.Error()) || o.Usage.Tokens() != 42 {
+				t.Errorf("outcome %+v", o)
+			}
+		})
+	}
+}
