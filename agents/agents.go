@@ -93,7 +93,7 @@ type Role struct {
 	EnvAllow       []string // names or globs of variables that the program gets although they are secrets by default
 	EnvDeny        []string // names or globs of variables that it does not get
 	Sandbox        Sandbox  // what the configuration adds to what its sessions may reach
-	// PerSession and PerIssue are what one session may use, and all sessions on an issue and its pull requests together.
+	// PerSession limits the use of one session, and PerIssue that of all sessions on an issue and its pull requests.
 	PerSession, PerIssue Budget
 }
 
@@ -229,7 +229,15 @@ func (u Usage) Max(v Usage) Usage {
 	}
 }
 
-// Less is what is left of a usage without a part of it.
+// Add adds up two usages, within their bounds.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		InputTokens: u.InputTokens + v.InputTokens, CachedTokens: u.CachedTokens + v.CachedTokens,
+		OutputTokens: u.OutputTokens + v.OutputTokens, CostUSD: u.CostUSD + v.CostUSD,
+	}.Bounded()
+}
+
+// Less subtracts a part of a usage.
 func (u Usage) Less(part Usage) Usage {
 	return Usage{
 		InputTokens: u.InputTokens - part.InputTokens, CachedTokens: u.CachedTokens - part.CachedTokens,

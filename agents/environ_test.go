@@ -71,6 +71,16 @@ func TestEnvironContract(t *testing.T) {
 		t.Errorf("of nothing (-want +got):\n%s", diff)
 	}
 
+	limited := session()
+	limited.Left = Budget{Tokens: 900, USD: 0.25}
+	got := Environ([]string{"DISINTO_MAX_TOKENS=1", "DISINTO_MAX_USD=1"}, limited)
+	if Getenv(got, "DISINTO_MAX_TOKENS") != "900" || Getenv(got, "DISINTO_MAX_USD") != "0.25" {
+		t.Errorf("a session with limits: %q", got)
+	}
+	if got := Environ([]string{"DISINTO_MAX_TOKENS=1", "DISINTO_MAX_USD=1"}, session()); len(got) != len(want) {
+		t.Errorf("a session without limits: %q", got)
+	}
+
 	// Whatever base says of the same names, and whatever is denied, the contract stands.
 	var base []string
 	for _, entry := range want {

@@ -71,8 +71,8 @@ func (d *resultDocument) read(text []byte) error {
 
 // ParseResult reads the result that an agent's program left. It ignores fields that it does not know, so that a program
 // may be newer than the supervisor. The outcome must be one that a program can know: only the supervisor knows that it
-// ended or lost one. The returned Outcome has Claimed set and no facts of the process. With ErrUnfinished it has nothing
-// but a usage.
+// ended or lost one. The returned Outcome has Claimed set and no facts of the process. With ErrUnfinished it has only a
+// usage.
 //
 // The text comes from an agent and is not trusted: the reason is made one line, the session id, which becomes an
 // argument of a command line, must look like one, and usage, which counts against a budget, cannot be negative or more
@@ -95,7 +95,8 @@ func ParseResult(text []byte) (Outcome, error) {
 	if err := d.check(); err != nil {
 		return Outcome{}, err
 	}
-	o := Outcome{Result: d.Outcome, Reason: oneLine(d.Reason), SessionID: d.SessionID, Usage: *d.Usage, Claimed: true}
+	o := Outcome{Result: d.Outcome, Reason: oneLine(d.Reason), SessionID: d.SessionID, Claimed: true}
+	o.Usage = *d.Usage
 	if d.RetryAt != "" {
 		at, err := time.Parse(time.RFC3339, d.RetryAt)
 		if err != nil {

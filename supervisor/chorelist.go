@@ -60,6 +60,7 @@ type chore struct {
 	login   string          // the account whose claim is released
 	failure threads.Attempt // the last one of an item that gave up
 	refused time.Time       // when an agent refused the item
+	handed  int             // how often a person was asked before
 	grip    *grip
 	steal   *ledger.Steal
 
@@ -128,7 +129,7 @@ func (b *books) choreLocked(c, old *chore) *chore {
 	c.tag = "[" + wordsOf(b.cfg, c.ref, "") + "]"
 	c.login = b.loginLocked(c.mark.Agent, c.ref)
 	c.failure = b.ledger.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
-	c.refused = b.ledger.Chain(c.ref).RefusedAt
+	c.refused, c.handed = b.ledger.Chain(c.ref).RefusedAt, b.ledger.Chain(c.ref).Handed
 	refs := b.relatedLocked(c.ref)
 	if c.action == ActMerge { // it moves the base of every pull request of the repository, for which the repository stands
 		refs = append(refs, forge.Ref{Repo: c.ref.Repo})

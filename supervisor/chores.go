@@ -134,6 +134,9 @@ func toldOf(c *chore) *ledger.Told {
 // handedOf records what a person now looks at, so that it does not count again when they send it back.
 func handedOf(c *chore) *ledger.Handed {
 	h := &ledger.Handed{Ref: ledger.Ref(c.ref)}
+	if c.mark.Reason.Code == threads.OverLimit {
+		h.Used = ledger.Ref(c.mark.Item.Chain)
+	}
 	if c.mark.Reason.Code == threads.TooManyRounds {
 		if c.mark.Item.Cause == threads.CauseCI {
 			h.Fixes = true

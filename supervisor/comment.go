@@ -35,6 +35,9 @@ func needsHumanComment(c *chore) comment {
 				"\n\nTo have it tried again, change what it says and remove the label `needs-human`.",
 		}
 	}
+	if why.Code == threads.OverLimit {
+		return overLimitComment(c)
+	}
 	if why.Code == threads.BlockerCancelled {
 		return comment{
 			"cancelled-blocker-" + refKey(why.Refs),
@@ -48,6 +51,17 @@ func needsHumanComment(c *chore) comment {
 		fmt.Sprintf("rounds-%d-%s", c.ref.Number, cmp.Or(fmt.Sprintf("%.12s", c.mark.Item.HeadSHA), refKey(why.Refs))),
 		fmt.Sprintf("This goes in circles: %s. A person should look at it.\n\n"+
 			"To have agents go on, remove the label `needs-human`.", why.Text()),
+	}
+}
+
+// overLimitComment names the figures and the key to raise. The reason is ours: it has names of the configuration in it.
+// The key of the comment holds the time of the hand-over, because each one is news.
+func overLimitComment(c *chore) comment {
+	return comment{
+		fmt.Sprintf("limit-%d-%d-%d", c.ref.Number, c.refused.Unix(), c.handed),
+		fmt.Sprintf("This costs more than it may: %s. Its work so far is kept.\n\n"+
+			"To let agents use as much again, remove the label `needs-human`, or say `disinto retry %d`. "+
+			"To let them use more, raise that limit in factory.toml first.", c.mark.Reason.Text(), c.mark.Item.Chain.Number),
 	}
 }
 

@@ -208,7 +208,8 @@ func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 
 // resume waits for a program that the last image started, and concludes its session.
 func (s *Supervisor) resume(x *session) {
-	s.conclude(x, x.redacted(s.Executor.Run(x.ctx, agents.Job{RunID: x.RunID}, nil)), true)
+	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { s.spent(x, u) }}
+	s.conclude(x, x.redacted(s.Executor.Run(x.ctx, job, nil)), true)
 }
 
 // inherits reports whether a run continues from the last image.

@@ -31,6 +31,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 		Command: argv, Home: place("home", ""), User: user, OwnUser: x.config.OwnUser(&x.agent), Limits: x.agent.Limits,
 		LogPath: logPath(s.StateDir, x.Agent, x.RunID), MaxLog: x.config.Factory.MaxLog,
 		ResultPath: place("results", x.RunID+".json"),
+		Spent:      func(u agents.Usage) { s.spent(x, u) },
 		Timeout:    x.role.Timeout, Stall: x.role.Stall, Grace: x.config.Factory.StopGrace,
 	}
 	if x.thread.Backend == threads.Local {
@@ -42,6 +43,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	}
 	s.sandbox(x, &j)
 	env := x.environ(&j)
+	env.Left = s.books.left(x)
 	if s.ForgeAPI != nil {
 		env.ForgeAPI = s.ForgeAPI(env.ForgeURL, env.Repo)
 	}

@@ -59,7 +59,8 @@ func (s *Supervisor) run(x *session) {
 // conclude is a session after the end of its program.
 func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	x.grip = s.books.grip(x.Item.Ref)
-	report := x.report(out, ran)
+	out, stop := s.books.atLimit(x, out)
+	report := x.report(out, ran, stop)
 	if report.AsksForge() && !s.look(x, report) {
 		return
 	}
@@ -217,13 +218,13 @@ func (s *Supervisor) release(x *session) {
 }
 
 // report tells all that is known of a session at the end of its program. ran is false when that never began.
-func (x *session) report(out agents.Outcome, ran bool) *ledger.Report {
+func (x *session) report(out agents.Outcome, ran bool, stop threads.Code) *ledger.Report {
 	r := &ledger.Report{
 		Run: x.RunID, Item: x.Item, Login: x.agent.Login, Breaker: x.thread.BreakerInterval,
 		Outcome: out, Ran: ran,
 	}
-	if out.Result == agents.Cancelled {
-		r.Stop = x.stop().Code
+	if out.Result == agents.Cancelled || out.Result == agents.OverBudget {
+		r.Stop = stop
 	}
 	return r
 }

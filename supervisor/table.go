@@ -39,7 +39,8 @@ type session struct {
 
 	// Guarded by the mutex of the books.
 	pid     int
-	sandbox string // what holds it; empty without one
+	sandbox string    // what holds it; empty without one
+	told    time.Time // when the journal was last told what it has used
 }
 
 // stopped is why a session's context ended: reconcile found that its item went away, or a person said so.
@@ -66,6 +67,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 		thread: *b.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: secretsOf(b.cfg),
 		tag: tag(b.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
+	x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 	x.ready, x.skills = ledger.ReadySince(&b.facts, &x.Item)
 	x.ctx, x.cancel = context.WithCancelCause(b.base)
 	b.sessions[x.RunID] = x
@@ -180,7 +182,7 @@ func (x *session) document() control.SessionDocument {
 	return control.SessionDocument{
 		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
 		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid,
-		Attempt: x.Attempt, StartedAt: x.Started, Sandbox: x.sandbox,
+		Attempt: x.Attempt, StartedAt: x.Started, Sandbox: x.sandbox, Usage: x.Used,
 	}
 }
 

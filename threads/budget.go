@@ -10,7 +10,7 @@ import (
 // Spender uses tokens and money: one agent, or one thread for all of its agents. The other field is empty.
 type Spender struct{ Thread, Agent string }
 
-// Spent adds up the use of one day. Only sessions that ended count: the use of the others is not known yet.
+// Spent adds up the use of one day, of sessions that run as far as their programs tell it.
 type Spent struct {
 	Day    time.Time `json:"day"` // see Day; zero means nothing yet
 	Tokens int64     `json:"tokens"`
@@ -42,14 +42,27 @@ func (s Spent) Today(now time.Time) Spent {
 	return s
 }
 
-// Add counts a session that ended at a time. A clock that went back goes on with the later day, so that it frees
+// Add counts what a session used up to a time. A clock that went back goes on with the later day, so that it frees
 // nothing.
 func (s Spent) Add(at time.Time, u agents.Usage) Spent {
 	if day := Day(at); day.After(s.Day) {
 		s = Spent{Day: day}
 	}
 	u = u.Bounded() // an older journal has what a program said
-	s.Tokens = min(max(s.Tokens, 0), maxSpent) + u.InputTokens + u.OutputTokens
+	total := Used{s.Tokens, s.USD}.Add(u)
+	s.Tokens, s.USD = total.Tokens, total.USD
+	return s
+}
+
+// Used adds up what all sessions on an issue and its pull requests have used.
+type Used struct {
+	Tokens int64   `json:"tokens,omitzero"`
+	USD    float64 `json:"usd,omitzero"`
+}
+
+// Add counts a part of what a session used.
+func (s Used) Add(u agents.Usage) Used {
+	s.Tokens = min(max(s.Tokens, 0), maxSpent) + u.Tokens()
 	if !(s.USD >= 0) {
 		s.USD = 0
 	}
@@ -57,8 +70,7 @@ func (s Spent) Add(at time.Time, u agents.Usage) Spent {
 	return s
 }
 
-// withinBudget asks for the agent first, as notPaused does. Running sessions may exceed the budget: a session that is
-// ended half-way has cost as much and achieved nothing.
+// withinBudget asks for the agent first, as notPaused does.
 func withinBudget(v *view, c candidate) *Reason {
 	if why := v.overBudget(Spender{Agent: c.agent.Name}, c.agent.Budget); why != nil {
 		return why
@@ -67,20 +79,134 @@ func withinBudget(v *view, c candidate) *Reason {
 }
 
 func (v *view) overBudget(who Spender, b agents.Budget) *Reason {
-	s := v.History.spent(who)
-	if s.Day.Before(Day(v.Now)) {
+	why := overBudget(&v.History, v.Now, who, b, OverBudget)
+	if why != nil {
+		v.wake(why.Until)
+	}
+	return why
+}
+
+func overBudget(h *History, now time.Time, who Spender, b agents.Budget, code Code) *Reason {
+	s := h.spent(who)
+	if s.Day.Before(Day(now)) {
 		return nil
 	}
-	var words string
-	switch {
-	case b.Tokens > 0 && s.Tokens >= b.Tokens:
-		words = fmt.Sprintf("%d of %d tokens", s.Tokens, b.Tokens)
-	case b.USD > 0 && s.USD >= b.USD:
-		words = fmt.Sprintf("$%.2f of $%.2f", s.USD, b.USD)
-	default:
+	words := b.Reached(s.Tokens, s.USD)
+	if words == "" {
 		return nil
 	}
-	tomorrow := s.Day.Add(dayLength)
-	v.wake(tomorrow)
-	return &Reason{Code: OverBudget, Agent: who.Agent, Thread: who.Thread, Note: words, Until: tomorrow}
+	return &Reason{Code: code, Agent: who.Agent, Thread: who.Thread, Note: words, Until: s.Day.Add(dayLength)}
+}
+
+// spendRule returns why a session must use no more; nil when it may.
+type spendRule struct {
+	name string
+	why  func(cfg *Config, h *History, s *Session, now time.Time) *Reason
+}
+
+var spendRules = []spendRule{
+	{"its session within the limit", sessionSpent},
+	{"its issue within the limit", issueSpent},
+	{"its agent within the budget", agentSpent},
+	{"its thread within the budget", threadSpent},
+}
+
+// Overspent returns the running sessions that must end because a limit of what may be used is reached. Decide stops the
+// same ones; the supervisor also asks when a session has used more and nothing else has changed.
+func Overspent(cfg *Config, h *History, sessions []Session, now time.Time) (stops []Stop) {
+	for i := range sessions {
+		if why := overspent(cfg, h, &sessions[i], now); why != nil {
+			stops = append(stops, Stop{RunID: sessions[i].RunID, Reason: *why})
+		}
+	}
+	return stops
+}
+
+func overspent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
+	if s.State != Running {
+		return nil
+	}
+	for i := range spendRules {
+		if why := spendRules[i].why(cfg, h, s, now); why != nil {
+			return why
+		}
+	}
+	return nil
+}
+
+// LimitReached is the reason if a session, or its issue, has reached the limit that it was started with; nil otherwise.
+func LimitReached(h *History, s *Session) *Reason {
+	if why := sessionSpent(nil, h, s, time.Time{}); why != nil {
+		return why
+	}
+	return issueSpent(nil, h, s, time.Time{})
+}
+
+func sessionSpent(_ *Config, _ *History, s *Session, _ time.Time) *Reason {
+	return limitReached("session", s.Role, s.PerSession, Used{}.Add(s.Used))
+}
+
+func issueSpent(_ *Config, h *History, s *Session, _ time.Time) *Reason {
+	return limitReached("issue", s.Role, s.PerIssue, h.Chain(s.Item.Chain).Used)
+}
+
+// limitReached names the key to raise.
+func limitReached(of, role string, b agents.Budget, used Used) *Reason {
+	key := "max_usd"
+	if b.Tokens > 0 && used.Tokens >= b.Tokens {
+		key = "max_tokens"
+	}
+	words := b.Reached(used.Tokens, used.USD)
+	if words == "" {
+		return nil
+	}
+	note := fmt.Sprintf("the %s has used %s (%s per %s of role %s)", of, words, key, of, role)
+	return &Reason{Code: StopOverLimit, Note: note}
+}
+
+func agentSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
+	a := cfg.Agent(s.Agent)
+	if a == nil {
+		return nil
+	}
+	return overBudget(h, now, Spender{Agent: s.Agent}, a.Budget, StopOverBudget)
+}
+
+func threadSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
+	t := cfg.Thread(s.Thread)
+	if t == nil {
+		return nil
+	}
+	return overBudget(h, now, Spender{Thread: s.Thread}, t.Budget, StopOverBudget)
+}
+
+// issueLimit holds an issue, and its pull requests, on which as much was used as a role allows that may take them. Of
+// several such roles the lowest limit counts.
+func issueLimit(v *view, w *work) *Reason {
+	used := v.History.Chain(w.Chain).Used
+	if used == (Used{}) || w.Kind != agents.KindIssue && w.Kind != agents.KindRework && w.Kind != agents.KindReview {
+		return nil
+	}
+	on := agents.OnIssue
+	if w.Kind == agents.KindReview {
+		on = agents.OnReview
+	}
+	for i := range v.Config.Roles {
+		r := &v.Config.Roles[i]
+		if r.On != on || r.PerIssue == (agents.Budget{}) || !takes(r, v.filterLabels(w)) {
+			continue
+		}
+		if why := limitReached("issue", r.Name, r.PerIssue, used); why != nil {
+			return &Reason{Code: OverLimit, Note: why.Note}
+		}
+	}
+	return nil
+}
+
+// outOfMoney leaves an issue alone on which a session or a pull request is under way: that may be the last one needed.
+func outOfMoney(v *view, w *work) *Reason {
+	if hasSession(v, w) != nil || w.issue != nil && (notBacklog(v, w) != nil || hasPull(v, w) != nil) {
+		return nil
+	}
+	return issueLimit(v, w)
 }

@@ -48,6 +48,7 @@ const (
 	ReviewLimit       Code = "review-limit"
 	Unreviewed        Code = "unreviewed"
 	Refused           Code = "refused"
+	OverLimit         Code = "over-limit"
 )
 
 // The codes of candidates, in the order in which the rules are asked. The candidate that passed most rules names the
@@ -102,6 +103,8 @@ const (
 	StopHeadMoved  Code = "head-moved"
 	StopCancelled  Code = "item-cancelled"
 	StopReleased   Code = "item-released"
+	StopOverLimit  Code = "limit-reached"
+	StopOverBudget Code = "budget-used"
 	RuleBroken     Code = "rule-broken"
 )
 
@@ -243,6 +246,9 @@ var codeDocs = []CodeDoc{
 		"its author's pull requests were reviewed often within the last hour", "raise `max_reviews_per_hour`"),
 	doc(Refused, Failed, ByItself, "refused: {note}",
 		"an agent refused it", "answer the agent's comment, then remove `needs-human`"),
+	doc(OverLimit, Failed, ByItself, "{note}",
+		"as much was used as its role allows for one session, or for the issue",
+		"`disinto retry REF` allows as much again; `max_tokens` and `max_usd` of the role allow more"),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",
 		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 
@@ -309,6 +315,10 @@ var codeDocs = []CodeDoc{
 	doc(StopReleased, NoHold, ByItself, "released by hand", "a person said `disinto release`", ""),
 	doc(StopHeadMoved, NoHold, ByItself, "head or base moved during the review",
 		"the pull request changed under its reviewer", ""),
+	doc(StopOverLimit, NoHold, ByItself, "{note}",
+		"the session, or its issue, has used as much as its role allows", "`max_tokens` and `max_usd` of the role"),
+	doc(StopOverBudget, NoHold, ByItself, "{who} has used {note} today{until}",
+		"the day's budget of the agent or of its thread is used up", "`budget`"),
 	doc(RuleBroken, NoHold, ByItself, "kept back by a check: {note}",
 		"working on it would break a rule that must hold: a mistake of disinto itself", "report it, with the log"),
 }

@@ -104,7 +104,9 @@ type ChainHistory struct {
 	Told string `json:"told,omitempty"`
 	// Refused is the reason an agent gave for refusing the item, until the label needs-human is written.
 	Refused   string    `json:"refused,omitempty"`
-	RefusedAt time.Time `json:"refused_at,omitzero"` // set whenever an agent refused, also without a reason
+	RefusedAt time.Time `json:"refused_at,omitzero"`  // set whenever an agent refused, also without a reason
+	RefusedAs Code      `json:"refused_as,omitempty"` // the code of that, where it is not Refused
+	Used      Used      `json:"used,omitzero"`        // by all sessions on it, since a person last looked at that
 	// Retried is when a person last said retry. Rejections and review rounds before it do not count.
 	Retried  time.Time `json:"retried,omitzero"`
 	Cancel   bool      `json:"cancel,omitempty"`   // a person cancelled it, and the label is still to be written

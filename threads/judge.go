@@ -55,7 +55,8 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 // AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. A program that
 // reports a failure, a refusal or a limit is believed without one.
 func AsksForge(item Item, out agents.Outcome) bool {
-	return item.Kind != agents.KindSchedule && (out.Result == agents.Done || out.Result.BurnsAttempt() && !out.Claimed)
+	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result.BurnsAttempt() && !out.Claimed
+	return item.Kind != agents.KindSchedule && ended
 }
 
 func judgeCancelled(item Item, login string, out agents.Outcome, look forge.Look) (agents.Outcome, Effect) {
@@ -87,6 +88,8 @@ func howEnded(out agents.Outcome) string {
 		return "stalled afterwards"
 	case out.Result == agents.TimedOut:
 		return "ran out of time afterwards"
+	case out.Result == agents.OverBudget:
+		return "reached a limit afterwards: " + out.Reason
 	case out.Signal != "":
 		return "ended by " + out.Signal
 	}

@@ -11,7 +11,11 @@ import (
 // session, and asks for labels that are due. It acts only on facts newer than our own writes.
 func (d *decision) reconcile() {
 	for i := range d.Sessions {
-		if why := d.stopReason(&d.Sessions[i]); why != nil {
+		why := overspent(d.Config, &d.History, &d.Sessions[i], d.Now)
+		if why == nil {
+			why = d.stopReason(&d.Sessions[i])
+		}
+		if why != nil {
 			d.plan.Stops = append(d.plan.Stops, Stop{RunID: d.Sessions[i].RunID, Reason: *why})
 		}
 	}
@@ -216,6 +220,7 @@ type endRule struct {
 
 var endRules = []endRule{
 	{"refused by an agent", ActNeedsHuman, false, refused},
+	{"out of money", ActNeedsHuman, false, outOfMoney},
 	{"out of rounds", ActNeedsHuman, false, outOfRounds},
 	{"out of attempts", ActBlocked, false, gaveUp},
 	{"waits for what was cancelled", ActNeedsHuman, true, orphaned},

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -44,6 +45,7 @@ var (
 		{"not on a dependency cycle", onCycle},
 		{"every blocker closed", blockersOpen},
 		{"not refused by an agent", refused},
+		{"within the issue's limit", issueLimit},
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
@@ -66,6 +68,7 @@ var (
 		{"CI reported", ciPending},
 		{"rounds left", tooManyRounds},
 		{"not refused by an agent", refused},
+		{"within the issue's limit", issueLimit},
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
@@ -407,7 +410,7 @@ func ciPending(_ *view, w *work) *Reason {
 
 func refused(v *view, w *work) *Reason {
 	if c := v.History.Chain(w.Ref); c.HasRefusal() {
-		return &Reason{Code: Refused, Note: c.Refused}
+		return &Reason{Code: cmp.Or(c.RefusedAs, Refused), Note: c.Refused}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestEveryRuleCounts removes each rule in turn and plays the scripts. At least one has to give other answers: a rule
@@ -77,6 +78,11 @@ func everyStep() (all []removable) {
 	for i := range stopRules {
 		r := &stopRules[i]
 		all = append(all, remove("stop", i, r.name, &r.why, func(*decision, *Session) *Reason { return nil }))
+	}
+	for i := range spendRules {
+		r := &spendRules[i]
+		none := func(*Config, *History, *Session, time.Time) *Reason { return nil }
+		all = append(all, remove("spend", i, r.name, &r.why, none))
 	}
 	for i := range spareRules {
 		r := &spareRules[i]

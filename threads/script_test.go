@@ -30,10 +30,10 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	review N LOGIN approved|changes [head=] [at=-5m] [unofficial] [outside]
 //	                                   an agent's approval is from a review session, unless it is outside
 //	                                   and in these three, by its name, any field that is a text, a time or a yes: reopened=-1h, draft
-//	session AGENT THREAD/SLOT KIND N [role=] [started=-1h]
+//	session AGENT THREAD/SLOT KIND N [role=] [started=-1h] [used=TOKENS/DOLLARS]
 //	room MEMORY DISK                   bytes that are free
 //	typical KIND +30m                  how long such sessions take
-//	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, agent-hold, rejected, ran, passed, touched, claimed,
+//	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   idle, fruitless, refused, retried, asked, ci-fixes, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
@@ -537,6 +537,9 @@ func (w *scriptWorld) session(f []string) {
 			s.Role = value
 		case "started":
 			s.Started = w.at(value)
+		case "used":
+			tokens, usd := w.used(value)
+			s.Used = agents.Usage{InputTokens: tokens, CostUSD: usd}
 		case "claiming":
 			s.State = Reserved
 		case "author":
@@ -545,7 +548,20 @@ func (w *scriptWorld) session(f []string) {
 			s.Item.Chain = w.ref(value)
 		}
 	}
+	if r := w.s.Config.Role(s.Role); r != nil {
+		s.PerSession, s.PerIssue = r.PerSession, r.PerIssue
+	}
 	w.s.Sessions = append(w.s.Sessions, s)
+}
+
+// used reads TOKENS/DOLLARS.
+func (w *scriptWorld) used(s string) (tokens int64, usd float64) {
+	in, dollars, _ := strings.Cut(s, "/")
+	usd, err := strconv.ParseFloat(cmp.Or(dollars, "0"), 64)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return int64(w.number(in)), usd
 }
 
 // key reads KIND:N, or schedule:ROLE.
@@ -619,7 +635,11 @@ func (w *scriptWorld) history(f []string) {
 			w.Fatal(err)
 		}
 		u := agents.Usage{InputTokens: int64(w.number(f[4])), CostUSD: usd, CachedTokens: 1e9}
-		Entry(h.Threads, f[1]).Use(w.at(f[3]), agents.Kind(f[2]), u)
+		Entry(h.Threads, f[1]).Use(w.at(f[3]), u)
+		Entry(h.Threads, f[1]).Learn(agents.Kind(f[2]), u)
+	case "used": // N TOKENS/DOLLARS
+		c := Entry(h.Chains, w.ref(f[1]))
+		c.Used.Tokens, c.Used.USD = w.used(f[2])
 	case "rejected": // AGENT UNTIL WHY...
 		Entry(h.Agents, f[1]).HoldAs(TokenRejected, w.at(f[2]), strings.Join(f[3:], " "))
 	case "agent-hold": // AGENT UNTIL|- WHY...

@@ -97,6 +97,9 @@ type Session struct {
 	State   SessionState
 	Attempt int // counted from 1
 	Started time.Time
+	Used    agents.Usage // so far, as its program tells
+	// PerSession and PerIssue are the limits of its role when it was started.
+	PerSession, PerIssue agents.Budget
 }
 
 // Snapshot is everything that Decide knows. Decide changes nothing in it, and the caller changes nothing in it until

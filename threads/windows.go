@@ -52,12 +52,11 @@ type Pace struct {
 	USD    float64     `json:"usd,omitempty"`
 }
 
-// Use counts a session that ended at a time. A clock that went back goes on with the newest step, so that it frees
+// Use counts what a session used up to a time. A clock that went back goes on with the newest step, so that it frees
 // nothing.
-func (t *ThreadHistory) Use(at time.Time, kind agents.Kind, u agents.Usage) {
+func (t *ThreadHistory) Use(at time.Time, u agents.Usage) {
 	u = u.Bounded() // an older journal has what a program said
-	tokens := u.InputTokens + u.OutputTokens
-	t.learn(kind, float64(tokens), u.CostUSD)
+	tokens := u.Tokens()
 	t.Uses = t.UsesSince(at)
 	if tokens == 0 && u.CostUSD == 0 {
 		return
@@ -78,8 +77,10 @@ func (t *ThreadHistory) UsesSince(now time.Time) []Use {
 	return t.Uses[i:]
 }
 
-// learn adds a session to the pace of its kind. Each of the first ten weighs as much as each one before it.
-func (t *ThreadHistory) learn(kind agents.Kind, tokens, usd float64) {
+// Learn adds the use of a session that ended to the pace of its kind. Each of the first ten weighs as much as each one
+// before it.
+func (t *ThreadHistory) Learn(kind agents.Kind, u agents.Usage) {
+	u = u.Bounded()
 	i, known := slices.BinarySearchFunc(t.Paces, kind, func(p Pace, k agents.Kind) int {
 		return strings.Compare(string(p.Kind), string(k))
 	})
@@ -89,8 +90,8 @@ func (t *ThreadHistory) learn(kind agents.Kind, tokens, usd float64) {
 	p := &t.Paces[i]
 	p.N++
 	weight := max(learnedLeast, 1/float64(p.N))
-	p.Tokens += weight * (tokens - p.Tokens)
-	p.USD += weight * (usd - p.USD)
+	p.Tokens += weight * (float64(u.Tokens()) - p.Tokens)
+	p.USD += weight * (u.CostUSD - p.USD)
 }
 
 // Filled is a window of a thread and what of it is used.

@@ -11,6 +11,12 @@ import (
 // tokens is a session that used so many.
 func tokens(n int64) agents.Usage { return agents.Usage{InputTokens: n, CachedTokens: 1e9} }
 
+// use is a session that ended at a time.
+func use(h *ThreadHistory, at time.Time, kind agents.Kind, u agents.Usage) {
+	h.Use(at, u)
+	h.Learn(kind, u)
+}
+
 // TestUseCountsAsLong counts a use for at least its window and for no more than ten minutes longer, whatever the time
 // within the step at which it ended.
 func TestUseCountsAsLong(t *testing.T) {
@@ -18,7 +24,7 @@ func TestUseCountsAsLong(t *testing.T) {
 	for _, into := range []time.Duration{0, time.Second, 5 * time.Minute, useStep - time.Nanosecond} {
 		ended := scriptStart.Truncate(useStep).Add(into)
 		var h ThreadHistory
-		h.Use(ended, agents.KindIssue, tokens(7))
+		use(&h, ended, agents.KindIssue, tokens(7))
 		for i, w := range thread.Windows {
 			counts := func(at time.Time) bool { return thread.Fill(&h, at)[i].Used.Tokens == 7 && len(h.UsesSince(at)) == 1 }
 			if !counts(ended) || !counts(ended.Add(w.Length)) {
@@ -39,7 +45,7 @@ func TestUsesAreBounded(t *testing.T) {
 	var h ThreadHistory
 	at := scriptStart
 	for range 365 * 24 * 12 {
-		h.Use(at, agents.KindReview, agents.Usage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: math.Inf(1)})
+		use(&h, at, agents.KindReview, agents.Usage{InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: math.Inf(1)})
 		at = at.Add(5 * time.Minute)
 	}
 	const most = int(MaxWindow/useStep) + 2
@@ -56,12 +62,12 @@ func TestUsesAreBounded(t *testing.T) {
 func TestUseOfAClockThatGoesBack(t *testing.T) {
 	var h ThreadHistory
 	for _, after := range []time.Duration{0, time.Hour, -time.Hour, time.Hour + useStep} {
-		h.Use(scriptStart.Add(after), agents.KindIssue, tokens(1))
+		use(&h, scriptStart.Add(after), agents.KindIssue, tokens(1))
 	}
 	if len(h.Uses) != 3 || h.Uses[1].Tokens != 2 {
 		t.Errorf("%+v", h.Uses)
 	}
-	h.Use(scriptStart, agents.KindIssue, agents.Usage{InputTokens: -5, CostUSD: math.NaN()})
+	use(&h, scriptStart, agents.KindIssue, agents.Usage{InputTokens: -5, CostUSD: math.NaN()})
 	if len(h.Uses) != 3 || h.Uses[2].Tokens != 1 || h.Paces[0].N != 5 {
 		t.Errorf("a session that says nonsense: %+v", h)
 	}
@@ -71,14 +77,14 @@ func TestUseOfAClockThatGoesBack(t *testing.T) {
 func TestPace(t *testing.T) {
 	var h ThreadHistory
 	for _, n := range []int64{10, 20, 30} {
-		h.Use(scriptStart, agents.KindIssue, tokens(n))
+		use(&h, scriptStart, agents.KindIssue, tokens(n))
 	}
-	h.Use(scriptStart, agents.KindReview, tokens(4))
+	use(&h, scriptStart, agents.KindReview, tokens(4))
 	if len(h.Paces) != 2 || h.Paces[0].Tokens != 20 || h.Paces[1] != (Pace{Kind: agents.KindReview, N: 1, Tokens: 4}) {
 		t.Errorf("%+v", h.Paces)
 	}
 	for range 30 {
-		h.Use(scriptStart, agents.KindIssue, tokens(1000))
+		use(&h, scriptStart, agents.KindIssue, tokens(1000))
 	}
 	if got := h.Paces[0].Tokens; got < 900 || got > 1000 {
 		t.Errorf("%f after thirty sessions of 1000", got)

@@ -41,8 +41,8 @@ func (r *run) measure() {
 	}
 }
 
-// take adds what a look has read. grown reports whether the usage has become more, and odd is what the log is to say of
-// one that does not count: the first time, and only if the next look found the same.
+// take adds the usage that a look has read. grown reports whether it has become more, and odd holds the words for the
+// log about one that does not count: once, and only if two looks in a row found the same.
 func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
 	more := m.used.Max(said)
 	grown = more != m.used

@@ -163,7 +163,7 @@ func (r *run) account(said *report, c *call, before agents.Usage) {
 	if r.Local {
 		u.CostUSD = 0 // the CLI's guess at the price of a paid API
 	}
-	r.usage = sum(r.usage, u)
+	r.usage = r.usage.Add(u)
 	id := said.Session
 	if id == "" && said.Turns > 0 {
 		id = c.Session

@@ -109,7 +109,7 @@ func (opencode) read(line []byte, r *report) bool {
 	case "step_finish":
 		r.Turns++
 		t := e.Part.Tokens
-		r.Usage = sum(r.Usage, agents.Usage{
+		r.Usage = r.Usage.Add(agents.Usage{
 			InputTokens: t.Input + t.Cache.Write, CachedTokens: t.Cache.Read, OutputTokens: t.Output + t.Reasoning,
 			CostUSD: e.Part.Cost,
 		})

@@ -63,10 +63,3 @@ func used(r *report, before agents.Usage) agents.Usage {
 		OutputTokens: max(0, u.OutputTokens-before.OutputTokens), CostUSD: max(0, u.CostUSD-before.CostUSD),
 	}
 }
-
-func sum(a, b agents.Usage) agents.Usage {
-	return agents.Usage{
-		InputTokens: a.InputTokens + b.InputTokens, CachedTokens: a.CachedTokens + b.CachedTokens,
-		OutputTokens: a.OutputTokens + b.OutputTokens, CostUSD: a.CostUSD + b.CostUSD,
-	}.Bounded()
-}

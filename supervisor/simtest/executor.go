@@ -16,6 +16,9 @@ type Script struct {
 	Takes   time.Duration
 	Do      func()         // its effect, at the end; nil means none
 	Outcome agents.Outcome // the zero value is an exit with 0 and without a result
+	// Each turn of that length uses as much as Uses; none where it is 0.
+	Turn time.Duration
+	Uses agents.Usage
 	// Stubborn makes it ignore TERM, so that it takes the whole grace to end.
 	Stubborn bool
 	// Undead makes it ignore KILL as well, like a process in an uninterruptible wait.
@@ -59,6 +62,7 @@ func (e *Executor) run(
 	if out.Result == "" {
 		out.Result = agents.Done
 	}
+	out.Usage = out.Usage.Max(spend(ctx, job, &script))
 	select {
 	case <-time.After(script.Takes):
 		if script.Do != nil && !dead() {
@@ -75,12 +79,29 @@ func (e *Executor) run(
 		if !dead() {
 			time.Sleep(pause)
 		}
-		out = agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}
+		out = agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error(), Usage: out.Usage}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	run.End, run.Outcome = time.Now(), out
 	return out
+}
+
+// spend plays the turns of a session, which tells after each what it has used. It takes their time off the script.
+func spend(ctx context.Context, job agents.Job, script *Script) (used agents.Usage) {
+	for script.Turn > 0 && script.Takes >= script.Turn {
+		select {
+		case <-ctx.Done():
+			return used
+		case <-time.After(script.Turn):
+		}
+		script.Takes -= script.Turn
+		used = used.Add(script.Uses)
+		if job.Spent != nil {
+			job.Spent(used)
+		}
+	}
+	return used
 }
 
 func (e *Executor) begin(job agents.Job) (*Run, Script) {

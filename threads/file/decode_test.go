@@ -227,6 +227,38 @@ func TestMistakes(t *testing.T) {
 :13: threads.more.windows: is a number, want [[threads.more.windows]] tables`,
 		},
 		{
+			name: "what a session may use",
+			text: worker + `[roles.dev]
+max_tokens = 0
+max_usd = { session = 0, issue = -1, day = 3 }
+cli = "claude"
+[roles.review]
+max_tokens = { session = 2.5 }
+max_usd = "5"
+[roles.gardener]
+max_tokens = { issue = 5 }
+max_usd = {}
+[roles.planner]
+max_tokens = { session = 1_000_000_001 }
+max_usd = 5
+cli = "codex"
+[roles.architect]
+on = "issue"
+max_tokens = { session = 3, issue = 2 }
+`,
+			want: `:5: roles.dev.max_tokens: is 0, want 1 to 1000000000
+:6: roles.dev.max_usd.day: unknown key
+:6: roles.dev.max_usd.issue: is -1, want more than 0
+:6: roles.dev.max_usd.session: is 0, want more than 0
+:9: roles.review.max_tokens.session: is a fraction, want a whole number
+:10: roles.review.max_usd: is a string, want an amount of dollars such as 12.50
+:12: roles.gardener.max_tokens: has issue in it, but on is "schedule": scheduled work is for no issue
+:13: roles.gardener.max_usd: is empty, want session or issue
+:15: roles.planner.max_tokens.session: is 1000000001, want 1 to 1000000000
+:16: roles.planner.max_usd: is set, and codex does not tell what it costs: want max_tokens
+:20: roles.architect.max_tokens: allows one session more than all of its issue together`,
+		},
+		{
 			name: "budgets",
 			text: worker + "budget = { tokens_per_day = 0, usd_per_day = -1, tokens_per_hour = 3 }\n[agents.dev-qwen]\nbudget = {}\n[threads.api]\nbackend = \"anthropic\"\nbudget = { usd_per_day = \"5\", tokens_per_day = 1.5 }\n",
 			want: `:4: threads.llama.budget.tokens_per_day: is 0, want at least 1

@@ -3,6 +3,7 @@ package file
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,6 +94,7 @@ const (
 
 // dollars reads an amount, with or without a fraction.
 func (t *table) dollars(key string) float64 {
+	t.ignore(key)
 	t.note(key).Type, t.note(key).Above = "number", new(int64)
 	var amount float64
 	switch n := t.values[key].(type) {
@@ -131,4 +133,67 @@ func (t *table) share(key string) float64 {
 		return 0
 	}
 	return part
+}
+
+// spending reads what one session of a role may use, and all sessions on an issue together.
+func (t *table) spending(r *agents.Role) {
+	r.PerSession.Tokens, r.PerIssue.Tokens = allowance(t, "max_tokens", "integer", (*table).tokens)
+	r.PerSession.USD, r.PerIssue.USD = allowance(t, "max_usd", "number", (*table).dollars)
+	for _, limit := range []struct {
+		key      string
+		issue    bool
+		tooLarge bool
+	}{
+		{"max_tokens", r.PerIssue.Tokens > 0, r.PerIssue.Tokens > 0 && r.PerSession.Tokens > r.PerIssue.Tokens},
+		{"max_usd", r.PerIssue.USD > 0, r.PerIssue.USD > 0 && r.PerSession.USD > r.PerIssue.USD},
+	} {
+		switch {
+		case limit.issue && r.On == agents.OnSchedule:
+			t.wrong(limit.key, `has issue in it, but on is "schedule": scheduled work is for no issue`)
+		case limit.tooLarge:
+			t.wrong(limit.key, "allows one session more than all of its issue together")
+		}
+	}
+	if t.has("max_usd") && slices.Contains(priceless, r.CLI) {
+		t.wrong("max_usd", "is set, and %s does not tell what it costs: want max_tokens", r.CLI)
+	}
+}
+
+// priceless are the agent CLIs that tell their tokens and no price.
+var priceless = []string{"codex", "qwen"}
+
+// allowance reads an amount for a session, or a table with amounts for a session and for an issue.
+func allowance[N int64 | float64](t *table, key, kind string, read func(*table, string) N) (session, issue N) {
+	if _, isTable := t.values[key].(map[string]any); t.has(key) && !isTable {
+		return read(t, key), 0
+	}
+	a := t.table(key)
+	t.note(key).Type = []string{kind, "object"}
+	for _, part := range []struct {
+		key  string
+		into *N
+	}{{"session", &session}, {"issue", &issue}} {
+		if a.has(part.key) || a.noted != nil {
+			*part.into = read(a, part.key)
+		}
+		a.ignore(part.key)
+	}
+	t.note(key).Minimum, t.note(key).Maximum = a.note("session").Minimum, a.note("session").Maximum
+	t.note(key).Above = a.note("session").Above
+	if t.has(key) && len(a.values) == 0 {
+		t.wrong(key, "is empty, want session or issue")
+	}
+	a.done()
+	return session, issue
+}
+
+// tokens reads a number of tokens that can be reached.
+func (t *table) tokens(key string) int64 {
+	t.note(key).between(1, agents.MaxTokens)
+	n, ok := get[int64](t, key, "a whole number")
+	if ok && (n < 1 || n > agents.MaxTokens) {
+		t.wrong(key, "is %d, want 1 to %d", n, agents.MaxTokens)
+		return 0
+	}
+	return n
 }

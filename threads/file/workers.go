@@ -334,6 +334,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		EnvDeny:        t.patterns("env_deny"),
 		Sandbox:        t.sandbox(d.sandbox),
 	}
+	t.spending(&r)
 	if r.CLI != "" {
 		t.checkCLI(&r)
 		r.Command = []string{builtinProgram, "agent", "--cli", r.CLI}

@@ -33,6 +33,8 @@ type Start struct {
 	Model    string    `json:"model,omitempty"` // of the agent; empty where its program chooses
 	// NewWriter is set in the open record of an agent that had not written on the chain before.
 	NewWriter bool `json:"new_writer,omitempty"`
+	// Used is set in the open record of a session that has told what it uses.
+	Used agents.Usage `json:"used,omitzero"`
 }
 
 func (r *Start) valid() bool {
@@ -67,6 +69,40 @@ func (r *Start) apply(s *State, at time.Time) {
 	if r.PassedOver != (Key{}) {
 		s.item(r.PassedOver.Of()).PassedOver++
 	}
+}
+
+// Used says how much a running session has used so far, as its program tells. It counts at once, and is journalled now
+// and then.
+type Used struct {
+	Run   string       `json:"run"`
+	Usage agents.Usage `json:"usage"`
+}
+
+func (r *Used) valid() bool { return r.Run != "" }
+
+func (r *Used) apply(s *State, at time.Time) {
+	if open, known := s.Open[r.Run]; known {
+		s.Open[r.Run] = s.use(open, at, r.Usage)
+	}
+}
+
+// use counts what a session has used up to a time, against the day of that time, and returns the session with it. A
+// usage that has shrunk counts for nothing.
+func (s *State) use(open Open, at time.Time, u agents.Usage) Open {
+	total := open.Used.Max(u.Bounded())
+	more := total.Less(open.Used)
+	if more == (agents.Usage{}) {
+		return open
+	}
+	open.Used = total
+	agent, thread := Entry(s.Agents, open.Agent), Entry(s.Threads, open.Thread)
+	agent.Spent, thread.Spent = agent.Spent.Add(at, more), thread.Spent.Add(at, more)
+	thread.Use(at, more)
+	if open.Item.Kind != agents.KindSchedule {
+		c := s.chain(open.Chain)
+		c.Used = c.Used.Add(more)
+	}
+	return open
 }
 
 // End says how a session ended, with everything that its consequences follow from.
@@ -143,6 +179,7 @@ type Handed struct {
 	Ref    Ref  `json:"ref"`
 	Rounds int  `json:"rounds,omitempty"` // rounds that led there
 	Fixes  bool `json:"fixes,omitempty"`  // CI fixes led there
+	Used   Ref  `json:"used,omitzero"`    // the issue whose use led there
 }
 
 func (r *Handed) valid() bool { return r.Ref.Repo != "" && r.Rounds >= 0 }
@@ -157,11 +194,14 @@ func (r *Handed) apply(s *State, at time.Time) {
 			it.CoolDown = later(it.CoolDown, at.Add(doubled(handedRest, c.Handed-1, handedMax)))
 		}
 	}
-	c.Refused, c.RefusedAt = "", time.Time{}
+	c.Refused, c.RefusedAt, c.RefusedAs = "", time.Time{}, ""
 	c.Asked += r.Rounds
 	c.Reviews = 0
 	if r.Fixes {
 		c.CIFixes = 0
+	}
+	if r.Used.Repo != "" {
+		s.chain(r.Used).Used = threads.Used{}
 	}
 }
 

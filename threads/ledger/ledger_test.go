@@ -80,6 +80,11 @@ func everything() []Record {
 			Result: agents.ClaimFailed, Claim: ClaimForbidden, Reason: "403",
 			NeverRan: true,
 		}),
+		startRec("l", 25, 1),
+		{At: noon, Used: &Used{"l", agents.Usage{InputTokens: 9}}},
+		endRec("l", time.Minute, End{Result: agents.OverBudget, Stop: threads.StopOverLimit, Reason: "9 of 9 tokens"}),
+		startRec("q", 26, 1),
+		{At: noon, Used: &Used{"q", agents.Usage{OutputTokens: 4}}},
 		conflict, endRec("w", time.Minute, End{Result: agents.Done}),
 		startRec("h", 10, 5), endRec("h", time.Minute, End{Result: agents.Stalled, Reason: "silent"}),
 		startRec("e", 7, 1), endRec("e", time.Minute, End{

@@ -84,11 +84,13 @@ var outcomes = []outcome{
 	{"taken off by a person", takenOff, coolDown(reassignedRest), false},
 	{"cancelled", is(agents.Cancelled), nil, false},
 	{"lost", is(agents.Lost), nil, false},
+	{"over its limit", overLimit, (*ended).overLimit, true},
 	{"refused", func(e *ended) bool { return e.Result == agents.Refused && !e.scheduled() }, (*ended).refused, true},
 	{"words only", func(e *ended) bool { return e.Result == agents.Done && e.Remarked }, (*ended).remarked, true},
 	{"done", is(agents.Done), (*ended).achieved, true},
 	{"failed", func(e *ended) bool { return e.Result.BurnsAttempt() && !e.scheduled() }, (*ended).failed, true},
-	{"scheduled work", func(*ended) bool { return true }, nil, true}, // it waits for the next due time
+	// Scheduled work waits for the next due time, and what a day's budget ended for the next day.
+	{"scheduled work", func(*ended) bool { return true }, nil, true},
 }
 
 func is(r agents.Result) func(*ended) bool { return func(e *ended) bool { return e.Result == r } }
@@ -101,6 +103,10 @@ func notStarted(e *ended) bool { return e.NeverRan && e.Result == agents.Failed 
 
 func takenOff(e *ended) bool {
 	return e.Result == agents.Cancelled && (e.Stop == threads.StopReassigned || e.Stop == threads.StopReleased)
+}
+
+func overLimit(e *ended) bool {
+	return e.Result == agents.OverBudget && e.Stop == threads.StopOverLimit && !e.scheduled()
 }
 
 func holdAgent(rest time.Duration) func(*ended) {
@@ -121,7 +127,14 @@ func (r *End) apply(s *State, at time.Time) {
 		return
 	}
 	delete(s.Open, r.Run)
-	e := &ended{Open: open, End: r, at: at}
+	end := *r
+	if end.Usage != nil {
+		open = s.use(open, at, *end.Usage)
+	}
+	if end.Usage = nil; open.Used != (agents.Usage{}) {
+		end.Usage = &open.Used
+	}
+	e := &ended{Open: open, End: &end, at: at}
 	e.item, e.held, e.chain = s.item(e.Item.Of()), s.chain(e.Item.Ref), s.chain(e.Chain)
 	e.agent, e.thread = Entry(s.Agents, e.Agent), Entry(s.Threads, e.Thread)
 	e.writer = Entry(s.Threads, cmp.Or(e.chain.WrittenOn, e.Thread))
@@ -194,8 +207,8 @@ func (e *ended) round() {
 	}
 }
 
-// tally counts what the agent achieved and what its sessions cost. A session that we ended, or that a limit kept from
-// its work, says nothing about the agent.
+// tally counts what the agent achieved. A session that we ended, or that a limit kept from its work, says nothing about
+// the agent.
 func (e *ended) tally() {
 	switch {
 	case e.Result == agents.Done || e.Result == agents.Refused:
@@ -210,13 +223,11 @@ func (e *ended) tally() {
 		e.agent.Failed++
 	}
 	if e.Usage != nil {
-		e.agent.Spent = e.agent.Spent.Add(e.at, *e.Usage)
-		e.thread.Spent = e.thread.Spent.Add(e.at, *e.Usage)
-		e.thread.Use(e.at, e.Item.Kind, *e.Usage)
+		e.thread.Learn(e.Item.Kind, *e.Usage)
 	}
-	// A run that the backend, or the supervisor's own end, kept from its work is still due.
+	// A run that the backend, a day's budget, or the supervisor's own end kept from its work is still due.
 	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result.BurnsAttempt()
-	if ran && e.scheduled() {
+	if (ran || e.Stop == threads.StopOverLimit) && e.scheduled() {
 		e.item.LastRun = e.at
 	}
 }
@@ -279,7 +290,12 @@ func (e *ended) limited() {
 	e.park(until, why)
 }
 
-func (e *ended) refused() { e.held.Refused, e.held.RefusedAt = e.Reason, e.at }
+func (e *ended) refused() { e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, "" }
+
+// overLimit asks a person: the next session would use as much again.
+func (e *ended) overLimit() {
+	e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, threads.OverLimit
+}
 
 // remarked lets an item rest whose session left nothing but words. It is progress, so no attempt is burnt, but the item
 // is as open as before, and an agent that says the same each time must not say it every minute of the night.

@@ -38,6 +38,22 @@ func TestEndTable(t *testing.T) {
 			func(h *State) bool { return h.Chain(item.Ref).Refused == "no" },
 		},
 		{
+			"over its limit",
+			End{Result: agents.OverBudget, Stop: threads.StopOverLimit, Reason: "5 of 5 tokens"},
+			0, 0, 0, 0,
+			func(h *State) bool {
+				c := h.Chain(item.Ref)
+				return c.Refused == "5 of 5 tokens" && c.RefusedAs == threads.OverLimit && h.Agent("dev-qwen").Failed == 0
+			},
+		},
+		{
+			"over the day's budget",
+			End{Result: agents.OverBudget, Stop: threads.StopOverBudget},
+			0, 0, 0, 0,
+			func(h *State) bool { return !h.Chain(item.Ref).HasRefusal() && h.Agent("dev-qwen").Fruitless == 0 },
+		},
+		{"loop", End{Result: agents.Looped}, 1, 2 * time.Minute, 0, 0, nil},
+		{
 			"failed",
 			End{Result: agents.Failed},
 			1, 2 * time.Minute, 0, 0,
@@ -295,6 +311,51 @@ func TestSpent(t *testing.T) {
 	if got := h.Agent("dev-qwen").Spent; got != want {
 		t.Errorf("after midnight: got %+v, want %+v", got, want)
 	}
+}
+
+// What a running session uses counts at once: for its agent, its thread and its issue, on the day on which it was used.
+// Less than before counts for nothing, and the end of the session adds only what was not told before. It is all there
+// after a restart, and the issue's own part until a person says retry.
+func TestUsed(t *testing.T) {
+	told := func(run string, after time.Duration, tokens int64, usd float64) Record {
+		return Record{At: noon.Add(after), Used: &Used{run, agents.Usage{InputTokens: tokens, CostUSD: usd}}}
+	}
+	one := forge.Ref{Repo: "o/r", Number: 1}
+	review := startRec("b", 12, 1)
+	review.Start.Item.Kind, review.Start.Chain = agents.KindReview, Ref(one)
+	h := fold(startRec("a", 1, 1), told("a", time.Minute, 100, 1), told("a", 2*time.Minute, 40, 2), told("x", 0, 5, 5))
+	check := func(when string, today threads.Spent, issue threads.Used) {
+		t.Helper()
+		if got := h.Agent("dev-qwen").Spent; got != today || h.Thread("llama").Spent != today {
+			t.Errorf("%s: agent %+v and thread %+v, want %+v", when, got, h.Thread("llama").Spent, today)
+		}
+		if got := h.Chain(one).Used; got != issue {
+			t.Errorf("%s: the issue %+v, want %+v", when, got, issue)
+		}
+	}
+	day := threads.Day(noon)
+	check("while it runs", threads.Spent{Day: day, Tokens: 100, USD: 2}, threads.Used{Tokens: 100, USD: 2})
+	h = Fold(h.Compact(noon.Add(3 * time.Minute)))
+	check("after a restart", threads.Spent{Day: day, Tokens: 100, USD: 2}, threads.Used{Tokens: 100, USD: 2})
+	h.Apply(told("a", 13*time.Hour, 130, 2))
+	check("after midnight", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 30}, threads.Used{Tokens: 130, USD: 2})
+	h.Apply(endRec("a", 14*time.Hour, End{Result: agents.Failed, Usage: &agents.Usage{InputTokens: 131, CostUSD: 1}}))
+	check("at its end", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 31}, threads.Used{Tokens: 131, USD: 2})
+	if p := h.Past[0]; *p.Usage != (agents.Usage{InputTokens: 131, CostUSD: 2}) {
+		t.Errorf("the session is remembered with %+v", *p.Usage)
+	}
+	h.Apply(review)
+	h.Apply(told("b", 15*time.Hour, 9, 0))
+	h.Apply(endRec("b", 16*time.Hour, End{Result: agents.Lost}))
+	check("a review that was lost", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{Tokens: 140, USD: 2})
+	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(one)}})
+	check("a person was asked", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{Tokens: 140, USD: 2})
+	again := h.Compact(noon)
+	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref{"o/r", 12}, Used: Ref(one)}})
+	check("a person was asked about it", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{})
+	h = Fold(again)
+	h.Apply(Record{At: noon, Retry: &Retry{Refs: []Ref{Ref(one)}}})
+	check("a person says retry", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{})
 }
 
 // Of two sessions that met the limit the later reset counts; and only a session that began after it closes the matter.

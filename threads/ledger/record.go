@@ -30,6 +30,7 @@ type Record struct {
 	Free     *Free     `json:"free,omitempty"`
 	Listen   *Listen   `json:"listen,omitempty"`
 	Heard    *Heard    `json:"heard,omitempty"`
+	Used     *Used     `json:"used,omitempty"`
 
 	// Commands of people. A pause is also a fact.
 	Pause  *Pause  `json:"pause,omitempty"`

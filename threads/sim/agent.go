@@ -34,6 +34,8 @@ var (
 		{out: agents.Outcome{Result: agents.Done}, remarks: true},
 		{out: agents.Outcome{Result: agents.Refused, Reason: "too large", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", Claimed: true}},
+		{out: agents.Outcome{Result: agents.Looped, Reason: "the same call again", Claimed: true}},
+		{out: agents.Outcome{Result: agents.OverBudget, Reason: "so it says", Claimed: true}},
 		{out: agents.Outcome{Result: agents.TokenRejected, Reason: "the forge refuses its token"}},
 		{out: agents.Outcome{Result: agents.BackendDown, Reason: "connection refused", Claimed: true}},
 	}
@@ -68,6 +70,7 @@ func (w *world) work(r *run) {
 		}
 	}
 	f.out.Usage = w.spend()
+	w.use(r, length, f.out.Usage)
 	w.after(length, func() {
 		if r.dead {
 			return

@@ -20,12 +20,14 @@ type books struct {
 	refused map[threads.Key]int // merges and marks that the forge refused, in a row
 	bills   map[account]int64   // tokens, counted a second time for the invariants
 	tolls   map[string][]toll   // the same by thread, oldest first
+	dues    map[forge.Ref]int64 // those of all sessions on an issue, since a person looked at that
 }
 
 func newBooks() books {
 	return books{
 		State: ledger.New(), refused: make(map[threads.Key]int), bills: make(map[account]int64),
 		tolls: make(map[string][]toll),
+		dues:  make(map[forge.Ref]int64),
 	}
 }
 
@@ -78,7 +80,7 @@ func endOf(r *run, cfg *threads.Config, out agents.Outcome, effect threads.Effec
 		Run: r.RunID, Result: out.Result, Reason: out.Reason, RetryAt: out.RetryAt, Remarked: effect == threads.Remarked,
 		Breaker: cfg.Thread(r.Thread).BreakerInterval, Verdict: ledger.VerdictOf(verdict),
 	}
-	if out.Result == agents.Cancelled {
+	if out.Result == agents.Cancelled || out.Result == agents.OverBudget {
 		end.Stop = r.stopped
 	}
 	if out.Usage != (agents.Usage{}) {
@@ -103,6 +105,9 @@ func recordOf(m *threads.Mark) ledger.Record {
 			return told
 		}
 		handed := &ledger.Handed{Ref: ref}
+		if m.Reason.Code == threads.OverLimit {
+			handed.Used = ledger.Ref(m.Item.Chain)
+		}
 		if m.Reason.Code == threads.TooManyRounds && m.Item.Cause == threads.CauseCI {
 			handed.Fixes = true
 		} else if m.Reason.Code == threads.TooManyRounds && m.Item.Kind != agents.KindReview {

@@ -158,7 +158,7 @@ func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 		return "its thread is parked"
 	case in.tight:
 		return "the machine is full"
-	case in.broke(a):
+	case in.broke(a.Name):
 		return "its budget is used up"
 	case in.exhausted(t):
 		return "a window is used up"

@@ -164,6 +164,15 @@ func (w *world) allRoles() []agents.Role {
 	if w.chance(0.05) {
 		roles[w.rng.IntN(len(roles))].Command = nil
 	}
+	for i := range roles {
+		r := &roles[i]
+		if w.chance(0.15) {
+			r.PerSession.Tokens = int64(w.number(300, 900))
+		}
+		if r.On != agents.OnSchedule && w.chance(0.15) {
+			r.PerIssue.Tokens = int64(w.number(600, 3000))
+		}
+	}
 	return roles
 }
 

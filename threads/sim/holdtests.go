@@ -36,6 +36,9 @@ var holdTests = map[threads.Code]func(held) bool{
 	threads.Refused: func(h held) bool {
 		return h.s.History.Chain(h.Item.Ref).HasRefusal() && h.owes(h.Item.Ref, threads.ActNeedsHuman)
 	},
+	threads.OverLimit: func(h held) bool {
+		return (h.s.History.Chain(h.Item.Ref).HasRefusal() || h.costly(&h.Item)) && h.owes(h.Item.Ref, threads.ActNeedsHuman)
+	},
 	threads.NotDue: func(h held) bool { return h.later() && h.Item.Kind == agents.KindSchedule },
 	threads.SkipLabel: func(h held) bool {
 		return h.labelled(h.Reason.Note) && forge.SkipLabel([]string{h.Reason.Note}) != ""

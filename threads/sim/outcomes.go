@@ -116,7 +116,11 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		} else if r.Item.Cause != threads.CauseCI && r.Item.Cause != threads.CauseConflict { // what a push did shows later
 			delete(a.failures, at)
 		}
-	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut:
+	case agents.OverBudget: // no attempt is burnt; at a limit a person is asked first, the day's budget ends by itself
+		if r.stopped == threads.StopOverLimit {
+			a.refused[k.Ref] = !scheduled
+		}
+	case agents.Failed, agents.NoProgress, agents.Stalled, agents.TimedOut, agents.Looped:
 		if !scheduled {
 			a.failures[at] = failures{r.Attempt, w.now} // of two reviews at once the later one counts
 		}

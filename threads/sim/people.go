@@ -388,6 +388,7 @@ func (w *world) retry(r *repo) {
 	w.log("people retry %s", ref)
 	w.shell.note(ledger.Record{Retry: &ledger.Retry{Refs: []ledger.Ref{ledger.Ref(ref)}}})
 	w.checks.after.retried(ref)
+	delete(w.shell.books.dues, ref)
 	w.shell.books.touch(w.coarse(), ref)
 	w.shell.kick()
 }

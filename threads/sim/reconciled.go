@@ -68,6 +68,9 @@ func stopsAllowed(in *inspection) error {
 	for _, st := range in.plan.Stops {
 		i := slices.IndexFunc(in.s.Sessions, func(s threads.Session) bool { return s.RunID == st.RunID })
 		s := &in.s.Sessions[i]
+		if in.spent(s) && s.State == threads.Running {
+			continue
+		}
 		asOf, err := in.asOf(s.Item.Ref, s.Item.Chain)
 		labels, assignees, open := in.fact(s.Item.Ref)
 		p := in.s.Facts.Pull(s.Item.Ref)
@@ -87,6 +90,12 @@ func stopsAllowed(in *inspection) error {
 		}
 	}
 	return nil
+}
+
+// spent reports whether a session, its issue, its agent or its thread has reached a limit.
+func (in *inspection) spent(s *threads.Session) bool {
+	i := slices.IndexFunc(in.shell.runs, func(r *run) bool { return r.RunID == s.RunID })
+	return in.shell.books.dear(in.shell.runs[i]) != "" || in.broke(s.Agent)
 }
 
 // marksDue checks the ground of every mark, and that no mark takes the claim off a session.
@@ -132,7 +141,7 @@ func (in *inspection) due(m *threads.Mark) bool {
 		refused := in.s.History.Chain(m.Ref).HasRefusal()
 		waits := h.is != nil && m.Reason.Code == threads.BlockerCancelled && in.news(m)
 		often := in.tooOften(&m.Item) && (h.is != nil || in.own(in.s.Facts.Pull(m.Ref)))
-		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || often)
+		return open && unmarked(labels, forge.LabelNeedsHuman) && (refused || waits || often || in.costly(&m.Item))
 	case threads.ActTell:
 		if m.Reason.Code == threads.Superseded {
 			p := in.s.Facts.Pull(m.Ref)

@@ -20,6 +20,8 @@ type run struct {
 	stopped  threads.Code
 	began    time.Time // of its program
 	base     string    // of its pull request then
+	most     limits    // of its role when it was started
+	billed   int64     // tokens that it was seen to use
 }
 
 func (r *run) String() string {
@@ -34,6 +36,9 @@ func (sh *shell) commit(st threads.Start) {
 		RunID: fmt.Sprintf("run-%06d", sh.names), Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role,
 		Login: sh.w.cfg.Agent(st.Agent).Login, Item: st.Item, State: threads.Reserved, Attempt: st.Attempt,
 	}}
+	role := sh.w.cfg.Role(st.Role)
+	r.PerSession, r.PerIssue = role.PerSession, role.PerIssue
+	r.most = limits{role.PerSession.Tokens, role.PerIssue.Tokens}
 	sh.runs = append(sh.runs, r)
 	sh.w.checks.after.began(r, sh.w)
 	sh.begun(r, st.PassedOver)
@@ -81,7 +86,11 @@ func (sh *shell) stop(st threads.Stop) {
 	sh.w.log("stop   %s: %s", r, st.Reason.Text())
 	r.State, r.stopped = threads.Stopping, st.Reason.Code
 	sh.w.after(sh.w.between(0, 7*time.Second), func() {
-		sh.exited(r, agents.Outcome{Result: agents.Cancelled, Reason: st.Reason.Text()})
+		out := agents.Outcome{Result: agents.Cancelled, Reason: st.Reason.Text()}
+		if st.Reason.Code == threads.StopOverLimit || st.Reason.Code == threads.StopOverBudget {
+			out.Result = agents.OverBudget
+		}
+		sh.exited(r, out)
 	})
 }
 
@@ -95,7 +104,7 @@ func (sh *shell) exited(r *run, out agents.Outcome) {
 		return // its supervisor died before it
 	}
 	r.State = threads.Stopping
-	sh.judge(r, out)
+	sh.judge(r, sh.atLimit(r, out))
 }
 
 // judge looks at the item until the forge answers, records how the session ended, and releases the claim.
@@ -112,6 +121,7 @@ func (sh *shell) judge(r *run, out agents.Outcome) {
 		if r.remarked {
 			look.Comments = map[string]int{sh.w.logins[r.Agent]: 1}
 		}
+		sh.books.charge(r, sh.w.now, out.Usage)
 		out, effect := threads.Judge(r.Item, sh.w.logins[r.Agent], out, look, r.Item.HeadSHA)
 		sh.w.log("end    %s: %s %s", r, out.Result, out.Reason)
 		verdict := threads.VerdictOf(r.Item, sh.w.logins[r.Agent], look)
@@ -133,7 +143,6 @@ func (sh *shell) ended(
 	end.Approved = approved
 	sh.note(ledger.Record{End: end})
 	sh.w.forge.vouch(r)
-	sh.books.charge(r, sh.w.now, out.Usage)
 	sh.w.checks.after.ended(r, sh.w, out, effect)
 }
 

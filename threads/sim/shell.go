@@ -277,6 +277,9 @@ func (sh *shell) mark(m threads.Mark) {
 		if err == nil {
 			sh.note(recordOf(&m))
 			sh.w.checks.after.marked(&m, sh.w.now)
+			if m.Reason.Code == threads.OverLimit {
+				delete(sh.books.dues, m.Item.Chain)
+			}
 		}
 		sh.kick()
 	}

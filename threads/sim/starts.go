@@ -146,7 +146,9 @@ func startsRemembered(in *inspection) error {
 			why = st.Agent + " is paused"
 		case in.tight:
 			why = "the machine is full"
-		case in.broke(in.cfg.Agent(st.Agent)):
+		case in.costly(&st.Item):
+			why = "its issue has used its limit"
+		case in.broke(st.Agent):
 			why = st.Agent + " has no budget left"
 		case st.Item.Kind == agents.KindSchedule && !last.IsZero() && last.Add(in.cfg.Role(st.Role).Every).After(in.now):
 			why = "it is not due"

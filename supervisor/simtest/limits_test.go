@@ -1,0 +1,166 @@
+package simtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// limit sets what one session of the role dev may use, and all on an issue.
+func limit(w *World, session, issue int64) {
+	dev := w.Config.Role("dev")
+	dev.PerSession.Tokens, dev.PerIssue.Tokens = session, issue
+}
+
+// spender is a session that uses 100 tokens every ten seconds, for ten minutes.
+var spender = Script{Takes: 10 * time.Minute, Turn: 10 * time.Second, Uses: agents.Usage{InputTokens: 90, OutputTokens: 10}}
+
+// At its limit a session is ended within the turn that reaches it, also while the forge is down. No attempt is burnt,
+// nothing starts again, and a person is asked with a comment that names the figures and the key.
+func TestSessionLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		limit(w, 350, 0)
+		issue := w.Forge.Issue("costly")
+		always(w, agents.KindIssue, spender)
+		l := w.Start()
+		w.Until(time.Minute, "a session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 1 })
+		w.Forge.Fail(func(context.Context, string) error { return forge.ErrUnavailable })
+		time.Sleep(2 * time.Minute)
+		w.Forge.Fail(nil)
+		time.Sleep(2 * time.Hour)
+		runs := w.Exec.RunsOf(agents.KindIssue, issue)
+		if len(runs) != 1 || runs[0].Outcome.Usage.Tokens() != 400 || runs[0].End.Sub(runs[0].Begin) > 41*time.Second {
+			t.Errorf("sessions: %+v, want one that ended at 400 tokens", runs)
+		}
+		if is := w.Forge.Get(issue); !is.Has(forge.LabelNeedsHuman) || len(is.Assignees) > 0 || is.Has(forge.LabelInProgress) {
+			t.Errorf("afterwards labelled %v, assigned %v", is.Labels, is.Assignees)
+		}
+		comments := w.Forge.Comments()
+		want := "This costs more than it may: the session has used 400 of 350 tokens (max_tokens per session of role dev). " +
+			"Its work so far is kept.\n\nTo let agents use as much again, remove the label `needs-human`, or say " +
+			"`disinto retry 1`. To let them use more, raise that limit in factory.toml first."
+		if len(comments) != 1 || comments[0].Body != want {
+			t.Errorf("comments: %q, want %q", comments, want)
+		}
+		// A person lets it go on: the same again, and not one attempt was burnt.
+		w.Forge.SendBack()
+		w.Until(time.Hour, "a second session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 2 })
+		if got := variable(w.Exec.RunsOf(agents.KindIssue, issue)[1].Job, "DISINTO_ATTEMPT"); got != "1" {
+			t.Errorf("attempt %s after a limit", got)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// The sessions on an issue count together, over a kill of the supervisor, and the program is told what is left.
+func TestIssueLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		limit(w, 0, 1500)
+		issue := w.Forge.Issue("costly")
+		failing := spender
+		failing.Takes, failing.Outcome = time.Minute, agents.Outcome{Result: agents.Failed, Reason: "exit status 1"}
+		w.Exec.Script = func(_ agents.Job, n int) Script {
+			if n == 1 {
+				return failing // with 600
+			}
+			return spender
+		}
+		l := w.Start()
+		w.Until(10*time.Minute, "a second session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 2 })
+		if got := variable(w.Exec.RunsOf(agents.KindIssue, issue)[1].Job, "DISINTO_MAX_TOKENS"); got != "900" {
+			t.Errorf("the second session may use %q, want 900", got)
+		}
+		time.Sleep(75 * time.Second) // 700 of them, of which the journal knows 600 at least
+		l.Kill()
+		l.Bury()
+		l = w.Start()
+		w.Until(time.Hour, "needs-human", func() bool {
+			is := w.Forge.Get(issue)
+			return is.Has(forge.LabelNeedsHuman)
+		})
+		total := int64(0)
+		for _, r := range w.Exec.RunsOf(agents.KindIssue, issue) {
+			total += r.Outcome.Usage.Tokens()
+		}
+		if total < 1500 || total > 1500+100+700 { // a turn, and what a minute costs that the kill forgot
+			t.Errorf("the sessions used %d tokens of 1500", total)
+		}
+		if c := w.Forge.Comments(); len(c) != 1 || !strings.Contains(c[0].Body, "of 1500 tokens (max_tokens per issue of role dev)") {
+			t.Errorf("comments %q", c)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// The day's budget ends what runs, and the issue waits for the next day without a person.
+func TestBudgetEndsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Slow()
+		for i := range w.Config.Threads {
+			w.Config.Threads[i].Budget.Tokens = 500
+		}
+		issue := w.Forge.Issue("costly")
+		always(w, agents.KindIssue, spender)
+		l := w.Start()
+		w.Until(time.Hour, "an end", func() bool {
+			runs := w.Exec.RunsOf(agents.KindIssue, issue)
+			return len(runs) > 0 && !runs[len(runs)-1].End.IsZero() && strings.Contains(w.Log.String(), "over-budget")
+		})
+		today := threads.Day(time.Now())
+		time.Sleep(time.Until(today.Add(24*time.Hour)) - time.Minute)
+		runs := w.Exec.RunsOf(agents.KindIssue, issue)
+		for _, r := range runs {
+			if r.Outcome.Usage.Tokens() != 500 {
+				t.Errorf("a session used %d tokens of 500", r.Outcome.Usage.Tokens())
+			}
+		}
+		if is := w.Forge.Get(issue); forge.SkipLabel(is.Labels) != "" || len(w.Forge.Comments()) > 0 {
+			t.Errorf("labelled %v, comments %q", is.Labels, w.Forge.Comments())
+		}
+		time.Sleep(5 * time.Minute)
+		if again := w.Exec.RunsOf(agents.KindIssue, issue); len(again) == len(runs) {
+			t.Error("nothing started on the next day")
+		} else if got := variable(again[len(again)-1].Job, "DISINTO_ATTEMPT"); got != "1" {
+			t.Errorf("attempt %s after a budget", got)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// A program that says over-budget without having reached its limit has failed: otherwise it would never run out of
+// attempts. One that has reached it, and stops by itself, is ended as by us.
+func TestSaysOverBudget(t *testing.T) {
+	for name, used := range map[string]int64{"a lie": 349, "true": 350} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				limit(w, 350, 0)
+				issue := w.Forge.Issue("costly")
+				says := reports(time.Minute, agents.OverBudget, "enough")
+				says.Outcome.Usage.InputTokens = used
+				always(w, agents.KindIssue, says)
+				l := w.Start()
+				time.Sleep(time.Hour)
+				runs, is := w.Exec.RunsOf(agents.KindIssue, issue), w.Forge.Get(issue)
+				lied := used < 350
+				if lied && (len(runs) != 5 || !is.Has(forge.LabelBlocked)) || !lied && (len(runs) != 1 || !is.Has(forge.LabelNeedsHuman)) {
+					t.Errorf("%d sessions, labelled %v", len(runs), is.Labels)
+				}
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}

@@ -1,0 +1,90 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// usedRest is the least time between two records of what a session has used: after a crash that much is not counted.
+const usedRest = time.Minute
+
+// spent counts what a running session has used so far, and ends the sessions that must use no more. It needs no scan:
+// neither a slow forge nor one that is down lets a session go on.
+func (s *Supervisor) spent(x *session, used agents.Usage) {
+	now := time.Now()
+	record := ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}}
+	due, stops := s.books.spent(x, record)
+	if due {
+		s.books.note(record) // which adds nothing: it is the whole use
+	}
+	for _, x := range stops {
+		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
+	}
+	s.touchStatus()
+}
+
+// spent makes a record true, and reports whether it is due to be written. It returns the sessions that it ends.
+func (b *books) spent(x *session, record ledger.Record) (due bool, stops []*session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.applyLocked(record)
+	x.Used = b.ledger.Open[x.RunID].Used
+	if due = record.At.Sub(x.told) >= usedRest; due {
+		x.told = record.At
+	}
+	if b.cfg == nil {
+		return due, nil
+	}
+	var sessions []threads.Session
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		sessions = append(sessions, b.sessions[run].Session)
+	}
+	return due, b.stopLocked(threads.Overspent(b.cfg, &b.ledger.History, sessions, record.At))
+}
+
+// left returns the use that remains to a session when it begins.
+func (b *books) left(x *session) agents.Budget {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left, used := x.PerSession, b.ledger.Chain(x.Item.Chain).Used
+	if most := x.PerIssue.Tokens; most > 0 && (left.Tokens == 0 || most-used.Tokens < left.Tokens) {
+		left.Tokens = max(most-used.Tokens, 1) // 0 is no limit
+	}
+	if most := x.PerIssue.USD; most > 0 && (left.USD == 0 || most-used.USD < left.USD) {
+		left.USD = max(most-used.USD, 0.01)
+	}
+	return left
+}
+
+// atLimit judges a session that says it has reached its limit, or that was ended at one. A program that only says so
+// has failed: no attempt would ever be burnt.
+func (b *books) atLimit(x *session, out agents.Outcome) (agents.Outcome, threads.Code) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	stop := x.stop()
+	if out.Result == agents.Cancelled && (stop.Code == threads.StopOverLimit || stop.Code == threads.StopOverBudget) {
+		out.Result, out.Reason = agents.OverBudget, stop.Text()
+		return out, stop.Code
+	}
+	if out.Result != agents.OverBudget {
+		return out, stop.Code
+	}
+	record := ledger.Record{At: time.Now(), Used: &ledger.Used{Run: x.RunID, Usage: out.Usage}}
+	b.applyLocked(record) // the end says it once more
+	x.Used = b.ledger.Open[x.RunID].Used
+	if why := threads.LimitReached(&b.ledger.History, &x.Session); why != nil {
+		out.Reason = why.Text()
+		return out, why.Code
+	}
+	out.Result = agents.Failed
+	out.Reason = fmt.Sprintf("it says over-budget, and has used %d tokens and $%.2f of what it may; %s",
+		x.Used.Tokens(), x.Used.CostUSD, out.Reason)
+	return out, stop.Code
+}
