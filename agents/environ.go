@@ -46,6 +46,9 @@ type Env struct {
 
 	TraceParent string // W3C traceparent of the session; empty leaves the variable as it is
 
+	// ReadAll lets the program read what accounts without write access wrote on the forge.
+	ReadAll bool
+
 	Secrets []SecretVar // all that the configuration names, of every owner
 }
 
@@ -218,6 +221,7 @@ func (e *Env) contract(vars map[string]string) {
 		"DISINTO_BASE_URL":  cmp.Or(e.Agent.BaseURL, e.BaseURL),
 		"DISINTO_WORKSPACE": e.Workspace,
 		"DISINTO_RESULT":    e.ResultPath,
+		"DISINTO_READERS":   readersOf(e.ReadAll),
 
 		"FORGE_URL":   e.ForgeURL,
 		"FORGE_REPO":  e.Repo,
@@ -248,6 +252,16 @@ func (e *Env) contract(vars map[string]string) {
 	if e.User != "" {
 		vars["USER"], vars["LOGNAME"] = e.User, e.User
 	}
+}
+
+// ReadersAll is $DISINTO_READERS where the program is to read what all accounts wrote.
+const ReadersAll = "all"
+
+func readersOf(all bool) string {
+	if all {
+		return ReadersAll
+	}
+	return "collaborators"
 }
 
 // NoReply returns the mail address that hiring gives to an agent's account and the agent's commits carry, so that the

@@ -34,6 +34,7 @@ type Forge struct {
 	Repos           []string // owner/name, sorted
 	Bases           []string // branches beside the default one that our pull requests may go to, sorted
 	Bots            []string // logins of other hosts' agents, sorted
+	ReadersAll      bool     // readers = "all": what accounts without write access write enters prompts too
 	MergeAuto       bool     // merge = "auto"
 	ClaimSingle     bool     // claim = "single": no other supervisor works in the repositories
 	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged

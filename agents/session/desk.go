@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"codeberg.org/johba/disinto/forge"
 )
@@ -27,7 +28,7 @@ type Desk interface {
 
 // Items are issues and pull requests with the comments below them.
 type Items interface {
-	// Issue returns an issue with its number, title, body and author; the other fields may be zero.
+	// Issue returns an issue with its number, title, body, author and labels; the other fields may be zero.
 	Issue(ctx context.Context, ref forge.Ref) (forge.Issue, error)
 	// Comments returns all comments below an item, each once, oldest first.
 	Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, error)
@@ -68,6 +69,8 @@ type Checks interface {
 
 // Repositories are read without a clone, at their default branch.
 type Repositories interface {
+	// Writers returns the logins of the accounts that may write to a repository, in any order.
+	Writers(ctx context.Context, repo string) ([]string, error)
 	// Repository returns a repository with its name and default branch, and forge.ErrNotFound where the account sees none.
 	Repository(ctx context.Context, name string) (forge.Repository, error)
 	// File returns the text of a file, and forge.ErrNotFound if it is not there.
@@ -91,7 +94,7 @@ func (r *run) base(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !branchLike(repo.Branch) {
+	if !wordLike(repo.Branch) {
 		return "", fmt.Errorf("cannot work on a repository whose default branch is %q", repo.Branch)
 	}
 	return repo.Branch, nil
@@ -102,7 +105,7 @@ func (r *run) pull(ctx context.Context) (forge.Pull, error) {
 	if err != nil {
 		return p, err
 	}
-	if !branchLike(p.Head) || !branchLike(p.Base) || !hexLike(p.HeadSHA) {
+	if !branchLike(p.Head) || !wordLike(p.Base) || !hexLike(p.HeadSHA) {
 		return p, fmt.Errorf("cannot work on pull request #%d from %q to %q at %q", r.Number, p.Head, p.Base, p.HeadSHA)
 	}
 	return p, nil
@@ -115,13 +118,23 @@ func branchLike(name string) bool {
 		!strings.Contains(name, "..") && !strings.Contains(name, "@{")
 }
 
+// wordLike reports whether a branch may stand in a prompt outside of fences, and in a command that the prompt proposes:
+// it has no character that ends a code span or means something to a shell.
+func wordLike(branch string) bool {
+	odd := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./+#@=,%", r)
+	}
+	const most = 250 // bytes, as many as git can store
+	return branchLike(branch) && len(branch) <= most && !strings.ContainsFunc(branch, odd)
+}
+
 func hexLike(sha string) bool { return len(sha) >= 40 && strings.Trim(sha, "0123456789abcdef") == "" }
 
 func (r *run) comments(ctx context.Context) ([]remark, error) {
 	comments, err := r.Desk.Comments(ctx, r.ref())
 	var all []remark
-	for _, c := range comments[:min(len(comments), maxRemarks)] {
-		if strings.TrimSpace(c.Body) != "" {
+	for _, c := range comments {
+		if strings.TrimSpace(c.Body) != "" && r.readers.hears(c.Author, "comment") && len(all) < maxRemarks {
 			all = append(all, remark{account(c.Author), quoted(cut(c.Body, maxRemark))})
 		}
 	}
@@ -158,7 +171,7 @@ func (r *run) issuesOf(ctx context.Context, p *forge.Pull) (all []issueText) {
 		if ref.Repo != r.Repo {
 			continue
 		}
-		if is, err := r.Desk.Issue(ctx, ref); err == nil {
+		if is, err := r.Desk.Issue(ctx, ref); err == nil && r.readers.vouched(&is) {
 			all = append(all, issueText{is.Number, quoted(is.Title), quoted(cut(is.Body, maxBody))})
 		}
 	}
@@ -174,6 +187,9 @@ func (r *run) reviews(ctx context.Context) ([]reviewText, error) {
 	reviews, err := r.Desk.Reviews(ctx, r.ref())
 	var all []reviewText
 	for _, one := range reviews {
+		if !r.readers.hears(one.Author, "review") {
+			continue
+		}
 		text := reviewText{
 			Author: account(one.Author), State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark)),
 		}

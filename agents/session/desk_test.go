@@ -67,7 +67,7 @@ func TestComments(t *testing.T) {
 		d.comments = append(d.comments, forge.Comment{Author: "bob", Body: fmt.Sprint(i)})
 	}
 	got, err := d.run(t).comments(t.Context())
-	if err != nil || len(got) != maxRemarks-1 || len(got[0].Body) > maxRemark+100 || got[1].Body != "0" {
+	if err != nil || len(got) != maxRemarks || len(got[0].Body) > maxRemark+100 || got[1].Body != "0" {
 		t.Errorf("%d comments, %v", len(got), err)
 	}
 }

@@ -22,6 +22,9 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if err := r.findReaders(ctx); err != nil {
+		return "", err
+	}
 	d := &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: account(is.Author)}
 	if d.Comments, err = r.comments(ctx); err != nil {
 		return "", err
@@ -87,6 +90,9 @@ func (r *run) rework(ctx context.Context) (reason string, err error) {
 	if p.HeadRepo != "" && !strings.EqualFold(p.HeadRepo, r.Repo) {
 		return "", fmt.Errorf("the pull request comes from %s, where %s does not push", p.HeadRepo, r.Agent)
 	}
+	if !wordLike(p.Head) {
+		return "", fmt.Errorf("cannot work on a branch that is called %q", p.Head)
+	}
 	if err := r.tree.fetch(ctx); err != nil {
 		return "", err
 	}
@@ -120,6 +126,9 @@ func (r *run) change(ctx context.Context, d *promptData, at, since, title string
 
 // pullPrompt is the part of a prompt about a pull request that rework and review share.
 func (r *run) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error) {
+	if err := r.findReaders(ctx); err != nil {
+		return nil, err
+	}
 	remarks, err := r.comments(ctx)
 	if err != nil {
 		return nil, err

@@ -58,9 +58,14 @@ func (r *run) openProfile(ctx context.Context) *profile {
 	return nil
 }
 
-// prompt renders the prompt of the session: from the profile's template, else the factory's, else the embedded one.
+// prompt renders the prompt of the session: from the profile's template, else the factory's, else the embedded one. It
+// ends with what is left out.
 func (r *run) prompt(ctx context.Context, d *promptData) (string, error) {
-	return r.promptFor(ctx, r.Role, string(r.Kind), d)
+	prompt, err := r.promptFor(ctx, r.Role, string(r.Kind), d)
+	if note := r.readers.note(); err == nil && note != "" {
+		prompt = strings.TrimRight(prompt, "\n") + "\n\n" + note + "\n"
+	}
+	return prompt, err
 }
 
 func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (string, error) {

@@ -71,6 +71,7 @@ type run struct {
 	tree         *tree
 	keep         keep         // of the earlier sessions on this chain
 	profile      *profile     // nil without a profile repository
+	readers      readers      // whose words enter the prompt
 	usage        agents.Usage // of all runs of the CLI
 	conversation string       // the CLI's id of this session's conversation; empty before there is one
 }

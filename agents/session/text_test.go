@@ -221,6 +221,19 @@ func TestBranchLike(t *testing.T) {
 	}
 }
 
+// A branch that a prompt names, or has in a command, is a word and nothing else.
+func TestWordLike(t *testing.T) {
+	for name, want := range map[string]bool{
+		"main": true, "fix/issue-1": true, "ünïcode": true, "release/1.2+rc": true, "a`b": false, "$(id)": false, "a;id": false, "a|id": false,
+		"a&b": false, "a'b": false, "a\"b": false, "a>b": false, "a\u202eb": false, "a\u00a0b": false, "a\u200bb": false, "-f": false,
+		strings.Repeat("a", 300): false, "": false,
+	} {
+		if wordLike(name) != want {
+			t.Errorf("%q: %t, want %t", name, !want, want)
+		}
+	}
+}
+
 func TestReadWork(t *testing.T) {
 	good := []string{
 		"DISINTO_RUN_ID=r", "DISINTO_AGENT=a", "DISINTO_WORKSPACE=/w", "DISINTO_RESULT=/r", "HOME=/h", "FORGE_URL=http://f/", "FORGE_TOKEN=t",

@@ -22,6 +22,7 @@ type work struct {
 	Repo                             string // owner/name
 	Number                           int64  // 0 for scheduled work
 	Model, BaseURL                   string // may be empty
+	ReadAll                          bool   // what accounts without write access wrote, too
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
 }
@@ -35,6 +36,7 @@ func readWork(environ []string) (work, error) {
 		Repo: get("DISINTO_REPO"), Model: get("DISINTO_MODEL"), BaseURL: strings.TrimSuffix(get("DISINTO_BASE_URL"), "/"),
 		Workspace: get("DISINTO_WORKSPACE"), ResultPath: get("DISINTO_RESULT"), Home: get("HOME"),
 		ForgeURL: strings.TrimSuffix(get("FORGE_URL"), "/"), Token: get("FORGE_TOKEN"),
+		ReadAll: get("DISINTO_READERS") == agents.ReadersAll,
 	}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

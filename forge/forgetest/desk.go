@@ -3,6 +3,7 @@ package forgetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ type Desk interface {
 	PostReview(ctx context.Context, pull forge.Ref, r *forge.FullReview) error
 	Checks(ctx context.Context, repo, sha string) ([]forge.Check, error)
 	CheckLog(ctx context.Context, repo string, c forge.Check) (string, error)
+	Writers(ctx context.Context, repo string) ([]string, error)
 	Repository(ctx context.Context, name string) (forge.Repository, error)
 	File(ctx context.Context, repo, path string) (string, error)
 	Folder(ctx context.Context, repo, path string) ([]string, error)
@@ -78,6 +80,11 @@ func deskAccount(w *desks) {
 	w.must("Repository", err)
 	same(w.world, "name", r.Name, w.repo)
 	same(w.world, "default branch", r.Branch, "main")
+	writers, err := w.dev.Writers(w.ctx, w.repo)
+	w.must("Writers", err)
+	for login, want := range map[string]bool{w.world.dev: true, w.world.boss: true, w.world.human: false} {
+		same(w.world, login+" may write", slices.Contains(writers, login), want)
+	}
 }
 
 func deskItems(w *desks) {

@@ -325,3 +325,20 @@ func TestAnswersAreWrittenLater(t *testing.T) {
 		})
 	}
 }
+
+// A session is told whose words its prompt may have.
+func TestReaders(t *testing.T) {
+	for all, want := range map[bool]string{false: "collaborators", true: "all"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t)
+			w.Config.Forge.ReadersAll = all
+			w.Forge.Issue("one")
+			l := w.Start()
+			w.Until(time.Minute, "begun", func() bool { return len(w.Exec.Runs()) > 0 })
+			if got := variable(w.Exec.Runs()[0].Job, "DISINTO_READERS"); got != want {
+				t.Errorf("readers %s, want %s", got, want)
+			}
+			l.Stop()
+		})
+	}
+}

@@ -134,6 +134,7 @@ func (d *decoder) readForge(t *table) {
 	}
 	f.Repos = d.repos(t)
 	f.Bots, f.Bases = t.set("bots"), t.set("bases")
+	f.ReadersAll = t.oneOf("readers", "collaborators", "collaborators", "all") == "all"
 	f.MergeAuto = t.oneOf("merge", "auto", "auto", "manual") == "auto"
 	f.ClaimSingle = t.oneOf("claim", "ref", "ref", "single") == "single"
 	f.RequireMerged = t.truth("require_merged", false)

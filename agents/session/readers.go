@@ -1,0 +1,91 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// readers are the accounts whose words enter the prompt, and the count of what others wrote. Unless the configuration
+// says "all", these are the accounts with write access, agents among them.
+type readers struct {
+	writers map[string]bool // in lower case; nil when all count
+	left    map[string]int  // what is left out, by kind
+	people  map[string]bool // who wrote it, in lower case
+}
+
+// findReaders asks the forge who may write. Where our account may not know, no other account counts.
+func (r *run) findReaders(ctx context.Context) error {
+	r.readers = readers{left: map[string]int{}, people: map[string]bool{}}
+	if r.ReadAll {
+		return nil
+	}
+	logins, err := r.Desk.Writers(ctx, r.Repo)
+	if err != nil && !errors.Is(err, forge.ErrForbidden) && !errors.Is(err, forge.ErrNotFound) {
+		return fmt.Errorf("cannot tell who may write to %s: %w", r.Repo, err)
+	}
+	if err != nil {
+		r.logf("cannot tell who may write to %s, so nothing that others wrote is read: %v", r.Repo, err)
+	}
+	r.readers.writers = map[string]bool{}
+	for _, login := range logins {
+		r.readers.writers[strings.ToLower(login)] = true
+	}
+	return nil
+}
+
+// hears reports whether the words of an account enter the prompt. What does not is counted as one of a kind.
+func (rs *readers) hears(login, kind string) bool {
+	login = strings.ToLower(login)
+	if rs.writers == nil || rs.writers[login] {
+		return true
+	}
+	rs.left[kind]++
+	rs.people[login] = true
+	return false
+}
+
+// note tells the model what is left out; empty when nothing is.
+func (rs *readers) note() string {
+	list, total := "", 0
+	for _, kind := range []string{"issue", "review", "comment"} { // from the last to the first
+		n := rs.left[kind]
+		switch {
+		case n == 0:
+			continue
+		case list == "":
+			list = counted(n, kind, kind+"s")
+		case strings.Contains(list, " and "):
+			list = counted(n, kind, kind+"s") + ", " + list
+		default:
+			list = counted(n, kind, kind+"s") + " and " + list
+		}
+		total += n
+	}
+	if total == 0 {
+		return ""
+	}
+	verb := "were"
+	if total == 1 {
+		verb = "was"
+	}
+	people := counted(len(rs.people), "person", "people")
+	return fmt.Sprintf(
+		"%s of %s without write access to the repository %s left out here. Do not go and read them.", list, people, verb)
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// vouched reports whether the text of an issue enters the prompt: its author counts, or an account with write access
+// has put it up for work.
+func (rs *readers) vouched(is *forge.Issue) bool {
+	return is.Has(forge.LabelBacklog) || is.Has(forge.LabelInProgress) || rs.hears(is.Author, "issue")
+}
