@@ -25,14 +25,24 @@ type adapter interface {
 type call struct {
 	Session string // the conversation: a new id, or the one to resume
 	Resume  bool
-	Model   string // empty means the CLI's own default
-	BaseURL string // of the backend, without a slash at its end; empty means the CLI's own
-	Local   bool   // the backend is a server of the operator's
-	Context int    // of the model, in tokens; 0 means unknown
+	Model   string  // empty means the CLI's own default
+	BaseURL string  // of the backend, without a slash at its end; empty means the CLI's own
+	Local   bool    // the backend is a server of the operator's
+	Context int     // of the model, in tokens; 0 means unknown
+	MaxUSD  float64 // what the run may cost; 0 is no limit
 	// Tree is the checkout to review. The CLI starts elsewhere, reads the checkout as it reads any other folder, and
 	// takes no setting from it. Empty means that the CLI starts in its checkout.
 	Tree    string
 	environ []string
+}
+
+// diarist is an adapter of a CLI that tells its use in a file, and in its events only at the end of a run. Its methods
+// are pure.
+type diarist interface {
+	// diary returns a pattern that the file of a conversation matches.
+	diary(environ []string, session string) string
+	// entry reads a line of it: the use of the whole conversation. ok is false for other lines.
+	entry(line []byte) (u agents.Usage, ok bool)
 }
 
 // adapters has one for each of agents.CLIs; the file of each adds it.

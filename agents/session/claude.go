@@ -36,6 +36,9 @@ func (claude) command(c *call) (argv, env []string) {
 	if c.BaseURL != "" {
 		env = append(env, "ANTHROPIC_BASE_URL="+c.host())
 	}
+	if c.MaxUSD > 0 && !c.Local { // of this run, without what the conversation cost before
+		argv = append(argv, "--max-budget-usd", strconv.FormatFloat(c.MaxUSD, 'f', -1, 64))
+	}
 	if c.Model != "" {
 		env = append(env, "ANTHROPIC_MODEL="+c.Model)
 	}
@@ -81,8 +84,10 @@ type claudeEvent struct {
 	ErrorStatus int `json:"error_status"`
 
 	Message struct {
+		ID         string
 		Content    json.RawMessage
 		StopReason string `json:"stop_reason"`
+		Usage      claudeUsage
 	}
 	RateLimit struct {
 		Status   string
@@ -98,12 +103,18 @@ type claudeEvent struct {
 	StopReason     string  `json:"stop_reason"`
 	APIStatus      int     `json:"api_error_status"`
 	Cost           float64 `json:"total_cost_usd"`
-	Usage          *struct {
-		Input   int64 `json:"input_tokens"`
-		Created int64 `json:"cache_creation_input_tokens"`
-		Read    int64 `json:"cache_read_input_tokens"`
-		Output  int64 `json:"output_tokens"`
-	}
+	Usage          *claudeUsage
+}
+
+type claudeUsage struct {
+	Input   int64 `json:"input_tokens"`
+	Created int64 `json:"cache_creation_input_tokens"`
+	Read    int64 `json:"cache_read_input_tokens"`
+	Output  int64 `json:"output_tokens"`
+}
+
+func (u *claudeUsage) usage() agents.Usage {
+	return agents.Usage{InputTokens: u.Input + u.Created, CachedTokens: u.Read, OutputTokens: u.Output}
 }
 
 func (claude) read(line []byte, r *report) bool {
@@ -116,10 +127,12 @@ func (claude) read(line []byte, r *report) bool {
 	case e.Type == "system" && e.Subtype == "api_retry":
 		r.Note = fmt.Sprintf("the backend answers %d, try %d of %d", e.ErrorStatus, e.Attempt, e.MaxRetries)
 	case e.Type == "assistant":
-		r.answer(e.Message.Content)
+		r.count(e.Message.ID, e.Message.Usage.usage(), r.answer(e.Message.Content))
 		if e.Message.StopReason == "refusal" {
 			r.fail(trouble{What: refused, Words: "the model refused: " + r.Words})
 		}
+	case e.Type == "user":
+		r.results(e.Message.Content)
 	case e.Type == "rate_limit_event" && e.RateLimit.Status == "rejected":
 		t := trouble{What: limited, Words: "usage limit " + e.RateLimit.Type}
 		if e.RateLimit.ResetsAt > 0 {
@@ -136,7 +149,7 @@ func (claude) read(line []byte, r *report) bool {
 func (r *report) claudeResult(e *claudeEvent) {
 	r.Ended = true
 	if u := e.Usage; u != nil {
-		r.Usage = agents.Usage{InputTokens: u.Input + u.Created, CachedTokens: u.Read, OutputTokens: u.Output}
+		r.Usage = u.usage()
 	}
 	r.Usage.CostUSD, r.TotalCost = e.Cost, true // of the whole conversation; the tokens are this run's
 	if e.StopReason == "refusal" {
@@ -144,7 +157,7 @@ func (r *report) claudeResult(e *claudeEvent) {
 		return
 	}
 	if !e.IsError {
-		if r.What != refused { // it waited for the end of a limit itself
+		if r.What != refused && !r.settled() { // it waited for the end of a limit itself
 			r.trouble = trouble{}
 		}
 		return
@@ -156,26 +169,48 @@ func (r *report) claudeResult(e *claudeEvent) {
 		what = classify(e.APIStatus, words)
 	case e.TerminalReason == "prompt_too_long":
 		what = overflown
+	case e.TerminalReason == "budget_exhausted":
+		what = spent
 	}
 	r.fail(trouble{What: what, Words: words})
 }
 
-// answer reads the content of a model's message in Anthropic's form, which qwen writes too.
-func (r *report) answer(content json.RawMessage) {
+// answer reads the content of a model's message in Anthropic's form, which qwen writes too. It returns how many bytes
+// the model wrote.
+func (r *report) answer(content json.RawMessage) (written int64) {
 	var parts []struct {
-		Type, Text, Name string
-		Input            json.RawMessage
+		Type, Text, Thinking, Name, ID string
+		Input                          json.RawMessage
 	}
 	if json.Unmarshal(content, &parts) != nil {
-		return
+		return 0
 	}
 	r.Turns++
 	for _, p := range parts {
+		written += int64(len(p.Text) + len(p.Thinking) + len(p.Input))
 		switch p.Type {
 		case "text":
 			r.Words, r.Note = p.Text, firstWords(p.Text)
 		case "tool_use":
-			r.Note = toolNote(p.Name, p.Input)
+			r.call(p.ID, p.Name, p.Input)
+		}
+	}
+	return written
+}
+
+// results reads the results of tools in the same form.
+func (r *report) results(content json.RawMessage) {
+	var parts []struct {
+		Type    string
+		ID      string `json:"tool_use_id"`
+		Content json.RawMessage
+	}
+	if json.Unmarshal(content, &parts) != nil {
+		return
+	}
+	for _, p := range parts {
+		if p.Type == "tool_result" {
+			r.result(p.ID, p.Content)
 		}
 	}
 }

@@ -56,6 +56,9 @@ func unlessDone(out agents.Outcome) error {
 // the same slot of a local backend. On an API a new conversation costs less than sending an old one again.
 func (r *run) call(ctx context.Context) *call {
 	c := &call{Model: r.Model, BaseURL: r.BaseURL, Local: r.Local, environ: r.Environ, Session: newID()}
+	if r.Left.USD > 0 {
+		c.MaxUSD = max(r.Left.USD-r.usage.CostUSD, 0.01)
+	}
 	k := &r.keep
 	if r.Local && k.Session != "" && k.CLI == r.CLI && k.Thread == r.Thread && k.Slot == r.Slot {
 		c.Session, c.Resume = k.Session, true
@@ -84,6 +87,10 @@ var errSilent = errors.New("the CLI was silent for too long")
 // runCLI runs the CLI once and reads its events as they come.
 func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agents.Outcome) {
 	said, complaint := &report{}, &tail{limit: 4 << 10}
+	if words := r.Left.Reached(r.usage.Tokens(), r.usage.CostUSD); words != "" {
+		said.fail(trouble{What: spent, Words: "it has used " + words})
+		return said, outcome(r.CLI, said, nil, "", r.Now())
+	}
 	before, resumed := agents.Usage{}, ""
 	if c.Resume {
 		before, resumed = r.keep.Totals, ", on from its last conversation"
@@ -91,7 +98,7 @@ func (r *run) runCLI(ctx context.Context, c *call, prompt string) (*report, agen
 	r.logf("%s begins%s", r.CLI, resumed)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := r.listen(said, cancel)
+	out := r.listen(said, before, cancel)
 	argv, vars := r.cli.command(c)
 	// A worktree that the CLI breaks must not lead its git to a repository around the workspace.
 	vars = append(vars, "GIT_CEILING_DIRECTORIES="+r.Workspace)
@@ -134,14 +141,17 @@ func withoutMonitor(environ []string) []string {
 	}
 }
 
-// listen returns a writer for the CLI's events. It cancels the run when the CLI is silent too long or cannot succeed.
-func (r *run) listen(said *report, cancel context.CancelCauseFunc) *lines {
+// listen returns a writer for the CLI's events. It cancels the run when the CLI is silent too long or cannot succeed,
+// repeats itself, or has used what it may.
+func (r *run) listen(said *report, before agents.Usage, cancel context.CancelCauseFunc) *lines {
+	m := &runMeter{run: r, said: said, before: before}
 	timer := time.AfterFunc(firstAnswer, func() { cancel(errSilent) })
 	if r.Local {
 		timer.Stop()
 	}
 	return &lines{stop: timer.Stop, each: func(line []byte) {
-		said.add(r.cli, line)
+		said.add(r.cli, line, r.Now())
+		m.measure()
 		switch {
 		case said.Ended:
 			timer.Reset(lastWord)
@@ -151,7 +161,7 @@ func (r *run) listen(said *report, cancel context.CancelCauseFunc) *lines {
 		if said.Note != "" {
 			r.logf("%s", said.Note)
 		}
-		if said.Hopeless {
+		if said.Hopeless || said.settled() {
 			cancel(nil)
 		}
 	}}
@@ -159,11 +169,7 @@ func (r *run) listen(said *report, cancel context.CancelCauseFunc) *lines {
 
 // account keeps what a run used, and its conversation.
 func (r *run) account(said *report, c *call, before agents.Usage) {
-	u := used(said, before)
-	if r.Local {
-		u.CostUSD = 0 // the CLI's guess at the price of a paid API
-	}
-	r.usage = r.usage.Add(u)
+	r.usage = r.usage.Add(r.cost(said, before))
 	id := said.Session
 	if id == "" && said.Turns > 0 {
 		id = c.Session
@@ -177,6 +183,15 @@ func (r *run) account(said *report, c *call, before agents.Usage) {
 		r.keep.Totals = said.Usage
 	}
 	r.keep.save(r.keepPath())
+}
+
+// cost returns the use of a run so far.
+func (r *run) cost(said *report, before agents.Usage) agents.Usage {
+	u := used(said, before)
+	if r.Local {
+		u.CostUSD = 0 // the CLI's guess at the price of a paid API
+	}
+	return u
 }
 
 // newID returns a random UUID, the form in which CLIs want the id of a conversation.

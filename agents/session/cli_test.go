@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +49,9 @@ func TestCLIThatStays(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &run{
 					Program: &Program{CLI: "qwen", Environ: []string{"PATH=/bin"}, Out: io.Discard, Now: time.Now},
-					work:    work{Local: !tt.api, Workspace: t.TempDir(), Home: t.TempDir()}, cli: adapters["qwen"],
+					work: work{
+						Local: !tt.api, Workspace: t.TempDir(), Home: t.TempDir(), ResultPath: filepath.Join(t.TempDir(), "result.json"),
+					}, cli: adapters["qwen"],
 				}
 				r.Run = func(ctx context.Context, cmd agents.Cmd) error {
 					for _, line := range tt.says {

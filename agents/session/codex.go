@@ -1,8 +1,11 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strconv"
 
 	"codeberg.org/johba/disinto/agents"
@@ -59,14 +62,51 @@ type codexEvent struct {
 	Message  string
 	Error    struct{ Message string }
 	Item     struct {
-		Type, Text, Command string
-		Changes             []struct{ Path string }
+		ID, Type, Text, Command string
+		Output                  string          `json:"aggregated_output"`
+		Exit                    json.RawMessage `json:"exit_code"`
+		// Of a call of an MCP server's tool.
+		Server, Tool      string
+		Arguments, Result json.RawMessage
+
+		Changes []struct{ Path string }
 	}
-	Usage *struct {
-		Input  int64 `json:"input_tokens"`
-		Cached int64 `json:"cached_input_tokens"`
-		Output int64 `json:"output_tokens"`
+	Usage *codexUsage
+}
+
+// codexUsage has the cached tokens in its input, and the reasoning in its output.
+type codexUsage struct {
+	Input  int64 `json:"input_tokens"`
+	Cached int64 `json:"cached_input_tokens"`
+	Output int64 `json:"output_tokens"`
+}
+
+func (u *codexUsage) usage() agents.Usage {
+	return agents.Usage{InputTokens: max(0, u.Input-u.Cached), CachedTokens: u.Cached, OutputTokens: u.Output}
+}
+
+// diary is its own record of a conversation, which grows with each answer of the model.
+func (codex) diary(environ []string, session string) string {
+	home := cmp.Or(agents.Getenv(environ, "CODEX_HOME"), filepath.Join(agents.Getenv(environ, "HOME"), ".codex"))
+	return filepath.Join(home, "sessions", "*", "*", "*", "rollout-*-"+session+".jsonl")
+}
+
+func (codex) entry(line []byte) (agents.Usage, bool) {
+	if !bytes.Contains(line, []byte(`"token_count"`)) {
+		return agents.Usage{}, false
 	}
+	var e struct {
+		Payload struct {
+			Type string
+			Info *struct {
+				Total codexUsage `json:"total_token_usage"`
+			}
+		}
+	}
+	if json.Unmarshal(line, &e) != nil || e.Payload.Type != "token_count" || e.Payload.Info == nil {
+		return agents.Usage{}, false
+	}
+	return e.Payload.Info.Total.usage().Bounded(), true
 }
 
 func (codex) read(line []byte, r *report) bool {
@@ -78,9 +118,7 @@ func (codex) read(line []byte, r *report) bool {
 	case "thread.started":
 		r.Session = e.ThreadID
 	case "item.started":
-		if e.Item.Type == "command_execution" {
-			r.Note = "shell: " + firstWords(e.Item.Command)
-		}
+		r.codexCall(&e)
 	case "item.completed":
 		r.codexItem(&e)
 	case "error":
@@ -91,22 +129,41 @@ func (codex) read(line []byte, r *report) bool {
 	case "turn.completed":
 		r.Ended = true
 		if u := e.Usage; u != nil {
-			// Of the whole conversation. Input includes the cached tokens, output the reasoning.
-			r.Usage = agents.Usage{InputTokens: max(0, u.Input-u.Cached), CachedTokens: u.Cached, OutputTokens: u.Output}
-			r.TotalTokens = true
+			r.Usage, r.TotalTokens = u.usage(), true // of the whole conversation
 		}
 	}
 	return true
 }
 
+// codexCall is the call of a tool; its result follows.
+func (r *report) codexCall(e *codexEvent) {
+	switch it := &e.Item; it.Type {
+	case "command_execution":
+		r.call(it.ID, "shell", commandInput(it.Command))
+	case "mcp_tool_call":
+		r.call(it.ID, it.Server+"."+it.Tool, it.Arguments)
+	}
+}
+
+// commandInput is a command as other CLIs write it.
+func commandInput(command string) []byte {
+	text, _ := json.Marshal(map[string]string{"command": command})
+	return text
+}
+
 func (r *report) codexItem(e *codexEvent) {
 	switch e.Item.Type {
+	case "command_execution":
+		r.result(e.Item.ID, append([]byte(e.Item.Output), e.Item.Exit...))
+	case "mcp_tool_call":
+		r.result(e.Item.ID, e.Item.Result)
 	case "agent_message":
 		r.Turns++
 		r.Words, r.Note = e.Item.Text, firstWords(e.Item.Text)
 	case "file_change":
 		for _, c := range e.Item.Changes {
 			r.Note = "change: " + firstWords(c.Path)
+			r.changed = append(r.changed, c.Path)
 		}
 	}
 }

@@ -16,6 +16,7 @@ type report struct {
 	Words   string // the model's last text
 	Turns   int    // answers of the model
 	Usage   agents.Usage
+	Running agents.Usage // of this run so far, by the answers of the model: the events of a run that goes on tell no more
 	// TotalTokens and TotalCost say that these parts of Usage count the whole conversation and not this run alone.
 	TotalTokens, TotalCost bool
 	Ended                  bool // the last event of a complete run was read
@@ -24,6 +25,50 @@ type report struct {
 	Unread    int    // lines that are no event
 	Note      string // one line for the log about the last event; may be empty
 	overflows int    // how often the conversation was too long
+	repeats   repeats
+	answers   []answered // the last answers of the model
+	calling   bool       // the last event was about a tool: another answer of the model follows
+	now       time.Time  // of the event
+	changed   []string   // files that the event says are written, without what into them
+}
+
+// answered is an answer of the model with its use. Some CLIs tell an answer in parts, each with the use of all.
+type answered struct {
+	id      string
+	used    agents.Usage
+	written int64 // bytes of the parts
+}
+
+// answersMost bounds the answers that are told in parts at the same time.
+const answersMost = 32
+
+// bytesPerToken is that of code and prose at most. claude tells how much its model wrote only at the end of a run.
+const bytesPerToken = 4
+
+// count adds an answer of the model, or a further part of it, to the use of the run.
+func (r *report) count(id string, u agents.Usage, written int64) {
+	i := slices.IndexFunc(r.answers, func(a answered) bool { return a.id == id && id != "" })
+	if i < 0 {
+		r.answers = append(last(r.answers, answersMost-1), answered{id: id})
+		i = len(r.answers) - 1
+	}
+	a := &r.answers[i]
+	a.written += written
+	u.OutputTokens = max(u.OutputTokens, a.written/bytesPerToken)
+	total := a.used.Max(u.Bounded())
+	r.Running, a.used = r.Running.Add(total.Less(a.used)), total
+}
+
+// call is the call of a tool.
+func (r *report) call(id, tool string, input []byte) {
+	r.calling, r.Note = true, toolNote(tool, input)
+	r.repeats.begin(id, tool, input, r.now)
+}
+
+// result is the result of a tool.
+func (r *report) result(id string, result []byte) {
+	r.calling = true
+	r.repeats.end(id, result, r.now)
 }
 
 // trouble is the reason why a run did not do its work.
@@ -45,12 +90,17 @@ const (
 	refused   class = "refused"   // the model refuses
 	down      class = "down"      // the backend does not answer, or only with errors
 	forgotten class = "forgotten" // the conversation to resume is not there
+	looped    class = "loop"      // it repeats itself
+	spent     class = "budget"    // it has used what it may
 	broken    class = "broken"    // anything else
 )
 
+// settled reports whether a trouble stays, whatever the CLI says while we end it.
+func (t *trouble) settled() bool { return t.What == looped || t.What == spent }
+
 // fail notes a failure. A usage limit stays: CLIs report it again as another error.
 func (r *report) fail(t trouble) {
-	if r.What == limited && t.What != limited {
+	if r.settled() || r.What == limited && t.What != limited {
 		return
 	}
 	if t.What == limited && t.Until.IsZero() {
@@ -61,8 +111,8 @@ func (r *report) fail(t trouble) {
 }
 
 // add reads one line of a CLI's stdout.
-func (r *report) add(a adapter, line []byte) {
-	r.Note = ""
+func (r *report) add(a adapter, line []byte, now time.Time) {
+	r.Note, r.calling, r.now, r.changed = "", false, now, nil
 	if !a.read(line, r) {
 		r.Unread++
 	}
@@ -73,6 +123,7 @@ var classes = []struct {
 	what class
 	text *regexp.Regexp
 }{
+	{looped, regexp.MustCompile(`(?i)loop detect`)}, // qwen finds some itself
 	{forgotten, regexp.MustCompile(`(?i)no (conversation|(saved )?session|rollout) found|(session|thread.*) not found`)},
 	{overflown, overflowWords},
 	{limited, regexp.MustCompile(`(?i)usage.?limit|rate.?limit|hit your .{0,20}limit|quota|too many requests|\b429\b`)},

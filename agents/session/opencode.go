@@ -77,9 +77,13 @@ type opencodeEvent struct {
 	Type, SessionID string
 	Part            struct {
 		Text, Tool, Reason string
-		State              struct{ Input json.RawMessage }
-		Cost               float64
-		Tokens             struct {
+		CallID             string
+		State              struct {
+			Input, Output json.RawMessage
+			Time          struct{ Start, End int64 } // in milliseconds
+		}
+		Cost   float64
+		Tokens struct {
 			Input, Output, Reasoning int64 // input without the cached tokens
 			Cache                    struct{ Read, Write int64 }
 		}
@@ -105,7 +109,7 @@ func (opencode) read(line []byte, r *report) bool {
 	case "text":
 		r.Words, r.Note = e.Part.Text, firstWords(e.Part.Text)
 	case "tool_use":
-		r.Note = toolNote(e.Part.Tool, e.Part.State.Input)
+		r.opencodeTool(&e)
 	case "step_finish":
 		r.Turns++
 		t := e.Part.Tokens
@@ -113,7 +117,9 @@ func (opencode) read(line []byte, r *report) bool {
 			InputTokens: t.Input + t.Cache.Write, CachedTokens: t.Cache.Read, OutputTokens: t.Output + t.Reasoning,
 			CostUSD: e.Part.Cost,
 		})
-		r.Ended = e.Part.Reason != "tool-calls"
+		r.Running = r.Usage
+		r.calling = e.Part.Reason == "tool-calls"
+		r.Ended = !r.calling
 		if r.What == overflown && !r.Hopeless {
 			r.trouble = trouble{} // it has shortened the conversation, and goes on
 		}
@@ -121,6 +127,16 @@ func (opencode) read(line []byte, r *report) bool {
 		r.opencodeError(&e)
 	}
 	return true
+}
+
+// opencodeTool reads a call of a tool that has its result already.
+func (r *report) opencodeTool(e *opencodeEvent) {
+	state := &e.Part.State
+	end := r.now
+	r.now = end.Add(-time.Duration(max(0, state.Time.End-state.Time.Start)) * time.Millisecond)
+	r.call(e.Part.CallID, e.Part.Tool, state.Input)
+	r.now = end
+	r.result(e.Part.CallID, state.Output)
 }
 
 func (r *report) opencodeError(e *opencodeEvent) {

@@ -32,6 +32,10 @@ func outcome(cli string, r *report, exit error, complaint string, now time.Time)
 		out.Reason = cli + ": the context window overflowed: " + t.Words
 	case refused:
 		out.Result = agents.Refused
+	case looped:
+		out.Result = agents.Looped
+	case spent:
+		out.Result = agents.OverBudget
 	}
 	return out
 }
@@ -49,7 +53,8 @@ func unended(exit error, complaint string) trouble {
 	return trouble{What: what, Words: words}
 }
 
-// used is the usage of one run: for CLIs that count the whole conversation, without its usage before this run.
+// used is the usage of one run: for CLIs that count the whole conversation, without its usage before this run. A run
+// that was ended has only told the use of its answers.
 func used(r *report, before agents.Usage) agents.Usage {
 	if !r.TotalTokens {
 		before = agents.Usage{CostUSD: before.CostUSD}
@@ -57,9 +62,5 @@ func used(r *report, before agents.Usage) agents.Usage {
 	if !r.TotalCost {
 		before.CostUSD = 0
 	}
-	u, before := r.Usage.Bounded(), before.Bounded()
-	return agents.Usage{
-		InputTokens: max(0, u.InputTokens-before.InputTokens), CachedTokens: max(0, u.CachedTokens-before.CachedTokens),
-		OutputTokens: max(0, u.OutputTokens-before.OutputTokens), CostUSD: max(0, u.CostUSD-before.CostUSD),
-	}
+	return r.Usage.Bounded().Less(before.Bounded()).Max(r.Running)
 }

@@ -103,6 +103,7 @@ func TestEvents(t *testing.T) {
 		{"too long", "claude", `{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":400,"result":"prompt is too long: 210000 tokens > 200000 maximum"}`, overflown, true, ""},
 		{"not JSON", "claude", "hello\n{\"type\":\"result\",\"result\":\"ok\"}", noTrouble, true, ""},
 		{"waits a minute", "qwen", `{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":60000}}`, limited, false, ""},
+		{"it found the loop itself", "qwen", `{"type":"result","is_error":true,"error":{"message":"Loop detection halted the run (consecutive_identical_tool_calls)."}}`, looped, true, ""},
 		{"waits a moment", "qwen", `{"type":"system","subtype":"retry","data":{"reason":"retry","attempt":1,"maxRetries":10,"delayMs":2000}}`, noTrouble, false, ""},
 		{"in the middle of work", "opencode", `{"type":"step_finish","sessionID":"ses_1","part":{"reason":"tool-calls"}}`, noTrouble, false, ""},
 		{"usage limit", "codex", `{"type":"turn.failed","error":{"message":"You've hit your usage limit. Try again later."}}`, limited, true, ""},

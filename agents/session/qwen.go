@@ -53,8 +53,12 @@ func (qwen) credentials() (vars, files []string) {
 type qwenEvent struct {
 	Type, Subtype string
 	SessionID     string `json:"session_id"`
-	Message       struct{ Content json.RawMessage }
-	Data          struct {
+	Message       struct {
+		ID      string
+		Content json.RawMessage
+		Usage   qwenUsage
+	}
+	Data struct {
 		Attempt int
 		Max     int   `json:"maxRetries"`
 		Delay   int64 `json:"delayMs"`
@@ -62,11 +66,18 @@ type qwenEvent struct {
 	IsError bool `json:"is_error"`
 	Result  string
 	Error   struct{ Message string }
-	Usage   *struct {
-		Input  int64 `json:"input_tokens"`
-		Read   int64 `json:"cache_read_input_tokens"`
-		Output int64 `json:"output_tokens"`
-	}
+	Usage   *qwenUsage
+}
+
+// qwenUsage has the cached tokens in its input.
+type qwenUsage struct {
+	Input  int64 `json:"input_tokens"`
+	Read   int64 `json:"cache_read_input_tokens"`
+	Output int64 `json:"output_tokens"`
+}
+
+func (u *qwenUsage) usage() agents.Usage {
+	return agents.Usage{InputTokens: max(0, u.Input-u.Read), CachedTokens: u.Read, OutputTokens: u.Output}
 }
 
 // qwenPatience is the shortest pause before a retry that counts as a limit: after a 429 qwen waits 60 s, up to ten
@@ -88,13 +99,13 @@ func (qwen) read(line []byte, r *report) bool {
 			r.Hopeless = true
 		}
 	case e.Type == "assistant":
-		r.answer(e.Message.Content)
+		r.count(e.Message.ID, e.Message.Usage.usage(), r.answer(e.Message.Content))
+	case e.Type == "user":
+		r.results(e.Message.Content)
 	case e.Type == "result":
 		r.Ended = true
 		if u := e.Usage; u != nil {
-			// Of the whole conversation. Input includes the cached tokens.
-			r.Usage = agents.Usage{InputTokens: max(0, u.Input-u.Read), CachedTokens: u.Read, OutputTokens: u.Output}
-			r.TotalTokens = true
+			r.Usage, r.TotalTokens = u.usage(), true // of the whole conversation
 		}
 		if e.IsError {
 			words := cmp.Or(e.Error.Message, e.Result)

@@ -185,7 +185,7 @@ func (t tee) Write(p []byte) (int, error) {
 // parse reads a whole stream.
 func parse(a adapter, stream []byte) *report {
 	r := &report{}
-	l := &lines{each: func(line []byte) { r.add(a, line) }}
+	l := &lines{each: func(line []byte) { r.add(a, line, noon) }}
 	_, _ = l.Write(stream)
 	l.flush()
 	r.Unread += l.dropped
@@ -200,4 +200,82 @@ func writeGolden(t *testing.T, path string, text []byte) {
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestRealCLIsStop has a model that repeats a call for ever, and one that does something new each time for more than the
+// session may use. Each real CLI is ended at the eighth call, unless it ends before by itself, and by the answer that
+// reaches the limit.
+func TestRealCLIsStop(t *testing.T) {
+	bin := os.Getenv(clisVar)
+	if bin == "" {
+		t.Skipf("$%s names no folder with the real CLIs: make agents-e2e installs them", clisVar)
+	}
+	for _, cli := range agents.CLIs {
+		for _, want := range []agents.Result{agents.Looped, agents.OverBudget} {
+			t.Run(cli+"/"+string(want), func(t *testing.T) {
+				t.Parallel()
+				if _, err := os.Stat(filepath.Join(bin, cli)); err != nil {
+					t.Skipf("no %s in %s", cli, bin)
+				}
+				out, r, asks := stopped(t, cli, bin, want)
+				if out.Result != want || asks > 12 {
+					t.Errorf("%+v after %d answers, with %+v", out, asks, r.usage)
+				}
+				const answer = 75 // tokens at most
+				if used := r.usage.Tokens(); want == agents.OverBudget && (used < 350 || used > 350+answer) {
+					t.Errorf("it used %d tokens of 350", used)
+				}
+				t.Logf("%s: %s after %d answers, %d tokens", cli, out.Reason, asks, r.usage.Tokens())
+			})
+		}
+	}
+}
+
+func stopped(t *testing.T, cli, bin string, want agents.Result) (agents.Outcome, *run, int) {
+	asks := 0
+	model := httptest.NewServer(&fakemodel.Model{Context: 65536, Says: func(a fakemodel.Ask) fakemodel.Turn {
+		if !a.Tools {
+			return fakemodel.Turn{Text: "A title"}
+		}
+		if asks++; asks > 30 {
+			return fakemodel.Turn{Text: "enough"}
+		}
+		if want == agents.Looped {
+			return fakemodel.Turn{Shell: "echo the same"}
+		}
+		return fakemodel.Turn{Shell: fmt.Sprint("echo ", asks)}
+	}})
+	t.Cleanup(model.Close)
+	dir := t.TempDir()
+	r := &run{
+		Program: &Program{CLI: cli, Out: t.Output(), Now: time.Now, Run: runReal}, cli: adapters[cli],
+		work: work{
+			Workspace: filepath.Join(dir, "work"), Home: filepath.Join(dir, "home"), ResultPath: filepath.Join(dir, "result.json"),
+			Local: true, BaseURL: model.URL, Model: "fake-model",
+		},
+	}
+	for _, d := range []string{r.Home, r.treePath()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Environ = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + r.Home, "IS_SANDBOX=1", "TERM=dumb"}
+	if want == agents.OverBudget {
+		r.Left.Tokens = 350
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	_, err := r.ask(ctx, "Do what you are told.")
+	return failure(err), r, asks
+}
+
+// runReal runs a program and ends its process group when ctx is done.
+func runReal(ctx context.Context, c agents.Cmd) error {
+	path := filepath.Join(filepath.SplitList(agents.Getenv(c.Env, "PATH"))[0], c.Argv[0])
+	cmd := exec.CommandContext(ctx, path, c.Argv[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Dir, c.Env, c.Stdin, c.Stdout, c.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 2 * time.Second
+	return cmd.Run()
 }

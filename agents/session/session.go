@@ -89,9 +89,12 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	out := agents.Outcome{Result: agents.Done, Reason: reason}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		out = r.interrupted(ctx)
+		out = agents.Outcome{Result: agents.Failed, Reason: r.interrupted(ctx, "ended by a signal")}
 	case err != nil:
-		out = failure(err)
+		if out = failure(err); out.Result == agents.OverBudget { // the next session goes on from here
+			out.Reason = r.interrupted(ctx, out.Reason)
+			break
+		}
 		fallthrough
 	default:
 		r.keep.Running = false
@@ -106,20 +109,19 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	return out
 }
 
-// interrupted saves the work of a session that was told to end. It stays in the worktree too, where the next session on
-// the chain goes on from it.
-func (r *run) interrupted(ctx context.Context) agents.Outcome {
+// interrupted saves the work of a session that ends before its work is done, and says where it is. It stays in the
+// worktree too, where the next session on the chain goes on from it.
+func (r *run) interrupted(ctx context.Context, why string) (reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wipTime)
 	defer cancel()
-	reason := "ended by a signal, nothing was unsaved"
-	saved, err := r.tree.save(ctx, "ended by a signal")
+	saved, err := r.tree.save(ctx, why)
 	switch {
 	case err != nil:
-		reason = "ended by a signal; the work in progress is in the workspace only: " + err.Error()
+		return why + "; the work in progress is in the workspace only: " + err.Error()
 	case saved != "":
-		reason = "ended by a signal; the work in progress is on " + saved
+		return why + "; the work in progress is on " + saved
 	}
-	return agents.Outcome{Result: agents.Failed, Reason: reason}
+	return why + ", nothing was unsaved"
 }
 
 // failure is the outcome of an error around the CLI. A forge that does not answer burns no attempt.

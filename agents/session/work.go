@@ -25,6 +25,7 @@ type work struct {
 	ReadAll                          bool   // what accounts without write access wrote, too
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
+	Left                             agents.Budget // what the session may use; a zero field is no limit
 }
 
 // readWork reads the contract. A variable is missing where a person started the program by hand.
@@ -47,12 +48,22 @@ func readWork(environ []string) (work, error) {
 			wrong("$%s is not set", name)
 		}
 	}
+	var err error
+	if text := get("DISINTO_MAX_TOKENS"); text != "" {
+		if w.Left.Tokens, err = strconv.ParseInt(text, 10, 64); err != nil || w.Left.Tokens <= 0 {
+			wrong("$DISINTO_MAX_TOKENS is %q, want a number of tokens", text)
+		}
+	}
+	if text := get("DISINTO_MAX_USD"); text != "" {
+		if w.Left.USD, err = strconv.ParseFloat(text, 64); err != nil || !(w.Left.USD > 0) {
+			wrong("$DISINTO_MAX_USD is %q, want an amount of dollars", text)
+		}
+	}
 	if !forge.ValidRepo(w.Repo) {
 		wrong("$DISINTO_REPO is %q, want owner/name", w.Repo)
 	}
 	switch w.Kind {
 	case agents.KindIssue, agents.KindReview, agents.KindRework:
-		var err error
 		if w.Number, err = strconv.ParseInt(get("DISINTO_NUMBER"), 10, 64); err != nil || w.Number <= 0 {
 			wrong("$DISINTO_NUMBER is %q, want the number of an issue or pull request", get("DISINTO_NUMBER"))
 		}

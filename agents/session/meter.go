@@ -1,0 +1,87 @@
+package session
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
+)
+
+// runMeter follows what a run of the CLI uses while it goes on, and whether it repeats itself.
+type runMeter struct {
+	*run
+	said   *report
+	before agents.Usage // of the conversation, before the run
+	diary  string       // the file in which the CLI tells its use; empty until it is found
+	told   agents.Usage // what the result file says
+}
+
+// measure looks at the run after an event. A run that is at its limit ends when the model is to answer once more: the
+// last answer may be the end of the work.
+func (m *runMeter) measure() {
+	m.readDiary()
+	m.readChanges()
+	u := m.usage.Add(m.cost(m.said, m.before))
+	if u != m.told {
+		m.told = u
+		if text, err := agents.FormatUsage(u); err == nil {
+			_ = writeFile(m.ResultPath, text)
+		}
+	}
+	if words := m.said.repeats.words; words != "" {
+		m.said.fail(trouble{What: looped, Words: words})
+	}
+	if words := m.Left.Reached(u.Tokens(), u.CostUSD); words != "" && m.said.calling {
+		m.said.fail(trouble{What: spent, Words: "it has used " + words})
+	}
+}
+
+// diaryMost is how much of the end of a diary is read, in bytes: the use stands in every few lines.
+const diaryMost = 256 << 10
+
+// readDiary reads the use of a CLI that tells it in a file.
+func (m *runMeter) readDiary() {
+	d, ok := m.cli.(diarist)
+	if !ok || !agents.ValidSessionID(m.said.Session) {
+		return
+	}
+	if m.diary == "" {
+		found, _ := filepath.Glob(d.diary(m.Environ, m.said.Session))
+		if len(found) == 0 {
+			return
+		}
+		m.diary = found[len(found)-1]
+	}
+	f, err := plainfile.Open(m.diary, os.O_RDONLY)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > diaryMost {
+		_, _ = f.Seek(-diaryMost, io.SeekEnd)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, diaryMost))
+	if err != nil {
+		return
+	}
+	for line := range bytes.Lines(text) {
+		if u, ok := d.entry(line); ok {
+			m.said.Running = m.said.Running.Max(u.Less(m.before))
+		}
+	}
+}
+
+// readChanges reads what stands in the files that an event says are written.
+func (m *runMeter) readChanges() {
+	for _, path := range m.said.changed {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(m.folder(), path)
+		}
+		if text, err := plainfile.Read(path, maxLine); err == nil {
+			m.said.repeats.wrote(path, hashOf(text))
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package session
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"time"
+)
+
+const (
+	// repeatsMost is how often a CLI may do the same with the same result while it does nothing new. A model that has got
+	// that far goes on until its context is full.
+	repeatsMost = 8
+	// waiting is how long a call takes that waits for something, such as a check: it may be repeated, because the next
+	// answer may be another one.
+	waiting = 10 * time.Second
+	// knownMost, openMost and filesMost bound what is remembered: results, calls without one yet, and files.
+	knownMost, openMost, filesMost = 16, 32, 64
+)
+
+// repeats finds out whether a CLI repeats itself: the same call with the same result, or a file written back and forth.
+// It remembers hashes only. The zero value has seen nothing.
+type repeats struct {
+	open  []openCall
+	known []known // results of calls
+	files []fileHistory
+	words string // how it repeats itself; empty while it does not
+}
+
+// openCall is a call of a tool that has no result yet.
+type openCall struct {
+	id    string
+	call  uint64
+	words string
+	began time.Time
+}
+
+// known is something that happened before, and how often since something new happened.
+type known struct {
+	hash  uint64
+	count int
+}
+
+// fileHistory is a file with what was last written into it.
+type fileHistory struct {
+	path    uint64
+	written []uint64
+	back    int // writes in a row of what had been written before
+}
+
+var seed = maphash.MakeSeed()
+
+func hashOf(parts ...[]byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, p := range parts {
+		_, _ = h.Write(p)
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
+}
+
+// begin is the call of a tool with its input.
+func (s *repeats) begin(id, tool string, input []byte, now time.Time) {
+	s.open = append(last(s.open, openMost-1), openCall{id, hashOf([]byte(tool), input), toolNote(tool, input), now})
+	if path, ok := writtenFile(input); ok {
+		s.wrote(path, hashOf(input))
+	}
+}
+
+// end is the result of a call. An answer without a call means nothing.
+func (s *repeats) end(id string, result []byte, now time.Time) {
+	i := slices.IndexFunc(s.open, func(c openCall) bool { return c.id == id })
+	if i < 0 {
+		return
+	}
+	c := s.open[i]
+	s.open = slices.Delete(s.open, i, i+1)
+	if now.Sub(c.began) >= waiting {
+		s.known = s.known[:0]
+		return
+	}
+	pair := hashOf(binary.LittleEndian.AppendUint64(nil, c.call), result)
+	at := slices.IndexFunc(s.known, func(k known) bool { return k.hash == pair })
+	if at < 0 { // something new: what was counted before led somewhere
+		for i := range s.known {
+			s.known[i].count = 0
+		}
+		s.known = append(last(s.known, knownMost-1), known{pair, 1})
+		return
+	}
+	if s.known[at].count++; s.known[at].count >= repeatsMost && s.words == "" {
+		s.words = fmt.Sprintf("it repeats itself: %s, %d times with the same result and nothing new between",
+			c.words, repeatsMost)
+	}
+}
+
+// wrote is a write to a file: its new content, or the change to it.
+func (s *repeats) wrote(path string, content uint64) {
+	name := hashOf([]byte(path))
+	i := slices.IndexFunc(s.files, func(f fileHistory) bool { return f.path == name })
+	if i < 0 {
+		s.files = append(last(s.files, filesMost-1), fileHistory{path: name})
+		i = len(s.files) - 1
+	}
+	f := &s.files[i]
+	if !slices.Contains(f.written, content) {
+		f.written, f.back = append(last(f.written, knownMost-1), content), 0
+		return
+	}
+	// The first of each was new: so A, B, A, B, A, B, A, B is reached at the eighth write.
+	if f.back++; f.back >= repeatsMost-2 && s.words == "" {
+		s.words = fmt.Sprintf("it repeats itself: %s is written back and forth, %d times with what stood there before",
+			firstWords(path), f.back)
+	}
+}
+
+// writtenFile returns the file that a tool writes with this input.
+func writtenFile(input []byte) (path string, ok bool) {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(input, &args) != nil {
+		return "", false
+	}
+	for _, key := range []string{"content", "new_string", "newString", "edits", "new_source"} {
+		ok = ok || args[key] != nil
+	}
+	for _, key := range []string{"file_path", "filePath", "absolute_path", "notebook_path", "path"} {
+		if ok && json.Unmarshal(args[key], &path) == nil && path != "" {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// last are the last elements of a list, at most n of them.
+func last[T any](list []T, n int) []T {
+	if len(list) > n {
+		return slices.Delete(list, 0, len(list)-n)
+	}
+	return list
+}
