@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/plainfile"
@@ -52,12 +53,26 @@ func (r *run) fetchBase(ctx context.Context) (string, error) {
 	return base, r.tree.fetch(ctx)
 }
 
-// open opens the pull request of the branch that was pushed, and says so.
+// open opens the pull request of the branch that was pushed, and says so. Its title and its first line name the agent:
+// lists and mails show no more.
 func (r *run) open(ctx context.Context, d *promptData, title, body string) (reason string, err error) {
+	by := "created by " + r.Agent
 	number, err := r.Desk.OpenPull(ctx, forge.PullDraft{
-		Repo: r.Repo, Head: d.Branch, Base: d.Base, Title: title, Body: joined(body, "created by "+r.Agent),
+		Repo: r.Repo, Head: d.Branch, Base: d.Base, Title: titled(title, " ("+by+")"), Body: joined(by, body),
 	})
 	return fmt.Sprintf("opened #%d", number), err
+}
+
+// maxTitle is the longest title that the database of a forge takes, in characters.
+const maxTitle = 255
+
+// titled appends an end to a title and cuts the title where both would be too long.
+func titled(title, end string) string {
+	room := max(maxTitle-utf8.RuneCountInString(end), 1)
+	if runes := []rune(title); len(runes) > room {
+		title = string(runes[:room-1]) + "…"
+	}
+	return title + end
 }
 
 // issueBranch returns the branch for the issue and the commit to begin at. It is fix/issue-N from the default branch,

@@ -255,3 +255,21 @@ func TestReadWork(t *testing.T) {
 		}
 	}
 }
+
+// A title names the agent, also one that is as long as a forge takes.
+func TestTitled(t *testing.T) {
+	const end = " (created by dev-qwen)"
+	for _, tt := range []struct{ title, want string }{
+		{"Check orders", "Check orders" + end},
+		{"", end},
+		{strings.Repeat("ü", 400), strings.Repeat("ü", 255-len(end)-1) + "…" + end},
+		{strings.Repeat("ü", 255-len(end)), strings.Repeat("ü", 255-len(end)) + end},
+	} {
+		if got := titled(tt.title, end); got != tt.want {
+			t.Errorf("titled(%q): %q, want %q", tt.title, got, tt.want)
+		}
+	}
+	if got := titled("Check", strings.Repeat("x", 300)); !strings.HasPrefix(got, "…x") {
+		t.Errorf("with an end that is too long: %q", got)
+	}
+}

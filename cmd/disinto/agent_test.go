@@ -169,7 +169,7 @@ func TestAgentFlow(t *testing.T) {
 		Head        struct{ Ref, SHA string }
 	}
 	b.get("/pulls/12", &pull)
-	if pull.Title != "Check orders" || pull.Body != "It checks.\n\nFixes #8\n\ncreated by dev-qwen" || pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" {
+	if pull.Title != "Check orders (created by dev-qwen)" || pull.Body != "created by dev-qwen\n\nIt checks.\n\nFixes #8" || pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" {
 		t.Errorf("pull request %+v", pull)
 	}
 	b.want(agents.Done, "asked for changes", "review-sonnet", agents.KindReview, 12, objections)

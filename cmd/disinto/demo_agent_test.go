@@ -123,12 +123,14 @@ func TestDemoAgents(t *testing.T) {
 	step(dev, "dev-qwen", agents.KindIssue, 8)
 	var pull struct {
 		Number int
+		Title  string
 		Body   string
 		User   struct{ Login string }
 		Head   struct{ Ref string }
 	}
 	f.get("/pulls/12", &pull)
-	if pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" || pull.Body != "Fixes #8\n\ncreated by dev-qwen" {
+	if pull.User.Login != "dev-qwen" || pull.Head.Ref != "fix/issue-8" || pull.Body != "created by dev-qwen\n\nFixes #8" ||
+		!strings.HasSuffix(pull.Title, " (created by dev-qwen)") {
 		t.Errorf("pull request %+v", pull)
 	}
 	step(reviewer, "review-sonnet", agents.KindReview, 12)

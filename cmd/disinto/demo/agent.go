@@ -142,8 +142,8 @@ func (s *script) implement(ctx context.Context) error {
 		return err
 	}
 	pull := map[string]string{
-		"title": issue.Title, "head": branch, "base": "main",
-		"body": fmt.Sprintf("Fixes #%s\n\ncreated by %s", s.number, s.me),
+		"title": fmt.Sprintf("%s (created by %s)", issue.Title, s.me), "head": branch, "base": "main",
+		"body": fmt.Sprintf("created by %s\n\nFixes #%s", s.me, s.number),
 	}
 	return s.api.Post(ctx, s.path("/pulls"), pull, nil)
 }
