@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,10 +64,13 @@ const defaultRoles = "review,dev,gardener,architect,planner,predictor,supervisor
 // The tables of the factory.toml, in the order of its text.
 type (
 	document struct {
-		Forge   forgeTable             `toml:"forge"`
-		Threads map[string]threadTable `toml:"threads"`
-		Agents  map[string]agentTable  `toml:"agents"`
-		Roles   map[string]roleTable   `toml:"roles"`
+		Forge   forgeTable            `toml:"forge"`
+		Threads map[string]any        `toml:"threads"` // a table of each thread, as it is written
+		Agents  map[string]agentTable `toml:"agents"`
+		Roles   map[string]roleTable  `toml:"roles"`
+
+		threads map[string]*threadTable
+		placed  map[string]string // the thread of an agent that a project puts on one
 	}
 	forgeTable struct {
 		URL   string   `toml:"url"`
@@ -79,6 +83,8 @@ type (
 		BaseURL string   `toml:"base_url,omitempty"`
 		Slots   int      `toml:"max_concurrent,omitzero"`
 		Agents  []string `toml:"agents"`
+
+		written map[string]any // the table as a project has it; nil for a thread that we make up
 	}
 	agentTable struct {
 		Roles []string `toml:"roles"`
@@ -101,13 +107,21 @@ type (
 // TOML returns the factory.toml that is equivalent to upstream's files and environment: the same text every time, so
 // that it can be compared. The error has a line for each value without an equivalent.
 func (f *Factory) TOML() (string, error) {
-	d := document{Threads: map[string]threadTable{}, Agents: map[string]agentTable{}, Roles: map[string]roleTable{}}
+	d := document{
+		Threads: map[string]any{}, Agents: map[string]agentTable{}, Roles: map[string]roleTable{},
+		threads: map[string]*threadTable{}, placed: map[string]string{},
+	}
 	var wrong mistakes
-	for _, read := range []func(*document, *mistakes){f.readForge, f.readBots, f.readAgents, f.readRoles} {
+	for _, read := range []func(*document, *mistakes){
+		f.readForge, f.readThreads, f.readBots, f.readAgents, f.addNamed, f.readRoles,
+	} {
 		read(&d, &wrong)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return "", err
+	}
+	for name, t := range d.threads {
+		d.Threads[name] = t.table()
 	}
 	var b strings.Builder
 	encoder := toml.NewEncoder(&b)
@@ -155,7 +169,7 @@ func (f *Factory) readForge(d *document, wrong *mistakes) {
 // their own, as upstream falls back to its token, but not review: no account can review its own work.
 func (f *Factory) readBots(d *document, wrong *mistakes) {
 	list := f.getenv("AGENT_ROLES")
-	var t threadTable
+	var bots []string
 	for _, role := range words(cmp.Or(list, defaultRoles)) {
 		if _, known := jobs[role]; !known {
 			wrong.add("AGENT_ROLES has %q in it, which is no role of upstream's", role)
@@ -173,19 +187,83 @@ func (f *Factory) readBots(d *document, wrong *mistakes) {
 		a := d.Agents[bot]
 		a.Roles, a.Token, a.Model = append(a.Roles, role), "$"+variable, f.getenv("CLAUDE_MODEL")
 		d.Agents[bot] = a
-		if !slices.Contains(t.Agents, bot) {
-			t.Agents = append(t.Agents, bot)
+		if !slices.Contains(bots, bot) {
+			bots = append(bots, bot)
 		}
 	}
-	t.Backend = "anthropic"
-	if f.getenv("ANTHROPIC_BASE_URL") != "" { // we are in one of upstream's containers for a local model
-		t.Backend, t.BaseURL, t.Slots = "local", f.getenv("ANTHROPIC_BASE_URL"), len(t.Agents)
+	for _, bot := range bots {
+		d.place(bot, f.getenv("ANTHROPIC_BASE_URL")) // set in one of upstream's containers for a local model
 	}
-	d.Threads[threadName(t.BaseURL)] = t
 }
 
-// readAgents adds the agents of the projects. Each server becomes a thread with a slot for each of its agents: upstream
-// ran each agent in a container of its own.
+// readThreads adds the threads of the projects, as they are written.
+func (f *Factory) readThreads(d *document, wrong *mistakes) {
+	seen := map[string]Thread{}
+	for _, p := range f.Projects {
+		for _, t := range p.Threads {
+			if old, ok := seen[t.Name]; ok {
+				if !reflect.DeepEqual(old, t) {
+					wrong.add("%s: threads.%s is not the same in another project", p.Path, t.Name)
+				}
+				continue
+			}
+			seen[t.Name] = t
+			d.threads[t.Name] = &threadTable{BaseURL: t.baseURL(), Agents: slices.Clone(t.Agents), written: maps.Clone(t.Table)}
+			for _, agent := range t.Agents {
+				if other, ok := d.placed[agent]; ok {
+					wrong.add("%s: threads.%s.agents has %q in it, which threads.%s has too", p.Path, t.Name, agent, other)
+				}
+				d.placed[agent] = t.Name
+			}
+		}
+	}
+}
+
+// place puts an agent on the thread of its server, which gets a slot for it, unless a project put it on one.
+func (d *document) place(agent, baseURL string) {
+	if d.placed[agent] != "" {
+		return
+	}
+	name := threadName(baseURL)
+	t := d.threads[name]
+	if t == nil {
+		t = &threadTable{Backend: "anthropic", BaseURL: baseURL}
+		d.threads[name] = t
+	}
+	t.Agents = append(t.Agents, agent)
+	if baseURL != "" {
+		t.Backend, t.Slots = "local", t.Slots+1
+	}
+}
+
+// table returns the thread as it stands in factory.toml.
+func (t *threadTable) table() any {
+	if t.written == nil {
+		return *t
+	}
+	t.written["agents"] = t.Agents
+	return t.written
+}
+
+// addNamed adds the agents that only a thread of a project names. The beginning of the name is the role, as in
+// factory.toml.
+func (f *Factory) addNamed(d *document, wrong *mistakes) {
+	for _, name := range slices.Sorted(maps.Keys(d.placed)) {
+		if _, known := d.Agents[name]; known {
+			continue
+		}
+		role, _, _ := strings.Cut(name, "-")
+		if _, known := jobs[role]; !known {
+			wrong.add("threads.%s.agents has %q in it, which begins with no role of upstream's and has no [agents.%s]",
+				d.placed[name], name, name)
+			continue
+		}
+		d.Agents[name] = agentTable{Roles: []string{role}, Token: "$" + agents.TokenVar(name)}
+	}
+}
+
+// readAgents adds the agents of the projects. Each server without a [threads] table becomes a thread with a slot for
+// each of its agents: upstream ran each agent in a container of its own.
 func (f *Factory) readAgents(d *document, wrong *mistakes) {
 	seen := map[string]Agent{}
 	for _, p := range f.Projects {
@@ -201,10 +279,11 @@ func (f *Factory) readAgents(d *document, wrong *mistakes) {
 				wrong.add("%s: agents.%s has the name of a role's bot: give it another one", p.Path, a.Name)
 			}
 			seen[a.Name] = a
-			name := threadName(a.BaseURL)
-			t := d.Threads[name]
-			t.Backend, t.BaseURL, t.Slots, t.Agents = "local", a.BaseURL, t.Slots+1, append(t.Agents, a.Name)
-			d.Threads[name] = t
+			if t := d.threads[d.placed[a.Name]]; t != nil && a.BaseURL != "" && t.BaseURL != a.BaseURL {
+				wrong.add("%s: agents.%s.base_url is %q, and threads.%s, which has this agent, has %q", p.Path, a.Name,
+					a.BaseURL, d.placed[a.Name], t.BaseURL)
+			}
+			d.place(a.Name, a.BaseURL)
 			d.Agents[a.Name] = agentTable{
 				Roles: slices.Clone(a.Roles), Login: a.Login, Token: "$" + agents.TokenVar(a.Login), Model: a.Model,
 			}

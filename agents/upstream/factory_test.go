@@ -39,6 +39,32 @@ base_url = "http://10.10.10.1:8081"
 roles = ["dev gardener"]
 `
 
+// tables is a project with threads of its own, as the document that asked for them has them.
+const tables = `
+name = "harb"
+repo = "johba/harb"
+forge_url = "http://forgejo:3000"
+[threads.anthropic]
+backend = "anthropic"
+max_concurrent = 1
+overlap = true    # agents can share the slot
+agents = ["review-sonnet", "planner-sonnet"]
+env_allow = ["GITHUB_TOKEN"]
+budget = { tokens_per_day = 2_000_000 }
+[threads.llama]
+backend = "local"
+base_url = "http://localhost:8080/v1"
+max_concurrent = 2
+overlap = false   # sticky: one agent per slot until done
+agents = ["dev-qwen", "gardener-qwen", "dev-bot"]
+[agents.dev-qwen]
+roles = ["dev"]
+model = "qwen3.5"
+[agents.other]
+base_url = "http://other:8080"
+roles = ["dev"]
+`
+
 const versi = "name = \"versi\"\nrepo = \"johba/versi\"\nprimary_branch = \"master\"\n"
 
 func parse(t *testing.T, path, text string) *Project {
@@ -73,6 +99,12 @@ bad.toml: agents.llama.roles is not set`
 	if err == nil || err.Error() != wantErr {
 		t.Errorf("got %v\nwant %s", err, wantErr)
 	}
+	for _, list := range []string{``, `agents = "dev-qwen"`, `agents = ["dev-qwen", 7]`, `agents = []`} {
+		_, err := ParseProject("bad.toml", versi+"[threads.x]\n"+list)
+		if err == nil || err.Error() != "bad.toml: threads.x.agents is no list of names" {
+			t.Errorf("%s: got %v", list, err)
+		}
+	}
 	if _, err := ParseProject("bad.toml", "name ="); err == nil || !strings.HasPrefix(err.Error(), "bad.toml: ") {
 		t.Errorf("got %v", err)
 	}
@@ -94,14 +126,21 @@ func TestFactory(t *testing.T) {
 	for name, f := range map[string]Factory{
 		"threads": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "FORGE_GARDENER_TOKEN=c", "PLANNER_INTERVAL=660", "CLAUDE_MODEL=opus")},
 		"poll":    {LookupEnv: env("FORGE_TOKEN=a", "REVIEW_BOT_TOKEN=b", "AGENT_ROLES=review,dev", "FORGE_URL=http://forge"), Poll: true},
+		// With threads of a project.
+		"tables": {LookupEnv: env("FORGE_TOKEN=a", "FORGE_REVIEW_TOKEN=b", "AGENT_ROLES=review,dev,gardener", "FORGE_GARDENER_TOKEN=c")},
 		// The container that upstream generates for an agent with a model of its own.
 		"container": {LookupEnv: env("AGENT_ROLES=dev gardener", "ANTHROPIC_BASE_URL=http://[::1]:8081", "CLAUDE_MODEL=qwen")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.Root, f.Self = "/factory", "/bin/disinto"
 			f.Projects = []*Project{parse(t, "harb.toml", harb), parse(t, "versi.toml", versi)}
-			if name == "container" {
+			switch name {
+			case "container":
 				f.Projects[0].Agents = nil
+			case "tables": // the second project may repeat a thread
+				_, anthropic, _ := strings.Cut(tables, "[threads.anthropic]")
+				anthropic, _, _ = strings.Cut(anthropic, "[threads.llama]")
+				f.Projects = []*Project{parse(t, "harb.toml", tables), parse(t, "versi.toml", versi+"[threads.anthropic]"+anthropic)}
 			}
 			got, err := f.TOML()
 			if err != nil {
@@ -135,6 +174,19 @@ b.toml: repo is "johba/harb", which another project has too
 b.toml: agents.dev-bot has the name of a role's bot: give it another one
 b.toml: agents.llama is not the same in another project
 agents.dev-bot.roles has "cook" in it, which is no role of upstream's`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+	f = Factory{LookupEnv: env("FORGE_TOKEN=a"), Projects: []*Project{
+		parse(t, "a.toml", tables+"[threads.more]\nagents = [\"dev-qwen\", \"cook-x\"]"),
+		parse(t, "b.toml", "name = \"b\"\nrepo = \"johba/b\"\n[threads.llama]\nbackend = \"local\"\nagents = [\"dev-x\"]\n"+
+			"[threads.more2]\nbase_url = \"http://here\"\nagents = [\"dev-y\"]\n[agents.dev-y]\nbase_url = \"http://there\"\nroles = [\"dev\"]"),
+	}}
+	_, err = f.TOML()
+	want = `a.toml: threads.more.agents has "dev-qwen" in it, which threads.llama has too
+b.toml: threads.llama is not the same in another project
+b.toml: agents.dev-y.base_url is "http://there", and threads.more2, which has this agent, has "http://here"
+threads.more.agents has "cook-x" in it, which begins with no role of upstream's and has no [agents.cook-x]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

@@ -31,6 +31,23 @@ type Project struct {
 	OpsRepo  string // owner/name; may be empty
 	CI       string // the number of the repository in Woodpecker; "0" is none
 	Agents   []Agent
+	Threads  []Thread // by name
+}
+
+// Thread is a [threads.NAME] table of a project, with the keys of factory.toml.
+type Thread struct {
+	Name   string
+	Agents []string
+	Table  map[string]any // the other keys
+}
+
+// names reports whether an agent is one of the thread's.
+func (t *Thread) names(agent string) bool { return slices.Contains(t.Agents, agent) }
+
+// baseURL is the address of the thread's server; empty where its table has none.
+func (t *Thread) baseURL() string {
+	address, _ := t.Table["base_url"].(string)
+	return strings.TrimRight(address, "/")
 }
 
 // Agent is an [agents.NAME] table of a project: an agent with an inference server of its own.
@@ -58,6 +75,7 @@ func ParseProject(path, text string) (*Project, error) {
 		OpsRepo  string         `toml:"ops_repo"`
 		CI       map[string]any `toml:"ci"`
 		Agents   map[string]map[string]any
+		Threads  map[string]map[string]any
 	}
 	if _, err := toml.Decode(text, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -80,12 +98,36 @@ func ParseProject(path, text string) (*Project, error) {
 	if p.OpsRepo != "" && !forge.ValidRepo(p.OpsRepo) {
 		wrong(`ops_repo is %q, want "owner/name"`, p.OpsRepo)
 	}
-	for _, name := range slices.Sorted(maps.Keys(file.Agents)) {
+	p.readThreads(file.Threads, wrong)
+	p.readAgents(file.Agents, wrong)
+	return p, errors.Join(all...)
+}
+
+func (p *Project) readThreads(tables map[string]map[string]any, wrong func(format string, args ...any)) {
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		t := Thread{Name: name, Table: tables[name]}
+		list, _ := t.Table["agents"].([]any)
+		for _, agent := range list {
+			if s, ok := agent.(string); ok {
+				t.Agents = append(t.Agents, s)
+			}
+		}
+		if len(t.Agents) == 0 || len(t.Agents) < len(list) {
+			wrong("threads.%s.agents is no list of names", name)
+		}
+		delete(t.Table, "agents")
+		p.Threads = append(p.Threads, t)
+	}
+}
+
+func (p *Project) readAgents(tables map[string]map[string]any, wrong func(format string, args ...any)) {
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		if name == "schedule" { // a table of upstream's example that no script reads
 			continue
 		}
-		a := agentOf(name, file.Agents[name])
-		if a.BaseURL == "" {
+		a := agentOf(name, tables[name])
+		threaded := slices.ContainsFunc(p.Threads, func(t Thread) bool { return t.names(name) })
+		if a.BaseURL == "" && !threaded {
 			wrong("agents.%s.base_url is not set", name)
 		}
 		if len(a.Roles) == 0 {
@@ -93,7 +135,6 @@ func ParseProject(path, text string) (*Project, error) {
 		}
 		p.Agents = append(p.Agents, a)
 	}
-	return p, errors.Join(all...)
 }
 
 func agentOf(name string, table map[string]any) Agent {
