@@ -143,16 +143,28 @@ func (h *Hire) profileText(now string) string {
 		{"model", h.Entry.Model, tomltext.Quote(h.Entry.Model)},
 		{"thread", h.Entry.Thread, tomltext.Quote(h.Entry.Thread)},
 	}
+	role, _ := values["role"].(string)
+	model, _ := values["model"].(string)
+	seed := seededCapabilities(role, model)
 	for _, f := range facts {
 		if f.value != "" && values[f.key] != f.value {
 			now = tomltext.Set(now, nil, f.key, f.text)
 		}
 	}
 	have, want := stringsOf(values["capabilities"]), h.Entry.Skills
+	if len(want) == 0 && (len(have) == 0 || slices.Equal(have, seed)) {
+		want = seededCapabilities(h.Entry.Role, h.Entry.Model)
+	}
 	if values["capabilities"] == nil || len(want) > 0 && !slices.Equal(have, want) {
 		now = tomltext.Set(now, nil, "capabilities", tomltext.QuoteList(want))
 	}
 	return now
+}
+
+// seededCapabilities are those of an agent without skills: it can do its role, and has its model. They are seeded
+// again when these change, unless the agent or a person has changed them.
+func seededCapabilities(role, model string) []string {
+	return slices.DeleteFunc([]string{role, model}, func(s string) bool { return s == "" })
 }
 
 func (h *Hire) readme() string {
