@@ -51,7 +51,7 @@ func TestD1_SameAgent(t *testing.T) {
 		w.Forge.Issue("B", a)
 		first := sling(t, l, `{"ref":"1"}`)
 		w.Until(time.Hour, "B is begun", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 2)) == 1 })
-		if got, after := agentOn(w, 2); got != first.Agent || after > 2*time.Second {
+		if got, after := agentOn(w, 2); got != string(first.Agent) || after > 2*time.Second {
 			t.Errorf("A by %s, B by %s %s later", first.Agent, got, after)
 		}
 	})
@@ -96,7 +96,7 @@ func TestD3_TwoDependents(t *testing.T) {
 		w.Until(time.Hour, "both are begun", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, 3)) == 1 })
 		b, afterB := agentOn(w, 2)
 		c, afterC := agentOn(w, 3)
-		if b == c || b != first.Agent || max(afterB, afterC) > 2*time.Second {
+		if b == c || b != string(first.Agent) || max(afterB, afterC) > 2*time.Second {
 			t.Errorf("A by %s; B by %s after %s, C by %s after %s", first.Agent, b, afterB, c, afterC)
 		}
 	})

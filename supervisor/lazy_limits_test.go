@@ -196,7 +196,7 @@ func TestD6_AuthorNeverReviews(t *testing.T) {
 		w.Config.Threads[1].Agents = nil
 	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		w.Forge.Issue("one")
-		author := sling(t, l, `{"ref":"1"}`).Agent
+		author := string(sling(t, l, `{"ref":"1"}`).Agent)
 		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(1).Closed })
 		for _, r := range w.Exec.Runs() {
 			if r.Job.Kind == agents.KindReview && r.Job.Agent == author {

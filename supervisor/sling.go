@@ -142,7 +142,7 @@ func (s *Supervisor) reportSession(report *control.SlingReport, x *session) bool
 		return false
 	}
 	d := s.books.show(x)
-	report.Agent, report.Thread, report.Slot, report.State = d.Agent, d.Thread, d.Slot, d.State
+	report.Agent, report.Thread, report.Slot, report.State = control.Assigned(d.Agent), d.Thread, d.Slot, d.State
 	return true
 }
 

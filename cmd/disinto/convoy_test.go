@@ -47,6 +47,14 @@ func TestSlingAnswers(t *testing.T) {
 			}
 		})
 	}
+	// Of an older supervisor too, whose answer has an empty name.
+	for agent, want := range map[string]string{`""`: "null", "null": "null", `"dev-qwen"`: `"dev-qwen"`} {
+		state, _ := obedient(t, 200, `{"repo":"johba/harb","number":8,"agent":`+agent+`}`)
+		got := disinto(t.Context(), nil, "sling", "8", "--json", "--state", state)
+		if !strings.Contains(got.stdout, `"agent": `+want+",\n") {
+			t.Errorf("sling --json of %s: %s", agent, got.stdout)
+		}
+	}
 }
 
 // What sling tells the supervisor.

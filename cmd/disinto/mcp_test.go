@@ -144,7 +144,7 @@ var mcpCalls = []struct {
 			"depends_on": []string{"12"},
 		},
 		`POST /v1/sling {"title":"--json","body":"a\nb","repo":"o/r","role":"dev","skills":["go","a,\"b"],"depends_on":["12"]}`,
-		`{"repo":"o/r","number":18,"filed":true,"agent":"","why":"blocked by #12"}`, "o/r#18: not yet: blocked by #12",
+		`{"repo":"o/r","number":18,"filed":true,"agent":null,"why":"blocked by #12"}`, "o/r#18: not yet: blocked by #12",
 	},
 	{
 		"convoy_create",

@@ -58,7 +58,7 @@ type SlingReport struct {
 	Number int64  `json:"number"`
 	Filed  bool   `json:"filed"` // sling made the issue
 
-	Agent  string               `json:"agent"` // empty: no session yet
+	Agent  Assigned             `json:"agent"` // empty: no session yet
 	Thread string               `json:"thread"`
 	Slot   int                  `json:"slot"`
 	State  threads.SessionState `json:"state"`
@@ -66,6 +66,17 @@ type SlingReport struct {
 	Code     threads.Code `json:"code"`     // of why there is no session
 	Why      string       `json:"why"`      // the same in words
 	Position int          `json:"position"` // in the queue, from 1; 0 when it is not in the queue
+}
+
+// Assigned is the name of an agent, and null in JSON where none is assigned.
+type Assigned string
+
+// MarshalJSON encodes an empty name as null.
+func (a Assigned) MarshalJSON() ([]byte, error) {
+	if a == "" {
+		return []byte("null"), nil
+	}
+	return json.Marshal(string(a))
 }
 
 // Line is the answer for people.
