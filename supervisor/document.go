@@ -218,6 +218,7 @@ func (b *books) fleetDocument(hub *fleet.Hub, version string, room *threads.Room
 	if b.cfg != nil {
 		unread := b.read.err != nil || b.read.good.IsZero()
 		d.Agents = hub.Describe(b.snapshotLocked(now, room), unread, b.progressLocked())
+		d.Sum()
 	}
 	return d
 }

@@ -20,10 +20,40 @@ type Document struct {
 	Version   string    `json:"version"`    // of the program
 	Instance  string    `json:"instance"`   // the id of the state directory; it keeps a supervisor from counting twice
 	UpdatedAt time.Time `json:"updated_at"` // renewed every Pulse, even when nothing has changed
-	Agents    []Agent   `json:"agents"`     // sorted by name
+	// Idle says that an agent of the host could start work at once and that none works, IdleSince since when, and
+	// PendingCount how many issues wait for its agents. The hub decides by those of each agent.
+	Idle         bool      `json:"idle"`
+	IdleSince    time.Time `json:"idle_since,omitzero"` // zero unless Idle
+	PendingCount int       `json:"pending_count"`
+	Agents       []Agent   `json:"agents"` // sorted by name
 	// Begun are the issues, such as owner/name#12, for which an agent of this host has a workspace, sorted. They stay
 	// here.
 	Begun []string `json:"begun"`
+}
+
+// Sum fills in what the agents of the host come to together.
+func (d *Document) Sum() {
+	works := false
+	d.Idle, d.IdleSince, d.PendingCount = false, time.Time{}, 0
+	for i := range d.Agents {
+		a := &d.Agents[i]
+		works = works || a.Active != ""
+		d.PendingCount += a.PendingCount
+		if a.Idle {
+			d.Idle = true
+			d.IdleSince = later(d.IdleSince, a.IdleSince)
+		}
+	}
+	if works {
+		d.Idle, d.IdleSince = false, time.Time{}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Export is the line that `disinto fleet export` prints before the Document. It lets the hub tell an old status from a
