@@ -149,13 +149,22 @@ type Host struct {
 	Name string
 	// User and Address are arguments of ssh. They consist of letters, digits, dots, dashes and underscores, and begin
 	// with no dash, so that neither ssh nor a shell reads anything else into them.
-	User, Address string
-	Port          int // 0: as ssh's own configuration says
+	User    string // empty: as ssh's own configuration says
+	Address string // or a Host of that configuration
+	Port    int    // 0: as ssh's own configuration says
+}
+
+// Destination is the argument of ssh that names the host.
+func (h Host) Destination() string {
+	if h.User == "" {
+		return h.Address
+	}
+	return h.User + "@" + h.Address
 }
 
 // String is the host as factory.toml writes it.
 func (h Host) String() string {
-	s := h.User + "@" + h.Address
+	s := h.Destination()
 	if h.Port > 0 {
 		s += ":" + strconv.Itoa(h.Port)
 	}

@@ -214,7 +214,7 @@ func (f *testFleet) checkStatus() {
 	for _, part := range []string{
 		"(this)    dev-hub    dev         0        gated: dev-hub is paused", "iris      dev-iris   dev",
 		"active: fleet/work#", "spark     dev-spark  dev", "unknown: ssh: exit status 255",
-		"iris/dev-iris -> spark/dev-spark", fmt.Sprint(2+len(f.strange)) + " calls in", "dry run", "and 5 more stay",
+		"iris/dev-iris -> spark/dev-spark", fmt.Sprint(2+len(f.strange)) + " calls in", "dry run", "5 more issues stay",
 	} {
 		if !strings.Contains(got.stdout, part) {
 			f.t.Errorf("status has no %q:\n%s", part, got.stdout)
@@ -400,7 +400,11 @@ func (f *testFleet) config(host string, others ...string) (path string) {
 		b.WriteString("[fleet]\nhub = true\n")
 	}
 	for _, other := range others {
-		fmt.Fprintf(&b, "[[fleet.hosts]]\nname = %q\nssh = \"%s@%s\"\n", other, f.ssh.user, other)
+		place := f.ssh.user + "@" + other
+		if other == "iris" { // by its name in the ssh configuration alone
+			place = other
+		}
+		fmt.Fprintf(&b, "[[fleet.hosts]]\nname = %q\nssh = %q\n", other, place)
 	}
 	path = filepath.Join(f.dir, host+".toml")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
@@ -509,7 +513,7 @@ func (s *testSSH) serve(host, command string) {
 		alias = host
 	}
 	s.add("ssh_config", fmt.Sprintf("Host %s\n  HostName 127.0.0.1\n  Port %s\n  HostKeyAlias %s\n"+
-		"  IdentityFile %s/%s\n  IdentitiesOnly yes\n  UserKnownHostsFile %[4]s/known_hosts\n"+
+		"  User "+s.user+"\n  IdentityFile %s/%s\n  IdentitiesOnly yes\n  UserKnownHostsFile %[4]s/known_hosts\n"+
 		"  GlobalKnownHostsFile /dev/null\n", host, s.port, alias, s.dir, host))
 }
 

@@ -37,7 +37,7 @@ func sshExport(h threads.Host) []string {
 	if h.Port > 0 {
 		argv = append(argv, "-p", strconv.Itoa(h.Port))
 	}
-	return append(argv, "--", h.User+"@"+h.Address, "disinto", "fleet", "export")
+	return append(argv, "--", h.Destination(), "disinto", "fleet", "export")
 }
 
 // sshEnviron are the variables that ssh gets. No token is among them: ssh starts the programs that its configuration

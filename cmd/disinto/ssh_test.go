@@ -39,6 +39,10 @@ func TestHostReader(t *testing.T) {
 	if argv := sshExport(threads.Host{User: "u", Address: "h"}); slices.Contains(argv, "-p") {
 		t.Errorf("a port that nobody said: %q", argv)
 	}
+	// The user of a Host of the ssh configuration stands there.
+	if argv := strings.Join(sshExport(threads.Host{Address: "iris"}), " "); !strings.HasSuffix(argv, " -- iris disinto fleet export") {
+		t.Errorf("of a name of the ssh configuration: %s", argv)
+	}
 }
 
 func TestHostReaderFails(t *testing.T) {

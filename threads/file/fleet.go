@@ -10,9 +10,10 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// sshPlace is user@host or user@host:port. Each part begins with a letter, a digit or an underscore: ssh would take a
-// leading dash for an option, and -oProxyCommand= runs programs.
-var sshPlace = regexp.MustCompile(`^(\w[\w.-]{0,63})@(\w[\w.-]{0,252})(?::([0-9]{1,5}))?$`)
+// sshPlace is a host, which may be a Host of the ssh configuration, with or without user@ before it and :port behind
+// it. Each part begins with a letter, a digit or an underscore: ssh would take a leading dash for an option, and
+// -oProxyCommand= runs programs.
+var sshPlace = regexp.MustCompile(`^(?:(\w[\w.-]{0,63})@)?(\w[\w.-]{0,252})(?::([0-9]{1,5}))?$`)
 
 // readFleet reads [fleet].
 func (d *decoder) readFleet(t *table) {
@@ -25,7 +26,7 @@ func (d *decoder) readFleet(t *table) {
 			switch {
 			case h.Name != "" && h.Name == other.Name:
 				e.wrong("name", "is %q, which another host has too", h.Name)
-			case h.User != "" && h.String() == other.String():
+			case h.Address != "" && h.String() == other.String():
 				e.wrong("ssh", "is %q, which %s has too: its agents would count twice", h, other.Name)
 			}
 		}
@@ -53,7 +54,7 @@ func (d *decoder) host(t *table) threads.Host {
 	case d.config.Thread(h.Name) != nil || d.config.Agent(h.Name) != nil:
 		t.wrong("name", "is %q, which a thread or an agent is called here", h.Name)
 	}
-	const want = `want "user@host", or "user@host:port"`
+	const want = `want "user@host", "user@host:port", or a Host of the ssh configuration`
 	s, ok := get[string](t, "ssh", strings.TrimPrefix(want, "want "))
 	t.note("ssh").Pattern = sshPlace.String()
 	part := sshPlace.FindStringSubmatch(s)
