@@ -1,6 +1,9 @@
 package forge
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // A person names an issue by its number, in full, or by the address that the browser shows.
 func TestParseRef(t *testing.T) {
@@ -28,6 +31,18 @@ func TestParseRef(t *testing.T) {
 		}
 		if got := ref.String(); got != want && !(want == "" && err != nil) {
 			t.Errorf("%q is %s, want %q", said, got, want)
+		}
+	}
+}
+
+// The label that says where a moved issue came from fits a forge, whatever the host is called.
+func TestStolenFrom(t *testing.T) {
+	for host, want := range map[string]string{
+		"iris": "fleet:iris:stolen", "iris.lan": "fleet:iris.lan:stolen", "a b/ü\n:": "fleet:a-b----:stolen",
+		strings.Repeat("x", 64): "fleet:" + strings.Repeat("x", 37) + ":stolen",
+	} {
+		if got := StolenFrom(host); got != want || len(got) > 50 {
+			t.Errorf("%q: %q, want %q", host, got, want)
 		}
 	}
 }

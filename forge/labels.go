@@ -51,6 +51,21 @@ var skipLabels = []string{
 	"underspecified", "vision", "formula", "bug-report", "in-triage", "rejected", "awaiting-live-verification",
 }
 
+// longestHost keeps the label of StolenFrom within the 50 characters that a label may have.
+const longestHost = 50 - len("fleet::stolen")
+
+// StolenFrom returns the label, beside LabelStolen, that says from which host an issue was moved: fleet:HOST:stolen.
+// Other characters than letters, digits, dots, dashes and underscores become dashes.
+func StolenFrom(host string) string {
+	host = strings.Map(func(r rune) rune {
+		if validName(string(r)) || r == '.' {
+			return r
+		}
+		return '-'
+	}, host)
+	return "fleet:" + host[:min(len(host), longestHost)] + ":stolen"
+}
+
 // SkipLabel returns the first label (in their sorted order) that keeps an item from being dispatched, or "".
 func SkipLabel(labels []string) string {
 	for _, l := range labels {

@@ -76,7 +76,7 @@ func (s *Supervisor) merge(c *chore) error {
 
 func (s *Supervisor) route(c *chore) error {
 	c.said = "routed to " + c.mark.Agent
-	return s.reassign(c.ref, "", c.login, "", journal.NewRun(s.instance))
+	return s.reassign(c.ref, "", c.login, nil, journal.NewRun(s.instance))
 }
 
 func (s *Supervisor) releaseClaim(c *chore) error {

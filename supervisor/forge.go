@@ -86,9 +86,9 @@ type Filer interface {
 // Mover moves issues that wait for an agent.
 type Mover interface {
 	// Reassign gives an open issue without in-progress that is assigned to from alone, or with from "" to no account, to
-	// the account to. label, unless empty, is written first. ErrTaken when the issue does not wait there any more. It may
+	// the account to. labels are written first, in one step. ErrTaken when the issue does not wait there any more. It may
 	// be repeated with the same runID.
-	Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error
+	Reassign(ctx context.Context, ref forge.Ref, from, to string, labels []string, runID string) error
 }
 
 // Merger merges.

@@ -63,7 +63,7 @@ func (s *Supervisor) steal(c *chore) error {
 			return err // nothing has happened, and the next cycle decides again
 		}
 	}
-	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, forge.LabelStolen, c.steal.Run)
+	err := s.reassign(c.ref, c.steal.FromLogin, c.steal.ToLogin, s.stolenLabels(c.steal), c.steal.Run)
 	if errors.Is(err, forge.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || s.base.Err() != nil {
 		s.hub.Settle(c.steal.Run, fleet.MovePending, text(err))
 		return err
@@ -82,8 +82,20 @@ func (s *Supervisor) steal(c *chore) error {
 	return nil
 }
 
-func (s *Supervisor) reassign(item forge.Ref, from, to, label, run string) error {
+// stolenLabels are the labels of an issue that is moved away from an agent of another host, or of ours.
+func (s *Supervisor) stolenLabels(steal *ledger.Steal) []string {
+	host, _, other := strings.Cut(steal.From, "/")
+	if !other {
+		host = s.Host
+	}
+	if host == "" {
+		return []string{forge.LabelStolen}
+	}
+	return []string{forge.LabelStolen, forge.StolenFrom(host)}
+}
+
+func (s *Supervisor) reassign(item forge.Ref, from, to string, labels []string, run string) error {
 	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
-		return f.Reassign(ctx, item, from, to, label, run)
+		return f.Reassign(ctx, item, from, to, labels, run)
 	})
 }

@@ -88,6 +88,8 @@ type Supervisor struct {
 	// ForgeAPI is the address of a repository's part of the API of the forge at url; nil leaves agents without one.
 	ForgeAPI func(url, repo string) string
 	Version  string // of the program, for the status document
+	// Host names this machine in the labels of issues that are moved away from its agents; empty leaves them without.
+	Host string
 	// EndStale ends every process that an earlier supervisor of this instance left behind. Nil does nothing.
 	EndStale func(ctx context.Context, instance string) (int, error)
 	// Listen makes the listener of the control API; nil makes a unix socket that only our own user can use.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -90,12 +91,9 @@ func newForgejoDesk(address, token string) session.Desk { return forgejo.NewDesk
 func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 	var claims *forgejo.Claims
 	if !o.config.Forge.ClaimSingle {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "a host without a name"
-		}
 		claims = &forgejo.Claims{
-			Instance: o.instance, Host: host, Longest: func() time.Duration { return longestSession(o.current()) },
+			Instance: o.instance, Host: cmp.Or(hostName(), "a host without a name"),
+			Longest: func() time.Duration { return longestSession(o.current()) },
 		}
 	}
 	return forgejo.New(forgejo.Options{
@@ -105,6 +103,15 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 		Moves:         func() bool { return o.current().Fleet.Hub },
 		RequireMerged: o.config.Forge.RequireMerged, Claims: claims, Observe: o.observe,
 	})
+}
+
+// hostName is the name of this machine; empty where it has none.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // longestSession is the longest time that a session of any role may take.

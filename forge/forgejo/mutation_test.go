@@ -107,7 +107,7 @@ func play(w *world, t *tape) (failed string) {
 	do(c.Release(ctx, w.ref(1), w.dev))
 	do(c.Claim(ctx, w.ref(3), w.dev, "instance1-2"))
 	do(c.Release(ctx, w.ref(3), w.dev))
-	do(c.Reassign(ctx, w.ref(4), w.dev, w.review, "stolen", "instance1-3"))
+	do(c.Reassign(ctx, w.ref(4), w.dev, w.review, []string{"stolen"}, "instance1-3"))
 	do(c.Label(ctx, w.ref(1), []string{"priority"}, []string{"priority"}))
 	do(c.Comment(ctx, w.ref(1), "key", "text"))
 	do(c.Depend(ctx, w.ref(4), w.ref(1)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"code.gitea.io/sdk/gitea"
 
@@ -11,19 +12,21 @@ import (
 )
 
 // Reassign moves an issue from one account to another, or with from "" from none, if it still waits there: open,
-// assigned to from alone, and not in-progress. Otherwise the answer is forge.ErrTaken. label, unless empty, is written
-// before the assignee, so that every moved issue has it.
+// assigned to from alone, and not in-progress. Otherwise the answer is forge.ErrTaken. labels are written before
+// the assignee, so that every moved issue has them.
 //
 // The forge has no compare-and-set for assignees, so Reassign holds the ref of the issue's claim meanwhile: a session
 // needs it to begin the issue. It may be repeated with the same run id; a completed move is a success.
-func (c *Client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) (err error) {
+func (c *Client) Reassign(
+	ctx context.Context, ref forge.Ref, from, to string, labels []string, runID string,
+) (err error) {
 	ref = c.canonical(ref)
 	defer wrap(&err, "give %s to %s", ref, to)
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
 		return err
 	}
-	if handedOver(in, to, label) { // by an earlier try whose answer was lost; the issue may have been begun since
+	if handedOver(in, to, labels) { // by an earlier try whose answer was lost; the issue may have been begun since
 		return c.letGo(ctx, ref, runID)
 	}
 	if why := c.begun(in, from, to); why != "" {
@@ -32,16 +35,17 @@ func (c *Client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, r
 	if err := c.takeRef(ctx, ref, in, to, runID); err != nil {
 		return err
 	}
-	err = c.handOver(ctx, ref, from, to, label)
+	err = c.handOver(ctx, ref, from, to, labels)
 	if errors.Is(err, forge.ErrUnavailable) {
 		return err // the next try finds the ref
 	}
 	return errors.Join(err, c.letGo(ctx, ref, runID))
 }
 
-// handedOver reports whether the move is complete. The label is written first, and by moves alone.
-func handedOver(in *gitea.Issue, to, label string) bool {
-	return len(in.Assignees) == 1 && isAssigned(in, to) && (label == "" || hasLabel(in, label))
+// handedOver reports whether the move is complete. The labels are written first, and by moves alone.
+func handedOver(in *gitea.Issue, to string, labels []string) bool {
+	lacks := func(label string) bool { return !hasLabel(in, label) }
+	return len(in.Assignees) == 1 && isAssigned(in, to) && !slices.ContainsFunc(labels, lacks)
 }
 
 // begun returns why an issue no longer waits for from; "" when it does, or has been moved to to.
@@ -62,9 +66,9 @@ func (c *Client) begun(in *gitea.Issue, from, to string) string {
 	return "it is assigned to " + assigned[0]
 }
 
-// handOver writes label and assignee while the ref is held. It reads the issue first: a session that began before we
+// handOver writes labels and assignee while the ref is held. It reads the issue first: a session that began before we
 // had the ref shows now.
-func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to, label string) error {
+func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to string, labels []string) error {
 	in, err := c.getIssue(ctx, ref)
 	if err != nil {
 		return err
@@ -72,10 +76,8 @@ func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to, label st
 	if why := c.begun(in, from, to); why != "" {
 		return fmt.Errorf("%w: %s", forge.ErrTaken, why)
 	}
-	if label != "" && !hasLabel(in, label) {
-		if err := c.addLabels(ctx, ref, in, []string{label}); err != nil {
-			return err
-		}
+	if err := c.addLabels(ctx, ref, in, labels); err != nil {
+		return err
 	}
 	if isAssigned(in, to) {
 		return nil

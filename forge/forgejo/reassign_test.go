@@ -76,7 +76,7 @@ func TestReassign(t *testing.T) {
 				w.setState(n, gitea.StateClosed)
 			}
 			for range 2 {
-				err := c.Reassign(w.Context(), w.ref(n), tc.from, w.dev, "stolen", "move-"+tc.name)
+				err := c.Reassign(w.Context(), w.ref(n), tc.from, w.dev, []string{"stolen"}, "move-"+tc.name)
 				if errors.Is(err, forge.ErrTaken) != tc.taken || !tc.taken && err != nil {
 					w.Errorf("%s: %v", tc.name, err)
 				}
@@ -118,7 +118,7 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 		}
 		return localforge.NoFault
 	}
-	err := host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+	err := host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 	w.fault = nil
 	if count < n {
 		w.must(err)
@@ -128,7 +128,7 @@ func (w *world) brokenMove(fault localforge.Fault, n int) bool {
 		host = w.instance("aaa") // the next life
 	}
 	if err != nil {
-		w.must(host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move"))
+		w.must(host.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move"))
 	}
 	if got := w.state(issue); got != "backlog stolen @dev" {
 		w.Errorf("fault %v of request %d: afterwards %s", fault, n, got)
@@ -154,14 +154,14 @@ func TestReassignLate(t *testing.T) {
 				}
 				return localforge.NoFault
 			}
-			_ = hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+			_ = hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 			w.fault = nil
 			broken = count >= n
 			if w.state(issue) != "backlog stolen @dev" {
 				continue
 			}
 			claimed := there.Claim(w.Context(), w.ref(issue), w.dev, "bbb-run")
-			if err := w.instance("aaa").Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move"); err != nil {
+			if err := w.instance("aaa").Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move"); err != nil {
 				w.Errorf("request %d lost: the second try says %v", n, err)
 			}
 			if claimed == nil {
@@ -192,7 +192,7 @@ func TestReassignRace(t *testing.T) {
 				}
 				return localforge.NoFault
 			}
-			moved := hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+			moved := hub.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 			w.fault = nil
 			if count < step {
 				break
@@ -220,11 +220,11 @@ func TestReassignTwoHubs(t *testing.T) {
 			w.fault = func(*http.Request) localforge.Fault {
 				if count++; count == step {
 					w.fault = nil
-					other = two.Reassign(w.Context(), w.ref(issue), w.review, w.human, "stolen", "bbb-move")
+					other = two.Reassign(w.Context(), w.ref(issue), w.review, w.human, []string{"stolen"}, "bbb-move")
 				}
 				return localforge.NoFault
 			}
-			first := one.Reassign(w.Context(), w.ref(issue), w.review, w.dev, "stolen", "aaa-move")
+			first := one.Reassign(w.Context(), w.ref(issue), w.review, w.dev, []string{"stolen"}, "aaa-move")
 			w.fault = nil
 			if count < step {
 				break

@@ -214,22 +214,24 @@ func reassign(w *world) {
 	ref := w.file("one")
 	w.Assign(ref, w.dev)
 	w.scan(w.here)
+	labels := []string{forge.LabelStolen, forge.StolenFrom("here")} // the second is new to the repository
 	for range 2 {
-		w.must("Reassign", w.here.Reassign(w.ctx, ref, w.dev, w.review, forge.LabelStolen, "here-1"))
-		same(w, "moved", w.state(ref), "[backlog stolen] @review")
+		w.must("Reassign", w.here.Reassign(w.ctx, ref, w.dev, w.review, labels, "here-1"))
+		same(w, "moved", w.state(ref), "[backlog fleet:here:stolen stolen] @review")
 	}
-	w.refused("from an account that has it not", w.here.Reassign(w.ctx, ref, w.dev, w.human, "", "here-2"), forge.ErrTaken)
+	err := w.here.Reassign(w.ctx, ref, w.dev, w.human, nil, "here-2")
+	w.refused("from an account that has it not", err, forge.ErrTaken)
 	none := w.file("two")
-	w.must("Reassign from nobody", w.here.Reassign(w.ctx, none, "", w.dev, "", "here-3"))
+	w.must("Reassign from nobody", w.here.Reassign(w.ctx, none, "", w.dev, nil, "here-3"))
 	same(w, "pinned", w.state(none), free1+" @dev")
 	w.must("Claim of what was moved", w.here.Claim(w.ctx, none, w.dev, "here-4"))
-	w.refused("of a claimed one", w.here.Reassign(w.ctx, none, w.dev, w.review, "", "here-5"), forge.ErrTaken)
+	w.refused("of a claimed one", w.here.Reassign(w.ctx, none, w.dev, w.review, nil, "here-5"), forge.ErrTaken)
 	same(w, "still claimed", w.state(none), held1)
 	gone := w.file("three")
 	w.Assign(gone, w.dev)
 	w.must("Close", w.here.Close(w.ctx, gone))
-	w.refused("of a closed one", w.here.Reassign(w.ctx, gone, w.dev, w.review, "", "here-6"), forge.ErrTaken)
-	w.refused("of nothing", w.here.Reassign(w.ctx, w.missing(), w.dev, w.review, "", "here-7"), forge.ErrNotFound)
+	w.refused("of a closed one", w.here.Reassign(w.ctx, gone, w.dev, w.review, nil, "here-6"), forge.ErrTaken)
+	w.refused("of nothing", w.here.Reassign(w.ctx, w.missing(), w.dev, w.review, nil, "here-7"), forge.ErrNotFound)
 }
 
 // reassignRace: a move against a claim by the account that the issue waits for, and against another move.
@@ -241,7 +243,7 @@ func reassignRace(w *world) {
 		w.scan(w.there)
 		won := w.race(
 			func() error { return w.here.Claim(w.ctx, ref, w.dev, fmt.Sprint("here-", race)) },
-			func() error { return w.there.Reassign(w.ctx, ref, w.dev, w.review, "", fmt.Sprint("there-", race)) },
+			func() error { return w.there.Reassign(w.ctx, ref, w.dev, w.review, nil, fmt.Sprint("there-", race)) },
 		)
 		same(w, "after the race", w.state(ref), []string{held1, free1 + " @review"}[won])
 	}

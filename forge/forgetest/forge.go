@@ -23,7 +23,7 @@ type Forge interface {
 	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
 	Depend(ctx context.Context, ref, on forge.Ref) error
 	Blockers(ctx context.Context, ref forge.Ref) ([]forge.Blocker, error)
-	Reassign(ctx context.Context, ref forge.Ref, from, to, label, runID string) error
+	Reassign(ctx context.Context, ref forge.Ref, from, to string, labels []string, runID string) error
 	Merge(ctx context.Context, ref forge.Ref, headSHA, base string) error
 	WhoAmI(ctx context.Context, token string) (login string, err error)
 	MayWork(ctx context.Context, token, repo string) error

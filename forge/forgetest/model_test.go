@@ -584,7 +584,7 @@ func (c *modelClient) blockers(it *modelItem) (all []forge.Blocker) {
 	return all
 }
 
-func (c *modelClient) Reassign(ctx context.Context, ref forge.Ref, from, to, label, _ string) error {
+func (c *modelClient) Reassign(ctx context.Context, ref forge.Ref, from, to string, labels []string, _ string) error {
 	it, leave, err := c.item(ctx, ref)
 	defer leave()
 	if err != nil {
@@ -600,9 +600,7 @@ func (c *modelClient) Reassign(ctx context.Context, ref forge.Ref, from, to, lab
 		c.m.flaw != "moves come from anywhere" {
 		return fmt.Errorf("cannot move %s: %w", ref, forge.ErrTaken)
 	}
-	if label != "" {
-		it.label([]string{label}, nil)
-	}
+	it.label(labels, nil)
 	it.issue.Assignees = []string{to}
 	it.touch()
 	return nil

@@ -154,7 +154,7 @@ func ended(w *world) {
 		"File":     func() error { _, err := w.here.File(ctx, forge.Draft{Repo: w.repo, Title: "three"}); return err },
 		"Depend":   func() error { return w.here.Depend(ctx, ref, on) },
 		"Blockers": func() error { _, err := w.here.Blockers(ctx, ref); return err },
-		"Reassign": func() error { return w.here.Reassign(ctx, ref, "", w.dev, "", "here-2") },
+		"Reassign": func() error { return w.here.Reassign(ctx, ref, "", w.dev, nil, "here-2") },
 		"Merge":    func() error { return w.here.Merge(ctx, pull, head, "main") },
 		"Look":     func() error { _, err := w.here.Look(ctx, ref, time.Time{}); return err },
 		"Prepare":  func() error { return w.here.Prepare(ctx) },

@@ -10,7 +10,9 @@ import (
 // A host is idle when an agent could start and none works, since its last one became idle.
 func TestSum(t *testing.T) {
 	noon := time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)
-	idle := func(minutes int) Agent { return Agent{Idle: true, IdleSince: noon.Add(time.Duration(minutes) * time.Minute)} }
+	idle := func(minutes int) Agent {
+		return Agent{Idle: true, IdleSince: noon.Add(time.Duration(minutes) * time.Minute)}
+	}
 	for _, tt := range []struct {
 		name   string
 		agents []Agent

@@ -233,8 +233,8 @@ func (f *Forge) Free(ctx context.Context, ref forge.Ref) (was string, err error)
 	return was, err
 }
 
-// Reassign writes the label, then the assignee, as two requests, each after a fresh look.
-func (f *Forge) Reassign(ctx context.Context, ref forge.Ref, from, to, label, _ string) error {
+// Reassign writes the labels, then the assignee, as two requests, each after a fresh look.
+func (f *Forge) Reassign(ctx context.Context, ref forge.Ref, from, to string, add []string, _ string) error {
 	look := func(do func(labels, assignees *[]string)) func() error {
 		return func() error {
 			labels, assignees, closed := f.markedLocked(ref)
@@ -248,7 +248,7 @@ func (f *Forge) Reassign(ctx context.Context, ref forge.Ref, from, to, label, _ 
 		}
 	}
 	err := f.call(ctx, "mark", look(func(labels, _ *[]string) {
-		if label != "" {
+		for _, label := range add {
 			*labels = with(*labels, label)
 		}
 	}))

@@ -67,8 +67,8 @@ func TestHub(t *testing.T) {
 		}
 		who := w.implementers()
 		for n := int64(6); n <= 9; n++ {
-			if len(who[n]) != 1 {
-				t.Errorf("#%d was implemented by %v", n, who[n])
+			if is := w.Forge.Get(n); len(who[n]) != 1 || !is.Has("fleet:iris:stolen") {
+				t.Errorf("#%d was implemented by %v: %+v", n, who[n], is)
 			}
 		}
 		// One when it started, then one for each of twelve looks.

@@ -71,14 +71,14 @@ func TestSteal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := night(t, 8)
 		before := w.Forge.Get(8)
-		l := w.Start()
+		l := w.Start(func(l *Life) { l.Host = "iris.lan" })
 		time.Sleep(6 * time.Minute)
 		if got := fmt.Sprint(w.stolen()); got != "[7 8]" {
 			t.Errorf("moved: %s, want #8 and #7: seven wait, and five stay", got)
 		}
 		after := w.Forge.Get(8)
 		same := after.Title == before.Title && after.Created.Equal(before.Created)
-		if !same || !after.Has("priority/8") || !after.Has(forge.LabelBacklog) {
+		if !same || !after.Has("priority/8") || !after.Has(forge.LabelBacklog) || !after.Has("fleet:iris.lan:stolen") {
 			t.Errorf("S3: %+v became %+v", before, after)
 		}
 		w.Until(6*time.Hour, "merged", w.Forge.Done)

@@ -256,8 +256,8 @@ func (c *client) Free(ctx context.Context, ref forge.Ref) (was string, err error
 	return was, err
 }
 
-func (c *client) Reassign(ctx context.Context, ref forge.Ref, from, to, label, run string) error {
-	return c.p.use("reassign", func() error { return c.f.Reassign(ctx, ref, from, to, label, run) })
+func (c *client) Reassign(ctx context.Context, ref forge.Ref, from, to string, labels []string, run string) error {
+	return c.p.use("reassign", func() error { return c.f.Reassign(ctx, ref, from, to, labels, run) })
 }
 
 func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
