@@ -37,7 +37,7 @@ type Repo struct {
 	Off string
 	// DefaultBranch is where work is based and merged, such as main.
 	DefaultBranch string
-	// Heard is the forge's time up to which its comments were read; zero before they ever were.
+	// Heard is the forge's time of its newest answer about comments; zero before the first.
 	Heard time.Time
 }
 

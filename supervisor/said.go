@@ -29,7 +29,6 @@ func (s *Supervisor) keepEars(ctx context.Context) {
 			return
 		case <-s.scanned:
 		}
-		s.books.listen(time.Now())
 		for _, h := range s.books.unanswered() {
 			s.inCommand(func() { s.reply(h) })
 		}
@@ -66,8 +65,8 @@ func (s *Supervisor) obey(ctx context.Context, said forge.Said) {
 		return // the journal's failure is shown; done now, it would be done again after a restart
 	}
 	heard.Answer = cutText(s.carryOut(ctx, said), maxAnswer)
-	s.log.Info(fmt.Sprintf("[%s] %s commands %s: %s", wordsOf(s.books.config(), said.Ref, ""), said.Author,
-		heard.Verb, strings.ReplaceAll(heard.Answer, "\n", "; ")))
+	s.log.Info(fmt.Sprintf("[%s] %s by %s: %s", wordsOf(s.books.config(), said.Ref, ""), spoken(heard.Verb), said.Author,
+		strings.ReplaceAll(heard.Answer, "\n", "; ")))
 	s.books.note(ledger.Record{At: time.Now(), Heard: &heard})
 	s.reply(heard)
 }
@@ -78,7 +77,7 @@ func (s *Supervisor) reply(h ledger.Heard) {
 		h.Answer = interrupted
 	}
 	words := comment{
-		fmt.Sprintf("command-%d", h.Comment), fence("/disinto " + h.Verb + ", by " + h.By + "\n" + h.Answer),
+		fmt.Sprintf("command-%d", h.Comment), fence(spoken(h.Verb) + ", by " + h.By + "\n" + h.Answer),
 	}
 	err := s.comment(forge.Ref(h.Ref), words)
 	if err != nil && !isPermanent(err) {
@@ -92,6 +91,9 @@ func (s *Supervisor) reply(h ledger.Heard) {
 	s.books.note(ledger.Record{At: time.Now(), Heard: &h})
 }
 
+// spoken is a verb as people write it.
+func spoken(verb string) string { return strings.TrimSpace("/disinto " + verb) }
+
 func isPermanent(err error) bool {
 	return errors.Is(err, forge.ErrNotFound) || errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrConflict)
 }
@@ -104,7 +106,7 @@ func cutText(text string, most int) string {
 	return text
 }
 
-// listen journals since when comments in each repository may be commands: those of before we knew it may not.
+// listen journals since when comments in each repository may be commands, after the first scan that read them.
 func (b *books) listen(now time.Time) {
 	b.mu.Lock()
 	var list []ledger.Record

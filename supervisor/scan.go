@@ -119,6 +119,7 @@ func (s *Supervisor) fly(ctx context.Context, client Forge) {
 			return
 		}
 		was, any := s.books.land(began, facts, err)
+		s.books.listen(time.Now())
 		s.scans.land(began, any)
 		s.tell(scanNews(was, err))
 		select {

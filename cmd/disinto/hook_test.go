@@ -41,6 +41,8 @@ func TestHookEndToEnd(t *testing.T) {
 	status(t, state, "the issue is worked on", func(d *control.Document) bool {
 		return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Number == 8 && s.PID > 0 })
 	})
+	why := f.say(f.HumanToken, 8, "/disinto why")
+	eventually(t, "an answer to a command, at once", func() bool { return len(f.answers(8, why)) == 1 })
 	// The same supervisor answers over TCP, to who has the token.
 	for auth, want := range map[string]int{"": 401, "Bearer " + token: 200} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+api+"/v1/state", nil)

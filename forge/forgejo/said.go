@@ -29,7 +29,8 @@ const (
 // said are the commands in the comments of a repository.
 type said struct {
 	changedAt time.Time            // the forge's clock: the newest change of an item that a list showed
-	heard     time.Time            // the forge's clock: when the newest list of comments was asked for
+	asked     time.Time            // the forge's clock: when the newest list of comments was asked for
+	heard     time.Time            // the forge's clock: when it was answered
 	byID      map[int64]forge.Said // by comment
 }
 
@@ -37,8 +38,8 @@ type said struct {
 // its item. The lists are by the forge's clock and overlap like those of changes.
 func (c *Client) readSaid(ctx context.Context, r *repo) error {
 	c.mu.Lock()
-	since, changed := r.said.heard.Add(-overlap), r.said.changedAt
-	if r.said.heard.IsZero() {
+	since, changed := r.said.asked.Add(-overlap), r.said.changedAt
+	if r.said.asked.IsZero() {
 		since = time.Now().Add(-saidFor)
 	} else if changed.Before(since) {
 		c.mu.Unlock()
@@ -66,7 +67,7 @@ func (c *Client) readSaid(ctx context.Context, r *repo) error {
 	for _, id := range slices.Sorted(maps.Keys(kept))[:max(0, len(kept)-maxSaid)] {
 		delete(kept, id)
 	}
-	r.said.byID, r.said.heard = kept, x.forgeBegan()
+	r.said.byID, r.said.asked, r.said.heard = kept, x.forgeBegan(), later(x.forgeBegan(), x.date)
 	return nil
 }
 

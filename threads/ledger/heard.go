@@ -20,7 +20,8 @@ const (
 	CommandsPerMinute = 10
 )
 
-// Listen says from when on, by the forge's clock, comments in a repository may be commands: since we know it.
+// Listen says from when on, by the forge's clock, comments in a repository may be commands: since the second in which
+// we first read it.
 type Listen struct {
 	Ref   Ref       `json:"ref"` // of the repository
 	Since time.Time `json:"since"`
@@ -88,7 +89,7 @@ func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due 
 	for i := range f.Said {
 		one := &f.Said[i]
 		since, listens := s.Listens[one.Repo]
-		if !listens || !one.At.After(since) || s.heard(one.ID) || elsewhere(c, f, one) {
+		if !listens || one.At.Before(since.Truncate(time.Second)) || s.heard(one.ID) || elsewhere(c, f, one) {
 			continue
 		}
 		if said[one.Author]++; said[one.Author] <= CommandsPerMinute {

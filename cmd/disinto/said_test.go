@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/rest"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// say comments on an issue with a token, and returns the number of the comment.
+func (f *testForge) say(token string, issue int, text string) (id int64) {
+	f.t.Helper()
+	var made struct{ ID int64 }
+	by := rest.API{URL: f.URL, Token: token}
+	path := fmt.Sprintf("/repos/%s/issues/%d/comments", demo.Repo, issue)
+	if err := by.Call(f.t.Context(), http.MethodPost, path, map[string]string{"body": text}, &made); err != nil {
+		f.t.Fatal(err)
+	}
+	return made.ID
+}
+
+// answers are the supervisor's answers to a command.
+func (f *testForge) answers(issue int, id int64) (all []string) {
+	var comments []struct {
+		Body string
+		User struct{ Login string }
+	}
+	f.get(fmt.Sprintf("/issues/%d/comments", issue), &comments)
+	for _, c := range comments {
+		if strings.Contains(c.Body, fmt.Sprintf("<!-- disinto:command-%d -->", id)) {
+			all = append(all, c.User.Login+" "+c.Body)
+		}
+	}
+	return all
+}
+
+// A person steers by comments; an agent, which may write as well, does not. A supervisor that is killed and started
+// again answers nothing twice, and a comment of before its first start is text.
+func TestCommandsOnAForge(t *testing.T) { onEachForge(t, commandsInComments) }
+
+func commandsInComments(t *testing.T, f *testForge) {
+	old := f.say(f.HumanToken, 8, "/disinto cancel")
+	filed := time.Now()
+	eventually(t, "the next second of the forge's clock", func() bool { return time.Now().Unix() > filed.Unix() })
+	state := t.TempDir()
+	edits := []string{"[roles.dev]", "[roles.dev]\nlabel = \"picked\"", `every = "6s"`, `every = "24h"`, `every = "8s"`, `every = "24h"`}
+	run := f.startRun(state, nil, edits...)
+	begun := func() {
+		status(t, state, "the forge was read", func(d *control.Document) bool { return d.Forge.OK && len(d.Queue) > 0 })
+	}
+	begun()
+	answered := func(id int64, want string) {
+		t.Helper()
+		eventually(t, "an answer to a command", func() bool { return len(f.answers(8, id)) > 0 })
+		if got := f.answers(8, id); len(got) != 1 || !strings.HasPrefix(got[0], "disinto ```text\n") || !strings.Contains(got[0], want) {
+			t.Errorf("answers %q, want one with %q", got, want)
+		}
+	}
+	agent := f.say(f.Tokens[agents.TokenVar("dev-qwen")], 8, "/disinto cancel")
+	text := f.say(f.HumanToken, 8, "Before you say it:\n\n> /disinto cancel\n\n```\n/disinto cancel\n```\n")
+	why := f.say(f.HumanToken, 8, "/disinto why")
+	answered(why, demo.Repo+"#8: waits: no agent for issue")
+	run.signal(syscall.SIGKILL)
+	run.wait()
+	between := f.say(f.HumanToken, 8, "Go on.\n/disinto assign dev-qwen")
+	f.startRun(state, nil, slices.Concat(edits)...)
+	begun()
+	answered(between, "assigned to dev-qwen\n")
+	help := f.say(f.HumanToken, 8, "/disinto please")
+	answered(help, "say /disinto retry, cancel, release, why, sling, assign AGENT, or pause [THREAD|AGENT]")
+	cancel := f.say(f.HumanToken, 8, "/disinto cancel")
+	answered(cancel, "labelled cancelled")
+	answered(why, "waits: ")
+	for name, id := range map[string]int64{"before the first start": old, "of an agent": agent, "text": text} {
+		if got := f.answers(8, id); len(got) > 0 {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

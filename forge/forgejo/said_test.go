@@ -1,0 +1,208 @@
+package forgejo
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// say writes a comment and returns its number.
+func (w *world) say(login string, n int64, body string) int64 {
+	w.Helper()
+	owner, name := owner(w.repo)
+	in, _, err := w.as(login).CreateIssueComment(owner, name, n, gitea.CreateIssueCommentOption{Body: body})
+	w.must(err)
+	return in.ID
+}
+
+func (w *world) editComment(login string, id int64, body string) {
+	w.Helper()
+	owner, name := owner(w.repo)
+	_, _, err := w.as(login).EditIssueComment(owner, name, id, gitea.EditIssueCommentOption{Body: body})
+	w.must(err)
+}
+
+// said shows the commands of a scan.
+func (w *world) said(f forge.Facts) string {
+	var all []string
+	for _, s := range f.Said {
+		all = append(all, fmt.Sprintf("%s: %s", w.short(s.Author), strings.Join(append([]string{s.Command.Verb}, s.Command.Args...), " ")))
+	}
+	return strings.Join(all, ", ")
+}
+
+// An edited comment is no command, whoever edited it: an agent may edit the comments of people. One that is edited or
+// deleted between the scan and the act is not taken.
+func TestEditedCommentsAreText(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "")
+		c := w.client()
+		w.scan(c)
+		plain, own := w.say(w.owner, n, "What a mess."), w.say(w.owner, n, "/disinto why")
+		edited, deleted := w.say(w.owner, n, "/disinto retry"), w.say(w.owner, n, "/disinto release")
+		w.say(w.owner, n, "/disinto cancel")
+		w.nextSecond()
+		w.editComment(w.dev, plain, "/disinto cancel")
+		w.editComment(w.owner, own, "/disinto cancel")
+		f := w.scan(c)
+		if got := w.said(f); got != "owner: retry, owner: release, owner: cancel" {
+			w.Fatalf("commands: %s", got)
+		}
+		w.nextSecond()
+		w.editComment(w.dev, edited, "/disinto cancel")
+		owner, name := owner(w.repo)
+		_, err := w.as(w.dev).DeleteIssueComment(owner, name, deleted)
+		w.must(err)
+		for _, s := range f.Said[:2] {
+			if err := c.Take(w.Context(), s); !errors.Is(err, forge.ErrNotFound) {
+				w.Errorf("%s: %v", s.Command.Verb, err)
+			}
+		}
+		w.must(c.Take(w.Context(), f.Said[2]))
+		if got := w.said(w.scan(w.client())); got != "owner: cancel" {
+			w.Errorf("commands after a restart: %s", got)
+		}
+	})
+}
+
+// A person who lost the write access commands no longer, a minute later at most.
+func TestCommandersMayStillWrite(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "")
+		w.collaborator(w.repo, w.human, gitea.AccessModeWrite)
+		c := w.client()
+		w.scan(c)
+		w.say(w.human, n, "/disinto cancel")
+		f := w.scan(c)
+		w.collaborator(w.repo, w.human, gitea.AccessModeRead)
+		time.Sleep(commandersEvery)
+		if err := c.Take(w.Context(), f.Said[0]); !errors.Is(err, forge.ErrForbidden) {
+			w.Errorf("taken: %v", err)
+		}
+		w.say(w.human, n, "/disinto cancel")
+		if got := w.said(w.scan(w.client())); got != "" {
+			w.Errorf("commands: %s", got)
+		}
+	})
+}
+
+// While the forge does not tell who may write, no command is taken, and none is lost.
+func TestWritersUnknown(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "")
+		c := w.client()
+		w.scan(c)
+		w.say(w.owner, n, "/disinto why")
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.HasSuffix(r.URL.Path, "/assignees") {
+				return localforge.Fail
+			}
+			return localforge.NoFault
+		}
+		f, err := c.Scan(w.Context())
+		if err == nil || len(f.Said) > 0 || !f.Repos[0].AsOf.After(time.Time{}) {
+			w.Errorf("%v, commands: %s", err, w.said(f))
+		}
+		w.fault = nil
+		time.Sleep(commandersEvery)
+		if got := w.said(w.scan(c)); got != "owner: why" {
+			w.Errorf("commands: %s", got)
+		}
+	})
+}
+
+// However much strangers write, a scan reads ten pages of comments at most, asks once who may write, and keeps nothing.
+// A repository that does not change costs no request about comments.
+func TestCommentsAreBounded(t *testing.T) {
+	onLocal(t, func(w *world) {
+		n := w.file("one", "")
+		c := w.client()
+		w.scan(c)
+		for range 600 {
+			w.say(w.human, n, "/disinto cancel")
+		}
+		w.say(w.owner, n, "/disinto why")
+		var f forge.Facts
+		if got := w.requests(c, func() { f = w.scan(c) }); got > 15 {
+			w.Errorf("%d requests", got)
+		}
+		if got := w.said(f); got != "owner: why" {
+			w.Errorf("commands: %s", got)
+		}
+		time.Sleep(overlap + time.Second)
+		w.scan(c)
+		time.Sleep(time.Second)
+		if got := w.requests(c, func() { w.scan(c) }); got > 1 {
+			w.Errorf("%d requests of an unchanged repository", got)
+		}
+		time.Sleep(saidFor)
+		w.say(w.owner, n, "Text.")
+		if got := w.said(w.scan(c)) + w.said(w.scan(w.client())); got != "" {
+			w.Errorf("commands of yesterday: %s", got)
+		}
+	})
+}
+
+// Answers that are strange in any way have no command.
+func TestSaidIn(t *testing.T) {
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	good := func() *gitea.Comment {
+		return &gitea.Comment{
+			ID: 5, IssueURL: "http://forge/a/b/issues/7", Poster: &gitea.User{UserName: "ada"}, Body: "/disinto why",
+			Created: at, Updated: at,
+		}
+	}
+	for name, change := range map[string]func(*gitea.Comment) *gitea.Comment{
+		"null":            func(*gitea.Comment) *gitea.Comment { return nil },
+		"no number":       func(c *gitea.Comment) *gitea.Comment { c.ID = 0; return c },
+		"negative number": func(c *gitea.Comment) *gitea.Comment { c.ID = -5; return c },
+		"no author":       func(c *gitea.Comment) *gitea.Comment { c.Poster = nil; return c },
+		"no item":         func(c *gitea.Comment) *gitea.Comment { c.IssueURL = ""; return c },
+		"strange item":    func(c *gitea.Comment) *gitea.Comment { c.IssueURL = "http://forge/a/b/issues/-7"; return c },
+		"item zero":       func(c *gitea.Comment) *gitea.Comment { c.IssueURL = "0"; return c },
+		"huge item":       func(c *gitea.Comment) *gitea.Comment { c.IssueURL = "/99999999999999999999"; return c },
+		"edited":          func(c *gitea.Comment) *gitea.Comment { c.Updated = at.Add(time.Second); return c },
+		"from before":     func(c *gitea.Comment) *gitea.Comment { c.Updated = at.Add(-time.Second); return c },
+		"cut":             func(c *gitea.Comment) *gitea.Comment { c.Body += "\n" + cutMark; return c },
+		"text":            func(c *gitea.Comment) *gitea.Comment { c.Body = "why"; return c },
+	} {
+		if s, ok := saidIn("a/b", change(good())); ok {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	pull := good()
+	pull.IssueURL, pull.PRURL = "", "http://forge/a/b/pulls/8"
+	if s, ok := saidIn("a/b", pull); !ok || s.Number != 8 {
+		t.Errorf("on a pull request: %+v, %v", s, ok)
+	}
+}
+
+// The list of what was taken keeps the newest five hundred, and what is older than all of them counts as taken.
+func TestTakenIsBounded(t *testing.T) {
+	all := takenBy{}
+	for id := range int64(700) {
+		all[id+1] = "here"
+	}
+	text := string(takenCommit(all).content)
+	if n := strings.Count(text, "comment: "); n != maxTaken || strings.Contains(text, "comment: 200 ") ||
+		!strings.Contains(text, "comment: 201 here\n") {
+		t.Errorf("%d comments in it", n)
+	}
+	full := takenBy{}
+	for id := range int64(maxTaken) {
+		full[id+201] = "here"
+	}
+	for id, want := range map[int64]bool{1: true, 201: true, 700: true, 701: false} {
+		if _, got := full.has(id); got != want {
+			t.Errorf("%d: taken %v", id, got)
+		}
+	}
+}
