@@ -57,6 +57,10 @@ type Agent struct {
 	User    string   // the system account that it runs as; empty means the factory's
 	Budget  Budget
 	Limits  Limits // of each of its sessions
+	// Escalate names the agents that go on with what it does not bring to an end, in their order, each after that many
+	// rejections and failures. Empty means those of its role.
+	Escalate      []string
+	EscalateAfter int
 }
 
 // On is the trigger of a role: where its work comes from.
@@ -95,6 +99,9 @@ type Role struct {
 	Sandbox        Sandbox  // what the configuration adds to what its sessions may reach
 	// PerSession limits the use of one session, and PerIssue that of all sessions on an issue and its pull requests.
 	PerSession, PerIssue Budget
+
+	Escalate      []string // the ladder of its agents that have none of their own; only with OnIssue
+	EscalateAfter int
 }
 
 // CLIs are the agent CLIs that the built-in program can run, sorted. Each has an adapter in agents/session.

@@ -57,7 +57,8 @@ type chore struct {
 	base    string       // of a merge: the branch
 	hold    threads.Key  // the item that cools down after a refusal
 	tag     string
-	login   string          // the account whose claim is released
+	login   string          // the account whose claim is released, or that gets the issue
+	from    string          // the account that the issue is taken from; empty for none
 	failure threads.Attempt // the last one of an item that gave up
 	refused time.Time       // when an agent refused the item
 	handed  int             // how often a person was asked before
@@ -128,6 +129,9 @@ func (b *books) choreLocked(c, old *chore) *chore {
 	c.working = true
 	c.tag = "[" + wordsOf(b.cfg, c.ref, "") + "]"
 	c.login = b.loginLocked(c.mark.Agent, c.ref)
+	if c.mark.From != "" {
+		c.from = b.loginLocked(c.mark.From, c.ref)
+	}
 	c.failure = b.ledger.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
 	c.refused, c.handed = b.ledger.Chain(c.ref).RefusedAt, b.ledger.Chain(c.ref).Handed
 	refs := b.relatedLocked(c.ref)

@@ -76,7 +76,10 @@ func (s *Supervisor) merge(c *chore) error {
 
 func (s *Supervisor) route(c *chore) error {
 	c.said = "routed to " + c.mark.Agent
-	return s.reassign(c.ref, "", c.login, nil, journal.NewRun(s.instance))
+	if c.from != "" {
+		c.said = "goes from " + c.mark.From + ", whose thread is parked, to " + c.mark.Agent
+	}
+	return s.reassign(c.ref, c.from, c.login, nil, journal.NewRun(s.instance))
 }
 
 func (s *Supervisor) releaseClaim(c *chore) error {

@@ -76,7 +76,7 @@ func startOf(x *session) ledger.Record {
 	return ledger.Record{At: time.Now(), Start: &ledger.Start{
 		Run: x.RunID, Thread: x.Thread, Slot: x.Slot, Sticky: !x.thread.Overlap, Agent: x.Agent, Login: x.agent.Login,
 		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
-		Attempt:    x.Attempt,
+		Attempt: x.Attempt, Rung: x.Rung,
 		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
 		Model: x.agent.Model,
 	}}

@@ -61,7 +61,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 		Session: threads.Session{
 			RunID: journal.NewRun(b.instance), Thread: start.Thread, Slot: start.Slot, Agent: start.Agent, Role: start.Role,
 			Login: b.cfg.Agent(start.Agent).Login, Item: start.Item,
-			State: threads.Reserved, Attempt: start.Attempt, Started: now,
+			State: threads.Reserved, Attempt: start.Attempt, Rung: start.Rung, Started: now,
 		},
 		config: b.cfg, agent: *b.cfg.Agent(start.Agent), role: *b.cfg.Role(start.Role),
 		thread: *b.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: secretsOf(b.cfg),

@@ -60,6 +60,7 @@ const (
 	NotOnRoute    Code = "not-on-route"
 	AuthorFirst   Code = "author-first"
 	FinisherFirst Code = "finisher-first"
+	OnRung        Code = "on-rung"
 	OwnWork       Code = "own-work"
 	LocalPair     Code = "local-pair"
 	NoReviewer    Code = "no-reviewer"
@@ -263,6 +264,9 @@ var codeDocs = []CodeDoc{
 		"it goes to the author of the pull request, who is not free", ""),
 	doc(FinisherFirst, Unfit, ByItself, "waits for {agent}, who finished what it depends on,{until}",
 		"it goes first to the agent that finished its last blocker, for the time of `affinity_wait`", ""),
+	doc(OnRung, Unfit, ByItself, "goes to {agent}, rung {limit} of the ladder (rejected or failed: {count})",
+		"it was rejected, or failed, as often as `escalate_after` says, and waits for the next agent of the ladder",
+		"`disinto retry REF` begins below the ladder"),
 	doc(OwnWork, Unfit, ByPerson, "{agent} wrote it", "no agent reviews its own work", "add a second review agent"),
 	doc(LocalPair, Unfit, ByPerson, "local work needs a reviewer that is not local, {agent} is",
 		"a local model's work is not reviewed by a local model", "add a review agent on an API thread"),

@@ -127,6 +127,7 @@ type Thread struct {
 	Windows         []Window      // of its subscription, the shortest first
 	// Reserve is the share of each window that no new issue is begun with, from 0 to less than 1.
 	Reserve  float64
+	Fallback bool     // off the thread while it is parked: pinned and rework items go up the ladder of their agent
 	Agents   []string // names, sorted
 	EnvAllow []string
 	EnvDeny  []string

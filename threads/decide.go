@@ -29,6 +29,7 @@ func decide(s *Snapshot) (Plan, *decision) {
 	d.merge()
 	d.start()
 	d.route()
+	d.fallBack()
 	d.hold()
 	d.plan.NextWake = v.wakeAt
 	return d.plan, d
@@ -135,6 +136,7 @@ func (d *decision) start() {
 		s := Start{
 			Item: got.work.Item, Thread: got.thread.Name, Slot: got.slot, Agent: got.cand.agent.Name,
 			Role: got.cand.role.Name, Attempt: d.attempt(got.work), PassedOver: p.passedOver(&got),
+			Rung: got.work.class.level,
 		}
 		d.plan.Starts = append(d.plan.Starts, s)
 		d.occupy(&got, s)
@@ -151,7 +153,7 @@ func (d *decision) occupy(got *placement, s Start) {
 	got.work.taken = true
 	got.cand.agent.on = []forge.Ref{s.Item.Ref}
 	got.thread.running++
-	d.comes(got.thread, s.Item.Kind)
+	d.comes(got.thread, session)
 	d.weighGauges(got.thread)
 	got.thread.sessions[got.slot]++
 }

@@ -193,7 +193,7 @@ func (d *decision) holders(thread string) string {
 func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	for _, s := range plan.Starts {
 		if s.Item.Key() == w.Key() {
-			ex.Verdict = fmt.Sprintf("starts now: %s on %s, slot %d", s.Agent, s.Thread, s.Slot)
+			ex.Verdict = fmt.Sprintf("starts now: %s on %s, slot %d", s.Agent, s.Thread, s.Slot) + w.onLadder()
 			return
 		}
 	}
@@ -203,7 +203,7 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code, ex.Position = "waits: "+d.inFull(h.Reason), h.Reason.Code, i+1
+			ex.Verdict, ex.Code, ex.Position = "waits: "+d.inFull(h.Reason)+w.onLadder(), h.Reason.Code, i+1
 			ex.Mend = h.Reason.MendFor(w.Ref.String())
 			return
 		}
@@ -213,5 +213,16 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	if s := w.session(); s != nil {
 		ex.Verdict = fmt.Sprintf("%s works on it on %s, slot %d (%s)", s.Agent, s.Thread, s.Slot, s.State)
+		if s.Rung > 0 {
+			ex.Verdict += fmt.Sprintf("; rung %d of the ladder", s.Rung)
+		}
 	}
+}
+
+// onLadder says on which rung an item's chain is, and after how many setbacks; empty below the ladder.
+func (w *work) onLadder() string {
+	if w.class == nil || w.class.level == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; rung %d of the ladder, rejected or failed: %d", w.class.level, w.class.setbacks)
 }

@@ -96,6 +96,10 @@ type ChainHistory struct {
 	Reviews   int `json:"reviews,omitempty"`
 	// Asked counts the rounds of a pull request that a person has seen and sent back. They do not count again.
 	Asked int `json:"asked,omitempty"`
+	// Failures counts the attempts that writing sessions burnt since a person last said retry, and Rung is how high the
+	// chain got on a ladder in that time; see Config.Ladder.
+	Failures int `json:"failures,omitempty"`
+	Rung     int `json:"rung,omitempty"`
 	// Handed counts how often a person was asked to look at it, since one last said retry.
 	Handed int `json:"handed,omitempty"`
 	// Approved are the approvals that review sessions of ours gave the pull request: the last of each agent.

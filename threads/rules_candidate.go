@@ -24,6 +24,9 @@ type traits struct {
 	author  string // the one agent it waits for, as the author of the pull request
 	heir    string // the one agent it waits for until a time, because it finished a blocker
 	until   time.Time
+	// rung is the agent that a ladder has go on with it: the only one with a level, and without one in the author's place.
+	rung            string
+	level, setbacks int
 }
 
 // class has the items with the same traits and the agents that may take them.
@@ -59,6 +62,7 @@ var candidateRules = []candidateRule{
 	{"on its route", onRoute},
 	{"author first", authorFirst},
 	{"finisher first", finisherFirst},
+	{"on its rung", onRung},
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},
 	{"somebody may review it", canBeReviewed},
@@ -92,13 +96,18 @@ func (v *view) traitsOf(w *work) traits {
 	if w.pull == nil {
 		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
 		t.writers = strings.Join(v.History.Chain(w.Chain).Writers, "\n")
-		t.heir, t.until = v.heirOf(w, t)
+		if t.rung, t.level, t.setbacks = v.climbing(w, t); t.level == 0 {
+			t.heir, t.until = v.heirOf(w, t)
+		}
 		return t
 	}
 	t.writers = strings.Join(w.stage.writers, "\n")
 	t.local = v.Config.anyLocal(w.stage.writers)
 	if w.Kind == agents.KindRework {
 		t.role, t.author = v.reworkers(w, t.labels)
+		if t.rung, t.level, t.setbacks = v.climbing(w, t); t.level > 0 {
+			t.author = ""
+		}
 	}
 	return t
 }
@@ -332,6 +341,8 @@ func init() {
 func roleFits(_ *view, t *traits, c candidate) *Reason {
 	var fits bool
 	switch {
+	case t.rung == c.agent.Name:
+		fits = c.role.On == agents.OnIssue
 	case t.role != "":
 		fits = c.role.Name == t.role
 	case t.kind == agents.KindReview:
@@ -377,7 +388,7 @@ func notPinned(_ *view, t *traits, c candidate) *Reason {
 }
 
 func authorFirst(_ *view, t *traits, c candidate) *Reason {
-	if t.author != "" && t.author != c.agent.Name {
+	if t.author != "" && t.author != c.agent.Name && t.rung != c.agent.Name {
 		return &Reason{Code: AuthorFirst, Agent: t.author}
 	}
 	return nil

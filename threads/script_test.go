@@ -30,11 +30,11 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	review N LOGIN approved|changes [head=] [at=-5m] [unofficial] [outside]
 //	                                   an agent's approval is from a review session, unless it is outside
 //	                                   and in these three, by its name, any field that is a text, a time or a yes: reopened=-1h, draft
-//	session AGENT THREAD/SLOT KIND N [role=] [started=-1h] [used=TOKENS/DOLLARS]
+//	session AGENT THREAD/SLOT KIND N [role=] [rung=] [started=-1h] [used=TOKENS/DOLLARS]
 //	room MEMORY DISK                   bytes that are free
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
-//	                                   idle, fruitless, refused, retried, asked, ci-fixes, conflicts, reviews, reviewed
+//	                                   idle, fruitless, refused, retried, asked, ci-fixes, failures, rung, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
 func TestScripts(t *testing.T) {
@@ -263,7 +263,11 @@ func formatPlan(p Plan, now time.Time) string {
 		fmt.Fprintf(&b, "stop   %s: %s\n", s.RunID, s.Reason.Text())
 	}
 	for _, m := range p.Marks {
-		fmt.Fprintf(&b, "mark   %s %s %s\n", m.Ref.Short(), m.Action, m.Reason.Text())
+		fmt.Fprintf(&b, "mark   %s %s %s", m.Ref.Short(), m.Action, m.Reason.Text())
+		if m.From != "" {
+			fmt.Fprintf(&b, ", not to %s", m.From)
+		}
+		b.WriteString("\n")
 	}
 	for _, m := range p.Merges {
 		fmt.Fprintf(&b, "merge  %s at %s\n", m.Ref.Short(), m.HeadSHA)
@@ -275,6 +279,9 @@ func formatPlan(p Plan, now time.Time) string {
 		}
 		if s.Attempt > 1 {
 			fmt.Fprintf(&b, ", attempt %d", s.Attempt)
+		}
+		if s.Rung > 0 {
+			fmt.Fprintf(&b, ", rung %d", s.Rung)
 		}
 		if (s.PassedOver != Key{}) {
 			fmt.Fprintf(&b, ", before %s %s", s.PassedOver.Kind, s.PassedOver.Ref.Short())
@@ -533,6 +540,8 @@ func (w *scriptWorld) session(f []string) {
 	for _, word := range f[4:] {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
+		case "rung":
+			s.Rung = w.number(value)
 		case "role":
 			s.Role = value
 		case "started":
@@ -688,6 +697,10 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Chains, w.ref(f[1])).Conflicts = w.number(f[2])
 	case "reviews":
 		Entry(h.Chains, w.ref(f[1])).Reviews = w.number(f[2])
+	case "failures":
+		Entry(h.Chains, w.ref(f[1])).Failures = w.number(f[2])
+	case "rung":
+		Entry(h.Chains, w.ref(f[1])).Rung = w.number(f[2])
 	case "ci-fixes":
 		Entry(h.Chains, w.ref(f[1])).CIFixes = w.number(f[2])
 	default:

@@ -96,6 +96,7 @@ type Session struct {
 	Item    Item
 	State   SessionState
 	Attempt int // counted from 1
+	Rung    int // of the ladder; see Start
 	Started time.Time
 	Used    agents.Usage // so far, as its program tells
 	// PerSession and PerIssue are the limits of its role when it was started.
@@ -168,6 +169,7 @@ type Start struct {
 	Agent   string
 	Role    string // the role in which the agent takes the item
 	Attempt int    // counted from 1
+	Rung    int    // that the chain has reached on a ladder, counted from 1; 0 is below, or on none
 	// PassedOver is the item that stood ahead by priority and age and could have had this slot; zero when there was none.
 	// The record of the start counts it.
 	PassedOver Key
@@ -177,6 +179,7 @@ type Start struct {
 func (s *Start) session() *Session {
 	return &Session{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role, Item: s.Item, State: Reserved, Attempt: s.Attempt,
+		Rung: s.Rung,
 	}
 }
 
@@ -206,7 +209,7 @@ const (
 	ActClose      Action = "close"       // close an issue whose pull request is merged
 	ActBlocked    Action = "blocked"     // label blocked and say why
 	ActNeedsHuman Action = "needs-human" // label needs-human and say why
-	ActRoute      Action = "route"       // assign an unassigned issue to an agent of its route
+	ActRoute      Action = "route"       // assign an issue to an agent of its route, or from one agent to a rung above
 	ActTell       Action = "tell"        // say why, and no more
 	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all closed, and comment the result
 )
@@ -217,6 +220,7 @@ type Mark struct {
 	Ref    forge.Ref
 	Item   Item   // that gave up or was refused; only Key, Chain and Title count, and other actions have none
 	Agent  string // the one whose claim is released, or that gets the issue; empty for other actions
+	From   string // the one that the issue is taken from; empty where it is assigned to none
 	Reason Reason
 }
 

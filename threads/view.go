@@ -92,7 +92,7 @@ func (v *view) indexWorkers() {
 		s := &v.Sessions[i]
 		if t := v.thread(s.Thread); t != nil {
 			t.running++
-			v.comes(t, s.Item.Kind)
+			v.comes(t, s)
 			if s.Slot < len(t.sessions) {
 				t.sessions[s.Slot]++
 			}

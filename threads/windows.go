@@ -145,7 +145,7 @@ type gauge struct {
 	max    float64
 	open   float64 // the rest is kept for review and rework
 	used   float64
-	coming float64 // what the sessions that run are expected to use
+	coming float64 // what the sessions that run are expected to use yet
 }
 
 // indexGauges measures the windows of a thread. Its sessions are noted afterwards, by comes.
@@ -161,10 +161,12 @@ func (v *view) indexGauges(t *threadState) {
 	}
 }
 
-// comes notes a session that runs on the thread, or is about to.
-func (v *view) comes(t *threadState, kind agents.Kind) {
+// comes notes a session that runs on the thread, or is about to: what it has used counts as used.
+func (v *view) comes(t *threadState, s *Session) {
 	for i := range t.gauges {
-		t.gauges[i].coming += t.gauges[i].of(v.History.Thread(t.Name), kind)
+		g := &t.gauges[i]
+		told := g.measure.used(Use{Tokens: s.Used.Tokens(), USD: s.Used.CostUSD})
+		g.coming += max(0, g.of(v.History.Thread(t.Name), s.Item.Kind)-told)
 	}
 }
 

@@ -95,6 +95,7 @@ func (d *decoder) read(root *table) {
 	}
 	d.checkAccounts()
 	d.checkWaiting()
+	d.checkLadders()
 }
 
 // decoder is the state of one Decode.

@@ -208,6 +208,23 @@ func TestMistakes(t *testing.T) {
 		{name: "keep nothing", text: "[factory]\nkeep = \"0d\"\n" + worker, want: `:2: factory.keep: is 0d, want at least 1h0m0s`},
 		{name: "size as a number", text: "[factory]\nmin_free_disk = 5\n" + worker, want: `:2: factory.min_free_disk: is a number, want a size such as "512M" or "8G", or "0" for none`},
 		{
+			name: "ladders",
+			text: "[threads.llama]\nbackend = \"local\"\nfallback = true\nagents = [\"dev-qwen\", \"dev-kimi\", \"planner-qwen\", \"senior-opus\"]\n" +
+				"[agents.dev-qwen]\nescalate = [\"dev-kimi\", \"dev-kimi\", \"dev-kim\", \"planner-qwen\", \"dev-qwen\"]\nescalate_after = 0\n" +
+				"[agents.planner-qwen]\nescalate = [\"dev-qwen\"]\n[agents.dev-kimi]\nescalate_after = 3\n" +
+				"[roles.dev]\nescalate = [\"senior-opus\"]\n[roles.senior]\non = \"issue\"\nescalate = [\"dev-kimi\"]\n[roles.planner]\nescalate = \"dev-kimi\"\n",
+			want: `:6: agents.dev-qwen.escalate: has "dev-kim" in it, which is no agent, did you mean dev-kimi?
+:6: agents.dev-qwen.escalate: has "dev-kimi" twice
+:6: agents.dev-qwen.escalate: has dev-qwen itself in it
+:6: agents.dev-qwen.escalate: has planner-qwen in it, which has no role with on = "issue"
+:7: agents.dev-qwen.escalate_after: is 0, want at least 1
+:9: agents.planner-qwen.escalate: is set, and planner-qwen has no work with on = "issue": only that goes up a ladder
+:11: agents.dev-kimi.escalate_after: is set, and escalate is not: it is the number of setbacks before each agent of that
+:13: roles.dev.escalate: leads in a circle: dev-kimi -> senior-opus -> dev-kimi
+:16: roles.senior.escalate: leads in a circle: senior-opus -> dev-kimi -> senior-opus
+:18: roles.planner.escalate: is a string, want a list of strings`,
+		},
+		{
 			name: "windows",
 			text: worker + "windows = [{ length = \"59m\" }, { tokens = 0 }, { length = \"8d\", usd = 0 }, { length = \"5h\", usd = 3, dollars = 1 }, " +
 				"{ length = \"300m\", usd = 4 }]\nreserve = 1\n[threads.api]\nbackend = \"api\"\nwindows = [{ length = \"1d\", tokens = 9, usd = 1 }, " +
@@ -467,6 +484,7 @@ func TestDefaults(t *testing.T) {
 	}
 	thread := func(th threads.Thread) threads.Thread {
 		th.Interval, th.IdleInterval, th.BreakerInterval = 5*time.Second, 30*time.Second, 5*time.Minute
+		th.Fallback = true
 		return th
 	}
 	want := &threads.Config{

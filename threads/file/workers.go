@@ -65,6 +65,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 		EnvDeny:         t.patterns("env_deny"),
 	}
 	th.Windows, th.Reserve = t.windows()
+	th.Fallback = t.truth("fallback", true)
 	switch {
 	case th.Hold > 0 && th.Overlap:
 		t.wrong("hold", "is %s, and with overlap no slot keeps anything: want 0s, or overlap = false", th.Hold)
@@ -196,6 +197,7 @@ func (d *decoder) agent(t *table) agents.Agent {
 		Budget:  t.budget(),
 		Limits:  t.limits(),
 	}
+	a.Escalate, a.EscalateAfter = t.ladder()
 	if !forge.ValidRepo(a.Login + "/x") {
 		t.wrong("forge_user", "is %q, which cannot be a login", a.Login)
 	}
@@ -335,6 +337,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Sandbox:        t.sandbox(d.sandbox),
 	}
 	t.spending(&r)
+	r.Escalate, r.EscalateAfter = t.ladder()
 	if r.CLI != "" {
 		t.checkCLI(&r)
 		r.Command = []string{builtinProgram, "agent", "--cli", r.CLI}

@@ -22,6 +22,7 @@ type Start struct {
 	Chain   Ref           `json:"chain"`
 	Cause   threads.Cause `json:"cause,omitempty"`
 	Attempt int           `json:"attempt"`
+	Rung    int           `json:"rung,omitempty"` // of the ladder that the chain has reached
 	// PassedOver is the item that stood ahead and could have had the slot.
 	PassedOver Key `json:"passed_over,omitzero"`
 	// Author is the person whose pull request is reviewed.
@@ -39,7 +40,7 @@ type Start struct {
 
 func (r *Start) valid() bool {
 	over := r.PassedOver == (Key{}) || r.PassedOver.Ref.Repo != ""
-	return r.Run != "" && r.Agent != "" && r.Thread != "" && r.Item.Kind != "" && r.Item.Ref.Repo != "" &&
+	return r.Rung >= 0 && r.Run != "" && r.Agent != "" && r.Thread != "" && r.Item.Kind != "" && r.Item.Ref.Repo != "" &&
 		r.Chain.Repo != "" && over
 }
 
@@ -56,6 +57,9 @@ func (r *Start) apply(s *State, at time.Time) {
 	}
 	if r.Cause == threads.CauseCI {
 		s.chain(r.Item.Ref).CIFixes++
+	}
+	if c := s.chain(r.Chain); r.Item.Kind.Writes() {
+		c.Rung = max(c.Rung, r.Rung)
 	}
 	if r.Item.Kind == agents.KindReview { // all that was asked for is answered, or there would be rework
 		s.chain(r.Chain).ClearAttempt(agents.KindRework)

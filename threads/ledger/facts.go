@@ -23,7 +23,7 @@ type Chain struct {
 }
 
 func (r *Chain) valid() bool {
-	return r.Ref.Repo != "" && min(r.CIFixes, r.Conflicts, r.Reviews, r.Asked, r.Handed) >= 0
+	return r.Ref.Repo != "" && min(r.CIFixes, r.Conflicts, r.Reviews, r.Asked, r.Handed, r.Failures, r.Rung) >= 0
 }
 
 func (r *Chain) apply(s *State, _ time.Time) {

@@ -55,13 +55,15 @@ func everything() []Record {
 	review.Start.Author = "johba"
 	revoked := startRec("j", 24, 1)
 	revoked.Start.Agent, revoked.Start.Thread, revoked.Start.Sticky = "dev-opus", "anthropic", false
+	climbed := startRec("k", 25, 3)
+	climbed.Start.Rung = 1
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []Record{
 		startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Failed, Reason: "boom", Tail: "line\n"}),
 		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.Done}),
 		schedule, endRec("s", time.Minute, End{Result: agents.Done}),
-		rework, over,
+		rework, over, climbed,
 		startRec("u", 60, 1), endRec("u", time.Minute, End{Result: agents.Done}),
 		review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}),
 		again, endRec("x", 3*time.Minute, End{Result: agents.Done, Verdict: Approved, Approved: &threads.Approval{

@@ -322,6 +322,9 @@ func (e *ended) failed() {
 		a.Until = e.at.Add(attemptRest[a.Count-1])
 	}
 	e.chain.SetAttempt(a)
+	if e.Item.Kind.Writes() {
+		e.chain.Failures++
+	}
 }
 
 // reached closes the breaker after a session that found its backend. One from before the parking proves nothing about

@@ -56,7 +56,7 @@ func startOf(r *threads.Session, cfg *threads.Config, over threads.Key) *ledger.
 	return &ledger.Start{
 		Run: r.RunID, Thread: r.Thread, Slot: r.Slot, Sticky: !cfg.Thread(r.Thread).Overlap, Agent: r.Agent, Login: r.Login,
 		Role: r.Role, Item: ledger.KeyOf(r.Item.Key()), Chain: ledger.Ref(r.Item.Chain), Cause: r.Item.Cause,
-		Attempt: r.Attempt, PassedOver: ledger.KeyOf(over), Author: r.Item.Author,
+		Attempt: r.Attempt, Rung: r.Rung, PassedOver: ledger.KeyOf(over), Author: r.Item.Author,
 	}
 }
 

@@ -72,6 +72,17 @@ func (s *server) assign(ref forge.Ref, add, remove string) error {
 	return nil
 }
 
+// handOver assigns an issue that waits for one account to another.
+func (s *server) handOver(ref forge.Ref, from, to string) error {
+	it, found := s.claimable(ref)
+	if !found || it.taken(from) || !slices.Contains(*it.assignees, from) {
+		return fmt.Errorf("cannot give %s to %s: %w", ref, to, forge.ErrTaken)
+	}
+	*it.assignees = []string{to}
+	s.touch(it.updated)
+	return nil
+}
+
 // markSteps returns the requests of a mark.
 func (s *server) markSteps(m threads.Mark, login string) []func() error {
 	label := func(l string) []func() error {
@@ -87,6 +98,8 @@ func (s *server) markSteps(m threads.Mark, login string) []func() error {
 		}}
 	}
 	switch m.Action {
+	case threads.ActRoute:
+		return []func() error{func() error { return s.handOver(m.Ref, s.w.logins[m.From], login) }}
 	case threads.ActRelease:
 		return s.releaseSteps(m.Ref, login)
 	case threads.ActUnlabel:

@@ -12,7 +12,12 @@ import (
 
 // able returns why an agent may not take an item; empty when it may. Whether the agent is free is for idle to say.
 func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
+	rung, alone := in.rung(it)
 	switch {
+	case rung != nil && rung.Name == a.Name:
+		return ""
+	case alone:
+		return "it goes up the ladder to " + rung.Name
 	case in.roleFor(it, a) == nil:
 		return "no role of it fits"
 	case it.Kind == agents.KindIssue:
@@ -31,6 +36,9 @@ func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 
 // roleFor returns the first role of an agent that takes the item; nil when none does.
 func (in *inspection) roleFor(it *threads.Item, a *agents.Agent) *agents.Role {
+	if rung, _ := in.rung(it); rung != nil && rung.Name == a.Name {
+		return in.writing(it, a)
+	}
 	for _, name := range a.Roles {
 		if r := in.cfg.Role(name); in.fits(it, r) {
 			return r
@@ -73,17 +81,22 @@ func (in *inspection) labelled(it *threads.Item, r *agents.Role) bool {
 
 func (in *inspection) ableIssue(it *threads.Item, a *agents.Agent) string {
 	is := in.s.Facts.Issue(it.Ref)
-	for _, skill := range forge.Skills(is.Labels) {
+	pinned := func(login string) bool { return login != a.Login && in.ours(login) }
+	if slices.ContainsFunc(is.Assignees, pinned) && !is.Has(forge.LabelInProgress) {
+		return "the issue is pinned to another"
+	}
+	return in.capable(it, a)
+}
+
+// capable returns why an agent may not take an issue, without a look at its assignees; empty when it may.
+func (in *inspection) capable(it *threads.Item, a *agents.Agent) string {
+	for _, skill := range forge.Skills(in.s.Facts.Issue(it.Ref).Labels) {
 		if !slices.Contains(a.Skills, skill) {
 			return "it lacks the skill " + skill
 		}
 	}
-	pinned := func(login string) bool { return login != a.Login && in.ours(login) }
-	switch {
-	case slices.ContainsFunc(is.Assignees, pinned) && !is.Has(forge.LabelInProgress):
-		return "the issue is pinned to another"
-	case slices.ContainsFunc(in.cfg.Agents, in.reviewer) &&
-		!in.reviewable(append(slices.Clone(in.s.History.Chain(it.Chain).Writers), a.Name)):
+	if slices.ContainsFunc(in.cfg.Agents, in.reviewer) &&
+		!in.reviewable(append(slices.Clone(in.s.History.Chain(it.Chain).Writers), a.Name)) {
 		return "no agent could review it"
 	}
 	return ""

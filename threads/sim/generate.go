@@ -25,6 +25,7 @@ func (w *world) populate() {
 			w.plantConvoy(r)
 		}
 	}
+	w.pin()
 	w.forge.settle()
 	w.describe()
 }
@@ -124,6 +125,7 @@ func (w *world) configure() *threads.Config {
 	for range oneOf(w, w.size.agents...) {
 		cfg.Agents = append(cfg.Agents, w.agent(cfg))
 	}
+	w.ladders(cfg)
 	w.wire(cfg)
 	cfg.Factory.MinFreeMemory, cfg.Factory.MinFreeDisk = 1000, 2000
 	return cfg
@@ -137,6 +139,7 @@ func (w *world) thread(name string) threads.Thread {
 	if w.chance(0.2) {
 		t.Budget.Tokens = int64(w.number(500, 8000))
 	}
+	t.Fallback = w.chance(0.8)
 	if w.chance(0.3) {
 		w.subscribe(&t)
 	}

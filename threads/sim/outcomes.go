@@ -27,6 +27,8 @@ type aftermath struct {
 	// were ended from outside.
 	reviews, conflicts map[forge.Ref]int
 	asked              map[forge.Ref]int // how often a person was asked about an issue or pull request
+	// setbacks counts the writing sessions of a chain that failed, and rungs has how high it got on a ladder.
+	setbacks, rungs map[forge.Ref]int
 	// reviewed says when the reviews of pull requests of other accounts than ours began, by account and run.
 	reviewed map[string]map[string]time.Time
 }
@@ -52,7 +54,7 @@ func newAftermath() aftermath {
 		lonely: make(map[any]int), limits: make(map[string]int), refused: make(map[forge.Ref]bool),
 		reviewed: make(map[string]map[string]time.Time),
 		reviews:  make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
-		asked: make(map[forge.Ref]int),
+		asked: make(map[forge.Ref]int), setbacks: make(map[forge.Ref]int), rungs: make(map[forge.Ref]int),
 	}
 }
 
@@ -124,6 +126,9 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		if !scheduled {
 			a.failures[at] = failures{r.Attempt, w.now} // of two reviews at once the later one counts
 		}
+		if r.Item.Kind.Writes() {
+			a.setbacks[r.Item.Chain]++
+		}
 	}
 	switch out.Result {
 	case agents.Limited, agents.BackendDown, agents.Cancelled, agents.TokenRejected:
@@ -193,6 +198,7 @@ func (a *aftermath) round(r *run, result agents.Result) {
 
 // began is the start of a session. A review begins only once all that was asked for is answered.
 func (a *aftermath) began(r *run, w *world) {
+	a.rungs[r.Item.Chain] = max(a.rungs[r.Item.Chain], r.Rung)
 	if r.Item.Kind != agents.KindReview {
 		return
 	}
@@ -218,6 +224,8 @@ func (a *aftermath) retried(ref forge.Ref) {
 	delete(a.reviews, ref)
 	delete(a.conflicts, ref)
 	delete(a.asked, ref)
+	delete(a.setbacks, ref)
+	delete(a.rungs, ref)
 }
 
 // marked is a label that was written: a person has the item now. From the second time on nothing begins for ten

@@ -154,6 +154,8 @@ func (in *inspection) due(m *threads.Mark) bool {
 		itself := func(b forge.Blocker) bool { return b.Ref == m.Ref }
 		self := m.Reason.Code == threads.BlocksItself && slices.ContainsFunc(h.is.Blockers, itself)
 		return open && in.news(m) && (self || h.circle(m.Reason.Refs))
+	case threads.ActRoute:
+		return open && in.fallsBack(m)
 	case threads.ActEndConvoy:
 		over := h.is.BlockersKnown && len(h.is.Blockers) > 0 && len(states(h.is, forge.BlockerClosed)) == len(h.is.Blockers)
 		return open && over && slices.Contains(labels, forge.LabelConvoy) && !stagedConvoy(h.is)

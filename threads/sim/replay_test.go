@@ -141,3 +141,21 @@ func TestReplayKeepsWindows(t *testing.T) {
 		}
 	}
 }
+
+// TestTrialClimbs plays an issue that is rejected three times: the ladder takes it from its agent after the second.
+func TestTrialClimbs(t *testing.T) {
+	config := Fleet(2, 0, 1)
+	config.Agents[0].Escalate, config.Agents[0].EscalateAfter = []string{"dev-1"}, 2
+	five := 5 * time.Minute
+	load := Load{{Priority: 5, Pin: "dev-0", Review: time.Minute, Sessions: []time.Duration{five, five, five, five}}}
+	r := Trial{Config: config, Load: load, Policy: Ours, Seed: 1}.Run()
+	var wrote []string
+	for _, s := range r.Spans {
+		if s.Kind != string(agents.KindReview) {
+			wrote = append(wrote, s.Agent)
+		}
+	}
+	if want := []string{"dev-0", "dev-0", "dev-1", "dev-1"}; r.Done != 1 || !slices.Equal(wrote, want) {
+		t.Errorf("%d done, written by %v, want %v", r.Done, wrote, want)
+	}
+}

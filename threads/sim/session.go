@@ -35,6 +35,7 @@ func (sh *shell) commit(st threads.Start) {
 	r := &run{life: sh.life, Session: threads.Session{
 		RunID: fmt.Sprintf("run-%06d", sh.names), Thread: st.Thread, Slot: st.Slot, Agent: st.Agent, Role: st.Role,
 		Login: sh.w.cfg.Agent(st.Agent).Login, Item: st.Item, State: threads.Reserved, Attempt: st.Attempt,
+		Rung: st.Rung,
 	}}
 	role := sh.w.cfg.Role(st.Role)
 	r.PerSession, r.PerIssue = role.PerSession, role.PerIssue

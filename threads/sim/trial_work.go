@@ -57,7 +57,8 @@ func (tr *trial) issue(ref forge.Ref) *trialIssue {
 func (tr *trial) start(s threads.Start) {
 	x := &trialRun{Session: threads.Session{
 		RunID: fmt.Sprintf("run-%07d", tr.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
-		Login: tr.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Reserved, Attempt: 1, Started: tr.now,
+		Login: tr.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Reserved, Attempt: 1, Rung: s.Rung,
+		Started: tr.now,
 	}}
 	tr.seen.Sessions++
 	tr.moved = true

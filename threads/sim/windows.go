@@ -71,7 +71,7 @@ func (in *inspection) saves(t *threads.Thread, busy []threads.Session) bool {
 		var more float64
 		for i := range busy {
 			if busy[i].Thread == t.Name {
-				more += usual[busy[i].Item.Kind]
+				more += max(0, usual[busy[i].Item.Kind]-float64(busy[i].Used.InputTokens+busy[i].Used.OutputTokens))
 			}
 		}
 		more += min(usual[agents.KindIssue], spare/2)

@@ -1,0 +1,109 @@
+package file
+
+import (
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// escalateAfter is the default number of rejections and failures that lead to the next rung.
+const escalateAfter = 2
+
+// ladder reads the agents that go on with what an agent, or those of a role, do not bring to an end.
+func (t *table) ladder() (rungs []string, after int) {
+	rungs = t.list("escalate")
+	t.note("escalate").Unique = true
+	for i, name := range rungs {
+		if slices.Contains(rungs[:i], name) {
+			t.wrong("escalate", "has %q twice", name)
+		}
+	}
+	after = t.number("escalate_after", escalateAfter, 1)
+	if len(rungs) > 0 {
+		return rungs, after
+	}
+	if t.has("escalate_after") {
+		t.wrong("escalate_after", "is set, and escalate is not: it is the number of setbacks before each agent of that")
+	}
+	return nil, 0
+}
+
+// checkLadders refuses rungs that cannot write, and ladders that lead back to where they began.
+func (d *decoder) checkLadders() {
+	c := &d.config
+	told := make(map[string]bool)
+	for i := range c.Agents {
+		a := &c.Agents[i]
+		key := []string{"agents", a.Name, "escalate"}
+		d.checkLadder(key, a.Escalate, c.HasTrigger(a, agents.OnIssue))
+		if slices.Contains(a.Escalate, a.Name) {
+			d.wrong(d.lineOf(key), key, "has %s itself in it", a.Name)
+			continue
+		}
+		key = d.ladderOf(a)
+		if circle := d.circle(a.Name); circle != nil && !told[key[0]+key[1]] {
+			told[key[0]+key[1]] = true
+			d.wrong(d.lineOf(key), key, "leads in a circle: %s", strings.Join(circle, " -> "))
+		}
+	}
+	for i := range c.Roles {
+		r := &c.Roles[i]
+		d.checkLadder([]string{"roles", r.Name, "escalate"}, r.Escalate, r.On == agents.OnIssue)
+	}
+}
+
+// checkLadder checks the rungs of one ladder.
+func (d *decoder) checkLadder(key, rungs []string, writes bool) {
+	if len(rungs) > 0 && !writes {
+		d.wrong(d.lineOf(key), key, `is set, and %s has no work with on = "issue": only that goes up a ladder`, key[1])
+	}
+	for _, name := range rungs {
+		switch a := d.config.Agent(name); {
+		case a == nil:
+			var names []string
+			for _, a := range d.config.Agents {
+				names = append(names, a.Name)
+			}
+			d.wrong(d.lineOf(key), key, "has %q in it, which is no agent%s", name, suggest(name, names))
+		case !d.config.HasTrigger(a, agents.OnIssue):
+			d.wrong(d.lineOf(key), key, `has %s in it, which has no role with on = "issue"`, name)
+		}
+	}
+}
+
+// circle follows all ladders above an agent, and returns the shortest way back to it; nil when there is none.
+func (d *decoder) circle(agent string) []string {
+	below := map[string]string{} // the agent from which another was reached first
+	for queue := []string{agent}; len(queue) > 0; queue = queue[1:] {
+		rungs, _ := d.config.Ladder(queue[0])
+		for _, name := range rungs {
+			if _, seen := below[name]; seen {
+				continue
+			}
+			below[name] = queue[0]
+			queue = append(queue, name)
+		}
+	}
+	if below[agent] == "" {
+		return nil
+	}
+	way := []string{agent}
+	for at := below[agent]; at != agent; at = below[at] {
+		way = append(way, at)
+	}
+	slices.Reverse(way)
+	return append([]string{agent}, way...)
+}
+
+// ladderOf is the key of the ladder that counts for an agent.
+func (d *decoder) ladderOf(a *agents.Agent) []string {
+	if len(a.Escalate) == 0 {
+		for _, name := range a.Roles {
+			if r := d.config.Role(name); r != nil && r.On == agents.OnIssue && len(r.Escalate) > 0 {
+				return []string{"roles", name, "escalate"}
+			}
+		}
+	}
+	return []string{"agents", a.Name, "escalate"}
+}

@@ -1,0 +1,215 @@
+package threads
+
+import (
+	"cmp"
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Ladder returns the rungs above an agent, in their order: other agents to which a chain goes that it does not bring to
+// an end. after is the number of setbacks that lead from one rung to the next. An agent's own ladder takes precedence
+// over its role's; of a ladder that the agent is on, only what comes above it counts.
+func (c *Config) Ladder(agent string) (rungs []string, after int) {
+	a := c.Agent(agent)
+	if a == nil {
+		return nil, 0
+	}
+	rungs, after = a.Escalate, a.EscalateAfter
+	for _, name := range a.Roles {
+		if r := c.Role(name); len(rungs) == 0 && r != nil && r.On == agents.OnIssue {
+			rungs, after = r.Escalate, r.EscalateAfter
+		}
+	}
+	return rungs[1+slices.Index(rungs, agent):], max(1, after)
+}
+
+// climb says how high a chain stands on the ladder of an agent.
+type climb struct {
+	rungs    []string
+	level    int // 0 is below the first rung
+	setbacks int // rejections and failures so far
+}
+
+// climbOf finds the ladder of an item's chain, which is that of the first of its writers with one, and how high the
+// chain stands there. A chain never goes down before a person says retry.
+func (v *view) climbOf(w *work) (c climb) {
+	h := v.History.Chain(w.Chain)
+	writers := h.Writers
+	if w.stage != nil && w.stage.own && len(writers) == 0 { // after the journal is lost
+		writers = w.stage.writers[:1]
+	}
+	after := 0
+	for _, name := range writers {
+		if c.rungs, after = v.Config.Ladder(name); len(c.rungs) > 0 {
+			break
+		}
+	}
+	if len(c.rungs) == 0 {
+		return climb{}
+	}
+	c.setbacks = h.Failures + v.rejections(w, h)
+	c.level = min(len(c.rungs), max(h.Rung, c.setbacks/after))
+	c.setbacks = max(c.setbacks, c.level*after) // fewer where a review was dismissed since
+	return c
+}
+
+// rejections counts the commits of a chain's pull requests for which changes were requested, or which an agent closed
+// unmerged, since a person last said retry.
+func (v *view) rejections(w *work, h *ChainHistory) int {
+	heads := make(map[string]bool)
+	for _, p := range v.pullsOf(w) {
+		for i := range p.Reviews {
+			r := &p.Reviews[i]
+			counts := r.Official || v.isAgent(r.Author)
+			if r.Verdict == forge.ChangesRequested && counts && r.Submitted.After(h.Retried) {
+				heads[r.CommitSHA] = true
+			}
+		}
+		if p.Closed && !p.Merged && v.isAgent(p.ClosedBy) && p.Ended.After(h.Retried) {
+			heads[p.HeadSHA] = true
+		}
+	}
+	return len(heads)
+}
+
+// pullsOf are the pull requests of an item's chain.
+func (v *view) pullsOf(w *work) (list []*forge.Pull) {
+	switch {
+	case w.pull != nil && w.Chain == w.Ref:
+		return []*forge.Pull{w.pull}
+	case v.pulls != nil:
+		return v.pulls[w.Chain]
+	}
+	for i := range v.Facts.Pulls { // without the index: see newCrew
+		if p := &v.Facts.Pulls[i]; slices.Contains(p.Closes, w.Chain) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// climbing finds the agent that goes on with an item because of a ladder; empty when there is none. An assignment
+// counts more: a person made it, or a route. A rung that the other rules keep from the item is left out; the next one
+// above takes its place, else the next below, else there is none.
+func (v *view) climbing(w *work, t traits) (rung string, level, setbacks int) {
+	if !t.kind.Writes() || t.pin != "" {
+		return "", 0, 0
+	}
+	c := v.climbOf(w)
+	if len(c.rungs) == 0 {
+		return "", 0, 0
+	}
+	if c.level == 0 {
+		if t.author == "" || !v.fallsBack(t.author) {
+			return "", 0, 0
+		}
+		return v.standIn(c.rungs, t), 0, 0
+	}
+	at := slices.IndexFunc(c.rungs[c.level-1:], func(name string) bool { return v.mayStep(name, t) })
+	if at >= 0 {
+		at += c.level - 1
+	}
+	for i := c.level - 2; at < 0 && i >= 0; i-- {
+		if v.mayStep(c.rungs[i], t) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return "", 0, 0
+	}
+	rung = c.rungs[at]
+	if v.fallsBack(rung) {
+		rung = cmp.Or(v.standIn(c.rungs[at+1:], t), rung)
+	}
+	return rung, c.level, c.setbacks
+}
+
+// standIn is the rung that takes an item in the place of an agent whose thread is shut: the first that is idle, else
+// the first; empty when there is none.
+func (v *view) standIn(rungs []string, t traits) (rung string) {
+	for _, name := range rungs {
+		if !v.mayStep(name, t) || v.shut(v.thread(v.Config.Agent(name).Thread)) {
+			continue
+		}
+		if !slices.ContainsFunc(v.Sessions, func(s Session) bool { return s.Agent == name }) {
+			return name
+		}
+		rung = cmp.Or(rung, name)
+	}
+	return rung
+}
+
+// mayStep reports whether the other rules let an agent take an item as a rung.
+func (v *view) mayStep(name string, t traits) bool {
+	t.rung, t.level, t.author, t.heir = name, 1, "", ""
+	return v.may(name, t)
+}
+
+// fallsBack reports whether work that waits for an agent may go up its ladder, because its thread is shut.
+func (v *view) fallsBack(agent string) bool {
+	a := v.Config.Agent(agent)
+	if a == nil {
+		return false
+	}
+	t := v.thread(a.Thread)
+	return t != nil && t.Fallback && v.shut(t)
+}
+
+// shut reports whether a thread starts nothing for long: it is parked, or its subscription is used up.
+func (v *view) shut(t *threadState) bool {
+	return v.later(v.History.Thread(t.Name).ParkedUntil) || t.usedUp != nil
+}
+
+// onRung reserves a chain that was rejected or failed often enough for the agent of its rung.
+func onRung(_ *view, t *traits, c candidate) *Reason {
+	if t.level == 0 || t.rung == c.agent.Name {
+		return nil
+	}
+	return &Reason{Code: OnRung, Agent: t.rung, Count: t.setbacks, Limit: t.level}
+}
+
+// fallBack assigns issues that are pinned to agents of a shut thread to a rung above that can start them now, one to
+// each agent. The forge lets no other agent than the assignee claim an issue.
+func (d *decision) fallBack() {
+	taken := make(map[string]bool) // agents that have an issue to begin
+	var stranded []*work
+	for _, w := range d.queue {
+		switch {
+		case w.pin == "":
+		case !d.fallsBack(w.pin):
+			taken[w.pin] = taken[w.pin] || w.pending(d.view)
+		case w.Reason != nil && w.Reason.Code == StaleFacts:
+			return // it may just have been assigned to a rung
+		case w.pending(d.view):
+			stranded = append(stranded, w)
+		}
+	}
+	for _, w := range stranded {
+		rungs, _ := d.Config.Ladder(w.pin)
+		i := slices.IndexFunc(rungs, func(name string) bool { return !taken[name] && d.couldPin(w, name) })
+		if i < 0 {
+			continue
+		}
+		taken[rungs[i]] = true
+		d.plan.Marks = append(d.plan.Marks, Mark{
+			Action: ActRoute, Ref: w.Ref, Item: w.Item, Agent: rungs[i], From: w.pin,
+			Reason: Reason{Code: PinnedTo, Agent: rungs[i]},
+		})
+	}
+}
+
+// couldPin reports whether an agent could start an issue at once if that were assigned to it.
+func (d *decision) couldPin(w *work, name string) bool {
+	t := w.class.traits
+	t.pin = name
+	return slices.ContainsFunc(d.cands, func(c candidate) bool {
+		if c.agent.Name != name {
+			return false
+		}
+		c.kind = t.kind
+		_, why := d.refusal(&t, c)
+		return why == nil && d.free(c)
+	})
+}
