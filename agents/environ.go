@@ -23,9 +23,10 @@ type Env struct {
 	Agent   Agent
 	Role    Role
 	Kind    Kind
-	Repo    string // owner/name
-	Number  int64  // 0 for scheduled work
-	Attempt int    // counted from 1
+	Repo    string  // owner/name
+	Number  int64   // 0 for scheduled work
+	Attempt int     // counted from 1
+	Tried   []Tried // by agents further down the ladder, oldest first; empty below the ladder
 
 	// Of the thread.
 	Thread   string
@@ -245,6 +246,10 @@ func (e *Env) contract(vars map[string]string) {
 	}
 	if e.Tmp != "" {
 		vars["TMPDIR"] = e.Tmp
+	}
+	delete(vars, "DISINTO_TRIED")
+	if len(e.Tried) > 0 {
+		vars["DISINTO_TRIED"] = formatTried(e.Tried)
 	}
 	if e.TraceParent != "" {
 		vars["TRACEPARENT"] = e.TraceParent

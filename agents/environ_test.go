@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -80,6 +81,26 @@ func TestEnvironContract(t *testing.T) {
 	}
 	if got := Environ([]string{"DISINTO_MAX_TOKENS=1", "DISINTO_MAX_USD=1"}, session()); len(got) != len(want) {
 		t.Errorf("a session without limits: %q", got)
+	}
+
+	climbed := session()
+	for i := range 20 {
+		climbed.Tried = append(climbed.Tried, Tried{
+			Agent: "dev-kimi", Kind: KindIssue, Outcome: Failed, Reason: fmt.Sprintf("%d\x1b[2J\n", i) + strings.Repeat("ä", 4000),
+		})
+	}
+	text := Getenv(Environ([]string{"DISINTO_TRIED=[]"}, climbed), "DISINTO_TRIED")
+	tried := ParseTried(text)
+	if len(tried) != 8 || len(text) > 8<<10 || !strings.HasPrefix(tried[0].Reason, "12 [2J ä") || tried[7].Agent != "dev-kimi" {
+		t.Errorf("what was tried: %d bytes, %+v", len(text), tried)
+	}
+	if got := Environ([]string{"DISINTO_TRIED=[]"}, session()); len(got) != len(want) {
+		t.Errorf("a session below the ladder: %q", got)
+	}
+	for _, text := range []string{"", "x", `{"agent":1}`, strings.Repeat("[", MaxResult+1)} {
+		if got := ParseTried(text); len(got) != 0 {
+			t.Errorf("%.20q was read as %+v", text, got)
+		}
 	}
 
 	// Whatever base says of the same names, and whatever is denied, the contract stands.

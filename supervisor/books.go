@@ -293,6 +293,27 @@ func (b *books) past() []ledger.Past {
 	return slices.Clone(b.ledger.Past)
 }
 
+// tried returns the sessions on a chain that failed, and the reviews that rejected it, since a person last said retry.
+func (b *books) tried(chain forge.Ref) (list []agents.Tried) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	since := b.ledger.Chain(chain).Retried
+	for i := range b.ledger.Past {
+		p := &b.ledger.Past[i]
+		rejected := p.Verdict == ledger.ChangesRequested
+		failed := p.Kind.Writes() && p.Outcome.BurnsAttempt()
+		if forge.Ref(p.Chain) != chain || !p.End.After(since) || !rejected && !failed {
+			continue
+		}
+		t := agents.Tried{Agent: p.Agent, Kind: p.Kind, Outcome: p.Outcome, Reason: p.Reason}
+		if rejected {
+			t.Reason = string(threads.CauseChanges)
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
 // timeline tells what happened besides sessions since a time, with the times beside work that have not ended.
 func (b *books) timeline(since, now time.Time) ledger.Timeline {
 	b.mu.Lock()

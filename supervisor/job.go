@@ -43,6 +43,9 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	}
 	s.sandbox(x, &j)
 	env := x.environ(&j)
+	if x.Rung > 0 {
+		env.Tried = s.books.tried(x.Item.Chain)
+	}
 	env.Left = s.books.left(x)
 	if s.ForgeAPI != nil {
 		env.ForgeAPI = s.ForgeAPI(env.ForgeURL, env.Repo)

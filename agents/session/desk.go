@@ -183,8 +183,8 @@ var verdictWords = map[forge.Verdict]string{
 	forge.Approved: "APPROVED", forge.ChangesRequested: "REQUEST_CHANGES", forge.Commented: "COMMENT",
 }
 
-func (r *run) reviews(ctx context.Context) ([]reviewText, error) {
-	reviews, err := r.Desk.Reviews(ctx, r.ref())
+func (r *run) reviews(ctx context.Context, pull forge.Ref) ([]reviewText, error) {
+	reviews, err := r.Desk.Reviews(ctx, pull)
 	var all []reviewText
 	for _, one := range reviews {
 		if !r.readers.hears(one.Author, "review") {

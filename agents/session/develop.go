@@ -37,6 +37,9 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 	if d.Branch, at, err = r.issueBranch(ctx, d.Base); err != nil {
 		return "", err
 	}
+	if d.Reviews, err = r.rejected(ctx); err != nil {
+		return "", err
+	}
 	said, err := r.change(ctx, d, at, "origin/"+d.Base, firstWords(is.Title))
 	if err != nil {
 		return "", err
@@ -79,10 +82,7 @@ func titled(title, end string) string {
 // or from the commits pushed there before. Once a pull request of that branch has ended, fix/issue-N-2 follows.
 func (r *run) issueBranch(ctx context.Context, base string) (branch, at string, err error) {
 	for k := 1; ; k++ {
-		branch = fmt.Sprintf("fix/issue-%d", r.Number)
-		if k > 1 {
-			branch += fmt.Sprintf("-%d", k)
-		}
+		branch = r.branchNamed(k)
 		pulls, err := r.Desk.PullsFrom(ctx, r.Repo, branch)
 		switch {
 		case err != nil:
@@ -94,6 +94,35 @@ func (r *run) issueBranch(ctx context.Context, base string) (branch, at string, 
 			return branch, remotes + base, nil
 		}
 	}
+}
+
+// branchNamed is the name of the kth branch for the issue.
+func (r *run) branchNamed(k int) string {
+	if k == 1 {
+		return fmt.Sprintf("fix/issue-%d", r.Number)
+	}
+	return fmt.Sprintf("fix/issue-%d-%d", r.Number, k)
+}
+
+// rejected returns the reviews of the last pull request for the issue that was closed unmerged, where the issue has
+// gone up a ladder.
+func (r *run) rejected(ctx context.Context) ([]reviewText, error) {
+	var last int64
+	for k := 1; len(r.Tried) > 0; k++ {
+		pulls, err := r.Desk.PullsFrom(ctx, r.Repo, r.branchNamed(k))
+		if err != nil || len(pulls) == 0 {
+			break // it is a help, and no more
+		}
+		for _, p := range pulls {
+			if p.Closed && !p.Merged {
+				last = max(last, p.Number)
+			}
+		}
+	}
+	if last == 0 {
+		return nil, nil
+	}
+	return r.reviews(ctx, forge.Ref{Repo: r.Repo, Number: last})
 }
 
 // rework answers a review, failing checks or a conflict with further commits.
@@ -148,7 +177,7 @@ func (r *run) pullPrompt(ctx context.Context, p *forge.Pull) (*promptData, error
 	if err != nil {
 		return nil, err
 	}
-	reviews, err := r.reviews(ctx)
+	reviews, err := r.reviews(ctx, r.ref())
 	if err != nil {
 		return nil, err
 	}

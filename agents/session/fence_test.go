@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -42,12 +43,13 @@ func TestFences(t *testing.T) {
 	if d.Comments, err = r.comments(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if d.Reviews, err = r.reviews(t.Context()); err != nil {
+	if d.Reviews, err = r.reviews(t.Context(), r.ref()); err != nil {
 		t.Fatal(err)
 	}
 	if d.Checks, err = r.checks(t.Context(), strings.Repeat("a", 40)); err != nil {
 		t.Fatal(err)
 	}
+	d.Tried = triedTexts([]agents.Tried{{Agent: "dev-qwen", Kind: agents.KindIssue, Outcome: agents.Failed, Reason: evil}})
 	d.Issues = r.issuesOf(t.Context(), &forge.Pull{Closes: []forge.Ref{{Repo: "a/b", Number: 1}}})
 	for _, name := range []string{"issue.md", "review.md", "rework.md"} {
 		text, err := embedded(name)

@@ -86,6 +86,7 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 	if err != nil {
 		return "", err
 	}
+	d.Tried = triedTexts(r.Tried)
 	d.Agent, d.Role, d.Repo, d.Number = r.Agent, r.Role, r.Repo, r.Number
 	d.Answer, d.Verdict, d.Tree = cmp.Or(d.Answer, r.answerPath()), r.verdictPath(), r.treePath()
 	prompt, err := renderPrompt(name, text, d)

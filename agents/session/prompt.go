@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/template"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -49,6 +50,7 @@ type promptData struct {
 	Conflict          bool         // the pull request does not merge cleanly
 	Diff              quoted       // of the pull request; cut where it is long
 	Lessons           quoted       // of the agent's profile
+	Tried             []triedText  // what earlier sessions came to, where the work has gone up a ladder
 	Continues         bool         // an earlier session was interrupted, and its work is in the tree
 	Tree              string       // path of the checkout
 	Answer, Verdict   string       // paths of the files that the CLI writes its answer to
@@ -74,6 +76,22 @@ type inlineText struct {
 	Path quoted
 	Line int64
 	Body quoted
+}
+
+type triedText struct {
+	Agent, Kind, Outcome string
+	Reason               quoted
+}
+
+// triedTexts are earlier sessions. Their reasons are words of programs.
+func triedTexts(list []agents.Tried) (all []triedText) {
+	for _, t := range list {
+		all = append(all, triedText{
+			Agent: firstWords(t.Agent), Kind: firstWords(string(t.Kind)), Outcome: firstWords(string(t.Outcome)),
+			Reason: quoted(firstWords(t.Reason)),
+		})
+	}
+	return all
 }
 
 type check struct {

@@ -16,6 +16,7 @@ func TestPrompts(t *testing.T) {
 		Agent: "dev-qwen", Role: "dev", Repo: "a/b", Number: 17, Base: "main", Branch: "fix/issue-17", Title: "T", Body: "B", Author: "ada",
 		Comments: []remark{{"bob", "C"}}, Issues: []issueText{{3, "IT", "IB"}}, Conflict: true, Continues: true, Diff: "D", Lessons: "L",
 		Reviews: []reviewText{{Author: "eve", State: "REQUEST_CHANGES", Body: "R", Inline: []inlineText{{"f.go", 3, "IN"}}}},
+		Tried:   []triedText{{"dev-kimi", "issue", "failed", "WHY"}},
 		Checks:  []check{{"ci", "failure", "http://x", "W", "LOG"}}, Answer: "/w/answer.json", Verdict: "/w/verdict.json",
 	}
 	files, err := fs.Glob(prompts, "prompts/*.md")
@@ -42,12 +43,19 @@ func TestPrompts(t *testing.T) {
 			}
 		}
 	}
+	issue, _ := prompts.ReadFile("prompts/issue.md")
+	climbed, err := renderPrompt("issue.md", string(issue), &full)
+	for _, part := range []string{"dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~", "Review of an earlier pull request, by eve: REQUEST_CHANGES\n\n~~~~text\nR\n"} {
+		if err != nil || !strings.Contains(climbed, part) {
+			t.Errorf("the issue's prompt does not say %q: %v\n%s", part, err, climbed)
+		}
+	}
 	rework, _ := prompts.ReadFile("prompts/rework.md")
 	got, err := renderPrompt("rework.md", string(rework), &full)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"git merge origin/main", "On line 3 of this file:\n\n~~~~text\nf.go\n", "## A check: failure\n\n~~~~text\nci\n", "\nhttp://x\n", "The end of its log:\n\n~~~~text\nLOG\n~~~~", "It is for issue #3"} {
+	for _, part := range []string{"git merge origin/main", "dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~", "On line 3 of this file:\n\n~~~~text\nf.go\n", "## A check: failure\n\n~~~~text\nci\n", "\nhttp://x\n", "The end of its log:\n\n~~~~text\nLOG\n~~~~", "It is for issue #3"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the rework's prompt does not say %q", part)
 		}

@@ -19,6 +19,7 @@ type work struct {
 	RunID, Agent, Role, Thread, Slot string
 	Local                            bool // the thread's backend is a server of the operator's
 	Kind                             agents.Kind
+	Tried                            []agents.Tried
 	Repo                             string // owner/name
 	Number                           int64  // 0 for scheduled work
 	Model, BaseURL                   string // may be empty
@@ -38,6 +39,7 @@ func readWork(environ []string) (work, error) {
 		Workspace: get("DISINTO_WORKSPACE"), ResultPath: get("DISINTO_RESULT"), Home: get("HOME"),
 		ForgeURL: strings.TrimSuffix(get("FORGE_URL"), "/"), Token: get("FORGE_TOKEN"),
 		ReadAll: get("DISINTO_READERS") == agents.ReadersAll,
+		Tried:   agents.ParseTried(get("DISINTO_TRIED")),
 	}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
