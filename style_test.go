@@ -101,3 +101,35 @@ func TestLinesBite(t *testing.T) {
 		}
 	}
 }
+
+// Each attack in the table of docs/money.md has a test, which is there.
+func TestAttacksHaveTests(t *testing.T) {
+	page, err := os.ReadFile("docs/money.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := make(map[string]bool)
+	for _, s := range sources(t) {
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && s.test {
+				there[f.Name.Name] = true
+			}
+		}
+	}
+	_, table, _ := strings.Cut(string(page), "costs at most | test |\n|---|---|---|\n")
+	rows := 0
+	for row := range strings.Lines(table) {
+		if !strings.HasPrefix(row, "|") {
+			continue
+		}
+		rows++
+		cells := strings.Split(row, "|")
+		tests := regexp.MustCompile(`\bTest\w+`).FindAllString(cells[len(cells)-2], -1)
+		if len(tests) == 0 || slices.ContainsFunc(tests, func(name string) bool { return !there[name] }) {
+			t.Errorf("tests %q: %s", tests, row)
+		}
+	}
+	if rows < 10 {
+		t.Errorf("the table has %d rows", rows)
+	}
+}

@@ -125,6 +125,15 @@ func TestRepeatsAreBounded(t *testing.T) {
 	s.end("never called", nil, noon)
 }
 
+// ending is the outcome of a run that must not have come to its end.
+func ending(t *testing.T, err error) agents.Outcome {
+	t.Helper()
+	if err == nil {
+		t.Fatal("it came to its end")
+	}
+	return failure(err)
+}
+
 // events are the events of each CLI for a call with its result, and for the use of the n-th answer of the model, which
 // is 100 tokens without those from a cache.
 var events = map[string]func(n int, command, result string) string{
@@ -183,7 +192,7 @@ func TestLoops(t *testing.T) {
 				say(`{"type":"result","subtype":"success","is_error":false,"result":"all done"}` + "\n") // as it is ended
 			})
 			_, err := r.ask(t.Context(), "do it")
-			out := failure(err)
+			out := ending(t, err)
 			if out.Result != agents.Looped || !strings.Contains(out.Reason, "make test, 8 times") || said != repeatsMost {
 				t.Errorf("after %d calls: %+v", said, out)
 			}
@@ -209,7 +218,7 @@ func TestCodexBackAndForth(t *testing.T) {
 		}
 	})
 	_, err := r.ask(t.Context(), "do it")
-	if out := failure(err); out.Result != agents.Looped || !strings.Contains(out.Reason, "app.js is written back and forth") || said != 8 {
+	if out := ending(t, err); out.Result != agents.Looped || !strings.Contains(out.Reason, "app.js is written back and forth") || said != 8 {
 		t.Errorf("after %d writes: %+v", said, out)
 	}
 }
@@ -242,13 +251,13 @@ func TestOwnLimit(t *testing.T) {
 			})
 			r.Left.Tokens = 350
 			_, err := r.ask(t.Context(), "do it")
-			if out := failure(err); out.Result != agents.OverBudget || !strings.Contains(out.Reason, "400 of 350 tokens") || said != 4 {
+			if out := ending(t, err); out.Result != agents.OverBudget || !strings.Contains(out.Reason, "400 of 350 tokens") || said != 4 {
 				t.Errorf("after %d answers: %+v", said, out)
 			}
 			if got := fmt.Sprint(told); got != "[100 200 300 400]" || r.usage.Tokens() != 400 {
 				t.Errorf("told %s, in all %+v", got, r.usage)
 			}
-			if _, err := r.ask(t.Context(), "once more"); failure(err).Result != agents.OverBudget || *asked != 1 {
+			if _, err := r.ask(t.Context(), "once more"); ending(t, err).Result != agents.OverBudget || *asked != 1 {
 				t.Errorf("it ran %d times: %v", *asked, err)
 			}
 		})
