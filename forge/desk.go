@@ -4,6 +4,7 @@ package forge
 
 // Comment is a comment on an issue or pull request.
 type Comment struct {
+	ID     int64
 	Author string // login
 	Body   string
 }

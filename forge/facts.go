@@ -67,6 +67,8 @@ type Issue struct {
 	BlockersKnown bool
 	// Cut says that the text is longer than scans read. It may name more blockers, so BlockersKnown is false.
 	Cut bool
+	// Talk is read while the issue is open and carries needs-answer, plan-first or plan-approved.
+	Talk Talk
 	// AsOf is when the request began that reported or confirmed this state.
 	AsOf time.Time
 }
@@ -156,6 +158,7 @@ type Pull struct {
 	// Closes are the issues that this pull request is for, sorted: by its branch name fix/issue-N and the closing keywords
 	// in its text.
 	Closes  []Ref
+	Talk    Talk // read while it is open and carries needs-answer
 	Created time.Time
 	Updated time.Time
 	AsOf    time.Time // as that of an issue

@@ -18,6 +18,10 @@ const (
 	LabelCancelled  = "cancelled"   // cancel: skip, and never unblocks what depends on it
 	LabelStolen     = "stolen"      // a steal: never moved again
 	LabelReview     = "review"      // people: a stranger's pull request may be reviewed
+
+	LabelNeedsAnswer  = "needs-answer"  // us, when an agent asks: skip until an answer comes
+	LabelPlanFirst    = "plan-first"    // people, and us for roles with plan: first a plan, which a person approves
+	LabelPlanApproved = "plan-approved" // people, and us after a thumbs-up: go on
 )
 
 // DefaultPriority is the class of an issue without a priority label; 1 is the most urgent, 10 the least.
@@ -41,13 +45,16 @@ func RequiredLabels() []Label {
 		{LabelConvoy, "5319e7", "tracks other issues"},
 		{LabelStolen, "c5def5", "moved from a busy agent to an idle one"},
 		{LabelReview, "bfd4f2", "agents may review this, although its author may not write here"},
+		{LabelNeedsAnswer, "d93f0b", "an agent asked a question; see the last comment"},
+		{LabelPlanFirst, "fbca04", "an agent writes a plan first, and no code"},
+		{LabelPlanApproved, "0e8a16", "the plan is approved, or none is needed"},
 		{"priority", "ff7619", "before everything of the default priority"},
 	}
 }
 
 // skipLabels keep an issue from being dispatched. Upstream's agents write those of the second line.
 var skipLabels = []string{
-	LabelBlocked, LabelNeedsHuman, LabelConvoy, LabelStaged, LabelCancelled,
+	LabelBlocked, LabelNeedsHuman, LabelNeedsAnswer, LabelConvoy, LabelStaged, LabelCancelled,
 	"underspecified", "vision", "formula", "bug-report", "in-triage", "rejected", "awaiting-live-verification",
 }
 

@@ -33,6 +33,7 @@ type repo struct {
 	issues   map[int64]*issue
 	pulls    map[int64]*pull
 	bases    map[string]*base // by branch
+	talks    map[int64]*talk  // of the items with labels that ask for it, by number
 }
 
 func newRepo(name string) *repo {

@@ -14,6 +14,8 @@ func TestConvertsEveryField(t *testing.T) {
 	elsewhere := map[string]string{ // fields that take more than the one answer
 		"Issue.HeldBy": "claims", "Issue.Reopened": "events", "Issue.Blockers": "dependencies", "Issue.BlockersKnown": "dependencies",
 
+		"Issue.Talk": "comments", "Pull.Talk": "comments",
+
 		"Pull.Retargeted": "events", "Pull.Coders": "commits and events", "Pull.Contained": "commits",
 		"Pull.HeldBy": "claims", "Pull.Stranger": "writers", "Pull.ClosedBy": "events", "Pull.Reviews": "reviews",
 		"Pull.CI": "statuses", "Pull.CISince": "statuses", "Pull.Mergeable": "mergeable", "Pull.ConflictSince": "scans",

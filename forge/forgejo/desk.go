@@ -102,7 +102,7 @@ func (d *Desk) Comments(ctx context.Context, ref forge.Ref) ([]forge.Comment, er
 	err := d.api.Get(ctx, at(ref.Repo, "/issues/%d/comments", ref.Number), &wire)
 	all := make([]forge.Comment, len(wire))
 	for i := range wire {
-		all[i] = forge.Comment{Author: loginOf(wire[i].Poster), Body: wire[i].Body}
+		all[i] = forge.Comment{ID: wire[i].ID, Author: loginOf(wire[i].Poster), Body: wire[i].Body}
 	}
 	return all, err
 }

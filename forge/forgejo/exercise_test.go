@@ -52,6 +52,29 @@ func (s site) Say(login string, ref forge.Ref, body string) {
 	s.w.must(err)
 }
 
+func (s site) Like(login string, ref forge.Ref, comment int64) {
+	s.w.Helper()
+	owner, name := owner(ref.Repo)
+	_, _, err := s.w.as(login).PostIssueCommentReaction(owner, name, comment, "+1")
+	s.w.must(err)
+}
+
+func (s site) Tag(login string, ref forge.Ref, label string) {
+	s.w.Helper()
+	owner, name := owner(ref.Repo)
+	as := s.w.as(login)
+	labels, _, err := as.ListRepoLabels(owner, name, gitea.ListLabelsOptions{})
+	s.w.must(err)
+	var ids []int64
+	for _, l := range labels {
+		if l.Name == label {
+			ids = append(ids, l.ID)
+		}
+	}
+	_, _, err = as.AddIssueLabels(owner, name, ref.Number, gitea.IssueLabelsOption{Labels: ids})
+	s.w.must(err)
+}
+
 func (s site) Comments(ref forge.Ref) []string {
 	s.w.Helper()
 	owner, name := owner(ref.Repo)

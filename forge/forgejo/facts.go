@@ -59,6 +59,7 @@ func (c *Client) issueFact(r *repo, i *issue, firstEnd time.Time) forge.Issue {
 		return fact
 	}
 	fact.HeldBy = c.heldBy(i.Ref, i.Labels, i.Updated)
+	fact.Talk = r.talkFact(i.Number, i.Updated)
 	read := i.known() || !r.settings.dependencies
 	fact.BlockersKnown = read && !fact.Cut && !r.asOf.IsZero() && i.settledPast(firstEnd)
 	if read {
@@ -79,6 +80,7 @@ func (c *Client) pullFact(r *repo, p *pull) forge.Pull {
 		return fact
 	}
 	fact.HeldBy = c.heldBy(p.Ref, p.Labels, p.Updated)
+	fact.Talk = r.talkFact(p.Number, p.Updated)
 	p.authors.fill(&fact)
 	fact.Stranger = r.isStranger(c, &p.Pull)
 	fact.Mergeable, fact.CI = r.mergeable(p), r.ci(p)

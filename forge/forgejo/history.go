@@ -127,6 +127,9 @@ type event struct {
 	Type    string      `json:"type"`
 	User    *gitea.User `json:"user"`
 	Created time.Time   `json:"created_at"`
+	// Of a label, and 1 where it was added.
+	Label *gitea.Label `json:"label"`
+	Body  string       `json:"body"`
 }
 
 // timeline reads the entries from a time on. X-Total-Count is that of the page here, and Forgejo filters after paging,

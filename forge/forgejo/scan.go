@@ -81,7 +81,7 @@ func (c *Client) scanRepo(ctx context.Context, r *repo) error {
 	if isOutage(err) {
 		return err
 	}
-	unread := errors.Join(c.readHolders(ctx, r), c.readWriters(ctx, r), c.readSaid(ctx, r))
+	unread := errors.Join(c.readHolders(ctx, r), c.readWriters(ctx, r), c.readSaid(ctx, r), c.readTalks(ctx, r))
 	if isOutage(unread) {
 		return unread
 	}

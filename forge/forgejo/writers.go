@@ -22,10 +22,10 @@ type writers struct {
 }
 
 // readWriters reads the accounts that may write while a pull request is open that neither our agents nor those of other
-// hosts opened.
+// hosts opened, or people are to answer.
 func (c *Client) readWriters(ctx context.Context, r *repo) error {
 	c.mu.Lock()
-	wanted := r.hasPeoplesPulls(c)
+	wanted := r.hasPeoplesPulls(c) || len(r.listeners()) > 0
 	c.mu.Unlock()
 	if !wanted {
 		return nil
@@ -94,5 +94,7 @@ func (r *repo) hasPeoplesPulls(c *Client) bool {
 
 // isStranger reports whether a pull request is a person's who is not known to write.
 func (r *repo) isStranger(c *Client, p *forge.Pull) bool {
-	return !c.isAgent(p.Author) && !r.writers.logins[strings.ToLower(p.Author)]
+	return !c.isAgent(p.Author) && !r.mayWrite(p.Author)
 }
+
+func (r *repo) mayWrite(login string) bool { return r.writers.logins[strings.ToLower(login)] }

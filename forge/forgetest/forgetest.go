@@ -62,6 +62,10 @@ type People interface {
 	Assign(ref forge.Ref, logins ...string)
 	// Say writes a comment as an account.
 	Say(login string, ref forge.Ref, body string)
+	// Like gives a comment below an item a thumbs-up as an account.
+	Like(login string, ref forge.Ref, comment int64)
+	// Tag adds a label to an item as an account.
+	Tag(login string, ref forge.Ref, label string)
 	// Comments are the texts of all comments, oldest first.
 	Comments(ref forge.Ref) []string
 }
@@ -89,7 +93,7 @@ type rule struct {
 }
 
 func rules() []rule {
-	return slices.Concat(scanRules(), claimRules(), writeRules(), mergeRules(), saidRules())
+	return slices.Concat(scanRules(), talkRules(), claimRules(), writeRules(), mergeRules(), saidRules())
 }
 
 // Exercise checks all rules as subtests.

@@ -42,6 +42,8 @@ func TestBites(t *testing.T) {
 		"backlog is removed", "unknown labels are dropped", "anybody's mark counts", "comments are repeated",
 		"blocked issues stay open in silence", "dependencies are not repeated", "merges are not repeated",
 		"any head is merged", "any base is merged into", "a changed base has no time",
+		"all comments are read", "agents answer", "strangers answer", "commands are answers", "old answers are shown",
+		"no plan is liked", "strangers like plans", "labels have no account",
 		"the opener wrote everything", "an unfinished merge does not show",
 		"errors have the token in them", "readers may work", "requests are not counted",
 	} {

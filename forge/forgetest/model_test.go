@@ -46,12 +46,16 @@ type modelItem struct {
 	deps     []forge.Ref
 	comments []modelComment
 	claim    modelClaim
+
+	approvedBy string // who labelled it plan-approved
 }
 
 type modelComment struct {
 	login, body string
 	at          time.Time
 	id          int64
+	key         string // of a comment of ours
+	likes       []string
 }
 
 type modelClaim struct{ instance, run, host string }
@@ -100,8 +104,7 @@ func (m *model) Assign(ref forge.Ref, logins ...string) {
 }
 
 func (m *model) Say(login string, ref forge.Ref, body string) {
-	it := m.at(ref)
-	it.comments = append(it.comments, modelComment{login, body, time.Now(), m.number()})
+	m.say(m.at(ref), login, body, "")
 }
 
 func (m *model) Comments(ref forge.Ref) (texts []string) {
@@ -284,6 +287,7 @@ func (c *modelClient) issue(it *modelItem, now time.Time) forge.Issue {
 		i.AsOf = i.Created
 	}
 	i.HeldBy = c.heldBy(it)
+	i.Talk = c.talk(c.m.repos[i.Repo], it)
 	return i
 }
 
@@ -297,6 +301,7 @@ func (c *modelClient) heldBy(it *modelItem) string {
 func (c *modelClient) pull(r *modelRepo, it *modelItem, now time.Time) forge.Pull {
 	p, b := *it.pull, r.branches[it.pull.Head]
 	p.Labels, p.Assignees, p.HeldBy = it.issue.Labels, it.issue.Assignees, c.heldBy(it)
+	p.Talk = c.talk(r, it)
 	p.Closed, p.Ended, p.AsOf, p.HeadSHA = it.closed(), it.issue.Ended, now, b.head
 	p.CI = forge.CombineCI(nil, r.checks[b.head])
 	p.Stranger = !slices.Contains(r.writers, p.Author) && c.m.flaw != "every account may write"
@@ -483,7 +488,7 @@ func (c *modelClient) Comment(ctx context.Context, ref forge.Ref, key, body stri
 			return nil
 		}
 	}
-	it.comments = append(it.comments, modelComment{c.login(), body + mark, time.Now(), c.m.number()})
+	c.m.say(it, c.login(), body+mark, keyIn(mark))
 	return nil
 }
 

@@ -18,7 +18,7 @@ const (
 )
 
 // world is the setting of one rule: two supervisors, here and there, that share one forge account and the accounts
-// of their agents; a person; and a repository in which all but the person may write.
+// of their agents; two people; and a repository in which all but one of them may write.
 type world struct {
 	testing.TB
 	Site
@@ -26,6 +26,7 @@ type world struct {
 	ctx           context.Context
 	boss, dev     string // the supervisors' account and an agent
 	review, human string // another agent, and a person who may only read
+	colleague     string // a person who may write
 	repo          string
 	here, there   Forge
 
@@ -39,7 +40,8 @@ func newWorld(t testing.TB, s Site) *world {
 	w.dev, w.devToken = s.Account("dev")
 	w.review, _ = s.Account("review")
 	w.human, w.humanToken = s.Account("human")
-	w.repo = s.Repo(w.boss, w.dev, w.review)
+	w.colleague, _ = s.Account("colleague")
+	w.repo = s.Repo(w.boss, w.dev, w.review, w.colleague)
 	w.here, w.there = w.supervisor("here"), w.supervisor("there")
 	if err := w.here.Prepare(w.ctx); err != nil {
 		t.Fatalf("Prepare: %v", err)

@@ -25,6 +25,8 @@ type comment struct {
 	oldTitle string
 	newTitle string
 	commit   string
+
+	reactions []reaction
 }
 
 var commentRoutes = []route{
@@ -265,7 +267,6 @@ func editComment(c *call) (any, error) {
 		return nil, forbidden()
 	}
 	p.comment.body, p.comment.updated = body, c.f.now()
-	p.on.updated = c.f.now()
 	c.mention(p.on, p.comment)
 	c.notifyComment(p.on, p.comment, "edited")
 	return c.view.comment(p.on, p.comment), nil
@@ -279,7 +280,7 @@ func deleteComment(c *call) (any, error) {
 	if c.doer != p.poster && c.access < accessWrite {
 		return nil, forbidden()
 	}
-	p.on.timeline = remove(p.on.timeline, p.comment)
+	p.on.timeline, p.on.updated = remove(p.on.timeline, p.comment), c.f.now()
 	c.notifyComment(p.on, p.comment, "deleted")
 	return nil, nil
 }

@@ -57,7 +57,7 @@ func (f *Forge) api() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range slices.Concat(
 		userRoutes, tokenRoutes, repoRoutes, collaboratorRoutes, branchRoutes,
-		protectionRoutes, contentRoutes, commentRoutes, labelRoutes, issueRoutes,
+		protectionRoutes, contentRoutes, commentRoutes, reactionRoutes, labelRoutes, issueRoutes,
 		dependencyRoutes, pullRoutes, reviewRoutes, mergeRoutes, statusRoutes, hookRoutes, oauthRoutes,
 	) {
 		method, path, _ := strings.Cut(rt.pattern, " ")

@@ -70,6 +70,7 @@ var groups = []struct {
 	{"lists", listRules},
 	{"issues", issueRules},
 	{"labels", labelRules},
+	{"reactions", reactionRules},
 	{"assignees", assigneeRules},
 	{"updates", updateRules},
 	{"dependencies", dependencyRules},

@@ -58,12 +58,17 @@ func movesUpdated(w *world) {
 	assign := func(n int64) { r.assign(dev, n, dev.name) }
 	edit := func(key, value string) func(int64) { return func(n int64) { r.edit(n, fields{key: value}) } }
 	tie := func(n int64) { r.dependsOn(n, n-1) }
+	comments := make(map[int64]int64)
+	hello := func(n int64) { comments[n] = r.said(n, "hello") }
 	changes := []struct {
 		what       string
 		before, do func(n int64)
 		both       bool // the issue before moves too
 	}{
 		{"a comment", none, func(n int64) { r.comment(n, "hello") }, false},
+		{"a comment less", hello, func(n int64) {
+			r.owner.remove(r.at("/issues/comments/%d", comments[n])).want(http.StatusNoContent)
+		}, false},
 		{"a label", none, label, false},
 		{"a label less", label, unlabel, false},
 		{"an assignee", none, assign, false},
@@ -105,8 +110,10 @@ func leavesUpdated(w *world) {
 	r.dependsOn(blocked, blocker)
 	p := r.ready("one")
 	r.eventuallyMergeable(p, true)
+	comment := r.said(p, "hello")
 	since := r.issue(p).Updated
 	w.nextSecond()
+	r.owner.patch(r.at("/issues/comments/%d", comment), fields{"body": "other"}).want(http.StatusOK)
 	r.edit(blocker, fields{"state": "closed"})
 	r.status(r.pull(p).Head.SHA, "ci", "success")
 	r.commit("main", fileOf("one"), "theirs")

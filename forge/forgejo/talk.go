@@ -1,0 +1,267 @@
+package forgejo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+const (
+	// talkBatch is how many talks one scan reads. Most factories have fewer.
+	talkBatch = 16
+	// likesEvery is how often the reactions to a plan are read: they move no time of the issue.
+	likesEvery = 10 * time.Second
+	// likesBatch is how many plans one scan asks about.
+	likesBatch = 8
+)
+
+// talk caches the comments below an item that people and agents speak about.
+type talk struct {
+	remarks    []forge.Remark
+	approvedBy string
+	of         time.Time // the item's Updated for which it was read
+	readAt     time.Time // the forge's clock; zero before the first time
+	triedAt    time.Time // our clock
+	likedAt    time.Time // our clock: when the reactions to the last plan were read
+	failed     failure
+}
+
+// listener is an open item whose talk is read.
+type listener struct {
+	number    int64
+	updated   time.Time
+	filers    []string // accounts that filed what it is about
+	approved  bool     // labelled plan-approved
+	unplanned bool     // a plan is waited for
+	*talk
+}
+
+// due reports whether the comments are to be read: after a change, also one in the same second as the last reading, and
+// from time to time, because an account may have got the right to write.
+func (l *listener) due(now time.Time) bool {
+	if l.failed.recent(now, l.updated) {
+		return false
+	}
+	settled := l.of.Equal(l.updated) && !l.readAt.Before(l.updated.Add(granularity))
+	return !settled || now.Sub(l.triedAt) >= settledEvery
+}
+
+// listeners are the items of a repository whose labels say that people and agents speak about them, by number. The
+// talks of others are forgotten.
+func (r *repo) listeners() []listener {
+	var all []listener
+	talks := make(map[int64]*talk)
+	add := func(l listener) {
+		if l.talk = r.talks[l.number]; l.talk == nil {
+			l.talk = &talk{}
+		}
+		talks[l.number] = l.talk
+		all = append(all, l)
+	}
+	for _, n := range slices.Sorted(maps.Keys(r.issues)) {
+		i := r.issues[n]
+		first, approved := i.Has(forge.LabelPlanFirst), i.Has(forge.LabelPlanApproved)
+		if !i.Closed && (first || approved || i.Has(forge.LabelNeedsAnswer)) {
+			add(listener{n, i.Updated, []string{i.Author}, approved, first && !approved, nil})
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(r.pulls)) {
+		if p := r.pulls[n]; !p.Closed && p.Has(forge.LabelNeedsAnswer) {
+			filers := []string{p.Author}
+			for _, ref := range p.Closes {
+				if i := r.issues[ref.Number]; i != nil && ref.Repo == r.name {
+					filers = append(filers, i.Author)
+				}
+			}
+			add(listener{n, p.Updated, filers, false, false, nil})
+		}
+	}
+	r.talks = talks
+	return all
+}
+
+// readTalks reads the comments below the items that people and agents speak about, and the reactions to plans.
+func (c *Client) readTalks(ctx context.Context, r *repo) error {
+	now := time.Now()
+	c.mu.Lock()
+	all := r.listeners()
+	c.mu.Unlock()
+	if len(all) == 0 {
+		return nil
+	}
+	me, err := c.me(ctx)
+	if err != nil {
+		return err
+	}
+	due := oldest(all, talkBatch, func(l *listener) (time.Time, bool) { return l.triedAt, l.due(now) })
+	unread := inParallel(ctx, len(due), func(ctx context.Context, n int) error { return c.readTalk(ctx, r, &due[n], me) })
+	if isOutage(unread) {
+		return unread
+	}
+	plans := oldest(all, likesBatch, func(l *listener) (time.Time, bool) {
+		return l.likedAt, l.unplanned && l.plan() >= 0 && now.Sub(l.likedAt) >= likesEvery
+	})
+	return errors.Join(unread, inParallel(ctx, len(plans), func(ctx context.Context, n int) error {
+		return c.readLikes(ctx, r, &plans[n])
+	}))
+}
+
+// oldest are the listeners that fit, at most so many: those that were served longest ago.
+func oldest(all []listener, most int, fits func(*listener) (served time.Time, fit bool)) []listener {
+	some := slices.DeleteFunc(slices.Clone(all), func(l listener) bool { _, fit := fits(&l); return !fit })
+	slices.SortStableFunc(some, func(a, b listener) int {
+		served, than := time.Time{}, time.Time{}
+		served, _ = fits(&a)
+		than, _ = fits(&b)
+		return served.Compare(than)
+	})
+	return some[:min(len(some), most)]
+}
+
+// plan is the place of the last plan; -1 without one.
+func (t *talk) plan() int {
+	for i := len(t.remarks) - 1; i >= 0; i-- {
+		if strings.HasPrefix(t.remarks[i].Key, forge.PlanKey) {
+			return i
+		}
+	}
+	return -1
+}
+
+// readTalk reads the comments below one item, and who approved its plan.
+func (c *Client) readTalk(ctx context.Context, r *repo, l *listener, me string) error {
+	ref := forge.Ref{Repo: r.name, Number: l.number}
+	in, x, err := list[*gitea.Comment](ctx, c, at(r.name, "/issues/%d/comments", l.number))
+	approvedBy := ""
+	if err == nil && l.approved {
+		approvedBy, err = c.readApproval(ctx, ref, l.talk)
+	}
+	if isOutage(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.triedAt = time.Now(); err != nil {
+		l.failed = failure{l.triedAt, l.updated}
+		return fmt.Errorf("comments of %s: %w", ref, err)
+	}
+	liked := make(map[int64][]string)
+	for _, m := range l.remarks {
+		liked[m.ID] = m.Likes
+	}
+	l.remarks = c.remarksOf(r, in, me, l.filers)
+	for i := range l.remarks {
+		l.remarks[i].Likes = liked[l.remarks[i].ID]
+	}
+	l.approvedBy, l.of, l.readAt = approvedBy, l.updated, x.forgeBegan()
+	return nil
+}
+
+// remarksOf keeps the comments that matter: our questions and plans, and those of accounts that may answer. What other
+// accounts write takes no memory, however much it is.
+func (c *Client) remarksOf(r *repo, in []*gitea.Comment, me string, filers []string) []forge.Remark {
+	var all []forge.Remark
+	for _, one := range in {
+		if one == nil {
+			continue
+		}
+		m := forge.Remark{ID: one.ID, Author: loginOf(one.Poster)}
+		m.Writer = r.mayWrite(m.Author)
+		if m.Author == me {
+			m.Key = keyOf(one.Body)
+		}
+		counts := m.Writer && !c.isAgent(m.Author) || slices.Contains(filers, m.Author)
+		if m.Key != "" || counts && m.Author != "" && !forge.IsCommand(one.Body) {
+			all = append(all, m)
+		}
+	}
+	slices.SortFunc(all, func(a, b forge.Remark) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.Clone(forge.Relevant(all))
+}
+
+var markPattern = regexp.MustCompile(`<!-- disinto:([A-Za-z0-9._:/-]+) -->\s*$`)
+
+// keyOf is the key of a comment of ours; empty for one that a person wrote with our account.
+func keyOf(body string) string {
+	if m := markPattern.FindStringSubmatch(body); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// readApproval reads who labelled an issue plan-approved last. What came since the last reading is enough.
+func (c *Client) readApproval(ctx context.Context, ref forge.Ref, t *talk) (string, error) {
+	c.mu.Lock()
+	by, since := t.approvedBy, time.Time{}
+	if by != "" {
+		since = t.readAt.Add(-overlap)
+	}
+	c.mu.Unlock()
+	events, err := c.timeline(ctx, past{Ref: ref, since: since})
+	if err != nil {
+		return "", err
+	}
+	labelled := slices.DeleteFunc(events, func(e event) bool {
+		return e.Label == nil || e.Label.Name != forge.LabelPlanApproved || e.Body == "" // one that was taken off has no body
+	})
+	if e := lastEvent(labelled, "label"); e != nil {
+		by = loginOf(e.User)
+	}
+	return by, nil
+}
+
+// readLikes reads which accounts that may write gave the last plan of an item a thumbs-up.
+func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
+	c.mu.Lock()
+	at0 := l.plan()
+	if at0 < 0 {
+		c.mu.Unlock()
+		return nil
+	}
+	id := l.remarks[at0].ID
+	c.mu.Unlock()
+	in, _, err := read[[]*gitea.Reaction](ctx, c, at(r.name, "/issues/comments/%d/reactions", id))
+	if isOutage(err) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.likedAt = time.Now(); errors.Is(err, forge.ErrNotFound) { // it was deleted
+		l.of = time.Time{}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reactions to the plan of %s#%d: %w", r.name, l.number, err)
+	}
+	var likes []string
+	for _, one := range in {
+		if one != nil && one.User != nil && one.Reaction == "+1" && r.mayWrite(one.User.UserName) {
+			likes = append(likes, one.User.UserName)
+		}
+	}
+	slices.Sort(likes)
+	if i := l.plan(); i >= 0 && l.remarks[i].ID == id {
+		l.remarks = slices.Clone(l.remarks) // facts share it
+		l.remarks[i].Likes = slices.Compact(likes)
+	}
+	return nil
+}
+
+// talkFact returns the talk of an item that changed last at updated.
+func (r *repo) talkFact(number int64, updated time.Time) forge.Talk {
+	t := r.talks[number]
+	if t == nil || t.readAt.IsZero() || !t.of.Equal(updated) {
+		return forge.Talk{}
+	}
+	return forge.Talk{Known: true, Remarks: t.remarks, ApprovedBy: t.approvedBy}
+}
