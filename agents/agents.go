@@ -94,6 +94,7 @@ type Role struct {
 	// WaitsForReview says that its program keeps running until the pull request is merged, as upstream's dev-agent does:
 	// a review may then run beside it.
 	WaitsForReview bool
+	Plan           bool     // an issue that it may take is planned first, and a person approves the plan
 	EnvAllow       []string // names or globs of variables that the program gets although they are secrets by default
 	EnvDeny        []string // names or globs of variables that it does not get
 	Sandbox        Sandbox  // what the configuration adds to what its sessions may reach
@@ -166,6 +167,8 @@ const (
 	Done        Result = "done"
 	Refused     Result = "refused"      // the program says that the item cannot be worked on as it is
 	Failed      Result = "failed"       // it said so, or could not be started
+	Question    Result = "question"     // it asks people, and goes on with their answer
+	Planned     Result = "plan"         // it wrote a plan, where one was asked for, and no code
 	NoProgress  Result = "no-progress"  // it ended well and nothing on the forge changed
 	Stalled     Result = "stalled"      // ended by us: silent and idle for too long
 	TimedOut    Result = "timeout"      // ended by us: too long
@@ -184,7 +187,7 @@ const (
 // Claimable reports whether a program may say the result of itself.
 func (r Result) Claimable() bool {
 	switch r {
-	case Done, Refused, Failed, NoProgress, Limited, BackendDown, Looped, OverBudget:
+	case Done, Refused, Question, Planned, Failed, NoProgress, Limited, BackendDown, Looped, OverBudget:
 		return true
 	}
 	return false
@@ -256,6 +259,7 @@ func (u Usage) Less(part Usage) Usage {
 type Outcome struct {
 	Result    Result
 	Reason    string    // one line for people; never empty unless Result is Done
+	Words     string    // the question or the plan, in Markdown; empty for other results
 	RetryAt   time.Time // with Limited: when the limit is lifted; zero means unknown
 	SessionID string    // the program's own id of its conversation, for resuming it; may be empty
 	Usage     Usage

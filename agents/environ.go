@@ -19,14 +19,17 @@ type SecretVar struct {
 
 // Env holds the facts of one session that its environment is made from, beside the supervisor's own environment.
 type Env struct {
-	RunID   string
-	Agent   Agent
-	Role    Role
-	Kind    Kind
-	Repo    string  // owner/name
-	Number  int64   // 0 for scheduled work
-	Attempt int     // counted from 1
-	Tried   []Tried // by agents further down the ladder, oldest first; empty below the ladder
+	RunID string
+	Agent Agent
+	Role  Role
+	Kind  Kind
+	Cause string // why the work is to be done, such as "plan" or "failed CI"; empty for an issue that is implemented
+	// Comments are the ids of the comments that the session is about: a question or plan, and what people answered.
+	Comments []int64
+	Repo     string  // owner/name
+	Number   int64   // 0 for scheduled work
+	Attempt  int     // counted from 1
+	Tried    []Tried // by agents further down the ladder, oldest first; empty below the ladder
 
 	// Of the thread.
 	Thread   string
@@ -215,6 +218,8 @@ func (e *Env) contract(vars map[string]string) {
 		"DISINTO_BACKEND":   e.Backend,
 		"DISINTO_SLOT":      strconv.Itoa(e.Slot),
 		"DISINTO_KIND":      string(e.Kind),
+		"DISINTO_CAUSE":     e.Cause,
+		"DISINTO_COMMENTS":  ids(e.Comments),
 		"DISINTO_REPO":      e.Repo,
 		"DISINTO_NUMBER":    strconv.FormatInt(e.Number, 10),
 		"DISINTO_ATTEMPT":   strconv.Itoa(e.Attempt),
@@ -267,6 +272,15 @@ func readersOf(all bool) string {
 		return ReadersAll
 	}
 	return "collaborators"
+}
+
+// ids lists numbers with commas between them.
+func ids(list []int64) string {
+	words := make([]string, len(list))
+	for i, id := range list {
+		words[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(words, ",")
 }
 
 // NoReply returns the mail address that hiring gives to an agent's account and the agent's commits carry, so that the

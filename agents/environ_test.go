@@ -30,6 +30,7 @@ func session() *Env {
 		Home:       "/var/lib/disinto/home/dev-qwen",
 		Workspace:  "/var/lib/disinto/work/harb-12",
 		ResultPath: "/var/lib/disinto/runs/f00d-17.json",
+		Cause:      "plan", Comments: []int64{7, 12},
 		Secrets: []SecretVar{
 			{Name: "FORGE_TOKEN", Value: "token-of-supervisor"},
 			{Name: "HOOK", Value: "hook-secret"},
@@ -47,6 +48,8 @@ func TestEnvironContract(t *testing.T) {
 		"DISINTO_ATTEMPT=2",
 		"DISINTO_BACKEND=local",
 		"DISINTO_BASE_URL=http://localhost:8080/v1",
+		"DISINTO_CAUSE=plan",
+		"DISINTO_COMMENTS=7,12",
 		"DISINTO_KIND=issue",
 		"DISINTO_MODEL=qwen3.5",
 		"DISINTO_NUMBER=12",

@@ -1,6 +1,8 @@
 package agents
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +16,9 @@ import (
 // MaxResult is the largest size of a result in bytes. A program that writes more has mistaken it for a log.
 const MaxResult = 64 << 10
 
+// MaxWords bounds a question or a plan, in bytes: it becomes a comment, and is journalled.
+const MaxWords = 16 << 10
+
 // maxReason bounds the reason in runes: it goes into comments, tables and the journal.
 const maxReason = 500
 
@@ -21,6 +26,7 @@ const maxReason = 500
 type resultDocument struct {
 	Outcome   Result `json:"outcome"`
 	Reason    string `json:"reason,omitempty"`
+	Words     string `json:"words,omitempty"`
 	RetryAt   string `json:"retry_at,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	Usage     *Usage `json:"usage"`
@@ -28,11 +34,15 @@ type resultDocument struct {
 
 // FormatResult returns the text of a result with the parts of o that a program can know.
 func FormatResult(o *Outcome) ([]byte, error) {
-	d := resultDocument{Outcome: o.Result, Reason: o.Reason, SessionID: o.SessionID, Usage: &o.Usage}
+	d := resultDocument{Outcome: o.Result, Reason: o.Reason, Words: o.Words, SessionID: o.SessionID, Usage: &o.Usage}
 	if !o.RetryAt.IsZero() {
 		d.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
 	}
-	return json.Marshal(d)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // words full of < would take six times their length
+	err := e.Encode(d)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // FormatUsage returns the text of a result that is not one yet: it tells what a session has used so far.
@@ -74,9 +84,9 @@ func (d *resultDocument) read(text []byte) error {
 // ended or lost one. The returned Outcome has Claimed set and no facts of the process. With ErrUnfinished it has only a
 // usage.
 //
-// The text comes from an agent and is not trusted: the reason is made one line, the session id, which becomes an
-// argument of a command line, must look like one, and usage, which counts against a budget, cannot be negative or more
-// than a session can use.
+// The text comes from an agent and is not trusted: the reason is made one line, words are bounded, the session id,
+// which becomes an argument of a command line, must look like one, and usage, which counts against a budget, cannot be
+// negative or more than a session can use.
 func ParseResult(text []byte) (Outcome, error) {
 	var d resultDocument
 	if err := d.read(text); err != nil {
@@ -97,6 +107,9 @@ func ParseResult(text []byte) (Outcome, error) {
 	}
 	o := Outcome{Result: d.Outcome, Reason: oneLine(d.Reason), SessionID: d.SessionID, Claimed: true}
 	o.Usage = *d.Usage
+	if o.Result == Question || o.Result == Planned {
+		o.Words, o.Reason = ManyLines(d.Words), cmp.Or(o.Reason, oneLine(d.Words))
+	}
 	if d.RetryAt != "" {
 		at, err := time.Parse(time.RFC3339, d.RetryAt)
 		if err != nil {
@@ -116,6 +129,8 @@ func (d *resultDocument) check() error {
 		return errors.New("result has no outcome")
 	case !d.Outcome.Claimable():
 		return fmt.Errorf("result has the unknown outcome %q", d.Outcome)
+	case (d.Outcome == Question || d.Outcome == Planned) && ManyLines(d.Words) == "":
+		return fmt.Errorf("result has the outcome %q and no words", d.Outcome)
 	}
 	if d.SessionID != "" && !ValidSessionID(d.SessionID) {
 		return fmt.Errorf("result has the session_id %q, want up to 200 letters, digits, and any of ._:-", d.SessionID)
@@ -139,6 +154,26 @@ var sessionID = regexp.MustCompile(`^[A-Za-z0-9_:][A-Za-z0-9._:-]{0,199}$`)
 
 // ValidSessionID reports whether id may be the SessionID of an outcome.
 func ValidSessionID(id string) bool { return sessionID.MatchString(id) }
+
+// ManyLines makes a text printable, with its lines, and bounds it.
+func ManyLines(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r):
+			return -1
+		case !unicode.IsPrint(r):
+			return ' '
+		}
+		return r
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
+	const mark = "\n\n[cut here]"
+	if s = strings.TrimSpace(s); len(s) > MaxWords {
+		s = strings.ToValidUTF8(s[:MaxWords-len(mark)], "") + mark
+	}
+	return s
+}
 
 // oneLine makes a text printable and short. Control characters could rewrite the terminal that shows a reason.
 func oneLine(s string) string {

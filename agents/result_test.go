@@ -40,6 +40,19 @@ func TestParseResult(t *testing.T) {
 		},
 		{"no progress", `{"outcome":"no-progress","reason":"x"}`, Outcome{Result: NoProgress, Reason: "x", Claimed: true}},
 		{"backend down", `{"outcome":"backend-down","reason":"x"}`, Outcome{Result: BackendDown, Reason: "x", Claimed: true}},
+		{
+			"a question", `{"outcome":"question","words":" Which one?\r\n\r\n- a\u001b[31m\n\t- b\u202e\u0000\n "}`,
+			Outcome{
+				Result: Question, Reason: "Which one? - a [31m - b", Words: "Which one?\n\n- a[31m\n\t- b", Claimed: true,
+			},
+		},
+		{
+			"an endless plan", `{"outcome":"plan","reason":"long","words":"` + strings.Repeat("ä", MaxWords) + `"}`,
+			Outcome{
+				Result: Planned, Reason: "long", Claimed: true, Words: strings.Repeat("ä", MaxWords/2-6) + "\n\n[cut here]",
+			},
+		},
+		{"words of another outcome", `{"outcome":"done","words":"x"}`, Outcome{Result: Done, Claimed: true}},
 		{"null is nothing", `{"outcome":"done","session_id":null,"usage":null,"retry_at":null}`, Outcome{Result: Done, Claimed: true}},
 		{"blanks around it", " {\"outcome\":\"done\"}\r\n", Outcome{Result: Done, Claimed: true}},
 	}
@@ -61,6 +74,8 @@ func TestParseResultRefuses(t *testing.T) {
 		{"nothing", "", "not the JSON"},
 		{"a fortune", `{"outcome":"done","usage":{"cost_usd":1.7e308}}`, "more than 1000000000 tokens or $10000"},
 		{"more tokens than there are", `{"outcome":"done","usage":{"input_tokens":9223372036854775807}}`, "more than"},
+		{"a question of nothing", `{"outcome":"question","reason":"x","words":" \n "}`, "no words"},
+		{"a plan without words", `{"outcome":"plan"}`, "no words"},
 		{"a log", "all done!\n", "not the JSON"},
 		{"half a document", `{"outcome":"do`, "not the JSON"},
 		{"two documents", `{"outcome":"done"}{"outcome":"failed"}`, "not the JSON"},

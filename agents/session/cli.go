@@ -20,7 +20,11 @@ import (
 // conversation, or it has grown too long, ask begins a new one, once. An incomplete run is an *ended error.
 func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
 	c := r.call(ctx)
-	said, out := r.runCLI(ctx, c, prompt)
+	first := prompt
+	if c.Resume && r.reply != "" {
+		first = r.reply
+	}
+	said, out := r.runCLI(ctx, c, first)
 	silent := said.What == noTrouble && !said.Ended && said.Turns == 0
 	if c.Resume && ctx.Err() == nil && (silent || said.What == forgotten || said.What == overflown) {
 		r.logf("%s cannot go on with its conversation (%s), a new one begins", r.CLI, out.Reason)
@@ -52,15 +56,17 @@ func unlessDone(out agents.Outcome) error {
 	return &ended{out}
 }
 
-// call is the next run of the CLI. It resumes a conversation only where a cache may still hold it: with the same CLI on
-// the same slot of a local backend. On an API a new conversation costs less than sending an old one again.
+// call is the next run of the CLI. It resumes a conversation where a cache may still hold it: with the same CLI on the
+// same slot of a local backend. On an API a new conversation costs less than sending an old one again; but the one in
+// which the CLI asked or planned is resumed anywhere, because it has what the answer is about.
 func (r *run) call(ctx context.Context) *call {
 	c := &call{Model: r.Model, BaseURL: r.BaseURL, Local: r.Local, environ: r.Environ, Session: newID()}
 	if r.Left.USD > 0 {
 		c.MaxUSD = max(r.Left.USD-r.usage.CostUSD, 0.01)
 	}
 	k := &r.keep
-	if r.Local && k.Session != "" && k.CLI == r.CLI && k.Thread == r.Thread && k.Slot == r.Slot {
+	warm := r.Local && k.Thread == r.Thread && k.Slot == r.Slot
+	if (warm || r.answered) && k.Session != "" && k.CLI == r.CLI {
 		c.Session, c.Resume = k.Session, true
 	}
 	if r.Kind == agents.KindReview {

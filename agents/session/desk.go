@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -134,8 +136,25 @@ func (r *run) comments(ctx context.Context) ([]remark, error) {
 	comments, err := r.Desk.Comments(ctx, r.ref())
 	var all []remark
 	for _, c := range comments {
+		if slices.Contains(r.About, c.ID) {
+			continue // see dialogue
+		}
 		if strings.TrimSpace(c.Body) != "" && r.readers.hears(c.Author, "comment") && len(all) < maxRemarks {
 			all = append(all, remark{account(c.Author), quoted(cut(c.Body, maxRemark))})
+		}
+	}
+	return all, err
+}
+
+// dialogue are the comments that the session is about.
+func (r *run) dialogue(ctx context.Context) (all []remark, err error) {
+	if len(r.About) == 0 {
+		return nil, nil
+	}
+	comments, err := r.Desk.Comments(ctx, r.ref())
+	for _, c := range comments {
+		if slices.Contains(r.About, c.ID) {
+			all = append(all, remark{account(c.Author), quoted(cut(c.Body, agents.MaxWords+maxRemark))})
 		}
 	}
 	return all, err

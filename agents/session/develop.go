@@ -19,32 +19,38 @@ const remotes = "refs/remotes/origin/"
 
 // implement answers an issue with a pull request.
 func (r *run) implement(ctx context.Context) (reason string, err error) {
-	is, err := r.Desk.Issue(ctx, r.ref())
+	d, at, err := r.issuePrompt(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := r.findReaders(ctx); err != nil {
-		return "", err
-	}
-	d := &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: account(is.Author)}
-	if d.Comments, err = r.comments(ctx); err != nil {
-		return "", err
-	}
-	if d.Base, err = r.fetchBase(ctx); err != nil {
-		return "", err
-	}
-	at := ""
-	if d.Branch, at, err = r.issueBranch(ctx, d.Base); err != nil {
 		return "", err
 	}
 	if d.Reviews, err = r.rejected(ctx); err != nil {
 		return "", err
 	}
-	said, err := r.change(ctx, d, at, "origin/"+d.Base, firstWords(is.Title))
+	said, err := r.change(ctx, d, at, "origin/"+d.Base, firstWords(string(d.Title)))
 	if err != nil {
 		return "", err
 	}
 	return r.open(ctx, d, said.Title, joined(said.Summary, fmt.Sprintf("Fixes #%d", r.Number)))
+}
+
+// issuePrompt is the part of a prompt about an issue, and the commit at which its branch is to begin.
+func (r *run) issuePrompt(ctx context.Context) (d *promptData, at string, err error) {
+	is, err := r.Desk.Issue(ctx, r.ref())
+	if err != nil {
+		return nil, "", err
+	}
+	if err := r.findReaders(ctx); err != nil {
+		return nil, "", err
+	}
+	d = &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: account(is.Author)}
+	if d.Comments, err = r.comments(ctx); err != nil {
+		return nil, "", err
+	}
+	if d.Base, err = r.fetchBase(ctx); err != nil {
+		return nil, "", err
+	}
+	d.Branch, at, err = r.issueBranch(ctx, d.Base)
+	return d, at, err
 }
 
 // fetchBase brings the mirror up to date, and returns the repository's default branch.
@@ -224,8 +230,8 @@ func (r *run) enter(ctx context.Context, branch, at string) (continues bool, err
 	if saved != "" {
 		r.logf("saved what an earlier session left as %s", saved)
 	}
-	if r.keep.Interrupted && r.tree.stands(ctx, branch, at) {
-		r.logf("going on where an interrupted session stopped")
+	if (r.keep.Interrupted || r.answered) && branch != "" && r.tree.stands(ctx, branch, at) {
+		r.logf("going on where the last session stopped")
 		return true, nil
 	}
 	return false, r.tree.checkout(ctx, branch, at)
@@ -237,8 +243,8 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 	if err != nil {
 		return said, err
 	}
-	if said.Refused != "" {
-		return said, end(agents.Refused, said.Refused)
+	if err := said.stops(); err != nil {
+		return said, err
 	}
 	idle, err := r.idle(ctx, since)
 	if err != nil || !idle {
@@ -254,6 +260,46 @@ func (r *run) develop(ctx context.Context, d *promptData, since string) (answer,
 	return said, end(agents.NoProgress, "no commits"+prefixed("; it said last: ", firstWords(last.Words)))
 }
 
+// stops is the end of a session whose CLI asks, or refuses; nil when it does not.
+func (a *answer) stops() error {
+	switch {
+	case a.Question != "":
+		return speak(agents.Question, a.Question)
+	case a.Refused != "":
+		return end(agents.Refused, a.Refused)
+	}
+	return nil
+}
+
+// plan answers an issue with a plan, and publishes nothing of the tree.
+func (r *run) plan(ctx context.Context) (reason string, err error) {
+	d, at, err := r.issuePrompt(ctx)
+	if err != nil {
+		return "", err
+	}
+	if _, err := r.enter(ctx, d.Branch, at); err != nil {
+		return "", err
+	}
+	said, err := r.converse(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	if said.Plan == "" && said.stops() == nil {
+		words := "There is no plan yet. Write the file " + r.answerPath() + " now, with the JSON that was asked for."
+		if _, err := r.nudge(ctx, words); err != nil {
+			return "", err
+		}
+		said = r.answer()
+	}
+	if err := said.stops(); err != nil {
+		return "", err
+	}
+	if said.Plan == "" {
+		return "", end(agents.NoProgress, "no plan")
+	}
+	return "", speak(agents.Planned, said.Plan)
+}
+
 // idle reports whether there is nothing to publish.
 func (r *run) idle(ctx context.Context, since string) (bool, error) {
 	dirty, err := r.tree.dirty(ctx)
@@ -267,9 +313,18 @@ func (r *run) idle(ctx context.Context, since string) (bool, error) {
 // converse runs the CLI with the prompt of the role and reads its answer. It removes answers of an earlier session.
 func (r *run) converse(ctx context.Context, d *promptData) (answer, error) {
 	_, _ = os.Remove(r.answerPath()), os.Remove(r.verdictPath())
+	var err error
+	if d.Dialogue, err = r.dialogue(ctx); err != nil {
+		return answer{}, err
+	}
 	prompt, err := r.prompt(ctx, d)
 	if err != nil {
 		return answer{}, err
+	}
+	if r.answered {
+		if r.reply, err = r.promptFor(ctx, r.Role+"-answer", "answer", d); err != nil {
+			return answer{}, err
+		}
 	}
 	_, err = r.ask(ctx, prompt)
 	return r.answer(), err

@@ -61,7 +61,10 @@ func (r *run) openProfile(ctx context.Context) *profile {
 // prompt renders the prompt of the session: from the profile's template, else the factory's, else the embedded one. It
 // ends with what is left out.
 func (r *run) prompt(ctx context.Context, d *promptData) (string, error) {
-	prompt, err := r.promptFor(ctx, r.Role, string(r.Kind), d)
+	if d.Kind = string(r.Kind); r.Plan && r.Kind == agents.KindIssue {
+		d.Kind = "plan"
+	}
+	prompt, err := r.promptFor(ctx, r.Role, d.Kind, d)
 	if note := r.readers.note(); err == nil && note != "" {
 		prompt = strings.TrimRight(prompt, "\n") + "\n\n" + note + "\n"
 	}
@@ -87,6 +90,9 @@ func (r *run) promptFor(ctx context.Context, role, kind string, d *promptData) (
 		return "", err
 	}
 	d.Tried = triedTexts(r.Tried)
+	if !strings.Contains(text, ".Dialogue") { // a template of the operator's
+		d.Comments = append(d.Comments, d.Dialogue...)
+	}
 	d.Agent, d.Role, d.Repo, d.Number = r.Agent, r.Role, r.Repo, r.Number
 	d.Answer, d.Verdict, d.Tree = cmp.Or(d.Answer, r.answerPath()), r.verdictPath(), r.treePath()
 	prompt, err := renderPrompt(name, text, d)

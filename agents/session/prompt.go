@@ -44,6 +44,8 @@ type promptData struct {
 	Title, Body       quoted // of the issue or pull request
 	Author            string // login of its author
 	Comments          []remark
+	Dialogue          []remark     // the last question or plan, and what people answered; not among Comments
+	Kind              string       // of work: issue, plan, rework, review, schedule
 	Issues            []issueText  // that the pull request is for
 	Reviews           []reviewText // formal ones of the pull request, without dismissed ones, oldest first
 	Checks            []check      // failed ones of the pull request's head
@@ -114,8 +116,8 @@ func embedded(name string) (string, error) {
 // over one for the kind; for one name, the first source that has it counts.
 func findPrompt(role, kind string, sources []source) (name, text string, err error) {
 	names := []string{role + ".md", kind + ".md"}
-	if kind == "rework" {
-		names[0] = role + "-rework.md"
+	if kind == "rework" || kind == "plan" {
+		names[0] = role + "-" + kind + ".md"
 	}
 	for _, name := range names {
 		for _, s := range sources {

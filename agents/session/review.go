@@ -69,8 +69,12 @@ func (r *run) readHead(ctx context.Context, p *forge.Pull) error {
 // judge lets the CLI review, and reads the verdict file that it has to write. For one that is missing or unreadable it
 // asks once more; then the review has failed, whatever the CLI said.
 func (r *run) judge(ctx context.Context, d *promptData) (*verdict, error) {
-	if _, err := r.converse(ctx, d); err != nil {
+	said, err := r.converse(ctx, d)
+	if err != nil {
 		return nil, err
+	}
+	if said.Question != "" {
+		return nil, speak(agents.Question, said.Question)
 	}
 	v, err := r.verdict()
 	if err == nil {

@@ -74,6 +74,8 @@ type run struct {
 	readers      readers      // whose words enter the prompt
 	usage        agents.Usage // of all runs of the CLI
 	conversation string       // the CLI's id of this session's conversation; empty before there is one
+	answered     bool         // the last session asked, and this one goes on
+	reply        string       // the prompt in its conversation, which has the rest
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {
@@ -81,7 +83,11 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 		agents.KindIssue: r.implement, agents.KindRework: r.rework,
 		agents.KindReview: r.review, agents.KindSchedule: r.errand,
 	}[r.Kind]
+	if r.Plan && r.Kind == agents.KindIssue {
+		work = r.plan
+	}
 	began := r.Now()
+	r.answered = r.keep.Asked
 	r.profile = r.openProfile(ctx)
 	r.keep.Running, r.keep.Interrupted = true, r.keep.Running
 	r.keep.save(r.keepPath())
@@ -99,6 +105,8 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	default:
 		r.keep.Running = false
 	}
+	cut := ctx.Err() != nil || slices.Contains([]agents.Result{agents.Limited, agents.BackendDown, agents.OverBudget}, out.Result)
+	r.keep.Asked = out.Words != "" || r.answered && cut
 	out.SessionID = r.conversation
 	if ctx.Err() == nil {
 		r.remember(ctx, &out, began)
@@ -143,6 +151,12 @@ func (e *ended) Error() string { return string(e.Result) + ": " + e.Reason }
 
 func end(result agents.Result, reason string) error {
 	return &ended{agents.Outcome{Result: result, Reason: reason}}
+}
+
+// speak ends the session with words for people: a question or a plan.
+func speak(result agents.Result, words string) error {
+	words = agents.ManyLines(words)
+	return &ended{agents.Outcome{Result: result, Reason: firstWords(words), Words: words}}
 }
 
 func (p *Program) logf(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }

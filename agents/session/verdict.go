@@ -117,6 +117,7 @@ func diffLines(diff string) map[string][]span {
 // answer is the file in which a CLI describes its work.
 type answer struct {
 	Title, Summary, Refused string
+	Question, Plan          string // for people
 }
 
 // parseAnswer reads an answer. An unreadable one is empty.
@@ -125,5 +126,6 @@ func parseAnswer(text []byte) (a answer) {
 		return answer{}
 	}
 	a.Title, a.Summary, a.Refused = firstWords(a.Title), strings.TrimSpace(a.Summary), strings.TrimSpace(a.Refused)
+	a.Question, a.Plan = strings.TrimSpace(a.Question), strings.TrimSpace(a.Plan)
 	return a
 }

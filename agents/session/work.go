@@ -20,10 +20,12 @@ type work struct {
 	Local                            bool // the thread's backend is a server of the operator's
 	Kind                             agents.Kind
 	Tried                            []agents.Tried
-	Repo                             string // owner/name
-	Number                           int64  // 0 for scheduled work
-	Model, BaseURL                   string // may be empty
-	ReadAll                          bool   // what accounts without write access wrote, too
+	Repo                             string  // owner/name
+	Number                           int64   // 0 for scheduled work
+	Plan                             bool    // the issue is to be planned, not implemented
+	About                            []int64 // comments: a question or plan of ours, and what people answered
+	Model, BaseURL                   string  // may be empty
+	ReadAll                          bool    // what accounts without write access wrote, too
 	Workspace, ResultPath, Home      string
 	ForgeURL, Token                  string
 	Left                             agents.Budget // what the session may use; a zero field is no limit
@@ -40,6 +42,12 @@ func readWork(environ []string) (work, error) {
 		ForgeURL: strings.TrimSuffix(get("FORGE_URL"), "/"), Token: get("FORGE_TOKEN"),
 		ReadAll: get("DISINTO_READERS") == agents.ReadersAll,
 		Tried:   agents.ParseTried(get("DISINTO_TRIED")),
+		Plan:    get("DISINTO_CAUSE") == "plan",
+	}
+	for id := range strings.SplitSeq(get("DISINTO_COMMENTS"), ",") {
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+			w.About = append(w.About, n)
+		}
 	}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -115,6 +123,8 @@ type keep struct {
 	Running bool         `json:"running"` // a session began and did not end by itself: it was killed, or told to end
 	// Interrupted is Running of the session before this one.
 	Interrupted bool `json:"-"`
+	// Asked says that the last session ended with a question or a plan: the next one goes on with its conversation.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // loadKeep reads the memory. An unreadable file costs a conversation, not work.
