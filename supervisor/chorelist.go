@@ -64,6 +64,9 @@ type chore struct {
 	handed  int             // how often a person was asked before
 	grip    *grip
 	steal   *ledger.Steal
+	// dialogue is a copy of the item's question or plan, and filers says that who filed an issue may answer.
+	dialogue threads.Dialogue
+	filers   bool
 
 	// What came of it, for the goroutine that does it.
 	did  []string // the steps of a cancel, for its report
@@ -134,6 +137,9 @@ func (b *books) choreLocked(c, old *chore) *chore {
 	}
 	c.failure = b.ledger.Chain(c.mark.Item.Chain).Attempt(c.mark.Item.Kind)
 	c.refused, c.handed = b.ledger.Chain(c.ref).RefusedAt, b.ledger.Chain(c.ref).Handed
+	if d := b.ledger.Chain(c.ref).Dialogue; d != nil {
+		c.dialogue, c.filers = *d, b.cfg.Forge.AnswersAuthor
+	}
 	refs := b.relatedLocked(c.ref)
 	if c.action == ActMerge { // it moves the base of every pull request of the repository, for which the repository stands
 		refs = append(refs, forge.Ref{Repo: c.ref.Repo})

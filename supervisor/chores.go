@@ -39,6 +39,9 @@ var actions = map[threads.Action]action{
 	threads.ActClose:      {"close", "closed, its pull request is merged", (*Supervisor).close},
 	threads.ActBlocked:    {"label blocked", "", (*Supervisor).markBlocked},
 	threads.ActNeedsHuman: {"label needs-human", "", (*Supervisor).markNeedsHuman},
+	threads.ActAsk:        {"ask people", "", (*Supervisor).askPeople},
+	threads.ActAnswered:   {"note the answer", "", (*Supervisor).noteAnswer},
+	threads.ActPlanFirst:  {"label plan-first", "", (*Supervisor).labelPlanFirst},
 	threads.ActTell:       {"comment", "", (*Supervisor).tellPeople},
 	threads.ActEndConvoy:  {"close the convoy", "", (*Supervisor).endConvoy},
 }

@@ -83,6 +83,7 @@ func chainOf(workspace string) (chain forge.Ref, ok bool) {
 func (x *session) environ(j *agents.Job) *agents.Env {
 	return &agents.Env{
 		RunID: x.RunID, Agent: x.agent, Role: x.role, Kind: j.Kind, Repo: j.Repo, Number: j.Number, Attempt: x.Attempt,
+		Cause: string(x.Item.Cause), Comments: x.Item.Comments,
 		Thread: x.Thread, Backend: string(x.thread.Backend), BaseURL: x.thread.BaseURL, Slot: x.Slot,
 		EnvAllow: x.thread.EnvAllow, EnvDeny: x.thread.EnvDeny,
 		ForgeURL: strings.TrimSuffix(x.config.Forge.URL, "/"), Home: j.Home, User: j.User,

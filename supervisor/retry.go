@@ -14,7 +14,7 @@ import (
 )
 
 // retryLabels are the labels that retry removes.
-var retryLabels = []string{forge.LabelBlocked, forge.LabelCancelled, forge.LabelNeedsHuman}
+var retryLabels = []string{forge.LabelBlocked, forge.LabelCancelled, forge.LabelNeedsHuman, forge.LabelNeedsAnswer}
 
 // retryItem lets an issue or pull request begin anew: it forgets failures, rests, refusals, review rounds and a
 // rejected pull request, removes the labels that say so, and puts backlog back on an open issue. The open pull requests

@@ -144,7 +144,9 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 
 // redacted is an outcome without the secrets that the program printed.
 func (x *session) redacted(out agents.Outcome) agents.Outcome {
-	out.Reason, out.Tail = agents.Redact(out.Reason, x.secrets), agents.Redact(out.Tail, x.secrets)
+	for _, text := range []*string{&out.Reason, &out.Words, &out.Tail} {
+		*text = agents.Redact(*text, x.secrets)
+	}
 	return out
 }
 

@@ -11,6 +11,7 @@ const (
 	Closed            Code = "closed"
 	NotBacklog        Code = "not-backlog"
 	Tracking          Code = "convoy"
+	NeedsAnswer       Code = "needs-answer"
 	SkipLabel         Code = "label"
 	AssignedHuman     Code = "assigned-human"
 	ClaimedElsewhere  Code = "claimed-elsewhere"
@@ -30,6 +31,7 @@ const (
 	BlockerUnmerged   Code = "blocker-unmerged"
 	Superseded        Code = "superseded"
 	BaseChanged       Code = "base-changed"
+	NoPlan            Code = "plan-not-approved"
 	Draft             Code = "draft"
 	CIPending         Code = "ci-pending"
 	NotOurs           Code = "not-ours"
@@ -49,6 +51,9 @@ const (
 	Unreviewed        Code = "unreviewed"
 	Refused           Code = "refused"
 	OverLimit         Code = "over-limit"
+	TalkUnread        Code = "comments-unread"
+	PlanWaits         Code = "plan-waits"
+	PlanUnlabelled    Code = "plan-unlabelled"
 )
 
 // The codes of candidates, in the order in which the rules are asked. The candidate that passed most rules names the
@@ -59,6 +64,7 @@ const (
 	PinnedTo      Code = "pinned"
 	NotOnRoute    Code = "not-on-route"
 	AuthorFirst   Code = "author-first"
+	AskerFirst    Code = "asker-first"
 	FinisherFirst Code = "finisher-first"
 	OnRung        Code = "on-rung"
 	OwnWork       Code = "own-work"
@@ -79,9 +85,12 @@ const (
 	SlotKept      Code = "slot-kept"
 )
 
-// The code of a mark that corresponds to no hold.
+// The codes of marks that correspond to no hold.
 const (
-	ConvoyOver Code = "convoy-over"
+	ConvoyOver   Code = "convoy-over"
+	Answered     Code = "answered"
+	PlanApproved Code = "plan-approved"
+	PlanReturned Code = "plan-returned"
 )
 
 // The codes of sick agents, and of issues that an idle agent does not take over from a busy one, in the order in
@@ -180,6 +189,10 @@ var codeDocs = []CodeDoc{
 	doc(NotBacklog, Blocked, ByChoice, "not labelled backlog", "it does not carry the label `backlog`", "add `backlog`"),
 	doc(Tracking, Blocked, ByChoice, "a convoy, {count} of {limit} members closed",
 		"it is a convoy, which closes when its members are merged", ""),
+	doc(NeedsAnswer, Blocked, ByPerson,
+		"a question waits for {person}: see its comments|{agent} asked {person} at {time}, no answer: {note}",
+		"an agent asked a question, and no person has answered it",
+		"answer in a comment below it, or remove `needs-answer` to have the agent go on without one"),
 	doc(SkipLabel, Blocked, ByChoice, "labelled {note}",
 		"a label keeps it from being worked on", "remove the label; after `blocked`, `disinto retry REF`"),
 	doc(AssignedHuman, Blocked, ByChoice, "assigned to {note}", "a person is assigned", "unassign the person"),
@@ -218,6 +231,9 @@ var codeDocs = []CodeDoc{
 	doc(BaseChanged, Blocked, ByPerson, "its target is {note}, which we do not merge into",
 		"our pull request goes to a branch that is neither the default branch nor named in `bases`",
 		"edit its target branch, or name the branch in `bases` of `[forge]`; what was approved is reviewed anew"),
+	doc(NoPlan, Blocked, ByPerson, "the plan of {refs} is not approved",
+		"our pull request is for an issue labelled `plan-first`, whose plan no person has approved",
+		"label the issue `plan-approved`, or close the pull request"),
 	doc(Draft, Blocked, ByChoice, "draft", "the pull request is a draft", "mark it ready"),
 	doc(CIPending, Blocked, ByScan, "waits for CI", "its checks have not all reported", ""),
 	doc(NotOurs, Blocked, ByChoice, "waits for {note}", "a person's pull request: what follows is theirs to do", ""),
@@ -250,6 +266,14 @@ var codeDocs = []CodeDoc{
 	doc(OverLimit, Failed, ByItself, "{note}",
 		"as much was used as its role allows for one session, or for the issue",
 		"`disinto retry REF` allows as much again; `max_tokens` and `max_usd` of the role allow more"),
+	doc(TalkUnread, Blocked, ByScan, "its comments are not read yet",
+		"its labels say that people and agents speak below it, which is not read yet", ""),
+	doc(PlanWaits, Blocked, ByPerson,
+		"its plan waits for {person}|the plan of {agent} waits for {person} since {time}",
+		"an agent wrote a plan, and no person with write access has approved it or sent it back",
+		"give the plan a thumbs-up, or label the issue `plan-approved`; a comment sends it back"),
+	doc(PlanUnlabelled, Ready, ByItself, "to be planned first, for {note}",
+		"a role with `plan = true` may take it, and it is being labelled `plan-first`", ""),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",
 		"too many pull requests wait for review", "review some, add a review agent, or raise `max_unreviewed`"),
 
@@ -262,6 +286,8 @@ var codeDocs = []CodeDoc{
 		"its skill is routed to other agents", "add the agent to `[routes]`"),
 	doc(AuthorFirst, Unfit, ByItself, "waits for its author {agent}{until}",
 		"it goes to the author of the pull request, who is not free", ""),
+	doc(AskerFirst, Unfit, ByItself, "waits for {agent}, who asked or planned,{until}",
+		"people answered the agent, which goes on first, for the time of `rework_wait`", ""),
 	doc(FinisherFirst, Unfit, ByItself, "waits for {agent}, who finished what it depends on,{until}",
 		"it goes first to the agent that finished its last blocker, for the time of `affinity_wait`", ""),
 	doc(OnRung, Unfit, ByItself, "goes to {agent}, rung {limit} of the ladder (rejected or failed: {count})",
@@ -311,6 +337,9 @@ var codeDocs = []CodeDoc{
 		"enough moves at a time", ""),
 	doc(ConvoyOver, NoHold, ByItself, "all its members are closed",
 		"every member of the convoy is closed, and it is being closed", ""),
+	doc(Answered, NoHold, ByItself, "answered{by}", "its question was answered, or a person took `needs-answer` off", ""),
+	doc(PlanApproved, NoHold, ByItself, "plan approved{by}", "a person gave its plan a thumbs-up", ""),
+	doc(PlanReturned, NoHold, ByItself, "plan sent back{by}", "a person wrote a comment below its plan", ""),
 
 	doc(StopClosed, NoHold, ByItself, "closed on the forge", "its issue or pull request was closed", ""),
 	doc(StopReassigned, NoHold, ByItself, "assigned to {note}", "it was assigned to another account", ""),

@@ -37,6 +37,7 @@ type Forge struct {
 	ReadersAll      bool     // readers = "all": what accounts without write access write enters prompts too
 	MergeAuto       bool     // merge = "auto"
 	ClaimSingle     bool     // claim = "single": no other supervisor works in the repositories
+	AnswersAuthor   bool     // answers = "author": who filed an issue answers questions about it, too
 	RequireMerged   bool     // a blocker counts as closed only when its pull request was merged
 	MaxUnreviewed   int      // per repository: at this many waiting pull requests new issues hold
 	MaxReviewRounds int      // requests for changes and conflicts of one pull request before a person is asked

@@ -199,6 +199,8 @@ func (e *enforcer) wrongIssue(st *Start) string {
 		return "it is blocked"
 	case e.staged(is.Ref):
 		return "its convoy is staged"
+	case st.Item.Cause != CausePlan && is.Has(forge.LabelPlanFirst) && !is.Has(forge.LabelPlanApproved):
+		return "its plan is not approved"
 	}
 	for _, login := range is.Assignees {
 		if e.s.Config.AgentByLogin(login) == nil {

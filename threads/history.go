@@ -111,6 +111,11 @@ type ChainHistory struct {
 	RefusedAt time.Time `json:"refused_at,omitzero"`  // set whenever an agent refused, also without a reason
 	RefusedAs Code      `json:"refused_as,omitempty"` // the code of that, where it is not Refused
 	Used      Used      `json:"used,omitzero"`        // by all sessions on it, since a person last looked at that
+	// Dialogue is the last question or plan of an agent; nil when there is none, or the work is done.
+	Dialogue *Dialogue `json:"dialogue,omitempty"`
+	// Questions and Plans count those of agents since a person last said retry.
+	Questions int `json:"questions,omitempty"`
+	Plans     int `json:"plans,omitempty"`
 	// Retried is when a person last said retry. Rejections and review rounds before it do not count.
 	Retried  time.Time `json:"retried,omitzero"`
 	Cancel   bool      `json:"cancel,omitempty"`   // a person cancelled it, and the label is still to be written

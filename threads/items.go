@@ -97,6 +97,10 @@ func (v *view) fillIssue(w *work, is *forge.Issue) {
 	w.issue, w.pin, w.pulls, w.queued = is, v.pinOf(is), v.pulls[is.Ref], is.Has(forge.LabelBacklog)
 	w.Kind, w.Ref, w.Chain, w.Title = agents.KindIssue, is.Ref, is.Ref, is.Title
 	w.Priority, w.Since = forge.Priority(is.Labels), is.Created
+	if w.Comments = nil; w.queued {
+		v.planning(w)
+		w.Comments = v.about(w)
+	}
 	v.complete(w)
 }
 
@@ -108,6 +112,7 @@ func (v *view) fillPull(w *work, p *forge.Pull, st *stage) {
 	if st.kind == agents.KindReview && !st.own && !v.isAgent(p.Author) {
 		w.Author = p.Author
 	}
+	w.Comments = v.about(w)
 	if is := v.Facts.Issue(st.chain); is != nil {
 		w.Priority = forge.Priority(is.Labels)
 	}

@@ -38,6 +38,9 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 	if !AsksForge(item, out) {
 		return out, NoEffect
 	}
+	if out.Result == agents.Planned {
+		out.Result, out.Reason, out.Words = agents.Done, "a plan, which was not asked for", ""
+	}
 	effect, words := effectOf(item, login, look, headBefore)
 	switch {
 	case effect == Achieved && out.Result != agents.Done:
@@ -47,15 +50,16 @@ func Judge(item Item, login string, out agents.Outcome, look forge.Look, headBef
 	case effect != NoEffect && out.Result == agents.Done && out.Reason == "":
 		out.Reason = words
 	case effect == NoEffect && out.Result == agents.Done:
-		out.Result, out.Reason = agents.NoProgress, endedWithout(item.Kind, out)
+		out.Result, out.Reason = agents.NoProgress, endedWithout(&item, out)
 	}
 	return out, effect
 }
 
 // AsksForge reports whether Judge needs a look at the forge for a session that ended by itself. A program that
-// reports a failure, a refusal or a limit is believed without one.
+// reports a failure, a refusal, a question, a plan that was asked for, or a limit is believed without one.
 func AsksForge(item Item, out agents.Outcome) bool {
-	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result.BurnsAttempt() && !out.Claimed
+	ended := out.Result == agents.Done || out.Result == agents.OverBudget || out.Result.BurnsAttempt() && !out.Claimed ||
+		out.Result == agents.Planned && item.Cause != CausePlan
 	return item.Kind != agents.KindSchedule && ended
 }
 
@@ -103,8 +107,11 @@ var missing = map[agents.Kind]string{
 }
 
 // endedWithout names the missing result, and adds what the program or the executor said.
-func endedWithout(kind agents.Kind, out agents.Outcome) string {
-	words := "ended without " + missing[kind]
+func endedWithout(item *Item, out agents.Outcome) string {
+	words := "ended without " + missing[item.Kind]
+	if item.Cause == CausePlan {
+		words = "ended without a plan"
+	}
 	switch {
 	case out.Reason == "":
 		return words
@@ -118,6 +125,9 @@ func effectOf(item Item, login string, look forge.Look, headBefore string) (Effe
 	effect, words := NoEffect, ""
 	switch item.Kind {
 	case agents.KindIssue:
+		if item.Cause == CausePlan {
+			look.Pulls = nil // code is no plan: the pull request waits for one
+		}
 		effect, words = implemented(login, look)
 	case agents.KindReview:
 		effect, words = reviewed(item, login, look, headBefore)

@@ -22,6 +22,7 @@ type Reason struct {
 	Limit  int
 	Until  time.Time
 	Note   string // a label, a login, or words of the forge or of an agent
+	Person string // the login of a person who is asked, or who answered
 }
 
 // Text is the reason in words, without the item: "blocked by #12".
@@ -93,6 +94,10 @@ func (r *Reason) operand(name string) string {
 		return strconv.Itoa(r.Limit)
 	case "note":
 		return r.Note
+	case "person":
+		return cmp.Or(prefixed("@", r.Person), "people")
+	case "by":
+		return prefixed(" by ", r.Person)
 	case "busy":
 		return r.busy()
 	case "failed":
@@ -108,6 +113,13 @@ func (r *Reason) operand(name string) string {
 		return " until " + r.Until.Format(time.RFC3339)
 	}
 	return "{" + name + "}"
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
 }
 
 // busy says how many of the agents that could take an item work.

@@ -153,6 +153,8 @@ var markRules = []markRule{
 	{"half a claim is taken off", markUnlabel},
 	{"a convoy that is over is ended", markConvoy},
 	{"an issue that is merged is closed", markClose},
+	{"an answer is noted", markReply},
+	{"an issue to be planned is labelled", markPlanFirst},
 	{"who can mend it is asked", markEnd},
 }
 
@@ -221,6 +223,7 @@ type endRule struct {
 var endRules = []endRule{
 	{"refused by an agent", ActNeedsHuman, false, refused},
 	{"out of money", ActNeedsHuman, false, outOfMoney},
+	{"asked or planned by an agent", ActAsk, false, asks},
 	{"out of rounds", ActNeedsHuman, false, outOfRounds},
 	{"out of attempts", ActBlocked, false, gaveUp},
 	{"waits for what was cancelled", ActNeedsHuman, true, orphaned},
@@ -277,4 +280,6 @@ func markEnd(d *decision, w *work) *Mark {
 }
 
 // labelOf is the label that an action writes.
-var labelOf = map[Action]string{ActNeedsHuman: forge.LabelNeedsHuman, ActBlocked: forge.LabelBlocked}
+var labelOf = map[Action]string{
+	ActNeedsHuman: forge.LabelNeedsHuman, ActBlocked: forge.LabelBlocked, ActAsk: forge.LabelNeedsAnswer,
+}

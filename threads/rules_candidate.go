@@ -22,7 +22,8 @@ type traits struct {
 	local   bool   // one of them is local
 	pin     string // the one agent it is reserved for
 	author  string // the one agent it waits for, as the author of the pull request
-	heir    string // the one agent it waits for until a time, because it finished a blocker
+	heir    string // the one agent it waits for until a time, because it finished a blocker, or asked
+	asked   bool   // the heir asked
 	until   time.Time
 	// rung is the agent that a ladder has go on with it: the only one with a level, and without one in the author's place.
 	rung            string
@@ -61,7 +62,7 @@ var candidateRules = []candidateRule{
 	{"not pinned to another", notPinned},
 	{"on its route", onRoute},
 	{"author first", authorFirst},
-	{"finisher first", finisherFirst},
+	{"asker or finisher first", heirFirst},
 	{"on its rung", onRung},
 	{"not its own work", notOwnWork},
 	{"not local on local", notLocalPair},
@@ -97,7 +98,7 @@ func (v *view) traitsOf(w *work) traits {
 		t.skills = strings.Join(forge.Skills(w.labels()), "\n")
 		t.writers = strings.Join(v.History.Chain(w.Chain).Writers, "\n")
 		if t.rung, t.level, t.setbacks = v.climbing(w, t); t.level == 0 {
-			t.heir, t.until = v.heirOf(w, t)
+			v.inherit(w, &t)
 		}
 		return t
 	}
@@ -108,7 +109,9 @@ func (v *view) traitsOf(w *work) traits {
 		if t.rung, t.level, t.setbacks = v.climbing(w, t); t.level > 0 {
 			t.author = ""
 		}
+		return t
 	}
+	v.inherit(w, &t)
 	return t
 }
 
@@ -149,37 +152,6 @@ func (v *view) reworkers(w *work, labels string) (role, author string) {
 		author = a.Name
 	}
 	return role, author
-}
-
-// heirOf is the agent that an issue waits for, and until when: the one that finished the blocker closed last, if its
-// thread has affinity_wait and the agent may take the issue. The wait begins when that blocker was closed.
-func (v *view) heirOf(w *work, t traits) (heir string, until time.Time) {
-	if w.issue == nil || len(w.issue.Blockers) == 0 {
-		return "", time.Time{}
-	}
-	var closed time.Time
-	for _, b := range w.issue.Blockers {
-		is, writers := v.Facts.Issue(b.Ref), v.History.Chain(b.Ref).Writers
-		if is == nil || !is.Ended.After(closed) {
-			continue
-		}
-		closed, heir = is.Ended, ""
-		if len(writers) > 0 {
-			heir = writers[len(writers)-1]
-		}
-	}
-	if heir == "" {
-		return "", time.Time{}
-	}
-	a := v.Config.Agent(heir)
-	if a == nil || v.Config.Thread(a.Thread) == nil {
-		return "", time.Time{}
-	}
-	wait := v.Config.Thread(a.Thread).AffinityWait
-	if wait == 0 || !v.may(heir, t) || !v.later(closed.Add(wait)) {
-		return "", time.Time{}
-	}
-	return heir, closed.Add(wait)
 }
 
 // may reports whether an agent passes the candidate rules. The traits are passed by value because rules move them to
@@ -263,7 +235,7 @@ func (v *view) unfree(c candidate) (at int, why *Reason) {
 // rules.
 func (v *view) waitsFor(c *class) *Reason {
 	if c.heir != "" { // others could start it
-		return &Reason{Code: FinisherFirst, Agent: c.heir, Until: c.until}
+		return c.heirFirst()
 	}
 	furthest, reason := -1, c.why
 	for _, cand := range c.able {
@@ -390,15 +362,6 @@ func notPinned(_ *view, t *traits, c candidate) *Reason {
 func authorFirst(_ *view, t *traits, c candidate) *Reason {
 	if t.author != "" && t.author != c.agent.Name && t.rung != c.agent.Name {
 		return &Reason{Code: AuthorFirst, Agent: t.author}
-	}
-	return nil
-}
-
-// finisherFirst reserves an issue for the agent that finished its last blocker, for the affinity_wait of the agent's
-// thread.
-func finisherFirst(_ *view, t *traits, c candidate) *Reason {
-	if t.heir != "" && t.heir != c.agent.Name {
-		return &Reason{Code: FinisherFirst, Agent: t.heir, Until: t.until}
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ var (
 		{"repository read", notRead},
 		{"facts newer than our writes", staleFacts},
 		{"pull request not merged", merged},
+		{"no question open", needsAnswer},
 		{"no label in the way", skipLabel},
 		{"no person assigned", assignedHuman},
 		{"not claimed by another host", claimedElsewhere},
@@ -46,21 +47,26 @@ var (
 		{"every blocker closed", blockersOpen},
 		{"not refused by an agent", refused},
 		{"within the issue's limit", issueLimit},
+		{"comments read", talkUnread},
+		{"no plan waits for people", planWaits},
 		{"attempts left", gaveUp},
 		{"cool-down over", coolDown},
 		{"chain free", chainBusy},
 		{"review has room", unreviewed},
+		{"labelled to be planned", planUnlabelled},
 	}
 	pullRules = []itemRule{
 		{"open", isClosed},
 		{"no agent works on it", hasSession},
 		{"repository read", notRead},
 		{"facts newer than our writes", staleFacts},
+		{"no question open", needsAnswer},
 		{"no label in the way", skipLabel},
 		{"no claim left over", claimLeft},
 		{"its commits are not merged", unnoted},
 		{"its issue is open", superseded},
 		{"goes where we merge", strayBase},
+		{"its issue's plan approved", unplannedPull},
 		{"not a draft", draft},
 		{"next step is ours", notOurs},
 		{"somebody may review", peopleReview},
@@ -163,7 +169,8 @@ func merged(v *view, w *work) *Reason {
 }
 
 func skipLabel(_ *view, w *work) *Reason {
-	switch label := forge.SkipLabel(w.labels()); {
+	asked := func(label string) bool { return label == forge.LabelNeedsAnswer } // see needsAnswer
+	switch label := forge.SkipLabel(slices.DeleteFunc(slices.Clone(w.labels()), asked)); {
 	case label == "":
 		return nil
 	case label == forge.LabelConvoy && w.issue != nil:

@@ -30,10 +30,13 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	review N LOGIN approved|changes [head=] [at=-5m] [unofficial] [outside]
 //	                                   an agent's approval is from a review session, unless it is outside
 //	                                   and in these three, by its name, any field that is a text, a time or a yes: reopened=-1h, draft
+//	remark N LOGIN ID [writer] [key=] [likes=A,B]   a comment below an issue or pull request
+//	talk N known|unread|approved=LOGIN
 //	session AGENT THREAD/SLOT KIND N [role=] [rung=] [started=-1h] [used=TOKENS/DOLLARS]
 //	room MEMORY DISK                   bytes that are free
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
+//	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
 //	                                   idle, fruitless, refused, retried, asked, ci-fixes, failures, rung, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
@@ -123,6 +126,10 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.pull(f[1], f[2:])
 	case "review":
 		w.review(f[1:])
+	case "remark":
+		w.remark(f[1:])
+	case "talk":
+		w.talk(f[1:])
 	case "session":
 		w.session(f[1:])
 	case "history":
@@ -267,6 +274,9 @@ func formatPlan(p Plan, now time.Time) string {
 		if m.From != "" {
 			fmt.Fprintf(&b, ", not to %s", m.From)
 		}
+		if m.Action == ActAnswered {
+			fmt.Fprintf(&b, " %v", m.Item.Comments)
+		}
 		b.WriteString("\n")
 	}
 	for _, m := range p.Merges {
@@ -276,6 +286,9 @@ func formatPlan(p Plan, now time.Time) string {
 		fmt.Fprintf(&b, "start  %s/%d %s %s %s", s.Thread, s.Slot, s.Agent, s.Item.Kind, itemName(s.Item))
 		if s.Item.Cause != "" {
 			fmt.Fprintf(&b, " (%s)", s.Item.Cause)
+		}
+		if len(s.Item.Comments) > 0 {
+			fmt.Fprintf(&b, " about %v", s.Item.Comments)
 		}
 		if s.Attempt > 1 {
 			fmt.Fprintf(&b, ", attempt %d", s.Attempt)
@@ -687,6 +700,8 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Chains, w.ref(f[1])).Asked = w.number(f[2])
 	case "handed":
 		Entry(h.Chains, w.ref(f[1])).Handed = w.number(f[2])
+	case "dialogue":
+		w.dialogue(f[1:])
 	case "reviewed": // AUTHOR WHEN...
 		a := Entry(h.Authors, f[1])
 		a.Reviews = make(map[string]time.Time)

@@ -38,7 +38,9 @@ type Item struct {
 	// Reviewed is the id of the newest review that the pull request had when the session was claimed. It and older ones
 	// are not the session's.
 	Reviewed int64
-	Cause    Cause // of rework, and of a review that an approval did not spare
+	Cause    Cause // of rework, of a review that an approval did not spare, and of an issue that is planned
+	// Comments are those that the session is about: a question or plan of ours, and what people answered. Sorted.
+	Comments []int64
 	// Author is set for the review of a person's pull request: its reviews are counted for that account.
 	Author string
 }
@@ -55,6 +57,9 @@ const (
 	// The causes of a review although an account that may has approved the head.
 	CauseBase     Cause = "base changed"
 	CauseUnproven Cause = "approved outside a review session"
+
+	// CausePlan has an issue planned, not implemented.
+	CausePlan Cause = "plan"
 
 	// CauseClosed is no cause of rework: an agent closed the pull request unmerged, and its issue is begun anew.
 	CauseClosed Cause = "closed by an agent"
@@ -148,7 +153,8 @@ type Plan struct {
 	Merges []Merge
 	// Marks are writes to issues and pull requests, in any order. The write comes first and can be repeated. Its record
 	// (of a release, a label or a comment) follows, and the same mark is planned again until History has it, also after a
-	// crash between the two. ActUnlabel, ActClose, ActRoute and ActEndConvoy have no record: the forge shows them. Touched
+	// crash between the two. Only the record of ActAnswered comes first, because the label that it takes off shows the
+	// answer. ActUnlabel, ActClose, ActRoute, ActPlanFirst and ActEndConvoy have no record: the forge shows them. Touched
 	// and CoolDown are as for Merges, under Mark.Key.
 	Marks []Mark
 	// Holds has one entry for each item that waits, in the order of the queue. They are for showing; nothing is done.
@@ -210,6 +216,9 @@ const (
 	ActBlocked    Action = "blocked"     // label blocked and say why
 	ActNeedsHuman Action = "needs-human" // label needs-human and say why
 	ActRoute      Action = "route"       // assign an issue to an agent of its route, or from one agent to a rung above
+	ActAsk        Action = "ask"         // comment an agent's question or plan, and label that it waits
+	ActAnswered   Action = "answered"    // note the answer, and label what it means
+	ActPlanFirst  Action = "plan-first"  // label plan-first
 	ActTell       Action = "tell"        // say why, and no more
 	ActEndConvoy  Action = "end-convoy"  // close a convoy whose members are all closed, and comment the result
 )
@@ -218,7 +227,7 @@ const (
 type Mark struct {
 	Action Action
 	Ref    forge.Ref
-	Item   Item   // that gave up or was refused; only Key, Chain and Title count, and other actions have none
+	Item   Item   // that gave up, was refused or answered; only Key, Chain, Title and Comments count, others have none
 	Agent  string // the one whose claim is released, or that gets the issue; empty for other actions
 	From   string // the one that the issue is taken from; empty where it is assigned to none
 	Reason Reason

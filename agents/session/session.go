@@ -105,7 +105,8 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 	default:
 		r.keep.Running = false
 	}
-	cut := ctx.Err() != nil || slices.Contains([]agents.Result{agents.Limited, agents.BackendDown, agents.OverBudget}, out.Result)
+	unheard := []agents.Result{agents.Limited, agents.BackendDown, agents.OverBudget}
+	cut := ctx.Err() != nil || slices.Contains(unheard, out.Result)
 	r.keep.Asked = out.Words != "" || r.answered && cut
 	out.SessionID = r.conversation
 	if ctx.Err() == nil {

@@ -131,7 +131,7 @@ func (f *Forge) factsLocked(began time.Time) forge.Facts {
 		}
 		got := *is
 		got.AsOf = began
-		got.Blockers = f.statesLocked(is.Blockers)
+		got.Blockers, got.Talk = f.statesLocked(is.Blockers), f.talkLocked(n, is.Labels)
 		facts.Issues = append(facts.Issues, got)
 	}
 	slices.SortFunc(facts.Issues, func(a, b forge.Issue) int { return a.Ref.Compare(b.Ref) })
@@ -139,7 +139,8 @@ func (f *Forge) factsLocked(began time.Time) forge.Facts {
 		return !p.Closed || !f.issues[p.Closes[0].Number].Closed
 	})
 	for i := range facts.Pulls {
-		facts.Pulls[i].AsOf = began
+		p := &facts.Pulls[i]
+		p.AsOf, p.Talk = began, f.talkLocked(p.Number, p.Labels)
 	}
 	return facts
 }
@@ -273,6 +274,9 @@ func (f *Forge) Label(ctx context.Context, ref forge.Ref, add, remove []string) 
 	return f.call(ctx, "label", func() error {
 		labels, _, _ := f.markedLocked(ref)
 		for _, l := range add {
+			if l == forge.LabelPlanApproved && !slices.Contains(*labels, l) {
+				f.approved[ref.Number] = "disinto"
+			}
 			*labels = with(*labels, l)
 			f.wrote("label %s %s", ref.Short(), l)
 		}
@@ -293,6 +297,9 @@ func (f *Forge) Comment(ctx context.Context, ref forge.Ref, key, body string) er
 			}
 		}
 		f.comments = append(f.comments, Comment{ref, key, body, time.Now()})
+		if forge.IsTalkKey(key) {
+			f.remarkLocked(ref.Number, "disinto", key)
+		}
 		f.wrote("comment %s %s", ref.Short(), key)
 		return nil
 	})

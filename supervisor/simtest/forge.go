@@ -42,12 +42,16 @@ type Forge struct {
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
 	comments []Comment
 	said     []forge.Said
-	taken    map[int64]bool // commands that another supervisor took, by comment
+	taken    map[int64]bool           // commands that another supervisor took, by comment
+	remarks  map[int64][]forge.Remark // by number
+	approved map[int64]string         // who labelled an issue plan-approved
 	writes   []string
 	last     int64 // number of an issue or pull request
 	heads    int64
 	requests int64
-	errs     []string
+
+	lastRemark int64
+	errs       []string
 }
 
 // Fault is called before each call, with its name, such as scan or claim. An error is the call's answer. It may
@@ -84,6 +88,8 @@ func NewForge() *Forge {
 		pulls:   make(map[int64]*forge.Pull),
 		asked:   make(map[int64]map[string][]time.Time),
 		taken:   make(map[int64]bool),
+
+		remarks: make(map[int64][]forge.Remark), approved: make(map[int64]string),
 	}
 }
 

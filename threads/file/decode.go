@@ -139,6 +139,7 @@ func (d *decoder) readForge(t *table) {
 	f.MergeAuto = t.oneOf("merge", "auto", "auto", "manual") == "auto"
 	f.ClaimSingle = t.oneOf("claim", "ref", "ref", "single") == "single"
 	f.RequireMerged = t.truth("require_merged", false)
+	f.AnswersAuthor = t.oneOf("answers", "writers", "author", "writers") == "author"
 	f.MaxUnreviewed = t.number("max_unreviewed", 3, 1)
 	f.MaxReviewRounds = t.number("max_review_rounds", 5, 1)
 	f.MaxCIFixes = t.number("max_ci_fixes", 3, 0)

@@ -332,6 +332,7 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 		Timeout:        t.duration("timeout", 2*time.Hour, time.Millisecond),
 		Stall:          t.duration("stall", 15*time.Minute, time.Millisecond),
 		WaitsForReview: t.truth("waits_for_review", false),
+		Plan:           t.truth("plan", false),
 		EnvAllow:       t.patterns("env_allow"),
 		EnvDeny:        t.patterns("env_deny"),
 		Sandbox:        t.sandbox(d.sandbox),
@@ -358,6 +359,9 @@ func (d *decoder) role(t *table, unset agents.Role) agents.Role {
 	}
 	if on != agents.OnIssue && on != "" && r.WaitsForReview {
 		t.wrong("waits_for_review", `is set, but on is %q: only a role with on = "issue" has work to be reviewed`, on)
+	}
+	if on != agents.OnIssue && on != "" && r.Plan {
+		t.wrong("plan", `is set, but on is %q: only a role with on = "issue" has work to be planned`, on)
 	}
 	t.done()
 	return r

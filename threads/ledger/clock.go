@@ -17,6 +17,9 @@ func (s *State) TurnBack(newest, now time.Time) {
 	}
 	for _, c := range s.Chains {
 		back(off, &c.Retried, &c.RefusedAt, &c.Written)
+		if c.Dialogue != nil {
+			back(off, &c.Dialogue.At, &c.Dialogue.Answered)
+		}
 		for i := range c.Attempts {
 			back(off, &c.Attempts[i].Until, &c.Attempts[i].Failed)
 		}

@@ -118,6 +118,7 @@ type End struct {
 	Remarked bool          `json:"remarked,omitempty"`
 	Claim    ClaimFailure  `json:"claim,omitempty"`     // of agents.ClaimFailed
 	Stop     threads.Code  `json:"stop,omitempty"`      // of agents.Cancelled by reconcile or a person
+	Words    string        `json:"words,omitempty"`     // of agents.Question and agents.Planned
 	RetryAt  time.Time     `json:"retry_at,omitzero"`   // of agents.Limited; zero means unknown
 	Breaker  time.Duration `json:"breaker,omitempty"`   // the thread's breaker_interval
 	Tail     string        `json:"tail,omitempty"`      // last lines of output of a failure, redacted
@@ -207,6 +208,41 @@ func (r *Handed) apply(s *State, at time.Time) {
 	if r.Used.Repo != "" {
 		s.chain(r.Used).Used = threads.Used{}
 	}
+}
+
+// Asked says that the question or plan of a session is on the forge, with its label.
+type Asked struct {
+	Ref Ref    `json:"ref"`
+	Run string `json:"run"`
+}
+
+func (r *Asked) valid() bool { return r.Ref.Repo != "" && r.Run != "" }
+
+func (r *Asked) apply(s *State, _ time.Time) {
+	if d := s.chain(r.Ref).Dialogue; d != nil && d.Run == r.Run {
+		d.Asked = true
+	}
+}
+
+// Answered says that people answered the question or plan, or took the label off.
+type Answered struct {
+	Ref      Ref     `json:"ref"`
+	Comments []int64 `json:"comments,omitempty"` // the question or plan, and the answers
+}
+
+func (r *Answered) valid() bool { return r.Ref.Repo != "" }
+
+// apply also makes a dialogue of which only the forge knew: the journal was lost.
+func (r *Answered) apply(s *State, at time.Time) {
+	c := s.chain(r.Ref)
+	if c.Dialogue == nil {
+		c.Dialogue = &threads.Dialogue{Asked: true}
+	}
+	d := c.Dialogue
+	if d.Answered.IsZero() {
+		d.Answered = at
+	}
+	d.Words, d.Comments = "", r.Comments
 }
 
 // Told says which reason was commented on an item, by its key.

@@ -23,13 +23,18 @@ type Chain struct {
 }
 
 func (r *Chain) valid() bool {
-	return r.Ref.Repo != "" && min(r.CIFixes, r.Conflicts, r.Reviews, r.Asked, r.Handed, r.Failures, r.Rung) >= 0
+	return r.Ref.Repo != "" && min(r.CIFixes, r.Conflicts, r.Reviews, r.Asked, r.Handed, r.Failures, r.Rung, r.Questions,
+		r.Plans) >= 0
 }
 
 func (r *Chain) apply(s *State, _ time.Time) {
 	c := s.chain(r.Ref)
 	*c = r.ChainHistory
 	c.Writers, c.Attempts, c.Approved = slices.Clone(c.Writers), slices.Clone(c.Attempts), slices.Clone(c.Approved)
+	if c.Dialogue != nil {
+		d := *c.Dialogue
+		c.Dialogue = &d
+	}
 }
 
 // Item is the history of one piece of work.

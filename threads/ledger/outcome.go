@@ -86,6 +86,8 @@ var outcomes = []outcome{
 	{"lost", is(agents.Lost), nil, false},
 	{"over its limit", overLimit, (*ended).overLimit, true},
 	{"refused", func(e *ended) bool { return e.Result == agents.Refused && !e.scheduled() }, (*ended).refused, true},
+	{"question", func(e *ended) bool { return e.Result == agents.Question && !e.scheduled() }, (*ended).asked, true},
+	{"plan", func(e *ended) bool { return e.Result == agents.Planned && !e.scheduled() }, (*ended).planned, true},
 	{"words only", func(e *ended) bool { return e.Result == agents.Done && e.Remarked }, (*ended).remarked, true},
 	{"done", is(agents.Done), (*ended).achieved, true},
 	{"failed", func(e *ended) bool { return e.Result.BurnsAttempt() && !e.scheduled() }, (*ended).failed, true},
@@ -211,7 +213,7 @@ func (e *ended) round() {
 // the agent.
 func (e *ended) tally() {
 	switch {
-	case e.Result == agents.Done || e.Result == agents.Refused:
+	case e.Result == agents.Done || e.Result == agents.Refused || e.talks():
 		e.agent.Fruitless = 0
 	case e.Result.BurnsAttempt() || e.Result == agents.BackendDown:
 		e.agent.Fruitless++
@@ -226,7 +228,7 @@ func (e *ended) tally() {
 		e.thread.Learn(e.Item.Kind, *e.Usage)
 	}
 	// A run that the backend, a day's budget, or the supervisor's own end kept from its work is still due.
-	ran := e.Result == agents.Done || e.Result == agents.Refused || e.Result.BurnsAttempt()
+	ran := e.Result == agents.Done || e.Result == agents.Refused || e.talks() || e.Result.BurnsAttempt()
 	if (ran || e.Stop == threads.StopOverLimit) && e.scheduled() {
 		e.item.LastRun = e.at
 	}
@@ -290,6 +292,35 @@ func (e *ended) limited() {
 	e.park(until, why)
 }
 
+// talks reports whether the session ended with words for people.
+func (e *ended) talks() bool { return e.Result == agents.Question || e.Result == agents.Planned }
+
+// asked keeps the question until people have it. One too many counts as a refusal: a person should look at the issue.
+func (e *ended) asked() {
+	if e.held.Questions >= threads.MaxQuestions {
+		e.Reason = fmt.Sprintf("it has asked %d questions, and asks: %s", e.held.Questions, e.Reason)
+		e.refused()
+		return
+	}
+	e.held.Questions++
+	e.speaks(false)
+}
+
+// planned does the same for a plan.
+func (e *ended) planned() {
+	if e.held.Plans >= threads.MaxPlans {
+		e.Reason = fmt.Sprintf("people sent %d plans back, and it plans: %s", e.held.Plans, e.Reason)
+		e.refused()
+		return
+	}
+	e.held.Plans++
+	e.speaks(true)
+}
+
+func (e *ended) speaks(plan bool) {
+	e.held.Dialogue = &threads.Dialogue{Plan: plan, Run: e.Start.Run, Agent: e.Agent, Words: e.Words, At: e.at}
+}
+
 func (e *ended) refused() { e.held.Refused, e.held.RefusedAt, e.held.RefusedAs = e.Reason, e.at, "" }
 
 // overLimit asks a person: the next session would use as much again.
@@ -311,6 +342,7 @@ func (e *ended) achieved() {
 		e.chain.ClearAttempt(e.Item.Kind)
 	}
 	e.item.Remarks = 0
+	e.held.Dialogue = nil
 }
 
 func (e *ended) failed() {

@@ -24,6 +24,8 @@ type Record struct {
 	Blocked  *Blocked  `json:"blocked,omitempty"`
 	Handed   *Handed   `json:"handed,omitempty"`
 	Told     *Told     `json:"told,omitempty"`
+	Asked    *Asked    `json:"asked,omitempty"`
+	Answered *Answered `json:"answered,omitempty"`
 	Forget   *Forget   `json:"forget,omitempty"`
 	Steal    *Steal    `json:"steal,omitempty"`
 	Merged   *Merged   `json:"merged,omitempty"`

@@ -56,7 +56,7 @@ func (r *Report) End() *End {
 	case r.Rejected != "":
 		out.Result, out.Reason = agents.TokenRejected, r.Rejected
 	}
-	end.Result, end.Reason, end.RetryAt = out.Result, out.Reason, out.RetryAt
+	end.Result, end.Reason, end.Words, end.RetryAt = out.Result, out.Reason, out.Words, out.RetryAt
 	end.Session, end.CPU, end.MaxRSS = out.SessionID, out.CPU, out.MaxRSS
 	if used := out.Usage.Bounded(); used != (agents.Usage{}) {
 		end.Usage = &used

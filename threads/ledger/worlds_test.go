@@ -17,7 +17,7 @@ var (
 )
 
 // TestWorldsMissEveryOutcome removes each row of the table of outcomes in turn and plays worlds until an invariant is
-// broken. Only make check has the tag: a claim that is taken shows in world 3239, and threads/sim is compiled once more
+// broken. Only make check has the tag: a claim that is taken shows in world 7033, and threads/sim is compiled once more
 // against the package under test.
 func TestWorldsMissEveryOutcome(t *testing.T) {
 	for _, name := range ledger.Outcomes() {

@@ -6,6 +6,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // fate is how a session goes: whether it achieves its purpose, what it reports, and how long it takes.
@@ -33,6 +34,9 @@ var (
 		{out: agents.Outcome{Result: agents.TimedOut, Reason: "2h"}, slow: 2 * time.Hour},
 		{out: agents.Outcome{Result: agents.Done}, remarks: true},
 		{out: agents.Outcome{Result: agents.Refused, Reason: "too large", Claimed: true}},
+		{out: agents.Outcome{Result: agents.Question, Reason: "which?", Words: "Which?", Claimed: true}},
+		{out: agents.Outcome{Result: agents.Question, Reason: "why?", Words: "Why?", Claimed: true}},
+		{out: agents.Outcome{Result: agents.Planned, Reason: "this", Words: "This.", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Looped, Reason: "the same call again", Claimed: true}},
 		{out: agents.Outcome{Result: agents.OverBudget, Reason: "so it says", Claimed: true}},
@@ -79,7 +83,10 @@ func (w *world) work(r *run) {
 		if is := w.forge.issue(r.Item.Ref); is != nil && f.out.Result == agents.Refused && w.chance(0.4) {
 			w.forge.label(is, "underspecified", "") // the program labels the issue itself
 		}
-		if f.achieves && w.achieve(r) {
+		switch {
+		case f.achieves && r.Item.Cause == threads.CausePlan:
+			w.plan(r, &f)
+		case f.achieves && w.achieve(r):
 			return // attend ends it
 		}
 		w.after(w.between(0, time.Minute), func() { w.shell.exited(r, f.out) })

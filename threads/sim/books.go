@@ -100,6 +100,8 @@ func recordOf(m *threads.Mark) ledger.Record {
 		return ledger.Record{Blocked: &ledger.Blocked{Chain: ledger.Ref(m.Item.Chain), Kind: m.Item.Kind}}
 	case threads.ActTell:
 		return told
+	case threads.ActAnswered: // it is written first: see mark
+		return ledger.Record{Answered: &ledger.Answered{Ref: ref, Comments: m.Item.Comments}}
 	case threads.ActNeedsHuman:
 		if m.Reason.Code == threads.BlockerCancelled {
 			return told

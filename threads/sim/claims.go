@@ -108,6 +108,12 @@ func (s *server) markSteps(m threads.Mark, login string) []func() error {
 		return label(forge.LabelBlocked)
 	case threads.ActNeedsHuman:
 		return label(forge.LabelNeedsHuman)
+	case threads.ActAsk:
+		return s.speak(m)
+	case threads.ActAnswered:
+		return s.heard(m)
+	case threads.ActPlanFirst:
+		return []func() error{func() error { s.tag(m.Ref, forge.LabelPlanFirst, ""); return nil }}
 	case threads.ActTell:
 		return []func() error{func() error { return nil }} // no part of the simulator reads comments
 	case threads.ActClose, threads.ActEndConvoy:

@@ -22,16 +22,29 @@ func (in *inspection) able(it *threads.Item, a *agents.Agent) string {
 		return "no role of it fits"
 	case it.Kind == agents.KindIssue:
 		why := in.ableIssue(it, a)
+		if asker := in.asker(it); asker != nil {
+			return cmp.Or(why, notFirst(asker, a))
+		}
 		if heir := in.heir(it); why == "" && heir != nil && heir.Name != a.Name {
 			why = "the agent that finished its blocker comes first"
 		}
 		return why
 	case it.Kind == agents.KindReview && in.unpaired(a.Login, in.writers(in.s.Facts.Pull(it.Ref))):
 		return "it must not review that"
+	case it.Kind == agents.KindReview:
+		return notFirst(in.asker(it), a)
 	case it.Kind == agents.KindRework:
 		return in.ableRework(it, a)
 	}
 	return ""
+}
+
+// notFirst says that another agent asked, and goes on first.
+func notFirst(asker, a *agents.Agent) string {
+	if asker == nil || asker.Name == a.Name {
+		return ""
+	}
+	return "the agent that asked comes first"
 }
 
 // roleFor returns the first role of an agent that takes the item; nil when none does.

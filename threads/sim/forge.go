@@ -17,6 +17,7 @@ type server struct {
 	dirty   bool               // something changed since settle
 	staged  map[forge.Ref]bool // members of staged convoys, as of settle
 	heads   int                // commits so far
+	said    int64              // comments so far
 }
 
 type repo struct {
@@ -97,8 +98,12 @@ func (s *server) touch(updated *time.Time) {
 func (s *server) file(r *repo, labels ...string) *issue {
 	r.last++
 	is := &issue{Issue: forge.Issue{
-		Ref: forge.Ref{Repo: r.name, Number: r.last}, Title: fmt.Sprintf("issue %d", r.last), Author: "ada", Created: s.w.now,
+		Ref: forge.Ref{Repo: r.name, Number: r.last}, Title: fmt.Sprintf("issue %d", r.last), Author: "ada",
+		Created: s.w.now,
 	}}
+	if r.last%3 == 0 {
+		is.Author = filer
+	}
 	for _, l := range labels {
 		is.Labels = with(is.Labels, l)
 	}

@@ -112,7 +112,7 @@ func (w *world) configure() *threads.Config {
 	cfg := &threads.Config{Name: "factory.toml", Roles: slices.Clone(w.roles)}
 	cfg.Forge = threads.Forge{
 		Repos: []string{"o/a", "o/b"}[:w.number(1, w.size.repos)], Bots: []string{"bot-east", "bot-west"},
-		MergeAuto: w.chance(0.9), RequireMerged: w.chance(0.15), MaxUnreviewed: w.number(1, 4),
+		MergeAuto: w.chance(0.9), RequireMerged: w.chance(0.15), AnswersAuthor: w.chance(0.4), MaxUnreviewed: w.number(1, 4),
 		MaxReviewsHour:  w.number(1, 3),
 		MaxReviewRounds: w.number(1, 5), MaxCIFixes: w.number(1, 3), ReworkWait: w.between(5*time.Minute, 40*time.Minute),
 	}
@@ -164,6 +164,7 @@ func (w *world) allRoles() []agents.Role {
 		},
 		{Name: "write", On: agents.OnIssue, Command: run, Label: "needs docs"},
 	}
+	roles[0].Plan, roles[3].Plan = w.chance(0.1), w.chance(0.2)
 	if w.chance(0.05) {
 		roles[w.rng.IntN(len(roles))].Command = nil
 	}

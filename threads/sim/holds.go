@@ -95,7 +95,7 @@ func (in *inspection) noneCan(h *threads.Hold, busy []threads.Session) error {
 		}
 		for _, slot := range in.freeSlots(in.cfg.Thread(a.Thread), busy) {
 			// The agent that finished a blocker is waited for, and may be kept for another pull request.
-			tells := h.Reason.Code == threads.SlotKept || h.Reason.Code == threads.FinisherFirst
+			tells := slices.Contains([]threads.Code{threads.SlotKept, threads.FinisherFirst, threads.AskerFirst}, h.Reason.Code)
 			if p := in.kept(&h.Item, a, slot, busy); p == nil || !tells {
 				return fmt.Errorf("%s on %s could take it into slot %d", a.Name, a.Thread, slot)
 			}

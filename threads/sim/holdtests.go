@@ -41,7 +41,20 @@ var holdTests = map[threads.Code]func(held) bool{
 	},
 	threads.NotDue: func(h held) bool { return h.later() && h.Item.Kind == agents.KindSchedule },
 	threads.SkipLabel: func(h held) bool {
-		return h.labelled(h.Reason.Note) && forge.SkipLabel([]string{h.Reason.Note}) != ""
+		return h.labelled(h.Reason.Note) && forge.SkipLabel([]string{h.Reason.Note}) != "" &&
+			h.Reason.Note != forge.LabelNeedsAnswer
+	},
+	threads.NeedsAnswer: held.questioned,
+	threads.PlanWaits:   held.planned,
+	threads.TalkUnread: func(h held) bool {
+		return !h.is.Talk.Known && (h.labelled(forge.LabelPlanFirst) || h.labelled(forge.LabelPlanApproved))
+	},
+	threads.PlanUnlabelled: func(h held) bool {
+		return h.planner(h.is) != nil && !h.labelled(forge.LabelPlanFirst) && h.owes(h.Item.Ref, threads.ActPlanFirst)
+	},
+	threads.NoPlan: func(h held) bool {
+		is := h.s.Facts.Issue(h.Reason.Refs[0])
+		return is.Ref == h.Item.Chain && h.own(h.p) && is.Has(forge.LabelPlanFirst) && !h.cleared(is)
 	},
 	threads.ClaimedElsewhere: func(h held) bool {
 		return h.elsewhere(h.Reason.Note) && (h.assigned(h.Reason.Note) || h.p.Author == h.Reason.Note)
@@ -184,7 +197,7 @@ func (h held) owes(ref forge.Ref, a threads.Action) bool {
 // asked reports whether people were told about the item, or the plan tells them now.
 func (h held) asked() bool {
 	tells := func(m threads.Mark) bool {
-		actions := []threads.Action{threads.ActTell, threads.ActNeedsHuman, threads.ActBlocked}
+		actions := []threads.Action{threads.ActTell, threads.ActNeedsHuman, threads.ActBlocked, threads.ActAsk}
 		return m.Ref == h.Item.Ref && slices.Contains(actions, m.Action)
 	}
 	return h.s.History.Chain(h.Item.Ref).Told == h.Reason.Key() || slices.ContainsFunc(h.plan.Marks, tells)

@@ -58,6 +58,7 @@ var planInvariants = []struct {
 	{"nothing runs on closed work", stopsInTime},
 	{"nothing is stopped without need", stopsAllowed},
 	{"marks are due", marksDue},
+	{"sessions hear of people's answers, and of nothing else", spokenTo},
 	{"a label that a person took off stays off", wordKept},
 	{"everything is somewhere, and once", accounted},
 	{"every hold has a reason that is true", holdsTrue},

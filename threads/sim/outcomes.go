@@ -26,11 +26,20 @@ type aftermath struct {
 	// reviews and conflicts count the sessions on a pull request since a person looked at it that came to something, or
 	// were ended from outside.
 	reviews, conflicts map[forge.Ref]int
-	asked              map[forge.Ref]int // how often a person was asked about an issue or pull request
+	waits              map[forge.Ref]bool // a question about it has no answer yet
+	plans              map[forge.Ref]bool // a plan of it waits for people
+	spoke              map[speech]int     // questions and plans since a person last said retry
+	asked              map[forge.Ref]int  // how often a person was asked about an issue or pull request
 	// setbacks counts the writing sessions of a chain that failed, and rungs has how high it got on a ladder.
 	setbacks, rungs map[forge.Ref]int
 	// reviewed says when the reviews of pull requests of other accounts than ours began, by account and run.
 	reviewed map[string]map[string]time.Time
+}
+
+// speech is a kind of words about an item: agents.Question or agents.Planned.
+type speech struct {
+	ref  forge.Ref
+	kind agents.Result
 }
 
 type attemptKey struct {
@@ -55,6 +64,7 @@ func newAftermath() aftermath {
 		reviewed: make(map[string]map[string]time.Time),
 		reviews:  make(map[forge.Ref]int), conflicts: make(map[forge.Ref]int),
 		asked: make(map[forge.Ref]int), setbacks: make(map[forge.Ref]int), rungs: make(map[forge.Ref]int),
+		waits: make(map[forge.Ref]bool), plans: make(map[forge.Ref]bool), spoke: make(map[speech]int),
 	}
 }
 
@@ -112,6 +122,17 @@ func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.E
 		}
 	case agents.Refused:
 		a.refused[k.Ref] = !scheduled
+	case agents.Question, agents.Planned: // one too many is a refusal
+		most, of := maxQuestions, speech{k.Ref, out.Result}
+		if out.Result == agents.Planned {
+			most = maxPlans
+		}
+		if a.spoke[of]++; scheduled {
+		} else if a.spoke[of] > most {
+			a.spoke[of], a.refused[k.Ref] = most, true
+		} else {
+			a.waits[k.Ref], a.plans[k.Ref] = out.Result == agents.Question, out.Result == agents.Planned
+		}
 	case agents.Done:
 		if effect == threads.Remarked { // the item is as open as before, and must not be tried again at once
 			later(a.items, k, w.now.Add(time.Minute))
@@ -226,12 +247,19 @@ func (a *aftermath) retried(ref forge.Ref) {
 	delete(a.asked, ref)
 	delete(a.setbacks, ref)
 	delete(a.rungs, ref)
+	delete(a.waits, ref)
+	delete(a.plans, ref)
+	delete(a.spoke, speech{ref, agents.Question})
+	delete(a.spoke, speech{ref, agents.Planned})
 }
 
 // marked is a label that was written: a person has the item now. From the second time on nothing begins for ten
 // minutes, the third time for twenty, and so on up to a day, whichever account takes the label off.
 func (a *aftermath) marked(m *threads.Mark, now time.Time) {
 	switch m.Action {
+	case threads.ActAnswered:
+		delete(a.waits, m.Ref)
+		delete(a.plans, m.Ref)
 	case threads.ActNeedsHuman:
 		delete(a.refused, m.Ref)
 		if m.Reason.Code == threads.BlockerCancelled {
@@ -265,6 +293,10 @@ func outcomesKept(in *inspection) error {
 			why = "the thread is parked until " + in.since(a.threads[st.Thread])
 		case a.refused[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
 			why = "an agent refused it, and no person was asked"
+		case a.waits[st.Item.Ref] && st.Item.Kind != agents.KindSchedule:
+			why = "an agent asked, and nobody answered"
+		case a.plans[st.Item.Ref] && st.Item.Cause == threads.CausePlan:
+			why = "its plan waits for people"
 		case failed.count >= maxAttempts:
 			why = "no attempt is left"
 		case failed.count > 0 && in.now.Before(failed.last.Add(attemptRests[failed.count-1])):

@@ -17,6 +17,7 @@ var acts = []func(w *world, r *repo){
 	(*world).unassign, (*world).closeIssue, (*world).reopenIssue, (*world).waver, (*world).cancel, (*world).rewire,
 	(*world).stage, (*world).botClaims, (*world).botEnds, (*world).rejectPull, (*world).mergePull,
 	(*world).judgePull, (*world).judgePull, (*world).approveAll, (*world).takeBack,
+	(*world).converse, (*world).converse, (*world).converse,
 	(*world).pushPull, (*world).intrude, (*world).retarget, (*world).retarget, (*world).rewrite,
 	(*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
 	(*world).pause, (*world).crowd, (*world).revoke, (*world).reload, (*world).reload,

@@ -33,7 +33,8 @@ func (in *inspection) overdue(s *threads.Session, then time.Time) string {
 		if stood(is.obstacle[issueClosed], then) && !in.forge.mergedBy(s, in.now) {
 			return "it is closed"
 		}
-	} else if p := in.forge.pull(s.Item.Ref); stood(p.obstacle[pullClosed], then) && !in.forge.mergedBy(s, in.now) {
+	} else if p := in.forge.pull(s.Item.Ref); stood(p.obstacle[pullClosed], then) && !in.forge.mergedBy(s, in.now) &&
+		!(in.s.Facts.Pull(p.Ref) != nil && in.attends(s.Role) && p.Merged) { // the facts are from before it was forgotten
 		return "it is closed"
 	} else if s.Item.Kind == agents.KindReview && p.HeadSHA != s.Item.HeadSHA && !p.moved.After(then) {
 		return "its head moved"
@@ -156,6 +157,8 @@ func (in *inspection) due(m *threads.Mark) bool {
 		return open && in.news(m) && (self || h.circle(m.Reason.Refs))
 	case threads.ActRoute:
 		return open && in.fallsBack(m)
+	case threads.ActAsk, threads.ActAnswered, threads.ActPlanFirst:
+		return open && in.spoken(m, labels)
 	case threads.ActEndConvoy:
 		over := h.is.BlockersKnown && len(h.is.Blockers) > 0 && len(states(h.is, forge.BlockerClosed)) == len(h.is.Blockers)
 		return open && over && slices.Contains(labels, forge.LabelConvoy) && !stagedConvoy(h.is)

@@ -142,6 +142,7 @@ func (sc *scanner) issues(r *repo) []forge.Issue {
 		}
 		got := is.Issue
 		got.AsOf = sc.w.now
+		sc.hear(is.Labels, &is.Talk, &got.Talk, true)
 		tracked := is.Has(forge.LabelConvoy)
 		if !is.Closed && (tracked || is.Has(forge.LabelBacklog) && forge.SkipLabel(is.Labels) == "") {
 			sc.dependencies(is, &got)
@@ -176,6 +177,7 @@ func (sc *scanner) pulls(r *repo) []forge.Pull {
 	for _, p := range r.pulls {
 		got := p.Pull
 		got.AsOf = sc.w.now
+		sc.hear(p.Labels, &p.Talk, &got.Talk, false)
 		if !p.Closed {
 			sc.mergeability(r, p, &got)
 		}

@@ -141,7 +141,7 @@ func (sh *shell) ended(
 	r *run, out agents.Outcome, effect threads.Effect, verdict forge.Verdict, approved *threads.Approval,
 ) {
 	end := endOf(r, sh.w.cfg, out, effect, verdict)
-	end.Approved = approved
+	end.Approved, end.Words = approved, out.Words
 	sh.note(ledger.Record{End: end})
 	sh.w.forge.vouch(r)
 	sh.w.checks.after.ended(r, sh.w, out, effect)

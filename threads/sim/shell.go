@@ -271,10 +271,19 @@ func (sh *shell) merge(m threads.Merge) {
 
 // mark writes a mark of a plan.
 func (sh *shell) mark(m threads.Mark) {
+	asked := sh.books.Chain(m.Ref).Dialogue
+	if m.Action == threads.ActAnswered { // the label that it takes off shows the answer
+		sh.note(recordOf(&m))
+		sh.w.checks.after.marked(&m, sh.w.now)
+	}
 	done := func(err error) {
 		sh.w.log("mark   %s %s (%s): %v", m.Ref, m.Action, m.Reason.Text(), orDone(err))
 		sh.books.answered(m.Key(), sh.w.now, err)
-		if err == nil {
+		switch {
+		case err != nil || m.Action == threads.ActAnswered:
+		case m.Action == threads.ActAsk:
+			sh.note(ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(m.Ref), Run: asked.Run}})
+		default:
 			sh.note(recordOf(&m))
 			sh.w.checks.after.marked(&m, sh.w.now)
 			if m.Reason.Code == threads.OverLimit {

@@ -104,13 +104,13 @@ const (
 )
 
 // rare are the reasons that only a few worlds in a thousand come to.
-var rare = []threads.Code{threads.OwnWork}
+var rare = []threads.Code{threads.OwnWork, threads.MergeQueued}
 
 // unseen are the reasons that no plan gives: `why` gives them about issues outside the backlog or candidates that did
 // not get furthest, or another function does.
 var unseen = []threads.Code{
 	threads.Closed, threads.HasSession, threads.AuthorFirst, threads.OnRung,
-	threads.ConvoyOver,                          // of a mark
+	threads.ConvoyOver, threads.Answered, threads.PlanApproved, threads.PlanReturned, // of marks
 	threads.StopCancelled, threads.StopReleased, // commands of people, which no plan gives
 	threads.RuleBroken,                   // of Enforce, which finds nothing
 	threads.NotOnRoute,                   // no world has routes
@@ -130,7 +130,7 @@ func reached(t *testing.T, n uint64, total *Stats) {
 	}
 	for _, a := range []threads.Action{
 		threads.ActRelease, threads.ActUnlabel, threads.ActClose, threads.ActBlocked, threads.ActNeedsHuman,
-		threads.ActTell, threads.ActEndConvoy, threads.ActRoute,
+		threads.ActTell, threads.ActEndConvoy, threads.ActRoute, threads.ActAsk, threads.ActAnswered, threads.ActPlanFirst,
 	} {
 		if total.Actions[a] == 0 {
 			t.Errorf("no plan asked for %q", a)

@@ -52,8 +52,13 @@ func startsAllowed(in *inspection) error {
 
 func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 	for o, since := range in.forge.issue(it.Ref).obstacle {
-		if stood(since, asOf) {
+		if stood(since, asOf) && !(it.Cause == threads.CausePlan && o == issueUncleared) {
 			return fmt.Errorf("it is %s since %s", issueObstacles[o].words, since.Sub(epoch))
+		}
+	}
+	if it.Cause == threads.CausePlan {
+		if err := in.planFree(it); err != nil {
+			return err
 		}
 	}
 	fact := in.s.Facts.Issue(it.Ref)
@@ -68,14 +73,15 @@ func (in *inspection) issueFree(it *threads.Item, asOf time.Time) error {
 var needs = map[agents.Kind][]pullObstacle{
 	agents.KindReview: {
 		pullUninvited,
-		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullNotGreen, pullJudged,
+		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullUnplanned, pullNotGreen, pullJudged,
 	},
 	agents.KindRework: {
-		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullStranger, pullContented,
+		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStray, pullUnplanned, pullStranger,
+		pullContented,
 	},
 	"merge": {
 		pullClosed, pullDraft, pullSkipped, pullClaimed, pullUnwanted, pullStranger, pullNotGreen, pullUnapproved,
-		pullObjected, pullConflicts, pullAstray, pullLanded,
+		pullObjected, pullConflicts, pullAstray, pullUnplanned, pullLanded,
 	},
 }
 

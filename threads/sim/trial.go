@@ -102,6 +102,10 @@ type trialRun struct {
 
 func newTrial(t Trial) *trial {
 	cfg := *t.Config
+	cfg.Roles = slices.Clone(cfg.Roles)
+	for i := range cfg.Roles {
+		cfg.Roles[i].Plan = false // people take days
+	}
 	if !t.Policy.Bound {
 		cfg.Threads = slices.Clone(cfg.Threads)
 		for i := range cfg.Threads {

@@ -27,8 +27,11 @@ type issueObstacle struct {
 	plant func(*world, *issue)
 }
 
-// issueClosed is the index of the first row.
-const issueClosed = 0
+// issueClosed and issueUncleared are indexes of rows.
+const (
+	issueClosed    = 0
+	issueUncleared = 3
+)
 
 var issueObstacles = []issueObstacle{
 	{"closed", func(_ *server, is *issue) bool { return is.Closed }, threads.Closed, nil},
@@ -40,6 +43,9 @@ var issueObstacles = []issueObstacle{
 		"labelled so that no agent works on it",
 		func(_ *server, is *issue) bool { return forge.SkipLabel(is.Labels) != "" }, "", nil,
 	},
+	{"without an approved plan", (*server).uncleared, "", func(w *world, is *issue) {
+		w.forge.label(is, forge.LabelPlanFirst, "")
+	}},
 	{"assigned to a person", (*server).ofPerson, "", func(w *world, is *issue) {
 		is.Assignees = []string{oneOf(w, "ada", "bot-east", w.anyLogin())}
 	}},
@@ -74,6 +80,7 @@ const (
 	pullUnwanted  // every issue that it is for is done without it
 	pullStray     // of one of our agents, to a branch that we do not merge into
 	pullAstray    // of any account, to such a branch
+	pullUnplanned // of one of our agents, for an issue whose plan waits
 	pullLanded    // of one of our agents, approved, and all of it is in its base
 	pullObstacles
 )
@@ -81,7 +88,8 @@ const (
 var pullObstacleNames = [pullObstacles]string{
 	"closed", "a draft", "labelled so that no agent works on it", "not green", "not approved", "objected to by a person",
 	"in conflict", "judged already", "in order", "not ours", "claimed",
-	"not asked for", "for issues that are done", "for another branch", "for another branch", "merged by half",
+	"not asked for", "for issues that are done", "for another branch", "for another branch",
+	"for an issue without an approved plan", "merged by half",
 }
 
 // settle brings the obstacles up to date after a change.
@@ -227,6 +235,7 @@ func (s *server) pullObstacles(p *pull) (now [pullObstacles]bool) {
 	now[pullJudged] = v.changes || s.verdicts(&p.Pull, s.suspects(p), true).approved
 	now[pullAstray] = !s.w.target(p.Base)
 	now[pullLanded] = p.Contained && s.w.ours(p.Author) && !now[pullUnapproved]
+	now[pullUnplanned] = s.unplannedPull(p)
 	now[pullStray] = now[pullAstray] && s.w.ours(p.Author)
 	now[pullContented] = !v.changes && p.CI != forge.CIFailure && !p.conflict
 	return now

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/cmd/disinto/demo"
+	"codeberg.org/johba/disinto/forge/rest"
+)
+
+// say comments as the demo's person and returns the comment's id.
+func (b *bench) say(number int, words string) int64 {
+	b.t.Helper()
+	human := rest.API{URL: b.URL, Token: b.HumanToken}
+	var made struct{ ID int64 }
+	path := fmt.Sprintf("/repos/%s/issues/%d/comments", demo.Repo, number)
+	if err := human.Post(b.t.Context(), path, map[string]string{"body": words}, &made); err != nil {
+		b.t.Fatal(err)
+	}
+	return made.ID
+}
+
+// lastArgs are the arguments of the CLI's last run.
+func (b *bench) lastArgs(agent string) string {
+	lines := strings.Split(strings.TrimSpace(b.read(filepath.Join(b.home(agent), "args"))), "\n")
+	return lines[len(lines)-1]
+}
+
+// asks is a CLI that begins the work and then asks; the answer file of an agent is beside its tree.
+const asks = `
+echo begun > half.txt
+cat > ../answer.json <<'JSON'
+{"question": "Which database?\n\n- <postgres>\n- @sqlite"}
+JSON` + stubDone
+
+// An agent asks, and goes on in the same conversation, with its tree and the answers, wherever it runs next: also on
+// another slot and on an API, where other conversations begin anew.
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	for _, agent := range []string{"dev-qwen", "dev-sonnet"} {
+		b := newBench(t)
+		if agent == "dev-sonnet" {
+			b.Tokens[agents.TokenVar(agent)] = b.Tokens[agents.TokenVar("dev-qwen")]
+		}
+		first := b.want(agents.Question, "Which database?", agent, agents.KindIssue, 8, asks)
+		if first.Words != "Which database?\n\n- <postgres>\n- @sqlite" || first.SessionID == "" {
+			t.Errorf("%s: %+v", agent, first)
+		}
+		id, other := b.say(8, "sqlite ~~~~ please"), b.say(8, "something else")
+		b.want(agents.Done, "opened #12", agent, agents.KindIssue, 8, `test -f half.txt || exit 3
+git add -A; git commit -qm "use it"`+stubDone, "DISINTO_SLOT=1", fmt.Sprintf("DISINTO_COMMENTS=%d", id))
+		if !strings.Contains(b.lastArgs(agent), "--resume "+first.SessionID) {
+			t.Errorf("%s does not go on: %s", agent, b.lastArgs(agent))
+		}
+		prompt := b.prompt(agent)
+		if !strings.Contains(prompt, "~~~~~text\nsqlite ~~~~ please\n~~~~~") || strings.Contains(prompt, "something else") {
+			t.Errorf("%s, comment %d is not among what is asked:\n%s", agent, other, prompt)
+		}
+		b.want(agents.Done, "", agent, agents.KindRework, 12, `echo more >> half.txt; git commit -qam more`+stubDone)
+		if strings.Contains(b.lastArgs(agent), "--resume "+first.SessionID) && agent == "dev-sonnet" {
+			t.Errorf("%s resumes once more than it asked: %s", agent, b.lastArgs(agent))
+		}
+	}
+}
+
+// A conversation that is lost, and one whose answer was cut off by a limit, cost no answer.
+func TestQuestionAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first := b.want(agents.Question, "", "dev-qwen", agents.KindIssue, 8, asks)
+	about := fmt.Sprintf("DISINTO_COMMENTS=%d", b.say(8, "the first one"))
+	const limit = `
+echo '{"type":"assistant","session_id":"'$id'","message":{"content":[{"type":"text","text":"..."}]}}'
+echo '{"type":"result","subtype":"success","is_error":true,"session_id":"'$id'","result":"Claude AI usage limit reached|1999999999","usage":{}}'
+exit 1
+`
+	b.want(agents.Limited, "", "dev-qwen", agents.KindIssue, 8, limit, about, "DISINTO_SLOT=1")
+	b.want(agents.Question, "Which", "dev-qwen", agents.KindIssue, 8, `case "$(tail -1 "$HOME/args")" in
+*--resume*) echo "No conversation found with session ID: $id" >&2; exit 1;;
+esac`+asks, about, "DISINTO_SLOT=2")
+	if strings.Contains(b.lastArgs("dev-qwen"), "--resume") {
+		t.Errorf("the lost conversation is not begun anew: %s", b.lastArgs("dev-qwen"))
+	}
+	if tried := b.read(filepath.Join(b.home("dev-qwen"), "args")); strings.Count(tried, "--resume "+first.SessionID) != 2 {
+		t.Errorf("the conversation is not tried after the limit:\n%s", tried)
+	}
+	for _, part := range []string{"## Issue #8", "## What was planned or asked", "the first one"} {
+		if !strings.Contains(b.prompt("dev-qwen"), part) {
+			t.Errorf("the prompt of the new conversation does not say %q:\n%s", part, b.prompt("dev-qwen"))
+		}
+	}
+}
+
+// A reviewer asks as well, and gives no verdict then.
+func TestQuestionOfReviewer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder)
+	b.want(agents.Question, "Is this meant?", "review-sonnet", agents.KindReview, 12, `
+echo '{"question": "Is this meant?"}' > ../answer.json`+stubDone)
+	var reviews []struct{}
+	b.get("/pulls/12/reviews", &reviews)
+	if len(reviews) != 0 {
+		t.Errorf("%d reviews", len(reviews))
+	}
+}
+
+// A plan is the session's only product: what the CLI changed stays in its tree, and code comes after the approval, in
+// the same conversation.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const plans = `
+echo "code already" > code.txt; git add -A; git commit -qm code
+cat > ../answer.json <<'JSON'
+{"plan": "1. First\n2. Then"}
+JSON` + stubDone
+	first := b.want(agents.Planned, "1. First", "dev-qwen", agents.KindIssue, 8, plans, "DISINTO_CAUSE=plan")
+	if first.Words != "1. First\n2. Then" {
+		t.Errorf("the plan is %q", first.Words)
+	}
+	if !strings.Contains(b.prompt("dev-qwen"), "Plan the work on issue #8") {
+		t.Errorf("the prompt is\n%s", b.prompt("dev-qwen"))
+	}
+	if got := b.branches("fix/issue-8"); len(got) != 0 {
+		t.Errorf("the session pushed %v", got)
+	}
+	id := b.say(8, "leave the second out")
+	about := fmt.Sprintf("DISINTO_COMMENTS=%d", id)
+	b.want(agents.Planned, "", "dev-qwen", agents.KindIssue, 8, plans, "DISINTO_CAUSE=plan", about)
+	if p := b.prompt("dev-qwen"); !strings.Contains(p, "leave the second out") || !strings.Contains(p, "Write the plan now") {
+		t.Errorf("the prompt of the second plan is\n%s", p)
+	}
+	b.want(agents.Done, "opened #12", "dev-qwen", agents.KindIssue, 8, writeOrder, about)
+	if !strings.Contains(b.lastArgs("dev-qwen"), "--resume "+first.SessionID) {
+		t.Errorf("the code begins anew: %s", b.lastArgs("dev-qwen"))
+	}
+}
+
+// Without a plan a planning session has come to nothing; a CLI that only needs to be reminded is.
+func TestNoPlan(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.want(agents.NoProgress, "no plan", "dev-qwen", agents.KindIssue, 8, stubDone, "DISINTO_CAUSE=plan")
+	b.want(agents.Planned, "late", "dev-qwen", agents.KindIssue, 9, `
+grep -q "There is no plan yet" "$HOME/prompt" && echo '{"plan": "late"}' > ../answer.json`+stubDone, "DISINTO_CAUSE=plan")
+}

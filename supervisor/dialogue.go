@@ -1,0 +1,81 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// askPeople brings an agent's question or plan to the forge. The comment comes first: the label says that it is there.
+func (s *Supervisor) askPeople(c *chore) error {
+	words, label := questionComment(c), forge.LabelNeedsAnswer
+	c.said = c.dialogue.Agent + " asked people"
+	if c.dialogue.Plan {
+		words, label = planComment(c), forge.LabelPlanFirst
+		c.said = c.dialogue.Agent + " planned, and people are asked"
+	}
+	if err := s.comment(c.ref, words); err != nil {
+		return err
+	}
+	err := s.label(c.ref, []string{label}, nil)
+	return s.noteAfter(err, ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(c.ref), Run: c.dialogue.Run}})
+}
+
+// noteAnswer journals what answered a question or plan before it writes the label that this means: once the question's
+// label is off, the forge is not asked for the comments any more.
+func (s *Supervisor) noteAnswer(c *chore) error {
+	c.said = c.mark.Reason.Text()
+	s.books.note(ledger.Record{
+		At: time.Now(), Answered: &ledger.Answered{Ref: ledger.Ref(c.ref), Comments: c.mark.Item.Comments},
+	})
+	switch c.mark.Reason.Code {
+	case threads.Answered:
+		return s.label(c.ref, nil, []string{forge.LabelNeedsAnswer})
+	case threads.PlanApproved: // in the place of one that an agent set
+		if err := s.label(c.ref, nil, []string{forge.LabelPlanApproved}); err != nil {
+			return err
+		}
+		return s.label(c.ref, []string{forge.LabelPlanApproved}, nil)
+	}
+	return nil
+}
+
+func (s *Supervisor) labelPlanFirst(c *chore) error {
+	c.said = "labelled plan-first, for role " + c.mark.Reason.Note
+	return s.label(c.ref, []string{forge.LabelPlanFirst}, nil)
+}
+
+// questionComment asks the person who filed the issue. The comment is written once for each session that asks.
+func questionComment(c *chore) comment {
+	who := "Those who may write to this repository can answer"
+	if c.filers {
+		who += ", and so can the person who filed the issue"
+	}
+	return comment{c.dialogue.Key(), fmt.Sprintf(
+		"%s%s asks:\n\n%s\n\nPlease answer in a comment below; the agent then goes on with its work. %s. To have it go on "+
+			"without an answer, remove the label `needs-answer`.",
+		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words), who)}
+}
+
+// planComment asks whether an agent may do what it plans.
+func planComment(c *chore) comment {
+	return comment{c.dialogue.Key(), fmt.Sprintf(
+		"%s%s plans:\n\n%s\n\nTo approve it, give this comment a thumbs-up, or label the issue `plan-approved`. To have it "+
+			"changed, say in a comment below what should be different. Those who may write to this repository can.",
+		greeting(c.mark.Reason.Person), c.dialogue.Agent, fence(c.dialogue.Words))}
+}
+
+// greeting mentions a person, whom the forge then tells; empty for no account's name.
+func greeting(login string) string {
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+	}
+	if login == "" || strings.ContainsFunc(login, odd) {
+		return ""
+	}
+	return "@" + login + ", "
+}

@@ -1,0 +1,88 @@
+package simtest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Answer has an account comment below an issue or pull request, and returns the comment's number. The stranger may not
+// write to the repository.
+func (f *Forge) Answer(n int64, login string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.remarkLocked(n, login, "")
+}
+
+// Like has an account give the last plan of an issue a thumbs-up, which moves no time of the issue.
+func (f *Forge) Like(n int64, login string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := slices.Clone(f.remarks[n])
+	for i := range slices.Backward(list) {
+		if strings.HasPrefix(list[i].Key, forge.PlanKey) {
+			list[i].Likes = with(list[i].Likes, login)
+			break
+		}
+	}
+	f.remarks[n] = list
+}
+
+// Approve labels an issue plan-approved as an account.
+func (f *Forge) Approve(n int64, login string) {
+	f.Edit(n, func(is *forge.Issue) { is.Labels = with(is.Labels, forge.LabelPlanApproved) })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.approved[n] = login
+}
+
+// Unsaid deletes a comment.
+func (f *Forge) Unsaid(n, comment int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var key string
+	f.remarks[n] = slices.DeleteFunc(slices.Clone(f.remarks[n]), func(r forge.Remark) bool {
+		if r.ID == comment {
+			key = r.Key
+		}
+		return r.ID == comment
+	})
+	f.comments = slices.DeleteFunc(f.comments, func(c Comment) bool { return c.Key == key && key != "" })
+}
+
+// Remarks are the questions and plans below an issue or pull request, and what other accounts wrote.
+func (f *Forge) Remarks(n int64) []forge.Remark {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.remarks[n])
+}
+
+func (f *Forge) remarkLocked(n int64, login, key string) int64 {
+	f.lastRemark++
+	f.remarks[n] = append(slices.Clone(f.remarks[n]), forge.Remark{
+		ID: f.lastRemark, Author: login, Key: key, Writer: login != "stranger",
+	})
+	if is := f.issues[n]; is != nil {
+		is.Updated = time.Now()
+	} else {
+		f.pulls[n].Updated = time.Now()
+	}
+	return f.lastRemark
+}
+
+// talkLocked returns the talk of an item as a scan shows it.
+func (f *Forge) talkLocked(n int64, labels []string) (t forge.Talk) {
+	asks := func(l string) bool {
+		return l == forge.LabelNeedsAnswer || l == forge.LabelPlanFirst || l == forge.LabelPlanApproved
+	}
+	if !slices.ContainsFunc(labels, asks) {
+		return t
+	}
+	t.Known, t.Remarks = true, forge.Relevant(f.remarks[n])
+	if slices.Contains(labels, forge.LabelPlanApproved) {
+		t.ApprovedBy = f.approved[n]
+	}
+	return t
+}

@@ -1,0 +1,325 @@
+package threads
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// The most questions and plans of an item since a person last said retry: each costs a session and a person's time. The
+// next one counts as a refusal.
+const (
+	MaxQuestions = 3
+	MaxPlans     = 5
+)
+
+// Dialogue remembers the last question or plan of an agent, which people answer. It is dropped when the work is done.
+type Dialogue struct {
+	Plan     bool      `json:"plan,omitempty"` // a plan; else a question
+	Run      string    `json:"run,omitempty"`  // the session; empty where only the forge shows the dialogue
+	Agent    string    `json:"agent,omitempty"`
+	Words    string    `json:"words,omitempty"` // until they are answered
+	At       time.Time `json:"at,omitzero"`
+	Asked    bool      `json:"asked,omitempty"` // the comment and the label are written
+	Answered time.Time `json:"answered,omitzero"`
+	Comments []int64   `json:"comments,omitempty"` // the question or plan, and its answers
+}
+
+// Key is that of the comment which has the words.
+func (d *Dialogue) Key() string {
+	if d.Plan {
+		return forge.PlanKey + d.Run
+	}
+	return forge.QuestionKey + d.Run
+}
+
+// open reports whether it still waits for people.
+func (d *Dialogue) open() bool { return d != nil && d.Answered.IsZero() }
+
+// noteMax bounds the words of a reason, in runes.
+const noteMax = 200
+
+// line is the beginning of the words on one line.
+func (d *Dialogue) line() string {
+	words := []rune(strings.Join(strings.Fields(d.Words), " "))
+	if len(words) > noteMax {
+		words = append(words[:noteMax-1], '…')
+	}
+	return string(words)
+}
+
+// dialogue returns the item's last question or plan; nil without one.
+func (v *view) dialogue(w *work) *Dialogue { return v.History.Chain(w.Ref).Dialogue }
+
+// talk returns the comments below the item, as far as they were read.
+func (w *work) talk() *forge.Talk {
+	if w.issue != nil {
+		return &w.issue.Talk
+	}
+	return &w.pull.Talk
+}
+
+// needsAnswer holds an item whose question waits for people.
+func needsAnswer(v *view, w *work) *Reason {
+	d := v.dialogue(w)
+	asks := d.open() && !d.Plan
+	if !asks && !w.has(forge.LabelNeedsAnswer) {
+		return nil
+	}
+	why := &Reason{Code: NeedsAnswer, Person: v.filer(w)}
+	if asks {
+		why.Agent, why.Note, why.Until = d.Agent, d.line(), d.At
+	}
+	return why
+}
+
+// filer is the person who filed the issue that an item is about; empty when an agent did, or when that is not known.
+func (v *view) filer(w *work) string {
+	is := w.issue
+	if is == nil {
+		is = v.Facts.Issue(w.Chain)
+	}
+	login := ""
+	switch {
+	case is != nil:
+		login = is.Author
+	case w.pull != nil:
+		login = w.pull.Author
+	}
+	if v.isAgent(login) {
+		return ""
+	}
+	return login
+}
+
+// approved reports whether a person approved the plan of an issue, or said that it needs none. A label that an agent
+// set counts for nothing.
+func (v *view) approved(is *forge.Issue) bool {
+	by := is.Talk.ApprovedBy
+	return is.Has(forge.LabelPlanApproved) && is.Talk.Known && by != "" && !v.isAgent(by)
+}
+
+// unplanned reports whether an issue must have a plan that people approved, and has none yet.
+func (v *view) unplanned(is *forge.Issue) bool {
+	return is.Has(forge.LabelPlanFirst) && !v.approved(is)
+}
+
+func talkUnread(_ *view, w *work) *Reason {
+	wants := w.has(forge.LabelPlanFirst) || w.has(forge.LabelPlanApproved)
+	return when(wants && !w.talk().Known, TalkUnread)
+}
+
+// planWaits holds an issue whose plan waits for people.
+func planWaits(v *view, w *work) *Reason {
+	d := v.dialogue(w)
+	written := d.open() && d.Plan
+	if !v.unplanned(w.issue) && !(written && !d.Asked) {
+		return nil
+	}
+	if !written {
+		at := v.planAt(w)
+		if at < 0 || v.likedBy(w, at) == "" && len(v.repliesTo(w, at)) > 0 {
+			return nil // the first plan is due, or the next one
+		}
+	}
+	why := &Reason{Code: PlanWaits, Person: v.filer(w)}
+	if written {
+		why.Agent, why.Until = d.Agent, d.At
+	}
+	return why
+}
+
+// planUnlabelled holds an issue that a role with plan may take until it carries plan-first: from there on the forge
+// shows all that counts.
+func planUnlabelled(v *view, w *work) *Reason {
+	if w.has(forge.LabelPlanFirst) || v.approved(w.issue) {
+		return nil
+	}
+	labels := v.filterLabels(w)
+	for i := range v.Config.Roles {
+		if r := &v.Config.Roles[i]; r.Plan && takes(r, labels) {
+			return &Reason{Code: PlanUnlabelled, Note: r.Name}
+		}
+	}
+	return nil
+}
+
+// unplannedPull holds our pull request for an issue whose plan is not approved: a session that was to write the plan
+// wrote code.
+func unplannedPull(v *view, w *work) *Reason {
+	is := v.Facts.Issue(w.Chain)
+	if !w.stage.own || is == nil || is.Closed || !v.unplanned(is) {
+		return nil
+	}
+	return &Reason{Code: NoPlan, Refs: []forge.Ref{is.Ref}}
+}
+
+// planAt is the place of the last plan among the remarks; -1 without one. Where a plan is remembered, only that one
+// counts: when its comment was deleted, an older plan is not taken for it.
+func (v *view) planAt(w *work) int {
+	if d := v.dialogue(w); d.open() && d.Plan {
+		return lastKey(w.talk(), d.Key())
+	}
+	return lastKey(w.talk(), forge.PlanKey)
+}
+
+// questionAt is the same for the last question.
+func (v *view) questionAt(w *work) int {
+	if d := v.dialogue(w); d.open() && !d.Plan && d.Run != "" {
+		return lastKey(w.talk(), d.Key())
+	}
+	return lastKey(w.talk(), forge.QuestionKey)
+}
+
+// lastKey is the place of the last remark whose key begins so; -1 without one.
+func lastKey(t *forge.Talk, key string) int {
+	for i := len(t.Remarks) - 1; i >= 0; i-- {
+		if strings.HasPrefix(t.Remarks[i].Key, key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// repliesTo returns the remarks after one of ours that answer it: those of accounts that may write, and those of the
+// person who filed the issue where the configuration says so, to questions only. Agents answer nothing.
+func (v *view) repliesTo(w *work, at int) (replies []forge.Remark) {
+	all := w.talk().Remarks
+	filers := v.Config.Forge.AnswersAuthor && strings.HasPrefix(all[at].Key, forge.QuestionKey)
+	for _, r := range all[at+1:] {
+		counts := r.Writer || filers && r.Author != "" && r.Author == v.filer(w)
+		if r.Key == "" && counts && !v.isAgent(r.Author) {
+			replies = append(replies, r)
+		}
+	}
+	return replies
+}
+
+// withReplies lists one of our remarks and what answers it.
+func (v *view) withReplies(w *work, at int) []int64 {
+	ids := []int64{w.talk().Remarks[at].ID}
+	for _, r := range v.repliesTo(w, at) {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// about are the comments that a session on the item is about.
+func (v *view) about(w *work) []int64 {
+	var ids []int64
+	if d := v.dialogue(w); d != nil {
+		ids = slices.Clone(d.Comments)
+	}
+	if at := lastKey(w.talk(), forge.PlanKey); at >= 0 {
+		ids = append(ids, v.withReplies(w, at)...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// planning marks the session that is due as one that writes a plan.
+func (v *view) planning(w *work) {
+	if v.unplanned(w.issue) {
+		w.Cause = CausePlan
+	}
+}
+
+// reply is how people answered the last question or plan, with the comments; nil while they have not.
+func (v *view) reply(w *work) (why *Reason, comments []int64) {
+	d := v.dialogue(w)
+	switch {
+	case d != nil && !d.Asked && d.Run != "":
+		return nil, nil
+	case w.has(forge.LabelNeedsAnswer):
+		return v.replyToQuestion(w)
+	case d.open() && !d.Plan: // a person took the label off, which answers as well
+		return &Reason{Code: Answered}, nil
+	case w.issue != nil:
+		return v.replyToPlan(w)
+	}
+	return nil, nil
+}
+
+func (v *view) replyToQuestion(w *work) (*Reason, []int64) {
+	at := v.questionAt(w)
+	if !w.talk().Known || at < 0 {
+		return nil, nil
+	}
+	replies := v.repliesTo(w, at)
+	if len(replies) == 0 {
+		return nil, nil
+	}
+	return &Reason{Code: Answered, Person: replies[0].Author}, v.withReplies(w, at)
+}
+
+// replyToPlan takes a thumbs-up before words: who gave it wants the plan carried out.
+func (v *view) replyToPlan(w *work) (*Reason, []int64) {
+	d, at := v.dialogue(w), v.planAt(w)
+	if !v.unplanned(w.issue) || !w.talk().Known || at < 0 {
+		return nil, nil
+	}
+	if person := v.likedBy(w, at); person != "" {
+		return &Reason{Code: PlanApproved, Person: person}, v.withReplies(w, at)
+	}
+	replies := v.repliesTo(w, at)
+	if len(replies) == 0 || !d.open() || !d.Plan {
+		return nil, nil
+	}
+	return &Reason{Code: PlanReturned, Person: replies[0].Author}, v.withReplies(w, at)
+}
+
+// likedBy is a person who gave a plan a thumbs-up; empty without one.
+func (v *view) likedBy(w *work, at int) string {
+	likes := w.talk().Remarks[at].Likes
+	i := slices.IndexFunc(likes, func(login string) bool { return !v.isAgent(login) })
+	if i < 0 {
+		return ""
+	}
+	return likes[i]
+}
+
+// asks is the reason of a question or plan that is not on the forge yet, or whose comment was deleted.
+func asks(v *view, w *work) *Reason {
+	d := v.dialogue(w)
+	if !d.open() || d.Run == "" || d.Asked && !v.deleted(w, d) {
+		return nil
+	}
+	if d.Plan {
+		return planWaits(v, w)
+	}
+	return needsAnswer(v, w)
+}
+
+// deleted reports whether the comment of a dialogue was deleted while its label says that it is waited for.
+func (v *view) deleted(w *work, d *Dialogue) bool {
+	label := forge.LabelNeedsAnswer
+	if d.Plan {
+		label = forge.LabelPlanFirst
+	}
+	return w.has(label) && w.talk().Known && lastKey(w.talk(), d.Key()) < 0
+}
+
+// markReply notes the answer, and writes the label that it means.
+func markReply(d *decision, w *work) *Mark {
+	why, comments := d.reply(w)
+	if why == nil {
+		return nil
+	}
+	m := &Mark{Action: ActAnswered, Ref: w.Ref, Item: w.Item, Reason: *why}
+	m.Item.Comments = comments
+	return m
+}
+
+// markPlanFirst labels an issue that could be begun, but for its plan.
+func markPlanFirst(d *decision, w *work) *Mark {
+	if w.issue == nil || planUnlabelled(d.view, w) == nil {
+		return nil
+	}
+	why := d.objection(w)
+	if why == nil || why.Code != PlanUnlabelled {
+		return nil
+	}
+	return &Mark{Action: ActPlanFirst, Ref: w.Ref, Reason: *why}
+}
