@@ -130,13 +130,15 @@ func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explan
 		return ex, err
 	}
 	said := query.Get("ref")
-	if c := s.books.config(); c.Agent(said) != nil || c.Thread(said) != nil {
+	c := s.books.config()
+	if c.Agent(said) != nil || c.Thread(said) != nil {
 		s.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })
 		return ex, err
 	}
 	if _, err := forge.ParseRef(said, "owner/name"); err != nil {
 		return ex, control.Invalid(
-			"cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12", said)
+			"cannot explain %q: it is no agent and no thread, and no issue such as 12 or owner/name#12%s", said,
+			c.SuggestName(said))
 	}
 	item, err := s.item("", said)
 	if err != nil {

@@ -86,6 +86,8 @@ func TestPause(t *testing.T) {
 		told(t, l, "/v1/pause", `{}`, "everything: paused")
 		told(t, l, "/v1/resume", `{"name":"llama"}`, "llama: resumed (everything is still paused: say disinto resume)")
 		told(t, l, "/v1/pause", `{"name":"nobody"}`, "404 cannot pause nobody: no thread or agent has that name")
+		told(t, l, "/v1/pause", `{"name":"lama"}`, "404 cannot pause lama: no thread or agent has that name, did you mean llama?")
+		told(t, l, "/v1/pause", `{"name":"dev_codr"}`, "404 cannot pause dev_codr: no thread or agent has that name, did you mean dev-coder?")
 		told(t, l, "/v1/pause", `{"nam":"llama"}`, `400 cannot read the command: unknown field "nam"`)
 		told(t, l, "/v1/pause", `{"name":`, `400 cannot read the command: unexpected EOF`)
 		l.Stop()

@@ -9,6 +9,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // repository returns the repository that a request names, in the spelling of the configuration; "" names the only one.
@@ -35,7 +36,11 @@ func (s *Supervisor) roleLabels(role string) ([]string, error) {
 	})
 	switch {
 	case r == nil:
-		return nil, control.NotFound("no agent has the role %s", role)
+		var known []string
+		for i := range config.Roles {
+			known = append(known, config.Roles[i].Name)
+		}
+		return nil, control.NotFound("no agent has the role %s%s", role, threads.Suggest(role, known))
 	case r.On != agents.OnIssue:
 		return nil, control.Conflict("the role %s works on no issues", role)
 	case r.Label != "":

@@ -291,7 +291,7 @@ func TestG1_SlingIsNoRetry(t *testing.T) {
 			t.Errorf("afterwards %v, comments %+v", is.Labels, w.Forge.Comments())
 		}
 		var r control.SlingReport
-		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 || no != "cannot sling johba/harb#1: it is labelled blocked" {
+		if status, no := asked(t, l, "/v1/sling", `{"ref":"1"}`, &r); status != 409 || no != "cannot sling johba/harb#1: it is labelled blocked: disinto retry takes that off" {
 			t.Errorf("sling of one that is given up: %d %s", status, no)
 		}
 		tell(t, l, "/v1/retry", `{"ref":"1"}`)

@@ -244,10 +244,10 @@ func TestA7_Refused(t *testing.T) {
 	}, func(t *testing.T, w *simtest.World, l *simtest.Life) {
 		before := w.Forge.Writes()
 		for ref, want := range map[string]string{
-			"1": "409 cannot sling johba/harb#1: it is closed",
+			"1": "409 cannot sling johba/harb#1: it is closed: reopen it first",
 			"2": "409 cannot sling johba/harb#2: it is a convoy, say disinto convoy start",
-			"3": "409 cannot sling johba/harb#3: it is labelled bug-report",
-			"4": "409 cannot sling johba/harb#4: it is assigned to ada",
+			"3": "409 cannot sling johba/harb#3: it is labelled bug-report: take that label off first",
+			"4": "409 cannot sling johba/harb#4: it is assigned to ada: unassign that account first",
 			"6": "409 cannot sling johba/harb#6: it is a pull request, which is reviewed and merged by itself",
 			"9": "404 cannot sling johba/harb#9: there is no such issue or pull request",
 			"x": `400 cannot read "x" as an issue: write 12, #12 or owner/name#12`,

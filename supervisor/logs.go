@@ -59,7 +59,8 @@ func noLog(stateDir, of string, isRef bool, worked []string) error {
 	case len(worked) > 0 && isRef:
 		why = "no session on it is remembered; disinto history lists the others"
 	case len(worked) > 0:
-		why = "no session of an agent with this name is remembered, only of " + strings.Join(worked, ", ")
+		why = "no session of an agent with this name is remembered, only of " + strings.Join(worked, ", ") +
+			threads.Suggest(of, worked)
 	}
 	return fmt.Errorf("cannot find a log of %s: %s; all logs are in %s", of, why, filepath.Join(stateDir, "logs"))
 }

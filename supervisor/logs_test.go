@@ -132,7 +132,7 @@ func TestFindLog(t *testing.T) {
 		{"p/q#2", "r4"},
 		{"2", "cannot tell which repository 2 is in: write owner/name#2"},
 		{"3", "cannot find a log of 3: no session on it is remembered; disinto history lists the others; all logs are in " + filepath.Join(dir, "logs")},
-		{"dev-x", "cannot find a log of dev-x: no session of an agent with this name is remembered, only of dev-a, dev-b, dev-c; all logs are in " + filepath.Join(dir, "logs")},
+		{"dev-x", "cannot find a log of dev-x: no session of an agent with this name is remembered, only of dev-a, dev-b, dev-c, did you mean dev-a?; all logs are in " + filepath.Join(dir, "logs")},
 	} {
 		found, err := supervisor.FindLogs(dir, control.LogQuery{Of: tt.of})
 		var got string

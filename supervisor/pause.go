@@ -16,7 +16,7 @@ import (
 func (s *Supervisor) pause(_ context.Context, r control.PauseRequest, report *control.Report) error {
 	named, paused := s.pauses(r.Name)
 	if len(named) == 0 {
-		return control.NotFound("cannot pause %s: no thread or agent has that name", r.Name)
+		return s.unknownName("pause", r.Name)
 	}
 	todo := slices.DeleteFunc(named, func(p threads.Pause) bool { return slices.Contains(paused, p) })
 	return s.setPauses(report, r.Name, todo, false)
@@ -30,7 +30,7 @@ func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *
 		todo = slices.DeleteFunc(todo, func(p threads.Pause) bool { return p.Thread != r.Name && p.Agent != r.Name })
 	}
 	if len(named)+len(todo) == 0 {
-		return control.NotFound("cannot resume %s: no thread or agent has that name", r.Name)
+		return s.unknownName("resume", r.Name)
 	}
 	if err := s.setPauses(report, r.Name, todo, true); err != nil {
 		return err
@@ -39,6 +39,12 @@ func (s *Supervisor) unpause(_ context.Context, r control.PauseRequest, report *
 		report.Note = "everything is still paused: say disinto resume"
 	}
 	return nil
+}
+
+// unknownName refuses a command about a thread or an agent that is not there.
+func (s *Supervisor) unknownName(verb, name string) error {
+	return control.NotFound("cannot %s %s: no thread or agent has that name%s", verb, name,
+		s.books.config().SuggestName(name))
 }
 
 // pauses returns the pauses that a name stands for, and those in force. A name may be that of a thread and of an agent.

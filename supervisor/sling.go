@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,23 +70,25 @@ func (s *Supervisor) offer(said string) (forge.Ref, error) {
 	return item, nil
 }
 
-// unslingable says why an issue cannot be handed out; "" when it can. A reason that time takes away, such as a blocker,
-// does not count: the scheduler gives that one.
+// unslingable says why an issue cannot be handed out, and what to do about it; "" when it can. A reason that time takes
+// away, such as a blocker, does not count: the scheduler gives that one.
 func (s *Supervisor) unslingable(t *target) string {
 	switch label := forge.SkipLabel(t.labels); {
 	case t.pull:
 		return "it is a pull request, which is reviewed and merged by itself"
 	case t.closed:
-		return "it is closed"
+		return "it is closed: reopen it first"
 	case label == forge.LabelConvoy:
 		return "it is a convoy, say disinto convoy start"
+	case slices.Contains(retryLabels, label):
+		return "it is labelled " + label + ": disinto retry takes that off"
 	case label != "":
-		return "it is labelled " + label
+		return "it is labelled " + label + ": take that label off first"
 	}
 	config := s.books.config()
 	for _, login := range t.assignees {
 		if !isBot(config, login) && config.AgentByLogin(login) == nil {
-			return "it is assigned to " + login
+			return "it is assigned to " + login + ": unassign that account first"
 		}
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // escalateAfter is the default number of rejections and failures that lead to the next rung.
@@ -65,7 +66,7 @@ func (d *decoder) checkLadder(key, rungs []string, writes bool) {
 			for _, a := range d.config.Agents {
 				names = append(names, a.Name)
 			}
-			d.wrong(d.lineOf(key), key, "has %q in it, which is no agent%s", name, suggest(name, names))
+			d.wrong(d.lineOf(key), key, "has %q in it, which is no agent%s", name, threads.Suggest(name, names))
 		case !d.config.HasTrigger(a, agents.OnIssue):
 			d.wrong(d.lineOf(key), key, `has %s in it, which has no role with on = "issue"`, name)
 		}

@@ -72,7 +72,7 @@ func (t *table) topics(key string) []threads.Topic {
 	on := []threads.Topic{}
 	for _, word := range list {
 		if !slices.Contains(words, word) {
-			t.wrong(key, `has %q in it, want "%s"%s`, word, strings.Join(words, `", "`), suggest(word, words))
+			t.wrong(key, `has %q in it, want "%s"%s`, word, strings.Join(words, `", "`), threads.Suggest(word, words))
 		}
 		on = append(on, threads.Topic(word))
 	}

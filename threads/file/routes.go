@@ -44,7 +44,7 @@ func (d *decoder) checkRoute(t *table, skill, name string) {
 		for i := range d.config.Agents {
 			known = append(known, d.config.Agents[i].Name)
 		}
-		t.wrong(skill, "has %q in it, who is in no thread's agents%s", name, suggest(name, known))
+		t.wrong(skill, "has %q in it, who is in no thread's agents%s", name, threads.Suggest(name, known))
 		return
 	}
 	if !slices.Contains(a.Skills, skill) {

@@ -2,7 +2,6 @@ package file
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/tomltext"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // table is one table of the file while it is read. Each reading method accepts a key, returns its value, and reports
@@ -58,7 +58,7 @@ func (t *table) done() {
 	}
 	for key := range t.values {
 		if !slices.Contains(t.known, key) {
-			t.wrong(key, "unknown key%s", suggest(key, t.known))
+			t.wrong(key, "unknown key%s", threads.Suggest(key, t.known))
 		}
 	}
 }
@@ -250,7 +250,7 @@ func (t *table) oneOf(key, unset string, words ...string) string {
 	case slices.Contains(words, s):
 		return s
 	case ok:
-		t.wrong(key, "is %q, want %s%s", s, want, suggest(s, words))
+		t.wrong(key, "is %q, want %s%s", s, want, threads.Suggest(s, words))
 	case unset == "" && !t.has(key):
 		t.wrong(key, "is not set, want %s", want)
 	}
@@ -362,43 +362,4 @@ func (t *table) token(key, owner, unset string) agents.Secret {
 		t.wrong(key, "is no token: it has white space or other odd characters in it")
 	}
 	return s
-}
-
-// suggest completes a message about an unknown word: ", did you mean X?", or "" when no known word is close.
-func suggest(word string, words []string) string {
-	best, far := "", max(1, min(len(word), 40)/3)+1
-	for _, w := range slices.Sorted(slices.Values(words)) {
-		if d := distance(strings.ToLower(word), w); d < far {
-			best, far = w, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(", did you mean %s?", best)
-}
-
-// distance is the number of letters to add, remove, change or swap with their neighbour that turn a into b.
-func distance(a, b string) int {
-	if len(a) > 40 || len(b) > 40 {
-		return 40
-	}
-	var d [41][41]int
-	for i := range len(a) + 1 {
-		for j := range len(b) + 1 {
-			if i == 0 || j == 0 {
-				d[i][j] = i + j
-				continue
-			}
-			change := d[i-1][j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			d[i][j] = min(change, d[i-1][j]+1, d[i][j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }

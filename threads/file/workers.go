@@ -150,7 +150,7 @@ func (d *decoder) readAgents(tables []*table) {
 			d.wrong(t.line, t.path, `is upstream's table of intervals and no agent: write every = "6h" in the table of a role`)
 		} else {
 			d.wrong(t.line, t.path, "is in no thread's agents%s",
-				cmp.Or(suggest(t.name(), slices.Collect(maps.Keys(d.assigned))), d.lineToAdd(t)))
+				cmp.Or(threads.Suggest(t.name(), slices.Collect(maps.Keys(d.assigned))), d.lineToAdd(t)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.assigned)) {
@@ -268,7 +268,7 @@ func (d *decoder) readRoles(tables []*table) {
 		known = append(known, name)
 		roles[name] = d.role(t, builtin[name])
 		if _, ok := builtin[name]; !ok && !slices.Contains(used, name) {
-			d.wrong(t.line, t.path, "no agent has this role%s", suggest(name, used))
+			d.wrong(t.line, t.path, "no agent has this role%s", threads.Suggest(name, used))
 		}
 	}
 	for _, name := range used {
@@ -309,7 +309,7 @@ func (d *decoder) unknownRole(name string, known []string) {
 			}
 		}
 		d.wrong(line, key, "%q is no built-in role and has no table%s", name,
-			cmp.Or(suggest(name, known), `: add [roles.`+name+`] with on = "issue", "review" or "schedule"`))
+			cmp.Or(threads.Suggest(name, known), `: add [roles.`+name+`] with on = "issue", "review" or "schedule"`))
 	}
 }
 
