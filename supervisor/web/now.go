@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -39,11 +40,15 @@ type need struct {
 	Mend  string
 }
 
-// needsYou are the faults of the factory, the agents that can start nothing, and the items that wait for a person,
-// oldest first.
+// needsYou are a pause of everything, the faults of the factory, the agents that can start nothing, and the items that
+// wait for a person, oldest first.
 func needsYou(d *control.Document) section {
 	sec := section{ID: "needs", Title: "Needs you", Urgent: true}
 	add := func(id string, n need) { sec.Rows = append(sec.Rows, render("need", id, n)) }
+	says := func(problem string) bool { return strings.Contains(problem, "disinto resume") } // as that of a first start
+	if d.Paused && !slices.ContainsFunc(d.Problems, says) {
+		add("paused", need{Text: "everything is paused", Mend: "resume it"})
+	}
 	for i, p := range d.Problems {
 		add("problem-"+strconv.Itoa(i), need{Text: p})
 	}
@@ -162,9 +167,6 @@ func health(d *control.Document) section {
 	}
 	sandbox := fact{"sessions", cmp.Or(d.Sandbox, "without a sandbox"), d.Sandbox == ""}
 	facts := []fact{forge, config, sandbox, {"program", d.Version, false}}
-	if d.Paused {
-		facts = append([]fact{{"paused", "everything, until a person resumes it", true}}, facts...)
-	}
 	for _, t := range d.Threads {
 		if !t.ParkedUntil.IsZero() {
 			facts = append(facts, fact{t.Name, "parked until " + at(t.ParkedUntil).Machine + ": " + t.ParkedWhy, true})

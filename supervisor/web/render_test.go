@@ -4,6 +4,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/supervisor/control"
 )
 
 // A title of the forge turns no writing around, in the browser's tab either, where no markup can isolate it.
@@ -18,5 +20,24 @@ func TestVisible(t *testing.T) {
 	got := string(render("shares", "x", map[string]any{"Words": "a\u202eb", "Shares": nil}).HTML)
 	if !strings.Contains(got, "<title>ab</title>") || !strings.Contains(got, `aria-label="ab"`) {
 		t.Errorf("a tooltip: %s", got)
+	}
+}
+
+// A pause of everything needs a person, and is shown once.
+func TestNeedsResume(t *testing.T) {
+	for _, tt := range []struct {
+		d    control.Document
+		want string
+	}{
+		{control.Document{Paused: true}, "everything is paused"},
+		{control.Document{Paused: true, Problems: []string{"first start: 2 items wait: disinto resume begins them"}}, "first start"},
+	} {
+		sec := needsYou(&tt.d)
+		if len(sec.Rows) != 1 || !strings.Contains(string(sec.Rows[0].HTML), tt.want) {
+			t.Errorf("%+v, want one row with %q", sec.Rows, tt.want)
+		}
+	}
+	if sec := needsYou(&control.Document{}); len(sec.Rows) > 0 {
+		t.Errorf("of a factory that works: %+v", sec.Rows)
 	}
 }

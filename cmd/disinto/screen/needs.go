@@ -8,11 +8,14 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// needs shows everything that waits for a person, oldest first, each with what resolves it: faults of the factory
-// itself, agents that can start nothing, then items.
+// needs shows everything that waits for a person, oldest first, each with what resolves it: a factory that is paused,
+// faults of the factory itself, agents that can start nothing, then items.
 func (v View) needs(p *page, d *control.Document) {
 	var rows [][]cell
 	add := func(about, text string, s style) { rows = append(rows, []cell{{about, plain}, {text, s}}) }
+	if d.Paused && !slices.ContainsFunc(d.Problems, saysResume) {
+		add("everything", "paused: disinto resume begins what waits", held)
+	}
 	for _, problem := range d.Problems {
 		add("problem", problem, wrong)
 	}
@@ -42,6 +45,9 @@ func (v View) needs(p *page, d *control.Document) {
 	}
 	p.end()
 }
+
+// saysResume reports whether a problem, such as the pause of a first start, says how to end a pause of everything.
+func saysResume(problem string) bool { return strings.Contains(problem, "disinto resume") }
 
 // needsLines is how many things that need a person a terminal shows at least.
 const needsLines = 5

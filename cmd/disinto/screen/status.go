@@ -173,9 +173,6 @@ func attempt(n int) string {
 // waiting names threads that start nothing, agents that are held and what to do about it and, in one line, idle agents.
 func (v View) waiting(p *page, d *control.Document) {
 	var rows [][]cell
-	if d.Paused {
-		rows = append(rows, labelled("paused", "everything, until disinto resume", held))
-	}
 	for _, t := range d.Threads {
 		if t.Paused && !d.Paused {
 			rows = append(rows, labelled("paused", t.Name, held))

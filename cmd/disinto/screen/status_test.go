@@ -148,3 +148,15 @@ func TestAge(t *testing.T) {
 		}
 	}
 }
+
+// A pause of everything stands under what needs a person, once: that of a first start is a problem already.
+func TestStatusPaused(t *testing.T) {
+	d := control.Document{Paused: true}
+	if got := (View{}).Status(&d); !strings.HasPrefix(got, "NEEDS YOU\neverything  paused: disinto resume begins what waits\n") {
+		t.Errorf("paused:\n%s", got)
+	}
+	d.Problems = []string{"first start: 2 items wait: disinto resume begins them"}
+	if got := (View{}).Status(&d); strings.Count(got, "disinto resume") != 1 {
+		t.Errorf("at a first start:\n%s", got)
+	}
+}
