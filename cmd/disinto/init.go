@@ -75,14 +75,17 @@ func (f *founding) run(ctx context.Context, c *cli, _ []string) error {
 		}
 	}
 	if f.dryRun {
+		say(c, "next", "nothing was done: leave --dry-run out to do it")
 		return nil
 	}
 	if err := f.hire(ctx, c, path); err != nil {
+		say(c, "next", "mend what is wrong, then the same disinto init again: it goes on from there")
 		return err
 	}
 	say(c, "check", "asks once more what run would find out later")
 	k := &checker{place: f.place, offline: f.offline, c: c}
 	if err := k.check(ctx); err != nil {
+		say(c, "next", "mend what is wrong, then disinto check, until it finds nothing")
 		return err
 	}
 	say(c, "next", "disinto run, then give an issue the label "+forge.LabelBacklog)

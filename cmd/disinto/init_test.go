@@ -28,7 +28,8 @@ func TestInit(t *testing.T) {
 	}, args[1:]...)
 
 	dry := disinto(t.Context(), environ, append(append([]string{"init"}, first...), "--dry-run")...)
-	if dry.code != exitDone || !strings.Contains(dry.stdout, "[threads.llama]") || exists(path) {
+	if dry.code != exitDone || !strings.Contains(dry.stdout, "[threads.llama]") || exists(path) ||
+		!strings.HasSuffix(dry.stdout, "\nnext        nothing was done: leave --dry-run out to do it\n") {
 		t.Fatalf("dry run: %+v", dry)
 	}
 	got := disinto(t.Context(), environ, append([]string{"init"}, first...)...)
@@ -65,6 +66,18 @@ func TestInit(t *testing.T) {
 		got := disinto(t.Context(), environ, append(args, flag, other)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, "correct it there, or delete the file") {
 			t.Errorf("%s %s: %d %s%s", flag, other, got.code, got.stdout, got.stderr)
+		}
+	}
+	// Whatever goes wrong, the last line says how to go on.
+	for why, tt := range map[string]struct{ environ, args []string }{
+		"then disinto check, until it finds nothing": {append([]string{"PATH=/nowhere"}, environ[1:]...), args},
+		"then the same disinto init again: it goes on from there": {environ, []string{
+			"init", "--config", path + ".other", "--url", "http://127.0.0.1:1", "--repo", demo.Repo, "--api", "sonnet",
+		}},
+	} {
+		got := disinto(t.Context(), tt.environ, tt.args...)
+		if got.code != exitFailed || !strings.HasSuffix(got.stdout, "next        mend what is wrong, "+why+"\n") {
+			t.Errorf("%s: %+v", why, got)
 		}
 	}
 	for i, name := range []string{"FORGE_TOKEN", "FORGE_TOKEN_DEV_QWEN3_5_CODER", "FORGE_TOKEN_REVIEW_SONNET"} {
