@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/forge/forgejo"
@@ -98,11 +99,21 @@ func newForgejo(o forgeOptions) (supervisor.Forge, error) {
 	}
 	return forgejo.New(forgejo.Options{
 		URL: o.config.Forge.URL, Token: o.config.Forge.Token.Reveal(), Repos: o.config.Forge.Repos,
-		Ours:          func(login string) bool { return o.current().AgentByLogin(login) != nil },
-		Bots:          func(login string) bool { return slices.Contains(o.current().Forge.Bots, login) },
+		Ours:          func(login string) bool { return hasAgent(o.current(), login) },
+		Bots:          func(login string) bool { return hasBot(o.current(), login) },
 		Moves:         func() bool { return o.current().Fleet.Hub },
 		RequireMerged: o.config.Forge.RequireMerged, Claims: claims, Observe: o.observe,
 	})
+}
+
+// hasAgent and hasBot compare as the forge does, for which a login has no case: an agent that the configuration spells
+// in another one is no person, whose comments would command.
+func hasAgent(c *threads.Config, login string) bool {
+	return slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return strings.EqualFold(a.Login, login) })
+}
+
+func hasBot(c *threads.Config, login string) bool {
+	return slices.ContainsFunc(c.Forge.Bots, func(bot string) bool { return strings.EqualFold(bot, login) })
 }
 
 // hostName is the name of this machine; empty where it has none.

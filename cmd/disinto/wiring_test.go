@@ -1,6 +1,23 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// The forge ignores the case of logins, and so do those who ask whether a comment is a person's.
+func TestAgentsInAnyCase(t *testing.T) {
+	c := &threads.Config{
+		Forge: threads.Forge{Bots: []string{"Dev-Iris"}}, Agents: []agents.Agent{{Name: "dev-qwen", Login: "Dev-Qwen"}},
+	}
+	for login, want := range map[string]bool{"dev-qwen": true, "Dev-Qwen": true, "dev-iris": true, "DEV-IRIS": true, "johba": false} {
+		if got := hasAgent(c, login) || hasBot(c, login); got != want {
+			t.Errorf("%s is an agent: %v", login, got)
+		}
+	}
+}
 
 // The first of a registry counts, unless a variable names another.
 func TestRegistry(t *testing.T) {

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the compacted journals from what 
 // The bytes of a journal are a contract: the next version reads what this one wrote, and the one before may have to.
 // Each case is a journal that the program of 22 November 2026 wrote, and what compaction makes of it, which only grows.
 func TestJournalBytes(t *testing.T) {
-	for _, name := range []string{"everything", "demo"} {
+	for _, name := range []string{"everything", "demo", "commands"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "journal", name+".jsonl"))
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -102,7 +103,8 @@ func (s *State) Commands(c *threads.Config, f *forge.Facts, now time.Time) (due 
 // elsewhere reports whether a command is for another supervisor: that holds the item or has the agent.
 func elsewhere(c *threads.Config, f *forge.Facts, s *forge.Said) bool {
 	foreign := func(login string) bool {
-		return slices.Contains(c.Forge.Bots, login) && c.AgentByLogin(login) == nil
+		same := func(bot string) bool { return strings.EqualFold(bot, login) }
+		return slices.ContainsFunc(c.Forge.Bots, same) && c.AgentByLogin(login) == nil
 	}
 	if (s.Command.Verb == "assign" || s.Command.Verb == "pause") && len(s.Command.Args) == 1 &&
 		foreign(s.Command.Args[0]) {

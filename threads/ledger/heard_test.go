@@ -67,7 +67,7 @@ func TestCommandsDue(t *testing.T) {
 		{"pinned to another", []Record{known}, issue(forge.Issue{Assignees: []string{"far"}}), saidAt(5, time.Second, "why"), false},
 		{"a pull request held by another", []Record{known}, pull(forge.Pull{HeldBy: "far"}), saidAt(5, time.Second, "why"), false},
 		{"a pull request of another", []Record{known}, pull(forge.Pull{Assignees: []string{"far"}}), saidAt(5, time.Second, "why"), false},
-		{"for an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "assign", "far"), false},
+		{"for an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "assign", "Far"), false},
 		{"pause of an agent of another", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "far"), false},
 		{"pause of ours", []Record{known}, forge.Facts{}, saidAt(5, time.Second, "pause", "dev-qwen"), true},
 		{"listened to since later, by a second record", []Record{known, {At: noon, Listen: &Listen{
