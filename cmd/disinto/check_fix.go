@@ -167,5 +167,5 @@ func (k *checker) signIn(ctx context.Context, client supervisor.Forge) {
 // byHand says what a person has to do where we lack the right.
 func byHand(url string) string {
 	return "make the account an administrator of the repository, or add the hook by hand: to " + url +
-		", as JSON, with the secret of [forge] webhook_secret, for issues, pull requests and pushes"
+		", as JSON, with the secret of [forge] webhook_secret, for issues, comments, pull requests and pushes"
 }
