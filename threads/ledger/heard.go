@@ -55,7 +55,7 @@ func (r *Heard) apply(s *State, at time.Time) {
 	if known {
 		now.At, now.By, now.Verb = was.At, cmp.Or(r.By, was.By), cmp.Or(r.Verb, was.Verb)
 	}
-	if now.Done = r.Done || was.Done; now.Done {
+	if now.Done {
 		now.Answer = ""
 	}
 	s.Heard[r.Comment] = now
