@@ -7,18 +7,18 @@ import (
 )
 
 // spent shows what was used today: a line for each thread that used something or has a budget, and under it one for
-// each such agent and each of its windows.
+// each of its windows and each such agent.
 func (v View) spent(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST")}
 	for _, t := range d.Threads {
 		var under [][]cell
+		for i := range t.Windows {
+			under = append(under, spentLine("  its "+t.Windows[i].Length+" window", *t.Windows[i].Spent()))
+		}
 		for _, a := range d.Agents {
 			if a.Thread == t.Name && a.Spent != (control.SpentDocument{}) {
 				under = append(under, spentLine("  "+a.Name, a.Spent))
 			}
-		}
-		for i := range t.Windows {
-			under = append(under, spentLine("  in "+t.Windows[i].Length, *t.Windows[i].Spent()))
 		}
 		if t.Spent != (control.SpentDocument{}) || len(under) > 0 {
 			rows = append(append(rows, spentLine(t.Name, t.Spent)), under...)
