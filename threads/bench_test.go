@@ -2,6 +2,7 @@ package threads
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -164,5 +165,29 @@ func BenchmarkRebalance(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		Rebalance(s)
+	}
+}
+
+// BenchmarkDecideLadder is "free" with every issue on the first rung of its writer's ladder.
+func BenchmarkDecideLadder(b *testing.B) {
+	s := largeFactory(false)
+	s.History = NewHistory()
+	var writers []string
+	for i := range s.Config.Agents {
+		if a := &s.Config.Agents[i]; a.Roles[0] == "dev" {
+			writers = append(writers, a.Name)
+		}
+	}
+	s.Config.Roles[0].Escalate, s.Config.Roles[0].EscalateAfter = writers[len(writers)-20:], 2
+	for i := range s.Facts.Issues {
+		c := Entry(s.History.Chains, s.Facts.Issues[i].Ref)
+		c.Writers, c.Failures = []string{writers[i%40]}, 2
+	}
+	if p := Decide(s); len(p.Starts) == 0 || !slices.ContainsFunc(p.Starts, func(st Start) bool { return st.Rung == 1 }) {
+		b.Fatalf("%d starts, and none is on a rung", len(p.Starts))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Decide(s)
 	}
 }

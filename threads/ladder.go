@@ -27,9 +27,35 @@ func (c *Config) Ladder(agent string) (rungs []string, after int) {
 
 // climb says how high a chain stands on the ladder of an agent.
 type climb struct {
-	rungs    []string
-	level    int // 0 is below the first rung
-	setbacks int // rejections and failures so far
+	of       string // the agent
+	level    int    // 0 is below the first rung
+	setbacks int    // rejections and failures so far
+}
+
+// ladder has the agents above one, see Config.Ladder.
+type ladder struct {
+	rungs []string
+	after int
+}
+
+// foot has all that the choice of a rung depends on. Ten thousand items that climb have a handful of them.
+type foot struct {
+	traits
+	of    string
+	level int
+}
+
+// ladderOf is Config.Ladder, found once for each agent.
+func (v *view) ladderOf(agent string) ladder {
+	l, known := v.ladders[agent]
+	if !known {
+		l.rungs, l.after = v.Config.Ladder(agent)
+		if v.ladders == nil {
+			v.ladders = make(map[string]ladder)
+		}
+		v.ladders[agent] = l
+	}
+	return l
 }
 
 // climbOf finds the ladder of an item's chain, which is that of the first of its writers with one, and how high the
@@ -40,26 +66,28 @@ func (v *view) climbOf(w *work) (c climb) {
 	if w.stage != nil && w.stage.own && len(writers) == 0 { // after the journal is lost
 		writers = w.stage.writers[:1]
 	}
-	after := 0
 	for _, name := range writers {
-		if c.rungs, after = v.Config.Ladder(name); len(c.rungs) > 0 {
-			break
+		l := v.ladderOf(name)
+		if len(l.rungs) == 0 {
+			continue
 		}
+		c.of, c.setbacks = name, h.Failures+v.rejections(w, h)
+		c.level = min(len(l.rungs), max(h.Rung, c.setbacks/l.after))
+		c.setbacks = max(c.setbacks, c.level*l.after) // fewer where a review was dismissed since
+		break
 	}
-	if len(c.rungs) == 0 {
-		return climb{}
-	}
-	c.setbacks = h.Failures + v.rejections(w, h)
-	c.level = min(len(c.rungs), max(h.Rung, c.setbacks/after))
-	c.setbacks = max(c.setbacks, c.level*after) // fewer where a review was dismissed since
 	return c
 }
 
 // rejections counts the commits of a chain's pull requests for which changes were requested, or which an agent closed
 // unmerged, since a person last said retry.
 func (v *view) rejections(w *work, h *ChainHistory) int {
+	pulls := v.pullsOf(w)
+	if len(pulls) == 0 {
+		return 0
+	}
 	heads := make(map[string]bool)
-	for _, p := range v.pullsOf(w) {
+	for _, p := range pulls {
 		for i := range p.Reviews {
 			r := &p.Reviews[i]
 			counts := r.Official || v.isAgent(r.Author)
@@ -98,32 +126,46 @@ func (v *view) climbing(w *work, t traits) (rung string, level, setbacks int) {
 		return "", 0, 0
 	}
 	c := v.climbOf(w)
-	if len(c.rungs) == 0 {
+	if c.of == "" || c.level == 0 && (t.author == "" || !v.fallsBack(t.author)) {
 		return "", 0, 0
 	}
-	if c.level == 0 {
-		if t.author == "" || !v.fallsBack(t.author) {
-			return "", 0, 0
+	at := foot{t, c.of, c.level}
+	rung, known := v.chosen[at]
+	if !known {
+		rung = v.chooseRung(at)
+		if v.chosen == nil {
+			v.chosen = make(map[foot]string)
 		}
-		return v.standIn(c.rungs, t), 0, 0
+		v.chosen[at] = rung
 	}
-	at := slices.IndexFunc(c.rungs[c.level-1:], func(name string) bool { return v.mayStep(name, t) })
+	if rung == "" {
+		return "", 0, 0
+	}
+	return rung, c.level, c.setbacks
+}
+
+// chooseRung finds the agent for a level of a ladder; empty when there is none.
+func (v *view) chooseRung(f foot) string {
+	rungs := v.ladderOf(f.of).rungs
+	if f.level == 0 {
+		return v.standIn(rungs, f.traits)
+	}
+	at := slices.IndexFunc(rungs[f.level-1:], func(name string) bool { return v.mayStep(name, f.traits) })
 	if at >= 0 {
-		at += c.level - 1
+		at += f.level - 1
 	}
-	for i := c.level - 2; at < 0 && i >= 0; i-- {
-		if v.mayStep(c.rungs[i], t) {
+	for i := f.level - 2; at < 0 && i >= 0; i-- {
+		if v.mayStep(rungs[i], f.traits) {
 			at = i
 		}
 	}
-	if at < 0 {
-		return "", 0, 0
+	switch {
+	case at < 0:
+		return ""
+	case v.fallsBack(rungs[at]):
+		return cmp.Or(v.standIn(rungs[at+1:], f.traits), rungs[at])
 	}
-	rung = c.rungs[at]
-	if v.fallsBack(rung) {
-		rung = cmp.Or(v.standIn(c.rungs[at+1:], t), rung)
-	}
-	return rung, c.level, c.setbacks
+	return rungs[at]
 }
 
 // standIn is the rung that takes an item in the place of an agent whose thread is shut: the first that is idle, else

@@ -26,6 +26,9 @@ type view struct {
 	agents  []agentState
 	cands   []candidate // every agent in each of its roles, sorted by agent
 
+	ladders map[string]ladder // by agent, of those that were asked for
+	chosen  map[foot]string   // the rungs that were asked for
+
 	wakeAt time.Time
 }
 
