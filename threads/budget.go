@@ -183,20 +183,21 @@ func threadSpent(cfg *Config, h *History, s *Session, now time.Time) *Reason {
 // issueLimit holds an issue, and its pull requests, on which as much was used as a role allows that may take them. Of
 // several such roles the lowest limit counts.
 func issueLimit(v *view, w *work) *Reason {
-	used := v.History.Chain(w.Chain).Used
-	if used == (Used{}) || w.Kind != agents.KindIssue && w.Kind != agents.KindRework && w.Kind != agents.KindReview {
-		return nil
-	}
 	on := agents.OnIssue
-	if w.Kind == agents.KindReview {
+	switch w.Kind {
+	case agents.KindIssue, agents.KindRework:
+	case agents.KindReview:
 		on = agents.OnReview
+	default:
+		return nil
 	}
 	for i := range v.Config.Roles {
 		r := &v.Config.Roles[i]
-		if r.On != on || r.PerIssue == (agents.Budget{}) || !takes(r, v.filterLabels(w)) {
+		if r.On != on || r.PerIssue == (agents.Budget{}) {
 			continue
 		}
-		if why := limitReached("issue", r.Name, r.PerIssue, used); why != nil {
+		why := limitReached("issue", r.Name, r.PerIssue, v.History.Chain(w.Chain).Used)
+		if why != nil && takes(r, v.filterLabels(w)) {
 			return &Reason{Code: OverLimit, Note: why.Note}
 		}
 	}
@@ -205,8 +206,9 @@ func issueLimit(v *view, w *work) *Reason {
 
 // outOfMoney leaves an issue alone on which a session or a pull request is under way: that may be the last one needed.
 func outOfMoney(v *view, w *work) *Reason {
-	if hasSession(v, w) != nil || w.issue != nil && (notBacklog(v, w) != nil || hasPull(v, w) != nil) {
+	why := issueLimit(v, w)
+	if why == nil || hasSession(v, w) != nil || w.issue != nil && (notBacklog(v, w) != nil || hasPull(v, w) != nil) {
 		return nil
 	}
-	return issueLimit(v, w)
+	return why
 }

@@ -52,6 +52,21 @@ func TestJudge(t *testing.T) {
 			agents.Outcome{Result: agents.Stalled, Reason: "silent"},
 			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it stalled afterwards",
 		},
+		{
+			"pull request opened, then over its budget", agents.KindIssue,
+			agents.Outcome{Result: agents.OverBudget, Reason: "9 of 9 tokens"},
+			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it reached a limit afterwards: 9 of 9 tokens",
+		},
+		{
+			"over its budget", agents.KindIssue,
+			agents.Outcome{Result: agents.OverBudget, Reason: "9 of 9 tokens"},
+			issue(false), agents.OverBudget, NoEffect, "9 of 9 tokens",
+		},
+		{
+			"over its budget by its own words", agents.KindIssue, claim(agents.OverBudget, "9 of 9 tokens"),
+			withPull(forge.Pull{Author: me}), agents.Done, Achieved, "opened #12, although it reached a limit afterwards: 9 of 9 tokens",
+		},
+		{"a loop", agents.KindIssue, claim(agents.Looped, "make test"), withPull(forge.Pull{Author: me}), agents.Looped, NoEffect, "make test"},
 		{"somebody else's pull request", agents.KindIssue, exit(0), withPull(forge.Pull{Author: other}), agents.NoProgress, NoEffect, "ended without a pull request"},
 		{"own pull request closed again", agents.KindIssue, exit(0), withPull(forge.Pull{Author: me, Closed: true}), agents.NoProgress, NoEffect, "ended without a pull request"},
 		{"issue closed", agents.KindIssue, exit(0), issue(true), agents.Done, Achieved, "closed #11"},

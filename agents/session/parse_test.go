@@ -198,6 +198,14 @@ func FuzzRead(f *testing.F) {
 			if strings.ContainsAny(r.Note, "\n\r") {
 				t.Errorf("%s: a note of several lines: %q", cli, r.Note)
 			}
+			if u := used(r, agents.Usage{}); u != u.Bounded() || strings.ContainsAny(r.repeats.words, "\n\r") {
+				t.Errorf("%s: used %+v, %q", cli, u, r.repeats.words)
+			}
+			if d, ok := a.(diarist); ok {
+				if u, _ := d.entry(stream); u != u.Bounded() {
+					t.Errorf("%s: an entry of %+v", cli, u)
+				}
+			}
 			_ = outcome(cli, r, nil, "", noon)
 		}
 	})

@@ -358,6 +358,21 @@ func TestUsed(t *testing.T) {
 	check("a person says retry", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{})
 }
 
+// Scheduled work that reaches its limit waits for the next due time, and asks nobody: there is no issue. What a day's
+// budget ends is due as before.
+func TestScheduledOverLimit(t *testing.T) {
+	for stop, ran := range map[threads.Code]bool{threads.StopOverLimit: true, threads.StopOverBudget: false} {
+		start := startRec("a", 0, 1)
+		start.Start.Item, start.Start.Chain = Key{Kind: agents.KindSchedule, Ref: Ref{Repo: "o/r"}, Role: "planner"}, Ref{Repo: "o/r"}
+		h := fold(start, Record{At: noon, Used: &Used{"a", agents.Usage{InputTokens: 9}}},
+			endRec("a", time.Minute, End{Result: agents.OverBudget, Stop: stop, Reason: "9 of 9 tokens"}))
+		c := h.Chain(forge.Ref{Repo: "o/r"})
+		if got := !h.Item(start.Start.Item.Of()).LastRun.IsZero(); got != ran || c.HasRefusal() || c.Used != (threads.Used{}) {
+			t.Errorf("%s: ran %v, %+v", stop, got, c)
+		}
+	}
+}
+
 // Of two sessions that met the limit the later reset counts; and only a session that began after it closes the matter.
 func TestParking(t *testing.T) {
 	limit := func(d time.Duration) End { return End{Result: agents.Limited, RetryAt: noon.Add(d)} }
