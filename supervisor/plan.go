@@ -31,6 +31,7 @@ type todo struct {
 	dropped []forge.Ref   // claims in our books that are not on the forge
 	gone    []forge.Ref   // what the journal can forget
 	stood   []ledger.Free // times beside work that are over
+	used    []ledger.Used // what sessions have told, to be written
 	held    []*threads.Hold
 	broken  []threads.Violation
 	delay   time.Duration // until the next tick of the thread
@@ -76,6 +77,7 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 		b.meters.Free(now, free)
 	}
 	t.stood = b.stood.turn(free, now)
+	t.used = b.usedLocked(now)
 	t.held = b.heldLocked(plan.Holds)
 	b.plan = plan
 	for i := range plan.Starts {

@@ -16,37 +16,45 @@ import (
 const usedRest = time.Minute
 
 // spent counts what a running session has used so far, and ends the sessions that must use no more. It needs no scan:
-// neither a slow forge nor one that is down lets a session go on.
+// neither a slow forge nor one that is down lets a session go on. It does not journal: the session's executor waits for
+// it, and an upgrade in place waits for that with the journal in its hands.
 func (s *Supervisor) spent(x *session, used agents.Usage) {
-	now := time.Now()
-	record := ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}}
-	due, stops := s.books.spent(x, record)
-	if due {
-		s.books.note(record) // which adds nothing: it is the whole use
-	}
-	for _, x := range stops {
+	for _, x := range s.books.spent(x, used) {
 		s.log.Info(fmt.Sprintf("%s stopping: %s", x.tag, context.Cause(x.ctx)))
 	}
 	s.touchStatus()
 }
 
-// spent makes a record true, and reports whether it is due to be written. It returns the sessions that it ends.
-func (b *books) spent(x *session, record ledger.Record) (due bool, stops []*session) {
+// spent counts the use of a session, and returns the sessions that it ends.
+func (b *books) spent(x *session, used agents.Usage) []*session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.applyLocked(record)
-	x.Used = b.ledger.Open[x.RunID].Used
-	if due = record.At.Sub(x.told) >= usedRest; due {
-		x.told = record.At
-	}
+	now := time.Now()
+	b.useLocked(x, used, now)
 	if b.cfg == nil {
-		return due, nil
+		return nil
 	}
 	var sessions []threads.Session
 	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
 		sessions = append(sessions, b.sessions[run].Session)
 	}
-	return due, b.stopLocked(threads.Overspent(b.cfg, &b.ledger.History, sessions, record.At))
+	return b.stopLocked(threads.Overspent(b.cfg, &b.ledger.History, sessions, now))
+}
+
+func (b *books) useLocked(x *session, used agents.Usage, now time.Time) {
+	b.applyLocked(ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}})
+	x.Used = b.ledger.Open[x.RunID].Used
+}
+
+// usedLocked returns what sessions have used since it was last written, for each at most once in usedRest.
+func (b *books) usedLocked(now time.Time) (due []ledger.Used) {
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		if x := b.sessions[run]; x.Used != x.written && now.Sub(x.writtenAt) >= usedRest {
+			x.written, x.writtenAt = x.Used, now
+			due = append(due, ledger.Used{Run: run, Usage: x.Used})
+		}
+	}
+	return due
 }
 
 // left returns the use that remains to a session when it begins.
@@ -76,9 +84,7 @@ func (b *books) atLimit(x *session, out agents.Outcome) (agents.Outcome, threads
 	if out.Result != agents.OverBudget {
 		return out, stop.Code
 	}
-	record := ledger.Record{At: time.Now(), Used: &ledger.Used{Run: x.RunID, Usage: out.Usage}}
-	b.applyLocked(record) // the end says it once more
-	x.Used = b.ledger.Open[x.RunID].Used
+	b.useLocked(x, out.Usage, time.Now()) // the end says it once more
 	if why := threads.LimitReached(&b.ledger.History, &x.Session); why != nil {
 		out.Reason = why.Text()
 		return out, why.Code

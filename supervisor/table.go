@@ -39,8 +39,10 @@ type session struct {
 
 	// Guarded by the mutex of the books.
 	pid     int
-	sandbox string    // what holds it; empty without one
-	told    time.Time // when the journal was last told what it has used
+	sandbox string // what holds it; empty without one
+	// written is the use that was last journalled, at writtenAt.
+	written   agents.Usage
+	writtenAt time.Time
 }
 
 // stopped is why a session's context ended: reconcile found that its item went away, or a person said so.

@@ -74,6 +74,9 @@ func (s *Supervisor) remember(t *todo) {
 	for _, r := range t.gone {
 		s.books.note(ledger.Record{At: time.Now(), Forget: &ledger.Forget{Ref: ledger.Ref(r)}})
 	}
+	for i := range t.used { // which adds nothing to the books: each is the whole use of a session
+		s.books.note(ledger.Record{At: time.Now(), Used: &t.used[i]})
+	}
 	for i := range t.stood {
 		s.books.note(ledger.Record{At: time.Now(), Free: &t.stood[i]})
 	}

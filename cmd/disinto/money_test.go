@@ -19,8 +19,8 @@ const spends = `tell() { printf '{"usage":{"input_tokens":%d}}' $1 >"$DISINTO_RE
 	until [ -e more ]; do sleep 0.1; done
 	tell 400; sleep 1000`
 
-// A program of any kind that spends is ended at the limit of its role by the real supervisor, which
-// shows its use meanwhile. A person is asked with the figures, and retry lets it use as much again.
+// A program of any kind that spends is ended at the limit of its role by the real supervisor, which shows its use
+// meanwhile, also after an upgrade in place. A person is asked with the figures, and retry lets it use as much again.
 func TestSpendingAgent(t *testing.T) {
 	t.Parallel()
 	f := newTestForge(t)
@@ -36,6 +36,9 @@ func TestSpendingAgent(t *testing.T) {
 	status(t, state, "its use is shown", func(d *control.Document) bool {
 		return slices.ContainsFunc(d.Sessions, func(s control.SessionDocument) bool { return s.Usage.InputTokens == 100 })
 	})
+	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
+		t.Fatalf("upgrade: %+v", got)
+	}
 	workspaces, err := filepath.Glob(filepath.Join(state, "work", "*", "*_8"))
 	if err != nil || len(workspaces) != 1 {
 		t.Fatalf("workspaces %q, %v", workspaces, err)

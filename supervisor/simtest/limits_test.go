@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,10 @@ func TestIssueLimit(t *testing.T) {
 			is := w.Forge.Get(issue)
 			return is.Has(forge.LabelNeedsHuman)
 		})
+		third := variable(w.Exec.RunsOf(agents.KindIssue, issue)[2].Job, "DISINTO_MAX_TOKENS")
+		if left, err := strconv.Atoi(third); err != nil || left > 900-500 {
+			t.Errorf("after the kill the third may use %q: what the second used is forgotten", third)
+		}
 		total := int64(0)
 		for _, r := range w.Exec.RunsOf(agents.KindIssue, issue) {
 			total += r.Outcome.Usage.Tokens()
