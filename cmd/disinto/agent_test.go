@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type bench struct {
 	dir string
 	ctx context.Context
 	log strings.Builder
+	cli string // empty means the stub for claude
 	// program changes the program before it runs; nil leaves it.
 	program func(*session.Program)
 }
@@ -88,7 +90,7 @@ func (b *bench) run(agent string, kind agents.Kind, number int, script string, m
 		"GIT_AUTHOR_NAME=" + agent, "GIT_AUTHOR_EMAIL=" + agent + "@x", "GIT_COMMITTER_NAME=" + agent, "GIT_COMMITTER_EMAIL=" + agent + "@x",
 	})
 	p := session.Program{
-		CLI: "claude", Environ: append(environ, more...), Desk: b.desk(agent), Run: sessionRun(b.reaper),
+		CLI: cmp.Or(b.cli, "claude"), Environ: agents.Setenv(environ, more), Desk: b.desk(agent), Run: sessionRun(b.reaper),
 		Out: &b.log, Now: time.Now,
 	}
 	if b.program != nil {

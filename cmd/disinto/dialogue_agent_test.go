@@ -7,20 +7,12 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/cmd/disinto/demo"
-	"codeberg.org/johba/disinto/forge/rest"
 )
 
 // say comments as the demo's person and returns the comment's id.
 func (b *bench) say(number int, words string) int64 {
 	b.t.Helper()
-	human := rest.API{URL: b.URL, Token: b.HumanToken}
-	var made struct{ ID int64 }
-	path := fmt.Sprintf("/repos/%s/issues/%d/comments", demo.Repo, number)
-	if err := human.Post(b.t.Context(), path, map[string]string{"body": words}, &made); err != nil {
-		b.t.Fatal(err)
-	}
-	return made.ID
+	return b.testForge.say(b.HumanToken, number, words)
 }
 
 // lastArgs are the arguments of the CLI's last run.

@@ -42,7 +42,7 @@ type listener struct {
 	updated   time.Time
 	filers    []string // accounts that filed what it is about
 	approved  bool     // labelled plan-approved
-	unplanned bool     // a plan is waited for
+	unplanned bool     // labelled plan-first, and no person is known to have approved a plan
 	*talk
 }
 
@@ -58,13 +58,14 @@ func (l *listener) due(now time.Time) bool {
 
 // listeners are the items of a repository whose labels say that people and agents speak about them, by number. The
 // talks of others are forgotten.
-func (r *repo) listeners() []listener {
+func (r *repo) listeners(c *Client) []listener {
 	var all []listener
 	talks := make(map[int64]*talk)
 	add := func(l listener) {
 		if l.talk = r.talks[l.number]; l.talk == nil {
 			l.talk = &talk{}
 		}
+		l.unplanned = l.unplanned && (!l.approved || l.approvedBy == "" || c.isAgent(l.approvedBy))
 		talks[l.number] = l.talk
 		all = append(all, l)
 	}
@@ -72,7 +73,7 @@ func (r *repo) listeners() []listener {
 		i := r.issues[n]
 		first, approved := i.Has(forge.LabelPlanFirst), i.Has(forge.LabelPlanApproved)
 		if !i.Closed && (first || approved || i.Has(forge.LabelNeedsAnswer)) {
-			add(listener{n, i.Updated, []string{i.Author}, approved, first && !approved, nil})
+			add(listener{n, i.Updated, []string{i.Author}, approved, first, nil})
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(r.pulls)) {
@@ -94,7 +95,7 @@ func (r *repo) listeners() []listener {
 func (c *Client) readTalks(ctx context.Context, r *repo) error {
 	now := time.Now()
 	c.mu.Lock()
-	all := r.listeners()
+	all := r.listeners(c)
 	c.mu.Unlock()
 	if len(all) == 0 {
 		return nil

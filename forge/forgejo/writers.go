@@ -25,7 +25,7 @@ type writers struct {
 // hosts opened, or people are to answer.
 func (c *Client) readWriters(ctx context.Context, r *repo) error {
 	c.mu.Lock()
-	wanted := r.hasPeoplesPulls(c) || len(r.listeners()) > 0
+	wanted := r.hasPeoplesPulls(c) || len(r.listeners(c)) > 0
 	c.mu.Unlock()
 	if !wanted {
 		return nil

@@ -56,6 +56,9 @@ func scanPlan(w *world) {
 	t := w.issue(ref).Talk
 	equal(w, "remarks", remarks(&t), []string{w.boss + " plan-1"})
 	equal(w, "likes", t.Remarks[0].Likes, nil)
+	w.Tag(w.dev, ref, forge.LabelPlanApproved) // which approves nothing
+	w.tick()
+	same(w, "who approved it", w.issue(ref).Talk.ApprovedBy, w.dev)
 	for _, login := range []string{w.human, w.colleague} {
 		w.Like(login, ref, t.Remarks[0].ID)
 	}
