@@ -21,7 +21,7 @@ func gaveUpComment(c *chore) comment {
 	if c.failure.Tail != "" {
 		b.WriteString("\n\nThe last lines of its output:\n\n" + fence(c.failure.Tail))
 	}
-	fmt.Fprintf(&b, "\n\nTo have it tried again, remove the label `blocked`, or say `disinto retry %d`.", it.Chain.Number)
+	b.WriteString("\n\nTo have it tried again, remove the label `blocked`, or comment `/disinto retry`.")
 	return comment{fmt.Sprintf("blocked-%d-%s-%d", it.Chain.Number, it.Kind, c.failure.Failed.Unix()), b.String()}
 }
 
@@ -60,8 +60,8 @@ func overLimitComment(c *chore) comment {
 	return comment{
 		fmt.Sprintf("limit-%d-%d-%d", c.ref.Number, c.refused.Unix(), c.handed),
 		fmt.Sprintf("This costs more than it may: %s. Its work so far is kept.\n\n"+
-			"To let agents use as much again, remove the label `needs-human`, or say `disinto retry %d`. "+
-			"To let them use more, raise that limit in factory.toml first.", c.mark.Reason.Text(), c.mark.Item.Chain.Number),
+			"To let agents use as much again, remove the label `needs-human`, or comment `/disinto retry`. "+
+			"To let them use more, raise that limit in factory.toml first.", c.mark.Reason.Text()),
 	}
 }
 

@@ -45,8 +45,8 @@ func TestSessionLimit(t *testing.T) {
 		}
 		comments := w.Forge.Comments()
 		want := "This costs more than it may: the session has used 400 of 350 tokens (max_tokens per session of role dev). " +
-			"Its work so far is kept.\n\nTo let agents use as much again, remove the label `needs-human`, or say " +
-			"`disinto retry 1`. To let them use more, raise that limit in factory.toml first."
+			"Its work so far is kept.\n\nTo let agents use as much again, remove the label `needs-human`, or comment " +
+			"`/disinto retry`. To let them use more, raise that limit in factory.toml first."
 		if len(comments) != 1 || comments[0].Body != want {
 			t.Errorf("comments: %q, want %q", comments, want)
 		}

@@ -74,7 +74,7 @@ func TestG1_FiveFailures(t *testing.T) {
 		want := "Agents gave up on the implementation after 5 attempts. The last one ended with:\n\n" +
 			"```text\nwork: exit status 3\n```\n\nThe last lines of its output:\n\n" +
 			"````text\nbuilding\n```\n<! -- disinto:x -->\nboom\n````\n\n" +
-			"To have it tried again, remove the label `blocked`, or say `disinto retry 1`."
+			"To have it tried again, remove the label `blocked`, or comment `/disinto retry`."
 		if comments[0].Body != want {
 			t.Errorf("comment:\n%s\nwant:\n%s", comments[0].Body, want)
 		}
