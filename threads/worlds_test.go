@@ -17,7 +17,7 @@ import (
 var unplayed = []string{"on its route", "slot free", "steal/", "merged while it waits for that"}
 
 // enough is the number of worlds within which each rule is missed. Most are within twenty.
-const enough = 10_000
+const enough = 12_000
 
 // TestWorldsMissEveryRule removes each rule in turn and plays worlds until an invariant is broken. It tests the
 // simulator: weaker invariants or tamer worlds would miss the removal. Only make check has the tag: some rules take a

@@ -34,9 +34,6 @@ var (
 		{out: agents.Outcome{Result: agents.TimedOut, Reason: "2h"}, slow: 2 * time.Hour},
 		{out: agents.Outcome{Result: agents.Done}, remarks: true},
 		{out: agents.Outcome{Result: agents.Refused, Reason: "too large", Claimed: true}},
-		{out: agents.Outcome{Result: agents.Question, Reason: "which?", Words: "Which?", Claimed: true}},
-		{out: agents.Outcome{Result: agents.Question, Reason: "why?", Words: "Why?", Claimed: true}},
-		{out: agents.Outcome{Result: agents.Planned, Reason: "this", Words: "This.", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", Claimed: true}},
 		{out: agents.Outcome{Result: agents.Looped, Reason: "the same call again", Claimed: true}},
 		{out: agents.Outcome{Result: agents.OverBudget, Reason: "so it says", Claimed: true}},
@@ -44,6 +41,13 @@ var (
 		{out: agents.Outcome{Result: agents.BackendDown, Reason: "connection refused", Claimed: true}},
 	}
 )
+
+// words are the fates of a session that speaks to people.
+var words = []fate{
+	{out: agents.Outcome{Result: agents.Question, Reason: "which?", Words: "Which?", Claimed: true}},
+	{out: agents.Outcome{Result: agents.Question, Reason: "why?", Words: "Why?", Claimed: true}},
+	{out: agents.Outcome{Result: agents.Planned, Reason: "this", Words: "This.", Claimed: true}},
+}
 
 // temper draws the fate of a session. Every fifth issue can defeat every agent; otherwise no world would use up five
 // attempts.
@@ -55,6 +59,8 @@ func (w *world) temper(r *run) fate {
 		return fate{out: agents.Outcome{Result: agents.BackendDown, Reason: "connection refused", Claimed: true}}
 	case w.chance(w.mood.capped):
 		return fate{out: agents.Outcome{Result: agents.Limited, Reason: "usage limit", RetryAt: epoch, Claimed: true}}
+	case w.mood.curious > 0 && w.chance(w.mood.curious):
+		return oneOf(w, words...)
 	case w.chance(w.mood.failure) && r.Item.Ref.Number%5 == 3:
 		return bad[w.rng.IntN(4)]
 	case w.chance(w.mood.failure):

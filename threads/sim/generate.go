@@ -164,7 +164,9 @@ func (w *world) allRoles() []agents.Role {
 		},
 		{Name: "write", On: agents.OnIssue, Command: run, Label: "needs docs"},
 	}
-	roles[0].Plan, roles[3].Plan = w.chance(0.1), w.chance(0.2)
+	if w.mood.curious > 0 {
+		roles[0].Plan, roles[3].Plan = w.chance(0.2), w.chance(0.4)
+	}
 	if w.chance(0.05) {
 		roles[w.rng.IntN(len(roles))].Command = nil
 	}

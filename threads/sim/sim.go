@@ -72,6 +72,7 @@ type mood struct {
 	closing  float64 // a reviewer closes the pull request instead of giving a verdict
 	deaf     float64 // the first agent finds no backend where others do
 	capped   float64 // a session meets a usage limit whose reset is long past
+	curious  float64 // a session asks, or leaves a plan
 	restless float64 // a verdict is dismissed, or its head moves, although no agent was asked to
 }
 
@@ -156,7 +157,7 @@ func newWorld(seed uint64, say func(string)) *world {
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
 		red: oneOf(w, 0.1, 0.2, 0.7), conflict: oneOf(w, 0.1, 0.3, 0.8),
-		closing:  oneOf(w, 0, 0.02, 0.5, 0.9),
+		closing: oneOf(w, 0, 0.02, 0.5, 0.9), curious: oneOf(w, 0, 0, 0.4),
 		restless: oneOf(w, 0, 0, 0, 0, 0.9), deaf: oneOf(w, 0, 0, 0, 0.95), capped: oneOf(w, 0, 0, 0, 0, 0.6),
 	}
 	w.forge = newServer(w)

@@ -131,6 +131,9 @@ func (w *world) respond(ref forge.Ref) {
 
 // converse has people speak below an item that waits for them, want a plan, or need none.
 func (w *world) converse(r *repo) {
+	if w.mood.curious == 0 {
+		return
+	}
 	waits := func(labels []string) bool {
 		return slices.Contains(labels, forge.LabelNeedsAnswer) || slices.Contains(labels, forge.LabelPlanFirst)
 	}
@@ -281,7 +284,8 @@ func spokenTo(in *inspection) error {
 
 // everSpoke reports whether an account may answer. One that was hired since could before.
 func (in *inspection) everSpoke(r *forge.Remark) bool {
-	return r.Author == "ada" || r.Author == filer && in.cfg.Forge.AnswersAuthor
+	gone := in.everOurs(r.Author) && !in.ours(r.Author) // an account that no agent has any more is a person's
+	return gone || r.Author == "ada" || r.Author == filer && in.cfg.Forge.AnswersAuthor
 }
 
 // asker returns the agent that asked about an item, or planned it, and that goes on with it within rework_wait of the
