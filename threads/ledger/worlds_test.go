@@ -17,7 +17,7 @@ var (
 )
 
 // TestWorldsMissEveryOutcome removes each row of the table of outcomes in turn and plays worlds until an invariant is
-// broken. Only make check has the tag: a claim that is taken shows in world 7033, and threads/sim is compiled once more
+// broken. Only make check has the tag: a claim that is taken shows in world 17665, and threads/sim is compiled once more
 // against the package under test.
 func TestWorldsMissEveryOutcome(t *testing.T) {
 	for _, name := range ledger.Outcomes() {
@@ -32,13 +32,13 @@ func TestWorldsMissEveryOutcome(t *testing.T) {
 				}
 				return
 			}
-			for seed := uint64(1); seed <= 20000; seed++ {
+			for seed := uint64(1); seed <= 40000; seed++ {
 				if _, err := sim.Play(seed, nil); err != nil {
 					t.Log(err)
 					return
 				}
 			}
-			t.Error("20000 worlds, and no invariant is broken")
+			t.Error("40000 worlds, and no invariant is broken")
 		})
 	}
 }
