@@ -11,9 +11,10 @@ type Comment struct {
 
 // LineComment is a comment of a review on one line of a file.
 type LineComment struct {
-	Path string
-	Line int64 // number in the new version of the file, or in the old one for a removed line
-	Body string
+	Author string `json:"-"` // the forge lets every account that may read add comments to a review of another one
+	Path   string
+	Line   int64 // number in the new version of the file, or in the old one for a removed line
+	Body   string
 }
 
 // FullReview is a review with its comments on lines.

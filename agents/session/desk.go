@@ -53,7 +53,8 @@ type Pulls interface {
 
 // Reviews are the formal reviews of a pull request.
 type Reviews interface {
-	// Reviews returns the submitted reviews without dismissed ones, oldest first, each with its comments on lines.
+	// Reviews returns the submitted reviews without dismissed ones, oldest first, each with its comments on lines, which
+	// may be of other accounts than the review.
 	Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error)
 	// PostReview submits a review with the Verdict, CommitSHA, Body and Lines of r. The forge refuses comments on lines
 	// that the pull request does not show. It must not be repeated: that would submit another one.
@@ -213,6 +214,9 @@ func (r *run) reviews(ctx context.Context, pull forge.Ref) ([]reviewText, error)
 			Author: account(one.Author), State: verdictWords[one.Verdict], Body: quoted(cut(one.Body, maxRemark)),
 		}
 		for _, c := range one.Lines {
+			if !r.readers.hears(c.Author, "comment") {
+				continue
+			}
 			text.Inline = append(text.Inline, inlineText{quoted(firstWords(c.Path)), c.Line, quoted(cut(c.Body, maxRemark))})
 		}
 		all = append(all, text)

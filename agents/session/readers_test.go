@@ -33,7 +33,11 @@ func (crowd) Comments(context.Context, forge.Ref) ([]forge.Comment, error) {
 func (crowd) Reviews(context.Context, forge.Ref) ([]forge.FullReview, error) {
 	return []forge.FullReview{
 		{Review: forge.Review{Author: "mallory", Body: malice}, Lines: []forge.LineComment{{Path: malice, Line: 1, Body: malice}}},
-		{Review: forge.Review{Author: "ada", Body: "reviewed by ada"}},
+		{Review: forge.Review{Author: "ada", Body: "reviewed by ada"}, Lines: []forge.LineComment{
+			{Author: "ada", Path: "x.go", Line: 1, Body: "line of ada"},
+			{Author: "mallory", Path: malice, Line: 1, Body: malice}, // the forge lets readers reply in her review
+			{Path: malice, Line: 1, Body: malice},                    // of an account that was deleted
+		}},
 	}, nil
 }
 
@@ -63,7 +67,7 @@ func promptOf(t *testing.T, d Desk, all bool) string {
 // What accounts without write access wrote does not enter a prompt, which says how much that is, however much it is.
 func TestStrangersAreLeftOut(t *testing.T) {
 	prompt := promptOf(t, crowd{}, false)
-	for _, want := range []string{"said by ada", "said by dev-qwen", "reviewed by ada", "filed by ada"} {
+	for _, want := range []string{"said by ada", "said by dev-qwen", "reviewed by ada", "line of ada", "filed by ada"} {
 		if !strings.Contains(prompt, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -71,7 +75,7 @@ func TestStrangersAreLeftOut(t *testing.T) {
 	if strings.Contains(prompt, malice) || strings.Contains(prompt, "mallory") {
 		t.Errorf("a stranger's words are in the prompt:\n%s", prompt)
 	}
-	const note = "301 comments, 1 review and 1 issue of 2 people without write access to the repository were left out here."
+	const note = "303 comments, 1 review and 1 issue of 3 people without write access to the repository were left out here."
 	if !strings.Contains(prompt, note) {
 		t.Errorf("the prompt does not say what is left out; it ends with %q", prompt[len(prompt)-200:])
 	}

@@ -194,7 +194,9 @@ func (d *Desk) lines(ctx context.Context, path string) (all []forge.LineComment,
 		return nil, err
 	}
 	for _, c := range wire {
-		all = append(all, forge.LineComment{Path: c.Path, Line: int64(max(c.LineNum, c.OldLineNum)), Body: c.Body})
+		all = append(all, forge.LineComment{
+			Author: loginOf(c.Reviewer), Path: c.Path, Line: int64(max(c.LineNum, c.OldLineNum)), Body: c.Body,
+		})
 	}
 	return all, nil
 }

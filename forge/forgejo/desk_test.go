@@ -76,8 +76,8 @@ func TestDeskLines(t *testing.T) {
 			fmt.Fprint(w, `[{"id":7,"state":"REQUEST_CHANGES","comments_count":2,"user":{"login":"ada"}},
 				{"id":8,"state":"COMMENT","comments_count":1},{"id":9,"state":"PENDING"},{"id":10,"state":"REQUEST_REVIEW"}]`)
 		case "GET /api/v1/repos/a/b/pulls/3/reviews/7/comments":
-			fmt.Fprint(w, `[{"path":"x.go","position":12,"body":"new"},
-				{"path":"y.go","position":0,"original_position":4,"body":"old"}]`)
+			fmt.Fprint(w, `[{"path":"x.go","position":12,"body":"new","user":{"login":"ada"}},
+				{"user":{"login":"mallory"},"path":"y.go","position":0,"original_position":4,"body":"old"}]`)
 		default: // the comments of review 8 are gone
 			http.NotFound(w, r)
 		}
@@ -100,7 +100,9 @@ func TestDeskLines(t *testing.T) {
 	if diff := cmp.Diff([]forge.FullReview{
 		{
 			Review: forge.Review{ID: 7, Author: "ada", Verdict: forge.ChangesRequested},
-			Lines:  []forge.LineComment{{Path: "x.go", Line: 12, Body: "new"}, {Path: "y.go", Line: 4, Body: "old"}},
+			Lines: []forge.LineComment{
+				{Author: "ada", Path: "x.go", Line: 12, Body: "new"}, {Author: "mallory", Path: "y.go", Line: 4, Body: "old"},
+			},
 		},
 		{Review: forge.Review{ID: 8, Verdict: forge.Commented}},
 	}, got); diff != "" || err != nil {
