@@ -54,9 +54,7 @@ func (s site) Say(login string, ref forge.Ref, body string) {
 
 func (s site) Like(login string, ref forge.Ref, comment int64) {
 	s.w.Helper()
-	owner, name := owner(ref.Repo)
-	_, _, err := s.w.as(login).PostIssueCommentReaction(owner, name, comment, "+1")
-	s.w.must(err)
+	s.w.like(login, comment)
 }
 
 func (s site) Tag(login string, ref forge.Ref, label string) {

@@ -115,7 +115,7 @@ func (c *Client) commandsIn(
 // saidIn returns the command of a comment; ok is false for text, and for a comment that was edited: an agent may edit
 // those of people.
 func saidIn(repo string, in *gitea.Comment) (s forge.Said, ok bool) {
-	if in == nil || in.ID <= 0 || !in.Updated.Equal(in.Created) || wasCut(in.Body) {
+	if in == nil || in.ID <= 0 || isEdited(in) || wasCut(in.Body) {
 		return s, false
 	}
 	command, ok := forge.CommandIn(in.Body)

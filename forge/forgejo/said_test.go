@@ -30,6 +30,13 @@ func (w *world) editComment(login string, id int64, body string) {
 	w.must(err)
 }
 
+func (w *world) like(login string, comment int64) {
+	w.Helper()
+	owner, name := owner(w.repo)
+	_, _, err := w.as(login).PostIssueCommentReaction(owner, name, comment, "+1")
+	w.must(err)
+}
+
 // said shows the commands of a scan.
 func (w *world) said(f forge.Facts) string {
 	var all []string

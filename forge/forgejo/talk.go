@@ -173,8 +173,8 @@ func (c *Client) readTalk(ctx context.Context, r *repo, l *listener, me string) 
 func (c *Client) remarksOf(r *repo, in []*gitea.Comment, me string, filers []string) []forge.Remark {
 	var all []forge.Remark
 	for _, one := range in {
-		if one == nil {
-			continue
+		if one == nil || loginOf(one.Poster) == me && isEdited(one) {
+			continue // what an agent made of a comment of ours neither asks nor answers
 		}
 		m := forge.Remark{ID: one.ID, Author: loginOf(one.Poster)}
 		m.Writer = r.mayWrite(m.Author)
@@ -191,6 +191,10 @@ func (c *Client) remarksOf(r *repo, in []*gitea.Comment, me string, filers []str
 }
 
 var markPattern = regexp.MustCompile(`<!-- disinto:([A-Za-z0-9._:/-]+) -->\s*$`)
+
+// isEdited reports whether a comment is not as it was first written. Every account that may write to the repository may
+// edit the comments of others, an agent's too. The forge's times are whole seconds.
+func isEdited(in *gitea.Comment) bool { return !in.Updated.Equal(in.Created) }
 
 // keyOf is the key of a comment of ours; empty for one that a person wrote with our account.
 func keyOf(body string) string {
@@ -232,12 +236,17 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 	id := l.remarks[at0].ID
 	c.mu.Unlock()
 	in, _, err := read[[]*gitea.Reaction](ctx, c, at(r.name, "/issues/comments/%d/reactions", id))
+	if err == nil && slices.ContainsFunc(in, func(one *gitea.Reaction) bool {
+		return one != nil && one.User != nil && !c.isAgent(one.User.UserName)
+	}) {
+		err = c.unedited(ctx, forge.Ref{Repo: r.name, Number: l.number}, id) // an edit moves no time of the issue either
+	}
 	if isOutage(err) {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.likedAt = time.Now(); errors.Is(err, forge.ErrNotFound) { // it was deleted
+	if l.likedAt = time.Now(); errors.Is(err, forge.ErrNotFound) { // it was deleted or edited
 		l.of = time.Time{}
 		return nil
 	}
@@ -256,6 +265,17 @@ func (c *Client) readLikes(ctx context.Context, r *repo, l *listener) error {
 		l.remarks[i].Likes = slices.Compact(likes)
 	}
 	return nil
+}
+
+// unedited returns forge.ErrNotFound for a comment below an item that is gone or was edited.
+func (c *Client) unedited(ctx context.Context, ref forge.Ref, id int64) error {
+	all, _, err := list[*gitea.Comment](ctx, c, at(ref.Repo, "/issues/%d/comments", ref.Number))
+	if err == nil && !slices.ContainsFunc(all, func(in *gitea.Comment) bool {
+		return in != nil && in.ID == id && !isEdited(in)
+	}) {
+		err = fmt.Errorf("%w: the comment was deleted or edited", forge.ErrNotFound)
+	}
+	return err
 }
 
 // talkFact returns the talk of an item that changed last at updated.

@@ -48,7 +48,7 @@ func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bo
 		return false, err
 	}
 	for _, one := range all {
-		if one != nil && loginOf(one.Poster) == me && strings.Contains(one.Body, mark) {
+		if one != nil && loginOf(one.Poster) == me && !isEdited(one) && strings.Contains(one.Body, mark) {
 			return true, nil
 		}
 	}

@@ -1,0 +1,46 @@
+package forgejo
+
+import (
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Agents may edit our comments. One that was edited is no plan or question, also where the thumbs-up is older than the
+// edit, and answers none; it is written again.
+func TestEditedPlansCountForNothing(t *testing.T) {
+	onEach(t, func(w *world) {
+		c := w.client()
+		w.must(c.Prepare(w.Context()))
+		ref := w.ref(w.file("one", "", forge.LabelPlanFirst))
+		w.must(c.Comment(w.Context(), ref, "told-1", "something else"))
+		w.must(c.Comment(w.Context(), ref, "plan-1", "a harmless plan"))
+		remarks := func(c *Client) []forge.Remark { f := w.scan(c); return f.Issue(ref).Talk.Remarks }
+		told := remarks(c)
+		if len(told) != 1 || told[0].Key != "plan-1" {
+			w.Fatalf("before: %+v", told)
+		}
+		w.like(w.owner, told[0].ID)
+		w.nextSecond()
+		w.editComment(w.dev, told[0].ID, "another plan\n\n<!-- disinto:plan-1 -->")
+		w.editComment(w.dev, told[0].ID-1, "go on without a plan") // no answer of ours either
+		// The edit moves no time of the issue, so that this client reads no more than who likes the plan.
+		c.mu.Lock()
+		c.repo(ref.Repo).talks[ref.Number].likedAt = c.repo(ref.Repo).talks[ref.Number].likedAt.Add(-likesEvery)
+		c.mu.Unlock()
+		for _, m := range remarks(c) {
+			if len(m.Likes) > 0 {
+				w.Errorf("liked: %+v", m)
+			}
+		}
+		for _, after := range [][]forge.Remark{remarks(c), remarks(w.client())} {
+			if len(after) > 0 {
+				w.Errorf("edited: %+v", after)
+			}
+		}
+		w.must(c.Comment(w.Context(), ref, "plan-1", "a harmless plan"))
+		if again := remarks(w.client()); len(again) != 1 || again[0].ID <= told[0].ID {
+			w.Errorf("written again: %+v", again)
+		}
+	})
+}
