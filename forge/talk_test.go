@@ -1,0 +1,59 @@
+package forge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// remarksOf makes remarks of words such as plan-1, question-2, told-3 or a login.
+func remarksOf(words string) (all []Remark) {
+	for i, word := range strings.Fields(words) {
+		r := Remark{ID: int64(i + 1), Author: word}
+		if strings.Contains(word, "-") {
+			r.Author, r.Key = "boss", word
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestRelevant(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                                   "",
+		"ada bob told-1":                     "",
+		"ada question-1 bob told-1 ada":      "[2 3 5]",
+		"question-1 ada question-2 bob":      "[3 4]",
+		"question-1 ada plan-1 bob":          "[3 4]",
+		"plan-1 ada plan-2 bob":              "[3 4]",
+		"plan-1 ada question-1 bob told-2 x": "[1 2 3 4 6]",
+	} {
+		var ids []int64
+		for _, r := range Relevant(remarksOf(words)) {
+			ids = append(ids, r.ID)
+		}
+		if got := fmt.Sprint(ids); got != want && len(ids) > 0 || len(ids) == 0 && want != "" {
+			t.Errorf("%q: %s, want %s", words, got, want)
+		}
+	}
+}
+
+// However much is said, the question stays, and the oldest of what follows.
+func TestRelevantIsBounded(t *testing.T) {
+	flood := strings.Repeat(" bot", 1000)
+	got := Relevant(remarksOf("plan-1" + flood + " question-1 ada" + flood))
+	if len(got) != 2*(MaxRemarks+1) || got[0].Key != "plan-1" || got[MaxRemarks+1].Key != "question-1" || got[MaxRemarks+2].Author != "ada" {
+		t.Errorf("%d remarks, the question's at %+v", len(got), got[MaxRemarks+1:MaxRemarks+3])
+	}
+}
+
+func TestIsCommand(t *testing.T) {
+	for body, want := range map[string]bool{
+		"/disinto why": true, "\n /disinto cancel\nplease": true, "/DISINTO retry": true, "/disintox": false,
+		"Take sqlite.\n/disinto retry": false, "": false,
+	} {
+		if IsCommand(body) != want {
+			t.Errorf("%q: %v", body, !want)
+		}
+	}
+}
