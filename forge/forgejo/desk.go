@@ -74,12 +74,9 @@ func (d *Desk) Repository(ctx context.Context, name string) (forge.Repository, e
 	return repository(ctx, &d.api, name)
 }
 
-// Writers lists the accounts that may write to a repository. The forge lists them to every writer, as those that an
-// issue may be assigned to.
+// Writers lists the accounts that may write to a repository.
 func (d *Desk) Writers(ctx context.Context, repo string) ([]string, error) {
-	var in []*gitea.User
-	err := d.api.Get(ctx, at(repo, "/assignees"), &in)
-	return logins(in), err
+	return writersOf(ctx, d.api.Get, repo)
 }
 
 func repository(ctx context.Context, api *rest.API, name string) (forge.Repository, error) {

@@ -49,6 +49,17 @@ func read[T any](ctx context.Context, c *Client, path string) (T, *exchange, err
 	return do[T](ctx, c, ask{http.MethodGet, path, nil})
 }
 
+// get is read into a variable.
+func (c *Client) get(ctx context.Context, path string, out any) error {
+	raw, _, err := read[json.RawMessage](ctx, c, path)
+	if err == nil {
+		if err = json.Unmarshal(raw, out); err != nil {
+			err = fmt.Errorf("%w: %s: %w", forge.ErrUnavailable, path, err)
+		}
+	}
+	return err
+}
+
 // turn waits for one of the turns that requests take, and done returns it.
 func (c *Client) turn(ctx context.Context) (done func(), err error) {
 	turns := c.slots

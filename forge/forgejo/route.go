@@ -18,6 +18,7 @@ var routes = [][]string{
 	parts("repos/*/*/labels/*"), parts("repos/*/*/pulls"), parts("repos/*/*/pulls/*"),
 	parts("repos/*/*/pulls/*/commits"), parts("repos/*/*/pulls/*/merge"), parts("repos/*/*/pulls/*/reviews"),
 	parts("repos/*/*/pulls/*/reviews/**"), parts("repos/*/*/raw/**"), parts("repos/*/*/actions/**"),
+	parts("repos/*/*/teams"), parts("teams/*/members"),
 	parts("user"), parts("user/**"), parts("users/**"), parts("orgs/**"), parts("version"),
 	parts("*/*/git-receive-pack"),
 }

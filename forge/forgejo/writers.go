@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"code.gitea.io/sdk/gitea"
-
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -33,9 +31,8 @@ func (c *Client) readWriters(ctx context.Context, r *repo) error {
 	return c.freshWriters(ctx, r, writersEvery)
 }
 
-// freshWriters reads the accounts that may write, unless that was tried within an age. The forge lists them to all
-// writers as those that an issue may be assigned to; the rights of an account it tells administrators only. While it
-// does not answer, what was read before counts.
+// freshWriters reads the accounts that may write, unless that was tried within an age. While the
+// forge does not answer, what was read before counts.
 func (c *Client) freshWriters(ctx context.Context, r *repo, age time.Duration) error {
 	c.mu.Lock()
 	due := time.Since(r.writers.tried) >= age
@@ -46,15 +43,15 @@ func (c *Client) freshWriters(ctx context.Context, r *repo, age time.Duration) e
 	if !due {
 		return nil
 	}
-	in, _, err := read[[]*gitea.User](ctx, c, at(r.name, "/assignees"))
+	logins, err := writersOf(ctx, c.get, r.name)
 	if isOutage(err) {
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("%s: who may write: %w", r.name, err)
 	}
-	all := make(map[string]bool, len(in))
-	for _, login := range logins(in) {
+	all := make(map[string]bool, len(logins))
+	for _, login := range logins {
 		all[strings.ToLower(login)] = true
 	}
 	c.mu.Lock()

@@ -1,0 +1,127 @@
+package forgejo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"code.gitea.io/sdk/gitea"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// This file finds the accounts that may write to a repository. The forge tells the rights of another account to
+// administrators only. To every writer it lists the accounts that an issue may be assigned to: those are the ones that
+// may write, and in a repository of an organisation also the members of teams that may only read.
+
+// getter reads a document of the forge.
+type getter func(ctx context.Context, path string, out any) error
+
+const (
+	// memberPages bounds what is read of a team's members, at 500.
+	memberPages = 10
+	// maxAsked bounds the accounts whose place in an organisation is asked for. Others count as readers.
+	maxAsked = 100
+)
+
+// team is a team of an organisation that has a repository.
+type team struct {
+	ID         int64
+	Permission string
+	Units      map[string]string `json:"units_map"` // by part of the repository
+}
+
+// writes reports whether the members may push.
+func (t *team) writes() bool {
+	mode := t.Units["repo.code"]
+	if len(t.Units) == 0 {
+		mode = t.Permission
+	}
+	return slices.Contains([]string{"write", "admin", "owner"}, mode)
+}
+
+// writersOf lists the accounts that may write to a repository, sorted. Where a team may only read, of the members of
+// the organisation those count who own it, and those of the teams that may write, as far as our account may see them:
+// it sees the teams that it is in.
+func writersOf(ctx context.Context, get getter, repo string) ([]string, error) {
+	var in []*gitea.User
+	if err := get(ctx, at(repo, "/assignees"), &in); err != nil {
+		return nil, err
+	}
+	listed := logins(in)
+	var teams []*team
+	err := get(ctx, at(repo, "/teams"), &teams)
+	switch {
+	case errors.Is(err, forge.ErrConflict), errors.Is(err, forge.ErrNotFound): // it belongs to no organisation
+		return listed, nil
+	case err != nil:
+		return nil, err
+	}
+	readsOnly := func(t *team) bool { return t == nil || !t.writes() }
+	if len(teams) > 0 && !slices.ContainsFunc(teams, readsOnly) {
+		return listed, nil
+	}
+	known, err := membersOf(ctx, get, slices.DeleteFunc(teams, readsOnly))
+	if err != nil {
+		return nil, err
+	}
+	org, _, _ := strings.Cut(repo, "/")
+	asked := 0
+	var sure []string
+	for _, login := range listed {
+		may := known[strings.ToLower(login)]
+		if !may && asked < maxAsked && forge.ValidRepo(org+"/"+login) {
+			asked++
+			if may, err = writesBeside(ctx, get, login, org); err != nil {
+				return nil, err
+			}
+		}
+		if may {
+			sure = append(sure, login)
+		}
+	}
+	return sure, nil
+}
+
+// membersOf returns the members of the teams that our account sees, in lower case.
+func membersOf(ctx context.Context, get getter, teams []*team) (map[string]bool, error) {
+	known := make(map[string]bool)
+	for _, t := range teams {
+		for page := 1; page <= memberPages; page++ {
+			var some []*gitea.User
+			err := get(ctx, fmt.Sprintf("/teams/%d/members?limit=%d&page=%d", t.ID, pageSize, page), &some)
+			if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrNotFound) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, login := range logins(some) {
+				known[strings.ToLower(login)] = true
+			}
+			if len(some) < pageSize {
+				break
+			}
+		}
+	}
+	return known, nil
+}
+
+// writesBeside reports whether an account that an issue may be assigned to may write although no team says so: it owns
+// the organisation, or it is no member of it, and then a collaborator.
+func writesBeside(ctx context.Context, get getter, login, org string) (bool, error) {
+	var place *struct {
+		Owner  bool `json:"is_owner"`
+		Member bool `json:"can_read"`
+	}
+	err := get(ctx, "/users/"+login+"/orgs/"+org+"/permissions", &place)
+	switch {
+	case errors.Is(err, forge.ErrNotFound): // it does not see the organisation
+		return true, nil
+	case err != nil || place == nil:
+		return false, err
+	}
+	return place.Owner || !place.Member, nil
+}
