@@ -44,6 +44,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/cancel", command(s, s.cancelItem)),
 		control.Post("/v1/retry", command(s, s.retryItem)),
 		control.Post("/v1/release", command(s, s.releaseItem)),
+		control.Post("/v1/approve", command(s, s.approvePlan)),
 		control.Post("/v1/pause", command(s, s.pause)),
 		control.Post("/v1/resume", command(s, s.unpause)),
 		control.Post("/v1/sling", command(s, s.sling)),

@@ -35,11 +35,8 @@ func (s *Supervisor) noteAnswer(c *chore) error {
 	switch c.mark.Reason.Code {
 	case threads.Answered:
 		return s.label(c.ref, nil, []string{forge.LabelNeedsAnswer})
-	case threads.PlanApproved: // in the place of one that an agent set
-		if err := s.label(c.ref, nil, []string{forge.LabelPlanApproved}); err != nil {
-			return err
-		}
-		return s.label(c.ref, []string{forge.LabelPlanApproved}, nil)
+	case threads.PlanApproved:
+		return s.labelApproved(c.ref)
 	}
 	return nil
 }

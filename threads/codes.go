@@ -271,7 +271,7 @@ var codeDocs = []CodeDoc{
 	doc(PlanWaits, Blocked, ByPerson,
 		"its plan waits for {person}|the plan of {agent} waits for {person} since {time}",
 		"an agent wrote a plan, and no person with write access has approved it or sent it back",
-		"give the plan a thumbs-up, or label the issue `plan-approved`; a comment sends it back"),
+		"`disinto approve REF`, or a thumbs-up to the plan; a comment sends it back"),
 	doc(PlanUnlabelled, Ready, ByItself, "to be planned first, for {note}",
 		"a role with `plan = true` may take it, and it is being labelled `plan-first`", ""),
 	doc(Unreviewed, Ready, ByItself, "{count} of {limit} pull requests wait for review",

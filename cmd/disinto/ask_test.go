@@ -57,6 +57,7 @@ func TestOrders(t *testing.T) {
 		{[]string{"cancel", "12"}, `POST /v1/cancel application/json {"ref":"12"}`},
 		{[]string{"retry", "#12"}, `POST /v1/retry application/json {"ref":"#12"}`},
 		{[]string{"release", "a/b#12"}, `POST /v1/release application/json {"ref":"a/b#12"}`},
+		{[]string{"approve", "12"}, `POST /v1/approve application/json {"ref":"12"}`},
 		{[]string{"convoy", "start", "12"}, `POST /v1/convoy/start application/json {"ref":"12"}`},
 		{[]string{"convoy", "cancel", "12"}, `POST /v1/convoy/cancel application/json {"ref":"12"}`},
 		{[]string{"convoy", "cancel", "12", "--drain", "--close"}, `POST /v1/convoy/cancel application/json {"ref":"12","drain":true,"close":true}`},

@@ -38,6 +38,15 @@ one is gone.`,
 	setup: telling("/v1/release", itemOf),
 }
 
+var approveCommand = command{
+	name: "approve", args: "REF", minArgs: 1, maxArgs: 1,
+	short: "approve the plan of an issue, which then goes on",
+	long: `
+REF is 12, #12 or owner/name#12. The same as a thumbs-up to the comment with the
+plan. To send the plan back, write a comment below it.`,
+	setup: telling("/v1/approve", itemOf),
+}
+
 func itemOf(args []string) (any, error) {
 	return control.ItemRequest{Ref: args[0]}, checkRef(args[0])
 }

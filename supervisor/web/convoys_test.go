@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,5 +122,20 @@ func TestNeighbours(t *testing.T) {
 	}
 	if sec.Note != "2 before it, 1 after it" {
 		t.Errorf("the note is %q", sec.Note)
+	}
+}
+
+// The plan of an issue can be approved on its page, until it is.
+func TestApproveButton(t *testing.T) {
+	s := &Site{Config: func() *threads.Config { return nil }}
+	d := &control.LifeDocument{Repo: "o/r", Number: 7, Kind: "issue", State: control.StateOpen}
+	for labels, want := range map[string]bool{"": false, "plan-first": true, "plan-first plan-approved": false} {
+		d.Labels = strings.Fields(labels)
+		if got := slices.Contains(s.subjectOf(d).Commands, "approve"); got != want {
+			t.Errorf("labelled %q it can be approved: %v", labels, got)
+		}
+	}
+	if commands["approve"] == nil {
+		t.Error("the button does nothing")
 	}
 }

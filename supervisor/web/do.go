@@ -14,6 +14,7 @@ import (
 // what that said. A button in a row belongs to the form "do" of its page: a row is the same for all visitors, and the
 // secret in a form is not.
 var commands = map[string]func(*Site, context.Context, url.Values) (string, error){
+	"approve": onItem,
 	"retry":   onItem,
 	"release": onItem,
 	"cancel":  onItem,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -48,6 +49,9 @@ func (s *Site) subjectOf(d *control.LifeDocument) *subject {
 		sub.Commands = []string{"retry", "sling", "release", "cancel"}
 		if d.Kind == "pull" {
 			sub.Commands = []string{"retry", "release", "cancel"}
+		}
+		if slices.Contains(d.Labels, forge.LabelPlanFirst) && !slices.Contains(d.Labels, forge.LabelPlanApproved) {
+			sub.Commands = append([]string{"approve"}, sub.Commands...)
 		}
 	}
 	return sub

@@ -1,0 +1,47 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// approvePlan approves the plan of an issue, as a thumbs-up of a person does: the issue goes on. Before the plan is
+// written it means that none is needed. It may be repeated.
+func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, report *control.Report) error {
+	t, err := s.find("approve", "", r.Ref)
+	if err != nil {
+		return err
+	}
+	if t.pull {
+		return control.Conflict("cannot approve %s: it is a pull request, and a plan belongs to an issue", t.Ref)
+	}
+	if t.closed {
+		return control.Conflict("cannot approve %s: it is closed, reopen it", t.Ref)
+	}
+	if !t.has(forge.LabelPlanFirst) {
+		return control.Conflict("cannot approve %s: it needs no plan; the label plan-first asks for one", t.Ref)
+	}
+	report.Subject = t.String()
+	grip := s.books.grip(t.Ref)
+	err = s.labelApproved(t.Ref)
+	s.kicks.all(grip.letGo())
+	s.touchStatus()
+	if err != nil {
+		return notDone("approve", t.Ref, err)
+	}
+	report.Add("plan approved")
+	s.log.Info(fmt.Sprintf("[%s] plan approved by hand", wordsOf(s.books.config(), t.Ref, "")))
+	return nil
+}
+
+// labelApproved labels an issue plan-approved in the supervisor's name. An agent may have set the label, which counts
+// for nothing: so it is taken off first.
+func (s *Supervisor) labelApproved(ref forge.Ref) error {
+	if err := s.label(ref, nil, []string{forge.LabelPlanApproved}); err != nil {
+		return err
+	}
+	return s.label(ref, []string{forge.LabelPlanApproved}, nil)
+}

@@ -1,0 +1,43 @@
+package supervisor_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/simtest"
+)
+
+// A person can approve by a command: the first plan of an issue, of which an agent had said that it is approved.
+func TestApprove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := simtest.New(t)
+		planned, plain := w.Forge.Issue("large"), w.Forge.Issue("small")
+		w.Forge.Edit(planned, func(is *forge.Issue) { is.Labels = append(is.Labels, forge.LabelPlanFirst) })
+		w.Exec.Script = func(job agents.Job, n int) simtest.Script {
+			if slices.Contains(job.Env, "DISINTO_CAUSE=plan") {
+				return simtest.Script{Takes: time.Minute, Outcome: agents.Outcome{Result: agents.Planned, Words: "a plan", Claimed: true}}
+			}
+			return w.Work(job, n)
+		}
+		l := w.Start()
+		w.Until(time.Hour, "a plan", func() bool { return len(w.Forge.Comments()) == 1 })
+		w.Forge.Approve(planned, "dev-qwen")
+		time.Sleep(time.Hour)
+		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, planned), fmt.Sprintf("johba/harb#%d: plan approved", planned))
+		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(planned).Closed })
+		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, planned), fmt.Sprintf("409 cannot approve johba/harb#%d: it is closed, reopen it", planned))
+		w.Forge.Edit(plain, func(is *forge.Issue) { is.Closed = false })
+		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, plain),
+			fmt.Sprintf("409 cannot approve johba/harb#%d: it needs no plan; the label plan-first asks for one", plain))
+		l.Stop()
+		w.Check()
+		if runs := w.Exec.RunsOf(agents.KindIssue, planned); len(runs) != 2 {
+			t.Errorf("%d sessions, want one that plans and one that works", len(runs))
+		}
+	})
+}
