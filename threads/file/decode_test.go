@@ -100,6 +100,8 @@ func TestMistakes(t *testing.T) {
 		{name: "truth for a secret", text: "[forge]\ntoken = true\n" + worker, want: `:2: forge.token: is true or false, want a string, "$NAME" for an environment variable`},
 		{name: "value for a table", text: "forge = 1\n" + worker, want: `:1: forge: is a number, want a table`},
 		{name: "value for a thread", text: worker + "[threads]\nopus = 1", want: `:5: threads.opus: is a number, want a table`},
+		{name: "value for a budget", text: worker + "budget = 5", want: `:4: threads.llama.budget: is a number, want a table`},
+		{name: "value for limits", text: worker + "[agents.dev-qwen]\nlimits = 5", want: `:5: agents.dev-qwen.limits: is a number, want a table`},
 		{name: "array of tables", text: "[[threads]]\nname = 1\n[[threads]]\nname = 2", want: ": no threads: add a [threads.NAME] table with the agents that work there\n:1: threads: is a list, want a table"},
 
 		// [forge]
@@ -205,7 +207,7 @@ func TestMistakes(t *testing.T) {
 		},
 		{name: "days as a fraction", text: "[factory]\nstop_grace = \"1.5d\"\n" + worker, want: `:2: factory.stop_grace: is "1.5d", want a duration such as "30s", "15m" or "2h"`},
 		{name: "log without room for its ends", text: "[factory]\nmax_log = \"1K\"\n" + worker, want: `:2: factory.max_log: is 1K, want at least 64K`},
-		{name: "keep nothing", text: "[factory]\nkeep = \"0d\"\n" + worker, want: `:2: factory.keep: is 0d, want at least 1h0m0s`},
+		{name: "keep nothing", text: "[factory]\nkeep = \"0d\"\n" + worker, want: `:2: factory.keep: is 0d, want at least 1h`},
 		{name: "size as a number", text: "[factory]\nmin_free_disk = 5\n" + worker, want: `:2: factory.min_free_disk: is a number, want a size such as "512M" or "8G", or "0" for none`},
 		{
 			name: "ladders",
@@ -232,7 +234,7 @@ func TestMistakes(t *testing.T) {
 			want: `:4: threads.llama.windows.dollars: unknown key
 :4: threads.llama.windows.length: is "300m", as that of a window before it: want one window of each length
 :4: threads.llama.windows.length: is "8d", want at most 7d
-:4: threads.llama.windows.length: is 59m, want at least 1h0m0s
+:4: threads.llama.windows.length: is 59m, want at least 1h
 :4: threads.llama.windows.length: is not set, want one such as "5h" or "7d"
 :4: threads.llama.windows.tokens: is 0, want at least 1
 :4: threads.llama.windows.tokens: is not set, and usd is not either: want one of them, or both
@@ -310,7 +312,7 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "idle interval", text: worker + `idle_interval = "0s"`, want: `:4: threads.llama.idle_interval: is 0s, want at least 100ms`},
 		{name: "breaker interval", text: worker + `breaker_interval = ""`, want: `:4: threads.llama.breaker_interval: is "", want a duration such as "30s", "15m" or "2h"`},
 		{name: "hold on a shared thread", text: worker + "overlap = true\nhold = \"2m\"", want: `:5: threads.llama.hold: is 2m0s, and with overlap no slot keeps anything: want 0s, or overlap = false`},
-		{name: "hold for an hour", text: worker + `hold = "1h"`, want: `:4: threads.llama.hold: is 1h0m0s, want at most 15m0s: it is how long reading one context again takes`},
+		{name: "hold for an hour", text: worker + `hold = "1h"`, want: `:4: threads.llama.hold: is 1h, want at most 15m: it is how long reading one context again takes`},
 		{name: "negative hold", text: worker + `hold = "-1m"`, want: `:4: threads.llama.hold: is -1m, want at least 0s`},
 		{name: "affinity wait", text: worker + `affinity_wait = "-1m"`, want: `:4: threads.llama.affinity_wait: is -1m, want at least 0s`},
 		{name: "bad base URL", text: worker + `base_url = "localhost:8080"`, want: `:4: threads.llama.base_url: is "localhost:8080", want an address such as "http://forgejo:3000"`},

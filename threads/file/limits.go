@@ -41,7 +41,7 @@ func (t *table) size(key string, unset int64) int64 {
 func (t *table) budget() agents.Budget {
 	b := t.table("budget")
 	got := b.amounts("tokens_per_day", "usd_per_day")
-	if t.has("budget") && len(b.values) == 0 {
+	if t.isEmpty("budget") {
 		t.wrong("budget", "is empty, want tokens_per_day or usd_per_day")
 	}
 	b.done()
@@ -76,7 +76,7 @@ func (t *table) limits() agents.Limits {
 			l.wrong("pids", "is %d, want %d to %d", n, leastPIDs, mostPIDs)
 		}
 	}
-	if t.has("limits") && len(l.values) == 0 {
+	if t.isEmpty("limits") {
 		t.wrong("limits", "is empty, want memory or pids")
 	}
 	l.done()
@@ -180,7 +180,7 @@ func allowance[N int64 | float64](t *table, key, kind string, read func(*table, 
 	}
 	t.note(key).Minimum, t.note(key).Maximum = a.note("session").Minimum, a.note("session").Maximum
 	t.note(key).Above = a.note("session").Above
-	if t.has(key) && len(a.values) == 0 {
+	if t.isEmpty(key) {
 		t.wrong(key, "is empty, want session or issue")
 	}
 	a.done()

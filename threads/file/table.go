@@ -119,6 +119,12 @@ func (t *table) table(key string) *table {
 	return child
 }
 
+// isEmpty tells whether a table without keys is below key. A value of another type is a mistake that table has told.
+func (t *table) isEmpty(key string) bool {
+	values, isTable := t.values[key].(map[string]any)
+	return isTable && len(values) == 0
+}
+
 // tables reads the tables below key, in the order of the file.
 func (t *table) tables(key string) []*table {
 	parent := t.table(key)
@@ -209,6 +215,18 @@ func (t *table) number(key string, unset, least int) int {
 	return max(unset, least)
 }
 
+// short writes a duration as people write it in the file: "1h", where String has 1h0m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
 // durationPattern matches what parseDuration reads, except negative ones.
 const durationPattern = `^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$|^\+?0$|^[0-9]{1,4}d$`
 
@@ -225,7 +243,7 @@ func (t *table) duration(key string, unset, least time.Duration) time.Duration {
 		return unset
 	}
 	if d < least {
-		t.wrong(key, "is %s, want at least %s", s, least)
+		t.wrong(key, "is %s, want at least %s", s, short(least))
 		return unset
 	}
 	return d

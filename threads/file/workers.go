@@ -70,7 +70,8 @@ func (d *decoder) thread(t *table) threads.Thread {
 	case th.Hold > 0 && th.Overlap:
 		t.wrong("hold", "is %s, and with overlap no slot keeps anything: want 0s, or overlap = false", th.Hold)
 	case th.Hold > maxHold:
-		t.wrong("hold", "is %s, want at most %s: it is how long reading one context again takes", th.Hold, maxHold)
+		const want = "is %s, want at most %s: it is how long reading one context again takes"
+		t.wrong("hold", want, short(th.Hold), short(maxHold))
 	}
 	if th.Overlap {
 		th.MaxSessions = t.number("max_sessions", max(1, len(th.Agents)), 1)
