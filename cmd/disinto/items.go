@@ -22,8 +22,8 @@ var retryCommand = command{
 	long: `
 REF is 12, #12 or owner/name#12. Forgets failed attempts, cool-downs, refusals,
 review rounds and a rejected pull request, takes off the labels blocked,
-needs-human and cancelled, and puts backlog back on an issue without it. Open
-pull requests of agents for an issue are included.`,
+needs-human, needs-answer and cancelled, and puts backlog back on an issue
+without it. Open pull requests of agents for an issue are included.`,
 	setup: telling("/v1/retry", itemOf),
 }
 

@@ -130,7 +130,7 @@ func addTools(s *mcp.Server, t *tools) {
 		func(in refInput) (call, error) { return call{name: "cancel", args: []string{in.Ref}}, nil })
 	addTool(s, t, settles, "retry",
 		"Let an issue or pull request begin anew: forget failed attempts, refusals and rejections, "+
-			"and take off the labels blocked, needs-human and cancelled.",
+			"and take off the labels blocked, needs-human, needs-answer and cancelled.",
 		func(in refInput) (call, error) { return call{name: "retry", args: []string{in.Ref}}, nil })
 }
 
