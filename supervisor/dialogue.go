@@ -42,7 +42,7 @@ func (s *Supervisor) noteAnswer(c *chore) error {
 }
 
 func (s *Supervisor) labelPlanFirst(c *chore) error {
-	c.said = "labelled plan-first, for role " + c.mark.Reason.Note
+	c.said = "labelled plan-first, for " + c.mark.Reason.Note
 	return s.label(c.ref, []string{forge.LabelPlanFirst}, nil)
 }
 

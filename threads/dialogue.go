@@ -101,9 +101,10 @@ func (v *view) approved(is *forge.Issue) bool {
 	return is.Has(forge.LabelPlanApproved) && is.Talk.Known && by != "" && !v.isAgent(by)
 }
 
-// unplanned reports whether an issue must have a plan that people approved, and has none yet.
+// unplanned reports whether an issue must have a plan that people approved, and has none yet. Once an agent was to
+// plan it, the label does not count any more: that agent can take it off.
 func (v *view) unplanned(is *forge.Issue) bool {
-	return is.Has(forge.LabelPlanFirst) && !v.approved(is)
+	return (is.Has(forge.LabelPlanFirst) || v.History.Chain(is.Ref).Planner != "") && !v.approved(is)
 }
 
 func talkUnread(_ *view, w *work) *Reason {
@@ -115,7 +116,8 @@ func talkUnread(_ *view, w *work) *Reason {
 func planWaits(v *view, w *work) *Reason {
 	d := v.dialogue(w)
 	written := d.open() && d.Plan
-	if !v.unplanned(w.issue) && !(written && !d.Asked) {
+	labelled := w.has(forge.LabelPlanFirst) && !v.approved(w.issue) // else see planUnlabelled
+	if !labelled && !(written && !d.Asked) {
 		return nil
 	}
 	if !written {
@@ -131,11 +133,14 @@ func planWaits(v *view, w *work) *Reason {
 	return why
 }
 
-// planUnlabelled holds an issue that a role with plan may take until it carries plan-first: from there on the forge
-// shows all that counts.
+// planUnlabelled holds an issue that a role with plan may take, or that an agent was to plan, until it carries
+// plan-first: from there on the forge shows all that counts.
 func planUnlabelled(v *view, w *work) *Reason {
 	if w.has(forge.LabelPlanFirst) || v.approved(w.issue) {
 		return nil
+	}
+	if planner := v.History.Chain(w.Ref).Planner; planner != "" {
+		return &Reason{Code: PlanUnlabelled, Note: planner}
 	}
 	labels := v.filterLabels(w)
 	for i := range v.Config.Roles {

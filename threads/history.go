@@ -113,6 +113,9 @@ type ChainHistory struct {
 	Used      Used      `json:"used,omitzero"`        // by all sessions on it, since a person last looked at that
 	// Dialogue is the last question or plan of an agent; nil when there is none, or the work is done.
 	Dialogue *Dialogue `json:"dialogue,omitempty"`
+	// Planner is the agent that was last started to plan it, since a person last said retry. From then on it has to be
+	// planned, whatever becomes of the label.
+	Planner string `json:"planner,omitempty"`
 	// Questions and Plans count those of agents since a person last said retry.
 	Questions int `json:"questions,omitempty"`
 	Plans     int `json:"plans,omitempty"`

@@ -714,6 +714,8 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Chains, w.ref(f[1])).Reviews = w.number(f[2])
 	case "failures":
 		Entry(h.Chains, w.ref(f[1])).Failures = w.number(f[2])
+	case "planner":
+		Entry(h.Chains, w.ref(f[1])).Planner = f[2]
 	case "rung":
 		Entry(h.Chains, w.ref(f[1])).Rung = w.number(f[2])
 	case "ci-fixes":

@@ -55,6 +55,9 @@ func (r *Start) apply(s *State, at time.Time) {
 		c := s.chain(r.Chain)
 		c.Writers = append(c.Writers, r.Agent)
 	}
+	if r.Cause == threads.CausePlan {
+		s.chain(r.Item.Ref).Planner = r.Agent
+	}
 	if r.Cause == threads.CauseCI {
 		s.chain(r.Item.Ref).CIFixes++
 	}

@@ -6,6 +6,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // TestSetbacks counts the failures of writing sessions on a chain until a person says retry, and remembers its highest
@@ -49,5 +50,25 @@ func TestSetbacks(t *testing.T) {
 	journal = append(journal, Record{At: noon, Retry: &Retry{Refs: []Ref{Ref(chain)}}})
 	if c := fold(journal...).Chain(chain); c.Failures != 0 || c.Rung != 0 || len(c.Writers) != 1 {
 		t.Errorf("after retry: %+v", c)
+	}
+}
+
+// TestPlanner remembers that an issue was to be planned, whatever came of the session, until a person says retry.
+func TestPlanner(t *testing.T) {
+	start := startRec("run", 1, 1)
+	start.Start.Cause = threads.CausePlan
+	for _, result := range []agents.Result{agents.Planned, agents.Done, agents.Failed, agents.Question, agents.Lost} {
+		journal := []Record{start, endRec("run", time.Minute, End{Result: result, Reason: "why", Words: "words"})}
+		for what, state := range map[string]*State{
+			"folded": fold(journal...), "compacted": fold(fold(journal...).Compact(noon.Add(time.Hour))...),
+		} {
+			if got := state.Chain(forge.Ref{Repo: "o/r", Number: 1}).Planner; got != start.Start.Agent {
+				t.Errorf("%s, after %s: planner %q", what, result, got)
+			}
+		}
+		again := fold(append(journal, Record{At: noon, Retry: &Retry{Refs: []Ref{{Repo: "o/r", Number: 1}}}})...)
+		if got := again.Chain(forge.Ref{Repo: "o/r", Number: 1}).Planner; got != "" {
+			t.Errorf("after %s and retry: planner %q", result, got)
+		}
 	}
 }

@@ -57,13 +57,15 @@ func everything() []Record {
 	revoked.Start.Agent, revoked.Start.Thread, revoked.Start.Sticky = "dev-opus", "anthropic", false
 	climbed := startRec("k", 25, 3)
 	climbed.Start.Rung = 1
+	plans := startRec("k", 71, 1)
+	plans.Start.Cause = threads.CausePlan
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
 	return []Record{
 		startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Failed, Reason: "boom", Tail: "line\n"}),
 		startRec("q", 70, 1), endRec("q", time.Minute, End{Result: agents.Question, Reason: "Which?", Words: "Which?"}),
 		{At: noon, Asked: &Asked{Ref{Repo: "o/r", Number: 70}, "q"}},
-		startRec("k", 71, 1), endRec("k", time.Minute, End{Result: agents.Planned, Reason: "First", Words: "First"}),
+		plans, endRec("k", time.Minute, End{Result: agents.Planned, Reason: "First", Words: "First"}),
 		{At: noon, Asked: &Asked{Ref{Repo: "o/r", Number: 71}, "k"}},
 		{At: noon, Answered: &Answered{Ref{Repo: "o/r", Number: 71}, []int64{7, 9}}},
 		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.Done}),

@@ -50,11 +50,13 @@ var holdTests = map[threads.Code]func(held) bool{
 		return !h.is.Talk.Known && (h.labelled(forge.LabelPlanFirst) || h.labelled(forge.LabelPlanApproved))
 	},
 	threads.PlanUnlabelled: func(h held) bool {
-		return h.planner(h.is) != nil && !h.labelled(forge.LabelPlanFirst) && h.owes(h.Item.Ref, threads.ActPlanFirst)
+		return (h.planner(h.is) != nil || h.begunToPlan(h.Item.Ref)) &&
+			!h.labelled(forge.LabelPlanFirst) && h.owes(h.Item.Ref, threads.ActPlanFirst)
 	},
 	threads.NoPlan: func(h held) bool {
 		is := h.s.Facts.Issue(h.Reason.Refs[0])
-		return is.Ref == h.Item.Chain && h.own(h.p) && is.Has(forge.LabelPlanFirst) && !h.cleared(is)
+		return is.Ref == h.Item.Chain && h.own(h.p) && !h.cleared(is) &&
+			(is.Has(forge.LabelPlanFirst) || h.begunToPlan(is.Ref))
 	},
 	threads.ClaimedElsewhere: func(h held) bool {
 		return h.elsewhere(h.Reason.Note) && (h.assigned(h.Reason.Note) || h.p.Author == h.Reason.Note)

@@ -158,7 +158,8 @@ func (w *world) converse(r *repo) {
 	}
 }
 
-// plan is the work of a session that is to plan. Some write code instead, and some of those a plan beside it.
+// plan is the work of a session that is to plan. Some write code instead, some of those a plan beside it,
+// and some take the label off that keeps the code waiting.
 func (w *world) plan(r *run, f *fate) {
 	f.out = agents.Outcome{Result: agents.Planned, Reason: "first this", Words: "First this.", Claimed: true}
 	if !w.trouble(0.2) {
@@ -169,6 +170,10 @@ func (w *world) plan(r *run, f *fate) {
 	w.log("agent  %s was to plan, and opens %s", r.Agent, p.Ref)
 	if w.chance(0.5) {
 		f.out = agents.Outcome{Result: agents.Done}
+	}
+	if w.chance(0.5) {
+		w.log("agent  %s takes plan-first off %s", r.Agent, is.Ref)
+		w.forge.label(is, "", forge.LabelPlanFirst)
 	}
 }
 
@@ -218,10 +223,14 @@ func (w *world) cleared(is *forge.Issue) bool {
 	return is.Has(forge.LabelPlanApproved) && by != "" && !w.ours(by) && !w.bot(by)
 }
 
-// mustPlan reports whether an issue needs a plan: people say so, or a role that may take it does.
+// mustPlan reports whether an issue needs a plan: people say so, a role that may take it does, or an agent was to plan
+// it, which may have taken the label off.
 func (w *world) mustPlan(is *forge.Issue) bool {
-	return is.Has(forge.LabelPlanFirst) || w.planner(is) != nil
+	return is.Has(forge.LabelPlanFirst) || w.planner(is) != nil || w.begunToPlan(is.Ref)
 }
+
+// begunToPlan reports whether an agent was to plan an issue since a person last said retry.
+func (w *world) begunToPlan(ref forge.Ref) bool { return w.shell.books.Chain(ref).Planner != "" }
 
 func (w *world) planner(is *forge.Issue) *agents.Role {
 	i := slices.IndexFunc(w.cfg.Roles, func(r agents.Role) bool { return r.Plan && (r.Label == "" || is.Has(r.Label)) })
@@ -237,7 +246,8 @@ func (s *server) uncleared(is *issue) bool { return s.w.mustPlan(&is.Issue) && !
 // unplannedPull is that of our pull request for an issue whose plan waits.
 func (s *server) unplannedPull(p *pull) bool {
 	is := s.issue(home(&p.Pull))
-	return is != nil && !is.Closed && s.w.ours(p.Author) && is.Has(forge.LabelPlanFirst) && !s.w.cleared(&is.Issue)
+	return is != nil && !is.Closed && s.w.ours(p.Author) && !s.w.cleared(&is.Issue) &&
+		(is.Has(forge.LabelPlanFirst) || s.w.begunToPlan(is.Ref))
 }
 
 // planFree checks a session that is to plan: no plan may wait for people.
@@ -394,7 +404,8 @@ func (in *inspection) spoken(m *threads.Mark, labels []string) bool {
 	case m.Action == threads.ActAsk:
 		return waits && d.Run != "" && (!d.Asked || h.talk().Known && of(d.Key()) < 0)
 	case m.Action == threads.ActPlanFirst:
-		return in.planner(h.is) != nil && h.is.Has(forge.LabelBacklog) && !h.is.Has(forge.LabelPlanFirst)
+		return (in.planner(h.is) != nil || in.begunToPlan(m.Ref)) && h.is.Has(forge.LabelBacklog) &&
+			!h.is.Has(forge.LabelPlanFirst)
 	case m.Reason.Code == threads.Answered && !slices.Contains(labels, forge.LabelNeedsAnswer):
 		return waits && !d.Plan && d.Asked
 	case m.Reason.Code == threads.Answered:
