@@ -75,12 +75,15 @@ func StolenFrom(host string) string {
 
 // SkipLabel returns the first label (in their sorted order) that keeps an item from being dispatched, or "".
 func SkipLabel(labels []string) string {
-	for _, l := range labels {
-		if slices.Contains(skipLabels, l) || strings.HasPrefix(l, "prediction/") {
-			return l
-		}
+	if i := slices.IndexFunc(labels, Skips); i >= 0 {
+		return labels[i]
 	}
 	return ""
+}
+
+// Skips reports whether a label keeps what carries it from being worked on.
+func Skips(label string) bool {
+	return slices.Contains(skipLabels, label) || strings.HasPrefix(label, "prediction/")
 }
 
 // Priority returns the class that the labels set: priority/1 to priority/10, 2 for the label priority, else

@@ -51,7 +51,7 @@ func (d *Dialogue) line() string {
 }
 
 // dialogue returns the item's last question or plan; nil without one.
-func (v *view) dialogue(w *work) *Dialogue { return v.History.Chain(w.Ref).Dialogue }
+func (v *view) dialogue(w *work) *Dialogue { return v.past(w).Dialogue }
 
 // talk returns the comments below the item, as far as they were read.
 func (w *work) talk() *forge.Talk {
@@ -103,8 +103,8 @@ func (v *view) approved(is *forge.Issue) bool {
 
 // unplanned reports whether an issue must have a plan that people approved, and has none yet. Once an agent was to
 // plan it, the label does not count any more: that agent can take it off.
-func (v *view) unplanned(is *forge.Issue) bool {
-	return (is.Has(forge.LabelPlanFirst) || v.History.Chain(is.Ref).Planner != "") && !v.approved(is)
+func (v *view) unplanned(is *forge.Issue, past *ChainHistory) bool {
+	return (is.Has(forge.LabelPlanFirst) || past.Planner != "") && !v.approved(is)
 }
 
 func talkUnread(_ *view, w *work) *Reason {
@@ -139,7 +139,7 @@ func planUnlabelled(v *view, w *work) *Reason {
 	if w.has(forge.LabelPlanFirst) || v.approved(w.issue) {
 		return nil
 	}
-	if planner := v.History.Chain(w.Ref).Planner; planner != "" {
+	if planner := v.past(w).Planner; planner != "" {
 		return &Reason{Code: PlanUnlabelled, Note: planner}
 	}
 	labels := v.filterLabels(w)
@@ -155,7 +155,7 @@ func planUnlabelled(v *view, w *work) *Reason {
 // wrote code.
 func unplannedPull(v *view, w *work) *Reason {
 	is := v.Facts.Issue(w.Chain)
-	if !w.stage.own || is == nil || is.Closed || !v.unplanned(is) {
+	if !w.stage.own || is == nil || is.Closed || !v.unplanned(is, v.History.Chain(is.Ref)) {
 		return nil
 	}
 	return &Reason{Code: NoPlan, Refs: []forge.Ref{is.Ref}}
@@ -226,7 +226,7 @@ func (v *view) about(w *work) []int64 {
 
 // planning marks the session that is due as one that writes a plan.
 func (v *view) planning(w *work) {
-	if v.unplanned(w.issue) {
+	if v.unplanned(w.issue, v.past(w)) {
 		w.Cause = CausePlan
 	}
 }
@@ -262,7 +262,7 @@ func (v *view) replyToQuestion(w *work) (*Reason, []int64) {
 // replyToPlan takes a thumbs-up before words: who gave it wants the plan carried out.
 func (v *view) replyToPlan(w *work) (*Reason, []int64) {
 	d, at := v.dialogue(w), v.planAt(w)
-	if !v.unplanned(w.issue) || !w.talk().Known || at < 0 {
+	if !v.unplanned(w.issue, v.past(w)) || !w.talk().Known || at < 0 {
 		return nil, nil
 	}
 	if person := v.likedBy(w, at); person != "" {

@@ -18,6 +18,7 @@ type work struct {
 	role  *agents.Role  // of a scheduled item
 	repo  *forge.Repo   // nil when it was never read
 	pulls []*forge.Pull // for the issue
+	known *ChainHistory // of the item itself; see view.past
 	// pin is the agent that the issue is reserved for by assignment; empty without one.
 	pin      string
 	sessions []*Session // on the item, or elsewhere on its chain
@@ -27,6 +28,14 @@ type work struct {
 	nearness int8  // place of the kind in kindOrder
 	queued   bool  // put up for work: an issue labelled backlog, or not an issue
 	taken    bool  // started, or merged
+}
+
+// past returns what is known of an issue or pull request itself. It is looked up once: ten rules ask for it.
+func (v *view) past(w *work) *ChainHistory {
+	if w.known == nil {
+		w.known = v.History.Chain(w.Ref)
+	}
+	return w.known
 }
 
 // items lists everything that is open: issues, pull requests, and every scheduled role in every repository. Issues

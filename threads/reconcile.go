@@ -268,7 +268,7 @@ func markEnd(d *decision, w *work) *Mark {
 	for i := range endRules {
 		r := &endRules[i]
 		why := r.why(d.view, w)
-		if why == nil || r.once && d.History.Chain(w.Ref).Told == why.Key() {
+		if why == nil || r.once && d.past(w).Told == why.Key() {
 			continue
 		}
 		if forge.SkipLabel(w.labels()) == "" || w.has(labelOf[r.action]) {

@@ -9,7 +9,7 @@ import (
 // already, the other rounds are counted when they are over. A pull request of ours is not reviewed for ever either: its
 // head may move, and its verdicts may be dismissed, without any rework.
 func tooManyRounds(v *view, w *work) *Reason {
-	h, most := v.History.Chain(w.Ref), &v.Config.Forge
+	h, most := v.past(w), &v.Config.Forge
 	n, limit, what := 0, 0, string(w.Cause)
 	switch {
 	case w.Kind == agents.KindReview && w.stage.own:

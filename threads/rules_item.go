@@ -169,10 +169,14 @@ func merged(v *view, w *work) *Reason {
 }
 
 func skipLabel(_ *view, w *work) *Reason {
-	asked := func(label string) bool { return label == forge.LabelNeedsAnswer } // see needsAnswer
-	switch label := forge.SkipLabel(slices.DeleteFunc(slices.Clone(w.labels()), asked)); {
-	case label == "":
+	labels := w.labels()
+	i := slices.IndexFunc(labels, func(l string) bool { // for the other label see needsAnswer
+		return l != forge.LabelNeedsAnswer && forge.Skips(l)
+	})
+	if i < 0 {
 		return nil
+	}
+	switch label := labels[i]; {
 	case label == forge.LabelConvoy && w.issue != nil:
 		return tracking(w.issue)
 	default:
@@ -207,7 +211,7 @@ func claimLeft(v *view, w *work) *Reason {
 	if by := w.heldBy(); by != "" { // another supervisor's agents may use the accounts of ours
 		return &Reason{Code: ClaimedElsewhere, Note: by}
 	}
-	agent := v.History.Chain(w.Ref).Claimed
+	agent := v.past(w).Claimed
 	for _, login := range w.assignees() {
 		switch a := v.Config.AgentByLogin(login); {
 		case a != nil && (agent != "" || v.takesItems(a)):
@@ -243,7 +247,7 @@ func hasPull(_ *view, w *work) *Reason {
 func pullRejected(v *view, w *work) *Reason {
 	for _, p := range w.pulls {
 		rejected := p.Closed && !p.Merged && v.ours(p.Author) && !v.isAgent(p.ClosedBy)
-		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(v.History.Chain(w.Ref).Retried) {
+		if rejected && p.Ended.After(w.issue.Reopened) && p.Ended.After(v.past(w).Retried) {
 			return &Reason{Code: PullRejected, Refs: []forge.Ref{p.Ref}}
 		}
 	}
@@ -254,9 +258,9 @@ func pullRejected(v *view, w *work) *Reason {
 // close a pull request is to reject it; without this rule a reviewer that closes instead of objecting keeps the issue
 // going round for as long as there is money.
 func closedAgain(v *view, w *work) *Reason {
-	n, last := -v.History.Chain(w.Ref).Asked, (*forge.Pull)(nil)
+	n, last := -v.past(w).Asked, (*forge.Pull)(nil)
 	for _, p := range w.pulls {
-		counts := p.Ended.After(w.issue.Reopened) && p.Ended.After(v.History.Chain(w.Ref).Retried)
+		counts := p.Ended.After(w.issue.Reopened) && p.Ended.After(v.past(w).Retried)
 		if counts && p.Closed && !p.Merged && v.ours(p.Author) && v.isAgent(p.ClosedBy) {
 			n, last = n+1, p
 		}
@@ -416,7 +420,7 @@ func ciPending(_ *view, w *work) *Reason {
 }
 
 func refused(v *view, w *work) *Reason {
-	if c := v.History.Chain(w.Ref); c.HasRefusal() {
+	if c := v.past(w); c.HasRefusal() {
 		return &Reason{Code: cmp.Or(c.RefusedAs, Refused), Note: c.Refused}
 	}
 	return nil
