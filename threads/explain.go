@@ -203,7 +203,7 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	}
 	for i, h := range plan.Holds {
 		if h.Item.Ref == w.Ref && h.Item.Role == w.Item.Role {
-			ex.Verdict, ex.Code, ex.Position = "waits: "+d.inFull(h.Reason)+w.onLadder(), h.Reason.Code, i+1
+			ex.Verdict, ex.Code, ex.Position = waits(d.inFull(h.Reason))+w.onLadder(), h.Reason.Code, i+1
 			ex.Mend = h.Reason.MendFor(w.Ref.String())
 			return
 		}
@@ -225,4 +225,12 @@ func (w *work) onLadder() string {
 		return ""
 	}
 	return fmt.Sprintf("; rung %d of the ladder, rejected or failed: %d", w.class.level, w.class.setbacks)
+}
+
+// waits makes a verdict of a reason, of which some begin with that word.
+func waits(why string) string {
+	if strings.HasPrefix(why, "waits ") {
+		return why
+	}
+	return "waits: " + why
 }
