@@ -21,7 +21,7 @@ func (s *Supervisor) approvePlan(_ context.Context, r control.ItemRequest, repor
 	if t.closed {
 		return control.Conflict("cannot approve %s: it is closed, reopen it", t.Ref)
 	}
-	if !t.has(forge.LabelPlanFirst) {
+	if !t.has(forge.LabelPlanFirst) && s.books.chain(t.Ref).Planner == "" { // an agent can take the label off
 		return control.Conflict("cannot approve %s: it needs no plan; the label plan-first asks for one", t.Ref)
 	}
 	report.Subject = t.String()

@@ -28,6 +28,9 @@ func TestApprove(t *testing.T) {
 		w.Until(time.Hour, "a plan", func() bool { return len(w.Forge.Comments()) == 1 })
 		w.Forge.Approve(planned, "dev-qwen")
 		time.Sleep(time.Hour)
+		w.Forge.Edit(planned, func(is *forge.Issue) {
+			is.Labels = slices.DeleteFunc(is.Labels, func(l string) bool { return l == forge.LabelPlanFirst })
+		})
 		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, planned), fmt.Sprintf("johba/harb#%d: plan approved", planned))
 		w.Until(time.Hour, "it is merged", func() bool { return w.Forge.Get(planned).Closed })
 		told(t, l, "/v1/approve", fmt.Sprintf(`{"ref":"%d"}`, planned), fmt.Sprintf("409 cannot approve johba/harb#%d: it is closed, reopen it", planned))
