@@ -384,7 +384,7 @@ func (s *evilSoak) checkSecrets(where string, text []byte, owner string) {
 }
 
 // fixes is the issue that a pull request says it is for.
-var fixes = regexp.MustCompile(`^Fixes #(\d+)`)
+var fixes = regexp.MustCompile(`(?m)^Fixes #(\d+)`)
 
 // checkForge asks the forge what came of it all: each merge was reviewed by an honest reviewer as it was merged, each
 // issue was merged once, and nothing is on main but merges and what the repository began with.
