@@ -31,7 +31,7 @@ func formatTried(list []Tried) string {
 	return string(text)
 }
 
-// ParseTried reads $DISINTO_TRIED. What cannot be read is nothing.
+// ParseTried reads $DISINTO_TRIED. A text that is no list, or too long, counts as an empty list.
 func ParseTried(text string) (list []Tried) {
 	if len(text) > MaxResult || json.Unmarshal([]byte(text), &list) != nil {
 		return nil

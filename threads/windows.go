@@ -246,8 +246,8 @@ func withinWindows(v *view, c candidate) *Reason {
 	return why
 }
 
-// windowReserved keeps the rest of a window from new issues. What is begun comes to its end with it: otherwise the
-// last of a subscription goes into pull requests that lie unreviewed until it is renewed.
+// windowReserved keeps the rest of a window from new issues. Reviews and rework may use it: without a reserve
+// the end of a window goes into pull requests that lie unreviewed until the next one.
 func windowReserved(v *view, c candidate) *Reason {
 	if c.kind != agents.KindIssue {
 		return nil

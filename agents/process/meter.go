@@ -1,13 +1,10 @@
 package process
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
-	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
 // meterTick is the time between two looks at what a session has used: a look is one read of a small file, and a turn of
@@ -62,18 +59,11 @@ func (m *meter) take(said agents.Usage, err error) (grown bool, odd string) {
 	return grown, odd
 }
 
-// readUsage reads the usage of the result at path, with the care of readResult.
+// readUsage reads the usage of the result at path.
 func readUsage(path string, a *account) (u agents.Usage, err error) {
-	var text []byte
-	err = a.do(func() (err error) {
-		text, err = plainfile.Read(path, agents.MaxResult)
-		return err
-	})
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return u, nil
-	case err != nil:
-		return u, fmt.Errorf("the result is not a plain file of at most %d bytes", agents.MaxResult)
+	text, found, err := resultText(path, a)
+	if !found || err != nil {
+		return u, err
 	}
 	u, err = agents.ParseUsage(text)
 	if err != nil {

@@ -79,8 +79,8 @@ func TestReadUsage(t *testing.T) {
 	}
 }
 
-// A program tells its usage while it runs, and whoever counts it can end the session. What was counted stays counted,
-// although the program then says less, or dies without a result.
+// The executor reports a program's usage while it runs, and the supervisor can end the session. A usage that was counted
+// stays counted, although the program then says less, or dies without a result.
 func TestSpent(t *testing.T) {
 	for name, atLast := range map[string]string{
 		"it dies":          "exit 1",

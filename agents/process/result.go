@@ -11,29 +11,35 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// readResult reads the result that the program left at path. found is false if there is none, or one that tells nothing
-// but a usage. The file belongs to an
-// agent: so it is read with the agent's own rights, and only if it is a plain file of sane size. Neither a link to a
-// file of ours nor a pipe without a writer gains the agent anything. The reason will be shown, and commented on the
-// forge, so secrets are hidden twice: before the reason is cut, and after its escapes are resolved.
-func readResult(path string, a *account, secrets []string) (o agents.Outcome, found bool, err error) {
-	if path == "" {
-		return o, false, nil
-	}
-	var text []byte
+// resultText reads the file at path that a program wrote; found is false if there is none. The file belongs to an agent:
+// so it is read with the agent's own rights, and only if it is a plain file of sane size. Neither a link to a file of
+// ours nor a pipe without a writer gains the agent anything.
+func resultText(path string, a *account) (text []byte, found bool, err error) {
 	err = a.do(func() (err error) {
 		text, err = plainfile.Read(path, agents.MaxResult)
 		return err
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return o, false, nil
+		return nil, false, nil
 	case err != nil:
-		err = fmt.Errorf("the result is not a plain file of at most %d bytes", agents.MaxResult)
-	default:
+		return nil, true, fmt.Errorf("the result is not a plain file of at most %d bytes", agents.MaxResult)
+	}
+	return text, true, nil
+}
+
+// readResult reads the result that the program left at path. found is false if there is none, or one that tells nothing
+// but a usage. The reason will be shown, and commented on the forge, so secrets are hidden twice: before the reason is
+// cut, and after its escapes are resolved.
+func readResult(path string, a *account, secrets []string) (o agents.Outcome, found bool, err error) {
+	if path == "" {
+		return o, false, nil
+	}
+	text, found, err := resultText(path, a)
+	if found && err == nil {
 		o, err = agents.ParseResult([]byte(agents.Redact(string(text), secrets)))
 	}
-	if errors.Is(err, agents.ErrUnfinished) {
+	if !found || errors.Is(err, agents.ErrUnfinished) {
 		return o, false, nil
 	}
 	o.Reason = agents.Redact(o.Reason, secrets)

@@ -37,7 +37,7 @@ func (r *run) findReaders(ctx context.Context) error {
 	return nil
 }
 
-// hears reports whether the words of an account enter the prompt. What does not is counted as one of a kind.
+// hears reports whether the words of an account enter the prompt. It counts the words that are left out, by their kind.
 func (rs *readers) hears(login, kind string) bool {
 	login = strings.ToLower(login)
 	if rs.writers == nil || rs.writers[login] {

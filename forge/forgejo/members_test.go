@@ -61,7 +61,7 @@ func TestWritersOf(t *testing.T) {
 	}
 }
 
-// What cannot be read makes no writer.
+// While one of the forge's lists cannot be read, the error is returned, and no account counts as a writer.
 func TestWritersOfFails(t *testing.T) {
 	for _, broken := range []string{"/assignees", "/teams", "/members", "/permissions"} {
 		get := func(_ context.Context, path string, out any) error {

@@ -46,8 +46,8 @@ func (w *world) said(f forge.Facts) string {
 	return strings.Join(all, ", ")
 }
 
-// An edited comment is no command, whoever edited it: an agent may edit the comments of people. One that is edited or
-// deleted between the scan and the act is not taken.
+// An edited comment is no command, because an agent may edit the comments of people. A comment that is edited or deleted
+// between the scan and the act is not taken.
 func TestEditedCommentsAreText(t *testing.T) {
 	onEach(t, func(w *world) {
 		n := w.file("one", "")

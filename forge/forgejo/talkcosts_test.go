@@ -10,8 +10,8 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
-// What waits for people costs next to nothing: a question no request while nothing changes, but for the accounts and
-// comments every five minutes; a plan one request every ten seconds.
+// Waiting for people costs few requests. While nothing changes, a question costs those for accounts and comments, every
+// five minutes, and a plan one more every ten seconds.
 func TestTalkCosts(t *testing.T) {
 	onLocal(t, func(w *world) {
 		c := w.client()

@@ -29,7 +29,7 @@ func (m *model) say(it *modelItem, login, body, key string) {
 	it.touch()
 }
 
-// talk is what a scan shows below an item.
+// talk returns the comments of an item as a scan shows them.
 func (c *modelClient) talk(r *modelRepo, it *modelItem) (t forge.Talk) {
 	is := &it.issue
 	if !is.Has(forge.LabelNeedsAnswer) && !is.Has(forge.LabelPlanFirst) && c.m.flaw != "all comments are read" {

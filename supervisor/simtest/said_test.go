@@ -31,7 +31,7 @@ func (w *World) say(n int64, login, command string) string {
 	return w.answers(id)[0]
 }
 
-// idle is a world whose issues nobody begins.
+// idle has each session take an hour, so that no issue changes by itself while the commands are tried.
 func idle(w *World) {
 	w.Config.Agents = slices.Clone(w.Config.Agents)
 	w.Exec.Script = func(agents.Job, int) Script { return Script{Takes: time.Hour} }
@@ -215,7 +215,7 @@ func TestCommandsOfBefore(t *testing.T) {
 	})
 }
 
-// What another supervisor has, holds or employs is for that one, and gets no answer here.
+// A command is left to the supervisor that took it, that holds its issue, or that runs the agent it names.
 func TestCommandsForOthers(t *testing.T) {
 	for name, prepare := range map[string]func(*World, int64) int64{
 		"taken": func(w *World, n int64) int64 {

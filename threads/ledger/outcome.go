@@ -295,29 +295,23 @@ func (e *ended) limited() {
 // talks reports whether the session ended with words for people.
 func (e *ended) talks() bool { return e.Result == agents.Question || e.Result == agents.Planned }
 
-// asked keeps the question until people have it. One too many counts as a refusal: a person should look at the issue.
 func (e *ended) asked() {
-	if e.held.Questions >= threads.MaxQuestions {
-		e.Reason = fmt.Sprintf("it has asked %d questions, and asks: %s", e.held.Questions, e.Reason)
-		e.refused()
-		return
-	}
-	e.held.Questions++
-	e.speaks(false)
+	e.speaks(false, &e.held.Questions, threads.MaxQuestions, "it has asked %d questions, and asks: %s")
 }
 
-// planned does the same for a plan.
 func (e *ended) planned() {
-	if e.held.Plans >= threads.MaxPlans {
-		e.Reason = fmt.Sprintf("people sent %d plans back, and it plans: %s", e.held.Plans, e.Reason)
+	e.speaks(true, &e.held.Plans, threads.MaxPlans, "people sent %d plans back, and it plans: %s")
+}
+
+// speaks keeps a question or a plan until people have it. One too many counts as a refusal: a person should look at the
+// issue.
+func (e *ended) speaks(plan bool, count *int, most int, tooMany string) {
+	if *count >= most {
+		e.Reason = fmt.Sprintf(tooMany, *count, e.Reason)
 		e.refused()
 		return
 	}
-	e.held.Plans++
-	e.speaks(true)
-}
-
-func (e *ended) speaks(plan bool) {
+	*count++
 	e.held.Dialogue = &threads.Dialogue{Plan: plan, Run: e.Start.Run, Agent: e.Agent, Words: e.Words, At: e.at}
 }
 

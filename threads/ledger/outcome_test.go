@@ -358,8 +358,8 @@ func TestUsed(t *testing.T) {
 	check("a person says retry", threads.Spent{Day: day.Add(24 * time.Hour), Tokens: 40}, threads.Used{})
 }
 
-// Scheduled work that reaches its limit waits for the next due time, and asks nobody: there is no issue. What a day's
-// budget ends is due as before.
+// Scheduled work that reaches its limit waits for its next due time. It asks no person, because there is no issue to ask
+// on. Scheduled work that a day's budget ended stays due.
 func TestScheduledOverLimit(t *testing.T) {
 	for stop, ran := range map[threads.Code]bool{threads.StopOverLimit: true, threads.StopOverBudget: false} {
 		start := startRec("a", 0, 1)
