@@ -11,9 +11,9 @@ import (
 	"codeberg.org/johba/disinto/agents/plainfile"
 )
 
-// resultText reads the file at path that a program wrote; found is false if there is none. The file belongs to an agent:
-// so it is read with the agent's own rights, and only if it is a plain file of sane size. Neither a link to a file of
-// ours nor a pipe without a writer gains the agent anything.
+// resultText reads the file at path that a program wrote; found is false if there is none. The file belongs to an
+// agent: so it is read with the agent's own rights, and only if it is a plain file of sane size. Neither a link to a
+// file of ours nor a pipe without a writer gains the agent anything.
 func resultText(path string, a *account) (text []byte, found bool, err error) {
 	err = a.do(func() (err error) {
 		text, err = plainfile.Read(path, agents.MaxResult)
