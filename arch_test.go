@@ -29,6 +29,8 @@ var layers = map[string][]string{
 	"forge/plan":             {"forge"},
 	"forge/rest":             {"forge"},
 	"agents":                 {"forge"},
+	"agents/llama":           {"agents"},
+	"agents/llama/fakellama": {},
 	"agents/plainfile":       {},
 	"agents/process": {
 		"agents", "forge", "agents/plainfile", "agents/process/landlock", "agents/process/pid1", "agents/process/seccomp",
@@ -38,7 +40,7 @@ var layers = map[string][]string{
 	"agents/process/pid1":      {"agents/process/tree"},
 	"agents/process/seccomp":   {},
 	"agents/process/tree":      {},
-	"agents/session":           {"agents", "forge", "agents/plainfile"},
+	"agents/session":           {"agents", "forge", "agents/llama", "agents/plainfile"},
 	"agents/session/fakemodel": {},
 	"agents/hire":              {"agents", "forge", "agents/plainfile", "agents/tomltext"},
 	"agents/tomltext":          {},

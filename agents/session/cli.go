@@ -3,10 +3,8 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/llama"
 )
 
 // ask runs the CLI with a prompt, in the chain's last conversation where call says so. If the CLI has lost that
@@ -222,24 +221,7 @@ const propsTime = 3 * time.Second
 func contextOf(ctx context.Context, host string) int {
 	ctx, cancel := context.WithTimeout(ctx, propsTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/props", nil)
-	if err != nil {
-		return 0
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	var props struct {
-		Settings struct {
-			Context int `json:"n_ctx"`
-		} `json:"default_generation_settings"`
-	}
-	if resp.StatusCode != http.StatusOK || json.NewDecoder(resp.Body).Decode(&props) != nil {
-		return 0
-	}
-	return max(0, props.Settings.Context)
+	return llama.New(host).Context(ctx)
 }
 
 // tail keeps the last bytes that are written to it.

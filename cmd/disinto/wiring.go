@@ -4,12 +4,14 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/llama"
 	"codeberg.org/johba/disinto/agents/process"
 	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/forge/forgejo"
@@ -66,8 +68,11 @@ type carrier interface {
 }
 
 func newProcesses(f *factory) supervisor.Executor {
-	return &process.Executor{Reaper: f.reaper, Secrets: f.secrets, Progress: slotsProgress}
+	return &process.Executor{Reaper: f.reaper, Secrets: f.secrets, Progress: progress}
 }
+
+// progress says how far the requests of a local server are.
+func progress(ctx context.Context, url string) string { return llama.New(url).Progress(ctx) }
 
 // forgeKind is a kind of forge. None of its functions makes a request.
 type forgeKind struct {

@@ -1,0 +1,77 @@
+package llama
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Moved is a slot's cache that went to a file, or came from it.
+type Moved struct {
+	Tokens int64
+	Bytes  int64
+	Took   time.Duration // as the server measured it
+}
+
+// Save writes the cache of a slot to a file in the server's folder. A slot that computes is waited for, so that ctx
+// should have a deadline. The error is ErrNotOffered where the server has no folder.
+func (c *Client) Save(ctx context.Context, slot int, file string) (Moved, error) {
+	a, err := c.act(ctx, slot, "save", file)
+	return Moved{Tokens: a.Saved, Bytes: a.Wrote, Took: milliseconds(a.Timings.Save)}, err
+}
+
+// Restore fills the cache of a slot from a file, with the same wait. The error is ErrRefused where the file is missing,
+// belongs to another model or does not fit: the next request computes its prompt from the beginning.
+func (c *Client) Restore(ctx context.Context, slot int, file string) (Moved, error) {
+	a, err := c.act(ctx, slot, "restore", file)
+	return Moved{Tokens: a.Restored, Bytes: a.Took, Took: milliseconds(a.Timings.Restore)}, err
+}
+
+// Erase empties the cache of a slot, with the same wait.
+func (c *Client) Erase(ctx context.Context, slot int) error {
+	_, err := c.act(ctx, slot, "erase", "")
+	return err
+}
+
+// action is the answer to one of the three.
+type action struct {
+	Saved    int64 `json:"n_saved"`
+	Wrote    int64 `json:"n_written"`
+	Restored int64 `json:"n_restored"`
+	Took     int64 `json:"n_read"`
+	Timings  struct {
+		Save    float64 `json:"save_ms"`
+		Restore float64 `json:"restore_ms"`
+	}
+}
+
+func (c *Client) act(ctx context.Context, slot int, what, file string) (action, error) {
+	var a action
+	path := "/slots/" + strconv.Itoa(slot) + "?action=" + what
+	body := map[string]string{}
+	if file != "" {
+		body["filename"] = file
+	}
+	text, err := c.do(ctx, http.MethodPost, path, body, maxAnswer)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return action{}, fmt.Errorf("cannot read the answer of %s%s: %w", c.root, path, err)
+	}
+	a.Saved, a.Restored = max(a.Saved, 0), max(a.Restored, 0)
+	a.Wrote, a.Took = max(a.Wrote, 0), max(a.Took, 0)
+	return a, nil
+}
+
+// milliseconds is a time that a server measured, of at most a day.
+func milliseconds(ms float64) time.Duration {
+	const most = 24 * time.Hour
+	if !(ms >= 0) {
+		return 0
+	}
+	return time.Duration(min(ms*float64(time.Millisecond), float64(most)))
+}

@@ -1,0 +1,102 @@
+// Package llama is the client of a llama-server: what the server says of its model, its slots and its work, and the
+// files that keep a slot's cache. Every answer is bounded, no redirect is followed, and no request is repeated: the
+// next look comes in a minute.
+package llama
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Bounds of answers, in bytes. Older servers repeat every prompt in /slots.
+const (
+	maxAnswer = 1 << 20
+	maxSlots  = 32 << 20
+)
+
+var (
+	// ErrNotOffered is the error of a page that the server was started without: --metrics, --slots, --slot-save-path.
+	ErrNotOffered = errors.New("the server was started without it")
+	// ErrRefused is the error of a request that the server cannot serve as it is, such as a file of another model.
+	ErrRefused = errors.New("the server refuses")
+)
+
+// Client asks one server. Its methods may be called at the same time.
+type Client struct{ root string }
+
+// New returns the client of the server at a thread's base_url, with or without /v1 at its end. It asks nothing.
+func New(baseURL string) *Client {
+	return &Client{strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), "/v1"), "/")}
+}
+
+// get asks for a page of JSON or text.
+func (c *Client) get(ctx context.Context, path string, limit int64) ([]byte, error) {
+	return c.do(ctx, http.MethodGet, path, nil, limit)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body any, limit int64) ([]byte, error) {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.root+path, sent)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask %s: %w", c.root, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req) // follows no redirect
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask %s%s: %w", c.root, path, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot read the answer of %s%s: %w", c.root, path, err)
+	case int64(len(text)) > limit:
+		return nil, fmt.Errorf("cannot read the answer of %s%s: it has more than %d bytes", c.root, path, limit)
+	case resp.StatusCode == http.StatusOK:
+		return text, nil
+	}
+	return nil, c.failure(path, resp.StatusCode, text)
+}
+
+// failure is the error of an answer that is not 200, with the server's own words.
+func (c *Client) failure(path string, status int, text []byte) error {
+	var answer struct{ Error struct{ Message string } }
+	_ = json.Unmarshal(text, &answer)
+	words := agents.Server{Model: answer.Error.Message}.Bounded().Model // one line, bounded
+	var kind error
+	switch status {
+	case http.StatusNotImplemented, http.StatusNotFound:
+		kind = ErrNotOffered
+	case http.StatusBadRequest:
+		kind = ErrRefused
+	default:
+		kind = fmt.Errorf("status %d", status)
+	}
+	if words == "" {
+		return fmt.Errorf("cannot use %s%s: %w", c.root, path, kind)
+	}
+	return fmt.Errorf("cannot use %s%s: %w: %s", c.root, path, kind, words)
+}
+
+// Ready reports whether the server answers and has loaded its model.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := c.get(ctx, "/health", maxAnswer)
+	return err
+}
