@@ -117,13 +117,13 @@ func (c *Client) isAgent(login string) bool { return c.ours(login) || c.bots(log
 // hold the only one, and the account was given the issue to wait for it. Without refs an agent's may be a claim, which
 // needs the label.
 func (c *Client) withdraw(ctx context.Context, ref forge.Ref, in *gitea.Issue) error {
-	commit := c.forgetClaim(ref).commit
+	of := c.forgetClaim(ref)
 	if c.refs != nil || !slices.ContainsFunc(logins(in.Assignees), c.isAgent) {
 		if err := c.removeLabels(ctx, ref, in, []string{forge.LabelInProgress}); err != nil {
 			return err
 		}
 	}
-	return c.dropRef(ctx, ref, commit)
+	return c.dropRef(ctx, ref, of)
 }
 
 // Release takes an agent off an item: the assignee first, then the label in-progress, which stays while another agent
@@ -133,14 +133,14 @@ func (c *Client) Release(ctx context.Context, ref forge.Ref, login string) (err 
 	ref = c.canonical(ref)
 	defer wrap(&err, "release %s from %s", ref, login)
 	defer func() { err = c.explain(ctx, ref.Repo, err) }()
-	commit, err := c.mayRelease(ctx, ref)
+	of, err := c.mayRelease(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if err := c.hideClaim(ctx, ref, login); err != nil {
 		return err
 	}
-	return c.dropRef(ctx, ref, commit)
+	return c.dropRef(ctx, ref, of)
 }
 
 // hideClaim removes the visible part of a claim.

@@ -57,6 +57,7 @@ type claim struct {
 // holder is the supervisor that holds a claim, as the claim's commit names it.
 type holder struct {
 	commit, instance, run, agent, host string
+	begun                              string // where its session runs, if an engine started that; see Begin
 	until                              time.Time
 }
 
@@ -95,6 +96,8 @@ func holderOf(in *gitea.Commit) holder {
 			h.agent = value
 		case "host":
 			h.host = value
+		case beginKey:
+			h.begun = value
 		case "until":
 			if t, err := time.Parse(time.RFC3339, value); err == nil {
 				h.until = t
@@ -128,11 +131,8 @@ func (c *Client) holder(ctx context.Context, ref forge.Ref) (*holder, error) {
 
 // listClaims returns the commits of the claims whose ref has a prefix, by item number.
 func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64]string, error) {
-	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", strings.TrimSuffix(prefix, "/")), nil})
-	if errors.Is(err, forge.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
+	refs, err := c.listRefs(ctx, repo, prefix)
+	if err != nil || refs == nil {
 		return nil, err
 	}
 	all := map[int64]string{}
@@ -148,6 +148,15 @@ func (c *Client) listClaims(ctx context.Context, repo, prefix string) (map[int64
 	return all, nil
 }
 
+// listRefs returns the refs that begin with a prefix; nil when there are none.
+func (c *Client) listRefs(ctx context.Context, repo, prefix string) (references, error) {
+	refs, _, err := do[references](ctx, c, ask{http.MethodGet, at(repo, "/git/%s", strings.TrimSuffix(prefix, "/")), nil})
+	if errors.Is(err, forge.ErrNotFound) {
+		return nil, nil
+	}
+	return refs, err
+}
+
 // references are refs as the forge lists them. Old versions answer with a single object when one ref has exactly the
 // name.
 type references []*gitea.Reference
@@ -160,8 +169,8 @@ func (r *references) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]*gitea.Reference)(r))
 }
 
-// readHolder reads the commit of a claim; nil when it is gone.
-func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, error) {
+// readCommit reads the commit of a claim; nil when it is gone.
+func (c *Client) readCommit(ctx context.Context, repo, commit string) (*gitea.Commit, error) {
 	in, _, err := do[*gitea.Commit](ctx, c, ask{http.MethodGet, at(repo, "/git/commits/%s", commit), nil})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
@@ -170,6 +179,15 @@ func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, 
 		return nil, err
 	case in.CommitMeta == nil:
 		return nil, fmt.Errorf("%w: it shows the commit %.10s without its name", forge.ErrUnavailable, commit)
+	}
+	return in, nil
+}
+
+// readHolder reads the holder whose claim is at a commit; nil when that is gone.
+func (c *Client) readHolder(ctx context.Context, repo, commit string) (*holder, error) {
+	in, err := c.readCommit(ctx, repo, commit)
+	if in == nil {
+		return nil, err
 	}
 	h := holderOf(in)
 	return &h, nil
@@ -206,6 +224,8 @@ func (c *Client) takeRef(ctx context.Context, ref forge.Ref, in *gitea.Issue, lo
 			return err
 		case held == nil: // released meanwhile
 			before = noObject
+		case held.run == run && held.begun != "":
+			return fmt.Errorf("%w: its session has begun", forge.ErrTaken)
 		case held.run == run: // ours: the answer to the push was lost
 			c.noteClaim(ref, claim{run, held.commit})
 			return nil
@@ -254,39 +274,46 @@ func (c *Client) forgetClaim(ref forge.Ref) claim {
 	return was
 }
 
-// mayRelease returns the commit of a claim that is to be released, "" when there is none. forge.ErrTaken when another
+// mayRelease returns the claim that is to be released, without a commit when there is none. forge.ErrTaken when another
 // supervisor holds it: its agents may use the same accounts as ours.
-func (c *Client) mayRelease(ctx context.Context, ref forge.Ref) (commit string, err error) {
+func (c *Client) mayRelease(ctx context.Context, ref forge.Ref) (of claim, err error) {
 	if was := c.forgetClaim(ref); c.refs == nil || was.commit != "" {
-		return was.commit, nil
+		return was, nil
 	}
 	held, err := c.holder(ctx, ref)
 	if err != nil || held == nil {
-		return "", err
+		return claim{}, err
 	}
 	if c.foreign(held) {
-		return "", fmt.Errorf("%w: it is claimed by %s", forge.ErrTaken, held)
+		return claim{}, fmt.Errorf("%w: it is claimed by %s", forge.ErrTaken, held)
 	}
-	return held.commit, nil
+	return held.claim(), nil
 }
 
-// dropRef deletes the ref of a claim if it is still at our commit.
-func (c *Client) dropRef(ctx context.Context, ref forge.Ref, commit string) error {
-	if commit == "" {
+// claim is the claim that the holder has.
+func (h *holder) claim() claim { return claim{h.run, h.commit} }
+
+// dropRef deletes the ref of a claim if it is still at our commit, or at the one by which the claim's session began.
+func (c *Client) dropRef(ctx context.Context, ref forge.Ref, of claim) error {
+	if of.commit == "" {
 		return nil
 	}
-	err := c.push(ctx, ref.Repo, move{claimRef(ref.Number), commit, noObject})
+	err := c.push(ctx, ref.Repo, move{claimRef(ref.Number), of.commit, noObject})
 	if _, refused := errors.AsType[*refusedMove](err); !refused {
 		return err
 	}
-	all, unread := c.listClaims(ctx, ref.Repo, claimRef(ref.Number))
-	if unread != nil {
+	held, unread := c.holder(ctx, ref)
+	switch {
+	case unread != nil:
 		return unread
-	}
-	if all[ref.Number] == commit {
+	case held == nil:
+		return nil
+	case held.commit == of.commit:
 		return err
+	case held.begun == "" || held.run != of.run || held.instance != c.refs.Instance():
+		return nil
 	}
-	return nil
+	return c.push(ctx, ref.Repo, move{claimRef(ref.Number), held.commit, noObject})
 }
 
 // Free deletes the ref of a claim of any supervisor and names the holder, "" when there was none. It is for an operator
@@ -299,7 +326,7 @@ func (c *Client) Free(ctx context.Context, ref forge.Ref) (was string, err error
 	held, err := c.holder(ctx, ref)
 	if err == nil && held != nil {
 		was = held.String()
-		err = c.dropRef(ctx, ref, held.commit)
+		err = c.dropRef(ctx, ref, held.claim())
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot free %s: %w", ref, err)

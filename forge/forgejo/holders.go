@@ -157,7 +157,7 @@ func (c *Client) sweepClaims(ctx context.Context, r *repo, all map[int64]string)
 			drop = h != nil && h.instance != "" && h.instance == c.refs.Instance()
 		}
 		if drop {
-			err = errors.Join(err, c.dropRef(ctx, ref, commit))
+			err = errors.Join(err, c.dropRef(ctx, ref, claim{commit: commit}))
 		} else {
 			left = true
 		}

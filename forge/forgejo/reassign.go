@@ -92,7 +92,7 @@ func (c *Client) handOver(ctx context.Context, ref forge.Ref, from, to string, l
 // letGo deletes the ref that a move held, if it still does.
 func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
 	if c.isRun(ref, runID) {
-		return c.dropRef(ctx, ref, c.forgetClaim(ref).commit)
+		return c.dropRef(ctx, ref, c.forgetClaim(ref))
 	}
 	if c.refs == nil {
 		return nil
@@ -101,5 +101,5 @@ func (c *Client) letGo(ctx context.Context, ref forge.Ref, runID string) error {
 	if err != nil || held == nil || held.run != runID {
 		return err
 	}
-	return c.dropRef(ctx, ref, held.commit)
+	return c.dropRef(ctx, ref, held.claim())
 }

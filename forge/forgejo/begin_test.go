@@ -1,0 +1,164 @@
+package forgejo
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/forge/localforge"
+)
+
+// session is the client of a session, which has its agent's token and no claims of its own.
+func (w *world) session() *Client {
+	w.Helper()
+	return w.client(func(o *Options) { o.Token, o.Claims = w.tokens[w.dev], nil })
+}
+
+// beginning claims an issue and returns how a session of that claim begins.
+func (w *world) beginning(c *Client, n int64, run string) Beginning {
+	w.Helper()
+	w.must(c.Claim(w.Context(), w.ref(n), w.dev, run))
+	return Beginning{Repo: w.repo, Number: n, Claim: c.claims[w.ref(n)].commit, Run: run}
+}
+
+// begins tries to begin in a place, and fails the test on an error that does not say that it is taken.
+func (w *world) begins(b Beginning, place string) (began bool) {
+	w.Helper()
+	b.Place = place
+	err := w.session().Begin(w.Context(), b)
+	if err != nil && !errors.Is(err, forge.ErrTaken) {
+		w.Errorf("%s: %v", place, err)
+	}
+	return err == nil
+}
+
+// TestBeginOnce: of several places one begins, with a claim and without, and may repeat it.
+func TestBeginOnce(t *testing.T) {
+	onEach(t, func(w *world) {
+		c := w.instance("aaa")
+		for _, b := range []Beginning{
+			w.beginning(c, w.file("one", "", "backlog"), "aaa-1"), {Repo: w.repo, Run: "aaa-2"},
+		} {
+			var began sync.Map
+			var all sync.WaitGroup
+			for i := range 4 {
+				all.Go(func() {
+					if place := fmt.Sprint("place", i); w.begins(b, place) {
+						began.Store(place, true)
+					}
+				})
+			}
+			all.Wait()
+			var places []string
+			began.Range(func(place, _ any) bool { places = append(places, place.(string)); return true })
+			if len(places) != 1 {
+				w.Fatalf("%s began in %q", b.Run, places)
+			}
+			for i := range 4 {
+				if place := fmt.Sprint("place", i); w.begins(b, place) != (place == places[0]) {
+					w.Errorf("%s: %s again", b.Run, place)
+				}
+			}
+		}
+	})
+}
+
+// TestBeginReleased: what has begun is released by its supervisor, also by the next one, and nothing begins after that.
+func TestBeginReleased(t *testing.T) {
+	onEach(t, func(w *world) {
+		for run, after := range map[string]func(c *Client) *Client{
+			"aaa-1": func(c *Client) *Client { return c },
+			"aaa-2": func(*Client) *Client { return w.instance("aaa") },
+		} {
+			c := w.instance("aaa")
+			n := w.file("one", "", "backlog")
+			b := w.beginning(c, n, run)
+			if !w.begins(b, "here") {
+				w.Fatal("it does not begin")
+			}
+			w.same("held by, to another", w.short(w.heldBy(w.instance("bbb"), n)), "dev on host-of-aaa")
+			if err := w.instance("bbb").Release(w.Context(), w.ref(n), w.dev); !errors.Is(err, forge.ErrTaken) {
+				w.Errorf("another's release: %v", err)
+			}
+			w.must(after(c).Release(w.Context(), w.ref(n), w.dev))
+			w.same("claimed", w.claimed(), "")
+			w.same("state", w.state(n), "backlog")
+			if w.begins(b, "here") || w.begins(b, "there") {
+				w.Error("it begins after its release")
+			}
+			c = w.instance("aaa")
+			w.scan(c)
+			next := w.beginning(c, n, run+"-next")
+			if w.begins(b, "there") || !w.begins(next, "there") {
+				w.Error("the next claim is not the one to begin with")
+			}
+			w.must(c.Release(w.Context(), w.ref(n), w.dev))
+		}
+	})
+}
+
+// TestBeginClaimed: a claim that a session has begun with is not taken again by its own run, and nothing begins from
+// the commit of a beginning.
+func TestBeginClaimed(t *testing.T) {
+	onEach(t, func(w *world) {
+		n := w.file("one", "", "backlog")
+		c := w.instance("aaa")
+		b := w.beginning(c, n, "aaa-1")
+		w.begins(b, "here")
+		if err := c.Claim(w.Context(), w.ref(n), w.dev, "aaa-1"); !errors.Is(err, forge.ErrTaken) {
+			w.Errorf("the claim again: %v", err)
+		}
+		held, err := c.holder(w.Context(), w.ref(n))
+		w.must(err)
+		b.Claim = held.commit
+		if w.begins(b, "there") {
+			w.Error("it begins from a beginning")
+		}
+		b.Run = "aaa-7"
+		if w.begins(b, "there") {
+			w.Error("a run begins with another's claim")
+		}
+	})
+}
+
+// TestBeginForgotten: a session without a claim leaves nothing.
+func TestBeginForgotten(t *testing.T) {
+	onEach(t, func(w *world) {
+		c, b := w.instance("aaa"), Beginning{Repo: w.repo, Run: "aaa-1"}
+		w.must(c.Forget(w.Context(), w.repo, b.Run))
+		w.begins(b, "here")
+		w.begins(Beginning{Repo: w.repo, Run: "aaa-10"}, "here") // has the first one as its prefix
+		w.must(c.Forget(w.Context(), w.repo, b.Run))
+		w.must(c.Forget(w.Context(), w.repo, b.Run))
+		refs, err := c.listRefs(w.Context(), w.repo, beginPrefix)
+		w.must(err)
+		if len(refs) != 1 || refs[0].Ref != beginPrefix+"aaa-10" {
+			w.Errorf("left: %v", refs)
+		}
+	})
+}
+
+// TestBeginLostAnswer: a beginning whose answer was lost is repeated by its place, and stays refused to others.
+func TestBeginLostAnswer(t *testing.T) {
+	onLocal(t, func(w *world) {
+		b := w.beginning(w.instance("aaa"), w.file("one", "", "backlog"), "aaa-1")
+		b.Place = "here"
+		w.fault = func(r *http.Request) localforge.Fault {
+			if strings.HasSuffix(r.URL.Path, "/git-receive-pack") {
+				return localforge.Lose
+			}
+			return localforge.NoFault
+		}
+		if err := w.session().Begin(w.Context(), b); !errors.Is(err, forge.ErrUnavailable) {
+			w.Errorf("got %v", err)
+		}
+		w.fault = nil
+		if w.begins(b, "there") || !w.begins(b, "here") {
+			w.Error("not the place that was first")
+		}
+	})
+}
