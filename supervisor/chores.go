@@ -108,15 +108,28 @@ func (s *Supervisor) close(c *chore) error {
 func (s *Supervisor) markBlocked(c *chore) error {
 	err := s.askPerson(c, forge.LabelBlocked, gaveUpComment(c))
 	it := &c.mark.Item
-	return s.noteAfter(err, ledger.Record{Blocked: &ledger.Blocked{Chain: ledger.Ref(it.Chain), Kind: it.Kind}})
+	return s.noteAfter(err, ledger.Record{Blocked: &ledger.Blocked{
+		Chain: ledger.Ref(it.Chain), Kind: it.Kind, Why: c.gaveUp(),
+	}})
 }
 
 func (s *Supervisor) markNeedsHuman(c *chore) error {
 	err := s.askPerson(c, forge.LabelNeedsHuman, needsHumanComment(c))
 	if c.mark.Reason.Code == threads.BlockerCancelled {
-		return s.noteAfter(err, ledger.Record{Told: toldOf(c)})
+		told := toldOf(c)
+		told.Why = c.mark.Reason.Text()
+		return s.noteAfter(err, ledger.Record{Told: told})
 	}
 	return s.noteAfter(err, ledger.Record{Handed: handedOf(c)})
+}
+
+// gaveUp says in one line why agents gave up.
+func (c *chore) gaveUp() string {
+	why := c.mark.Reason.Text()
+	if c.failure.Reason != "" {
+		why += ": " + c.failure.Reason
+	}
+	return why
 }
 
 func (s *Supervisor) tellPeople(c *chore) error {
@@ -139,7 +152,7 @@ func toldOf(c *chore) *ledger.Told {
 
 // handedOf records what a person now looks at, so that it does not count again when they send it back.
 func handedOf(c *chore) *ledger.Handed {
-	h := &ledger.Handed{Ref: ledger.Ref(c.ref)}
+	h := &ledger.Handed{Ref: ledger.Ref(c.ref), Why: c.mark.Reason.Text()}
 	if c.mark.Reason.Code == threads.OverLimit {
 		h.Used = ledger.Ref(c.mark.Item.Chain)
 	}

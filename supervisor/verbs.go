@@ -3,12 +3,14 @@ package supervisor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/threads"
 )
 
 // verb is a command that people may write in a comment.
@@ -36,7 +38,9 @@ func (s *Supervisor) carryOut(ctx context.Context, said forge.Said) (answer stri
 	v, known := verbs[said.Command.Verb]
 	n := len(said.Command.Args)
 	switch {
-	case !known, n < v.args, n > v.most:
+	case !known:
+		answer = verbHelp + threads.Suggest(said.Command.Verb, slices.Collect(maps.Keys(verbs)))
+	case n < v.args, n > v.most:
 		answer = verbHelp
 	default:
 		var err error

@@ -193,7 +193,7 @@ var codeDocs = []CodeDoc{
 		"a question waits for {person}: see its comments|{agent} asked {person} at {time}, no answer: {note}",
 		"an agent asked a question, and no person has answered it",
 		"answer in a comment below it, or remove `needs-answer` to have the agent go on without one"),
-	doc(SkipLabel, Blocked, ByChoice, "labelled {note}",
+	doc(SkipLabel, Blocked, ByChoice, "labelled {note}{why}",
 		"a label keeps it from being worked on",
 		"settle what its comments ask; then `disinto retry REF`, or remove the label"),
 	doc(AssignedHuman, Blocked, ByChoice, "assigned to {note}", "a person is assigned", "unassign the person"),

@@ -111,6 +111,8 @@ type ChainHistory struct {
 	RefusedAt time.Time `json:"refused_at,omitzero"`  // set whenever an agent refused, also without a reason
 	RefusedAs Code      `json:"refused_as,omitempty"` // the code of that, where it is not Refused
 	Used      Used      `json:"used,omitzero"`        // by all sessions on it, since a person last looked at that
+	// Labelled is the last label that asks a person to look, until work goes on.
+	Labelled Labelled `json:"labelled,omitzero"`
 	// Dialogue is the last question or plan of an agent; nil when there is none, or the work is done.
 	Dialogue *Dialogue `json:"dialogue,omitempty"`
 	// Planner is the agent that was last started to plan it, since a person last said retry. From then on it has to be
@@ -127,6 +129,12 @@ type ChainHistory struct {
 	// Written is when a writing session in a sticky slot of the thread WrittenOn ended whose work has no verdict yet.
 	Written   time.Time `json:"written,omitzero"`
 	WrittenOn string    `json:"written_on,omitempty"`
+}
+
+// Labelled is a label of ours with what led to it, in words. The zero value says that there is none.
+type Labelled struct {
+	Label string `json:"label"`
+	Why   string `json:"why"`
 }
 
 // Approval says what an agent approved in a review session. The same head is another change when it goes to another

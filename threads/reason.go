@@ -23,6 +23,7 @@ type Reason struct {
 	Until  time.Time
 	Note   string // a label, a login, or words of the forge or of an agent
 	Person string // the login of a person who is asked, or who answered
+	Why    string // what led to the label in Note
 }
 
 // Text is the reason in words, without the item: "blocked by #12".
@@ -96,6 +97,8 @@ func (r *Reason) operand(name string) string {
 		return r.Note
 	case "person":
 		return cmp.Or(prefixed("@", r.Person), "people")
+	case "why":
+		return prefixed(": ", r.Why)
 	case "by":
 		return prefixed(" by ", r.Person)
 	case "busy":

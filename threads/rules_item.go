@@ -168,7 +168,8 @@ func merged(v *view, w *work) *Reason {
 	return nil
 }
 
-func skipLabel(_ *view, w *work) *Reason {
+// skipLabel says of a label that we wrote what led to it: "labelled needs-human" alone sends a person to the comments.
+func skipLabel(v *view, w *work) *Reason {
 	labels := w.labels()
 	i := slices.IndexFunc(labels, func(l string) bool { // for the other label see needsAnswer
 		return l != forge.LabelNeedsAnswer && forge.Skips(l)
@@ -180,8 +181,19 @@ func skipLabel(_ *view, w *work) *Reason {
 	case label == forge.LabelConvoy && w.issue != nil:
 		return tracking(w.issue)
 	default:
-		return &Reason{Code: SkipLabel, Note: label}
+		return &Reason{Code: SkipLabel, Note: label, Why: v.labelledFor(w, label)}
 	}
+}
+
+// labelledFor says what led us to write a label; empty where a person wrote it. Attempts are counted by chain, so the
+// label blocked is remembered of the issue, also where a pull request carries it.
+func (v *view) labelledFor(w *work, label string) string {
+	for _, ref := range []forge.Ref{w.Ref, w.Chain} {
+		if l := v.History.Chain(ref).Labelled; l.Label == label {
+			return l.Why
+		}
+	}
+	return ""
 }
 
 func assignedHuman(v *view, w *work) *Reason {

@@ -37,7 +37,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
-//	                                   idle, fruitless, refused, retried, asked, ci-fixes, failures, rung, conflicts, reviews, reviewed
+//	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
 //	unissue N, unpull N, unsession AGENT, now +5m, scan, unread, off WORDS
 func TestScripts(t *testing.T) {
@@ -688,6 +688,8 @@ func (w *scriptWorld) history(f []string) {
 		Entry(h.Agents, f[1]).Fruitless = w.number(f[2])
 	case "refused":
 		Entry(h.Chains, w.ref(f[1])).Refused = strings.Join(f[2:], " ")
+	case "labelled": // N LABEL WHY
+		Entry(h.Chains, w.ref(f[1])).Labelled = Labelled{Label: f[2], Why: strings.Join(f[3:], " ")}
 	case "retried":
 		Entry(h.Chains, w.ref(f[1])).Retried = w.at(f[2])
 	case "told": // N CODE REF...

@@ -50,6 +50,10 @@ func TestSessionLimit(t *testing.T) {
 		if len(comments) != 1 || comments[0].Body != want {
 			t.Errorf("comments: %q, want %q", comments, want)
 		}
+		const label = "waits: labelled needs-human: the session has used 400 of 350 tokens"
+		if why := w.say(issue, "johba", "/disinto why"); !strings.Contains(why, label) {
+			t.Errorf("why: %q, want %q", why, label)
+		}
 		// A person lets it go on: the same again, and not one attempt was burnt.
 		w.Forge.SendBack()
 		w.Until(time.Hour, "a second session", func() bool { return len(w.Exec.RunsOf(agents.KindIssue, issue)) == 2 })

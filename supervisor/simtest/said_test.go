@@ -69,6 +69,7 @@ func TestCommandsInComments(t *testing.T) {
 		{"pause all", "/disinto pause", blocked, []string{"everything: paused"}, "backlog blocked", ""},
 		{"no verb", "/disinto", blocked, []string{verbHelp}, "backlog blocked", ""},
 		{"another verb", "/disinto rm -rf", blocked, []string{verbHelp}, "backlog blocked", ""},
+		{"nearly a verb", "/disinto retyr", blocked, []string{verbHelp + ", did you mean retry?"}, "backlog blocked", ""},
 		{"another agent's mention", "/disinto @everyone", blocked, []string{verbHelp}, "backlog blocked", ""},
 		{"too few words", "/disinto assign", blocked, []string{verbHelp}, "backlog blocked", ""},
 		{"too many words", "/disinto cancel #2 #3", blocked, []string{verbHelp}, "backlog blocked", ""},

@@ -61,6 +61,11 @@ func TestMistakes(t *testing.T) {
 		{name: "case of a key", text: worker + "Overlap = false", want: `:4: threads.llama.Overlap: unknown key, did you mean overlap?`},
 		{name: "unknown table", text: worker + "[agent.dev-qwen]\nrole = \"dev\"", want: `:4: agent: unknown key, did you mean agents?`},
 		{name: "unknown key of the forge", text: "[forge]\ntokens = 1\n" + worker, want: `:2: forge.tokens: unknown key, did you mean token?`},
+		{
+			name: "key of another table", text: worker + "[agents.dev-qwen]\nmax_usd = 3\nlisten = \"a\"",
+			want: ":5: agents.dev-qwen.max_usd: unknown key: it belongs in [roles.NAME]\n" +
+				":6: agents.dev-qwen.listen: unknown key: it belongs in [factory]",
+		},
 		{name: "unknown key of the factory", text: "[factory]\nlog = 1\n" + worker, want: `:2: factory.log: unknown key`},
 		{name: "unknown key of an agent", text: worker + "[agents.dev-qwen]\nmodels = \"x\"", want: `:5: agents.dev-qwen.models: unknown key, did you mean model?`},
 		{name: "unknown key of a role", text: worker + "[roles.dev]\ntime_out = \"1h\"", want: `:5: roles.dev.time_out: unknown key, did you mean timeout?`},
@@ -290,7 +295,7 @@ max_tokens = { session = 3, issue = 2 }
 		{
 			name: "limits",
 			text: worker + "limits = { pids = 20 }\n[agents.dev-qwen]\nlimits = { memory = \"31M\", pids = 15, cpu = 1 }\n",
-			want: `:4: threads.llama.limits: unknown key
+			want: `:4: threads.llama.limits: unknown key: it belongs in [agents.NAME]
 :6: agents.dev-qwen.limits.cpu: unknown key
 :6: agents.dev-qwen.limits.memory: is 31M, want at least 32M
 :6: agents.dev-qwen.limits.pids: is 15, want 16 to 4194304`,

@@ -94,24 +94,53 @@ cli = ""
 [[fleet.hosts]]
 `
 
-// Schema is the JSON Schema of factory.toml, for editors. It is recorded from the decoder while that reads a file that
-// has everything; example is the text of factory.toml.example, whose comments describe the keys.
-func Schema(example string) (string, error) {
+// recorded is the shape of the whole file, as the decoder notes it while it reads everything.
+func recorded() (*shape, error) {
 	root := &shape{Type: "object"}
 	none := func(string) (string, bool) { return "", false }
 	d := &decoder{lookupEnv: none, assigned: map[string]assignment{}}
 	var values map[string]any
 	if _, err := toml.Decode(everything, &values); err != nil {
-		return "", err
+		return nil, err
 	}
 	d.lines = tomltext.Lines(everything)
 	d.read(&table{d: d, values: values, noted: root})
+	return root, nil
+}
+
+// tablesWith names the tables that have a key: "[forge] or [agents.NAME]"; empty where none has it.
+func tablesWith(key string) string {
+	root, err := recorded()
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for name, s := range root.Properties {
+		header := "[" + name + "]"
+		if each, ok := s.More.(*shape); ok {
+			s, header = each, "["+name+".NAME]"
+		}
+		if s.Properties[key] != nil {
+			names = append(names, header)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " or ")
+}
+
+// Schema is the JSON Schema of factory.toml, for editors. It is recorded from the decoder while that reads a file that
+// has everything; example is the text of factory.toml.example, whose comments describe the keys.
+func Schema(example string) (string, error) {
+	root, err := recorded()
+	if err != nil {
+		return "", err
+	}
 	describe(root, example)
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err := enc.Encode(struct {
+	err = enc.Encode(struct {
 		Schema string `json:"$schema"`
 		Title  string `json:"title"`
 		*shape

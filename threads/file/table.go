@@ -58,9 +58,18 @@ func (t *table) done() {
 	}
 	for key := range t.values {
 		if !slices.Contains(t.known, key) {
-			t.wrong(key, "unknown key%s", threads.Suggest(key, t.known))
+			t.unknown(key)
 		}
 	}
+}
+
+// unknown says which key may be meant, or in which table this one belongs.
+func (t *table) unknown(key string) {
+	hint := threads.Suggest(key, t.known)
+	if home := tablesWith(key); hint == "" && home != "" {
+		hint = ": it belongs in " + home
+	}
+	t.wrong(key, "unknown key%s", hint)
 }
 
 // ignore accepts keys without reading them.

@@ -49,6 +49,8 @@ func (r *Start) apply(s *State, at time.Time) {
 	if r.Item.Kind != agents.KindSchedule {
 		c := s.chain(r.Item.Ref)
 		c.Claimed, c.Login = r.Agent, r.Login
+		c.Labelled = threads.Labelled{} // work on it means that the label is gone
+		s.chain(r.Chain).Labelled = threads.Labelled{}
 	}
 	if r.Item.Kind.Writes() && !slices.Contains(s.Chain(forge.Ref(r.Chain)).Writers, r.Agent) {
 		opened.NewWriter = true
@@ -171,6 +173,7 @@ func (r *Released) apply(s *State, _ time.Time) { s.Drop(forge.Ref(r.Ref)) }
 type Blocked struct {
 	Chain Ref         `json:"chain"`
 	Kind  agents.Kind `json:"kind"`
+	Why   string      `json:"why,omitempty"` // for people
 }
 
 func (r *Blocked) valid() bool { return r.Chain.Repo != "" && r.Kind != "" }
@@ -180,14 +183,23 @@ func (r *Blocked) apply(s *State, _ time.Time) {
 	if a := c.Attempt(r.Kind); a.Count > 0 {
 		c.SetAttempt(threads.Attempt{Kind: r.Kind, Count: a.Count, Until: a.Until, Marked: true})
 	}
+	labelled(c, forge.LabelBlocked, r.Why)
+}
+
+// labelled keeps what led to a label. A record of an older version does not say it.
+func labelled(c *threads.ChainHistory, label, why string) {
+	if why != "" {
+		c.Labelled = threads.Labelled{Label: label, Why: why}
+	}
 }
 
 // Handed says that needs-human was written: a person has the item now, and what led there is forgotten.
 type Handed struct {
-	Ref    Ref  `json:"ref"`
-	Rounds int  `json:"rounds,omitempty"` // rounds that led there
-	Fixes  bool `json:"fixes,omitempty"`  // CI fixes led there
-	Used   Ref  `json:"used,omitzero"`    // the issue whose use led there
+	Ref    Ref    `json:"ref"`
+	Rounds int    `json:"rounds,omitempty"` // rounds that led there
+	Fixes  bool   `json:"fixes,omitempty"`  // CI fixes led there
+	Used   Ref    `json:"used,omitzero"`    // the issue whose use led there
+	Why    string `json:"why,omitempty"`    // for people
 }
 
 func (r *Handed) valid() bool { return r.Ref.Repo != "" && r.Rounds >= 0 }
@@ -203,6 +215,7 @@ func (r *Handed) apply(s *State, at time.Time) {
 		}
 	}
 	c.Refused, c.RefusedAt, c.RefusedAs = "", time.Time{}, ""
+	labelled(c, forge.LabelNeedsHuman, r.Why)
 	c.Asked += r.Rounds
 	c.Reviews = 0
 	if r.Fixes {
@@ -252,11 +265,16 @@ func (r *Answered) apply(s *State, at time.Time) {
 type Told struct {
 	Ref Ref    `json:"ref"`
 	Key string `json:"key"`
+	Why string `json:"why,omitempty"` // what led to needs-human; empty where that was not written
 }
 
 func (r *Told) valid() bool { return r.Ref.Repo != "" && r.Key != "" }
 
-func (r *Told) apply(s *State, _ time.Time) { s.chain(r.Ref).Told = r.Key }
+func (r *Told) apply(s *State, _ time.Time) {
+	c := s.chain(r.Ref)
+	c.Told = r.Key
+	labelled(c, forge.LabelNeedsHuman, r.Why)
+}
 
 // Forget says that the issue or pull request is gone from the forge's open work.
 type Forget struct {

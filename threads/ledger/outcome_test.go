@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -457,6 +458,29 @@ func TestHanded(t *testing.T) {
 	h.Apply(Record{At: noon, Handed: &Handed{Ref: Ref(item), Fixes: true}})
 	if h.Chain(item).CIFixes != 0 || h.Chain(item).Asked != 7 {
 		t.Errorf("after too many fixes: %+v", h.History)
+	}
+}
+
+// What led to a label of ours is kept until work goes on: the person who finds the label asks for it.
+func TestLabelled(t *testing.T) {
+	item := Ref{Repo: "o/r", Number: 12}
+	for label, r := range map[string]Record{
+		forge.LabelNeedsHuman: {At: noon, Handed: &Handed{Ref: item, Why: "6 rounds"}},
+		forge.LabelBlocked:    {At: noon, Blocked: &Blocked{Chain: item, Kind: agents.KindIssue, Why: "6 rounds"}},
+		"needs-human, told":   {At: noon, Told: &Told{Ref: item, Key: "k", Why: "6 rounds"}},
+	} {
+		h := fold(r, Record{At: noon, Told: &Told{Ref: item, Key: "another"}})
+		label, _, _ = strings.Cut(label, ",")
+		if got := h.Chain(forge.Ref(item)).Labelled; got != (threads.Labelled{Label: label, Why: "6 rounds"}) {
+			t.Errorf("%s: %+v", label, got)
+		}
+		started, retried := h, fold(r, Record{At: noon, Retry: &Retry{Refs: []Ref{item}}})
+		started.Apply(startRec("a", 12, 1))
+		for _, s := range []*State{started, retried} {
+			if got := s.Chain(forge.Ref(item)).Labelled; got != (threads.Labelled{}) {
+				t.Errorf("%s: %+v is kept although work goes on", label, got)
+			}
+		}
 	}
 }
 

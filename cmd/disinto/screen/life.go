@@ -27,7 +27,7 @@ func (v View) Life(d *control.LifeDocument) string {
 	if d.State != control.StateOpen {
 		stands = good
 	}
-	p.line(v.countdown(v.short(d.Verdict)), stands)
+	p.line(v.relative(v.short(d.Verdict)), stands)
 	if d.Mend != "" {
 		p.line("to change that: "+v.typed(d.Mend), faint)
 	}

@@ -25,9 +25,9 @@ func (v View) needs(p *page, d *control.Document) {
 		}
 	}
 	for _, q := range needy(d) {
-		text := v.countdown(v.short(q.Why))
+		text := v.relative(v.short(q.Why))
 		if q.Mend != "" {
-			text += ": " + v.typed(q.Mend)
+			text = remedied(text, v.typed(q.Mend))
 		}
 		add(v.work(q.Kind, q.Repo, q.Number), text+at(d, &q), held)
 	}
@@ -44,6 +44,14 @@ func (v View) needs(p *page, d *control.Document) {
 		p.line(fmt.Sprintf("and %d more: disinto status | less", more), faint)
 	}
 	p.end()
+}
+
+// remedied adds a remedy to a reason, which may end with a sentence of an agent.
+func remedied(why, mend string) string {
+	if strings.HasSuffix(why, "?") || strings.HasSuffix(why, "!") {
+		return why + " " + mend
+	}
+	return strings.TrimRight(why, ".") + ": " + mend
 }
 
 // saysResume reports whether a problem, such as the pause of a first start, says how to end a pause of everything.

@@ -213,7 +213,7 @@ func (v View) queue(p *page, d *control.Document, limit int) {
 	shown := each[:min(limit, len(each))]
 	rows := [][]cell{row(faint, "WAITS", "TITLE", "WHY")}
 	for _, q := range shown {
-		rows = append(rows, row(plain, v.work(q.Kind, q.Repo, q.Number), q.Title, v.countdown(v.short(q.Why))))
+		rows = append(rows, row(plain, v.work(q.Kind, q.Repo, q.Number), q.Title, v.relative(v.short(q.Why))))
 	}
 	if len(shown) > 0 {
 		p.table(1, rows)
@@ -291,16 +291,22 @@ func (v View) recent(p *page, d *control.Document, limit int) {
 	}
 }
 
-// next finds the time of a next run or try in a reason.
-var next = regexp.MustCompile(`(next (?:run|try)) (\d{4}-\d\d-\d\dT\S+)`)
+// moment finds the time of a next run or try, and that of a question or plan, in a reason.
+var moment = regexp.MustCompile(`(next run|next try|at|since) (\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-][\d:]+))`)
 
-// countdown writes the time of a next run or try as the time that is left until then.
-func (v View) countdown(why string) string {
-	return next.ReplaceAllStringFunc(why, func(s string) string {
-		words := next.FindStringSubmatch(s)
+// relative writes the times of a reason as people count them: from now.
+func (v View) relative(why string) string {
+	return moment.ReplaceAllStringFunc(why, func(s string) string {
+		words := moment.FindStringSubmatch(s)
 		at, err := time.Parse(time.RFC3339, words[2])
 		if err != nil {
 			return s
+		}
+		switch words[1] {
+		case "at":
+			return control.Age(v.Now.Sub(at)) + " ago"
+		case "since":
+			return "for " + control.Age(v.Now.Sub(at))
 		}
 		return words[1] + " in " + control.Age(at.Sub(v.Now))
 	})

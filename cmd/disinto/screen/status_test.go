@@ -72,6 +72,24 @@ func TestStatusViewBoundsQueue(t *testing.T) {
 	}
 }
 
+// A reason that ends with a sentence of an agent is joined to its remedy, and its times count from now.
+func TestStatusRemedy(t *testing.T) {
+	earlier := noon.Add(-2 * time.Hour).Format(time.RFC3339)
+	for why, want := range map[string]string{
+		"refused: no schema.": "refused: no schema: answer it",
+		"dev-a asked @ada at " + earlier + ", no answer: go?": "dev-a asked @ada 2h00m ago, no answer: go? answer it",
+		"the plan of dev-a waits for @ada since " + earlier:   "the plan of dev-a waits for @ada for 2h00m: answer it",
+		"its note says at 2026-99-99T00:00:00Z":               "its note says at 2026-99-99T00:00:00Z: answer it",
+	} {
+		d := control.Document{Unqueued: []control.QueueDocument{{
+			Repo: "johba/harb", Number: 2, Kind: agents.KindIssue, NeedsPerson: true, Why: why, Mend: "answer it",
+		}}}
+		if got := (View{Now: noon}).Status(&d); !strings.Contains(got, want) {
+			t.Errorf("%s: %q is missing in\n%s", why, want, got)
+		}
+	}
+}
+
 // Issues without the label backlog are one line, however many there are; a convoy has its own.
 func TestStatusViewUnqueued(t *testing.T) {
 	d := read[control.Document](t, "status/empty.json")

@@ -21,12 +21,12 @@ func (v View) Why(ex *threads.Explanation) string {
 	v.verdict(p, ex)
 	var rows [][]cell
 	for _, g := range grouped(ex.Candidates) {
-		rows = append(rows, []cell{{g.agents(), plain}, {g.no.Rule, wrong}, {v.countdown(v.short(g.no.Why)), plain}})
+		rows = append(rows, []cell{{g.agents(), plain}, {g.no.Rule, wrong}, {v.relative(v.short(g.no.Why)), plain}})
 	}
 	v.list(p, row(faint, "AGENT", "RULE", "WHY NOT"), rows)
 	rows = nil
 	for _, it := range ex.Items {
-		rows = append(rows, row(plain, v.work(it.Kind, it.Repo, it.Number), it.Title, v.countdown(v.short(it.Why))))
+		rows = append(rows, row(plain, v.work(it.Kind, it.Repo, it.Number), it.Title, v.relative(v.short(it.Why))))
 	}
 	v.list(p, row(faint, "WAITS", "TITLE", "WHY"), rows)
 	if len(ex.Steps)+len(ex.Candidates) > 0 {
@@ -58,7 +58,7 @@ func repoIn(ex *threads.Explanation) string {
 // verdict is the heading of an explanation: what it is about, how it stands, and what would change that.
 func (v View) verdict(p *page, ex *threads.Explanation) {
 	p.table(2, [][]cell{{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}})
-	verdict := v.countdown(v.short(ex.Verdict))
+	verdict := v.relative(v.short(ex.Verdict))
 	if ex.Position > 0 {
 		verdict += fmt.Sprintf(" (place %d in the queue)", ex.Position)
 	}
