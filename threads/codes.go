@@ -80,6 +80,7 @@ const (
 	OverWindow    Code = "over-window"
 	WindowKept    Code = "reserve"
 	NoRoom        Code = "no-room"
+	Starting      Code = "starting"
 	AgentBusy     Code = "agent-busy"
 	NoSlot        Code = "no-slot"
 	SlotKept      Code = "slot-kept"
@@ -317,6 +318,9 @@ var codeDocs = []CodeDoc{
 		"the rest of a window is kept for reviews and rework, and new issues wait", "wait, or lower `reserve`"),
 	doc(NoRoom, Busy, ByItself, "{note}",
 		"the machine has too little memory or disk left", "free some, or lower `min_free_memory` or `min_free_disk`"),
+	doc(Starting, Busy, ByItself, "{thread} waits for service {note}{until}",
+		"the thread's inference server is one of our services, which cannot be used yet, or has failed",
+		"`disinto logs` with the service's name shows what it printed"),
 	doc(AgentBusy, Busy, ByItself, "{busy}{free}|{agent} works on {refs}{free}",
 		"every agent that could take it works", ""),
 	doc(NoSlot, Busy, ByItself, "no free slot on {thread} ({count} of {limit} taken)",

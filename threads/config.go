@@ -22,6 +22,7 @@ type Config struct {
 	Stealing Stealing
 	Fleet    Fleet
 	Notify   Notify
+	Services []Service // sorted by name
 	// Secrets are the values behind every $NAME that the file uses, and their variables. They serve to keep these values
 	// away from programs and out of logs, never to print them.
 	Secrets []agents.SecretVar

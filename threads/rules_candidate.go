@@ -86,6 +86,7 @@ var freeRules = []freeRule{
 	{"window not used up", false, withinWindows},
 	{"window not reserved", true, windowReserved},
 	{"room on the machine", false, hasRoom},
+	{"service ready", false, serviceReady},
 	{"agent idle", true, agentIdle},
 	{"slot free", true, slotFree},
 }

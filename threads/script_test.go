@@ -34,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	talk N known|unread|approved=LOGIN
 //	session AGENT THREAD/SLOT KIND N [role=] [rung=] [started=-1h] [used=TOKENS/DOLLARS]
 //	room MEMORY DISK                   bytes that are free
+//	outage SERVICE [until=+5m] WORDS   why it cannot be used; no words: it can
 //	typical KIND +30m                  how long such sessions take
 //	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
@@ -140,6 +141,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Facts.Pulls = slices.DeleteFunc(w.s.Facts.Pulls, func(p forge.Pull) bool { return p.Ref == w.ref(f[1]) })
 	case "unsession":
 		w.s.Sessions = slices.DeleteFunc(w.s.Sessions, func(s Session) bool { return s.Agent == f[1] })
+	case "outage":
+		w.outage(f[1], f[2:])
 	case "room":
 		w.s.Room = &Room{Memory: int64(w.number(f[1])), Disk: int64(w.number(f[2]))}
 	case "typical":
@@ -370,6 +373,21 @@ func (w *scriptWorld) at(s string) time.Time {
 		w.Fatal(err)
 	}
 	return w.s.Now.Add(d)
+}
+
+func (w *scriptWorld) outage(service string, f []string) {
+	if w.s.Outages == nil {
+		w.s.Outages = make(map[string]Outage)
+	}
+	var out Outage
+	if until, ok := strings.CutPrefix(strings.Join(f[:min(len(f), 1)], ""), "until="); ok {
+		out.Until, f = w.at(until), f[1:]
+	}
+	if out.Why = strings.Join(f, " "); out.Why == "" {
+		delete(w.s.Outages, service)
+		return
+	}
+	w.s.Outages[service] = out
 }
 
 func (w *scriptWorld) number(s string) int {

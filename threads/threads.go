@@ -131,6 +131,9 @@ type Snapshot struct {
 	Typical map[agents.Kind]time.Duration
 	// Room is the free memory and disk; nil when it is not known, and then it keeps nothing from starting.
 	Room *Room
+	// Outages has the services of the configuration that cannot be used now, by name. What is not in it keeps nothing
+	// from starting.
+	Outages map[string]Outage
 }
 
 // Plan says what to do now. Each list is in the order in which things were decided. A plan is made for the whole

@@ -89,6 +89,7 @@ func (d *decoder) read(root *table) {
 	d.readStealing(root.table("stealing"))
 	d.readFleet(root.table("fleet"))
 	d.readNotify(root.table("notify"))
+	d.readServices(root.tables("services"))
 	root.done()
 	if !forgeTable.has("max_unreviewed") && !d.hasReviewers() {
 		d.config.Forge.MaxUnreviewed = unreviewedByPeople

@@ -92,6 +92,8 @@ budget = { usd_per_day = 1 }
 [roles.name]
 cli = ""
 [[fleet.hosts]]
+[services.name]
+command = [""]
 `
 
 // recorded is the shape of the whole file, as the decoder notes it while it reads everything.
@@ -200,7 +202,8 @@ func commentedPair(line string) string {
 	text, commented := strings.CutPrefix(line, "#")
 	text = strings.TrimPrefix(text, " ")
 	key, _, pair := strings.Cut(text, " = ")
-	if !commented || !(pair && !strings.ContainsAny(key, " `\"") || strings.HasPrefix(text, "[[")) {
+	isHeader := strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]")
+	if !commented || !(pair && !strings.ContainsAny(key, " `\"") || isHeader) {
 		return ""
 	}
 	return text

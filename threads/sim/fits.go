@@ -184,6 +184,8 @@ func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 		return "its thread is parked"
 	case in.tight:
 		return "the machine is full"
+	case in.unserved(a.Name):
+		return "its model is not served"
 	case in.broke(a.Name):
 		return "its budget is used up"
 	case in.exhausted(t):

@@ -122,6 +122,7 @@ func (w *world) configure() *threads.Config {
 	for _, name := range []string{"anthropic", "llama", "vllm"}[:w.number(1, w.size.threads)] {
 		cfg.Threads = append(cfg.Threads, w.thread(name))
 	}
+	w.serve(cfg)
 	for range oneOf(w, w.size.agents...) {
 		cfg.Agents = append(cfg.Agents, w.agent(cfg))
 	}
@@ -208,6 +209,7 @@ func (w *world) agent(cfg *threads.Config) agents.Agent {
 	if w.chance(0.03) {
 		a.Token = ""
 	}
+	w.connect(cfg, &a)
 	return a
 }
 

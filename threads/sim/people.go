@@ -20,7 +20,7 @@ var acts = []func(w *world, r *repo){
 	(*world).converse, (*world).converse, (*world).converse,
 	(*world).pushPull, (*world).intrude, (*world).retarget, (*world).retarget, (*world).rewrite,
 	(*world).openPull, (*world).draftPull, (*world).labelPull, (*world).retry, (*world).sling,
-	(*world).pause, (*world).crowd, (*world).revoke, (*world).reload, (*world).reload,
+	(*world).pause, (*world).crowd, (*world).fell, (*world).revoke, (*world).reload, (*world).reload,
 }
 
 // people act from time to time until the world is calm.

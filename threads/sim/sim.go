@@ -53,9 +53,12 @@ type world struct {
 
 	timeline
 	size    size
-	calm    bool // people and faults have stopped
-	tight   bool // another program takes the memory or disk that agents need
-	over    bool // nothing is left to do
+	calm    bool              // people and faults have stopped
+	tight   bool              // another program takes the memory or disk that agents need
+	serves  map[string]string // services by the thread whose model they serve
+	served  map[string]string // and by agent
+	down    map[string]bool   // services that cannot be used
+	over    bool              // nothing is left to do
 	mood    mood
 	failure error // the first violation
 	say     func(string)
@@ -153,6 +156,7 @@ func newWorld(seed uint64, say func(string)) *world {
 	w := &world{
 		seed: seed, size: sizeOf(seed), rng: rand.New(rand.NewPCG(seed, 1)), timeline: timeline{now: epoch}, say: say,
 		logins: make(map[string]string), seen: newStats(),
+		serves: make(map[string]string), served: make(map[string]string), down: make(map[string]bool),
 	}
 	w.mood = mood{
 		failure: oneOf(w, 0.1, 0.4, 0.4, 0.9), changes: oneOf(w, 0.1, 0.3, 0.8),
@@ -180,6 +184,7 @@ func (w *world) becalm() {
 	w.calm = true
 	w.allow()
 	w.tight = false
+	clear(w.down)
 	w.after(patience, func() {
 		err := fmt.Errorf("%s after the last fault there is still something to do: %s", patience, w.shell.unfinished())
 		w.fail("everything ends", err)

@@ -152,6 +152,8 @@ func startsRemembered(in *inspection) error {
 			why = st.Agent + " is paused"
 		case in.tight:
 			why = "the machine is full"
+		case in.unserved(st.Agent):
+			why = "the model of " + st.Agent + " is not served"
 		case in.costly(&st.Item):
 			why = "its issue has used its limit"
 		case in.broke(st.Agent):

@@ -1,0 +1,92 @@
+package threads
+
+import (
+	"cmp"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Service is a program that the supervisor runs beside the agents, such as llama-server: a [services.NAME] table.
+type Service struct {
+	Name    string
+	Command []string   // at least the program
+	Before  [][]string // commands that run to their end, one after the other, before each start of Command
+	Needs   []string   // services that have to be ready before it starts, sorted
+	User    string     // system account; empty means the supervisor's own
+	Limits  agents.Limits
+	// ReadyURL is an address that answers with a status of 200 to 299 while the service can be used.
+	ReadyURL string
+	// ReadyCommand is a command that ends with 0 while the service can be used. Without it, and without ReadyURL, a
+	// service can be used as soon as it runs.
+	ReadyCommand []string
+}
+
+// Port is the TCP port on which the service listens, as far as the configuration tells: that of its ReadyURL, or what
+// follows --port in its command; 0 where neither is there.
+func (s *Service) Port() int {
+	if port := agents.Port(s.ReadyURL); port > 0 {
+		return port
+	}
+	for i, arg := range s.Command {
+		value, joined := strings.CutPrefix(arg, "--port=")
+		if arg == "--port" && i+1 < len(s.Command) {
+			value, joined = s.Command[i+1], true
+		}
+		if port, err := strconv.Atoi(value); joined && err == nil {
+			return port
+		}
+	}
+	return 0
+}
+
+// Serves reports whether an inference server's address is this service's: its port, on this machine or on the host of
+// ReadyURL.
+func (s *Service) Serves(baseURL string) bool {
+	u, err := url.Parse(baseURL)
+	if err != nil || agents.Port(baseURL) == 0 || agents.Port(baseURL) != s.Port() {
+		return false
+	}
+	ready, err := url.Parse(s.ReadyURL)
+	return isLocal(u.Hostname()) || err == nil && strings.EqualFold(u.Hostname(), ready.Hostname())
+}
+
+func isLocal(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && (ip.IsLoopback() || ip.IsUnspecified())
+}
+
+// Service finds a service by name; nil when there is none.
+func (c *Config) Service(name string) *Service {
+	return find(c.Services, func(s *Service) bool { return s.Name == name })
+}
+
+// Outage says why a service cannot be used.
+type Outage struct {
+	Why   string    // such as "is starting"
+	Until time.Time // the next try; zero where none is due
+}
+
+// serviceReady keeps a session from starting while the service of ours that serves its model cannot be used. It would
+// find no backend, and after three such sessions the thread would be parked.
+func serviceReady(v *view, c candidate) *Reason {
+	if len(v.Outages) == 0 {
+		return nil
+	}
+	address := cmp.Or(c.agent.BaseURL, c.agent.thread.BaseURL)
+	i := slices.IndexFunc(v.Config.Services, func(s Service) bool {
+		_, out := v.Outages[s.Name]
+		return out && s.Serves(address)
+	})
+	if i < 0 {
+		return nil
+	}
+	name := v.Config.Services[i].Name
+	out := v.Outages[name]
+	return &Reason{Code: Starting, Thread: c.agent.Thread, Note: name + ", which " + out.Why, Until: out.Until}
+}
