@@ -48,6 +48,7 @@ var layers = map[string][]string{
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/ledger":           {"threads", "agents", "forge"},
+	"threads/services":         {"threads"},
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":       {"threads/ledger"},
 	"supervisor/disk":          {},
@@ -128,7 +129,7 @@ func (s *source) checkLinux() (failures []string) {
 // report repeat it exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/file", "threads/ledger",
-	"threads/sim",
+	"threads/services", "threads/sim",
 }
 
 // impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.

@@ -1,0 +1,86 @@
+package services
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+const (
+	alarmFails = 3                // failures in a row are a person's business
+	alarmTime  = 10 * time.Minute // and so is a start that takes so long
+)
+
+// Outages are the configured services that cannot be used, by name, with why.
+func Outages(s Snapshot) map[string]threads.Outage {
+	out := make(map[string]threads.Outage)
+	for i := range s.Services {
+		if x := &s.Services[i]; x.Phase != Ready && !x.Gone {
+			out[x.Name] = s.outage(x)
+		}
+	}
+	return out
+}
+
+func (s *Snapshot) outage(x *Service) (out threads.Outage) {
+	switch x.Phase {
+	case Preparing:
+		out.Why = "is prepared"
+	case Starting:
+		out.Why = "is starting"
+	case Silent:
+		out.Why = "does not answer: " + x.Said
+	case Ending:
+		out.Why = "is being ended"
+	case Resting:
+		out = threads.Outage{Why: "failed (" + x.Why + ") and rests", Until: x.Until}
+	default:
+		out.Why = "is about to start"
+		if need := s.lacks(x); need != "" {
+			out.Why = "waits for service " + need
+		}
+	}
+	return out
+}
+
+// Why says why a service cannot be used; empty when it can.
+func Why(s Snapshot, name string) string {
+	for i := range s.Services {
+		x := &s.Services[i]
+		switch {
+		case x.Name != name:
+		case x.Phase == Starting && x.Said != "":
+			return "not ready yet: " + x.Said
+		case x.Phase == Silent:
+			return x.Said
+		case x.Phase == Resting:
+			return x.Why
+		case x.Phase == Waiting && s.lacks(x) != "":
+			return "waits for " + s.lacks(x)
+		}
+	}
+	return ""
+}
+
+// Alarm says what a person has to mend: a service that fails again and again, or does not come up; empty when there is
+// nothing. A service that failed keeps its alarm until it has been ready for ten minutes.
+func (x *Service) Alarm(now time.Time) string {
+	mend := "; see disinto logs " + x.Name
+	switch {
+	case x.Gone, x.lasted(now):
+	case x.Fails >= alarmFails:
+		return fmt.Sprintf("service %s failed %d times in a row, last: %s%s", x.Name, x.Fails, x.Why, mend)
+	case (x.Phase == Starting || x.Phase == Preparing) && !now.Before(x.Since.Add(alarmTime)):
+		words := fmt.Sprintf("service %s has not become ready within %s", x.Name, age(alarmTime))
+		if x.Said != "" {
+			words += ": " + x.Said
+		}
+		return words + mend
+	}
+	return ""
+}
+
+// age writes whole minutes as people do: 2m.
+func age(d time.Duration) string { return strings.TrimSuffix(d.String(), "0s") }
