@@ -180,6 +180,7 @@ func TestB4_Staged(t *testing.T) {
 func TestB4_StartedByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
+		w.Usual()
 		issues(w, 1)
 		l := w.Start()
 		time.Sleep(time.Minute)
@@ -377,6 +378,7 @@ func inWorlds(t *testing.T, play func(t *testing.T, random *rand.Rand, cases int
 func TestC1_WithinATick(t *testing.T) {
 	inWorlds(t, func(t *testing.T, random *rand.Rand, cases int) {
 		w := simtest.New(t)
+		w.Usual()
 		w.Config.Forge.MaxUnreviewed = 1 << 20
 		w.Exec.Script = func(job agents.Job, _ int) simtest.Script {
 			return simtest.Script{Takes: time.Second, Do: func() { w.Forge.Edit(job.Number, func(is *forge.Issue) { is.Closed = true }) }}

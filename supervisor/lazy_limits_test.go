@@ -22,6 +22,7 @@ import (
 func TestC3_HooksLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := simtest.New(t)
+		w.Usual()
 		w.Config.Forge.WebhookSecret = hookSecret
 		l := w.Start()
 		random := rand.New(rand.NewPCG(7, 8))

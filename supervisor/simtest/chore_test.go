@@ -92,6 +92,7 @@ func quickly(w *World) func(agents.Job, int) Script {
 func TestMergesOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Usual()
 		w.Exec.Script = quickly(w)
 		w.Forge.Open(w.Forge.Issue("one"), "dev-qwen")
 		w.Forge.Open(w.Forge.Issue("two"), "dev-qwen")
@@ -121,6 +122,7 @@ func TestMergesOneAtATime(t *testing.T) {
 func TestChoreRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Usual()
 		w.Forge.Edit(w.Forge.Issue("left over"), func(is *forge.Issue) {
 			is.Labels, is.Assignees = with(is.Labels, forge.LabelInProgress), []string{"dev-coder"}
 		})

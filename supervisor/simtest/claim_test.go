@@ -173,6 +173,7 @@ func TestClaimNeverArrived(t *testing.T) {
 func TestHalfWrittenClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Usual()
 		issue := w.Forge.Issue("one")
 		always(w, agents.KindIssue, reports(time.Minute, agents.Failed, "no"))
 		l := w.Start()

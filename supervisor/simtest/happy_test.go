@@ -103,6 +103,7 @@ func TestColdScan(t *testing.T) {
 func TestThreadsShareScans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
+		w.Usual()
 		w.Forge.Edit(w.Forge.Issue("held"), func(is *forge.Issue) { is.Assignees = []string{"johba"} })
 		l := w.Start()
 		time.Sleep(time.Minute)

@@ -121,6 +121,7 @@ func TestBudgetEndsSession(t *testing.T) {
 		}
 		issue := w.Forge.Issue("costly")
 		always(w, agents.KindIssue, spender)
+		time.Sleep(Size(0, 22*time.Hour)) // of the first day, before the supervisor starts
 		l := w.Start()
 		w.Until(time.Hour, "an end", func() bool {
 			runs := w.Exec.RunsOf(agents.KindIssue, issue)

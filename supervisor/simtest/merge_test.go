@@ -198,7 +198,7 @@ func TestApprovalBeforeSession(t *testing.T) {
 					return script
 				}
 				l := w.Start()
-				time.Sleep(6 * time.Hour)
+				time.Sleep(Size(6*time.Hour, time.Hour))
 				p := w.Forge.Pulls()
 				if len(p) != 1 || p[0].Merged {
 					t.Errorf("pull requests: %+v", p)

@@ -45,7 +45,7 @@ func TestArchived(t *testing.T) {
 			return w.Work(job, n)
 		}
 		l := w.Start()
-		time.Sleep(time.Hour)
+		time.Sleep(Size(time.Hour, 20*time.Minute))
 		d := l.Document()
 		if n := len(w.Exec.Runs()); n != 1 {
 			t.Errorf("%d sessions", n)
@@ -66,7 +66,7 @@ func TestArchived(t *testing.T) {
 		}
 		off.Store(false)
 		w.Forge.Shut("")
-		time.Sleep(4 * time.Hour)
+		time.Sleep(Size(4*time.Hour, time.Hour))
 		l.Stop()
 		w.Check()
 		for _, r := range w.Exec.Runs() {

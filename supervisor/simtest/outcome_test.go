@@ -326,6 +326,7 @@ func TestF4_PeopleInterfere(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
+				w.Usual()
 				issue := w.Forge.Issue("one")
 				l := w.Start()
 				time.Sleep(5*time.Minute + 3*time.Second) // between two polls of an idle thread
@@ -398,6 +399,7 @@ func TestClaimFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t)
+				w.Usual()
 				w.Forge.Issue("one")
 				began := time.Now()
 				w.Forge.Fail(func(_ context.Context, call string) error {

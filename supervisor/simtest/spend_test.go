@@ -16,8 +16,8 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// Agents that go in circles over one pull request: within a day, or the four hours of it that make test lives through, a
-// person is asked, with a comment, and nothing starts after that.
+// Agents that go in circles over one pull request: within four hours a person is asked,
+// with a comment, and nothing starts after that.
 func TestCirclesEnd(t *testing.T) {
 	conflict := func(w *World, pull int64) {
 		w.Forge.EditPull(pull, func(p *forge.Pull) { p.Mergeable, p.ConflictSince = forge.MergeNotClean, time.Now() })
@@ -100,7 +100,8 @@ func TestCirclesEnd(t *testing.T) {
 					}}
 				}
 				l := w.Start()
-				time.Sleep(Size(24*time.Hour, 4*time.Hour))
+				w.Until(4*time.Hour, "a person is asked", func() bool { return w.Forge.Pulls()[0].Has(tt.label) })
+				time.Sleep(Size(20*time.Hour, 45*time.Minute))
 				l.Stop()
 				w.Check()
 				reworks, reviews := len(w.Exec.RunsOf(agents.KindRework, pull)), len(w.Exec.RunsOf(agents.KindReview, pull))
@@ -124,7 +125,7 @@ func TestOneAgentFindsNoBackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
 		w.Config.Forge.MaxUnreviewed = 1000
-		for range 50 {
+		for range Size(50, 20) {
 			w.Forge.Issue("one")
 		}
 		w.Exec.Script = func(job agents.Job, n int) Script {

@@ -160,7 +160,7 @@ func faultyNight(t *testing.T, step string, n int, fault string) {
 }
 
 func killedNight(t *testing.T, call string, n int, after bool) {
-	w := night(t, 12)
+	w := night(t, Size(12, 8))
 	l := w.Start(KillAt(call, n, after))
 	<-l.Killed
 	l.Bury()

@@ -38,7 +38,7 @@ type World struct {
 }
 
 // New returns a world with Factory's configuration, in which every issue gets a pull request after ten minutes, and
-// its approval after another five.
+// its approval after another five. In make test it is a slow one, unless the test says Usual.
 func New(t testing.TB) *World {
 	w := &World{T: t, Forge: NewForge(), Exec: &Executor{}, Config: Factory(), Dir: t.TempDir()}
 	for _, a := range w.Config.Agents {
@@ -50,6 +50,9 @@ func New(t testing.TB) *World {
 		}
 	}
 	w.Exec.Script = w.Work
+	if !Storms() {
+		w.Slow()
+	}
 	return w
 }
 
@@ -108,9 +111,14 @@ func Factory() *threads.Config {
 
 // Slow has the forge polled once a minute, which makes a virtual day shorter. No step of the work should wait for a
 // poll.
-func (w *World) Slow() {
+func (w *World) Slow() { w.poll(time.Minute, time.Minute) }
+
+// Usual has the forge polled as often as a factory.toml that does not say.
+func (w *World) Usual() { w.poll(5*time.Second, 30*time.Second) }
+
+func (w *World) poll(interval, idle time.Duration) {
 	for i := range w.Config.Threads {
-		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = time.Minute, time.Minute
+		w.Config.Threads[i].Interval, w.Config.Threads[i].IdleInterval = interval, idle
 	}
 }
 

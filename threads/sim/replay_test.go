@@ -33,7 +33,7 @@ func journalOf(r *Report, load Load) (past []ledger.Past) {
 // TestReplayIsTheSame replays the journals of trials. What comes out is what went in: the time that reading contexts
 // took is not in the load, and scheduled work takes as long as it did.
 func TestReplayIsTheSame(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range sized[uint64](3, 1) {
 		config := Fleet(4, 2, 1)
 		config.Roles = append(config.Roles, agents.Role{
 			Name: "schedule", On: agents.OnSchedule, Every: time.Hour, Priority: 5, Command: []string{"work"},
