@@ -32,6 +32,7 @@ var layers = map[string][]string{
 	"agents/llama":           {"agents"},
 	"agents/llama/fakellama": {},
 	"agents/plainfile":       {},
+	"agents/executortest":    {"agents"},
 	"agents/process": {
 		"agents", "forge", "agents/plainfile", "agents/process/landlock", "agents/process/pid1", "agents/process/seccomp",
 		"agents/process/tree",
@@ -327,6 +328,7 @@ var unguarded = []struct{ where, why string }{
 	{"cmd/disinto/sling.go", "a person's command"},
 	{"cmd/disinto/upstream.go", "a session's program"},
 	{"cmd/disinto/watch.go", "a person's command"},
+	{"agents/executortest", "tests"},
 	{"forge/forgetest", "tests"},
 	{"forge/localforge", "a forge for demos and tests"},
 	{"supervisor/simtest", "tests"},

@@ -5,6 +5,7 @@
 package agents
 
 import (
+	"errors"
 	"strings"
 	"time"
 )
@@ -122,15 +123,24 @@ type CommandData struct {
 
 // Job is one session as an executor needs it, complete: the executor looks nothing up.
 type Job struct {
-	RunID   string
-	Agent   string
-	Kind    Kind
-	Repo    string
-	Number  int64
-	Command []string // at least the program
-	Dir     string   // working directory; created if missing
-	Home    string   // the agent's own HOME; created 0700 for its user
-	Env     []string // the complete environment
+	RunID    string
+	Instance string // of the supervisor: run ids begin with it
+	Agent    string
+	Role     string
+	Thread   string
+	Kind     Kind
+	Repo     string
+	Number   int64
+	Issue    int64    // of the chain; 0 for scheduled work
+	Command  []string // at least the program
+	Dir      string   // working directory; created if missing
+	Home     string   // the agent's own HOME; created 0700 for its user
+	// Workspace and HomeKey name Dir and Home for an executor that has folders of its own: agent/owner_repo_12 and agent.
+	// Every session of the agent on the chain has the same.
+	Workspace, HomeKey string
+	Env                []string // the environment without Secrets
+	// Secrets are the variables of the environment that must not be readable by others, as NAME=value.
+	Secrets []string `json:"-"`
 	User    string   // system account to run as; empty means the supervisor's own
 	// OwnUser says that only this agent's sessions, one at a time, run as User.
 	OwnUser bool
@@ -150,14 +160,34 @@ type Job struct {
 	Timeout    time.Duration
 	Stall      time.Duration
 	Grace      time.Duration // from TERM to KILL
+
+	// Claim is the commit of the claim's ref on the forge; empty where the claim has none, or nothing is claimed.
+	Claim string
+	// Place is where the chain's last session ran, which may have left its workspace there; empty when unknown.
+	Place string
+	Nodes []NodeRule // what a node must have, for an executor that chooses among several
 }
+
+// NodeRule is an attribute that a node must have, such as meta.llama, and its value.
+type NodeRule struct{ Attribute, Value string }
 
 // Started is the executor's report that the program runs.
 type Started struct {
-	PID     int // of the program itself
+	PID     int // of the program itself; 0 on another machine
 	At      time.Time
+	Place   string // node and allocation, such as box2/1f0c33aa; empty on this machine
 	Sandbox string // what holds it, for people; empty without a sandbox
 }
+
+// Activity tells how a session goes while it runs.
+type Activity struct {
+	LastOutput time.Time // when its program last printed something
+	PID        int       // 0 on another machine
+	Place      string    // as in Started
+}
+
+// ErrDetached is the cause of a context that ends because the supervisor stops and the session goes on without it.
+var ErrDetached = errors.New("the supervisor stops, and the session goes on")
 
 // Result is the class of an outcome; it alone decides what happens next (section 7 of the design).
 type Result string
@@ -175,6 +205,7 @@ const (
 	Limited     Result = "limited"      // a usage limit: the thread waits until RetryAt
 	BackendDown Result = "backend-down" // the inference backend did not answer
 	NoRoom      Result = "no-room"      // the machine has no room for another process, or the disk none for its result
+	NoPlace     Result = "no-place"     // never started: the engine has no node for it
 	Looped      Result = "loop"         // it repeated itself
 	OverBudget  Result = "over-budget"  // it reached a limit of what may be used
 	Cancelled   Result = "cancelled"    // ended by us because the item went away, or a person asked for it

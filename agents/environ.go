@@ -124,6 +124,27 @@ func Environ(base []string, e *Env) []string {
 	return environ
 }
 
+// Apart splits an environment that Environ returned into what everyone may read and the secrets: the agent's own, what
+// looks like one, the settings of models' APIs, and what is allowed although it would be kept back.
+func (e *Env) Apart(environ []string) (open, secrets []string) {
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); e.isSecret(name, value) {
+			secrets = append(secrets, entry)
+		} else {
+			open = append(open, entry)
+		}
+	}
+	return open, secrets
+}
+
+// isSecret errs on the side of secrecy: a program gets both kinds of variables.
+func (e *Env) isSecret(name, value string) bool {
+	held := func(s SecretVar) bool { return holds(value, s.Value.Reveal()) }
+	return value != "" && (slices.ContainsFunc(e.Secrets, held) || holds(value, e.Agent.Token.Reveal()) ||
+		forgeNames.match(name) || secretNames.match(name) || modelNames.match(name) || hasPassword(value) ||
+		matches(e.EnvAllow, name) || matches(e.Role.EnvAllow, name))
+}
+
 // passes reports whether the agent's program gets a variable of the supervisor's.
 func (e *Env) passes(name, value string) bool {
 	owner, secret := e.secretOf(name, value)

@@ -51,6 +51,9 @@ type Claims interface {
 	// same runID and goes on where it failed. After ErrTaken nothing is left of the claim; after another error Release
 	// clears up.
 	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
+	// ClaimCommit returns the commit of our claim's ref on an item, without a request; "" where we hold none, or claims
+	// are no refs.
+	ClaimCommit(ref forge.Ref) (commit string)
 	// Release gives an item back: the assignee login, then in-progress. All other labels and assignees stay. It may be
 	// repeated; an item that is not claimed or does not exist any more is a success. ErrTaken when another supervisor
 	// holds the item, which then stays as it is.

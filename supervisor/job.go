@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"cmp"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,8 +28,11 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	}
 	place := func(kind, name string) string { return filepath.Join(s.StateDir, kind, x.Agent, name) }
 	j := agents.Job{
-		RunID: x.RunID, Agent: x.Agent, Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number,
+		RunID: x.RunID, Instance: s.instance, Agent: x.Agent, Role: x.Role, Thread: x.Thread,
+		Kind: x.Item.Kind, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Issue: x.Item.Chain.Number,
 		Command: argv, Home: place("home", ""), User: user, OwnUser: x.config.OwnUser(&x.agent), Limits: x.agent.Limits,
+		Workspace: path.Join(x.Agent, workspaceName(x)), HomeKey: x.Agent,
+		Claim: x.commit, Nodes: x.thread.Nodes,
 		LogPath: logPath(s.StateDir, x.Agent, x.RunID), MaxLog: x.config.Factory.MaxLog,
 		ResultPath: place("results", x.RunID+".json"),
 		Spent:      func(u agents.Usage) { s.spent(x, u) },
@@ -53,7 +57,7 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	if s.TraceParent != nil {
 		env.TraceParent = s.TraceParent(x.Item.Chain, x.RunID)
 	}
-	j.Env = agents.Environ(s.Environ, env)
+	j.Env, j.Secrets = env.Apart(agents.Environ(s.Environ, env))
 	return j, nil
 }
 

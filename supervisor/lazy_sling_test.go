@@ -194,7 +194,8 @@ type stuck struct{}
 func (stuck) Run(context.Context, agents.Job, func(agents.Started)) agents.Outcome {
 	return agents.Outcome{Result: agents.Failed, Claimed: true, Reason: "cannot start: no such file"}
 }
-func (stuck) Activity(string) (time.Time, int, bool) { return time.Time{}, 0, false }
+func (stuck) Activity(string) (a agents.Activity, ok bool)   { return a, false }
+func (stuck) Kept(context.Context, string) ([]string, error) { return nil, nil }
 
 func TestA6_StartFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a program that does not exist is no work, and no attempt

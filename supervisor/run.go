@@ -154,16 +154,13 @@ func (s *Supervisor) mendJournal() {
 	}
 }
 
-// endStale ends what the last supervisor of this state directory left running. Nothing is released or started before
-// that: outside a PID namespace agents outlive a kill -9.
+// endStale ends what the last supervisor of this state directory left running on this machine. Nothing is released or
+// started before that: outside a PID namespace agents outlive a kill -9.
 func (s *Supervisor) endStale(ctx context.Context) error {
-	if s.EndStale == nil {
+	if s.Executor == nil {
 		return nil
 	}
-	n, err := s.EndStale(ctx, s.instance)
-	if n > 0 {
-		s.log.Warn(fmt.Sprintf("ended %d processes that an earlier supervisor left behind", n))
-	}
+	_, err := s.Executor.Kept(ctx, s.instance)
 	return err
 }
 

@@ -88,7 +88,9 @@ func (s *Supervisor) claim(x *session) *ledger.End {
 		return nil
 	}
 	err := s.call(x.ctx, callTimeout, func(ctx context.Context, f Forge) error {
-		return f.Claim(ctx, x.Item.Ref, x.agent.Login, x.RunID)
+		err := f.Claim(ctx, x.Item.Ref, x.agent.Login, x.RunID)
+		x.commit = f.ClaimCommit(x.Item.Ref)
+		return err
 	})
 	if err == nil && x.Item.Kind == agents.KindReview {
 		err = s.countReviews(x)
@@ -135,7 +137,12 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	if err != nil {
 		return x.redacted(agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}), false
 	}
-	out = s.Executor.Run(x.ctx, job, func(begun agents.Started) {
+	executor := s.executor(x.thread.Executor)
+	if executor == nil {
+		why := "internal error: there is no executor " + x.thread.Executor
+		return agents.Outcome{Result: agents.Failed, Reason: why, Claimed: true}, false
+	}
+	out = executor.Run(x.ctx, job, func(begun agents.Started) {
 		ran = true
 		s.safely("the start of "+x.tag, func() { s.started(x, begun) })
 	})

@@ -33,8 +33,8 @@ func (s *Supervisor) Document() *control.Document {
 		}
 	}
 	for i := range d.Sessions {
-		if last, pid, ok := s.Executor.Activity(d.Sessions[i].RunID); ok {
-			d.Sessions[i].LastOutputAt, d.Sessions[i].PID = last, pid
+		if a, ok := s.activity(d.Sessions[i].RunID); ok {
+			d.Sessions[i].LastOutputAt, d.Sessions[i].PID = a.LastOutput, a.PID
 		}
 	}
 	return d

@@ -32,30 +32,14 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
-	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/threads"
 )
-
-// Executor runs the programs of sessions. Its methods may be called from several goroutines at once.
-type Executor interface {
-	// Run runs a job's program and returns when no process of the session is left. When ctx is done it ends them, within
-	// about the job's grace, and the outcome is Cancelled with the context's cause as the reason. It calls started once,
-	// from any goroutine, when the program runs; never, if that could not be started. Every failure is an Outcome with a
-	// Result and, unless that is Done, a Reason. A run id may be run again after Run has returned. For a session that
-	// this process inherited from its last image, Run starts nothing: the job has only its RunID, started may be nil,
-	// and Run waits for the program that runs.
-	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
-	// Activity returns when the program of a run last printed something, and its process number. ok is false for a run
-	// that is unknown, has ended or has not started its program. It is asked for every status and must be fast.
-	Activity(runID string) (lastOutput time.Time, pid int, ok bool)
-}
 
 // Notifier tells people what needs them. Its methods may be called from several goroutines, and must not wait.
 type Notifier interface {
@@ -70,8 +54,10 @@ type Notifier interface {
 // Supervisor runs a factory. Set the exported fields before Run and leave them alone after it.
 type Supervisor struct {
 	Forge    Forge
-	Executor Executor
-	Log      hclog.Logger // nil logs nothing
+	Executor Executor // of this machine
+	// Elsewhere are the executors of threads that name one, by that name.
+	Elsewhere map[string]Executor
+	Log       hclog.Logger // nil logs nothing
 	// Config is nil when there is no valid configuration: Run then stays up, holds everything and shows ConfigError until
 	// Reload brings one. Forge may be nil as long as Config is.
 	Config      *threads.Config
@@ -90,8 +76,6 @@ type Supervisor struct {
 	Version  string // of the program, for the status document
 	// Host names this machine in the labels of issues that are moved away from its agents; empty leaves them without.
 	Host string
-	// EndStale ends every process that an earlier supervisor of this instance left behind. Nil does nothing.
-	EndStale func(ctx context.Context, instance string) (int, error)
 	// Listen makes the listener of the control API; nil makes a unix socket that only our own user can use.
 	Listen func(path string) (net.Listener, error)
 	// ListenTCP makes the listeners of [factory] listen and listen_hooks; nil means net.Listen.

@@ -432,22 +432,32 @@ func TestOneSupervisor(t *testing.T) {
 	}
 }
 
+// keeper is an executor with a Kept of its own.
+type keeper struct {
+	supervisor.Executor
+	kept func(ctx context.Context, instance string) ([]string, error)
+}
+
+func (k keeper) Kept(ctx context.Context, instance string) ([]string, error) {
+	return k.kept(ctx, instance)
+}
+
 // What an earlier supervisor left running is ended before anything is asked of the forge.
 func TestEndStale(t *testing.T) {
 	ended := make(chan struct{})
 	dir := t.TempDir()
 	_, w, stop := real(t, dir, func(s *supervisor.Supervisor) {
-		s.EndStale = func(ctx context.Context, instance string) (int, error) {
+		s.Executor = keeper{s.Executor, func(ctx context.Context, instance string) ([]string, error) {
 			if text, err := os.ReadFile(filepath.Join(dir, "instance")); err != nil || strings.TrimSpace(string(text)) != instance {
 				t.Errorf("instance %q, in the file %q, %v", instance, text, err)
 			}
 			select {
 			case <-ended:
-				return 3, nil
+				return nil, nil
 			case <-ctx.Done():
-				return 0, ctx.Err()
+				return nil, ctx.Err()
 			}
-		}
+		}}
 	})
 	w.Forge.Issue("one")
 	c := socketClient(dir)

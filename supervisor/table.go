@@ -36,6 +36,7 @@ type session struct {
 	atWork chan struct{} // closed when its program runs
 	gone   chan struct{} // closed when nothing of it is left and nothing more is written
 	grip   *grip         // the newest on its item; belongs to the session's goroutine
+	commit string        // of its claim; empty where that has none. Belongs to the session's goroutine too
 
 	// Guarded by the mutex of the books.
 	pid     int

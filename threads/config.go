@@ -21,6 +21,7 @@ type Config struct {
 	Routes   []Route        // sorted by skill
 	Stealing Stealing
 	Fleet    Fleet
+	Nomad    Nomad
 	Notify   Notify
 	Services []Service // sorted by name
 	// Secrets are the values behind every $NAME that the file uses, and their variables. They serve to keep these values
@@ -136,9 +137,28 @@ type Thread struct {
 	// AffinityWait is how long an issue waits for the agent of this thread that finished its last blocker, when that agent
 	// cannot start it at once. Zero: it does not wait.
 	AffinityWait time.Duration
+	// Executor names what runs its sessions; empty is this machine.
+	Executor string
+	// StopEnds ends its sessions when the supervisor stops, also where they could go on without it.
+	StopEnds bool
+	Nodes    []agents.NodeRule // of the machines that may run its sessions, sorted by attribute
 	// Hold is the time that reading a session's context again takes on a sticky thread. A free slot is kept for its
 	// resident for that long at most, and only while that pays: see Returns. Zero keeps none.
 	Hold time.Duration
+}
+
+// ExecutorNomad runs the sessions of a thread as jobs of a Nomad cluster.
+const ExecutorNomad = "nomad"
+
+// Nomad is the [nomad] table.
+type Nomad struct {
+	Address     string
+	Token       agents.Secret // empty where the cluster has no ACLs
+	Namespace   string
+	Region      string   // empty: that of the server
+	Datacenters []string // in which sessions may run, sorted; "*" is any
+	Volume      string   // host volume for workspaces; empty: each session clones
+	Program     string   // disinto's own, on the nodes
 }
 
 // Fleet is the [fleet] table. The zero value is a host that reads no other host; every host publishes its own status.

@@ -5,7 +5,7 @@
 //
 //	signals, err := process.Init()      // first thing in main
 //	reaper, err := process.NewReaper()  // before anything is started
-//	n, err := process.EndStale(ctx, instance)
+//	none, err := executor.Kept(ctx, instance)         // ends what is left of an earlier supervisor
 //	executor := &process.Executor{Reaper: reaper}
 //	outcome := executor.Run(ctx, job, started)           // a session, to its very end
 //	err = reaper.Run(ctx, process.Cmd{Argv: []string{"git", "fetch"}})

@@ -25,6 +25,8 @@ type Executor struct {
 	// is empty when it computes nothing or does not say. It is called from a goroutine of its own, only before a session
 	// that has long been silent would be ended. With nil no server is asked.
 	Progress func(ctx context.Context, url string) string
+	// Ended is told how many processes of an earlier supervisor Kept has ended, if there were any. nil: not asked for.
+	Ended func(n int)
 
 	mu        sync.Mutex
 	runs      map[string]*run    // by run id
@@ -44,17 +46,20 @@ type Executor struct {
 // Every failure is an outcome. A program that cannot be started is Failed, with a shell's exit code and the reason;
 // when the machine has no room for another process, Run tries again for a minute, and then the outcome is NoRoom. A run
 // id that is running already, or that cannot be the name of a folder, is Failed as an internal error, and nothing is
-// touched.
+// touched. A job that has only a run id, and is not inherited, is Lost.
 //
 // A run id may be used again when its Run has returned: the log is appended to, and an old result is removed before the
 // start. For the run id of an inherited session (see Inherit) Run starts nothing and ignores the job's other fields but
 // Spent: it calls started with the program that runs, and goes on with the session.
 func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
 	r := e.inherit(job.RunID)
-	if r == nil {
-		if len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00") {
-			return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command or a usable run id"}
-		}
+	switch {
+	case r != nil:
+	case len(job.Command) == 0 && job.Dir == "" && job.RunID != "":
+		return agents.Outcome{Result: agents.Lost, Reason: "nothing runs as " + job.RunID}
+	case len(job.Command) == 0 || job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00"):
+		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a command or a usable run id"}
+	default:
 		r = newRun(job, e)
 	}
 	r.job.Spent = job.Spent
@@ -87,18 +92,28 @@ func (e *Executor) Hurry() {
 
 // Activity tells when the program of a run last printed something, and its process number. It costs one look at the log
 // file. ok is false when there is no such run, or its program has not started yet.
-func (e *Executor) Activity(runID string) (lastOutput time.Time, pid int, ok bool) {
+func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 	e.mu.Lock()
 	r := e.runs[runID]
 	e.mu.Unlock()
 	if r == nil || r.program() == 0 {
-		return time.Time{}, 0, false
+		return a, false
 	}
-	info, err := os.Lstat(r.job.LogPath)
-	if err != nil {
-		return r.begun, r.program(), true
+	a = agents.Activity{LastOutput: r.begun, PID: r.program()}
+	if info, err := os.Lstat(r.job.LogPath); err == nil {
+		a.LastOutput = info.ModTime()
 	}
-	return info.ModTime(), r.program(), true
+	return a, true
+}
+
+// Kept ends every process that an earlier supervisor of this instance left behind, and returns no run: a session does
+// not outlive the supervisor that it is a child of. See EndStale.
+func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) {
+	n, err := EndStale(ctx, instance)
+	if n > 0 && e.Ended != nil {
+		e.Ended(n)
+	}
+	return nil, err
 }
 
 // enter adds a run; false when its id is taken.

@@ -265,7 +265,7 @@ func TestActivity(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &Executor{Reaper: reaper}
-	if _, _, ok := e.Activity(job.RunID); ok {
+	if _, ok := e.Activity(job.RunID); ok {
 		t.Error("activity before the start")
 	}
 	var wg sync.WaitGroup
@@ -273,9 +273,10 @@ func TestActivity(t *testing.T) {
 	wg.Go(func() { e.Run(t.Context(), job, func(s agents.Started) { started <- s }) })
 	<-started
 	eventually(t, "the program's output", func() bool { return read(job.LogPath) != "" })
-	at, pid, ok := e.Activity(job.RunID)
-	if !ok || itoa(pid) != read(job.LogPath) || time.Since(at) > time.Minute || time.Since(at) < -time.Second {
-		t.Errorf("activity %v %d %v; the program is %s", at, pid, ok, read(job.LogPath))
+	a, ok := e.Activity(job.RunID)
+	age := time.Since(a.LastOutput)
+	if !ok || itoa(a.PID) != read(job.LogPath) || a.Place != "" || age > time.Minute || age < -time.Second {
+		t.Errorf("activity %+v %v; the program is %s", a, ok, read(job.LogPath))
 	}
 	if o := e.Run(t.Context(), job, nil); !strings.Contains(o.Reason, "is running already") {
 		t.Errorf("the same run twice: %+v", o)
@@ -284,7 +285,7 @@ func TestActivity(t *testing.T) {
 		t.Fatal(err)
 	}
 	wg.Wait()
-	if _, _, ok := e.Activity(job.RunID); ok {
+	if _, ok := e.Activity(job.RunID); ok {
 		t.Error("activity after the end")
 	}
 }

@@ -32,8 +32,8 @@ func TestDetachAndResume(t *testing.T) {
 	go func() { ends <- e.Run(ctx, ending, nil) }()
 	go func() { cancelled <- e.Run(ctx, going, nil) }()
 	eventually(t, "both run", func() bool {
-		_, _, one := e.Activity(ending.RunID)
-		_, _, two := e.Activity(going.RunID)
+		_, one := e.Activity(ending.RunID)
+		_, two := e.Activity(going.RunID)
 		return one && two
 	})
 	var h *Handover

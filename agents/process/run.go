@@ -48,7 +48,11 @@ type run struct {
 	unwatched chan struct{} // closed when the session is no longer watched
 }
 
+// newRun makes a run whose job has its whole environment in Env.
 func newRun(job agents.Job, e *Executor) *run {
+	if len(job.Secrets) > 0 {
+		job.Env, job.Secrets = slices.Concat(job.Env, job.Secrets), nil
+	}
 	return &run{job: job, exec: e, visits: make(chan func()), unwatched: make(chan struct{})}
 }
 

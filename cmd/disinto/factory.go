@@ -70,7 +70,7 @@ func newFactory(
 	f.Supervisor = &supervisor.Supervisor{
 		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
 		SaveWork: []string{self, "agent", "--save"},
-		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), EndStale: process.EndStale, Room: room,
+		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
 		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api, Simulate: whatIf,
 	}
 	room := &web.Site{API: control.NewClient(state), Config: func() *threads.Config { return f.config.Load() }, Log: log}

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -68,7 +69,12 @@ type carrier interface {
 }
 
 func newProcesses(f *factory) supervisor.Executor {
-	return &process.Executor{Reaper: f.reaper, Secrets: f.secrets, Progress: progress}
+	return &process.Executor{
+		Reaper: f.reaper, Secrets: f.secrets, Progress: progress,
+		Ended: func(n int) {
+			f.Log.Warn(fmt.Sprintf("ended %d processes that an earlier supervisor left behind", n))
+		},
+	}
 }
 
 // progress says how far the requests of a local server are.

@@ -4,7 +4,15 @@ import (
 	"testing"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/executortest"
+	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
+)
+
+// What the suite exercises has the methods of what the supervisor uses.
+var (
+	_ supervisor.Executor   = executortest.Executor(nil)
+	_ executortest.Executor = supervisor.Executor(nil)
 )
 
 // The forge ignores the case of logins, and so do those who ask whether a comment is a person's.

@@ -265,6 +265,14 @@ func (c *Client) noteClaim(ref forge.Ref, of claim) {
 	c.claims[ref] = of
 }
 
+// ClaimCommit returns the commit at the ref of our claim of an item; "" where we made none, or claims are no refs.
+func (c *Client) ClaimCommit(ref forge.Ref) (commit string) {
+	ref = c.canonical(ref)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.claims[ref].commit
+}
+
 // forgetClaim removes and returns our record of a claim.
 func (c *Client) forgetClaim(ref forge.Ref) claim {
 	c.mu.Lock()

@@ -42,8 +42,14 @@ const free1, held1 = "[backlog]", "[backlog in-progress] @dev"
 func claim(w *world) {
 	ref := w.file("one")
 	w.scan(w.here)
-	for range 2 {
+	var commit string
+	for n := range 2 {
 		w.must("Claim", w.here.Claim(w.ctx, ref, w.dev, "here-1"))
+		if n == 0 {
+			commit = w.here.ClaimCommit(ref)
+		}
+		same(w, "commit of the claim", w.here.ClaimCommit(ref), commit)
+		same(w, "commit for another", w.there.ClaimCommit(ref), "")
 		same(w, "claimed", w.state(ref), held1)
 		same(w, "holder", w.issue(ref).HeldBy, "")
 	}
@@ -51,6 +57,7 @@ func claim(w *world) {
 	for range 2 {
 		w.must("Release", w.here.Release(w.ctx, ref, w.dev))
 		same(w, "released", w.state(ref), free1)
+		same(w, "commit after the release", w.here.ClaimCommit(ref), "")
 	}
 	w.tick()
 	w.must("Label", w.here.Label(w.ctx, ref, []string{"priority"}, nil))

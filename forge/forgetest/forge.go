@@ -15,6 +15,7 @@ type Forge interface {
 	Scan(ctx context.Context) (forge.Facts, error)
 	Look(ctx context.Context, ref forge.Ref, since time.Time) (forge.Look, error)
 	Claim(ctx context.Context, ref forge.Ref, login, runID string) error
+	ClaimCommit(ref forge.Ref) (commit string)
 	Release(ctx context.Context, ref forge.Ref, login string) error
 	Free(ctx context.Context, ref forge.Ref) (was string, err error)
 	Label(ctx context.Context, ref forge.Ref, add, remove []string) error

@@ -36,7 +36,7 @@ func TestBites(t *testing.T) {
 		"cancelled unblocks", "conflicts are believed at once", "checks stay when the head moves", "all comments are counted",
 		"every account may write", "looks find no pull requests", "readers are prepared", "contexts are ignored",
 		"held items are claimed", "closed items are claimed", "skip labels are ignored", "assignees are ignored",
-		"half claims are claimed", "old facts are claimed on", "claims race", "holders are hidden", "held items are released",
+		"half claims are claimed", "old facts are claimed on", "claims race", "claims name what they like", "released claims have a commit", "holders are hidden", "held items are released",
 		"releases of nothing fail", "releases take backlog", "nothing is freed",
 		"moves are not repeated", "claimed issues are moved", "closed issues are moved", "moves come from anywhere",
 		"backlog is removed", "unknown labels are dropped", "anybody's mark counts", "comments are repeated",

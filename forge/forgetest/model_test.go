@@ -380,6 +380,23 @@ func (c *modelClient) Claim(ctx context.Context, ref forge.Ref, login, runID str
 	return nil
 }
 
+func (c *modelClient) ClaimCommit(ref forge.Ref) string {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	it := c.m.repos[ref.Repo].items[ref.Number]
+	switch {
+	case it == nil:
+		return ""
+	case c.m.flaw == "claims name what they like":
+		return fmt.Sprint(time.Now())
+	case c.m.flaw == "released claims have a commit":
+		return "commit"
+	case it.claim.instance == c.s.Instance:
+		return it.claim.run
+	}
+	return ""
+}
+
 func (c *modelClient) mark(it *modelItem, login string) {
 	it.label([]string{forge.LabelInProgress}, nil)
 	if !slices.Contains(it.issue.Assignees, login) {

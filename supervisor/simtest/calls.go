@@ -197,6 +197,9 @@ func (f *Forge) Claim(ctx context.Context, ref forge.Ref, login, _ string) error
 	})
 }
 
+// ClaimCommit is the commit of a claim's ref, which these claims do not have.
+func (f *Forge) ClaimCommit(forge.Ref) string { return "" }
+
 // Release removes the assignee, then the label, as two requests.
 func (f *Forge) Release(ctx context.Context, ref forge.Ref, login string) error {
 	err := f.call(ctx, "unassign", func() error {

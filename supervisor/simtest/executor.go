@@ -142,7 +142,7 @@ func (e *Executor) check(old, job agents.Job) {
 
 // variable returns a variable of a job's environment.
 func variable(job agents.Job, name string) string {
-	for _, v := range job.Env {
+	for _, v := range slices.Concat(job.Env, job.Secrets) {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
 			return value
 		}
@@ -151,7 +151,10 @@ func variable(job agents.Job, name string) string {
 }
 
 // Activity knows nothing of any session.
-func (e *Executor) Activity(string) (time.Time, int, bool) { return time.Time{}, 0, false }
+func (e *Executor) Activity(string) (a agents.Activity, ok bool) { return a, false }
+
+// Kept names none: a life takes its sessions with it.
+func (e *Executor) Kept(context.Context, string) ([]string, error) { return nil, nil }
 
 // Runs returns all sessions that began, oldest first.
 func (e *Executor) Runs() []Run {

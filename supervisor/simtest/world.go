@@ -255,6 +255,8 @@ func (c *client) Claim(ctx context.Context, ref forge.Ref, login, run string) er
 	return c.p.use("claim", func() error { return c.f.Claim(ctx, ref, login, run) })
 }
 
+func (c *client) ClaimCommit(ref forge.Ref) string { return c.f.ClaimCommit(ref) }
+
 func (c *client) Release(ctx context.Context, ref forge.Ref, login string) error {
 	return c.p.use("release", func() error { return c.f.Release(ctx, ref, login) })
 }
@@ -322,7 +324,11 @@ func (x *executor) Run(ctx context.Context, job agents.Job, started func(agents.
 	return out
 }
 
-func (x *executor) Activity(run string) (time.Time, int, bool) { return x.e.Activity(run) }
+func (x *executor) Activity(run string) (agents.Activity, bool) { return x.e.Activity(run) }
+
+func (x *executor) Kept(ctx context.Context, instance string) ([]string, error) {
+	return x.e.Kept(ctx, instance)
+}
 
 // Log collects log lines.
 type Log struct {

@@ -88,6 +88,7 @@ func (d *decoder) read(root *table) {
 	d.readRoutes(root.table("routes"))
 	d.readStealing(root.table("stealing"))
 	d.readFleet(root.table("fleet"))
+	d.readNomad(root.table("nomad"))
 	d.readNotify(root.table("notify"))
 	d.readServices(root.tables("services"))
 	root.done()

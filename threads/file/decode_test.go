@@ -320,6 +320,12 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "hold for an hour", text: worker + `hold = "1h"`, want: `:4: threads.llama.hold: is 1h, want at most 15m: it is how long reading one context again takes`},
 		{name: "negative hold", text: worker + `hold = "-1m"`, want: `:4: threads.llama.hold: is -1m, want at least 0s`},
 		{name: "affinity wait", text: worker + `affinity_wait = "-1m"`, want: `:4: threads.llama.affinity_wait: is -1m, want at least 0s`},
+		{name: "unknown executor", text: worker + `executor = "docker"`, want: `:4: threads.llama.executor: is "docker", want "process" or "nomad"`},
+		{name: "stop here", text: worker + `stop = "end"`, want: `:4: threads.llama.stop: means nothing without executor = "nomad": sessions on this machine run here, and end with the supervisor`},
+		{name: "nodes here", text: worker + `node = ["node.class=gpu"]`, want: `:4: threads.llama.node: means nothing without executor = "nomad": sessions on this machine run here, and end with the supervisor`},
+		{name: "no attribute", text: worker + "executor = \"nomad\"\nnode = [\"box2\"]", want: `:5: threads.llama.node: has "box2" in it, want an attribute and its value, such as "meta.llama=box2" or "node.class=gpu"`},
+		{name: "attribute that interpolates", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=${env.X}\"]", want: `:5: threads.llama.node: has "meta.a=${env.X}" in it, want an attribute and its value, such as "meta.llama=box2" or "node.class=gpu"`},
+		{name: "attribute twice", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=1\", \"meta.a=2\"]", want: `:5: threads.llama.node: has meta.a twice, and a node has one value`},
 		{name: "bad base URL", text: worker + `base_url = "localhost:8080"`, want: `:4: threads.llama.base_url: is "localhost:8080", want an address such as "http://forgejo:3000"`},
 		{name: "thread name", text: "[threads.\"a b\"]\nbackend = \"local\"", want: `:1: threads."a b": is no name: want letters and digits, with - _ . between them`},
 		{name: "agent name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev_qwen\"]", want: `:3: threads.a.agents: has "dev_qwen" in it, want names of lower-case letters and digits, single hyphens between them`},
@@ -327,6 +333,13 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "agent on two threads", text: "[threads.z]\nbackend = \"local\"\nagents = [\"dev-x\"]\n[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\"]", want: `:6: threads.a.agents: has dev-x in it, who is on thread z already`},
 		{name: "bad glob", text: worker + `env_allow = ["A["]`, want: `:4: threads.llama.env_allow: has "A[" in it, want names or globs of environment variables`},
 		{name: "no variable name", text: worker + `env_deny = ["A=b"]`, want: `:4: threads.llama.env_deny: has "A=b" in it, want names or globs of environment variables`},
+
+		// [nomad]
+		{name: "nomad's address", text: worker + "[nomad]\naddress = \"box:4646\"", want: `:5: nomad.address: is "box:4646", want an address such as "http://forgejo:3000"`},
+		{name: "nomad's token", text: worker + "[nomad]\ntoken = \"$NO_SUCH\"", want: `:5: nomad.token: $NO_SUCH is not set`},
+		{name: "namespace", text: worker + "[nomad]\nnamespace = \"a/b\"", want: `:5: nomad.namespace: is "a/b", want letters, digits, dashes and underscores`},
+		{name: "datacenter", text: worker + "[nomad]\ndatacenters = [\"a b\"]", want: `:5: nomad.datacenters: has "a b" in it, want names, in which * stands for anything`},
+		{name: "program by name", text: worker + "[nomad]\nprogram = \"disinto\"", want: `:5: nomad.program: is "disinto", want the absolute path of disinto on the nodes`},
 
 		// [agents.X]
 		{name: "agent on no thread", text: worker + "[agents.dev-gpt]\nrole = \"dev\"", want: `:4: agents.dev-gpt: is in no thread's agents: in line 3, below [threads.llama], want agents = ["dev-qwen", "dev-gpt"]`},
@@ -527,6 +540,9 @@ func TestDefaults(t *testing.T) {
 			role("planner", agents.OnSchedule, 12*time.Hour), role("review", agents.OnReview, 0),
 		},
 		Notify: threads.Notify{On: []threads.Topic{"budget", "down", "needs-human", "parked"}},
+		Nomad: threads.Nomad{
+			Address: "http://127.0.0.1:4646", Namespace: "default", Datacenters: []string{"*"}, Program: "/usr/local/bin/disinto",
+		},
 		Stealing: threads.Stealing{
 			Every: 5 * time.Minute, Idle: 2 * time.Minute, Busy: 5, Priority: 5, AnyPriority: 8, PerAgent: 3, PerCycle: 10,
 		},

@@ -43,6 +43,7 @@ func dump(c *threads.Config) string {
 		fmt.Fprintf(&b, "role %+v\n", r)
 	}
 	fmt.Fprintf(&b, "routes %+v\nstealing %+v\nfleet %+v\n", c.Routes, c.Stealing, c.Fleet)
+	fmt.Fprintf(&b, "nomad %+v\n", c.Nomad)
 	for _, s := range c.Secrets {
 		fmt.Fprintf(&b, "secret %+v\n", s)
 	}

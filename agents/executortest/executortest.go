@@ -1,0 +1,218 @@
+// Package executortest is one suite for everything that runs sessions: Exercise holds an executor to what
+// supervisor.Executor promises, with programs that are shell scripts. It wants the sessions on this machine, where it
+// can look for processes that are left.
+package executortest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Executor has the methods of supervisor.Executor, which says what each of them promises. This package may not import
+// the supervisor; a test there holds the two interfaces to the same.
+type Executor interface {
+	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
+	Activity(runID string) (a agents.Activity, ok bool)
+	Kept(ctx context.Context, instance string) (runs []string, err error)
+}
+
+// Subject is a kind of executor.
+type Subject struct {
+	// New returns an executor that hides secrets in what sessions leave. Each further one is that of the next supervisor
+	// on the same engine.
+	New func(t *testing.T, secrets ...string) Executor
+	// Prepare completes a job, which has everything but folders and files: Dir, Home, LogPath and ResultPath, with
+	// DISINTO_RESULT in Env.
+	Prepare func(t *testing.T, job agents.Job) agents.Job
+	// Keeps says that its sessions outlive the supervisor.
+	Keeps bool
+}
+
+// Exercise runs every rule as a test of its own.
+func Exercise(t *testing.T, s Subject) {
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			if r.keeps && !s.Keeps {
+				t.Skip("its sessions end with the supervisor")
+			}
+			r.holds(&bench{T: t, subject: s, dir: shared(t), exec: s.New(t)})
+		})
+	}
+}
+
+// rule is one promise.
+type rule struct {
+	name  string
+	keeps bool // only for executors whose sessions outlive the supervisor
+	holds func(*bench)
+}
+
+// rules are all promises, from the simple ones on.
+var rules = []rule{
+	{"the exit says how a session ended", false, exits},
+	{"a result counts more than the exit", false, results},
+	{"a program that is not there was not started", false, missing},
+	{"a program has its environment and its secrets", false, environment},
+	{"it says when a program runs, and what is known of it", false, activity},
+	{"what a program prints is its log, and its end without secrets the tail", false, logs},
+	{"a session that is cancelled hears TERM", false, cancelled},
+	{"one that ignores TERM is killed after the grace", false, ignorer},
+	{"what a program leaves behind is ended", false, daemons},
+	{"a session ends after its time, and when it is silent", false, limits},
+	{"what a session has used is told while it runs", false, usage},
+	{"a run runs once", false, once},
+	{"nothing runs that was cancelled before", false, early},
+	{"a run that is not known is lost", false, unknown},
+	{"sessions without a supervisor: none is kept", false, noneKept},
+	{"a session is left, kept and gone on with", true, kept},
+	{"a kept session can be ended", true, keptEnded},
+	{"a session that ends without a supervisor says how", true, keptOver},
+}
+
+// bench has an executor, and a folder for programs to write to.
+type bench struct {
+	*testing.T
+	subject Subject
+	dir     string // $T of the programs
+	exec    Executor
+}
+
+// shared is a folder that programs of any account can use.
+func shared(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for d := dir; strings.HasPrefix(d, os.TempDir()+"/"); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// job is a session of a shell script, in which $T is a folder of the test.
+func (b *bench) job(script string) agents.Job {
+	b.Helper()
+	instance := fmt.Sprintf("i%d%d", os.Getpid(), time.Now().UnixNano())
+	id := instance + "-1"
+	return b.subject.Prepare(b.T, agents.Job{
+		RunID: id, Instance: instance, Agent: "dev-test", Role: "dev", Thread: "test", Kind: agents.KindIssue,
+		Repo: "o/r", Number: 1, Issue: 1, Command: []string{"/bin/sh", "-c", script},
+		Workspace: "dev-test/o_r_1", HomeKey: "dev-test",
+		Env:    []string{"PATH=/usr/bin:/bin", "DISINTO_RUN_ID=" + id, "T=" + b.dir},
+		MaxLog: 64 << 20, Timeout: time.Hour, Stall: time.Hour, Grace: 5 * time.Second,
+	})
+}
+
+// run runs a job to its end.
+func (b *bench) run(job agents.Job) agents.Outcome {
+	b.Helper()
+	return b.exec.Run(b.Context(), job, nil)
+}
+
+// session is a run under way.
+type session struct {
+	begun chan agents.Started
+	out   chan agents.Outcome
+	end   context.CancelCauseFunc
+}
+
+// begin starts a job, and waits until its program runs.
+func (b *bench) begin(job agents.Job) (*session, agents.Started) {
+	b.Helper()
+	x := b.goOn(b.exec, job)
+	select {
+	case s := <-x.begun:
+		return x, s
+	case o := <-x.out:
+		b.Fatalf("it did not start: %+v", o)
+	}
+	return nil, agents.Started{}
+}
+
+// goOn runs a job on an executor.
+func (b *bench) goOn(e Executor, job agents.Job) *session {
+	b.Helper()
+	ctx, end := context.WithCancelCause(b.Context())
+	x := &session{begun: make(chan agents.Started, 8), out: make(chan agents.Outcome, 1), end: end}
+	go func() { x.out <- e.Run(ctx, job, func(s agents.Started) { x.begun <- s }) }()
+	return x
+}
+
+// path is a file of the test.
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+
+// read is the text of such a file; empty while it is not there.
+func (b *bench) read(name string) string {
+	text, _ := os.ReadFile(b.path(name))
+	return strings.TrimSpace(string(text))
+}
+
+// touch makes such a file.
+func (b *bench) touch(name string) {
+	b.Helper()
+	if err := os.WriteFile(b.path(name), nil, 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// eventually polls: programs and engines have no channel to wait on. The deadline is for a machine that does ten other
+// things.
+func (b *bench) eventually(what string, ok func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("still not so after two minutes: %s", what)
+		}
+	}
+}
+
+// gone checks that the processes whose numbers stand in a file have ended.
+func (b *bench) gone(name string) {
+	b.Helper()
+	pids := strings.Fields(b.read(name))
+	if len(pids) == 0 {
+		b.Errorf("no process wrote its number to %s", name)
+	}
+	for _, word := range pids {
+		if pid, err := strconv.Atoi(word); err != nil || syscall.Kill(pid, 0) == nil {
+			b.Errorf("process %s is left (%v)", word, err)
+		}
+	}
+}
+
+// log returns the output of a run.
+func (b *bench) log(job agents.Job) string {
+	b.Helper()
+	l, far := b.exec.(interface {
+		Log(ctx context.Context, runID string, follow bool, w io.Writer) error
+	})
+	if !far {
+		text, _ := os.ReadFile(job.LogPath)
+		return string(text)
+	}
+	var text strings.Builder
+	if err := l.Log(b.Context(), job.RunID, false, &text); err != nil {
+		b.Error(err)
+	}
+	return text.String()
+}
+
+// exists reports whether a file of the test is there.
+func (b *bench) exists(name string) bool {
+	_, err := os.Lstat(b.path(name))
+	return err == nil
+}
