@@ -29,7 +29,7 @@ var layers = map[string][]string{
 	"forge/plan":             {"forge"},
 	"forge/rest":             {"forge"},
 	"agents":                 {"forge"},
-	"agents/llama":           {"agents"},
+	"agents/llama":           {"agents", "agents/plainfile"},
 	"agents/llama/fakellama": {},
 	"agents/plainfile":       {},
 	"agents/executortest":    {"agents"},

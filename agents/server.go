@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,6 +16,11 @@ type Server struct {
 	Slots   int    // requests that it computes at the same time
 	Context int    // of one slot, in tokens
 	Asleep  bool   // it has unloaded its model, and loads it for the next request
+	// PerToken is what a token of a conversation takes of its memory, in bytes, with the types that it has by default.
+	PerToken int64
+	// Forgets says that its model has state that is not kept token by token: of a file nothing can be gone on with, and of
+	// its memory only from the points that it saved.
+	Forgets bool
 	// At are its slots now; nil where it does not tell them.
 	At []ServerSlot
 	// Work counts since its start; nil where it does not count.
@@ -45,14 +51,28 @@ type ServerWork struct {
 const (
 	MaxServerSlots  = 1024
 	MaxServerTokens = 1 << 40
+	maxPerToken     = 1 << 30
 	maxServerName   = 200 // in bytes
 )
+
+// Emptied reports whether one of its slots has served a request, is idle, and holds nothing any more, while a later
+// request has run in another one: the slots share one cache, and idle ones are emptied for the next request.
+func (s *Server) Emptied() bool {
+	var last int64 = -1
+	for _, slot := range s.At {
+		last = max(last, slot.Task)
+	}
+	return slices.ContainsFunc(s.At, func(slot ServerSlot) bool {
+		return !slot.Busy && slot.Task >= 0 && slot.Task < last && slot.Held == 0
+	})
+}
 
 // Bounded is the server with each number between 0 and its bound, and with names that fit a line.
 func (s Server) Bounded() Server {
 	s.Model, s.Path, s.Build = serverName(s.Model), serverName(s.Path), serverName(s.Build)
 	s.Slots = min(max(s.Slots, 0), MaxServerSlots)
 	s.Context = int(bounded(int64(s.Context)))
+	s.PerToken = min(max(s.PerToken, 0), maxPerToken)
 	at := s.At[:min(len(s.At), MaxServerSlots)]
 	s.At = nil
 	for _, slot := range at {

@@ -115,6 +115,7 @@ func (s *Supervisor) Levels() Levels {
 	s.init()
 	l := s.books.levels(time.Now())
 	l.Document.Problems = s.problems.lines()
+	s.addServers(l.Document)
 	return l
 }
 

@@ -42,6 +42,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.startLoops()
 		s.inLoop("the commands in comments", func() { s.keepEars(ctx) })
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
+		s.inLoop("the look at servers", func() { s.keepServers(ctx) })
 		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
 		<-ctx.Done()
 	}

@@ -25,6 +25,7 @@ func (s *Supervisor) Document() *control.Document {
 	if config := s.books.config(); config != nil && s.Sandbox != nil {
 		d.Sandbox = s.Sandbox(config)
 	}
+	s.addServers(d)
 	d.Disk = s.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {

@@ -80,6 +80,8 @@ type Supervisor struct {
 	Listen func(path string) (net.Listener, error)
 	// ListenTCP makes the listeners of [factory] listen and listen_hooks; nil means net.Listen.
 	ListenTCP func(address string) (net.Listener, error)
+	// Inference asks the servers of local threads; nil asks none.
+	Inference Inference
 	// Room measures what the machine has left for the state directory's file system; nil means that it does not matter.
 	Room func(dir string) threads.Room
 	// SaveWork is the command that pushes the work in a workspace which is not on the forge, as a program of the agent.
@@ -141,6 +143,7 @@ type Supervisor struct {
 	hints    hints
 	problems problems
 	clearing clearing
+	servers  servers
 }
 
 // init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
@@ -157,7 +160,7 @@ func (s *Supervisor) init() {
 		s.changed, s.replug, s.scanned = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
-		s.books.journalled, s.books.meters = s.journalled, s.Meters
+		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 	})
 }

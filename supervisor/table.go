@@ -70,6 +70,9 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 		thread: *b.cfg.Thread(start.Thread), over: start.PassedOver, reserved: now, secrets: secretsOf(b.cfg),
 		tag: tag(b.cfg, start.Agent, start.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
 	}
+	if x.agent.Model == "" && x.agent.BaseURL == "" && b.model != nil {
+		x.agent.Model = b.model(&x.thread)
+	}
 	x.PerSession, x.PerIssue = x.role.PerSession, x.role.PerIssue
 	x.ready, x.skills = ledger.ReadySince(&b.facts, &x.Item)
 	x.ctx, x.cancel = context.WithCancelCause(b.base)

@@ -63,8 +63,8 @@ func TestLook(t *testing.T) {
 	fake := &fakellama.Server{Model: "tiny", Path: "/models/tiny.gguf", Slots: 2, Context: 4096, Metrics: true}
 	url := serve(t, fake)
 	for _, base := range []string{url, url + "/", url + "/v1", url + "/v1/"} {
-		if n := llama.New(base).Context(t.Context()); n != 4096 {
-			t.Errorf("%s: a context of %d tokens", base, n)
+		if s := llama.New(base).Describe(t.Context()); s.Context != 4096 || s.Model != "tiny" {
+			t.Errorf("%s: %+v", base, s)
 		}
 	}
 	complete(t, url, talk("A", 20), -1)

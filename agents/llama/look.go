@@ -17,6 +17,7 @@ func (c *Client) Look(ctx context.Context) (agents.Server, error) {
 	if err != nil {
 		return agents.Server{}, err
 	}
+	s.PerToken, s.Forgets = kept(s.Path)
 	if s.Asleep { // any other question would have it load its model
 		return s.Bounded(), nil
 	}
@@ -29,13 +30,10 @@ func (c *Client) Look(ctx context.Context) (agents.Server, error) {
 	return s.Bounded(), nil
 }
 
-// Context returns the length of a slot's context in tokens, and 0 where the server does not tell it.
-func (c *Client) Context(ctx context.Context) int {
-	s, err := c.props(ctx)
-	if err != nil {
-		return 0
-	}
-	return s.Bounded().Context
+// Describe returns what the server says of itself without its slots and counters, and nothing where it does not say.
+func (c *Client) Describe(ctx context.Context) agents.Server {
+	s, _ := c.props(ctx)
+	return s.Bounded()
 }
 
 func (c *Client) props(ctx context.Context) (agents.Server, error) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -72,7 +73,10 @@ func (r *run) call(ctx context.Context) *call {
 		c.Tree = r.treePath()
 	}
 	if c.Local && c.BaseURL != "" {
-		c.Context = contextOf(ctx, c.host())
+		ctx, cancel := context.WithTimeout(ctx, propsTime)
+		defer cancel()
+		said := llama.New(c.host()).Describe(ctx)
+		c.Context, c.Model = said.Context, cmp.Or(c.Model, said.Model)
 	}
 	return c
 }
@@ -214,15 +218,8 @@ func withVars(environ, more []string) []string {
 	})
 }
 
-// propsTime is how long a local server may take to tell its context length.
+// propsTime is how long a local server may take to tell its model's name and the length of its context.
 const propsTime = 3 * time.Second
-
-// contextOf asks a llama-server for the context length of a slot, in tokens. It is 0 where the server does not tell.
-func contextOf(ctx context.Context, host string) int {
-	ctx, cancel := context.WithTimeout(ctx, propsTime)
-	defer cancel()
-	return llama.New(host).Context(ctx)
-}
 
 // tail keeps the last bytes that are written to it.
 type tail struct {

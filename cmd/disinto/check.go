@@ -221,6 +221,9 @@ func (k *checker) backends(ctx context.Context) {
 			} else {
 				k.well("backends", "%s: %s answers", t.Name, url)
 			}
+			if t.Backend == threads.Local && url == t.BaseURL {
+				k.server(ctx, t)
+			}
 		}
 	}
 }

@@ -80,6 +80,11 @@ func newProcesses(f *factory) supervisor.Executor {
 // progress says how far the requests of a local server are.
 func progress(ctx context.Context, url string) string { return llama.New(url).Progress(ctx) }
 
+// llamas asks llama-servers.
+type llamas struct{}
+
+func (llamas) Look(ctx context.Context, url string) (agents.Server, error) { return llama.New(url).Look(ctx) }
+
 // forgeKind is a kind of forge. None of its functions makes a request.
 type forgeKind struct {
 	client func(forgeOptions) (supervisor.Forge, error)

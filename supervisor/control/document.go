@@ -126,6 +126,8 @@ type ThreadDocument struct {
 	Spent       SpentDocument   `json:"spent"` // by its agents
 	// Windows are those of its subscription, the shortest first; left out where it has none.
 	Windows []WindowDocument `json:"windows,omitempty"`
+	// Server is left out where the thread is not local, and where its server does not say anything of itself.
+	Server *ServerDocument `json:"server,omitempty"`
 }
 
 // WindowDocument says what of a window is used.

@@ -99,6 +99,21 @@ var levels = []level{
 		windows,
 	},
 	{
+		"disinto_server_tokens_per_second", "Speed of a slot of the thread's server in the last minutes, while it reads or writes.",
+		[]string{"thread", "direction"},
+		speeds,
+	},
+	{
+		"disinto_server_requests_deferred", "Requests that wait for a slot of the thread's server.", []string{"thread"},
+		func(s *scrape, say func(float64, ...string)) {
+			for i := range s.Document.Threads {
+				if t := &s.Document.Threads[i]; t.Server != nil && t.Server.Deferred != nil {
+					say(float64(*t.Server.Deferred), t.Name)
+				}
+			}
+		},
+	},
+	{
 		"disinto_processes_reaped_total", "Processes that this one has waited for, by who started them.",
 		[]string{"origin"},
 		func(s *scrape, say func(float64, ...string)) {
@@ -160,6 +175,21 @@ func windows(s *scrape, say func(float64, ...string)) {
 		t := &s.Document.Threads[i]
 		for j := range t.Windows {
 			say(used(t.Windows[j].Spent()), t.Name, t.Windows[j].Length)
+		}
+	}
+}
+
+// speeds leaves out those that are unknown.
+func speeds(s *scrape, say func(float64, ...string)) {
+	for i := range s.Document.Threads {
+		t := &s.Document.Threads[i]
+		if t.Server == nil {
+			continue
+		}
+		for direction, speed := range map[string]*float64{"read": t.Server.Now.Read, "write": t.Server.Now.Written} {
+			if speed != nil {
+				say(*speed, t.Name, direction)
+			}
 		}
 	}
 }

@@ -36,6 +36,7 @@ func factoryLevels() supervisor.Levels {
 		Name: "llama", Slots: []control.SlotDocument{{Agents: []string{"dev-a"}}, {Index: 1}}, Paused: true,
 		ParkedUntil: noon.Add(time.Hour), Spent: control.SpentDocument{Tokens: 50, TokensPerDay: 200, USD: 3, USDPerDay: 4},
 		Windows: []control.WindowDocument{{Length: "5h", USD: 1, MaxUSD: 2, Tokens: 30, MaxTokens: 40}},
+		Server:  &control.ServerDocument{Now: control.SpeedDocument{Read: new(412.5)}, Deferred: new(3)},
 	}}
 	d.Agents = []control.AgentDocument{
 		{Name: "dev-a", Thread: "llama", State: control.AgentWorking, Spent: control.SpentDocument{Tokens: 1, TokensPerDay: 2}},
@@ -149,6 +150,7 @@ func TestLevels(t *testing.T) {
 		`disinto_budget_used_ratio{agent="",thread="llama"} 0.75`,
 		`disinto_budget_used_ratio{agent="dev-a",thread="llama"} 0.5`,
 		`disinto_window_used_ratio{thread="llama",window="5h"} 0.75`,
+		`disinto_server_tokens_per_second{direction="read",thread="llama"} 412.5`, `disinto_server_requests_deferred{thread="llama"} 3`,
 		`disinto_processes_reaped_total{origin="orphan"} 3`, `disinto_processes_reaped_total{origin="started"} 5`,
 		`disinto_forge_up 1`, `disinto_config_valid 1`, `disinto_problems 1`,
 	)

@@ -51,6 +51,7 @@ func (v View) status(d *control.Document, queue, recent int) string {
 	v.threads(p, d)
 	v.waiting(p, d)
 	v.spent(p, d)
+	v.servers(p, d)
 	v.queue(p, d, queue)
 	v.recent(p, d, recent)
 	return p.text.String()

@@ -1,0 +1,165 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// inference is a server that says what a test wants, and counts how often it was asked.
+type inference struct {
+	mu    sync.Mutex
+	says  agents.Server
+	err   error
+	hangs bool
+	asked map[string]int
+}
+
+func (f *inference) Look(ctx context.Context, url string) (agents.Server, error) {
+	f.mu.Lock()
+	if f.asked == nil {
+		f.asked = make(map[string]int)
+	}
+	f.asked[url]++
+	says, err, hangs := f.says, f.err, f.hangs
+	f.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return agents.Server{}, ctx.Err()
+	}
+	return says, err
+}
+
+func (f *inference) set(change func(*inference)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+const serverURL = "http://llama:8080/v1"
+
+// withServer is a world whose local thread has a server.
+func withServer(t *testing.T) (*World, *inference, func(*Life)) {
+	w := New(t)
+	w.Config.Thread("llama").BaseURL = serverURL
+	w.Config.Thread("anthropic").BaseURL = "http://proxy"
+	f := &inference{says: agents.Server{Model: "qwen3", Slots: 2, Context: 40_960}}
+	return w, f, func(l *Life) { l.Inference = f }
+}
+
+// The server of a local thread is looked at every minute, and of no other thread.
+func TestServerIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, f, option := withServer(t)
+		w.Forge.Issue("one")
+		work := agents.ServerWork{Read: 1000, ReadSeconds: 10, Written: 100, WrittenSeconds: 10}
+		f.says.Work = &work
+		f.says.At = []agents.ServerSlot{{ID: 0, Task: 4, Busy: true, Written: 100}, {ID: 1, Task: 2, Held: 9}}
+		l := w.Start(option)
+		time.Sleep(30 * time.Second)
+		d := l.Document()
+		if s := d.Threads[1].Server; s == nil || s.Model != "qwen3" || s.Slots != 2 || s.Now.Read != nil || len(s.Problems) > 0 {
+			t.Fatalf("%+v", s)
+		}
+		if d.Threads[0].Server != nil || len(f.asked) != 1 || f.asked[serverURL] != 1 {
+			t.Errorf("asked %v", f.asked)
+		}
+		for _, a := range d.Agents {
+			if (a.Model == "qwen3") != (a.Thread == "llama") {
+				t.Errorf("%s has the model %q", a.Name, a.Model)
+			}
+		}
+		f.set(func(f *inference) {
+			work = agents.ServerWork{Read: 7000, ReadSeconds: 70, Written: 700, WrittenSeconds: 40, Deferred: 3}
+			f.says.At = []agents.ServerSlot{{ID: 0, Task: 4, Busy: true, Written: 700}, {ID: 1, Task: 2, Held: 9}}
+		})
+		time.Sleep(time.Minute)
+		s := l.Document().Threads[1].Server
+		if *s.Now.Read != 100 || *s.Hour.Written != 20 || *s.Deferred != 3 || *s.At[0].Written != 10 || s.At[1].Written != nil {
+			t.Errorf("%+v", s)
+		}
+		f.set(func(f *inference) { f.err = errors.New("gone") })
+		time.Sleep(5 * time.Minute)
+		if s := l.Document().Threads[1].Server; s != nil {
+			t.Errorf("a server that does not answer for five minutes: %+v", s)
+		}
+		l.Stop()
+	})
+}
+
+// A problem of a server is logged once for as long as it lasts, and once more when it comes back.
+func TestServerProblemIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, f, option := withServer(t)
+		f.says.Slots = 1
+		l := w.Start(option)
+		time.Sleep(10 * time.Minute)
+		const words = "llama: the server has 1 slot, and max_concurrent of llama wants 2"
+		told := func() int { return strings.Count(w.Log.String(), words) }
+		if s := l.Document().Threads[1].Server; told() != 1 || len(s.Problems) != 1 {
+			t.Errorf("told %d times, %+v", told(), s)
+		}
+		f.set(func(f *inference) { f.says.Slots = 2 })
+		time.Sleep(2 * time.Minute)
+		if s := l.Document().Threads[1].Server; len(s.Problems) != 0 {
+			t.Errorf("it is mended: %+v", s)
+		}
+		f.set(func(f *inference) { f.says.Slots = 1 })
+		time.Sleep(2 * time.Minute)
+		if told() != 2 {
+			t.Errorf("told %d times", told())
+		}
+		l.Stop()
+	})
+}
+
+// A server that hangs holds nothing up, and one that lies breaks no document.
+func TestServerHangsAndLies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, f, option := withServer(t)
+		f.hangs = true
+		w.Forge.Issue("one")
+		l := w.Start(option)
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		f.set(func(f *inference) {
+			f.hangs = false
+			f.says = agents.Server{Model: "a\x1b[31m\n", Slots: -3, Context: -1, At: make([]agents.ServerSlot, 5000)}
+			for i := range f.says.At {
+				f.says.At[i] = agents.ServerSlot{ID: i, Busy: true, Held: -1, Written: 1 << 62}
+			}
+		})
+		time.Sleep(3 * time.Minute)
+		s := l.Document().Threads[1].Server
+		if s == nil || s.Model != "a[31m" || s.Slots != 0 || len(s.At) != agents.MaxServerSlots {
+			t.Errorf("%+v", s)
+		}
+		l.Stop()
+	})
+}
+
+// The model's name is the server's where the configuration has none, also in the journal.
+func TestModelOfServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, option := withServer(t)
+		w.Config.Agent("dev-coder").Model = "mine"
+		l := w.Start(option)
+		time.Sleep(time.Second)
+		w.Forge.Issue("one")
+		w.Forge.Issue("two")
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		models := map[string]string{"dev-coder": "mine", "dev-qwen": "qwen3"}
+		for _, run := range w.Exec.Runs() {
+			job := run.Job
+			if want := models[job.Agent]; agents.Getenv(job.Env, "DISINTO_MODEL") != want {
+				t.Errorf("%s runs with %q, want %q", job.Agent, agents.Getenv(job.Env, "DISINTO_MODEL"), want)
+			}
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package threads
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// firstPrompts are the tokens that an agent CLI sends before the first word of ours: its system prompt and its tools, as
+// they were measured on local threads, with four bytes to a token. Of others nothing is known.
+var firstPrompts = map[string]int{"claude": 1_000, "opencode": 8_000, "qwen": 9_000}
+
+// leastRoom is what an issue, the files that a model reads for it and its answers take at the very least, in tokens.
+const leastRoom = 8_000
+
+// defaultRAM is --cache-ram of a llama-server, in bytes, where it is not set. No server tells its own.
+const defaultRAM = 8 << 30
+
+// ServerProblems says in what a local server does not fit the threads that use it, each with the flag to set.
+func (c *Config) ServerProblems(t *Thread, s *agents.Server) (lines []string) {
+	if slots, who := c.slotsWanted(t); s.Slots > 0 && s.Slots < slots {
+		lines = append(lines, fmt.Sprintf("the server has %s, and max_concurrent of %s wants %d: requests wait for each other; "+
+			"start it with -np %d, or set max_concurrent to %d", count(s.Slots, "slot"), who, slots, slots, s.Slots))
+	}
+	if cli, need := c.contextWanted(t); s.Context > 0 && s.Context < need {
+		lines = append(lines, fmt.Sprintf("the server's context has %d tokens for each slot, and %s needs %d to begin with: "+
+			"start it with -c %d", s.Context, cli, need, need*max(s.Slots, 1)))
+	}
+	return lines
+}
+
+// ServerNotes says what a local server may cost, each with the flag to set. It is no fault as long as conversations are
+// gone on with from the server's memory.
+func (c *Config) ServerNotes(t *Thread, s *agents.Server) (lines []string) {
+	if !t.Overlap && s.Emptied() {
+		lines = append(lines, "the server's slots share one cache and idle ones are emptied: a conversation is gone on with "+
+			"from --cache-ram only; --no-kv-unified gives each slot its own, and divides -c by their number")
+	}
+	n := len(t.Agents)
+	if need := float64(n) * float64(s.PerToken) * float64(s.Context); need > defaultRAM {
+		lines = append(lines, fmt.Sprintf("conversations of %s take up to %.1f GiB, and the server keeps 8 GiB unless it is told "+
+			"otherwise: start it with --cache-ram %.0f", count(n, "agent"), need/(1<<30), math.Ceil(need/(1<<20))))
+	}
+	if s.Forgets {
+		lines = append(lines, "the server's model keeps state that is not kept token by token: a conversation whose prompt "+
+			"changed is computed from a saved point or from its beginning, and no file brings it back")
+	}
+	return lines
+}
+
+// slotsWanted are the sessions at a time of all threads that use a thread's server, and their names.
+func (c *Config) slotsWanted(t *Thread) (slots int, who string) {
+	for i := range c.Threads {
+		if o := &c.Threads[i]; o.BaseURL == t.BaseURL {
+			slots += o.Slots
+			who = joinNames(who, o.Name)
+		}
+	}
+	return slots, who
+}
+
+func joinNames(names, name string) string {
+	if names == "" {
+		return name
+	}
+	return names + " and " + name
+}
+
+// contextWanted is the largest context that a CLI of a thread's agents needs to begin with, and the CLI.
+func (c *Config) contextWanted(t *Thread) (cli string, tokens int) {
+	for i := range c.Agents {
+		if c.Agents[i].Thread != t.Name {
+			continue
+		}
+		for _, name := range c.Agents[i].Roles {
+			if r := c.Role(name); r != nil && firstPrompts[r.CLI] > 0 && firstPrompts[r.CLI]+leastRoom > tokens {
+				cli, tokens = r.CLI, firstPrompts[r.CLI]+leastRoom
+			}
+		}
+	}
+	return cli, tokens
+}
+
+// Speed is how fast a slot of a server reads prompts and writes answers, in tokens per second of the time in which it
+// does so. 0 means unknown.
+type Speed struct{ Read, Written float64 }
+
+// ServerPast is what a server did in the last hour, by a look at it every minute. The zero value knows nothing.
+type ServerPast struct {
+	looks []serverSample // the oldest first, without counters that were counted by an earlier process
+	last  []agents.ServerSlot
+	slots map[int]Speed // since the last look
+	// Restarted is when its counters or its requests were found to begin anew; zero if they never were.
+	Restarted time.Time
+}
+
+// serverSample are the sums of one look.
+type serverSample struct {
+	at   time.Time
+	task int64
+	work agents.ServerWork
+	told bool // it counts
+}
+
+const (
+	serverHour   = time.Hour
+	serverRecent = 5 * time.Minute // what "now" is compared with the hour by
+	// Of the hour before and of the last minutes so many tokens are needed to say that a server slowed down.
+	steadyRead, steadyWritten = 2000, 200
+)
+
+// Add takes in a look.
+func (p *ServerPast) Add(at time.Time, s *agents.Server) {
+	now := serverSample{at: at, task: -1}
+	for _, slot := range s.At {
+		now.task = max(now.task, slot.Task)
+	}
+	if s.Work != nil {
+		now.work, now.told = *s.Work, true
+	}
+	if n := len(p.looks); n > 0 {
+		was := &p.looks[n-1]
+		fewer := now.told && was.told && (now.work.Read < was.work.Read || now.work.Written < was.work.Written)
+		if fewer || len(s.At) > 0 && now.task < was.task {
+			p.Restarted, p.looks, p.last = at, nil, nil
+		}
+	}
+	p.slots = p.since(at, s.At)
+	p.last = s.At
+	p.looks = append(p.looks, now)
+	p.looks = slices.DeleteFunc(p.looks, func(l serverSample) bool { return at.Sub(l.at) > serverHour })
+}
+
+// since are the speeds of the slots whose request was under way at the last look too. A request that read and wrote
+// between the two tells neither.
+func (p *ServerPast) since(at time.Time, slots []agents.ServerSlot) map[int]Speed {
+	if len(p.looks) == 0 {
+		return nil
+	}
+	seconds := at.Sub(p.looks[len(p.looks)-1].at).Seconds()
+	speeds := make(map[int]Speed)
+	for _, now := range slots {
+		i := slices.IndexFunc(p.last, func(was agents.ServerSlot) bool { return was.ID == now.ID })
+		if i < 0 || !now.Busy || !p.last[i].Busy || p.last[i].Task != now.Task || seconds <= 0 {
+			continue
+		}
+		read, written := now.Read-p.last[i].Read, now.Written-p.last[i].Written
+		switch {
+		case read > 0 && now.Written == 0:
+			speeds[now.ID] = Speed{Read: float64(read) / seconds}
+		case written > 0 && read == 0:
+			speeds[now.ID] = Speed{Written: float64(written) / seconds}
+		}
+	}
+	return speeds
+}
+
+// Slot is the speed of one slot in the last minute.
+func (p *ServerPast) Slot(id int) Speed { return p.slots[id] }
+
+// Now is the speed of a slot in the last minutes, and Hour that in the last hour.
+func (p *ServerPast) Now() Speed {
+	speed, _ := p.between(p.recent(), len(p.looks)-1)
+	return speed
+}
+
+// Hour is the speed of a slot in the last hour.
+func (p *ServerPast) Hour() Speed {
+	speed, _ := p.between(0, len(p.looks)-1)
+	return speed
+}
+
+// recent is the index of the look that the last minutes began with.
+func (p *ServerPast) recent() int {
+	n := len(p.looks) - 1
+	return max(0, slices.IndexFunc(p.looks, func(l serverSample) bool { return p.looks[n].at.Sub(l.at) <= serverRecent }))
+}
+
+// between is the speed of a slot from one look to a later one, with the work done meanwhile.
+func (p *ServerPast) between(from, to int) (Speed, agents.ServerWork) {
+	if from < 0 || to <= from || !p.looks[from].told || !p.looks[to].told {
+		return Speed{}, agents.ServerWork{}
+	}
+	a, b := &p.looks[from].work, &p.looks[to].work
+	done := agents.ServerWork{
+		Read: b.Read - a.Read, ReadSeconds: b.ReadSeconds - a.ReadSeconds,
+		Written: b.Written - a.Written, WrittenSeconds: b.WrittenSeconds - a.WrittenSeconds,
+	}
+	return Speed{rate(done.Read, done.ReadSeconds), rate(done.Written, done.WrittenSeconds)}, done
+}
+
+func rate(tokens int64, seconds float64) float64 {
+	if tokens <= 0 || seconds <= 0 {
+		return 0
+	}
+	return float64(tokens) / seconds
+}
+
+// Slowed says that the server does half of what it did, or less; empty while it does not.
+func (p *ServerPast) Slowed() string {
+	if len(p.looks) == 0 {
+		return ""
+	}
+	cut := p.recent()
+	was, before := p.between(0, cut)
+	is, now := p.between(cut, len(p.looks)-1)
+	switch {
+	case before.Written >= steadyWritten && now.Written >= steadyWritten && is.Written <= was.Written/2:
+		return fmt.Sprintf("it writes %s tokens/s in a slot, and wrote %s in the hour before", perSecond(is.Written), perSecond(was.Written))
+	case before.Read >= steadyRead && now.Read >= steadyRead && is.Read <= was.Read/2:
+		return fmt.Sprintf("it reads %s tokens/s in a slot, and read %s in the hour before", perSecond(is.Read), perSecond(was.Read))
+	}
+	return ""
+}
+
+// perSecond is a speed with as many digits as matter.
+func perSecond(tokens float64) string {
+	if tokens < 10 {
+		return fmt.Sprintf("%.1f", tokens)
+	}
+	return fmt.Sprintf("%.0f", tokens)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
