@@ -16,7 +16,7 @@ type Server struct {
 	Slots   int    // requests that it computes at the same time
 	Context int    // of one slot, in tokens
 	Asleep  bool   // it has unloaded its model, and loads it for the next request
-	// PerToken is what a token of a conversation takes of its memory, in bytes, with the types that it has by default.
+	// PerToken is the size of a token of a conversation in its memory, in bytes, with the default types.
 	PerToken int64
 	// Forgets says that its model has state that is not kept token by token: of a file nothing can be gone on with, and of
 	// its memory only from the points that it saved.

@@ -82,7 +82,8 @@ func (s *Supervisor) lookAtServers(ctx context.Context, config *threads.Config) 
 // sawServer takes in what a server says, and logs what is wrong with it once.
 func (s *Supervisor) sawServer(config *threads.Config, t *threads.Thread, said *agents.Server) {
 	bounded := said.Bounded()
-	fresh := s.servers.saw(t.BaseURL, &bounded, time.Now(), func(r *serverRecord) []string { return r.problems(config, t) })
+	problems := func(r *serverRecord) []string { return r.problems(config, t) }
+	fresh := s.servers.saw(t.BaseURL, &bounded, time.Now(), problems)
 	for _, line := range fresh {
 		s.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
 	}

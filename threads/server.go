@@ -9,11 +9,11 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// firstPrompts are the tokens that an agent CLI sends before the first word of ours: its system prompt and its tools, as
-// they were measured on local threads, with four bytes to a token. Of others nothing is known.
+// firstPrompts are the tokens that an agent CLI sends before the first word of ours: its system prompt and its tools,
+// as they were measured on local threads, with four bytes to a token. Of others nothing is known.
 var firstPrompts = map[string]int{"claude": 1_000, "opencode": 8_000, "qwen": 9_000}
 
-// leastRoom is what an issue, the files that a model reads for it and its answers take at the very least, in tokens.
+// leastRoom has room for an issue, the files that a model reads for it and its answers, in tokens.
 const leastRoom = 8_000
 
 // defaultRAM is --cache-ram of a llama-server, in bytes, where it is not set. No server tells its own.
@@ -22,8 +22,8 @@ const defaultRAM = 8 << 30
 // ServerProblems says in what a local server does not fit the threads that use it, each with the flag to set.
 func (c *Config) ServerProblems(t *Thread, s *agents.Server) (lines []string) {
 	if slots, who := c.slotsWanted(t); s.Slots > 0 && s.Slots < slots {
-		lines = append(lines, fmt.Sprintf("the server has %s, and max_concurrent of %s wants %d: requests wait for each other; "+
-			"start it with -np %d, or set max_concurrent to %d", count(s.Slots, "slot"), who, slots, slots, s.Slots))
+		lines = append(lines, fmt.Sprintf("the server has %s, and max_concurrent of %s wants %d: requests wait for each "+
+			"other; start it with -np %d, or set max_concurrent to %d", count(s.Slots, "slot"), who, slots, slots, s.Slots))
 	}
 	if cli, need := c.contextWanted(t); s.Context > 0 && s.Context < need {
 		lines = append(lines, fmt.Sprintf("the server's context has %d tokens for each slot, and %s needs %d to begin with: "+
@@ -41,8 +41,8 @@ func (c *Config) ServerNotes(t *Thread, s *agents.Server) (lines []string) {
 	}
 	n := len(t.Agents)
 	if need := float64(n) * float64(s.PerToken) * float64(s.Context); need > defaultRAM {
-		lines = append(lines, fmt.Sprintf("conversations of %s take up to %.1f GiB, and the server keeps 8 GiB unless it is told "+
-			"otherwise: start it with --cache-ram %.0f", count(n, "agent"), need/(1<<30), math.Ceil(need/(1<<20))))
+		lines = append(lines, fmt.Sprintf("conversations of %s take up to %.1f GiB, and the server keeps 8 GiB unless it is "+
+			"told otherwise: start it with --cache-ram %.0f", count(n, "agent"), need/(1<<30), math.Ceil(need/(1<<20))))
 	}
 	if s.Forgets {
 		lines = append(lines, "the server's model keeps state that is not kept token by token: a conversation whose prompt "+
@@ -88,7 +88,7 @@ func (c *Config) contextWanted(t *Thread) (cli string, tokens int) {
 // does so. 0 means unknown.
 type Speed struct{ Read, Written float64 }
 
-// ServerPast is what a server did in the last hour, by a look at it every minute. The zero value knows nothing.
+// ServerPast has the work of a server in the last hour, by a look at it every minute. The zero value knows nothing.
 type ServerPast struct {
 	looks []serverSample // the oldest first, without counters that were counted by an earlier process
 	last  []agents.ServerSlot
@@ -209,9 +209,11 @@ func (p *ServerPast) Slowed() string {
 	is, now := p.between(cut, len(p.looks)-1)
 	switch {
 	case before.Written >= steadyWritten && now.Written >= steadyWritten && is.Written <= was.Written/2:
-		return fmt.Sprintf("it writes %s tokens/s in a slot, and wrote %s in the hour before", perSecond(is.Written), perSecond(was.Written))
+		return fmt.Sprintf("it writes %s tokens/s in a slot, and wrote %s in the hour before", perSecond(is.Written),
+			perSecond(was.Written))
 	case before.Read >= steadyRead && now.Read >= steadyRead && is.Read <= was.Read/2:
-		return fmt.Sprintf("it reads %s tokens/s in a slot, and read %s in the hour before", perSecond(is.Read), perSecond(was.Read))
+		return fmt.Sprintf("it reads %s tokens/s in a slot, and read %s in the hour before", perSecond(is.Read),
+			perSecond(was.Read))
 	}
 	return ""
 }

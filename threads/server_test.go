@@ -66,7 +66,8 @@ func TestServerNotes(t *testing.T) {
 		{"erased while nothing else ran", serverConfig(1, "qwen", "a"), agents.Server{At: emptied[:1]}, nil},
 		{
 			"memory for two of three", serverConfig(2, "qwen", "a", "b", "c"),
-			agents.Server{PerToken: 96 << 10, Context: 40_960}, []string{"3 agents take up to 11.2 GiB", "--cache-ram 11520"},
+			agents.Server{PerToken: 96 << 10, Context: 40_960},
+			[]string{"3 agents take up to 11.2 GiB", "--cache-ram 11520"},
 		},
 		{"memory for both", serverConfig(2, "qwen", "a", "b"), agents.Server{PerToken: 96 << 10, Context: 40_960}, nil},
 		{"a window", serverConfig(2, "qwen", "a"), agents.Server{Forgets: true}, []string{"no file brings it back"}},

@@ -83,7 +83,9 @@ func progress(ctx context.Context, url string) string { return llama.New(url).Pr
 // llamas asks llama-servers.
 type llamas struct{}
 
-func (llamas) Look(ctx context.Context, url string) (agents.Server, error) { return llama.New(url).Look(ctx) }
+func (llamas) Look(ctx context.Context, url string) (agents.Server, error) {
+	return llama.New(url).Look(ctx)
+}
 
 // forgeKind is a kind of forge. None of its functions makes a request.
 type forgeKind struct {

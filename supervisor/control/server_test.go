@@ -10,7 +10,8 @@ func TestServerLine(t *testing.T) {
 	}{
 		{"nothing known", ServerDocument{}, "reads - (in an hour -); writes - (in an hour -)"},
 		{
-			"busy", ServerDocument{
+			"busy",
+			ServerDocument{
 				Model: "tiny", Now: SpeedDocument{Read: new(412.4), Written: new(4.12)}, Hour: SpeedDocument{Written: new(9.8)},
 				Deferred: new(1), Problems: []string{"it is slow"},
 				At: []ServerSlotDocument{{Index: 1, SpeedDocument: SpeedDocument{Written: new(4.)}}, {Index: 2}},

@@ -99,12 +99,14 @@ var levels = []level{
 		windows,
 	},
 	{
-		"disinto_server_tokens_per_second", "Speed of a slot of the thread's server in the last minutes, while it reads or writes.",
+		"disinto_server_tokens_per_second",
+		"Speed of a slot of the thread's server in the last minutes, while it reads or writes.",
 		[]string{"thread", "direction"},
 		speeds,
 	},
 	{
-		"disinto_server_requests_deferred", "Requests that wait for a slot of the thread's server.", []string{"thread"},
+		"disinto_server_requests_deferred", "Requests that wait for a slot of the thread's server.",
+		[]string{"thread"},
 		func(s *scrape, say func(float64, ...string)) {
 			for i := range s.Document.Threads {
 				if t := &s.Document.Threads[i]; t.Server != nil && t.Server.Deferred != nil {

@@ -6,8 +6,8 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 )
 
-// servers shows the servers of local threads: how fast a slot of theirs reads and writes, and what waits for one. Under a
-// server stands each of its slots whose speed is known.
+// servers shows the servers of local threads: how fast a slot of theirs reads and writes, and what waits for one. Under
+// a server stands each of its slots whose speed is known.
 func (v View) servers(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "SERVER", "READS", "IN AN HOUR", "WRITES", "IN AN HOUR", "WAITING", "MODEL")}
 	var faults [][]cell
@@ -24,8 +24,8 @@ func (v View) servers(p *page, d *control.Document) {
 		if s.Asleep {
 			model += " (asleep)"
 		}
-		rows = append(rows, row(plain, t.Name, control.PerSecond(s.Now.Read), control.PerSecond(s.Hour.Read), control.PerSecond(s.Now.Written),
-			control.PerSecond(s.Hour.Written), waits, model))
+		rows = append(rows, row(plain, t.Name, control.PerSecond(s.Now.Read), control.PerSecond(s.Hour.Read),
+			control.PerSecond(s.Now.Written), control.PerSecond(s.Hour.Written), waits, model))
 		for _, slot := range s.At {
 			if slot.Read != nil || slot.Written != nil {
 				rows = append(rows, row(plain, fmt.Sprintf("  slot %d", slot.Index), control.PerSecond(slot.Read), "",
