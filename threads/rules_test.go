@@ -3,6 +3,8 @@ package threads
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -14,14 +16,27 @@ func TestEveryRuleCounts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
+	rules := everyRule()
 	answers := make(map[string]string) // with all rules; a script that is not up to date would miss each of them
+	heard := make([][]string, len(rules))
 	for _, file := range files {
+		var undo []func()
+		for i, r := range rules {
+			undo = append(undo, r.watched(func() {
+				if !slices.Contains(heard[i], file) {
+					heard[i] = append(heard[i], file)
+				}
+			}))
+		}
 		_, answers[file] = play(t, file)
+		for _, u := range undo {
+			u()
+		}
 	}
-	for _, r := range everyRule() {
+	for i, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			defer r.without()()
-			for _, file := range files {
+			for _, file := range heard[i] { // without a word of the rule an answer is the same without the rule
 				if changes(t, file, answers[file]) {
 					return
 				}
@@ -42,10 +57,12 @@ func changes(t *testing.T, file, before string) (changed bool) {
 	return got != before
 }
 
-// removable is a rule of some list. without makes it object to nothing, and returns how to undo that.
+// removable is a rule of some list. without makes it object to nothing, and watched has it call said whenever it
+// objects; both return how to undo that.
 type removable struct {
 	name    string
 	without func() (undo func())
+	watched func(said func()) (undo func())
 }
 
 func everyRule() (all []removable) {
@@ -100,9 +117,23 @@ func everyStep() (all []removable) {
 }
 
 func remove[F any](list string, i int, name string, rule *F, yes F) removable {
-	return removable{fmt.Sprintf("%s/%d %s", list, i, name), func() func() {
+	put := func(other F) (undo func()) {
 		was := *rule
-		*rule = yes
+		*rule = other
 		return func() { *rule = was }
-	}}
+	}
+	return removable{
+		name:    fmt.Sprintf("%s/%d %s", list, i, name),
+		without: func() func() { return put(yes) },
+		watched: func(said func()) func() {
+			real := reflect.ValueOf(*rule)
+			return put(reflect.MakeFunc(real.Type(), func(args []reflect.Value) []reflect.Value {
+				out := real.Call(args)
+				if !out[0].IsZero() {
+					said()
+				}
+				return out
+			}).Interface().(F))
+		},
+	}
 }

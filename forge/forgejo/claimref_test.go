@@ -346,10 +346,7 @@ func TestClaimRefUnread(t *testing.T) {
 // TestClaimRefRace: of several supervisors with the same accounts that claim one item at a time, one gets it.
 // DISINTO_TEST_RACES says how many races are run.
 func TestClaimRefRace(t *testing.T) {
-	races := 5
-	if os.Getenv("DISINTO_STORMS") != "" {
-		races = 100
-	}
+	races := sized(100, 5)
 	if n, err := strconv.Atoi(os.Getenv("DISINTO_TEST_RACES")); err == nil {
 		races = n
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -345,10 +344,7 @@ func clientOf(t *testing.T, answer answers) *Client {
 // TestErrors: what the forge says becomes one of five kinds and one line of text, with no token in it. make check plays
 // the true length of an endless answer, make test a sixteenth of it.
 func TestErrors(t *testing.T) {
-	scale := int64(16)
-	if os.Getenv("DISINTO_STORMS") != "" {
-		scale = 1
-	}
+	scale := int64(sized(1, 16))
 	refused := func(*http.Request) (*http.Response, error) {
 		return nil, errors.New("dial tcp 127.0.0.1:1: connection refused, token " + secret)
 	}

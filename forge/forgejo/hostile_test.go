@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -107,12 +106,9 @@ func (h *hostile) client(t *testing.T) *Client {
 }
 
 // Issues of 10 MB cost no other issue anything, and one that is longer than an answer may be only itself. Eight of them
-// stopped the whole repository, and took 553 MB. make check plays the true sizes, make test a 64th of them.
+// stopped the whole repository, and took 553 MB. make check plays the true sizes, make test a 128th of them.
 func TestHugeIssues(t *testing.T) {
-	scale := 64
-	if os.Getenv("DISINTO_STORMS") != "" {
-		scale = 1
-	}
+	scale := sized(1, 128)
 	synctest.Test(t, func(t *testing.T) {
 		h := &hostile{
 			total: 120, number: func(offset int) int64 {

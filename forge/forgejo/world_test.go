@@ -23,6 +23,14 @@ import (
 	"codeberg.org/johba/disinto/forge/localforge"
 )
 
+// sized is all in make check, which sets DISINTO_STORMS, and some in make test.
+func sized(all, some int) int {
+	if os.Getenv("DISINTO_STORMS") != "" {
+		return all
+	}
+	return some
+}
+
 // onEach runs a test on localforge, in a bubble with virtual time, and on the Forgejo that FORGE_TEST_URL and
 // FORGE_TEST_ADMIN_TOKEN name, when they are set.
 func onEach(t *testing.T, test func(*world)) {

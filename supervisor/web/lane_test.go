@@ -8,6 +8,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/simtest"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -81,19 +82,20 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// The timeline of a month with 4,000 sessions stays below 200 kB, and its names are text.
+// The timeline of a month with 4,000 sessions, or the 1,000 of make test, stays below 200 kB, and its names are text.
 func TestTimeline(t *testing.T) {
 	v := newVisit(t)
 	v.signIn()
 	d := status()
 	var h control.HistoryDocument
 	now := time.Now()
-	for i := range ledger.PastLimit {
+	n := simtest.Size(ledger.PastLimit, 1_000)
+	for i := range n {
 		agent := fmt.Sprintf("dev-%d", i%8)
 		if i < 8 {
 			d.Agents = append(d.Agents, control.AgentDocument{Name: agent})
 		}
-		at := now.Add(-time.Duration(i) * 10 * time.Minute)
+		at := now.Add(-time.Duration(i*ledger.PastLimit/n) * 10 * time.Minute)
 		h.Sessions = append(h.Sessions, control.PastDocument{Past: ledger.Past{
 			Agent: agent, Kind: agents.KindIssue, Ref: ledger.Ref{Repo: "o/r", Number: int64(i + 1)}, Thread: "llama",
 			Slot: i % 2, Start: at, End: at.Add(8 * time.Minute), Outcome: agents.Done,

@@ -22,13 +22,15 @@ import (
 )
 
 const (
-	manyIssues = 10_000
 	// mostPage bounds a page, and mostChange what is sent for a changed row, in bytes.
 	mostPage   = 200_000
 	mostChange = 4_000
 )
 
-// crowd is the control room of a real supervisor with ten thousand issues, which begins none of them.
+// manyIssues are ten thousand in make check, and in make test fifteen times what a page shows.
+func manyIssues() int { return simtest.Size(10_000, 1_500) }
+
+// crowd is the control room of a real supervisor with very many issues, which begins none of them.
 type crowd struct {
 	testing.TB
 	world  *simtest.World
@@ -39,7 +41,7 @@ type crowd struct {
 func newCrowd(t testing.TB) *crowd {
 	w := simtest.New(t)
 	w.Forge.Latency = 0
-	for i := range manyIssues {
+	for i := range manyIssues() {
 		w.Forge.Issue(fmt.Sprintf("issue %d, whose title is about as long as those of people are", i))
 	}
 	w.Config.Factory.ListenToken = token
@@ -61,7 +63,7 @@ func newCrowd(t testing.TB) *crowd {
 		}
 	})
 	c.client.Jar, _ = cookiejar.New(nil)
-	for waiting := 0; waiting < manyIssues; time.Sleep(10 * time.Millisecond) {
+	for waiting := 0; waiting < manyIssues(); time.Sleep(10 * time.Millisecond) {
 		waiting = 0
 		for _, n := range s.Levels().Queue {
 			waiting += n
@@ -111,7 +113,7 @@ func TestTenThousand(t *testing.T) {
 		}
 	}
 	text, version := c.page("/")
-	if !strings.Contains(text, fmt.Sprintf("the first %d of %d items", shownRows, manyIssues)) {
+	if !strings.Contains(text, fmt.Sprintf("the first %d of %d items", shownRows, manyIssues())) {
 		t.Error("the page does not say that it shows a part")
 	}
 	resp, err := c.client.Get(c.server.URL + "/live/?v=" + version)
