@@ -3,6 +3,7 @@ package agents
 import (
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -113,4 +114,11 @@ func serverName(name string) string {
 		name = strings.ToValidUTF8(name[:maxServerName], "")
 	}
 	return strings.TrimSpace(name)
+}
+
+// Moved is a slot's cache that went to a file, or came from it.
+type Moved struct {
+	Tokens int64
+	Bytes  int64
+	Took   time.Duration // as the server measured it
 }

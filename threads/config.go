@@ -145,6 +145,25 @@ type Thread struct {
 	// Hold is the time that reading a session's context again takes on a sticky thread. A free slot is kept for its
 	// resident for that long at most, and only while that pays: see Returns. Zero keeps none.
 	Hold time.Duration
+	// Cache says where conversations stay warm on a sticky thread. Empty: as the server was seen to do; see
+	// Snapshot.Caches.
+	Cache Cache
+	Saved Saved // conversations that wait; the zero value saves none
+}
+
+// Cache is the place where a local server keeps conversations.
+type Cache string
+
+// The places.
+const (
+	CacheSlot   Cache = "slot"   // each slot has its last one
+	CacheServer Cache = "server" // its memory has the last ones, for every slot
+)
+
+// Saved says where a thread's conversations are saved while they wait.
+type Saved struct {
+	Limit  int64  // of the folder, in bytes; 0 saves none
+	Folder string // the server's --slot-save-path, as this machine sees it; absolute
 }
 
 // ExecutorNomad runs the sessions of a thread as jobs of a Nomad cluster.

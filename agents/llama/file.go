@@ -7,27 +7,22 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-)
 
-// Moved is a slot's cache that went to a file, or came from it.
-type Moved struct {
-	Tokens int64
-	Bytes  int64
-	Took   time.Duration // as the server measured it
-}
+	"codeberg.org/johba/disinto/agents"
+)
 
 // Save writes the cache of a slot to a file in the server's folder. A slot that computes is waited for, so that ctx
 // should have a deadline. The error is ErrNotOffered where the server has no folder.
-func (c *Client) Save(ctx context.Context, slot int, file string) (Moved, error) {
+func (c *Client) Save(ctx context.Context, slot int, file string) (agents.Moved, error) {
 	a, err := c.act(ctx, slot, "save", file)
-	return Moved{Tokens: a.Saved, Bytes: a.Wrote, Took: milliseconds(a.Timings.Save)}, err
+	return agents.Moved{Tokens: a.Saved, Bytes: a.Wrote, Took: milliseconds(a.Timings.Save)}, err
 }
 
 // Restore fills the cache of a slot from a file, with the same wait. The error is ErrRefused where the file is missing,
 // belongs to another model or does not fit: the next request computes its prompt from the beginning.
-func (c *Client) Restore(ctx context.Context, slot int, file string) (Moved, error) {
+func (c *Client) Restore(ctx context.Context, slot int, file string) (agents.Moved, error) {
 	a, err := c.act(ctx, slot, "restore", file)
-	return Moved{Tokens: a.Restored, Bytes: a.Took, Took: milliseconds(a.Timings.Restore)}, err
+	return agents.Moved{Tokens: a.Restored, Bytes: a.Took, Took: milliseconds(a.Timings.Restore)}, err
 }
 
 // Erase empties the cache of a slot, with the same wait.
@@ -62,7 +57,7 @@ func (c *Client) act(ctx context.Context, slot int, what, file string) (action, 
 	if err := json.Unmarshal(text, &a); err != nil {
 		return action{}, fmt.Errorf("cannot read the answer of %s%s: %w", c.root, path, err)
 	}
-	a.Saved, a.Restored = max(a.Saved, 0), max(a.Restored, 0)
+	a.Saved, a.Restored = min(max(a.Saved, 0), agents.MaxServerTokens), min(max(a.Restored, 0), agents.MaxServerTokens)
 	a.Wrote, a.Took = max(a.Wrote, 0), max(a.Took, 0)
 	return a, nil
 }

@@ -67,6 +67,7 @@ func (d *decoder) thread(t *table) threads.Thread {
 	th.Windows, th.Reserve = t.windows()
 	th.Fallback = t.truth("fallback", true)
 	t.executor(&th)
+	th.Cache, th.Saved = t.cache(&th)
 	switch {
 	case th.Hold > 0 && th.Overlap:
 		t.wrong("hold", "is %s, and with overlap no slot keeps anything: want 0s, or overlap = false", th.Hold)
