@@ -53,13 +53,14 @@ var layers = map[string][]string{
 	"threads/sim":              {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":       {"threads/ledger"},
 	"supervisor/disk":          {},
+	"supervisor/saved":         {"agents", "forge"},
 	"supervisor/control":       {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
 	"supervisor/fleet":         {"threads", "agents", "forge"},
 	"supervisor/web":           {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser":   {},
 	"supervisor": {
-		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "threads/ledger",
-		"threads", "agents", "forge", "forge/plan",
+		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "supervisor/saved",
+		"threads/ledger", "threads", "agents", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",

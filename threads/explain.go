@@ -193,7 +193,7 @@ func (d *decision) holders(thread string) string {
 func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 	for _, s := range plan.Starts {
 		if s.Item.Key() == w.Key() {
-			ex.Verdict = fmt.Sprintf("starts now: %s on %s, slot %d", s.Agent, s.Thread, s.Slot) + w.onLadder()
+			ex.Verdict = fmt.Sprintf("starts now: %s on %s, slot %d", s.Agent, s.Thread, s.Slot) + d.warmed(&s) + w.onLadder()
 			return
 		}
 	}
@@ -217,6 +217,19 @@ func (ex *Explanation) conclude(plan *Plan, d *decision, w *work) {
 			ex.Verdict += fmt.Sprintf("; rung %d of the ladder", s.Rung)
 		}
 	}
+}
+
+// warmed says where a start goes on with its conversation; empty where it begins a new one, or no cache has it.
+func (d *decision) warmed(s *Start) string {
+	t := d.thread(s.Thread)
+	switch {
+	case t.Overlap:
+	case t.warm[s.Slot].Agent == s.Agent && t.warm[s.Slot].Chain == s.Item.Chain:
+		return "; the slot has its conversation"
+	case slices.ContainsFunc(t.talks, func(talk Talk) bool { return talk.is(s.Agent, s.Item.Chain) }):
+		return "; the server's memory has its conversation"
+	}
+	return ""
 }
 
 // onLadder says on which rung an item's chain is, and after how many setbacks; empty below the ladder.

@@ -253,6 +253,10 @@ type ThreadHistory struct {
 	Spent       Spent     `json:"spent,omitzero"`
 	Uses        []Use     `json:"uses,omitempty"`  // within MaxWindow, oldest first
 	Paces       []Pace    `json:"paces,omitempty"` // by kind
+	// Talks are the last conversations of a sticky thread, those used last first.
+	Talks []Talk `json:"talks,omitempty"`
+	// Forgotten are the models whose conversations are not saved, because a file did not bring one back.
+	Forgotten []Forgotten `json:"forgotten,omitempty"`
 }
 
 // AuthorHistory remembers a person who opened a pull request.

@@ -18,7 +18,7 @@ var kindOrder = []agents.Kind{stageMerge, agents.KindRework, agents.KindReview, 
 
 // The warmth of a placement in a sticky slot says how much of the cache it can use. The most valuable is first.
 const (
-	warmChain    = iota // the resident goes on with the chain it was on
+	warmChain    = iota // the agent goes on with its conversation on the chain
 	warmFinisher        // the agent that finished one of the item's blockers
 	warmResident        // the resident, with something else
 	cold
@@ -109,7 +109,7 @@ func falseLast(a, b bool) int {
 type placer struct {
 	*view
 	classes []*class              // with an able agent, sorted by the queue place of their heads
-	chains  map[forge.Ref][]*work // items that go on with a resident's chain
+	chains  map[forge.Ref][]*work // items that go on with a warm conversation
 	heirs   map[string][]*work    // items whose blocker this agent finished
 	best    []placement           // per thread; one without work means that there is none
 }
@@ -158,6 +158,9 @@ func (p *placer) indexWarmth() {
 			if w.Agent != "" {
 				p.chains[w.Chain] = nil
 			}
+		}
+		for _, talk := range p.view.threads[i].talks {
+			p.chains[talk.Chain()] = nil
 		}
 	}
 	for _, c := range p.classes {
@@ -296,6 +299,9 @@ func (p *placer) eachWarm(t *threadState, free []int, use func(*work)) {
 			each(p.chains[w.Chain])
 		}
 	}
+	for i := range t.talks {
+		each(p.chains[t.talks[i].Chain()])
+	}
 	for _, name := range t.Agents {
 		if p.byAgent[name] == nil {
 			each(p.heirs[name])
@@ -329,7 +335,7 @@ func (p *placer) rate(w *work, cand candidate, slot int) placement {
 	got.home = warm.Agent == cand.agent.Name
 	got.away = !got.home && t.residentElsewhere(slot, cand.agent.Name)
 	switch {
-	case got.home && warm.Chain == w.Chain:
+	case p.goesOn(w, cand, slot):
 		got.warmth = warmChain
 	case finisher:
 		got.warmth = warmFinisher

@@ -83,6 +83,10 @@ func everyRule() (all []removable) {
 		r := &slotRules[i]
 		all = append(all, remove("slot", i, r.name, &r.why, func(*view, *work, candidate, int) *Reason { return nil }))
 	}
+	for i := range warmthRules {
+		r := &warmthRules[i]
+		all = append(all, remove("warm", i, r.name, &r.is, func(*view, *work, candidate, int) bool { return false }))
+	}
 	for i := range stealRules {
 		r := &stealRules[i]
 		all = append(all, remove("steal", i, r.name, &r.why, func(*balancer, *work, string) *Reason { return nil }))

@@ -34,9 +34,10 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //	talk N known|unread|approved=LOGIN
 //	session AGENT THREAD/SLOT KIND N [role=] [rung=] [started=-1h] [used=TOKENS/DOLLARS]
 //	room MEMORY DISK                   bytes that are free
+//	cache THREAD shared|slots [TOKENS]  what is seen of its server, and what its memory has room for
 //	outage SERVICE [until=+5m] WORDS   why it cannot be used; no words: it can
 //	typical KIND +30m                  how long such sessions take
-//	history KEY ...                    attempts, cooldown, warm, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
+//	history KEY ...                    attempts, cooldown, warm, said, returns, writers, parked, paused, resumed, spent, use, used, agent-hold, rejected, ran, passed, touched, claimed,
 //	                                   dialogue N question|plan RUN AGENT [asked] [answered=-1h] [comments=1,2] WORDS,
 //	                                   idle, fruitless, refused, retried, labelled, asked, ci-fixes, failures, rung, conflicts, reviews, reviewed
 //	remote HOST/AGENT STATE [idle=-3m] [skills=a,b]  an agent of another host
@@ -143,6 +144,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.s.Sessions = slices.DeleteFunc(w.s.Sessions, func(s Session) bool { return s.Agent == f[1] })
 	case "outage":
 		w.outage(f[1], f[2:])
+	case "cache": // THREAD shared|slots [TOKENS]
+		w.cache(f[1:])
 	case "room":
 		w.s.Room = &Room{Memory: int64(w.number(f[1])), Disk: int64(w.number(f[2]))}
 	case "typical":
@@ -613,6 +616,17 @@ func (w *scriptWorld) key(s string) Key {
 	return Key{Kind: agents.Kind(kind), Ref: w.ref(n)}
 }
 
+func (w *scriptWorld) cache(f []string) {
+	if w.s.Caches == nil {
+		w.s.Caches = make(map[string]ServerCache)
+	}
+	c := ServerCache{Shared: f[1] == "shared"}
+	if len(f) > 2 {
+		c.Tokens = int64(w.number(f[2]))
+	}
+	w.s.Caches[f[0]] = c
+}
+
 func (w *scriptWorld) history(f []string) {
 	h := &w.s.History
 	switch f[0] {
@@ -628,6 +642,12 @@ func (w *scriptWorld) history(f []string) {
 			resident.Left = w.at(f[4])
 		}
 		h.Slots[SlotKey{thread, w.number(slot)}] = resident
+	case "said": // THREAD AGENT CHAIN [TOKENS], the newest last
+		tokens := 0
+		if len(f) > 4 {
+			tokens = w.number(f[4])
+		}
+		Entry(h.Threads, f[1]).Said(f[2], w.ref(f[3]), int64(tokens))
 	case "returns": // THREAD GAP back|approved..., one for each verdict
 		gap, err := time.ParseDuration(f[2])
 		if err != nil {

@@ -129,6 +129,8 @@ type Snapshot struct {
 	Fleet []Remote
 	// Typical is the median time that sessions of a kind took; 0 where that is not known. Only reasons speak of it.
 	Typical map[agents.Kind]time.Duration
+	// Caches has what is known of the caches of local threads' servers, by thread.
+	Caches map[string]ServerCache
 	// Room is the free memory and disk; nil when it is not known, and then it keeps nothing from starting.
 	Room *Room
 	// Outages has the services of the configuration that cannot be used now, by name. What is not in it keeps nothing

@@ -38,6 +38,7 @@ type threadState struct {
 	place    int    // among the threads
 	sessions []int  // per slot
 	warm     []Warm // the resident of each slot, zero without one; nil on an overlap thread
+	talks    []Talk // conversations in its server's memory; then no slot has a resident
 	running  int
 	kept     []keeping // slots that wait for their residents
 	gauges   []gauge   // the limits of its windows
@@ -88,7 +89,8 @@ func (v *view) indexWorkers() {
 	v.threads = make([]threadState, len(v.Config.Threads))
 	for i := range v.Config.Threads {
 		t := &v.Config.Threads[i]
-		v.threads[i] = threadState{Thread: t, place: i, sessions: make([]int, t.Slots), warm: v.warm(t)}
+		v.threads[i] = threadState{Thread: t, place: i, sessions: make([]int, t.Slots)}
+		v.indexWarm(&v.threads[i])
 		v.indexGauges(&v.threads[i])
 	}
 	for i := range v.Sessions {
@@ -120,16 +122,19 @@ func (v *view) indexWorkers() {
 	}
 }
 
-// warm are the residents of a thread's slots.
-func (v *view) warm(t *Thread) []Warm {
+// indexWarm notes which conversations of a thread are warm, and where.
+func (v *view) indexWarm(t *threadState) {
 	if t.Overlap {
-		return nil
+		return
 	}
-	residents := make([]Warm, t.Slots)
-	for slot := range residents {
-		residents[slot] = v.History.Slots[SlotKey{t.Name, slot}]
+	t.warm = make([]Warm, t.Slots)
+	if c := v.Caches[t.Name]; t.InMemory(c) {
+		t.talks = v.History.Thread(t.Name).Remembered(c)
+		return
 	}
-	return residents
+	for slot := range t.warm {
+		t.warm[slot] = v.History.Slots[SlotKey{t.Name, slot}]
+	}
 }
 
 func (v *view) thread(name string) *threadState {

@@ -317,6 +317,7 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "idle interval", text: worker + `idle_interval = "0s"`, want: `:4: threads.llama.idle_interval: is 0s, want at least 100ms`},
 		{name: "breaker interval", text: worker + `breaker_interval = ""`, want: `:4: threads.llama.breaker_interval: is "", want a duration such as "30s", "15m" or "2h"`},
 		{name: "hold on a shared thread", text: worker + "overlap = true\nhold = \"2m\"", want: `:5: threads.llama.hold: is 2m0s, and with overlap no slot keeps anything: want 0s, or overlap = false`},
+		{name: "hold for the server's memory", text: worker + "cache = \"server\"\nhold = \"2m\"", want: `:5: threads.llama.hold: is 2m0s, and with cache = "server" no slot keeps anything: want 0s, or cache = "slot"`},
 		{name: "hold for an hour", text: worker + `hold = "1h"`, want: `:4: threads.llama.hold: is 1h, want at most 15m: it is how long reading one context again takes`},
 		{name: "negative hold", text: worker + `hold = "-1m"`, want: `:4: threads.llama.hold: is -1m, want at least 0s`},
 		{name: "cache of another kind", text: worker + `cache = "ram"`, want: `:4: threads.llama.cache: is "ram", want "slot" or "server"`},

@@ -71,6 +71,8 @@ func (d *decoder) thread(t *table) threads.Thread {
 	switch {
 	case th.Hold > 0 && th.Overlap:
 		t.wrong("hold", "is %s, and with overlap no slot keeps anything: want 0s, or overlap = false", th.Hold)
+	case th.Hold > 0 && th.Cache == threads.CacheServer:
+		t.wrong("hold", `is %s, and with cache = "server" no slot keeps anything: want 0s, or cache = "slot"`, th.Hold)
 	case th.Hold > maxHold:
 		const want = "is %s, want at most %s: it is how long reading one context again takes"
 		t.wrong("hold", want, short(th.Hold), short(maxHold))

@@ -135,11 +135,18 @@ type End struct {
 	Exit     string        `json:"exit,omitempty"`      // exit code or signal, where it is not 0
 	NeverRan bool          `json:"no_start,omitempty"`  // the program could not be started
 	Verdict  Verdict       `json:"verdict,omitempty"`   // of a review; empty where it left none
+	// Talk is the size of its conversation at its end, in tokens: 0 means unknown. Restored are the tokens of it that came
+	// from a file before its first request, and Found those of them that this request had not to compute.
+	Talk     int64 `json:"talk,omitempty"`
+	Restored int64 `json:"restored,omitempty"`
+	Found    int64 `json:"found,omitempty"`
 	// Approved says what the session approved; nil where that is not known, as in journals of older versions.
 	Approved *threads.Approval `json:"approved,omitempty"`
 }
 
-func (r *End) valid() bool { return r.Run != "" && r.Result != "" }
+func (r *End) valid() bool {
+	return r.Run != "" && r.Result != "" && min(r.Talk, r.Restored, r.Found) >= 0
+}
 
 // Verdict is a forge.Verdict that decides something.
 type Verdict string

@@ -67,13 +67,16 @@ type Thread struct {
 
 func (r *Thread) valid() bool {
 	negative := func(u threads.Use) bool { return u.Tokens < 0 || u.USD < 0 }
-	return r.Name != "" && min(r.Downs, r.Limits) >= 0 && !slices.ContainsFunc(r.Uses, negative)
+	unsized := func(t threads.Talk) bool { return t.Tokens < 0 }
+	return r.Name != "" && min(r.Downs, r.Limits) >= 0 && !slices.ContainsFunc(r.Uses, negative) &&
+		!slices.ContainsFunc(r.Talks, unsized)
 }
 
 func (r *Thread) apply(s *State, _ time.Time) {
 	t := Entry(s.Threads, r.Name)
 	*t = r.ThreadHistory
 	t.Uses, t.Paces = slices.Clone(t.Uses), slices.Clone(t.Paces)
+	t.Talks, t.Forgotten = slices.Clone(t.Talks), slices.Clone(t.Forgotten)
 }
 
 // Author is the history of a person who opened pull requests.

@@ -61,7 +61,10 @@ func everything() []Record {
 	plans.Start.Cause = threads.CausePlan
 	over := startRec("p", 3, 1)
 	over.Start.PassedOver = issueKey(4)
+	forgets := startRec("y", 27, 1)
+	forgets.Start.Model = "hybrid"
 	return []Record{
+		forgets, endRec("y", time.Minute, End{Result: agents.Done, Talk: 900, Restored: 800, Found: 8}),
 		startRec("a", 1, 1), endRec("a", time.Minute, End{Result: agents.Failed, Reason: "boom", Tail: "line\n"}),
 		startRec("q", 70, 1), endRec("q", time.Minute, End{Result: agents.Question, Reason: "Which?", Words: "Which?"}),
 		{At: noon, Asked: &Asked{Ref{Repo: "o/r", Number: 70}, "q"}},

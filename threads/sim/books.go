@@ -86,6 +86,7 @@ func endOf(r *run, cfg *threads.Config, out agents.Outcome, effect threads.Effec
 	if out.Usage != (agents.Usage{}) {
 		end.Usage = &out.Usage
 	}
+	end.Talk = talkOf(r, &out)
 	return end
 }
 

@@ -78,7 +78,7 @@ func spelled(s *threads.Snapshot) string {
 	h := &s.History
 	return fmt.Sprintf("%+v", []any{
 		*s.Config, s.Facts, s.Sessions, values(h.Chains), values(h.Items), values(h.Agents), values(h.Threads),
-		h.Slots, h.Paused, h.Touched,
+		h.Slots, h.Paused, h.Touched, s.Caches,
 	})
 }
 

@@ -17,7 +17,7 @@ const learnedLeast = 3
 func (in *inspection) kept(it *threads.Item, a *agents.Agent, slot int, busy []threads.Session) *forge.Pull {
 	t := in.cfg.Thread(a.Thread)
 	known := in.s.History.Thread(t.Name).Returns
-	if t.Overlap || known.N < learnedLeast || known.Gap >= known.Back*t.Hold.Seconds() {
+	if t.Overlap || in.inMemory(t) || known.N < learnedLeast || known.Gap >= known.Back*t.Hold.Seconds() {
 		return nil
 	}
 	if it.Priority <= 2 || in.s.History.Item(it.Key()).PassedOver >= passedOverMost {

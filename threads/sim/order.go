@@ -42,10 +42,19 @@ func older(a, b *threads.Item) int {
 	return cmp.Or(a.Since.Compare(b.Since), a.Ref.Compare(b.Ref), cmp.Compare(a.Role, b.Role))
 }
 
-// warmth of an item for an agent in a slot: 0 for the resident's own chain, 1 for the agent that finished a blocker
-// of it, 2 for the resident with another item, 3 for a cold slot. Slots that agents share are always cold.
+// warmth of an item for an agent in a slot: 0 where it goes on with its conversation on the chain, 1 for the agent that
+// finished a blocker of it, 2 for the resident with another item, 3 for a cold slot. Slots that agents share are always
+// cold.
 func (in *inspection) warmth(it *threads.Item, thread string, slot int, agent string) int {
-	if in.cfg.Thread(thread).Overlap {
+	t := in.cfg.Thread(thread)
+	switch {
+	case t.Overlap:
+		return 3
+	case in.inMemory(t) && in.remembers(t, agent, it.Chain):
+		return 0
+	case in.inMemory(t) && in.finished(it, agent):
+		return 1
+	case in.inMemory(t):
 		return 3
 	}
 	warm := in.s.History.Slots[threads.SlotKey{Thread: thread, Slot: slot}]

@@ -74,8 +74,11 @@ func (in *inspection) place(it *threads.Item, a *agents.Agent, slot int, busy []
 	return p
 }
 
-// resident returns the agent whose cache a sticky slot still holds.
+// resident returns the agent whose cache a sticky slot still holds; empty where that is the server's.
 func (in *inspection) resident(t *threads.Thread, slot int) string {
+	if in.inMemory(t) {
+		return ""
+	}
 	return in.s.History.Slots[threads.SlotKey{Thread: t.Name, Slot: slot}].Agent
 }
 

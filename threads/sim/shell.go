@@ -173,7 +173,7 @@ func (sh *shell) snapshot() threads.Snapshot {
 	}
 	return threads.Snapshot{
 		Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.books.History, Room: sh.w.room(),
-		Outages: sh.w.outages(),
+		Outages: sh.w.outages(), Caches: sh.w.caches(),
 	}
 }
 

@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// memoryRoom is how many tokens the memory of a server has room for, in worlds whose servers were looked at.
+const memoryRoom = 700
+
+// caches returns what looks at the servers have shown. In a quarter of the worlds they share a cache, in another the
+// configuration says so and no more is known.
+func (w *world) caches() map[string]threads.ServerCache {
+	if w.seed%4 != 1 {
+		return nil
+	}
+	all := make(map[string]threads.ServerCache)
+	for _, t := range w.cfg.Threads {
+		all[t.Name] = threads.ServerCache{Shared: true, Tokens: memoryRoom}
+	}
+	return all
+}
+
+// sharesCache is the key cache of the threads of a world.
+func (w *world) sharesCache() threads.Cache {
+	if w.seed%4 == 0 {
+		return threads.CacheServer
+	}
+	return ""
+}
+
+// talkOf is the size of a session's conversation; that of every third is not known.
+func talkOf(r *run, out *agents.Outcome) int64 {
+	if r.Item.Chain.Number%3 == 0 {
+		return 0
+	}
+	return out.Usage.InputTokens + out.Usage.OutputTokens
+}
+
+// inMemory reports whether conversations on a sticky thread belong to its server, and not to its slots.
+func (in *inspection) inMemory(t *threads.Thread) bool {
+	switch t.Cache {
+	case threads.CacheServer:
+		return true
+	case threads.CacheSlot:
+		return false
+	}
+	return in.s.Caches[t.Name].Shared
+}
+
+// remembers reports whether the server of a thread has a conversation: the last ones that fit its memory together. Each
+// pushed out those before it that it left no room for.
+func (in *inspection) remembers(t *threads.Thread, agent string, chain forge.Ref) bool {
+	talks, room := in.s.History.Thread(t.Name).Talks, in.s.Caches[t.Name].Tokens
+	at := slices.IndexFunc(talks, func(k threads.Talk) bool {
+		return k.Agent == agent && k.Repo == chain.Repo && k.Number == chain.Number
+	})
+	if at < 0 || room == 0 {
+		return at >= 0
+	}
+	most := slices.MaxFunc(talks, func(a, b threads.Talk) int { return int(a.Tokens - b.Tokens) }).Tokens
+	used := int64(0)
+	for i := range at + 1 {
+		size := talks[i].Tokens
+		if size == 0 {
+			size = most
+		}
+		if size > room {
+			if i == at {
+				return false
+			}
+			continue
+		}
+		used += size
+	}
+	return used <= room
+}
