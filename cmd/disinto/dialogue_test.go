@@ -85,7 +85,10 @@ func (f *testForge) like(token string, comment int64) {
 
 // An agent asks, a person answers, and the same conversation goes on to the merge; another issue is planned first, and
 // implemented after a person's thumbs-up. Neither an agent nor the supervisor can answer in between.
-func TestDialogueOnAForge(t *testing.T) { onEachForge(t, dialogue) }
+func TestDialogueOnAForge(t *testing.T) {
+	leftToStorms(t, "TestQuestion and TestPlan of the agent, and TestQuestion of the supervisor")
+	onEachForge(t, dialogue)
+}
 
 func dialogue(t *testing.T, f *testForge) {
 	bin, state := stub(t, talker), t.TempDir()

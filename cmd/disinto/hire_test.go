@@ -77,7 +77,7 @@ func TestHireWhileRunning(t *testing.T) {
 	token := secretOf(t, path, "FORGE_TOKEN_DEV_GLM")
 	isGLM := func(s control.SessionDocument) bool { return s.Agent == "dev-glm" && s.PID > 0 }
 	d := status(t, state, "it works", func(d *control.Document) bool { return slices.ContainsFunc(d.Sessions, isGLM) })
-	if d.Config.Generation != 2 || d.Config.Error != "" {
+	if d.Config.Generation < 2 || d.Config.Error != "" { // hiring may be two changes of the files
 		t.Errorf("configuration %+v", d.Config)
 	}
 	seesItsToken(t, token)

@@ -95,16 +95,15 @@ func race(t *testing.T, f *testForge) {
 	}
 }
 
-// A plan that is a chain becomes issues, which one agent does one after the other, and the convoy closes: a chain of
-// five in make check, and of three in make test.
-func TestB1_SerialOnAForge(t *testing.T) { onEachForge(t, serial) }
+// A plan that is a chain becomes issues, which one agent does one after the other, and the convoy closes.
+func TestB1_SerialOnAForge(t *testing.T) {
+	leftToStorms(t, "TestB1_Serial of the supervisor")
+	onEachForge(t, serial)
+}
 
 func serial(t *testing.T, f *testForge) {
 	state := startLazy(f, "50ms")
-	steps := 3
-	if storms() {
-		steps = 5
-	}
+	const steps = 5
 	var text strings.Builder
 	text.WriteString("# In a row\n\nNeeds them all.\n")
 	for i := 1; i <= steps; i++ {

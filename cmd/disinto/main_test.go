@@ -36,6 +36,15 @@ func TestMain(m *testing.M) {
 // storms reports whether every case is played, as in make check, or the few of make test.
 func storms() bool { return os.Getenv("DISINTO_STORMS") != "" }
 
+// leftToStorms skips a test with a real supervisor in make test, where others have its rules in virtual time, or each
+// half of it. On a real forge it is played.
+func leftToStorms(t *testing.T, others string) {
+	t.Helper()
+	if !storms() && os.Getenv("FORGE_TEST_URL") == "" {
+		t.Skip("make check plays it: make test has " + others)
+	}
+}
+
 var newReaper = sync.OnceValues(process.NewReaper)
 
 // oneReaper is the one reaper that a process may have.

@@ -232,6 +232,10 @@ func TestMCPHostile(t *testing.T) {
 	a := newAsked(t, nil)
 	session := mcpClient(t, nil, "--state", a.state)
 	const noIssue = "write 12, #12 or owner/name#12"
+	long := 128 << 10
+	if storms() {
+		long = 1 << 20
+	}
 	for _, tt := range []struct {
 		tool string
 		args any
@@ -252,9 +256,12 @@ func TestMCPHostile(t *testing.T) {
 		{"convoy_create", object{"title": "x"}, "say members, or a plan"},
 		{"convoy_create", object{"plan": "# x", "members": []string{"1"}}, "not both"},
 		{"convoy_create", object{"plan": "# T\n" + strings.Repeat("word ", longestPlan/5)}, "it is longer than 8 MiB"},
-		{"show", object{"ref": strings.Repeat("x", 1<<20)}, "(cut: the whole has 1024 KiB"},
-		{"show", object{"ref": "1", strings.Repeat("x", 1<<20): 1}, "(cut: the whole has 1024 KiB"},
+		{"show", object{"ref": strings.Repeat("x", long)}, fmt.Sprintf("(cut: the whole has %d KiB", long>>10)},
+		{"show", object{"ref": "1", strings.Repeat("x", long): 1}, fmt.Sprintf("(cut: the whole has %d KiB", long>>10)},
 	} {
+		if !storms() && strings.Contains(tt.want, "MiB") {
+			continue // the SDK reads it for seconds; TestPlanFromStdin has the bound
+		}
 		text, document, failed := said(t, session, tt.tool, tt.args)
 		if !failed || !strings.Contains(text, tt.want) || strings.Contains(text, "hush") || document != "" || len(text) > longestAnswer+200 {
 			t.Errorf("%s %.100v: failed %v, %.300q", tt.tool, tt.args, failed, text)

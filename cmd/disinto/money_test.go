@@ -22,6 +22,7 @@ const spends = `tell() { printf '{"usage":{"input_tokens":%d}}' $1 >"$DISINTO_RE
 // A program of any kind that spends is ended at the limit of its role by the real supervisor, which shows its use
 // meanwhile, also after an upgrade in place. A person is asked with the figures, and retry lets it use as much again.
 func TestSpendingAgent(t *testing.T) {
+	leftToStorms(t, "the limits of supervisor/simtest")
 	t.Parallel()
 	f := newTestForge(t)
 	state := t.TempDir()

@@ -45,9 +45,9 @@ func simulate(t *testing.T, files map[string]string, args ...string) (stdout, st
 func TestSimulate(t *testing.T) {
 	files := map[string]string{
 		"factory.toml": simulated, "two.toml": strings.Replace(simulated, "max_concurrent = 1", "max_concurrent = 2", 1),
-		"load.toml": "[[issues]]\nper_day = 30\nminutes = 24\n[[issues]]\nper_day = 3\npriority = 1\n",
+		"load.toml": "[[issues]]\nper_day = 60\nminutes = 12\n[[issues]]\nper_day = 3\npriority = 1\n",
 	}
-	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "1", "--against", "two.toml", "--json", "--chart", "chart.html")
+	text, complaint, code := simulate(t, files, "--load", "load.toml", "--days", "0.5", "--against", "two.toml", "--json", "--chart", "chart.html")
 	if code != 0 {
 		t.Fatal(complaint)
 	}
@@ -166,7 +166,7 @@ func TestSimulateMonth(t *testing.T) {
 	}
 	past("issue", 1, 0, time.Minute)
 	past("issue", 2, 29*24*time.Hour, 20*time.Second)
-	every := "1h" // 720 sessions, of two issues the only others
+	every := "6h" // 120 sessions, of two issues the only others
 	if storms() {
 		every = "10m"
 	}

@@ -131,7 +131,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not so after a minute: %s", what)
 		}
-		wait = min(wait*5/4, 100*time.Millisecond)
+		wait = min(wait*5/4, 200*time.Millisecond)
 	}
 }
 
