@@ -60,7 +60,7 @@ var layers = map[string][]string{
 	"supervisor/web/browser":   {},
 	"supervisor": {
 		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "supervisor/saved",
-		"threads/ledger", "threads", "agents", "forge", "forge/plan",
+		"threads/ledger", "threads/services", "threads", "agents", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",

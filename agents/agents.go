@@ -131,10 +131,13 @@ type Job struct {
 	Kind     Kind
 	Repo     string
 	Number   int64
-	Issue    int64    // of the chain; 0 for scheduled work
-	Command  []string // at least the program
-	Dir      string   // working directory; created if missing
-	Home     string   // the agent's own HOME; created 0700 for its user
+	Issue    int64 // of the chain; 0 for scheduled work
+	// Service is the name of a service that it is a command of, and no session. It is no less urgent than the supervisor,
+	// and the kernel does not prefer it where it has to kill for want of memory.
+	Service string   `json:",omitempty"`
+	Command []string // at least the program
+	Dir     string   // working directory; created if missing
+	Home    string   // the agent's own HOME; created 0700 for its user
 	// Workspace and HomeKey name Dir and Home for an executor that has folders of its own: agent/owner_repo_12 and agent.
 	// Every session of the agent on the chain has the same.
 	Workspace, HomeKey string

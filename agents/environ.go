@@ -333,3 +333,31 @@ func Setenv(environ, more []string) []string {
 	})
 	return append(environ, more...)
 }
+
+// ServiceEnviron returns the complete environment of a command of a service, sorted: base, without the secrets of the
+// configuration and the forge's credentials. What else looks like a secret stays, because a service may need it and is
+// the operator's own program: a key to download a model with.
+func ServiceEnviron(base []string, j *Job, secrets []SecretVar) []string {
+	vars := make(map[string]string, len(base)+8)
+	for _, entry := range base {
+		if name, value, ok := strings.Cut(entry, "="); ok && name != "" {
+			vars[name] = value
+		}
+	}
+	maps.DeleteFunc(vars, func(name, value string) bool {
+		ours := func(s SecretVar) bool { return s.Name == name || holds(value, s.Value.Reveal()) }
+		return name == "OLDPWD" || forgeNames.match(name) || slices.ContainsFunc(secrets, ours)
+	})
+	maps.Copy(vars, map[string]string{
+		"DISINTO_RUN_ID": j.RunID, "DISINTO_SERVICE": j.Service, "HOME": j.Home, "PWD": j.Dir,
+	})
+	if j.User != "" {
+		vars["USER"], vars["LOGNAME"] = j.User, j.User
+	}
+	environ := make([]string, 0, len(vars))
+	for name, value := range vars {
+		environ = append(environ, name+"="+value)
+	}
+	slices.Sort(environ)
+	return environ
+}

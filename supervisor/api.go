@@ -39,7 +39,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/report", s.record),
 		control.Get("/v1/convoys", command(s, s.convoys)),
 		control.Events("/v1/events", &s.events),
-		control.Logs("/v1/log", s.findLogs, s.books.running),
+		control.Logs("/v1/log", s.findLogs, s.prints),
 
 		control.Post("/v1/cancel", command(s, s.cancelItem)),
 		control.Post("/v1/retry", command(s, s.retryItem)),
@@ -47,6 +47,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Post("/v1/approve", command(s, s.approvePlan)),
 		control.Post("/v1/pause", command(s, s.pause)),
 		control.Post("/v1/resume", command(s, s.unpause)),
+		control.Post("/v1/restart", command(s, s.restart)),
 		control.Post("/v1/sling", command(s, s.sling)),
 		control.Post("/v1/convoy", command(s, s.makeConvoy)),
 		control.Post("/v1/convoy/start", command(s, s.startConvoy)),

@@ -28,7 +28,9 @@ type books struct {
 	journalled func(error) // tells people when the journal begins to fail, and when that is over
 	meters     Meters
 	model      func(*threads.Thread) string // of a thread's server, for agents without one; nil or "": unknown
-	journal    *journal.File                // the ledger is folded from it; nil before Run. Its lock is taken before mu
+	// outages are the services that cannot be used; nil: all can. It may be called under mu.
+	outages func(*threads.Config, time.Time) map[string]threads.Outage
+	journal *journal.File // the ledger is folded from it; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
 	instance   string

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/services"
 )
 
 // HandoverVersion is the version of Handover that this image writes. An image reads all versions up to its own.
@@ -24,7 +26,18 @@ type Handover struct {
 	Started  time.Time              `json:"started"`  // when the first image started
 	Upgrades int                    `json:"upgrades"` // images before the next one
 	Upkeep   control.UpkeepDocument `json:"upkeep"`
-	Sessions []HandedSession        `json:"sessions"` // by run id
+	Sessions []HandedSession        `json:"sessions"`           // by run id
+	Services []HandedService        `json:"services,omitempty"` // by name
+}
+
+// HandedService is a service, and its command that runs.
+type HandedService struct {
+	Service threads.Service `json:"service"`
+	State   services.State  `json:"state"`
+	Run     string          `json:"run,omitempty"` // the run id of its command; empty when none runs
+	Step    int             `json:"step,omitempty"`
+	PID     int             `json:"pid,omitempty"`
+	Stop    bool            `json:"stop,omitempty"` // it is being ended
 }
 
 // HandedSession is a session whose program runs, with everything that the next image needs to end it even if its
@@ -40,19 +53,27 @@ type HandedSession struct {
 	Sandbox  string          `json:"sandbox,omitempty"`
 }
 
-// Runs returns the run ids of the sessions, sorted.
+// Runs returns the run ids of the sessions and services, sorted.
 func (h *Handover) Runs() []string {
 	var runs []string
 	for i := range h.Sessions {
 		runs = append(runs, h.Sessions[i].Session.RunID)
 	}
+	for i := range h.Services {
+		if run := h.Services[i].Run; run != "" {
+			runs = append(runs, run)
+		}
+	}
+	slices.Sort(runs)
 	return runs
 }
 
-// Only removes every session that is not among runs.
+// Only removes every session and service whose run is not among runs.
 func (h *Handover) Only(runs []string) {
 	other := func(s HandedSession) bool { return !slices.Contains(runs, s.Session.RunID) }
 	h.Sessions = slices.DeleteFunc(h.Sessions, other)
+	gone := func(s HandedService) bool { return s.Run != "" && !slices.Contains(runs, s.Run) }
+	h.Services = slices.DeleteFunc(h.Services, gone)
 }
 
 // ErrNotQuiet is the error, wrapped, of a hand-over that has to wait for work under way.
@@ -68,6 +89,7 @@ const (
 // Handover returns what HandOver would tell now, to find out whether another image can read it. Work goes on meanwhile.
 func (s *Supervisor) Handover() Handover {
 	h, _ := s.books.handover()
+	h.Services, _ = s.serving.handover()
 	h.Upkeep = s.problems.upkeep()
 	return h
 }
@@ -82,8 +104,10 @@ func (s *Supervisor) HandOver(ctx context.Context, replace func(h Handover, held
 		return err
 	}
 	s.books.close(true)
+	s.serving.keepStill(true)
 	defer func() {
 		s.books.close(false)
+		s.serving.keepStill(false)
 		s.gate.handed()
 		s.kicks.all(time.Time{})
 	}()
@@ -114,6 +138,8 @@ func (s *Supervisor) tryHandOver(replace func(h Handover, held *os.File) error) 
 		return fmt.Errorf("%w: the journal cannot be written", ErrNotQuiet)
 	}
 	h, why := s.books.handover()
+	list, begins := s.serving.handover()
+	h.Services, why = list, cmp.Or(why, begins)
 	if s.gate.busy() {
 		why = "a command is being done"
 	}
@@ -160,6 +186,9 @@ func (s *Supervisor) inherit() bool {
 	s.problems.inherit(h.Upkeep)
 	for _, x := range s.books.inherit(h) {
 		s.inSession(x, s.resume)
+	}
+	for _, x := range s.serving.inherit(h.Services, s.base) {
+		s.inService(x)
 	}
 	s.log.Info(fmt.Sprintf("disinto %s goes on with %d sessions of the image before it", s.Version, len(h.Sessions)))
 	return true

@@ -18,6 +18,14 @@ import (
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
+// serviceRun stands for a run id in the log of a service, which is that of all its runs.
+const serviceRun = "service"
+
+// prints reports whether more may come in the log of a run.
+func (s *Supervisor) prints(run string) bool {
+	return run == serviceRun && s.gate.isOpen() || s.books.running(run)
+}
+
 // logged is a session that the journal names.
 type logged struct {
 	control.Log
@@ -25,9 +33,12 @@ type logged struct {
 }
 
 // FindLogs returns the output of those sessions of an agent, or on an issue or pull request (12, #12, owner/name#12 or
-// its address), that the query chooses. It reads the state directory only, so it needs no supervisor. A session that
-// printed nothing has no log.
+// its address), that the query chooses; or that of a service. It reads the state directory only, so it needs no
+// supervisor. A session that printed nothing has no log.
 func FindLogs(stateDir string, q control.LogQuery) (control.FoundLogs, error) {
+	if log := ServiceLog(stateDir, q.Of); filepath.IsLocal(q.Of) && !strings.Contains(q.Of, "/") && exists(log) {
+		return control.FoundLogs{Shown: []control.Log{{RunID: serviceRun, Agent: q.Of, Path: log, Lines: q.Lines}}}, nil
+	}
 	const anywhere = "any/where"
 	item, noRef := forge.ParseRef(q.Of, anywhere)
 	seen := make(map[string]bool)

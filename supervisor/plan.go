@@ -148,6 +148,9 @@ func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapsh
 	snap := threads.Snapshot{Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room}
 	snap.History.Threads, snap.Typical = b.parkedLocked(now), b.ledger.Typical()
 	snap.History.Agents = b.savingLocked(now)
+	if b.outages != nil && b.cfg != nil {
+		snap.Outages = b.outages(b.cfg, now)
+	}
 	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
 		snap.Sessions = append(snap.Sessions, b.sessions[run].Session)
 	}

@@ -18,6 +18,7 @@ func (s *Supervisor) Reload(cfg *threads.Config, client Forge) {
 		}
 	})
 	s.startLoops()
+	s.serving.poke()
 	s.lookAtPorts()
 	s.kicks.all(time.Now())
 	s.touchStatus()

@@ -39,6 +39,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
 	if inherited || s.endStale(ctx) == nil {
 		s.gate.open(ctx)
+		s.beginServices()
 		s.startLoops()
 		s.inLoop("the commands in comments", func() { s.keepEars(ctx) })
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
@@ -161,7 +162,10 @@ func (s *Supervisor) endStale(ctx context.Context) error {
 	if s.Executor == nil {
 		return nil
 	}
-	_, err := s.Executor.Kept(ctx, s.instance)
+	if _, err := s.Executor.Kept(ctx, s.instance); err != nil || s.Runner == nil {
+		return err
+	}
+	_, err := s.Runner.Kept(ctx, s.instance) // sessions may run elsewhere
 	return err
 }
 
@@ -179,13 +183,14 @@ func (s *Supervisor) shutdown(abandon func()) {
 	if n := s.books.endAll(errShutdown); n > 0 {
 		s.log.Info(fmt.Sprintf("stopping: ending the sessions that run, %d of them, within %s", n, grace))
 	}
+	end := time.Now().Add(grace + releaseTime)
 	done := make(chan struct{})
 	go s.safely("the end", func() {
 		defer close(done)
 		s.loops.Wait() // they begin what is waited for next
 		s.running.Wait()
 	})
-	limit := time.NewTimer(grace + releaseTime)
+	limit := time.NewTimer(time.Until(end))
 	defer limit.Stop()
 	select {
 	case <-done:
@@ -193,4 +198,5 @@ func (s *Supervisor) shutdown(abandon func()) {
 		abandon()
 		s.log.Warn("stopped before every claim was released: the next start does that")
 	}
+	s.stopServices(end)
 }

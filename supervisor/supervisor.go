@@ -76,6 +76,10 @@ type Supervisor struct {
 	Version  string // of the program, for the status document
 	// Host names this machine in the labels of issues that are moved away from its agents; empty leaves them without.
 	Host string
+	// Runner runs the programs of [services]; nil runs none, and then none keeps a session from starting.
+	Runner Runner
+	// Probe asks an address whether the service behind it can be used: nil when it answers so.
+	Probe func(ctx context.Context, url string) error
 	// Listen makes the listener of the control API; nil makes a unix socket that only our own user can use.
 	Listen func(path string) (net.Listener, error)
 	// ListenTCP makes the listeners of [factory] listen and listen_hooks; nil means net.Listen.
@@ -144,6 +148,7 @@ type Supervisor struct {
 	problems problems
 	clearing clearing
 	servers  servers
+	serving  serving
 }
 
 // init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may
@@ -161,6 +166,9 @@ func (s *Supervisor) init() {
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
 		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model
+		if s.Runner != nil {
+			s.books.outages = s.serving.outages
+		}
 		s.hub = fleet.NewHub(aroundHub{s}, s.ReadHost, s.log)
 	})
 }

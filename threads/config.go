@@ -243,8 +243,21 @@ func find[T any](list []T, fits func(*T) bool) *T {
 	return nil
 }
 
-// OwnUser reports whether an agent has a system account that no other agent of ours uses.
-func (c *Config) OwnUser(a *agents.Agent) bool {
-	return a.User != "" && a.User != c.Factory.User &&
-		find(c.Agents, func(b *agents.Agent) bool { return b.Name != a.Name && b.User == a.User }) == nil
+// OwnUser reports whether an agent has a system account that no other agent and no service of ours uses.
+func (c *Config) OwnUser(a *agents.Agent) bool { return c.OnlyUser(a.User) }
+
+// OnlyUser reports whether a system account is that of one agent or service of ours alone.
+func (c *Config) OnlyUser(user string) bool {
+	n := 0
+	for i := range c.Agents {
+		if c.Agents[i].User == user {
+			n++
+		}
+	}
+	for i := range c.Services {
+		if c.Services[i].User == user {
+			n++
+		}
+	}
+	return user != "" && user != c.Factory.User && n == 1
 }

@@ -44,13 +44,16 @@ func (o oomScore) raise(f func()) {
 // process of an agent does.
 const lessUrgent = 5
 
-// curb makes the processes that this thread starts less urgent, and limits those of the account; 0 sets no limit. The
-// program could lift that limit until clamp makes it firm. curb also prevents core files: they would hold the agent's
-// token, in a workspace that is about to be committed.
-func curb(processes uint64) {
+// yield makes the processes that this thread starts less urgent.
+func yield() {
 	if own, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-own+lessUrgent) // the kernel answers 20 - nice
 	}
+}
+
+// curb limits the processes of the account; 0 sets no limit. The program could lift that limit until clamp makes it
+// firm. curb also prevents core files: they would hold the agent's token, in a workspace that is about to be committed.
+func curb(processes uint64) {
 	softLimit(unix.RLIMIT_CORE, 0)
 	if processes > 0 {
 		softLimit(unix.RLIMIT_NPROC, processes)

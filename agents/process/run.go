@@ -232,6 +232,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 		Path: []byte(path), Dir: []byte(r.job.Dir), Argv: pack(r.job.Command), Env: pack(r.job.Env),
 		Cred: r.account.credential(), Cgroup: r.cgroup.path,
 		Limited: r.job.Limits != agents.Limits{}, NProc: r.nproc, MaxLog: r.job.MaxLog, Sandbox: sandbox,
+		Service: r.job.Service != "",
 	})
 	_ = r.link.socket.SetReadDeadline(time.Time{})
 	if err != nil {

@@ -71,6 +71,9 @@ func runShim() int {
 	}
 	s.running.Store(true)
 	var b begun
+	if o.Service {
+		oom = oomScore{}
+	}
 	oom.raise(func() { b = s.begin(o) })
 	if b.err != nil {
 		_ = out.Encode(startReport{Errno: errnoOf(b.err), NoSandbox: b.noSandbox})
@@ -163,6 +166,9 @@ func (s *shim) begin(o startOrder) (b begun) {
 
 // spawn starts the program from this thread.
 func (s *shim) spawn(o startOrder) (b begun) {
+	if !o.Service {
+		yield()
+	}
 	curb(o.NProc)
 	switch { // agents that run as root keep root's capabilities otherwise
 	case o.Cred != nil:

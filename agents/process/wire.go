@@ -25,6 +25,7 @@ type startOrder struct {
 	Limited bool          `json:",omitempty"`
 	NProc   uint64        `json:",omitempty"`
 	Sandbox *sandboxOrder `json:",omitempty"`
+	Service bool          `json:",omitempty"` // neither less urgent than the supervisor nor killed before it
 	MaxLog  int64         `json:",omitempty"` // of the log, which is the shim's stdout; 0 means any size
 }
 

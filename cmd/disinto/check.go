@@ -89,6 +89,7 @@ func (k *checker) check(ctx context.Context) error {
 		}
 		k.credentials(ctx)
 		k.programs()
+		k.services()
 		k.containment()
 		k.sandbox()
 		k.disk(k.place.stateDir(k.c))

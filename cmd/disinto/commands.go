@@ -36,7 +36,8 @@ func commands() []command {
 		slingCommand, convoyCreateCommand, convoyListCommand, convoyStatusCommand, convoyStartCommand,
 		convoyCancelCommand,
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
-		cancelCommand, retryCommand, releaseCommand, approveCommand, pauseCommand, resumeCommand, logsCommand, upgradeCommand,
+		cancelCommand, retryCommand, releaseCommand, approveCommand, pauseCommand, resumeCommand, restartCommand, logsCommand,
+		upgradeCommand,
 		simulateCommand, mcpCommand(), versionCommand, completionCommand, helpCommand(),
 		completeCommand(), manCommand(), agentCommand, localforgeCommand, demoAgentCommand, checkUpgradeCommand,
 	}

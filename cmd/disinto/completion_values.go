@@ -51,7 +51,7 @@ func (v *values) named(ctx context.Context, name string) []candidate {
 			return v.convoys(ctx)
 		}
 		return items(v.state(ctx))
-	case "AGENT", "THREAD", "ROLE", "REPO":
+	case "AGENT", "SERVICE", "THREAD", "ROLE", "REPO":
 		return named(v.state(ctx), name)
 	case "COMMAND":
 		return nil // of disinto exec: a program
@@ -173,6 +173,11 @@ func named(d *control.Document, sort string) (found []candidate) {
 			found = append(found, candidate{d.Threads[i].Name, string(d.Threads[i].Backend)})
 		}
 		return found
+	}
+	for i := range d.Services {
+		if sort == "SERVICE" {
+			found = append(found, candidate{d.Services[i].Name, d.Services[i].State})
+		}
 	}
 	for i := range d.Agents {
 		a := &d.Agents[i]

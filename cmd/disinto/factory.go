@@ -63,6 +63,10 @@ func newFactory(
 		return nil, err
 	}
 	f.executor = newExecutor(f)
+	local, ok := f.executor.(*process.Executor)
+	if !ok {
+		local = newLocal(f)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find this program: %w", err)
@@ -72,7 +76,7 @@ func newFactory(
 		SaveWork: []string{self, "agent", "--save"},
 		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
 		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api, Simulate: whatIf,
-		Inference: llamas{},
+		Inference: llamas{}, Runner: local, Probe: askReady,
 	}
 	room := &web.Site{API: control.NewClient(state), Config: func() *threads.Config { return f.config.Load() }, Log: log}
 	f.Web = room.Handler()

@@ -13,11 +13,12 @@ import (
 )
 
 var logsCommand = command{
-	name: "logs", args: "AGENT|REF", minArgs: 1, maxArgs: 1,
-	short: "what the sessions of an agent, or on an issue, printed",
+	name: "logs", args: "AGENT|SERVICE|REF", minArgs: 1, maxArgs: 1,
+	short: "what the sessions of an agent, on an issue, or a service printed",
 	long: `
-Shows the newest session, and of an issue it names the others. REF is 12, #12,
-owner/name#12 or the address of an issue or pull request. Secrets of the
+Shows the newest session, and of an issue it names the others. Of a service it
+shows all that is kept of its runs. REF is 12, #12, owner/name#12 or the address
+of an issue or pull request. Secrets of the
 configuration are hidden, and on a terminal everything that would do more than
 print. Without a supervisor it shows what the last one left. Headings say when a
 session began; lines have no time, because the program writes them itself.`,

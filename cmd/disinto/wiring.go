@@ -68,7 +68,10 @@ type carrier interface {
 	Inherit(h *process.Handover)
 }
 
-func newProcesses(f *factory) supervisor.Executor {
+func newProcesses(f *factory) supervisor.Executor { return newLocal(f) }
+
+// newLocal runs programs on this machine: sessions, and services whatever runs the sessions.
+func newLocal(f *factory) *process.Executor {
 	return &process.Executor{
 		Reaper: f.reaper, Secrets: f.secrets, Progress: progress,
 		Ended: func(n int) {

@@ -37,6 +37,26 @@ type Document struct {
 	Problems []string `json:"problems"`
 	// Sandbox says what holds the processes of sessions to come, and of which roles none does.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Services are the programs beside the agents, by name; left out where there are none.
+	Services []ServiceDocument `json:"services,omitempty"`
+}
+
+// ServiceDocument is a program that runs beside the agents.
+type ServiceDocument struct {
+	Name  string    `json:"name"`
+	State string    `json:"state"` // see package threads/services
+	Since time.Time `json:"since"` // of the state
+	PID   int       `json:"pid"`   // 0 while nothing of it runs
+	// Restarts counts the starts of its program after the first, and Fails its failures in a row.
+	Restarts int       `json:"restarts"`
+	Fails    int       `json:"fails,omitempty"`
+	Until    time.Time `json:"until,omitzero"`    // of its rest
+	Why      string    `json:"why,omitempty"`     // it cannot be used
+	Changed  bool      `json:"changed,omitempty"` // the configuration has changed since it was started
+	// NeedsPerson says that Problems has a line about it.
+	NeedsPerson bool   `json:"needs_person,omitempty"`
+	Log         string `json:"log"`
+	LastLine    string `json:"last_line,omitempty"`
 }
 
 // MergesLimit is how many merges a Document shows.

@@ -14,6 +14,11 @@ type PauseRequest struct {
 	Name string `json:"name"`
 }
 
+// RestartRequest names a service to start anew.
+type RestartRequest struct {
+	Service string `json:"service"`
+}
+
 // SlingRequest hands one issue to the scheduler: an existing one by Ref, or a new one by Title.
 type SlingRequest struct {
 	Ref string `json:"ref,omitempty"`

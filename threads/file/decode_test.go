@@ -295,7 +295,7 @@ max_tokens = { session = 3, issue = 2 }
 		{
 			name: "limits",
 			text: worker + "limits = { pids = 20 }\n[agents.dev-qwen]\nlimits = { memory = \"31M\", pids = 15, cpu = 1 }\n",
-			want: `:4: threads.llama.limits: unknown key: it belongs in [agents.NAME]
+			want: `:4: threads.llama.limits: unknown key: it belongs in [agents.NAME] or [services.NAME]
 :6: agents.dev-qwen.limits.cpu: unknown key
 :6: agents.dev-qwen.limits.memory: is 31M, want at least 32M
 :6: agents.dev-qwen.limits.pids: is 15, want 16 to 4194304`,

@@ -1,0 +1,47 @@
+package control
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"unicode"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
+)
+
+// lineRead is how much of a log's end is searched for its last line, and lineShown how much of that is shown.
+const lineRead, lineShown = 4 << 10, 200
+
+// LastLine is the last line of a log that is not empty, fit to be shown: without secrets, and without terminal control.
+// It is empty for a log that cannot be read.
+func LastLine(path string, secrets []string) string {
+	f, err := plainfile.Open(path, os.O_RDONLY)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	end := make([]byte, min(info.Size(), lineRead))
+	n, _ := f.ReadAt(end, info.Size()-int64(len(end)))
+	text := string(bytes.TrimSpace(end[:n]))
+	if cut := strings.LastIndexByte(text, '\n'); cut >= 0 {
+		text = text[cut+1:]
+	} else if info.Size() > lineRead {
+		return "" // its beginning is cut off, perhaps within a secret
+	}
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, agents.Redact(strings.ToValidUTF8(text, "?"), secrets))
+	text = agents.Redact(text, secrets) // again: a secret may have been coloured
+	if runes := []rune(text); len(runes) > lineShown {
+		text = string(runes[:lineShown]) + "..."
+	}
+	return text
+}

@@ -1,0 +1,305 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/services"
+)
+
+// service is a program that runs beside the agents.
+type service struct {
+	threads.Service // as it was started; while nothing of it runs, as it is to be
+	state           services.State
+
+	ctx    context.Context // of its commands, one after the other; nil when none of them runs or is about to
+	cancel context.CancelCauseFunc
+	step   int    // commands of before that are done
+	run    string // run id of the command that runs; empty between two of them
+	pid    int
+}
+
+// toEnd is why a service's context ended.
+type toEnd struct {
+	why    string
+	failed bool // it counts as a failure, after which the service rests
+}
+
+func (e toEnd) Error() string { return e.why }
+
+// question asks a service whether it can be used.
+type question struct {
+	threads.Service
+	ctx context.Context
+	run string
+}
+
+// serving has the services: those that are configured, and those that still run. The zero value has none.
+type serving struct {
+	group sync.WaitGroup // their goroutines
+
+	mu       sync.Mutex // guards what follows
+	wake     chan struct{}
+	all      map[string]*service
+	still    bool // another image takes over: nothing begins
+	stopping bool // all of them are to end
+}
+
+// woken is signalled when the services are to be decided on anew.
+func (v *serving) woken() chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.wake == nil {
+		v.wake = make(chan struct{}, 1)
+	}
+	return v.wake
+}
+
+func (v *serving) poke() {
+	select {
+	case v.woken() <- struct{}{}:
+	default:
+	}
+}
+
+// look calls f with the services as they are now, after it has brought them up to date with a configuration; nil
+// changes nothing.
+func (v *serving) look(cfg *threads.Config, now time.Time, f func(services.Snapshot)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.all == nil {
+		v.all = make(map[string]*service)
+	}
+	configured := make(map[string]bool)
+	for i := 0; cfg != nil && i < len(cfg.Services); i++ {
+		def := cfg.Services[i]
+		configured[def.Name] = true
+		switch x := v.all[def.Name]; {
+		case x == nil:
+			v.all[def.Name] = &service{Service: def, state: services.New(now)}
+		case x.ctx == nil:
+			x.Service = def
+		}
+	}
+	s := services.Snapshot{Now: now, Stopping: v.stopping}
+	for _, name := range slices.Sorted(maps.Keys(v.all)) {
+		x := v.all[name]
+		gone := cfg != nil && !configured[name]
+		if gone && x.ctx == nil {
+			delete(v.all, name)
+			continue
+		}
+		s.Services = append(s.Services, services.Service{Service: x.Service, State: x.state, Gone: gone})
+	}
+	f(s)
+}
+
+// outages are the configured services that cannot be used.
+func (v *serving) outages(cfg *threads.Config, now time.Time) (out map[string]threads.Outage) {
+	v.look(cfg, now, func(s services.Snapshot) { out = services.Outages(s) })
+	return out
+}
+
+// alarms tell what a person has to mend.
+func (v *serving) alarms(cfg *threads.Config, now time.Time) (lines []string) {
+	v.look(cfg, now, func(s services.Snapshot) {
+		for i := range s.Services {
+			if line := s.Services[i].Alarm(now); line != "" {
+				lines = append(lines, line)
+			}
+		}
+	})
+	return lines
+}
+
+// decide makes a plan, notes that its steps are being carried out, and returns the services to start and to ask, and
+// the time until the next plan.
+func (v *serving) decide(
+	cfg *threads.Config, base context.Context, now time.Time,
+) (starts []*service, asks []question, rest time.Duration) {
+	rest = longRest
+	v.look(cfg, now, func(s services.Snapshot) {
+		if v.still || cfg == nil && !v.stopping {
+			return
+		}
+		plan := services.Decide(s)
+		for _, step := range plan.Steps {
+			x := v.all[step.Name]
+			switch step.Do {
+			case services.Start:
+				x.ctx, x.cancel = context.WithCancelCause(base)
+				x.step = 0
+				x.state.Prepare(now)
+				starts = append(starts, x)
+			case services.Ask:
+				x.state.Ask(now)
+				asks = append(asks, question{x.Service, x.ctx, x.run})
+			case services.End:
+				x.state.End(now)
+				x.cancel(toEnd{step.Why, step.Failed})
+			}
+		}
+		if !plan.Next.IsZero() {
+			rest = min(rest, plan.Next.Sub(now))
+		}
+	})
+	return starts, asks, rest
+}
+
+// began notes that a command of a service runs: one of those before its program, or that.
+func (v *serving) began(x *service, run string, pid int, now time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x.run, x.pid = run, pid
+	if x.step == len(x.Before) && x.state.Phase == services.Preparing {
+		x.state.Start(now, x.ReadyURL != "" || len(x.ReadyCommand) > 0)
+	}
+}
+
+// stepped notes that a command before a service's program has done its work.
+func (v *serving) stepped(x *service) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x.step, x.run, x.pid = x.step+1, "", 0
+}
+
+// answered notes whether a service can be used, and returns its state before and after; they are the same for an answer
+// that comes too late.
+func (v *serving) answered(q question, why string, now time.Time) (was, is services.State) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x := v.all[q.Name]
+	if x == nil || x.run != q.run {
+		return was, is
+	}
+	was = x.state
+	x.state.Answer(now, why)
+	return was, x.state
+}
+
+// ended notes that no process of a service is left, and returns its state.
+func (v *serving) ended(x *service, why string, now time.Time) services.State {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x.cancel(nil)
+	x.ctx, x.cancel, x.run, x.pid, x.step = nil, nil, "", 0, 0
+	x.state.Ended(now, why)
+	return x.state
+}
+
+// restart has a service started anew, at once where it rests. It returns false for a name that no service has, and the
+// process that is ended first, 0 for none.
+func (v *serving) restart(cfg *threads.Config, name string, now time.Time) (pid int, known bool) {
+	v.look(cfg, now, func(services.Snapshot) {
+		x := v.all[name]
+		if known = x != nil; !known {
+			return
+		}
+		pid = x.pid
+		if x.ctx != nil && x.state.Phase != services.Ending {
+			x.state.End(now)
+			x.cancel(toEnd{why: "a person said restart"})
+		}
+		x.state.Forgive(now)
+	})
+	return pid, known
+}
+
+// stop has all services end.
+func (v *serving) stop() {
+	v.mu.Lock()
+	v.stopping = true
+	v.mu.Unlock()
+	v.poke()
+}
+
+// over reports whether all services have ended after stop.
+func (v *serving) over() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	runs := func(x *service) bool { return x.ctx != nil }
+	return v.stopping && !slices.ContainsFunc(slices.Collect(maps.Values(v.all)), runs)
+}
+
+// keepStill has nothing begin while another image takes over.
+func (v *serving) keepStill(still bool) {
+	v.mu.Lock()
+	v.still = still
+	v.mu.Unlock()
+	v.poke()
+}
+
+// handover returns the services, and why a hand-over has to wait; "" when it need not.
+func (v *serving) handover() (list []HandedService, why string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(v.all)) {
+		x := v.all[name]
+		if x.ctx != nil && x.run == "" {
+			why = "service " + name + " begins"
+			continue
+		}
+		h := HandedService{Service: x.Service, State: x.state, Run: x.run, Step: x.step, PID: x.pid}
+		if x.ctx != nil {
+			h.Stop = context.Cause(x.ctx) != nil
+		}
+		list = append(list, h)
+	}
+	return list, why
+}
+
+// inherit takes over the services of the last image, and returns those whose command runs.
+func (v *serving) inherit(list []HandedService, base context.Context) (running []*service) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.all = make(map[string]*service)
+	for i := range list {
+		h := &list[i]
+		x := &service{Service: h.Service, state: h.State, run: h.Run, step: h.Step, pid: h.PID}
+		v.all[h.Service.Name] = x
+		if x.run == "" {
+			continue
+		}
+		x.ctx, x.cancel = context.WithCancelCause(base)
+		if h.Stop {
+			x.cancel(toEnd{why: "the last image ended it"})
+		}
+		running = append(running, x)
+	}
+	return running
+}
+
+// documents describe the services for the status.
+func (v *serving) documents(cfg *threads.Config, now time.Time) (list []control.ServiceDocument) {
+	v.look(cfg, now, func(s services.Snapshot) {
+		for i := range s.Services {
+			x := &s.Services[i]
+			d := control.ServiceDocument{
+				Name: x.Name, State: string(x.Phase), Since: x.Since, PID: v.all[x.Name].pid,
+				Restarts: max(0, x.Starts-1), Fails: x.Fails, Why: services.Why(s, x.Name),
+				NeedsPerson: x.Alarm(now) != "",
+			}
+			if x.Phase == services.Resting {
+				d.Until = x.Until
+			}
+			if def := serviceOf(cfg, x.Name); def != nil {
+				d.Changed = fmt.Sprint(*def) != fmt.Sprint(x.Service)
+			}
+			list = append(list, d)
+		}
+	})
+	return list
+}
+
+func serviceOf(cfg *threads.Config, name string) *threads.Service {
+	if cfg == nil {
+		return nil
+	}
+	return cfg.Service(name)
+}

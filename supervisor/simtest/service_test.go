@@ -1,0 +1,256 @@
+package simtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// machine runs services, which do what a test says.
+type machine struct {
+	w *World
+
+	mu     sync.Mutex
+	did    []string // "NAME starts" and "NAME ends", with the arguments of its command
+	ends   map[string]chan agents.Outcome
+	silent map[string]string // why a service says that it cannot be used, by its address
+}
+
+func newMachine(w *World) *machine {
+	return &machine{w: w, ends: make(map[string]chan agents.Outcome), silent: make(map[string]string)}
+}
+
+// Run runs a command until a test or the supervisor ends it.
+func (m *machine) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+	if job.Command[0] == "prepare" {
+		started(agents.Started{PID: 40, At: time.Now()})
+		m.note(job, "prepares")
+		select {
+		case <-time.After(20 * time.Second):
+			return agents.Outcome{Result: agents.Done}
+		case <-ctx.Done():
+			return agents.Outcome{Result: agents.Cancelled, Reason: "ended"}
+		}
+	}
+	end := make(chan agents.Outcome, 1)
+	m.mu.Lock()
+	m.ends[job.Service] = end
+	m.mu.Unlock()
+	m.note(job, "starts")
+	started(agents.Started{PID: 50, At: time.Now()})
+	defer m.note(job, "ends")
+	select {
+	case out := <-end:
+		return out
+	case <-ctx.Done():
+		time.Sleep(time.Second)
+		return agents.Outcome{Result: agents.Cancelled, Reason: "ended"}
+	}
+}
+
+// Kept finds nothing.
+func (m *machine) Kept(context.Context, string) ([]string, error) { return nil, nil }
+
+func (m *machine) note(job agents.Job, what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.did = append(m.did, strings.Join(job.Command, " ")+" "+what)
+}
+
+func (m *machine) probe(_ context.Context, url string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if why := m.silent[url]; why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// say has a service say that it cannot be used; no words mean that it can.
+func (m *machine) say(url, why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.silent[url] = why
+}
+
+// fail ends a service.
+func (m *machine) fail(service string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ends[service] <- agents.Outcome{Result: agents.Failed, Reason: service + ": exit status 1"}
+}
+
+func (m *machine) log() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.did)
+}
+
+func (m *machine) in(l *Life) { l.Runner, l.Probe = m, m.probe }
+
+const health = "http://127.0.0.1:8080/health"
+
+// served is a world whose local thread is served by a service, which needs another one.
+func served(t *testing.T) (*World, *machine) {
+	w := New(t)
+	w.Config.Threads[1].BaseURL = "http://localhost:8080/v1"
+	w.Config.Services = []threads.Service{
+		{Name: "gpu", Command: []string{"gpu"}},
+		{Name: "llama", Command: []string{"llama"}, Before: [][]string{{"prepare"}}, Needs: []string{"gpu"}, ReadyURL: health},
+	}
+	return w, newMachine(w)
+}
+
+func state(l *Life, service string) control.ServiceDocument {
+	list := l.Document().Services
+	return list[slices.IndexFunc(list, func(d control.ServiceDocument) bool { return d.Name == service })]
+}
+
+// Nothing starts on a thread before its service can be used, and then at once; what runs on other threads goes on. At
+// the stop services end after the sessions, in the reverse of the order in which they need each other.
+func TestService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := served(t)
+		w.Slow()
+		m.say(health, "503 Service Unavailable")
+		w.Forge.Issue("one")
+		l := w.Start(m.in)
+		time.Sleep(30 * time.Second)
+		if d := state(l, "llama"); d.State != "starting" || d.PID != 50 || d.Why != "not ready yet: 503 Service Unavailable" {
+			t.Errorf("after its preparation: %+v", d)
+		}
+		if q := l.Document().Queue; len(q) != 1 || q[0].Why != "llama waits for service llama, which is starting" {
+			t.Errorf("the queue: %+v", q)
+		}
+		m.say(health, "")
+		w.Until(2*time.Second, "the session begins", func() bool { return len(w.Exec.Runs()) == 1 })
+
+		m.fail("llama")
+		w.Forge.Issue("two")
+		synctest.Wait()
+		if d := state(l, "llama"); d.State != "resting" || d.Fails != 1 || d.Why != "llama: exit status 1" || d.PID != 0 {
+			t.Errorf("after its end: %+v", d)
+		}
+		w.Until(25*time.Second, "it is there again", func() bool { return state(l, "llama").State == "ready" })
+		w.Until(time.Minute, "the second session begins", func() bool { return len(w.Exec.Runs()) == 2 })
+		l.Stop()
+		want := []string{
+			"gpu starts", "prepare prepares", "llama starts", "llama ends", "prepare prepares", "llama starts", "llama ends", "gpu ends",
+		}
+		if got := m.log(); !slices.Equal(got, want) {
+			t.Errorf("services: %q, want %q", got, want)
+		}
+		for _, r := range w.Exec.Runs() {
+			if r.End.IsZero() {
+				t.Error("a session outlives the services")
+			}
+		}
+		w.Check()
+	})
+}
+
+// A service that fails again and again is a person's business, and rests longer each time. One that stops answering is
+// ended after two minutes, and one that a person restarts does not rest.
+func TestServiceFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := served(t)
+		l := w.Start(m.in)
+		for range 3 {
+			w.Until(time.Minute, "it is ready", func() bool { return state(l, "llama").State == "ready" })
+			m.fail("llama")
+			synctest.Wait()
+		}
+		const alarm = "service llama failed 3 times in a row, last: llama: exit status 1; see disinto logs llama"
+		if d := l.Document(); !slices.Contains(d.Problems, alarm) || !state(l, "llama").NeedsPerson {
+			t.Errorf("problems: %q", d.Problems)
+		}
+		if left := state(l, "llama").Until.Sub(time.Now()); left != 4*time.Second {
+			t.Errorf("after its third failure it rests for %s", left)
+		}
+		answer := order(l, `{"service":"llama"}`)
+		if !strings.Contains(answer, `"did":["restarted"]`) || strings.Contains(answer, "ended first") {
+			t.Errorf("restart: %s", answer)
+		}
+		synctest.Wait()
+		if d := state(l, "llama"); d.State != "preparing" || d.Fails != 0 || slices.Contains(l.Document().Problems, alarm) {
+			t.Errorf("after the restart: %+v", d)
+		}
+		w.Until(time.Minute, "it is ready", func() bool { return state(l, "llama").State == "ready" })
+		m.say(health, "no answer within 5s")
+		w.Until(11*time.Second, "it is silent", func() bool { return state(l, "llama").State == "silent" })
+		w.Until(123*time.Second, "it is ended", func() bool {
+			return strings.Contains(w.Log.String(), "service llama failed: it has not answered for 2m: no answer within 5s; next try")
+		})
+		if answer := order(l, `{"service":"lama"}`); !strings.Contains(answer, "no service has that name, did you mean llama?") {
+			t.Errorf("restart of another: %s", answer)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// order says restart.
+func order(l *Life, body string) string {
+	answer := httptest.NewRecorder()
+	l.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/v1/restart", bytes.NewReader([]byte(body))))
+	return answer.Body.String()
+}
+
+// A reload starts new services and ends those that are gone. One with another definition goes on, and says so, until it
+// starts anew.
+func TestServiceReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := served(t)
+		l := w.Start(m.in)
+		w.Until(time.Minute, "it is ready", func() bool { return state(l, "llama").State == "ready" })
+		changed := *w.Config
+		changed.Services = []threads.Service{
+			{Name: "llama", Command: []string{"llama", "-np", "4"}, ReadyURL: health}, {Name: "new", Command: []string{"new"}},
+		}
+		l.Reload(&changed, nil)
+		time.Sleep(2 * time.Second)
+		if d := state(l, "llama"); d.State != "ready" || !d.Changed {
+			t.Errorf("the changed one: %+v", d)
+		}
+		if d := state(l, "new"); d.State != "ready" || d.Changed || len(l.Document().Services) != 2 {
+			t.Errorf("the new one: %+v of %+v", d, l.Document().Services)
+		}
+		order(l, `{"service":"llama"}`)
+		time.Sleep(3 * time.Second)
+		if d := state(l, "llama"); d.State != "ready" || d.Changed || d.Restarts != 1 {
+			t.Errorf("the changed one after its restart: %+v", d)
+		}
+		l.Stop()
+		want := []string{
+			"gpu starts", "prepare prepares", "llama starts", "new starts", "gpu ends", "llama ends", "llama -np 4 starts",
+		}
+		if got := m.log(); len(got) != 9 || !slices.Equal(got[:7], want) {
+			t.Errorf("services: %q, want %q and two ends", got, want)
+		}
+	})
+}
+
+// The place of a service's log, which people are told.
+func TestServiceLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := served(t)
+		l := w.Start(m.in)
+		if got, want := state(l, "llama").Log, filepath.Join(w.Dir, "services", "llama", "log", "output.log"); got != want {
+			t.Errorf("its log is %s, want %s", got, want)
+		}
+		l.Stop()
+	})
+}
