@@ -116,6 +116,7 @@ func (s *Supervisor) Levels() Levels {
 	l := s.books.levels(time.Now())
 	l.Document.Problems = s.problems.lines()
 	s.addServers(l.Document)
+	s.addServices(l.Document)
 	return l
 }
 

@@ -15,8 +15,8 @@ import (
 	"codeberg.org/johba/disinto/threads/services"
 )
 
-// Runner runs the programs of services on this machine. Its methods keep the promises of Executor's. Nothing that it runs
-// outlives the supervisor: Kept names no run.
+// Runner runs the programs of services on this machine. Its methods keep the promises of Executor's. Nothing that it
+// runs outlives the supervisor: Kept names no run.
 type Runner interface {
 	Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
 	Kept(ctx context.Context, instance string) (runs []string, err error)
@@ -145,7 +145,8 @@ func (s *Supervisor) serviceJob(x *threads.Service, command []string, log string
 	dir := filepath.Join(s.StateDir, "services", x.Name)
 	_ = os.MkdirAll(dir, 0o711) // a service with an account of its own passes through; without the folder its start fails
 	j := agents.Job{
-		RunID: journal.NewRun(s.instance), Instance: s.instance, Service: x.Name, Command: command, Home: filepath.Join(dir, "home"),
+		RunID: journal.NewRun(s.instance), Instance: s.instance, Service: x.Name, Command: command,
+		Home: filepath.Join(dir, "home"),
 		User: x.User, OwnUser: cfg.OnlyUser(x.User), Limits: x.Limits, LogPath: filepath.Join(dir, "log", log+".log"),
 		MaxLog: cfg.Factory.MaxLog, Grace: cfg.Factory.StopGrace,
 	}

@@ -86,6 +86,16 @@ var levels = []level{
 		eachThread(func(t *control.ThreadDocument) float64 { return yes(t.Paused) }),
 	},
 	{
+		"disinto_service_ready", "1 while the service can be used.",
+		[]string{"service"},
+		eachService(func(x *control.ServiceDocument) float64 { return yes(x.State == "ready") }),
+	},
+	{
+		"disinto_service_restarts_total", "Starts of the service after its first.",
+		[]string{"service"},
+		eachService(func(x *control.ServiceDocument) float64 { return float64(x.Restarts) }),
+	},
+	{
 		"disinto_agent_state", "1 for the state that the agent is in.", []string{"agent", "thread", "state"}, agentStates,
 	},
 	{
@@ -131,6 +141,15 @@ func yes(is bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// eachService says a number of each service.
+func eachService(of func(*control.ServiceDocument) float64) func(*scrape, func(float64, ...string)) {
+	return func(s *scrape, say func(float64, ...string)) {
+		for i := range s.Document.Services {
+			say(of(&s.Document.Services[i]), s.Document.Services[i].Name)
+		}
+	}
 }
 
 // eachThread says one number for each thread.

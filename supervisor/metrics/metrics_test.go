@@ -42,6 +42,7 @@ func factoryLevels() supervisor.Levels {
 		{Name: "dev-a", Thread: "llama", State: control.AgentWorking, Spent: control.SpentDocument{Tokens: 1, TokensPerDay: 2}},
 		{Name: "dev-b", Thread: "llama", State: control.AgentHeld},
 	}
+	d.Services = []control.ServiceDocument{{Name: "gpu", State: "starting"}, {Name: "llama", State: "ready", Restarts: 3}}
 	return supervisor.Levels{
 		Document: d, NeedPerson: 1,
 		Queue: map[supervisor.Waiting]int{{Kind: "issue", Code: threads.BlockerOpen}: 7, {Kind: "review", Code: threads.NoSlot}: 2},
@@ -153,6 +154,8 @@ func TestLevels(t *testing.T) {
 		`disinto_server_tokens_per_second{direction="read",thread="llama"} 412.5`, `disinto_server_requests_deferred{thread="llama"} 3`,
 		`disinto_processes_reaped_total{origin="orphan"} 3`, `disinto_processes_reaped_total{origin="started"} 5`,
 		`disinto_forge_up 1`, `disinto_config_valid 1`, `disinto_problems 1`,
+		`disinto_service_ready{service="gpu"} 0`, `disinto_service_ready{service="llama"} 1`,
+		`disinto_service_restarts_total{service="llama"} 3`,
 	)
 	// Before the first configuration and the first scan there is less, and no mistake.
 	got := scrapeText(t, newTestMetrics(func() supervisor.Levels {

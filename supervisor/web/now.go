@@ -29,7 +29,7 @@ func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
 		return nil, err
 	}
 	return &board{Title: "Now", Live: true, Sections: []section{
-		needsYou(&d), running(&d), queue(&d, rows), merged(&d), ended(&d), health(&d),
+		needsYou(&d), running(&d), services(&d), queue(&d, rows), merged(&d), ended(&d), health(&d),
 	}}, nil
 }
 
@@ -103,6 +103,18 @@ func running(d *control.Document) section {
 	}
 	if len(d.Sessions) == 1 {
 		sec.Note = "1 session runs"
+	}
+	return sec
+}
+
+// services shows the programs beside the agents.
+func services(d *control.Document) section {
+	sec := section{
+		ID: "services", Title: "Services", Head: []string{"Service", "State", "Since", "Process", "Restarts", "Says"},
+		Note: control.Count(len(d.Services), "service"),
+	}
+	for i := range d.Services {
+		sec.Rows = append(sec.Rows, render("service", "service-"+d.Services[i].Name, &d.Services[i]))
 	}
 	return sec
 }

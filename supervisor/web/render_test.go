@@ -41,3 +41,23 @@ func TestNeedsResume(t *testing.T) {
 		t.Errorf("of a factory that works: %+v", sec.Rows)
 	}
 }
+
+// A service shows why it cannot be used, and else the last line that it printed. Without services there is no table.
+func TestServices(t *testing.T) {
+	d := control.Document{Services: []control.ServiceDocument{
+		{Name: "gpu", State: "ready", PID: 7, LastLine: "<2 devices>"},
+		{Name: "llama", State: "resting", Why: "llama: exit status 1", LastLine: "no GPU"},
+	}}
+	sec := services(&d)
+	if len(sec.Rows) != 2 {
+		t.Fatalf("%+v", sec.Rows)
+	}
+	for i, want := range []string{"&lt;2 devices&gt;", "llama: exit status 1"} {
+		if got := string(sec.Rows[i].HTML); !strings.Contains(got, want) || strings.Contains(got, "no GPU") {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if sec := services(new(control.Document)); len(sec.Rows) > 0 || sec.Empty != "" {
+		t.Errorf("without services: %+v", sec)
+	}
+}

@@ -49,6 +49,7 @@ func (v View) status(d *control.Document, queue, recent int) string {
 	v.needs(p, d)
 	v.head(p, d)
 	v.threads(p, d)
+	v.services(p, d)
 	v.waiting(p, d)
 	v.spent(p, d)
 	v.servers(p, d)

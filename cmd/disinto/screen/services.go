@@ -1,0 +1,46 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// services shows the programs beside the agents, a line each: the last that one printed, or why it cannot be used.
+func (v View) services(p *page, d *control.Document) {
+	rows := [][]cell{row(faint, "SERVICE", "STATE", "FOR", "PID", "RESTARTS", "SAYS")}
+	for i := range d.Services {
+		x := &d.Services[i]
+		since := control.Age(v.Now.Sub(x.Since))
+		line := row(plain, x.Name, x.State, since, fmt.Sprint(x.PID), fmt.Sprint(x.Restarts), says(x))
+		line[0].style = bold
+		if x.PID == 0 {
+			line[3].text = ""
+		}
+		switch {
+		case x.NeedsPerson:
+			line[1].style = wrong
+		case x.State != "ready":
+			line[1].style = held
+		}
+		if left := x.Until.Sub(v.Now); left > 0 {
+			line[2].text = control.Age(left) + " more"
+		}
+		rows = append(rows, line)
+	}
+	p.headed(5, rows)
+}
+
+// says has why a service cannot be used, or else the last line that it printed; before that, that it runs with an older
+// configuration.
+func says(x *control.ServiceDocument) string {
+	text := x.Why
+	if text == "" {
+		text = x.LastLine
+	}
+	if x.Changed {
+		text = strings.TrimSpace("(changed: disinto restart " + x.Name + ") " + text)
+	}
+	return text
+}
