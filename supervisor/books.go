@@ -41,6 +41,7 @@ type books struct {
 	cfgErr     error           // of the file as it is now
 	generation int
 	facts      forge.Facts
+	rooms      map[string]threads.Room // of threads that run elsewhere, by name
 	read       reading
 	ledger     *ledger.State
 	plan       threads.Plan        // the newest
@@ -248,17 +249,17 @@ func (b *books) compact(now time.Time) []ledger.Record {
 }
 
 // replay makes true what a journal adds up to, and then that the sessions left open in it are lost, except for those
-// that go on in this image.
-func (b *books) replay(past *ledger.State, now time.Time, goesOn func(run string) bool) (news []notice) {
+// that go on in this image or elsewhere.
+func (b *books) replay(past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool) (news []notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ledger = past
 	const why = "the supervisor ended under it"
 	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
-		if goesOn(run) {
+		o := b.ledger.Open[run]
+		if goesOn(&o) {
 			continue
 		}
-		o := b.ledger.Open[run]
 		b.applyLocked(ledger.Record{At: now, End: &ledger.End{Run: run, Result: agents.Lost, Reason: why}})
 		news = append(news, notice{bad: true, words: tag(b.cfg, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + why})
 	}

@@ -19,7 +19,9 @@ type Executor interface {
 	//
 	// For a session that this process inherited from its last image, or that Kept has named, Run starts nothing: the job
 	// has only its RunID and Spent, started may be nil, and Run waits for the program that runs. Of a run that the
-	// executor does not know any more the outcome is Lost. While an executor cannot find out, Run waits.
+	// executor does not know any more the outcome is Lost. While an executor cannot find out, Run waits. An executor whose
+	// sessions outlive the supervisor tells the end of a run again, while its engine remembers: the supervisor may have
+	// been killed before it wrote that down.
 	//
 	// An executor whose sessions outlive the supervisor leaves the session alone when the cause of ctx is
 	// agents.ErrDetached. It returns soon: Lost when the program runs or may run, Cancelled when it never will.
@@ -27,9 +29,9 @@ type Executor interface {
 	// Activity returns what is known of a run whose program runs. ok is false for a run that is unknown, has ended or has
 	// not started its program. It is asked for every status and must be fast.
 	Activity(runID string) (a agents.Activity, ok bool)
-	// Kept returns the run ids of the sessions that outlived the last supervisor of an instance, sorted. An executor whose
-	// sessions do not, ends what is left of them and returns none. After an error it is not known, and asked again. It is
-	// called once before the first Run on this machine; elsewhere sessions may run by then, which it names as well.
+	// Kept returns the run ids of the sessions of an instance whose end Run has not told yet, sorted. An executor whose
+	// sessions do not outlive the supervisor ends what is left of them and returns none. After an error it is not known,
+	// and asked again. It is called once before the first Run on this machine; elsewhere sessions may run by then.
 	Kept(ctx context.Context, instance string) (runs []string, err error)
 }
 

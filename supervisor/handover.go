@@ -160,6 +160,9 @@ func (b *books) handover() (h Handover, why string) {
 	h = Handover{Version: HandoverVersion, Started: b.life.started, Upgrades: b.life.upgrades + 1}
 	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
 		x := b.sessions[run]
+		if x.sent { // the journal has all that the next image needs
+			continue
+		}
 		if !x.works() {
 			why = x.tag + " begins"
 			continue
@@ -199,16 +202,17 @@ func (b *books) inherit(h *Handover) (list []*session) {
 	defer b.mu.Unlock()
 	b.life = life{started: h.Started, upgrades: h.Upgrades, upgraded: time.Now()}
 	for i := range h.Sessions {
-		x := inherited(&h.Sessions[i], b.cfg, b.base)
+		x := continued(&h.Sessions[i], b.cfg, b.base)
 		b.sessions[x.RunID] = x
 		list = append(list, x)
 	}
 	return list
 }
 
-// inherited restores a session of the last image. Agent, role and thread come from the configuration of this one, which
-// nearly always is the one it was started with; where that lacks them, what was handed over is enough to end it.
-func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *session {
+// continued restores a session of the last image, or one elsewhere of the last supervisor. Agent, role and thread come
+// from the configuration of this one, which nearly always is the one it was started with; where that lacks them, what
+// was handed over is enough to end it.
+func continued(h *HandedSession, cfg *threads.Config, base context.Context) *session {
 	x := &session{
 		Session: h.Session, config: cfg, reserved: h.Reserved, pid: h.PID, sandbox: h.Sandbox,
 		tag: tag(cfg, h.Session.Agent, h.Session.Item.Ref), atWork: make(chan struct{}), gone: make(chan struct{}),
@@ -227,7 +231,9 @@ func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 	if t := x.config.Thread(x.Thread); t != nil {
 		x.thread = *t
 	}
-	x.agent.Name, x.agent.Login, x.thread.Name, x.thread.BreakerInterval = x.Agent, h.Login, x.Thread, h.Breaker
+	x.agent.Name, x.agent.Login, x.thread.Name = x.Agent, h.Login, x.Thread
+	x.thread.BreakerInterval = cmp.Or(h.Breaker, x.thread.BreakerInterval)
+	x.thread.Executor = ""
 	x.ctx, x.cancel = context.WithCancelCause(base)
 	if x.State == threads.Stopping {
 		x.cancel(stopped{h.Stop})
@@ -235,10 +241,11 @@ func inherited(h *HandedSession, cfg *threads.Config, base context.Context) *ses
 	return x
 }
 
-// resume waits for a program that the last image started, and concludes its session.
+// resume waits for a program that the last image or supervisor started, and concludes its session.
 func (s *Supervisor) resume(x *session) {
 	job := agents.Job{RunID: x.RunID, Spent: func(u agents.Usage) { s.spent(x, u) }}
-	s.conclude(x, x.redacted(s.Executor.Run(x.ctx, job, nil)), true)
+	out := s.executor(x.thread.Executor).Run(x.ctx, job, func(begun agents.Started) { s.placed(x, begun) })
+	s.conclude(x, x.redacted(out), true)
 }
 
 // inherits reports whether a run continues from the last image.

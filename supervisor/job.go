@@ -45,6 +45,9 @@ func (s *Supervisor) job(x *session) (agents.Job, error) {
 	if x.role.Cwd != "" {
 		j.Dir = x.role.Cwd // used as the workspace too
 	}
+	if x.thread.Executor != "" {
+		j.Place = s.books.chain(x.Item.Chain).Place
+	}
 	s.sandbox(x, &j)
 	env := x.environ(&j)
 	if x.Rung > 0 {

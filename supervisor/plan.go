@@ -145,7 +145,9 @@ func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapsh
 	for _, r := range b.ledger.Select(cancelled) { // as good as labelled, also after a restart
 		b.ledger.Touched[r] = locked
 	}
-	snap := threads.Snapshot{Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room}
+	snap := threads.Snapshot{
+		Now: now, Config: b.cfg, Facts: b.facts, History: b.ledger.History, Room: room, Rooms: b.rooms,
+	}
 	snap.History.Threads, snap.Typical = b.parkedLocked(now), b.ledger.Typical()
 	snap.History.Agents = b.savingLocked(now)
 	if b.outages != nil && b.cfg != nil {

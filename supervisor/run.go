@@ -31,6 +31,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.until, s.base, s.held = ctx, base, held
 	s.books.open(s.instance, ctx, base)
 	inherited := s.inherit()
+	s.goOn()
 	closeAPI, err := s.serve()
 	if err != nil {
 		return errors.Join(err, s.books.journal.Close())
@@ -38,6 +39,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	closePorts := s.keepPorts()
 	written, untold := s.keepStatusFile(), s.keepFleetFile()
 	if inherited || s.endStale(ctx) == nil {
+		s.settleElsewhere(ctx)
 		s.gate.open(ctx)
 		s.beginServices()
 		s.startLoops()
@@ -45,6 +47,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.inLoop("the hub", func() { s.keepHub(ctx) })
 		s.inLoop("the look at servers", func() { s.keepServers(ctx) })
 		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
+		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
@@ -115,7 +118,7 @@ func (s *Supervisor) restore() error {
 	}
 	past.TurnBack(newest, now)
 	s.books.journal, j.Synced = j, s.Meters.Synced
-	s.tell(s.books.replay(past, now, s.inherits)...)
+	s.tell(s.books.replay(past, now, func(o *ledger.Open) bool { return s.inherits(o.Run) || s.outlives(o) })...)
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))
@@ -128,6 +131,7 @@ func (s *Supervisor) restore() error {
 		err = j.Rewrite(func() iter.Seq[ledger.Record] { return past.Compaction(now) })
 	}
 	s.journalled(err)
+	s.unsure = fresh || corrupt > 0
 	s.pauseFirst(fresh && corrupt == 0)
 	return nil
 }
@@ -180,8 +184,12 @@ func (s *Supervisor) shutdown(abandon func()) {
 	if cfg := s.books.config(); cfg != nil {
 		grace = cfg.Factory.StopGrace
 	}
-	if n := s.books.endAll(errShutdown); n > 0 {
-		s.log.Info(fmt.Sprintf("stopping: ending the sessions that run, %d of them, within %s", n, grace))
+	ending, staying := s.books.endAll(errShutdown)
+	if ending > 0 {
+		s.log.Info(fmt.Sprintf("stopping: ending the sessions that run, %d of them, within %s", ending, grace))
+	}
+	if staying > 0 {
+		s.log.Info(fmt.Sprintf("stopping: %d sessions elsewhere go on", staying))
 	}
 	end := time.Now().Add(grace + releaseTime)
 	done := make(chan struct{})

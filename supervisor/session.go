@@ -56,8 +56,11 @@ func (s *Supervisor) run(x *session) {
 	s.conclude(x, out, ran)
 }
 
-// conclude is a session after the end of its program.
+// conclude is a session after the end of its program. One that goes on without us stays open in the journal.
 func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
+	if x.left(out) {
+		return
+	}
 	x.grip = s.books.grip(x.Item.Ref)
 	out, stop := s.books.atLimit(x, out)
 	report := x.report(out, ran, stop)
@@ -78,7 +81,7 @@ func startOf(x *session) ledger.Record {
 		Role: x.Role, Item: ledger.KeyOf(x.Item.Key()), Chain: ledger.Ref(x.Item.Chain), Cause: x.Item.Cause,
 		Attempt: x.Attempt, Rung: x.Rung,
 		PassedOver: ledger.KeyOf(x.over), Author: x.Item.Author, Ready: x.ready, Priority: x.Item.Priority, Skills: x.skills,
-		Model: x.agent.Model,
+		Model: x.agent.Model, Executor: x.thread.Executor,
 	}}
 }
 
@@ -137,6 +140,9 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	if err != nil {
 		return x.redacted(agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}), false
 	}
+	if err := s.send(x); err != nil {
+		return agents.Outcome{Result: agents.Cancelled, Reason: text(err)}, false
+	}
 	executor := s.executor(x.thread.Executor)
 	if executor == nil {
 		why := "internal error: there is no executor " + x.thread.Executor
@@ -161,6 +167,7 @@ func (x *session) redacted(out agents.Outcome) agents.Outcome {
 func (s *Supervisor) started(x *session, begun agents.Started) {
 	defer close(x.atWork)
 	s.books.began(x, begun)
+	s.placed(x, begun)
 	s.log.Info(fmt.Sprintf("%s running %s%s", x.tag, task(&x.Item), because(&x.Item)))
 	s.events.Send(control.EventStarted, s.books.show(x))
 	s.touchStatus()

@@ -36,7 +36,7 @@ func (s *Supervisor) Document() *control.Document {
 	}
 	for i := range d.Sessions {
 		if a, ok := s.activity(d.Sessions[i].RunID); ok {
-			d.Sessions[i].LastOutputAt, d.Sessions[i].PID = a.LastOutput, a.PID
+			d.Sessions[i].LastOutputAt, d.Sessions[i].PID, d.Sessions[i].Place = a.LastOutput, a.PID, a.Place
 		}
 	}
 	return d

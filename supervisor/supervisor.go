@@ -127,6 +127,7 @@ type Supervisor struct {
 	until      context.Context // Run's: done when the supervisor is to stop
 	base       context.Context // of what outlives that: sessions and what follows them, merges and marks
 	held       *os.File        // the lock of the state directory
+	unsure     bool            // the journal may have lost sessions; set before the loops begin
 	running    sync.WaitGroup  // sessions, chores and commands
 	loops      sync.WaitGroup
 	events     control.Feed

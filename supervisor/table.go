@@ -40,7 +40,9 @@ type session struct {
 
 	// Guarded by the mutex of the books.
 	pid     int
+	place   string // where it runs; empty on this machine
 	sandbox string // what holds it; empty without one
+	sent    bool   // it was given to an executor elsewhere, or may have been
 	// written is the use that was last journalled, at writtenAt.
 	written   agents.Usage
 	writtenAt time.Time
@@ -84,7 +86,7 @@ func (b *books) reserveLocked(start *threads.Start, now time.Time) *session {
 func (b *books) began(x *session, program agents.Started) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	x.pid, x.Started, x.sandbox = program.PID, program.At, program.Sandbox
+	x.pid, x.place, x.Started, x.sandbox = program.PID, program.Place, program.At, program.Sandbox
 	if x.State == threads.Reserved {
 		x.State = threads.Running
 	}
@@ -104,14 +106,20 @@ func (b *books) drop(x *session) {
 	delete(b.sessions, x.RunID)
 }
 
-// endAll tells every session to end, and returns how many there are.
-func (b *books) endAll(why error) int {
+// endAll tells every session to end, but leaves those elsewhere that go on without a supervisor. It returns how many
+// there are of each.
+func (b *books) endAll(why error) (ending, staying int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, x := range b.sessions {
-		x.cancel(why)
+		if x.detaches() {
+			x.cancel(agents.ErrDetached)
+			staying++
+		} else {
+			x.cancel(why)
+		}
 	}
-	return len(b.sessions)
+	return len(b.sessions) - staying, staying
 }
 
 // end tells the sessions on some items to end, and returns them.
@@ -187,7 +195,7 @@ func (b *books) show(x *session) control.SessionDocument {
 func (x *session) document() control.SessionDocument {
 	return control.SessionDocument{
 		RunID: x.RunID, Thread: x.Thread, Slot: x.Slot, Agent: x.Agent, Role: x.Role, Kind: x.Item.Kind,
-		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid,
+		Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Title: x.Item.Title, State: x.State, PID: x.pid, Place: x.place,
 		Attempt: x.Attempt, StartedAt: x.Started, Sandbox: x.sandbox, Usage: x.Used,
 	}
 }

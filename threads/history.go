@@ -129,6 +129,8 @@ type ChainHistory struct {
 	// Written is when a writing session in a sticky slot of the thread WrittenOn ended whose work has no verdict yet.
 	Written   time.Time `json:"written,omitzero"`
 	WrittenOn string    `json:"written_on,omitempty"`
+	// Place is where the last session on the chain ran that ran elsewhere; see agents.Started.
+	Place string `json:"place,omitempty"`
 }
 
 // Labelled is a label of ours with what led to it, in words. The zero value says that there is none.

@@ -14,15 +14,22 @@ type Room struct {
 
 // hasRoom keeps a machine that is nearly full from filling up: one more agent could make the kernel kill one, or
 // leave no space for the journal.
-func hasRoom(v *view, _ candidate) *Reason {
-	f := &v.Config.Factory
+// Sessions elsewhere take room there, and none here.
+func hasRoom(v *view, c candidate) *Reason {
+	f, room := &v.Config.Factory, v.Room
+	if c.agent.thread.Executor != "" {
+		there, known := v.Rooms[c.agent.thread.Name]
+		if room = nil; known {
+			room = &there
+		}
+	}
 	switch {
-	case v.Room == nil:
+	case room == nil:
 		return nil
-	case v.Room.Memory < f.MinFreeMemory:
-		return short("memory", v.Room.Memory, f.MinFreeMemory)
-	case v.Room.Disk < f.MinFreeDisk:
-		return short("disk", v.Room.Disk, f.MinFreeDisk)
+	case room.Memory < f.MinFreeMemory:
+		return short("memory", room.Memory, f.MinFreeMemory)
+	case room.Disk < f.MinFreeDisk:
+		return short("disk", room.Disk, f.MinFreeDisk)
 	}
 	return nil
 }

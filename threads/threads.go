@@ -133,6 +133,8 @@ type Snapshot struct {
 	Caches map[string]ServerCache
 	// Room is the free memory and disk; nil when it is not known, and then it keeps nothing from starting.
 	Room *Room
+	// Rooms are those of the machines elsewhere that run a thread's sessions, by the thread's name, where they are known.
+	Rooms map[string]Room
 	// Outages has the services of the configuration that cannot be used now, by name. What is not in it keeps nothing
 	// from starting.
 	Outages map[string]Outage

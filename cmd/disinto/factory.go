@@ -72,7 +72,8 @@ func newFactory(
 		return nil, fmt.Errorf("cannot find this program: %w", err)
 	}
 	f.Supervisor = &supervisor.Supervisor{
-		Executor: f.executor, Log: log, ConfigPath: path, StateDir: state, Environ: environ, Version: version(),
+		Executor: f.executor, Elsewhere: elsewhere(f), Log: log, ConfigPath: path, StateDir: state, Environ: environ,
+		Version:  version(),
 		SaveWork: []string{self, "agent", "--save"},
 		Sandbox:  sandboxLine, Hide: hidden(path, lookupEnv), Room: room,
 		Host: hostName(), ReadHost: hostReader(r.Run, environ), ForgeAPI: f.kind.api, Simulate: whatIf,

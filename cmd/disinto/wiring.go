@@ -20,8 +20,9 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// executors are the ways to run sessions. The first is used unless $DISINTO_EXECUTOR names another. Only a carrier
-// can be upgraded in place, and only a hurrier can cut the grace of sessions short.
+// executors are the ways to run sessions. The first runs those of threads that name no executor, unless
+// $DISINTO_EXECUTOR names another one for them. Only a carrier can be upgraded in place, and only a hurrier can cut the
+// grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
 }
@@ -88,6 +89,15 @@ type llamas struct{}
 
 func (llamas) Look(ctx context.Context, url string) (agents.Server, error) {
 	return llama.New(url).Look(ctx)
+}
+
+// elsewhere makes the executors that threads may name.
+func elsewhere(f *factory) map[string]supervisor.Executor {
+	all := make(map[string]supervisor.Executor)
+	for _, row := range executors[1:] {
+		all[row.name] = row.made(f)
+	}
+	return all
 }
 
 // forgeKind is a kind of forge. None of its functions makes a request.

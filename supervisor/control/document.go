@@ -214,12 +214,13 @@ type SessionDocument struct {
 	Number       int64                `json:"number"` // 0 for scheduled work
 	Title        string               `json:"title"`
 	State        threads.SessionState `json:"state"`
-	PID          int                  `json:"pid"` // 0 until the program runs
+	PID          int                  `json:"pid"` // 0 until the program runs, and elsewhere
 	Attempt      int                  `json:"attempt"`
 	StartedAt    time.Time            `json:"started_at"`
 	LastOutputAt time.Time            `json:"last_output_at,omitzero"`
 	Usage        agents.Usage         `json:"usage"`
 	Sandbox      string               `json:"sandbox,omitempty"` // what holds its processes; empty without a sandbox
+	Place        string               `json:"place,omitempty"`   // node and allocation; empty on this machine
 }
 
 // QueueDocument is one item that waits, and why.

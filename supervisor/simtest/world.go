@@ -31,6 +31,7 @@ type World struct {
 	T      testing.TB
 	Forge  *Forge
 	Exec   *Executor
+	Engine *Engine // nil where all sessions run on the machine
 	Config *threads.Config
 	Dir    string // the state directory of the next life
 	Log    Log
@@ -143,6 +144,9 @@ func (w *World) Start(options ...func(*Life)) *Life {
 		StateDir: w.Dir, Environ: []string{"PATH=/bin"}, Version: "test",
 		Listen: func(string) (net.Listener, error) { return NewListener(), nil },
 		Log:    hclog.New(&hclog.LoggerOptions{Output: &w.Log, Level: hclog.Debug, TimeFormat: "15:04:05"}),
+	}
+	if w.Engine != nil {
+		l.Elsewhere = map[string]supervisor.Executor{threads.ExecutorNomad: &engineClient{w.Engine, l.power}}
 	}
 	for _, o := range options {
 		o(l)

@@ -36,6 +36,10 @@ func (s *State) TurnBack(newest, now time.Time) {
 			a.Reviews[run] = at.Add(-off)
 		}
 	}
+	for run, o := range s.Open {
+		back(off, &o.At, &o.Began)
+		s.Open[run] = o
+	}
 	for id, h := range s.Heard {
 		back(off, &h.At)
 		s.Heard[id] = h

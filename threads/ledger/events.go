@@ -36,6 +36,13 @@ type Start struct {
 	NewWriter bool `json:"new_writer,omitempty"`
 	// Used is set in the open record of a session that has told what it uses.
 	Used agents.Usage `json:"used,omitzero"`
+
+	// Executor names what runs the session; empty is the supervisor's own machine.
+	Executor string `json:"executor,omitempty"`
+	// Sent, Place and Began are set in the open record of a session that runs elsewhere; see Sent and Placed.
+	Sent  *Sent     `json:"sent,omitempty"`
+	Place string    `json:"place,omitempty"`
+	Began time.Time `json:"began,omitzero"`
 }
 
 func (r *Start) valid() bool {

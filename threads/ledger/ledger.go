@@ -4,6 +4,7 @@
 //
 //	record.go   a line of the journal
 //	events.go   what happened, and what each event changes in State
+//	elsewhere.go sessions that outlive the supervisor
 //	facts.go    what a compacted journal has in their place
 //	report.go   what is known of a session when its program ended, judged
 //	ledger.go   State, the fold of the records
@@ -114,7 +115,7 @@ func (s *State) forgive(item forge.Ref) {
 	c := Entry(s.Chains, item)
 	*c = threads.ChainHistory{
 		Claimed: c.Claimed, Login: c.Login, Writers: c.Writers, Told: c.Told, Retried: c.Retried, Approved: c.Approved,
-		Written: c.Written, WrittenOn: c.WrittenOn,
+		Written: c.Written, WrittenOn: c.WrittenOn, Place: c.Place,
 	}
 	for _, k := range Keys(item) {
 		if it := s.Items[k]; it != nil {

@@ -57,6 +57,8 @@ func everything() []Record {
 	revoked.Start.Agent, revoked.Start.Thread, revoked.Start.Sticky = "dev-opus", "anthropic", false
 	climbed := startRec("k", 25, 3)
 	climbed.Start.Rung = 1
+	away := startRec("y", 27, 1)
+	away.Start.Executor = "nomad"
 	plans := startRec("k", 71, 1)
 	plans.Start.Cause = threads.CausePlan
 	over := startRec("p", 3, 1)
@@ -74,6 +76,9 @@ func everything() []Record {
 		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.Done}),
 		schedule, endRec("s", time.Minute, End{Result: agents.Done}),
 		rework, over, climbed,
+		away,
+		{At: noon, Sent: &Sent{Run: "y", Title: "one", Head: "aa", Base: "main", Seen: noon, Reviewed: 3, Comments: []int64{4}}},
+		{At: noon, Placed: &Placed{"y", "box2/1f0c", noon.Add(time.Second)}},
 		startRec("u", 60, 1), endRec("u", time.Minute, End{Result: agents.Done}),
 		review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}),
 		again, endRec("x", 3*time.Minute, End{Result: agents.Done, Verdict: Approved, Approved: &threads.Approval{

@@ -33,6 +33,8 @@ type Record struct {
 	Listen   *Listen   `json:"listen,omitempty"`
 	Heard    *Heard    `json:"heard,omitempty"`
 	Used     *Used     `json:"used,omitempty"`
+	Sent     *Sent     `json:"sent,omitempty"`
+	Placed   *Placed   `json:"placed,omitempty"`
 
 	// Commands of people. A pause is also a fact.
 	Pause  *Pause  `json:"pause,omitempty"`

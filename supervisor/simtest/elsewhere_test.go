@@ -1,0 +1,279 @@
+package simtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// starts counts the programs that began, by run id.
+func starts(w *World) map[string]int {
+	count := make(map[string]int)
+	for _, r := range w.Exec.Runs() {
+		count[r.Job.RunID]++
+	}
+	return count
+}
+
+// checkOnce fails the test for a run that began twice, and for a session that is said to be lost.
+func checkOnce(t *testing.T, w *World, l *Life) {
+	t.Helper()
+	for run, n := range starts(w) {
+		if n != 1 {
+			t.Errorf("%s began %d times", run, n)
+		}
+	}
+	for _, r := range l.Document().Recent {
+		if r.Outcome == agents.Lost {
+			t.Errorf("%s is lost: %s\n%s", r.RunID, r.Reason, w.Log.String())
+		}
+	}
+}
+
+// A supervisor whose sessions run elsewhere is killed at every call that it makes, before and after the call has its
+// effect. Each run begins once, none is lost while its program runs, and the next supervisor goes on with it.
+func TestElsewhereKilledAnywhere(t *testing.T) {
+	for _, call := range []string{"claim", "send", "ended", "look", "release"} {
+		for n := 1; n <= 3; n++ {
+			for _, after := range []bool{false, true} {
+				if !Storms() && n != 1 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%d/after=%v", call, n, after), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { killedElsewhere(t, call, n, after) })
+				})
+			}
+		}
+	}
+}
+
+func killedElsewhere(t *testing.T, call string, n int, after bool) {
+	w := New(t)
+	w.Elsewhere()
+	w.Forge.Issue("one")
+	w.Forge.Issue("two")
+	l := w.Start(KillAt(call, n, after))
+	select {
+	case <-l.Killed:
+	case <-time.After(2 * time.Hour):
+		t.Fatalf("%s was not called %d times", call, n)
+	}
+	l.Bury()
+	w.logf("---- killed ----\n")
+	l = w.Start()
+	w.Until(2*time.Hour, "merged", w.Forge.Done)
+	time.Sleep(time.Minute)
+	for _, r := range l.Document().Recent {
+		if r.Outcome == agents.Lost && starts(w)[r.RunID] > 0 {
+			t.Errorf("%s is lost: %s\n%s", r.RunID, r.Reason, w.Log.String())
+		}
+	}
+	for _, kind := range []agents.Kind{agents.KindIssue, agents.KindReview} {
+		if got := len(slices.DeleteFunc(w.Exec.Runs(), func(r Run) bool { return r.Job.Kind != kind })); got != 2 {
+			t.Errorf("%d sessions of kind %s, want 2\n%s", got, kind, w.Log.String())
+		}
+	}
+	for run, n := range starts(w) {
+		if n != 1 {
+			t.Errorf("%s began %d times", run, n)
+		}
+	}
+	if runs, _ := w.Engine.Kept(l.Instance()); len(runs) > 0 {
+		t.Errorf("the engine keeps %q", runs)
+	}
+	l.Stop()
+	w.Check()
+	if left := w.Forge.Claimed(); len(left) > 0 {
+		t.Errorf("claims left: %v", left)
+	}
+}
+
+// With stop = "detach" TERM leaves sessions elsewhere, and their claims, as they are. The next supervisor goes on with
+// one that runs, and learns how one ended that did not wait for it.
+func TestElsewhereDetach(t *testing.T) {
+	for _, pause := range []time.Duration{time.Minute, time.Hour} {
+		t.Run(pause.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Elsewhere()
+				w.Forge.Issue("one")
+				l := w.Start()
+				w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+				time.Sleep(10 * time.Second)
+				place := l.Document().Sessions[0].Place
+				if took := l.Stop(); took > 2*time.Second || place != "box1/"+w.Exec.Runs()[0].Job.RunID {
+					t.Errorf("it ran at %q, and the stop took %s", place, took)
+				}
+				if claimed := w.Forge.Claimed(); len(claimed) != 1 || !w.Exec.Runs()[0].End.IsZero() {
+					t.Errorf("claimed are %v, the session is %+v", claimed, w.Exec.Runs()[0])
+				}
+				time.Sleep(pause)
+				l = w.Start()
+				time.Sleep(2 * time.Second)
+				d := l.Document()
+				if pause < 10*time.Minute && (len(d.Sessions) != 1 || d.Sessions[0].Title != "one" || d.Sessions[0].Place != place ||
+					d.Sessions[0].State != threads.Running) {
+					t.Errorf("two seconds after the start: %+v", d.Sessions)
+				}
+				w.Until(time.Hour, "merged", w.Forge.Done)
+				checkOnce(t, w, l)
+				if got := len(w.Exec.RunsOf(agents.KindIssue, 1)); got != 1 {
+					t.Errorf("%d sessions on the issue", got)
+				}
+				l.Stop()
+				w.Check()
+			})
+		})
+	}
+}
+
+// With stop = "end" they end with the supervisor, and their claims are released.
+func TestElsewhereStopEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Elsewhere()
+		for i := range w.Config.Threads {
+			w.Config.Threads[i].StopEnds = true
+		}
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+		time.Sleep(10 * time.Second)
+		l.Stop()
+		if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Cancelled || len(w.Forge.Claimed()) > 0 {
+			t.Errorf("the session is %+v, claimed are %v", r, w.Forge.Claimed())
+		}
+		if kept, _ := w.Engine.Kept(l.Instance()); len(kept) > 0 {
+			t.Errorf("kept are %q", kept)
+		}
+		w.Check()
+	})
+}
+
+// A session that the journal does not know is ended before anything begins, however long the engine takes to answer.
+func TestElsewhereUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		e := w.Elsewhere()
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Stubborn = true
+			return s
+		}
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+		l.Kill()
+		l.Bury()
+		if err := os.Remove(filepath.Join(w.Dir, "journal.jsonl")); err != nil {
+			t.Fatal(err)
+		}
+		e.Down(true)
+		l = w.Start()
+		time.Sleep(5 * time.Minute)
+		if n := len(w.Exec.Runs()); n != 1 {
+			t.Errorf("%d sessions began while nobody knew what runs", n)
+		}
+		e.Down(false)
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Cancelled || !strings.Contains(r.Outcome.Reason, "journal") {
+			t.Errorf("the old session: %+v", r.Outcome)
+		}
+		l.Stop()
+		w.Check() // no two sessions on the issue at once
+	})
+}
+
+// A session that the journal knows and the engine does not is lost, costs nothing, and its claim is released. While the
+// engine does not answer, that is not known: the session keeps its slot, and other threads work.
+func TestElsewhereGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		e := w.Elsewhere()
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(time.Minute, "a session runs", func() bool { return len(w.Exec.Runs()) == 1 })
+		l.Kill()
+		l.Bury()
+		e.find(w.Exec.Runs()[0].Job.RunID).cancel(errDead)
+		time.Sleep(time.Minute)
+		e.forget(w.Exec.Runs()[0].Job.RunID)
+		e.Down(true)
+		l = w.Start()
+		time.Sleep(10 * time.Minute)
+		if d := l.Document(); len(d.Sessions) != 1 || len(d.Recent) != 0 || len(w.Forge.Claimed()) != 1 {
+			t.Errorf("while the engine is down: sessions %+v, recent %+v", d.Sessions, d.Recent)
+		}
+		e.Down(false)
+		w.Until(time.Minute, "lost", func() bool { return len(l.Document().Recent) == 1 })
+		if r := l.Document().Recent[0]; r.Outcome != agents.Lost {
+			t.Errorf("it is %+v", r)
+		}
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		if got := variable(w.Exec.RunsOf(agents.KindIssue, 1)[1].Job, "DISINTO_ATTEMPT"); got != "1" {
+			t.Errorf("the next session is attempt %s", got)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// A claim, a place, and names for folders reach the executor.
+func TestElsewhereJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Elsewhere()
+		for i := range w.Config.Threads {
+			w.Config.Threads[i].Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box2"}}
+		}
+		w.Forge.Issue("one")
+		l := w.Start()
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		issue := w.Exec.RunsOf(agents.KindIssue, 1)[0].Job
+		if issue.Workspace != "dev-coder/johba_harb_1" || issue.HomeKey != "dev-coder" || issue.Instance != l.Instance() ||
+			issue.Thread != "llama" || issue.Role != "dev" || issue.Issue != 1 || len(issue.Nodes) != 1 || issue.Place != "" {
+			t.Errorf("the job is %+v", issue)
+		}
+		for _, v := range issue.Env {
+			if strings.Contains(v, "token-of-") {
+				t.Errorf("the environment has a secret: %s", v)
+			}
+		}
+		if !slices.Contains(issue.Secrets, "FORGE_TOKEN=token-of-dev-coder") {
+			t.Errorf("secrets are %q", issue.Secrets)
+		}
+		review := w.Exec.RunsOf(agents.KindReview, 2)[0].Job
+		if review.Place != "box1/"+issue.RunID || review.Issue != 1 || review.Number != 2 {
+			t.Errorf("the review's job is %+v", review)
+		}
+		l.Stop()
+		w.Check()
+	})
+}
+
+// The room of this machine holds no session elsewhere; that of the machines there does.
+func TestElsewhereRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		e := w.Elsewhere()
+		w.Config.Factory.MinFreeMemory = 1000
+		e.Memory = 999
+		w.Forge.Issue("one")
+		l := w.Start(func(l *Life) { l.Room = func(string) threads.Room { return threads.Room{} } })
+		time.Sleep(time.Minute)
+		if d := l.Document(); len(w.Exec.Runs()) > 0 || len(d.Queue) != 1 || d.Queue[0].Code != threads.NoRoom {
+			t.Errorf("with little room there: %+v", d.Queue)
+		}
+		e.Memory = 1000
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+	})
+}

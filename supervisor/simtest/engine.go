@@ -1,0 +1,265 @@
+package simtest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Engine runs sessions elsewhere, in virtual time: they go on while no supervisor lives. Their programs are those of
+// the world's executor, which checks that no agent or item has two of them.
+type Engine struct {
+	Exec *Executor
+	// Start is the time from a session's registration to the start of its program, and Tell that from its end to the
+	// moment at which this is known.
+	Start, Tell time.Duration
+	// Memory is free on the best node; 0 says nothing.
+	Memory int64
+
+	mu       sync.Mutex // guards what follows
+	down     bool       // it answers nothing; sessions go on
+	full     bool       // it has no node for a session
+	sessions map[string]*engaged
+}
+
+// engaged is a session of an engine.
+type engaged struct {
+	job    agents.Job
+	cancel context.CancelCauseFunc
+	told   bool          // a supervisor knows its end; guarded by the engine's mutex
+	begun  chan struct{} // closed when the program runs
+	at     time.Time     // then
+	done   chan struct{} // closed when it is known to have ended
+	out    agents.Outcome
+
+	mu    sync.Mutex // guards what follows
+	spent func(agents.Usage)
+}
+
+var errEngineDown = errors.New("the engine does not answer")
+
+// Elsewhere has every thread of a world run its sessions on an engine.
+func (w *World) Elsewhere() *Engine {
+	for i := range w.Config.Threads {
+		w.Config.Threads[i].Executor = threads.ExecutorNomad
+	}
+	w.Engine = &Engine{
+		Exec: w.Exec, Start: time.Second, Tell: 500 * time.Millisecond, sessions: make(map[string]*engaged),
+	}
+	return w.Engine
+}
+
+// Down says whether the engine answers from now on.
+func (e *Engine) Down(down bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.down = down
+}
+
+// Full says whether the engine has a node for a session from now on.
+func (e *Engine) Full(full bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.full = full
+}
+
+// answers waits until the engine answers.
+func (e *Engine) answers(ctx context.Context) bool {
+	for {
+		e.mu.Lock()
+		down := e.down
+		e.mu.Unlock()
+		if !down {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// Kept are the sessions of an instance whose end no supervisor knows, sorted.
+func (e *Engine) Kept(instance string) ([]string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.down {
+		return nil, errEngineDown
+	}
+	runs := slices.Sorted(maps.Keys(e.sessions))
+	return slices.DeleteFunc(runs, func(run string) bool {
+		return e.sessions[run].told || !strings.HasPrefix(run, instance+"-")
+	}), nil
+}
+
+// register takes a session; false for one that it has.
+func (e *Engine) register(job agents.Job) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sessions[job.RunID] != nil {
+		return false
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	x := &engaged{job: job, cancel: cancel, begun: make(chan struct{}), done: make(chan struct{})}
+	job.Spent = x.tell
+	e.sessions[job.RunID] = x
+	go e.live(ctx, x, job)
+	return true
+}
+
+// live is a session from its registration to the moment at which its end is known.
+func (e *Engine) live(ctx context.Context, x *engaged, job agents.Job) {
+	defer close(x.done)
+	time.Sleep(e.Start)
+	x.out = e.Exec.run(ctx, job, func(s agents.Started) {
+		x.at = s.At
+		close(x.begun)
+	}, func() bool { return false })
+	time.Sleep(e.Tell)
+}
+
+func (x *engaged) tell(u agents.Usage) {
+	x.mu.Lock()
+	spent := x.spent
+	x.mu.Unlock()
+	if spent != nil {
+		spent(u)
+	}
+}
+
+// find returns a session; nil when there is none.
+func (e *Engine) find(run string) *engaged {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sessions[run]
+}
+
+func (e *Engine) hasNode() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.full
+}
+
+// attend waits for a session until it has ended or ctx is done. over is false when it goes on.
+func (e *Engine) attend(ctx context.Context, x *engaged, job agents.Job, started func(agents.Started)) (over bool) {
+	x.mu.Lock()
+	x.spent = job.Spent
+	x.mu.Unlock()
+	begun := x.begun
+	for {
+		select {
+		case <-begun:
+			begun = nil
+			if started != nil && ctx.Err() == nil {
+				started(agents.Started{At: x.at, Place: "box1/" + job.RunID})
+			}
+		case <-x.done:
+			return e.answers(ctx)
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); errors.Is(cause, agents.ErrDetached) || errors.Is(cause, errDead) {
+				return false
+			}
+			x.cancel(context.Cause(ctx))
+			<-x.done
+			return true
+		}
+	}
+}
+
+// tell notes that a supervisor knows the end of a session, which is remembered all the same.
+func (e *Engine) tell(run string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.sessions[run]; x != nil {
+		x.told = true
+	}
+}
+
+// forget drops a session.
+func (e *Engine) forget(run string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.sessions, run)
+}
+
+// engineClient is an engine as a life sees it.
+type engineClient struct {
+	e *Engine
+	p *power
+}
+
+func (c *engineClient) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+	ctx, die := context.WithCancelCause(ctx)
+	defer die(nil)
+	killed := c.p.life.Killed
+	go func() {
+		select {
+		case <-killed:
+			die(errDead)
+		case <-ctx.Done():
+		}
+	}()
+	lost := agents.Outcome{Result: agents.Lost, Reason: "nothing runs as " + job.RunID}
+	if job.Command != nil {
+		if out, taken := c.begin(ctx, job); !taken {
+			return out
+		}
+	} else if !c.e.answers(ctx) {
+		return lost
+	}
+	x := c.e.find(job.RunID)
+	if x == nil || !c.e.attend(ctx, x, job, started) {
+		return lost
+	}
+	if err := c.p.use("ended", func() error { c.e.tell(job.RunID); return nil }); err != nil {
+		<-c.p.life.Killed // or the next life would find in its journal what this one never wrote
+		return lost
+	}
+	return x.out
+}
+
+// begin registers a new session; the outcome says why it could not.
+func (c *engineClient) begin(ctx context.Context, job agents.Job) (out agents.Outcome, taken bool) {
+	if ctx.Err() != nil || !c.e.answers(ctx) {
+		return agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}, false
+	}
+	if !c.e.hasNode() {
+		time.Sleep(30 * time.Second)
+		return agents.Outcome{Result: agents.NoPlace, Reason: "no node has meta.llama = box2"}, false
+	}
+	err := c.p.use("send", func() error { taken = c.e.register(job); return nil })
+	if err != nil {
+		<-c.p.life.Killed
+		return agents.Outcome{Result: agents.Lost, Reason: err.Error()}, false
+	}
+	return agents.Outcome{Result: agents.Failed, Reason: job.RunID + " runs already"}, taken
+}
+
+func (c *engineClient) Activity(run string) (a agents.Activity, ok bool) {
+	x := c.e.find(run)
+	if x == nil {
+		return a, false
+	}
+	return agents.Activity{LastOutput: time.Now(), Place: "box1/" + run}, true
+}
+
+func (c *engineClient) Kept(_ context.Context, instance string) (runs []string, err error) {
+	err = c.p.use("kept", func() (err error) { runs, err = c.e.Kept(instance); return err })
+	return runs, err
+}
+
+// Room is the memory that is free on the best node.
+func (c *engineClient) Room(context.Context, string) (memory, disk int64, err error) {
+	if c.e.Memory == 0 {
+		return 0, 0, errEngineDown
+	}
+	return c.e.Memory, 1 << 50, nil
+}

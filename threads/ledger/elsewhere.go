@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Sent says that a session, whose item is claimed, is about to be given to an executor whose sessions outlive the
+// supervisor. It has what the end of the session is judged by: the next supervisor may be the one that judges.
+type Sent struct {
+	Run      string    `json:"run"`
+	Title    string    `json:"title,omitempty"`
+	Head     string    `json:"head,omitempty"`
+	Base     string    `json:"base,omitempty"`
+	Seen     time.Time `json:"seen,omitzero"`
+	Reviewed int64     `json:"reviewed,omitempty"`
+	Comments []int64   `json:"comments,omitempty"`
+}
+
+// SentOf returns the record of a session that is about to run.
+func SentOf(run string, it *threads.Item) *Sent {
+	return &Sent{
+		Run: run, Title: it.Title, Head: it.HeadSHA, Base: it.Base, Seen: it.Seen, Reviewed: it.Reviewed,
+		Comments: slices.Clone(it.Comments),
+	}
+}
+
+func (r *Sent) valid() bool { return r.Run != "" }
+
+func (r *Sent) apply(s *State, _ time.Time) {
+	if open, known := s.Open[r.Run]; known {
+		sent := *r
+		open.Sent = &sent
+		s.Open[r.Run] = open
+	}
+}
+
+// Placed says since when, and where, the program of such a session runs.
+type Placed struct {
+	Run   string    `json:"run"`
+	Place string    `json:"place"`
+	Began time.Time `json:"began"`
+}
+
+func (r *Placed) valid() bool { return r.Run != "" }
+
+func (r *Placed) apply(s *State, _ time.Time) {
+	open, known := s.Open[r.Run]
+	if !known {
+		return
+	}
+	open.Place, open.Began = r.Place, r.Began
+	s.Open[r.Run] = open
+	if open.Chain.Number > 0 {
+		s.chain(open.Chain).Place = r.Place
+	}
+}
+
+// Outlives reports whether the session can go on although its supervisor has ended: it was sent to an executor that is
+// not this machine.
+func (o *Open) Outlives() bool { return o.Executor != "" && o.Sent != nil }
+
+// Session returns a session that outlives its supervisor, as the scheduler sees it.
+func (o *Open) Session() threads.Session {
+	x := threads.Session{
+		RunID: o.Run, Thread: o.Thread, Slot: o.Slot, Agent: o.Agent, Login: o.Login, Role: o.Role, State: threads.Running,
+		Attempt: o.Attempt, Rung: o.Rung, Started: o.At, Used: o.Used,
+	}
+	if !o.Began.IsZero() {
+		x.Started = o.Began
+	}
+	key := o.Item.Of()
+	x.Item = threads.Item{
+		Kind: key.Kind, Ref: key.Ref, Role: key.Role, Chain: forge.Ref(o.Chain), Title: o.Sent.Title, Priority: o.Priority,
+		Since: o.Ready, HeadSHA: o.Sent.Head, Base: o.Sent.Base, Seen: o.Sent.Seen, Reviewed: o.Sent.Reviewed, Cause: o.Cause,
+		Comments: slices.Clone(o.Sent.Comments), Author: o.Author,
+	}
+	return x
+}

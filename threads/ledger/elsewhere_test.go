@@ -1,0 +1,55 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// The journal gives back the session that was sent, also after compaction, and for a program whose start it does not
+// know.
+func TestOutlives(t *testing.T) {
+	begin := startRec("a", 61, 2)
+	begin.Start.Executor, begin.Start.Item.Kind, begin.Start.Chain.Number = "nomad", agents.KindReview, 60
+	begin.Start.Cause, begin.Start.Author, begin.Start.Rung, begin.Start.Priority = threads.CauseBase, "johba", 1, 3
+	item := threads.Item{
+		Kind: agents.KindReview, Ref: forge.Ref{Repo: "o/r", Number: 61}, Chain: forge.Ref{Repo: "o/r", Number: 60},
+		Title: "one", Priority: 3, HeadSHA: "aa", Base: "main", Seen: noon, Reviewed: 7, Cause: threads.CauseBase,
+		Comments: []int64{4, 5}, Author: "johba",
+	}
+	sent := Record{At: noon, Sent: SentOf("a", &item)}
+	placed := Record{At: noon, Placed: &Placed{"a", "box2/1f0c", noon.Add(time.Second)}}
+	used := Record{At: noon, Used: &Used{"a", agents.Usage{OutputTokens: 5}}}
+	if o := Fold([]Record{begin}).Open["a"]; o.Outlives() {
+		t.Error("a session that was never sent outlives its supervisor")
+	}
+	here := startRec("b", 1, 1)
+	if o := Fold([]Record{here, {At: noon, Sent: &Sent{Run: "b"}}}).Open["b"]; o.Outlives() {
+		t.Error("a session on this machine outlives its supervisor")
+	}
+	want := threads.Session{
+		RunID: "a", Thread: "llama", Slot: 1, Agent: "dev-qwen", Login: "qwen", Role: "dev", Item: item,
+		State: threads.Running, Attempt: 2, Rung: 1, Started: noon,
+	}
+	for _, records := range [][]Record{{begin, sent}, {begin, sent, placed, used}} {
+		state := Fold(records)
+		if len(records) > 2 {
+			want.Started, want.Used = noon.Add(time.Second), agents.Usage{OutputTokens: 5}
+		}
+		for _, s := range []*State{state, Fold(state.Compact(noon))} {
+			o := s.Open["a"]
+			if diff := cmp.Diff(want, o.Session()); diff != "" || !o.Outlives() {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+	}
+	state := Fold([]Record{begin, sent, placed, endRec("a", time.Minute, End{Result: agents.Done})})
+	if got := state.Chain(forge.Ref{Repo: "o/r", Number: 60}).Place; got != "box2/1f0c" {
+		t.Errorf("the chain's last place is %q", got)
+	}
+}
