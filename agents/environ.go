@@ -361,3 +361,13 @@ func ServiceEnviron(base []string, j *Job, secrets []SecretVar) []string {
 	slices.Sort(environ)
 	return environ
 }
+
+// Values returns the values of an environment, in its order.
+func Values(environ []string) (values []string) {
+	for _, entry := range environ {
+		if _, value, ok := strings.Cut(entry, "="); ok {
+			values = append(values, value)
+		}
+	}
+	return values
+}

@@ -84,6 +84,7 @@ func (k *checker) check(ctx context.Context) error {
 		if !k.offline {
 			k.forge(ctx)
 			k.backends(ctx)
+			k.cluster(ctx)
 			k.fleet(ctx)
 			k.notified(ctx)
 		}

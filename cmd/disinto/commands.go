@@ -39,7 +39,8 @@ func commands() []command {
 		cancelCommand, retryCommand, releaseCommand, approveCommand, pauseCommand, resumeCommand, restartCommand, logsCommand,
 		upgradeCommand,
 		simulateCommand, mcpCommand(), versionCommand, completionCommand, helpCommand(),
-		completeCommand(), manCommand(), agentCommand, localforgeCommand, demoAgentCommand, checkUpgradeCommand,
+		completeCommand(), manCommand(), agentCommand, sessionRunCommand, localforgeCommand, demoAgentCommand,
+		checkUpgradeCommand,
 	}
 }
 

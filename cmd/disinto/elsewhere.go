@@ -29,6 +29,7 @@ var (
 	upstreamCommand     = onLinux("upstream", "run a script of upstream's")
 	upgradeCommand      = onLinux("upgrade", "replace the running program")
 	agentCommand        = inside(onLinux("agent", "one session of the built-in agent"))
+	sessionRunCommand   = inside(onLinux("session-run", "one session in an allocation of Nomad"))
 	localforgeCommand   = inside(onLinux("localforge", "the embedded forge"))
 	demoAgentCommand    = inside(onLinux("demo-agent", "an agent of the demo"))
 	checkUpgradeCommand = inside(onLinux("check-upgrade", "try an upgrade out"))

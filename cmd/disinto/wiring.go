@@ -25,6 +25,7 @@ import (
 // grace of sessions short.
 var executors = registry[func(*factory) supervisor.Executor]{
 	{"process", newProcesses},
+	{"nomad", newNomad},
 }
 
 // forges are the kinds of forges. The first is used unless $DISINTO_FORGE names another. disinto check looks at the

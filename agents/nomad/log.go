@@ -1,0 +1,138 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// defaultLog bounds what is read of a log without a bound of its own, and logSlack what a bounded one may have more:
+// notes about itself.
+const (
+	defaultLog = 1 << 30
+	logSlack   = 1 << 20
+)
+
+// Log writes what a run has printed, which has no secrets of the session, and with follow what it prints until it has
+// ended.
+func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writer) error {
+	s := e.find(runID)
+	c := newClient(e.Config)
+	if s == nil {
+		list, err := c.allocations(ctx, jobID(runID))
+		if err != nil {
+			return err
+		}
+		a := chief(list)
+		if a == nil {
+			return fmt.Errorf("Nomad has no log of %s any more", runID)
+		}
+		l := &logReader{client: c, alloc: a.ID, out: w, most: defaultLog}
+		return l.read(ctx, follow && a.live())
+	}
+	l := &logReader{client: c, session: s, out: w, most: defaultLog}
+	if m := s.maxLog(); m > 0 {
+		l.most = m + logSlack
+	}
+	return l.follow(ctx, follow)
+}
+
+// find returns the session of a run; nil when it is not under way.
+func (e *Executor) find(runID string) *session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.sessions[jobID(runID)]
+}
+
+// maxLog is the bound of the session's log; 0 for none, or while it is not known.
+func (s *session) maxLog() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logBound
+}
+
+// logReader reads a log from the node of an allocation.
+type logReader struct {
+	client  *client
+	session *session // nil for one that is not under way
+	alloc   string
+	out     io.Writer
+	at      int64 // how much has been read
+	most    int64
+}
+
+// follow reads until the session has ended, and then the rest. A connection that breaks is made again.
+func (l *logReader) follow(ctx context.Context, follow bool) error {
+	s := l.session
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		l.alloc = s.alloc
+		s.mu.Unlock()
+		select {
+		case <-s.quiet:
+			return l.read(ctx, false)
+		default:
+		}
+		if l.alloc != "" {
+			if err := l.untilQuiet(ctx, follow); !follow {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.quiet:
+		case <-time.After(startTick):
+		}
+	}
+}
+
+// untilQuiet reads what there is, and follows it until the session has ended.
+func (l *logReader) untilQuiet(ctx context.Context, follow bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go l.session.exec.safely("the log of "+l.session.id, func() {
+		select {
+		case <-l.session.quiet:
+			cancel()
+		case <-done:
+		}
+	})
+	return l.read(ctx, follow)
+}
+
+// read reads on where the last one ended.
+func (l *logReader) read(ctx context.Context, follow bool) error {
+	query := url.Values{
+		"task": {taskName}, "type": {"stdout"}, "plain": {"true"}, "origin": {"start"}, "offset": {fmt.Sprint(l.at)},
+	}
+	if follow {
+		query.Set("follow", "true")
+	}
+	resp, err := l.client.send(ctx, http.MethodGet, "/client/fs/logs/"+escape(l.alloc), query, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(l, io.LimitReader(resp.Body, l.most-l.at))
+	return err
+}
+
+// Write passes a piece on, and notes that something was printed.
+func (l *logReader) Write(text []byte) (int, error) {
+	if s := l.session; s != nil {
+		s.mu.Lock()
+		s.activity.LastOutput = time.Now()
+		s.mu.Unlock()
+	}
+	n, err := l.out.Write(text)
+	l.at += int64(n)
+	return n, err
+}

@@ -1,0 +1,87 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// node is a machine of the cluster as a list shows it.
+type node struct {
+	ID, Name, NodeClass, Datacenter, Version string
+	Status, SchedulingEligibility            string
+	Drain                                    bool
+	Drivers                                  map[string]struct{ Detected, Healthy bool }
+	HostVolumes                              map[string]struct{ Path string }
+}
+
+// listNodes returns all nodes.
+func (c *client) listNodes(ctx context.Context) (nodes []node, err error) {
+	_, err = c.call(ctx, http.MethodGet, "/nodes", url.Values{}, nil, &nodes)
+	return nodes, err
+}
+
+// ready reports whether a node takes sessions.
+func (n *node) ready() bool {
+	return n.Status == "ready" && n.SchedulingEligibility == "eligible" && !n.Drain && n.Drivers["raw_exec"].Healthy
+}
+
+// volumePaths returns the folder of a host volume on each node that has it, by the node's id.
+func (c *client) volumePaths(ctx context.Context, volume string) (map[string]string, error) {
+	nodes, err := c.listNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	for i := range nodes {
+		if v, ok := nodes[i].HostVolumes[volume]; ok && v.Path != "" {
+			paths[nodes[i].ID] = v.Path
+		}
+	}
+	return paths, nil
+}
+
+// evaluation is a decision of Nomad's scheduler about a job, or what it would decide.
+type evaluation struct {
+	CreateIndex    uint64
+	FailedTGAllocs map[string]failure
+}
+
+// failure says why a job fits nowhere.
+type failure struct {
+	NodesEvaluated                         int
+	ConstraintFiltered, DimensionExhausted map[string]int
+}
+
+func (m failure) String() string {
+	var why []string
+	for _, words := range slices.Sorted(maps.Keys(m.ConstraintFiltered)) {
+		why = append(why, fmt.Sprintf("%d without %s", m.ConstraintFiltered[words], words))
+	}
+	for _, words := range slices.Sorted(maps.Keys(m.DimensionExhausted)) {
+		why = append(why, fmt.Sprintf("%d without enough %s", m.DimensionExhausted[words], words))
+	}
+	if len(why) == 0 {
+		why = []string{"none is ready"}
+	}
+	return oneLine("no node takes it: " + strings.Join(why, ", "))
+}
+
+// unplaced says why no node takes a job, in the words of Nomad's last decision about it.
+func (c *client) unplaced(ctx context.Context, id string) string {
+	var list []evaluation
+	if _, err := c.call(ctx, http.MethodGet, "/job/"+escape(id)+"/evaluations", nil, nil, &list); err != nil {
+		return "no node takes it: " + oneLine(err.Error())
+	}
+	slices.SortFunc(list, func(a, b evaluation) int { return int(int64(b.CreateIndex) - int64(a.CreateIndex)) })
+	for _, e := range list {
+		if m, ok := e.FailedTGAllocs[taskName]; ok {
+			return m.String()
+		}
+	}
+	return "no node takes it, and Nomad does not say why"
+}

@@ -1,0 +1,215 @@
+package nomad
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
+	"codeberg.org/johba/disinto/forge"
+)
+
+// Place is the machine and the allocation in which a session runs. All fields are required but Starved.
+type Place struct {
+	Environ []string // as Nomad made it
+	Out     io.Writer
+	Self    string // the path of disinto on this machine
+	// Run runs a job on this machine, as agents/process does.
+	Run func(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome
+	// Begin is the fence: forge.ErrTaken for a session that has begun elsewhere, or may not begin any more.
+	Begin func(ctx context.Context, job agents.Job, place string) error
+	// Starved counts the processes of this allocation that the kernel has killed for want of memory; nil counts none.
+	Starved func() int64
+}
+
+// runMark stands before the run id on the node. A supervisor on the same machine ends what carries a run id of its
+// instance when it starts; this session is to survive that.
+const runMark = "node."
+
+func (p *Place) getenv(name string) string { return agents.Getenv(p.Environ, name) }
+
+// Do runs the session of this allocation until nothing of it is left, and returns the exit code of session-run.
+func (p *Place) Do(ctx context.Context) int {
+	began := time.Now()
+	book := &book{path: filepath.Join(p.getenv("NOMAD_TASK_DIR"), documentFile), d: document{Format: orderFormat}}
+	o, err := p.order()
+	if err != nil {
+		return book.close(agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())})
+	}
+	if err := p.fence(ctx, o); err != nil {
+		return book.close(notBegun(ctx, err))
+	}
+	return book.close(p.session(ctx, o, book, began))
+}
+
+// order reads what is to be done here.
+func (p *Place) order() (*Order, error) {
+	text, err := plainfile.Read(filepath.Join(p.getenv("NOMAD_SECRETS_DIR"), orderFile), maxOrder)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the order of the session: %w", err)
+	}
+	return parseOrder(text)
+}
+
+// fenceTime is how long the forge is asked whether the session may begin.
+const fenceTime = time.Minute
+
+// fence asks the forge until it answers.
+func (p *Place) fence(ctx context.Context, o *Order) error {
+	ctx, cancel := context.WithTimeout(ctx, fenceTime)
+	defer cancel()
+	place := p.getenv("DISINTO_NODE_NAME") + "/" + p.getenv("NOMAD_ALLOC_ID")
+	for pause := 200 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := p.Begin(ctx, o.Job, place)
+		if err == nil || !errors.Is(err, forge.ErrUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// notBegun is the outcome of a session that the fence has kept from beginning.
+func notBegun(ctx context.Context, err error) agents.Outcome {
+	o := agents.Outcome{Result: agents.Failed, Reason: oneLine(err.Error()), ExitCode: 1}
+	switch {
+	case ctx.Err() != nil:
+		o.Result = agents.Cancelled
+	case errors.Is(err, forge.ErrTaken), errors.Is(err, forge.ErrUnavailable):
+		o.Result = agents.Lost
+	}
+	return o
+}
+
+// session runs the agent.
+func (p *Place) session(ctx context.Context, o *Order, book *book, began time.Time) agents.Outcome {
+	job, clean, err := p.job(o)
+	if err != nil {
+		return agents.Outcome{Result: agents.NoRoom, Reason: oneLine(err.Error())}
+	}
+	defer clean()
+	var starved int64
+	if p.Starved != nil {
+		starved = p.Starved()
+	}
+	// Nothing runs after the deadline, by which the supervisor gives the slot to another. Clocks differ: so no session
+	// lasts longer than it may either.
+	ctx, cancel := context.WithDeadline(ctx, began.Add(longest(&job)))
+	defer cancel()
+	job.Spent = func(u agents.Usage) { book.write(func(d *document) { d.Usage = u }) }
+	relay := p.relay(job, o.Secrets, book)
+	out := p.Run(ctx, job, func(s agents.Started) {
+		book.write(func(d *document) { d.Started = &begun{s.At.UTC(), s.Sandbox} })
+	})
+	relay()
+	if out.Result == agents.Cancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		out.Result, out.Reason = agents.TimedOut, "it outlasted its deadline"
+	}
+	if p.Starved != nil {
+		out = starve(out, p.Starved()-starved, &o.Job)
+	}
+	return out
+}
+
+// starve adds to an outcome that the kernel has killed processes of the session for want of memory. One that has
+// reached its aim all the same is left alone, and so is one that was cancelled.
+func starve(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
+	if killed <= 0 || out.Result == agents.Cancelled || out.Result == agents.Done && out.Claimed {
+		return out
+	}
+	if out.Reason != "" {
+		out.Reason += "; "
+	}
+	out.Reason += fmt.Sprintf("out of memory, its limit is %s: %d processes killed", memoryLimit(j), killed)
+	return out
+}
+
+// job is the job of an order with the paths of this machine, and what removes those that do not outlast it.
+func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
+	job = o.Job
+	base := o.Paths[p.getenv("DISINTO_NODE")]
+	if base == "" {
+		base = filepath.Join(p.getenv("NOMAD_TASK_DIR"), "state")
+	}
+	logs, err := os.MkdirTemp("", "disinto-log-") // not in the allocation, where Nomad would show it with its secrets
+	if err != nil {
+		return job, nil, err
+	}
+	job.RunID = runMark + job.RunID
+	job.Limits.Memory = 0 // Nomad holds the allocation to it
+	job.LogPath = filepath.Join(logs, "log")
+	job.ResultPath = filepath.Join(base, "results", job.HomeKey, job.RunID+".json")
+	work := filepath.Join(base, "work", filepath.Dir(job.Workspace))
+	if job.Dir == "" || strings.HasSuffix(job.Dir, "/"+job.Workspace) { // else it is the cwd of a role
+		job.Dir = filepath.Join(base, "work", job.Workspace)
+	}
+	job.Home = filepath.Join(base, "home", job.HomeKey)
+	if job.Tmp != "" {
+		job.Tmp = filepath.Join(base, "tmp", job.HomeKey)
+	}
+	if o.Own {
+		job.Command = append([]string{p.Self}, job.Command[1:]...)
+	}
+	if job.Sandbox.On() {
+		job.Sandbox.Write = append(slices.Clone(job.Sandbox.Write), work)
+		job.Sandbox.Hide = append(slices.Clone(job.Sandbox.Hide), base, p.getenv("NOMAD_SECRETS_DIR"))
+	}
+	job.Env, job.Secrets = p.environ(&job), o.Secrets
+	return job, func() {
+		_ = os.RemoveAll(logs)
+		_ = os.Remove(job.ResultPath)
+	}, nil
+}
+
+// environ is the environment of a job with what belongs to this machine in the place of the supervisor's.
+func (p *Place) environ(job *agents.Job) []string {
+	own := []string{
+		"DISINTO_RUN_ID=" + job.RunID, "DISINTO_WORKSPACE=" + job.Dir, "DISINTO_RESULT=" + job.ResultPath,
+		"HOME=" + job.Home, "PWD=" + job.Dir,
+	}
+	if path := p.getenv("PATH"); path != "" {
+		own = append(own, "PATH="+path)
+	}
+	env := agents.Setenv(job.Env, own)
+	if job.Tmp != "" {
+		return agents.Setenv(env, []string{"TMPDIR=" + job.Tmp})
+	}
+	return slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "TMPDIR=") })
+}
+
+// book is the document of a session, which the supervisor reads.
+type book struct {
+	path string
+
+	mu sync.Mutex // guards what follows
+	d  document
+}
+
+// write changes the document, and stores it whole: a reader never sees half of one.
+func (b *book) write(change func(*document)) {
+	b.mu.Lock()
+	change(&b.d)
+	text, err := json.Marshal(b.d)
+	b.mu.Unlock()
+	if err == nil && os.WriteFile(b.path+".new", text, 0o600) == nil {
+		_ = os.Rename(b.path+".new", b.path)
+	}
+}
+
+// close writes how the session ended, and returns its exit code.
+func (b *book) close(out agents.Outcome) int {
+	b.write(func(d *document) { d.Outcome = &out })
+	return codeOf(out.Result)
+}

@@ -1,0 +1,91 @@
+package nomad
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/plainfile"
+)
+
+const (
+	relayTick = 100 * time.Millisecond
+	// relayEnd is how long the rest of a log may take, when the session is over: Nomad may have stopped reading.
+	relayEnd = 5 * time.Second
+	// noteTick is between two notes of the last output in the document.
+	noteTick = 5 * time.Second
+)
+
+// relay prints the log of a job while it grows, without the session's secrets. The function that it returns waits until
+// all has been printed.
+func (p *Place) relay(job agents.Job, secrets []string, book *book) (end func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		r := &relay{path: job.LogPath, out: p.Out, hide: agents.NewRedactor(agents.Values(secrets)), book: book}
+		for last := false; ; {
+			r.copy()
+			if last {
+				r.print(r.hide.End())
+				return
+			}
+			select {
+			case <-over:
+				last = true
+			case <-time.After(relayTick):
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		select {
+		case <-ended:
+		case <-time.After(relayEnd):
+		}
+	}
+}
+
+// relay is a log under way from its file to Nomad.
+type relay struct {
+	path  string
+	at    int64
+	out   io.Writer
+	hide  *agents.Redactor
+	book  *book
+	noted time.Time
+}
+
+// copy prints what the file has more than before.
+func (r *relay) copy() {
+	f, err := plainfile.Open(r.path, os.O_RDONLY)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	piece := make([]byte, 32<<10)
+	for {
+		n, _ := f.ReadAt(piece, r.at)
+		if n == 0 {
+			return
+		}
+		r.at += int64(n)
+		r.print(r.hide.Next(string(piece[:n])))
+		if now := time.Now(); now.Sub(r.noted) >= noteTick {
+			r.noted = now
+			r.book.write(func(d *document) { d.LastOutput = now.UTC() })
+		}
+	}
+}
+
+// print writes to Nomad. While Nomad's agent restarts there is no reader: then it is tried again, for a while.
+func (r *relay) print(text string) {
+	for try := 0; text != "" && try < 50; try++ {
+		n, err := io.WriteString(r.out, text)
+		if err == nil {
+			return
+		}
+		text = text[n:]
+		time.Sleep(relayTick)
+	}
+}

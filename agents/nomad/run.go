@@ -1,0 +1,436 @@
+package nomad
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// Executor runs sessions as jobs of a Nomad cluster. Set the exported fields before the first call and leave them alone
+// after it. Its methods may be called from several goroutines at once.
+type Executor struct {
+	// Config returns the cluster; it is called for each request, so that a reloaded configuration counts.
+	Config func() Config
+	// Self is the path by which jobs name this program, whose place on a node may be another.
+	Self string
+	// Secrets returns the texts to hide in what a session leaves; it is called at the end of each. nil hides nothing.
+	Secrets func() []string
+	// Forget removes what the fence of a session without a claim has left on the forge. nil: there is nothing to remove.
+	Forget func(ctx context.Context, repo, run string) error
+	// Report is told of what went wrong inside. nil: no matter.
+	Report func(err error)
+
+	mu        sync.Mutex // guards what follows
+	client    *client
+	sessions  map[string]*session // by the id of the job
+	stopWatch func()              // ends the watch; nil while there is none
+}
+
+func (e *Executor) report(err error) {
+	if e.Report != nil {
+		e.Report(err)
+	}
+}
+
+// session is a run as the supervisor's side sees it.
+type session struct {
+	exec   *Executor
+	client *client
+	id     string // of the job
+	order  *Order
+	spent  func(agents.Usage)
+	news   chan struct{} // its job has changed
+
+	// The goroutine of Run owns these.
+	since    time.Time // the submission, or when a kept session was found
+	changed  time.Time // when the allocations were last seen to be as they are
+	print    string    // of the allocations
+	asked    bool      // Nomad was told to stop the job
+	unplaced string    // why no node takes the job, which is stopped for that
+	told     bool      // started was called
+	document *document // as read last
+	readAt   time.Time
+	listedAt time.Time
+
+	quiet chan struct{} // closed when nothing prints any more
+
+	mu       sync.Mutex // guards what follows
+	activity agents.Activity
+	alloc    string // that the session runs in; empty while there is none
+	logBound int64
+}
+
+// Run is that of supervisor.Executor: it submits a job and returns when nothing of the session is left, on any node.
+func (e *Executor) Run(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+	if job.RunID == "" || strings.ContainsAny(job.RunID, "/\x00 ") {
+		return agents.Outcome{Result: agents.Failed, Reason: "internal error: a job without a usable run id"}
+	}
+	s := &session{
+		exec: e, id: jobID(job.RunID), spent: job.Spent, news: make(chan struct{}, 1), since: time.Now(), changed: time.Now(),
+		quiet: make(chan struct{}),
+	}
+	if !e.enter(s) {
+		return agents.Outcome{Result: agents.Failed, Reason: "internal error: the run " + job.RunID + " is running already"}
+	}
+	defer e.leave(s)
+	// Requests outlast ctx: a session that is cancelled has to be ended, and its end awaited.
+	calls, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	defer context.AfterFunc(ctx, func() {
+		e.safely("the end of "+s.id, func() {
+			if detached(ctx) {
+				abandon()
+			}
+		})
+	})()
+	var refused *agents.Outcome
+	if len(job.Command) == 0 {
+		refused = s.recall(calls, job)
+	} else {
+		refused = s.submit(ctx, calls, job)
+	}
+	if refused != nil {
+		return *refused
+	}
+	return s.follow(ctx, calls, started)
+}
+
+// detached reports whether the session is to go on without us.
+func detached(ctx context.Context) bool {
+	return ctx.Err() != nil && errors.Is(context.Cause(ctx), agents.ErrDetached)
+}
+
+// cancelled is the outcome of a session that ctx ended.
+func cancelled(ctx context.Context) agents.Outcome {
+	return agents.Outcome{Result: agents.Cancelled, Reason: context.Cause(ctx).Error()}
+}
+
+// recall finds a session that outlived the last supervisor.
+func (s *session) recall(calls context.Context, job agents.Job) *agents.Outcome {
+	err := persist(calls, func() (err error) {
+		s.order, err = s.client.getOrder(calls, s.id)
+		if err == nil && s.order == nil { // its end was told before
+			s.order, err = s.client.remains(calls, s.id)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return &agents.Outcome{Result: agents.Lost, Reason: oneLine(err.Error())}
+	case s.order == nil:
+		return &agents.Outcome{Result: agents.Lost, Reason: "Nomad has no job " + s.id}
+	}
+	return nil
+}
+
+// remains is the order of a job without one, as far as the job tells; nil when there is no such job.
+func (c *client) remains(ctx context.Context, id string) (*Order, error) {
+	var job struct{ Meta map[string]string }
+	_, err := c.call(ctx, http.MethodGet, "/job/"+escape(id), nil, nil, &job)
+	if isMissing(err) {
+		return nil, nil
+	}
+	deadline, _ := time.Parse(time.RFC3339, job.Meta[deadlineKey])
+	return &Order{Job: agents.Job{RunID: strings.TrimPrefix(id, jobPrefix)}, Deadline: deadline}, err
+}
+
+// submit stores the order and registers the job. An outcome means that nothing was started, and nothing will be.
+func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Outcome {
+	s.order = newOrder(job, s.exec.Self, s.since)
+	patience, end := context.WithTimeout(ctx, placeTime)
+	defer end()
+	cfg := s.client.config()
+	err := persist(patience, func() (err error) {
+		if cfg.Volume != "" {
+			s.order.Paths, err = s.client.volumePaths(patience, cfg.Volume)
+		}
+		if err == nil {
+			err = s.client.putOrder(patience, s.id, s.order)
+		}
+		if errors.Is(err, errTooLong) {
+			err = &refusal{http.StatusRequestEntityTooLarge, err.Error()}
+		}
+		return err
+	})
+	if err == nil && ctx.Err() == nil {
+		// From here on the job may exist, whatever the answer is: only an answer settles it.
+		err = persist(calls, func() error { return s.client.register(calls, describe(s.id, s.order, cfg)) })
+		if err == nil || detached(ctx) {
+			return nil
+		}
+	}
+	_ = s.client.dropOrder(calls, s.id)
+	if ctx.Err() != nil {
+		o := cancelled(ctx)
+		return &o
+	}
+	return &agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())}
+}
+
+// How often a session is looked at without news of it.
+const (
+	startTick = 200 * time.Millisecond // between the start of session-run and that of the program
+	quietTick = time.Second            // while a job waits, or is being ended
+	usageTick = 5 * time.Second        // for what has been used
+	listTick  = 30 * time.Second       // for changes that the watch missed
+)
+
+// follow waits for the end of a session.
+func (s *session) follow(ctx, calls context.Context, started func(agents.Started)) agents.Outcome {
+	defer close(s.quiet)
+	s.mu.Lock()
+	s.logBound = s.order.Job.MaxLog
+	s.mu.Unlock()
+	var allocs []allocation
+	done, tick := ctx.Done(), time.Duration(0)
+	for {
+		select {
+		case <-s.news:
+			s.listedAt = time.Time{}
+		case <-time.After(tick):
+		case <-done:
+			done = nil
+		}
+		if detached(ctx) {
+			return agents.Outcome{Result: agents.Lost, Reason: context.Cause(ctx).Error()}
+		}
+		var err error
+		if now := time.Now(); s.asked || len(allocs) == 0 || now.Sub(s.listedAt) >= listTick || !s.told {
+			if allocs, err = s.client.allocations(calls, s.id); err == nil {
+				s.listedAt = now
+			}
+		}
+		if tick = quietTick; err == nil {
+			if out, over := s.step(ctx, calls, allocs, started); over {
+				return s.conclude(ctx, calls, out)
+			}
+			tick = s.tick(allocs)
+		}
+	}
+}
+
+// tick is when to look again.
+func (s *session) tick(allocs []allocation) time.Duration {
+	a := chief(allocs)
+	switch {
+	case a != nil && a.ClientStatus == "running" && !s.told:
+		return startTick
+	case s.asked || a == nil || a.ClientStatus != "running":
+		return quietTick
+	}
+	return usageTick
+}
+
+// allocations reads those of a job.
+func (c *client) allocations(ctx context.Context, id string) (list []allocation, err error) {
+	query := url.Values{"all": {"true"}}
+	_, err = c.call(ctx, http.MethodGet, "/job/"+escape(id)+"/allocations", query, nil, &list)
+	return list, err
+}
+
+// step does what the state of a session asks for. It is over when nothing of it runs any more, or can.
+func (s *session) step(
+	ctx, calls context.Context, allocs []allocation, started func(agents.Started),
+) (out agents.Outcome, ended bool) {
+	now := time.Now()
+	s.notice(allocs, now)
+	a := chief(allocs)
+	if a != nil {
+		s.observe(calls, a, started)
+	}
+	if why, stop := s.mustStop(ctx, calls, allocs, now); stop && !s.asked {
+		s.unplaced = why
+		s.asked = s.client.stop(calls, s.id) == nil
+		s.changed = now
+	}
+	switch {
+	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // an evaluation under way may have placed it meanwhile
+		return agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}, true
+	case a == nil && s.print != "", a == nil && s.vanished(calls):
+		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}, true
+	case a == nil:
+		return out, false
+	case !over(allocs, now.Sub(s.changed)) && now.Before(s.order.Deadline.Add(time.Minute)):
+		return out, false
+	}
+	s.observe(calls, a, started)
+	out = judge(a, s.document, s.asked && s.unplaced == "" && ctx.Err() != nil, &s.order.Job)
+	if s.unplaced != "" && !s.told {
+		out = agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}
+	}
+	return out, true
+}
+
+// notice remembers since when the allocations are as they are.
+func (s *session) notice(allocs []allocation, now time.Time) {
+	var b strings.Builder
+	for i := range allocs {
+		b.WriteString(allocs[i].ID + allocs[i].ClientStatus)
+	}
+	if print := b.String(); print != s.print && print != "" {
+		s.print, s.changed = print, now
+	}
+}
+
+// vanished reports whether a job that no node has taken is gone.
+func (s *session) vanished(calls context.Context) bool {
+	left, err := s.client.remains(calls, s.id)
+	return err == nil && left == nil
+}
+
+// mustStop reports whether the job is to be stopped: because ctx is done, the deadline has passed, or no node takes it,
+// for which it says why.
+func (s *session) mustStop(
+	ctx, calls context.Context, allocs []allocation, now time.Time,
+) (why string, stop bool) {
+	a := chief(allocs)
+	switch {
+	case ctx.Err() != nil, now.After(s.order.Deadline):
+		return "", true
+	case a == nil && now.Sub(s.since) >= placeTime:
+		return s.client.unplaced(calls, s.id), true
+	case a != nil && a.ClientStatus == "pending" && now.Sub(s.changed) >= startTime:
+		return "node " + oneLine(a.NodeName) + " does not start it: " + a.exit().words, true
+	}
+	return "", false
+}
+
+// observe reads what session-run tells, and passes it on.
+func (s *session) observe(calls context.Context, a *allocation, started func(agents.Started)) {
+	x := a.exit()
+	if !x.started {
+		return
+	}
+	s.mu.Lock()
+	s.alloc = a.ID
+	s.mu.Unlock()
+	wait := usageTick
+	if !s.told {
+		wait = startTick
+	}
+	if now := time.Now(); now.Sub(s.readAt) >= wait || !a.live() {
+		s.readAt = now
+		s.readDocument(calls, a)
+	}
+	d := s.document
+	known := d != nil && d.Started != nil
+	if !known && (d != nil || x.result == "" || slices.Contains([]agents.Result{agents.Lost, agents.NoPlace}, x.result)) {
+		return
+	}
+	// By our own clock, and never too late: it is the time of the submission.
+	begin := agents.Started{Place: a.place(), At: s.order.Deadline.Add(-longest(&s.order.Job))}
+	if known {
+		begin.Sandbox = d.Started.Sandbox
+	}
+	s.mu.Lock()
+	if s.activity.Place = begin.Place; s.activity.LastOutput.IsZero() {
+		s.activity.LastOutput = begin.At
+	}
+	s.mu.Unlock()
+	if s.told {
+		return
+	}
+	s.told = true
+	if started != nil {
+		started(begin)
+	}
+}
+
+// readDocument reads the document of session-run, and tells a usage that has grown. Of an allocation that has ended it
+// is read until it says how.
+func (s *session) readDocument(calls context.Context, a *allocation) {
+	for try := 0; ; try++ {
+		d, err := s.client.getDocument(calls, a.ID)
+		if err == nil {
+			if s.spent != nil && (s.document == nil || d.Usage != s.document.Usage) && d.Usage != (agents.Usage{}) {
+				s.spent(d.Usage)
+			}
+			s.document = d
+		}
+		if a.live() || err == nil && d.Outcome != nil || isRefused(err) || try == 3 || calls.Err() != nil {
+			return
+		}
+		time.Sleep(startTick)
+	}
+}
+
+// getDocument reads a document from the node of an allocation.
+func (c *client) getDocument(ctx context.Context, alloc string) (*document, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	query := url.Values{"path": {taskName + "/local/" + documentFile}}
+	resp, err := c.send(ctx, http.MethodGet, "/client/fs/cat/"+escape(alloc), query, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := readBounded(resp.Body, maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	return parseDocument(text)
+}
+
+// cleanTime bounds what is left to do for a session that has ended. Kept finds what was not done.
+const cleanTime = 20 * time.Second
+
+// conclude tidies up behind a session: it marks the job as stopped, so that nothing starts any more and Kept names it
+// no more, then it removes the fence, and last the order, by which Kept would find the rest again. Job and allocation
+// stay until Nomad collects them: how the session ended may be asked again.
+func (s *session) conclude(ctx, calls context.Context, out agents.Outcome) agents.Outcome {
+	if out.Result == agents.Cancelled && ctx.Err() != nil {
+		out.Reason = context.Cause(ctx).Error()
+	}
+	if d := s.document; d != nil {
+		out.Usage = out.Usage.Max(d.Usage)
+	}
+	if s.exec.Secrets != nil {
+		secrets := s.exec.Secrets()
+		for _, text := range []*string{&out.Reason, &out.Words, &out.Tail} {
+			*text = agents.Redact(*text, secrets)
+		}
+	}
+	calls, cancel := context.WithTimeout(calls, cleanTime)
+	defer cancel()
+	j := &s.order.Job
+	steps := []func() error{
+		func() error { return s.client.stop(calls, s.id) },
+		func() error {
+			if j.Claim != "" || j.Repo == "" || s.exec.Forget == nil {
+				return nil
+			}
+			return s.exec.Forget(calls, j.Repo, j.RunID)
+		},
+		func() error { return s.client.dropOrder(calls, s.id) },
+	}
+	for _, step := range steps {
+		if err := persist(calls, step); err != nil {
+			s.exec.report(err)
+			break
+		}
+	}
+	return out
+}
+
+// Activity tells what is known of a run whose program runs.
+func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
+	s := e.find(runID)
+	if s == nil {
+		return a, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.activity, s.activity.Place != ""
+}
+
+// Kept returns the runs of an instance that have not been told the end of.
+func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) {
+	return newClient(e.Config).kept(ctx, instance)
+}

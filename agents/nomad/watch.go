@@ -1,0 +1,101 @@
+package nomad
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+)
+
+// watchPause is between two queries: a burst of changes is read at once.
+const watchPause = 50 * time.Millisecond
+
+// safely runs f and reports a panic in it: one that leaves a goroutine ends PID 1. What f does is then left undone, and
+// the session notices that by itself.
+func (e *Executor) safely(what string, f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.report(&forge.Panic{What: what, Value: v, Stack: debug.Stack()})
+		}
+	}()
+	f()
+}
+
+// enter adds a session; false when its run is there already. The first one begins the watch.
+func (e *Executor) enter(s *session) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sessions == nil {
+		e.sessions = map[string]*session{}
+		e.client = newClient(e.Config)
+	}
+	if e.sessions[s.id] != nil {
+		return false
+	}
+	e.sessions[s.id] = s
+	s.client = e.client
+	if e.stopWatch == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		e.stopWatch = stop
+		go e.safely("the watch of Nomad", func() { e.watch(ctx) })
+	}
+	return true
+}
+
+// leave removes a session. The last one ends the watch.
+func (e *Executor) leave(s *session) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.sessions, s.id)
+	if len(e.sessions) == 0 && e.stopWatch != nil {
+		e.stopWatch()
+		e.stopWatch = nil
+	}
+}
+
+// watch wakes sessions whose job has changed, with one blocking query for all of them. A change that it misses, because
+// the cluster does not answer, is found by the session itself.
+func (e *Executor) watch(ctx context.Context) {
+	seen, index, pause := map[string]string{}, uint64(0), watchPause
+	for ctx.Err() == nil {
+		jobs, next, err := e.client.listJobs(ctx, jobPrefix, index)
+		if err != nil {
+			pause = min(2*pause, 2*time.Second)
+		} else {
+			if pause = watchPause; next < index { // another history: the servers were set up anew
+				next = 0
+			}
+			index, seen = next, e.wakeChanged(seen, jobs)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wakeChanged wakes the sessions whose job is not as it was, or has gone, and returns how all are now.
+func (e *Executor) wakeChanged(seen map[string]string, jobs []stub) (now map[string]string) {
+	now = make(map[string]string, len(jobs))
+	for _, j := range jobs {
+		now[j.ID] = fmt.Sprint(j.ModifyIndex, " ", j.JobSummary.ModifyIndex)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, s := range e.sessions {
+		if now[id] != seen[id] {
+			s.wake()
+		}
+	}
+	return now
+}
+
+// wake has a session look at its allocations.
+func (s *session) wake() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,33 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Starved returns how many processes of our own control group, of either version, the kernel has killed for want of
+// memory; 0 where that cannot be known. It is for a process whose own group is that of a session.
+func Starved() int64 {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(own)) { // version 1: 4:memory:/the/group
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) == 3 && f[1] == "memory" {
+			n, _ := field(filepath.Join("/sys/fs/cgroup/memory", f[2], "memory.oom_control"), "oom_kill")
+			return n
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return 0
+	}
+	root := findCgroup(string(mounts), string(own))
+	if root == "" {
+		return 0
+	}
+	n, _ := field(filepath.Join(root, "memory.events"), "oom_kill")
+	return n
+}

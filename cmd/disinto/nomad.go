@@ -1,0 +1,77 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"os"
+
+	"codeberg.org/johba/disinto/agents/nomad"
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// newNomad makes the executor of threads that say executor = "nomad".
+func newNomad(f *factory) supervisor.Executor {
+	self, err := os.Executable()
+	if err != nil {
+		self = "" // then no job is of this program
+	}
+	return &nomad.Executor{
+		Config: func() nomad.Config { return nomadConfig(f.config.Load()) }, Self: self, Secrets: f.secrets,
+		Forget: f.forget,
+		Report: func(err error) { f.Log.Warn("a session on Nomad: " + err.Error()) },
+	}
+}
+
+// nomadConfig is the cluster of a configuration; nil has none.
+func nomadConfig(config *threads.Config) nomad.Config {
+	if config == nil {
+		return nomad.Config{}
+	}
+	n := &config.Nomad
+	return nomad.Config{
+		Address: n.Address, Token: n.Token, Namespace: n.Namespace, Region: n.Region, Datacenters: n.Datacenters,
+		Volume: n.Volume, Program: n.Program,
+	}
+}
+
+// forgetter is a forge on which sessions of an engine leave refs.
+type forgetter interface {
+	Forget(ctx context.Context, repo, run string) error
+}
+
+// forget removes the ref of a session that began without a claim.
+func (f *factory) forget(ctx context.Context, repo, run string) error {
+	config := f.config.Load()
+	client, err := f.kind.client(forgeOptions{
+		config, func() *threads.Config { return config }, f.Instance, f.metrics.Requested,
+	})
+	if err != nil {
+		return err
+	}
+	if c, ok := client.(forgetter); ok {
+		return c.Forget(ctx, repo, run)
+	}
+	return nil
+}
+
+// cluster asks Nomad whether it can run the sessions of threads that want that.
+func (k *checker) cluster(ctx context.Context) {
+	var needs []nomad.Need
+	for i := range k.config.Threads {
+		if t := &k.config.Threads[i]; t.Executor == threads.ExecutorNomad {
+			needs = append(needs, nomad.Need{Thread: t.Name, Nodes: t.Nodes})
+		}
+	}
+	if len(needs) == 0 {
+		return
+	}
+	about, problems := nomad.Check(ctx, nomadConfig(k.config), needs)
+	for _, err := range problems {
+		k.problem("nomad", err)
+	}
+	if about != "" {
+		k.well("nomad", "%s", about)
+	}
+}

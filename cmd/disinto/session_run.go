@@ -1,0 +1,71 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/nomad"
+	"codeberg.org/johba/disinto/agents/process"
+	"codeberg.org/johba/disinto/forge/forgejo"
+)
+
+// sessionRunCommand is the program of a session's job in a Nomad cluster.
+var sessionRunCommand = command{
+	name:   "session-run",
+	hidden: true,
+	short:  "one session in an allocation of Nomad",
+	long: `
+A supervisor submits it as a job for threads that say executor = "nomad". It
+reads its order from $NOMAD_SECRETS_DIR, begins only where the forge lets it,
+and runs the agent on this machine. Its exit code is the class of the outcome.`,
+	setup: func(*pflag.FlagSet) action {
+		return func(ctx context.Context, c *cli, _ []string) error { return runSession(ctx, c) }
+	},
+}
+
+func runSession(ctx context.Context, c *cli) error {
+	// Nomad's agent reads our output, and may be restarted: the session is not to end with that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	reaper, err := process.NewReaper()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find this program: %w", err)
+	}
+	executor := &process.Executor{Reaper: reaper, Progress: progress}
+	p := nomad.Place{
+		Environ: c.environ, Out: c.stdout, Self: self, Begin: beginSession, Starved: process.Starved,
+		Run: func(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
+			executor.Secrets = func() []string { return agents.Values(job.Secrets) }
+			return executor.Run(ctx, job, started)
+		},
+	}
+	if code := p.Do(ctx); code != exitDone {
+		return &exitError{code, ""}
+	}
+	return nil
+}
+
+// beginSession asks the forge of a job, with its agent's token, whether it may begin.
+func beginSession(ctx context.Context, job agents.Job, place string) error {
+	environ := append(job.Env[:len(job.Env):len(job.Env)], job.Secrets...)
+	client, err := forgejo.New(forgejo.Options{
+		URL: agents.Getenv(environ, "FORGE_URL"), Token: agents.Getenv(environ, "FORGE_TOKEN"),
+	})
+	if err != nil {
+		return err
+	}
+	return client.Begin(ctx, forgejo.Beginning{
+		Repo: job.Repo, Number: job.Number, Claim: job.Claim, Run: job.RunID, Place: place,
+	})
+}
