@@ -3,6 +3,8 @@ package threads
 import (
 	"strings"
 	"testing"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 func TestServes(t *testing.T) {
@@ -26,6 +28,22 @@ func TestServes(t *testing.T) {
 		s := Service{ReadyURL: tt.ready, Command: append([]string{"llama-server"}, strings.Fields(tt.command)...)}
 		if got := s.Serves(tt.base); got != tt.want {
 			t.Errorf("%s %s serves %s: %v", tt.ready, tt.command, tt.base, got)
+		}
+	}
+}
+
+// An account is an agent's own when neither another agent nor a service has it.
+func TestOnlyUser(t *testing.T) {
+	c := &Config{
+		Factory:  Factory{User: "shared"},
+		Agents:   []agents.Agent{{Name: "a", User: "one"}, {Name: "b", User: "two"}, {Name: "c", User: "two"}, {Name: "d", User: "llama"}},
+		Services: []Service{{Name: "s", User: "llama"}, {Name: "x", User: "alone"}},
+	}
+	for user, want := range map[string]bool{
+		"": false, "shared": false, "one": true, "two": false, "llama": false, "alone": true, "unknown": false,
+	} {
+		if got := c.OnlyUser(user); got != want {
+			t.Errorf("%q: %v", user, got)
 		}
 	}
 }

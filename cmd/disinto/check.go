@@ -218,7 +218,11 @@ func (k *checker) backends(ctx context.Context) {
 				continue
 			}
 			asked[url] = true
-			if err := reach(ctx, url); err != nil {
+			served := slices.IndexFunc(k.config.Services, func(s threads.Service) bool { return s.Serves(url) })
+			if err := reach(ctx, url); err != nil && served >= 0 {
+				k.note("backends", fmt.Sprintf("%s: %s does not answer now; service %s is to serve it while disinto runs",
+					t.Name, url, k.config.Services[served].Name))
+			} else if err != nil {
 				k.problem("backends", fmt.Errorf("%s: no answer from %s: %w; start it, or correct base_url", t.Name, url, err))
 			} else {
 				k.well("backends", "%s: %s answers", t.Name, url)

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -12,6 +13,9 @@ import (
 
 // lineRead is how much of a log's end is searched for its last line, and lineShown how much of that is shown.
 const lineRead, lineShown = 4 << 10, 200
+
+// escapes are the sequences with which programs colour their output and name their window.
+var escapes = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\))")
 
 // LastLine is the last line of a log that is not empty, fit to be shown: without secrets, and without terminal control.
 // It is empty for a log that cannot be read.
@@ -33,13 +37,14 @@ func LastLine(path string, secrets []string) string {
 	} else if info.Size() > lineRead {
 		return "" // its beginning is cut off, perhaps within a secret
 	}
+	text = escapes.ReplaceAllString(strings.ToValidUTF8(text, "?"), "")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return -1
-	}, agents.Redact(strings.ToValidUTF8(text, "?"), secrets))
-	text = agents.Redact(text, secrets) // again: a secret may have been coloured
+	}, text)
+	text = agents.Redact(text, secrets) // now, because a secret may have been coloured
 	if runes := []rune(text); len(runes) > lineShown {
 		text = string(runes[:lineShown]) + "..."
 	}

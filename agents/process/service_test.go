@@ -1,0 +1,69 @@
+package process
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
+)
+
+// newService is a job of a service.
+func newService(t *testing.T, script string) agents.Job {
+	job := newJob(t, script)
+	job.Service, job.Agent, job.ResultPath = "llama", "", ""
+	return job
+}
+
+// A service is as urgent as the supervisor, and the kernel prefers it to none when memory runs out: other than a
+// session, which computes what the service's model says.
+func TestServiceIsUrgent(t *testing.T) {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := runJob(t, newService(t, `nice; cat /proc/self/oom_score_adj; grep '^Max core' /proc/self/limits`))
+	f := strings.Fields(o.Tail)
+	if want := strconv.Itoa(20 - own); len(f) < 7 || f[0] != want || f[1] != read("/proc/self/oom_score_adj") || f[6] != "0" {
+		t.Errorf("it says %q, want %s, our own oom_score_adj, and no core file", o.Tail, want)
+	}
+}
+
+// An agent with an account of its own ends neither a service nor its shim, and the sweep after its session leaves both
+// alone, also where the session's shim was killed.
+func TestAgentCannotEndService(t *testing.T) {
+	needRoot(t)
+	service := background(t, newService(t, `touch $T/up; exec sleep 1000`))
+	program := (<-service.started).PID
+	eventually(t, "the service is up", func() bool { return exists(service.file("up")) })
+	p, err := tree.Look(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := asStranger(t, `
+		for s in TERM KILL STOP; do kill -$s `+itoa(program)+` `+itoa(p.PPID)+` && echo $s; done
+		touch $HOME/tried; echo tried`)
+	if o := runJob(t, job); !strings.HasSuffix(o.Tail, "\ntried") || strings.ContainsAny(o.Tail, "KTMS") {
+		t.Errorf("it says %q", o.Tail)
+	}
+	lost := background(t, asStranger(t, `touch $HOME/tried; sleep 1000`))
+	runs, err := tree.Look((<-lost.started).PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its program runs", func() bool { return exists(filepath.Join(lost.job.Home, "tried")) })
+	if err := unix.Kill(runs.PPID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-lost.ended
+	if now, err := tree.Look(program); err != nil || now.ID() != p.ID() || now.Dead() {
+		t.Errorf("the service is %+v now, %v", now, err)
+	}
+	if o, _ := service.stop(); o.Result != agents.Cancelled {
+		t.Errorf("the service ended before: %+v", o)
+	}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// serviceFile writes a factory.toml with services. Its forge does not answer, which keeps none of them from running.
+func serviceFile(t *testing.T, state, services string) string {
+	t.Helper()
+	path := filepath.Join(state, "factory.toml")
+	text := fmt.Sprintf(`
+[forge]
+url = "http://127.0.0.1:1"
+token = "token-of-the-supervisor"
+repos = ["o/r"]
+[factory]
+state = %q
+stop_grace = "1s"
+max_log = "64K"
+[threads.llama]
+backend = "local"
+base_url = "http://localhost:1/v1"
+agents = ["dev-qwen"]
+[agents.dev-qwen]
+token = "token-of-the-agent"
+[roles.dev]
+command = ["true"]
+`, state) + services
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// service is a service in a status.
+func service(d *control.Document, name string) control.ServiceDocument {
+	i := slices.IndexFunc(d.Services, func(x control.ServiceDocument) bool { return x.Name == name })
+	if i < 0 {
+		return control.ServiceDocument{}
+	}
+	return d.Services[i]
+}
+
+// isIn reports whether services are in a state.
+func isIn(state string, names ...string) func(*control.Document) bool {
+	return func(d *control.Document) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return service(d, name).State != state })
+	}
+}
+
+// A container's first process runs services beside the agents. One dies and is started again, with rests; one fills its
+// log, and that stays within its bound; one forks into sessions of its own and ignores TERM. An upgrade leaves them
+// running. TERM ends all of them, and nothing is left.
+func TestServicesOfPID1(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a PID namespace")
+	}
+	t.Parallel()
+	state := t.TempDir()
+	path := serviceFile(t, state, `
+[services.dying]
+command = ["sh", "-c", "echo I die of token-of-the-agent; exit 3"]
+[services.loud]
+command = ["sh", "-c", "yes 'a line that is repeated' | head -n 40000; echo done; exec sleep 1000"]
+[services.stubborn]
+command = ["sh", "-c", "trap '' TERM; setsid sh -c 'sleep 1000' & echo $$; wait; sleep 1000"]
+before = [["sh", "-c", "echo prepared > prepared"], ["test", "-e", "prepared"]]
+ready = ["test", "-e", "prepared"]
+[services.last]
+command = ["sh", "-c", "env; exec sleep 1000"]
+needs = ["stubborn"]
+`)
+	r := start(t, []string{"FORGE_TOKEN=token-of-the-supervisor"},
+		"unshare", "--pid", "--fork", "--mount-proc", "--kill-child", executable(t), "run", "--yes", "--config", path)
+	before := status(t, state, "services run", func(d *control.Document) bool {
+		return isIn("ready", "loud", "stubborn", "last")(d) && service(d, "loud").LastLine == "done" &&
+			service(d, "dying").Fails >= 3
+	})
+	if dying := service(before, "dying"); dying.LastLine != "I die of [secret]" || !dying.NeedsPerson {
+		t.Errorf("the one that dies: %+v", dying)
+	}
+	told := func(line string) bool { return strings.HasPrefix(line, "service dying failed ") }
+	if !slices.ContainsFunc(before.Problems, told) {
+		t.Errorf("problems: %q", before.Problems)
+	}
+	if info, err := os.Stat(service(before, "loud").Log); err != nil || info.Size() > 64<<10 || info.Mode().Perm() != 0o600 {
+		t.Errorf("the log: %v %v", info, err)
+	}
+	for _, secret := range []string{"token-of-the-supervisor", "token-of-the-agent"} {
+		if strings.Contains(r.read(service(before, "last").Log), secret) {
+			t.Errorf("a service is given %s", secret)
+		}
+	}
+	if got := disinto(t.Context(), nil, "upgrade", "--state", state); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	after := status(t, state, "services run", isIn("ready", "loud", "stubborn", "last"))
+	for _, name := range []string{"loud", "stubborn", "last"} {
+		if was, is := service(before, name), service(after, name); is.PID != was.PID || is.Restarts != 0 || after.Upgrades != 1 {
+			t.Errorf("%s: process %d before, %d after %d upgrades, %d restarts", name, was.PID, is.PID, after.Upgrades, is.Restarts)
+		}
+	}
+	if got := disinto(t.Context(), nil, "restart", "loud", "--state", state); got.stdout != fmt.Sprintf(
+		"loud: restarted; process %d is ended first\n", service(after, "loud").PID) {
+		t.Errorf("%+v", got)
+	}
+	status(t, state, "it is another one", func(d *control.Document) bool {
+		x := service(d, "loud")
+		return x.State == "ready" && x.PID != service(after, "loud").PID && x.Restarts == 1
+	})
+	if got := disinto(t.Context(), nil, "logs", "last", "--config", path); !strings.Contains(got.stdout, "DISINTO_SERVICE=last\n") {
+		t.Errorf("its log: %+v", got)
+	}
+	if err := syscall.Kill(onlyChild(t, r), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	said := r.read(r.stderr)
+	if strings.Index(said, "service last has ended") > strings.Index(said, "service stubborn has ended") ||
+		!strings.Contains(said, "service stubborn has ended") {
+		t.Errorf("they do not end in their order:\n%s", said)
+	}
+	if left := mentions(t, state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+// A supervisor that is killed leaves no service behind: the next one ends what is there before it starts another, so
+// there are never two.
+func TestServiceOfKilled(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	twice := filepath.Join(state, "twice")
+	path := serviceFile(t, state, fmt.Sprintf(`
+[services.only]
+command = ["sh", "-c", '''
+	trap "" TERM HUP
+	[ -e ../pid ] && kill -0 $(cat ../pid) 2>/dev/null && echo "$(cat ../pid) and $$" >> %s
+	echo $$ > ../pid
+	sleep 1000''']
+`, twice))
+	args := []string{"run", "--yes", "--config", path}
+	first := startDisinto(t, nil, args...)
+	before := status(t, state, "it runs", isIn("ready", "only"))
+	first.signal(syscall.SIGKILL)
+	first.wait()
+	second := startDisinto(t, nil, args...)
+	after := status(t, state, "another one runs", func(d *control.Document) bool {
+		return d.PID == second.pid && isIn("ready", "only")(d) && first.read(filepath.Join(state, "services/only/pid")) ==
+			itoa(service(d, "only").PID)+"\n"
+	})
+	if service(after, "only").PID == service(before, "only").PID {
+		t.Errorf("it is process %d still", service(after, "only").PID)
+	}
+	if exists(twice) {
+		t.Errorf("two at a time: %s", first.read(twice))
+	}
+	second.signal(syscall.SIGTERM)
+	if code := second.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// An address that answers says whether a service can be used; what it redirects to does not count.
+func TestAskReady(t *testing.T) {
+	var answer atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/other")
+		if r.URL.Path == "/other" {
+			w.WriteHeader(http.StatusOK)
+			return
+		}
+		w.WriteHeader(int(answer.Load()))
+	}))
+	defer srv.Close()
+	for status, want := range map[int32]string{
+		200: "<nil>", 204: "<nil>", 302: "it answers 302 Found", 503: "it answers 503 Service Unavailable",
+	} {
+		answer.Store(status)
+		if got := fmt.Sprint(askReady(t.Context(), srv.URL+"/health")); got != want {
+			t.Errorf("%d: %s, want %s", status, got, want)
+		}
+	}
+	srv.Close()
+	if got := fmt.Sprint(askReady(t.Context(), srv.URL)); !strings.HasSuffix(got, "connection refused") || strings.Contains(got, "Get") {
+		t.Errorf("nothing there: %s", got)
+	}
+}
+
+// check names a program and an account that are missing, a port that two services want, and an account with which an
+// agent could end a service.
+func TestCheckServices(t *testing.T) {
+	state := t.TempDir()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := serviceFile(t, state, `
+[services.a]
+command = ["sh", "--port", "8080"]
+[services.b]
+command = ["no-such-server"]
+before = [["no-such-preparation"]]
+ready = "http://localhost:8080/health"
+[services.c]
+command = ["true"]
+user = "no-such-account"
+`)
+	got := disinto(t.Context(), os.Environ(), "check", "--offline", "--config", path)
+	for _, want := range []string{
+		"b: cannot find no-such-server: ", "b: cannot find no-such-preparation: ", "b: port 8080 is that of service a too",
+		`c: cannot run it as no-such-account: no account "no-such-account" on this system`,
+		"a: it has the account of dev-qwen, which could end it",
+	} {
+		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), want) {
+			t.Errorf("nothing says %q to %s:\n%s", want, me.Username, got.stdout)
+		}
+	}
+	if got.code != exitFailed {
+		t.Errorf("exit code %d", got.code)
+	}
+}
+
+// A backend that does not answer is no problem where a service is to serve it.
+func TestCheckServed(t *testing.T) {
+	path := serviceFile(t, t.TempDir(), "[services.llama]\ncommand = [\"sh\", \"--port\", \"1\"]\n")
+	got := disinto(t.Context(), os.Environ(), "check", "--config", path)
+	words := strings.Join(strings.Fields(got.stdout), " ")
+	if want := "does not answer now; service llama is to serve it"; !strings.Contains(words, want) || strings.Contains(words, "start it, or") {
+		t.Errorf("nothing says %q:\n%s", want, got.stdout)
+	}
+}
+
+// The log of a service can be read without a supervisor, and its name leads to no other file.
+func TestServiceLogLeft(t *testing.T) {
+	state := t.TempDir()
+	path := serviceFile(t, state, "[services.a]\ncommand = [\"true\"]\n")
+	log := supervisor.ServiceLog(state, "a")
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(log, []byte("one\ntwo of token-of-the-agent\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := disinto(t.Context(), nil, "logs", "a", "-n", strconv.Itoa(1), "--config", path); got.stdout != "two of [secret]\n" {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"../services/a", "a/../a", "..", "."} {
+		if got := disinto(t.Context(), nil, "logs", name, "--config", path); got.code != exitFailed || got.stdout != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
