@@ -242,6 +242,39 @@ type Usage struct {
 	CachedTokens int64   `json:"cached_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
 	CostUSD      float64 `json:"cost_usd"`
+	// CacheUntold says that the program told the tokens that it read, and not which of them a cache had.
+	CacheUntold bool `json:"cache_untold,omitempty"`
+}
+
+// Hit is the part of the tokens that a cache had, from 0 to 1. It is unknown where the program did not tell.
+func (u Usage) Hit() (share float64, known bool) {
+	read := u.InputTokens + u.CachedTokens
+	if u.CacheUntold || read <= 0 {
+		return 0, false
+	}
+	return float64(u.CachedTokens) / float64(read), true
+}
+
+// Resumption is the first answer of a session that went on with a conversation on a local server, or that began its
+// prompt like the last session on the chain.
+type Resumption struct {
+	Cached   int64 `json:"cached_tokens"`   // of the prompt of that answer
+	Computed int64 `json:"computed_tokens"` // the others
+	// Changed is the first line of our prompt that was another one in the last session, with its number, such as
+	// "line 12: the text". It is empty where the conversation itself was gone on with.
+	Changed string `json:"changed,omitempty"`
+}
+
+// Hit is the part of the prompt that a cache had, from 0 to 1.
+func (r *Resumption) Hit() float64 {
+	share, _ := Usage{InputTokens: r.Computed, CachedTokens: r.Cached}.Hit()
+	return share
+}
+
+// Bounded is the resumption with numbers that a session can have, and a line of text.
+func (r *Resumption) Bounded() *Resumption {
+	u := Usage{InputTokens: r.Computed, CachedTokens: r.Cached}.Bounded()
+	return &Resumption{Cached: u.CachedTokens, Computed: u.InputTokens, Changed: oneLine(r.Changed)}
 }
 
 // Bounds of what one session can have used. The largest sessions seen had 20 million tokens and cost $60.
@@ -267,9 +300,12 @@ func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
 // Max has the larger of each number of two usages.
 func (u Usage) Max(v Usage) Usage {
+	_, told := u.Hit()
+	_, also := v.Hit()
 	return Usage{
 		InputTokens: max(u.InputTokens, v.InputTokens), CachedTokens: max(u.CachedTokens, v.CachedTokens),
 		OutputTokens: max(u.OutputTokens, v.OutputTokens), CostUSD: max(u.CostUSD, v.CostUSD),
+		CacheUntold: (u.CacheUntold || v.CacheUntold) && !told && !also,
 	}
 }
 
@@ -278,15 +314,18 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		InputTokens: u.InputTokens + v.InputTokens, CachedTokens: u.CachedTokens + v.CachedTokens,
 		OutputTokens: u.OutputTokens + v.OutputTokens, CostUSD: u.CostUSD + v.CostUSD,
+		CacheUntold: u.CacheUntold || v.CacheUntold,
 	}.Bounded()
 }
 
 // Less subtracts a part of a usage.
 func (u Usage) Less(part Usage) Usage {
-	return Usage{
+	left := Usage{
 		InputTokens: u.InputTokens - part.InputTokens, CachedTokens: u.CachedTokens - part.CachedTokens,
 		OutputTokens: u.OutputTokens - part.OutputTokens, CostUSD: u.CostUSD - part.CostUSD,
 	}.Bounded()
+	left.CacheUntold = u.CacheUntold && left.InputTokens > 0
+	return left
 }
 
 // Outcome is how a session ended. The zero value is invalid: an executor always sets Result.
@@ -297,6 +336,7 @@ type Outcome struct {
 	RetryAt   time.Time // with Limited: when the limit is lifted; zero means unknown
 	SessionID string    // the program's own id of its conversation, for resuming it; may be empty
 	Usage     Usage
+	Resumed   *Resumption // nil where no conversation was gone on with, or the program does not tell
 	// Claimed says that the program left a result. Without one the exit says how the program ended but not what it
 	// achieved, and the supervisor has to ask the forge.
 	Claimed  bool

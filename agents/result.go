@@ -30,11 +30,15 @@ type resultDocument struct {
 	RetryAt   string `json:"retry_at,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	Usage     *Usage `json:"usage"`
+	// Resumed is left out by programs that do not go on with conversations.
+	Resumed *Resumption `json:"resumed,omitempty"`
 }
 
 // FormatResult returns the text of a result with the parts of o that a program can know.
 func FormatResult(o *Outcome) ([]byte, error) {
-	d := resultDocument{Outcome: o.Result, Reason: o.Reason, Words: o.Words, SessionID: o.SessionID, Usage: &o.Usage}
+	d := resultDocument{
+		Outcome: o.Result, Reason: o.Reason, Words: o.Words, SessionID: o.SessionID, Usage: &o.Usage, Resumed: o.Resumed,
+	}
 	if !o.RetryAt.IsZero() {
 		d.RetryAt = o.RetryAt.UTC().Format(time.RFC3339)
 	}
@@ -76,6 +80,14 @@ func (d *resultDocument) read(text []byte) error {
 	if err := json.Unmarshal(text, d); err != nil {
 		return fmt.Errorf("result is not the JSON it should be: %w", err)
 	}
+	var told struct {
+		Usage struct {
+			Cached *int64 `json:"cached_tokens"`
+		}
+	}
+	if d.Usage != nil && json.Unmarshal(text, &told) == nil && told.Usage.Cached == nil && d.Usage.InputTokens > 0 {
+		d.Usage.CacheUntold = true
+	}
 	return nil
 }
 
@@ -107,6 +119,9 @@ func ParseResult(text []byte) (Outcome, error) {
 	}
 	o := Outcome{Result: d.Outcome, Reason: oneLine(d.Reason), SessionID: d.SessionID, Claimed: true}
 	o.Usage = *d.Usage
+	if d.Resumed != nil {
+		o.Resumed = d.Resumed.Bounded()
+	}
 	if o.Result == Question || o.Result == Planned {
 		o.Words, o.Reason = ManyLines(d.Words), cmp.Or(o.Reason, oneLine(d.Words))
 	}

@@ -29,6 +29,18 @@ func TestParseResult(t *testing.T) {
 			},
 		},
 		{"newer than we are", `{"outcome":"done","mood":"good","usage":{"thinking_tokens":9}}`, Outcome{Result: Done, Claimed: true}},
+		{
+			"cached tokens that are not told", `{"outcome":"done","usage":{"input_tokens":9,"cached_tokens":null}}`,
+			Outcome{Result: Done, Claimed: true, Usage: Usage{InputTokens: 9, CacheUntold: true}},
+		},
+		{
+			"a conversation that was gone on with", `{"outcome":"done","resumed":{"cached_tokens":90,"computed_tokens":10,"changed":"line 3: x\u001b[31m\n"}}`,
+			Outcome{Result: Done, Claimed: true, Resumed: &Resumption{Cached: 90, Computed: 10, Changed: "line 3: x [31m"}},
+		},
+		{
+			"one that cannot be", `{"outcome":"done","resumed":{"cached_tokens":-1,"computed_tokens":9000000000000000000}}`,
+			Outcome{Result: Done, Claimed: true, Resumed: &Resumption{Computed: MaxTokens}},
+		},
 		{"a reason is never missing", `{"outcome":"failed"}`, Outcome{Result: Failed, Reason: "the program gave no reason", Claimed: true}},
 		{
 			"a reason is one line", `{"outcome":"refused","reason":"too\n\tlarge\u001b[31m!\u0000 "}`,
@@ -200,10 +212,10 @@ func FuzzParseResult(f *testing.F) {
 func TestUsageBounded(t *testing.T) {
 	inf := math.Inf(1)
 	tests := []struct{ said, want Usage }{
-		{Usage{1, 2, 3, 0.5}, Usage{1, 2, 3, 0.5}},
-		{Usage{-1, -2, -3, -0.5}, Usage{}},
-		{Usage{math.MaxInt64, math.MaxInt64, math.MaxInt64, inf}, Usage{MaxTokens, MaxTokens, MaxTokens, MaxUSD}},
-		{Usage{math.MinInt64, math.MinInt64, math.MinInt64, -inf}, Usage{}},
+		{Usage{1, 2, 3, 0.5, true}, Usage{1, 2, 3, 0.5, true}},
+		{Usage{-1, -2, -3, -0.5, false}, Usage{}},
+		{Usage{math.MaxInt64, math.MaxInt64, math.MaxInt64, inf, false}, Usage{MaxTokens, MaxTokens, MaxTokens, MaxUSD, false}},
+		{Usage{math.MinInt64, math.MinInt64, math.MinInt64, -inf, false}, Usage{}},
 		{Usage{CostUSD: math.NaN()}, Usage{}},
 		{Usage{CostUSD: math.MaxFloat64}, Usage{CostUSD: MaxUSD}},
 	}
@@ -211,5 +223,38 @@ func TestUsageBounded(t *testing.T) {
 		if got := tt.said.Bounded(); got != tt.want {
 			t.Errorf("%+v: got %+v, want %+v", tt.said, got, tt.want)
 		}
+	}
+}
+
+// What a cache had is unknown where a part did not tell, and two accounts of the same session complete each other.
+func TestUsageHit(t *testing.T) {
+	told, none, untold := Usage{InputTokens: 60, CachedTokens: 40}, Usage{}, Usage{InputTokens: 60, CacheUntold: true}
+	written := Usage{OutputTokens: 5}
+	for _, tt := range []struct {
+		name  string
+		usage Usage
+		want  float64 // -1: unknown
+	}{
+		{"told", told, 0.4},
+		{"none", none, -1},
+		{"untold", untold, -1},
+		{"nothing read", written, -1},
+		{"nothing cached", Usage{InputTokens: 9}, 0},
+		{"all", Usage{CachedTokens: 9}, 1},
+		{"two told", told.Add(told), 0.4},
+		{"none and told", none.Add(told), 0.4},
+		{"one untold", told.Add(untold), -1},
+		{"the events and the end", untold.Max(told), 0.4},
+		{"nothing and untold", none.Max(untold), -1},
+		{"both untold", untold.Max(untold), -1},
+		{"a part less", told.Add(told).Less(told), 0.4},
+	} {
+		share, known := tt.usage.Hit()
+		if known != (tt.want >= 0) || known && share != tt.want {
+			t.Errorf("%s: %v, %t, want %v", tt.name, share, known, tt.want)
+		}
+	}
+	if left := untold.Less(untold); left != (Usage{}) {
+		t.Errorf("nothing is left of %+v, but %+v", untold, left)
 	}
 }

@@ -49,11 +49,16 @@ func (b *books) summaryLocked(now time.Time) *control.Document {
 	}
 	d.Forge = b.forgeLocked()
 	parked := b.parkedLocked(now)
+	byAgent, byThread := b.hitsLocked(now)
 	for i := range b.cfg.Threads {
-		d.Threads = append(d.Threads, b.threadLocked(&b.cfg.Threads[i], parked, now))
+		t := b.threadLocked(&b.cfg.Threads[i], parked, now)
+		t.Spent.CacheHit, t.Cold = byThread.of(t.Name), b.coldLocked(t.Name)
+		d.Threads = append(d.Threads, t)
 	}
 	for i := range b.cfg.Agents {
-		d.Agents = append(d.Agents, b.agentLocked(&b.cfg.Agents[i], now))
+		a := b.agentLocked(&b.cfg.Agents[i], now)
+		a.Spent.CacheHit = byAgent.of(a.Name)
+		d.Agents = append(d.Agents, a)
 	}
 	return d
 }

@@ -33,10 +33,11 @@ type servers struct {
 
 // serverRecord is one server.
 type serverRecord struct {
-	at   time.Time // of the last look that it answered
-	said agents.Server
-	past threads.ServerPast
-	bad  []string // that were logged, as long as they hold
+	at    time.Time // of the last look that it answered
+	said  agents.Server
+	past  threads.ServerPast
+	slept time.Time // when it was found with its model unloaded
+	bad   []string  // that were logged, as long as they hold
 }
 
 // keepServers looks at the servers of all local threads until ctx is done.
@@ -114,7 +115,9 @@ func (v *servers) saw(
 		v.of[url] = r
 	}
 	r.at, r.said = at, *said
-	if !said.Asleep { // it says nothing of its slots then
+	if said.Asleep {
+		r.slept = at
+	} else { // asleep it says nothing of its slots
 		r.past.Add(at, said)
 	}
 	lines := problems(r)

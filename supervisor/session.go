@@ -72,6 +72,7 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 		s.reproach(x, report)
 		end = report.End()
 	}
+	s.judgeCache(x, end)
 	s.finish(x, end)
 }
 
@@ -159,6 +160,11 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 func (x *session) redacted(out agents.Outcome) agents.Outcome {
 	for _, text := range []*string{&out.Reason, &out.Words, &out.Tail} {
 		*text = agents.Redact(*text, x.secrets)
+	}
+	if out.Resumed != nil {
+		r := *out.Resumed
+		r.Changed = agents.Redact(r.Changed, x.secrets)
+		out.Resumed = &r
 	}
 	return out
 }

@@ -107,14 +107,14 @@ type claudeEvent struct {
 }
 
 type claudeUsage struct {
-	Input   int64 `json:"input_tokens"`
-	Created int64 `json:"cache_creation_input_tokens"`
-	Read    int64 `json:"cache_read_input_tokens"`
-	Output  int64 `json:"output_tokens"`
+	Input   int64  `json:"input_tokens"`
+	Created int64  `json:"cache_creation_input_tokens"`
+	Read    *int64 `json:"cache_read_input_tokens"`
+	Output  int64  `json:"output_tokens"`
 }
 
 func (u *claudeUsage) usage() agents.Usage {
-	return agents.Usage{InputTokens: u.Input + u.Created, CachedTokens: u.Read, OutputTokens: u.Output}
+	return usageOf(u.Input+u.Created, u.Read, u.Output)
 }
 
 func (claude) read(line []byte, r *report) bool {

@@ -20,6 +20,7 @@ import (
 // conversation, or it has grown too long, ask begins a new one, once. An incomplete run is an *ended error.
 func (r *run) ask(ctx context.Context, prompt string) (*report, error) {
 	c := r.call(ctx)
+	r.goesOn = r.expects(c, prompt)
 	first := prompt
 	if c.Resume && r.reply != "" {
 		first = r.reply

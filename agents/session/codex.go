@@ -76,13 +76,13 @@ type codexEvent struct {
 
 // codexUsage has the cached tokens in its input, and the reasoning in its output.
 type codexUsage struct {
-	Input  int64 `json:"input_tokens"`
-	Cached int64 `json:"cached_input_tokens"`
-	Output int64 `json:"output_tokens"`
+	Input  int64  `json:"input_tokens"`
+	Cached *int64 `json:"cached_input_tokens"`
+	Output int64  `json:"output_tokens"`
 }
 
 func (u *codexUsage) usage() agents.Usage {
-	return agents.Usage{InputTokens: max(0, u.Input-u.Cached), CachedTokens: u.Cached, OutputTokens: u.Output}
+	return usageOf(without(u.Input, u.Cached), u.Cached, u.Output)
 }
 
 // diary is its own record of a conversation, which grows with each answer of the model.

@@ -89,6 +89,9 @@ func (t *tree) snapshot(ctx context.Context, why string) (string, error) {
 // much space as the repository's files.
 const keepTrees = 8
 
+// leftFiles lie beside the worktree of a chain; the last is the folder itself, if it is empty by then.
+var leftFiles = []string{"session.json", "prompt.md", "verdict.json", "answer.json", "lessons.md", ""}
+
 // tidy removes the worktrees of chains that are done, and the oldest beyond keepTrees, but none with work that is not
 // on the forge. git itself refuses to remove one with untracked files.
 func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
@@ -116,8 +119,8 @@ func (t *tree) tidy(ctx context.Context, logf func(string, ...any)) {
 		if _, err := t.do(ctx, t.mirror, "worktree", "remove", o.dir); err == nil {
 			_ = os.RemoveAll(filepath.Join(filepath.Dir(o.dir), "aside"))
 			logf("removed the worktree %s: it is on the forge", o.dir)
-			for _, name := range []string{"session.json", "verdict.json", "answer.json", "lessons.md", ""} {
-				_ = os.Remove(filepath.Join(filepath.Dir(o.dir), name)) // "" is the folder itself, if it is empty by then
+			for _, name := range leftFiles {
+				_ = os.Remove(filepath.Join(filepath.Dir(o.dir), name))
 			}
 		}
 	}

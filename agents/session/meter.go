@@ -24,6 +24,7 @@ type runMeter struct {
 func (m *runMeter) measure() {
 	m.readDiary()
 	m.readChanges()
+	m.resumption(m.said.Running)
 	u := m.usage.Add(m.cost(m.said, m.before))
 	if u != m.told {
 		m.told = u

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
-
-	"codeberg.org/johba/disinto/agents"
 )
 
 func init() { adapters["opencode"] = opencode{} }
@@ -85,7 +83,10 @@ type opencodeEvent struct {
 		Cost   float64
 		Tokens struct {
 			Input, Output, Reasoning int64 // input without the cached tokens
-			Cache                    struct{ Read, Write int64 }
+			Cache                    struct {
+				Read  *int64
+				Write int64
+			}
 		}
 	}
 	Error struct {
@@ -113,10 +114,9 @@ func (opencode) read(line []byte, r *report) bool {
 	case "step_finish":
 		r.Turns++
 		t := e.Part.Tokens
-		r.Usage = r.Usage.Add(agents.Usage{
-			InputTokens: t.Input + t.Cache.Write, CachedTokens: t.Cache.Read, OutputTokens: t.Output + t.Reasoning,
-			CostUSD: e.Part.Cost,
-		})
+		step := usageOf(t.Input+t.Cache.Write, t.Cache.Read, t.Output+t.Reasoning)
+		step.CostUSD = e.Part.Cost
+		r.Usage = r.Usage.Add(step)
 		r.Running = r.Usage
 		r.calling = e.Part.Reason == "tool-calls"
 		r.Ended = !r.calling

@@ -71,13 +71,13 @@ type qwenEvent struct {
 
 // qwenUsage has the cached tokens in its input.
 type qwenUsage struct {
-	Input  int64 `json:"input_tokens"`
-	Read   int64 `json:"cache_read_input_tokens"`
-	Output int64 `json:"output_tokens"`
+	Input  int64  `json:"input_tokens"`
+	Read   *int64 `json:"cache_read_input_tokens"`
+	Output int64  `json:"output_tokens"`
 }
 
 func (u *qwenUsage) usage() agents.Usage {
-	return agents.Usage{InputTokens: max(0, u.Input-u.Read), CachedTokens: u.Read, OutputTokens: u.Output}
+	return usageOf(without(u.Input, u.Read), u.Read, u.Output)
 }
 
 // qwenPatience is the shortest pause before a retry that counts as a limit: after a 429 qwen waits 60 s, up to ten

@@ -73,9 +73,11 @@ type run struct {
 	profile      *profile     // nil without a profile repository
 	readers      readers      // whose words enter the prompt
 	usage        agents.Usage // of all runs of the CLI
-	conversation string       // the CLI's id of this session's conversation; empty before there is one
-	answered     bool         // the last session asked, and this one goes on
-	reply        string       // the prompt in its conversation, which has the rest
+	goesOn       *goesOn      // nil where nothing of this session can be in a cache yet, and once it is known what was
+	resumed      *agents.Resumption
+	conversation string // the CLI's id of this session's conversation; empty before there is one
+	answered     bool   // the last session asked, and this one goes on
+	reply        string // the prompt in its conversation, which has the rest
 }
 
 func (r *run) do(ctx context.Context) agents.Outcome {
@@ -114,7 +116,7 @@ func (r *run) do(ctx context.Context) agents.Outcome {
 		r.tree.tidy(ctx, r.logf)
 	}
 	r.keep.save(r.keepPath())
-	out.Usage = r.usage
+	out.Usage, out.Resumed = r.usage, r.resumed
 	return out
 }
 

@@ -116,6 +116,8 @@ type SpentDocument struct {
 	USD          float64 `json:"usd"`
 	TokensPerDay int64   `json:"tokens_per_day,omitempty"` // left out where there is no limit
 	USDPerDay    float64 `json:"usd_per_day,omitempty"`
+	// CacheHit is the part of what was read on this day that a cache had, from 0 to 1; left out where no program told.
+	CacheHit *float64 `json:"cache_hit,omitempty"`
 }
 
 // ConfigDocument says which configuration is in force.
@@ -148,6 +150,8 @@ type ThreadDocument struct {
 	Windows []WindowDocument `json:"windows,omitempty"`
 	// Server is left out where the thread is not local, and where its server does not say anything of itself.
 	Server *ServerDocument `json:"server,omitempty"`
+	// Cold says why the newest session that went on with a conversation computed most of it again; empty when it did not.
+	Cold string `json:"cold,omitempty"`
 }
 
 // WindowDocument says what of a window is used.

@@ -3,6 +3,8 @@ package control
 import (
 	"fmt"
 	"time"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // Age writes a duration in its two largest units: 41s, 3m12s, 2h05m, 3d4h. A terminal and a page show the same.
@@ -38,4 +40,23 @@ func Tokens(n int64) string {
 		return fmt.Sprintf("%dk", n/1000)
 	}
 	return fmt.Sprintf("%d.%dM", n/1_000_000, n/100_000%10)
+}
+
+// Hit writes the part of what was read that a cache had, such as 87 %; "-" where it is unknown, which 0 % is not.
+func Hit(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100**share)
+}
+
+// HitOf is Hit for one use, and "-" for none.
+func HitOf(u *agents.Usage) string {
+	if u == nil {
+		return Hit(nil)
+	}
+	if share, known := u.Hit(); known {
+		return Hit(&share)
+	}
+	return Hit(nil)
 }

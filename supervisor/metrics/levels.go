@@ -104,6 +104,11 @@ var levels = []level{
 		budgets,
 	},
 	{
+		"disinto_cache_hit_ratio", "Share of the tokens read today (UTC) that a cache had, where programs told it.",
+		[]string{"thread", "agent"},
+		hits,
+	},
+	{
 		"disinto_window_used_ratio", "Share of a window of the thread's subscription that is used.",
 		[]string{"thread", "window"},
 		windows,
@@ -187,6 +192,20 @@ func budgets(s *scrape, say func(float64, ...string)) {
 	for i := range s.Document.Agents {
 		if a := &s.Document.Agents[i]; budgeted(&a.Spent) {
 			say(used(&a.Spent), a.Thread, a.Name)
+		}
+	}
+}
+
+// hits has no agent for a thread.
+func hits(s *scrape, say func(float64, ...string)) {
+	for i := range s.Document.Threads {
+		if t := &s.Document.Threads[i]; t.Spent.CacheHit != nil {
+			say(*t.Spent.CacheHit, t.Name, "")
+		}
+	}
+	for i := range s.Document.Agents {
+		if a := &s.Document.Agents[i]; a.Spent.CacheHit != nil {
+			say(*a.Spent.CacheHit, a.Thread, a.Name)
 		}
 	}
 }

@@ -14,9 +14,9 @@ import (
 
 // work counts what happens.
 type work struct {
-	sessions, claims, merges, reworks, chores, tokens, dollars *prometheus.CounterVec
-	duration, wait, request                                    *prometheus.HistogramVec
-	claim, sync                                                prometheus.Histogram
+	sessions, claims, merges, reworks, chores, tokens, dollars, colds *prometheus.CounterVec
+	duration, wait, request                                           *prometheus.HistogramVec
+	claim, sync                                                       prometheus.Histogram
 }
 
 // The bounds of classic buckets, in seconds, for a Prometheus that does not ask for native histograms.
@@ -55,6 +55,8 @@ func (w *work) init(registry prometheus.Registerer) {
 	w.tokens = count("disinto_tokens_total",
 		"Tokens that sessions reported; cached ones were read from a cache, and input is without them.",
 		"agent", "thread", "type")
+	w.colds = count("disinto_cold_conversations_total",
+		"Sessions that went on with a conversation of which their local server had less than half.", "agent", "thread")
 	w.dollars = count("disinto_cost_dollars_total", "Cost that sessions reported.", "agent", "thread")
 	w.request = times("disinto_forge_request_duration_seconds",
 		"Time of requests to the forge; status is the class of the answer, or none.", shortTimes, "route", "status")
@@ -90,6 +92,9 @@ func (w *work) ended(x ledger.Open, end *ledger.End, at time.Time) {
 	w.duration.WithLabelValues(x.Thread, x.Role, kind).Observe(max(0, at.Sub(x.At).Seconds()))
 	if x.Item.Kind == agents.KindRework {
 		w.reworks.WithLabelValues(causeOf(x.Cause)).Inc()
+	}
+	if end.Cold != "" {
+		w.colds.WithLabelValues(x.Agent, x.Thread).Inc()
 	}
 	if end.Usage == nil {
 		return

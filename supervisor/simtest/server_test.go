@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // inference is a server that says what a test wants, and counts how often it was asked.
@@ -161,5 +162,66 @@ func TestModelOfServer(t *testing.T) {
 				t.Errorf("%s runs with %q, want %q", job.Agent, agents.Getenv(job.Env, "DISINTO_MODEL"), want)
 			}
 		}
+	})
+}
+
+// A chain that goes on after another session took its slot says so, in the log, in the status until a conversation is
+// warm again, and in its record; and the part of each day that a cache had is known for agents and threads.
+func TestColdConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, option := withServer(t)
+		w.Config.Thread("llama").Slots, w.Config.Thread("llama").MaxSessions = 1, 1
+		w.Config.Thread("llama").Agents = []string{"dev-qwen"}
+		w.Config.Agents = append(w.Config.Agents[:0:0], w.Config.Agents[1:]...)
+		warm, reviews := false, 0
+		w.Exec.Script = func(job agents.Job, n int) Script {
+			s := w.Work(job, n)
+			s.Outcome.Result = agents.Done
+			if job.Agent == "dev-qwen" {
+				s.Outcome.Usage = agents.Usage{InputTokens: 8000, CachedTokens: 2000}
+			}
+			switch {
+			case job.Kind == agents.KindReview:
+				s.Takes = time.Hour
+				s.Do = func() {
+					if reviews++; reviews < 3 {
+						w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested)
+					} else {
+						w.Forge.Review(job.Number, job.Agent, forge.Approved)
+					}
+				}
+			case job.Kind == agents.KindRework:
+				s.Outcome.Resumed = &agents.Resumption{Computed: 8000}
+				if warm {
+					s.Outcome.Resumed = &agents.Resumption{Cached: 7900, Computed: 100}
+				}
+			}
+			return s
+		}
+		w.Forge.Issue("one")
+		w.Forge.Issue("two")
+		l := w.Start(option)
+		told := func() int { return strings.Count(w.Log.String(), "computed its conversation again") }
+		w.Until(12*time.Hour, "the first rework", func() bool { return told() > 0 })
+		const words = "the server had 0 % of 8000 tokens: its slot was taken by dev-qwen #2, and no memory kept it: --cache-ram"
+		if !strings.Contains(w.Log.String(), words) {
+			t.Errorf("the log does not say %q:\n%s", words, w.Log.String())
+		}
+		d := l.Document()
+		if llama := d.Threads[1]; !strings.HasSuffix(llama.Cold, words) || llama.Spent.CacheHit == nil || *llama.Spent.CacheHit != 0.2 {
+			t.Errorf("%+v", llama)
+		}
+		if d.Threads[0].Cold != "" || d.Threads[0].Spent.CacheHit != nil {
+			t.Errorf("a thread whose programs tell nothing: %+v", d.Threads[0])
+		}
+		if *d.Agents[0].Spent.CacheHit != 0.2 || d.Agents[1].Spent.CacheHit != nil {
+			t.Errorf("%+v", d.Agents)
+		}
+		warm = true
+		w.Until(24*time.Hour, "merged", w.Forge.Done)
+		if cold := l.Document().Threads[1].Cold; cold != "" {
+			t.Errorf("warm again: %q", cold)
+		}
+		l.Stop()
 	})
 }

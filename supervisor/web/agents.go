@@ -74,6 +74,7 @@ func tiles(t *ledger.Tally) []tile {
 		{"cost each", "-"},
 		{"tokens each", "-"},
 		{"sessions", strconv.Itoa(t.Sessions)},
+		{"cached", control.Hit(t.CacheHit)},
 		{"idle", strconv.Itoa(int(100*(1-t.Busy)+0.5)) + " %"},
 	}
 	if n := t.Merged.Reviewed; n > 0 {

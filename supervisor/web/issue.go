@@ -153,7 +153,7 @@ var verdicts = map[string]string{
 func sessions(d *control.LifeDocument) section {
 	sec := section{
 		ID: "sessions", Title: "Sessions", Empty: "No session has worked on it.",
-		Head: []string{"When", "Agent", "Work", "Thread", "Took", "Tokens", "Cost", "Outcome"},
+		Head: []string{"When", "Agent", "Work", "Thread", "Took", "Tokens", "Cached", "Cost", "Outcome"},
 	}
 	var tokens int64
 	var cost float64

@@ -183,6 +183,9 @@ func health(d *control.Document) section {
 		if !t.ParkedUntil.IsZero() {
 			facts = append(facts, fact{t.Name, "parked until " + at(t.ParkedUntil).Machine + ": " + t.ParkedWhy, true})
 		}
+		if t.Cold != "" {
+			facts = append(facts, fact{"cache of " + t.Name, t.Cold, true})
+		}
 		if t.Server != nil {
 			facts = append(facts, fact{"server of " + t.Name, t.Server.Line(), len(t.Server.Problems) > 0})
 		}

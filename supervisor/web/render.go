@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -29,8 +30,19 @@ var staticFiles embed.FS
 // templates are all pages and rows. A mistake in one is found by any test.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"at": at, "took": control.Age, "words": words, "heading": heading, "amount": control.Tokens,
-	"usd": usd, "asset": asset, "ref": refOf, "dict": dict,
+	"usd": usd, "asset": asset, "ref": refOf, "dict": dict, "hit": control.Hit, "hitOf": hitOf,
 }).ParseFS(templateFiles, "templates/*.html"))
+
+// hitOf writes the part of a use that a cache had. Templates have the use as a value or as a pointer.
+func hitOf(u any) string {
+	switch u := u.(type) {
+	case agents.Usage:
+		return control.HitOf(&u)
+	case *agents.Usage:
+		return control.HitOf(u)
+	}
+	return control.Hit(nil)
+}
 
 // render is a row: a template with its data. A template that cannot be executed is a mistake in this package, and the
 // request ends with 500.

@@ -149,6 +149,10 @@ type End struct {
 	Found    int64 `json:"found,omitempty"`
 	// Approved says what the session approved; nil where that is not known, as in journals of older versions.
 	Approved *threads.Approval `json:"approved,omitempty"`
+	// Resumed tells what a cache had of the first answer; nil where no conversation was gone on with. Cold says why that
+	// was little, and is empty otherwise.
+	Resumed *agents.Resumption `json:"resumed,omitempty"`
+	Cold    string             `json:"cold,omitempty"`
 }
 
 func (r *End) valid() bool {

@@ -79,7 +79,10 @@ func everything() []Record {
 		away,
 		{At: noon, Sent: &Sent{Run: "y", Title: "one", Head: "aa", Base: "main", Seen: noon, Reviewed: 3, Comments: []int64{4}}},
 		{At: noon, Placed: &Placed{"y", "box2/1f0c", noon.Add(time.Second)}},
-		startRec("u", 60, 1), endRec("u", time.Minute, End{Result: agents.Done}),
+		startRec("u", 60, 1), endRec("u", time.Minute, End{
+			Result: agents.Done, Resumed: &agents.Resumption{Cached: 9, Computed: 91, Changed: "line 3: x"}, Cold: "the prompt",
+			Usage: &agents.Usage{InputTokens: 3, CacheUntold: true},
+		}),
 		review, endRec("v", 2*time.Minute, End{Result: agents.Done, Verdict: ChangesRequested}),
 		again, endRec("x", 3*time.Minute, End{Result: agents.Done, Verdict: Approved, Approved: &threads.Approval{
 			Head: "aa", Base: "main", MergeBase: "bb",

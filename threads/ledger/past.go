@@ -84,6 +84,9 @@ type Past struct {
 	Verdict Verdict       `json:"verdict,omitempty"`
 	Usage   *agents.Usage `json:"usage,omitempty"` // nil means unknown
 	Model   string        `json:"model,omitempty"`
+
+	Resumed *agents.Resumption `json:"resumed,omitempty"` // nil where no conversation was gone on with
+	Cold    string             `json:"cold,omitempty"`    // why a cache had little of it; at most pastWords
 }
 
 func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
@@ -108,7 +111,7 @@ func (s *State) keep(e *ended) {
 			Skills: e.Skills, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
-			Model: e.Model,
+			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold),
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}
@@ -121,6 +124,16 @@ func credible(u *agents.Usage) *agents.Usage {
 		return nil
 	}
 	return new(u.Bounded())
+}
+
+// plausible is a resumption as it counts.
+func plausible(r *agents.Resumption) *agents.Resumption {
+	if r == nil {
+		return nil
+	}
+	r = r.Bounded()
+	r.Changed = shortened(r.Changed)
+	return r
 }
 
 // LogPath is where a session's log is, relative to the state directory, which may move.

@@ -76,14 +76,30 @@ type Work struct {
 	// unknown and not none, where no program did.
 	Tokens *int64   `json:"tokens"`
 	USD    *float64 `json:"usd"`
+	// CacheHit is the part of what was read that a cache had, from 0 to 1, of the sessions whose programs told that. It is
+	// left out where none did.
+	CacheHit *float64 `json:"cache_hit,omitempty"`
+	// Cold counts the sessions that went on with a conversation of which the server had less than half.
+	Cold int `json:"cold,omitempty"`
 	// Untold counts the sessions without a number of tokens, and Unpriced those without a cost, as local models have.
 	Untold   int `json:"untold,omitempty"`
 	Unpriced int `json:"unpriced,omitempty"`
+
+	computed, cached int64 // tokens that were read, of the sessions that told what a cache had
 }
 
 func (w *Work) add(p *Past) {
 	w.Sessions++
 	w.Minutes += p.End.Sub(p.Start).Minutes()
+	if p.Cold != "" {
+		w.Cold++
+	}
+	if p.Usage != nil {
+		if _, told := p.Usage.Hit(); told {
+			w.computed += p.Usage.InputTokens
+			w.cached += p.Usage.CachedTokens
+		}
+	}
 	if p.Usage == nil {
 		w.Untold++
 	} else {
@@ -99,6 +115,9 @@ func (w *Work) add(p *Past) {
 // round cuts off what binary fractions add to a sum of decimal ones.
 func (w *Work) round() {
 	w.Minutes = round(w.Minutes, 1e2)
+	if read := w.computed + w.cached; read > 0 {
+		w.CacheHit = new(round(float64(w.cached)/float64(read), 1e3))
+	}
 	if w.USD != nil {
 		*w.USD = round(*w.USD, 1e6)
 	}

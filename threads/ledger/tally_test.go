@@ -167,3 +167,47 @@ func TestPastModel(t *testing.T) {
 		t.Errorf("the models are %q and %q", s.Past[0].Model, again.Past[0].Model)
 	}
 }
+
+// The part that a cache had is that of the tokens of all sessions that told it; of none it is unknown, which 0 is not.
+func TestTallyHits(t *testing.T) {
+	hit := func(agent string, issue int64, u *agents.Usage) Past {
+		return run(agent, agents.KindIssue, issue, 0, 1, u)
+	}
+	cold := hit("dev-a", 2, &agents.Usage{InputTokens: 900, CachedTokens: 100})
+	cold.Cold = "its slot was taken"
+	past := []Past{
+		hit("dev-a", 1, &agents.Usage{InputTokens: 100, CachedTokens: 900}), cold, hit("dev-a", 3, nil),
+		hit("dev-b", 1, &agents.Usage{InputTokens: 500, CacheUntold: true}), hit("dev-b", 1, &agents.Usage{OutputTokens: 5}),
+		hit("dev-c", 2, &agents.Usage{InputTokens: 10}),
+	}
+	for by, want := range map[By]string{
+		ByAgent: "dev-a 0.5 1, dev-b - 0, dev-c 0 0", ByIssue: "o/r#1 0.9 0, o/r#2 0.099 1, o/r#3 - 0", byAll: " 0.498 1",
+		ByDay: noon.Format(time.DateOnly) + " 0.498 1",
+	} {
+		var got []string
+		for _, row := range Tallies(past, nil, noon.Add(-time.Hour), by) {
+			share := "-"
+			if row.CacheHit != nil {
+				share = fmt.Sprint(*row.CacheHit)
+			}
+			got = append(got, fmt.Sprintf("%s %s %d", row.Key, share, row.Cold))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("by %q: %q, want %q", by, text, want)
+		}
+	}
+}
+
+// What a journal says of a cache is bounded where it is shown.
+func TestColdIsBounded(t *testing.T) {
+	s := New()
+	s.Apply(startRec("u", 60, 1))
+	s.Apply(endRec("u", time.Minute, End{
+		Result: agents.Done, Cold: strings.Repeat("x", 9000),
+		Resumed: &agents.Resumption{Cached: -1, Computed: math.MaxInt64, Changed: strings.Repeat("y", 9000)},
+	}))
+	p := s.Past[0]
+	if len(p.Cold) > pastWords || len(p.Resumed.Changed) > pastWords || p.Resumed.Cached != 0 || p.Resumed.Computed != agents.MaxTokens {
+		t.Errorf("%d bytes, %+v", len(p.Cold), p.Resumed)
+	}
+}

@@ -105,26 +105,39 @@ func (v View) pullHappened(p *control.PullDocument) []happening {
 // sessions lists the sessions of a life and what they used, and says where the newest log is.
 func (v View) sessions(p *page, d *control.LifeDocument) {
 	rows := [][]cell{v.pastHeading()}
-	var total agents.Usage
-	log := ""
+	var total, told agents.Usage
+	log, cold := "", ""
 	for i := range d.Sessions {
 		s := &d.Sessions[i]
 		rows = append(rows, v.pastRow(s))
 		if s.Usage != nil {
 			total.InputTokens += s.Usage.InputTokens + s.Usage.OutputTokens
 			total.CostUSD += s.Usage.CostUSD
+			if _, known := s.Usage.Hit(); known {
+				told = told.Add(*s.Usage)
+			}
+		}
+		if s.Resumed != nil {
+			cold = s.Cold
 		}
 		log = cmp.Or(s.Log, log)
 	}
 	for i := range d.Running {
 		s := &d.Running[i]
 		rows = append(rows, v.columns(row(good, v.ago(s.StartedAt), s.Agent, v.work(s.Kind, s.Repo, s.Number),
-			place(s.Thread, s.Slot), v.lasting(*s), "", string(s.State))))
+			place(s.Thread, s.Slot), v.lasting(*s), "", control.HitOf(&s.Usage), string(s.State))))
 	}
 	p.headed(-1, rows)
 	if total != (agents.Usage{}) {
-		p.line(fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", control.Count(len(d.Sessions), "session"),
-			control.Tokens(total.InputTokens), total.CostUSD), faint)
+		line := fmt.Sprintf("%s used %s tokens and $%.2f, as far as known", control.Count(len(d.Sessions), "session"),
+			control.Tokens(total.InputTokens), total.CostUSD)
+		if _, known := told.Hit(); known {
+			line += "; a cache had " + control.HitOf(&told) + " of what they read"
+		}
+		p.line(line, faint)
+	}
+	if cold != "" {
+		p.line("the newest that went on with a conversation computed it again: "+cold, held)
 	}
 	if log != "" {
 		p.line("newest log: "+log, faint)
@@ -165,7 +178,7 @@ func folds(s *control.PastDocument) bool {
 }
 
 func (v View) pastHeading() []cell {
-	return v.columns(row(faint, "BEGAN", "AGENT", "WORK", "SLOT", "TOOK", "USED", "OUTCOME"))
+	return v.columns(row(faint, "BEGAN", "AGENT", "WORK", "SLOT", "TOOK", "USED", "CACHE", "OUTCOME"))
 }
 
 // slotWidth is the width of a screen from which there is room for the column of slots.
@@ -194,7 +207,7 @@ func (v View) pastRow(s *control.PastDocument) []cell {
 		where = place(s.Thread, s.Slot)
 	}
 	line := row(plain, v.ago(s.Start), s.Agent, v.work(s.Kind, s.Ref.Repo, s.Ref.Number), where,
-		control.Age(s.End.Sub(s.Start)), used, outcome)
+		control.Age(s.End.Sub(s.Start)), used, control.HitOf(s.Usage), outcome)
 	if s.Outcome.BurnsAttempt() || s.Outcome == agents.Lost {
 		line[len(line)-1].style = wrong
 	}

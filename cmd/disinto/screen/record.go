@@ -18,7 +18,7 @@ func (v View) Record(d *control.RecordDocument) string {
 	}
 	for _, g := range d.Groups {
 		rows := [][]cell{v.recordColumns(row(faint, strings.ToUpper(string(g.By)), "MERGED", "AT ONCE", "ROUNDS",
-			"TOKENS EACH", "COST EACH", "COST", "MIN EACH", "SESSIONS", "TOKENS"))}
+			"TOKENS EACH", "COST EACH", "COST", "MIN EACH", "SESSIONS", "TOKENS", "CACHED"))}
 		for i := range g.Rows {
 			rows = append(rows, v.recordRow(keyName(g.By, g.Rows[i].Key), &g.Rows[i]))
 		}
@@ -27,10 +27,10 @@ func (v View) Record(d *control.RecordDocument) string {
 	return p.text.String()
 }
 
-// recordColumns leaves out the last three where the screen has no room for them.
+// recordColumns leaves out the last four where the screen has no room for them.
 func (v View) recordColumns(line []cell) []cell {
 	if v.Width > 0 && v.Width < slotWidth {
-		return line[:len(line)-3]
+		return line[:len(line)-4]
 	}
 	return line
 }
@@ -41,7 +41,8 @@ func (v View) recordRow(name string, t *ledger.Tally) []cell {
 		line[3], line[7] = fmt.Sprintf("%.1f", r.Rounds), fmt.Sprintf("%.0f", r.Minutes)
 		line[4], line[5] = tokensText(r.Tokens, t.Merged.Untold), usdText(r.USD, t.Merged.Unpriced)
 	}
-	return v.recordColumns(row(plain, append(line, strconv.Itoa(t.Sessions), tokensText(t.Tokens, t.Untold))...))
+	return v.recordColumns(row(plain, append(line, strconv.Itoa(t.Sessions), tokensText(t.Tokens, t.Untold),
+		control.Hit(t.CacheHit))...))
 }
 
 // atOnce is how many of the merged issues that agents reviewed were approved by their first review.
@@ -91,7 +92,7 @@ func (v View) RecordCSV(d *control.RecordDocument) string {
 	w := csv.NewWriter(&text)
 	_ = w.Write([]string{
 		"by", "key", "merged", "reviewed", "first_round", "rounds_each", "minutes_each", "tokens_each", "usd_each",
-		"sessions", "minutes", "tokens", "usd", "untold", "unpriced", "busy",
+		"sessions", "minutes", "tokens", "usd", "untold", "unpriced", "busy", "cache_hit", "cold",
 	})
 	for _, g := range d.Groups {
 		for i := range g.Rows {
@@ -113,7 +114,8 @@ func recordFields(by ledger.By, t *ledger.Tally) []string {
 	}
 	fields = append(fields, each...)
 	return append(fields, strconv.Itoa(t.Sessions), number(t.Minutes), optional(t.Tokens), optional(t.USD),
-		strconv.Itoa(t.Untold), strconv.Itoa(t.Unpriced), number(t.Busy))
+		strconv.Itoa(t.Untold), strconv.Itoa(t.Unpriced), number(t.Busy),
+		optional(t.CacheHit), strconv.Itoa(t.Cold))
 }
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -20,7 +20,7 @@ func record() *control.RecordDocument {
 		}
 	}
 	past := []ledger.Past{
-		run("dev-qwen", agents.KindIssue, 20, "", &agents.Usage{InputTokens: 1_200_000, OutputTokens: 34_000}, "=cmd()"),
+		run("dev-qwen", agents.KindIssue, 20, "", &agents.Usage{InputTokens: 1_200_000, CachedTokens: 4_800_000, OutputTokens: 34_000}, "=cmd()"),
 		run("review-opus", agents.KindReview, 3, ledger.ChangesRequested, &agents.Usage{InputTokens: 20_000, CostUSD: 0.42}),
 		run("dev-qwen", agents.KindRework, 7, "", nil, "\x1b[2Jgo"),
 		run("review-opus", agents.KindReview, 3, ledger.Approved, &agents.Usage{InputTokens: 18_000, CostUSD: 0.4}),
@@ -38,8 +38,8 @@ func TestRecordCSV(t *testing.T) {
 	got := View{}.RecordCSV(record())
 	for _, want := range []string{
 		"by,key,merged,reviewed,first_round,rounds_each,minutes_each,tokens_each,usd_each,sessions,",
-		"agent,dev-old,0,0,0,,,,,1,3,,,1,1,0.15\n", "agent,review-opus,1,1,0,1,6,38000,0.82,2,6,38000,0.82,0,0,0.15\n",
-		"skill,'=cmd(),1,1,0,1,20,1234000,,1,20,1234000,,0,1,1\n", "skill,[2Jgo,",
+		"agent,dev-old,0,0,0,,,,,1,3,,,1,1,0.15,,0\n", "agent,review-opus,1,1,0,1,6,38000,0.82,2,6,38000,0.82,0,0,0.15,0,0\n",
+		"skill,'=cmd(),1,1,0,1,20,1234000,,1,20,1234000,,0,1,1,0.8,0\n", "skill,[2Jgo,",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

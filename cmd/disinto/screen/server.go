@@ -12,6 +12,9 @@ func (v View) servers(p *page, d *control.Document) {
 	rows := [][]cell{row(faint, "SERVER", "READS", "IN AN HOUR", "WRITES", "IN AN HOUR", "WAITING", "MODEL")}
 	var faults [][]cell
 	for _, t := range d.Threads {
+		if t.Cold != "" {
+			faults = append(faults, labelled("cache", t.Name+": "+t.Cold, held))
+		}
 		s := t.Server
 		if s == nil {
 			continue
@@ -37,7 +40,11 @@ func (v View) servers(p *page, d *control.Document) {
 		}
 	}
 	p.headed(6, rows)
-	if len(faults) > 0 {
-		p.table(-1, faults)
+	if len(faults) == 0 {
+		return
 	}
+	if len(rows) == 1 {
+		p.end()
+	}
+	p.table(-1, faults)
 }

@@ -9,11 +9,12 @@ import (
 // spent shows what was used today: a line for each thread that used something or has a budget, and under it one for
 // each of its windows and each such agent.
 func (v View) spent(p *page, d *control.Document) {
-	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST")}
+	rows := [][]cell{row(faint, "SPENT TODAY", "TOKENS", "COST", "CACHED")}
 	for _, t := range d.Threads {
 		var under [][]cell
 		for i := range t.Windows {
-			under = append(under, spentLine("  its "+t.Windows[i].Length+" window", *t.Windows[i].Spent()))
+			line := spentLine("  its "+t.Windows[i].Length+" window", *t.Windows[i].Spent())
+			under = append(under, line[:len(line)-1])
 		}
 		for _, a := range d.Agents {
 			if a.Thread == t.Name && a.Spent != (control.SpentDocument{}) {
@@ -28,7 +29,7 @@ func (v View) spent(p *page, d *control.Document) {
 }
 
 func spentLine(name string, s control.SpentDocument) []cell {
-	line := row(plain, name, control.Tokens(s.Tokens), "")
+	line := row(plain, name, control.Tokens(s.Tokens), "", control.Hit(s.CacheHit))
 	if s.USD > 0 || s.USDPerDay > 0 { // a local model costs nothing
 		line[2].text = fmt.Sprintf("$%.2f", s.USD)
 	}

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// untold are the parts of each CLI's events that tell what a cache had.
+var untold = map[string]*regexp.Regexp{
+	"claude":   regexp.MustCompile(`"cache_read_input_tokens":\d+,?`),
+	"codex":    regexp.MustCompile(`"cached_input_tokens":\d+,?`),
+	"opencode": regexp.MustCompile(`"read":\d+,?|,"read":\d+`),
+	"qwen":     regexp.MustCompile(`"cache_read_input_tokens":\d+,?`),
+}
+
+// The recorded conversations have three answers of 100 tokens, of which a cache had 40: whatever a CLI counts, the part
+// that hit is the same, for one run and for one that goes on. A stream without it leaves it unknown, which 0 is not.
+func TestHits(t *testing.T) {
+	for _, cli := range agents.CLIs {
+		for _, name := range []string{"text", "tool", "resume"} {
+			t.Run(cli+"/"+name, func(t *testing.T) {
+				stream, err := os.ReadFile(filepath.Join("testdata", cli, name+".jsonl"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := parse(adapters[cli], stream)
+				before := agents.Usage{}
+				if name == "resume" && r.TotalTokens {
+					before = agents.Usage{InputTokens: 120, CachedTokens: 80, OutputTokens: 14}
+				}
+				u := used(r, before)
+				if share, known := u.Hit(); !known || math.Abs(share-0.4) > 1e-9 {
+					t.Errorf("%+v: %v, %t", u, share, known)
+				}
+				if r.Running != (agents.Usage{}) {
+					if share, known := r.Running.Hit(); !known || math.Abs(share-0.4) > 1e-9 {
+						t.Errorf("while it runs %+v: %v, %t", r.Running, share, known)
+					}
+				}
+				without := parse(adapters[cli], untold[cli].ReplaceAll(stream, nil))
+				if without.Unread > 0 || without.Usage.InputTokens == 0 {
+					t.Fatalf("the stream without cached tokens is none: %+v", without)
+				}
+				if share, known := used(without, agents.Usage{}).Hit(); known {
+					t.Errorf("nothing was told, and the part that hit is %v", share)
+				}
+			})
+		}
+	}
+}
+
+// A CLI's diary tells the answers of a run that goes on.
+func TestDiaryHits(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":0,"output_tokens":7}}}}`: true,
+		`{"payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"output_tokens":7}}}}`:                         false,
+	} {
+		u, ok := codex{}.entry([]byte(text))
+		if share, known := u.Hit(); !ok || known != want || share != 0 {
+			t.Errorf("%s: %v, %t", text, share, known)
+		}
+	}
+}
+
+func TestFirstChange(t *testing.T) {
+	for _, tt := range []struct{ was, is, want string }{
+		{"same", "same", ""},
+		{"one\ntwo\nthree", "one\ntwo\nfour", ""},
+		{"one\ntwo", "one\ntwo\nmuch more than there was", ""},
+		{"2026-11-22\nrest", "2026-11-23\nrest", ""}, // the half of it
+		{"2026-11-22\nthe longer rest", "2026-11-23\nthe longer rest", "line 1: 2026-11-23"},
+		{"one\ntwo and much more\n", "one\nzwei and much more\n", "line 2: zwei and much more"},
+		{"one\ntwo and much more\n", "one\n\x00\xffzwei\n", "line 2: \x00\xffzwei"},
+		{"a", "", ""},
+		{"", "a", ""},
+	} {
+		if got := firstChange(tt.was, tt.is); got != tt.want {
+			t.Errorf("%q, %q: %q, want %q", tt.was, tt.is, got, tt.want)
+		}
+	}
+}
+
+// What a cache had of the first answer is told once, of a session that a local server can have read before.
+func TestResumption(t *testing.T) {
+	dir := t.TempDir()
+	earlier := keep{CLI: "claude", Session: "s", Thread: "llama", Slot: "0"}
+	local := work{Local: true, Thread: "llama", Slot: "0", Workspace: dir}
+	away := local
+	away.Slot, away.Thread = "1", "night"
+	paid := local
+	paid.Local = false
+	for _, tt := range []struct {
+		name   string
+		work   work
+		keep   keep
+		resume bool
+		want   *agents.Resumption
+	}{
+		{"the first session", local, keep{}, false, nil},
+		{"its conversation", local, earlier, true, &agents.Resumption{Cached: 90, Computed: 10}},
+		{"a new conversation", local, earlier, false, &agents.Resumption{Cached: 90, Computed: 10, Changed: "line 2: more and more, word by word"}},
+		{"another thread", away, earlier, false, nil},
+		{"a paid API", paid, earlier, true, nil},
+		{"another CLI", local, keep{CLI: "qwen", Session: "s", Thread: "llama"}, false, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.WriteFile(filepath.Join(dir, "prompt.md"), []byte("one\nless and less, word by word"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := &run{Program: &Program{CLI: "claude", Out: new(tail)}, work: tt.work, keep: tt.keep}
+			r.goesOn = r.expects(&call{Resume: tt.resume}, "one\nmore and more, word by word")
+			r.resumption(agents.Usage{})
+			r.resumption(agents.Usage{InputTokens: 10, CachedTokens: 90})
+			r.resumption(agents.Usage{InputTokens: 500, CachedTokens: 90})
+			if got := r.resumed; (got == nil) != (tt.want == nil) || got != nil && *got != *tt.want {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+			if text, err := os.ReadFile(filepath.Join(dir, "prompt.md")); err != nil || string(text) != "one\nmore and more, word by word" {
+				t.Errorf("the prompt is not kept: %q, %v", text, err)
+			}
+		})
+	}
+}

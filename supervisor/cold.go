@@ -1,0 +1,140 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// judgeCache says at the end of a session why the server had little of its conversation, in the journal and, once, in
+// the log.
+func (s *Supervisor) judgeCache(x *session, end *ledger.End) {
+	if end.Resumed == nil || x.thread.Backend != threads.Local {
+		return
+	}
+	r := s.books.resumed(x, end.Resumed)
+	s.servers.around(x.thread.BaseURL, &r)
+	if end.Cold = r.Cold(); end.Cold != "" {
+		s.log.Warn(fmt.Sprintf("%s computed its conversation again: %s", x.tag, end.Cold))
+	}
+}
+
+// resumed adds to a session that went on when the last one on its chain ended, and which ran on the same server since.
+func (b *books) resumed(x *session, said *agents.Resumption) threads.Resumed {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := threads.Resumed{Resumption: *said}
+	for _, p := range slices.Backward(b.ledger.Past) {
+		if p.Agent == x.Agent && forge.Ref(p.Chain) == x.Item.Chain {
+			r.Last = p.End
+			break
+		}
+	}
+	if r.Last.IsZero() {
+		return r
+	}
+	shares := func(thread string) bool {
+		t := x.config.Thread(thread)
+		return thread == x.Thread || t != nil && t.BaseURL != "" && t.BaseURL == x.thread.BaseURL
+	}
+	for i := range b.ledger.Past {
+		p := &b.ledger.Past[i]
+		if p.End.After(r.Last) && p.Start.Before(x.Started) && shares(p.Thread) {
+			r.Others = append(r.Others, p.Agent+" "+numbered(p.Ref.Number))
+		}
+	}
+	for _, y := range b.sessions {
+		if y != x && y.Started.Before(x.Started) && shares(y.Thread) {
+			r.Others = append(r.Others, y.Agent+" "+numbered(y.Item.Ref.Number))
+		}
+	}
+	slices.Sort(r.Others)
+	return r
+}
+
+// numbered is an item in a list of sessions; scheduled work has no number.
+func numbered(n int64) string {
+	if n == 0 {
+		return "scheduled"
+	}
+	return fmt.Sprintf("#%d", n)
+}
+
+// around adds what is known of the server.
+func (v *servers) around(url string, r *threads.Resumed) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if known := v.of[url]; known != nil {
+		said := known.said
+		r.Server, r.Restarted, r.Slept = &said, known.past.Restarted, known.slept
+	}
+}
+
+// hits add up what caches had of the sessions of a day, by agent and by thread.
+type hits map[string]*hit
+
+type hit struct{ computed, cached int64 }
+
+func (h hits) add(name string, u *agents.Usage) {
+	if h[name] == nil {
+		h[name] = new(hit)
+	}
+	h[name].computed += u.InputTokens
+	h[name].cached += u.CachedTokens
+}
+
+// of is the part that a cache had, in thousandths; nil where it is unknown.
+func (h hits) of(name string) *float64 {
+	sum := h[name]
+	if sum == nil || sum.computed+sum.cached <= 0 {
+		return nil
+	}
+	share := float64(sum.cached) / float64(sum.computed+sum.cached)
+	return new(float64(int64(share*1000+0.5)) / 1000)
+}
+
+// hitsLocked are those of this day (UTC), with the sessions that run.
+func (b *books) hitsLocked(now time.Time) (byAgent, byThread hits) {
+	byAgent, byThread = make(hits), make(hits)
+	add := func(agent, thread string, u *agents.Usage) {
+		if _, told := u.Hit(); told {
+			byAgent.add(agent, u)
+			byThread.add(thread, u)
+		}
+	}
+	today := now.UTC().Truncate(24 * time.Hour)
+	for i := range b.ledger.Past {
+		p := &b.ledger.Past[len(b.ledger.Past)-1-i]
+		if p.End.Before(today) {
+			break
+		}
+		if p.Usage != nil {
+			add(p.Agent, p.Thread, p.Usage)
+		}
+	}
+	for _, x := range b.sessions {
+		add(x.Agent, x.Thread, &x.Used)
+	}
+	return byAgent, byThread
+}
+
+// coldLocked is why the newest session of a thread that went on with a conversation computed most of it again, and
+// which it was; empty when it did not.
+func (b *books) coldLocked(thread string) string {
+	for i := range b.ledger.Past {
+		p := &b.ledger.Past[len(b.ledger.Past)-1-i]
+		if p.Thread != thread || p.Resumed == nil {
+			continue
+		}
+		if p.Cold == "" {
+			return ""
+		}
+		return fmt.Sprintf("%s %s computed its conversation again: %s", p.Agent, numbered(p.Ref.Number), p.Cold)
+	}
+	return ""
+}
