@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -198,8 +199,16 @@ func parse(name, text string) (*source, error) {
 // sources are all Go files of the tree.
 func sources(t *testing.T) []*source {
 	t.Helper()
-	var all []*source
-	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+	all, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// parsed are the files once for all tests: with the race detector the tree takes seconds.
+var parsed = sync.OnceValues(func() (all []*source, err error) {
+	err = filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -212,11 +221,8 @@ func sources(t *testing.T) []*source {
 		all = append(all, s)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
+	return all, err
+})
 
 // imports are the import paths of the file by the name that they have in it.
 func (s *source) imports() map[string]*ast.ImportSpec {
