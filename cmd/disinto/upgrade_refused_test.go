@@ -174,7 +174,7 @@ func TestTermDuringUpgrade(t *testing.T) {
 func TestTermsDuringUpgrades(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("DISINTO_TERMS"))
 	if n == 0 && !storms() {
-		t.Skip("builds the program anew: set DISINTO_TERMS to a number of upgrades, or say make soak; TestTermAtAnyMoment does a part")
+		t.Skip("builds the program anew: set DISINTO_TERMS to a number of upgrades, or say make soak; TestTermDuringUpgrade does a part")
 	}
 	if os.Getenv("DISINTO_BINARY") == "" {
 		t.Setenv("DISINTO_BINARY", linked(t))
