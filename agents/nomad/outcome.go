@@ -172,8 +172,8 @@ func (a *allocation) exit() (x exit) {
 const silence = 20 * time.Second
 
 // over reports whether nothing of a session runs any more, or can: every allocation has ended, and session-run has said
-// so itself. quiet is how long the allocations have been as they are.
-func over(allocs []allocation, quiet time.Duration) bool {
+// so itself or been silent for long enough. quiet is how long the allocations have been as they are.
+func over(allocs []allocation, quiet, silence time.Duration) bool {
 	for i := range allocs {
 		a := &allocs[i]
 		x := a.exit()

@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -26,6 +27,9 @@ type Executor struct {
 	Forget func(ctx context.Context, repo, run string) error
 	// Report is told of what went wrong inside. nil: no matter.
 	Report func(err error)
+
+	patience time.Duration // for a node that takes a job; 0 means placeTime
+	silence  time.Duration // of a session-run that is gone; 0 means silence
 
 	mu        sync.Mutex // guards what follows
 	client    *client
@@ -202,7 +206,7 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 			return agents.Outcome{Result: agents.Lost, Reason: context.Cause(ctx).Error()}
 		}
 		var err error
-		if now := time.Now(); s.asked || len(allocs) == 0 || now.Sub(s.listedAt) >= listTick || !s.told {
+		if now := time.Now(); s.ending(allocs) || now.Sub(s.listedAt) >= listTick || !s.told {
 			if allocs, err = s.client.allocations(calls, s.id); err == nil {
 				s.listedAt = now
 			}
@@ -216,13 +220,19 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 	}
 }
 
+// ending reports whether a session is about to end, or to begin: the watch does not tell of stopped jobs.
+func (s *session) ending(allocs []allocation) bool {
+	a := chief(allocs)
+	return s.asked || a == nil || a.DesiredStatus == "stop"
+}
+
 // tick is when to look again.
 func (s *session) tick(allocs []allocation) time.Duration {
 	a := chief(allocs)
 	switch {
 	case a != nil && a.ClientStatus == "running" && !s.told:
 		return startTick
-	case s.asked || a == nil || a.ClientStatus != "running":
+	case s.ending(allocs) || a.ClientStatus != "running":
 		return quietTick
 	}
 	return usageTick
@@ -257,7 +267,7 @@ func (s *session) step(
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}, true
 	case a == nil:
 		return out, false
-	case !over(allocs, now.Sub(s.changed)) && now.Before(s.order.Deadline.Add(time.Minute)):
+	case !over(allocs, now.Sub(s.changed), cmp.Or(s.exec.silence, silence)) && now.Before(s.order.Deadline.Add(time.Minute)):
 		return out, false
 	}
 	s.observe(calls, a, started)
@@ -294,7 +304,7 @@ func (s *session) mustStop(
 	switch {
 	case ctx.Err() != nil, now.After(s.order.Deadline):
 		return "", true
-	case a == nil && now.Sub(s.since) >= placeTime:
+	case a == nil && now.Sub(s.since) >= cmp.Or(s.exec.patience, placeTime):
 		return s.client.unplaced(calls, s.id), true
 	case a != nil && a.ClientStatus == "pending" && now.Sub(s.changed) >= startTime:
 		return "node " + oneLine(a.NodeName) + " does not start it: " + a.exit().words, true

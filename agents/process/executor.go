@@ -18,8 +18,8 @@ import (
 // Run; leave all of them alone after it. Its methods may be called at any time, from any number of goroutines.
 type Executor struct {
 	Reaper *Reaper
-	// Secrets returns the texts to hide in what a session leaves: its result and the tail of its log. It is called at the
-	// end of every session, so that a reloaded configuration counts. nil hides nothing.
+	// Secrets returns the texts to hide, besides the session's own, in what a session leaves: its result and the tail of
+	// its log. It is called at the end of every session, so that a reloaded configuration counts. nil: no others.
 	Secrets func() []string
 	// Progress asks the local inference server at url how far it is. The answer changes when the server gets further, and
 	// is empty when it computes nothing or does not say. It is called from a goroutine of its own, only before a session

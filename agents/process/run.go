@@ -50,9 +50,7 @@ type run struct {
 
 // newRun makes a run whose job has its whole environment in Env.
 func newRun(job agents.Job, e *Executor) *run {
-	if len(job.Secrets) > 0 {
-		job.Env, job.Secrets = slices.Concat(job.Env, job.Secrets), nil
-	}
+	job.Env = slices.Concat(job.Env, job.Secrets)
 	return &run{job: job, exec: e, visits: make(chan func()), unwatched: make(chan struct{})}
 }
 
@@ -73,9 +71,9 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 		started(agents.Started{PID: r.program(), At: r.begun, Sandbox: r.held})
 	}
 	exit := r.watch(ctx)
-	var secrets []string
+	secrets := agents.Values(r.job.Secrets)
 	if r.exec.Secrets != nil {
-		secrets = r.exec.Secrets()
+		secrets = append(secrets, r.exec.Secrets()...)
 	}
 	o := r.conclude(exit, secrets)
 	o.Tail = tail(r.job.LogPath, secrets)

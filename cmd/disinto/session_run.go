@@ -45,10 +45,7 @@ func runSession(ctx context.Context, c *cli) error {
 	executor := &process.Executor{Reaper: reaper, Progress: progress}
 	p := nomad.Place{
 		Environ: c.environ, Out: c.stdout, Self: self, Begin: beginSession, Starved: process.Starved,
-		Run: func(ctx context.Context, job agents.Job, started func(agents.Started)) agents.Outcome {
-			executor.Secrets = func() []string { return agents.Values(job.Secrets) }
-			return executor.Run(ctx, job, started)
-		},
+		Run: executor.Run,
 	}
 	if code := p.Do(ctx); code != exitDone {
 		return &exitError{code, ""}

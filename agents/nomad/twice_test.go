@@ -1,0 +1,357 @@
+package nomad
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// bench has an executor on the fake, and a folder for programs to write to.
+type bench struct {
+	*testing.T
+	fake *fake
+	exec *Executor
+	dir  string // $T of the programs
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	t.Parallel()
+	f := newFake(t)
+	dir := filepath.Join(f.dir, "shared")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return &bench{T: t, fake: f, exec: newExecutor(f.server.URL), dir: dir}
+}
+
+// job is a session of a shell script, in which $T is the folder of the test. Each program that begins writes a line to
+// the file starts.
+func (b *bench) job(script string) agents.Job {
+	b.Helper()
+	instance := fmt.Sprintf("i%d", time.Now().UnixNano())
+	return agents.Job{
+		RunID: instance + "-1", Instance: instance, Agent: "dev-test", Kind: agents.KindIssue, Repo: "o/r", Number: 1,
+		Command: []string{"/bin/sh", "-c", "echo x >>$T/starts; " + script}, Workspace: "dev-test/o_r_1", HomeKey: "dev-test",
+		Env: []string{"T=" + b.dir}, Secrets: []string{"FORGE_TOKEN=hunter2hunter2hunter2"},
+		MaxLog: 1 << 20, Timeout: time.Hour, Stall: time.Hour, Grace: 300 * time.Millisecond,
+	}
+}
+
+const untilEnd = "while ! test -e $T/end; do sleep 0.05; done; "
+
+// run begins a job and waits until its program runs.
+func (b *bench) run(job agents.Job) (out chan agents.Outcome, end context.CancelCauseFunc) {
+	b.Helper()
+	ctx, end := context.WithCancelCause(b.Context())
+	began := make(chan bool, 1)
+	out = make(chan agents.Outcome, 1)
+	go func() { out <- b.exec.Run(ctx, job, func(agents.Started) { began <- true }) }()
+	select {
+	case <-began:
+	case o := <-out:
+		b.Fatalf("it did not begin: %+v", o)
+	}
+	b.eventually("its program writes", func() bool { return b.starts() > 0 })
+	return out, end
+}
+
+func (b *bench) starts() int {
+	text, _ := os.ReadFile(filepath.Join(b.dir, "starts"))
+	return strings.Count(string(text), "x")
+}
+
+func (b *bench) touch(name string) {
+	b.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir, name), nil, 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *bench) eventually(what string, ok func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("still not so after two minutes: %s", what)
+		}
+	}
+}
+
+// want compares an outcome, and how often the program began.
+func (b *bench) want(o agents.Outcome, result agents.Result, reason string, starts int) {
+	b.Helper()
+	if o.Result != result || !strings.Contains(o.Reason, reason) {
+		b.Errorf("the outcome is %s (%s), want %s (%s)", o.Result, o.Reason, result, reason)
+	}
+	if got := b.starts(); got != starts {
+		b.Errorf("its program began %d times, want %d", got, starts)
+	}
+}
+
+// wait returns an outcome, which must not be there yet.
+func (b *bench) wait(out chan agents.Outcome, over func()) agents.Outcome {
+	b.Helper()
+	select {
+	case o := <-out:
+		b.Errorf("it was over too early: %+v", o)
+		return o
+	default:
+	}
+	over()
+	return <-out
+}
+
+// allocs are those of the fake.
+func (b *bench) allocs() (list []fakeAlloc) {
+	b.fake.mu.Lock()
+	defer b.fake.mu.Unlock()
+	for _, a := range b.fake.allocs {
+		list = append(list, *a)
+	}
+	return list
+}
+
+// TestRegisterAnswerLost: a job whose registration was not answered is registered again under its name, and starts
+// once.
+func TestRegisterAnswerLost(t *testing.T) {
+	b := newBench(t)
+	lost := 0
+	b.fake.lose = func(r *http.Request) bool {
+		first := r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" && lost < 2
+		if first {
+			lost++
+		}
+		return first
+	}
+	out, _ := b.run(b.job(untilEnd + "exit 4"))
+	b.want(b.wait(out, func() { b.touch("end") }), agents.Failed, "exit status 4", 1)
+	if lost != 2 || len(b.allocs()) != 1 {
+		t.Errorf("%d answers were lost, and there are %d allocations", lost, len(b.allocs()))
+	}
+}
+
+// TestServerDown: a session that ends while no server answers has its exit code later.
+func TestServerDown(t *testing.T) {
+	b := newBench(t)
+	out, _ := b.run(b.job(untilEnd + "exit 4"))
+	b.fake.setDown(true)
+	b.touch("end")
+	b.eventually("it ends", func() bool { return b.allocs()[0].really == "failed" })
+	b.want(b.wait(out, func() { b.fake.setDown(false) }), agents.Failed, "exit status 4", 1)
+}
+
+// TestNodeUnheard: a node that is not heard of, and comes back, has run its session all the while, once.
+func TestNodeUnheard(t *testing.T) {
+	b := newBench(t)
+	out, _ := b.run(b.job(untilEnd))
+	b.fake.loseSight(b.allocs()[0].node.name, false)
+	b.touch("end")
+	b.eventually("it ends", func() bool { return b.allocs()[0].really == "complete" })
+	b.want(b.wait(out, func() { b.fake.findAgain(b.allocs()[0].node.name) }), agents.Done, "", 1)
+}
+
+// TestSecondStart: Nomad starts a session again on another node while the first one still runs. The fence refuses it,
+// and the slot is taken until the first one has ended too.
+func TestSecondStart(t *testing.T) {
+	b := newBench(t)
+	out, _ := b.run(b.job(`trap 'touch $T/heard; exit 0' TERM; ` + untilEnd))
+	first := b.allocs()[0]
+	b.fake.loseSight(first.node.name, true)
+	b.eventually("the second one is refused", func() bool {
+		list := b.allocs()
+		return len(list) == 2 && list[1].really == "failed"
+	})
+	second := b.allocs()[1]
+	if code := second.truly[1].Details["exit_code"]; code != "75" {
+		t.Errorf("the second one ended with %s", code)
+	}
+	o := b.wait(out, func() { b.fake.findAgain(first.node.name) })
+	b.want(o, agents.Lost, "stopped in Nomad", 1)
+	if _, err := os.Stat(filepath.Join(b.dir, "heard")); err != nil {
+		t.Error("the first one did not hear TERM")
+	}
+}
+
+// TestNodeGone: a node that never comes back keeps the slot until the deadline of its session, which is lost then.
+func TestNodeGone(t *testing.T) {
+	b := newBench(t)
+	job := b.job("sleep 1000")
+	out, _ := b.run(job)
+	b.fake.loseSight(b.allocs()[0].node.name, true)
+	b.eventually("the second one is refused", func() bool {
+		list := b.allocs()
+		return len(list) == 2 && list[1].client == "failed"
+	})
+	o := b.wait(out, func() { // the deadline is two minutes and more away: another supervisor finds it passed
+		b.fake.mu.Lock()
+		path := variablePath(jobID(job.RunID))
+		order, err := parseOrder([]byte(b.fake.vars[path][orderKey]))
+		if err == nil {
+			order.Deadline = time.Now().Add(-2 * time.Minute)
+			b.fake.vars[path][orderKey] = marshal(t, order)
+		}
+		b.fake.mu.Unlock()
+		next := newExecutor(b.fake.server.URL)
+		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
+	})
+	b.want(o, agents.Lost, "is not heard of", 1)
+	b.wantNothingLeft(job)
+}
+
+// wantNothingLeft checks that an order is gone, and that Kept does not name the run.
+func (b *bench) wantNothingLeft(job agents.Job) {
+	b.Helper()
+	b.fake.mu.Lock()
+	left := len(b.fake.vars)
+	b.fake.mu.Unlock()
+	if runs, err := b.exec.Kept(b.Context(), job.Instance); left > 0 || len(runs) > 0 || err != nil {
+		b.Errorf("%d variables are left, and kept are %q, %v", left, runs, err)
+	}
+}
+
+// TestStoppedByPerson: a job that a person stops or purges is lost, and no fault of the session.
+func TestStoppedByPerson(t *testing.T) {
+	for _, purge := range []bool{false, true} {
+		t.Run(fmt.Sprint("purge ", purge), func(t *testing.T) {
+			b := newBench(t)
+			job := b.job(`trap 'exit 3' TERM; ` + untilEnd)
+			out, _ := b.run(job)
+			o := b.wait(out, func() {
+				b.fake.mu.Lock()
+				defer b.fake.mu.Unlock()
+				b.fake.stop(b.fake.jobs[jobID(job.RunID)])
+				if purge {
+					delete(b.fake.jobs, jobID(job.RunID))
+				}
+			})
+			b.want(o, agents.Lost, "it was stopped in Nomad", 1)
+			b.wantNothingLeft(job)
+		})
+	}
+}
+
+// TestPurgedUnplaced: a job that is purged before a node takes it is lost.
+func TestPurgedUnplaced(t *testing.T) {
+	b := newBench(t)
+	job := b.job("true")
+	job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
+	out := make(chan agents.Outcome, 1)
+	go func() { out <- b.exec.Run(b.Context(), job, nil) }()
+	b.eventually("it is registered", func() bool {
+		b.fake.mu.Lock()
+		defer b.fake.mu.Unlock()
+		return b.fake.jobs[jobID(job.RunID)] != nil
+	})
+	o := b.wait(out, func() {
+		b.fake.mu.Lock()
+		defer b.fake.mu.Unlock()
+		delete(b.fake.jobs, jobID(job.RunID))
+	})
+	b.want(o, agents.Lost, "was removed", 0)
+}
+
+// TestCollected: where Nomad has collected the allocation's folder, the exit code says how the session ended, and what
+// it achieved is the forge's to say.
+func TestCollected(t *testing.T) {
+	b := newBench(t)
+	job := b.job(untilEnd + `echo '{"outcome":"refused","reason":"too large"}' >$DISINTO_RESULT`)
+	out, _ := b.run(job)
+	b.fake.loseSight(b.allocs()[0].node.name, false)
+	b.touch("end")
+	b.eventually("it ends", func() bool { return b.allocs()[0].really == "failed" })
+	o := b.wait(out, func() {
+		_ = os.RemoveAll(b.allocs()[0].dir)
+		b.fake.findAgain(b.allocs()[0].node.name)
+	})
+	b.want(o, agents.Refused, "cannot be read", 1)
+	if o.Claimed {
+		t.Error("it is taken for the session's own word")
+	}
+}
+
+// TestNoPlace: a job that fits nowhere is taken back after half a minute, with the constraint in the reason.
+func TestNoPlace(t *testing.T) {
+	b := newBench(t)
+	job := b.job("true")
+	job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
+	b.exec.patience = 100 * time.Millisecond
+	o := b.exec.Run(t.Context(), job, func(agents.Started) { t.Error("it began") })
+	b.want(o, agents.NoPlace, "2 without ${meta.llama} = box9", 0)
+	b.wantNothingLeft(job)
+}
+
+// TestNoProgram: a node without disinto is no place for sessions.
+func TestNoProgram(t *testing.T) {
+	b := newBench(t)
+	cfg := b.exec.Config()
+	cfg.Program = "/no/such/disinto"
+	b.exec.Config = func() Config { return cfg }
+	b.want(b.exec.Run(t.Context(), b.job("true"), nil), agents.NoPlace, "no such file", 0)
+}
+
+// TestWrapperKilled: when session-run is killed, as for want of memory, its session has ended, and the reason says so.
+func TestWrapperKilled(t *testing.T) {
+	b := newBench(t)
+	b.exec.silence = 100 * time.Millisecond
+	out, _ := b.run(b.job("echo $$ >$T/pid; " + untilEnd))
+	b.eventually("it runs", func() bool { _, err := os.Stat(filepath.Join(b.dir, "pid")); return err == nil })
+	o := b.wait(out, func() { _ = b.allocs()[0].process.Kill() })
+	b.want(o, agents.Failed, "out of memory?", 1)
+	text, _ := os.ReadFile(filepath.Join(b.dir, "pid"))
+	var pid int
+	_, _ = fmt.Sscan(string(text), &pid)
+	b.eventually("its program is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+}
+
+// TestSecrets: no request but those of the variable has a secret in it, and the log and the document have none either.
+func TestSecrets(t *testing.T) {
+	b := newBench(t)
+	job := b.job(untilEnd + `echo the word is $FORGE_TOKEN`)
+	out, _ := b.run(job)
+	b.want(b.wait(out, func() { b.touch("end") }), agents.Done, "", 1)
+	b.fake.mu.Lock()
+	for _, text := range b.fake.requests {
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("a secret: %s", text)
+		}
+	}
+	b.fake.mu.Unlock()
+	var log strings.Builder
+	if err := b.exec.Log(t.Context(), job.RunID, true, &log); err != nil || log.String() != "the word is [secret]\n" {
+		t.Errorf("the log is %q, %v", &log, err)
+	}
+	for _, name := range []string{"stdout", filepath.Join("local", documentFile)} {
+		text, err := os.ReadFile(filepath.Join(b.allocs()[0].dir, name))
+		if err != nil || strings.Contains(string(text), "hunter2") {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	b.wantNothingLeft(job)
+}
+
+// TestTooLong: a session that no variable can hold is refused before anything starts.
+func TestTooLong(t *testing.T) {
+	b := newBench(t)
+	job := b.job("true")
+	job.Env = append(job.Env, "X="+strings.Repeat("x", 64<<10))
+	b.want(b.exec.Run(t.Context(), job, nil), agents.NoPlace, "too long", 0)
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
