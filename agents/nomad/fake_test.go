@@ -22,8 +22,8 @@ import (
 // fake is a Nomad of two nodes that runs session-run as real processes of this machine. It has the traps that were
 // measured on a real one: a stopped job is dead at once while its process goes on; an allocation that was stopped is
 // complete; one whose node is not heard of is lost, and runs a second time; folders of ended allocations are collected;
-// no flag tells that memory ran out; a job that fits nowhere waits for ever; and registering answers with an error for
-// a job that is there.
+// no flag tells that memory ran out; a job that fits nowhere waits for ever; a purged job lists no allocation, although
+// they run on; and registering answers with an error for a job that is there.
 type fake struct {
 	t      *testing.T
 	server *httptest.Server
@@ -37,9 +37,7 @@ type fake struct {
 	nodes    []*fakeNode
 	allocs   []*fakeAlloc
 	serial   int
-	down     bool                // no answer to anything
-	fault    func(*http.Request) // called before each answer
-	lose     func(*http.Request) bool
+	down     bool     // no answer to anything
 	requests []string // bodies of all requests but those of variables
 }
 
@@ -116,13 +114,10 @@ func (f *fake) bump() uint64 {
 
 func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	down, fault, lose := f.down, f.fault, f.lose
+	down := f.down
 	f.mu.Unlock()
 	if down {
 		panic(http.ErrAbortHandler)
-	}
-	if fault != nil {
-		fault(r)
 	}
 	body, _ := io.ReadAll(r.Body)
 	path := strings.TrimPrefix(r.URL.Path, "/v1")
@@ -139,9 +134,6 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 		f.await(r, wait)
 	}
 	status, answer := f.answer(r, path, body)
-	if lose != nil && lose(r) {
-		panic(http.ErrAbortHandler)
-	}
 	f.mu.Lock()
 	w.Header().Set("X-Nomad-Index", fmt.Sprint(f.index))
 	f.mu.Unlock()
@@ -204,7 +196,13 @@ func (f *fake) answer(r *http.Request, path string, body []byte) (status int, an
 	case parts[0] == "var":
 		return f.variable(r.Method, strings.TrimPrefix(path, "/var/"), body)
 	case parts[0] == "job" && len(parts) == 3 && parts[2] == "allocations":
-		return 200, f.listAllocs(parts[1])
+		list := []any{}
+		for _, a := range f.allocs {
+			if a.job == parts[1] && f.jobs[a.job] != nil {
+				list = append(list, a.show())
+			}
+		}
+		return 200, list
 	case parts[0] == "job" && f.jobs[parts[1]] == nil:
 		return 404, "job not found"
 	case parts[0] == "job" && len(parts) == 3:
@@ -213,6 +211,9 @@ func (f *fake) answer(r *http.Request, path string, body []byte) (status int, an
 		}}}
 	case parts[0] == "job" && r.Method == http.MethodDelete:
 		f.stop(f.jobs[parts[1]])
+		if query.Get("purge") == "true" {
+			delete(f.jobs, parts[1])
+		}
 		return 200, map[string]any{}
 	case parts[0] == "job":
 		return 200, map[string]any{"ID": parts[1]}
@@ -264,17 +265,11 @@ func (f *fake) variable(method, path string, body []byte) (status int, answer an
 	return 200, map[string]any{"Path": path, "Items": f.vars[path]}
 }
 
-func (f *fake) listAllocs(job string) []any {
-	list := []any{}
-	for _, a := range f.allocs {
-		if a.job == job {
-			list = append(list, map[string]any{
-				"ID": a.id, "NodeID": a.node.id, "NodeName": a.node.name, "ClientStatus": a.client, "DesiredStatus": a.desired,
-				"CreateIndex": a.index, "TaskStates": map[string]any{taskName: map[string]any{"Events": a.events}},
-			})
-		}
+func (a *fakeAlloc) show() any {
+	return map[string]any{
+		"ID": a.id, "NodeID": a.node.id, "NodeName": a.node.name, "ClientStatus": a.client, "DesiredStatus": a.desired,
+		"CreateIndex": a.index, "TaskStates": map[string]any{taskName: map[string]any{"Events": a.events}},
 	}
-	return list
 }
 
 func (f *fake) register(body []byte) (status int, answer any) {
@@ -491,7 +486,7 @@ func (f *fake) files(w http.ResponseWriter, r *http.Request, path string) {
 	f.mu.Lock()
 	var dir string
 	for _, a := range f.allocs {
-		if a.id == parts[4] && a.node.heard {
+		if a.id == parts[4] && a.node.heard && f.jobs[a.job] != nil {
 			dir = a.dir
 		}
 	}

@@ -122,9 +122,12 @@ type taskEvent struct {
 	Details              map[string]string
 }
 
+// statusGone is our own word for an allocation whose job was removed: its node is about to end it.
+const statusGone = "gone"
+
 // live reports whether a process of the allocation may run as far as Nomad knows.
 func (a *allocation) live() bool {
-	return !slices.Contains([]string{"complete", "failed", "lost"}, a.ClientStatus)
+	return !slices.Contains([]string{"complete", "failed", "lost", statusGone}, a.ClientStatus)
 }
 
 // place names the allocation for people, and its node for an affinity.
@@ -214,6 +217,8 @@ func judge(a *allocation, d *document, asked bool, j *agents.Job) agents.Outcome
 			o.Reason = "what it said of itself cannot be read from " + a.place()
 		}
 		return foreseen(o, a, asked)
+	case a.ClientStatus == statusGone:
+		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}
 	case a.ClientStatus == "lost" || a.live():
 		return agents.Outcome{Result: agents.Lost, Reason: "node " + oneLine(a.NodeName) + " is not heard of any more"}
 	case !x.started:

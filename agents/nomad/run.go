@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -29,7 +30,7 @@ type Executor struct {
 	Report func(err error)
 
 	patience time.Duration // for a node that takes a job; 0 means placeTime
-	silence  time.Duration // of a session-run that is gone; 0 means silence
+	silence  time.Duration // of a session-run that is gone; 0 means silence, and the time that Nomad takes to kill
 
 	mu        sync.Mutex // guards what follows
 	client    *client
@@ -51,6 +52,8 @@ type session struct {
 	order  *Order
 	spent  func(agents.Usage)
 	news   chan struct{} // its job has changed
+	// unlisted says that the watch has lost the job, because it was stopped.
+	unlisted atomic.Bool
 
 	// The goroutine of Run owns these.
 	since    time.Time // the submission, or when a kept session was found
@@ -207,8 +210,12 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 		}
 		var err error
 		if now := time.Now(); s.ending(allocs) || now.Sub(s.listedAt) >= listTick || !s.told {
-			if allocs, err = s.client.allocations(calls, s.id); err == nil {
-				s.listedAt = now
+			var list []allocation
+			if list, err = s.client.allocations(calls, s.id); err == nil && len(list) == 0 {
+				list = purged(allocs)
+			}
+			if err == nil {
+				allocs, s.listedAt = list, now
 			}
 		}
 		if tick = quietTick; err == nil {
@@ -223,7 +230,7 @@ func (s *session) follow(ctx, calls context.Context, started func(agents.Started
 // ending reports whether a session is about to end, or to begin: the watch does not tell of stopped jobs.
 func (s *session) ending(allocs []allocation) bool {
 	a := chief(allocs)
-	return s.asked || a == nil || a.DesiredStatus == "stop"
+	return s.asked || a == nil || s.unlisted.Load() || a.ClientStatus == statusGone
 }
 
 // tick is when to look again.
@@ -245,6 +252,18 @@ func (c *client) allocations(ctx context.Context, id string) (list []allocation,
 	return list, err
 }
 
+// purged are the allocations of a job that was removed: Nomad knows nothing of them from then on, while their nodes
+// still end them. A node that was out of reach does not.
+func purged(before []allocation) (list []allocation) {
+	for _, a := range before {
+		if a.live() && a.ClientStatus != "unknown" {
+			a.ClientStatus = statusGone
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
 // step does what the state of a session asks for. It is over when nothing of it runs any more, or can.
 func (s *session) step(
 	ctx, calls context.Context, allocs []allocation, started func(agents.Started),
@@ -261,13 +280,13 @@ func (s *session) step(
 		s.changed = now
 	}
 	switch {
-	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // an evaluation under way may have placed it meanwhile
+	case a == nil && s.asked && now.Sub(s.changed) >= quietTick: // no evaluation is under way any more
 		return agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}, true
-	case a == nil && s.print != "", a == nil && s.vanished(calls):
+	case a == nil && s.vanished(calls):
 		return agents.Outcome{Result: agents.Lost, Reason: "its job was removed from Nomad"}, true
 	case a == nil:
 		return out, false
-	case !over(allocs, now.Sub(s.changed), cmp.Or(s.exec.silence, silence)) && now.Before(s.order.Deadline.Add(time.Minute)):
+	case now.Before(s.order.Deadline.Add(time.Minute)) && !s.over(allocs, now):
 		return out, false
 	}
 	s.observe(calls, a, started)
@@ -276,6 +295,11 @@ func (s *session) step(
 		out = agents.Outcome{Result: agents.NoPlace, Reason: s.unplaced}
 	}
 	return out, true
+}
+
+// over reports whether nothing of the session runs any more, or can.
+func (s *session) over(allocs []allocation, now time.Time) bool {
+	return over(allocs, now.Sub(s.changed), cmp.Or(s.exec.silence, s.order.Job.Grace+killSlack+silence))
 }
 
 // notice remembers since when the allocations are as they are.

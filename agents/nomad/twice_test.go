@@ -5,10 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,23 +22,105 @@ import (
 	"codeberg.org/johba/disinto/agents"
 )
 
-// bench has an executor on the fake, and a folder for programs to write to.
+// bench has an executor on a Nomad, by way of a network that can break, and a folder for programs to write to.
 type bench struct {
 	*testing.T
-	fake *fake
+	fake *fake // nil with a real Nomad
+	net  *network
 	exec *Executor
 	dir  string // $T of the programs
 }
 
+// newBench has a fake.
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
 	f := newFake(t)
-	dir := filepath.Join(f.dir, "shared")
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	b := benchAt(t, f.server.URL)
+	b.fake = f
+	return b
+}
+
+func benchAt(t *testing.T, address string) *bench {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nomad-shared-")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{T: t, fake: f, exec: newExecutor(f.server.URL), dir: dir}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	_ = os.Chmod(dir, 0o755)
+	n := newNetwork(t, address)
+	return &bench{T: t, net: n, exec: newExecutor(n.server.URL), dir: dir}
+}
+
+// onBoth runs a test on the fake, and on the real Nomad at $NOMAD_ADDR.
+func onBoth(t *testing.T, test func(*bench)) {
+	t.Parallel()
+	t.Run("fake", func(t *testing.T) { test(newBench(t)) })
+	t.Run("real", func(t *testing.T) {
+		address := real(t)
+		t.Parallel()
+		test(benchAt(t, address))
+	})
+}
+
+// network stands between an executor and its Nomad.
+type network struct {
+	server *httptest.Server
+	down   atomic.Bool
+	lose   func(*http.Request) bool // whether the answer to a request gets lost
+}
+
+func newNetwork(t *testing.T, address string) *network {
+	t.Helper()
+	n := &network{lose: func(*http.Request) bool { return false }}
+	to, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	n.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case n.down.Load():
+			panic(http.ErrAbortHandler)
+		case n.lose(r):
+			proxy.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		n.setDown(true)
+		n.server.Close()
+	})
+	return n
+}
+
+// setDown breaks every connection, or lets new ones pass.
+func (n *network) setDown(down bool) {
+	n.down.Store(down)
+	if down {
+		n.server.CloseClientConnections()
+	}
+}
+
+// list are the allocations of a job, as its Nomad shows them.
+func (b *bench) list(job agents.Job) []allocation {
+	b.Helper()
+	list, err := b.client().allocations(b.Context(), jobID(job.RunID))
+	if err != nil {
+		b.Error(err)
+	}
+	return list
+}
+
+func (b *bench) client() *client {
+	if b.fake != nil {
+		return newClient(func() Config { return Config{Address: b.fake.server.URL} })
+	}
+	return newClient(func() Config { return Config{Address: os.Getenv("NOMAD_ADDR")} })
 }
 
 // job is a session of a shell script, in which $T is the folder of the test. Each program that begins writes a line to
@@ -124,30 +212,30 @@ func (b *bench) allocs() (list []fakeAlloc) {
 // TestRegisterAnswerLost: a job whose registration was not answered is registered again under its name, and starts
 // once.
 func TestRegisterAnswerLost(t *testing.T) {
-	b := newBench(t)
-	lost := 0
-	b.fake.lose = func(r *http.Request) bool {
-		first := r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" && lost < 2
-		if first {
-			lost++
+	onBoth(t, func(b *bench) {
+		var lost atomic.Int64
+		b.net.lose = func(r *http.Request) bool {
+			return r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" && lost.Add(1) <= 2
 		}
-		return first
-	}
-	out, _ := b.run(b.job(untilEnd + "exit 4"))
-	b.want(b.wait(out, func() { b.touch("end") }), agents.Failed, "exit status 4", 1)
-	if lost != 2 || len(b.allocs()) != 1 {
-		t.Errorf("%d answers were lost, and there are %d allocations", lost, len(b.allocs()))
-	}
+		job := b.job(untilEnd + "exit 4")
+		out, _ := b.run(job)
+		b.want(b.wait(out, func() { b.touch("end") }), agents.Failed, "exit status 4", 1)
+		if list := b.list(job); lost.Load() != 3 || len(list) != 1 {
+			b.Errorf("it was registered %d times, and there are %d allocations", lost.Load(), len(list))
+		}
+	})
 }
 
 // TestServerDown: a session that ends while no server answers has its exit code later.
 func TestServerDown(t *testing.T) {
-	b := newBench(t)
-	out, _ := b.run(b.job(untilEnd + "exit 4"))
-	b.fake.setDown(true)
-	b.touch("end")
-	b.eventually("it ends", func() bool { return b.allocs()[0].really == "failed" })
-	b.want(b.wait(out, func() { b.fake.setDown(false) }), agents.Failed, "exit status 4", 1)
+	onBoth(t, func(b *bench) {
+		job := b.job(untilEnd + "exit 4")
+		out, _ := b.run(job)
+		b.net.setDown(true)
+		b.touch("end")
+		b.eventually("it ends", func() bool { a := b.list(job); return len(a) == 1 && a[0].ClientStatus == "failed" })
+		b.want(b.wait(out, func() { b.net.setDown(false) }), agents.Failed, "exit status 4", 1)
+	})
 }
 
 // TestNodeUnheard: a node that is not heard of, and comes back, has run its session all the while, once.
@@ -211,53 +299,63 @@ func TestNodeGone(t *testing.T) {
 // wantNothingLeft checks that an order is gone, and that Kept does not name the run.
 func (b *bench) wantNothingLeft(job agents.Job) {
 	b.Helper()
-	b.fake.mu.Lock()
-	left := len(b.fake.vars)
-	b.fake.mu.Unlock()
-	if runs, err := b.exec.Kept(b.Context(), job.Instance); left > 0 || len(runs) > 0 || err != nil {
-		b.Errorf("%d variables are left, and kept are %q, %v", left, runs, err)
+	order, err := b.client().getOrder(b.Context(), jobID(job.RunID))
+	runs, keptErr := b.exec.Kept(b.Context(), job.Instance)
+	if order != nil || len(runs) > 0 || err != nil || keptErr != nil {
+		b.Errorf("the order is %v (%v), and kept are %q, %v", order, err, runs, keptErr)
 	}
 }
 
-// TestStoppedByPerson: a job that a person stops or purges is lost, and no fault of the session.
+// TestStoppedByPerson: a job that a person stops is lost, and no fault of the session.
 func TestStoppedByPerson(t *testing.T) {
-	for _, purge := range []bool{false, true} {
-		t.Run(fmt.Sprint("purge ", purge), func(t *testing.T) {
-			b := newBench(t)
-			job := b.job(`trap 'exit 3' TERM; ` + untilEnd)
-			out, _ := b.run(job)
-			o := b.wait(out, func() {
-				b.fake.mu.Lock()
-				defer b.fake.mu.Unlock()
-				b.fake.stop(b.fake.jobs[jobID(job.RunID)])
-				if purge {
-					delete(b.fake.jobs, jobID(job.RunID))
-				}
-			})
-			b.want(o, agents.Lost, "it was stopped in Nomad", 1)
-			b.wantNothingLeft(job)
-		})
+	onBoth(t, func(b *bench) {
+		job := b.job(`trap 'exit 3' TERM; ` + untilEnd)
+		out, _ := b.run(job)
+		b.want(b.wait(out, func() { b.remove(job, "") }), agents.Lost, "it was stopped in Nomad", 1)
+		b.wantNothingLeft(job)
+	})
+}
+
+// TestPurged: Nomad knows nothing any more of what a person purges, and its node still runs it for a while. The slot is
+// free when the node must have killed it.
+func TestPurged(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		job := b.job(`trap 'sleep 0.2; touch $T/heard; exit 3' TERM; ` + untilEnd)
+		job.Grace = 5 * time.Second
+		if b.fake != nil {
+			b.exec.silence = 2 * time.Second
+		}
+		out, _ := b.run(job)
+		b.want(b.wait(out, func() { b.remove(job, "purge=true") }), agents.Lost, "its job was removed", 1)
+		if _, err := os.Stat(filepath.Join(b.dir, "heard")); err != nil {
+			b.Error("its program has not ended")
+		}
+		b.wantNothingLeft(job)
+	})
+}
+
+// remove deletes a job as a person does.
+func (b *bench) remove(job agents.Job, query string) {
+	b.Helper()
+	values, _ := url.ParseQuery(query)
+	if _, err := b.client().call(b.Context(), http.MethodDelete, "/job/"+jobID(job.RunID), values, nil, nil); err != nil {
+		b.Error(err)
 	}
 }
 
 // TestPurgedUnplaced: a job that is purged before a node takes it is lost.
 func TestPurgedUnplaced(t *testing.T) {
-	b := newBench(t)
-	job := b.job("true")
-	job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
-	out := make(chan agents.Outcome, 1)
-	go func() { out <- b.exec.Run(b.Context(), job, nil) }()
-	b.eventually("it is registered", func() bool {
-		b.fake.mu.Lock()
-		defer b.fake.mu.Unlock()
-		return b.fake.jobs[jobID(job.RunID)] != nil
+	onBoth(t, func(b *bench) {
+		job := b.job("true")
+		job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
+		out := make(chan agents.Outcome, 1)
+		go func() { out <- b.exec.Run(b.Context(), job, nil) }()
+		b.eventually("it is registered", func() bool {
+			left, err := b.client().remains(b.Context(), jobID(job.RunID))
+			return err == nil && left != nil
+		})
+		b.want(b.wait(out, func() { b.remove(job, "purge=true") }), agents.Lost, "was removed", 0)
 	})
-	o := b.wait(out, func() {
-		b.fake.mu.Lock()
-		defer b.fake.mu.Unlock()
-		delete(b.fake.jobs, jobID(job.RunID))
-	})
-	b.want(o, agents.Lost, "was removed", 0)
 }
 
 // TestCollected: where Nomad has collected the allocation's folder, the exit code says how the session ended, and what
@@ -281,22 +379,35 @@ func TestCollected(t *testing.T) {
 
 // TestNoPlace: a job that fits nowhere is taken back after half a minute, with the constraint in the reason.
 func TestNoPlace(t *testing.T) {
-	b := newBench(t)
-	job := b.job("true")
-	job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
-	b.exec.patience = 100 * time.Millisecond
-	o := b.exec.Run(t.Context(), job, func(agents.Started) { t.Error("it began") })
-	b.want(o, agents.NoPlace, "2 without ${meta.llama} = box9", 0)
-	b.wantNothingLeft(job)
+	onBoth(t, func(b *bench) {
+		job := b.job("true")
+		job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
+		b.exec.patience = time.Second
+		o := b.exec.Run(b.Context(), job, func(agents.Started) { b.Error("it began") })
+		b.want(o, agents.NoPlace, "2 without ${meta.llama} = box9", 0)
+		b.wantNothingLeft(job)
+	})
 }
 
 // TestNoProgram: a node without disinto is no place for sessions.
 func TestNoProgram(t *testing.T) {
-	b := newBench(t)
-	cfg := b.exec.Config()
-	cfg.Program = "/no/such/disinto"
-	b.exec.Config = func() Config { return cfg }
-	b.want(b.exec.Run(t.Context(), b.job("true"), nil), agents.NoPlace, "no such file", 0)
+	onBoth(t, func(b *bench) {
+		cfg := b.exec.Config()
+		cfg.Program = "/no/such/disinto"
+		b.exec.Config = func() Config { return cfg }
+		b.want(b.exec.Run(b.Context(), b.job("true"), nil), agents.NoPlace, "cannot start it: ", 0)
+	})
+}
+
+// TestMemory: a session that takes more memory than its limit fails with that in its reason. Only a real Nomad limits.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	address := real(t)
+	b := benchAt(t, address)
+	job := b.job(`head -c 300000000 /dev/zero | tail -c 300000000 >/dev/null`)
+	job.Limits.Memory = 64 << 20
+	o := b.exec.Run(t.Context(), job, nil)
+	b.want(o, agents.Failed, "out of memory", 1)
 }
 
 // TestWrapperKilled: when session-run is killed, as for want of memory, its session has ended, and the reason says so.
@@ -341,10 +452,11 @@ func TestSecrets(t *testing.T) {
 
 // TestTooLong: a session that no variable can hold is refused before anything starts.
 func TestTooLong(t *testing.T) {
-	b := newBench(t)
-	job := b.job("true")
-	job.Env = append(job.Env, "X="+strings.Repeat("x", 64<<10))
-	b.want(b.exec.Run(t.Context(), job, nil), agents.NoPlace, "too long", 0)
+	onBoth(t, func(b *bench) {
+		job := b.job("true")
+		job.Env = append(job.Env, "X="+strings.Repeat("x", 64<<10))
+		b.want(b.exec.Run(b.Context(), job, nil), agents.NoPlace, "too long", 0)
+	})
 }
 
 func marshal(t *testing.T, v any) string {

@@ -86,6 +86,7 @@ func (e *Executor) wakeChanged(seen map[string]string, jobs []stub) (now map[str
 	defer e.mu.Unlock()
 	for id, s := range e.sessions {
 		if now[id] != seen[id] {
+			s.unlisted.Store(now[id] == "")
 			s.wake()
 		}
 	}
