@@ -327,5 +327,6 @@ func ending(stateDir string, x *session, e *ledger.End) notice {
 	if e.Result.BurnsAttempt() && !e.NeverRan {
 		words += " (" + logPath(stateDir, x.Agent, x.RunID) + ")"
 	}
-	return notice{bad: e.Result.BurnsAttempt() || e.Result == agents.TokenRejected, words: words}
+	bad := e.Result.BurnsAttempt() || e.Result == agents.TokenRejected || e.Result == agents.NoPlace
+	return notice{bad: bad, words: words}
 }

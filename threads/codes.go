@@ -80,6 +80,7 @@ const (
 	OverWindow    Code = "over-window"
 	WindowKept    Code = "reserve"
 	NoRoom        Code = "no-room"
+	NoPlace       Code = "no-place"
 	Starting      Code = "starting"
 	AgentBusy     Code = "agent-busy"
 	NoSlot        Code = "no-slot"
@@ -318,6 +319,9 @@ var codeDocs = []CodeDoc{
 		"the rest of a window is kept for reviews and rework, and new issues wait", "wait, or lower `reserve`"),
 	doc(NoRoom, Busy, ByItself, "{note}",
 		"the machine has too little memory or disk left", "free some, or lower `min_free_memory` or `min_free_disk`"),
+	doc(NoPlace, Busy, ByItself, "no node for {agent}: {note}{until}",
+		"no machine of the cluster can run the agent's sessions: none has what `node` of its thread says, or room",
+		"see the reason; `node` of the thread, `limits` of the agent"),
 	doc(Starting, Busy, ByItself, "{thread} waits for service {note}{until}",
 		"the thread's inference server is one of our services, which cannot be used yet, or has failed",
 		"`disinto logs` with the service's name shows what it printed"),

@@ -148,6 +148,8 @@ func (w *scriptWorld) line(line string, in *bufio.Scanner, out *strings.Builder)
 		w.cache(f[1:])
 	case "room":
 		w.s.Room = &Room{Memory: int64(w.number(f[1])), Disk: int64(w.number(f[2]))}
+	case "room-there": // THREAD MEMORY DISK
+		w.s.Rooms = map[string]Room{f[1]: {Memory: int64(w.number(f[2])), Disk: int64(w.number(f[3]))}}
 	case "typical":
 		w.s.Typical = map[agents.Kind]time.Duration{agents.Kind(f[1]): w.at(f[2]).Sub(w.s.Now)}
 	case "remote":
@@ -702,6 +704,8 @@ func (w *scriptWorld) history(f []string) {
 		c.Used.Tokens, c.Used.USD = w.used(f[2])
 	case "rejected": // AGENT UNTIL WHY...
 		Entry(h.Agents, f[1]).HoldAs(TokenRejected, w.at(f[2]), strings.Join(f[3:], " "))
+	case "placeless": // AGENT TIME WHY
+		Entry(h.Agents, f[1]).HoldAs(NoPlace, w.at(f[2]), strings.Join(f[3:], " "))
 	case "agent-hold": // AGENT UNTIL|- WHY...
 		var until time.Time
 		if f[2] != "-" {

@@ -20,6 +20,7 @@ const (
 	forbiddenRest   = 5 * time.Minute  // 403: a person has to give the account the right
 	unstartableRest = time.Minute      // the program cannot be started: a person has to look
 	noRoomRest      = time.Minute      // the machine has no room for another process
+	noPlaceRest     = time.Minute      // no node of an engine can run the agent's sessions, doubled each time in a row
 	reassignedRest  = time.Minute      // a person took our agent off and is about to assign the item
 	limitMin        = time.Minute      // a usage limit is never over sooner, doubled each time in a row
 	limitMinMax     = time.Hour
@@ -79,6 +80,7 @@ var outcomes = []outcome{
 	{"not started", notStarted, holdAgent(unstartableRest), false},
 	{"token rejected", is(agents.TokenRejected), (*ended).rejected, false},
 	{"no room", is(agents.NoRoom), func(e *ended) { e.park(e.at.Add(noRoomRest), e.Reason) }, false},
+	{"no place", is(agents.NoPlace), (*ended).placeless, false},
 	{"limited", is(agents.Limited), (*ended).limited, false},
 	{"backend down", is(agents.BackendDown), (*ended).backendDown, false},
 	{"taken off by a person", takenOff, coolDown(reassignedRest), false},
@@ -117,6 +119,12 @@ func holdAgent(rest time.Duration) func(*ended) {
 
 // rejected holds the agent: every issue would fail in the same way, within seconds.
 func (e *ended) rejected() { e.agent.HoldAs(threads.TokenRejected, e.at.Add(forbiddenRest), e.Reason) }
+
+// placeless holds the agent, as long as if it had found no backend. Nodes are chosen by its thread and its limits.
+func (e *ended) placeless() {
+	e.agent.Downs++
+	e.agent.HoldAs(threads.NoPlace, e.at.Add(doubled(noPlaceRest, e.agent.Downs, downMax)), e.Reason)
+}
 
 func coolDown(rest time.Duration) func(*ended) {
 	return func(e *ended) { e.item.CoolDown = e.at.Add(rest) }

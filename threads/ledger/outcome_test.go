@@ -69,6 +69,15 @@ func TestEndTable(t *testing.T) {
 				return a.HeldAs == threads.TokenRejected && a.HeldWhy == "refused" && a.Failed+a.Fruitless == 0
 			},
 		},
+		{
+			"no place",
+			End{Result: agents.NoPlace, NeverRan: true, Reason: "no node has meta.llama = box2"},
+			0, 0, 0, time.Minute,
+			func(h *State) bool {
+				a := h.Agent("dev-qwen")
+				return a.HeldAs == threads.NoPlace && a.Failed+a.Fruitless == 0 && len(h.Chain(item.Ref).Writers) == 0
+			},
+		},
 		{"no progress", End{Result: agents.NoProgress}, 1, 2 * time.Minute, 0, 0, nil},
 		{
 			"program not found",

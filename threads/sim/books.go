@@ -57,6 +57,7 @@ func startOf(r *threads.Session, cfg *threads.Config, over threads.Key) *ledger.
 		Run: r.RunID, Thread: r.Thread, Slot: r.Slot, Sticky: !cfg.Thread(r.Thread).Overlap, Agent: r.Agent, Login: r.Login,
 		Role: r.Role, Item: ledger.KeyOf(r.Item.Key()), Chain: ledger.Ref(r.Item.Chain), Cause: r.Item.Cause,
 		Attempt: r.Attempt, Rung: r.Rung, PassedOver: ledger.KeyOf(over), Author: r.Item.Author,
+		Executor: cfg.Thread(r.Thread).Executor,
 	}
 }
 

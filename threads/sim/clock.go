@@ -48,6 +48,10 @@ func (b *books) shift(by time.Duration, died time.Time) {
 	for _, it := range b.Items {
 		shiftTimes(by, &it.CoolDown, &it.LastRun)
 	}
+	for run, o := range b.Open {
+		shiftTimes(by, &o.At, &o.Began)
+		b.Open[run] = o
+	}
 	for _, a := range b.Authors {
 		for run, at := range a.Reviews {
 			a.Reviews[run] = at.Add(by)

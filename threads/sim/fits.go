@@ -182,7 +182,7 @@ func (in *inspection) gated(r *agents.Role, a *agents.Agent) string {
 		return "it is held"
 	case in.s.History.Thread(t.Name).ParkedUntil.After(in.now):
 		return "its thread is parked"
-	case in.tight:
+	case in.crowded(t.Name):
 		return "the machine is full"
 	case in.unserved(a.Name):
 		return "its model is not served"

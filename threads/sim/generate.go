@@ -140,6 +140,7 @@ func (w *world) thread(name string) threads.Thread {
 	if w.chance(0.2) {
 		t.Budget.Tokens = int64(w.number(500, 8000))
 	}
+	t.Executor = w.executor(name)
 	t.Fallback, t.Cache = w.chance(0.8), w.sharesCache()
 	if w.chance(0.3) {
 		w.subscribe(&t)

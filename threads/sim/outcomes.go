@@ -100,6 +100,16 @@ func (a *aftermath) unclaimed(r *run, now time.Time, err error) {
 	}
 }
 
+// placeless is a session that no node of an engine can run: its agent rests a minute, twice as long each time that
+// follows before one finds its backend, and no attempt is burnt.
+func (a *aftermath) placeless(r *run, now time.Time) {
+	for _, runs := range a.reviewed {
+		delete(runs, r.RunID)
+	}
+	a.lonely[r.Agent]++
+	later(a.agents, r.Agent, now.Add(min(time.Hour, time.Minute<<(a.lonely[r.Agent]-1))))
+}
+
 // ended is the end of a session that ran.
 func (a *aftermath) ended(r *run, w *world, out agents.Outcome, effect threads.Effect) {
 	k, at := r.Item.Key(), attemptKey{r.Item.Chain, r.Item.Kind}

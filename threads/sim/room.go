@@ -20,12 +20,14 @@ func (w *world) crowd(*repo) {
 	})
 }
 
-// room returns what the supervisor measures. A lack of memory or of disk alone holds everything.
+// room returns what the supervisor measures on its own machine. A lack of memory or of disk alone holds everything.
 func (w *world) room() *threads.Room {
 	r := &threads.Room{Memory: math.MaxInt64, Disk: 2000}
-	if w.tight && w.seed%2 == 0 {
+	switch {
+	case !w.tight || w.tightElsewhere():
+	case w.seed%2 == 0:
 		r.Memory = 999
-	} else if w.tight {
+	default:
 		r.Disk = 1999
 	}
 	return r

@@ -18,10 +18,12 @@ type run struct {
 	dead     bool // its program runs no more
 	remarked bool // its program left a comment
 	stopped  threads.Code
-	began    time.Time // of its program
-	base     string    // of its pull request then
-	most     limits    // of its role when it was started
-	billed   int64     // tokens that it was seen to use
+	began    time.Time       // of its program
+	base     string          // of its pull request then
+	most     limits          // of its role when it was started
+	sent     bool            // to an engine, which keeps it when the supervisor dies
+	told     *agents.Outcome // how it ended while there was no supervisor
+	billed   int64           // tokens that it was seen to use
 }
 
 func (r *run) String() string {
@@ -44,8 +46,12 @@ func (sh *shell) commit(st threads.Start) {
 	sh.w.checks.after.began(r, sh.w)
 	sh.begun(r, st.PassedOver)
 	sh.w.log("start  %s attempt %d %s", r, r.Attempt, r.Item.Cause)
+	begin := sh.launch
+	if sh.w.executor(r.Thread) != "" {
+		begin = sh.send
+	}
 	if r.Item.Kind == agents.KindSchedule {
-		sh.launch(r)
+		begin(r)
 		return
 	}
 	claimed := func(err error) {
@@ -56,7 +62,7 @@ func (sh *shell) commit(st threads.Start) {
 			sh.remove(r)
 			return
 		}
-		sh.launch(r)
+		begin(r)
 	}
 	if sh.w.trouble(0.01) {
 		sh.write(sh.related(r.Item.Ref), claimed, func() error { return fmt.Errorf("cannot claim: %w", forge.ErrForbidden) })
@@ -72,12 +78,23 @@ func (sh *shell) launch(r *run) {
 	r.began = sh.w.now
 	if p := sh.w.forge.pull(r.Item.Ref); p != nil {
 		r.base = p.Base
+	}
+	if !r.sent {
+		sh.countReviews(r)
+	} else if !sh.down {
+		sh.note(ledger.Record{Placed: &ledger.Placed{Run: r.RunID, Place: "box1/" + r.RunID, Began: sh.w.now}})
+	}
+	sh.w.forge.wrote(r)
+	sh.w.work(r)
+}
+
+// countReviews notes which reviews a pull request has before a session.
+func (sh *shell) countReviews(r *run) {
+	if p := sh.w.forge.pull(r.Item.Ref); p != nil {
 		for _, given := range p.Reviews {
 			r.Item.Reviewed = max(r.Item.Reviewed, given.ID)
 		}
 	}
-	sh.w.forge.wrote(r)
-	sh.w.work(r)
 }
 
 // stop ends a session that the plan stops.
@@ -97,7 +114,11 @@ func (sh *shell) stop(st threads.Stop) {
 
 // exited is called when no process of a session is left, and has the session judged.
 func (sh *shell) exited(r *run, out agents.Outcome) {
-	if r.dead {
+	switch {
+	case r.dead || r.told != nil:
+		return
+	case r.sent && r.life != sh.life:
+		r.told = &out
 		return
 	}
 	r.dead = true

@@ -72,9 +72,7 @@ func (w *world) crash() {
 // boot starts the supervisor. It ends every program of the last life, and knows nothing but its journal.
 func (sh *shell) boot(journal bool) {
 	sh.w.log("boot")
-	for _, r := range sh.runs {
-		r.dead = true
-	}
+	dead := sh.survive(journal)
 	switch {
 	case !journal:
 		sh.books = newBooks()
@@ -84,10 +82,13 @@ func (sh *shell) boot(journal bool) {
 		if sh.w.trouble(0.3) {
 			sh.setClock()
 		}
-		sh.books.reread(sh.w.now, sh.runs)
+		sh.books.reread(sh.w.now, dead)
 		sh.w.checks.report("nothing that is remembered lies in the future", sh.books.fromTheFuture(sh.w.now))
 	}
-	sh.runs, sh.writes, sh.facts, sh.down = nil, nil, forge.Facts{}, false
+	sh.writes, sh.facts, sh.down = nil, forge.Facts{}, false
+	for _, r := range sh.runs {
+		sh.goOn(r)
+	}
 	sh.scanner = newScanner(sh.w, sh.life)
 	sh.poll()
 }
@@ -173,6 +174,7 @@ func (sh *shell) snapshot() threads.Snapshot {
 	}
 	return threads.Snapshot{
 		Now: sh.w.now, Config: sh.w.cfg, Facts: sh.facts, Sessions: sessions, History: sh.books.History, Room: sh.w.room(),
+		Rooms:   sh.w.rooms(),
 		Outages: sh.w.outages(), Caches: sh.w.caches(),
 	}
 }

@@ -150,7 +150,7 @@ func startsRemembered(in *inspection) error {
 			why = st.Agent + " is held"
 		case in.paused(st.Agent, st.Thread):
 			why = st.Agent + " is paused"
-		case in.tight:
+		case in.crowded(st.Thread):
 			why = "the machine is full"
 		case in.unserved(st.Agent):
 			why = "the model of " + st.Agent + " is not served"
