@@ -27,6 +27,7 @@ type books struct {
 	heard      func() bool // the event feed has readers
 	journalled func(error) // tells people when the journal begins to fail, and when that is over
 	meters     Meters
+	caches     map[string]serverCache       // as servers were seen to have them, by base_url
 	model      func(*threads.Thread) string // of a thread's server, for agents without one; nil or "": unknown
 	// outages are the services that cannot be used; nil: all can. It may be called under mu.
 	outages func(*threads.Config, time.Time) map[string]threads.Outage

@@ -69,6 +69,7 @@ func (s *Supervisor) merge(c *chore) error {
 	if err == nil {
 		at, chain := time.Now(), ledger.Ref(threads.ChainOf(look.Pull))
 		s.books.note(ledger.Record{At: at, Merged: &ledger.Merged{Ref: ledger.Ref(c.ref), Chain: chain, When: at}})
+		s.deleteSaved(s.books.config(), func(_ string, over forge.Ref) bool { return over == forge.Ref(chain) })
 		s.events.Send(control.EventMerged, control.RefData{Repo: c.ref.Repo, Number: c.ref.Number})
 		if s.Notify != nil {
 			s.Notify.Merged(c.ref, look.Pull.Title)

@@ -83,6 +83,9 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 	}
 	done = true
 	defer state.Close()
+	if full {
+		s.deleteOver(config)
+	}
 	list, found := s.leftovers(state, config)
 	more := int64(0) // once it is short, a quarter more is freed, or every new line would begin a pass
 	unsaved, deleted := make(map[string]string), 0

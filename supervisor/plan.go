@@ -150,6 +150,7 @@ func (b *books) snapshotLocked(now time.Time, room *threads.Room) threads.Snapsh
 	}
 	snap.History.Threads, snap.Typical = b.parkedLocked(now), b.ledger.Typical()
 	snap.History.Agents = b.savingLocked(now)
+	snap.Caches = b.cachesLocked()
 	if b.outages != nil && b.cfg != nil {
 		snap.Outages = b.outages(b.cfg, now)
 	}

@@ -85,10 +85,56 @@ func (s *Supervisor) sawServer(config *threads.Config, t *threads.Thread, said *
 	bounded := said.Bounded()
 	problems := func(r *serverRecord) []string { return r.problems(config, t) }
 	fresh := s.servers.saw(t.BaseURL, &bounded, time.Now(), problems)
+	s.books.sawCache(t.BaseURL, &bounded, s.servers.restarted(t.BaseURL))
 	for _, line := range fresh {
 		s.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
 	}
 	s.touchStatus()
+}
+
+// restarted is when a server was found to begin anew.
+func (v *servers) restarted(url string) time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if r := v.of[url]; r != nil {
+		return r.past.Restarted
+	}
+	return time.Time{}
+}
+
+// sawCache takes in a look at a server's cache. Slots that were seen emptied are so until the server is restarted.
+func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.caches == nil {
+		b.caches = make(map[string]serverCache)
+	}
+	now := serverCache{threads.CacheOf(said), restarted}
+	if was := b.caches[url]; was.restarted.Equal(restarted) {
+		now.Shared = now.Shared || was.Shared
+	}
+	b.caches[url] = now
+}
+
+// serverCache is what was seen of a server since it was restarted.
+type serverCache struct {
+	threads.ServerCache
+	restarted time.Time
+}
+
+// cachesLocked is the same by thread.
+func (b *books) cachesLocked() map[string]threads.ServerCache {
+	caches := make(map[string]threads.ServerCache)
+	if b.cfg == nil {
+		return caches
+	}
+	for i := range b.cfg.Threads {
+		t := &b.cfg.Threads[i]
+		if c, seen := b.caches[t.BaseURL]; seen && t.Backend == threads.Local && t.BaseURL != "" {
+			caches[t.Name] = c.ServerCache
+		}
+	}
+	return caches
 }
 
 // problems are those of a server for a thread.

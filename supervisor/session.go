@@ -62,6 +62,8 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 		return
 	}
 	x.grip = s.books.grip(x.Item.Ref)
+	s.books.told(x, out.Usage)
+	s.save(x, out, ran)
 	out, stop := s.books.atLimit(x, out)
 	report := x.report(out, ran, stop)
 	if report.AsksForge() && !s.look(x, report) {
@@ -73,7 +75,9 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 		end = report.End()
 	}
 	s.judgeCache(x, end)
+	s.spoke(x, end)
 	s.finish(x, end)
+	s.warnForgotten(x, end)
 }
 
 func startOf(x *session) ledger.Record {
@@ -149,6 +153,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 		why := "internal error: there is no executor " + x.thread.Executor
 		return agents.Outcome{Result: agents.Failed, Reason: why, Claimed: true}, false
 	}
+	s.warmUp(x)
 	out = executor.Run(x.ctx, job, func(begun agents.Started) {
 		ran = true
 		s.safely("the start of "+x.tag, func() { s.started(x, begun) })

@@ -41,9 +41,18 @@ func (b *books) spent(x *session, used agents.Usage) []*session {
 	return b.stopLocked(threads.Overspent(b.cfg, &b.ledger.History, sessions, now))
 }
 
+// told counts what a session has used by its end.
+func (b *books) told(x *session, used agents.Usage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.useLocked(x, used, time.Now())
+}
+
 func (b *books) useLocked(x *session, used agents.Usage, now time.Time) {
+	was := x.Used
 	b.applyLocked(ledger.Record{At: now, Used: &ledger.Used{Run: x.RunID, Usage: used}})
 	x.Used = b.ledger.Open[x.RunID].Used
+	x.answered(x.Used.Less(was))
 }
 
 // usedLocked returns what sessions have used since it was last written, for each at most once in usedRest.

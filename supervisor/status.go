@@ -18,7 +18,7 @@ func (s *Supervisor) Document() *control.Document {
 	d := s.books.document(time.Now())
 	d.Version, d.PID, d.Config.Path = s.Version, os.Getpid(), s.ConfigPath
 	d.Problems, d.Upkeep = append(s.problems.lines(), s.clearing.lines()...), s.problems.upkeep()
-	d.Problems = append(d.Problems, s.books.off()...)
+	d.Problems = append(append(d.Problems, s.books.off()...), append(s.saves.lines(), s.books.forgotten()...)...)
 	s.addServices(d)
 	if s.Notify != nil {
 		d.Problems = append(d.Problems, s.Notify.Problems()...)

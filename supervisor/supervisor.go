@@ -38,6 +38,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -86,6 +87,8 @@ type Supervisor struct {
 	ListenTCP func(address string) (net.Listener, error)
 	// Inference asks the servers of local threads; nil asks none.
 	Inference Inference
+	// Saver returns the server at a thread's base_url, to save conversations of the thread there; nil saves none.
+	Saver func(baseURL string) saved.Server
 	// Room measures what the machine has left for the state directory's file system; nil means that it does not matter.
 	Room func(dir string) threads.Room
 	// SaveWork is the command that pushes the work in a workspace which is not on the forge, as a program of the agent.
@@ -148,6 +151,7 @@ type Supervisor struct {
 	hints    hints
 	problems problems
 	clearing clearing
+	saves    saves
 	servers  servers
 	serving  serving
 }

@@ -36,6 +36,7 @@ type session struct {
 	atWork chan struct{} // closed when its program runs
 	gone   chan struct{} // closed when nothing of it is left and nothing more is written
 	grip   *grip         // the newest on its item; belongs to the session's goroutine
+	saving *saving       // nil where its conversation is not saved; belongs to the session's goroutine
 	commit string        // of its claim; empty where that has none. Belongs to the session's goroutine too
 
 	// Guarded by the mutex of the books.
@@ -43,6 +44,12 @@ type session struct {
 	place   string // where it runs; empty on this machine
 	sandbox string // what holds it; empty without one
 	sent    bool   // it was given to an executor elsewhere, or may have been
+	served  bool   // its program may use its server
+	shares  bool   // and another session has, meanwhile
+	placed  bool   // its conversation was restored into slot
+	slot    int
+	first   agents.Usage // of its first answer
+	talk    int64        // tokens of its last request and the answer
 	// written is the use that was last journalled, at writtenAt.
 	written   agents.Usage
 	writtenAt time.Time

@@ -3,6 +3,7 @@ package threads
 import (
 	"slices"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 )
 
@@ -42,6 +43,15 @@ func (h *ThreadHistory) Said(agent string, chain forge.Ref, tokens int64) {
 type ServerCache struct {
 	Shared bool  // idle slots were seen emptied: its memory has their conversations
 	Tokens int64 // that its memory has room for; 0 means unknown
+}
+
+// CacheOf is what a look at a server tells of its cache.
+func CacheOf(s *agents.Server) ServerCache {
+	c := ServerCache{Shared: s.Emptied()}
+	if s.PerToken > 0 {
+		c.Tokens = defaultRAM / s.PerToken
+	}
+	return c
 }
 
 // InMemory reports whether conversations of a thread stay warm in its server's memory, and not each in its slot.

@@ -17,6 +17,7 @@ import (
 	"codeberg.org/johba/disinto/agents/session"
 	"codeberg.org/johba/disinto/forge/forgejo"
 	"codeberg.org/johba/disinto/supervisor"
+	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -84,6 +85,9 @@ func newLocal(f *factory) *process.Executor {
 
 // progress says how far the requests of a local server are.
 func progress(ctx context.Context, url string) string { return llama.New(url).Progress(ctx) }
+
+// saver is a llama-server that saves conversations.
+func saver(url string) saved.Server { return llama.New(url) }
 
 // llamas asks llama-servers.
 type llamas struct{}

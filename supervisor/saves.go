@@ -1,0 +1,315 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/saved"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// kvTime bounds the saving of a conversation, and the bringing back of one. A session waits for it: neither a tick nor
+// a claim does.
+const kvTime = 10 * time.Second
+
+// saving is a session whose conversation is saved at its end. It belongs to the session's goroutine.
+type saving struct {
+	saved.Conversation
+	server   saved.Server
+	folder   saved.Folder
+	since    int64 // the server's newest request when the session began
+	restored int64 // tokens that came from a file
+}
+
+// saves remembers what was saved, and what kept it from being saved.
+type saves struct {
+	mu     sync.Mutex                   // guards what follows
+	tokens map[saved.Conversation]int64 // of those that this process saved
+	why    map[string]string            // the newest save of a thread failed
+}
+
+func (v *saves) size(c saved.Conversation) int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.tokens[c]
+}
+
+// set notes how the newest save of a thread went, and reports whether a failure is news.
+func (v *saves) set(thread string, c saved.Conversation, tokens int64, err error) (isNew bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.tokens == nil {
+		v.tokens, v.why = make(map[saved.Conversation]int64), make(map[string]string)
+	}
+	if err == nil {
+		v.tokens[c] = tokens
+		delete(v.why, thread)
+		return false
+	}
+	isNew = v.why[thread] == ""
+	v.why[thread] = fmt.Sprintf("%s: the newest conversation is not saved: %s", thread, text(err))
+	return isNew
+}
+
+// forget drops what was remembered of deleted files.
+func (v *saves) forget(list []saved.Conversation) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, c := range list {
+		delete(v.tokens, c)
+	}
+}
+
+// lines are the problems in words.
+func (v *saves) lines() (list []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, thread := range slices.Sorted(maps.Keys(v.why)) {
+		list = append(list, v.why[thread])
+	}
+	return list
+}
+
+// warmUp restores the conversation of a session that is about to begin into an idle slot of its server. Whatever
+// fails there, the session begins cold.
+func (s *Supervisor) warmUp(x *session) {
+	url := x.server()
+	if url == "" {
+		return
+	}
+	s.books.share(x)
+	if s.Saver == nil || x.thread.Saved.Limit == 0 || !x.Item.Kind.Writes() || s.books.forgets(x) != nil {
+		return
+	}
+	v := &saving{
+		Conversation: saved.Conversation{Agent: x.Agent, Model: x.agent.Model, Chain: x.Item.Chain},
+		server:       s.Saver(url), folder: saved.Folder{Path: x.thread.Saved.Folder, Limit: x.thread.Saved.Limit},
+	}
+	ctx, cancel := context.WithTimeout(x.ctx, kvTime)
+	defer cancel()
+	slots, err := v.server.Slots(ctx)
+	if err != nil || v.File() == "" {
+		return // where its conversation goes to cannot be known
+	}
+	v.since = saved.Newest(slots)
+	x.saving = v
+	if !v.folder.Has(v.Conversation) {
+		return
+	}
+	slot, ok := s.books.place(x, slots, s.saves.size(v.Conversation))
+	if !ok {
+		return
+	}
+	moved, err := v.server.Restore(ctx, slot, v.File())
+	if err != nil {
+		s.log.Info(fmt.Sprintf("%s begins cold: %s", x.tag, text(err)))
+		return
+	}
+	v.restored = moved.Tokens
+	s.log.Debug(fmt.Sprintf("%s conversation of %d tokens restored", x.tag, moved.Tokens))
+}
+
+// save saves the conversation of a session whose program has ended, while its slot is still taken.
+func (s *Supervisor) save(x *session, out agents.Outcome, ran bool) {
+	v := x.saving
+	if v == nil || !ran || !goesOn(out.Result) || s.until.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.until, kvTime)
+	defer cancel()
+	tokens, known, err := s.saveTo(ctx, x, v)
+	if err == nil && !known {
+		s.log.Debug(x.tag + " conversation not saved: it is not known which slot has it")
+		return
+	}
+	if s.saves.set(x.Thread, v.Conversation, tokens, err) {
+		s.log.Warn(fmt.Sprintf("%s conversation not saved: %s", x.tag, text(err)))
+	}
+	s.touchStatus()
+}
+
+// goesOn reports whether a chain may go on with the conversation of a session that ended so.
+func goesOn(r agents.Result) bool {
+	return r != agents.Cancelled && r != agents.Lost && r != agents.BackendDown && r != agents.TokenRejected
+}
+
+func (s *Supervisor) saveTo(ctx context.Context, x *session, v *saving) (tokens int64, known bool, err error) {
+	slots, err := v.server.Slots(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	size, alone := s.books.talk(x)
+	slot, known := saved.Find(slots, v.since, size, alone)
+	if !known {
+		return 0, false, nil
+	}
+	moved, err := v.server.Save(ctx, slot.ID, saved.Temporary(x.RunID))
+	switch {
+	case err != nil:
+	case moved.Tokens != slot.Held:
+		err = fmt.Errorf("slot %d had %d tokens, and %d were saved", slot.ID, slot.Held, moved.Tokens)
+	case moved.Bytes == 0:
+		err = errors.New("the server wrote nothing: its disk may be full")
+	default:
+		err = v.folder.Keep(v.Conversation, x.RunID)
+	}
+	if err != nil {
+		v.folder.Discard(x.RunID)
+	}
+	return moved.Tokens, true, err
+}
+
+// spoke adds to the end of a session what is known of its conversation. Whether that was brought back can be told only
+// of a program that tells its cached tokens.
+func (s *Supervisor) spoke(x *session, end *ledger.End) {
+	first, told := s.books.first(x)
+	end.Talk, _ = s.books.talk(x)
+	if v := x.saving; v != nil && v.restored > 0 && told {
+		end.Restored, end.Found = v.restored, min(first, v.restored)
+	}
+}
+
+// warnForgotten says once that a model's conversations are not saved any more.
+func (s *Supervisor) warnForgotten(x *session, end *ledger.End) {
+	if f := s.books.forgets(x); f != nil && end.Restored > 0 {
+		s.log.Warn(forgotten(x.Thread, f))
+	}
+}
+
+func forgotten(thread string, f *threads.Forgotten) string {
+	return fmt.Sprintf("%s: conversations of %s are not saved any more: of %d tokens that came from a file the next "+
+		"request found %d; its state is not kept in files, or its CLI begins each session differently",
+		thread, cmp.Or(f.Model, "its model"), f.Restored, f.Found)
+}
+
+// deleteSaved deletes the conversations that are over.
+func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string, chain forge.Ref) bool) {
+	for i := range config.Threads {
+		t := &config.Threads[i]
+		if t.Saved.Limit == 0 {
+			continue
+		}
+		folder := saved.Folder{Path: t.Saved.Folder, Limit: t.Saved.Limit}
+		files, err := folder.List()
+		var gone []saved.Conversation
+		for _, f := range files {
+			if over(f.Agent, f.Chain) {
+				gone = append(gone, f.Conversation)
+			}
+		}
+		if err = errors.Join(err, folder.Remove(gone...)); err != nil {
+			s.log.Debug(fmt.Sprintf("%s: saved conversations not cleared: %s", t.Name, text(err)))
+		}
+		s.saves.forget(gone)
+	}
+}
+
+// deleteOver deletes the saved conversations of chains that are closed, as far as is known.
+func (s *Supervisor) deleteOver(config *threads.Config) {
+	s.deleteSaved(config, func(agent string, chain forge.Ref) bool {
+		_, over := s.books.overSince(agent, chain)
+		return over
+	})
+}
+
+// server is the address of a session's inference server; empty where that is not the operator's.
+func (x *session) server() string {
+	if x.thread.Backend != threads.Local {
+		return ""
+	}
+	return cmp.Or(x.agent.BaseURL, x.thread.BaseURL)
+}
+
+// share notes that a session begins on its server, beside those that are there.
+func (b *books) share(x *session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x.served = true
+	for _, o := range b.sessions {
+		if o != x && o.served && o.server() == x.server() {
+			x.shares, o.shares = true, true
+		}
+	}
+}
+
+// place returns the slot to restore a session's conversation into, and keeps others from it until the session has used
+// it. A server that computes for others makes the session one among several.
+func (b *books) place(x *session, slots []agents.ServerSlot, tokens int64) (slot int, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var taken []int
+	for _, o := range b.sessions {
+		if o != x && o.placed && o.first == (agents.Usage{}) && o.server() == x.server() {
+			taken = append(taken, o.slot)
+		}
+	}
+	if slot, ok = saved.Place(slots, tokens, taken); ok {
+		x.placed, x.slot = true, slot
+	}
+	return slot, ok
+}
+
+// talk returns the size of a session's conversation in tokens, 0 where it is not known, and whether no other session
+// of ours has used its server meanwhile.
+func (b *books) talk(x *session) (tokens int64, alone bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return x.talk, x.served && !x.shares
+}
+
+// first returns the cached tokens of a session's first answer. told is false where its program never told any: then 0
+// means nothing.
+func (b *books) first(x *session) (cached int64, told bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return x.first.CachedTokens, x.Used.CachedTokens > 0
+}
+
+// forgets returns why the conversations of a session's model are not saved; nil when they may be.
+func (b *books) forgets(x *session) *threads.Forgotten {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ledger.Thread(x.Thread).Forgets(x.agent.Model)
+}
+
+// forgotten says of each model whose conversations are not saved why.
+func (b *books) forgotten() (lines []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cfg == nil {
+		return nil
+	}
+	for i := range b.cfg.Threads {
+		t := &b.cfg.Threads[i]
+		if t.Saved.Limit == 0 {
+			continue
+		}
+		known := b.ledger.Thread(t.Name).Forgotten
+		for j := range known {
+			lines = append(lines, forgotten(t.Name, &known[j]))
+		}
+	}
+	return lines
+}
+
+// answered takes in what a session used since it last told. It tells after each answer of its model, so that this is
+// one request and the whole conversation.
+func (x *session) answered(more agents.Usage) {
+	size := more.InputTokens + more.CachedTokens + more.OutputTokens
+	if size == 0 {
+		return
+	}
+	if x.first == (agents.Usage{}) {
+		x.first = more
+	}
+	x.talk = size
+}
