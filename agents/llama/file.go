@@ -3,6 +3,7 @@ package llama
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -28,6 +29,15 @@ func (c *Client) Restore(ctx context.Context, slot int, file string) (agents.Mov
 // Erase empties the cache of a slot, with the same wait.
 func (c *Client) Erase(ctx context.Context, slot int) error {
 	_, err := c.act(ctx, slot, "erase", "")
+	return err
+}
+
+// Saves returns nil where the server was started with a folder for files, else ErrNotOffered. It changes nothing.
+func (c *Client) Saves(ctx context.Context) error {
+	_, err := c.act(ctx, 0, "none", "")
+	if errors.Is(err, ErrRefused) {
+		return nil
+	}
 	return err
 }
 

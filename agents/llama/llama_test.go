@@ -101,6 +101,9 @@ func TestLookAtLittle(t *testing.T) {
 	if _, err := c.Slots(t.Context()); !errors.Is(err, llama.ErrNotOffered) {
 		t.Errorf("slots that are switched off: %v", err)
 	}
+	if err := c.Saves(t.Context()); !errors.Is(err, llama.ErrNotOffered) {
+		t.Errorf("no folder for files: %v", err)
+	}
 	if err := c.Erase(t.Context(), 0); !errors.Is(err, llama.ErrNotOffered) {
 		t.Errorf("no folder for files: %v", err)
 	}
@@ -268,6 +271,9 @@ func caches(t *testing.T, url string) {
 		mostly("memory", complete(t, url, prompt+" and on", -1))
 	}
 	client := llama.New(url)
+	if err := client.Saves(t.Context()); err != nil {
+		t.Error(err)
+	}
 	at, err := client.Slots(t.Context())
 	if err != nil {
 		t.Fatal(err)

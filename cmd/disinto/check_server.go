@@ -8,10 +8,32 @@ import (
 	"fmt"
 	"strings"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/agents/llama"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 )
+
+// saves asks whether conversations of a thread can be saved, by its server and in its folder.
+func (k *checker) saves(ctx context.Context, t *threads.Thread) {
+	if t.Saved.Limit == 0 {
+		return
+	}
+	folder := saved.Folder{Path: t.Saved.Folder, Limit: t.Saved.Limit}
+	err := errors.Join(llama.New(t.BaseURL).Saves(ctx), folder.Check())
+	files, _ := folder.List()
+	if err != nil {
+		k.problem("backends", fmt.Errorf("%s: kv_save: %w", t.Name, err))
+		return
+	}
+	var bytes int64
+	for _, f := range files {
+		bytes += f.Bytes
+	}
+	k.well("backends", "%s: %s saved in %s: %s of %s", t.Name, control.Count(len(files), "conversation"), t.Saved.Folder,
+		agents.Size(bytes), agents.Size(t.Saved.Limit))
+}
 
 // server asks a llama-server whether it suits the threads that use it. Any other server says nothing of itself.
 func (k *checker) server(ctx context.Context, t *threads.Thread) {
@@ -32,6 +54,7 @@ func (k *checker) server(ctx context.Context, t *threads.Thread) {
 		about = append(about, fmt.Sprintf("%d bytes a token", said.PerToken))
 	}
 	k.well("backends", "%s: %s", t.Name, strings.Join(about, ", "))
+	k.saves(ctx, t)
 	for _, line := range k.config.ServerProblems(t, &said) {
 		k.problem("backends", errors.New(t.Name+": "+line))
 	}

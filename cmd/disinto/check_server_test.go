@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -14,22 +15,37 @@ import (
 func TestCheckServer(t *testing.T) {
 	small := &fakellama.Server{Model: "tiny", Slots: 1, Context: 4096}
 	fits := &fakellama.Server{Model: "tiny", Slots: 2, Context: 40_960}
+	folder, open := t.TempDir(), t.TempDir()
+	for dir, mode := range map[string]os.FileMode{folder: 0o700, open: 0o755} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saves := &fakellama.Server{Model: "tiny", Slots: 2, Context: 40_960, Folder: folder}
 	for _, tt := range []struct {
 		name   string
 		server *fakellama.Server
-		code   int
 		says   []string
+		folder string // of kv_save; empty without it
 	}{
-		{"it fits", fits, 0, []string{"llama: tiny, 2 slots, 40960 tokens of context each"}},
-		{"it is too small", small, 1, []string{
+		{"it saves", saves, []string{"llama: 0 conversations saved in " + folder + ": 0 of 10G"}, folder},
+		{"it has no folder", fits, []string{"llama: kv_save: cannot use", "Start it with `--slot-save-path`"}, folder},
+		{"others can read its files", saves, []string{"can be entered by every account", "chmod 750"}, open},
+		{"its folder is on another machine", saves, []string{"cannot open the folder of saved conversations"}, "/none"},
+		{"it fits", fits, []string{"llama: tiny, 2 slots, 40960 tokens of context each"}, ""},
+		{"it is too small", small, []string{
 			"start it with -np 2, or set max_concurrent to 1", "qwen needs 17000 to begin with: start it with -c 17000",
-		}},
+		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := httptest.NewServer(tt.server)
 			defer server.Close()
+			keys := "backend = \"local\"\nmax_concurrent = 2"
+			if tt.folder != "" {
+				keys += fmt.Sprintf("\nkv_save = \"10G\"\nkv_folder = %q", tt.folder)
+			}
 			path := factoryFile(t, strings.NewReplacer(
-				`backend = "anthropic"`, "backend = \"local\"\nmax_concurrent = 2", server.URL, server.URL+"/v1",
+				`backend = "anthropic"`, keys, server.URL, server.URL+"/v1",
 				"[threads.api]", "[threads.llama]", `"claude"`, `"qwen"`,
 			).Replace(paidFactory(server.URL)))
 			got := disinto(t.Context(), []string{"PATH=" + os.Getenv("PATH")}, "check", "--config", path, "--state", filepath.Join(t.TempDir(), "state"))
@@ -38,7 +54,7 @@ func TestCheckServer(t *testing.T) {
 					t.Errorf("nothing says %q:\n%s", line, got.stdout)
 				}
 			}
-			if strings.Contains(got.stdout, "-np") != (tt.code == 1) {
+			if strings.Contains(got.stdout, "-np") != (tt.server == small) {
 				t.Errorf("%s", got.stdout)
 			}
 			offline := disinto(t.Context(), []string{"PATH=" + os.Getenv("PATH")}, "check", "--config", path, "--offline")
