@@ -116,7 +116,7 @@ func (b *books) sawCache(url string, said *agents.Server, restarted time.Time) {
 	b.caches[url] = now
 }
 
-// serverCache is what was seen of a server since it was restarted.
+// serverCache has the facts of a server since it was restarted.
 type serverCache struct {
 	threads.ServerCache
 	restarted time.Time

@@ -145,6 +145,7 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 	if err != nil {
 		return x.redacted(agents.Outcome{Result: agents.Failed, Reason: text(err), Claimed: true}), false
 	}
+	s.warmUp(x)
 	if err := s.send(x); err != nil {
 		return agents.Outcome{Result: agents.Cancelled, Reason: text(err)}, false
 	}
@@ -153,7 +154,6 @@ func (s *Supervisor) execute(x *session) (out agents.Outcome, ran bool) {
 		why := "internal error: there is no executor " + x.thread.Executor
 		return agents.Outcome{Result: agents.Failed, Reason: why, Claimed: true}, false
 	}
-	s.warmUp(x)
 	out = executor.Run(x.ctx, job, func(begun agents.Started) {
 		ran = true
 		s.safely("the start of "+x.tag, func() { s.started(x, begun) })

@@ -45,7 +45,7 @@ type ServerCache struct {
 	Tokens int64 // that its memory has room for; 0 means unknown
 }
 
-// CacheOf is what a look at a server tells of its cache.
+// CacheOf returns the facts of a cache that a look at its server tells.
 func CacheOf(s *agents.Server) ServerCache {
 	c := ServerCache{Shared: s.Emptied()}
 	if s.PerToken > 0 {
