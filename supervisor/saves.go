@@ -169,12 +169,19 @@ func (s *Supervisor) saveTo(ctx context.Context, x *session, v *saving) (tokens 
 }
 
 // spoke adds to the end of a session what is known of its conversation. Whether that was brought back can be told only
-// of a program that tells its cached tokens.
+// of a program that tells its cached tokens, and that went on with the conversation.
 func (s *Supervisor) spoke(x *session, end *ledger.End) {
-	first, told := s.books.first(x)
 	end.Talk, _ = s.books.talk(x)
-	if v := x.saving; v != nil && v.restored > 0 && told {
-		end.Restored, end.Found = v.restored, min(first, v.restored)
+	v := x.saving
+	if v == nil || v.restored == 0 {
+		return
+	}
+	found, told := s.books.first(x)
+	if r := end.Resumed; r != nil {
+		found, told = r.Cached, r.Changed == ""
+	}
+	if told {
+		end.Restored, end.Found = v.restored, min(found, v.restored)
 	}
 }
 
