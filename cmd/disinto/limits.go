@@ -10,21 +10,40 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
+// bounded is an agent or a service with its limits.
+type bounded struct {
+	name string
+	agents.Limits
+	ownUser bool // which no other one has
+}
+
+func allBounded(config *threads.Config) (all []bounded) {
+	for i := range config.Agents {
+		a := &config.Agents[i]
+		all = append(all, bounded{a.Name, a.Limits, config.OwnUser(a)})
+	}
+	for i := range config.Services {
+		x := &config.Services[i]
+		all = append(all, bounded{"service " + x.Name, x.Limits, config.OnlyUser(x.User)})
+	}
+	return all
+}
+
 // unenforced says which limits of the file are not enforced on this machine, and why: a line for each kind.
 func unenforced(config *threads.Config, c process.Containment) (lines []string) {
-	say := func(what string, why error, without func(a *agents.Agent) bool) {
+	say := func(what string, why error, without func(b *bounded) bool) {
 		var names []string
-		for i := range config.Agents {
-			if a := &config.Agents[i]; why != nil && without(a) {
-				names = append(names, a.Name)
+		for _, b := range allBounded(config) {
+			if why != nil && without(&b) {
+				names = append(names, b.name)
 			}
 		}
 		if len(names) > 0 {
 			lines = append(lines, "the limit of "+what+" of "+strings.Join(names, ", ")+" is not enforced: "+why.Error())
 		}
 	}
-	say("memory", c.Memory, func(a *agents.Agent) bool { return a.Limits.Memory > 0 })
-	say("pids", c.PIDs, func(a *agents.Agent) bool { return a.Limits.PIDs > 0 && !config.OwnUser(a) })
+	say("memory", c.Memory, func(b *bounded) bool { return b.Memory > 0 })
+	say("pids", c.PIDs, func(b *bounded) bool { return b.PIDs > 0 && !b.ownUser })
 	return lines
 }
 
@@ -41,14 +60,13 @@ func (k *checker) containment() {
 		k.note("sessions", line)
 	}
 	limited, byAccount := false, false
-	for i := range k.config.Agents {
-		a := &k.config.Agents[i]
-		limited = limited || a.Limits != agents.Limits{}
-		byAccount = byAccount || a.Limits.PIDs > 0 && c.PIDs != nil && k.config.OwnUser(a)
+	for _, b := range allBounded(k.config) {
+		limited = limited || b.Limits != agents.Limits{}
+		byAccount = byAccount || b.PIDs > 0 && c.PIDs != nil && b.ownUser
 	}
 	switch {
 	case byAccount:
-		k.well("sessions", "limits of pids are those of the agents' own system accounts: %v", c.PIDs)
+		k.well("sessions", "limits of pids are those of system accounts of their own: %v", c.PIDs)
 	case limited && len(lines) == 0:
 		k.well("sessions", "limits of memory and pids are enforced by cgroups")
 	}

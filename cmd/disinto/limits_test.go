@@ -39,6 +39,11 @@ func TestUnenforced(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	config.Services = []threads.Service{{Name: "llama", User: "dora", Limits: agents.Limits{PIDs: 100}}}
+	if got := unenforced(config, process.Containment{PIDs: none}); len(got) != 1 || !strings.Contains(got[0], "a, d, service llama is") {
+		t.Errorf("with a service: %q", got)
+	}
+	config.Services = nil
 	config.Factory.User = "carla"
 	if got := unenforced(config, process.Containment{PIDs: none}); len(got) != 1 || !strings.Contains(got[0], "a, c, d") {
 		t.Errorf("with the factory's account: %q", got)

@@ -177,7 +177,7 @@ func TestServiceFails(t *testing.T) {
 		if d := l.Document(); !slices.Contains(d.Problems, alarm) || !state(l, "llama").NeedsPerson {
 			t.Errorf("problems: %q", d.Problems)
 		}
-		if left := state(l, "llama").Until.Sub(time.Now()); left != 4*time.Second {
+		if left := time.Until(state(l, "llama").Until); left != 4*time.Second {
 			t.Errorf("after its third failure it rests for %s", left)
 		}
 		answer := order(l, `{"service":"llama"}`)
