@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -56,16 +57,15 @@ const (
 	maxServerName   = 200 // in bytes
 )
 
-// Emptied reports whether one of its slots has served a request, is idle, and holds nothing any more, while a later
-// request has run in another one: the slots share one cache, and idle ones are emptied for the next request.
+// Emptied reports whether all of its idle slots but the one with the newest request hold nothing any more, and that
+// one does: the slots share one cache, and idle ones are emptied for the next request.
 func (s *Server) Emptied() bool {
-	var last int64 = -1
-	for _, slot := range s.At {
-		last = max(last, slot.Task)
-	}
-	return slices.ContainsFunc(s.At, func(slot ServerSlot) bool {
-		return !slot.Busy && slot.Task >= 0 && slot.Task < last && slot.Held == 0
+	newest := slices.MaxFunc(append(s.At[:len(s.At):len(s.At)], ServerSlot{Task: -1}), func(a, b ServerSlot) int {
+		return cmp.Compare(a.Task, b.Task)
 	})
+	served := func(slot ServerSlot) bool { return !slot.Busy && slot.Task >= 0 && slot.Task < newest.Task }
+	held := func(slot ServerSlot) bool { return served(slot) && slot.Held > 0 }
+	return newest.Held > 0 && slices.ContainsFunc(s.At, served) && !slices.ContainsFunc(s.At, held)
 }
 
 // Bounded is the server with each number between 0 and its bound, and with names that fit a line.

@@ -62,6 +62,8 @@ func TestServerNotes(t *testing.T) {
 		{"nothing known", serverConfig(2, "qwen", "a"), agents.Server{}, nil},
 		{"own caches", serverConfig(2, "qwen", "a"), agents.Server{At: held}, nil},
 		{"one cache for all", serverConfig(2, "qwen", "a"), agents.Server{At: emptied}, []string{"--no-kv-unified"}},
+		{"one slot of three erased", serverConfig(3, "qwen", "a"), agents.Server{At: append(held, agents.ServerSlot{ID: 3, Task: 5})}, nil},
+		{"a restore failed in the newest", serverConfig(2, "qwen", "a"), agents.Server{At: []agents.ServerSlot{{Task: 3}, {Task: 7}}}, nil},
 		{"one cache, and agents share the slots", overlap, agents.Server{At: emptied}, nil},
 		{"erased while nothing else ran", serverConfig(1, "qwen", "a"), agents.Server{At: emptied[:1]}, nil},
 		{

@@ -133,8 +133,10 @@ func wordLike(branch string) bool {
 
 func hexLike(sha string) bool { return len(sha) >= 40 && strings.Trim(sha, "0123456789abcdef") == "" }
 
-func (r *run) comments(ctx context.Context) ([]remark, error) {
-	comments, err := r.Desk.Comments(ctx, r.ref())
+func (r *run) comments(ctx context.Context) ([]remark, error) { return r.commentsOn(ctx, r.ref()) }
+
+func (r *run) commentsOn(ctx context.Context, ref forge.Ref) ([]remark, error) {
+	comments, err := r.Desk.Comments(ctx, ref)
 	var all []remark
 	for _, c := range comments {
 		if slices.Contains(r.About, c.ID) {
@@ -192,10 +194,16 @@ func (r *run) issuesOf(ctx context.Context, p *forge.Pull) (all []issueText) {
 			continue
 		}
 		if is, err := r.Desk.Issue(ctx, ref); err == nil && r.readers.vouched(&is) {
-			all = append(all, issueText{is.Number, quoted(is.Title), quoted(cut(is.Body, maxBody))})
+			all = append(all, issueTextOf(&is))
 		}
 	}
 	return all
+}
+
+func issueTextOf(is *forge.Issue) issueText {
+	return issueText{
+		Number: is.Number, Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: account(is.Author),
+	}
 }
 
 // verdictWords are the verdicts as prompts name them: as Forgejo does.

@@ -35,15 +35,7 @@ func (r *run) implement(ctx context.Context) (reason string, err error) {
 
 // issuePrompt is the part of a prompt about an issue, and the commit at which its branch is to begin.
 func (r *run) issuePrompt(ctx context.Context) (d *promptData, at string, err error) {
-	is, err := r.Desk.Issue(ctx, r.ref())
-	if err != nil {
-		return nil, "", err
-	}
-	if err := r.findReaders(ctx); err != nil {
-		return nil, "", err
-	}
-	d = &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: account(is.Author)}
-	if d.Comments, err = r.comments(ctx); err != nil {
+	if d, err = r.issueTexts(ctx); err != nil {
 		return nil, "", err
 	}
 	if d.Base, err = r.fetchBase(ctx); err != nil {
@@ -51,6 +43,25 @@ func (r *run) issuePrompt(ctx context.Context) (d *promptData, at string, err er
 	}
 	d.Branch, at, err = r.issueBranch(ctx, d.Base)
 	return d, at, err
+}
+
+// issueTexts is an issue as people wrote it.
+func (r *run) issueTexts(ctx context.Context) (*promptData, error) {
+	is, err := r.Desk.Issue(ctx, r.ref())
+	if err != nil {
+		return nil, err
+	}
+	if err := r.findReaders(ctx); err != nil {
+		return nil, err
+	}
+	d := &promptData{Title: quoted(is.Title), Body: quoted(cut(is.Body, maxBody)), Author: account(is.Author)}
+	if d.Comments, err = r.comments(ctx); err != nil {
+		return nil, err
+	}
+	is.Number = r.Number
+	d.Issues = []issueText{issueTextOf(&is)}
+	d.Issues[0].Comments = d.Comments
+	return d, nil
 }
 
 // fetchBase brings the mirror up to date, and returns the repository's default branch.
@@ -146,19 +157,32 @@ func (r *run) rework(ctx context.Context) (reason string, err error) {
 	if err := r.tree.fetch(ctx); err != nil {
 		return "", err
 	}
-	d, err := r.pullPrompt(ctx, &p)
+	d, err := r.reworkPrompt(ctx, &p)
 	if err != nil {
 		return "", err
 	}
-	if d.Checks, err = r.checks(ctx, p.HeadSHA); err != nil {
-		return "", err
-	}
-	d.Branch, d.Conflict = p.Head, p.Mergeable == forge.MergeNotClean
 	said, err := r.change(ctx, d, remotes+p.Head, remotes+p.Head, "Answer the review")
 	if err == nil && said.Summary != "" {
 		err = r.Desk.Comment(ctx, r.ref(), joined(said.Summary, "created by "+r.Agent))
 	}
 	return "", err
+}
+
+// reworkPrompt is the prompt's part about a pull request and its issues, which begins like that of the issue.
+func (r *run) reworkPrompt(ctx context.Context, p *forge.Pull) (*promptData, error) {
+	d, err := r.pullPrompt(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for i := range d.Issues {
+		ref := forge.Ref{Repo: r.Repo, Number: d.Issues[i].Number}
+		if d.Issues[i].Comments, err = r.commentsOn(ctx, ref); err != nil {
+			r.logf("cannot read the comments on %s: %v", ref, err) // the session works without them
+		}
+	}
+	d.Branch, d.Conflict = p.Head, p.Mergeable == forge.MergeNotClean
+	d.Checks, err = r.checks(ctx, p.HeadSHA)
+	return d, err
 }
 
 // change lets the CLI work on the branch of d, which begins at a commit, and publishes the commits that since does not

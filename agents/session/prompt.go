@@ -18,6 +18,15 @@ import (
 //go:embed prompts/*.md
 var prompts embed.FS
 
+// begin is the text that the prompts for an issue and for its rework have in common, with the issue: a server that
+// has read one of them has read most of the other. So what changes from session to session stands behind it, and in it
+// there is no time, path or id. Any template may have it, as {{template "begin.md" .}}.
+//
+//go:embed prompts/begin.md
+var begin string
+
+const beginning = "begin.md"
+
 // quoted is text from the forge or from a program. In a prompt it stands between fences that it cannot close, which
 // mark it as data.
 type quoted string
@@ -46,7 +55,7 @@ type promptData struct {
 	Comments          []remark
 	Dialogue          []remark     // the last question or plan, and what people answered; not among Comments
 	Kind              string       // of work: issue, plan, rework, review, schedule
-	Issues            []issueText  // that the pull request is for
+	Issues            []issueText  // the issue, or those that the pull request is for
 	Reviews           []reviewText // formal ones of the pull request, without dismissed ones, oldest first
 	Checks            []check      // failed ones of the pull request's head
 	Conflict          bool         // the pull request does not merge cleanly
@@ -66,6 +75,8 @@ type remark struct {
 type issueText struct {
 	Number      int64
 	Title, Body quoted
+	Author      string
+	Comments    []remark // none for a review
 }
 
 type reviewText struct {
@@ -139,6 +150,9 @@ var unknownVariable = regexp.MustCompile(`can't evaluate field (\w+)`)
 // renderPrompt fills a template.
 func renderPrompt(name, text string, d *promptData) (string, error) {
 	t, err := template.New(name).Option("missingkey=error").Parse(text)
+	if err == nil {
+		_, err = t.New(beginning).Parse(begin)
+	}
 	if err != nil {
 		return "", fmt.Errorf("cannot use the prompt: %w", err)
 	}

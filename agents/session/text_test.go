@@ -14,7 +14,7 @@ import (
 func TestPrompts(t *testing.T) {
 	full := promptData{
 		Agent: "dev-qwen", Role: "dev", Repo: "a/b", Number: 17, Base: "main", Branch: "fix/issue-17", Title: "T", Body: "B", Author: "ada",
-		Comments: []remark{{"bob", "C"}}, Dialogue: []remark{{"boss", "Q"}}, Kind: "issue", Issues: []issueText{{3, "IT", "IB"}}, Conflict: true, Continues: true, Diff: "D", Lessons: "L",
+		Comments: []remark{{"bob", "C"}}, Dialogue: []remark{{"boss", "Q"}}, Kind: "issue", Issues: []issueText{{Number: 3, Title: "IT", Body: "IB", Author: "ann", Comments: []remark{{"cal", "IC"}}}}, Conflict: true, Continues: true, Diff: "D", Lessons: "L",
 		Reviews: []reviewText{{Author: "eve", State: "REQUEST_CHANGES", Body: "R", Inline: []inlineText{{"f.go", 3, "IN"}}}},
 		Tried:   []triedText{{"dev-kimi", "issue", "failed", "WHY"}},
 		Checks:  []check{{"ci", "failure", "http://x", "W", "LOG"}}, Answer: "/w/answer.json", Verdict: "/w/verdict.json",
@@ -56,7 +56,7 @@ func TestPrompts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"git merge origin/main", "dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~", "On line 3 of this file:\n\n~~~~text\nf.go\n", "## A check: failure\n\n~~~~text\nci\n", "\nhttp://x\n", "The end of its log:\n\n~~~~text\nLOG\n~~~~", "It is for issue #3"} {
+	for _, part := range []string{"git merge origin/main", "dev-kimi, issue: failed\n\n~~~~text\nWHY\n~~~~", "On line 3 of this file:\n\n~~~~text\nf.go\n", "## A check: failure\n\n~~~~text\nci\n", "\nhttp://x\n", "The end of its log:\n\n~~~~text\nLOG\n~~~~", "## Issue #3, by ann", "IC"} {
 		if !strings.Contains(got, part) {
 			t.Errorf("the rework's prompt does not say %q", part)
 		}
