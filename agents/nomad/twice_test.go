@@ -127,7 +127,7 @@ func (b *bench) client() *client {
 // the file starts.
 func (b *bench) job(script string) agents.Job {
 	b.Helper()
-	instance := fmt.Sprintf("i%d", time.Now().UnixNano())
+	instance := fmt.Sprintf("i%d%d", time.Now().UnixNano(), serial.Add(1))
 	return agents.Job{
 		RunID: instance + "-1", Instance: instance, Agent: "dev-test", Kind: agents.KindIssue, Repo: "o/r", Number: 1,
 		Command: []string{"/bin/sh", "-c", "echo x >>$T/starts; " + script}, Workspace: "dev-test/o_r_1", HomeKey: "dev-test",
@@ -135,6 +135,8 @@ func (b *bench) job(script string) agents.Job {
 		MaxLog: 1 << 20, Timeout: time.Hour, Stall: time.Hour, Grace: 300 * time.Millisecond,
 	}
 }
+
+var serial atomic.Int64
 
 const untilEnd = "while ! test -e $T/end; do sleep 0.05; done; "
 
