@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -82,18 +84,19 @@ func TestSpentIsShown(t *testing.T) {
 		l := w.Start()
 		w.Until(time.Hour, "merged", w.Forge.Done)
 		d := l.Document()
-		spent := control.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2}
-		if got, want := d.Threads[1].Spent, spent; got != want {
-			t.Errorf("thread: %+v, want %+v", got, want)
+		had := new(0.065) // 7 of 107
+		spent := control.SpentDocument{Tokens: 120, USD: 0.5, TokensPerDay: 1000, USDPerDay: 2, CacheHit: had}
+		if diff := cmp.Diff(spent, d.Threads[1].Spent); diff != "" {
+			t.Errorf("thread:\n%s", diff)
 		}
-		if got, want := d.Agents[0].Spent, (control.SpentDocument{Tokens: 120, USD: 0.5}); got != want {
-			t.Errorf("%s: %+v, want %+v", d.Agents[0].Name, got, want)
+		if diff := cmp.Diff(control.SpentDocument{Tokens: 120, USD: 0.5, CacheHit: had}, d.Agents[0].Spent); diff != "" {
+			t.Errorf("%s:\n%s", d.Agents[0].Name, diff)
 		}
 		time.Sleep(24 * time.Hour)
 		d = l.Document()
 		l.Stop()
-		if got, want := d.Threads[1].Spent, (control.SpentDocument{TokensPerDay: 1000, USDPerDay: 2}); got != want {
-			t.Errorf("a day later: %+v, want %+v", got, want)
+		if diff := cmp.Diff(control.SpentDocument{TokensPerDay: 1000, USDPerDay: 2}, d.Threads[1].Spent); diff != "" {
+			t.Errorf("a day later:\n%s", diff)
 		}
 	})
 }
