@@ -44,7 +44,10 @@ func (f *testForge) answers(issue int, id int64) (all []string) {
 
 // A person steers by comments; an agent, which may write as well, does not. A supervisor that is killed and started
 // again answers nothing twice, and a comment of before its first start is text.
-func TestCommandsOnAForge(t *testing.T) { onEachForge(t, commandsInComments) }
+func TestCommandsOnAForge(t *testing.T) {
+	leftToStorms(t, "TestCommandOnce of the supervisor, and the reading of comments in forge/forgejo")
+	onEachForge(t, commandsInComments)
+}
 
 func commandsInComments(t *testing.T, f *testForge) {
 	old := f.say(f.HumanToken, 8, "/disinto cancel")
