@@ -3,6 +3,8 @@ package simtest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -254,6 +256,24 @@ func (c *engineClient) Activity(run string) (a agents.Activity, ok bool) {
 func (c *engineClient) Kept(_ context.Context, instance string) (runs []string, err error) {
 	err = c.p.use("kept", func() (err error) { runs, err = c.e.Kept(instance); return err })
 	return runs, err
+}
+
+// Log says hello, and goodbye when the session has ended.
+func (c *engineClient) Log(ctx context.Context, run string, follow bool, w io.Writer) error {
+	x := c.e.find(run)
+	if x == nil {
+		return fmt.Errorf("there is no %s", run)
+	}
+	if _, err := fmt.Fprintf(w, "hello from %s\n", run); err != nil || !follow {
+		return err
+	}
+	select {
+	case <-x.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_, err := fmt.Fprintln(w, "goodbye")
+	return err
 }
 
 // Room is the memory that is free on the best node.

@@ -100,7 +100,7 @@ func status() *control.Document {
 		Threads: []control.ThreadDocument{{Name: "llama", Slots: []control.SlotDocument{{Index: 0}, {Index: 1, Warm: "dev-qwen"}}}},
 		Sessions: []control.SessionDocument{{
 			RunID: "run1", Thread: "llama", Agent: "dev-qwen", Kind: agents.KindIssue, Repo: "o/r", Number: 7, Title: hostile,
-			StartedAt: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC),
+			StartedAt: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), Place: "box2/1f0c" + hostile,
 		}},
 		Queue: []control.QueueDocument{
 			{Repo: "o/r", Number: 1, Kind: agents.KindIssue, Title: hostile, Code: threads.BlockerOpen, Why: "blocked by o/r#2 " + hostile},
@@ -200,8 +200,8 @@ func TestHostileText(t *testing.T) {
 	if strings.Contains(page, "<img") || strings.Contains(page, "alert(1)\"") {
 		t.Errorf("the title became markup:\n%s", page)
 	}
-	if n := strings.Count(page, "&lt;img src=x"); n != 3 {
-		t.Errorf("the title stands there %d times, want 3:\n%s", n, page)
+	if n := strings.Count(page, "&lt;img src=x"); n != 4 || !strings.Contains(page, "(on box2/1f0c&lt;") {
+		t.Errorf("titles and the place stand there %d times, want 4:\n%s", n, page)
 	}
 	for _, m := range regexp.MustCompile(`(?:src|href|action)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if !strings.HasPrefix(m[1], "/") && !strings.HasPrefix(m[1], "#") {

@@ -125,7 +125,7 @@ func (v View) sessions(p *page, d *control.LifeDocument) {
 	for i := range d.Running {
 		s := &d.Running[i]
 		rows = append(rows, v.columns(row(good, v.ago(s.StartedAt), s.Agent, v.work(s.Kind, s.Repo, s.Number),
-			place(s.Thread, s.Slot), v.lasting(*s), "", control.HitOf(&s.Usage), string(s.State))))
+			place(s.Thread, s.Slot), v.lasting(*s), "", control.HitOf(&s.Usage), elsewhere(s.Place)+string(s.State))))
 	}
 	p.headed(-1, rows)
 	if total != (agents.Usage{}) {

@@ -56,6 +56,7 @@ func documents(t *testing.T) []document {
 	return []document{
 		status("busy", "pipe", "colour", "lost"), status("trouble"), status("hostile"), status("empty"), status("paused"),
 		status("services"),
+		status("elsewhere"),
 		{name: "status/demo", now: live.Forge.LastScan, show: func(v View) string { return v.Status(live) }},
 		why("cycle", "pipe"), why("pairing", "pipe", "colour"), why("agent"), why("thread"), why("merged"),
 		{name: "why/pairing-all", show: func(v View) string { return v.WhyAll(pairing) }, also: []string{"pipe"}},

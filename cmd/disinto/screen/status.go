@@ -140,7 +140,8 @@ func (v View) slot(d *control.Document, t control.ThreadDocument, slot control.S
 		if s.Thread != t.Name || s.Slot != slot.Index {
 			continue
 		}
-		line := row(plain, "", index, s.Agent, v.work(s.Kind, s.Repo, s.Number), v.lasting(s), attempt(s.Attempt)+s.Title)
+		line := row(plain, "", index, s.Agent, v.work(s.Kind, s.Repo, s.Number), v.lasting(s),
+			attempt(s.Attempt)+elsewhere(s.Place)+s.Title)
 		line[2].style = good
 		rows = append(rows, line)
 		index = ""
@@ -170,6 +171,14 @@ func attempt(n int) string {
 		return ""
 	}
 	return fmt.Sprintf("(attempt %d) ", n)
+}
+
+// elsewhere says where a session runs; empty on the supervisor's machine.
+func elsewhere(place string) string {
+	if place == "" {
+		return ""
+	}
+	return "(on " + place + ") "
 }
 
 // waiting names threads that start nothing, agents that are held and what to do about it and, in one line, idle agents.
