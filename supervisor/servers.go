@@ -15,9 +15,10 @@ import (
 
 // Inference asks inference servers of the operator's.
 type Inference interface {
-	// Look returns what the server at a thread's base_url says of itself. An error means that it does not answer, or does
-	// not say. It may be called from several goroutines at a time.
-	Look(ctx context.Context, baseURL string) (agents.Server, error)
+	// Look returns what the server at a thread's base_url says of itself and, with work, of its slots and counters: a
+	// server may take that for a request, after which it keeps its model loaded. An error means that it does not answer,
+	// or does not say. It may be called from several goroutines at a time.
+	Look(ctx context.Context, baseURL string, work bool) (agents.Server, error)
 }
 
 const (
@@ -33,11 +34,13 @@ type servers struct {
 
 // serverRecord is one server.
 type serverRecord struct {
-	at    time.Time // of the last look that it answered
-	said  agents.Server
-	past  threads.ServerPast
-	slept time.Time // when it was found with its model unloaded
-	bad   []string  // that were logged, as long as they hold
+	at     time.Time // of the last look that it answered
+	said   agents.Server
+	past   threads.ServerPast
+	work   time.Time // of the last look at its work
+	worked bool      // sessions ran at the last look
+	slept  time.Time // when it was found with its model unloaded
+	bad    []string  // that were logged, as long as they hold
 }
 
 // keepServers looks at the servers of all local threads until ctx is done.
@@ -61,7 +64,7 @@ func (s *Supervisor) keepServers(ctx context.Context) {
 // lookAtServers looks at each server once, at all of them at the same time.
 func (s *Supervisor) lookAtServers(ctx context.Context, config *threads.Config) {
 	var all sync.WaitGroup
-	urls := make(map[string]bool)
+	urls, works := make(map[string]bool), s.books.serving(config)
 	for i := range config.Threads {
 		t := &config.Threads[i]
 		if t.Backend != threads.Local || t.BaseURL == "" || urls[t.BaseURL] {
@@ -71,8 +74,9 @@ func (s *Supervisor) lookAtServers(ctx context.Context, config *threads.Config) 
 		s.background(&all, "the look at the server of "+t.Name, func() {
 			ctx, cancel := context.WithTimeout(ctx, serverTime)
 			defer cancel()
-			if said, err := s.Inference.Look(ctx, t.BaseURL); err == nil {
-				s.sawServer(config, t, &said)
+			work := s.servers.works(t.BaseURL, works[t.BaseURL])
+			if said, err := s.Inference.Look(ctx, t.BaseURL, work); err == nil {
+				s.sawServer(config, t, &said, work)
 			}
 		})
 	}
@@ -80,11 +84,37 @@ func (s *Supervisor) lookAtServers(ctx context.Context, config *threads.Config) 
 	s.servers.only(urls)
 }
 
+// serving has the servers for which a session runs.
+func (b *books) serving(config *threads.Config) map[string]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	urls := make(map[string]bool)
+	for _, x := range b.sessions {
+		if t := config.Thread(x.Thread); t != nil {
+			urls[t.BaseURL] = true
+		}
+	}
+	return urls
+}
+
+// works reports whether a server is to be asked for its work: while sessions run, and once more after the last of them.
+func (v *servers) works(url string, now bool) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.of[url]
+	if r == nil {
+		return now
+	}
+	was := r.worked
+	r.worked = now
+	return now || was
+}
+
 // sawServer takes in what a server says, and logs what is wrong with it once.
-func (s *Supervisor) sawServer(config *threads.Config, t *threads.Thread, said *agents.Server) {
+func (s *Supervisor) sawServer(config *threads.Config, t *threads.Thread, said *agents.Server, work bool) {
 	bounded := said.Bounded()
 	problems := func(r *serverRecord) []string { return r.problems(config, t) }
-	fresh := s.servers.saw(t.BaseURL, &bounded, time.Now(), problems)
+	fresh := s.servers.saw(t.BaseURL, &bounded, work, time.Now(), problems)
 	s.books.sawCache(t.BaseURL, &bounded, s.servers.restarted(t.BaseURL))
 	for _, line := range fresh {
 		s.log.Warn(fmt.Sprintf("%s: %s", t.Name, line))
@@ -140,7 +170,7 @@ func (b *books) cachesLocked() map[string]threads.ServerCache {
 // problems are those of a server for a thread.
 func (r *serverRecord) problems(config *threads.Config, t *threads.Thread) []string {
 	lines := config.ServerProblems(t, &r.said)
-	if slow := r.past.Slowed(); slow != "" {
+	if slow := r.past.Slowed(); slow != "" && r.at.Sub(r.work) <= staleServer {
 		lines = append(lines, "the server has become slow: "+slow)
 	}
 	return lines
@@ -148,7 +178,7 @@ func (r *serverRecord) problems(config *threads.Config, t *threads.Thread) []str
 
 // saw takes in a look, and returns the problems that are new.
 func (v *servers) saw(
-	url string, said *agents.Server, at time.Time, problems func(*serverRecord) []string,
+	url string, said *agents.Server, work bool, at time.Time, problems func(*serverRecord) []string,
 ) (fresh []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,10 +191,12 @@ func (v *servers) saw(
 		v.of[url] = r
 	}
 	r.at, r.said = at, *said
-	if said.Asleep {
+	switch {
+	case said.Asleep:
 		r.slept = at
-	} else { // asleep it says nothing of its slots
+	case work:
 		r.past.Add(at, said)
+		r.work = at
 	}
 	lines := problems(r)
 	for _, line := range lines {
@@ -205,8 +237,15 @@ func (v *servers) document(config *threads.Config, t *threads.Thread, now time.T
 	}
 	d := &control.ServerDocument{
 		Model: r.said.Model, Context: r.said.Context, Slots: r.said.Slots, SeenAt: r.at, Asleep: r.said.Asleep,
-		Now: speedOf(r.past.Now()), Hour: speedOf(r.past.Hour()), Problems: r.problems(config, t),
+		Problems: r.problems(config, t),
 	}
+	if now.Sub(r.work) < time.Hour {
+		d.Hour = speedOf(r.past.Hour())
+	}
+	if now.Sub(r.work) > staleServer {
+		return d
+	}
+	d.Now = speedOf(r.past.Now())
 	if w := r.said.Work; w != nil {
 		d.Deferred = new(w.Deferred)
 	}

@@ -68,7 +68,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	complete(t, url, talk("A", 20), -1)
-	got, err := llama.New(url).Look(t.Context())
+	got, err := llama.New(url).Look(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +89,46 @@ func TestLook(t *testing.T) {
 	if err := llama.New(url).Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
+	want.At, want.Work = nil, nil
+	got, err = llama.New(url).Look(t.Context(), false)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("without its work: %v %s", err, diff)
+	}
+}
+
+// A server that was given no name for its model has the path of the file.
+func TestNameOfModel(t *testing.T) {
+	for alias, want := range map[string]string{
+		"/models/Qwen3-30B-Q4_K_M.gguf": "Qwen3-30B-Q4_K_M", "qwen3": "qwen3", "tiny.gguf": "tiny", "org/model:Q4": "org/model:Q4", "": "",
+	} {
+		if s := llama.New(serve(t, &fakellama.Server{Model: alias})).Describe(t.Context()); s.Model != want {
+			t.Errorf("%q is called %q, want %q", alias, s.Model, want)
+		}
+	}
+}
+
+// TestLookLetsSleep counts the questions that a server takes for work.
+func TestLookLetsSleep(t *testing.T) {
+	var asked []string
+	fake := &fakellama.Server{Metrics: true}
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		fake.ServeHTTP(w, r)
+	}))
+	for _, work := range []bool{false, true} {
+		if _, err := llama.New(url).Look(t.Context(), work); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := strings.Join(asked, " "); got != "/props /props /slots /metrics" {
+		t.Errorf("asked %s", got)
+	}
 }
 
 func TestLookAtLittle(t *testing.T) {
 	fake := &fakellama.Server{NoSlots: true}
 	c := llama.New(serve(t, fake))
-	got, err := c.Look(t.Context())
+	got, err := c.Look(t.Context(), true)
 	if want := (agents.Server{Build: "b1-fake", Slots: 1, Context: 32768}); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("%v, %s", err, cmp.Diff(want, got))
 	}
@@ -109,7 +143,7 @@ func TestLookAtLittle(t *testing.T) {
 	}
 	fake.Sleep()
 	for range 2 { // a look does not wake it
-		if got, err = c.Look(t.Context()); err != nil || !got.Asleep {
+		if got, err = c.Look(t.Context(), true); err != nil || !got.Asleep {
 			t.Errorf("a server that sleeps: %+v, %v", got, err)
 		}
 	}
@@ -154,7 +188,7 @@ func TestLies(t *testing.T) {
 				}
 				fmt.Fprint(w, text)
 			}))
-			got, err := llama.New(url).Look(t.Context())
+			got, err := llama.New(url).Look(t.Context(), true)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) || len(err.Error()) > 1000 {
 					t.Errorf("%v, want an error with %q", err, tt.err)
@@ -181,7 +215,7 @@ func TestElsewhere(t *testing.T) {
 	asked := 0
 	other := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	c := llama.New(serve(t, http.RedirectHandler(other, http.StatusFound)))
-	if _, err := c.Look(t.Context()); err == nil {
+	if _, err := c.Look(t.Context(), true); err == nil {
 		t.Error("it follows")
 	}
 	if _, err := c.Save(t.Context(), 0, "x"); err == nil || asked != 0 {
@@ -189,7 +223,7 @@ func TestElsewhere(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	silent := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }))
-	if _, err := llama.New(silent).Look(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := llama.New(silent).Look(ctx, true); !errors.Is(err, context.Canceled) {
 		t.Errorf("a server that never answers: %v", err)
 	}
 }
@@ -359,7 +393,7 @@ func TestBusySlot(t *testing.T) {
 	if _, err := c.Save(ctx, 0, "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("save of a busy slot: %v", err)
 	}
-	look, err := c.Look(t.Context())
+	look, err := c.Look(t.Context(), true)
 	if err != nil || !look.At[0].Busy || look.Work.Busy != 1 || look.At[0].Read == 0 {
 		t.Errorf("%+v, %v", look, err)
 	}

@@ -4,21 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
 	"codeberg.org/johba/disinto/agents"
 )
 
-// Look asks the server everything that it says of itself. The slots and the counters are left out where the server does
-// not tell them; an error means that it is none of llama.cpp's, or does not answer.
-func (c *Client) Look(ctx context.Context) (agents.Server, error) {
+// Look asks the server what it says of itself and, with work, of its slots and counters, which are left out where it
+// does not tell them. That counts as a request: a server that unloads its model after a time without one never would.
+// An error means that it is none of llama.cpp's, or does not answer.
+func (c *Client) Look(ctx context.Context, work bool) (agents.Server, error) {
 	s, err := c.props(ctx)
 	if err != nil {
 		return agents.Server{}, err
 	}
 	s.PerToken, s.Forgets = kept(s.Path)
-	if s.Asleep { // any other question would have it load its model
+	if s.Asleep || !work { // asleep any other question would have it load its model
 		return s.Bounded(), nil
 	}
 	if at, err := c.Slots(ctx); err == nil {
@@ -58,8 +60,16 @@ func (c *Client) props(ctx context.Context) (agents.Server, error) {
 		return agents.Server{}, fmt.Errorf("%s says nothing of its slots: it is no llama-server, or an old one", c.root)
 	}
 	return agents.Server{
-		Model: p.Alias, Path: p.Path, Build: p.Build, Slots: p.Slots, Context: p.Settings.Context, Asleep: p.Asleep,
+		Model: nameOf(p.Alias), Path: p.Path, Build: p.Build, Slots: p.Slots, Context: p.Settings.Context, Asleep: p.Asleep,
 	}, nil
+}
+
+// nameOf is a model's name. A server that was given none uses the path of the file, and takes any name.
+func nameOf(alias string) string {
+	if name, ok := strings.CutSuffix(path.Base(alias), ".gguf"); ok {
+		return name
+	}
+	return alias
 }
 
 // slot is one of /slots. Each version has some of the fields.

@@ -39,7 +39,7 @@ func (k *checker) saves(ctx context.Context, t *threads.Thread) {
 func (k *checker) server(ctx context.Context, t *threads.Thread) {
 	ctx, cancel := context.WithTimeout(ctx, backendTime)
 	defer cancel()
-	said, err := llama.New(t.BaseURL).Look(ctx)
+	said, err := llama.New(t.BaseURL).Look(ctx, true)
 	if err != nil {
 		return
 	}

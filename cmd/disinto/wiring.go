@@ -92,8 +92,8 @@ func saver(url string) saved.Server { return llama.New(url) }
 // llamas asks llama-servers.
 type llamas struct{}
 
-func (llamas) Look(ctx context.Context, url string) (agents.Server, error) {
-	return llama.New(url).Look(ctx)
+func (llamas) Look(ctx context.Context, url string, work bool) (agents.Server, error) {
+	return llama.New(url).Look(ctx, work)
 }
 
 // elsewhere makes the executors that threads may name.

@@ -20,15 +20,22 @@ type inference struct {
 	err   error
 	hangs bool
 	asked map[string]int
+	work  int // how often for its work
 }
 
-func (f *inference) Look(ctx context.Context, url string) (agents.Server, error) {
+func (f *inference) Look(ctx context.Context, url string, work bool) (agents.Server, error) {
 	f.mu.Lock()
+	if work {
+		f.work++
+	}
 	if f.asked == nil {
 		f.asked = make(map[string]int)
 	}
 	f.asked[url]++
 	says, err, hangs := f.says, f.err, f.hangs
+	if !work {
+		says.At, says.Work = nil, nil
+	}
 	f.mu.Unlock()
 	if hangs {
 		<-ctx.Done()
@@ -63,12 +70,12 @@ func TestServerIsLookedAt(t *testing.T) {
 		f.says.Work = &work
 		f.says.At = []agents.ServerSlot{{ID: 0, Task: 4, Busy: true, Written: 100}, {ID: 1, Task: 2, Held: 9}}
 		l := w.Start(option)
-		time.Sleep(30 * time.Second)
+		time.Sleep(90 * time.Second)
 		d := l.Document()
 		if s := d.Threads[1].Server; s == nil || s.Model != "qwen3" || s.Slots != 2 || s.Now.Read != nil || len(s.Problems) > 0 {
 			t.Fatalf("%+v", s)
 		}
-		if d.Threads[0].Server != nil || len(f.asked) != 1 || f.asked[serverURL] != 1 {
+		if d.Threads[0].Server != nil || len(f.asked) != 1 || f.asked[serverURL] != 2 {
 			t.Errorf("asked %v", f.asked)
 		}
 		for _, a := range d.Agents {
@@ -135,6 +142,7 @@ func TestServerHangsAndLies(t *testing.T) {
 				f.says.At[i] = agents.ServerSlot{ID: i, Busy: true, Held: -1, Written: 1 << 62}
 			}
 		})
+		w.Forge.Issue("two")
 		time.Sleep(3 * time.Minute)
 		s := l.Document().Threads[1].Server
 		if s == nil || s.Model != "a[31m" || s.Slots != 0 || len(s.At) != agents.MaxServerSlots {
@@ -221,6 +229,30 @@ func TestColdConversation(t *testing.T) {
 		w.Until(24*time.Hour, "merged", w.Forge.Done)
 		if cold := l.Document().Threads[1].Cold; cold != "" {
 			t.Errorf("warm again: %q", cold)
+		}
+		l.Stop()
+	})
+}
+
+// A server without a session is not asked for its slots and counters: it may unload its model after a time without a
+// request.
+func TestServerMaySleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, f, option := withServer(t)
+		f.says.At = []agents.ServerSlot{{ID: 0, Task: 4}}
+		l := w.Start(option)
+		time.Sleep(time.Hour)
+		if f.asked[serverURL] < 60 || f.work != 0 {
+			t.Errorf("asked %d times, %d for its work", f.asked[serverURL], f.work)
+		}
+		w.Forge.Issue("one") // a session of ten minutes, and a review on another thread
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		time.Sleep(time.Hour)
+		if f.work < 9 || f.work > 13 {
+			t.Errorf("asked %d times for its work", f.work)
+		}
+		if s := l.Document().Threads[1].Server; s == nil || len(s.At) != 0 {
+			t.Errorf("%+v", s)
 		}
 		l.Stop()
 	})
