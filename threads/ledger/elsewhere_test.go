@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,6 +22,11 @@ func TestOutlives(t *testing.T) {
 		Kind: agents.KindReview, Ref: forge.Ref{Repo: "o/r", Number: 61}, Chain: forge.Ref{Repo: "o/r", Number: 60},
 		Title: "one", Priority: 3, HeadSHA: "aa", Base: "main", Seen: noon, Reviewed: 7, Cause: threads.CauseBase,
 		Comments: []int64{4, 5}, Author: "johba",
+	}
+	for field, v := range reflect.ValueOf(item).Fields() {
+		if v.IsZero() && field.Name != "Role" && field.Name != "Since" { // of scheduled work; of no use once it runs
+			t.Errorf("the item of the test has no %s", field.Name)
+		}
 	}
 	sent := Record{At: noon, Sent: SentOf("a", &item)}
 	placed := Record{At: noon, Placed: &Placed{"a", "box2/1f0c", noon.Add(time.Second)}}

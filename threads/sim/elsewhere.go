@@ -13,6 +13,7 @@ import (
 // node for one, and they go on when the supervisor dies. The times are those of a real engine under load.
 const (
 	engineStartMin, engineStartMax = 200 * time.Millisecond, 6 * time.Second
+	engineTellMin, engineTellMax   = 200 * time.Millisecond, 1200 * time.Millisecond // from the end of a program
 	noPlaceAfter                   = 30 * time.Second
 )
 

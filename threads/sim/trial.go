@@ -23,8 +23,9 @@ type Trial struct {
 	// Scheduled is how long a session of a scheduled role takes, by role; where it does not say, scheduledTime.
 	Scheduled map[string]time.Duration
 	// Uses has the use of a session, by thread and kind; that of others is not known.
-	Uses  map[Line]agents.Usage
-	Limit time.Duration // nothing is filed after it; 0 means that all of the load is
+	Uses   map[Line]agents.Usage
+	Engine bool          // sessions run elsewhere: they begin, and their end is known, as late as on a real engine
+	Limit  time.Duration // nothing is filed after it; 0 means that all of the load is
 	// Drain is how long the trial goes on after the last issue was filed; 0 is long enough for all that is ever done.
 	Drain time.Duration
 	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.

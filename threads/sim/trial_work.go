@@ -67,10 +67,10 @@ func (tr *trial) start(s threads.Start) {
 	}
 	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, s.PassedOver)})
 	tr.runs = append(tr.runs, x)
-	if tr.Policy.Claim == 0 {
+	if late := tr.Policy.Claim + tr.late(engineStartMin, engineStartMax); late == 0 {
 		tr.run(x)
 	} else {
-		tr.after(tr.Policy.Claim, func() { tr.run(x) })
+		tr.after(late, func() { tr.run(x) })
 	}
 }
 
@@ -128,7 +128,15 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 		}
 		tr.grow(x, takes)
 	}
-	tr.after(takes, func() { tr.ended(x) })
+	tr.after(takes+tr.late(engineTellMin, engineTellMax), func() { tr.ended(x) })
+}
+
+// late is a time that an engine takes; none without one.
+func (tr *trial) late(from, to time.Duration) time.Duration {
+	if !tr.Engine {
+		return 0
+	}
+	return from + time.Duration(tr.rng.Int64N(int64(to-from)))
 }
 
 // ended is the end of a session.
