@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -36,6 +37,9 @@ func (f *inference) Look(ctx context.Context, url string, work bool) (agents.Ser
 	if !work {
 		says.At, says.Work = nil, nil
 	}
+	if says.Work != nil {
+		says.Work = new(*says.Work) // the test changes its own
+	}
 	f.mu.Unlock()
 	if hangs {
 		<-ctx.Done()
@@ -48,6 +52,13 @@ func (f *inference) set(change func(*inference)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
+}
+
+// counts returns how often each server was asked, and how often one for its work.
+func (f *inference) counts() (asked map[string]int, work int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.asked), f.work
 }
 
 const serverURL = "http://llama:8080/v1"
@@ -75,8 +86,8 @@ func TestServerIsLookedAt(t *testing.T) {
 		if s := d.Threads[1].Server; s == nil || s.Model != "qwen3" || s.Slots != 2 || s.Now.Read != nil || len(s.Problems) > 0 {
 			t.Fatalf("%+v", s)
 		}
-		if d.Threads[0].Server != nil || len(f.asked) != 1 || f.asked[serverURL] != 2 {
-			t.Errorf("asked %v", f.asked)
+		if asked, _ := f.counts(); d.Threads[0].Server != nil || len(asked) != 1 || asked[serverURL] != 2 {
+			t.Errorf("asked %v", asked)
 		}
 		for _, a := range d.Agents {
 			if (a.Model == "qwen3") != (a.Thread == "llama") {
@@ -107,7 +118,7 @@ func TestServerProblemIsToldOnce(t *testing.T) {
 		w, f, option := withServer(t)
 		f.says.Slots = 1
 		l := w.Start(option)
-		time.Sleep(10 * time.Minute)
+		time.Sleep(10*time.Minute + 30*time.Second)
 		const words = "llama: the server has 1 slot, and max_concurrent of llama wants 2"
 		told := func() int { return strings.Count(w.Log.String(), words) }
 		if s := l.Document().Threads[1].Server; told() != 1 || len(s.Problems) != 1 {
@@ -241,15 +252,15 @@ func TestServerMaySleep(t *testing.T) {
 		w, f, option := withServer(t)
 		f.says.At = []agents.ServerSlot{{ID: 0, Task: 4}}
 		l := w.Start(option)
-		time.Sleep(time.Hour)
-		if f.asked[serverURL] < 60 || f.work != 0 {
-			t.Errorf("asked %d times, %d for its work", f.asked[serverURL], f.work)
+		time.Sleep(time.Hour + 30*time.Second)
+		if asked, work := f.counts(); asked[serverURL] != 61 || work != 0 {
+			t.Errorf("asked %d times, %d for its work", asked[serverURL], work)
 		}
 		w.Forge.Issue("one") // a session of ten minutes, and a review on another thread
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		time.Sleep(time.Hour)
-		if f.work < 9 || f.work > 13 {
-			t.Errorf("asked %d times for its work", f.work)
+		if _, work := f.counts(); work < 9 || work > 13 {
+			t.Errorf("asked %d times for its work", work)
 		}
 		if s := l.Document().Threads[1].Server; s == nil || len(s.At) != 0 {
 			t.Errorf("%+v", s)
