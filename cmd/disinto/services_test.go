@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/supervisor/control"
@@ -201,6 +204,17 @@ func TestAskReady(t *testing.T) {
 	got := fmt.Sprint(askReady(t.Context(), "http://127.0.0.1:1/health"))
 	if !strings.HasSuffix(got, "connection refused") || strings.Contains(got, "Get") {
 		t.Errorf("nothing there: %s", got)
+	}
+}
+
+// A service that takes the connection and says nothing hangs: the question ends with its time, and says so.
+func TestAskHanging(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer srv.Close()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, errors.New("no answer within 5s"))
+	defer cancel()
+	if got := fmt.Sprint(askReady(ctx, srv.URL)); got != "no answer within 5s" {
+		t.Errorf("%s", got)
 	}
 }
 
