@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -109,9 +110,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 		body = bytes.NewReader(text)
 	}
 	all := url.Values{}
-	for name, values := range query {
-		all[name] = values
-	}
+	maps.Copy(all, query)
 	for name, value := range map[string]string{"namespace": cfg.Namespace, "region": cfg.Region} {
 		if value != "" {
 			all.Set(name, value)
@@ -127,7 +126,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("Nomad at %s does not answer: %w", cfg.Address, unwrapURL(err))
+		return nil, fmt.Errorf("no Nomad answers at %s: %w", cfg.Address, unwrapURL(err))
 	}
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()

@@ -38,6 +38,7 @@ type fake struct {
 	allocs   []*fakeAlloc
 	serial   int
 	down     bool     // no answer to anything
+	denied   bool     // writing is forbidden
 	requests []string // bodies of all requests but those of variables
 }
 
@@ -171,6 +172,14 @@ func (f *fake) answer(r *http.Request, path string, body []byte) (status int, an
 	query := r.URL.Query()
 	parts := strings.SplitN(strings.Trim(path, "/"), "/", 3)
 	switch {
+	case f.denied && r.Method == http.MethodPut:
+		return 403, "Permission denied"
+	case path == "/status/leader":
+		return 200, json.RawMessage(`"127.0.0.1:4647"`)
+	case path == "/allocations":
+		return 200, []any{}
+	case parts[0] == "job" && len(parts) == 3 && parts[2] == "plan":
+		return f.plan(body)
 	case path == "/jobs" && r.Method == http.MethodPut:
 		return f.register(body)
 	case path == "/jobs":
@@ -194,7 +203,7 @@ func (f *fake) answer(r *http.Request, path string, body []byte) (status int, an
 		}
 		return 200, list
 	case parts[0] == "var":
-		return f.variable(r.Method, strings.TrimPrefix(path, "/var/"), body)
+		return f.variable(r.Method, strings.TrimPrefix(path, "/var/"), query.Has("cas"), body)
 	case parts[0] == "job" && len(parts) == 3 && parts[2] == "allocations":
 		list := []any{}
 		for _, a := range f.allocs {
@@ -234,18 +243,25 @@ func (f *fake) summary(id string) (index uint64) {
 func (f *fake) listNodes() []any {
 	list := []any{}
 	for _, n := range f.nodes {
+		volumes := map[string]any{}
+		if n.volume != "" {
+			volumes["disinto"] = map[string]any{"Path": n.volume}
+		}
 		list = append(list, map[string]any{
 			"ID": n.id, "Name": n.name, "Status": "ready", "SchedulingEligibility": "eligible", "Version": "2.0.0",
 			"Drivers":     map[string]any{"raw_exec": map[string]any{"Detected": true, "Healthy": true}},
-			"HostVolumes": map[string]any{"disinto": map[string]any{"Path": n.volume}},
+			"HostVolumes": volumes,
 		})
 	}
 	return list
 }
 
-func (f *fake) variable(method, path string, body []byte) (status int, answer any) {
+func (f *fake) variable(method, path string, cas bool, body []byte) (status int, answer any) {
 	switch method {
 	case http.MethodPut:
+		if cas {
+			return 409, "cas error: the variable is not there"
+		}
 		var v variable
 		_ = json.Unmarshal(body, &v)
 		size := 0
@@ -293,24 +309,7 @@ func (f *fake) register(body []byte) (status int, answer any) {
 
 // schedule places a job on a node that it may run on, and that has the fewest allocations.
 func (f *fake) schedule(j *fakeJob) {
-	constraints, _ := j.text["Constraints"].([]any)
-	j.blocked = map[string]int{}
-	var fits []*fakeNode
-	for _, n := range f.nodes {
-		bad := ""
-		for _, c := range constraints {
-			rule := c.(map[string]any)
-			name, ok := strings.CutPrefix(rule["LTarget"].(string), "${meta.")
-			if ok && n.meta[strings.TrimSuffix(name, "}")] != rule["RTarget"] {
-				bad = fmt.Sprintf("%s = %s", rule["LTarget"], rule["RTarget"])
-			}
-		}
-		if bad != "" {
-			j.blocked[bad]++
-		} else if n.heard {
-			fits = append(fits, n)
-		}
-	}
+	fits := f.fitting(j)
 	if len(fits) == 0 {
 		return
 	}
@@ -333,7 +332,44 @@ func (f *fake) schedule(j *fakeJob) {
 	go f.start(a, j)
 }
 
-// says is what a node reports, which the server hears when it hears of the node.
+// plan says where a job would be placed.
+func (f *fake) plan(body []byte) (status int, answer any) {
+	var in struct{ Job map[string]any }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return 400, err.Error()
+	}
+	j := &fakeJob{text: in.Job}
+	if len(f.fitting(j)) > 0 {
+		return 200, map[string]any{}
+	}
+	return 200, map[string]any{"FailedTGAllocs": map[string]any{
+		taskName: map[string]any{"NodesEvaluated": 2, "ConstraintFiltered": j.blocked},
+	}}
+}
+
+// fitting are the nodes that a job may run on.
+func (f *fake) fitting(j *fakeJob) (fits []*fakeNode) {
+	constraints, _ := j.text["Constraints"].([]any)
+	j.blocked = map[string]int{}
+	for _, n := range f.nodes {
+		bad := ""
+		for _, c := range constraints {
+			rule := c.(map[string]any)
+			name, ok := strings.CutPrefix(rule["LTarget"].(string), "${meta.")
+			if ok && n.meta[strings.TrimSuffix(name, "}")] != rule["RTarget"] {
+				bad = fmt.Sprintf("%s = %s", rule["LTarget"], rule["RTarget"])
+			}
+		}
+		if bad != "" {
+			j.blocked[bad]++
+		} else if n.heard {
+			fits = append(fits, n)
+		}
+	}
+	return fits
+}
+
+// says has a node report, and the server hear it when it hears of the node.
 func (f *fake) says(a *fakeAlloc, status string, events ...taskEvent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

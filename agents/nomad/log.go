@@ -28,7 +28,7 @@ func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writ
 		}
 		a := chief(list)
 		if a == nil {
-			return fmt.Errorf("Nomad has no log of %s any more", runID)
+			return fmt.Errorf("no log of %s is left in Nomad", runID)
 		}
 		l := &logReader{client: c, alloc: a.ID, out: w, most: defaultLog}
 		return l.read(ctx, follow && a.live())

@@ -1,0 +1,249 @@
+package nomad
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// TestAnswers: no answer of a server takes more memory than its bound, and no error repeats more of one than a line.
+func TestAnswers(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		want   string
+	}{
+		{"too long", func(w http.ResponseWriter, _ *http.Request) {
+			for range maxAnswer/1024 + 1 {
+				_, _ = w.Write(make([]byte, 1024))
+			}
+		}, fmt.Sprintf("it is longer than %d bytes", maxAnswer)},
+		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }, "invalid character"},
+		{"an error with escapes", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte("\x1b[2Jno\n" + strings.Repeat("x", 10_000)))
+		}, "Nomad answers 403:  [2Jno x"},
+		{"another address", func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/elsewhere" {
+				t.Error("the token went elsewhere")
+			}
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		}, "Nomad answers 307"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(tt.answer)
+			defer server.Close()
+			c := newClient(func() Config { return Config{Address: server.URL, Token: "hunter2hunter2"} })
+			_, _, err := c.listJobs(t.Context(), jobPrefix, 0)
+			words := fmt.Sprint(err)
+			if !strings.Contains(strings.ReplaceAll(words, "  ", " "), strings.ReplaceAll(tt.want, "  ", " ")) {
+				t.Errorf("it says %.400q, want %q", words, tt.want)
+			}
+			if len(words) > 2*maxWords || strings.Contains(words, "hunter2") || strings.Contains(words, "\x1b") {
+				t.Errorf("it says %.1000q", words)
+			}
+		})
+	}
+}
+
+// TestLongDocument: a document that is longer than any can be is not read.
+func TestLongDocument(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"Outcome":{"Result":"done","Tail":"` + strings.Repeat("x", maxDocument) + `"}}`))
+	}))
+	defer server.Close()
+	c := newClient(func() Config { return Config{Address: server.URL} })
+	if d, err := c.getDocument(t.Context(), "alloc"); d != nil || err == nil {
+		t.Errorf("it reads %d bytes, %v", len(d.Outcome.Tail), err)
+	}
+}
+
+// TestLongLog: a log is read up to its bound.
+func TestLongLog(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 64 {
+			_, _ = w.Write(make([]byte, 1024))
+		}
+	}))
+	defer server.Close()
+	var text strings.Builder
+	l := &logReader{client: newClient(func() Config { return Config{Address: server.URL} }), out: &text, most: 10_000}
+	if err := l.read(t.Context(), false); err != nil || text.Len() != 10_000 {
+		t.Errorf("%d bytes, %v", text.Len(), err)
+	}
+}
+
+// TestNoServer: without a server nothing is known, and nothing is lost.
+func TestNoServer(t *testing.T) {
+	e := &Executor{Config: func() Config { return Config{} }}
+	if runs, err := e.Kept(t.Context(), "i1"); runs != nil || err == nil {
+		t.Errorf("kept are %q, %v", runs, err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	out := make(chan agents.Outcome, 1)
+	go func() { out <- e.Run(ctx, agents.Job{RunID: "i1-1"}, nil) }()
+	select {
+	case o := <-out:
+		t.Errorf("it is over: %+v", o)
+	case <-time.After(300 * time.Millisecond):
+	}
+	cancel(agents.ErrDetached)
+	if o := <-out; o.Result != agents.Lost {
+		t.Errorf("detached: %+v", o)
+	}
+}
+
+// hostile are documents that no session-run writes.
+var hostile = []string{
+	`{"Outcome":{"Result":"done","Usage":{"input_tokens":-5,"cost_usd":1e300}}}`,
+	`{"Outcome":{"Result":"failed","Reason":"\u001b[2J\nx","SessionID":"-rf"}}`,
+	`{"Outcome":{"Result":"splendid"}}`, `{"Outcome":{"Result":""}}`, `[]`, `{"Started":{"Sandbox":"\u001b"}}`,
+	`{"Outcome":{"Result":"question","Words":"a\u0000b"}}`, `{"Outcome":{"Result":"done","CPU":-1,"MaxRSS":-1}}`,
+}
+
+// FuzzDocument: what a document says is printable, bounded and known, or it is refused.
+func FuzzDocument(f *testing.F) {
+	for _, text := range hostile {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := parseDocument(text)
+		if err != nil {
+			return
+		}
+		if d.Usage != d.Usage.Bounded() {
+			t.Errorf("the usage is %+v", d.Usage)
+		}
+		o := d.Outcome
+		if o == nil {
+			return
+		}
+		if resultOf(codeOf(o.Result)) != o.Result || o.Result != agents.Done && o.Reason == "" {
+			t.Errorf("%+v", o)
+		}
+		if o.Reason != oneLine(o.Reason) || o.Words != agents.ManyLines(o.Words) || o.Tail != agents.ManyLines(o.Tail) {
+			t.Errorf("not printable: %+v", o)
+		}
+		if o.Usage != o.Usage.Bounded() || o.CPU < 0 || o.MaxRSS < 0 ||
+			o.SessionID != "" && !agents.ValidSessionID(o.SessionID) {
+			t.Errorf("not bounded: %+v", o)
+		}
+	})
+}
+
+// FuzzOrder: an order is read as it was written, or refused.
+func FuzzOrder(f *testing.F) {
+	f.Add([]byte(`{"Format":1,"Job":{"RunID":"i-1","Command":["a"]},"Secrets":["A=b"]}`))
+	f.Add([]byte(`{"Format":2}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		o, err := parseOrder(text)
+		if err != nil {
+			return
+		}
+		written, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := parseOrder(written); err != nil || !cmp.Equal(o.Job.RunID, again.Job.RunID) {
+			t.Errorf("%v, %+v and %+v", err, o, again)
+		}
+	})
+}
+
+// TestCodes: each result has an exit code of its own, and none that something else ends with.
+func TestCodes(t *testing.T) {
+	for i, row := range codes {
+		if resultOf(codeOf(row.result)) != row.result {
+			t.Errorf("%s has no code of its own", row.result)
+		}
+		for _, other := range codes[:i] {
+			if other.code == row.code {
+				t.Errorf("%s and %s have the code %d", row.result, other.result, row.code)
+			}
+		}
+		if row.code == 2 || row.code >= 124 {
+			t.Errorf("%s has %d, with which Go or a shell ends", row.result, row.code)
+		}
+	}
+}
+
+// TestJob: what Nomad is told, so that a session starts once and its node is left alone.
+func TestJob(t *testing.T) {
+	o := newOrder(agents.Job{
+		RunID: "i-1", Instance: "i", Agent: "dev", Repo: "o/r", Number: 7, Claim: "c0ffee", Place: "box2/1234",
+		Timeout: time.Hour, Grace: 7 * time.Second, Limits: agents.Limits{Memory: 64 << 20},
+		Nodes: []agents.NodeRule{{Attribute: "meta.llama", Value: "box2"}}, Secrets: []string{"FORGE_TOKEN=hunter2"},
+	}, "", time.Unix(0, 0))
+	text, err := json.Marshal(describe(jobID("i-1"), o, Config{Volume: "disinto", Namespace: "n"}))
+	if err != nil || strings.Contains(string(text), "hunter2") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	for _, want := range []string{
+		`"ID":"disinto-i-1"`, `"Attempts":0,"Mode":"fail"`, `"Attempts":0,"Unlimited":false`,
+		`"LostAfter":7367000000000,"Reconcile":"keep_original","Replace":false`, `"KillTimeout":17000000000`,
+		`"LTarget":"${meta.llama}","Operand":"=","RTarget":"box2"`, `"RTarget":"box2","Weight":100`, `"MemoryMB":112`,
+		`"disinto_claim":"c0ffee"`, `"disinto_item":"o/r#7"`, `"Source":"disinto","Type":"host"`, `"Namespace":"n"`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("there is no %s in %s", want, text)
+		}
+	}
+}
+
+// TestCheckVersion: a version is compared by its numbers.
+func TestCheckVersion(t *testing.T) {
+	for version, want := range map[string]bool{
+		"1.7.9": true, "1.8.0": false, "1.10.2": false, "2.0.6-dev": false, "0.12.1": true, "x": false, "": false,
+	} {
+		if old(version) != want {
+			t.Errorf("%q is old: %v", version, !want)
+		}
+	}
+}
+
+// TestCheck: all that is wrong with a cluster is said at once.
+func TestCheck(t *testing.T) {
+	f := newFake(t)
+	needs := []Need{{Thread: "far"}, {Thread: "box", Nodes: []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}}}
+	about, problems := Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, needs)
+	if want := f.server.URL + ": 2 of 2 nodes take sessions"; about != want {
+		t.Errorf("it is %q, want %q", about, want)
+	}
+	want := []string{"thread box: no node takes it: 2 without ${meta.llama} = box9"}
+	if diff := cmp.Diff(want, lines(problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	f.mu.Lock()
+	f.nodes[0].volume = ""
+	f.denied = true
+	f.mu.Unlock()
+	_, problems = Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, needs[:1])
+	want = []string{
+		"node box1 has no host volume disinto, so it takes no session",
+		"the token of [nomad] lacks the right write of variables at nomad/jobs/disinto-*: Nomad answers 403: Permission denied",
+		"thread far: the token of [nomad] lacks the right submit-job: Nomad answers 403: Permission denied",
+	}
+	if diff := cmp.Diff(want, lines(problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	if len(f.jobs)+len(f.vars) > 0 {
+		t.Error("it has written something")
+	}
+}
+
+func lines(problems []error) (list []string) {
+	for _, err := range problems {
+		list = append(list, err.Error())
+	}
+	return list
+}
