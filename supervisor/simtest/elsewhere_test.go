@@ -265,14 +265,14 @@ func TestElsewhereRoom(t *testing.T) {
 		w := New(t)
 		e := w.Elsewhere()
 		w.Config.Factory.MinFreeMemory = 1000
-		e.Memory = 999
+		e.Free(999)
 		w.Forge.Issue("one")
 		l := w.Start(func(l *Life) { l.Room = func(string) threads.Room { return threads.Room{} } })
 		time.Sleep(time.Minute)
 		if d := l.Document(); len(w.Exec.Runs()) > 0 || len(d.Queue) != 1 || d.Queue[0].Code != threads.NoRoom {
 			t.Errorf("with little room there: %+v", d.Queue)
 		}
-		e.Memory = 1000
+		e.Free(1000)
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
 		l.Stop()
 	})

@@ -22,10 +22,9 @@ type Engine struct {
 	// Start is the time from a session's registration to the start of its program, and Tell that from its end to the
 	// moment at which this is known.
 	Start, Tell time.Duration
-	// Memory is free on the best node; 0 says nothing.
-	Memory int64
 
 	mu       sync.Mutex // guards what follows
+	memory   int64      // that is free on the best node; 0 says nothing
 	down     bool       // it answers nothing; sessions go on
 	full     bool       // it has no node for a session
 	sessions map[string]*engaged
@@ -63,6 +62,13 @@ func (e *Engine) Down(down bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.down = down
+}
+
+// Free says how much memory is free on the best node from now on.
+func (e *Engine) Free(memory int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.memory = memory
 }
 
 // Full says whether the engine has a node for a session from now on.
@@ -278,8 +284,10 @@ func (c *engineClient) Log(ctx context.Context, run string, follow bool, w io.Wr
 
 // Room is the memory that is free on the best node.
 func (c *engineClient) Room(context.Context, string) (memory, disk int64, err error) {
-	if c.e.Memory == 0 {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if c.e.memory == 0 {
 		return 0, 0, errEngineDown
 	}
-	return c.e.Memory, 1 << 50, nil
+	return c.e.memory, 1 << 50, nil
 }
