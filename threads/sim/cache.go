@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"codeberg.org/johba/disinto/threads"
 )
 
 // Cache holds the costs of a context on a local server. A zero field takes the value that owners of such machines
@@ -12,6 +14,7 @@ type Cache struct {
 	Base    int64 // tokens of a session's instructions, which a new context begins with; 0: 10,000
 	Growth  int64 // tokens that a second of work adds; 0: 150
 	Most    int64 // tokens of a full context; 0: 100,000
+	Memory  int64 // tokens that the memory of a server has room for; 0: 87,000, which are 8 GiB of a large model
 }
 
 // filled returns the cache with a value for each unset field.
@@ -19,7 +22,7 @@ func (c Cache) filled() Cache {
 	for _, d := range []struct {
 		field *int64
 		unset int64
-	}{{&c.Prefill, 400}, {&c.Base, 10_000}, {&c.Growth, 150}, {&c.Most, 100_000}} {
+	}{{&c.Prefill, 400}, {&c.Base, 10_000}, {&c.Growth, 150}, {&c.Most, 100_000}, {&c.Memory, 87_000}} {
 		if *d.field <= 0 {
 			*d.field = d.unset
 		}
@@ -29,22 +32,68 @@ func (c Cache) filled() Cache {
 
 // load reads the context of a session into a slot that held another one, and returns how long that takes.
 func (tr *trial) load(x *trialRun) time.Duration {
-	tokens := tr.Cache.Base
-	if x.issue != nil {
-		x.issue.context = max(x.issue.context, tr.Cache.Base)
-		tokens = x.issue.context
-	}
+	tokens := tr.contextOf(x)
 	tr.seen.Reloaded += tokens
 	takes := time.Duration(float64(tokens) / float64(tr.Cache.Prefill) * float64(time.Second))
 	tr.seen.Spans[x.span].Reload += takes
 	return takes
 }
 
+// memory has the conversations that a server remembers, the one used last first.
+type memory struct {
+	room  int64
+	talks []memoryTalk
+}
+
+type memoryTalk struct {
+	agent  string
+	issue  *trialIssue
+	tokens int64
+}
+
+// use notes that a conversation is used, and reports whether the memory had it. Conversations that do not fit beside
+// those used later are pushed out.
+func (m *memory) use(agent string, issue *trialIssue, tokens int64) (had bool) {
+	if issue == nil { // scheduled work begins a new one each time
+		return false
+	}
+	i := slices.IndexFunc(m.talks, func(t memoryTalk) bool { return t.agent == agent && t.issue == issue })
+	if had = i >= 0; had {
+		m.talks = slices.Delete(m.talks, i, i+1)
+	}
+	m.talks = slices.Insert(m.talks, 0, memoryTalk{agent, issue, tokens})
+	left := m.room
+	for i, t := range m.talks {
+		if left -= t.tokens; left < 0 {
+			m.talks = m.talks[:i]
+			break
+		}
+	}
+	return had
+}
+
+// isWarm reports whether a session in a slot of its own goes on with its conversation.
+func (tr *trial) isWarm(x *trialRun) bool {
+	if m := tr.memories[x.Thread]; m != nil {
+		return m.use(x.Agent, x.issue, tr.contextOf(x))
+	}
+	w := tr.books.Slots[threads.SlotKey{Thread: x.Thread, Slot: x.Slot}]
+	return w.Agent == x.Agent && w.Chain == x.Item.Chain
+}
+
+// contextOf is the size of a session's conversation now.
+func (tr *trial) contextOf(x *trialRun) int64 {
+	if x.issue == nil {
+		return tr.Cache.Base
+	}
+	return max(x.issue.context, tr.Cache.Base)
+}
+
 // grow adds the tokens that some work reads and writes to the context of the issue.
 func (tr *trial) grow(x *trialRun, work time.Duration) {
 	if x.issue != nil {
 		added := int64(work.Seconds() * float64(tr.Cache.Growth))
-		x.issue.context = min(tr.Cache.Most, max(x.issue.context, tr.Cache.Base)+added)
+		x.issue.context = min(tr.Cache.Most, tr.contextOf(x)+added)
 	}
 }
 
@@ -118,7 +167,9 @@ func (l *llama) think(t turn, at int) {
 	if s.holds != t.x {
 		s.holds = t.x
 		l.trial.seen.Switches++
-		takes += l.trial.load(t.x)
+		if m := l.trial.memories[t.x.Thread]; m == nil || !m.use(t.x.Agent, t.x.issue, l.trial.contextOf(t.x)) {
+			takes += l.trial.load(t.x)
+		}
 	}
 	l.trial.grow(t.x, min(t.left, turnThinks+turnPauses))
 	s.busy = true
@@ -142,5 +193,8 @@ func (l *llama) think(t turn, at int) {
 func (l *llama) forget(x *trialRun) {
 	if i := slices.IndexFunc(l.slots, func(s llamaSlot) bool { return s.holds == x }); i >= 0 {
 		l.slots[i].holds = nil
+	}
+	if m := l.trial.memories[x.Thread]; m != nil {
+		m.talks = slices.DeleteFunc(m.talks, func(t memoryTalk) bool { return t.issue == x.issue })
 	}
 }

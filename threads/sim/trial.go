@@ -58,22 +58,24 @@ func (t Trial) Run() Report {
 type trial struct {
 	Trial
 	timeline
-	real    *threads.Config // Config is as the policy sees it
-	eager   *threads.Config // the same, with no slot kept for a resident
-	rng     *rand.Rand
-	issues  []*trialIssue // of every issue, by number
-	pulls   []*trialIssue // those with a pull request, by its number
-	runs    []*trialRun   // what runs
-	books   *ledger.State
-	repos   []forge.Repo
-	server  map[string]*llama // of local threads without bound slots
-	ticking bool
-	moved   bool // something has changed since settle
-	changes int
-	gaps    map[string]time.Time // idle agents beside work for them, since when
-	end     time.Time            // after which trials are given up
-	left    int                  // issues that are not done
-	seen    Report
+	real   *threads.Config // Config is as the policy sees it
+	eager  *threads.Config // the same, with no slot kept for a resident
+	rng    *rand.Rand
+	issues []*trialIssue // of every issue, by number
+	pulls  []*trialIssue // those with a pull request, by its number
+	runs   []*trialRun   // what runs
+	books  *ledger.State
+	repos  []forge.Repo
+	server map[string]*llama // of local threads without bound slots
+	// memories are of local threads whose server's memory has conversations for every slot.
+	memories map[string]*memory
+	ticking  bool
+	moved    bool // something has changed since settle
+	changes  int
+	gaps     map[string]time.Time // idle agents beside work for them, since when
+	end      time.Time            // after which trials are given up
+	left     int                  // issues that are not done
+	seen     Report
 }
 
 // trialIssue is an issue of the load, from its filing to its end.
@@ -119,12 +121,16 @@ func newTrial(t Trial) *trial {
 	t.Cache = t.Cache.filled()
 	tr := &trial{
 		Trial: t, real: t.Config, timeline: timeline{now: epoch}, rng: rand.New(rand.NewPCG(t.Seed, 3)),
-		server: make(map[string]*llama), gaps: make(map[string]time.Time),
+		server: make(map[string]*llama), memories: make(map[string]*memory), gaps: make(map[string]time.Time),
 		books: ledger.New(),
 	}
 	for i := range t.Config.Threads {
-		if th := &t.Config.Threads[i]; !th.Overlap && !t.Policy.Bound {
+		th := &t.Config.Threads[i]
+		if !th.Overlap && !t.Policy.Bound {
 			tr.server[th.Name] = newLlama(tr, th.Slots)
+		}
+		if th.InMemory(threads.ServerCache{}) {
+			tr.memories[th.Name] = &memory{room: t.Cache.Memory}
 		}
 	}
 	tr.Config, tr.eager = &cfg, eager(&cfg)
@@ -250,7 +256,7 @@ func (tr *trial) truth() threads.Snapshot {
 type alike struct{ labels, who string }
 
 func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
-	s := threads.Snapshot{Now: tr.now, Config: tr.Config, History: tr.books.History}
+	s := threads.Snapshot{Now: tr.now, Config: tr.Config, History: tr.books.History, Caches: tr.caches()}
 	for _, r := range tr.repos {
 		r.AsOf = tr.now
 		s.Facts.Repos = append(s.Facts.Repos, r)
@@ -280,6 +286,15 @@ func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) 
 		s.Sessions = append(s.Sessions, x.Session)
 	}
 	return s
+}
+
+// caches tells what the memories of servers have room for.
+func (tr *trial) caches() map[string]threads.ServerCache {
+	caches := make(map[string]threads.ServerCache, len(tr.memories))
+	for name, m := range tr.memories {
+		caches[name] = threads.ServerCache{Tokens: m.room}
+	}
+	return caches
 }
 
 func pinned(login string) []string {

@@ -121,8 +121,7 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 		return
 	}
 	if !th.Overlap {
-		w := tr.books.Slots[threads.SlotKey{Thread: x.Thread, Slot: x.Slot}]
-		if w.Agent != x.Agent || w.Chain != x.Item.Chain {
+		if !tr.isWarm(x) {
 			tr.seen.Switches++
 			takes += tr.load(x)
 		}
@@ -157,7 +156,7 @@ func (tr *trial) ended(x *trialRun) {
 
 // remember records that a session is done and its claim is off.
 func (tr *trial) remember(x *trialRun) {
-	end := &ledger.End{Run: x.RunID, Result: agents.Done}
+	end := &ledger.End{Run: x.RunID, Result: agents.Done, Talk: tr.contextOf(x)}
 	if u, known := tr.Uses[Line{x.Thread, x.Item.Kind}]; known {
 		end.Usage = &u
 	}
@@ -167,6 +166,9 @@ func (tr *trial) remember(x *trialRun) {
 		if p := x.issue.pull; end.Verdict == ledger.Approved {
 			end.Approved = &threads.Approval{Head: p.HeadSHA, Base: p.Base, MergeBase: p.MergeBase}
 		}
+	}
+	if m := tr.memories[x.Thread]; m != nil {
+		m.use(x.Agent, x.issue, end.Talk)
 	}
 	tr.note(ledger.Record{End: end})
 	if x.issue != nil {

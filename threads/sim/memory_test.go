@@ -1,0 +1,52 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+func TestMemory(t *testing.T) {
+	a, b, c := new(trialIssue), new(trialIssue), new(trialIssue)
+	m := memory{room: 1000}
+	for i, step := range []struct {
+		issue  *trialIssue
+		tokens int64
+		had    bool
+	}{
+		{a, 400, false}, {b, 400, false}, {a, 500, true}, {b, 400, true},
+		{c, 300, false}, {b, 400, true}, {a, 500, false}, // c pushed a out, and a pushes c out
+		{c, 300, false}, {a, 2000, true}, {a, 2000, false}, {nil, 100, false},
+	} {
+		if had := m.use("dev", step.issue, step.tokens); had != step.had {
+			t.Errorf("step %d: had %v", i, had)
+		}
+	}
+}
+
+// dayOf is twelve issues in two bursts, each with a rework or two, for six agents on a server with two slots.
+func dayOf(cache threads.Cache, policy Policy) Report {
+	cfg := Fleet(6, 2, 2)
+	cfg.Thread("write").Cache = cache
+	var load Load
+	for i := range 12 {
+		load = append(load, Work{
+			At: time.Duration(i/6) * 4 * time.Hour, Priority: 5, Review: 5 * time.Minute,
+			Sessions: []time.Duration{8 * time.Minute, 5 * time.Minute, 4 * time.Minute}[:2+i%2],
+		})
+	}
+	return Trial{Config: cfg, Load: load, Policy: policy, Cache: Cache{Base: 2000, Growth: 5}, Seed: 1}.Run()
+}
+
+// A server whose memory has every conversation reads each once; slots of their own read one again after each switch,
+// and sessions that share the slots after each turn.
+func TestTrialWithMemory(t *testing.T) {
+	cron, slots, memory := dayOf("", Cron), dayOf("", Ours), dayOf(threads.CacheServer, Ours)
+	if memory.Done != 12 || memory.Reloaded != 12*2000 {
+		t.Errorf("with memory %d issues are done, and %d tokens are read again", memory.Done, memory.Reloaded)
+	}
+	if 2*memory.Reloaded > slots.Reloaded || 4*slots.Reloaded > cron.Reloaded {
+		t.Errorf("read again: cron %d, own slots %d, memory %d", cron.Reloaded, slots.Reloaded, memory.Reloaded)
+	}
+}
