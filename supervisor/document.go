@@ -91,9 +91,10 @@ func (b *books) threadLocked(
 	if p := parked[t.Name]; p != nil {
 		d.ParkedUntil, d.ParkedWhy = p.ParkedUntil, p.ParkedWhy
 	}
+	inMemory := t.InMemory(b.cachesLocked()[t.Name])
 	for i := range d.Slots {
 		d.Slots[i] = control.SlotDocument{Index: i, Agents: []string{}}
-		if !t.Overlap {
+		if !t.Overlap && !inMemory {
 			d.Slots[i].Warm = b.ledger.Slots[threads.SlotKey{Thread: t.Name, Slot: i}].Agent
 		}
 	}

@@ -173,7 +173,8 @@ func (w *WindowDocument) Spent() *SpentDocument {
 type SlotDocument struct {
 	Index  int      `json:"index"`
 	Agents []string `json:"agents"` // sorted; at most one where overlap is false
-	// Warm is the agent whose context is in the slot's cache; always empty where overlap is true.
+	// Warm is the agent whose context is in the slot's cache; always empty where overlap is true, and where the server's
+	// memory has the contexts.
 	Warm string `json:"warm"`
 }
 
