@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -187,8 +188,12 @@ func (p *dayPlayer) complete(prompt string) (cached, computed int64) {
 			Computed int64 `json:"prompt_n"`
 		}
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil || resp.StatusCode != http.StatusOK {
-		p.t.Fatalf("status %d, %v", resp.StatusCode, err)
+	said, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err == nil {
+		err = json.Unmarshal(said, &a)
+	}
+	if err != nil || resp.StatusCode != http.StatusOK {
+		p.t.Fatalf("request %d: status %d, %v: %.500s", p.seen.requests, resp.StatusCode, err, said)
 	}
 	return a.Timings.Cached, a.Timings.Computed
 }
