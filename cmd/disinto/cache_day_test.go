@@ -173,7 +173,7 @@ func (p *dayPlayer) words(chain int64, part, tokens int) string {
 
 func (p *dayPlayer) complete(prompt string) (cached, computed int64) {
 	p.t.Helper()
-	text, err := json.Marshal(map[string]any{"prompt": prompt, "n_predict": 1, "cache_prompt": true})
+	text, err := json.Marshal(map[string]any{"prompt": prompt, "n_predict": 0, "cache_prompt": true})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -325,6 +325,7 @@ func playDays(t *testing.T, server dayServer) {
 		if i >= dayRestart {
 			said = "-" // the simulator restarts no server
 		}
+		t.Logf("%s: %d requests, %d tokens computed, %d of them again", o.name, got.requests, got.computed, got.again())
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f %%\t%s\t%s\n", o.name, got.requests, got.computed, got.again(),
 			100*float64(got.again())/float64(seen[0].again()), said, got.took.Round(time.Second/10))
 		if total := simulated + float64(got.unique); i < dayRestart && math.Abs(total-float64(got.computed)) > total/10 {
