@@ -15,9 +15,17 @@ func TestMemory(t *testing.T) {
 		tokens int64
 		had    bool
 	}{
-		{a, 400, false}, {b, 400, false}, {a, 500, true}, {b, 400, true},
-		{c, 300, false}, {b, 400, true}, {a, 500, false}, // c pushed a out, and a pushes c out
-		{c, 300, false}, {a, 2000, true}, {a, 2000, false}, {nil, 100, false},
+		{a, 400, false},
+		{b, 400, false},
+		{a, 500, true},
+		{b, 400, true},
+		{c, 300, false},
+		{b, 400, true},
+		{a, 500, false}, // c pushed a out, and a pushes c out
+		{c, 300, false},
+		{a, 2000, true},
+		{a, 2000, false},
+		{nil, 100, false},
 	} {
 		if had := m.use("dev", step.issue, step.tokens); had != step.had {
 			t.Errorf("step %d: had %v", i, had)
