@@ -55,14 +55,16 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 # With the race detector every program waits a second before it ends, and the tests are hundreds of programs. Fewer
 # garbage collections save a fifth of the compiler's time; without the checks of unsafe pointers in the standard library,
 # which the race detector turns on, a supervisor under virtual time takes a sixth less. Ours are checked. Vet is a tenth of
-# the compiler's time, and make check runs all of it.
-TESTS = $$race -vet=off -gcflags=std=-d=checkptr=0 ./...
+# the compiler's time, and make check runs all of it. One package more than there are processors, because the tests of
+# processes wait for half a minute and more, and compute little.
+TESTS = $$race -p $$packages -vet=off -gcflags=std=-d=checkptr=0 ./...
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
 test: export GOGC = 400
 test: ## run all tests: a few of each storm, five minutes with cold caches
 	@race='$(RACE)'; \
 	if [ -z "$$race" ]; then echo 'no C compiler: testing without the race detector'; else export CGO_ENABLED=1; fi; \
+	packages=$$(($$(getconf _NPROCESSORS_ONLN) + 1)); \
 	begun=$$(date +%s); echo "go test $(TESTS)"; go test $(TESTS); code=$$?; \
 	echo "took $$(($$(date +%s) - begun)) s"; exit $$code
 
