@@ -104,8 +104,8 @@ func dialogue(t *testing.T, f *testForge) {
 	}
 	eventually(t, "the status says so", func() bool {
 		got := disinto(t.Context(), nil, "status", "--state", state)
-		return strings.Contains(got.stdout, "NEEDS YOU") && strings.Contains(got.stdout, "dev-qwen asked @"+demo.Human+" at ") &&
-			strings.Contains(got.stdout, "no answer: Which kettle?")
+		return strings.Contains(got.stdout, "NEEDS YOU") && strings.Contains(got.stdout, "dev-qwen asked @"+demo.Human+" ") &&
+			strings.Contains(got.stdout, " ago, no answer: Which kettle?")
 	})
 	f.say(f.Tokens[agents.TokenVar("dev-qwen")], 8, "an agent's answer")
 	f.say(f.HumanToken, 8, "The red one ~~~~ of the two.")
@@ -128,7 +128,7 @@ func dialogue(t *testing.T, f *testForge) {
 	f.tag(f.Tokens[agents.TokenVar("dev-qwen")], 7, "plan-approved")
 	eventually(t, "an agent's approval is read", func() bool {
 		got := disinto(t.Context(), nil, "why", "7", "--state", state)
-		return strings.Contains(got.stdout, "the plan of dev-qwen waits for @"+demo.Human+" since ")
+		return strings.Contains(got.stdout, "the plan of dev-qwen waits for @"+demo.Human+" for ")
 	})
 	f.like(f.HumanToken, plan.ID)
 	f.closed(7)
