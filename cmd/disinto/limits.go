@@ -10,7 +10,7 @@ import (
 	"codeberg.org/johba/disinto/threads"
 )
 
-// bounded is an agent or a service with its limits.
+// bounded is an agent or a service with its limits on this machine.
 type bounded struct {
 	name string
 	agents.Limits
@@ -20,6 +20,9 @@ type bounded struct {
 func allBounded(config *threads.Config) (all []bounded) {
 	for i := range config.Agents {
 		a := &config.Agents[i]
+		if t := config.Thread(a.Thread); t != nil && t.Executor == threads.ExecutorNomad {
+			continue // its sessions run on nodes of Nomad, which holds them to their memory
+		}
 		all = append(all, bounded{a.Name, a.Limits, config.OwnUser(a)})
 	}
 	for i := range config.Services {

@@ -44,6 +44,12 @@ func TestUnenforced(t *testing.T) {
 		t.Errorf("with a service: %q", got)
 	}
 	config.Services = nil
+	config.Threads = []threads.Thread{{Name: "far", Executor: threads.ExecutorNomad}}
+	config.Agents[2].Thread = "far"
+	if got := unenforced(config, process.Containment{Memory: none}); len(got) != 1 || !strings.Contains(got[0], "of a is") {
+		t.Errorf("with an agent on Nomad: %q", got)
+	}
+	config.Agents[2].Thread = ""
 	config.Factory.User = "carla"
 	if got := unenforced(config, process.Containment{PIDs: none}); len(got) != 1 || !strings.Contains(got[0], "a, c, d") {
 		t.Errorf("with the factory's account: %q", got)
