@@ -60,7 +60,8 @@ type failure struct {
 func (m failure) String() string {
 	var why []string
 	for _, words := range slices.Sorted(maps.Keys(m.ConstraintFiltered)) {
-		why = append(why, fmt.Sprintf("%d without %s", m.ConstraintFiltered[words], words))
+		lacking := strings.TrimPrefix(words, "missing ")
+		why = append(why, fmt.Sprintf("%d without %s", m.ConstraintFiltered[words], lacking))
 	}
 	for _, words := range slices.Sorted(maps.Keys(m.DimensionExhausted)) {
 		why = append(why, fmt.Sprintf("%d without enough %s", m.DimensionExhausted[words], words))
