@@ -127,11 +127,12 @@ func armShim() error {
 type begun struct {
 	pid       int
 	astray    bool // it runs outside of the session's cgroup
+	held      bool // it is stopped before its first instruction
 	noSandbox string
 	err       error
 }
 
-// begin starts the program, with a sandbox on a thread of its own that ends when the program runs: whatever the shim
+// begin starts the program, with a sandbox on a thread of its own that ends before the program runs: whatever the shim
 // does later is not restricted, and no thread of the shim is in the sandbox, or the program could signal the shim.
 func (s *shim) begin(o startOrder) (b begun) {
 	if o.MaxLog > 0 {
@@ -143,8 +144,10 @@ func (s *shim) begin(o startOrder) (b begun) {
 		return s.spawn(o)
 	}
 	started := make(chan begun)
+	thread := 0
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this function
+		thread = unix.Gettid()
 		why := ""
 		// Once more: the runtime may have made this thread before the shim did.
 		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -161,7 +164,11 @@ func (s *shim) begin(o startOrder) (b begun) {
 		b.noSandbox = why
 		started <- b
 	}()
-	return <-started
+	b = <-started
+	if b.held {
+		letGo(b.pid, thread)
+	}
+	return b
 }
 
 // spawn starts the program from this thread.
@@ -193,13 +200,13 @@ func (s *shim) spawn(o startOrder) (b begun) {
 	}
 	if s.cgroup.ok {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, s.cgroup.fd
-		if b.pid, b.err = syscall.ForkExec(path, argv, attr); b.err == nil {
+		if b = fork(path, argv, attr, o.Sandbox != nil); b.err == nil {
 			return b
 		}
 		// The kernel or a container's profile refuses the cgroup, or the program cannot be started at all: try without.
 		attr.Sys.UseCgroupFD = false
 	}
-	b.pid, b.err = syscall.ForkExec(path, argv, attr)
+	b = fork(path, argv, attr, o.Sandbox != nil)
 	b.astray = b.err == nil && s.cgroup.ok
 	return b
 }

@@ -1,0 +1,53 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A program is held before it does anything until the thread that started it has ended, and goes on then.
+func TestHeldUntilThreadEnds(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "mark")
+	end, started := make(chan struct{}), make(chan begun)
+	thread := 0
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
+		thread = unix.Gettid()
+		attr := &syscall.ProcAttr{Env: []string{"PATH=" + os.Getenv("PATH")}, Sys: &syscall.SysProcAttr{}}
+		started <- fork("/bin/sh", []string{"sh", "-c", "echo runs >" + mark}, attr, true)
+		<-end
+	}()
+	b := <-started
+	if b.err != nil || !b.held {
+		t.Fatalf("%+v", b)
+	}
+	gone := make(chan struct{})
+	go func() { defer close(gone); letGo(b.pid, thread) }()
+	status := "/proc/" + itoa(b.pid) + "/status"
+	eventually(t, "the program is stopped", func() bool {
+		text, err := os.ReadFile(status)
+		return err == nil && strings.Contains(string(text), "State:\tT (stopped)")
+	})
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the program ran while the thread was there")
+	}
+	close(end)
+	<-gone
+	eventually(t, "the program runs", func() bool { _, err := os.Stat(mark); return err == nil })
+}
+
+// A program that cannot be started says why, held or not.
+func TestHeldMissing(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	attr := &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}
+	if b := fork("/nowhere", []string{"nowhere"}, attr, true); b.err != syscall.ENOENT || b.held {
+		t.Errorf("%+v", b)
+	}
+}
