@@ -309,17 +309,20 @@ func playDays(t *testing.T, server dayServer) {
 		if report.Done != dayChains {
 			t.Fatalf("%s: %d issues are done", o.name, report.Done)
 		}
-		p := &dayPlayer{t: t}
-		folder := t.TempDir()
-		if o.saves {
-			p.folder = &saved.Folder{Path: folder, Limit: 10 << 30}
-		}
-		address, restart := server(t, o.memory, folder)
-		p.url = address
-		if i < dayRestart {
-			restart = nil
-		}
-		got := p.play(requests(report, dayLoad()), restart)
+		var got daySeen
+		t.Run(o.name, func(t *testing.T) { // at whose end its server ends
+			p := &dayPlayer{t: t}
+			folder := t.TempDir()
+			if o.saves {
+				p.folder = &saved.Folder{Path: folder, Limit: 10 << 30}
+			}
+			address, restart := server(t, o.memory, folder)
+			p.url = address
+			if i < dayRestart {
+				restart = nil
+			}
+			got = p.play(requests(report, dayLoad()), restart)
+		})
 		seen = append(seen, got)
 		simulated := float64(report.Reloaded-dayChains*dayBase) * scaleOf(&got, report)
 		said := fmt.Sprintf("%.0f", simulated)
