@@ -8,9 +8,9 @@ import (
 )
 
 // A program in a sandbox is started by a thread of the shim that is in the same sandbox, and Landlock lets it signal
-// that thread: a stop or kill of a thread is one of its whole process. Under load one session in 600 stopped its shim so
-// before the thread had ended, and hung. The program is therefore held at its first instruction until the thread is
-// gone. Only ptrace holds a process that early.
+// that thread: a stop or kill of a thread is one of its whole process. Under load one session in 600 stopped its shim
+// like that before the thread had ended, and hung. The program is therefore held at its first instruction until the
+// thread is gone. Only ptrace holds a process that early.
 
 // fork starts a program, held where hold is set and the system lets us. It is called on the thread that ends.
 func fork(path string, argv []string, attr *syscall.ProcAttr, hold bool) (b begun) {
@@ -27,8 +27,8 @@ func fork(path string, argv []string, attr *syscall.ProcAttr, hold bool) (b begu
 	return b
 }
 
-// stopped turns the stop of a traced program, which has just begun, into one that outlasts the tracing. It is false for a
-// program that was killed meanwhile.
+// stopped turns the stop of a traced program, which has just begun, into one that outlasts the tracing. It is false for
+// a program that was killed meanwhile.
 func stopped(pid int) bool {
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
