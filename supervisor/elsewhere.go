@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -44,7 +45,8 @@ func (s *Supervisor) goOn() {
 		s.inSession(x, s.resume)
 	}
 	if len(list) > 0 {
-		s.log.Info(fmt.Sprintf("disinto goes on with %d sessions elsewhere that outlived the last supervisor", len(list)))
+		s.log.Info(fmt.Sprintf("disinto goes on with %s elsewhere, from before it started",
+			control.Count(len(list), "session")))
 	}
 }
 

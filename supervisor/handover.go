@@ -193,8 +193,8 @@ func (s *Supervisor) inherit() bool {
 	for _, x := range s.serving.inherit(h.Services, s.base) {
 		s.inService(x)
 	}
-	s.log.Info(fmt.Sprintf("disinto %s goes on with %d sessions and %d services of the image before it", s.Version,
-		len(h.Sessions), len(h.Services)))
+	s.log.Info(fmt.Sprintf("disinto %s goes on with %s and %s of the image before it", s.Version,
+		control.Count(len(h.Sessions), "session"), control.Count(len(h.Services), "service")))
 	return true
 }
 

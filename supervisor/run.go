@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -189,7 +190,7 @@ func (s *Supervisor) shutdown(abandon func()) {
 		s.log.Info(fmt.Sprintf("stopping: ending the sessions that run, %d of them, within %s", ending, grace))
 	}
 	if staying > 0 {
-		s.log.Info(fmt.Sprintf("stopping: %d sessions elsewhere go on", staying))
+		s.log.Info("stopping: left to go on elsewhere: " + control.Count(staying, "session"))
 	}
 	end := time.Now().Add(grace + releaseTime)
 	done := make(chan struct{})

@@ -32,6 +32,9 @@ and runs the agent on this machine. Its exit code is the class of the outcome.`,
 }
 
 func runSession(ctx context.Context, c *cli) error {
+	if agents.Getenv(c.environ, "NOMAD_SECRETS_DIR") == "" {
+		return usagef("session-run is the program of a job in Nomad, which a supervisor submits: it is not run by hand")
+	}
 	// Nomad's agent reads our output, and may be restarted: the session is not to end with that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	reaper, err := process.NewReaper()

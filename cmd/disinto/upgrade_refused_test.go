@@ -196,7 +196,7 @@ func TestTermsDuringUpgrades(t *testing.T) {
 				if code := r.wait(); code != exitDone {
 					t.Fatalf("exit code %d\n%s", code, r.read(r.stderr))
 				}
-				if strings.Contains(r.read(r.stderr), "goes on with 1 sessions") {
+				if strings.Contains(r.read(r.stderr), "goes on with 1 session ") {
 					upgraded.Add(1)
 				}
 				var left []struct{ Number int }

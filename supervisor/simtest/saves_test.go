@@ -36,7 +36,8 @@ type talker struct {
 	lies   func(*agents.Moved)
 }
 
-// used is what a session's first request found and computed, of a conversation that had so many tokens before.
+// used has the tokens of a session's first request: had are those of its conversation before, and of these the server
+// found cached ones and computed the others.
 type used struct {
 	kind                  agents.Kind
 	had, cached, computed int64

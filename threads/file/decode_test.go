@@ -142,7 +142,7 @@ func TestMistakes(t *testing.T) {
 :4: factory.listen_hosts: has "a:80" in it, want names of hosts without a port
 :4: factory.listen_hosts: has "http://a" in it, want names of hosts without a port
 :5: factory.listen_hooks: is "http://a:80", want host:port such as "127.0.0.1:7070"
-:6: factory.hooks_url: is "disinto:7071", want an address such as "http://forgejo:3000"`,
+:6: factory.hooks_url: is "disinto:7071", want an address such as "http://disinto:7071/v1/hook"`,
 		},
 		{name: "port out of range", text: "[factory]\nlisten_hooks = \":70710\"\n[forge]\nwebhook_secret = \"$HOOK\"\n" + worker, want: `:2: factory.listen_hooks: is ":70710", want host:port such as "127.0.0.1:7070"`},
 		{name: "hooks without a secret", text: "[factory]\nlisten_hooks = \":7071\"\n" + worker, want: `:2: factory.listen_hooks: needs [forge] webhook_secret: without it nobody knows who sent a hook`},
@@ -335,7 +335,7 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "no attribute", text: worker + "executor = \"nomad\"\nnode = [\"box2\"]", want: `:5: threads.llama.node: has "box2" in it, want an attribute and its value, such as "meta.llama=box2" or "node.class=gpu"`},
 		{name: "attribute that interpolates", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=${env.X}\"]", want: `:5: threads.llama.node: has "meta.a=${env.X}" in it, want an attribute and its value, such as "meta.llama=box2" or "node.class=gpu"`},
 		{name: "attribute twice", text: worker + "executor = \"nomad\"\nnode = [\"meta.a=1\", \"meta.a=2\"]", want: `:5: threads.llama.node: has meta.a twice, and a node has one value`},
-		{name: "bad base URL", text: worker + `base_url = "localhost:8080"`, want: `:4: threads.llama.base_url: is "localhost:8080", want an address such as "http://forgejo:3000"`},
+		{name: "bad base URL", text: worker + `base_url = "localhost:8080"`, want: `:4: threads.llama.base_url: is "localhost:8080", want an address such as "http://localhost:8080/v1"`},
 		{name: "thread name", text: "[threads.\"a b\"]\nbackend = \"local\"", want: `:1: threads."a b": is no name: want letters and digits, with - _ . between them`},
 		{name: "agent name", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev_qwen\"]", want: `:3: threads.a.agents: has "dev_qwen" in it, want names of lower-case letters and digits, single hyphens between them`},
 		{name: "agent twice", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-x\"]", want: `:3: threads.a.agents: has "dev-x" twice`},
@@ -344,7 +344,7 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "no variable name", text: worker + `env_deny = ["A=b"]`, want: `:4: threads.llama.env_deny: has "A=b" in it, want names or globs of environment variables`},
 
 		// [nomad]
-		{name: "nomad's address", text: worker + "[nomad]\naddress = \"box:4646\"", want: `:5: nomad.address: is "box:4646", want an address such as "http://forgejo:3000"`},
+		{name: "nomad's address", text: worker + "[nomad]\naddress = \"box:4646\"", want: `:5: nomad.address: is "box:4646", want an address such as "http://127.0.0.1:4646"`},
 		{name: "nomad's token", text: worker + "[nomad]\ntoken = \"$NO_SUCH\"", want: `:5: nomad.token: $NO_SUCH is not set`},
 		{name: "namespace", text: worker + "[nomad]\nnamespace = \"a/b\"", want: `:5: nomad.namespace: is "a/b", want letters, digits, dashes and underscores`},
 		{name: "datacenter", text: worker + "[nomad]\ndatacenters = [\"a b\"]", want: `:5: nomad.datacenters: has "a b" in it, want names, in which * stands for anything`},
@@ -376,7 +376,7 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "login of two", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-y\"]\n[agents.dev-y]\nforge_user = \"Dev-X\"", want: `:5: agents.dev-y.forge_user: is "Dev-X", which dev-x has too: give each agent an account of its own`},
 		{name: "login of one without a key", text: "[threads.a]\nbackend = \"local\"\nagents = [\"dev-x\", \"dev-a\"]\n[agents.dev-a]\nforge_user = \"dev-x\"", want: `:3: agents.dev-x.forge_user: is "dev-x", which dev-a has too: give each agent an account of its own`},
 		{name: "agent is a bot", text: "[forge]\nbots = [\"dev-qwen\"]\n" + worker, want: `:2: forge.bots: has "dev-qwen" in it, which is dev-qwen here: bots are the agents of other hosts`},
-		{name: "agent's base URL", text: worker + "[agents.dev-qwen]\nbase_url = \"x\"", want: `:5: agents.dev-qwen.base_url: is "x", want an address such as "http://forgejo:3000"`},
+		{name: "agent's base URL", text: worker + "[agents.dev-qwen]\nbase_url = \"x\"", want: `:5: agents.dev-qwen.base_url: is "x", want an address such as "http://localhost:8080/v1"`},
 
 		// [roles.X]
 		{name: "no trigger", text: worker + "[agents.dev-qwen]\nrole = \"writer\"\n[roles.writer]\nlabel = \"docs\"", want: `:6: roles.writer.on: is not set, want "issue", "review" or "schedule"`},

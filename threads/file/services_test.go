@@ -57,7 +57,7 @@ func TestServiceMistakes(t *testing.T) {
 			":6: services.a.before: has a string in it, " + commands},
 		{"empty before", a + `before = [[]]`, ":6: services.a.before: is empty, " + commands},
 		{"ready as a number", a + `ready = 8080`, ":6: services.a.ready: is a number, " + ready},
-		{"ready as a path", a + `ready = "/health"`, `:6: services.a.ready: is "/health", want an address such as "http://forgejo:3000"`},
+		{"ready as a path", a + `ready = "/health"`, `:6: services.a.ready: is "/health", want an address such as "http://127.0.0.1:8080/health"`},
 		{"empty ready", a + `ready = []`, ":6: services.a.ready: is empty, " + ready},
 		{"unknown key", a + `restart = "always"`, ":6: services.a.restart: unknown key"},
 		{"name", "[services.\"a/b\"]\ncommand = [\"a\"]", `:4: services."a/b": is no name: want letters and digits, with - _ . between them`},

@@ -2,6 +2,7 @@ package file
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -328,10 +329,16 @@ func (t *table) patterns(key string) []string {
 	return list
 }
 
+// exampleAddress has an address for each key in mistakes; other keys get that of a forge.
+var exampleAddress = map[string]string{
+	"base_url": "http://localhost:8080/v1", "address": "http://127.0.0.1:4646", "ready": "http://127.0.0.1:8080/health",
+	"hooks_url": "http://disinto:7071/v1/hook", "web_url": "https://room.example.org",
+}
+
 // address checks the URL of a server and returns it without a slash at its end, "" for a mistake. Mistakes begin with
 // subject, such as a variable; an empty subject means the key itself.
 func (t *table) address(key, subject, s string) string {
-	const want = `want an address such as "http://forgejo:3000"`
+	want := fmt.Sprintf("want an address such as %q", cmp.Or(exampleAddress[key], "http://forgejo:3000"))
 	subject = strings.TrimLeft(subject+" ", " ")
 	u, err := url.Parse(s)
 	switch {
