@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/wire"
 )
 
 // function checks properties of Decide itself. Each check costs as much as several plans, so each is made for one
@@ -23,6 +25,8 @@ func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 		c.report("the alarm is set early enough", w.alarmRight(s, p))
 	case 5:
 		c.report("Explain tells what Decide does", w.explained(s, p))
+	case 6:
+		c.report("another build is asked the same", overWire(s, p))
 	}
 }
 
@@ -59,6 +63,28 @@ func sameAgain(s *threads.Snapshot, p *threads.Plan) error {
 	}
 	if other := threads.Decide(again); !reflect.DeepEqual(*p, other) {
 		return fmt.Errorf("got %+v, then %+v", *p, other)
+	}
+	return nil
+}
+
+// overWire decides on the snapshot as another build reads it, and compares the plan as that answers it.
+func overWire(s *threads.Snapshot, p *threads.Plan) error {
+	text, err := wire.EncodeSnapshot(s)
+	if err != nil {
+		return err
+	}
+	read, err := wire.DecodeSnapshot(text)
+	if err != nil {
+		return err
+	}
+	other := threads.Decide(*read)
+	here, err := wire.EncodePlan(p)
+	if err != nil {
+		return err
+	}
+	there, err := wire.EncodePlan(&other)
+	if err != nil || !bytes.Equal(here, there) {
+		return fmt.Errorf("got %s, %v, want %s", there, err, here)
 	}
 	return nil
 }
