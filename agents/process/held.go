@@ -12,7 +12,8 @@ import (
 // like that before the thread had ended, and hung. The program is therefore held at its first instruction until the
 // thread is gone. Only ptrace holds a process that early.
 
-// fork starts a program, held where hold is set and the system lets us. It is called on the thread that ends.
+// fork starts a program, held where hold is set and the system lets us. It is called on the thread that ends, and while
+// no wait4(-1) runs in this process, which would take the stop that fork waits for.
 func fork(path string, argv []string, attr *syscall.ProcAttr, hold bool) (b begun) {
 	attr.Sys.Ptrace = hold
 	b.pid, b.err = syscall.ForkExec(path, argv, attr)
