@@ -101,11 +101,16 @@ func (s *Supervisor) settle(ctx context.Context, name string) {
 		before := s.books.openRuns()
 		runs, err := e.Kept(ctx, s.instance)
 		if err == nil {
+			s.unsettled("")
 			s.endUnknown(e, slices.DeleteFunc(runs, func(run string) bool { return before[run] }))
 			return
 		}
+		words := fmt.Sprintf("cannot ask %s for the sessions that it keeps: %s", name, text(err))
 		if rest == keptRestMin && ctx.Err() == nil {
-			s.log.Warn(fmt.Sprintf("cannot ask %s for the sessions that it keeps: %s", name, text(err)))
+			s.log.Warn(words)
+		}
+		if s.unsure {
+			s.unsettled(words + ": nothing is started before it answers, because the journal may not know them")
 		}
 		select {
 		case <-ctx.Done():
@@ -114,14 +119,23 @@ func (s *Supervisor) settle(ctx context.Context, name string) {
 	}
 }
 
+// unsettled shows why nothing is started yet.
+func (s *Supervisor) unsettled(words string) {
+	s.problems.setUnsettled(words)
+	s.touchStatus()
+}
+
 // endUnknown ends those of some runs that are not open, and returns when they have ended.
 func (s *Supervisor) endUnknown(e Executor, runs []string) {
 	open := s.books.openRuns()
+	runs = slices.DeleteFunc(runs, func(run string) bool { return open[run] })
+	if s.unsure && len(runs) > 0 {
+		s.unsettled("nothing is started before the end of " + control.Count(len(runs), "session") +
+			" elsewhere that the journal does not know")
+		defer s.unsettled("")
+	}
 	var all sync.WaitGroup
 	for _, run := range runs {
-		if open[run] {
-			continue
-		}
 		s.log.Warn(fmt.Sprintf("ending the session %s: %s", run, errUnknown))
 		s.background(&all, "the end of "+run, func() {
 			ctx, end := context.WithCancelCause(s.base)

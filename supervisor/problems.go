@@ -17,6 +17,7 @@ type problems struct {
 	first      string            // that a first start waits for a person
 	journal    string            // why the newest record could not be written
 	corrupt    int               // lines of the journal that were set aside at the start
+	unsettled  string            // why nothing is started yet: an engine does not say what it keeps
 	ports      map[string]string // why an address cannot be listened on, by key of [factory]
 	unwritten  map[string]string // why a document could not be encoded, by its name
 	panics     int
@@ -53,6 +54,13 @@ func (p *problems) setCorrupt(lines int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.corrupt = lines
+}
+
+// setUnsettled notes why nothing is started before an engine has said which sessions it keeps; "" means that it has.
+func (p *problems) setUnsettled(words string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unsettled = words
 }
 
 // setPort notes why an address cannot be listened on, and reports whether that is news; "" means that it can.
@@ -140,6 +148,9 @@ func (p *problems) lines() []string {
 	}
 	if p.journal != "" {
 		list = append(list, p.journal+": nothing is started until that works again")
+	}
+	if p.unsettled != "" {
+		list = append(list, p.unsettled)
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.ports)) {
 		list = append(list, p.ports[key])

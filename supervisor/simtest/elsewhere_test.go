@@ -182,8 +182,17 @@ func TestElsewhereUnknown(t *testing.T) {
 		if n := len(w.Exec.Runs()); n != 1 {
 			t.Errorf("%d sessions began while nobody knew what runs", n)
 		}
+		waits := func() bool {
+			return strings.Contains(strings.Join(l.Document().Problems, "\n"), "nothing is started before")
+		}
+		if !waits() {
+			t.Errorf("the status does not say why nothing starts: %q", l.Document().Problems)
+		}
 		e.Down(false)
 		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		if waits() {
+			t.Errorf("the status still says that nothing starts: %q", l.Document().Problems)
+		}
 		if r := w.Exec.Runs()[0]; r.Outcome.Result != agents.Cancelled || !strings.Contains(r.Outcome.Reason, "journal") {
 			t.Errorf("the old session: %+v", r.Outcome)
 		}
