@@ -128,7 +128,7 @@ func (k *checker) agents() {
 	for _, line := range problems(k.config) {
 		k.problem("agents", errors.New(line))
 	}
-	for _, user := range accounts(k.config) {
+	for _, user := range accounts(here(k.config)) {
 		if err := process.CheckUser(user); err != nil {
 			k.problem("agents", fmt.Errorf("cannot run agents as %s: %w", user, err))
 		}
@@ -248,10 +248,11 @@ func reach(ctx context.Context, url string) error {
 	return resp.Body.Close()
 }
 
-// programs are looked for as they would be when a session starts.
+// programs are looked for as they would be when a session starts; those of sessions elsewhere are not on this machine.
 func (k *checker) programs() {
-	for i := range k.config.Roles {
-		r := &k.config.Roles[i]
+	config := here(k.config)
+	for i := range config.Roles {
+		r := &config.Roles[i]
 		argv, err := r.Argv(agents.CommandData{Repo: "owner/name", Number: 1, Kind: agents.KindIssue})
 		if err != nil {
 			k.problem("programs", err)

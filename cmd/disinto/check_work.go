@@ -57,6 +57,8 @@ func (k *checker) credentials(ctx context.Context) {
 			switch {
 			case err != nil:
 				continue // said of its program
+			case t.Executor != "" && (found == "" || strings.HasPrefix(found, "/")):
+				continue // the nodes have its login, or have not
 			case found == "":
 				k.problem("backends", fmt.Errorf("%s: %s finds no credential: set one of %s", a.Name, r.CLI,
 					strings.Join(wanted, ", ")))

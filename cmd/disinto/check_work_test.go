@@ -82,6 +82,13 @@ func TestCheckWork(t *testing.T) {
 			name: "offline", text: paidFactory(server.URL), args: "--offline",
 			environ: []string{"ANTHROPIC_API_KEY=revoked", "OPENAI_API_KEY=good"}, not: []string{"refuses", "no answer"},
 		},
+		{ // of sessions on Nomad neither programs nor accounts nor logins are those of this machine
+			name: "elsewhere", args: "--offline",
+			text: strings.NewReplacer("[agents.dev-a]", "executor = \"nomad\"\n[agents.dev-a]\nuser = \"no-such-account\"",
+				`cli = "codex"`, `command = ["/no/such/program"]`, `cli = "claude"`, "cli = \"claude\"\nsandbox = \"off\"",
+			).Replace(paidFactory(server.URL)),
+			not: []string{"no credential", "no-such", "/no/such", "sandbox", "claude", "secrets", "shims"},
+		},
 		{
 			name: "a file", text: paidFactory(server.URL),
 			environ: []string{"CLAUDE_CONFIG_DIR=" + home, "CODEX_HOME=" + home}, not: []string{"finds no credential"},

@@ -20,8 +20,8 @@ type bounded struct {
 func allBounded(config *threads.Config) (all []bounded) {
 	for i := range config.Agents {
 		a := &config.Agents[i]
-		if t := config.Thread(a.Thread); t != nil && t.Executor == threads.ExecutorNomad {
-			continue // its sessions run on nodes of Nomad, which holds them to their memory
+		if runsElsewhere(config, a) {
+			continue // Nomad holds its sessions to their memory
 		}
 		all = append(all, bounded{a.Name, a.Limits, config.OwnUser(a)})
 	}
@@ -52,6 +52,9 @@ func unenforced(config *threads.Config, c process.Containment) (lines []string) 
 
 // containment says how sessions are ended whole, and which of their limits are enforced.
 func (k *checker) containment() {
+	if len(k.config.Agents) > 0 && len(allBounded(k.config)) == 0 {
+		return // all of them run elsewhere
+	}
 	c := process.FindContainment()
 	if c.Cgroup == "" {
 		k.well("sessions", "ended by their shims: there is no writable cgroup of version 2 here")

@@ -145,6 +145,7 @@ const (
 
 // accountLine tells about agents without an account of their own; empty where all have one.
 func accountLine(c *threads.Config) string {
+	c = here(c)
 	own := c.Factory.User != "" || !slices.ContainsFunc(c.Agents, func(a agents.Agent) bool { return a.User == "" })
 	switch holds, lacks := sandboxLines(c); {
 	case own:

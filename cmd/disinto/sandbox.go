@@ -17,7 +17,7 @@ var findSandbox = process.FindSandbox
 
 // checkStrict refuses a configuration that wants more of a sandbox than there is.
 func checkStrict(config *threads.Config) error {
-	strict := rolesWith(config, agents.SandboxStrict)
+	strict := rolesWith(here(config), agents.SandboxStrict)
 	if len(strict) == 0 {
 		return nil
 	}
@@ -46,6 +46,7 @@ func rolesWith(config *threads.Config, modes ...agents.SandboxMode) (names []str
 
 // sandboxLines say what holds sessions, and what does not hold some of them.
 func sandboxLines(config *threads.Config) (holds, lacks string) {
+	config = here(config)
 	on, off := rolesWith(config, agents.SandboxAuto, agents.SandboxStrict), rolesWith(config, agents.SandboxOff)
 	if len(on) > 0 {
 		found, complete, err := findSandbox()

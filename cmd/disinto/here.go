@@ -1,0 +1,33 @@
+//go:build linux
+
+package main
+
+import (
+	"slices"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// here is the part of a configuration that this machine runs: without the agents whose sessions run elsewhere, and
+// without the roles that only those have. Their programs, system accounts, limits and sandbox are those of the nodes.
+func here(c *threads.Config) *threads.Config {
+	part := *c
+	part.Agents = slices.DeleteFunc(slices.Clone(c.Agents), func(a agents.Agent) bool { return runsElsewhere(c, &a) })
+	if len(part.Agents) == 0 && len(c.Agents) > 0 {
+		part.Factory.User = ""
+	}
+	has := func(all []agents.Agent, role string) bool {
+		return slices.ContainsFunc(all, func(a agents.Agent) bool { return slices.Contains(a.Roles, role) })
+	}
+	part.Roles = slices.DeleteFunc(slices.Clone(c.Roles), func(r agents.Role) bool {
+		return has(c.Agents, r.Name) && !has(part.Agents, r.Name)
+	})
+	return &part
+}
+
+// runsElsewhere reports whether the sessions of an agent run on other machines.
+func runsElsewhere(c *threads.Config, a *agents.Agent) bool {
+	t := c.Thread(a.Thread)
+	return t != nil && t.Executor != ""
+}
