@@ -19,8 +19,11 @@ import (
 const (
 	jobPrefix = "disinto-"
 	taskName  = "session" // of the only task, and of its group
-	// orderFormat counts up with what an older session-run would get wrong.
-	orderFormat = 1
+	// orderFormat counts up with what an older session-run would get wrong: 2 is for a folder of files. An order has the
+	// lowest format that it can.
+	orderFormat    = 2
+	plainFormat    = 1
+	documentFormat = 1
 	// maxOrder is the size of a variable that Nomad takes, less its key.
 	maxOrder = 64<<10 - 64
 )
@@ -36,6 +39,14 @@ type Order struct {
 	Own      bool              // the first word of the job's command is disinto
 	Deadline time.Time         // after which nothing of the session runs any more
 	Paths    map[string]string // of the host volume, by the id of the node; empty without one
+	Folder   *Folder           `json:",omitempty"` // that the command names; nil for none
+}
+
+// Folder is a folder of small files on the supervisor's machine. On the node each word of the command that is its path
+// becomes that of a copy.
+type Folder struct {
+	Path  string
+	Files map[string]string // text by name
 }
 
 const (
@@ -56,8 +67,15 @@ func longest(j *agents.Job) time.Duration {
 func newOrder(j agents.Job, self string, now time.Time) *Order {
 	j.Spent = nil
 	return &Order{
-		Format: orderFormat, Job: j, Secrets: j.Secrets, Own: len(j.Command) > 0 && j.Command[0] == self,
+		Format: plainFormat, Job: j, Secrets: j.Secrets, Own: len(j.Command) > 0 && j.Command[0] == self,
 		Deadline: now.Add(longest(&j)).UTC(),
+	}
+}
+
+// carry adds a folder of files to an order.
+func (o *Order) carry(f *Folder) {
+	if f != nil {
+		o.Format, o.Folder = orderFormat, f
 	}
 }
 
@@ -86,7 +104,7 @@ func (c *client) putOrder(ctx context.Context, id string, o *Order) error {
 }
 
 // errTooLong is about a session that no variable can hold.
-var errTooLong = errors.New("the session's command and environment are too long")
+var errTooLong = errors.New("the session's command, environment and prompts are too long")
 
 // getOrder reads an order back; nil when there is none.
 func (c *client) getOrder(ctx context.Context, id string) (*Order, error) {
@@ -106,7 +124,7 @@ func parseOrder(text []byte) (*Order, error) {
 	if err := json.Unmarshal(text, o); err != nil {
 		return nil, fmt.Errorf("cannot read the order of the session: %w", err)
 	}
-	if o.Format != orderFormat {
+	if o.Format < plainFormat || o.Format > orderFormat {
 		return nil, fmt.Errorf("cannot read the order of the session: it has the format %d, and this disinto knows %d; "+
 			"install the supervisor's version", o.Format, orderFormat)
 	}

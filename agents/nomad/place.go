@@ -40,7 +40,7 @@ func (p *Place) getenv(name string) string { return agents.Getenv(p.Environ, nam
 // Do runs the session of this allocation until nothing of it is left, and returns the exit code of session-run.
 func (p *Place) Do(ctx context.Context) int {
 	began := time.Now()
-	book := &book{path: filepath.Join(p.getenv("NOMAD_TASK_DIR"), documentFile), d: document{Format: orderFormat}}
+	book := &book{path: filepath.Join(p.getenv("NOMAD_TASK_DIR"), documentFile), d: document{Format: documentFormat}}
 	o, err := p.order()
 	if err != nil {
 		return book.close(agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())})
@@ -139,6 +139,11 @@ func starve(out agents.Outcome, killed int64, j *agents.Job) agents.Outcome {
 // job is the job of an order with the paths of this machine, and what removes those that do not outlast it.
 func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
 	job = o.Job
+	if o.Folder != nil {
+		if job.Command, err = p.unfold(o.Folder, job.Command); err != nil {
+			return job, nil, err
+		}
+	}
 	base := o.Paths[p.getenv("DISINTO_NODE")]
 	if base == "" {
 		base = filepath.Join(p.getenv("NOMAD_TASK_DIR"), "state")
@@ -171,6 +176,29 @@ func (p *Place) job(o *Order) (job agents.Job, clean func(), err error) {
 		_ = os.RemoveAll(logs)
 		_ = os.Remove(job.ResultPath)
 	}, nil
+}
+
+// unfold copies a folder into the allocation, and returns a command with the path of the copy.
+func (p *Place) unfold(f *Folder, command []string) ([]string, error) {
+	dir := filepath.Join(p.getenv("NOMAD_TASK_DIR"), "folder")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	for name, text := range f.Files {
+		if name != filepath.Base(name) {
+			return nil, fmt.Errorf("cannot copy %q: it is no name of a file", name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	command = slices.Clone(command)
+	for i, word := range command {
+		if word == f.Path {
+			command[i] = dir
+		}
+	}
+	return command, nil
 }
 
 // environ is the environment of a job with what belongs to this machine in the place of the supervisor's.

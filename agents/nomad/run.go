@@ -26,6 +26,9 @@ type Executor struct {
 	Secrets func() []string
 	// Forget removes what the fence of a session without a claim has left on the forge. nil: there is nothing to remove.
 	Forget func(ctx context.Context, repo, run string) error
+	// Folder reads the folder of files that a command names, which its node does not have. nil, and an answer of nil: it
+	// names none.
+	Folder func(command []string) (*Folder, error)
 	// Report is told of what went wrong inside. nil: no matter.
 	Report func(err error)
 
@@ -151,6 +154,13 @@ func (c *client) remains(ctx context.Context, id string) (*Order, error) {
 // submit stores the order and registers the job. An outcome means that nothing was started, and nothing will be.
 func (s *session) submit(ctx, calls context.Context, job agents.Job) *agents.Outcome {
 	s.order = newOrder(job, s.exec.Self, s.since)
+	if s.exec.Folder != nil {
+		folder, err := s.exec.Folder(job.Command)
+		if err != nil {
+			return &agents.Outcome{Result: agents.NoPlace, Reason: oneLine(err.Error())}
+		}
+		s.order.carry(folder)
+	}
 	patience, end := context.WithTimeout(ctx, placeTime)
 	defer end()
 	cfg := s.client.config()

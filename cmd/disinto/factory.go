@@ -228,7 +228,7 @@ func placeBuiltin(config *threads.Config, path string) error {
 			return fmt.Errorf("cannot find the prompts: %w", err)
 		}
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			r.Command = append(r.Command, "--prompts", dir)
+			r.Command = append(r.Command, promptsFlag, dir)
 		}
 	}
 	return nil

@@ -4,9 +4,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"codeberg.org/johba/disinto/agents/nomad"
+	"codeberg.org/johba/disinto/agents/plainfile"
 	"codeberg.org/johba/disinto/supervisor"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -19,7 +23,7 @@ func newNomad(f *factory) supervisor.Executor {
 	}
 	return &nomad.Executor{
 		Config: func() nomad.Config { return nomadConfig(f.config.Load()) }, Self: self, Secrets: f.secrets,
-		Forget: f.forget,
+		Forget: f.forget, Folder: promptsOf,
 		Report: func(err error) { f.Log.Warn("a session on Nomad: " + err.Error()) },
 	}
 }
@@ -35,6 +39,36 @@ func nomadConfig(config *threads.Config) nomad.Config {
 		Volume: n.Volume, Program: n.Program,
 	}
 }
+
+// promptsFlag is the word of a command before the folder of a factory's own prompts.
+const promptsFlag = "--prompts"
+
+// promptsOf reads the prompts that a command names, for a node; nil for a command that names none.
+func promptsOf(command []string) (*nomad.Folder, error) {
+	i := slices.Index(command, promptsFlag)
+	if i < 0 || i+1 == len(command) {
+		return nil, nil
+	}
+	f := &nomad.Folder{Path: command[i+1], Files: map[string]string{}}
+	entries, err := os.ReadDir(f.Path)
+	for _, e := range entries {
+		if err != nil {
+			break
+		}
+		if filepath.Ext(e.Name()) == ".md" {
+			var text []byte
+			text, err = plainfile.ReadNamed(filepath.Join(f.Path, e.Name()), mostPrompt)
+			f.Files[e.Name()] = string(text)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the prompts: %w", err)
+	}
+	return f, nil
+}
+
+// mostPrompt bounds a prompt that goes to a node: all of an order fit into a variable of 64 KiB.
+const mostPrompt = 64 << 10
 
 // forgetter is a forge on which sessions of an engine leave refs.
 type forgetter interface {
