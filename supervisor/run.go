@@ -185,6 +185,9 @@ func (s *Supervisor) shutdown(abandon func()) {
 	if cfg := s.books.config(); cfg != nil {
 		grace = cfg.Factory.StopGrace
 	}
+	end := time.Now().Add(grace + releaseTime)
+	s.saves.endAt(end.Add(-releaseTime))
+	s.lookLast(func(string) bool { return true })
 	ending, staying := s.books.endAll(errShutdown)
 	if ending > 0 {
 		s.log.Info(fmt.Sprintf("stopping: ending the sessions that run, %d of them, within %s", ending, grace))
@@ -192,7 +195,6 @@ func (s *Supervisor) shutdown(abandon func()) {
 	if staying > 0 {
 		s.log.Info("stopping: left to go on elsewhere: " + control.Count(staying, "session"))
 	}
-	end := time.Now().Add(grace + releaseTime)
 	done := make(chan struct{})
 	go s.safely("the end", func() {
 		defer close(done)

@@ -21,52 +21,39 @@ import (
 // a claim does.
 const kvTime = 10 * time.Second
 
-// saving is a session whose conversation is saved at its end. It belongs to the session's goroutine.
+// saving is a session whose conversation is saved at its end. restored is set before the books know it, and saved
+// belongs to the session's goroutine.
 type saving struct {
 	saved.Conversation
 	server   saved.Server
 	folder   saved.Folder
 	since    int64 // the server's newest request when the session began
+	told     int64 // tokens of the conversation then, as its last session told them
 	restored int64 // tokens that came from a file
+	saved    int64 // tokens that a file got at the end
 }
 
-// saves remembers what was saved, and what kept it from being saved.
+// saves remembers what kept conversations from being saved.
 type saves struct {
-	mu     sync.Mutex                   // guards what follows
-	tokens map[saved.Conversation]int64 // of those that this process saved
-	why    map[string]string            // the newest save of a thread failed
-}
-
-func (v *saves) size(c saved.Conversation) int64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.tokens[c]
+	mu  sync.Mutex        // guards what follows
+	why map[string]string // the newest save of a thread failed
+	end time.Time         // of all saves; zero until the supervisor stops
 }
 
 // set notes how the newest save of a thread went, and reports whether a failure is news.
-func (v *saves) set(thread string, c saved.Conversation, tokens int64, err error) (isNew bool) {
+func (v *saves) set(thread string, err error) (isNew bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.tokens == nil {
-		v.tokens, v.why = make(map[saved.Conversation]int64), make(map[string]string)
-	}
 	if err == nil {
-		v.tokens[c] = tokens
 		delete(v.why, thread)
 		return false
+	}
+	if v.why == nil {
+		v.why = make(map[string]string)
 	}
 	isNew = v.why[thread] == ""
 	v.why[thread] = fmt.Sprintf("%s: the newest conversation is not saved: %s", thread, text(err))
 	return isNew
-}
-
-// forget drops what was remembered of deleted files.
-func (v *saves) forget(list []saved.Conversation) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, c := range list {
-		delete(v.tokens, c)
-	}
 }
 
 // lines are the problems in words.
@@ -100,12 +87,12 @@ func (s *Supervisor) warmUp(x *session) {
 	if err != nil || v.File() == "" {
 		return // where its conversation goes to cannot be known
 	}
-	v.since = saved.Newest(slots)
-	x.saving = v
+	v.since, v.told = saved.Newest(slots), s.books.lastTalk(x).Tokens
+	defer s.books.keeps(x, v)
 	if !v.folder.Has(v.Conversation) {
 		return
 	}
-	slot, ok := s.books.place(x, slots, s.saves.size(v.Conversation))
+	slot, ok := s.books.place(x, slots)
 	if !ok {
 		return
 	}
@@ -121,49 +108,65 @@ func (s *Supervisor) warmUp(x *session) {
 // save saves the conversation of a session whose program has ended, while its slot is still taken.
 func (s *Supervisor) save(x *session, out agents.Outcome, ran bool) {
 	v := x.saving
-	if v == nil || !ran || !goesOn(out.Result) || s.until.Err() != nil {
+	if v == nil || !ran || !x.goesOn(out.Result) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.until, kvTime)
-	defer cancel()
-	tokens, known, err := s.saveTo(ctx, x, v)
+	tokens, known, err := s.saveTo(s.until, kvTime, x, x.RunID)
+	if err != nil && s.until.Err() != nil {
+		tokens, known, err = s.saveTo(s.base, s.saves.left(), x, x.RunID)
+	}
 	if err == nil && !known {
 		s.log.Debug(x.tag + " conversation not saved: it is not known which slot has it")
 		return
 	}
-	if s.saves.set(x.Thread, v.Conversation, tokens, err) {
+	if err == nil {
+		v.saved = tokens
+	}
+	if s.saves.set(x.Thread, err) {
 		s.log.Warn(fmt.Sprintf("%s conversation not saved: %s", x.tag, text(err)))
 	}
 	s.touchStatus()
 }
 
-// goesOn reports whether a chain may go on with the conversation of a session that ended so.
-func goesOn(r agents.Result) bool {
-	return r != agents.Cancelled && r != agents.Lost && r != agents.BackendDown && r != agents.TokenRejected
+// goesOn reports whether the chain may go on with the conversation of a session that ended so: the next supervisor
+// begins again what the end of this one cut.
+func (x *session) goesOn(r agents.Result) bool {
+	switch r {
+	case agents.Cancelled:
+		return errors.Is(context.Cause(x.ctx), errShutdown)
+	case agents.Lost, agents.BackendDown, agents.TokenRejected:
+		return false
+	}
+	return true
 }
 
-func (s *Supervisor) saveTo(ctx context.Context, x *session, v *saving) (tokens int64, known bool, err error) {
+// saveTo saves a session's conversation, first under a name of a run.
+func (s *Supervisor) saveTo(
+	ctx context.Context, limit time.Duration, x *session, run string,
+) (tokens int64, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	v := x.saving
 	slots, err := v.server.Slots(ctx)
 	if err != nil {
 		return 0, false, err
 	}
-	size, alone := s.books.talk(x)
-	slot, known := saved.Find(slots, v.since, size, alone)
+	slot, known := s.books.holding(x, v.since, slots)
 	if !known {
 		return 0, false, nil
 	}
-	moved, err := v.server.Save(ctx, slot.ID, saved.Temporary(x.RunID))
+	moved, err := v.server.Save(ctx, slot.ID, saved.Temporary(run))
 	switch {
 	case err != nil:
-	case moved.Tokens != slot.Held:
+	case moved.Tokens != slot.Held && !slot.Busy:
 		err = fmt.Errorf("slot %d had %d tokens, and %d were saved", slot.ID, slot.Held, moved.Tokens)
 	case moved.Bytes == 0:
 		err = errors.New("the server wrote nothing: its disk may be full")
 	default:
-		err = v.folder.Keep(v.Conversation, x.RunID)
+		err = v.folder.Keep(v.Conversation, run)
 	}
 	if err != nil {
-		v.folder.Discard(x.RunID)
+		v.folder.Discard(run)
 	}
 	return moved.Tokens, true, err
 }
@@ -173,15 +176,17 @@ func (s *Supervisor) saveTo(ctx context.Context, x *session, v *saving) (tokens 
 func (s *Supervisor) spoke(x *session, end *ledger.End) {
 	end.Talk, _ = s.books.talk(x)
 	v := x.saving
-	if v == nil || v.restored == 0 {
+	if v == nil {
 		return
 	}
+	end.Saved = v.saved
+	restored := min(v.restored, v.told) // a cut answer stands in the file, and in no later prompt
 	found, told := s.books.first(x)
 	if r := end.Resumed; r != nil {
 		found, told = r.Cached, r.Changed == ""
 	}
-	if told {
-		end.Restored, end.Found = v.restored, min(found, v.restored)
+	if told && restored > 0 {
+		end.Restored, end.Found = restored, min(found, restored)
 	}
 }
 
@@ -216,7 +221,6 @@ func (s *Supervisor) deleteSaved(config *threads.Config, over func(agent string,
 		if err = errors.Join(err, folder.Remove(gone...)); err != nil {
 			s.log.Debug(fmt.Sprintf("%s: saved conversations not cleared: %s", t.Name, text(err)))
 		}
-		s.saves.forget(gone)
 	}
 }
 
@@ -250,7 +254,8 @@ func (b *books) share(x *session) {
 
 // place returns the slot to restore a session's conversation into, and keeps others from it until the session has used
 // it. A server that computes for others makes the session one among several.
-func (b *books) place(x *session, slots []agents.ServerSlot, tokens int64) (slot int, ok bool) {
+func (b *books) place(x *session, slots []agents.ServerSlot) (slot int, ok bool) {
+	tokens := b.lastTalk(x).Saved
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var taken []int
@@ -263,6 +268,20 @@ func (b *books) place(x *session, slots []agents.ServerSlot, tokens int64) (slot
 		x.placed, x.slot = true, slot
 	}
 	return slot, ok
+}
+
+// lastTalk is the conversation that a session goes on with, as the journal has it.
+func (b *books) lastTalk(x *session) threads.Talk {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ledger.Thread(x.Thread).Talk(x.Agent, x.Item.Chain)
+}
+
+// keeps notes that a session's conversation is saved at its end.
+func (b *books) keeps(x *session, v *saving) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	x.saving = v
 }
 
 // talk returns the size of a session's conversation in tokens, 0 where it is not known, and whether no other session

@@ -196,6 +196,9 @@ func (s *Supervisor) usable(ctx context.Context, q question) error {
 func (s *Supervisor) restart(_ context.Context, r control.RestartRequest, report *control.Report) error {
 	cfg := s.books.config()
 	report.Subject = r.Service
+	if service := cfg.Service(r.Service); service != nil {
+		s.saveServed(service)
+	}
 	pid, known := s.serving.restart(cfg, r.Service, time.Now())
 	if !known {
 		var names []string

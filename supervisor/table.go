@@ -36,7 +36,7 @@ type session struct {
 	atWork chan struct{} // closed when its program runs
 	gone   chan struct{} // closed when nothing of it is left and nothing more is written
 	grip   *grip         // the newest on its item; belongs to the session's goroutine
-	saving *saving       // nil where its conversation is not saved; belongs to the session's goroutine
+	saving *saving       // nil where its conversation is not saved; set under the mutex of the books, see saving
 	commit string        // of its claim; empty where that has none. Belongs to the session's goroutine too
 
 	// Guarded by the mutex of the books.
@@ -48,8 +48,9 @@ type session struct {
 	shares  bool   // and another session has, meanwhile
 	placed  bool   // its conversation was restored into slot
 	slot    int
-	first   agents.Usage // of its first answer
-	talk    int64        // tokens of its last request and the answer
+	holds   *agents.ServerSlot // had its conversation just before it or its server was told to end; nil: not known
+	first   agents.Usage       // of its first answer
+	talk    int64              // tokens of its last request and the answer
 	// written is the use that was last journalled, at writtenAt.
 	written   agents.Usage
 	writtenAt time.Time

@@ -649,7 +649,7 @@ func (w *scriptWorld) history(f []string) {
 		if len(f) > 4 {
 			tokens = w.number(f[4])
 		}
-		Entry(h.Threads, f[1]).Said(f[2], w.ref(f[3]), int64(tokens))
+		Entry(h.Threads, f[1]).Said(f[2], w.ref(f[3]), int64(tokens), 0)
 	case "returns": // THREAD GAP back|approved..., one for each verdict
 		gap, err := time.ParseDuration(f[2])
 		if err != nil {

@@ -1,6 +1,7 @@
 package threads
 
 import (
+	"cmp"
 	"slices"
 
 	"codeberg.org/johba/disinto/agents"
@@ -13,6 +14,7 @@ type Talk struct {
 	Repo   string `json:"repo"`
 	Number int64  `json:"number,omitempty"` // 0 for scheduled work
 	Tokens int64  `json:"tokens,omitempty"` // of its last request with the answer; 0 means unknown
+	Saved  int64  `json:"saved,omitempty"`  // tokens that its file got, if it has one; 0 means unknown
 }
 
 // Chain is the chain that the conversation is on.
@@ -23,19 +25,27 @@ func (t *Talk) is(agent string, chain forge.Ref) bool { return t.Agent == agent 
 // maxTalks bounds the conversations that are remembered of a thread: 8 GiB of memory hold fewer, unless each is short.
 const maxTalks = 64
 
-// Said notes the end of a session: its conversation is the one that was used last.
-func (h *ThreadHistory) Said(agent string, chain forge.Ref, tokens int64) {
-	said := Talk{agent, chain.Repo, chain.Number, tokens}
-	talks := []Talk{said}
+// Said notes the end of a session: its conversation is the one that was used last. A size of 0 leaves the one that was
+// known.
+func (h *ThreadHistory) Said(agent string, chain forge.Ref, tokens, saved int64) {
+	was := h.Talk(agent, chain)
+	talks := []Talk{{agent, chain.Repo, chain.Number, cmp.Or(tokens, was.Tokens), cmp.Or(saved, was.Saved)}}
 	for _, t := range h.Talks {
-		switch {
-		case !t.is(agent, chain):
+		if !t.is(agent, chain) {
 			talks = append(talks, t)
-		case tokens == 0:
-			talks[0].Tokens = t.Tokens
 		}
 	}
 	h.Talks = talks[:min(len(talks), maxTalks)]
+}
+
+// Talk returns what is known of a conversation; the zero value when nothing is.
+func (h *ThreadHistory) Talk(agent string, chain forge.Ref) Talk {
+	for _, t := range h.Talks {
+		if t.is(agent, chain) {
+			return t
+		}
+	}
+	return Talk{}
 }
 
 // ServerCache is a fact about the server of a sticky thread, from looks at it. The zero value is a server of which

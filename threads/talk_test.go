@@ -11,19 +11,23 @@ import (
 func TestSaid(t *testing.T) {
 	chain := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
 	var h ThreadHistory
-	h.Said("a", chain(1), 100)
-	h.Said("b", chain(1), 200)
+	h.Said("a", chain(1), 100, 90)
+	h.Said("b", chain(1), 200, 0)
 	before := h.Talks
-	h.Said("a", chain(1), 0) // which keeps the size that was known
-	want := []Talk{{"a", "o/r", 1, 100}, {"b", "o/r", 1, 200}}
+	h.Said("a", chain(1), 0, 0) // which keeps the sizes that were known
+	want := []Talk{{"a", "o/r", 1, 100, 90}, {"b", "o/r", 1, 200, 0}}
 	if diff := cmp.Diff(want, h.Talks); diff != "" {
 		t.Error(diff)
+	}
+	h.Said("b", chain(1), 0, 210)
+	if got := h.Talk("b", chain(1)); got != (Talk{"b", "o/r", 1, 200, 210}) || h.Talk("b", chain(2)) != (Talk{}) {
+		t.Errorf("conversation %+v", got)
 	}
 	if before[0].Agent != "b" {
 		t.Error("a snapshot's list was changed")
 	}
 	for n := range int64(2 * maxTalks) {
-		h.Said("c", chain(n), n)
+		h.Said("c", chain(n), n, 0)
 	}
 	if len(h.Talks) != maxTalks || h.Talks[0].Number != 2*maxTalks-1 {
 		t.Errorf("%d conversations, the first is %v", len(h.Talks), h.Talks[0])

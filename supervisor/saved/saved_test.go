@@ -218,3 +218,42 @@ func TestFolderRefuses(t *testing.T) {
 		t.Error("no folder, no problem")
 	}
 }
+
+func TestUsing(t *testing.T) {
+	asks := func(id int, task, had int64) agents.ServerSlot {
+		s := slot(id, task, had+300)
+		s.Busy, s.Cached = true, had
+		return s
+	}
+	tests := []struct {
+		name        string
+		slots       []agents.ServerSlot
+		since, size int64
+		alone       bool
+		want        int // -1: not known
+	}{
+		{"idle, its size", []agents.ServerSlot{slot(0, 7, 500), slot(1, 9, 900)}, 3, 905, false, 1},
+		{"its request found as much", []agents.ServerSlot{asks(0, 7, 500), asks(1, 9, 900)}, 3, 898, false, 1},
+		{"its request grows to the size of another", []agents.ServerSlot{asks(0, 7, 600), slot(1, 9, 900)}, 3, 900, false, 1},
+		{"two that found as much", []agents.ServerSlot{asks(0, 7, 900), asks(1, 9, 900)}, 3, 900, false, -1},
+		{"from before it began", []agents.ServerSlot{slot(0, 3, 500)}, 3, 500, false, -1},
+		{"alone, in its first request", []agents.ServerSlot{asks(0, 7, 0), slot(1, 3, 900)}, 3, 0, true, 0},
+		{"alone, with a title", []agents.ServerSlot{asks(0, 7, 0), slot(1, 8, 30)}, 3, 0, true, -1},
+		{"its first request among others", []agents.ServerSlot{asks(0, 7, 0)}, 3, 0, false, -1},
+	}
+	for _, tt := range tests {
+		got, known := Using(tt.slots, tt.since, tt.size, tt.alone)
+		if known != (tt.want >= 0) || known && got.ID != tt.want {
+			t.Errorf("%s: slot %d, %v, want %d", tt.name, got.ID, known, tt.want)
+		}
+	}
+	was := asks(1, 9, 900)
+	if got, still := Still([]agents.ServerSlot{slot(0, 9, 1), slot(1, 9, 1200)}, was); !still || got.ID != 1 || got.Busy {
+		t.Errorf("the slot is idle: %+v, %v", got, still)
+	}
+	for _, now := range []agents.ServerSlot{slot(1, 10, 1200), slot(1, 9, 0), slot(0, 9, 1200)} {
+		if got, still := Still([]agents.ServerSlot{now}, was); still {
+			t.Errorf("%+v has the conversation of %+v", got, was)
+		}
+	}
+}

@@ -73,6 +73,34 @@ func Find(slots []agents.ServerSlot, since, size int64, alone bool) (slot agents
 	return slot, false
 }
 
+// Using returns the slot that has the conversation of a session which runs. It is idle with the size of the session's
+// last request and its answer, or its request found as much computed. Where the size is unknown and the session is
+// alone on the server, it is the only slot that computed anything since.
+func Using(slots []agents.ServerSlot, since, size int64, alone bool) (slot agents.ServerSlot, known bool) {
+	n := 0
+	for _, s := range slots {
+		held := s.Held
+		if s.Busy {
+			held = s.Cached
+		}
+		if s.Task > since && (size > 0 && isNear(held, size) || size == 0 && alone && s.Held > 0) {
+			slot = s
+			n++
+		}
+	}
+	return slot, n == 1
+}
+
+// Still returns a slot as it is now, if its newest request is the one that it had.
+func Still(slots []agents.ServerSlot, was agents.ServerSlot) (slot agents.ServerSlot, still bool) {
+	for _, s := range slots {
+		if s.ID == was.ID && s.Task == was.Task {
+			return s, s.Busy || s.Held > 0
+		}
+	}
+	return slot, false
+}
+
 // Place returns the idle slot that was used least recently, to restore a conversation of some tokens into. taken
 // are slots that others were restored into and have not used yet. None is needed where a slot still has the
 // conversation.

@@ -19,6 +19,8 @@ type Script struct {
 	// Each turn of that length uses as much as Uses; none where it is 0.
 	Turn time.Duration
 	Uses agents.Usage
+	// Cut is called when it is told to end; nil does nothing.
+	Cut func()
 	// Stubborn makes it ignore TERM, so that it takes the whole grace to end.
 	Stubborn bool
 	// Undead makes it ignore KILL as well, like a process in an uninterruptible wait.
@@ -69,6 +71,9 @@ func (e *Executor) run(
 			script.Do()
 		}
 	case <-ctx.Done():
+		if script.Cut != nil {
+			script.Cut()
+		}
 		pause := 100 * time.Millisecond
 		if script.Stubborn {
 			pause = job.Grace

@@ -51,13 +51,16 @@ func newTalker(t testing.TB, s *fakellama.Server) *talker {
 }
 
 // ask sends a request to the server, without a network: that would not be in virtual time.
-func (k *talker) ask(method, path string, body any, answer any) error {
+func (k *talker) ask(ctx context.Context, method, path string, body any, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
 	w := httptest.NewRecorder()
-	k.ServeHTTP(w, httptest.NewRequest(method, path, bytes.NewReader(text)))
+	k.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, path, bytes.NewReader(text)))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if w.Code != 200 {
 		return fmt.Errorf("status %d: %s", w.Code, w.Body)
 	}
@@ -75,10 +78,11 @@ func (k *talker) Slots(ctx context.Context) (slots []agents.ServerSlot, err erro
 		Task *int64 `json:"id_task"`
 		Busy bool   `json:"is_processing"`
 		Held int64  `json:"n_prompt_tokens"`
+		Had  int64  `json:"n_prompt_tokens_cache"`
 	}
-	err = k.ask("GET", "/slots", nil, &list)
+	err = k.ask(ctx, "GET", "/slots", nil, &list)
 	for _, s := range list {
-		slot := agents.ServerSlot{ID: s.ID, Task: -1, Busy: s.Busy, Held: s.Held}
+		slot := agents.ServerSlot{ID: s.ID, Task: -1, Busy: s.Busy, Held: s.Held, Cached: s.Had}
 		if s.Task != nil {
 			slot.Task = *s.Task
 		}
@@ -117,7 +121,7 @@ func (k *talker) act(ctx context.Context, slot int, what, file string, answer an
 			return err
 		}
 	}
-	return k.ask("POST", fmt.Sprintf("/slots/%d?action=%s", slot, what), map[string]string{"filename": file}, answer)
+	return k.ask(ctx, "POST", fmt.Sprintf("/slots/%d?action=%s", slot, what), map[string]string{"filename": file}, answer)
 }
 
 // say is a session of an agent: some requests, each of which goes on with the conversation on the issue.
@@ -135,7 +139,7 @@ func (k *talker) say(job agents.Job, requests int) {
 				Computed int64 `json:"prompt_n"`
 			}
 		}
-		if err := k.ask("POST", "/completion", map[string]string{"prompt": k.texts[name]}, &a); err != nil {
+		if err := k.ask(context.Background(), "POST", "/completion", map[string]string{"prompt": k.texts[name]}, &a); err != nil {
 			k.t.Error(err)
 			return
 		}

@@ -143,8 +143,10 @@ type End struct {
 	NeverRan bool          `json:"no_start,omitempty"`  // the program could not be started
 	Verdict  Verdict       `json:"verdict,omitempty"`   // of a review; empty where it left none
 	// Talk is the size of its conversation at its end, in tokens: 0 means unknown. Restored are the tokens of it that came
-	// from a file before its first request, and Found those of them that this request had not to compute.
+	// from a file before its first request, and Found those of them that this request had not to compute. Saved are those
+	// that a file got at its end.
 	Talk     int64 `json:"talk,omitempty"`
+	Saved    int64 `json:"saved,omitempty"`
 	Restored int64 `json:"restored,omitempty"`
 	Found    int64 `json:"found,omitempty"`
 	// Approved says what the session approved; nil where that is not known, as in journals of older versions.
@@ -156,7 +158,7 @@ type End struct {
 }
 
 func (r *End) valid() bool {
-	return r.Run != "" && r.Result != "" && min(r.Talk, r.Restored, r.Found) >= 0
+	return r.Run != "" && r.Result != "" && min(r.Talk, r.Saved, r.Restored, r.Found) >= 0
 }
 
 // Verdict is a forge.Verdict that decides something.

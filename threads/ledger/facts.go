@@ -67,7 +67,7 @@ type Thread struct {
 
 func (r *Thread) valid() bool {
 	negative := func(u threads.Use) bool { return u.Tokens < 0 || u.USD < 0 }
-	unsized := func(t threads.Talk) bool { return t.Tokens < 0 }
+	unsized := func(t threads.Talk) bool { return min(t.Tokens, t.Saved) < 0 }
 	return r.Name != "" && min(r.Downs, r.Limits) >= 0 && !slices.ContainsFunc(r.Uses, negative) &&
 		!slices.ContainsFunc(r.Talks, unsized)
 }

@@ -155,7 +155,7 @@ func (r *End) apply(s *State, at time.Time) {
 	} else if e.Sticky {
 		k := threads.SlotKey{Thread: e.Thread, Slot: e.Slot}
 		s.Slots[k] = threads.Warm{Agent: e.Agent, Chain: forge.Ref(e.Chain), Left: at}
-		e.thread.Said(e.Agent, forge.Ref(e.Chain), e.Talk)
+		e.thread.Said(e.Agent, forge.Ref(e.Chain), e.Talk, e.Saved)
 		e.thread.Forget(e.Model, e.Restored, e.Found)
 	}
 	e.judged()

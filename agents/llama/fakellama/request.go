@@ -108,7 +108,10 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, body []byte, a
 	if s.Work != nil {
 		s.Work(u.Slot, prompt)
 	}
-	const content = "ok"
+	content := "ok"
+	if r.Context().Err() != nil {
+		content = "" // the slot keeps the prompt
+	}
 	s.end(at, content)
 	answer(w, api.answer(u, content))
 }

@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/saved"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// lastLook bounds the look at servers before sessions, or a server, are ended, and lastSave each save after that: both
+// together make a stop or a restart at most 2 s longer.
+const (
+	lastLook = 500 * time.Millisecond
+	lastSave = 1500 * time.Millisecond
+)
+
+// endAt bounds the saves of a supervisor that stops: the releases need the time after the grace.
+func (v *saves) endAt(end time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.end = end
+}
+
+// left is the time for a save while the supervisor stops.
+func (v *saves) left() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.end.IsZero() { // the stop has not got that far
+		return lastSave
+	}
+	return min(lastSave, time.Until(v.end))
+}
+
+// lookLast finds out which slots have the conversations of sessions that are about to be cut. While a request is
+// under way its slot tells what the request found, which is the conversation so far; afterwards nothing tells it.
+func (s *Supervisor) lookLast(ends func(url string) bool) {
+	ctx, cancel := context.WithTimeout(s.base, lastLook)
+	defer cancel()
+	var all sync.WaitGroup
+	sessions := s.books.saving(ends)
+	for _, url := range slices.Sorted(maps.Keys(sessions)) {
+		server := sessions[url][0].saving.server
+		s.background(&all, "the last look at "+url, func() {
+			if slots, err := server.Slots(ctx); err == nil {
+				s.books.seenAt(sessions[url], slots)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// saving are the sessions whose conversations are to be saved on some servers.
+func (b *books) saving(on func(url string) bool) map[string][]*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make(map[string][]*session)
+	for _, run := range slices.Sorted(maps.Keys(b.sessions)) {
+		if x := b.sessions[run]; x.saving != nil && on(x.server()) {
+			list[x.server()] = append(list[x.server()], x)
+		}
+	}
+	return list
+}
+
+// seenAt notes which slots have the conversations of sessions.
+func (b *books) seenAt(sessions []*session, slots []agents.ServerSlot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range sessions {
+		if slot, known := saved.Using(slots, x.saving.since, x.talk, !x.shares); known {
+			x.holds = &slot
+		}
+	}
+}
+
+// holding returns the slot that has a session's conversation.
+func (b *books) holding(x *session, since int64, slots []agents.ServerSlot) (slot agents.ServerSlot, known bool) {
+	size, alone := b.talk(x)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if x.holds != nil {
+		if slot, known = saved.Still(slots, *x.holds); known {
+			return slot, true
+		}
+	}
+	return saved.Find(slots, since, size, alone)
+}
+
+// saveServed saves the conversations of sessions that run on the server of a service, which is about to be ended. A
+// session that fails for want of its server saves nothing at its own end.
+func (s *Supervisor) saveServed(service *threads.Service) {
+	s.lookLast(service.Serves)
+	var all sync.WaitGroup
+	for _, list := range s.books.saving(service.Serves) {
+		for _, x := range list {
+			s.background(&all, "the conversation of "+x.tag, func() {
+				if _, known, err := s.saveTo(s.base, lastSave, x, x.RunID+"restart"); known && err != nil {
+					s.log.Info(x.tag + " conversation not saved: " + text(err))
+				}
+			})
+		}
+	}
+	all.Wait()
+}
