@@ -345,6 +345,8 @@ type Outcome struct {
 	CPU      time.Duration // user and system time of the whole tree
 	MaxRSS   int64         // bytes, of the largest process
 	Tail     string        // the last lines of output, secrets redacted
+	Digest   string        // the SHA-256 of the result that the program left, in hex; empty where it left none
+	Seen     *Seen         // nil where nothing looked
 }
 
 // RoleFromName returns the part of a name such as dev-qwen before its first dash, and "" for a name without a dash.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,7 @@ var hostile = []string{
 	`{"Outcome":{"Result":"failed","Reason":"\u001b[2J\nx","SessionID":"-rf"}}`,
 	`{"Outcome":{"Result":"splendid"}}`, `{"Outcome":{"Result":""}}`, `[]`, `{"Started":{"Sandbox":"\u001b"}}`,
 	`{"Outcome":{"Result":"question","Words":"a\u0000b"}}`, `{"Outcome":{"Result":"done","CPU":-1,"MaxRSS":-1}}`,
+	`{"Outcome":{"Result":"done","Digest":"../x","Seen":{"programs":{"count":-1,"names":["\u001b"]}}}}`,
 }
 
 // FuzzDocument: what a document says is printable, bounded and known, or it is refused.
@@ -137,6 +139,9 @@ func FuzzDocument(f *testing.F) {
 		if o.Usage != o.Usage.Bounded() || o.CPU < 0 || o.MaxRSS < 0 ||
 			o.SessionID != "" && !agents.ValidSessionID(o.SessionID) {
 			t.Errorf("not bounded: %+v", o)
+		}
+		if !reflect.DeepEqual(o.Seen, o.Seen.Bounded()) || o.Digest != "" && !agents.ValidDigest(o.Digest) {
+			t.Errorf("not bounded: %+v, %q", o.Seen, o.Digest)
 		}
 	})
 }

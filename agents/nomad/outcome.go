@@ -97,7 +97,10 @@ func parseDocument(text []byte) (*document, error) {
 	o.Reason, o.Signal = oneLine(o.Reason), oneLine(o.Signal)
 	o.Words, o.Tail = agents.ManyLines(o.Words), agents.ManyLines(o.Tail)
 	o.Usage = o.Usage.Bounded()
-	o.CPU, o.MaxRSS = max(o.CPU, 0), max(o.MaxRSS, 0)
+	o.CPU, o.MaxRSS, o.Seen = max(o.CPU, 0), max(o.MaxRSS, 0), o.Seen.Bounded()
+	if !agents.ValidDigest(o.Digest) {
+		o.Digest = ""
+	}
 	if !agents.ValidSessionID(o.SessionID) {
 		o.SessionID = ""
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
 )
 
 // stranger is an account without rights that every system has.
@@ -153,6 +155,12 @@ func dropPtrace(args []string) int {
 	}
 	if env.has(pid, runIDVar+args[1]+"-2") || unix.Getuid() != 0 {
 		return 5
+	}
+	p, err1 := tree.Look(pid)
+	a, err2 := findAccount(stranger)
+	names, _, looked := (&witness{account: a}).inspect([]tree.Process{p})
+	if errors.Join(err1, err2) != nil || !looked || len(names) != 1 {
+		return 7
 	}
 	if _, err := os.ReadDir("/root"); err != nil { // our own rights must be back
 		return 6

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -118,4 +119,23 @@ func BenchmarkSweep(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/process")
+}
+
+// BenchmarkLook measures one look at all sessions, of which there are ten, one of them with a process.
+func BenchmarkLook(b *testing.B) {
+	var list []*witness
+	for range 10 {
+		r := &run{shim: &Child{PID: 1 << 30}, job: agents.Job{Command: []string{"agent"}}}
+		list = append(list, newWitness(r, 0, nil))
+	}
+	c, err := reaper.Start("/bin/sleep", []string{"sleep", "1000"}, &syscall.ProcAttr{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	list[0].root = os.Getpid()
+	for b.Loop() {
+		look(list)
+	}
+	_ = syscall.Kill(c.PID, syscall.SIGKILL)
+	<-c.Exit()
 }

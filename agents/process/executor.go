@@ -32,6 +32,8 @@ type Executor struct {
 	runs      map[string]*run    // by run id
 	inherited map[string]*handed // sessions of the last image that Run has not been called for yet, by run id
 	hurry     chan struct{}      // closed by Hurry; made when it is first needed
+
+	looks looks
 }
 
 // Run starts the job's program and returns when no process of the session is left: neither the program nor any process

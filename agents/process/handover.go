@@ -48,6 +48,7 @@ type handed struct {
 	Idle    mark                `json:"idle"`
 	Held    string              `json:"held,omitempty"` // by the sandbox
 	Rules   landlock.Rules      `json:"rules,omitzero"`
+	Seen    *recalled           `json:"seen,omitempty"`
 
 	child *Child // the shim, in the next image
 }
@@ -156,10 +157,11 @@ func (e *Executor) inherit(runID string) *run {
 	delete(e.inherited, runID)
 	r := newRun(h.Job, e)
 	r.shim, r.since, r.begun = h.child, h.Since, h.Begun
-	r.pid.Store(int64(h.Program))
 	if h.Cred != nil {
 		r.account = &account{name: h.Job.User, cred: *h.Cred}
 	}
+	r.witness = newWitness(r, h.Program, h.Seen)
+	r.pid.Store(int64(h.Program))
 	r.cgroup = newCgroup(h.Job.RunID)
 	unix.CloseOnExec(h.Socket)
 	r.link = newLink(h.Socket)
@@ -227,7 +229,7 @@ func (r *run) detach(resume chan struct{}) (handed, error) {
 func (r *run) handOver() handed {
 	h := handed{
 		Job: r.job, Cred: r.account.credential(), Shim: r.shim.PID, Since: r.since, Program: r.program(), Begun: r.begun,
-		Held: r.held, Rules: r.rules,
+		Held: r.held, Rules: r.rules, Seen: r.witness.recall(),
 	}
 	h.Job.Env = nil
 	return h

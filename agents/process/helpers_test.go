@@ -35,6 +35,7 @@ func runHelper(name string, args []string) int {
 		"limited":     limited,
 		"eat":         eat,
 		"connect":     connect,
+		"hold":        hold,
 		"nest":        nest,
 		"evade":       evade,
 		"behave":      behave,

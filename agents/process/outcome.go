@@ -28,6 +28,7 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 			r.job.Command[0], describe(shim.Status))
 	}
 	said, found, err := readResult(r.job.ResultPath, r.account, secrets)
+	digest := said.Digest
 	if err != nil {
 		said = agents.Outcome{}
 	}
@@ -43,7 +44,7 @@ func (r *run) conclude(shim Exit, secrets []string) agents.Outcome {
 		}
 		o.Reason += err.Error()
 	}
-	o.Usage = said.Usage.Max(r.meter.used)
+	o.Usage, o.Digest = said.Usage.Max(r.meter.used), digest
 	if o.Result == agents.Failed && (!found || err != nil) && full(r.job.ResultPath) {
 		o.Result, o.Reason = agents.NoRoom, "no room on the disk for its result; "+o.Reason
 	}

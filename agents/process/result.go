@@ -1,6 +1,8 @@
 package process
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,6 +43,10 @@ func readResult(path string, a *account, secrets []string) (o agents.Outcome, fo
 	}
 	if !found || errors.Is(err, agents.ErrUnfinished) {
 		return o, false, nil
+	}
+	if len(text) > 0 {
+		sum := sha256.Sum256(text)
+		o.Digest = hex.EncodeToString(sum[:])
 	}
 	o.Reason = agents.Redact(o.Reason, secrets)
 	return o, true, err

@@ -44,6 +44,8 @@ type run struct {
 	idle    idle
 	meter   meter
 
+	witness *witness // written before pid
+
 	visits    chan func()   // run by the goroutine that watches
 	unwatched chan struct{} // closed when the session is no longer watched
 }
@@ -70,6 +72,10 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 	if started != nil {
 		started(agents.Started{PID: r.program(), At: r.begun, Sandbox: r.held})
 	}
+	if r.job.Service == "" {
+		r.exec.looks.begin(r.witness)
+		defer r.exec.looks.end(r.witness)
+	}
 	exit := r.watch(ctx)
 	secrets := agents.Values(r.job.Secrets)
 	if r.exec.Secrets != nil {
@@ -77,6 +83,9 @@ func (r *run) follow(ctx context.Context, started func(agents.Started)) agents.O
 	}
 	o := r.conclude(exit, secrets)
 	o.Tail = tail(r.job.LogPath, secrets)
+	if r.job.Service == "" {
+		o.Seen = r.witness.seen(r.changed(secrets), secrets)
+	}
 	_ = r.removeTmp() // the next session does it too
 	o = r.blame(o)
 	whole = true
@@ -248,7 +257,7 @@ func (r *run) startProgram(path string, sandbox *sandboxOrder) error {
 	if report.Errno != 0 {
 		return refusal(report.Errno, r.job)
 	}
-	r.begun = time.Now()
+	r.begun, r.witness = time.Now(), newWitness(r, report.PID, nil)
 	r.pid.Store(int64(report.PID))
 	r.link.listen()
 	return nil

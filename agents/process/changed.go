@@ -1,0 +1,133 @@
+package process
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/landlock"
+)
+
+const (
+	// mostChecked is how many files the search for changed ones looks at: it takes 10 ms of the slot.
+	mostChecked = 4000
+	// clockStep is how far the kernel's time of a change may be behind ours.
+	clockStep = 20 * time.Millisecond
+)
+
+// changed finds the files outside of the workspace that changed since the program began, where its sandbox let it
+// write.
+// The kernel's time of the last change tells, which a program cannot set. A file that is gone again is not found.
+func (r *run) changed(secrets []string) agents.Sighting {
+	if r.held == "" {
+		return agents.NotSeen("no sandbox said where it may write")
+	}
+	s := search{since: r.begun.Add(-clockStep), left: mostChecked}
+	for _, path := range []string{r.job.Dir, r.job.Tmp, r.job.LogPath, r.job.ResultPath} {
+		if real, err := filepath.EvalSymlinks(path); path != "" && err == nil {
+			s.without = append(s.without, real)
+		}
+	}
+	var roots []string
+	for _, p := range r.rules.Paths {
+		if path := string(p.Name); p.Access == landlock.Write || path == "/dev/shm" {
+			roots = append(roots, path)
+		}
+	}
+	for i, root := range roots {
+		if s.apart(root, append(roots[:i:i], roots[i+1:]...)) {
+			s.enter(root)
+		}
+	}
+	for len(s.queue) > 0 {
+		next := s.queue[0]
+		s.queue = s.queue[1:]
+		s.folder(next)
+	}
+	for i, name := range s.names {
+		s.names[i] = agents.Redact(name, secrets)
+	}
+	found := agents.Sight(s.count, s.names)
+	found.AtLeast, found.Cut = s.partly, found.Cut || int64(len(s.names)) < s.count
+	return found
+}
+
+// search walks folders, the upper ones first, through no link.
+type search struct {
+	since   time.Time
+	without []string
+	left    int // how many more entries it looks at
+	queue   []string
+	count   int64
+	names   []string
+	partly  bool // something was not looked at
+}
+
+// apart reports whether a path is neither left out nor below another one that is searched.
+func (s *search) apart(path string, others []string) bool {
+	for _, w := range s.without {
+		if path == w || below(path, w) {
+			return false
+		}
+	}
+	for _, o := range others {
+		if below(path, o) {
+			return false
+		}
+	}
+	return true
+}
+
+// enter begins with a path that a rule names.
+func (s *search) enter(path string) {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) == nil {
+		s.entry(path, &st)
+	}
+}
+
+// entry counts a file that changed, and queues a folder.
+func (s *search) entry(path string, st *unix.Stat_t) {
+	switch {
+	case !s.apart(path, nil):
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		s.queue = append(s.queue, path)
+	case !time.Unix(st.Ctim.Unix()).Before(s.since):
+		s.count++
+		if len(s.names) < agents.MaxNames/2 {
+			s.names = append(s.names, path)
+		}
+	}
+}
+
+// folder looks at the entries of a folder.
+func (s *search) folder(path string) {
+	if s.left <= 0 {
+		s.partly = true
+		return
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		s.partly = true
+		return
+	}
+	dir := os.NewFile(uintptr(fd), path)
+	defer dir.Close()
+	names, err := dir.Readdirnames(s.left)
+	s.partly = s.partly || err != nil && len(names) == 0 && !errors.Is(err, io.EOF) || len(names) == s.left
+	s.left -= len(names)
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			s.entry(strings.TrimSuffix(path, "/")+"/"+name, &st)
+		}
+	}
+}

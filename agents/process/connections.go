@@ -1,0 +1,94 @@
+package process
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// mostConnections bounds how much of the kernel's tables one look reads, in bytes: a line has 150.
+const mostConnections = 1 << 20
+
+// connections are the sockets of our network that have a peer or wait for one.
+type connections struct {
+	known  bool
+	peers  map[uint64]ends // by the socket's number
+	listen map[uint64]uint16
+}
+
+type ends struct{ local, peer netip.AddrPort }
+
+// readConnections reads the tables in a folder such as /proc/net.
+func readConnections(dir string) connections {
+	c := connections{peers: make(map[uint64]ends), listen: make(map[uint64]uint16)}
+	for _, name := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		f, err := os.Open(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		lines := bufio.NewScanner(io.LimitReader(f, mostConnections))
+		for lines.Scan() {
+			c.read(lines.Text())
+		}
+		c.known = true
+		_ = f.Close()
+	}
+	return c
+}
+
+// read takes in a line, as proc_net(5) has it: number, local and remote address, state, and the socket as tenth word.
+func (c *connections) read(line string) {
+	f := strings.Fields(line)
+	if len(f) < 10 {
+		return
+	}
+	local, ok1 := address(f[1])
+	peer, ok2 := address(f[2])
+	socket, err := strconv.ParseUint(f[9], 10, 64)
+	switch {
+	case !ok1 || !ok2 || err != nil || socket == 0:
+	case peer.Port() == 0:
+		c.listen[socket] = local.Port()
+	default:
+		c.peers[socket] = ends{local, peer}
+	}
+}
+
+// address reads an address such as 0100007F:0016, whose four bytes are in the order of this machine.
+func address(word string) (a netip.AddrPort, ok bool) {
+	host, port, _ := strings.Cut(word, ":")
+	raw, err1 := hex.DecodeString(host)
+	n, err2 := strconv.ParseUint(port, 16, 16)
+	if err1 != nil || err2 != nil || len(raw) != 4 && len(raw) != 16 {
+		return a, false
+	}
+	for i := 0; i < len(raw); i += 4 {
+		binary.BigEndian.PutUint32(raw[i:], binary.NativeEndian.Uint32(raw[i:]))
+	}
+	ip, ok := netip.AddrFromSlice(raw)
+	return netip.AddrPortFrom(ip.Unmap(), uint16(n)), ok
+}
+
+// of returns the peers of some sockets. What a client on this machine opened to a server of the session itself, such as
+// one of its tests, is none.
+func (c *connections) of(sockets map[uint64]bool) (hosts []string) {
+	serves := make(map[uint16]bool)
+	for socket := range sockets {
+		if port, ok := c.listen[socket]; ok {
+			serves[port] = true
+		}
+	}
+	for socket := range sockets {
+		at, ok := c.peers[socket]
+		if ok && !(at.peer.Addr().IsLoopback() && serves[at.local.Port()]) {
+			hosts = append(hosts, at.peer.String())
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,297 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/process/tree"
+)
+
+// Looks at the processes of sessions come quickly after each start, and then seldom: one is a walk over /proc.
+const (
+	firstLook = 250 * time.Millisecond
+	lookRest  = 4 * time.Second
+)
+
+// Bounds of what is kept of one session, and of what one look reads of a process.
+const (
+	mostNames = 2 * agents.MaxNames
+	mostFiles = 4096 // open files of a process
+)
+
+// witness remembers what the looks at a session's processes found.
+type witness struct {
+	root    int // the shim
+	account *account
+
+	mu        sync.Mutex // guards what follows
+	processes int64
+	programs  map[string]bool
+	hosts     map[string]bool
+	many      bool             // there were more hosts
+	looked    bool             // at connections
+	alive     map[tree.ID]bool // at the last look
+	goesOn    bool             // an older image counted what is alive at the first look
+}
+
+// recalled is the part of a witness that an image of this program hands over to the next.
+type recalled struct {
+	Processes int64    `json:"processes"`
+	Programs  []string `json:"programs,omitempty"`
+	Hosts     []string `json:"hosts,omitempty"`
+	Many      bool     `json:"many,omitempty"`
+	Looked    bool     `json:"looked,omitempty"`
+}
+
+// newWitness knows the program itself, which may end before the first look, or what the last image has seen.
+func newWitness(r *run, program int, h *recalled) *witness {
+	w := &witness{
+		root: r.shim.PID, account: r.account, processes: 1, programs: make(map[string]bool), hosts: make(map[string]bool),
+		alive: make(map[tree.ID]bool),
+	}
+	if h != nil {
+		w.processes, w.many, w.looked, w.goesOn = h.Processes, h.Many, h.Looked, true
+		for _, name := range h.Programs {
+			w.programs[name] = true
+		}
+		for _, name := range h.Hosts {
+			w.hosts[name] = true
+		}
+		return w
+	}
+	if len(r.job.Command) > 0 {
+		w.programs[filepath.Base(r.job.Command[0])] = true
+	}
+	if p, err := tree.Look(program); err == nil {
+		w.alive[p.ID()] = true
+	}
+	return w
+}
+
+// recall returns that part.
+func (w *witness) recall() *recalled {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &recalled{
+		w.processes, slices.Sorted(maps.Keys(w.programs)), slices.Sorted(maps.Keys(w.hosts)), w.many, w.looked,
+	}
+}
+
+// meet takes in the processes that are alive, and the hosts that they are connected to.
+func (w *witness) meet(members []tree.Process, open connections) {
+	names, sockets, looked := w.inspect(members)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := make(map[tree.ID]bool, len(members))
+	for _, p := range members {
+		now[p.ID()] = true
+		if !w.alive[p.ID()] && !w.goesOn {
+			w.processes++
+		}
+	}
+	w.alive, w.goesOn = now, false
+	for _, name := range names {
+		note(w.programs, name)
+	}
+	w.looked = w.looked || looked && open.known
+	for _, host := range open.of(sockets) {
+		w.many = note(w.hosts, host) || w.many
+	}
+}
+
+// note adds a name, unless there are too many.
+func note(names map[string]bool, name string) (full bool) {
+	if !names[name] && len(names) >= mostNames {
+		return true
+	}
+	names[name] = true
+	return false
+}
+
+// inspect reads the programs and the sockets of processes. looked is false when no process let itself be read.
+func (w *witness) inspect(members []tree.Process) (names []string, sockets map[uint64]bool, looked bool) {
+	sockets = make(map[uint64]bool)
+	for _, p := range members {
+		if p.Dead() {
+			continue
+		}
+		dir := "/proc/" + strconv.Itoa(p.PID)
+		name := ""
+		looked = w.read(func() bool { return readSockets(dir+"/fd", sockets) == nil }) || looked
+		if !w.read(func() bool { name = programOf(dir); return name != "" }) {
+			text, _ := os.ReadFile(dir + "/comm")
+			name = strings.TrimSpace(string(text))
+		}
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names, sockets, looked
+}
+
+// read reads something of a process, and once more as its account: root in a default container may not look into the
+// processes of another, but that account may.
+func (w *witness) read(what func() bool) (ok bool) {
+	if ok = what(); !ok && w.account != nil {
+		_ = w.account.do(func() error { ok = what(); return nil })
+	}
+	return ok
+}
+
+// programOf is the name of the file that a process runs; "" where that cannot be read.
+func programOf(dir string) string {
+	path, err := os.Readlink(dir + "/exe")
+	if err != nil {
+		return ""
+	}
+	return filepath.Base(strings.TrimSuffix(path, " (deleted)"))
+}
+
+// readSockets adds the numbers of the sockets that a process has open.
+func readSockets(dir string, sockets map[uint64]bool) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(mostFiles)
+	for _, name := range names {
+		to, linkErr := os.Readlink(dir + "/" + name)
+		if errors.Is(linkErr, fs.ErrPermission) {
+			return linkErr
+		}
+		if text, ok := strings.CutPrefix(to, "socket:["); ok {
+			if n, err := strconv.ParseUint(strings.TrimSuffix(text, "]"), 10, 64); err == nil {
+				sockets[n] = true
+			}
+		}
+	}
+	if len(names) > 0 {
+		return nil
+	}
+	return err
+}
+
+// seen tells at the session's end what was found.
+func (w *witness) seen(files agents.Sighting, secrets []string) *agents.Seen {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	hidden := func(names map[string]bool) (list []string) {
+		for name := range names {
+			list = append(list, agents.Redact(name, secrets))
+		}
+		return list
+	}
+	s := &agents.Seen{Programs: agents.Sight(w.processes, hidden(w.programs)), Files: files}
+	s.Programs.AtLeast = true
+	if s.Hosts = agents.NotSeen("no process of it could be looked at"); w.looked {
+		s.Hosts = agents.Sight(int64(len(w.hosts)), hidden(w.hosts))
+		s.Hosts.AtLeast, s.Hosts.Cut = true, s.Hosts.Cut || w.many
+	}
+	s.Programs.Cut = s.Programs.Cut || len(w.programs) >= mostNames
+	return s
+}
+
+// looks looks at the processes of all sessions, in one walk over /proc for all of them, while there are any.
+type looks struct {
+	mu      sync.Mutex // guards what follows
+	all     map[*witness]bool
+	begun   chan struct{} // a session has begun; made with the goroutine
+	working bool
+}
+
+// begin watches the processes of a session until end.
+func (l *looks) begin(w *witness) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all, l.begun = make(map[*witness]bool), make(chan struct{}, 1)
+	}
+	l.all[w] = true
+	select {
+	case l.begun <- struct{}{}:
+	default:
+	}
+	if !l.working {
+		l.working = true
+		go func() {
+			for safely("a look at processes", l.work) != nil {
+				time.Sleep(lookRest)
+			}
+		}()
+	}
+}
+
+func (l *looks) end(w *witness) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, w)
+}
+
+// work looks until no session is left.
+func (l *looks) work() error {
+	for rest := firstLook; ; rest = min(2*rest, lookRest) {
+		select {
+		case <-l.begun:
+			rest = firstLook / 2
+			continue
+		case <-time.After(rest):
+		}
+		l.mu.Lock()
+		list := slices.Collect(maps.Keys(l.all))
+		l.working = len(list) > 0
+		l.mu.Unlock()
+		if len(list) == 0 {
+			return nil
+		}
+		look(list)
+	}
+}
+
+// look meets the processes of some sessions.
+func look(list []*witness) {
+	roots := make(map[int]*witness, len(list))
+	for _, w := range list {
+		roots[w.root] = w
+	}
+	var all []tree.Process
+	if tree.Walk(func(p tree.Process) { all = append(all, p) }) != nil {
+		return
+	}
+	parents := make(map[int]int, len(all))
+	for _, p := range all {
+		parents[p.PID] = p.PPID
+	}
+	owner := maps.Clone(roots) // of what is below a process, as far as it is known
+	members := make(map[*witness][]tree.Process)
+	for _, p := range all {
+		var way []int
+		at := p.PPID
+		for known := false; at > 1 && len(way) <= len(all); at = parents[at] {
+			if _, known = owner[at]; known {
+				break
+			}
+			way = append(way, at)
+		}
+		w := owner[at]
+		for _, pid := range way {
+			owner[pid] = w
+		}
+		if w != nil {
+			members[w] = append(members[w], p)
+		}
+	}
+	open := readConnections("/proc/net")
+	for _, w := range list {
+		w.meet(members[w], open)
+	}
+}

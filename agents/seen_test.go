@@ -1,0 +1,57 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// TestSight sends more, longer and stranger names than a receipt takes.
+func TestSight(t *testing.T) {
+	long := strings.Repeat("ä", 5<<20) // 10 MB
+	names := []string{"git", "git", "", " ", long, "a\nb\x1b[31mc\x00d", "\xff\xfe", "\u202eevil"}
+	for i := range 10_000 {
+		names = append(names, fmt.Sprintf("%05d", i))
+	}
+	s := Sight(7, names)
+	if len(s.Names) != MaxNames || !s.Cut || *s.Count != 7 || !slices.IsSorted(s.Names) {
+		t.Errorf("%d names, cut %v, count %d", len(s.Names), s.Cut, *s.Count)
+	}
+	s = Sight(7, names[:8])
+	for _, name := range s.Names {
+		odd := strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
+		if odd || len(name) > maxName+len("…") || strings.TrimSpace(name) == "" {
+			t.Errorf("the name %q", name)
+		}
+	}
+	if !slices.Contains(s.Names, "git") || !slices.Contains(s.Names, "a b [31mc d") || s.Cut {
+		t.Errorf("names %q", s.Names)
+	}
+}
+
+// TestSeenElsewhere reads what another machine says.
+func TestSeenElsewhere(t *testing.T) {
+	if (*Seen)(nil).Bounded() != nil {
+		t.Error("nothing seen became something")
+	}
+	var s Seen
+	text := fmt.Sprintf(`{"programs":{"count":-5,"at_least":true,"names":["x\u001b","%s"],"cut":true},
+		"hosts":{"count":null,"unknown":"%s\nno","names":["kept?"]}}`, strings.Repeat("y", 1e6), strings.Repeat("z", 1e6))
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		t.Fatal(err)
+	}
+	b := s.Bounded()
+	if *b.Programs.Count != 0 || !b.Programs.AtLeast || !b.Programs.Cut || len(b.Programs.Names) != 2 {
+		t.Errorf("programs %+v", b.Programs)
+	}
+	if b.Hosts.Count != nil || b.Hosts.Names != nil || len(b.Hosts.Unknown) > 2000 || b.Files.Count != nil {
+		t.Errorf("hosts %.100v, files %+v", b.Hosts, b.Files)
+	}
+	if again := b.Bounded(); fmt.Sprint(*again.Programs.Count, again.Programs.Names) !=
+		fmt.Sprint(*b.Programs.Count, b.Programs.Names) {
+		t.Errorf("a second time it is %+v", again)
+	}
+}
