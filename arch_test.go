@@ -52,7 +52,8 @@ var layers = map[string][]string{
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/ledger":           {"threads", "agents", "forge"},
 	"threads/services":         {"threads"},
-	"threads/sim":              {"threads", "threads/ledger", "threads/wire", "agents", "forge"},
+	"threads/sim":              {"threads", "threads/delta", "threads/ledger", "threads/wire", "agents", "forge"},
+	"threads/delta":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/wire":             {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":       {"threads/ledger"},
 	"supervisor/disk":          {},
@@ -134,7 +135,7 @@ func (s *source) checkLinux() (failures []string) {
 // report repeat it exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/file", "threads/ledger",
-	"threads/services", "threads/sim", "threads/wire",
+	"threads/services", "threads/sim", "threads/wire", "threads/delta",
 }
 
 // impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.

@@ -27,6 +27,8 @@ func (c checks) function(s *threads.Snapshot, p *threads.Plan) {
 		c.report("Explain tells what Decide does", w.explained(s, p))
 	case 6:
 		c.report("another build is asked the same", overWire(s, p))
+	case 7:
+		c.report("a decision of the past can be made again", recall(c.past, s, p))
 	}
 }
 

@@ -25,6 +25,7 @@ type checks struct {
 	w      *world
 	starts map[threads.Key][]time.Time // the starts of each item in the last ten minutes
 	after  aftermath
+	past   *threads.Snapshot // of an earlier plan; see recall
 }
 
 // tableInvariants hold after every step, whatever happened in it.

@@ -1,0 +1,263 @@
+package delta
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+	"codeberg.org/johba/disinto/threads/wire"
+)
+
+// fill gives every field something: of a few values, so that two snapshots have some keys and values in common.
+func fill(t *testing.T, rng *rand.Rand, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("text-", rng.IntN(4)))
+	case reflect.Bool:
+		v.SetBool(rng.IntN(2) == 0)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(rng.Int64N(4))
+	case reflect.Float64:
+		v.SetFloat(float64(rng.IntN(4)) / 8)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, rng, v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), rng.IntN(5), 8))
+		for i := range v.Len() {
+			fill(t, rng, v.Index(i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range rng.IntN(5) {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(t, rng, key)
+			fill(t, rng, value)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.Struct:
+		switch v.Type() {
+		case reflect.TypeFor[time.Time]():
+			v.Set(reflect.ValueOf(time.Date(2030, 1, 2, 3, 4, rng.IntN(4), 0, time.UTC)))
+			return
+		case reflect.TypeFor[threads.Config]():
+			return
+		}
+		for i := range v.NumField() {
+			fill(t, rng, v.Field(i))
+		}
+	default:
+		t.Fatalf("no value for a %s", v.Type())
+	}
+}
+
+// random is a snapshot as a supervisor makes them: its lists are sorted, each thing is in them once, and an issue has no
+// number of a pull request.
+func random(t *testing.T, rng *rand.Rand) *threads.Snapshot {
+	s := new(threads.Snapshot)
+	fill(t, rng, reflect.ValueOf(s).Elem())
+	f := &s.Facts
+	for i := range f.Pulls {
+		f.Pulls[i].Number += 100
+	}
+	once(&f.Issues, issueRef, forge.Ref.Compare)
+	once(&f.Pulls, pullRef, forge.Ref.Compare)
+	once(&s.Sessions, sessionRun, strings.Compare)
+	return s
+}
+
+func once[K comparable, V any](list *[]V, key func(*V) K, compare func(K, K) int) {
+	slices.SortFunc(*list, func(a, b V) int { return compare(key(&a), key(&b)) })
+	*list = slices.CompactFunc(*list, func(a, b V) bool { return key(&a) == key(&b) })
+}
+
+// written is a snapshot as package wire brings it back.
+func written(t *testing.T, s *threads.Snapshot) threads.Snapshot {
+	t.Helper()
+	text, err := wire.EncodeSnapshot(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := wire.DecodeSnapshot(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *read
+}
+
+// reread is a delta after it was written and read.
+func reread(t *testing.T, d *Delta) *Delta {
+	t.Helper()
+	text, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := new(Delta)
+	if err := json.Unmarshal(text, read); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// Every field of a snapshot comes back from the one before and the delta. One that is added and not in the delta fails
+// here.
+func TestEveryFieldComesBack(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		from := random(t, rng)
+		got := written(t, from)
+		for range 3 {
+			to := random(t, rng)
+			got = reread(t, Between(from, to)).Apply(got)
+			if diff := cmp.Diff(written(t, to), got, cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("seed %d: %s", seed, diff)
+			}
+			from = to
+		}
+	}
+}
+
+// Nothing is written of what did not change.
+func TestNothingChanged(t *testing.T) {
+	for seed := range uint64(50) {
+		s := random(t, rand.New(rand.NewPCG(seed, 8)))
+		d := Between(s, s)
+		if !d.Quiet(s) {
+			t.Errorf("seed %d: not quiet: %+v", seed, d)
+		}
+		d.Few, d.Times = few{}, nil
+		if text, err := json.Marshal(d); err != nil || len(text) > 200 {
+			t.Errorf("seed %d: %s, %v", seed, text, err)
+		}
+	}
+}
+
+// What changes at every moment is quiet, and everything else is not.
+func TestQuiet(t *testing.T) {
+	ref, now := forge.Ref{Repo: "o/r", Number: 1}, time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	make := func(change func(*threads.Snapshot)) *threads.Snapshot {
+		s := &threads.Snapshot{
+			Now:      now,
+			Facts:    forge.Facts{Repos: []forge.Repo{{Name: "o/r", AsOf: now}}, Issues: []forge.Issue{{Ref: ref, AsOf: now}}},
+			Sessions: []threads.Session{{RunID: "a"}},
+			Room:     &threads.Room{Memory: 1}, History: threads.NewHistory(),
+		}
+		s.History.Touched[ref] = now
+		change(s)
+		return s
+	}
+	from := make(func(*threads.Snapshot) {})
+	for name, tt := range map[string]struct {
+		change func(*threads.Snapshot)
+		quiet  bool
+	}{
+		"the clock":   {func(s *threads.Snapshot) { s.Now = now.Add(time.Second) }, true},
+		"a scan":      {func(s *threads.Snapshot) { s.Facts.Repos[0].AsOf = now.Add(1); s.Facts.Issues[0].AsOf = now.Add(1) }, true},
+		"memory":      {func(s *threads.Snapshot) { s.Room.Memory = 2 }, true},
+		"use":         {func(s *threads.Snapshot) { s.Sessions[0].Used.OutputTokens = 5 }, true},
+		"a write":     {func(s *threads.Snapshot) { s.History.Touched[ref] = now.Add(1) }, true},
+		"the text":    {func(s *threads.Snapshot) { s.Facts.Issues[0].Body = "long" }, true},
+		"a label":     {func(s *threads.Snapshot) { s.Facts.Issues[0].Labels = []string{"backlog"} }, false},
+		"a branch":    {func(s *threads.Snapshot) { s.Facts.Repos[0].DefaultBranch = "main" }, false},
+		"a state":     {func(s *threads.Snapshot) { s.Sessions[0].State = threads.Running }, false},
+		"a session":   {func(s *threads.Snapshot) { s.Sessions = append(s.Sessions, threads.Session{RunID: "b"}) }, false},
+		"its end":     {func(s *threads.Snapshot) { s.Sessions = nil }, false},
+		"a new write": {func(s *threads.Snapshot) { s.History.Touched[forge.Ref{Repo: "o/r"}] = now }, false},
+		"a pause":     {func(s *threads.Snapshot) { s.History.Paused[threads.Pause{}] = now }, false},
+		"a command":   {func(s *threads.Snapshot) { s.Facts.Said = []forge.Said{{ID: 1}} }, false},
+	} {
+		if got := Between(from, make(tt.change)).Quiet(from); got != tt.quiet {
+			t.Errorf("%s: quiet is %t", name, got)
+		}
+	}
+}
+
+// A week of uses is not written again with each session.
+func TestUsesAreSpliced(t *testing.T) {
+	var was threads.ThreadHistory
+	begin := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
+	for i := range 1000 {
+		was.Use(begin.Add(time.Duration(i)*10*time.Minute), agents.Usage{OutputTokens: int64(i + 1)})
+	}
+	is := was
+	is.Uses = slices.Clone(was.Uses)
+	is.Use(begin.Add(1010*10*time.Minute), agents.Usage{OutputTokens: 5})
+	from := &threads.Snapshot{History: threads.History{Threads: map[string]*threads.ThreadHistory{"llama": &was}}}
+	to := &threads.Snapshot{History: threads.History{Threads: map[string]*threads.ThreadHistory{"llama": &is}}}
+	d := Between(from, to)
+	if text, err := json.Marshal(d); err != nil || len(text) > 600 {
+		t.Errorf("%d bytes, %v: %s", len(text), err, text)
+	}
+	got := reread(t, d).Apply(written(t, from))
+	if diff := cmp.Diff(written(t, to), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The sum is another one when anything is decided otherwise, and the same for other words.
+func TestSum(t *testing.T) {
+	ref := forge.Ref{Repo: "o/r", Number: 1}
+	plan := func() *threads.Plan {
+		return &threads.Plan{
+			Starts: []threads.Start{{Item: threads.Item{Kind: agents.KindIssue, Ref: ref}, Agent: "dev"}},
+			Stops:  []threads.Stop{{RunID: "a", Reason: threads.Reason{Code: threads.Closed}}},
+			Merges: []threads.Merge{{Ref: ref, HeadSHA: "a"}},
+			Marks:  []threads.Mark{{Action: threads.ActClose, Ref: ref}},
+			Holds:  []*threads.Hold{{Item: threads.Item{Ref: ref}, Reason: &threads.Reason{Code: threads.NoSlot}}},
+		}
+	}
+	want := Sum(plan())
+	for name, change := range map[string]func(*threads.Plan){
+		"the agent of a start": func(p *threads.Plan) { p.Starts[0].Agent = "other" },
+		"its slot":             func(p *threads.Plan) { p.Starts[0].Slot = 1 },
+		"no start":             func(p *threads.Plan) { p.Starts = nil },
+		"another stop":         func(p *threads.Plan) { p.Stops[0].RunID = "b" },
+		"the head of a merge":  func(p *threads.Plan) { p.Merges[0].HeadSHA = "b" },
+		"another mark":         func(p *threads.Plan) { p.Marks[0].Action = threads.ActBlocked },
+		"the code of a hold":   func(p *threads.Plan) { p.Holds[0].Reason.Code = threads.Paused },
+		"what it waits for":    func(p *threads.Plan) { p.Holds[0].Reason.Refs = []forge.Ref{ref} },
+		"one more hold":        func(p *threads.Plan) { p.Unqueued = p.Holds },
+	} {
+		p := plan()
+		if change(p); Sum(p) == want {
+			t.Errorf("%s does not count", name)
+		}
+	}
+	p := plan()
+	if p.Holds[0].Reason.Note = "3.2 GB free"; Sum(p) != want {
+		t.Error("words count")
+	}
+}
+
+// FuzzApply: no delta that can be read does more than give another snapshot.
+func FuzzApply(f *testing.F) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	text, err := json.Marshal(Between(random(nil, rng), random(nil, rng)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"Threads":{"Put":[{"Key":"a","Value":{"Skip":-1,"Keep":9}}]},"Chains":{"Put":[{"Value":null}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d := new(Delta)
+		if json.Unmarshal(text, d) != nil {
+			t.Skip()
+		}
+		s := threads.Snapshot{History: ledger.New().History}
+		s.History.Threads["a"] = &threads.ThreadHistory{Uses: make([]threads.Use, 3)}
+		s = d.Apply(s)
+		d.Apply(s)
+	})
+}
