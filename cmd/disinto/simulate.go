@@ -200,11 +200,11 @@ func (q *simulation) replayed(config *threads.Config) (t sim.Trial, err error) {
 		return t, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	defer file.Close()
-	past, err := ledger.ReadPast(file)
+	past, timeline, err := ledger.ReadHistory(file)
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", q.replay, err)
 	}
-	t = sim.Replay(past, config, time.Duration(q.days*float64(24*time.Hour)))
+	t = sim.Replay(sim.Journal{Past: past, Timeline: timeline}, config, time.Duration(q.days*float64(24*time.Hour)))
 	if len(t.Load) == 0 {
 		return t, fmt.Errorf("%s tells of no session that worked on an issue", q.replay)
 	}

@@ -24,7 +24,7 @@ func whatIf(ctx context.Context, q supervisor.WhatIf) (*control.Simulation, erro
 		return nil, control.Invalid("cannot simulate: %s", err)
 	}
 	days := time.Duration(q.Ask.Days) * 24 * time.Hour
-	trial := sim.Replay(q.Past, q.Config, days)
+	trial := sim.Replay(sim.Journal{Past: q.Past, Timeline: q.Timeline}, q.Config, days)
 	if len(trial.Load) == 0 {
 		return nil, control.Conflict("nothing to simulate: no session worked on an issue in the last %d days", q.Ask.Days)
 	}

@@ -11,6 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // Work is one issue of a load, with all the work on it.
@@ -24,6 +25,23 @@ type Work struct {
 	// with a request for changes. A single session closes the issue without a pull request.
 	Sessions []time.Duration
 	Review   time.Duration // of each review, by an agent or, in a factory without review agents, by a person
+
+	// Steps are the writing sessions as they went, and Looks the reviews, where that is known of more than their times.
+	// What comes after the last of either is drawn from the trial's model.
+	Steps, Looks []Step
+	Pulls        bool // with Steps: a pull request comes of them; else the last one closes the issue
+
+	drawn  bool // all of it is drawn from the trial's model
+	judged bool // while the load is made: the last writing session was reviewed
+}
+
+// Step is a session of an issue.
+type Step struct {
+	Took    time.Duration
+	Result  agents.Result
+	Verdict ledger.Verdict // of a review
+	Usage   *agents.Usage  // nil: that of its thread and kind
+	Red     bool           // the checks of what it pushed fail
 }
 
 // Load is a list of issues in the order in which they are filed.

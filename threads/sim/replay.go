@@ -13,11 +13,16 @@ import (
 
 // Replay turns the sessions of the newest days into a trial of a configuration; the policy is left open. An issue is
 // filed when, by the journal, it could first be worked on: filed when its first session began, it could not be done
-// sooner by more slots. Sessions that took no time, or longer than any timeout, are left out.
-func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Trial {
-	past, from := recent(past, days)
+// sooner by more slots. Each of its sessions takes the time that it took and ends as it did; what comes after the last
+// is drawn from the model of the whole journal. Sessions that took no time, or longer than any timeout, are left out,
+// and backends fail when they did.
+func Replay(j Journal, config *threads.Config, days time.Duration) Trial {
+	past, from := recent(j.Past, days)
 	took, cache := withoutReading(past, config)
-	r := replay{config: config, from: from, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration)}
+	r := replay{
+		config: config, from: from, at: make(map[forge.Ref]int), reviews: make(map[forge.Ref][]time.Duration),
+		merged: mergedChains(j.Timeline.Merges),
+	}
 	scheduled := make(map[string][]time.Duration)
 	for i := range past {
 		if s := &past[i]; s.Kind == agents.KindSchedule {
@@ -28,11 +33,20 @@ func Replay(past []ledger.Past, config *threads.Config, days time.Duration) Tria
 	}
 	t := Trial{
 		Config: config, Load: r.loaded(), Cache: cache, Uses: meanUses(past), Scheduled: make(map[string]time.Duration),
+		Model: Learn(j), From: from, Outages: outagesOf(past, from),
 	}
 	for role, d := range scheduled {
 		t.Scheduled[role] = spread(d).Mean
 	}
 	return t
+}
+
+func mergedChains(merges []ledger.Merged) map[forge.Ref]bool {
+	set := make(map[forge.Ref]bool)
+	for _, m := range merges {
+		set[forge.Ref(m.Chain)] = true
+	}
+	return set
 }
 
 // meanUses returns what the sessions of each thread and kind used on average. Those that did not tell do not count.
@@ -60,12 +74,14 @@ func meanUses(past []ledger.Past) map[Line]agents.Usage {
 // loaded completes the load.
 func (r *replay) loaded() Load {
 	for chain, n := range r.at {
+		w := &r.load[n]
+		w.Pulls = len(w.Looks) > 0 || r.merged[chain] || len(w.Sessions) > 1
 		var sum time.Duration
 		for _, d := range r.reviews[chain] {
 			sum += d
 		}
 		if len(r.reviews[chain]) > 0 {
-			r.load[n].Review = sum / time.Duration(len(r.reviews[chain]))
+			w.Review = sum / time.Duration(len(r.reviews[chain]))
 		}
 	}
 	slices.SortStableFunc(r.load, func(a, b Work) int { return cmp.Compare(a.At, b.At) })
@@ -76,22 +92,28 @@ func (r *replay) loaded() Load {
 // begins: when the first of their issues could be worked on, but no earlier than these days. Issues that waited before
 // that are there from the beginning.
 func recent(past []ledger.Past, days time.Duration) (list []ledger.Past, from time.Time) {
-	list = slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
-		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
-		return took <= 0 || took > longestReplayed
-	})
+	list = possible(past)
 	if len(list) == 0 {
 		return nil, from
 	}
 	newest := slices.MaxFunc(list, func(a, b ledger.Past) int { return a.End.Compare(b.End) }).End
 	begin := newest.Add(-days)
 	list = slices.DeleteFunc(list, func(s ledger.Past) bool { return s.Start.Before(begin) })
-	slices.SortStableFunc(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
 	from = newest
 	for i := range list {
 		from = earlier(from, filed(&list[i]))
 	}
 	return list, latest(from, begin)
+}
+
+// possible returns the sessions whose times can be true, sorted by their start.
+func possible(past []ledger.Past) []ledger.Past {
+	list := slices.DeleteFunc(slices.Clone(past), func(s ledger.Past) bool {
+		took := s.End.Sub(s.Start) // nonsense where the clock was set meanwhile
+		return took <= 0 || took > longestReplayed
+	})
+	slices.SortStableFunc(list, func(a, b ledger.Past) int { return a.Start.Compare(b.Start) })
+	return list
 }
 
 // longestReplayed is longer than any sensible timeout.
@@ -104,39 +126,61 @@ type replay struct {
 	load    Load
 	at      map[forge.Ref]int // place in the load, by chain
 	reviews map[forge.Ref][]time.Duration
+	merged  map[forge.Ref]bool
 }
 
 func (r *replay) add(s *ledger.Past, took time.Duration) {
-	switch {
-	case s.Kind == agents.KindReview:
-		r.reviews[forge.Ref(s.Chain)] = append(r.reviews[forge.Ref(s.Chain)], took)
-	case s.Kind.Writes():
-		n, known := r.at[forge.Ref(s.Chain)]
-		if !known {
-			n = len(r.load)
-			r.at[forge.Ref(s.Chain)] = n
-			r.load = append(r.load, r.work(s))
-		}
-		r.load[n].Sessions = append(r.load[n].Sessions, took)
+	chain := forge.Ref(s.Chain)
+	n, known := r.at[chain]
+	if !known && s.Kind.Writes() {
+		n, known = len(r.load), true
+		r.at[chain] = n
+		r.load = append(r.load, r.work(s))
 	}
+	if s.Kind == agents.KindReview {
+		r.reviews[chain] = append(r.reviews[chain], took)
+	}
+	if !known || !byItself(s) && s.Outcome != agents.Lost && s.Outcome != agents.Cancelled {
+		return // an outage ended it, which comes by itself
+	}
+	w := &r.load[n]
+	step := Step{Took: took, Result: cmp.Or(s.Outcome, agents.Done), Verdict: s.Verdict, Usage: s.Usage}
+	if s.Kind == agents.KindReview {
+		if step.Result == agents.Done && step.Verdict == "" {
+			step.Verdict = ledger.Approved
+		}
+		w.Looks = append(w.Looks, step)
+		w.judged = true
+		return
+	}
+	if last := len(w.Steps) - 1; last >= 0 && w.Steps[last].Result == agents.Done && !w.judged {
+		w.Steps[last].Red = true // or in conflict: it went back without a review
+	}
+	w.Steps, w.Sessions, w.judged = append(w.Steps, step), append(w.Sessions, took), false
 }
 
 // work is an issue without its sessions.
 func (r *replay) work(s *ledger.Past) Work {
-	w := Work{At: max(0, filed(s).Sub(r.from)), Priority: s.Priority}
+	w := Work{At: max(0, filed(s).Sub(r.from)), Priority: s.Priority, Skills: s.Skills, Repo: s.Chain.Repo}
+	w.fit(r.config)
+	return w
+}
+
+// fit leaves out of an issue of the past what a configuration does not know: a repository, and skills that no agent
+// has. Somewhere it was done.
+func (w *Work) fit(config *threads.Config) {
 	if w.Priority < 1 || w.Priority > 10 {
 		w.Priority = forge.DefaultPriority
 	}
-	if slices.Contains(r.config.Forge.Repos, s.Chain.Repo) {
-		w.Repo = s.Chain.Repo
+	if !slices.Contains(config.Forge.Repos, w.Repo) {
+		w.Repo = ""
 	}
 	able := func(a agents.Agent) bool {
-		return !slices.ContainsFunc(s.Skills, func(skill string) bool { return !slices.Contains(a.Skills, skill) })
+		return !slices.ContainsFunc(w.Skills, func(skill string) bool { return !slices.Contains(a.Skills, skill) })
 	}
-	if slices.ContainsFunc(r.config.Agents, able) { // else the skills are left out: somewhere it was done
-		w.Skills = s.Skills
+	if !slices.ContainsFunc(config.Agents, able) {
+		w.Skills = nil
 	}
-	return w
 }
 
 // filed is when, by the journal, a session could have begun.

@@ -24,6 +24,11 @@ func journalOf(r *Report, load Load) (past []ledger.Past) {
 		}
 		if p.Kind == agents.KindReview {
 			p.Verdict = ledger.Approved
+			for i := range past { // those before it wanted changes
+				if b := &past[i]; b.Kind == p.Kind && b.Chain == p.Chain {
+					b.Verdict = ledger.ChangesRequested
+				}
+			}
 		}
 		past = append(past, p)
 	}
@@ -47,7 +52,7 @@ func TestReplayIsTheSame(t *testing.T) {
 		}.Run()
 		past := journalOf(&was, load)
 		happened := Happened(past, ledger.Timeline{}, config, 7*24*time.Hour)
-		again := Replay(past, config, 7*24*time.Hour)
+		again := Replay(Journal{Past: past}, config, 7*24*time.Hour)
 		again.Policy, again.Seed = Ours, seed
 		is := again.Run()
 		near := func(what string, a, b, within float64) {
@@ -80,7 +85,7 @@ func TestReplay(t *testing.T) {
 	config := &threads.Config{Forge: threads.Forge{Repos: []string{"owner/name"}}}
 	waited := session(agents.KindIssue, 5, 5, 5*time.Hour, time.Hour)
 	waited.Ready, waited.Priority, waited.Skills = at.Add(30*time.Minute), 2, []string{"nobody's"}
-	load := Replay([]ledger.Past{
+	load := Replay(Journal{Past: []ledger.Past{
 		session(agents.KindIssue, 1, 1, 0, time.Hour),
 		session(agents.KindReview, 3, 1, time.Hour, 10*time.Minute),
 		session(agents.KindIssue, 2, 2, 90*time.Minute, 30*time.Minute),
@@ -90,7 +95,7 @@ func TestReplay(t *testing.T) {
 		session(agents.KindIssue, 7, 7, 4*time.Hour, -time.Minute),
 		session(agents.KindIssue, 6, 6, 5*time.Hour, 100*365*24*time.Hour),
 		waited,
-	}, config, 24*time.Hour).Load
+	}}, config, 24*time.Hour).Load
 	if len(load) != 3 || load[2].At != 90*time.Minute || load[0].Review != 15*time.Minute ||
 		len(load[0].Sessions) != 2 || load[0].Sessions[1] != 20*time.Minute {
 		t.Errorf("%+v", load)
@@ -98,7 +103,7 @@ func TestReplay(t *testing.T) {
 	if w := load[1]; w.At != 30*time.Minute || w.Priority != 2 || len(w.Skills) != 0 || len(w.Sessions) != 1 {
 		t.Errorf("the issue that waited: %+v", w)
 	}
-	if len(Replay(nil, config, time.Hour).Load) > 0 {
+	if len(Replay(Journal{}, config, time.Hour).Load) > 0 {
 		t.Error("an empty journal gives work")
 	}
 }
@@ -116,7 +121,7 @@ func TestReplayKeepsWindows(t *testing.T) {
 	for i := range past {
 		past[i].Usage = &agents.Usage{InputTokens: 7, CostUSD: 1}
 	}
-	again := Replay(past, config, 24*time.Hour)
+	again := Replay(Journal{Past: past}, config, 24*time.Hour)
 	again.Policy, again.Seed = Ours, 1
 	if u := again.Uses[Line{past[0].Thread, agents.KindIssue}]; u.CostUSD != 1 || u.InputTokens != 7 {
 		t.Errorf("a session uses %+v", u)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -16,6 +17,10 @@ type Report struct {
 	Lost     int    `json:"lost"`  // issues that were never done
 	Twice    int    `json:"twice"` // sessions on what was being done, or was done
 	Sessions int    `json:"sessions"`
+	Merged   int    `json:"merged"` // pull requests
+	// Tokens and CostUSD add up the use of all sessions, as far as that is known.
+	Tokens  int64   `json:"tokens"`
+	CostUSD float64 `json:"cost_usd"`
 
 	Makespan time.Duration `json:"makespan"` // from the beginning to the last issue done
 	// Bound is a lower bound for every policy: at each moment all agents that write have to do all that is filed from
@@ -82,6 +87,13 @@ func (r *Report) waited(priority int, d time.Duration) {
 	r.waits[priority] = append(r.waits[priority], d)
 }
 
+func (r *Report) spent(u *agents.Usage) {
+	if u != nil {
+		r.Tokens += u.Tokens()
+		r.CostUSD += u.CostUSD
+	}
+}
+
 // spread sorts times and summarises them.
 func spread(d []time.Duration) Spread {
 	if len(d) == 0 {
@@ -124,7 +136,7 @@ func (tr *trial) report() Report {
 // unbegun are the waits of the issues that had no session.
 func (tr *trial) unbegun() (waits []time.Duration) {
 	for _, t := range tr.issues {
-		if t.begun.IsZero() && len(t.Work.Sessions) > 0 {
+		if t.begun.IsZero() && len(t.Work.Sessions)+len(t.Work.Steps) > 0 {
 			waits = append(waits, tr.now.Sub(t.Created))
 		}
 	}

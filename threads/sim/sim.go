@@ -12,9 +12,30 @@
 //
 // Nine of ten worlds are small, because small ones find most mistakes at the least cost; see sizes.
 //
-// In a trial (trial.go) nothing goes wrong. Trials are about time: a Trial plays one factory with one load under one
-// policy, and its Report says how long agents stood idle beside work, how long issues waited, and how much context
-// was read again.
+// Trials (trial.go) are about time: a Trial plays one factory with one load under one policy, and its Report says how
+// long agents stood idle beside work, how long issues waited, how much was used, and how much context was read again.
+// Nothing goes wrong in them but what the load, the model and the outages of the trial say.
+//
+// A Model (model.go) has learnt from a journal how long sessions, checks, merges and people take, and how sessions end.
+// With it three questions are answered; all runs of one seed meet the same luck, so that their differences come from
+// the configurations, and several seeds tell how sure an answer is:
+//
+//	m := sim.Learn(sim.Journal{Past: past, Timeline: timeline})
+//
+//	// When will it be done? Many short runs from this moment on; the quantiles of their fates are the band.
+//	f := sim.NewForecast(snapshot, m)
+//	fate := f.Run(seed, sim.Ask{Refs: []forge.Ref{ref}}).Fate(ref) // Start, Merged, Code
+//
+//	// What would these days have been with another configuration? The sessions that were, where the plan is another.
+//	t := sim.Replay(journal, config, 24*time.Hour)
+//	t.Policy, t.Seed = sim.Ours, seed
+//	was := t.Run() // Merged, First (waits), Turn, Tokens, CostUSD
+//	t.Config = other
+//	is := t.Run()
+//
+//	// And if something went wrong? Outages stop a thread, an agent or everything, or fail its sessions.
+//	t.Outages = append(t.Outages, sim.Outage{Agent: "review-sonnet", Until: 24 * time.Hour})
+//	t.Load = append(t.Load, more...) // sorted by At
 //
 // The same seed plays the same way on every machine: nothing here looks at a clock, starts a goroutine or depends on
 // the order of a map. To see a world that fails, run

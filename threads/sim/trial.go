@@ -23,9 +23,14 @@ type Trial struct {
 	// Scheduled is how long a session of a scheduled role takes, by role; where it does not say, scheduledTime.
 	Scheduled map[string]time.Duration
 	// Uses has the use of a session, by thread and kind; that of others is not known.
-	Uses   map[Line]agents.Usage
-	Engine bool          // sessions run elsewhere: they begin, and their end is known, as late as on a real engine
-	Limit  time.Duration // nothing is filed after it; 0 means that all of the load is
+	Uses map[Line]agents.Usage
+	// Model says what nothing else here does: how long delays are, and how sessions go that a Work does not describe.
+	// Nil: nothing takes time but sessions, people act at once, and every change on the forge is noticed at once.
+	Model   *Model
+	Outages []Outage
+	From    time.Time     // the time of its beginning; zero: some midnight
+	Engine  bool          // sessions run elsewhere: they begin, and their end is known, as late as on a real engine
+	Limit   time.Duration // nothing is filed after it; 0 means that all of the load is
 	// Drain is how long the trial goes on after the last issue was filed; 0 is long enough for all that is ever done.
 	Drain time.Duration
 	// Enough is asked at every moment, and ends the trial when it says so; nil never does. The report is then of no use.
@@ -69,12 +74,25 @@ type trial struct {
 	server map[string]*llama // of local threads without bound slots
 	// memories are of local threads whose server's memory has conversations for every slot.
 	memories map[string]*memory
-	ticking  bool
 	moved    bool // something has changed since settle
 	changes  int
-	gaps     map[string]time.Time // idle agents beside work for them, since when
-	end      time.Time            // after which trials are given up
-	left     int                  // issues that are not done
+	origin   time.Time
+	tickAt   time.Time // of the next tick; zero while none is due
+	lookers  []looker  // of each thread
+	active   bool      // the last tick found work
+	drawn    int       // delays so far
+	merging  map[string]bool
+	at       map[forge.Ref]*trialIssue // by issue and by pull request
+	groups   map[alike]int
+	metered  bool                        // what sessions use is limited
+	quiet    bool                        // no gaps are measured
+	decided  int                         // plans so far
+	numbered int64                       // issues so far
+	waiters  map[forge.Ref][]*trialIssue // by the issue that they wait for
+	down     map[string]threads.Outage   // services, all the time
+	gaps     map[string]time.Time        // idle agents beside work for them, since when
+	end      time.Time                   // after which trials are given up
+	left     int                         // issues that are not done
 	seen     Report
 }
 
@@ -82,25 +100,56 @@ type trial struct {
 type trialIssue struct {
 	Work
 	forge.Issue
-	hidden  bool   // at the hub
-	tags    string // its labels in one
-	running int    // writing sessions on it right now
-	done    int    // writing sessions
+	hidden  bool // at the hub
+	stuck   bool // it waits for what no trial plays
+	blocked int  // issues that it waits for
+	bare    bool // there is a pull request only
+	group   int  // of issues that the same agents may take
+	running int  // writing sessions on it right now
+	done    int  // writing sessions that brought it on
+	wrote   int  // writing sessions that ended, and reviews
+	looked  int
 	pull    *forge.Pull
 	begun   time.Time // its first session; zero before
-	context int64     // tokens that its sessions have read and written so far
+	first   time.Time // its first session since the trial began, or the one that ran then
+	ended   time.Time // when it was closed
+	merged  bool
+	asked   int   // how often people were
+	context int64 // tokens that its sessions have read and written so far
 }
 
-func (t *trialIssue) label(add, remove string) {
+// label changes the labels of an issue, and assign its assignees; both decide which agents may take it.
+func (tr *trial) label(t *trialIssue, add, remove string) {
 	t.Labels = with(without(t.Labels, remove), add)
-	t.tags = strings.Join(t.Labels, " ")
+	tr.regroup(t)
+}
+
+func (tr *trial) assignTo(t *trialIssue, logins []string) {
+	t.Assignees = logins
+	tr.regroup(t)
+}
+
+func (tr *trial) regroup(t *trialIssue) {
+	k := alike{strings.Join(t.Labels, " "), strings.Join(t.Assignees, " ")}
+	n, known := tr.groups[k]
+	if !known {
+		n = len(tr.groups)
+		tr.groups[k] = n
+	}
+	t.group = n
 }
 
 // trialRun is a session from its start until it has ended.
 type trialRun struct {
 	threads.Session
-	issue *trialIssue // nil for scheduled work
-	span  int         // in the report
+	issue    *trialIssue // nil for scheduled work
+	span     int         // in the report
+	how      Step        // it goes so
+	cut      *Outage     // that ends it
+	over     bool
+	takes    time.Duration // its program, in all
+	reserved time.Time
+	stopped  threads.Code // why we ended it
 }
 
 func newTrial(t Trial) *trial {
@@ -120,10 +169,15 @@ func newTrial(t Trial) *trial {
 	}
 	t.Cache = t.Cache.filled()
 	tr := &trial{
-		Trial: t, real: t.Config, timeline: timeline{now: epoch}, rng: rand.New(rand.NewPCG(t.Seed, 3)),
+		Trial: t, real: t.Config, rng: rand.New(rand.NewPCG(t.Seed, 3)),
 		server: make(map[string]*llama), memories: make(map[string]*memory), gaps: make(map[string]time.Time),
-		books: ledger.New(),
+		books: ledger.New(), merging: make(map[string]bool), at: make(map[forge.Ref]*trialIssue),
+		groups: make(map[alike]int), lookers: make([]looker, len(t.Config.Threads)),
 	}
+	if tr.origin = t.From; t.From.IsZero() {
+		tr.origin = epoch
+	}
+	tr.now = tr.origin
 	for i := range t.Config.Threads {
 		th := &t.Config.Threads[i]
 		if !th.Overlap && !t.Policy.Bound {
@@ -134,6 +188,7 @@ func newTrial(t Trial) *trial {
 		}
 	}
 	tr.Config, tr.eager = &cfg, eager(&cfg)
+	tr.metered = limited(&cfg)
 	tr.seen.Policy, tr.seen.bound = t.Policy.Name, make(map[string]bool)
 	for i := range cfg.Threads {
 		tr.seen.bound[cfg.Threads[i].Name] = !cfg.Threads[i].Overlap
@@ -142,7 +197,7 @@ func newTrial(t Trial) *trial {
 		tr.repos = append(tr.repos, forge.Repo{Name: name, DefaultBranch: "main"})
 	}
 	for i := range cfg.Agents {
-		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = epoch
+		ledger.Entry(tr.books.Agents, cfg.Agents[i].Name).IdleSince = tr.origin
 	}
 	return tr
 }
@@ -170,14 +225,23 @@ func (tr *trial) open() {
 	}
 	tr.left = len(tr.Load)
 	after := cmp.Or(tr.Drain, drain)
-	tr.end = epoch.Add(after)
+	tr.end = tr.origin.Add(after)
 	for i := range tr.Load {
 		w := &tr.Load[i]
 		tr.after(w.At, func() { tr.file(w) })
-		tr.end = epoch.Add(after + w.At)
+		tr.end = tr.origin.Add(after + w.At)
 	}
+	tr.openOutages()
 	p := &tr.Policy
+	for i := range tr.lookers {
+		if every := tr.interval(i); tr.Model != nil && every > 0 {
+			tr.lookers[i].next = tr.now.Add(time.Duration(tr.rng.Int64N(int64(every))))
+		}
+	}
 	tr.every(p.Push, tr.push)
+	if tr.Model != nil && p.Steal > 0 && tr.real.Stealing.Every > 0 {
+		p.Steal = tr.real.Stealing.Every
+	}
 	tr.every(p.Steal, tr.steal)
 	switch {
 	case p.Poll == 0:
@@ -219,19 +283,6 @@ func (tr *trial) every(period time.Duration, do func()) {
 	tr.after(time.Duration(tr.rng.Int64N(int64(period))), again)
 }
 
-// change records a change that a policy may notice.
-func (tr *trial) change() {
-	tr.moved = true
-	tr.changes++
-	if tr.Policy.Poll == 0 && !tr.ticking {
-		tr.ticking = true
-		tr.after(tr.Policy.Latency, func() {
-			tr.ticking = false
-			tr.decide(func(threads.Start) bool { return true })
-		})
-	}
-}
-
 func (tr *trial) finished() bool { return tr.left == 0 && len(tr.runs) == 0 || tr.now.After(tr.end) }
 
 // snapshot returns what the policy shows to the scheduler. whole shows every issue that waits. Otherwise, of issues
@@ -256,24 +307,28 @@ func (tr *trial) truth() threads.Snapshot {
 type alike struct{ labels, who string }
 
 func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) threads.Snapshot {
-	s := threads.Snapshot{Now: tr.now, Config: tr.Config, History: tr.books.History, Caches: tr.caches()}
+	s := threads.Snapshot{
+		Now: tr.now, Config: tr.Config, History: tr.books.History, Caches: tr.caches(), Outages: tr.down,
+	}
+	s.History.Threads = tr.parked()
 	for _, r := range tr.repos {
-		r.AsOf = tr.now
+		if r.AsOf = tr.now; tr.merging[r.Name] {
+			r.AsOf = time.Time{}
+		}
 		s.Facts.Repos = append(s.Facts.Repos, r)
 	}
-	seen := make(map[alike]int)
+	seen := make([]int, len(tr.groups))
 	for _, t := range tr.issues {
-		if t.Closed || t.hidden && !hidden {
+		if t.Closed || t.hidden && !hidden || brief && (t.stuck || t.blocked > 0) {
 			continue
 		}
-		is := t.Issue
-		is.Assignees = assignees(t)
-		if waits := t.running == 0 && t.pull == nil; brief && waits {
-			k := alike{t.tags, strings.Join(is.Assignees, " ")}
-			if seen[k]++; seen[k] > len(tr.Config.Agents) {
+		if waits := t.running == 0 && t.pull == nil && t.begun.IsZero(); brief && waits {
+			if seen[t.group]++; seen[t.group] > len(tr.Config.Agents) {
 				continue
 			}
 		}
+		is := t.Issue
+		is.Assignees = assignees(t)
 		s.Facts.Issues = append(s.Facts.Issues, is)
 	}
 	for _, t := range tr.pulls {
@@ -285,6 +340,7 @@ func (tr *trial) look(assignees func(*trialIssue) []string, brief, hidden bool) 
 	for _, x := range tr.runs {
 		s.Sessions = append(s.Sessions, x.Session)
 	}
+	slices.SortFunc(s.Sessions, func(a, b threads.Session) int { return cmp.Compare(a.RunID, b.RunID) })
 	return s
 }
 
@@ -306,29 +362,31 @@ func pinned(login string) []string {
 
 // decide is a tick, which starts what is theirs to start. It returns when time alone changes the plan.
 func (tr *trial) decide(theirs func(threads.Start) bool) (wake time.Time) {
+	tr.decided++
 	plan := threads.Decide(tr.snapshot(false))
-	for _, m := range plan.Merges {
-		tr.merge(m.Ref)
+	tr.looked(&plan)
+	for _, st := range plan.Stops {
+		tr.stop(&st)
 	}
-	for _, m := range plan.Marks {
-		switch m.Action {
-		case threads.ActRoute:
-			tr.assign(tr.issue(m.Ref), m.Agent)
-		case threads.ActNeedsHuman: // a person looks at so many rounds, and sends it back
-			tr.note(recordOf(&m))
-			tr.change()
-		}
+	for _, m := range plan.Merges {
+		tr.mergeSoon(m.Ref)
+	}
+	for i := range plan.Marks {
+		tr.mark(&plan.Marks[i])
 	}
 	for _, s := range plan.Starts {
-		if theirs(s) {
+		if theirs(s) && tr.mayProbe(s.Thread) {
 			tr.start(s)
 		}
 	}
 	if wake = plan.NextWake; !wake.IsZero() && tr.Policy.Poll == 0 {
-		tr.after(wake.Sub(tr.now), tr.change)
+		tr.tickIn(max(wake.Sub(tr.now), wakeFloor))
 	}
 	return wake
 }
+
+// wakeFloor is the shortest time to a tick that only the clock asks for.
+const wakeFloor = time.Second
 
 // push is a cycle of the hub: it assigns each issue to the agent with the skills and the shortest queue, in which a
 // running session counts for five issues.
@@ -376,12 +434,16 @@ func (tr *trial) queued(agent string) int {
 }
 
 func (tr *trial) assign(t *trialIssue, agent string) {
-	t.Assignees = pinned(tr.Config.Agent(agent).Login)
+	tr.assignTo(t, pinned(tr.Config.Agent(agent).Login))
 	tr.change()
 }
 
 // steal is a cycle of the rebalancer.
 func (tr *trial) steal() {
+	pinned := func(t *trialIssue) bool { return len(t.Assignees) > 0 && !t.Closed && t.running == 0 }
+	if tr.quiet && !slices.ContainsFunc(tr.issues, pinned) {
+		return
+	}
 	moves := threads.Rebalance(tr.snapshot(true))
 	if tr.Policy.Deaf {
 		tr.seen.Unheard += len(moves)
@@ -389,7 +451,7 @@ func (tr *trial) steal() {
 	}
 	for _, m := range moves {
 		t := tr.issue(m.Ref)
-		t.label(forge.LabelStolen, "")
+		tr.label(t, forge.LabelStolen, "")
 		tr.assign(t, m.To)
 		tr.seen.Moves++
 	}
@@ -401,7 +463,7 @@ func (tr *trial) settle() {
 	if n := len(tr.queue); n > 0 && tr.queue[n-1].at.Equal(tr.now) {
 		return // the moment is not over
 	}
-	if !tr.moved {
+	if !tr.moved || tr.quiet {
 		return
 	}
 	tr.moved = false

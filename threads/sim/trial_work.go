@@ -15,6 +15,18 @@ import (
 // scheduledTime is how long a session of a scheduled role usually takes.
 const scheduledTime = 5 * time.Minute
 
+// Draws of a trial differ by these, and by the number of the issue or of the draw.
+const (
+	lotHandover = iota + 1
+	lotClaim
+	lotMerge
+	lotPeople
+	lotScheduled
+	lotChecks = 1 << 8  // and the push
+	lotWrite  = 1 << 12 // and the session
+	lotReview = 1 << 16
+)
+
 // file opens the issue of a piece of work.
 func (tr *trial) file(w *Work) {
 	t := &trialIssue{Work: *w, hidden: tr.Policy.Push > 0}
@@ -25,49 +37,56 @@ func (tr *trial) file(w *Work) {
 		Ref: forge.Ref{Repo: t.Work.Repo, Number: tr.number()}, Created: tr.now, Updated: tr.now, BlockersKnown: true,
 		Author: "ada", Labels: labelsOf(w),
 	}
-	t.label("", "")
+	tr.regroup(t)
 	if a := tr.Config.Agent(w.Pin); a != nil {
-		t.Assignees = pinned(a.Login)
+		tr.assignTo(t, pinned(a.Login))
 		t.Pin = a.Login
 		t.hidden = false
 	}
 	tr.issues = append(tr.issues, t)
-	if len(w.Sessions) == 0 {
+	tr.at[t.Issue.Ref] = t
+	if len(w.Sessions)+len(w.Steps) == 0 && !w.drawn {
 		tr.close(t)
 	}
-	tr.change()
+	tr.outside()
 }
 
 // number returns the number of the next issue. A pull request has its issue's number plus a million, so that each is
 // found from the other.
-func (tr *trial) number() int64 { return int64(len(tr.issues) + 1) }
+func (tr *trial) number() int64 {
+	tr.numbered++
+	return tr.numbered
+}
 
 const pullNumber = 1_000_000
 
 // issue finds an issue by its own reference or by its pull request's.
-func (tr *trial) issue(ref forge.Ref) *trialIssue {
-	n := int(ref.Number % pullNumber)
-	if n < 1 || n > len(tr.issues) {
-		return nil
-	}
-	return tr.issues[n-1]
-}
+func (tr *trial) issue(ref forge.Ref) *trialIssue { return tr.at[ref] }
 
 // start reserves agent, slot and item for a session, and runs its program once the item is claimed.
 func (tr *trial) start(s threads.Start) {
 	x := &trialRun{Session: threads.Session{
 		RunID: fmt.Sprintf("run-%07d", tr.seen.Sessions), Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Role: s.Role,
-		Login: tr.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Reserved, Attempt: 1, Rung: s.Rung,
+		Login: tr.Config.Agent(s.Agent).Login, Item: s.Item, State: threads.Reserved, Attempt: s.Attempt, Rung: s.Rung,
 		Started: tr.now,
 	}}
+	if role := tr.Config.Role(s.Role); role != nil {
+		x.PerSession, x.PerIssue = role.PerSession, role.PerIssue
+	}
 	tr.seen.Sessions++
 	tr.moved = true
 	if tr.books.Item(s.Item.Key()).PassedOver >= threads.PassedOverLimit {
 		tr.seen.Starved++
 	}
 	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, s.PassedOver)})
+	x.reserved = tr.now
 	tr.runs = append(tr.runs, x)
-	if late := tr.Policy.Claim + tr.late(engineStartMin, engineStartMax); late == 0 {
+	late := tr.Policy.Claim + tr.late(engineStartMin, engineStartMax)
+	if tr.Model != nil {
+		tr.drawn++
+		late += tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotClaim}, Claim)
+	}
+	if late == 0 {
 		tr.run(x)
 	} else {
 		tr.after(late, func() { tr.run(x) })
@@ -81,36 +100,85 @@ func (tr *trial) run(x *trialRun) {
 	x.span = len(tr.seen.Spans)
 	tr.seen.Spans = append(tr.seen.Spans, Span{
 		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number,
-		From: tr.now.Sub(epoch),
+		From: tr.now.Sub(tr.origin),
 	})
 	if s.Item.Kind != agents.KindSchedule {
 		x.issue = tr.issue(s.Item.Ref)
 	}
-	takes := tr.begin(x)
-	tr.perform(x, takes)
+	x.how = tr.step(x, 0)
+	tr.begin(x)
+	tr.perform(x, tr.bounded(x))
 }
 
-// begin records the session on its issue, and returns how long its work takes.
-func (tr *trial) begin(x *trialRun) time.Duration {
-	t := x.issue
+// step is how a session goes: as the load says, or as the model draws.
+func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
+	t, writes := x.issue, x.Item.Kind.Writes()
 	switch {
+	case t == nil && tr.Scheduled[x.Role] > 0:
+		return Step{Took: tr.Scheduled[x.Role], Result: agents.Done}
 	case t == nil:
-		return cmp.Or(tr.Scheduled[x.Role], scheduledTime)
-	case !x.Item.Kind.Writes():
-		return t.Review
+		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, sofar)
+	case writes && t.wrote < len(t.Work.Steps):
+		return t.Work.Steps[t.wrote]
+	case !writes && t.looked < len(t.Work.Looks):
+		return t.Work.Looks[t.looked]
+	case len(t.Work.Steps)+len(t.Work.Looks) > 0 || t.drawn:
+		if writes {
+			return tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotWrite + uint64(t.wrote)}, sofar)
+		}
+		return tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotReview + uint64(t.looked)}, sofar)
+	case !writes:
+		return Step{Took: t.Review, Result: agents.Done, Verdict: ledger.VerdictOf(t.verdict())}
 	}
-	if t.running++; t.running > 1 || t.done >= len(t.Work.Sessions) {
+	return Step{Took: t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)], Result: agents.Done}
+}
+
+// draw is a step of which only the model knows.
+func (tr *trial) draw(x *trialRun, l lot, sofar time.Duration) Step {
+	s := tr.Model.draw(l, x.Agent, x.Thread, x.Item.Kind, x.Role, sofar)
+	step := Step{Took: s.Took, Result: s.Result, Verdict: s.Verdict, Usage: s.Usage}
+	if x.Item.Kind.Writes() {
+		l.part += lotReview << 4
+		step.Red = tr.Model.turnsRed(l)
+	}
+	return step
+}
+
+// seed is the number of an issue, or of its pull request.
+func (t *trialIssue) seed() int64 {
+	if t.bare {
+		return t.pull.Number
+	}
+	return t.Number
+}
+
+// begin records the session on its issue.
+func (tr *trial) begin(x *trialRun) {
+	t := x.issue
+	if t == nil {
+		return
+	}
+	login := pinned(x.Login)
+	if x.Item.Kind == agents.KindIssue {
+		tr.assignTo(t, login)
+		tr.label(t, forge.LabelInProgress, "")
+	} else if t.pull != nil {
+		t.pull.Assignees = login
+		t.pull.Labels = with(without(t.pull.Labels, forge.LabelInProgress), forge.LabelInProgress)
+	}
+	if t.first.IsZero() {
+		t.first = tr.now
+	}
+	if !x.Item.Kind.Writes() {
+		return
+	}
+	if t.running++; t.running > 1 || len(t.Work.Sessions) > 0 && len(t.Work.Steps) == 0 && t.done >= len(t.Work.Sessions) {
 		tr.seen.Twice++
 	}
 	if t.begun.IsZero() {
 		t.begun = tr.now
-		tr.seen.waited(t.Work.Priority, tr.now.Sub(t.Created))
+		tr.seen.waited(t.Work.Priority, x.reserved.Sub(t.Created))
 	}
-	if x.Item.Kind == agents.KindIssue {
-		t.Assignees = pinned(tr.Config.Agent(x.Agent).Login)
-		t.label(forge.LabelInProgress, "")
-	}
-	return t.Work.Sessions[min(t.done, len(t.Work.Sessions)-1)]
 }
 
 // perform does the work of a session: on an API, in its own slot, or in whatever slot is free.
@@ -127,6 +195,7 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 		}
 		tr.grow(x, takes)
 	}
+	tr.tells(x, takes)
 	tr.after(takes+tr.late(engineTellMin, engineTellMax), func() { tr.ended(x) })
 }
 
@@ -138,32 +207,55 @@ func (tr *trial) late(from, to time.Duration) time.Duration {
 	return from + time.Duration(tr.rng.Int64N(int64(to-from)))
 }
 
-// ended is the end of a session.
+// ended is the end of a session, which may have been stopped before.
 func (tr *trial) ended(x *trialRun) {
+	if x.over {
+		return
+	}
+	x.over = true
 	tr.runs = slices.DeleteFunc(tr.runs, func(o *trialRun) bool { return o == x })
-	tr.seen.Spans[x.span].To = tr.now.Sub(epoch)
+	tr.seen.Spans[x.span].To = tr.now.Sub(tr.origin)
+	tr.unclaim(x)
 	tr.remember(x)
-	t := x.issue
-	switch {
+	switch t := x.issue; {
 	case t == nil:
 	case x.Item.Kind.Writes():
 		tr.written(x, t)
 	default:
-		tr.reviewed(t, tr.Config.Agent(x.Agent).Login)
+		tr.judged(x, t)
 	}
-	tr.change()
+	tr.changeOf(x.Thread)
 }
 
-// remember records that a session is done and its claim is off.
+// unclaim takes the claim of a session off the forge.
+func (tr *trial) unclaim(x *trialRun) {
+	t := x.issue
+	switch {
+	case t == nil:
+	case x.Item.Kind == agents.KindIssue:
+		tr.label(t, "", forge.LabelInProgress)
+		tr.assignTo(t, nil)
+	case t.pull != nil:
+		t.pull.Labels, t.pull.Assignees = without(t.pull.Labels, forge.LabelInProgress), nil
+	}
+}
+
+// remember records how a session ended and that its claim is off.
 func (tr *trial) remember(x *trialRun) {
-	end := &ledger.End{Run: x.RunID, Result: agents.Done, Talk: tr.contextOf(x)}
-	if u, known := tr.Uses[Line{x.Thread, x.Item.Kind}]; known {
-		end.Usage = &u
+	end := &ledger.End{
+		Run: x.RunID, Result: cmp.Or(x.how.Result, agents.Done), Talk: tr.contextOf(x), Stop: x.stopped,
+		Usage: tr.usageOf(x), Breaker: tr.real.Thread(x.Thread).BreakerInterval,
+	}
+	if x.cut != nil && end.Result == agents.Limited {
+		end.RetryAt = tr.origin.Add(x.cut.Until)
+	}
+	if end.Result == agents.Question || end.Result == agents.Planned {
+		end.Words = "?"
 	}
 	review := x.Item.Kind == agents.KindReview
-	if review {
-		end.Verdict = ledger.VerdictOf(x.issue.verdict())
-		if p := x.issue.pull; end.Verdict == ledger.Approved {
+	if review && end.Result == agents.Done {
+		end.Verdict = x.how.Verdict
+		if p := x.issue.pull; end.Verdict == ledger.Approved && p != nil {
 			end.Approved = &threads.Approval{Head: p.HeadSHA, Base: p.Base, MergeBase: p.MergeBase}
 		}
 	}
@@ -171,6 +263,7 @@ func (tr *trial) remember(x *trialRun) {
 		m.use(x.Agent, x.issue, end.Talk)
 	}
 	tr.note(ledger.Record{End: end})
+	tr.seen.spent(end.Usage)
 	if x.issue != nil {
 		tr.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(x.Item.Ref)}})
 	}
@@ -178,75 +271,4 @@ func (tr *trial) remember(x *trialRun) {
 		thread := tr.Config.AgentByLogin(x.issue.pull.Author).Thread
 		ledger.Entry(tr.books.Threads, thread).Returns = threads.Returns{N: 1000, Back: 1}
 	}
-}
-
-// written applies the effect of a writing session: a pull request, a new head of it, or the issue closed.
-func (tr *trial) written(x *trialRun, t *trialIssue) {
-	t.running--
-	t.done++
-	t.label("", forge.LabelInProgress)
-	t.Assignees = nil
-	switch {
-	case len(t.Work.Sessions) == 1:
-		tr.close(t)
-		return
-	case t.pull == nil:
-		t.pull = &forge.Pull{
-			Ref:    forge.Ref{Repo: t.Issue.Repo, Number: pullNumber + t.Number},
-			Author: tr.Config.Agent(x.Agent).Login, Created: tr.now,
-			Mergeable: forge.MergeClean, Closes: []forge.Ref{t.Issue.Ref}, Head: fmt.Sprintf("fix/issue-%d", t.Number),
-			Base: "main",
-		}
-		tr.pulls = append(tr.pulls, t)
-	}
-	t.pull.HeadSHA = fmt.Sprintf("%d", t.done)
-	t.pull.Updated = tr.now
-	if !tr.reviewers() {
-		tr.after(t.Review, func() {
-			tr.reviewed(t, "ada")
-			tr.change()
-		})
-	}
-}
-
-// reviewers reports whether agents review.
-func (tr *trial) reviewers() bool {
-	return slices.ContainsFunc(tr.Config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
-}
-
-// reviewed posts a verdict on the head.
-func (tr *trial) reviewed(t *trialIssue, by string) {
-	r := forge.Review{Author: by, Verdict: t.verdict(), CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.now}
-	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
-	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // a person merges at once
-		tr.merge(t.pull.Ref)
-	}
-}
-
-// verdict returns the verdict of a review now. Every writing session but the last is answered with a request for
-// changes.
-func (t *trialIssue) verdict() forge.Verdict {
-	if t.done < len(t.Work.Sessions) {
-		return forge.ChangesRequested
-	}
-	return forge.Approved
-}
-
-func (tr *trial) merge(ref forge.Ref) {
-	t := tr.issue(ref)
-	tr.pulls = slices.DeleteFunc(tr.pulls, func(o *trialIssue) bool { return o == t })
-	tr.close(t)
-	tr.change()
-}
-
-func (tr *trial) close(t *trialIssue) {
-	if t.Closed {
-		tr.seen.Twice++
-		return
-	}
-	t.Closed = true
-	tr.left--
-	tr.seen.Done++
-	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.now.Sub(t.Created))
-	tr.seen.Makespan = tr.now.Sub(epoch)
 }

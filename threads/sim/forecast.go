@@ -1,0 +1,319 @@
+package sim
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// Forecast plays on from a moment of a real factory: its open issues and pull requests, the sessions that run, and all
+// that the ledger knows. What is to come, its model draws. Make one with NewForecast; Run plays it once for each seed,
+// and may be called from several goroutines at once.
+type Forecast struct {
+	start   threads.Snapshot
+	model   *Model
+	issues  []trialIssue // as they are at the beginning, by age
+	waiters map[forge.Ref][]int
+	holds   map[forge.Ref]threads.Code // of what waits at the beginning
+}
+
+// Ask bounds one run of a forecast.
+type Ask struct {
+	Refs      []forge.Ref   // it ends when these are merged or closed; empty: at the horizon
+	Horizon   time.Duration // 0: usualHorizon
+	Decisions int           // it ends after so many plans, whatever is known by then; 0: never for that
+}
+
+// usualHorizon is as far as a forecast goes.
+const usualHorizon = 14 * 24 * time.Hour
+
+// Outcome is the result of one run of a forecast.
+type Outcome struct {
+	Fates     []Fate // of each open issue and pull request at the beginning, sorted by reference
+	Report           // of all that happened
+	Until     time.Time
+	Decisions int // plans that were made
+}
+
+// Fate tells the future of an issue, or of a pull request that is for none.
+type Fate struct {
+	Ref    forge.Ref
+	Start  time.Time    // of its first session from now on, or of the one that runs; zero: none until the end
+	Merged time.Time    // or closed; zero: not until the end
+	Code   threads.Code // why it waited at the beginning; empty when it did not
+}
+
+// Fate finds what becomes of an issue or pull request; nil when it was not open.
+func (o *Outcome) Fate(ref forge.Ref) *Fate {
+	i, known := slices.BinarySearchFunc(o.Fates, ref, func(f Fate, r forge.Ref) int { return f.Ref.Compare(r) })
+	if !known {
+		return nil
+	}
+	return &o.Fates[i]
+}
+
+// NewForecast prepares forecasts from a snapshot. It keeps the snapshot and changes nothing in it; the caller must not
+// change what its maps and slices hold before the last Run returned.
+func NewForecast(s threads.Snapshot, m *Model) *Forecast {
+	f := &Forecast{start: s, model: m, waiters: make(map[forge.Ref][]int), holds: make(map[forge.Ref]threads.Code)}
+	plan := threads.Decide(s)
+	for _, h := range slices.Concat(plan.Holds, plan.Unqueued) {
+		f.holds[h.Ref] = h.Reason.Code
+	}
+	for i := range s.Facts.Issues {
+		if is := &s.Facts.Issues[i]; !is.Closed {
+			f.issues = append(f.issues, trialIssue{Issue: *is, Work: Work{Priority: forge.Priority(is.Labels), drawn: true}})
+		}
+	}
+	for i := range s.Facts.Pulls {
+		if p := &s.Facts.Pulls[i]; !p.Closed {
+			f.addPull(p)
+		}
+	}
+	slices.SortStableFunc(f.issues, func(a, b trialIssue) int { return a.Created.Compare(b.Created) })
+	for i := range f.issues {
+		f.index(i)
+	}
+	return f
+}
+
+// addPull adds a pull request to its issue, or as work of its own.
+func (f *Forecast) addPull(p *forge.Pull) {
+	chain := threads.ChainOf(p)
+	for i := range f.issues {
+		if t := &f.issues[i]; t.Issue.Ref == chain && t.pull == nil {
+			t.pull = p
+			return
+		}
+	}
+	f.issues = append(f.issues, trialIssue{
+		bare: true, pull: p, Work: Work{Priority: forge.Priority(p.Labels), drawn: true},
+		Issue: forge.Issue{Ref: p.Ref, Created: p.Created},
+	})
+}
+
+// index notes what an issue waits for.
+func (f *Forecast) index(i int) {
+	t := &f.issues[i]
+	if t.bare {
+		return
+	}
+	t.stuck = !t.Has(forge.LabelBacklog) && !t.Has(forge.LabelInProgress) || forge.SkipLabel(t.Labels) != ""
+	for _, b := range t.Blockers {
+		switch b.State {
+		case forge.BlockerClosed:
+		case forge.BlockerOpen:
+			t.blocked++
+			f.waiters[b.Ref] = append(f.waiters[b.Ref], i)
+		default:
+			t.stuck = true
+		}
+	}
+}
+
+// Run plays the forecast once.
+func (f *Forecast) Run(seed uint64, ask Ask) Outcome {
+	tr := newTrial(Trial{
+		Config: f.start.Config, Policy: Ours, Seed: seed, Model: f.model, From: f.start.Now,
+		Drain: cmp.Or(ask.Horizon, usualHorizon),
+	})
+	tr.quiet, tr.down = true, f.start.Outages
+	f.settle(tr)
+	tr.arrive()
+	tr.open()
+	tr.change()
+	wanted := ask.Refs
+	for tr.next() && !tr.now.After(tr.end) && (ask.Decisions == 0 || tr.decided < ask.Decisions) {
+		wanted = slices.DeleteFunc(slices.Clone(wanted), tr.isOver)
+		if len(ask.Refs) > 0 && len(wanted) == 0 {
+			break
+		}
+	}
+	return f.outcome(tr)
+}
+
+// isOver reports whether an issue or pull request is merged or closed.
+func (tr *trial) isOver(ref forge.Ref) bool {
+	t := tr.at[ref]
+	return t == nil || !t.ended.IsZero()
+}
+
+// settle puts a trial where the factory stands.
+func (f *Forecast) settle(tr *trial) {
+	s := &f.start
+	tr.books.History = f.history()
+	tr.repos = slices.Clone(s.Facts.Repos)
+	own := make([]trialIssue, len(f.issues))
+	tr.waiters = make(map[forge.Ref][]*trialIssue, len(f.waiters))
+	for i := range f.issues {
+		t := &own[i]
+		*t = f.issues[i]
+		tr.numbered = max(tr.numbered, t.Number%pullNumber)
+		if tr.at[t.Issue.Ref] = t; t.bare {
+			t.Closed = true // there is no issue
+		} else {
+			tr.regroup(t)
+		}
+		if t.pull != nil {
+			p := *t.pull
+			t.pull = &p
+			tr.at[p.Ref] = t
+			tr.pulls = append(tr.pulls, t)
+			t.done, t.wrote = 1, 1
+			tr.pickUp(t)
+		}
+		tr.issues = append(tr.issues, t)
+	}
+	for ref, list := range f.waiters {
+		for _, i := range list {
+			tr.waiters[ref] = append(tr.waiters[ref], &own[i])
+		}
+	}
+	for i := range s.Sessions {
+		tr.resume(&s.Sessions[i])
+	}
+}
+
+// pickUp goes on with a pull request: its checks report, the forge knows whether it merges, and people review and merge
+// where agents do not.
+func (tr *trial) pickUp(t *trialIssue) {
+	p := t.pull
+	if p.Mergeable == forge.MergeUnknown {
+		p.Mergeable = forge.MergeClean
+	}
+	if p.CI == forge.CIPending {
+		tr.check(t, false)
+	}
+	approved := slices.ContainsFunc(p.Reviews, func(r forge.Review) bool {
+		return r.Verdict == forge.Approved && r.CommitSHA == p.HeadSHA && !r.Dismissed
+	})
+	switch {
+	case approved && !tr.Config.Forge.MergeAuto:
+		tr.later(t, func() {
+			tr.merge(p.Ref)
+			tr.outside()
+		})
+	case !approved:
+		tr.invite(t)
+	}
+}
+
+// history is a copy of what the ledger knows, as far as a trial changes it.
+func (f *Forecast) history() threads.History {
+	h := f.start.History
+	is := threads.NewHistory()
+	for i := range f.issues {
+		t := &f.issues[i]
+		refs := []forge.Ref{t.Issue.Ref}
+		if t.pull != nil {
+			refs = append(refs, t.pull.Ref)
+		}
+		for _, ref := range refs {
+			copyEntry(is.Chains, h.Chains, ref)
+			for _, k := range ledger.Keys(ref) {
+				copyEntry(is.Items, h.Items, k)
+			}
+		}
+	}
+	for i := range f.start.Config.Roles {
+		for _, r := range f.start.Facts.Repos {
+			k := threads.Key{Kind: agents.KindSchedule, Ref: forge.Ref{Repo: r.Name}, Role: f.start.Config.Roles[i].Name}
+			copyEntry(is.Items, h.Items, k)
+		}
+	}
+	for name := range h.Agents {
+		copyEntry(is.Agents, h.Agents, name)
+	}
+	for name := range h.Threads {
+		copyEntry(is.Threads, h.Threads, name)
+	}
+	for k, v := range h.Slots {
+		is.Slots[k] = v
+	}
+	for k, v := range h.Paused {
+		is.Paused[k] = v
+	}
+	is.Authors = h.Authors // the last hour's
+	return is
+}
+
+func copyEntry[K comparable, V any](to, from map[K]*V, k K) {
+	if v := from[k]; v != nil {
+		own := *v
+		to[k] = &own
+	}
+}
+
+// resume goes on with a session that runs.
+func (tr *trial) resume(s *threads.Session) {
+	x := &trialRun{Session: *s, reserved: s.Started}
+	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, threads.Key{})})
+	o := tr.books.Open[x.RunID]
+	o.At = s.Started
+	tr.books.Open[x.RunID] = o
+	tr.runs = append(tr.runs, x)
+	x.span = len(tr.seen.Spans)
+	tr.seen.Spans = append(tr.seen.Spans, Span{
+		Thread: s.Thread, Slot: s.Slot, Agent: s.Agent, Kind: string(s.Item.Kind), Chain: s.Item.Chain.Number,
+	})
+	if s.Item.Kind != agents.KindSchedule {
+		if x.issue = tr.issue(s.Item.Ref); x.issue == nil {
+			x.issue = tr.issue(s.Item.Chain)
+		}
+	}
+	x.State = threads.Running
+	sofar := max(0, tr.now.Sub(s.Started))
+	x.how = tr.step(x, sofar)
+	if t := x.issue; t != nil {
+		t.first = s.Started
+	}
+	if t := x.issue; t != nil && x.Item.Kind.Writes() {
+		t.running++
+		t.begun = earlier(s.Started, tr.now)
+	}
+	x.takes = x.how.Took
+	tr.after(max(0, x.how.Took-sofar), func() { tr.ended(x) })
+}
+
+// arrive files issues as often as the model knows.
+func (tr *trial) arrive() {
+	m := tr.Model
+	if m == nil || m.perHour <= 0 || len(m.filed) == 0 {
+		return
+	}
+	rng := rand.New(rand.NewPCG(tr.Seed, 5))
+	var next func()
+	wait := func() {
+		tr.after(time.Duration(rng.ExpFloat64()/m.perHour*float64(time.Hour)), next)
+	}
+	next = func() {
+		w := m.filed[rng.IntN(len(m.filed))]
+		w.drawn = true
+		w.fit(tr.Config)
+		tr.file(&w)
+		wait()
+	}
+	wait()
+}
+
+// outcome tells what became of what was open.
+func (f *Forecast) outcome(tr *trial) Outcome {
+	o := Outcome{Until: tr.now, Decisions: tr.decided}
+	for _, t := range tr.issues[:len(f.issues)] {
+		fate := Fate{Ref: t.Issue.Ref, Merged: t.ended, Start: t.first, Code: f.holds[t.Issue.Ref]}
+		if t.pull != nil && fate.Code == "" {
+			fate.Code = f.holds[t.pull.Ref]
+		}
+		o.Fates = append(o.Fates, fate)
+	}
+	slices.SortFunc(o.Fates, func(a, b Fate) int { return a.Ref.Compare(b.Ref) })
+	tr.left = 0
+	o.Report = tr.report()
+	return o
+}

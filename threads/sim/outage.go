@@ -1,0 +1,74 @@
+package sim
+
+import (
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// Outage is a time in which a thread or an agent does not work, counted from the beginning of the trial. Without either
+// nothing begins: so it is while the forge is down.
+type Outage struct {
+	Thread, Agent string // at most one of them
+	From, Until   time.Duration
+	// Result ends every session that begins meanwhile, BackendDown or Limited, after a time. Empty: none begins.
+	Result agents.Result
+	After  time.Duration
+}
+
+// outagesOf finds the times in which the sessions of a thread met no backend, or a usage limit: from the start of the
+// first to the end of the last, or to the start of one that met none.
+func outagesOf(past []ledger.Past, from time.Time) (list []Outage) {
+	open := make(map[string]int) // place of the thread's outage in the list, and 1
+	for i := range past {
+		s := &past[i]
+		down := s.Outcome == agents.BackendDown || s.Outcome == agents.Limited
+		at := open[s.Thread] - 1
+		switch start, end := s.Start.Sub(from), s.End.Sub(from); {
+		case !down:
+			if at >= 0 && byItself(s) {
+				list[at].Until = max(list[at].From+time.Second, min(list[at].Until, start))
+				delete(open, s.Thread)
+			}
+		case at >= 0 && list[at].Result == s.Outcome:
+			list[at].Until = max(list[at].Until, end)
+		default:
+			list = append(list, Outage{Thread: s.Thread, From: start, Until: end, Result: s.Outcome, After: end - start})
+			open[s.Thread] = len(list)
+		}
+	}
+	return list
+}
+
+// fails returns the outage that a session meets which begins now; nil for none.
+func (tr *trial) fails(s *threads.Session) *Outage {
+	at := tr.now.Sub(tr.origin)
+	for i := range tr.Outages {
+		o := &tr.Outages[i]
+		theirs := (o.Thread == "" || o.Thread == s.Thread) && (o.Agent == "" || o.Agent == s.Agent)
+		if o.Result != "" && theirs && at >= o.From && at < o.Until {
+			return o
+		}
+	}
+	return nil
+}
+
+// openOutages queues the outages in which nothing begins, as pauses.
+func (tr *trial) openOutages() {
+	for i := range tr.Outages {
+		o := &tr.Outages[i]
+		if o.Result != "" {
+			continue
+		}
+		turn := func(off bool) func() {
+			return func() {
+				tr.note(ledger.Record{Pause: &ledger.Pause{Thread: o.Thread, Agent: o.Agent, Off: off}})
+				tr.change()
+			}
+		}
+		tr.after(o.From, turn(false))
+		tr.after(o.Until, turn(true))
+	}
+}

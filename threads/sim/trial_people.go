@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// mark carries out what a plan wants written, and has people answer to it.
+func (tr *trial) mark(m *threads.Mark) {
+	t := tr.issue(m.Ref)
+	if t == nil {
+		return
+	}
+	switch m.Action {
+	case threads.ActRoute:
+		tr.assign(t, m.Agent)
+	case threads.ActNeedsHuman: // a person looks at it, and sends it back
+		tr.tag(t, m, forge.LabelNeedsHuman)
+	case threads.ActBlocked:
+		tr.tag(t, m, forge.LabelBlocked)
+	case threads.ActAsk:
+		tr.ask(t, m)
+	case threads.ActTell:
+		tr.note(recordOf(m))
+	case threads.ActRelease, threads.ActUnlabel:
+		tr.note(ledger.Record{Released: &ledger.Released{Ref: ledger.Ref(m.Ref)}})
+		tr.unclaim(&trialRun{issue: t, Session: threads.Session{Item: threads.Item{Kind: kindOf(t, m.Ref)}}})
+		tr.change()
+	}
+}
+
+func kindOf(t *trialIssue, ref forge.Ref) agents.Kind {
+	if t.Issue.Ref == ref {
+		return agents.KindIssue
+	}
+	return agents.KindReview
+}
+
+// tag writes a label that asks for a person, who takes it off again some time later.
+func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
+	tr.note(recordOf(m))
+	set := func(add, remove string) {
+		if t.Issue.Ref == m.Ref {
+			tr.label(t, add, remove)
+		} else if t.pull != nil {
+			t.pull.Labels = with(without(t.pull.Labels, remove), add)
+		}
+	}
+	if tr.Model != nil {
+		set(label, "")
+	}
+	tr.later(t, func() {
+		set("", label)
+		if label == forge.LabelBlocked {
+			refs := []ledger.Ref{ledger.Ref(t.Issue.Ref)}
+			if t.pull != nil {
+				refs = append(refs, ledger.Ref(t.pull.Ref))
+			}
+			tr.note(ledger.Record{Retry: &ledger.Retry{Refs: refs}})
+		}
+		tr.outside()
+	})
+	tr.change()
+}
+
+// ask brings a question to the forge, and some time later the answer.
+func (tr *trial) ask(t *trialIssue, m *threads.Mark) {
+	d := tr.books.Chain(m.Ref).Dialogue
+	if d == nil {
+		return
+	}
+	tr.note(ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(m.Ref), Run: d.Run}})
+	tr.later(t, func() {
+		tr.note(ledger.Record{Answered: &ledger.Answered{Ref: ledger.Ref(m.Ref)}})
+		tr.outside()
+	})
+	tr.change()
+}
+
+// probeTime is how long a session has to run before the backend of a thread that was parked counts as found.
+const probeTime = time.Minute
+
+// parked are the threads as plans see them: a park lasts until the one session that tries the backend after it has run
+// for a minute.
+func (tr *trial) parked() map[string]*threads.ThreadHistory {
+	any := false
+	for _, known := range tr.books.Threads {
+		any = any || !known.ParkedUntil.IsZero()
+	}
+	if !any {
+		return tr.books.Threads
+	}
+	list := make(map[string]*threads.ThreadHistory, len(tr.books.Threads))
+	for name, known := range tr.books.Threads {
+		t := *known
+		if x := tr.probe(name); !t.ParkedUntil.IsZero() && !t.ParkedUntil.After(tr.now) && x != nil {
+			t.ParkedUntil = x.reserved.Add(probeTime)
+		}
+		if !t.ParkedUntil.After(tr.now) {
+			t.ParkedUntil, t.ParkedWhy = time.Time{}, ""
+		}
+		list[name] = &t
+	}
+	return list
+}
+
+// probe is the first session that a thread started after it was parked; nil when there is none.
+func (tr *trial) probe(thread string) *trialRun {
+	for _, x := range tr.runs {
+		if x.Thread == thread && !x.reserved.Before(tr.books.Thread(thread).ParkedUntil) {
+			return x
+		}
+	}
+	return nil
+}
+
+// mayProbe lets a thread that was parked begin with one session only.
+func (tr *trial) mayProbe(thread string) bool {
+	if tr.books.Thread(thread).ParkedUntil.IsZero() {
+		return true
+	}
+	x := tr.probe(thread)
+	return x == nil || !tr.now.Before(x.reserved.Add(probeTime))
+}

@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// written applies the effect of a writing session: a pull request, a new head of it, or the issue closed. One that did
+// not end well, or that an outage ended, leaves nothing.
+func (tr *trial) written(x *trialRun, t *trialIssue) {
+	t.running--
+	if x.cut != nil || x.stopped != "" {
+		return
+	}
+	if t.wrote++; x.how.Result != agents.Done && x.how.Result != "" {
+		return
+	}
+	t.done++
+	if tr.closes(t) {
+		tr.close(t)
+		return
+	}
+	if t.pull == nil {
+		t.pull = &forge.Pull{
+			Ref:    forge.Ref{Repo: t.Issue.Repo, Number: pullNumber + t.Number},
+			Author: tr.Config.Agent(x.Agent).Login, Created: tr.now,
+			Mergeable: forge.MergeClean, Closes: []forge.Ref{t.Issue.Ref}, Head: fmt.Sprintf("fix/issue-%d", t.Number),
+			Base: "main",
+		}
+		tr.pulls = append(tr.pulls, t)
+		tr.at[t.pull.Ref] = t
+	}
+	t.pull.HeadSHA = fmt.Sprintf("%d", t.done)
+	t.pull.Updated, t.pull.Mergeable, t.pull.ConflictSince = tr.now, forge.MergeClean, time.Time{}
+	tr.check(t, x.how.Red)
+	tr.invite(t)
+}
+
+// invite has a person review a pull request where agents do not.
+func (tr *trial) invite(t *trialIssue) {
+	review := func() {
+		tr.reviewed(t, "ada", t.verdict())
+		tr.outside()
+	}
+	switch {
+	case tr.reviewers():
+	case t.drawn:
+		tr.later(t, review)
+	default:
+		tr.after(t.Review, review)
+	}
+}
+
+// closes reports whether the session that has just ended closes its issue without a pull request.
+func (tr *trial) closes(t *trialIssue) bool {
+	switch {
+	case t.drawn || t.pull != nil:
+		return false
+	case len(t.Work.Steps) > 0:
+		return !t.Pulls && t.wrote >= len(t.Work.Steps)
+	}
+	return len(t.Work.Sessions) == 1
+}
+
+// check has the checks of a new head run, and report.
+func (tr *trial) check(t *trialIssue, red bool) {
+	l := lot{tr.Seed, uint64(t.seed()), lotChecks + uint64(t.done)}
+	takes := tr.Model.delay(l, Checks)
+	p := t.pull
+	if p.CI = forge.CINone; takes == 0 && !red {
+		return
+	}
+	p.CI = forge.CIPending
+	head := p.HeadSHA
+	tr.after(takes, func() {
+		if p.HeadSHA != head || t.pull != p {
+			return
+		}
+		if p.CI, p.CISince = forge.CISuccess, tr.now; red {
+			p.CI = forge.CIFailure
+		}
+		tr.outside()
+	})
+}
+
+// reviewers reports whether agents review.
+func (tr *trial) reviewers() bool {
+	return slices.ContainsFunc(tr.Config.Roles, func(r agents.Role) bool { return r.On == agents.OnReview })
+}
+
+// judged applies the effect of a review session.
+func (tr *trial) judged(x *trialRun, t *trialIssue) {
+	if x.cut != nil || x.stopped != "" {
+		return
+	}
+	if t.looked++; x.how.Result != agents.Done {
+		return
+	}
+	verdict := forge.Approved
+	if x.how.Verdict == ledger.ChangesRequested {
+		verdict = forge.ChangesRequested
+	}
+	tr.reviewed(t, tr.Config.Agent(x.Agent).Login, verdict)
+}
+
+// reviewed posts a verdict on the head.
+func (tr *trial) reviewed(t *trialIssue, by string, verdict forge.Verdict) {
+	if t.pull == nil {
+		return
+	}
+	r := forge.Review{Author: by, Verdict: verdict, CommitSHA: t.pull.HeadSHA, Official: true, Submitted: tr.now}
+	t.pull.Reviews = append(slices.Clone(t.pull.Reviews), r)
+	if r.Verdict == forge.Approved && !tr.Config.Forge.MergeAuto { // a person merges
+		tr.later(t, func() {
+			tr.merge(t.pull.Ref)
+			tr.outside()
+		})
+	}
+}
+
+// verdict returns the verdict of a review now, of work whose sessions are known by their times only. Every writing
+// session but the last is answered with a request for changes.
+func (t *trialIssue) verdict() forge.Verdict {
+	if t.done < max(len(t.Work.Sessions), len(t.Work.Steps)) {
+		return forge.ChangesRequested
+	}
+	return forge.Approved
+}
+
+// mergeSoon merges a pull request, which takes a time; meanwhile nothing else is done in the repository.
+func (tr *trial) mergeSoon(ref forge.Ref) {
+	takes := tr.Model.delay(lot{tr.Seed, uint64(ref.Number), lotMerge}, Merging)
+	if takes == 0 {
+		tr.merge(ref)
+		tr.change()
+		return
+	}
+	tr.merging[ref.Repo] = true
+	tr.after(takes, func() {
+		delete(tr.merging, ref.Repo)
+		tr.merge(ref)
+		tr.change()
+	})
+}
+
+func (tr *trial) merge(ref forge.Ref) {
+	t := tr.issue(ref)
+	if t == nil || t.pull == nil || t.merged {
+		return
+	}
+	t.merged = true
+	tr.seen.Merged++
+	tr.pulls = slices.DeleteFunc(tr.pulls, func(o *trialIssue) bool { return o == t })
+	tr.close(t)
+}
+
+func (tr *trial) close(t *trialIssue) {
+	if t.bare {
+		t.ended = tr.now
+		return
+	}
+	if t.Closed {
+		tr.seen.Twice++
+		return
+	}
+	t.Closed, t.ended = true, tr.now
+	tr.left--
+	tr.seen.Done++
+	tr.seen.turnarounds = append(tr.seen.turnarounds, tr.now.Sub(t.Created))
+	tr.seen.Makespan = tr.now.Sub(tr.origin)
+	tr.unblock(t)
+}
+
+// unblock tells the issues that wait for one that it is closed.
+func (tr *trial) unblock(t *trialIssue) {
+	for _, o := range tr.waiters[t.Issue.Ref] {
+		o.Blockers = slices.Clone(o.Blockers)
+		for i := range o.Blockers {
+			if b := &o.Blockers[i]; b.Ref == t.Issue.Ref && b.State == forge.BlockerOpen {
+				b.State = forge.BlockerClosed
+				o.blocked--
+			}
+		}
+	}
+}
+
+// later has a person do something about an issue.
+func (tr *trial) later(t *trialIssue, do func()) {
+	t.asked++
+	takes := tr.Model.delay(lot{tr.Seed, uint64(t.seed()), lotPeople + uint64(t.asked)<<32}, People)
+	if takes == 0 {
+		do()
+		return
+	}
+	tr.after(takes, do)
+}

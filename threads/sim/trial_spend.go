@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// bounded is how long a session takes: until an outage or the timeout of its role ends it.
+func (tr *trial) bounded(x *trialRun) time.Duration {
+	takes := x.how.Took
+	if x.cut = tr.fails(&x.Session); x.cut != nil {
+		takes = min(takes, max(x.cut.After, time.Second))
+		x.how = Step{Took: takes, Result: x.cut.Result}
+	}
+	if role := tr.Config.Role(x.Role); role != nil && role.Timeout > 0 && takes > role.Timeout {
+		takes = role.Timeout
+		x.how = Step{Took: takes, Result: agents.TimedOut, Usage: x.how.Usage}
+	}
+	return takes
+}
+
+// usageOf is the use of a session up to now; nil where that is not known.
+func (tr *trial) usageOf(x *trialRun) *agents.Usage {
+	all := x.how.Usage
+	if all == nil {
+		if u, known := tr.Uses[Line{x.Thread, x.Item.Kind}]; known {
+			all = &u
+		}
+	}
+	if all == nil || x.takes <= 0 {
+		return all
+	}
+	return part(all, tr.now.Sub(x.Started), x.takes)
+}
+
+// part is the share of a usage that a part of a time makes.
+func part(all *agents.Usage, of, whole time.Duration) *agents.Usage {
+	share := min(1, of.Seconds()/whole.Seconds())
+	scale := func(n int64) int64 { return int64(float64(n) * share) }
+	return &agents.Usage{
+		InputTokens: scale(all.InputTokens), OutputTokens: scale(all.OutputTokens),
+		CachedTokens: scale(all.CachedTokens), CostUSD: all.CostUSD * share,
+	}
+}
+
+// tellings is how often a session tells what it has used.
+const tellings = 8
+
+// tells has a session tell what it uses while it runs, where that is limited. At a limit it ends, and so do all others
+// that share it.
+func (tr *trial) tells(x *trialRun, takes time.Duration) {
+	x.takes = takes
+	if !tr.metered || tr.usageOf(x) == nil {
+		return
+	}
+	for i := range time.Duration(tellings - 1) {
+		tr.after(takes*(i+1)/tellings, func() {
+			if x.over {
+				return
+			}
+			u := *tr.usageOf(x)
+			tr.note(ledger.Record{Used: &ledger.Used{Run: x.RunID, Usage: u}})
+			x.Used = tr.books.Open[x.RunID].Used
+			s := make([]threads.Session, 0, len(tr.runs))
+			for _, o := range tr.runs {
+				s = append(s, o.Session)
+			}
+			for _, st := range threads.Overspent(tr.Config, &tr.books.History, s, tr.now) {
+				tr.stop(&st)
+			}
+		})
+	}
+}
+
+// stop ends a session that has reached a limit. People stop nothing in a trial, and nothing goes away under a session.
+func (tr *trial) stop(st *threads.Stop) {
+	if st.Reason.Code != threads.StopOverLimit && st.Reason.Code != threads.StopOverBudget {
+		return
+	}
+	for _, x := range tr.runs {
+		if x.RunID == st.RunID && x.State == threads.Running {
+			x.stopped = st.Reason.Code
+			x.how.Result = agents.OverBudget
+			tr.ended(x)
+			return
+		}
+	}
+}
+
+// limited reports whether a configuration limits what sessions use.
+func limited(c *threads.Config) bool {
+	no := agents.Budget{}
+	for i := range c.Threads {
+		if c.Threads[i].Budget != no {
+			return true
+		}
+	}
+	for i := range c.Agents {
+		if c.Agents[i].Budget != no {
+			return true
+		}
+	}
+	for i := range c.Roles {
+		if c.Roles[i].PerSession != no || c.Roles[i].PerIssue != no {
+			return true
+		}
+	}
+	return false
+}
