@@ -51,6 +51,7 @@ var layers = map[string][]string{
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/ledger":           {"threads", "agents", "forge"},
+	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
 	"threads/sim":              {"threads", "threads/delta", "threads/ledger", "threads/wire", "agents", "forge"},
 	"threads/delta":            {"threads", "threads/ledger", "agents", "forge"},
@@ -135,7 +136,7 @@ func (s *source) checkLinux() (failures []string) {
 // report repeat it exactly.
 var pure = []string{
 	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/file", "threads/ledger",
-	"threads/services", "threads/sim", "threads/wire", "threads/delta",
+	"threads/proof", "threads/services", "threads/sim", "threads/wire", "threads/delta",
 }
 
 // impure is what pure packages may not use: an import path, a path and all below it (with /...), or a function.

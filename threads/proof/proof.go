@@ -1,0 +1,244 @@
+// Package proof proves of a configuration what can be proven before any work is done: that every author has a reviewer,
+// that every label and skill in use can be worked on, that no class of work keeps another waiting for ever, how much a
+// night can cost, and which slots, agents and rules can never be of use.
+//
+// It searches small worlds (world.go): a forge with an issue or two and the configuration itself, in which the real
+// threads.Decide decides and the real ledger remembers. Each search follows every way that the world can go, until no
+// new state is left, so that what it does not find cannot happen in such a world. No rule is told a second time here.
+//
+//	world.go    a forge, sessions and the ledger; what happens in them, told line by line
+//	journey.go  one issue from its filing to its merge: reviewers, labels and skills
+//	jam.go      sessions that wait for reviews, in every slot at once
+//	order.go    an issue that others go ahead of
+//	cost.go     the most that a night can use
+//	crew.go     agents that never run, and slots that none of them fills
+//	mute.go     rules that change nothing
+//
+// Programs and tokens are taken as given: that they are missing is for Config.Problems.
+package proof
+
+import (
+	"slices"
+	"strings"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Weight says how much a finding matters.
+type Weight int
+
+// The weights, in the order in which findings are told.
+const (
+	Proven Weight = iota // it is as it should be
+	Hint                 // worth knowing: nothing stops, but something is of no use, or has no bound
+	Wrong                // some work waits for ever
+)
+
+// Finding is one answer.
+type Finding struct {
+	Claim  string // what it is about, such as "reviewers"
+	Weight Weight
+	Text   string // in one line, with the key of factory.toml that it is about
+	// Story has the shortest way there, a line for each step; nil where there is nothing to tell.
+	Story []string
+}
+
+// Prove returns what can be proven of a configuration. open are the open issues of the forge where that was read: their
+// labels and skills are in use, too. The findings are in the order of the claims.
+func Prove(c *threads.Config, open []forge.Issue) []Finding {
+	p := &prover{config: given(c), open: open, climbs: make(map[rung]bool), stuck: make(map[string]bool)}
+	p.quiet = p.withoutSchedules()
+	if len(c.Forge.Repos) == 0 || len(c.Agents) == 0 {
+		return nil
+	}
+	for _, claim := range claims {
+		before := len(p.found)
+		all := claim.prove(p)
+		p.found = append(p.found, p.told...)
+		p.told = nil
+		if len(p.found) == before && all != "" {
+			p.found = append(p.found, Finding{Claim: claim.name, Text: all})
+		}
+	}
+	return p.found
+}
+
+// claims are proven one after the other. Each returns what to say where it found nothing; empty for nothing.
+var claims = []struct {
+	name  string
+	prove func(*prover) string
+}{
+	{"reviewers", (*prover).reviewers},
+	{"skills", (*prover).skills},
+	{"order", (*prover).order},
+	{"cost", (*prover).cost},
+	{"slots", (*prover).slots},
+	{"rules", (*prover).rules},
+}
+
+// prover collects what it finds.
+type prover struct {
+	config *threads.Config // with every program and token
+	quiet  *threads.Config // the same without scheduled roles
+	open   []forge.Issue
+	found  []Finding
+	told   []Finding // of the claim that is being proven
+
+	sets    []labelSet // see inUse
+	climbs  map[rung]bool
+	stuck   map[string]bool // agents whose work, or what is assigned to them, waits for ever
+	waiting []*stuck        // work that no agent may review, one for each reason
+}
+
+// rung is one on a ladder: the agent whose ladder it is, and the one that went on.
+type rung struct{ of, by string }
+
+func (p *prover) tell(claim string, weight Weight, text string, story []string) {
+	same := func(f Finding) bool { return f.Claim == claim && f.Text == text }
+	if !slices.ContainsFunc(p.told, same) {
+		p.told = append(p.told, Finding{claim, weight, text, story})
+	}
+}
+
+// given returns the configuration with a program for each role and a token for each agent, and without plans, which
+// people approve.
+func given(c *threads.Config) *threads.Config {
+	all := *c
+	all.Agents, all.Roles = slices.Clone(c.Agents), slices.Clone(c.Roles)
+	for i := range all.Agents {
+		all.Agents[i].Token = "given"
+	}
+	for i := range all.Roles {
+		all.Roles[i].Command, all.Roles[i].Plan = []string{"given"}, false
+	}
+	return &all
+}
+
+// withoutSchedules returns the configuration in which no agent has a scheduled role.
+func (p *prover) withoutSchedules() *threads.Config {
+	quiet := *p.config
+	quiet.Agents = slices.Clone(quiet.Agents)
+	for i := range quiet.Agents {
+		a := &quiet.Agents[i]
+		a.Roles = slices.DeleteFunc(slices.Clone(a.Roles), func(name string) bool {
+			r := quiet.Role(name)
+			return r == nil || r.On == agents.OnSchedule
+		})
+	}
+	scheduled := func(r agents.Role) bool { return r.On == agents.OnSchedule }
+	quiet.Roles = slices.DeleteFunc(slices.Clone(quiet.Roles), scheduled)
+	return &quiet
+}
+
+// kin returns one agent of each group whose members differ in nothing but name, account and token: what one of them
+// may, all may. An agent that a route or a ladder names is like no other.
+func (p *prover) kin() []*agents.Agent {
+	var first []*agents.Agent
+	seen := make(map[string]bool)
+	for i := range p.config.Agents {
+		a := &p.config.Agents[i]
+		if key := p.kind(a); !seen[key] {
+			seen[key] = true
+			first = append(first, a)
+		}
+	}
+	return first
+}
+
+// kind has all that tells an agent from others.
+func (p *prover) kind(a *agents.Agent) string {
+	if p.named(a.Name) {
+		return a.Name
+	}
+	return strings.Join([]string{
+		a.Thread, strings.Join(a.Roles, ","), strings.Join(a.Skills, ","), strings.Join(a.Escalate, ","),
+		itoa(a.EscalateAfter),
+	}, "\n")
+}
+
+// named reports whether a route or a ladder names the agent.
+func (p *prover) named(agent string) bool {
+	has := func(list []string) bool { return slices.Contains(list, agent) }
+	return slices.ContainsFunc(p.config.Routes, func(r threads.Route) bool { return has(r.Agents) }) ||
+		slices.ContainsFunc(p.config.Agents, func(a agents.Agent) bool { return has(a.Escalate) }) ||
+		slices.ContainsFunc(p.config.Roles, func(r agents.Role) bool { return has(r.Escalate) })
+}
+
+// labelSet are labels that an issue may carry together.
+type labelSet struct {
+	labels []string // those that decide who may work on it, sorted
+	refs   []forge.Ref
+	routed bool // by a route of the configuration
+}
+
+// words names a set.
+func (s labelSet) words() string {
+	if len(s.labels) == 0 {
+		return "no label that an agent asks for"
+	}
+	return strings.Join(s.labels, " and ")
+}
+
+// inUse are the sets of labels in use: none, each label of a role, each routed skill, with and without them, and those
+// of the open issues.
+func (p *prover) inUse() []labelSet {
+	if p.sets != nil {
+		return p.sets
+	}
+	roles := []string{""}
+	for i := range p.config.Roles {
+		if l := p.config.Roles[i].Label; l != "" && p.config.Roles[i].On == agents.OnIssue {
+			roles = append(roles, l)
+		}
+	}
+	for _, l := range roles {
+		p.use(labelSet{labels: compact(l)})
+		for i := range p.config.Routes {
+			p.use(labelSet{labels: compact(l, skillPrefix+p.config.Routes[i].Skill), routed: true})
+		}
+	}
+	for i := range p.open {
+		is := &p.open[i]
+		if is.Closed || !is.Has(forge.LabelBacklog) || len(is.Assignees) > 0 || forge.SkipLabel(is.Labels) != "" {
+			continue
+		}
+		kept := slices.DeleteFunc(slices.Clone(is.Labels), func(l string) bool {
+			return !strings.HasPrefix(l, skillPrefix) && !slices.Contains(roles, l)
+		})
+		p.use(labelSet{labels: compact(kept...), refs: []forge.Ref{is.Ref}})
+	}
+	return p.sets
+}
+
+func (p *prover) use(s labelSet) {
+	i := slices.IndexFunc(p.sets, func(o labelSet) bool { return slices.Equal(o.labels, s.labels) })
+	if i < 0 {
+		p.sets = append(p.sets, s)
+		return
+	}
+	p.sets[i].refs, p.sets[i].routed = append(p.sets[i].refs, s.refs...), p.sets[i].routed || s.routed
+}
+
+func compact(labels ...string) []string {
+	labels = slices.DeleteFunc(slices.Clone(labels), func(l string) bool { return l == "" })
+	slices.Sort(labels)
+	return slices.Compact(labels)
+}
+
+// join lists names in English: "a, b and c".
+func join(names []string) string {
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// plural is a number with its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return itoa(n) + " " + noun + "s"
+}

@@ -1,0 +1,394 @@
+package proof
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/file"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files; read the diff before you commit it")
+
+// decode reads a factory.toml in which every variable is set.
+func decode(t testing.TB, text string) *threads.Config {
+	t.Helper()
+	c, err := file.Decode("factory.toml", text, func(name string) (string, bool) {
+		switch name {
+		case "FORGE_URL":
+			return "http://forgejo:3000", true
+		case "FORGE_REPO":
+			return "johba/harb", true
+		}
+		return "value-of-" + name, true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// told is what was found, as golden files have it.
+func told(found []Finding) string {
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%s %s: %s\n", []string{"ok", "hint", "wrong"}[f.Weight], f.Claim, f.Text)
+		for _, line := range f.Story {
+			fmt.Fprintf(&b, "    %s\n", line)
+		}
+	}
+	return b.String()
+}
+
+// sound is a factory of which everything can be proven.
+const sound = `
+[forge]
+url = "http://forgejo:3000"
+token = "t"
+repos = ["johba/harb"]
+
+[threads.api]
+backend = "api"
+agents = ["dev-opus", "review-opus"]
+budget = { usd_per_day = 20.0 }
+
+[threads.llama]
+backend = "local"
+max_concurrent = 2
+agents = ["dev-kimi", "dev-qwen", "gardener-qwen"]
+
+[agents.dev-opus]
+skills = ["go", "sql"]
+
+[agents.dev-qwen]
+skills = ["go"]
+escalate = ["dev-opus"]
+
+[roles.dev]
+cli = "claude"
+[roles.review]
+cli = "claude"
+[roles.gardener]
+cli = "claude"
+
+[routes]
+sql = "dev-opus"
+`
+
+// slips are factories of which something cannot be proven: the sound one with an edit, or another text. The smallest
+// change that mends it follows.
+var slips = []struct {
+	name string
+	text string   // empty: the sound one
+	edit []string // old, new
+	mend []string // old, new; of the edited text
+	open []forge.Issue
+	want string // claim of the finding
+}{
+	{
+		name: "no reviewer for local work",
+		edit: []string{
+			`agents = ["dev-opus", "review-opus"]`, `agents = ["dev-opus"]`,
+			`"gardener-qwen"]`, `"gardener-qwen", "review-qwen"]`,
+		},
+		mend: []string{`agents = ["dev-opus"]`, `agents = ["dev-opus", "review-opus"]`},
+		want: "reviewers",
+	},
+	{
+		name: "a review role that asks for a label",
+		edit: []string{"[roles.review]\n", "[roles.review]\nlabel = \"docs\"\n"},
+		mend: []string{"label = \"docs\"\n", ""},
+		want: "reviewers",
+	},
+	{
+		name: "reviewers in slots that wait for them",
+		edit: []string{
+			"[roles.dev]\ncli = \"claude\"", "[roles.dev]\ncommand = [\"dev\"]\nwaits_for_review = true",
+			`agents = ["dev-kimi", "dev-qwen", "gardener-qwen"]`, `agents = ["dev-kimi", "review-qwen", "gardener-qwen"]`,
+			"max_concurrent = 2", "max_concurrent = 1", `"review-opus"]`, "\"review-opus\"]\nmax_sessions = 1",
+			"[agents.dev-qwen]\nskills = [\"go\"]\nescalate = [\"dev-opus\"]\n", "",
+		},
+		mend: []string{"max_sessions = 1", "max_sessions = 2"},
+		want: "reviewers",
+	},
+	{
+		name: "a route to an agent whose role asks for a label",
+		edit: []string{
+			"[agents.dev-opus]", "[agents.dev-opus]\nrole = \"docs\"",
+			"[routes]", "[roles.docs]\non = \"issue\"\nlabel = \"docs\"\ncli = \"claude\"\n[routes]",
+		},
+		mend: []string{`sql = "dev-opus"`, `go = ["dev-qwen", "dev-opus"]`},
+		want: "skills",
+	},
+	{
+		name: "issues that no agent has the skill for",
+		mend: []string{`skills = ["go"]`, `skills = ["go", "rust"]`},
+		open: []forge.Issue{
+			{Ref: forge.Ref{Repo: "johba/harb", Number: 3}, Labels: []string{"backlog", "priority/2", "skill/go", "skill/rust"}},
+			{Ref: forge.Ref{Repo: "johba/harb", Number: 7}, Labels: []string{"backlog", "skill/go", "skill/rust"}},
+			{Ref: forge.Ref{Repo: "johba/harb", Number: 8}, Labels: []string{"backlog", "blocked", "skill/cobol"}},
+			{Ref: forge.Ref{Repo: "johba/harb", Number: 9}, Labels: []string{"skill/cobol"}},
+			{Ref: forge.Ref{Repo: "johba/harb", Number: 10}, Labels: []string{"backlog", "skill/lisp"}, Assignees: []string{"ada"}},
+		},
+		want: "skills",
+	},
+	{
+		name: "scheduled work that leaves no time",
+		edit: []string{
+			`"dev-kimi", "dev-qwen", "gardener-qwen"`, `"dev-kimi", "architect-qwen", "gardener-qwen"`,
+			"max_concurrent = 2", "max_concurrent = 1",
+			"[agents.dev-qwen]\nskills = [\"go\"]\nescalate = [\"dev-opus\"]\n", "",
+			`agents = ["dev-opus", "review-opus"]`, `agents = ["review-opus"]`, "[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "",
+			"[routes]\nsql = \"dev-opus\"\n", "[roles.architect]\ncli = \"claude\"\npriority = 4\n",
+			"[roles.gardener]\n", "[roles.gardener]\npriority = 3\n",
+		},
+		mend: []string{"priority = 3", "priority = 5"},
+		want: "order",
+	},
+	{
+		name: "no limit for a night",
+		edit: []string{"budget = { usd_per_day = 20.0 }\n", ""},
+		mend: []string{"[threads.api]\n", "[threads.api]\nwindows = [{ length = \"5h\", usd = 10.0 }]\n"},
+		want: "cost",
+	},
+	{
+		name: "more slots than agents",
+		edit: []string{"max_concurrent = 2", "max_concurrent = 4"},
+		mend: []string{"max_concurrent = 4", "max_concurrent = 3"},
+		want: "slots",
+	},
+	{
+		name: "two agents for one scheduled run",
+		edit: []string{
+			`"dev-kimi", "dev-qwen", "gardener-qwen"`, `"dev-qwen", "gardener-kimi", "gardener-qwen"`,
+			"max_concurrent = 2", "max_concurrent = 3",
+		},
+		mend: []string{`["johba/harb"]`, `["johba/harb", "johba/other"]`},
+		want: "slots",
+	},
+	{
+		name: "a reviewer that may review no author",
+		edit: []string{
+			`"dev-opus", "review-opus"`, `"review-opus"`, `"gardener-qwen"`, `"gardener-qwen", "review-qwen"`,
+			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "", "escalate = [\"dev-opus\"]", "", "[routes]\nsql = \"dev-opus\"\n", "",
+		},
+		mend: []string{`["review-opus"]`, `["dev-opus", "review-opus"]`},
+		want: "slots",
+	},
+	{
+		name: "a reserve that keeps nothing",
+		edit: []string{
+			`"dev-opus", "review-opus"`, `"review-opus"`, "[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "",
+			"escalate = [\"dev-opus\"]", "", "[routes]\nsql = \"dev-opus\"\n", "",
+			"budget = { usd_per_day = 20.0 }", "windows = [{ length = \"5h\", tokens = 1000000 }]\nreserve = 0.2",
+		},
+		mend: []string{"reserve = 0.2", ""},
+		want: "rules",
+	},
+	{
+		name: "a window that shorter ones keep empty",
+		edit: []string{
+			"budget = { usd_per_day = 20.0 }",
+			"windows = [{ length = \"5h\", usd = 2.0 }, { length = \"24h\", usd = 30.0 }]",
+		},
+		mend: []string{"usd = 30.0", "usd = 6.0"},
+		want: "rules",
+	},
+	{
+		name: "a hold without a reviewer",
+		edit: []string{
+			"max_concurrent = 2", "max_concurrent = 2\nhold = \"2m\"", `"dev-opus", "review-opus"`, `"dev-opus"`,
+			"[roles.review]\ncli = \"claude\"\n", "",
+		},
+		mend: []string{`"dev-opus"]`, `"dev-opus", "review-opus"]`},
+		want: "rules",
+	},
+	{
+		name: "an affinity_wait for the only agent",
+		edit: []string{
+			"max_concurrent = 2", "max_concurrent = 2\naffinity_wait = \"2m\"", `"dev-kimi", "dev-qwen"`, `"dev-qwen"`,
+			`"dev-opus", "review-opus"`, `"review-opus"`, "[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "",
+			"escalate = [\"dev-opus\"]", "", "[routes]\nsql = \"dev-opus\"\n", "",
+		},
+		mend: []string{`"dev-qwen",`, `"dev-qwen", "dev-kimi",`},
+		want: "rules",
+	},
+	{
+		name: "skills of a reviewer",
+		edit: []string{"[roles.dev]", "[agents.review-opus]\nskills = [\"go\"]\n[roles.dev]"},
+		mend: []string{"[agents.review-opus]\nskills = [\"go\"]\n", ""},
+		want: "rules",
+	},
+	{
+		name: "a budget above that of the thread",
+		edit: []string{"[roles.dev]", "[agents.review-opus]\nbudget = { usd_per_day = 30.0 }\n[roles.dev]"},
+		mend: []string{"usd_per_day = 30.0", "usd_per_day = 10.0"},
+		want: "rules",
+	},
+	{
+		name: "a rung whose role asks for a label",
+		edit: []string{
+			"[agents.dev-opus]\nskills = [\"go\", \"sql\"]", "[agents.dev-opus]\nrole = \"docs\"",
+			"[routes]\nsql = \"dev-opus\"\n", "[roles.docs]\non = \"issue\"\nlabel = \"docs\"\ncli = \"claude\"\n",
+			"escalate = [\"dev-opus\"]", "role = \"code\"\nescalate = [\"dev-opus\"]",
+			"[roles.review]", "[roles.code]\non = \"issue\"\nlabel = \"code\"\ncli = \"claude\"\n[roles.review]",
+		},
+		mend: []string{"label = \"code\"\n", ""},
+		want: "rules",
+	},
+	{
+		name: "a ladder that people come before",
+		edit: []string{"escalate = [\"dev-opus\"]", "escalate = [\"dev-opus\"]\nescalate_after = 40"},
+		mend: []string{"escalate_after = 40", "escalate_after = 4"},
+		want: "rules",
+	},
+}
+
+// TestProve tells of each slip the shortest story, and nothing of it after the smallest change that mends it.
+func TestProve(t *testing.T) {
+	for _, tt := range slips {
+		t.Run(tt.name, func(t *testing.T) {
+			text := edited(t, sound, tt.edit)
+			about := func(text string) (slips []Finding) {
+				for _, f := range Prove(decode(t, text), tt.open) {
+					if f.Weight != Proven {
+						slips = append(slips, f)
+					}
+				}
+				return slips
+			}
+			found := about(text)
+			if len(found) == 0 || found[0].Claim != tt.want {
+				t.Errorf("found %q, want one about %s", told(found), tt.want)
+			}
+			golden(t, strings.ReplaceAll(tt.name, " ", "-")+".txt", told(found))
+			rest := about(edited(t, text, tt.mend))
+			for _, f := range rest {
+				for _, was := range found {
+					if f.Claim == was.Claim && f.Text == was.Text {
+						t.Errorf("after the change: %s", told(rest))
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestSound proves all of a factory without a slip.
+func TestSound(t *testing.T) { golden(t, "sound.txt", told(Prove(decode(t, sound), nil))) }
+
+func edited(t *testing.T, text string, edits []string) string {
+	t.Helper()
+	for i := 0; i < len(edits); i += 2 {
+		if !strings.Contains(text, edits[i]) {
+			t.Fatalf("nothing to edit: %q", edits[i])
+		}
+		text = strings.Replace(text, edits[i], edits[i+1], 1)
+	}
+	return text
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("run with -update if this is right (-want +got):\n%s", diff)
+	}
+}
+
+// TestDocumented proves every configuration of the documentation: no false alarm, and no example with a slip. That a
+// night has no bound is told of those that show something else.
+func TestDocumented(t *testing.T) {
+	for name, text := range documented(t) {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range Prove(decode(t, text), nil) {
+				if f.Weight != Proven && f.Claim != "cost" {
+					t.Error(told([]Finding{f}))
+				}
+			}
+		})
+	}
+}
+
+// documented are the factory.toml of the tree that name threads, and those in its pages.
+func documented(t *testing.T) map[string]string {
+	const root = "../../"
+	configs := make(map[string]string)
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, name := range []string{"factory.toml.example", "docker/factory.toml", "threads/file/testdata/decode/seed.toml"} {
+		configs[name] = read(root + name)
+	}
+	pages, err := filepath.Glob(root + "docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```toml\n(.*?)^```|((?:^    [^\n]*\n\n?)+)")
+	for _, page := range append(pages, root+"README.md") {
+		for i, m := range blocks.FindAllStringSubmatch(read(page), -1) {
+			text := regexp.MustCompile("(?m)^    ").ReplaceAllString(m[1]+m[2], "")
+			if strings.HasPrefix(text, "[") && strings.Contains(text, "[threads.") && strings.Contains(text, "backend = ") {
+				configs[fmt.Sprintf("%s %d", filepath.Base(page), i)] = text
+			}
+		}
+	}
+	if len(configs) < 6 {
+		t.Fatalf("only %d configurations", len(configs))
+	}
+	return configs
+}
+
+// crowdOf is a factory with as many agents, of five kinds, and with labels, skills, routes and ladders.
+func crowdOf(t testing.TB, n int) *threads.Config {
+	var names [5][]string
+	kinds := []string{"dev-a", "dev-b", "docs", "review", "gardener"}
+	for i := range n {
+		names[i%5] = append(names[i%5], fmt.Sprintf("%q", fmt.Sprintf("%s%d", kinds[i%5]+"-", i)))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[forge]\nurl = \"http://f\"\ntoken = \"t\"\nrepos = [\"o/a\", \"o/b\"]\n")
+	for i, list := range names {
+		backend := "local\"\nmax_concurrent = 2"
+		if kinds[i] == "review" {
+			backend = "api\"\nwindows = [{ length = \"5h\", usd = 10.0 }, { length = \"7d\", usd = 90.0 }]"
+		}
+		fmt.Fprintf(&b, "[threads.t%d]\nbackend = %s\nagents = [%s]\n", i, `"`+backend, strings.Join(list, ", "))
+	}
+	for i, name := range append(names[0], names[1]...) {
+		skill := fmt.Sprintf("%q", fmt.Sprintf("s%d", i%3))
+		fmt.Fprintf(&b, "[agents.%s]\nskills = [%s]\nescalate = [%s]\n", strings.Trim(name, `"`), skill, names[2][0])
+	}
+	b.WriteString("[roles.dev]\ncli = \"claude\"\n[roles.review]\ncli = \"claude\"\n[roles.gardener]\ncli = \"claude\"\n" +
+		"[roles.docs]\non = \"issue\"\ncli = \"claude\"\n[routes]\n")
+	return decode(t, b.String()+fmt.Sprintf("s0 = %s\ns1 = %s\n", names[0][0], names[1][0]))
+}
+
+// BenchmarkProve proves a factory of twenty agents: at most two seconds.
+func BenchmarkProve(b *testing.B) {
+	c := crowdOf(b, 20)
+	for b.Loop() {
+		Prove(c, nil)
+	}
+}
