@@ -28,7 +28,11 @@ var checkCommand = command{
 Asks what run would find out later: whether the file is right, the forge
 answers, every token belongs to its agent, the repositories may be written to,
 every backend answers, every program is there, and a hub's other hosts tell of
-themselves. It writes nothing; --fix creates missing labels, as run does, and
+themselves. And it proves, by playing every way that small worlds can go: every
+author has a reviewer, every label and skill in use can be worked on, no class
+of work keeps another waiting for ever, what a night can cost, and that no slot,
+agent or rule is of no use. What does not hold is told with the shortest story
+that shows it. It writes nothing; --fix creates missing labels, as run does, and
 registers the web hook anew, and the control room for signing in with the
 forge. --notify sends a message to each url of [notify]. Exits 1 when there is a
 problem.`,
@@ -54,6 +58,7 @@ type checker struct {
 	c      *cli
 	config *threads.Config
 	found  []screen.Finding
+	open   []forge.Issue // on the forge; nil where that was not read
 }
 
 func (k *checker) well(about, format string, args ...any) {
@@ -88,6 +93,7 @@ func (k *checker) check(ctx context.Context) error {
 			k.fleet(ctx)
 			k.notified(ctx)
 		}
+		k.proofs(k.open)
 		k.credentials(ctx)
 		k.programs()
 		k.services()
@@ -151,6 +157,7 @@ func (k *checker) forge(ctx context.Context) {
 	}
 	usable := err == nil
 	if usable {
+		k.read(ctx, client)
 		k.hooks(ctx, client)
 		k.signIn(ctx, client)
 	}

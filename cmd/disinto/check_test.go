@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -214,7 +215,8 @@ func TestCheckNote(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(said.Findings, screen.Finding{About: "agents", Note: true, Text: sharedAccount}) {
+	shared := screen.Finding{About: "agents", Note: true, Text: sharedAccount}
+	if !slices.ContainsFunc(said.Findings, func(f screen.Finding) bool { return reflect.DeepEqual(f, shared) }) {
 		t.Errorf("findings %+v", said.Findings)
 	}
 }

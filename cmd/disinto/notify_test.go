@@ -131,7 +131,7 @@ func TestCheckNotify(t *testing.T) {
 	got = disinto(t.Context(), f.environ(nil), "check", "--notify", "--config", path)
 	letters, _ := in.letters()
 	if len(letters) != 1 || !strings.Contains(letters[0], "disinto check --notify on ") || got.code != 1 ||
-		!strings.Contains(got.stdout, "notify    url 1 of [notify] (generic "+in.Listener.Addr().String()+") took a message") ||
+		!strings.Contains(got.stdout, " url 1 of [notify] (generic "+in.Listener.Addr().String()+") took a message") ||
 		!strings.Contains(got.stdout, "connection refused") || strings.Contains(got.stdout+got.stderr, "s3cret") {
 		t.Errorf("check --notify exits with %d, sent %q:\n%s", got.code, letters, got.stdout)
 	}

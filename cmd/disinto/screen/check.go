@@ -6,6 +6,8 @@ type Finding struct {
 	Problem bool   `json:"problem"`
 	Note    bool   `json:"note"` // worth knowing, and no problem
 	Text    string `json:"text"`
+	// Story has the shortest way to a problem or note, a line for each step; empty where there is none.
+	Story []string `json:"story,omitempty"`
 }
 
 // Findings shows findings, a line or more for each.
@@ -19,6 +21,10 @@ func (v View) Findings(found []Finding) string {
 			rows = append(rows, []cell{{"note", held}, {f.About, plain}, {f.Text, held}})
 		default:
 			rows = append(rows, []cell{{"ok", good}, {f.About, plain}, {f.Text, plain}})
+			continue
+		}
+		for _, line := range f.Story {
+			rows = append(rows, []cell{{"", plain}, {"", plain}, {"  " + line, plain}})
 		}
 	}
 	p := v.page()
