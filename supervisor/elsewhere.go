@@ -296,12 +296,20 @@ func (s *Supervisor) keepRooms(ctx context.Context) {
 
 // measure adds the room of a thread that runs elsewhere. What is not known keeps nothing from starting.
 func (s *Supervisor) measure(ctx context.Context, t *threads.Thread, rooms map[string]threads.Room) {
-	far, ok := s.Elsewhere[t.Executor].(roomer)
-	if !ok {
-		return
+	unknown := threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64}
+	room := unknown
+	if far, ok := s.Elsewhere[t.Executor].(roomer); ok {
+		if memory, disk, err := far.Room(ctx, t.Name); err == nil {
+			room.Memory, room.Disk = memory, disk
+		}
 	}
-	if memory, disk, err := far.Room(ctx, t.Name); err == nil && (memory < math.MaxInt64 || disk < math.MaxInt64) {
-		rooms[t.Name] = threads.Room{Memory: memory, Disk: disk}
+	if far, ok := s.Elsewhere[t.Executor].(placer); ok {
+		if why, err := far.Unfit(ctx, t.Nodes); err == nil {
+			room.None = why
+		}
+	}
+	if room != unknown {
+		rooms[t.Name] = room
 	}
 }
 

@@ -48,6 +48,13 @@ type roomer interface {
 	Room(ctx context.Context, thread string) (memory, disk int64, err error)
 }
 
+// placer is an executor that can tell before a session is sent that no machine could run it.
+type placer interface {
+	// Unfit says why no machine elsewhere can run a session with these rules for machines, whatever else runs there; ""
+	// where one can. After an error it is not known.
+	Unfit(ctx context.Context, rules []agents.NodeRule) (why string, err error)
+}
+
 // executor runs the sessions of a thread; nil when there is none of that name.
 func (s *Supervisor) executor(name string) Executor {
 	if name == "" {

@@ -10,6 +10,9 @@ import (
 type Room struct {
 	Memory int64 // that a new process can use before the kernel kills one
 	Disk   int64 // of the file system with the state directory
+	// None says, of machines elsewhere, why none of them could run a session of the thread if it ran nothing else; empty
+	// where one could, or that is not known.
+	None string
 }
 
 // hasRoom keeps a machine that is nearly full from filling up: one more agent could make the kernel kill one, or
@@ -26,6 +29,8 @@ func hasRoom(v *view, c candidate) *Reason {
 	switch {
 	case room == nil:
 		return nil
+	case room.None != "":
+		return &Reason{Code: NoPlace, Agent: c.agent.Name, Note: room.None}
 	case room.Memory < f.MinFreeMemory:
 		return short("memory", room.Memory, f.MinFreeMemory)
 	case room.Disk < f.MinFreeDisk:

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"codeberg.org/johba/disinto/agents"
 )
@@ -110,14 +109,11 @@ func (c *client) checkRights(ctx context.Context) (problems []error) {
 
 // checkPlace asks Nomad where it would place a session of a thread, which takes the right submit-job.
 func (c *client) checkPlace(ctx context.Context, cfg Config, n Need) error {
-	id := jobID("check-" + n.Thread)
-	o := newOrder(agents.Job{RunID: "check", Timeout: time.Hour, Nodes: n.Nodes}, "", time.Now())
-	var plan evaluation
-	_, err := c.call(ctx, http.MethodPut, "/job/"+escape(id)+"/plan", nil, table{"Job": describe(id, o, cfg)}, &plan)
+	why, err := c.plan(ctx, cfg, "check-"+n.Thread, n.Nodes)
 	if err != nil {
 		return lacks(err, "submit-job")
 	}
-	if why, ok := plan.FailedTGAllocs[taskName]; ok {
+	if why != nil {
 		return errors.New(why.String())
 	}
 	return nil

@@ -39,6 +39,7 @@ type fake struct {
 	serial   int
 	down     bool     // no answer to anything
 	denied   bool     // writing is forbidden
+	full     bool     // no node has room for one more
 	requests []string // bodies of all requests but those of variables
 }
 
@@ -339,12 +340,15 @@ func (f *fake) plan(body []byte) (status int, answer any) {
 		return 400, err.Error()
 	}
 	j := &fakeJob{text: in.Job}
-	if len(f.fitting(j)) > 0 {
+	fits := f.fitting(j)
+	why := map[string]any{"NodesEvaluated": 2, "ConstraintFiltered": j.blocked}
+	switch {
+	case f.full:
+		why["NodesExhausted"], why["DimensionExhausted"] = len(fits), map[string]int{"memory": len(fits)}
+	case len(fits) > 0:
 		return 200, map[string]any{}
 	}
-	return 200, map[string]any{"FailedTGAllocs": map[string]any{
-		taskName: map[string]any{"NodesEvaluated": 2, "ConstraintFiltered": j.blocked},
-	}}
+	return 200, map[string]any{"FailedTGAllocs": map[string]any{taskName: why}}
 }
 
 // fitting are the nodes that a job may run on.
@@ -503,6 +507,13 @@ func (f *fake) findAgain(name string) {
 			}
 		}
 	}
+}
+
+// setFull has all nodes lack room for one more session, or not.
+func (f *fake) setFull(full bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full = full
 }
 
 // setDown stops or starts the server.

@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,6 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
 )
 
 // node is a machine of the cluster as a list shows it.
@@ -53,23 +57,34 @@ type evaluation struct {
 
 // failure says why a job fits nowhere.
 type failure struct {
-	NodesEvaluated                         int
+	NodesEvaluated, NodesExhausted         int // those that lack room now are exhausted
 	ConstraintFiltered, DimensionExhausted map[string]int
 }
 
+// ineligible are Nomad's words for a node that is like one before, which lacks something.
+const ineligible = "computed class ineligible"
+
+// forever reports whether every node lacks more than room.
+func (m failure) forever() bool { return len(m.ConstraintFiltered) > 0 && m.NodesExhausted == 0 }
+
 func (m failure) String() string {
+	return oneLine("no node takes it: " + cmp.Or(m.lacks(), "none is ready"))
+}
+
+// lacks says what nodes are without; "" where none is ready.
+func (m failure) lacks() string {
 	var why []string
 	for _, words := range slices.Sorted(maps.Keys(m.ConstraintFiltered)) {
+		if words == ineligible && len(m.ConstraintFiltered) > 1 {
+			continue
+		}
 		lacking := strings.TrimPrefix(words, "missing ")
 		why = append(why, fmt.Sprintf("%d without %s", m.ConstraintFiltered[words], lacking))
 	}
 	for _, words := range slices.Sorted(maps.Keys(m.DimensionExhausted)) {
 		why = append(why, fmt.Sprintf("%d without enough %s", m.DimensionExhausted[words], words))
 	}
-	if len(why) == 0 {
-		why = []string{"none is ready"}
-	}
-	return oneLine("no node takes it: " + strings.Join(why, ", "))
+	return strings.Join(why, ", ")
 }
 
 // unplaced says why no node takes a job, in the words of Nomad's last decision about it.
@@ -85,4 +100,26 @@ func (c *client) unplaced(ctx context.Context, id string) string {
 		}
 	}
 	return "no node takes it, and Nomad does not say why"
+}
+
+// plan asks where Nomad would place a session with some rules, under a name that no session has; nil where it would.
+func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agents.NodeRule) (*failure, error) {
+	id := jobID(name)
+	o := newOrder(agents.Job{RunID: name, Timeout: time.Hour, Nodes: rules}, "", time.Now())
+	var plan evaluation
+	_, err := c.call(ctx, http.MethodPut, "/job/"+escape(id)+"/plan", nil, table{"Job": describe(id, o, cfg)}, &plan)
+	if why, ok := plan.FailedTGAllocs[taskName]; ok && err == nil {
+		return &why, nil
+	}
+	return nil, err
+}
+
+// Unfit says why no node can run a session with some rules, whatever else runs there; "" where one can. Whether there
+// is room now Nomad finds out when it has the job: a session that has just ended may have left some.
+func (e *Executor) Unfit(ctx context.Context, rules []agents.NodeRule) (string, error) {
+	why, err := newClient(e.Config).plan(ctx, e.Config(), "place", rules)
+	if err != nil || why == nil || !why.forever() {
+		return "", err
+	}
+	return oneLine(why.lacks()), nil
 }

@@ -1,6 +1,10 @@
 package nomad
 
-import "testing"
+import (
+	"testing"
+
+	"codeberg.org/johba/disinto/agents"
+)
 
 // Nomad says of some constraints what a node has to have, and of others what it misses.
 func TestFailureReadsAsASentence(t *testing.T) {
@@ -13,4 +17,48 @@ func TestFailureReadsAsASentence(t *testing.T) {
 	if got := f.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	// Of nodes that are alike Nomad looks at one.
+	f = failure{ConstraintFiltered: map[string]int{"${meta.llama} = box1": 1, "computed class ineligible": 4}}
+	if got := f.String(); got != "no node takes it: 1 without ${meta.llama} = box1" {
+		t.Error(got)
+	}
+	if got := (failure{}).String(); got != "no node takes it: none is ready" {
+		t.Error(got)
+	}
+}
+
+// TestUnfit: only what no node has keeps a session from being sent. Room comes and goes, and a node that is not ready may
+// be the next moment.
+func TestUnfit(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		why := func(rules ...agents.NodeRule) string {
+			why, err := b.exec.Unfit(b.Context(), rules)
+			if err != nil {
+				b.Error(err)
+			}
+			return why
+		}
+		if got := why(); got != "" {
+			b.Errorf("without a rule: %s", got)
+		}
+		if got := why(agents.NodeRule{Attribute: "meta.llama", Value: "box9"}); got != "2 without ${meta.llama} = box9" {
+			b.Errorf("with a rule that no node keeps: %q", got)
+		}
+		if b.fake == nil {
+			return
+		}
+		b.fake.setFull(true)
+		if got := why(); got != "" {
+			b.Errorf("without room: %s", got)
+		}
+		b.fake.loseSight("box1", false)
+		b.fake.loseSight("box2", false)
+		if got := why(); got != "" {
+			b.Errorf("without a node: %s", got)
+		}
+		b.net.setDown(true)
+		if got, err := b.exec.Unfit(b.Context(), nil); got != "" || err == nil {
+			b.Errorf("without a server: %q, %v", got, err)
+		}
+	})
 }

@@ -286,3 +286,25 @@ func TestElsewhereRoom(t *testing.T) {
 		l.Stop()
 	})
 }
+
+// While no machine elsewhere can run a thread's sessions none is claimed, and the queue says why. What is not known keeps
+// nothing from starting.
+func TestElsewhereUnfit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		e := w.Elsewhere()
+		e.Lacks("meta.llama = box2")
+		w.Forge.Issue("one")
+		l := w.Start()
+		time.Sleep(10 * time.Minute)
+		d := l.Document()
+		if len(w.Exec.Runs()) > 0 || len(d.Recent) > 0 || len(w.Forge.Claimed()) > 0 || len(d.Queue) != 1 ||
+			d.Queue[0].Code != threads.NoPlace || !strings.Contains(d.Queue[0].Why, "meta.llama = box2") {
+			t.Errorf("recent %+v, queue %+v", d.Recent, d.Queue)
+		}
+		e.Lacks("")
+		w.Until(2*time.Hour, "merged", w.Forge.Done)
+		l.Stop()
+		w.Check()
+	})
+}

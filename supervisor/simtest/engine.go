@@ -27,6 +27,7 @@ type Engine struct {
 	memory   int64      // that is free on the best node; 0 says nothing
 	down     bool       // it answers nothing; sessions go on
 	full     bool       // it has no node for a session
+	lacking  string     // what all its nodes are without; it tells before a session is sent
 	sessions map[string]*engaged
 }
 
@@ -76,6 +77,13 @@ func (e *Engine) Full(full bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.full = full
+}
+
+// Lacks says what all nodes are without from now on, and the engine tells so beforehand.
+func (e *Engine) Lacks(what string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lacking = what
 }
 
 // answers waits until the engine answers.
@@ -280,6 +288,19 @@ func (c *engineClient) Log(ctx context.Context, run string, follow bool, w io.Wr
 	}
 	_, err := fmt.Fprintln(w, "goodbye")
 	return err
+}
+
+// Unfit says what all nodes are without.
+func (c *engineClient) Unfit(_ context.Context, rules []agents.NodeRule) (why string, err error) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if c.e.down {
+		return "", errEngineDown
+	}
+	if c.e.lacking != "" {
+		return fmt.Sprintf("no node of %d rules: %s", len(rules), c.e.lacking), nil
+	}
+	return "", nil
 }
 
 // Room is the memory that is free on the best node.

@@ -40,7 +40,11 @@ func (w *world) rooms() map[string]threads.Room {
 		return nil
 	}
 	room := threads.Room{Memory: math.MaxInt64, Disk: math.MaxInt64}
-	if w.tight && w.tightElsewhere() {
+	switch {
+	case !w.tight || !w.tightElsewhere():
+	case w.seed%20 == 2: // no machine there is one for sessions, as when all of them lack what `node` says
+		room.None = "no node has meta.llama = box2"
+	default:
 		room.Memory = 999
 	}
 	all := make(map[string]threads.Room)
