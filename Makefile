@@ -53,11 +53,13 @@ man: ## write the manual page, bin/disinto.1: man -l bin/disinto.1
 	go run ./cmd/disinto man >bin/disinto.1
 
 # With the race detector every program waits a second before it ends, and the tests are hundreds of programs. Fewer
-# garbage collections save a fifth of the compiler's time; without the checks of unsafe pointers in the standard library,
-# which the race detector turns on, a supervisor under virtual time takes a sixth less. Ours are checked. Vet is a tenth of
-# the compiler's time, and make check runs all of it. One package more than there are processors, because the tests of
-# processes wait for half a minute and more, and compute little.
-TESTS = $$race -p $$packages -vet=off -gcflags=std=-d=checkptr=0 ./...
+# garbage collections save a fifth of the compiler's time, and another tenth if the compiler may take half a gigabyte, which
+# the tests may not; a tenth is what it writes for debuggers, which no stack trace needs. Without the checks of unsafe
+# pointers in the standard library, which the race detector turns on, a supervisor under virtual time takes a sixth less.
+# Ours are checked. Vet is a tenth of the compiler's time, and make check runs all of it. One package more than there are
+# processors, because the tests of processes wait for half a minute and more, and compute little.
+TESTS = $$race -p $$packages -vet=off -toolexec='env GOGC=1600' \
+	-gcflags=all=-dwarf=false -gcflags=std='-d=checkptr=0 -dwarf=false' ./...
 .PHONY: test
 test: export GORACE = atexit_sleep_ms=0
 test: export GOGC = 400
