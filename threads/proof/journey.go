@@ -47,7 +47,7 @@ func (p *prover) reviewers() string {
 // plainSets are the sets of labels in use that ask for no skill.
 func (p *prover) plainSets() (sets [][]string) {
 	for _, set := range p.inUse() {
-		if _, skilled := split(set.labels); len(skilled) == 0 {
+		if _, skilled := split(set.labels); len(skilled) == 0 && set.agents == "" {
 			sets = append(sets, set.labels)
 		}
 	}
@@ -85,16 +85,19 @@ func (p *prover) stopped(agent string) bool { return p.stuck[agent] }
 func (p *prover) skills() string {
 	plain := make(map[string]bool) // labels of roles without which nothing is done anyway
 	for _, set := range p.inUse() {
-		end := p.journey(set.labels, "")
+		end := p.journey(set.labels, set.agents)
 		_, skilled := split(set.labels)
-		if len(skilled) == 0 {
+		if len(skilled) == 0 && set.agents == "" {
 			plain[set.words()] = end == nil
 		}
 		if end == nil || !p.counts(set, plain) {
 			continue
 		}
 		why := end.why.Text()
-		if _, skilled := split(set.labels); end.why.Code == threads.NoSkill {
+		switch _, skilled := split(set.labels); {
+		case end.why.Code == threads.PinnedTo:
+			why = "no other agent takes it"
+		case end.why.Code == threads.NoSkill:
 			why = "no agent that may take it has " + join(skilled)
 		}
 		text := fmt.Sprintf("an issue with %s waits for ever: %s", set.words(), why)
@@ -103,7 +106,8 @@ func (p *prover) skills() string {
 		}
 		p.tell("skills", Wrong, text, end.story)
 	}
-	if len(p.inUse()) == 0 {
+	takes := func(r agents.Role) bool { return r.On == agents.OnIssue }
+	if !slices.ContainsFunc(p.config.Roles, takes) {
 		return ""
 	}
 	return "every label and skill in use can be worked on"

@@ -80,7 +80,7 @@ func (p *prover) threadRules() (all []mute) {
 				}, p.using(t, n, 1, "as much as can be is used within "+win.Name()),
 			})
 		}
-		if t.Reserve > 0 {
+		if t.Reserve > 0 && len(t.Windows) > 0 {
 			all = append(all, mute{
 				key + ".reserve", "it keeps new issues waiting, and no agent of the thread begins one",
 				func(c *threads.Config) { c.Thread(t.Name).Reserve = 0 },
@@ -197,6 +197,9 @@ func (p *prover) keeping(t *threads.Thread) (list []*world) {
 func (p *prover) following(t *threads.Thread) (list []*world) {
 	for _, name := range t.Agents {
 		for _, set := range p.inUse() {
+			if set.agents != "" {
+				continue
+			}
 			w := newWorld(p.quiet)
 			done := w.file(nil, "").Ref
 			ledger.Entry(w.books.Chains, done).Writers = []string{name}

@@ -169,16 +169,21 @@ func (p *prover) named(agent string) bool {
 // labelSet are labels that an issue may carry together.
 type labelSet struct {
 	labels []string // those that decide who may work on it, sorted
+	agents string   // to which it is assigned, as join has them; empty for none
 	refs   []forge.Ref
 	routed bool // by a route of the configuration
 }
 
 // words names a set.
 func (s labelSet) words() string {
-	if len(s.labels) == 0 {
-		return "no label that an agent asks for"
+	words := "no label that an agent asks for"
+	if len(s.labels) > 0 {
+		words = join(s.labels)
 	}
-	return strings.Join(s.labels, " and ")
+	if s.agents != "" {
+		words += ", assigned to " + s.agents + ","
+	}
+	return words
 }
 
 // inUse are the sets of labels in use: none, each label of a role, each routed skill, with and without them, and those
@@ -201,19 +206,35 @@ func (p *prover) inUse() []labelSet {
 	}
 	for i := range p.open {
 		is := &p.open[i]
-		if is.Closed || !is.Has(forge.LabelBacklog) || len(is.Assignees) > 0 || forge.SkipLabel(is.Labels) != "" {
+		names, ours := p.assignees(is)
+		if is.Closed || !is.Has(forge.LabelBacklog) || !ours || forge.SkipLabel(is.Labels) != "" {
 			continue
 		}
 		kept := slices.DeleteFunc(slices.Clone(is.Labels), func(l string) bool {
 			return !strings.HasPrefix(l, skillPrefix) && !slices.Contains(roles, l)
 		})
-		p.use(labelSet{labels: compact(kept...), refs: []forge.Ref{is.Ref}})
+		p.use(labelSet{labels: compact(kept...), agents: names, refs: []forge.Ref{is.Ref}})
 	}
 	return p.sets
 }
 
+// assignees are the agents that an issue is reserved for; empty without one. What people or other hosts have, and what
+// is begun, is not ours to prove anything of.
+func (p *prover) assignees(is *forge.Issue) (names string, ours bool) {
+	var list []string
+	for _, login := range is.Assignees {
+		a := p.config.AgentByLogin(login)
+		if a == nil {
+			return "", false
+		}
+		list = append(list, a.Name)
+	}
+	return join(list), !is.Has(forge.LabelInProgress)
+}
+
 func (p *prover) use(s labelSet) {
-	i := slices.IndexFunc(p.sets, func(o labelSet) bool { return slices.Equal(o.labels, s.labels) })
+	same := func(o labelSet) bool { return o.agents == s.agents && slices.Equal(o.labels, s.labels) }
+	i := slices.IndexFunc(p.sets, same)
 	if i < 0 {
 		p.sets = append(p.sets, s)
 		return
@@ -233,6 +254,11 @@ func join(names []string) string {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 	}
 	return strings.Join(names, "")
+}
+
+// listed are the names that join has put together. No name of an agent has a space.
+func listed(names string) []string {
+	return strings.Fields(strings.NewReplacer(" and ", " ", ",", "").Replace(names))
 }
 
 // plural is a number with its noun.

@@ -141,6 +141,15 @@ var slips = []struct {
 		want: "skills",
 	},
 	{
+		name: "an issue assigned to an agent without its skill",
+		mend: []string{"[agents.dev-qwen]", "[agents.dev-kimi]\nskills = [\"go\"]\n[agents.dev-qwen]"},
+		open: []forge.Issue{{
+			Ref: forge.Ref{Repo: "johba/harb", Number: 4}, Labels: []string{"backlog", "skill/go"},
+			Assignees: []string{"dev-kimi"},
+		}},
+		want: "skills",
+	},
+	{
 		name: "scheduled work that leaves no time",
 		edit: []string{
 			`"dev-kimi", "dev-qwen", "gardener-qwen"`, `"dev-kimi", "architect-qwen", "gardener-qwen"`,

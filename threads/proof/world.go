@@ -97,14 +97,16 @@ func (w *world) next() forge.Ref {
 	return forge.Ref{Repo: w.repo, Number: w.count}
 }
 
-// file opens an issue with the label backlog and these, assigned to an agent unless that is empty.
-func (w *world) file(labels []string, agent string) *forge.Issue {
+// file opens an issue with the label backlog and these, assigned to agents as join lists them; empty for none.
+func (w *world) file(labels []string, names string) *forge.Issue {
 	is := forge.Issue{
 		Ref: w.next(), Labels: compact(append([]string{forge.LabelBacklog}, labels...)...), Created: w.now, Updated: w.now,
 		BlockersKnown: true, AsOf: w.now,
 	}
-	if a := w.config.Agent(agent); a != nil {
-		is.Assignees = []string{a.Login}
+	for i := range w.config.Agents {
+		if a := &w.config.Agents[i]; slices.Contains(listed(names), a.Name) {
+			is.Assignees = append(is.Assignees, a.Login)
+		}
 	}
 	w.issues = append(w.issues, is)
 	return &w.issues[len(w.issues)-1]
