@@ -15,43 +15,48 @@ const night = 12 * time.Hour
 
 // bound is the most that a thread can use in a night, in one unit; infinite without a limit.
 type bound struct {
-	most float64
-	by   string // the key that limits it
-	late bool   // sessions that run when the limit is reached go on
+	most  float64
+	by    string  // the key that limits it
+	times float64 // how often the limit can be reached
 }
+
+// money and tokens are the units in which budgets limit.
+func money(b agents.Budget) float64  { return b.USD }
+func tokens(b agents.Budget) float64 { return float64(b.Tokens) }
 
 // cost tells the worst that a night can cost, as far as limits say. Local threads cost no money.
 func (p *prover) cost() string {
-	var limits, free []string
-	total, tokens := 0.0, false
+	var limits []string
+	total, dollars, free := 0.0, true, false
 	for i := range p.config.Threads {
 		t := &p.config.Threads[i]
 		if t.Backend == threads.Local || len(t.Agents) == 0 {
 			continue
 		}
-		usd := p.bounded(t, func(b agents.Budget) float64 { return b.USD })
-		used := p.bounded(t, func(b agents.Budget) float64 { return float64(b.Tokens) })
+		usd, used := p.bounded(t, money), p.bounded(t, tokens)
 		switch {
 		case !math.IsInf(usd.most, 0):
-			total += usd.most
-			limits = append(limits, fmt.Sprintf("threads.%s $%.2f (%s)%s", t.Name, usd.most, usd.by, p.overrun(t, usd)))
+			over, words := p.overrun(t, usd, money, "$%.2f")
+			total += usd.most + over
+			limits = append(limits, fmt.Sprintf("threads.%s $%.2f (%s)%s", t.Name, usd.most, usd.by, words))
 		case !math.IsInf(used.most, 0):
-			tokens = true
-			limits = append(limits, fmt.Sprintf("threads.%s %.0f tokens (%s)%s", t.Name, used.most, used.by, p.overrun(t, used)))
+			_, words := p.overrun(t, used, tokens, "%.0f tokens")
+			dollars = false
+			limits = append(limits, fmt.Sprintf("threads.%s %.0f tokens (%s)%s", t.Name, used.most, used.by, words))
 		default:
-			free = append(free, "threads."+t.Name)
+			free = true
 			p.spends(t)
 		}
 	}
 	switch {
-	case len(free) > 0:
+	case free:
 		return ""
 	case len(limits) == 0:
 		return "a night costs no money: every thread is local"
-	case len(limits) == 1 || tokens:
-		return "a night of 12 hours uses at most: " + strings.Join(limits, ", ")
+	case len(limits) == 1 || !dollars:
+		return "a night of 12 hours uses at most: " + strings.Join(limits, "; ")
 	}
-	return fmt.Sprintf("a night of 12 hours uses at most $%.2f: %s", total, strings.Join(limits, ", "))
+	return fmt.Sprintf("a night of 12 hours uses at most $%.2f: %s", total, strings.Join(limits, "; "))
 }
 
 // bounded finds the lowest limit of a thread in a night.
@@ -63,7 +68,7 @@ func (p *prover) bounded(t *threads.Thread, of func(agents.Budget) float64) boun
 		}
 	}
 	const days = 2
-	lower(bound{most: days * of(t.Budget), by: "budget of two days"})
+	lower(bound{days * of(t.Budget), "budget of two days", days})
 	each := 0.0
 	for _, name := range t.Agents {
 		a := p.config.Agent(name)
@@ -73,25 +78,33 @@ func (p *prover) bounded(t *threads.Thread, of func(agents.Budget) float64) boun
 		}
 		each += days * of(a.Budget)
 	}
-	lower(bound{most: each, by: "budgets of its agents for two days"})
+	lower(bound{each, "budgets of its agents for two days", days})
 	for _, w := range t.Windows {
 		n := math.Ceil(float64(night) / float64(w.Length))
 		by := "window of " + w.Name()
 		if n > 1 {
 			by = fmt.Sprintf("%.0f windows of %s", n, w.Name())
 		}
-		lower(bound{most: n * of(w.Budget), by: by, late: true})
+		lower(bound{n * of(w.Budget), by, n})
 	}
 	return low
 }
 
-// overrun tells what a limit does not stop: the sessions that run when a window is used up.
-func (p *prover) overrun(t *threads.Thread, b bound) string {
-	if !b.late {
-		return ""
+// overrun adds up what sessions can use that are under way whenever the limit is reached: they tell their use late, and
+// a window does not end them. It is known where each role of the thread has a limit for a session.
+func (p *prover) overrun(t *threads.Thread, b bound, of func(agents.Budget) float64, unit string) (float64, string) {
+	each := 0.0
+	for _, name := range t.Agents {
+		for _, role := range p.config.Agent(name).Roles {
+			r := p.config.Role(role)
+			if r == nil || of(r.PerSession) == 0 {
+				return 0, " and what sessions under way use beyond that"
+			}
+			each = max(each, of(r.PerSession))
+		}
 	}
-	return fmt.Sprintf(" and what %s under way then %s", plural(min(t.MaxSessions, len(t.Agents)), "session"),
-		map[bool]string{true: "uses", false: "use"}[min(t.MaxSessions, len(t.Agents)) == 1])
+	over := b.times * each * float64(min(t.MaxSessions, len(t.Agents)))
+	return over, fmt.Sprintf(" and at most "+unit+" beyond that by sessions under way", over)
 }
 
 // spends shows that a thread begins work whatever was used.

@@ -291,8 +291,27 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// TestSound proves all of a factory without a slip.
-func TestSound(t *testing.T) { golden(t, "sound.txt", told(Prove(decode(t, sound), nil))) }
+// TestSound proves all of a factory without a slip, and tells the bounds of a night in each way.
+func TestSound(t *testing.T) {
+	golden(t, "sound.txt", told(Prove(decode(t, sound), nil)))
+	var b strings.Builder
+	for _, edit := range [][]string{
+		{"[roles.dev]", "[roles.dev]\nmax_usd = 2.0", "[roles.review]", "[roles.review]\nmax_usd = 1.5"},
+		{"budget = { usd_per_day = 20.0 }", "windows = [{ length = \"5h\", usd = 4.0 }, { length = \"7d\", usd = 90.0 }]"},
+		{"budget = { usd_per_day = 20.0 }", "budget = { tokens_per_day = 1000000 }"},
+		{"budget = { usd_per_day = 20.0 }", "", "[agents.dev-opus]", "[agents.review-opus]\nbudget = { usd_per_day = 3.0 }\n" +
+			"[agents.dev-opus]\nbudget = { usd_per_day = 5.0 }"},
+		{"[threads.llama]\nbackend = \"local\"", "[threads.llama]\nbackend = \"api\"\nbudget = { usd_per_day = 1.0 }"},
+		{"[threads.api]\nbackend = \"api\"", "[threads.api]\nbackend = \"local\""},
+	} {
+		for _, f := range Prove(decode(t, edited(t, sound, edit)), nil) {
+			if f.Claim == "cost" {
+				b.WriteString(told([]Finding{f}))
+			}
+		}
+	}
+	golden(t, "cost.txt", b.String())
+}
 
 func edited(t *testing.T, text string, edits []string) string {
 	t.Helper()
