@@ -32,6 +32,10 @@ slot, agent or reviewer. The other policies show what the same agents would do
 under cron, under a hub that assigns each half hour, and under work stealing as
 others designed it.
 
+A trial obeys what run obeys: intervals, web hooks, budgets, windows, failures,
+checks, reviews and merges. Times come from the journal; the last lines say
+which, and from how many sessions.
+
 A load file has tables such as
 
   [[issues]]
@@ -109,8 +113,9 @@ func (q *simulation) run(c *cli) error {
 	if err := q.draw(c, reports); err != nil || q.chart == "-" {
 		return err
 	}
-	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports}
-	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(work, reports) })
+	learnt := trial.Model.Learnt()
+	document := map[string]any{"version": 1, "days": q.days, "seed": q.seed, "reports": reports, "learnt": learnt}
+	return c.print(q.asJSON, document, func(v screen.View) string { return v.Trials(work, reports, learnt) })
 }
 
 func (q *simulation) choose() ([]sim.Policy, error) {
@@ -187,6 +192,9 @@ func (q *simulation) work(config *threads.Config) (t sim.Trial, what string, err
 	}
 	if err != nil {
 		return t, "", err
+	}
+	if t.Model == nil {
+		t.Model = sim.Learn(sim.Journal{})
 	}
 	last := t.Load[len(t.Load)-1].At
 	return t, fmt.Sprintf("%s: %s, the last filed after %s; %g days were asked for",

@@ -156,7 +156,7 @@ func newTrial(t Trial) *trial {
 	cfg := *t.Config
 	cfg.Roles = slices.Clone(cfg.Roles)
 	for i := range cfg.Roles {
-		cfg.Roles[i].Plan = false // people take days
+		cfg.Roles[i].Plan = cfg.Roles[i].Plan && t.Model != nil // else nothing says how long people take
 	}
 	if !t.Policy.Bound {
 		cfg.Threads = slices.Clone(cfg.Threads)
@@ -441,7 +441,7 @@ func (tr *trial) assign(t *trialIssue, agent string) {
 // steal is a cycle of the rebalancer.
 func (tr *trial) steal() {
 	pinned := func(t *trialIssue) bool { return len(t.Assignees) > 0 && !t.Closed && t.running == 0 }
-	if tr.quiet && !slices.ContainsFunc(tr.issues, pinned) {
+	if (tr.quiet || tr.Model != nil) && !slices.ContainsFunc(tr.issues, pinned) {
 		return
 	}
 	moves := threads.Rebalance(tr.snapshot(true))

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
@@ -24,6 +25,9 @@ func (tr *trial) mark(m *threads.Mark) {
 		tr.tag(t, m, forge.LabelBlocked)
 	case threads.ActAsk:
 		tr.ask(t, m)
+	case threads.ActPlanFirst:
+		tr.label(t, forge.LabelPlanFirst, "")
+		tr.change()
 	case threads.ActTell:
 		tr.note(recordOf(m))
 	case threads.ActRelease, threads.ActUnlabel:
@@ -67,14 +71,22 @@ func (tr *trial) tag(t *trialIssue, m *threads.Mark, label string) {
 	tr.change()
 }
 
-// ask brings a question to the forge, and some time later the answer.
+// ask brings a question or a plan to the forge, and some time later the answer.
 func (tr *trial) ask(t *trialIssue, m *threads.Mark) {
 	d := tr.books.Chain(m.Ref).Dialogue
 	if d == nil {
 		return
 	}
 	tr.note(ledger.Record{Asked: &ledger.Asked{Ref: ledger.Ref(m.Ref), Run: d.Run}})
+	plan := d.Plan
+	if plan {
+		t.Talk.Remarks = append(slices.Clone(t.Talk.Remarks), forge.Remark{Author: "disinto", Key: d.Key()})
+	}
 	tr.later(t, func() {
+		if plan {
+			t.Talk.ApprovedBy = "ada"
+			tr.label(t, forge.LabelPlanApproved, "")
+		}
 		tr.note(ledger.Record{Answered: &ledger.Answered{Ref: ledger.Ref(m.Ref)}})
 		tr.outside()
 	})

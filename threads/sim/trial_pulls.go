@@ -7,6 +7,7 @@ import (
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
@@ -14,7 +15,7 @@ import (
 // not end well, or that an outage ended, leaves nothing.
 func (tr *trial) written(x *trialRun, t *trialIssue) {
 	t.running--
-	if x.cut != nil || x.stopped != "" {
+	if x.cut != nil || x.stopped != "" || x.Item.Cause == threads.CausePlan {
 		return
 	}
 	if t.wrote++; x.how.Result != agents.Done && x.how.Result != "" {

@@ -30,10 +30,25 @@ func (tr *trial) usageOf(x *trialRun) *agents.Usage {
 			all = &u
 		}
 	}
+	if all == nil && tr.Model != nil && len(tr.Model.counts) == 0 {
+		all = tr.usualUse(x)
+	}
 	if all == nil || x.takes <= 0 {
 		return all
 	}
 	return part(all, tr.now.Sub(x.Started), x.takes)
+}
+
+// usualPrice is the price of a million tokens on an API, in dollars.
+const usualPrice = 5
+
+// usualUse guesses the use of a session where no journal tells: its instructions, and what its work adds.
+func (tr *trial) usualUse(x *trialRun) *agents.Usage {
+	u := agents.Usage{InputTokens: tr.Cache.Base + int64(x.how.Took.Seconds())*tr.Cache.Growth}
+	if tr.real.Thread(x.Thread).Backend != threads.Local {
+		u.CostUSD = float64(u.InputTokens) * usualPrice / 1e6
+	}
+	return &u
 }
 
 // part is the share of a usage that a part of a time makes.

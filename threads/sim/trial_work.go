@@ -22,6 +22,7 @@ const (
 	lotMerge
 	lotPeople
 	lotScheduled
+	lotPlan
 	lotChecks = 1 << 8  // and the push
 	lotWrite  = 1 << 12 // and the session
 	lotReview = 1 << 16
@@ -35,7 +36,7 @@ func (tr *trial) file(w *Work) {
 	}
 	t.Issue = forge.Issue{
 		Ref: forge.Ref{Repo: t.Work.Repo, Number: tr.number()}, Created: tr.now, Updated: tr.now, BlockersKnown: true,
-		Author: "ada", Labels: labelsOf(w),
+		Author: "ada", Labels: labelsOf(w), Talk: forge.Talk{Known: true},
 	}
 	tr.regroup(t)
 	if a := tr.Config.Agent(w.Pin); a != nil {
@@ -81,7 +82,7 @@ func (tr *trial) start(s threads.Start) {
 	tr.note(ledger.Record{Start: startOf(&x.Session, tr.Config, s.PassedOver)})
 	x.reserved = tr.now
 	tr.runs = append(tr.runs, x)
-	late := tr.Policy.Claim + tr.late(engineStartMin, engineStartMax)
+	late := tr.Policy.Claim + tr.late(x, engineStartMin, engineStartMax)
 	if tr.Model != nil {
 		tr.drawn++
 		late += tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotClaim}, Claim)
@@ -116,6 +117,10 @@ func (tr *trial) step(x *trialRun, sofar time.Duration) Step {
 	switch {
 	case t == nil && tr.Scheduled[x.Role] > 0:
 		return Step{Took: tr.Scheduled[x.Role], Result: agents.Done}
+	case x.Item.Cause == threads.CausePlan:
+		step := tr.draw(x, lot{tr.Seed, uint64(t.seed()), lotPlan}, sofar)
+		step.Result = agents.Planned
+		return step
 	case t == nil:
 		return tr.draw(x, lot{tr.Seed, uint64(tr.seen.Sessions), lotScheduled}, sofar)
 	case writes && t.wrote < len(t.Work.Steps):
@@ -196,12 +201,12 @@ func (tr *trial) perform(x *trialRun, takes time.Duration) {
 		tr.grow(x, takes)
 	}
 	tr.tells(x, takes)
-	tr.after(takes+tr.late(engineTellMin, engineTellMax), func() { tr.ended(x) })
+	tr.after(takes+tr.late(x, engineTellMin, engineTellMax), func() { tr.ended(x) })
 }
 
 // late is a time that an engine takes; none without one.
-func (tr *trial) late(from, to time.Duration) time.Duration {
-	if !tr.Engine {
+func (tr *trial) late(x *trialRun, from, to time.Duration) time.Duration {
+	if !tr.Engine && (tr.Model == nil || tr.real.Thread(x.Thread).Executor == "") {
 		return 0
 	}
 	return from + time.Duration(tr.rng.Int64N(int64(to-from)))

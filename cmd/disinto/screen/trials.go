@@ -11,7 +11,8 @@ import (
 
 // Trials shows the reports of a simulation side by side, a column for each policy, and what the rows say. There is at
 // least one. work says what was played.
-func (v View) Trials(work string, reports []sim.Report) string {
+// learnt says how long things take.
+func (v View) Trials(work string, reports []sim.Report, learnt []sim.Learnt) string {
 	p := v.page()
 	p.line(work, plain)
 	p.end()
@@ -34,6 +35,10 @@ func (v View) Trials(work string, reports []sim.Report) string {
 	p.table(-1, append(rows, waitRows(reports)...))
 	p.end()
 	p.table(-1, legend(reports))
+	if rows := learntRows(learnt); len(rows) > 0 {
+		p.end()
+		p.table(-1, rows)
+	}
 	for i := range reports {
 		if r := &reports[i]; r.Lost+r.Twice > 0 {
 			p.line(fmt.Sprintf("%s: %s never done, and %s work that another one was doing",
@@ -102,6 +107,33 @@ func legend(reports []sim.Report) (rows [][]cell) {
 		if says != "" {
 			rows = append(rows, row(faint, m.name, says))
 		}
+	}
+	return rows
+}
+
+// delayNames are the words for delays.
+var delayNames = map[sim.Delay]string{
+	sim.Handover: "next session", sim.Claim: "claim", sim.Checks: "checks", sim.Merging: "merge", sim.People: "people",
+}
+
+// learntRows says how long things take, and from how much of the past that is known.
+func learntRows(learnt []sim.Learnt) (rows [][]cell) {
+	for _, l := range learnt {
+		what := l.What
+		if name, delay := delayNames[sim.Delay(what)]; delay {
+			what = name
+		}
+		took, from := Brief(l.P50)+", "+Brief(l.P90), "learnt from "+strconv.Itoa(l.Sessions)
+		switch {
+		case l.Usual && l.P50 == 0 && delayNames[sim.Delay(l.What)] == "":
+			took, from = "-", fmt.Sprintf("as others: %d known, too few", l.Sessions)
+		case l.Usual:
+			took, from = Brief(l.P50), fmt.Sprintf("assumed: %d known, too few", l.Sessions)
+		}
+		rows = append(rows, row(plain, what, took, from))
+	}
+	if len(rows) > 0 {
+		rows = slices.Insert(rows, 0, row(faint, "takes", "half, 90 %", "sessions"))
 	}
 	return rows
 }
