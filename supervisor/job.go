@@ -115,6 +115,9 @@ func (s *Supervisor) sandbox(x *session, j *agents.Job) {
 		}
 	}
 	j.Sandbox.Hide = append(slices.Clone(s.Hide), s.StateDir)
+	if key := x.config.Nomad.ClientKey; key != "" {
+		j.Sandbox.Hide = append(j.Sandbox.Hide, key)
+	}
 	j.Sandbox.Programs = append(j.Sandbox.Programs, x.role.CLI)
 }
 

@@ -1,8 +1,10 @@
 package supervisor
 
 import (
+	"slices"
 	"testing"
 
+	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -32,5 +34,19 @@ func TestWorkspaceName(t *testing.T) {
 			t.Errorf("%s and %s share %s", tt.chain, other, got)
 		}
 		seen[got] = tt.chain
+	}
+}
+
+// A sandboxed session reaches neither the state directory nor the key of the supervisor's certificate for Nomad.
+func TestHidden(t *testing.T) {
+	s := &Supervisor{StateDir: "/state", Hide: []string{"/etc/factory.toml"}}
+	x := &session{config: &threads.Config{Nomad: threads.Nomad{ClientKey: "/tls/key.pem"}}}
+	x.role.Sandbox.Mode = agents.SandboxAuto
+	var j agents.Job
+	s.sandbox(x, &j)
+	for _, path := range []string{"/state", "/etc/factory.toml", "/tls/key.pem"} {
+		if !slices.Contains(j.Sandbox.Hide, path) {
+			t.Errorf("%s is not among %q", path, j.Sandbox.Hide)
+		}
 	}
 }

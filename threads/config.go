@@ -178,6 +178,10 @@ type Nomad struct {
 	Datacenters []string // in which sessions may run, sorted; "*" is any
 	Volume      string   // host volume for workspaces; empty: each session clones
 	Program     string   // disinto's own, on the nodes
+
+	// The absolute paths of PEM files: the authority that signed the certificates of the cluster, empty for those that the
+	// system trusts, and what the cluster's mutual TLS wants of a client, empty for none.
+	CACert, ClientCert, ClientKey string
 }
 
 // Fleet is the [fleet] table. The zero value is a host that reads no other host; every host publishes its own status.

@@ -26,6 +26,7 @@ const leastMajor, leastMinor = 1, 8
 // and every problem.
 func Check(ctx context.Context, cfg Config, needs []Need) (about string, problems []error) {
 	c := newClient(func() Config { return cfg })
+	defer c.http.CloseIdleConnections()
 	var leader string
 	if _, err := c.call(ctx, http.MethodGet, "/status/leader", nil, nil, &leader); err != nil {
 		return "", []error{err}

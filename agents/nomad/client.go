@@ -27,6 +27,8 @@ type Config struct {
 	// Volume names a host volume that keeps workspaces and homes between sessions. Without one each session clones.
 	Volume  string
 	Program string // the path of disinto on the nodes
+	// CACert, ClientCert and ClientKey are paths of PEM files for https; empty for what the system trusts, and for none.
+	CACert, ClientCert, ClientKey string
 }
 
 // Bounds of answers and times.
@@ -46,6 +48,7 @@ type client struct {
 // newClient returns a client that follows no redirect: the token would follow too.
 func newClient(config func() Config) *client {
 	return &client{config: config, http: &http.Client{
+		Transport:     newTransport(config),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

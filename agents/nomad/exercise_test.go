@@ -55,9 +55,20 @@ func newExecutor(address string, secrets ...string) *Executor {
 	}
 	return &Executor{
 		Config: func() Config {
-			return Config{Address: address, Token: agents.Secret(os.Getenv("NOMAD_TOKEN")), Program: self}
+			cfg := environConfig(address)
+			cfg.Program = self
+			return cfg
 		},
 		Secrets: func() []string { return secrets },
 		Report:  func(err error) { fmt.Fprintln(os.Stderr, time.Now().Format("15:04:05.000"), err) },
+	}
+}
+
+// environConfig is a cluster as the variables of Nomad's own command line describe it.
+func environConfig(address string) Config {
+	return Config{
+		Address: address, Token: agents.Secret(os.Getenv("NOMAD_TOKEN")), Namespace: os.Getenv("NOMAD_NAMESPACE"),
+		Region: os.Getenv("NOMAD_REGION"), CACert: os.Getenv("NOMAD_CACERT"), ClientCert: os.Getenv("NOMAD_CLIENT_CERT"),
+		ClientKey: os.Getenv("NOMAD_CLIENT_KEY"),
 	}
 }

@@ -20,7 +20,7 @@ const (
 // ended.
 func (e *Executor) Log(ctx context.Context, runID string, follow bool, w io.Writer) error {
 	s := e.find(runID)
-	c := newClient(e.Config)
+	c := e.api()
 	if s == nil {
 		list, err := c.allocations(ctx, jobID(runID))
 		if err != nil {

@@ -117,7 +117,7 @@ func (c *client) plan(ctx context.Context, cfg Config, name string, rules []agen
 // Unfit says why no node can run a session with some rules, whatever else runs there; "" where one can. Whether there
 // is room now Nomad finds out when it has the job: a session that has just ended may have left some.
 func (e *Executor) Unfit(ctx context.Context, rules []agents.NodeRule) (string, error) {
-	why, err := newClient(e.Config).plan(ctx, e.Config(), "place", rules)
+	why, err := e.api().plan(ctx, e.Config(), "place", rules)
 	if err != nil || why == nil || !why.forever() {
 		return "", err
 	}

@@ -41,7 +41,7 @@ func TestUnfit(t *testing.T) {
 		if got := why(); got != "" {
 			b.Errorf("without a rule: %s", got)
 		}
-		if got := why(agents.NodeRule{Attribute: "meta.llama", Value: "box9"}); got != "2 without ${meta.llama} = box9" {
+		if got := why(agents.NodeRule{Attribute: "meta.llama", Value: "box9"}); got != b.nodes()+" without ${meta.llama} = box9" {
 			b.Errorf("with a rule that no node keeps: %q", got)
 		}
 		if b.fake == nil {

@@ -476,5 +476,5 @@ func (e *Executor) Activity(runID string) (a agents.Activity, ok bool) {
 
 // Kept returns the runs of an instance that have not been told the end of.
 func (e *Executor) Kept(ctx context.Context, instance string) ([]string, error) {
-	return newClient(e.Config).kept(ctx, instance)
+	return e.api().kept(ctx, instance)
 }

@@ -80,6 +80,7 @@ func newNetwork(t *testing.T, address string) *network {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.FlushInterval = -1
+	proxy.Transport = newTransport(func() Config { return environConfig(address) })
 	proxy.ErrorLog = log.New(io.Discard, "", 0)
 	n.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -116,11 +117,21 @@ func (b *bench) list(job agents.Job) []allocation {
 	return list
 }
 
+// nodes is how many there are.
+func (b *bench) nodes() string {
+	b.Helper()
+	list, err := b.client().listNodes(b.Context())
+	if err != nil {
+		b.Error(err)
+	}
+	return fmt.Sprint(len(list))
+}
+
 func (b *bench) client() *client {
 	if b.fake != nil {
 		return newClient(func() Config { return Config{Address: b.fake.server.URL} })
 	}
-	return newClient(func() Config { return Config{Address: os.Getenv("NOMAD_ADDR")} })
+	return newClient(func() Config { return environConfig(os.Getenv("NOMAD_ADDR")) })
 }
 
 // job is a session of a shell script, in which $T is the folder of the test. Each program that begins writes a line to
@@ -388,7 +399,7 @@ func TestNoPlace(t *testing.T) {
 		job.Nodes = []agents.NodeRule{{Attribute: "meta.llama", Value: "box9"}}
 		b.exec.patience = time.Second
 		o := b.exec.Run(b.Context(), job, func(agents.Started) { b.Error("it began") })
-		b.want(o, agents.NoPlace, "2 without ${meta.llama} = box9", 0)
+		b.want(o, agents.NoPlace, b.nodes()+" without ${meta.llama} = box9", 0)
 		b.wantNothingLeft(job)
 	})
 }

@@ -23,19 +23,28 @@ func (e *Executor) safely(what string, f func()) {
 	f()
 }
 
+// api is the executor's client, which keeps connections.
+func (e *Executor) api() *client {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.client == nil {
+		e.client = newClient(e.Config)
+	}
+	return e.client
+}
+
 // enter adds a session; false when its run is there already. The first one begins the watch.
 func (e *Executor) enter(s *session) bool {
+	s.client = e.api()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.sessions == nil {
 		e.sessions = map[string]*session{}
-		e.client = newClient(e.Config)
 	}
 	if e.sessions[s.id] != nil {
 		return false
 	}
 	e.sessions[s.id] = s
-	s.client = e.client
 	if e.stopWatch == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		e.stopWatch = stop
@@ -60,7 +69,7 @@ func (e *Executor) leave(s *session) {
 func (e *Executor) watch(ctx context.Context) {
 	seen, index, pause := map[string]string{}, uint64(0), watchPause
 	for ctx.Err() == nil {
-		jobs, next, err := e.client.listJobs(ctx, jobPrefix, index)
+		jobs, next, err := e.api().listJobs(ctx, jobPrefix, index)
 		if err != nil {
 			pause = min(2*pause, 2*time.Second)
 		} else {

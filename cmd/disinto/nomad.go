@@ -36,7 +36,7 @@ func nomadConfig(config *threads.Config) nomad.Config {
 	n := &config.Nomad
 	return nomad.Config{
 		Address: n.Address, Token: n.Token, Namespace: n.Namespace, Region: n.Region, Datacenters: n.Datacenters,
-		Volume: n.Volume, Program: n.Program,
+		Volume: n.Volume, Program: n.Program, CACert: n.CACert, ClientCert: n.ClientCert, ClientKey: n.ClientKey,
 	}
 }
 

@@ -348,6 +348,9 @@ max_tokens = { session = 3, issue = 2 }
 		{name: "nomad's token", text: worker + "[nomad]\ntoken = \"$NO_SUCH\"", want: `:5: nomad.token: $NO_SUCH is not set`},
 		{name: "namespace", text: worker + "[nomad]\nnamespace = \"a/b\"", want: `:5: nomad.namespace: is "a/b", want letters, digits, dashes and underscores`},
 		{name: "datacenter", text: worker + "[nomad]\ndatacenters = [\"a b\"]", want: `:5: nomad.datacenters: has "a b" in it, want names, in which * stands for anything`},
+		{name: "ca by a relative path", text: worker + "[nomad]\naddress = \"https://a:4646\"\nca_cert = \"ca.pem\"", want: `:6: nomad.ca_cert: is "ca.pem", want the absolute path of a PEM file`},
+		{name: "ca without https", text: worker + "[nomad]\nca_cert = \"/ca.pem\"", want: `:5: nomad.ca_cert: means nothing without an address that begins with https`},
+		{name: "certificate without a key", text: worker + "[nomad]\naddress = \"https://a:4646\"\nclient_cert = \"/c.pem\"", want: `:6: nomad.client_cert: and client_key go together: set both, or neither`},
 		{name: "program by name", text: worker + "[nomad]\nprogram = \"disinto\"", want: `:5: nomad.program: is "disinto", want the absolute path of disinto on the nodes`},
 
 		// [agents.X]

@@ -29,8 +29,9 @@ func (d *decoder) readNomad(t *table) {
 	n := &d.config.Nomad
 	n.Address = t.nomadAddress()
 	n.Token = t.token("token", "", "NOMAD_TOKEN")
-	n.Namespace = cmp.Or(t.nomadName("namespace"), "default")
-	n.Region, n.Volume = t.nomadName("region"), t.nomadName("volume")
+	n.Namespace = cmp.Or(t.nomadName("namespace", "NOMAD_NAMESPACE"), "default")
+	n.Region, n.Volume = t.nomadName("region", "NOMAD_REGION"), t.nomadName("volume", "")
+	t.nomadTLS(n)
 	n.Datacenters = t.set("datacenters")
 	for _, dc := range n.Datacenters {
 		if !datacenterGlob.MatchString(dc) {
@@ -49,11 +50,8 @@ func (d *decoder) readNomad(t *table) {
 
 // nomadAddress is that of the file, or else $NOMAD_ADDR.
 func (t *table) nomadAddress() string {
-	if s := t.text("address"); s != "" {
-		return t.address("address", "", s)
-	}
-	if s, _ := t.d.lookupEnv("NOMAD_ADDR"); s != "" && t.d.elsewhere() {
-		return t.address("address", "$NOMAD_ADDR", s)
+	if s, subject := t.orVariable("address", "NOMAD_ADDR"); s != "" {
+		return t.address("address", strings.TrimSpace(subject), s)
 	}
 	return localNomad
 }
@@ -63,13 +61,51 @@ func (d *decoder) elsewhere() bool {
 	return slices.ContainsFunc(d.config.Threads, func(t threads.Thread) bool { return t.Executor != "" })
 }
 
-func (t *table) nomadName(key string) string {
-	s := t.text(key)
+// nomadName reads a name of the cluster's. Without the key it is that of a variable, if it names one.
+func (t *table) nomadName(key, unset string) string {
+	s, subject := t.orVariable(key, unset)
 	if s != "" && !nomadName.MatchString(s) {
-		t.wrong(key, "is %q, want letters, digits, dashes and underscores", s)
+		t.wrong(key, "%sis %q, want letters, digits, dashes and underscores", subject, s)
 		return ""
 	}
 	return s
+}
+
+// orVariable reads a text of a key, or else, where a thread runs elsewhere, of a variable. Mistakes in it begin with
+// subject.
+func (t *table) orVariable(key, unset string) (s, subject string) {
+	if s = t.text(key); s == "" && unset != "" && t.d.elsewhere() {
+		s, _ = t.d.lookupEnv(unset)
+		subject = "$" + unset + " "
+	}
+	return s, subject
+}
+
+// nomadTLS reads the files of an encrypted connection. Where there is none the environment may name them all the same.
+func (t *table) nomadTLS(n *threads.Nomad) {
+	secure := strings.HasPrefix(n.Address, "https:")
+	for _, file := range []struct {
+		key, unset string
+		into       *string
+	}{
+		{"ca_cert", "NOMAD_CACERT", &n.CACert},
+		{"client_cert", "NOMAD_CLIENT_CERT", &n.ClientCert},
+		{"client_key", "NOMAD_CLIENT_KEY", &n.ClientKey},
+	} {
+		s, subject := t.orVariable(file.key, file.unset)
+		switch {
+		case s == "" || n.Address == "" || !secure && subject != "":
+		case !secure:
+			t.wrong(file.key, "means nothing without an address that begins with https")
+		case !path.IsAbs(s):
+			t.wrong(file.key, "%sis %q, want the absolute path of a PEM file", subject, s)
+		default:
+			*file.into = s
+		}
+	}
+	if (n.ClientCert == "") != (n.ClientKey == "") {
+		t.wrong("client_cert", "and client_key go together: set both, or neither")
+	}
 }
 
 // executor reads what runs the sessions of a thread, and where.

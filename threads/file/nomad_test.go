@@ -1,6 +1,7 @@
 package file
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,5 +63,51 @@ program = "/opt/disinto"
 	}
 	if c, err := Decode("f", worker+`executor = "process"`, inContainer); err != nil || c.Thread("llama").Executor != "" {
 		t.Errorf("%v", err)
+	}
+}
+
+// What the file does not say comes from the variables of Nomad's own command line, where a thread runs
+// elsewhere. The file counts before them, and files for TLS mean nothing without https.
+func TestNomadVariables(t *testing.T) {
+	set := map[string]string{
+		"NOMAD_ADDR": "https://box1:4646", "NOMAD_NAMESPACE": "factory", "NOMAD_REGION": "eu", "NOMAD_CACERT": "/tls/ca.pem",
+		"NOMAD_CLIENT_CERT": "/tls/cli.pem", "NOMAD_CLIENT_KEY": "/tls/key.pem",
+	}
+	lookup := func(name string) (string, bool) {
+		if v, ok := set[name]; ok {
+			return v, ok
+		}
+		return inContainer(name)
+	}
+	want := threads.Nomad{
+		Address: "https://box1:4646", Namespace: "factory", Region: "eu", Datacenters: []string{"*"},
+		Program: "/usr/local/bin/disinto",
+		CACert:  "/tls/ca.pem", ClientCert: "/tls/cli.pem", ClientKey: "/tls/key.pem",
+	}
+	const far = worker + "executor = \"nomad\"\n[nomad]\n"
+	plain, local := want, want
+	plain.Address, plain.CACert, plain.ClientCert, plain.ClientKey = "http://a:1", "", "", ""
+	local = plain
+	local.Address, local.Namespace, local.Region = localNomad, "default", ""
+	named := want
+	named.Namespace, named.Region, named.CACert = "a", "b", "/c"
+	for text, want := range map[string]threads.Nomad{
+		far:                             want,
+		far + `address = "http://a:1"`:  plain,
+		worker + `executor = "process"`: local,
+		far + "namespace = \"a\"\nregion = \"b\"\nca_cert = \"/c\"": named,
+	} {
+		c, err := Decode("f", text, lookup)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if diff := cmp.Diff(want, c.Nomad); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+	set["NOMAD_NAMESPACE"] = "*"
+	if _, err := Decode("f", far, lookup); err == nil || !strings.Contains(err.Error(), `$NOMAD_NAMESPACE is "*"`) {
+		t.Errorf("a namespace that is none: %v", err)
 	}
 }
