@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -44,18 +45,14 @@ func serveMCP(ctx context.Context, c *cli, at *target) error {
 	})
 	addTools(server, &tools{c: c, at: at.args()})
 	server.AddReceivingMiddleware(boundAnswers)
-	in, out := io.NopCloser(c.stdin), unclosed{c.stdout}
+	out := &wholeWrites{to: c.stdout}
+	in := io.NopCloser(&clientLines{in: bufio.NewReader(c.stdin), out: out})
 	err := server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("cannot go on with the MCP client: %w", err)
 	}
 	return nil
 }
-
-// unclosed keeps an output open that the transport would close.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
 
 // args are the flags that name the same supervisor to another command.
 func (t *target) args() (args []string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -394,10 +395,46 @@ func TestMCPProgram(t *testing.T) {
 	}
 }
 
-// Input that is no MCP, or that does not end, ends the program with one line.
+// Lines that are no messages are answered, and the session goes on.
+func TestMCPGoesOn(t *testing.T) {
+	stdin, toServer := pipe(t)
+	fromServer, stdout := pipe(t)
+	r := startWith(t, stdin, stdout, nil, executable(t), "mcp", "--state", t.TempDir())
+	_, _ = stdin.Close(), stdout.Close()
+	answers := bufio.NewScanner(fromServer)
+	ask := func(line string, want ...string) {
+		t.Helper()
+		if _, err := io.WriteString(toServer, line+"\n"); err != nil || !answers.Scan() {
+			t.Fatalf("%q: %v, %v", line, err, answers.Err())
+		}
+		for _, w := range want {
+			if !strings.Contains(answers.Text(), w) {
+				t.Errorf("%.100q: answered %s, want %s", line, answers.Text(), w)
+			}
+		}
+	}
+	const parse, invalid = `"code":-32700`, `"code":-32600`
+	ask("Welcome to the machine\r", parse, `"id":null`, `"jsonrpc":"2.0"`)
+	ask(`{"jsonrpc":"2.0","id":1,`, parse)
+	ask(strings.Repeat("x", 100_000), parse)
+	ask("\n5", invalid)
+	ask(`{"id":1}`, invalid)
+	ask(`[]`, invalid)
+	ask(`[{"jsonrpc":"2.0","id":1,"method":"ping"},5]`, invalid)
+	ask(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},`+
+		`"clientInfo":{"name":"t","version":"1"}}}`, `"id":2`, `"serverInfo"`)
+	ask("noise", parse)
+	ask(`{"jsonrpc":"2.0","id":3,"method":"ping"}`, `"id":3`, `"result":{}`)
+	_ = toServer.Close()
+	if code := r.wait(); code != exitDone || r.read(r.stderr) != "" {
+		t.Errorf("exit code %d, stderr %q", code, r.read(r.stderr))
+	}
+}
+
+// A line that does not end, or that is longer than any message, ends the program with one line.
 func TestMCPNoise(t *testing.T) {
 	for name, noise := range map[string]io.Reader{
-		"text":    strings.NewReader("GET / HTTP/1.1\r\n\r\n"),
+		"long":    io.MultiReader(strings.NewReader(`{"a":"`), &endless{left: longestMessage}, strings.NewReader("\"}\n")),
 		"endless": io.MultiReader(strings.NewReader(`{"jsonrpc":"2.0","method":"`), &endless{left: 64 << 20}),
 	} {
 		var stderr bytes.Buffer
