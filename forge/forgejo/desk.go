@@ -40,16 +40,21 @@ func at(repo, format string, args ...any) string {
 	return "/repos/" + repo + fmt.Sprintf(format, args...)
 }
 
-// deskPages bounds a list that a session reads, at 150.
-const deskPages = 3
+// pullPages and reviewPages bound the lists that a session reads, at 150 and 1,000. Of reviews the newest fullReviews are
+// read with their comments on lines, which takes a request for each.
+const (
+	pullPages   = 3
+	reviewPages = 20
+	fullReviews = 150
+)
 
-// deskList reads at most deskPages pages of a list.
-func deskList[T any](ctx context.Context, d *Desk, path string) (all []T, err error) {
+// deskList reads at most some pages of a list.
+func deskList[T any](ctx context.Context, d *Desk, path string, pages int) (all []T, err error) {
 	separator := "?"
 	if strings.Contains(path, "?") {
 		separator = "&"
 	}
-	for page := 1; page <= deskPages; page++ {
+	for page := 1; page <= pages; page++ {
 		var some []T
 		if err := d.api.Get(ctx, fmt.Sprintf("%s%slimit=%d&page=%d", path, separator, pageSize, page), &some); err != nil {
 			return nil, err
@@ -133,7 +138,7 @@ func deskPull(repo string, in *gitea.PullRequest) forge.Pull {
 
 // PullsFrom lists the pull requests, open or ended, from a branch of the repository itself, of the 150 changed last.
 func (d *Desk) PullsFrom(ctx context.Context, repo, branch string) ([]forge.Pull, error) {
-	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"))
+	wire, err := deskList[gitea.PullRequest](ctx, d, at(repo, "/pulls?state=all&sort=recentupdate"), pullPages)
 	var all []forge.Pull
 	for i := range wire {
 		p := deskPull(repo, &wire[i])
@@ -160,19 +165,22 @@ func (d *Desk) OpenPull(ctx context.Context, p forge.PullDraft) (number int64, e
 	return pulls[open].Number, nil
 }
 
-// Reviews reads the reviews of a pull request that are submitted and not dismissed, oldest first, of the first 150.
+// Reviews reads the newest reviews of a pull request that are submitted and not dismissed, oldest first.
 func (d *Desk) Reviews(ctx context.Context, pull forge.Ref) ([]forge.FullReview, error) {
 	path := at(pull.Repo, "/pulls/%d/reviews", pull.Number)
-	wire, err := deskList[gitea.PullReview](ctx, d, path)
+	wire, err := deskList[gitea.PullReview](ctx, d, path, reviewPages)
 	if err != nil {
 		return nil, err
 	}
+	stands := func(w gitea.PullReview) bool {
+		r, submitted := reviewOf(&w)
+		return submitted && !r.Dismissed
+	}
+	wire = slices.DeleteFunc(wire, func(w gitea.PullReview) bool { return !stands(w) })
+	wire = wire[max(0, len(wire)-fullReviews):]
 	var all []forge.FullReview
 	for i := range wire {
-		r, submitted := reviewOf(&wire[i])
-		if !submitted || r.Dismissed {
-			continue
-		}
+		r, _ := reviewOf(&wire[i])
 		full := forge.FullReview{Review: r}
 		if wire[i].CodeCommentsCount > 0 {
 			if full.Lines, err = d.lines(ctx, path+"/"+strconv.FormatInt(r.ID, 10)+"/comments"); err != nil {

@@ -1,11 +1,13 @@
 package forgejo
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -147,6 +149,27 @@ func TestDeskCheckLog(t *testing.T) {
 		got, err := NewDesk(server.URL, "t").CheckLog(t.Context(), "a/b", forge.Check{URL: tt.url})
 		if got != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("%s: got %q, %v, want %q, %v", tt.url, got, err, tt.want, tt.err)
+		}
+	}
+}
+
+// The newest reviews of a pull request are read, however many there are before them, with a bound on requests.
+func TestDeskManyReviews(t *testing.T) {
+	for _, tt := range []struct{ reviews, requests, newest int }{{240, 5, 240}, {1_000_000, 20, 1000}} {
+		requests := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests++
+			page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+			var list []map[string]any
+			for id := (page-1)*50 + 1; id <= min(page*50, tt.reviews); id++ {
+				list = append(list, map[string]any{"id": id, "state": "COMMENT", "body": "no"})
+			}
+			_ = json.NewEncoder(w).Encode(list)
+		}))
+		got, err := NewDesk(server.URL, "t").Reviews(t.Context(), forge.Ref{Repo: "a/b", Number: 3})
+		server.Close()
+		if err != nil || len(got) != 150 || got[149].ID != int64(tt.newest) || requests != tt.requests {
+			t.Errorf("of %d: %d reviews with %d requests, %v", tt.reviews, len(got), requests, err)
 		}
 	}
 }
