@@ -228,7 +228,6 @@ func TestMistakes(t *testing.T) {
 :9: agents.planner-qwen.escalate: is set, and planner-qwen has no work with on = "issue": only that goes up a ladder
 :11: agents.dev-kimi.escalate_after: is set, and escalate is not: it is the number of setbacks before each agent of that
 :13: roles.dev.escalate: leads in a circle: dev-kimi -> senior-opus -> dev-kimi
-:16: roles.senior.escalate: leads in a circle: senior-opus -> dev-kimi -> senior-opus
 :18: roles.planner.escalate: is a string, want a list of strings`,
 		},
 		{

@@ -42,9 +42,14 @@ func (d *decoder) checkLadders() {
 			d.wrong(d.lineOf(key), key, "has %s itself in it", a.Name)
 			continue
 		}
+		circle := d.circle(a.Name)
+		if circle == nil {
+			continue
+		}
 		key = d.ladderOf(a)
-		if circle := d.circle(a.Name); circle != nil && !told[key[0]+key[1]] {
-			told[key[0]+key[1]] = true
+		ladder, members := strings.Join(key[:2], "."), strings.Join(slices.Sorted(slices.Values(circle[1:])), " ")
+		if !told[ladder] && !told[members] { // it is the same circle from each agent on it
+			told[ladder], told[members] = true, true
 			d.wrong(d.lineOf(key), key, "leads in a circle: %s", strings.Join(circle, " -> "))
 		}
 	}
