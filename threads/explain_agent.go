@@ -142,8 +142,12 @@ func (d *decision) explainThread(t *threadState) Explanation {
 			wide = why
 		}
 	}
-	if wide != nil {
+	switch {
+	case wide != nil:
 		ex.Verdict, ex.Code, ex.Mend = "begins nothing: "+wide.Text(), wide.Code, wide.MendFor(t.Name)
+	case t.reserved != nil:
+		ex.Verdict += "; begins no new issue: " + t.reserved.Text()
+		ex.Code, ex.Mend = t.reserved.Code, t.reserved.MendFor(t.Name)
 	}
 	return ex
 }

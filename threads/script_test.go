@@ -210,7 +210,12 @@ func (w *scriptWorld) scan() {
 }
 
 func (w *scriptWorld) why(number string) string {
-	ex, err := Explain(w.s, w.ref(number))
+	ex, err := Explanation{}, error(nil)
+	if w.s.Config.Thread(number) != nil {
+		ex, err = ExplainName(w.s, number)
+	} else {
+		ex, err = Explain(w.s, w.ref(number))
+	}
 	if err != nil {
 		return err.Error() + "\n"
 	}
