@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // Cache holds the costs of a context on a local server. A zero field takes the value that owners of such machines
@@ -77,8 +77,53 @@ func (tr *trial) isWarm(x *trialRun) bool {
 	if m := tr.memories[x.Thread]; m != nil {
 		return m.use(x.Agent, x.issue, tr.contextOf(x))
 	}
-	w := tr.books.Slots[threads.SlotKey{Thread: x.Thread, Slot: x.Slot}]
-	return w.Agent == x.Agent && w.Chain == x.Item.Chain
+	return tr.hold(x)
+}
+
+// hold puts a session's conversation into a slot of its server, and reports whether one had it.
+func (tr *trial) hold(x *trialRun) (had bool) {
+	slots := tr.held[x.Thread]
+	if slots == nil {
+		slots = make(serverSlots, tr.real.Thread(x.Thread).Slots)
+		tr.held[x.Thread] = slots
+	}
+	for i := range slots {
+		if o := slots[i].by; o != nil && !slices.Contains(tr.runs, o) {
+			slots[i].by, slots[i].until = nil, tr.origin.Add(tr.seen.Spans[o.span].To)
+		}
+	}
+	return slots.take(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.now)
+}
+
+// serverSlots are the slots of a server whose memory has nothing. It knows nothing of our slots: a session gets the slot
+// that has its conversation, and otherwise the idle one that was used least recently.
+type serverSlots []serverSlot
+
+// serverSlot is a slot and the session that used it last; the zero value was never used.
+type serverSlot struct {
+	agent string
+	chain forge.Ref
+	by    *trialRun // nil once it has ended, which was at until
+	until time.Time
+}
+
+// take gives a session a slot, and reports whether that had its conversation.
+func (s serverSlots) take(is serverSlot, now time.Time) (had bool) {
+	best := -1
+	for i, o := range s {
+		switch {
+		case o.by != nil || o.until.After(now):
+		case o.agent == is.agent && o.chain == is.chain:
+			s[i] = is
+			return true
+		case best < 0 || o.until.Before(s[best].until):
+			best = i
+		}
+	}
+	if best >= 0 {
+		s[best] = is
+	}
+	return false
 }
 
 // contextOf is the size of a session's conversation now.

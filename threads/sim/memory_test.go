@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 )
 
@@ -56,5 +57,33 @@ func TestTrialWithMemory(t *testing.T) {
 	}
 	if 2*memory.Reloaded > slots.Reloaded || 4*slots.Reloaded > cron.Reloaded {
 		t.Errorf("read again: cron %d, own slots %d, memory %d", cron.Reloaded, slots.Reloaded, memory.Reloaded)
+	}
+}
+
+// A server gives a new conversation the idle slot that was used least recently, and not that of the thread.
+func TestServerSlots(t *testing.T) {
+	at := func(minutes int) time.Time { return epoch.Add(time.Duration(minutes) * time.Minute) }
+	slots := make(serverSlots, 2)
+	for i, tt := range []struct {
+		agent        string
+		chain        int64
+		from, to     int
+		had          bool
+		first, other int64 // chains in the slots
+	}{
+		{"a", 1, 0, 10, false, 1, 0},
+		{"b", 2, 0, 20, false, 1, 2},
+		{"a", 3, 12, 18, false, 3, 2}, // 2 is at work
+		{"b", 4, 20, 22, false, 4, 2}, // 3 was used before 2
+		{"b", 2, 23, 25, true, 4, 2},
+		{"a", 2, 26, 28, false, 2, 2}, // of another agent
+		{"c", 5, 27, 40, false, 2, 5}, // the other one is at work
+		{"d", 6, 27, 40, false, 2, 5}, // as are both
+	} {
+		ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
+		had := slots.take(serverSlot{agent: tt.agent, chain: ref(tt.chain), until: at(tt.to)}, at(tt.from))
+		if had != tt.had || slots[0].chain.Number != tt.first || slots[1].chain.Number != tt.other {
+			t.Errorf("session %d: found %v, slots have %d and %d", i, had, slots[0].chain.Number, slots[1].chain.Number)
+		}
 	}
 }

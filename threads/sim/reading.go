@@ -4,27 +4,26 @@ import (
 	"slices"
 	"time"
 
+	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
 
-// switched says of each session of a journal, sorted by their start, whether it began in a slot without overlap that
-// held the context of another agent or issue.
+// switched says of each session of a journal, sorted by their start, whether its server had to read its context again
+// where slots are all that it has.
 func switched(past []ledger.Past, config *threads.Config) []bool {
-	type context struct {
-		agent string
-		chain ledger.Ref
-	}
-	held := make(map[threads.SlotKey]context)
+	held := make(map[string]serverSlots)
 	list := make([]bool, len(past))
 	for i := range past {
 		s := &past[i]
-		if t := config.Thread(s.Thread); t == nil || t.Overlap {
+		t := config.Thread(s.Thread)
+		if t == nil || t.Overlap {
 			continue
 		}
-		slot, is := threads.SlotKey{Thread: s.Thread, Slot: s.Slot}, context{s.Agent, s.Chain}
-		list[i] = held[slot] != is
-		held[slot] = is
+		if held[t.Name] == nil {
+			held[t.Name] = make(serverSlots, t.Slots)
+		}
+		list[i] = !held[t.Name].take(serverSlot{agent: s.Agent, chain: forge.Ref(s.Chain), until: s.End}, s.Start)
 	}
 	return list
 }

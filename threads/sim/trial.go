@@ -74,7 +74,8 @@ type trial struct {
 	server map[string]*llama // of local threads without bound slots
 	// memories are of local threads whose server's memory has conversations for every slot.
 	memories map[string]*memory
-	moved    bool // something has changed since settle
+	held     map[string]serverSlots // of the other local threads with bound slots
+	moved    bool                   // something has changed since settle
 	changes  int
 	origin   time.Time
 	tickAt   time.Time // of the next tick; zero while none is due
@@ -172,7 +173,7 @@ func newTrial(t Trial) *trial {
 		Trial: t, real: t.Config, rng: rand.New(rand.NewPCG(t.Seed, 3)),
 		server: make(map[string]*llama), memories: make(map[string]*memory), gaps: make(map[string]time.Time),
 		books: ledger.New(), merging: make(map[string]bool), at: make(map[forge.Ref]*trialIssue),
-		groups: make(map[alike]int), lookers: make([]looker, len(t.Config.Threads)),
+		groups: make(map[alike]int), lookers: make([]looker, len(t.Config.Threads)), held: make(map[string]serverSlots),
 	}
 	if tr.origin = t.From; t.From.IsZero() {
 		tr.origin = epoch
