@@ -75,7 +75,7 @@ func faultOf(line []byte) *jsonrpc.Error {
 		known = known && err == nil
 	}
 	if !known {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid Request: the line is no JSON-RPC 2.0 message"}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "Invalid Request: the line is no JSON-RPC message"}
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func at(repo, format string, args ...any) string {
 	return "/repos/" + repo + fmt.Sprintf(format, args...)
 }
 
-// pullPages and reviewPages bound the lists that a session reads, at 150 and 1,000. Of reviews the newest fullReviews are
-// read with their comments on lines, which takes a request for each.
+// pullPages and reviewPages bound the lists that a session reads, at 150 and 1,000. Of reviews it reads the newest
+// fullReviews with their comments on lines, which takes a request for each.
 const (
 	pullPages   = 3
 	reviewPages = 20

@@ -95,7 +95,7 @@ func (tr *trial) hold(x *trialRun) (had bool) {
 	return slots.take(serverSlot{agent: x.Agent, chain: x.Item.Chain, by: x}, tr.now)
 }
 
-// serverSlots are the slots of a server whose memory has nothing. It knows nothing of our slots: a session gets the slot
+// serverSlots are the slots of a server whose memory has nothing. It knows nothing of ours: a session gets the slot
 // that has its conversation, and otherwise the idle one that was used least recently.
 type serverSlots []serverSlot
 
