@@ -81,36 +81,48 @@ func (p *prover) unreviewed(like *agents.Agent, labels []string, end *stuck) {
 // stopped reports whether nothing of an agent comes to an end, which was told.
 func (p *prover) stopped(agent string) bool { return p.stuck[agent] }
 
+// mostTold bounds the sets of labels that are told of one by one.
+const mostTold = 10
+
 // skills proves that an issue with each set of labels in use can be worked on to its end.
 func (p *prover) skills() string {
 	plain := make(map[string]bool) // labels of roles without which nothing is done anyway
+	stopped := 0
 	for _, set := range p.inUse() {
 		end := p.journey(set.labels, set.agents)
-		_, skilled := split(set.labels)
-		if len(skilled) == 0 && set.agents == "" {
+		if _, skilled := split(set.labels); len(skilled) == 0 && set.agents == "" {
 			plain[set.words()] = end == nil
 		}
 		if end == nil || !p.counts(set, plain) {
 			continue
 		}
-		why := end.why.Text()
-		switch _, skilled := split(set.labels); {
-		case end.why.Code == threads.PinnedTo:
-			why = "no other agent takes it"
-		case end.why.Code == threads.NoSkill:
-			why = "no agent that may take it has " + join(skilled)
+		if stopped++; stopped <= mostTold {
+			p.tell("skills", Wrong, set.stops(end), end.story)
 		}
-		text := fmt.Sprintf("an issue with %s waits for ever: %s", set.words(), why)
-		if len(set.refs) > 0 {
-			text = fmt.Sprintf("%s with %s can never be done: %s", refs(set.refs), set.words(), why)
-		}
-		p.tell("skills", Wrong, text, end.story)
+	}
+	if n := stopped - mostTold; n > 0 {
+		p.tell("skills", Wrong, plural(n, "more set")+" of labels that open issues have cannot be worked on either", nil)
 	}
 	takes := func(r agents.Role) bool { return r.On == agents.OnIssue }
 	if !slices.ContainsFunc(p.config.Roles, takes) {
 		return ""
 	}
 	return "every label and skill in use can be worked on"
+}
+
+// stops says what happens to issues with a set of labels that cannot be worked on.
+func (s labelSet) stops(end *stuck) string {
+	why := end.why.Text()
+	switch _, skilled := split(s.labels); {
+	case end.why.Code == threads.PinnedTo:
+		why = "no other agent takes it"
+	case end.why.Code == threads.NoSkill:
+		why = "no agent that may take it has " + join(skilled)
+	}
+	if len(s.refs) > 0 {
+		return fmt.Sprintf("%s with %s can never be done: %s", refs(s.refs), s.words(), why)
+	}
+	return fmt.Sprintf("an issue with %s waits for ever: %s", s.words(), why)
 }
 
 // counts reports whether it matters that a set of labels cannot be worked on: issues carry it, or a route is for it and

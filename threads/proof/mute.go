@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ type mute struct {
 	key     string
 	means   string // what that means
 	without func(c *threads.Config)
-	worlds  []*world
+	worlds  iter.Seq[*world] // made one by one: most rules speak in the first
 }
 
 // rules proves that each rule of the configuration can have an effect.
@@ -38,7 +39,7 @@ func (p *prover) rules() string {
 // speaks compares the plans of each world with and without a rule. Where all are the same it returns what was tried.
 func (p *prover) speaks(m *mute) []string {
 	var tried []string
-	for _, w := range m.worlds {
+	for w := range m.worlds {
 		with := w.outline()
 		other := *w.config
 		other.Threads, other.Agents = slices.Clone(other.Threads), slices.Clone(other.Agents)
@@ -104,21 +105,24 @@ func (p *prover) threadRules() (all []mute) {
 }
 
 // using are worlds in which a part of a window is used, in tokens or in dollars, one for each agent of the thread.
-func (p *prover) using(t *threads.Thread, n int, part float64, words string) (list []*world) {
-	for _, unit := range units {
-		if unit.of(t.Windows[n].Budget) == 0 {
-			continue
-		}
-		for _, name := range t.Agents {
-			w := p.alone(name)
-			w.say("%s, and there is work of each kind for %s", words, name)
-			ledger.Entry(w.books.Threads, t.Name).Uses = filling(t.Windows[:n+1], part, w.now, unit)
-			w.offers(name, 1, 1)
-			w.now = w.now.Add(step)
-			list = append(list, w)
+func (p *prover) using(t *threads.Thread, n int, part float64, words string) iter.Seq[*world] {
+	return func(yield func(*world) bool) {
+		for _, unit := range units {
+			if unit.of(t.Windows[n].Budget) == 0 {
+				continue
+			}
+			for _, name := range t.Agents {
+				w := p.alone(name)
+				w.say("%s, and there is work of each kind for %s", words, name)
+				ledger.Entry(w.books.Threads, t.Name).Uses = filling(t.Windows[:n+1], part, w.now, unit)
+				w.offers(name, 1, 1)
+				w.now = w.now.Add(step)
+				if !yield(w) {
+					return
+				}
+			}
 		}
 	}
-	return list
 }
 
 // unit is one in which windows have limits.
@@ -170,48 +174,54 @@ func within(uses []threads.Use, at time.Time, length time.Duration, u unit) (sum
 }
 
 // keeping are worlds in which an agent left a slot, its pull request is in review, and another issue waits.
-func (p *prover) keeping(t *threads.Thread) (list []*world) {
-	for _, name := range t.Agents {
-		for _, other := range t.Agents {
-			if other == name {
-				continue
+func (p *prover) keeping(t *threads.Thread) iter.Seq[*world] {
+	return func(yield func(*world) bool) {
+		for _, name := range t.Agents {
+			for _, other := range t.Agents {
+				if other == name {
+					continue
+				}
+				w := p.alone(name)
+				w.config = oneSlot(p.quiet, t.Name)
+				delete(w.books.Paused, threads.Pause{Agent: other})
+				is := w.file(nil, "").Ref
+				ledger.Entry(w.books.Chains, is).Writers = []string{name}
+				ledger.Entry(w.books.Threads, t.Name).Returns = threads.Returns{N: 100, Gap: 1, Back: 1}
+				w.books.Slots[threads.SlotKey{Thread: t.Name}] = threads.Warm{Agent: name, Chain: is, Left: w.now}
+				w.open(p.config.Agent(name).Login, is)
+				w.offers(other, 5, 10)
+				w.now = w.now.Add(time.Second)
+				w.say("%s leaves a slot, its pull request is in review, and %s could take the slot", name, other)
+				if !yield(w) {
+					return
+				}
 			}
-			w := p.alone(name)
-			w.config = oneSlot(p.quiet, t.Name)
-			delete(w.books.Paused, threads.Pause{Agent: other})
-			is := w.file(nil, "").Ref
-			ledger.Entry(w.books.Chains, is).Writers = []string{name}
-			ledger.Entry(w.books.Threads, t.Name).Returns = threads.Returns{N: 100, Gap: 1, Back: 1}
-			w.books.Slots[threads.SlotKey{Thread: t.Name}] = threads.Warm{Agent: name, Chain: is, Left: w.now}
-			w.open(p.config.Agent(name).Login, is)
-			w.offers(other, 5, 10)
-			w.now = w.now.Add(time.Second)
-			w.say("%s leaves a slot, its pull request is in review, and %s could take the slot", name, other)
-			list = append(list, w)
 		}
 	}
-	return list
 }
 
 // following are worlds in which an agent finished what another issue depends on, and works on something else.
-func (p *prover) following(t *threads.Thread) (list []*world) {
-	for _, name := range t.Agents {
-		for _, set := range p.inUse() {
-			if set.agents != "" {
-				continue
+func (p *prover) following(t *threads.Thread) iter.Seq[*world] {
+	return func(yield func(*world) bool) {
+		for _, name := range t.Agents {
+			for _, set := range p.inUse() {
+				if !set.config {
+					continue
+				}
+				w := newWorld(p.quiet)
+				done := w.file(nil, "").Ref
+				ledger.Entry(w.books.Chains, done).Writers = []string{name}
+				w.issue(done).Closed, w.issue(done).Ended = true, w.now
+				w.file(set.labels, "").Blockers = []forge.Blocker{{Ref: done, State: forge.BlockerClosed}}
+				w.occupied(p.config.Agent(name))
+				w.now = w.now.Add(time.Second)
+				w.say("%s finished what #2 depends on, and is busy; #2 has %s", name, set.words())
+				if !yield(w) {
+					return
+				}
 			}
-			w := newWorld(p.quiet)
-			done := w.file(nil, "").Ref
-			ledger.Entry(w.books.Chains, done).Writers = []string{name}
-			w.issue(done).Closed, w.issue(done).Ended = true, w.now
-			w.file(set.labels, "").Blockers = []forge.Blocker{{Ref: done, State: forge.BlockerClosed}}
-			w.occupied(p.config.Agent(name))
-			w.now = w.now.Add(time.Second)
-			w.say("%s finished what #2 depends on, and is busy; #2 has %s", name, set.words())
-			list = append(list, w)
 		}
 	}
-	return list
 }
 
 // agentRules are skills and budgets.
@@ -238,36 +248,42 @@ func (p *prover) agentRules() (all []mute) {
 }
 
 // skilled are worlds with an issue for each skill of an agent.
-func (p *prover) skilled(a *agents.Agent) (list []*world) {
-	for _, skill := range a.Skills {
-		for _, labels := range p.plainSets() {
-			w := p.alone(a.Name)
-			w.file(append(slices.Clone(labels), skillPrefix+skill), "")
-			w.file(append(slices.Clone(labels), skillPrefix+skill), a.Name)
-			w.open("person", forge.Ref{}).Labels = compact(append(slices.Clone(labels), skillPrefix+skill)...)
-			w.now = w.now.Add(step)
-			w.say("%s is offered an issue and a pull request with skill/%s", a.Name, skill)
-			list = append(list, w)
+func (p *prover) skilled(a *agents.Agent) iter.Seq[*world] {
+	return func(yield func(*world) bool) {
+		for _, skill := range a.Skills {
+			for _, labels := range p.plainSets() {
+				w := p.alone(a.Name)
+				w.file(append(slices.Clone(labels), skillPrefix+skill), "")
+				w.file(append(slices.Clone(labels), skillPrefix+skill), a.Name)
+				w.open("person", forge.Ref{}).Labels = compact(append(slices.Clone(labels), skillPrefix+skill)...)
+				w.now = w.now.Add(step)
+				w.say("%s is offered an issue and a pull request with skill/%s", a.Name, skill)
+				if !yield(w) {
+					return
+				}
+			}
 		}
 	}
-	return list
 }
 
 // spending are worlds in which an agent has used what its budget allows: tokens, and dollars.
-func (p *prover) spending(a *agents.Agent) (list []*world) {
-	for _, b := range []agents.Budget{{Tokens: a.Budget.Tokens}, {USD: a.Budget.USD}} {
-		if b == (agents.Budget{}) {
-			continue
+func (p *prover) spending(a *agents.Agent) iter.Seq[*world] {
+	return func(yield func(*world) bool) {
+		for _, b := range []agents.Budget{{Tokens: a.Budget.Tokens}, {USD: a.Budget.USD}} {
+			if b == (agents.Budget{}) {
+				continue
+			}
+			w := p.alone(a.Name)
+			used := threads.Spent{Day: threads.Day(w.now), Tokens: b.Tokens, USD: b.USD}
+			ledger.Entry(w.books.Agents, a.Name).Spent, ledger.Entry(w.books.Threads, a.Thread).Spent = used, used
+			w.offers(a.Name, 1, 1)
+			w.now = w.now.Add(step)
+			w.say("%s has used its budget, and is offered work of each kind", a.Name)
+			if !yield(w) {
+				return
+			}
 		}
-		w := p.alone(a.Name)
-		used := threads.Spent{Day: threads.Day(w.now), Tokens: b.Tokens, USD: b.USD}
-		ledger.Entry(w.books.Agents, a.Name).Spent, ledger.Entry(w.books.Threads, a.Thread).Spent = used, used
-		w.offers(a.Name, 1, 1)
-		w.now = w.now.Add(step)
-		w.say("%s has used its budget, and is offered work of each kind", a.Name)
-		list = append(list, w)
 	}
-	return list
 }
 
 // routeRules are the routes.
@@ -277,22 +293,31 @@ func (p *prover) routeRules() (all []mute) {
 			key: "routes." + r.Skill, means: "no issue with the skill could go to another agent, or wait for this one",
 			without: func(c *threads.Config) { c.Routes = slices.Delete(slices.Clone(c.Routes), i, i+1) },
 		}
+		m.worlds = p.routing(&p.config.Routes[i])
+		all = append(all, m)
+	}
+	return all
+}
+
+// routing are worlds with an issue for a route: its agents are idle, or busy.
+func (p *prover) routing(r *threads.Route) iter.Seq[*world] {
+	return func(yield func(*world) bool) {
 		for _, labels := range p.plainSets() {
 			idle, busy := newWorld(p.quiet), newWorld(p.quiet)
 			for _, name := range r.Agents {
 				busy.occupied(p.config.Agent(name))
 			}
+			idle.say("an issue with skill/%s is filed while everyone is idle", r.Skill)
+			busy.say("an issue with skill/%s is filed while %s works", r.Skill, join(r.Agents))
 			for _, w := range []*world{idle, busy} {
 				w.file(append(slices.Clone(labels), skillPrefix+r.Skill), "")
 				w.now = w.now.Add(step)
+				if !yield(w) {
+					return
+				}
 			}
-			idle.say("an issue with skill/%s is filed while everyone is idle", r.Skill)
-			busy.say("an issue with skill/%s is filed while %s works", r.Skill, join(r.Agents))
-			m.worlds = append(m.worlds, idle, busy)
 		}
-		all = append(all, m)
 	}
-	return all
 }
 
 // ladders tells of rungs that no journey reaches, and returns how many there are.

@@ -19,7 +19,7 @@ func (p *prover) order() string {
 		t := &p.quiet.Threads[i]
 		for _, set := range p.inUse() {
 			r := race{set: set, thread: t.Name, config: oneSlot(p.quiet, t.Name)}
-			if set.agents == "" && r.able() {
+			if set.config && r.able() {
 				tried = true
 				if end := r.run(); end != nil {
 					text := fmt.Sprintf("threads.%s: an issue with %s can wait for ever behind younger ones of its class", t.Name,
@@ -223,7 +223,7 @@ var lengths = []time.Duration{
 func (p *prover) crowded() {
 	for _, class := range p.classes() {
 		for _, set := range p.inUse() {
-			if _, skilled := split(set.labels); set.agents != "" || len(skilled) > 0 && len(set.refs) == 0 {
+			if !set.config {
 				continue
 			}
 			if p.crowd(set, class, lengths[len(lengths)-1]) == nil {

@@ -166,12 +166,17 @@ func (p *prover) named(agent string) bool {
 		slices.ContainsFunc(p.config.Roles, func(r agents.Role) bool { return has(r.Escalate) })
 }
 
+// mostSets bounds the sets of labels that are looked at: a tracker can have as many as issues. Those of the
+// configuration come first, then those of the oldest issues.
+const mostSets = 200
+
 // labelSet are labels that an issue may carry together.
 type labelSet struct {
 	labels []string // those that decide who may work on it, sorted
 	agents string   // to which it is assigned, as join has them; empty for none
 	refs   []forge.Ref
 	routed bool // by a route of the configuration
+	config bool // the configuration itself asks for them, not an issue alone
 }
 
 // words names a set.
@@ -199,9 +204,9 @@ func (p *prover) inUse() []labelSet {
 		}
 	}
 	for _, l := range roles {
-		p.use(labelSet{labels: compact(l)})
+		p.use(labelSet{labels: compact(l), config: true})
 		for i := range p.config.Routes {
-			p.use(labelSet{labels: compact(l, skillPrefix+p.config.Routes[i].Skill), routed: true})
+			p.use(labelSet{labels: compact(l, skillPrefix+p.config.Routes[i].Skill), routed: true, config: true})
 		}
 	}
 	for i := range p.open {
@@ -235,8 +240,10 @@ func (p *prover) assignees(is *forge.Issue) (names string, ours bool) {
 func (p *prover) use(s labelSet) {
 	same := func(o labelSet) bool { return o.agents == s.agents && slices.Equal(o.labels, s.labels) }
 	i := slices.IndexFunc(p.sets, same)
-	if i < 0 {
+	if i < 0 && len(p.sets) < mostSets {
 		p.sets = append(p.sets, s)
+	}
+	if i < 0 {
 		return
 	}
 	p.sets[i].refs, p.sets[i].routed = append(p.sets[i].refs, s.refs...), p.sets[i].routed || s.routed

@@ -387,36 +387,3 @@ func documented(t *testing.T) map[string]string {
 	}
 	return configs
 }
-
-// crowdOf is a factory with as many agents, of five kinds, and with labels, skills, routes and ladders.
-func crowdOf(t testing.TB, n int) *threads.Config {
-	var names [5][]string
-	kinds := []string{"dev-a", "dev-b", "docs", "review", "gardener"}
-	for i := range n {
-		names[i%5] = append(names[i%5], fmt.Sprintf("%q", fmt.Sprintf("%s%d", kinds[i%5]+"-", i)))
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "[forge]\nurl = \"http://f\"\ntoken = \"t\"\nrepos = [\"o/a\", \"o/b\"]\n")
-	for i, list := range names {
-		backend := "local\"\nmax_concurrent = 2"
-		if kinds[i] == "review" {
-			backend = "api\"\nwindows = [{ length = \"5h\", usd = 10.0 }, { length = \"7d\", usd = 90.0 }]"
-		}
-		fmt.Fprintf(&b, "[threads.t%d]\nbackend = %s\nagents = [%s]\n", i, `"`+backend, strings.Join(list, ", "))
-	}
-	for i, name := range append(names[0], names[1]...) {
-		skill := fmt.Sprintf("%q", fmt.Sprintf("s%d", i%3))
-		fmt.Fprintf(&b, "[agents.%s]\nskills = [%s]\nescalate = [%s]\n", strings.Trim(name, `"`), skill, names[2][0])
-	}
-	b.WriteString("[roles.dev]\ncli = \"claude\"\n[roles.review]\ncli = \"claude\"\n[roles.gardener]\ncli = \"claude\"\n" +
-		"[roles.docs]\non = \"issue\"\ncli = \"claude\"\n[routes]\n")
-	return decode(t, b.String()+fmt.Sprintf("s0 = %s\ns1 = %s\n", names[0][0], names[1][0]))
-}
-
-// BenchmarkProve proves a factory of twenty agents: at most two seconds.
-func BenchmarkProve(b *testing.B) {
-	c := crowdOf(b, 20)
-	for b.Loop() {
-		Prove(c, nil)
-	}
-}

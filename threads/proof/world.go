@@ -103,10 +103,8 @@ func (w *world) file(labels []string, names string) *forge.Issue {
 		Ref: w.next(), Labels: compact(append([]string{forge.LabelBacklog}, labels...)...), Created: w.now, Updated: w.now,
 		BlockersKnown: true, AsOf: w.now,
 	}
-	for i := range w.config.Agents {
-		if a := &w.config.Agents[i]; slices.Contains(listed(names), a.Name) {
-			is.Assignees = append(is.Assignees, a.Login)
-		}
+	for _, name := range listed(names) {
+		is.Assignees = append(is.Assignees, w.config.Agent(name).Login)
 	}
 	w.issues = append(w.issues, is)
 	return &w.issues[len(w.issues)-1]

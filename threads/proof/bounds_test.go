@@ -1,0 +1,100 @@
+package proof
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// TestManyLabels reads issues that have a thousand sets of labels, none of which an agent may do: a tracker is as large
+// as people make it.
+func TestManyLabels(t *testing.T) {
+	var open []forge.Issue
+	for i := range 1000 {
+		open = append(open, forge.Issue{
+			Ref: forge.Ref{Repo: "johba/harb", Number: int64(i + 1)}, Labels: []string{"backlog", fmt.Sprintf("skill/x%d", i)},
+		})
+	}
+	var told []Finding
+	for _, f := range Prove(decode(t, sound), open) {
+		if f.Claim == "skills" {
+			told = append(told, f)
+		}
+	}
+	if len(told) != mostTold+1 || !strings.Contains(told[mostTold].Text, "more sets of labels") {
+		t.Errorf("%d findings", len(told))
+	}
+}
+
+// TestOneIssueOfMany names the issues of a set, the first of them only where there are many.
+func TestOneIssueOfMany(t *testing.T) {
+	var open []forge.Issue
+	for i := range 50 {
+		open = append(open, forge.Issue{
+			Ref: forge.Ref{Repo: "johba/harb", Number: int64(i + 1)}, Labels: []string{"backlog", "skill/cobol"},
+		})
+	}
+	const want = "#1, #2, #3 and 47 more with skill/cobol can never be done: no agent that may take it has skill/cobol"
+	for _, f := range Prove(decode(t, sound), open) {
+		if f.Claim == "skills" && f.Text != want {
+			t.Errorf("got %q, want %q", f.Text, want)
+		}
+	}
+}
+
+// crowdOf is a factory with as many agents, of five kinds, and with labels, skills, routes and ladders.
+func crowdOf(t testing.TB, n int) *threads.Config {
+	var names [5][]string
+	kinds := []string{"dev-a", "dev-b", "docs", "review", "gardener"}
+	for i := range n {
+		names[i%5] = append(names[i%5], fmt.Sprintf("%q", fmt.Sprintf("%s%d", kinds[i%5]+"-", i)))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[forge]\nurl = \"http://f\"\ntoken = \"t\"\nrepos = [\"o/a\", \"o/b\"]\n")
+	for i, list := range names {
+		backend := "local\"\nmax_concurrent = 2"
+		if kinds[i] == "review" {
+			backend = "api\"\nwindows = [{ length = \"5h\", usd = 10.0 }, { length = \"7d\", usd = 90.0 }]"
+		}
+		fmt.Fprintf(&b, "[threads.t%d]\nbackend = %s\nagents = [%s]\n", i, `"`+backend, strings.Join(list, ", "))
+	}
+	for i, name := range append(names[0], names[1]...) {
+		skill := fmt.Sprintf("%q", fmt.Sprintf("s%d", i%3))
+		fmt.Fprintf(&b, "[agents.%s]\nskills = [%s]\nescalate = [%s]\n", strings.Trim(name, `"`), skill, names[2][0])
+	}
+	b.WriteString("[roles.dev]\ncli = \"claude\"\n[roles.review]\ncli = \"claude\"\n[roles.gardener]\ncli = \"claude\"\n" +
+		"[roles.docs]\non = \"issue\"\ncli = \"claude\"\n[routes]\n")
+	return decode(t, b.String()+fmt.Sprintf("s0 = %s\ns1 = %s\n", names[0][0], names[1][0]))
+}
+
+// strangers is a factory of agents that are all different: each has a skill, a route and a ladder.
+func strangers(t testing.TB, n int) *threads.Config {
+	var names []string
+	var tables, routes strings.Builder
+	for i := range n {
+		names = append(names, fmt.Sprintf("\"dev-%d\"", i))
+		fmt.Fprintf(&tables, "[agents.dev-%d]\nskills = [\"s%d\"]\nescalate = [\"dev-api\"]\n", i, i)
+		fmt.Fprintf(&routes, "s%d = \"dev-%d\"\n", i, i)
+	}
+	return decode(t, "[forge]\nurl = \"http://f\"\ntoken = \"t\"\nrepos = [\"o/r\"]\n"+
+		"[threads.llama]\nbackend = \"local\"\nmax_concurrent = 4\nhold = \"2m\"\naffinity_wait = \"1m\"\nagents = ["+
+		strings.Join(names, ", ")+"]\n[threads.api]\nbackend = \"api\"\nagents = [\"dev-api\", \"review-api\"]\n"+
+		"windows = [{ length = \"5h\", usd = 10.0 }, { length = \"7d\", usd = 90.0 }]\nreserve = 0.2\n"+
+		tables.String()+"[roles.dev]\ncli = \"claude\"\n[roles.review]\ncli = \"claude\"\n[routes]\n"+routes.String())
+}
+
+// BenchmarkProve proves factories of twenty agents: at most two seconds.
+func BenchmarkProve(b *testing.B) {
+	prove := func(c *threads.Config) func(*testing.B) {
+		return func(b *testing.B) {
+			for b.Loop() {
+				Prove(c, nil)
+			}
+		}
+	}
+	b.Run("alike", prove(crowdOf(b, 20)))
+	b.Run("strangers", prove(strangers(b, 18)))
+}
