@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/ledger"
 	"codeberg.org/johba/disinto/threads/sim"
 )
 
@@ -66,6 +67,36 @@ func TestLive(t *testing.T) {
 			t.Errorf("%s: %s, simulated %s", c.what, c.got, c.want)
 		}
 	}
+	l.journalled()
+}
+
+// journalled compares what simulate makes of the factory's journal with what happened.
+func (l *live) journalled() {
+	file, err := os.Open(filepath.Join(l.state, "journal.jsonl"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer file.Close()
+	var j sim.Journal
+	if j.Past, j.Timeline, err = ledger.ReadHistory(file); err != nil {
+		l.t.Fatal(err)
+	}
+	config, err := pretended(l.config, &cli{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	const week = 7 * 24 * time.Hour
+	was := sim.Happened(j.Past, j.Timeline, config, week)
+	trial := sim.Replay(j, config, week)
+	trial.Policy, trial.Seed, trial.Drain = sim.Ours, 1, 10*time.Minute // no person answers to what was refused
+	is := trial.Run()
+	l.t.Logf("waits %s, simulated %s; 95 %% %s, simulated %s", was.First.P50, is.First.P50, was.First.P95, is.First.P95)
+	for _, w := range [][2]time.Duration{{was.First.P50, is.First.P50}, {was.First.P95, is.First.P95}} {
+		// The forge tells in whole seconds when an issue was filed, which here are twenty of the factory that is played.
+		if off := (w[1] - w[0]).Abs(); off > max(w[0]*15/100, time.Second/2) {
+			l.t.Errorf("%s lived, simulated %s", w[0], w[1])
+		}
+	}
 }
 
 // live is a load that a real factory is given.
@@ -97,7 +128,8 @@ func newLive(t *testing.T, seed uint64) *live {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[forge]\nurl = %q\ntoken = \"$FORGE_TOKEN\"\nwebhook_secret = \"$WEBHOOK_SECRET\"\nrepos = [%q]\n", l.api.URL, soakRepo)
 	fmt.Fprintf(&b, "[factory]\nstate = %q\nlisten_hooks = %q\n", l.state, hooks)
-	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"live\", %q, %q]\n", liveAgent, plan, l.ledger)
+	fmt.Fprintf(&b, "[roles.dev]\non = \"issue\"\ncommand = [\"/bin/sh\", \"-c\", %q, \"live\", %q, %q]\nsandbox_write = [%q]\n", liveAgent, plan,
+		l.ledger, filepath.Dir(l.ledger))
 	fmt.Fprintf(&b, "[threads.t]\nbackend = \"anthropic\"\nmax_concurrent = %d\nagents = [", liveAgents)
 	for i := range liveAgents {
 		fmt.Fprintf(&b, "\"dev-%02d\", ", i)

@@ -139,14 +139,19 @@ func (w *watcher) note(s *ledger.Past) {
 // handoverMost is longer than any handover: what began later waited for something else.
 const handoverMost = time.Minute
 
-// handover learns from a session that could be worked on before its slot and its agent were free.
+// handover learns from a session that could be worked on before its slot and its agent were free, and from one of an
+// issue that was filed while they were.
 func (w *watcher) handover(s *ledger.Past, seen map[Delay][]time.Duration) {
 	free := latest(w.slots[slotOf{s.Thread, s.Slot}], w.agents[s.Agent])
-	if free.IsZero() || s.Ready.IsZero() || s.Ready.After(free) {
+	if s.Ready.IsZero() {
 		return
 	}
-	if d := s.Start.Sub(free); d >= 0 && d < handoverMost {
-		seen[Handover] = append(seen[Handover], d)
+	of, from := Handover, free
+	if s.Ready.After(free) {
+		of, from = Notice, s.Ready
+	}
+	if d := s.Start.Sub(from); d >= 0 && d < handoverMost && (of == Handover || s.Kind == agents.KindIssue) {
+		seen[of] = append(seen[of], d)
 	}
 }
 

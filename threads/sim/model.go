@@ -51,6 +51,7 @@ type Delay string
 // The delays.
 const (
 	Handover Delay = "handover" // from the end of a session to the start of the next one, while work waits
+	Notice   Delay = "notice"   // from filing to the start, while an agent and its slot are free
 	Claim    Delay = "claim"    // from a start to the program
 	Checks   Delay = "checks"   // from a push to the result of the checks
 	Merging  Delay = "merge"    // from an approval to the merge
@@ -58,7 +59,7 @@ const (
 )
 
 // Delays are all delays.
-var Delays = []Delay{Handover, Claim, Checks, Merging, People}
+var Delays = []Delay{Handover, Notice, Claim, Checks, Merging, People}
 
 // usualDelay has the delay where too few were seen.
 var usualDelay = map[Delay]time.Duration{Handover: 2 * time.Second, Merging: 3 * time.Second, People: time.Hour}

@@ -44,13 +44,30 @@ func (tr *trial) noticed() {
 
 // outside records a change on the forge by others. Without a web hook it is seen at the next look.
 func (tr *trial) outside() {
-	if tr.Model == nil || tr.Policy.Poll > 0 || tr.hooked() {
+	if tr.Model == nil || tr.Policy.Poll > 0 {
 		tr.change()
 		return
 	}
 	tr.moved = true
 	tr.changes++
-	tr.tickIn(tr.nextLook().Sub(tr.now) + tr.Policy.Latency)
+	d := tr.nextLook().Sub(tr.now) + tr.handover()
+	if tr.hooked() {
+		d = min(d, tr.hookTime())
+	}
+	tr.tickIn(d)
+}
+
+// hookTime is the time from a change on the forge to the decision on it, with web hooks. Where it was learnt without
+// them, it is longer than half an interval for many, and says nothing.
+func (tr *trial) hookTime() time.Duration {
+	for i := range tr.lookers {
+		tr.lookers[i].kicked = true
+	}
+	if list := tr.Model.delays[Notice]; len(list) > 0 && list[(len(list)-1)*9/10] < tr.interval(0)/2 {
+		tr.drawn++
+		return tr.Model.delay(lot{tr.Seed, uint64(tr.drawn), lotNotice}, Notice)
+	}
+	return tr.handover()
 }
 
 // handover is the time from a change of our own to the decision on it.

@@ -234,9 +234,10 @@ func (tr *trial) open() {
 	}
 	tr.openOutages()
 	p := &tr.Policy
-	for i := range tr.lookers {
-		if every := tr.interval(i); tr.Model != nil && every > 0 {
-			tr.lookers[i].next = tr.now.Add(time.Duration(tr.rng.Int64N(int64(every))))
+	if tr.Model != nil {
+		since := tr.rng.Float64() // the threads began to look together
+		for i := range tr.lookers {
+			tr.lookers[i].next = tr.now.Add(time.Duration(since * float64(tr.interval(i))))
 		}
 	}
 	tr.every(p.Push, tr.push)

@@ -23,6 +23,7 @@ const (
 	lotPeople
 	lotScheduled
 	lotPlan
+	lotNotice
 	lotChecks = 1 << 8  // and the push
 	lotWrite  = 1 << 12 // and the session
 	lotReview = 1 << 16

@@ -113,7 +113,8 @@ func legend(reports []sim.Report) (rows [][]cell) {
 
 // delayNames are the words for delays.
 var delayNames = map[sim.Delay]string{
-	sim.Handover: "next session", sim.Claim: "claim", sim.Checks: "checks", sim.Merging: "merge", sim.People: "people",
+	sim.Handover: "next session", sim.Notice: "new issue", sim.Claim: "claim",
+	sim.Checks: "checks", sim.Merging: "merge", sim.People: "people",
 }
 
 // learntRows says how long things take, and from how much of the past that is known.
