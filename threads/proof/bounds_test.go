@@ -29,6 +29,16 @@ func TestManyLabels(t *testing.T) {
 	}
 }
 
+// TestManySlots proves a thread with as many slots as a file may say.
+func TestManySlots(t *testing.T) {
+	text := edited(t, sound, []string{"max_concurrent = 2", "max_concurrent = 1000"})
+	const want = "threads.llama: max_concurrent = 1000, and at most 3 sessions can run there at once"
+	found := told(Prove(decode(t, text), nil))
+	if !strings.Contains(found, want) {
+		t.Errorf("want %q in\n%s", want, found)
+	}
+}
+
 // TestOneIssueOfMany names the issues of a set, the first of them only where there are many.
 func TestOneIssueOfMany(t *testing.T) {
 	var open []forge.Issue

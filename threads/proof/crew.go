@@ -16,8 +16,8 @@ func (p *prover) slots() string {
 	for i := range p.config.Agents {
 		p.employed(&p.config.Agents[i])
 	}
-	for i := range p.config.Threads {
-		t := &p.config.Threads[i]
+	for i := range p.file.Threads {
+		t := &p.file.Threads[i]
 		used := p.filled(t.Name)
 		key, have := "max_concurrent", t.Slots
 		if t.Overlap && t.MaxSessions > len(t.Agents) {

@@ -7,6 +7,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/ledger"
 )
 
 // skillPrefix is that of labels that ask for a skill.
@@ -166,8 +167,9 @@ type stuck struct {
 }
 
 // journey follows an issue on every way from its filing: each writing session succeeds or fails, each review approves
-// or requests changes. It returns the shortest way that ends with work that no agent may do; nil when there is none. A
-// way that ends with a person, or with a merge, is as it should be.
+// or requests changes, and an agent that is to rework may be gone, so that others do. It returns the shortest way that
+// ends with work that no agent may do; nil when there is none. A way that ends with a person, or with a merge, is as it
+// should be.
 func (p *prover) journey(labels []string, agent string) (shortest *stuck) {
 	first := newWorld(p.quiet)
 	is := first.file(labels, agent)
@@ -239,7 +241,7 @@ func (w *world) settle() (*threads.Start, *stuck) {
 		}
 		why := held(&plan, w.subject())
 		switch {
-		case len(plan.Merges) > 0 || why == nil:
+		case len(plan.Merges) > 0 || why == nil || why.Code == threads.Paused:
 			return nil, nil
 		case !plan.NextWake.IsZero():
 			w.now = plan.NextWake
@@ -293,7 +295,13 @@ func (w *world) outcomes(s *threads.Start) []*world {
 		bad.ends(other, agents.Failed, 0)
 		bad.say("%s fails at %s", s.Agent, ref)
 	}
-	return []*world{well, bad}
+	if s.Item.Kind != agents.KindRework || len(w.books.Paused) > 0 {
+		return []*world{well, bad}
+	}
+	gone := w.clone()
+	gone.books.Apply(ledger.Record{At: gone.now, Pause: &ledger.Pause{Agent: s.Agent}})
+	gone.say("%s is paused, and others may rework %s after a while", s.Agent, ref)
+	return []*world{well, bad, gone}
 }
 
 // state has all that decides how a journey goes on. Where the chain can climb no higher, how often it failed does not.
@@ -310,7 +318,7 @@ func (w *world) state() string {
 			}
 		}
 	}
-	where := fmt.Sprint(len(w.pulls), verdict, chain.Writers)
+	where := fmt.Sprint(len(w.pulls), verdict, chain.Writers, len(w.books.Paused))
 	for _, name := range chain.Writers {
 		if rungs, after := w.config.Ladder(name); len(rungs) > 0 && chain.Rung < len(rungs) {
 			setbacks := min(chain.Failures+objections, after*len(rungs))

@@ -48,7 +48,7 @@ type Finding struct {
 // Prove returns what can be proven of a configuration. open are the open issues of the forge where that was read: their
 // labels and skills are in use, too. The findings are in the order of the claims.
 func Prove(c *threads.Config, open []forge.Issue) []Finding {
-	p := &prover{config: given(c), open: open, climbs: make(map[rung]bool), stuck: make(map[string]bool)}
+	p := &prover{file: c, config: given(c), open: open, climbs: make(map[rung]bool), stuck: make(map[string]bool)}
 	p.quiet = p.withoutSchedules()
 	if len(c.Forge.Repos) == 0 || len(c.Agents) == 0 {
 		return nil
@@ -80,6 +80,7 @@ var claims = []struct {
 
 // prover collects what it finds.
 type prover struct {
+	file   *threads.Config // as it is
 	config *threads.Config // with every program and token
 	quiet  *threads.Config // the same without scheduled roles
 	open   []forge.Issue
@@ -103,10 +104,15 @@ func (p *prover) tell(claim string, weight Weight, text string, story []string) 
 }
 
 // given returns the configuration with a program for each role and a token for each agent, and without plans, which
-// people approve.
+// people approve. Slots for more than one agent more than there are change nothing.
 func given(c *threads.Config) *threads.Config {
 	all := *c
-	all.Agents, all.Roles = slices.Clone(c.Agents), slices.Clone(c.Roles)
+	all.Agents, all.Roles, all.Threads = slices.Clone(c.Agents), slices.Clone(c.Roles), slices.Clone(c.Threads)
+	for i := range all.Threads {
+		t := &all.Threads[i]
+		enough := len(t.Agents) + 1
+		t.Slots, t.MaxSessions = min(t.Slots, enough), min(t.MaxSessions, enough)
+	}
 	for i := range all.Agents {
 		all.Agents[i].Token = "given"
 	}
