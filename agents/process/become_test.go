@@ -30,7 +30,7 @@ func linked(t *testing.T, name string) string {
 		t.Skip("no first instructions for this architecture")
 	}
 	// As in pid1, which has compiled most of it.
-	run("go", "build", "-gcflags=std=-N -l", "-tags", "entry", "-ldflags", flags, "-o", path, "./testdata/"+name)
+	run("go", "build", "-gcflags=std=-l -dwarf=false", "-tags", "entry", "-ldflags", flags, "-o", path, "./testdata/"+name)
 	return path
 }
 
