@@ -482,6 +482,10 @@ func TestRulesBite(t *testing.T) {
 		{"threads/x.go", "// long:\nfunc f() {\n" + strings.Repeat("\n", 60) + "}", "f has 62 lines", (*source).checkLength},
 		{"threads/x.go", "func f() {\n" + strings.Repeat("\n", 58) + "}", "", (*source).checkLength},
 		{"threads/x.go", strings.Repeat("\n", 500), "the file has", (*source).checkLength},
+		{"threads/x.go", "var x = y(`^[a-z]{0,127}$`)", "{0,127} compiles 127 copies", (*source).checkPatterns},
+		{"threads/x.go", "var x = y(`^[a-z]{41}$`)", "{41} compiles 41 copies", (*source).checkPatterns},
+		{"threads/x.go", "var x = y(`^[0-9]{1,20}$`)", "", (*source).checkPatterns},
+		{"threads/x.go", "const x = `^[a-z]{0,127}$`", "", (*source).checkPatterns},
 	}
 	for _, tt := range tests {
 		s, err := parse(tt.name, "package x\n"+tt.text)

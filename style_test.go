@@ -3,10 +3,12 @@ package disinto_test
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -18,6 +20,7 @@ const (
 	maxFunction = 60
 	maxFile     = 500
 	maxColumns  = 120 // a tab counts one
+	maxCopies   = 40
 )
 
 // riddles matches phrases that hide the fact or the actor: an "is what" that delays the fact, a pronoun for a noun.
@@ -64,6 +67,34 @@ func (s *source) checkLines(text string) (failures []string) {
 	return failures
 }
 
+// counted is the end of a repetition that says how often: the pattern before it is compiled as so many copies.
+var counted = regexp.MustCompile(`\{(?:\d*,)?(\d+)\}`)
+
+// checkPatterns reports patterns of packages that repeat a part more than maxCopies times. They are compiled whenever any
+// command or session begins: nine of them were half of what disinto version allocated before it did anything.
+func (s *source) checkPatterns() (failures []string) {
+	for _, decl := range s.file.Decls {
+		d, ok := decl.(*ast.GenDecl)
+		if !ok || d.Tok != token.VAR {
+			continue
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				return true
+			}
+			for _, m := range counted.FindAllStringSubmatch(lit.Value, -1) {
+				if n, err := strconv.Atoi(m[1]); err != nil || n > maxCopies {
+					failures = append(failures, fmt.Sprintf("%s: %s compiles %s copies: compare the length beside the pattern",
+						s.at(lit.Pos()), m[0], m[1]))
+				}
+			}
+			return true
+		})
+	}
+	return failures
+}
+
 // excuses reports whether a comment gives a reason for length.
 func excuses(group *ast.CommentGroup) bool {
 	return group != nil && slices.ContainsFunc(group.List, func(c *ast.Comment) bool {
@@ -76,6 +107,7 @@ func TestLength(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test {
 			report(t, s.checkLength())
+			report(t, s.checkPatterns())
 			text, err := os.ReadFile(filepath.FromSlash(s.name))
 			if err != nil {
 				t.Fatal(err)

@@ -164,11 +164,13 @@ func (u Usage) check() error {
 	return nil
 }
 
-// sessionID matches ids that no program takes for an option or a path.
-var sessionID = regexp.MustCompile(`^[A-Za-z0-9_:][A-Za-z0-9._:-]{0,199}$`)
+// sessionID matches ids that no program takes for an option or a path, of at most maxSessionID bytes.
+var sessionID = regexp.MustCompile(`^[A-Za-z0-9_:][A-Za-z0-9._:-]*$`)
+
+const maxSessionID = 200
 
 // ValidSessionID reports whether id may be the SessionID of an outcome.
-func ValidSessionID(id string) bool { return sessionID.MatchString(id) }
+func ValidSessionID(id string) bool { return len(id) <= maxSessionID && sessionID.MatchString(id) }
 
 // ManyLines makes a text printable, with its lines, and bounds it.
 func ManyLines(s string) string {

@@ -26,7 +26,7 @@ type Hire struct {
 }
 
 // agentName fits a login, a folder and an environment variable alike. Forgejo takes logins of up to 40 characters.
-var agentName = regexp.MustCompile(`^[a-z]([a-z0-9]|-[a-z0-9]){0,39}$`)
+var agentName = regexp.MustCompile(`^[a-z]([a-z0-9]|-[a-z0-9])*$`)
 
 // CheckName returns an error for a text that cannot be an agent's name.
 func CheckName(name string) error {

@@ -13,7 +13,10 @@ import (
 	"time"
 )
 
-var repoName = regexp.MustCompile(`^[-._\da-zA-Z]{1,100}$`)
+// maxRepoName is the longest name that Forgejo takes.
+const maxRepoName = 100
+
+var repoName = regexp.MustCompile(`^[-._\da-zA-Z]+$`)
 
 type repo struct {
 	// Set once, read without the lock.
@@ -194,7 +197,8 @@ func createRepo(c *call, owner *user) (any, error) {
 	if err := c.bind(&form); err != nil {
 		return nil, err
 	}
-	if !repoName.MatchString(form.Name) || strings.Trim(form.Name, ".") == "" || strings.HasSuffix(form.Name, ".git") {
+	if len(form.Name) > maxRepoName || !repoName.MatchString(form.Name) ||
+		strings.Trim(form.Name, ".") == "" || strings.HasSuffix(form.Name, ".git") {
 		return nil, fail(http.StatusUnprocessableEntity, "[Name]: AlphaDashDot")
 	}
 	r, err := c.f.newRepo(c.r.Context(), owner, form)

@@ -49,7 +49,7 @@ func (c *checker) task(i int) {
 	c.repo(t.line, t.Repo)
 	switch {
 	case t.ID == "":
-	case !idPattern.MatchString(t.ID):
+	case len(t.ID) > maxID, !idPattern.MatchString(t.ID):
 		c.wrong(t.line, "%q is no id: want letters and digits, with - _ . between them", t.ID)
 	case c.ids[t.ID] != i:
 		c.wrong(t.line, "the id %s is another task's too", t.ID)

@@ -69,7 +69,10 @@ const MostTasks = 200
 // maxTitle is the longest title that a forge accepts, in bytes.
 const maxTitle = 255
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+// maxID is the longest id of a task, in bytes.
+const maxID = 64
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // Parse reads a plan, in the form that the file's name ends in: .toml, .md or .markdown. The error lists all mistakes,
 // one line each, with the line of the file.

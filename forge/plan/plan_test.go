@@ -97,6 +97,10 @@ func TestMistakes(t *testing.T) {
 		},
 		{"a.md", "# T\n## a {#x}\n## b {#x}\n", "a.md:2: the id x is another task's too"},
 		{"a.md", "# T\n## a {#x y}\n", `a.md:2: "x y" is no id: want letters and digits, with - _ . between them`},
+		{
+			"a.md", "# T\n## a {#" + strings.Repeat("x", 64) + "}\n## b {#" + strings.Repeat("x", 65) + "}\n",
+			`a.md:3: "` + strings.Repeat("x", 65) + `" is no id: want letters and digits, with - _ . between them`,
+		},
 		{"a.md", "# T\n## a\nPriority: high\n", "a.md:2: priority is -1, want 1 (first) to 10 (last)"},
 		{
 			"a.md", "# T\n## a\nLabels: staged, in-progress\n",

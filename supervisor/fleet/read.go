@@ -172,8 +172,10 @@ func (d *Document) check() error {
 }
 
 // validName matches agents, threads, roles and accounts. It is wider than our own rules, which another version may have
-// changed, and still excludes everything with a meaning in a terminal, a path or a URL.
-var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+// changed, and still excludes everything with a meaning in a terminal, a path or a URL. A name is at most maxName long.
+var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+
+const maxName = 100
 
 func (a *Agent) check() error {
 	names := []string{a.Agent, a.Login, a.Thread}
@@ -181,7 +183,7 @@ func (a *Agent) check() error {
 		names = append(names, r.Name)
 	}
 	for _, name := range names {
-		if !validName.MatchString(name) {
+		if len(name) > maxName || !validName.MatchString(name) {
 			return fmt.Errorf("its status has %q where a name belongs", tame(name))
 		}
 	}

@@ -90,6 +90,10 @@ func TestParse(t *testing.T) {
 			name: "login with an escape", edit: agent(func(a *Agent) { a.Login = "x\x1b[31m" }),
 			want: `its status has "x [31m" where a name belongs`,
 		},
+		{
+			name: "long login", edit: agent(func(a *Agent) { a.Login = strings.Repeat("x", 101) }),
+			want: `its status has "` + strings.Repeat("x", 101) + `" where a name belongs`,
+		},
 		{name: "no thread", edit: agent(func(a *Agent) { a.Thread = "" }), want: `its status has "" where a name belongs`},
 		{
 			name: "odd role", edit: agent(func(a *Agent) { a.Roles[0].Name = "-x" }),

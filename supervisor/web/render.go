@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -27,11 +28,14 @@ var templateFiles embed.FS
 //go:embed static
 var staticFiles embed.FS
 
-// templates are all pages and rows. A mistake in one is found by any test.
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"at": at, "took": control.Age, "words": words, "heading": heading, "amount": control.Tokens,
-	"usd": usd, "asset": asset, "ref": refOf, "dict": dict, "hit": control.Hit, "hitOf": hitOf,
-}).ParseFS(templateFiles, "templates/*.html"))
+// templates are all pages and rows, parsed when the first is shown: most commands show none. A mistake in one is found
+// by any test of a page.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"at": at, "took": control.Age, "words": words, "heading": heading, "amount": control.Tokens,
+		"usd": usd, "asset": asset, "ref": refOf, "dict": dict, "hit": control.Hit, "hitOf": hitOf,
+	}).ParseFS(templateFiles, "templates/*.html"))
+})
 
 // hitOf writes the part of a use that a cache had. Templates have the use as a value or as a pointer.
 func hitOf(u any) string {
@@ -52,7 +56,7 @@ func render(name, id string, data any) row {
 
 func execute(name string, data any) []byte {
 	var text bytes.Buffer
-	if err := templates.ExecuteTemplate(&text, name, data); err != nil {
+	if err := templates().ExecuteTemplate(&text, name, data); err != nil {
 		panic(fmt.Sprintf("template %s: %v", name, err))
 	}
 	return bytes.Map(visible, text.Bytes())

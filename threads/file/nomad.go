@@ -12,13 +12,19 @@ import (
 )
 
 var (
-	// nomadName has the names that Nomad allows for namespaces, regions and volumes.
-	nomadName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
-	// datacenterGlob may have a * anywhere.
-	datacenterGlob = regexp.MustCompile(`^[A-Za-z0-9_.*-]{1,128}$`)
+	// nomadName has the names that Nomad allows for namespaces, regions and volumes, of at most maxNomadName bytes.
+	nomadName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+	// datacenterGlob may have a * anywhere. It is no longer than a name.
+	datacenterGlob = regexp.MustCompile(`^[A-Za-z0-9_.*-]+$`)
 	// nodeRule is an attribute of a node, as Nomad names it between ${ and }, and a value. Neither can end the
-	// interpolation, or begin another one.
-	nodeRule = regexp.MustCompile(`^((?:meta|attr|node)\.[A-Za-z0-9_.-]{1,128})=([A-Za-z0-9_.:/-]{1,256})$`)
+	// interpolation, or begin another one. The attribute is at most maxNomadName and the prefix long.
+	nodeRule = regexp.MustCompile(`^((?:meta|attr|node)\.[A-Za-z0-9_.-]+)=([A-Za-z0-9_.:/-]+)$`)
+)
+
+const (
+	maxNomadName = 128
+	maxAttribute = len("meta.") + maxNomadName
+	maxNodeValue = 256
 )
 
 // localNomad is where a Nomad agent on the same machine listens.
@@ -34,7 +40,7 @@ func (d *decoder) readNomad(t *table) {
 	t.nomadTLS(n)
 	n.Datacenters = t.set("datacenters")
 	for _, dc := range n.Datacenters {
-		if !datacenterGlob.MatchString(dc) {
+		if len(dc) > maxNomadName || !datacenterGlob.MatchString(dc) {
 			t.wrong("datacenters", `has %q in it, want names, in which * stands for anything`, dc)
 		}
 	}
@@ -64,7 +70,7 @@ func (d *decoder) elsewhere() bool {
 // nomadName reads a name of the cluster's. Without the key it is that of a variable, if it names one.
 func (t *table) nomadName(key, unset string) string {
 	s, subject := t.orVariable(key, unset)
-	if s != "" && !nomadName.MatchString(s) {
+	if s != "" && (len(s) > maxNomadName || !nomadName.MatchString(s)) {
 		t.wrong(key, "%sis %q, want letters, digits, dashes and underscores", subject, s)
 		return ""
 	}
@@ -130,7 +136,7 @@ func (t *table) nodes() (list []agents.NodeRule) {
 	rules := t.set("node")
 	for _, rule := range rules {
 		part := nodeRule.FindStringSubmatch(rule)
-		if part == nil {
+		if part == nil || len(part[1]) > maxAttribute || len(part[2]) > maxNodeValue {
 			t.wrong("node", `has %q in it, want an attribute and its value, such as "meta.llama=box2" or "node.class=gpu"`, rule)
 			continue
 		}

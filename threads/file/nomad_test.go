@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -109,5 +110,20 @@ func TestNomadVariables(t *testing.T) {
 	set["NOMAD_NAMESPACE"] = "*"
 	if _, err := Decode("f", far, lookup); err == nil || !strings.Contains(err.Error(), `$NOMAD_NAMESPACE is "*"`) {
 		t.Errorf("a namespace that is none: %v", err)
+	}
+}
+
+// What goes to a cluster as a name or a constraint is as long as Nomad allows, and no longer.
+func TestNomadLengths(t *testing.T) {
+	for want, most := range map[string]int{
+		"node = [\"meta.%s=box2\"]\n": 128, "node = [\"node.class=%s\"]\n": 256,
+		"[nomad]\nnamespace = \"%s\"\n": 128, "[nomad]\ndatacenters = [\"%s\"]\n": 128,
+	} {
+		for _, n := range []int{most, most + 1} {
+			text := worker + "executor = \"nomad\"\nstop = \"end\"\n" + fmt.Sprintf(want, strings.Repeat("x", n))
+			if _, err := Decode("f", text, inContainer); (err == nil) != (n == most) {
+				t.Errorf("%q with %d bytes: %v", want, n, err)
+			}
+		}
 	}
 }
