@@ -18,6 +18,7 @@ import (
 type Forecast struct {
 	start   threads.Snapshot
 	model   *Model
+	queue   []forge.Ref  // what waits, in the order in which it would be started
 	issues  []trialIssue // as they are at the beginning, by age
 	waiters map[forge.Ref][]int
 	holds   map[forge.Ref]threads.Code // of what waits at the beginning
@@ -58,11 +59,18 @@ func (o *Outcome) Fate(ref forge.Ref) *Fate {
 	return &o.Fates[i]
 }
 
-// NewForecast prepares forecasts from a snapshot. It keeps the snapshot and changes nothing in it; the caller must not
-// change what its maps and slices hold before the last Run returned.
+// NewForecast prepares forecasts from a snapshot, and changes nothing in it. It copies what it needs of the history,
+// which its owner goes on changing; the facts, the sessions and the configuration must stay as they are until the last
+// Run has returned.
 func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 	f := &Forecast{start: s, model: m, waiters: make(map[forge.Ref][]int), holds: make(map[forge.Ref]threads.Code)}
 	plan := threads.Decide(s)
+	for i := range plan.Starts {
+		f.queue = append(f.queue, plan.Starts[i].Item.Ref)
+	}
+	for _, h := range plan.Holds {
+		f.queue = append(f.queue, h.Ref)
+	}
 	for _, h := range slices.Concat(plan.Holds, plan.Unqueued) {
 		f.holds[h.Ref] = h.Reason.Code
 	}
@@ -79,6 +87,9 @@ func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 	slices.SortStableFunc(f.issues, func(a, b trialIssue) int { return a.Created.Compare(b.Created) })
 	for i := range f.issues {
 		f.index(i)
+	}
+	f.start = threads.Snapshot{
+		Now: s.Now, Config: s.Config, Facts: s.Facts, Sessions: s.Sessions, Outages: s.Outages, History: f.history(),
 	}
 	return f
 }
@@ -239,7 +250,9 @@ func (f *Forecast) history() threads.History {
 	for k, v := range h.Paused {
 		is.Paused[k] = v
 	}
-	is.Authors = h.Authors // the last hour's
+	for k := range h.Authors {
+		copyEntry(is.Authors, h.Authors, k) // the last hour's
+	}
 	return is
 }
 

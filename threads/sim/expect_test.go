@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// TestBandOf counts the runs on both sides of a band.
+func TestBandOf(t *testing.T) {
+	at := func(i int) time.Time { return epoch.Add(time.Duration(i) * time.Minute) }
+	for _, test := range []struct {
+		runs, never       int
+		low, middle, high int // minutes; 0 for no time
+	}{
+		{runs: 1, low: 1, middle: 1, high: 1},
+		{runs: 10, low: 1, middle: 6, high: 10},
+		{runs: 20, low: 2, middle: 11, high: 19},
+		{runs: 40, low: 4, middle: 21, high: 37},
+		{runs: 40, never: 3, low: 4, middle: 21, high: 37},
+		{runs: 40, never: 4, low: 4, middle: 21},
+		{runs: 40, never: 30, low: 4},
+		{runs: 40, never: 40},
+	} {
+		var times []time.Time
+		for i := test.runs; i > 0; i-- { // not in order
+			if i > test.runs-test.never {
+				times = append(times, time.Time{})
+				continue
+			}
+			times = append(times, at(i))
+		}
+		want := Band{}
+		for _, x := range []struct {
+			to *time.Time
+			at int
+		}{{&want.Low, test.low}, {&want.Middle, test.middle}, {&want.High, test.high}} {
+			if x.at > 0 {
+				*x.to = at(x.at)
+			}
+		}
+		if got := bandOf(times); got != want {
+			t.Errorf("%d runs, in %d never: %v, want %v", test.runs, test.never, got, want)
+		}
+	}
+}
+
+// expect plays a forecast of one issue.
+func expect(f *Forecast, ref forge.Ref, runs int) Expected {
+	var list []Outcome
+	for seed := range uint64(runs) {
+		list = append(list, f.Run(seed, Ask{Refs: []forge.Ref{ref}}))
+	}
+	return Expect(list, []forge.Ref{ref})[0]
+}
+
+// TestNear compares bands of whole forecasts with those of what is near.
+func TestNear(t *testing.T) {
+	s := standing(Fleet(2, 1, 2), 200)
+	ref := func(n int64) forge.Ref { return forge.Ref{Repo: "o/r", Number: n} }
+	s.Facts.Issues[4].Blockers = []forge.Blocker{{Ref: ref(200), State: forge.BlockerOpen}} // which stands last
+	whole := NewForecast(s, usualModel())
+	for _, n := range []int64{1, 5, 12} {
+		near := whole.Near([]forge.Ref{ref(n)})
+		if n == 5 && near != whole {
+			t.Error("#5 waits for the last one")
+		}
+		if n != 5 && len(near.issues) > 2*int(n)+nearby+2 {
+			t.Errorf("#%d: %d issues are near", n, len(near.issues))
+		}
+		got, want := expect(near, ref(n), 10), expect(whole, ref(n), 10)
+		for _, x := range []struct {
+			name      string
+			got, want time.Time
+		}{{"start", got.Start.Middle, want.Start.Middle}, {"merge", got.Merged.Middle, want.Merged.Middle}} {
+			if is, was := x.got.Sub(s.Now), x.want.Sub(s.Now); is < was*9/10 || is > was*11/10 {
+				t.Errorf("#%d: %s after %s, of the whole after %s", n, x.name, is, was)
+			}
+		}
+	}
+	if got := whole.Near([]forge.Ref{ref(150)}); got != whole {
+		t.Error("what stands far behind has everything before it")
+	}
+}
+
+// TestForecastOwnsItsHistory changes the ledger after the snapshot was taken.
+func TestForecastOwnsItsHistory(t *testing.T) {
+	s := standing(Fleet(1, 0, 1), 3)
+	s.History.Agents["dev-0"] = &threads.AgentHistory{}
+	ref := forge.Ref{Repo: "o/r", Number: 3}
+	f := NewForecast(s, usualModel())
+	before := expect(f, ref, 5)
+	s.History.Agents["dev-0"].HeldUntil = s.Now.Add(100 * time.Hour)
+	s.History.Agents["dev-0"].HeldWhy = "held"
+	if after := expect(f, ref, 5); after != before {
+		t.Errorf("%v, before %v", after, before)
+	}
+}
+
+// TestFront has what runs before what waits.
+func TestFront(t *testing.T) {
+	s := standing(Fleet(1, 0, 1), 9)
+	s.Sessions = []threads.Session{{
+		RunID: "x", Thread: "write", Agent: "dev-0", Login: "dev-0", Role: "dev", State: threads.Running, Attempt: 1,
+		Started: s.Now, Item: threads.Item{Kind: "issue", Ref: s.Facts.Issues[8].Ref, Chain: s.Facts.Issues[8].Ref},
+	}}
+	if got, want := fmt.Sprint(NewForecast(s, usualModel()).Front(2)), "[o/r#9 o/r#1 o/r#2]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// BenchmarkExpect asks for one of 1,000 issues, by its place in the queue.
+func BenchmarkExpect(b *testing.B) {
+	for _, at := range []int64{1, 20, 100} {
+		b.Run(fmt.Sprint(at), func(b *testing.B) {
+			s := standing(Fleet(4, 2, 2), 1000)
+			ref := forge.Ref{Repo: "o/r", Number: at}
+			for b.Loop() {
+				expect(NewForecast(s, usualModel()).Near([]forge.Ref{ref}), ref, 20)
+			}
+		})
+	}
+}
