@@ -34,6 +34,7 @@ func (s *Supervisor) routes() []control.Route {
 		control.Get("/v1/state", s.state),
 		control.Get("/v1/fleet", func(context.Context, url.Values) (*fleet.Status, error) { return s.Fleet(), nil }),
 		control.Get("/v1/why", s.why),
+		control.Get("/v1/forecast", s.forecast),
 		control.Get("/v1/show", s.show),
 		control.Get("/v1/history", s.history),
 		control.Get("/v1/report", s.record),

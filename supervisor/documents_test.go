@@ -73,6 +73,7 @@ func TestDocuments(t *testing.T) {
 		"ask-upgrade":    control.UpgradeRequest{},
 		"ask-simulate":   control.SimulateRequest{},
 		"simulation":     control.Simulation{},
+		"forecast":       control.Forecast{},
 		"fleet-cycle":    fleet.Cycle{},
 		"fleet-one-host": fleet.HostStatus{},
 	} {

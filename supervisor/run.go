@@ -49,6 +49,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.inLoop("the look at servers", func() { s.keepServers(ctx) })
 		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
 		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
+		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)

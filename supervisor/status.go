@@ -27,6 +27,7 @@ func (s *Supervisor) Document() *control.Document {
 		d.Sandbox = s.Sandbox(config)
 	}
 	s.addServers(d)
+	d.Forecast = s.outlook.newest.Load()
 	d.Disk = s.clearing.document()
 	d.Forge.Requests = s.forge.requests()
 	for i := range d.Recent {

@@ -107,6 +107,8 @@ type Supervisor struct {
 	Paused, Ask bool
 	// Simulate plays the past again for POST /v1/simulate, until ctx is done; nil refuses. Its errors are refusals.
 	Simulate func(ctx context.Context, q WhatIf) (*control.Simulation, error)
+	// Foresee makes a forecast for GET /v1/forecast, `why --until` and the status; nil refuses. Its errors are refusals.
+	Foresee func(ctx context.Context, q Foresight) (*control.Forecast, error)
 	// Web is the control room, for [factory] listen_web; nil serves none.
 	Web http.Handler
 	// Notify tells people what needs them; nil tells none.
@@ -154,6 +156,7 @@ type Supervisor struct {
 	saves    saves
 	servers  servers
 	serving  serving
+	outlook  outlook
 }
 
 // init fills in what is derived from the exported fields. Whatever is called first does it: a question or a reload may

@@ -20,7 +20,7 @@ import (
 )
 
 // whatIfConfig is a factory with a local slot, two developers and a reviewer.
-func whatIfConfig(t *testing.T) *threads.Config {
+func whatIfConfig(t testing.TB) *threads.Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "factory.toml")
 	if err := os.WriteFile(path, []byte(simulated), 0o600); err != nil {

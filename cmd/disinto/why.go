@@ -15,12 +15,19 @@ var whyCommand = command{
 	long: `
 REF is 12, #12, owner/name#12 or the address of an issue or pull request. Asks
 the running supervisor, which answers with the rules it decides by. For an agent
-or a thread it says what keeps it from starting more.`,
+or a thread it says what keeps it from starting more.
+
+With --until it plays the factory on from this moment, many times, with the
+rules it decides by and with what its journal teaches about times and failures.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var q query
 		q.flags(flags, "the explanation")
 		all := flags.Bool("all", false, "show every rule and its answer")
+		until := flags.Bool("until", false, "say when it is likely to start and to be merged")
 		return func(ctx context.Context, c *cli, args []string) error {
+			if *until {
+				return get(ctx, c, &q, "/v1/forecast?ref="+url.QueryEscape(args[0]), screen.View.Until)
+			}
 			show := screen.View.Why
 			if *all {
 				show = screen.View.WhyAll

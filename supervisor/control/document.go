@@ -37,6 +37,8 @@ type Document struct {
 	Problems []string `json:"problems"`
 	// Sandbox says what holds the processes of sessions to come, and of which roles none does.
 	Sandbox string `json:"sandbox,omitempty"`
+	// Forecast is the newest one of what runs and waits; left out before the first.
+	Forecast *Forecast `json:"forecast,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
 }

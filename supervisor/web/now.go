@@ -119,15 +119,25 @@ func services(d *control.Document) section {
 	return sec
 }
 
+// waits is an item that waits, and when it is likely to start: from the moment of the forecast on, so that the page
+// stays the same until there is another one.
+type waits struct {
+	*control.QueueDocument
+	Starts string
+}
+
 // queue shows the items that wait, in the order in which they would be started, each with its reason.
 func queue(d *control.Document, rows int) section {
 	sec := section{
-		ID: "queue", Title: "Waits", Head: []string{"Work", "Kind", "Priority", "Why", "Title"},
+		ID: "queue", Title: "Waits", Head: []string{"Work", "Kind", "Priority", "Starts", "Why", "Title"},
 		Empty: "Nothing waits.",
 	}
 	for i := range d.Queue[:min(rows, len(d.Queue))] {
-		q := &d.Queue[i]
-		sec.Rows = append(sec.Rows, render("waits", itemID(q), q))
+		w := waits{QueueDocument: &d.Queue[i], Starts: "-"}
+		if e := d.Forecast.Find(w.Repo, w.Number); e != nil {
+			w.Starts = e.Start.Words(d.Forecast.At)
+		}
+		sec.Rows = append(sec.Rows, render("waits", itemID(w.QueueDocument), w))
 	}
 	total := len(d.Queue)
 	if d.Waiting != nil {

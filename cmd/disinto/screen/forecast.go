@@ -1,0 +1,72 @@
+package screen
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Until shows when an item is likely to start and to be merged, below why it waits now.
+func (v View) Until(f *control.Forecast) string {
+	p := v.page()
+	why := cmp.Or(f.Why, &threads.Explanation{})
+	v.repo = repoIn(why)
+	v.verdict(p, why)
+	e := f.Find(why.Repo, why.Number)
+	if e == nil {
+		return p.text.String()
+	}
+	far := control.Age(f.Until.Sub(f.At).Round(time.Hour))
+	p.end()
+	p.table(-1, [][]cell{v.band("starts", e.Start, far), v.band("merged", e.Merged, far)})
+	p.line(fmt.Sprintf("between these times in 8 of 10 runs; %s, %s", control.Count(f.Runs, "run"), learnt(f.Sessions)), faint)
+	return p.text.String()
+}
+
+// learnt says what the times of a forecast are from.
+func learnt(sessions int) string {
+	if sessions == 0 {
+		return "with usual times: the journal has no session yet"
+	}
+	return "with the times of " + control.Count(sessions, "session")
+}
+
+// band says when something happens, from now on and by the clock.
+func (v View) band(label string, b control.Band, far string) []cell {
+	switch {
+	case b.Low.IsZero():
+		return labelled(label, "not within "+far, held)
+	case b.High.IsZero():
+		return labelled(label, fmt.Sprintf("%s (from %s); in some runs not within %s", b.Words(v.Now), v.clock(b.Low), far), held)
+	case !b.High.After(v.Now):
+		return labelled(label, v.ago(b.Low)+" ago", good)
+	}
+	return labelled(label, fmt.Sprintf("%s (%s to %s), in half of the runs by %s",
+		b.Words(v.Now), v.clock(b.Low), v.clock(b.High), v.clock(b.Middle)), plain)
+}
+
+// clock is a time of day and, where it is not today, the day.
+func (v View) clock(t time.Time) string {
+	t = t.In(v.Now.Location())
+	if t.Format(time.DateOnly) == v.Now.Format(time.DateOnly) {
+		return t.Format("15:04")
+	}
+	return t.Format("Mon 2 Jan 15:04")
+}
+
+// starts adds a column to the queue: when items are likely to start.
+func (v View) starts(rows [][]cell, shown []control.QueueDocument, f *control.Forecast) {
+	add := func(i int, is cell) { rows[i] = slices.Insert(rows[i], 2, is) }
+	add(0, cell{"STARTS", faint})
+	for i, q := range shown {
+		words := "-"
+		if e := f.Find(q.Repo, q.Number); e != nil {
+			words = e.Start.Words(v.Now)
+		}
+		add(i+1, cell{words, plain})
+	}
+}

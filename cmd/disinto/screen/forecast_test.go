@@ -1,0 +1,54 @@
+package screen
+
+import (
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// after is a moment so many minutes after noon.
+func after(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+
+// TestUntil shows bands near and far, and items that start in few runs or in none.
+func TestUntil(t *testing.T) {
+	text := ""
+	for _, x := range []struct {
+		start, merged control.Band
+		sessions      int
+	}{
+		{control.Band{Low: after(20), Middle: after(35), High: after(70)}, control.Band{Low: after(600), Middle: after(800), High: after(1500)}, 124},
+		{control.Band{Low: after(-12), Middle: after(-12), High: after(-12)}, control.Band{Low: after(3), Middle: after(4), High: after(5)}, 1},
+		{control.Band{Low: after(90), Middle: after(4000)}, control.Band{}, 0},
+	} {
+		text += View{Now: noon, Width: 80}.Until(&control.Forecast{
+			At: noon, Until: noon.Add(14*24*time.Hour + 8*time.Minute), Runs: 40, Sessions: x.sessions,
+			Items: []control.Expected{{Repo: "o/r", Number: 17, Start: x.start, Merged: x.merged}},
+			Why: &threads.Explanation{
+				Repo: "o/r", Number: 17, Kind: agents.KindIssue, Title: "Add a login", Code: threads.NoSlot, Position: 3,
+				Verdict: "every slot of llama is taken",
+			},
+		}) + "\n"
+	}
+	text += View{Now: noon, Width: 80}.Until(&control.Forecast{Why: &threads.Explanation{
+		Repo: "o/r", Number: 16, Kind: agents.KindIssue, Title: "Done", Code: threads.Closed, Verdict: "merged",
+	}})
+	golden(t, "testdata/until.txt", text)
+}
+
+// TestStatusForecast has a column for when items start, once there is a forecast.
+func TestStatusForecast(t *testing.T) {
+	d := &control.Document{Forecast: &control.Forecast{At: noon, Items: []control.Expected{
+		{Repo: "o/r", Number: 1, Start: control.Band{Low: after(0), Middle: after(1), High: after(5)}},
+		{Repo: "o/r", Number: 2, Start: control.Band{Low: after(5), Middle: after(9), High: after(90)}},
+		{Repo: "o/r", Number: 3},
+	}}}
+	for i := range int64(4) {
+		d.Queue = append(d.Queue, control.QueueDocument{
+			Repo: "o/r", Number: i + 1, Kind: agents.KindIssue, Title: "Work", Code: threads.NoSlot, Why: "every slot is taken",
+		})
+	}
+	golden(t, "testdata/status-forecast.txt", View{Now: noon, Width: 80, repo: "o/r"}.Status(d))
+}
