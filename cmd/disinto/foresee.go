@@ -45,14 +45,14 @@ func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, er
 	enough := func(runs int) bool {
 		return runs >= forecastRuns || runs >= leastRuns && time.Since(began) > q.Time || ctx.Err() != nil
 	}
-	runs := playOn(workers, enough, func(seed uint64) sim.Outcome { return near.Run(seed, sim.Ask{Refs: refs}) })
+	runs := playOn(workers, enough, near.Run)
 	for i := range runs {
 		if runs[i].Until.After(answer.Until) {
 			answer.Until = runs[i].Until
 		}
 	}
 	answer.Runs = len(runs)
-	for _, e := range sim.Expect(runs, refs) {
+	for _, e := range near.Expect(runs) {
 		answer.Items = append(answer.Items, control.Expected{
 			Repo: e.Ref.Repo, Number: e.Ref.Number, Code: e.Code, Start: control.Band(e.Start), Merged: control.Band(e.Merged),
 		})

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -19,10 +20,54 @@ type Expected struct {
 	Start, Merged Band
 }
 
-// Expect sums up runs of one forecast for the items that were asked for. Items that were not open are left out.
-func Expect(runs []Outcome, refs []forge.Ref) []Expected {
-	var list []Expected
+// Outlook is the part of a forecast that matters to some items. Make one with Forecast.Near.
+type Outlook struct {
+	near *Forecast
+	refs []forge.Ref
+	far  map[forge.Ref]int // those that stand too far behind to be played, by their place in the queue
+	ask  Ask
+}
+
+const (
+	// nearby is how many items behind the last one that is asked for an outlook keeps besides as many as stand before it.
+	nearby = 50
+	// reach is how far behind in the queue an item may stand to be played. Further behind, the pace of the first reach
+	// items tells: to play 900 issues takes seconds, and their order changes before they begin.
+	reach = 60
+)
+
+// Near returns what matters to some items: what stands before them in the queue, about as much behind them, which fills
+// the slots meanwhile, what runs and what is on its way to a merge, and all that any of these waits for. Of 1,000 issues
+// it keeps 52 for the first one, and a run takes a fifteenth of the time.
+func (f *Forecast) Near(refs []forge.Ref) *Outlook {
+	o := &Outlook{near: f, refs: refs, far: make(map[forge.Ref]int)}
+	var played []forge.Ref
+	last := 0
 	for _, ref := range refs {
+		if at := f.lastOf(ref); at > reach {
+			o.far[ref], last, o.ask.Starts = at, reach, reach
+		} else {
+			played, last = append(played, ref), max(last, at)
+		}
+	}
+	o.ask.Refs = played
+	if last = 2*last + nearby; last < len(f.queue) {
+		o.near = f.only(played, f.queue[:last])
+	}
+	return o
+}
+
+// Run plays the outlook once; see Forecast.Run.
+func (o *Outlook) Run(seed uint64) Outcome { return o.near.Run(seed, o.ask) }
+
+// Expect sums up runs for the items that were asked for. Items that are not open are left out.
+func (o *Outlook) Expect(runs []Outcome) []Expected {
+	var list []Expected
+	for _, ref := range o.refs {
+		if at := o.far[ref]; at > 0 {
+			list = append(list, o.behind(runs, ref, at))
+			continue
+		}
 		var starts, merges []time.Time
 		e := Expected{Ref: ref}
 		for i := range runs {
@@ -37,6 +82,55 @@ func Expect(runs []Outcome, refs []forge.Ref) []Expected {
 		}
 	}
 	return list
+}
+
+// behind tells of an item far behind by the pace of the queue before it. What happens to the many items between them
+// evens out, so its band is as wide as the square root of that distance.
+func (o *Outlook) behind(runs []Outcome, ref forge.Ref, at int) Expected {
+	e := Expected{Ref: ref, Code: o.near.holds[ref]}
+	now := o.near.start.Now
+	var first, lasts []float64 // seconds to the last start that was played, and from a start to its merge
+	share := math.Inf(1)
+	for i := range runs {
+		if n := len(runs[i].Starts); n > 0 {
+			first = append(first, runs[i].Starts[n-1].Sub(now).Seconds()*float64(reach)/float64(n))
+			lasts = append(lasts, runs[i].merging())
+			share = float64(at) / reach
+		}
+	}
+	if len(first) == 0 {
+		return e
+	}
+	mean := meanOf(first)
+	var starts, merges []time.Time
+	for i := range first {
+		start := now.Add(seconds(max(0, mean*share+(first[i]-mean)*math.Sqrt(share))))
+		starts, merges = append(starts, start), append(merges, start.Add(seconds(lasts[i])))
+	}
+	e.Start, e.Merged = bandOf(starts), bandOf(merges)
+	return e
+}
+
+// merging is the middle time in seconds from the start of an issue to its merge.
+func (o *Outcome) merging() float64 {
+	var took []float64
+	for _, f := range o.Fates {
+		if !f.Start.IsZero() && !f.Merged.IsZero() {
+			took = append(took, f.Merged.Sub(f.Start).Seconds())
+		}
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+func meanOf(list []float64) (mean float64) {
+	for _, x := range list {
+		mean += x / float64(len(list))
+	}
+	return mean
 }
 
 // bandOf has eight tenths of the probability between its ends: of n draws, n+1 gaps are equally likely.
@@ -70,50 +164,36 @@ func (f *Forecast) Front(items int) (refs []forge.Ref) {
 	return refs
 }
 
-// nearby is how many items behind the last one that is asked for a forecast keeps besides as many as stand before it.
-const nearby = 50
-
-// Near returns a forecast of what matters to some items: what stands before them in the queue, about as much behind
-// them, which fills the slots meanwhile, what runs and what is on its way to a merge, and all that any of these waits
-// for. Of 1,000 issues it keeps 52 for the first one, and a run takes a fifteenth of the time.
-func (f *Forecast) Near(refs []forge.Ref) *Forecast {
-	last := 2*f.lastOf(refs) + nearby
-	if last >= len(f.queue) {
-		return f
-	}
+// only returns a forecast of some items, of what runs or has a pull request, and of all that these wait for.
+func (f *Forecast) only(refs, more []forge.Ref) *Forecast {
 	keep := make(map[forge.Ref]bool)
-	for _, ref := range slices.Concat(refs, f.queue[:last]) {
+	for _, ref := range slices.Concat(refs, more) {
 		keep[ref] = true
 	}
 	for i := range f.start.Sessions {
 		keep[f.start.Sessions[i].Item.Chain] = true
 	}
-	near := *f
-	near.issues, near.waiters = nil, make(map[forge.Ref][]int)
+	part := *f
+	part.issues, part.waiters = nil, make(map[forge.Ref][]int)
 	needed := f.needed(func(t *trialIssue) bool { return keep[t.Issue.Ref] || t.pull != nil })
 	for i := range f.issues {
 		if needed[i] {
 			t := f.issues[i]
 			t.blocked, t.stuck = 0, false
-			near.issues = append(near.issues, t)
-			near.index(len(near.issues) - 1)
+			part.issues = append(part.issues, t)
+			part.index(len(part.issues) - 1)
 		}
 	}
-	return &near
+	return &part
 }
 
-// lastOf is the place in the queue, from 1, of the last of some items and of all that they wait for.
-func (f *Forecast) lastOf(refs []forge.Ref) (last int) {
-	needed := f.needed(func(t *trialIssue) bool { return slices.Contains(refs, t.Issue.Ref) })
+// lastOf is the place in the queue, from 1, of the last of an item and all that it waits for; 0 when none of them
+// stands there.
+func (f *Forecast) lastOf(ref forge.Ref) (last int) {
+	needed := f.needed(func(t *trialIssue) bool { return t.Issue.Ref == ref })
 	for i := range f.issues {
-		t := &f.issues[i]
-		at := slices.Index(f.queue, t.Issue.Ref)
-		switch {
-		case !needed[i]:
-		case at >= 0:
-			last = max(last, at+1)
-		case t.stuck: // once people let it go on, it is behind all others
-			return len(f.queue)
+		if needed[i] {
+			last = max(last, slices.Index(f.queue, f.issues[i].Issue.Ref)+1)
 		}
 	}
 	return last

@@ -27,6 +27,7 @@ type Forecast struct {
 // Ask bounds one run of a forecast.
 type Ask struct {
 	Refs      []forge.Ref   // it ends when these are merged or closed; empty: at the horizon
+	Starts    int           // and when so many issues of the queue have begun, whichever they are; 0: never for that
 	Horizon   time.Duration // 0: usualHorizon
 	Decisions int           // it ends after so many plans, whatever is known by then; 0: never for that
 }
@@ -36,8 +37,9 @@ const usualHorizon = 14 * 24 * time.Hour
 
 // Outcome is the result of one run of a forecast.
 type Outcome struct {
-	Fates     []Fate // of each open issue and pull request at the beginning, sorted by reference
-	Report           // of all that happened
+	Fates     []Fate      // of each open issue and pull request at the beginning, sorted by reference
+	Starts    []time.Time // of issues that waited at the beginning, in order
+	Report                // of all that happened
 	Until     time.Time
 	Decisions int // plans that were made
 }
@@ -142,11 +144,23 @@ func (f *Forecast) Run(seed uint64, ask Ask) Outcome {
 	wanted := ask.Refs
 	for tr.next() && !tr.now.After(tr.end) && (ask.Decisions == 0 || tr.decided < ask.Decisions) {
 		wanted = slices.DeleteFunc(slices.Clone(wanted), tr.isOver)
-		if len(ask.Refs) > 0 && len(wanted) == 0 {
+		some := len(ask.Refs) > 0 || ask.Starts > 0
+		if some && len(wanted) == 0 && (ask.Starts == 0 || len(f.starts(tr)) >= ask.Starts) {
 			break
 		}
 	}
 	return f.outcome(tr)
+}
+
+// starts are the moments at which issues that waited at the beginning began, in order.
+func (f *Forecast) starts(tr *trial) (list []time.Time) {
+	for i, t := range tr.issues[:len(f.issues)] {
+		if f.issues[i].pull == nil && t.first.After(f.start.Now) {
+			list = append(list, t.first)
+		}
+	}
+	slices.SortFunc(list, time.Time.Compare)
+	return list
 }
 
 // isOver reports whether an issue or pull request is merged or closed.
@@ -317,7 +331,7 @@ func (tr *trial) arrive() {
 
 // outcome tells what became of what was open.
 func (f *Forecast) outcome(tr *trial) Outcome {
-	o := Outcome{Until: tr.now, Decisions: tr.decided}
+	o := Outcome{Until: tr.now, Decisions: tr.decided, Starts: f.starts(tr)}
 	for _, t := range tr.issues[:len(f.issues)] {
 		fate := Fate{Ref: t.Issue.Ref, Merged: t.ended, Start: t.first, Code: f.holds[t.Issue.Ref]}
 		if t.pull != nil && fate.Code == "" {
