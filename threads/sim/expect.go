@@ -36,9 +36,9 @@ const (
 	reach = 60
 )
 
-// Near returns the part that matters to some items: those before them in the queue, about as many behind them, which fill
-// the slots meanwhile, the sessions that run, the open pull requests, and all that any of these waits for. Of 1,000
-// issues it keeps 52 for the first one, and a run takes a fifteenth of the time.
+// Near returns the part that matters to some items: those before them in the queue, about as many behind them, which
+// fill the slots meanwhile, the sessions that run, the open pull requests, and all that any of these waits for. Of
+// 1,000 issues it keeps 52 for the first one, and a run takes a fifteenth of the time.
 func (f *Forecast) Near(refs []forge.Ref) *Outlook {
 	o := &Outlook{near: f, refs: refs, far: make(map[forge.Ref]int)}
 	var played []forge.Ref

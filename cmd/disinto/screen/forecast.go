@@ -23,12 +23,12 @@ func (v View) Until(f *control.Forecast) string {
 	far := control.Age(f.Until.Sub(f.At).Round(time.Hour))
 	p.end()
 	p.table(-1, [][]cell{v.band("starts", e.Start, far), v.band("merged", e.Merged, far)})
-	p.line(fmt.Sprintf("between these times in 8 of 10 runs; %s, %s", control.Count(f.Runs, "run"), learnt(f.Sessions)), faint)
+	p.line(fmt.Sprintf("between these times in 8 of 10 runs; %s, %s", control.Count(f.Runs, "run"), timesOf(f.Sessions)), faint)
 	return p.text.String()
 }
 
-// learnt says what the times of a forecast are from.
-func learnt(sessions int) string {
+// timesOf says what the times of a forecast are from.
+func timesOf(sessions int) string {
 	if sessions == 0 {
 		return "with usual times: the journal has no session yet"
 	}
