@@ -23,7 +23,8 @@ func (v View) Until(f *control.Forecast) string {
 	far := control.Age(f.Until.Sub(f.At).Round(time.Hour))
 	p.end()
 	p.table(-1, [][]cell{v.band("starts", e.Start, far), v.band("merged", e.Merged, far)})
-	p.line(fmt.Sprintf("between these times in 8 of 10 runs; %s, %s", control.Count(f.Runs, "run"), timesOf(f.Sessions)), faint)
+	p.line(fmt.Sprintf("between these times in 8 of 10 runs; %s, %s", control.Count(f.Runs, "run"),
+		timesOf(f.Sessions)), faint)
 	return p.text.String()
 }
 
@@ -41,7 +42,8 @@ func (v View) band(label string, b control.Band, far string) []cell {
 	case b.Low.IsZero():
 		return labelled(label, "not within "+far, held)
 	case b.High.IsZero():
-		return labelled(label, fmt.Sprintf("%s (from %s); in some runs not within %s", b.Words(v.Now), v.clock(b.Low), far), held)
+		text := fmt.Sprintf("%s (from %s); in some runs not within %s", b.Words(v.Now), v.clock(b.Low), far)
+		return labelled(label, text, held)
 	case !b.High.After(v.Now):
 		return labelled(label, v.ago(b.Low)+" ago", good)
 	}
