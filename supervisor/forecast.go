@@ -28,8 +28,7 @@ const (
 type Foresight struct {
 	Refs     []forge.Ref     // empty: what runs, and the first Items of the queue
 	Items    int             // where Refs is empty
-	Time     time.Duration   // of the runs, on all processors or, with Quietly, on one
-	Quietly  bool            // no person waits for it
+	Time     time.Duration   // of the runs
 	Past     []ledger.Past   // at most ledger.PastLimit
 	Timeline ledger.Timeline // of as many days
 	// View runs f on a snapshot of this moment, whose maps f must not keep.
@@ -104,7 +103,7 @@ func (s *Supervisor) keepOutlook(ctx context.Context) {
 
 // lookAhead makes a forecast of the queue.
 func (s *Supervisor) lookAhead(ctx context.Context) {
-	f, err := s.foresee(ctx, Foresight{Items: outlookItems, Time: forecastTime, Quietly: true})
+	f, err := s.foresee(ctx, Foresight{Items: outlookItems, Time: forecastTime})
 	if err != nil {
 		return // there is nothing to tell
 	}

@@ -41,7 +41,7 @@ func TestForecast(t *testing.T) {
 		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"runs":1`) || !strings.Contains(text, `"why":{`) {
 			t.Errorf("of an issue: %d %s", code, text)
 		}
-		if q := asked[len(asked)-1]; len(q.Refs) != 1 || q.Refs[0] != (forge.Ref{Repo: w.Config.Forge.Repos[0], Number: 1}) || q.Quietly {
+		if q := asked[len(asked)-1]; len(q.Refs) != 1 || q.Refs[0] != (forge.Ref{Repo: w.Config.Forge.Repos[0], Number: 1}) {
 			t.Errorf("asked for %+v", q.Refs)
 		}
 		for path, want := range map[string]int{"/v1/forecast?ref=99": 404, "/v1/forecast?ref=x": 400} {
@@ -60,7 +60,7 @@ func TestForecast(t *testing.T) {
 			t.Errorf("%d forecasts in nine minutes in which nothing happened", n)
 		}
 		q := asked[len(asked)-1]
-		if len(q.Refs) != 0 || q.Items == 0 || !q.Quietly || len(q.Past) != 2 || len(q.Timeline.Merges) != 1 {
+		if len(q.Refs) != 0 || q.Items == 0 || len(q.Past) != 2 || len(q.Timeline.Merges) != 1 {
 			t.Errorf("of the queue: %+v", q)
 		}
 		if code, text := ask("/v1/forecast"); code != 200 || !strings.Contains(text, `"items":[]`) {

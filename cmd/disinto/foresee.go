@@ -4,9 +4,6 @@ package main
 
 import (
 	"context"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor"
@@ -37,15 +34,14 @@ func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, er
 	if answer.Until = answer.At; len(refs) == 0 {
 		return answer, nil
 	}
-	workers := runtime.GOMAXPROCS(0)
-	if q.Quietly {
-		workers = 1
-	}
 	near := f.Near(refs)
-	enough := func(runs int) bool {
-		return runs >= forecastRuns || runs >= leastRuns && time.Since(began) > q.Time || ctx.Err() != nil
+	var runs []sim.Outcome
+	for len(runs) < leastRuns || len(runs) < forecastRuns && time.Since(began) < q.Time {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		runs = append(runs, near.Run(uint64(len(runs))))
 	}
-	runs := playOn(workers, enough, near.Run)
 	for i := range runs {
 		if runs[i].Until.After(answer.Until) {
 			answer.Until = runs[i].Until
@@ -57,35 +53,5 @@ func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, er
 			Repo: e.Ref.Repo, Number: e.Ref.Number, Code: e.Code, Start: control.Band(e.Start), Merged: control.Band(e.Merged),
 		})
 	}
-	return answer, ctx.Err()
-}
-
-// playOn plays run after run, several at once, until there are enough. They are sorted by their seeds.
-func playOn(workers int, enough func(runs int) bool, play func(seed uint64) sim.Outcome) []sim.Outcome {
-	var begun atomic.Int64
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	played := make(map[uint64]sim.Outcome)
-	for range workers {
-		group.Go(func() {
-			for {
-				seed := begun.Add(1) - 1
-				if enough(int(seed)) {
-					return
-				}
-				outcome := play(uint64(seed))
-				mu.Lock()
-				played[uint64(seed)] = outcome
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	runs := make([]sim.Outcome, 0, len(played))
-	for seed := range uint64(begun.Load()) {
-		if outcome, done := played[seed]; done {
-			runs = append(runs, outcome)
-		}
-	}
-	return runs
+	return answer, nil
 }
