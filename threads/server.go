@@ -11,7 +11,7 @@ import (
 
 // firstPrompts are the tokens that an agent CLI sends before the first word of ours: its system prompt and its tools,
 // as they were measured on local threads, with four bytes to a token. Of others nothing is known.
-var firstPrompts = map[string]int{"claude": 1_000, "opencode": 8_000, "qwen": 9_000}
+var firstPrompts = map[string]int{"claude": 1_000, "codex": 10_000, "opencode": 8_000, "qwen": 9_000}
 
 // leastRoom has room for an issue, the files that a model reads for it and its answers, in tokens.
 const leastRoom = 8_000

@@ -38,6 +38,9 @@ func TestServerProblems(t *testing.T) {
 		{"one slot", two, agents.Server{Slots: 1, Context: 20_480}, []string{"start it with -np 2, or set max_concurrent to 1"}},
 		{"two threads on one server", shared, agents.Server{Slots: 2, Context: 20_480}, []string{"max_concurrent of llama and night wants 3"}},
 		{"no room for the CLI", two, agents.Server{Slots: 2, Context: 8192}, []string{"qwen needs 17000 to begin with: start it with -c 34000"}},
+		{"codex", serverConfig(1, "codex", "a"), agents.Server{Slots: 1, Context: 16_384}, []string{
+			"codex needs 18000 to begin with: start it with -c 18000",
+		}},
 		{"a short CLI", serverConfig(1, "claude", "a"), agents.Server{Slots: 1, Context: 9_000}, nil},
 		{"a program of the operator's", serverConfig(1, "", "a"), agents.Server{Slots: 1, Context: 512}, nil},
 	}

@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == misbehave {
 		os.Exit(playManner(os.Args[2]))
 	}
+	if len(os.Args) > 2 && os.Args[1] == talks {
+		os.Exit(playTalk(os.Args[2]))
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 	}
