@@ -369,10 +369,17 @@ func documented(t *testing.T) map[string]string {
 	for _, name := range []string{"factory.toml.example", "docker/factory.toml", "threads/file/testdata/decode/seed.toml"} {
 		configs[name] = read(root + name)
 	}
-	pages, err := filepath.Glob(root + "docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	glob := func(pattern string) []string {
+		paths, err := filepath.Glob(root + pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		return paths
 	}
+	for _, made := range glob("agents/upstream/testdata/*.toml") { // of upstream's projects
+		configs[filepath.Base(made)] = read(made)
+	}
+	pages := glob("docs/*.md")
 	blocks := regexp.MustCompile("(?ms)^```toml\n(.*?)^```|((?:^    [^\n]*\n\n?)+)")
 	for _, page := range append(pages, root+"README.md") {
 		for i, m := range blocks.FindAllStringSubmatch(read(page), -1) {
@@ -382,7 +389,7 @@ func documented(t *testing.T) map[string]string {
 			}
 		}
 	}
-	if len(configs) < 6 {
+	if len(configs) < 10 {
 		t.Fatalf("only %d configurations", len(configs))
 	}
 	return configs
