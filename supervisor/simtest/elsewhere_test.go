@@ -60,15 +60,7 @@ func killedElsewhere(t *testing.T, call string, n int, after bool) {
 	w.Elsewhere()
 	w.Forge.Issue("one")
 	w.Forge.Issue("two")
-	l := w.Start(KillAt(call, n, after))
-	select {
-	case <-l.Killed:
-	case <-time.After(2 * time.Hour):
-		t.Fatalf("%s was not called %d times", call, n)
-	}
-	l.Bury()
-	w.logf("---- killed ----\n")
-	l = w.Start()
+	l := restart(t, w, call, n, after)
 	w.Until(2*time.Hour, "merged", w.Forge.Done)
 	time.Sleep(time.Minute)
 	for _, r := range l.Document().Recent {

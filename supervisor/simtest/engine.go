@@ -59,32 +59,16 @@ func (w *World) Elsewhere() *Engine {
 }
 
 // Down says whether the engine answers from now on.
-func (e *Engine) Down(down bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.down = down
-}
+func (e *Engine) Down(down bool) { set(&e.mu, &e.down, down) }
 
 // Free says how much memory is free on the best node from now on.
-func (e *Engine) Free(memory int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.memory = memory
-}
+func (e *Engine) Free(memory int64) { set(&e.mu, &e.memory, memory) }
 
 // Full says whether the engine has a node for a session from now on.
-func (e *Engine) Full(full bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.full = full
-}
+func (e *Engine) Full(full bool) { set(&e.mu, &e.full, full) }
 
 // Lacks says what all nodes are without from now on, and the engine tells so beforehand.
-func (e *Engine) Lacks(what string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lacking = what
-}
+func (e *Engine) Lacks(what string) { set(&e.mu, &e.lacking, what) }
 
 // answers waits until the engine answers.
 func (e *Engine) answers(ctx context.Context) bool {

@@ -58,26 +58,21 @@ type Forge struct {
 // block.
 type Fault func(ctx context.Context, call string) error
 
-// Fail sets the fault from now on; nil is none.
-func (f *Forge) Fail(fault Fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fault = fault
+// set sets a field under the mutex that guards it.
+func set[T any](mu *sync.Mutex, field *T, value T) {
+	mu.Lock()
+	defer mu.Unlock()
+	*field = value
 }
+
+// Fail sets the fault from now on; nil is none.
+func (f *Forge) Fail(fault Fault) { set(&f.mu, &f.fault, fault) }
 
 // Shut has scans say why nothing can be done in the repository; "" means that it can.
-func (f *Forge) Shut(why string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.off = why
-}
+func (f *Forge) Shut(why string) { set(&f.mu, &f.off, why) }
 
 // Cold makes the next n scans stop early: they know the issues, and not their dependencies.
-func (f *Forge) Cold(n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cold = n
-}
+func (f *Forge) Cold(n int) { set(&f.mu, &f.cold, n) }
 
 // NewForge returns an empty forge.
 func NewForge() *Forge {

@@ -37,8 +37,8 @@ func TestF1_KilledAnywhere(t *testing.T) {
 	}
 }
 
-func killedAt(t *testing.T, call string, n int, after bool) {
-	w := New(t)
+// objectOnce gives a slow world one issue, whose pull request is sent back once.
+func objectOnce(w *World) {
 	w.Slow()
 	w.Forge.Issue("one")
 	w.Exec.Script = func(job agents.Job, n int) Script {
@@ -49,6 +49,11 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 		}
 		return s
 	}
+}
+
+// restart starts a supervisor that is killed at a call, and the next one after it.
+func restart(t *testing.T, w *World, call string, n int, after bool) *Life {
+	t.Helper()
 	l := w.Start(KillAt(call, n, after))
 	select {
 	case <-l.Killed:
@@ -57,8 +62,13 @@ func killedAt(t *testing.T, call string, n int, after bool) {
 	}
 	l.Bury()
 	w.logf("---- killed ----\n")
+	return w.Start()
+}
 
-	l = w.Start()
+func killedAt(t *testing.T, call string, n int, after bool) {
+	w := New(t)
+	objectOnce(w)
+	l := restart(t, w, call, n, after)
 	time.Sleep(30 * time.Second)
 	running := len(slices.DeleteFunc(w.Exec.Runs(), func(r Run) bool { return !r.End.IsZero() }))
 	if claims := w.Forge.Claimed(); len(claims) > running {

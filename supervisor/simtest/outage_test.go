@@ -41,16 +41,7 @@ func TestForgeAwayAnywhere(t *testing.T) {
 
 func awayAt(t *testing.T, call string, n int, how string) {
 	w := New(t)
-	w.Slow()
-	w.Forge.Issue("one")
-	w.Exec.Script = func(job agents.Job, n int) Script {
-		s := w.Work(job, n)
-		first := len(w.Forge.Pulls()) == 1 && len(w.Forge.Pulls()[0].Reviews) == 0
-		if job.Kind == agents.KindReview && first {
-			s.Do = func() { w.Forge.Review(job.Number, job.Agent, forge.ChangesRequested) }
-		}
-		return s
-	}
+	objectOnce(w)
 	a := &away{call: call, n: n, how: how}
 	w.Forge.Fail(a.fault)
 	l := w.Start()
