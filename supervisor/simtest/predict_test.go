@@ -76,7 +76,7 @@ func TestPrediction(t *testing.T) {
 		for seed := range Size[uint64](3, 1) {
 			t.Run(fmt.Sprintf("%g a day, poll %s, seed %d", c.perDay, c.poll, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					j, config := lived(t, seed, Size(7, 2), c.perDay, c.poll)
+					j, config := lived(t, seed, Size(7, 1), c.perDay, c.poll)
 					was := sim.Happened(j.Past, j.Timeline, config, week)
 					trial := sim.Replay(j, config, week)
 					trial.Policy = sim.Ours

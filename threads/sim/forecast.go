@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ type Forecast struct {
 	queue   []forge.Ref  // what waits, in the order in which it would be started
 	issues  []trialIssue // as they are at the beginning, by age
 	waiters map[forge.Ref][]int
+	groups  map[alike]int
 	holds   map[forge.Ref]threads.Code // of what waits at the beginning
 }
 
@@ -61,9 +63,9 @@ func (o *Outcome) Fate(ref forge.Ref) *Fate {
 	return &o.Fates[i]
 }
 
-// NewForecast prepares forecasts from a snapshot, and changes nothing in it. It copies what it needs of the history,
-// which its owner goes on changing; the facts, the sessions and the configuration must stay as they are until the last
-// Run has returned.
+// NewForecast prepares forecasts from a snapshot that has a configuration, and changes nothing in it. It copies what it
+// needs of the history, which its owner goes on changing; the facts, the sessions and the configuration must stay as
+// they are until the last Run has returned.
 func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 	f := &Forecast{start: s, model: m, waiters: make(map[forge.Ref][]int), holds: make(map[forge.Ref]threads.Code)}
 	plan := threads.Decide(s)
@@ -87,12 +89,15 @@ func NewForecast(s threads.Snapshot, m *Model) *Forecast {
 		}
 	}
 	slices.SortStableFunc(f.issues, func(a, b trialIssue) int { return a.Created.Compare(b.Created) })
+	groups := trial{groups: make(map[alike]int)}
 	for i := range f.issues {
 		f.index(i)
+		groups.regroup(&f.issues[i])
 	}
 	f.start = threads.Snapshot{
 		Now: s.Now, Config: s.Config, Facts: s.Facts, Sessions: s.Sessions, Outages: s.Outages, History: f.history(),
 	}
+	f.groups = groups.groups
 	return f
 }
 
@@ -173,6 +178,7 @@ func (tr *trial) isOver(ref forge.Ref) bool {
 func (f *Forecast) settle(tr *trial) {
 	s := &f.start
 	tr.books.History = f.history()
+	maps.Copy(tr.groups, f.groups)
 	tr.repos = slices.Clone(s.Facts.Repos)
 	own := make([]trialIssue, len(f.issues))
 	tr.waiters = make(map[forge.Ref][]*trialIssue, len(f.waiters))
@@ -182,8 +188,6 @@ func (f *Forecast) settle(tr *trial) {
 		tr.numbered = max(tr.numbered, t.Number%pullNumber)
 		if tr.at[t.Issue.Ref] = t; t.bare {
 			t.Closed = true // there is no issue
-		} else {
-			tr.regroup(t)
 		}
 		if t.pull != nil {
 			p := *t.pull
@@ -201,7 +205,10 @@ func (f *Forecast) settle(tr *trial) {
 		}
 	}
 	for i := range s.Sessions {
-		tr.resume(&s.Sessions[i])
+		x := &s.Sessions[i]
+		if tr.Config.Thread(x.Thread) != nil && tr.Config.Agent(x.Agent) != nil { // else a reload dropped it
+			tr.resume(x)
+		}
 	}
 }
 
@@ -240,7 +247,9 @@ func (f *Forecast) history() threads.History {
 			refs = append(refs, t.pull.Ref)
 		}
 		for _, ref := range refs {
-			copyEntry(is.Chains, h.Chains, ref)
+			if c := copyEntry(is.Chains, h.Chains, ref); c != nil {
+				ownChain(c)
+			}
 			for _, k := range ledger.Keys(ref) {
 				copyEntry(is.Items, h.Items, k)
 			}
@@ -256,24 +265,35 @@ func (f *Forecast) history() threads.History {
 		copyEntry(is.Agents, h.Agents, name)
 	}
 	for name := range h.Threads {
-		copyEntry(is.Threads, h.Threads, name)
+		t := copyEntry(is.Threads, h.Threads, name)
+		t.Uses, t.Paces = slices.Clone(t.Uses), slices.Clone(t.Paces)
+		t.Talks, t.Forgotten = slices.Clone(t.Talks), slices.Clone(t.Forgotten)
 	}
-	for k, v := range h.Slots {
-		is.Slots[k] = v
-	}
-	for k, v := range h.Paused {
-		is.Paused[k] = v
-	}
-	for k := range h.Authors {
-		copyEntry(is.Authors, h.Authors, k) // the last hour's
+	maps.Copy(is.Slots, h.Slots)
+	maps.Copy(is.Paused, h.Paused)
+	for login, a := range h.Authors {
+		is.Authors[login] = &threads.AuthorHistory{Reviews: maps.Clone(a.Reviews)}
 	}
 	return is
 }
 
-func copyEntry[K comparable, V any](to, from map[K]*V, k K) {
-	if v := from[k]; v != nil {
-		own := *v
-		to[k] = &own
+// copyEntry copies an entry that is there, and returns the copy, which shares what it points to.
+func copyEntry[K comparable, V any](to, from map[K]*V, k K) *V {
+	v := from[k]
+	if v == nil {
+		return nil
+	}
+	own := *v
+	to[k] = &own
+	return &own
+}
+
+// ownChain gives the copy of an entry lists of its own.
+func ownChain(c *threads.ChainHistory) {
+	c.Writers, c.Attempts, c.Approved = slices.Clone(c.Writers), slices.Clone(c.Attempts), slices.Clone(c.Approved)
+	if c.Dialogue != nil {
+		own := *c.Dialogue
+		c.Dialogue = &own
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,4 +86,43 @@ func BenchmarkForecast(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestForecastWorlds goes on from moments of generated worlds, whatever they hold: what runs, rests, waits for people or
+// was dropped by a reload. Nothing is merged before it began, nothing happens before the moment, and the world is left
+// as it was.
+func TestForecastWorlds(t *testing.T) {
+	m := usualModel()
+	moments := 0
+	for seed := range sized[uint64](200, 25) {
+		w := newWorld(seed, nil)
+		w.populate()
+		w.shell.boot(true)
+		w.after(w.within(span{0, w.size.act}), w.people)
+		for range 40 {
+			for range 25 {
+				w.step()
+			}
+			if w.shell.down || w.rng.IntN(8) > 0 {
+				continue
+			}
+			s := w.shell.snapshot()
+			before := spelled(&s)
+			o := NewForecast(s, m).Run(seed, Ask{Horizon: 24 * time.Hour, Decisions: 300})
+			moments++
+			for _, fate := range o.Fates {
+				running := slices.ContainsFunc(s.Sessions, func(x threads.Session) bool { return x.Item.Ref == fate.Ref || x.Item.Chain == fate.Ref })
+				switch {
+				case !fate.Merged.IsZero() && fate.Merged.Before(s.Now):
+					t.Errorf("world %d: %+v is over before %s", seed, fate, s.Now)
+				case !fate.Start.IsZero() && fate.Start.Before(s.Now) && !running:
+					t.Errorf("world %d: %+v began before %s", seed, fate, s.Now)
+				}
+			}
+			if after := spelled(&s); after != before {
+				t.Fatalf("world %d: the forecast changed\n%s\nto\n%s", seed, before, after)
+			}
+		}
+	}
+	t.Logf("%d moments", moments)
 }

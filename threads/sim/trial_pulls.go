@@ -106,7 +106,7 @@ func (tr *trial) judged(x *trialRun, t *trialIssue) {
 	if x.how.Verdict == ledger.ChangesRequested {
 		verdict = forge.ChangesRequested
 	}
-	tr.reviewed(t, tr.Config.Agent(x.Agent).Login, verdict)
+	tr.reviewed(t, x.Login, verdict)
 }
 
 // reviewed posts a verdict on the head.
