@@ -59,13 +59,15 @@ var layers = map[string][]string{
 	"supervisor/journal":       {"threads/ledger"},
 	"supervisor/disk":          {},
 	"supervisor/saved":         {"agents", "forge"},
+	"supervisor/shadow":        {"supervisor/control", "threads/wire", "threads"},
 	"supervisor/control":       {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
 	"supervisor/fleet":         {"threads", "agents", "forge"},
 	"supervisor/web":           {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser":   {},
 	"supervisor": {
 		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "supervisor/saved",
-		"threads/ledger", "threads/services", "threads", "agents", "forge", "forge/plan",
+		"supervisor/shadow", "threads/ledger", "threads/services", "threads/wire", "threads", "agents",
+		"agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",

@@ -154,6 +154,7 @@ func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explan
 func (s *Supervisor) whyItem(item forge.Ref) (threads.Explanation, error) {
 	ex, err := s.explain(item)
 	if err == nil && ex.Code != threads.Closed {
+		ex.Shadow = s.shadowed(item)
 		return ex, nil
 	}
 	d, failed := s.life("explain", item)

@@ -11,6 +11,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/journal"
+	"codeberg.org/johba/disinto/supervisor/shadow"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -31,7 +32,8 @@ type books struct {
 	model      func(*threads.Thread) string // of a thread's server, for agents without one; nil or "": unknown
 	// outages are the services that cannot be used; nil: all can. It may be called under mu.
 	outages func(*threads.Config, time.Time) map[string]threads.Outage
-	journal *journal.File // the ledger is folded from it; nil before Run. Its lock is taken before mu
+	shadow  *shadow.Shadow // is asked what it would decide; nil: none
+	journal *journal.File  // the ledger is folded from it; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
 	instance   string

@@ -117,6 +117,7 @@ func (s *Supervisor) Levels() Levels {
 	l.Document.Problems = s.problems.lines()
 	s.addServers(l.Document)
 	s.addServices(l.Document)
+	s.addShadow(l.Document)
 	return l
 }
 

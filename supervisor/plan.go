@@ -7,6 +7,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/supervisor/shadow"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -27,11 +28,12 @@ type todo struct {
 	starts  []*session
 	stops   []*session
 	chores  []*chore
-	kicks   []string      // threads whose starts are for their own loops
-	dropped []forge.Ref   // claims in our books that are not on the forge
-	gone    []forge.Ref   // what the journal can forget
-	stood   []ledger.Free // times beside work that are over
-	used    []ledger.Used // what sessions have told, to be written
+	kicks   []string         // threads whose starts are for their own loops
+	dropped []forge.Ref      // claims in our books that are not on the forge
+	gone    []forge.Ref      // what the journal can forget
+	stood   []ledger.Free    // times beside work that are over
+	used    []ledger.Used    // what sessions have told, to be written
+	asked   *shadow.Decision // for the other build; nil: it is not asked about this one
 	held    []*threads.Hold
 	broken  []threads.Violation
 	delay   time.Duration // until the next tick of the thread
@@ -72,6 +74,7 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	snap := b.snapshotLocked(now, room)
 	plan := b.decide(snap)
 	t.broken = threads.Enforce(&snap, &plan)
+	t.asked = b.shadowedLocked(&snap, &plan)
 	free := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
 		b.meters.Free(now, free)

@@ -73,6 +73,11 @@ type Factory struct {
 	WebClientID string        // of the control room as an OAuth2 application of the forge; empty: it is none
 	// ListenMetrics is host:port for GET /metrics without a token; empty: none.
 	ListenMetrics string
+
+	// Shadow is the program of another build, which is asked what it would decide; absolute, or empty: none. ShadowLine is
+	// the line of its key.
+	Shadow     string
+	ShadowLine int
 }
 
 // HookURL is the address to which the forge is to send its web hooks. It is empty without listen_hooks, and when

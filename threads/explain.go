@@ -28,6 +28,8 @@ type Explanation struct {
 	Name string `json:"name,omitempty"`
 	// Items are the waiting items that an agent has a role for.
 	Items []ExplainedItem `json:"items,omitempty"`
+	// Shadow tells in a line how another build would decide on the item otherwise; left out where it decides the same.
+	Shadow string `json:"shadow,omitempty"`
 }
 
 // Step is one rule and its answer.

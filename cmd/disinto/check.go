@@ -96,6 +96,7 @@ func (k *checker) check(ctx context.Context) error {
 		k.proofs(k.open)
 		k.credentials(ctx)
 		k.programs()
+		k.shadow()
 		k.services()
 		k.containment()
 		k.sandbox()

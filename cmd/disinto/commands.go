@@ -40,7 +40,7 @@ func commands() []command {
 		upgradeCommand,
 		simulateCommand, mcpCommand(), versionCommand, completionCommand, helpCommand(),
 		completeCommand(), manCommand(), agentCommand, sessionRunCommand, localforgeCommand, demoAgentCommand,
-		checkUpgradeCommand,
+		checkUpgradeCommand, decideRunCommand,
 	}
 }
 

@@ -41,6 +41,8 @@ type Document struct {
 	Forecast *Forecast `json:"forecast,omitempty"`
 	// Services are the programs beside the agents, by name; left out where there are none.
 	Services []ServiceDocument `json:"services,omitempty"`
+	// Shadow is another build that is asked what it would decide; left out where there is none.
+	Shadow *ShadowDocument `json:"shadow,omitempty"`
 }
 
 // ServiceDocument is a program that runs beside the agents.

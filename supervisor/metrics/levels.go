@@ -96,6 +96,20 @@ var levels = []level{
 		eachService(func(x *control.ServiceDocument) float64 { return float64(x.Restarts) }),
 	},
 	{
+		"disinto_shadow_decisions_total",
+		"Decisions that were compared with those of the build that [factory] decide names.", nil,
+		ofShadow(func(x *control.Shadow) int { return x.Decisions }),
+	},
+	{
+		"disinto_shadow_differences_total",
+		"Items about which that build decides otherwise, each pair of reasons counted once on a day.", nil,
+		ofShadow(func(x *control.Shadow) int { return x.Differences }),
+	},
+	{
+		"disinto_shadow_failures_total", "Questions that that build did not answer.", nil,
+		ofShadow(func(x *control.Shadow) int { return x.Failed }),
+	},
+	{
 		"disinto_agent_state", "1 for the state that the agent is in.", []string{"agent", "thread", "state"}, agentStates,
 	},
 	{
@@ -153,6 +167,15 @@ func eachService(of func(*control.ServiceDocument) float64) func(*scrape, func(f
 	return func(s *scrape, say func(float64, ...string)) {
 		for i := range s.Document.Services {
 			say(of(&s.Document.Services[i]), s.Document.Services[i].Name)
+		}
+	}
+}
+
+// ofShadow says one number of the shadow, where there is one.
+func ofShadow(of func(*control.Shadow) int) func(*scrape, func(float64, ...string)) {
+	return func(s *scrape, say func(float64, ...string)) {
+		if x := s.Document.Shadow; x != nil {
+			say(float64(of(&x.Total)))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"codeberg.org/johba/disinto/supervisor/control"
 )
@@ -17,6 +18,9 @@ const (
 	shownRows = 100
 	maxRows   = 1000
 )
+
+// shownDiffers is how many differences to another build's decisions a page shows.
+const shownDiffers = 10
 
 // now shows what needs a person, what runs, what waits and what ended.
 func (s *Site) now(ctx context.Context, query url.Values) (*board, error) {
@@ -198,6 +202,12 @@ func health(d *control.Document) section {
 		}
 		if t.Server != nil {
 			facts = append(facts, fact{"server of " + t.Name, t.Server.Line(), len(t.Server.Problems) > 0})
+		}
+	}
+	if d.Shadow != nil {
+		facts = append(facts, fact{"shadow", d.Shadow.Line(time.Now()), d.Shadow.Error != ""})
+		for i := range d.Shadow.Differs[:min(len(d.Shadow.Differs), shownDiffers)] {
+			facts = append(facts, fact{"shadow " + strconv.Itoa(i+1), d.Shadow.Differs[i].Words(d.Shadow.Version), false})
 		}
 	}
 	for _, f := range facts {

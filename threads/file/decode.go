@@ -221,6 +221,7 @@ func (d *decoder) readFactory(t *table) {
 		t.wrong("max_log", "is %s, want at least %s", agents.Size(n), agents.Size(minLog))
 	}
 	d.readListeners(t)
+	d.readDecide(t)
 	d.sandbox = t.sandbox(agents.Sandbox{Mode: agents.SandboxAuto})
 	t.done()
 }

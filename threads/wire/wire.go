@@ -51,8 +51,20 @@ func EncodePlan(p *threads.Plan) ([]byte, error) {
 	return line, nil
 }
 
+// MaxItems bounds each list of a plan that is read: a few bytes of text are hundreds in memory.
+const MaxItems = 100_000
+
 // DecodePlan reads a plan. Every hold in it has a reason.
 func DecodePlan(text []byte) (*threads.Plan, error) {
+	var lists struct{ Starts, Stops, Merges, Marks, Holds, Unqueued []json.RawMessage }
+	if err := json.Unmarshal(text, &lists); err != nil {
+		return nil, fmt.Errorf("cannot decode a plan: %w", err)
+	}
+	longest := max(len(lists.Starts), len(lists.Stops), len(lists.Merges), len(lists.Marks), len(lists.Holds),
+		len(lists.Unqueued))
+	if longest > MaxItems {
+		return nil, fmt.Errorf("cannot decode a plan: a list has %d items, and %d are read", longest, MaxItems)
+	}
 	var p threads.Plan
 	if err := json.Unmarshal(text, &p); err != nil {
 		return nil, fmt.Errorf("cannot decode a plan: %w", err)

@@ -249,9 +249,10 @@ func TestBadDocuments(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", text, s, err)
 		}
 	}
-	for _, text := range []string{``, `[]`, `{"Holds":[null]}`, `{"Holds":[{}]}`, `{"Unqueued":[{"Reason":null}]}`} {
+	long := `{"Marks":[` + strings.Repeat("{},", MaxItems) + `{}]}`
+	for _, text := range []string{``, `[]`, long, `{"Holds":[null]}`, `{"Holds":[{}]}`, `{"Unqueued":[{"Reason":null}]}`} {
 		if p, err := DecodePlan([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), "cannot decode a plan") {
-			t.Errorf("%s: got %+v, %v", text, p, err)
+			t.Errorf("%.40s: got %+v, %v", text, p, err)
 		}
 	}
 }

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/agents/plainfile"
+	"codeberg.org/johba/disinto/threads/wire"
+)
+
+// decideRunCommand is the program of a shadow: wire.Command of another build.
+var decideRunCommand = command{
+	name: wire.Command, args: "FILE", minArgs: 1, maxArgs: 1,
+	hidden: true,
+	short:  "say what this build would decide, to the supervisor of another one",
+	long: `
+A supervisor whose factory.toml names this program in [factory] decide runs it
+with a file that has all that a decision is made from. It prints what this
+build would do, as one line of JSON, and does nothing.`,
+	setup: func(*pflag.FlagSet) action {
+		return func(_ context.Context, c *cli, args []string) error { return decideRun(c, args[0]) }
+	},
+}
+
+// longestQuestion bounds a question in bytes: 10,000 items are some 10 MB.
+const longestQuestion = 256 << 20
+
+func decideRun(c *cli, path string) error {
+	question, err := plainfile.ReadNamed(path, longestQuestion)
+	if err != nil {
+		return fmt.Errorf("cannot read the question: %w", err)
+	}
+	_, err = fmt.Fprintf(c.stdout, "%s\n", wire.Answer(question, version()))
+	return err
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// A build that has itself as its shadow decides the same in all of its work, also across an upgrade, and nothing of the
+// shadow is left.
+func TestShadowOfItself(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t, 2, 6, "0.1")
+	s.factory = fmt.Sprintf("decide = \"shadow:%s\"\n", executable(t))
+	r := s.start()
+	status(t, s.state, "the shadow has answered", func(d *control.Document) bool {
+		return d.Shadow != nil && d.Shadow.Total.Decisions > 0
+	})
+	if got := disinto(t.Context(), nil, "upgrade", "--state", s.state); got.code != exitDone {
+		t.Fatalf("%+v", got)
+	}
+	for n := range 6 {
+		s.file(10 + n)
+	}
+	d := status(t, s.state, "all work is done, and the shadow has answered", func(d *control.Document) bool {
+		return strings.Count(r.read(s.ledger), "\n") >= 12 && d.Shadow.Total.Decisions > 1
+	})
+	if x := d.Shadow; x.Total.Differing > 0 || len(x.Differs) > 0 || x.Version != version() || x.Path != executable(t) {
+		t.Errorf("got %+v", x)
+	}
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if left := mentions(t, s.state); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+	if exists(s.state + "/shadow") {
+		t.Error("questions are left")
+	}
+}
+
+// lies are programs that are no build of disinto, or a broken one, and what the status says of them. $2 is the question.
+var lies = []struct{ name, script, want string }{
+	{"garbage", `echo "no JSON here"; echo "{{{"`, `cannot decode the answer: it is "{{{"`},
+	{"silent", `exit 0`, `cannot decode the answer: it is ""`},
+	{"old", `echo 'disinto: there is no command "decide-run"' >&2; exit 2`, `there is no command "decide-run"`},
+	{"killed", `kill -9 $$`, "killed by SIGKILL"},
+	{"slow", `sleep 1000`, "5s"},
+	{"endless", `yes | tr -d '\n' | head -c 20000000; echo`, "cannot"},
+	{"forks", `setsid sh -c 'trap "" TERM; sleep 1000' "$2" & echo x`, "cannot decode the answer"},
+	{"newer", `echo '{"format":99,"program":"v99","plan":{}}'`, "v99: it answers in format 99, and this build reads format 1"},
+	{"refuses", `echo '{"format":1,"program":"v1","error":"asked in format 2"}'`, "v1: it does not decide: asked in format 2"},
+	{"broken", `echo '{"format":1,"plan":{"Holds":[null]}}'`, "hold 0 has no reason"},
+	{"curious", `case "$(env)" in *TOKEN*|*HOME*) is=rich ;; *) is=poor ;; esac; echo '{"format":1,"error":"'$is'"}'`, "poor"},
+}
+
+// Whatever the program does, the factory works on, the status says what is wrong with the line of the key, and nothing
+// of the program is left.
+func TestShadowThatLies(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t, 2, 2, "0.1")
+	dir := t.TempDir()
+	s.factory = "decide = \"shadow:" + dir + "/missing\"\n"
+	r := s.start()
+	says := func(path, want string) {
+		t.Helper()
+		d := status(t, s.state, path+": "+want, func(d *control.Document) bool {
+			return d.Shadow != nil && d.Shadow.Path == path && strings.Contains(d.Shadow.Error, want)
+		})
+		told := func(line string) bool { return strings.HasPrefix(line, "factory.toml:8: factory.decide: "+path+": ") }
+		if !slices.ContainsFunc(d.Problems, told) {
+			t.Errorf("problems: %q", d.Problems)
+		}
+	}
+	says(dir+"/missing", "no such file")
+	for _, lie := range lies {
+		path := filepath.Join(dir, lie.name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+lie.script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s.configure(path)
+		r.signal(syscall.SIGHUP)
+		says(path, lie.want)
+	}
+	eventually(t, "no process of a program is left", func() bool { return len(mentions(t, "question.json")) == 0 })
+	eventually(t, "all work is done", func() bool { return strings.Count(r.read(s.ledger), "\n") >= 2 })
+	r.signal(syscall.SIGTERM)
+	if code := r.wait(); code != exitDone {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	for _, token := range s.environ {
+		_, value, _ := strings.Cut(token, "=")
+		if strings.Contains(r.read(r.stderr)+r.read(r.stdout), value) {
+			t.Errorf("the log has the token %s", value)
+		}
+	}
+}
+
+// configure names another shadow in factory.toml.
+func (s *soak) configure(path string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	was, _, _ := strings.Cut(string(text[strings.Index(string(text), "decide = "):]), "\n")
+	again := strings.Replace(string(text), was, fmt.Sprintf("decide = %q", "shadow:"+path), 1)
+	if err := os.WriteFile(s.config, []byte(again), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -1,0 +1,279 @@
+package shadow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/wire"
+)
+
+// other is another build, as it behaves in a test.
+type other struct {
+	*Shadow
+	log    bytes.Buffer
+	asked  atomic.Int64
+	takes  time.Duration
+	err    error
+	plan   threads.Plan
+	config *threads.Config
+}
+
+// with runs f with a shadow that is being kept.
+func with(t *testing.T, f func(o *other)) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &other{config: &threads.Config{Factory: threads.Factory{Shadow: "/opt/new"}}, takes: 100 * time.Millisecond}
+		o.Shadow = &Shadow{Run: o.run, Log: hclog.New(&hclog.LoggerOptions{Output: &o.log}), Changed: func() {}}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			o.Keep(ctx)
+		}()
+		f(o)
+		stop()
+		<-done
+	})
+}
+
+func (o *other) run(ctx context.Context, program string, question []byte) ([]byte, error) {
+	o.asked.Add(1)
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(o.takes):
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	if !bytes.HasPrefix(question, []byte(`{"format":1,"snapshot":{`)) {
+		return nil, fmt.Errorf("%s was asked %s", program, question)
+	}
+	plan, err := wire.EncodePlan(&o.plan)
+	return fmt.Appendf(nil, `{"format":1,"program":"v1.2","plan":%s}`+"\n", plan), err
+}
+
+// decide is a tick with a plan, and reports whether it was handed over.
+func (o *other) decide(p threads.Plan) bool {
+	if !o.Wants(o.config, &p, time.Now()) {
+		return false
+	}
+	o.Hand(&Decision{
+		Snapshot: threads.Snapshot{Now: time.Now(), Config: o.config}, History: new(threads.History).Freeze(), Plan: p,
+	})
+	return true
+}
+
+// pass lets time pass, and what happens in it.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (o *other) document() *control.ShadowDocument { return o.Document(o.config) }
+
+// holds is a plan that holds issues, and starts one on the first of them.
+func holds(code threads.Code, start bool, numbers ...int64) (p threads.Plan) {
+	for _, n := range numbers {
+		item := threads.Item{Kind: agents.KindIssue, Ref: forge.Ref{Repo: "o/r", Number: n}}
+		if start {
+			p.Starts, start = append(p.Starts, threads.Start{Item: item, Agent: "dev-a", Thread: "llama"}), false
+			continue
+		}
+		p.Holds = append(p.Holds, &threads.Hold{Item: item, Reason: &threads.Reason{Code: code}})
+	}
+	return p
+}
+
+// A difference is told with both reasons, logged once, and counted once on each day; the newest stand first.
+func TestDifferencesAreToldOnce(t *testing.T) {
+	with(t, func(o *other) {
+		o.plan = holds("later", true, 17)
+		for range 3 {
+			if !o.decide(holds("slot-kept", false, 17)) {
+				t.Fatal("not handed over")
+			}
+			pass(time.Minute)
+		}
+		first := "shadow v1.2 on o/r#17: it would start dev-a (issue) on llama, slot 0; in charge: hold it: "
+		if n := strings.Count(o.log.String(), first); n != 1 {
+			t.Errorf("logged %d times: %s", n, o.log.String())
+		}
+		pass(24 * time.Hour)
+		o.plan = holds("later", true, 18, 17)
+		o.decide(holds("slot-kept", false, 17))
+		pass(time.Minute)
+		d := o.document()
+		if len(d.Days) != 2 || d.Days[1].Decisions != 3 || d.Days[1].Differing != 3 || d.Days[1].Differences != 1 ||
+			d.Days[0].Differences != 2 || d.Total.Decisions != 4 || d.Total.Differences != 3 {
+			t.Errorf("days %+v, total %+v", d.Days, d.Total)
+		}
+		if len(d.Differs) != 3 || d.Differs[2].Times != 3 || d.Differs[2].Last.Sub(d.Differs[2].First) != 2*time.Minute {
+			t.Errorf("got %+v", d.Differs)
+		}
+		if d.Version != "v1.2" || d.Path != "/opt/new" || !strings.Contains(d.Line(time.Now()), "2 differences today, in 1 of 1") {
+			t.Errorf("got %s", d.Line(time.Now()))
+		}
+	})
+}
+
+// Of a build that decides everything otherwise, the log has ten lines for each answer, and the status 50 items.
+func TestDifferencesAreBounded(t *testing.T) {
+	with(t, func(o *other) {
+		var all []int64
+		for n := range int64(3 * maxSeen / 2) {
+			all = append(all, n+1)
+		}
+		o.plan = holds("later", false, all...)
+		for range 2 {
+			o.decide(holds("slot-kept", false, all...))
+			pass(time.Minute)
+		}
+		d := o.document()
+		if n := strings.Count(o.log.String(), "\n"); n != logged+1 || !strings.Contains(o.log.String(), "1990 more differences") {
+			t.Errorf("%d lines: %s", n, o.log.String())
+		}
+		if len(d.Differs) != control.ShadowDiffers || d.Total.Differences != maxSeen || d.Days[0].Decisions != 2 {
+			t.Errorf("%d listed, %+v", len(d.Differs), d.Total)
+		}
+		o.plan = threads.Plan{}
+		for range 30 {
+			pass(24 * time.Hour)
+			o.decide(threads.Plan{})
+			pass(time.Minute)
+		}
+		if d := o.document(); len(d.Days) != control.ShadowDays {
+			t.Errorf("%d days", len(d.Days))
+		}
+	})
+}
+
+// One decision waits at most: the newest, but none that does nothing in the place of one that does something. After an
+// answer the other build rests, and between two decisions that do nothing are ten seconds.
+func TestNewestWins(t *testing.T) {
+	with(t, func(o *other) {
+		o.takes = time.Second
+		quiet, busy := holds("x", false, 1), holds("x", true, 1)
+		if !o.decide(quiet) || o.decide(quiet) {
+			t.Error("the first is handed over, and no second that is like it")
+		}
+		pass(0) // it is being asked
+		for range 5 {
+			if !o.decide(busy) {
+				t.Error("a start is not handed over")
+			}
+		}
+		pass(stillRest / 2)
+		if o.decide(quiet) {
+			t.Error("a start gives way to nothing")
+		}
+		if d := o.document(); int(o.asked.Load()) != 1 || d.Total.Skipped != 5 {
+			t.Errorf("asked %d times, skipped %d", int(o.asked.Load()), d.Total.Skipped)
+		}
+		pass(time.Minute)
+		if d := o.document(); int(o.asked.Load()) != 2 || d.Total.Decisions != 2 {
+			t.Errorf("asked %d times, %d decisions", int(o.asked.Load()), d.Total.Decisions)
+		}
+		for range 60 { // in a minute
+			o.decide(busy)
+			pass(time.Second)
+		}
+		if int(o.asked.Load()) > 2+60/(1+share)+1 {
+			t.Errorf("asked %d times: it takes more than a part of a processor", int(o.asked.Load()))
+		}
+	})
+}
+
+// A build that does not answer is asked less and less often, and the log says so once.
+func TestFailuresRest(t *testing.T) {
+	with(t, func(o *other) {
+		o.err = errors.New("it died\x1b[2J of itself")
+		for range 3600 {
+			o.decide(holds("x", true, 1))
+			pass(time.Second)
+		}
+		if int(o.asked.Load()) < 9 || int(o.asked.Load()) > 12 { // after 10 s, 20 s, ... 10 min
+			t.Errorf("asked %d times in an hour", int(o.asked.Load()))
+		}
+		if n := strings.Count(o.log.String(), "\n"); n != 1 || !strings.Contains(o.log.String(), "died [2J of") {
+			t.Errorf("%d lines: %s", n, o.log.String())
+		}
+		if d := o.document(); d.Error != "it died [2J of itself" || d.Total.Failed != int(o.asked.Load()) || d.Total.Decisions != 0 {
+			t.Errorf("got %+v", d)
+		}
+		o.err = nil
+		for range 1200 {
+			o.decide(holds("x", true, 1))
+			pass(time.Second)
+		}
+		if d := o.document(); d.Error != "" || !strings.Contains(o.log.String(), "shadow v1.2 answers again") {
+			t.Errorf("got %+v", d)
+		}
+	})
+}
+
+// Another program in the configuration is asked at once, and what was found with the one before is forgotten. Without
+// one nothing is asked.
+func TestOtherProgram(t *testing.T) {
+	with(t, func(o *other) {
+		o.plan = holds("later", true, 17)
+		o.takes = time.Minute
+		o.decide(holds("x", false, 17))
+		pass(0)
+		o.config = &threads.Config{Factory: threads.Factory{Shadow: "/opt/newer"}}
+		if d := o.document(); d.Path != "/opt/newer" || d.Total.Decisions+len(d.Differs) > 0 {
+			t.Errorf("got %+v", d)
+		}
+		o.takes = time.Second
+		if !o.decide(holds("x", false, 17)) {
+			t.Error("not handed over")
+		}
+		pass(2 * time.Second) // the question to the first was ended
+		if d := o.document(); d.Total.Decisions != 1 || d.Total.Failed != 0 || len(d.Differs) != 1 {
+			t.Errorf("got %+v", d)
+		}
+		o.config = &threads.Config{}
+		if o.decide(holds("x", true, 17)) || o.document() != nil {
+			t.Error("asked without a program")
+		}
+	})
+}
+
+// An upgrade does not wait for an answer.
+func TestKeepStill(t *testing.T) {
+	with(t, func(o *other) {
+		o.takes = time.Hour
+		o.decide(holds("x", true, 17))
+		pass(0)
+		o.decide(holds("x", true, 18))
+		began := time.Now()
+		o.KeepStill(true)
+		pass(0)
+		if o.decide(holds("x", true, 17)) || time.Since(began) > 0 {
+			t.Error("it goes on")
+		}
+		o.KeepStill(false)
+		o.takes = time.Second
+		pass(time.Minute)
+		if d := o.document(); int(o.asked.Load()) != 1 || d.Total.Failed != 0 {
+			t.Errorf("asked %d times, %+v", int(o.asked.Load()), d.Total)
+		}
+		o.decide(holds("x", true, 17))
+		pass(time.Minute)
+		if d := o.document(); d.Total.Decisions != 1 {
+			t.Errorf("got %+v", d.Total)
+		}
+	})
+}
