@@ -165,7 +165,7 @@ var keys = slices.Concat([]turned{
 	cannot("a journal has the time of the whole session, in which the program waits", "roles.waits_for_review"),
 	cannot("its worth is in the times of the journal already", "threads.kv_save", "threads.kv_folder"),
 	cannot(cluster, "threads.node", "threads.stop", "nomad.address", "nomad.token", "nomad.namespace", "nomad.region",
-		"nomad.datacenters", "nomad.volume", "nomad.program"),
+		"nomad.datacenters", "nomad.volume", "nomad.program", "nomad.ca_cert", "nomad.client_cert", "nomad.client_key"),
 	cannot(inert, "agents.api_key", "agents.compact_pct", "agents.poll_interval"),
 	cannot("other hosts are not in a journal", "fleet.hub", "fleet.hosts"),
 	cannot(services, "services.command", "services.before", "services.needs", "services.user", "services.limits",
