@@ -1,0 +1,264 @@
+package nomad
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+)
+
+// killedSteps is how many requests a supervisor makes until a short session has ended, and some more.
+const killedSteps = 14
+
+// TestSupervisorKilled: a supervisor is killed before and after each of its requests. The next one, whose journal has the
+// run, goes on with it: each program begins once at most, and no session is lost while its program runs.
+func TestSupervisorKilled(t *testing.T) {
+	onBoth(t, func(b *bench) {
+		slots := make(chan bool, 4)
+		var all sync.WaitGroup
+		rounds := 1
+		if os.Getenv("DISINTO_STORMS") != "" {
+			rounds = 4 // more than 100 sessions
+		}
+		for n := range rounds * killedSteps * 2 {
+			slots <- true
+			all.Go(func() {
+				b.killedAt(n/2%killedSteps+1, n%2 > 0)
+				<-slots
+			})
+		}
+		all.Wait()
+	})
+}
+
+// killedAt runs a session of a supervisor that is killed at its request number step, which arrives or does not.
+func (b *bench) killedAt(step int, arrives bool) {
+	b.Helper()
+	net := newNetwork(b.T, b.address())
+	var requests atomic.Int64
+	var changes sync.WaitGroup // under way: a request that has left a dead supervisor is soon at its end
+	killed := make(chan bool)
+	pass := net.server.Config.Handler
+	net.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := int(requests.Add(1))
+		if r.Method != http.MethodGet && (n < step || n == step && arrives) {
+			changes.Add(1)
+			defer changes.Done()
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+			answer := httptest.NewRecorder()
+			if pass.ServeHTTP(answer, r); n < step {
+				w.WriteHeader(answer.Code)
+				_, _ = w.Write(answer.Body.Bytes())
+				return
+			}
+		}
+		switch {
+		case n < step:
+			pass.ServeHTTP(w, r)
+			return
+		case n == step:
+			close(killed)
+		}
+		panic(http.ErrAbortHandler)
+	})
+	job := b.job("")
+	name := filepath.Join(b.dir, job.RunID)
+	job.Command = []string{"/bin/sh", "-c", fmt.Sprintf("echo x >>%s; sleep 0.3; echo end >>%s; exit 4", name, name)}
+	job.Limits.Memory = 64 << 20
+	ctx, kill := context.WithCancelCause(b.Context())
+	defer kill(nil)
+	first := newExecutor(net.server.URL)
+	ended := make(chan agents.Outcome, 1)
+	go func() { ended <- first.Run(ctx, job, nil) }()
+	select {
+	case <-killed:
+		kill(agents.ErrDetached)
+		<-ended
+		changes.Wait()
+	case o := <-ended:
+		b.wantKilled(step, arrives, o, name)
+		return
+	}
+	b.wantKilled(step, arrives, b.exec.Run(b.Context(), agents.Job{RunID: job.RunID}, nil), name)
+	b.wantNothingLeft(job)
+}
+
+// wantKilled compares what became of a session, whose program has written to a file.
+func (b *bench) wantKilled(step int, arrives bool, o agents.Outcome, name string) {
+	b.Helper()
+	text, _ := os.ReadFile(name)
+	began, over := strings.Count(string(text), "x"), strings.Contains(string(text), "end")
+	switch {
+	case o.Result == agents.Failed && o.ExitCode == 4 && began == 1 && over:
+	case o.Result == agents.Lost && began == 0:
+	default:
+		b.Errorf("killed at request %d, which arrives: %t: %s (%s), its program began %d times, and ended: %t",
+			step, arrives, o.Result, o.Reason, began, over)
+	}
+}
+
+// address is that of the bench's Nomad, without a network that breaks.
+func (b *bench) address() string {
+	if b.fake != nil {
+		return b.fake.server.URL
+	}
+	return os.Getenv("NOMAD_ADDR")
+}
+
+// TestCollectedReally: a real Nomad collects the folder of an allocation before it is read.
+func TestCollectedReally(t *testing.T) {
+	t.Parallel()
+	b := benchAt(t, real(t))
+	job := b.job(untilEnd + `echo '{"outcome":"refused","reason":"too large"}' >$DISINTO_RESULT`)
+	out, _ := b.run(job)
+	b.net.setDown(true)
+	b.touch("end")
+	b.eventually("it ends", func() bool { a := b.list(job); return len(a) == 1 && !a[0].live() })
+	path := "/client/allocation/" + b.list(job)[0].ID + "/gc"
+	b.eventually("its folder is collected", func() bool {
+		_, err := b.client().call(b.Context(), http.MethodGet, path, nil, nil, nil)
+		_, left := b.client().getDocument(b.Context(), b.list(job)[0].ID)
+		return err == nil && left != nil
+	})
+	b.want(b.wait(out, func() { b.net.setDown(false) }), agents.Refused, "cannot be read", 1)
+}
+
+// agentsOf runs a program that kills and starts agents of the real Nomad: $NOMAD_TEST_AGENTS kill|start server|NODE.
+func agentsOf(t *testing.T) func(what, name string) {
+	t.Helper()
+	program := os.Getenv("NOMAD_TEST_AGENTS")
+	if program == "" {
+		t.Skip("NOMAD_TEST_AGENTS is not set")
+	}
+	return func(what, name string) {
+		t.Helper()
+		if out, err := exec.Command(program, what, name).CombinedOutput(); err != nil {
+			t.Fatalf("%s %s: %v\n%s", what, name, err, out)
+		}
+	}
+}
+
+// hurry has Nomad lose patience with a node that is out of reach: registrations on their way say so.
+func (b *bench) hurry(lostAfter time.Duration) {
+	pass := b.net.server.Config.Handler
+	b.net.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" {
+			var body map[string]any
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				b.Error(err)
+			}
+			group := body["Job"].(map[string]any)["TaskGroups"].([]any)[0].(map[string]any)
+			group["Disconnect"].(map[string]any)["LostAfter"] = lostAfter
+			text, _ := json.Marshal(body)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		}
+		pass.ServeHTTP(w, r)
+	})
+}
+
+// TestServerKilled: sessions end while the process of the server is gone for half a minute. No exit code is lost.
+func TestServerKilled(t *testing.T) {
+	b := benchAt(t, real(t))
+	control := agentsOf(t)
+	const sessions = 10
+	var all sync.WaitGroup
+	var began atomic.Int64
+	for i := range sessions {
+		all.Go(func() {
+			job := b.job(untilEnd + fmt.Sprintf("sleep %d; exit %d", i, i%3))
+			job.Limits.Memory = 64 << 20
+			o := b.exec.Run(b.Context(), job, func(agents.Started) { began.Add(1) })
+			if want := []agents.Result{agents.Done, agents.Failed, agents.Failed}[i%3]; o.Result != want || o.ExitCode != i%3 {
+				b.Errorf("session %d: %+v", i, o)
+			}
+		})
+	}
+	b.eventually("all run", func() bool { return began.Load() == sessions && b.starts() == sessions })
+	control("kill", "server")
+	b.touch("end")
+	time.Sleep(30 * time.Second)
+	control("start", "server")
+	all.Wait()
+	if got := b.starts(); got != sessions {
+		t.Errorf("%d programs began", got)
+	}
+}
+
+// TestAgentKilled: the agent of a node is gone for a minute, and Nomad was told to lose patience after 8 s. The second
+// start is refused, the slot stays taken while the first program runs, and its end is known when the agent is back.
+func TestAgentKilled(t *testing.T) {
+	b := benchAt(t, real(t))
+	control := agentsOf(t)
+	b.hurry(8 * time.Second)
+	job := b.job(`trap 'touch $T/heard; exit 0' TERM; ` + untilEnd)
+	job.Limits.Memory = 64 << 20
+	out, _ := b.run(job)
+	node := b.list(job)[0].NodeName
+	control("kill", node)
+	defer control("start", node)
+	began := time.Now()
+	b.eventually("the second one is refused", func() bool {
+		list := b.list(job)
+		for i := range list {
+			if x := list[i].exit(); x.ended && x.code == exitTaken {
+				return true
+			}
+		}
+		return false
+	})
+	b.Logf("the second start was refused after %s", time.Since(began).Round(time.Second))
+	time.Sleep(max(0, time.Minute-time.Since(began)))
+	if b.heard() {
+		t.Error("the first one was ended while its agent was away")
+	}
+	o := b.wait(out, func() { control("start", node) })
+	b.want(o, agents.Lost, "", 1)
+	if !b.heard() {
+		t.Error("its slot was free before its program had ended")
+	}
+}
+
+// TestNodeGoneReally: the agent of a node does not come back. The session is lost when its deadline has passed, and not
+// before.
+func TestNodeGoneReally(t *testing.T) {
+	b := benchAt(t, real(t))
+	control := agentsOf(t)
+	job := b.job(untilEnd)
+	job.Limits.Memory = 64 << 20
+	out, _ := b.run(job)
+	node := b.list(job)[0].NodeName
+	control("kill", node)
+	defer control("start", node)
+	b.eventually("it is not heard of", func() bool { return b.list(job)[0].ClientStatus == "unknown" })
+	o := b.wait(out, func() { // another supervisor finds the deadline passed
+		id := jobID(job.RunID)
+		order, err := b.client().getOrder(b.Context(), id)
+		if err != nil || order == nil {
+			b.Fatalf("the order is %v, %v", order, err)
+		}
+		order.Deadline = time.Now().Add(-2 * time.Minute)
+		if err := b.client().putOrder(b.Context(), id, order); err != nil {
+			b.Fatal(err)
+		}
+		next := newExecutor(b.address())
+		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
+	})
+	b.want(o, agents.Lost, "is not heard of", 1)
+	b.touch("end") // or its program would stay
+	if _, err := os.Stat(filepath.Join(b.dir, "heard")); err == nil {
+		t.Error("it heard TERM")
+	}
+}
