@@ -30,6 +30,13 @@ const (
 	PlanKey     = "plan-"
 )
 
+// ReceiptsKey begins the key of our comments that show the receipts of sessions. They are not for agents to read: each
+// session adds a line, and a prompt that differs from the last one's finds less in a cache.
+const ReceiptsKey = "receipts-"
+
+// IsReceipts reports whether a comment says that it is one of these.
+func IsReceipts(body string) bool { return strings.Contains(body, "<!-- disinto:"+ReceiptsKey) }
+
 // IsTalkKey reports whether a comment with this key is a question or a plan.
 func IsTalkKey(key string) bool {
 	return strings.HasPrefix(key, QuestionKey) || strings.HasPrefix(key, PlanKey)

@@ -55,6 +55,13 @@ func (s *Supervisor) comment(item forge.Ref, words comment) error {
 	})
 }
 
+// keepComment is comment for one whose text changes.
+func (s *Supervisor) keepComment(item forge.Ref, words comment) error {
+	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error {
+		return f.Keep(ctx, item, words.key, words.body)
+	})
+}
+
 func (s *Supervisor) closeIssue(item forge.Ref) error {
 	return s.call(s.base, callTimeout, func(ctx context.Context, f Forge) error { return f.Close(ctx, item) })
 }

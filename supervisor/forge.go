@@ -71,6 +71,9 @@ type Writer interface {
 	// Comment writes a comment once for each key (letters, digits, ._:/-), whichever client of the account wrote it.
 	// Comments of other accounts do not count: they could suppress ours.
 	Comment(ctx context.Context, ref forge.Ref, key, body string) error
+	// Keep writes a comment for a key, or changes the one that the account has to this text. The change moves no time of
+	// the item.
+	Keep(ctx context.Context, ref forge.Ref, key, body string) error
 	// Close closes an issue. ErrConflict when the forge keeps it open because of open dependencies.
 	Close(ctx context.Context, ref forge.Ref) error
 }

@@ -25,17 +25,54 @@ func (c *Client) Comment(ctx context.Context, ref forge.Ref, key, body string) (
 	}
 	mark := "<!-- disinto:" + key + " -->"
 	found, err := c.hasComment(ctx, ref, mark)
-	if statusOf(err) == http.StatusInternalServerError {
-		// Forgejo's answer for the comments of an issue that does not exist.
-		if _, gone := c.getIssue(ctx, ref); errors.Is(gone, forge.ErrNotFound) {
-			err = gone
-		}
-	}
 	if err != nil || found {
-		return err
+		return c.missing(ctx, ref, err)
 	}
+	return c.postComment(ctx, ref, body, mark)
+}
+
+func (c *Client) postComment(ctx context.Context, ref forge.Ref, body, mark string) error {
 	form := gitea.CreateIssueCommentOption{Body: body + "\n\n" + mark}
 	return c.write(ctx, http.MethodPost, at(ref.Repo, "/issues/%d/comments", ref.Number), form)
+}
+
+// Keep writes a comment for a key, or changes it, also where another account that may write has edited it.
+func (c *Client) Keep(ctx context.Context, ref forge.Ref, key, body string) (err error) {
+	ref = c.canonical(ref)
+	defer wrap(&err, "comment on %s", ref)
+	if !keyPattern.MatchString(key) || strings.Contains(key, "--") {
+		return fmt.Errorf("internal error: key %q", key)
+	}
+	mark := "<!-- disinto:" + key + " -->"
+	me, err := c.me(ctx)
+	if err != nil {
+		return err
+	}
+	all, _, err := list[*gitea.Comment](ctx, c, at(ref.Repo, "/issues/%d/comments", ref.Number))
+	if err != nil {
+		return c.missing(ctx, ref, err)
+	}
+	for _, one := range all {
+		if one == nil || loginOf(one.Poster) != me || !strings.Contains(one.Body, mark) {
+			continue
+		}
+		if one.Body == body+"\n\n"+mark {
+			return nil
+		}
+		form := gitea.EditIssueCommentOption{Body: body + "\n\n" + mark}
+		return c.write(ctx, http.MethodPatch, at(ref.Repo, "/issues/comments/%d", one.ID), form)
+	}
+	return c.postComment(ctx, ref, body, mark)
+}
+
+// missing is the error of the comments of an issue. Forgejo answers 500 for one that does not exist.
+func (c *Client) missing(ctx context.Context, ref forge.Ref, err error) error {
+	if statusOf(err) == http.StatusInternalServerError {
+		if _, gone := c.getIssue(ctx, ref); errors.Is(gone, forge.ErrNotFound) {
+			return gone
+		}
+	}
+	return err
 }
 
 func (c *Client) hasComment(ctx context.Context, ref forge.Ref, mark string) (bool, error) {

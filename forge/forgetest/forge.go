@@ -20,6 +20,7 @@ type Forge interface {
 	Free(ctx context.Context, ref forge.Ref) (was string, err error)
 	Label(ctx context.Context, ref forge.Ref, add, remove []string) error
 	Comment(ctx context.Context, ref forge.Ref, key, body string) error
+	Keep(ctx context.Context, ref forge.Ref, key, body string) error
 	Close(ctx context.Context, ref forge.Ref) error
 	File(ctx context.Context, d forge.Draft) (forge.Ref, error)
 	Depend(ctx context.Context, ref, on forge.Ref) error

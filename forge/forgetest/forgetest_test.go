@@ -40,6 +40,7 @@ func TestBites(t *testing.T) {
 		"releases of nothing fail", "releases take backlog", "nothing is freed",
 		"moves are not repeated", "claimed issues are moved", "closed issues are moved", "moves come from anywhere",
 		"backlog is removed", "unknown labels are dropped", "anybody's mark counts", "comments are repeated",
+		"kept comments are repeated", "kept comments keep their text",
 		"blocked issues stay open in silence", "dependencies are not repeated", "merges are not repeated",
 		"any head is merged", "any base is merged into", "a changed base has no time",
 		"all comments are read", "agents answer", "strangers answer", "commands are answers", "old answers are shown",

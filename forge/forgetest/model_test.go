@@ -509,6 +509,26 @@ func (c *modelClient) Comment(ctx context.Context, ref forge.Ref, key, body stri
 	return nil
 }
 
+func (c *modelClient) Keep(ctx context.Context, ref forge.Ref, key, body string) error {
+	it, leave, err := c.item(ctx, ref)
+	defer leave()
+	if err != nil {
+		return err
+	}
+	mark := "<!-- disinto:" + key + " -->"
+	for i := range it.comments {
+		said := &it.comments[i]
+		if said.login == c.login() && strings.Contains(said.body, mark) && c.m.flaw != "kept comments are repeated" {
+			if c.m.flaw != "kept comments keep their text" {
+				said.body = body + mark
+			}
+			return nil
+		}
+	}
+	c.m.say(it, c.login(), body+mark, keyIn(mark))
+	return nil
+}
+
 func (c *modelClient) Close(ctx context.Context, ref forge.Ref) error {
 	it, leave, err := c.item(ctx, ref)
 	defer leave()

@@ -13,6 +13,7 @@ func writeRules() []rule {
 		{"Prepare makes the labels", prepare},
 		{"labels come and go by name", label},
 		{"a comment is written once for each key", comment},
+		{"a kept comment is one, with the last text", keep},
 		{"an issue is filed with its labels", file},
 		{"an issue waits for what it depends on, and closes after it", dependClose},
 		{"tokens are known by their account", accounts},
@@ -65,6 +66,24 @@ func comment(w *world) {
 	w.must("Comment with another key", w.here.Comment(w.ctx, ref, "gave-up:2", "I give up."))
 	same(w, "comments", len(w.Comments(ref)), 2)
 	w.refused("Comment on nothing", w.here.Comment(w.ctx, w.missing(), "gave-up:1", "x"), forge.ErrNotFound)
+}
+
+func keep(w *world) {
+	ref := w.file("one")
+	w.Say(w.human, ref, "two <!-- disinto:sum-1 -->") // a copy of the mark is none of ours
+	w.must("Keep", w.here.Keep(w.ctx, ref, "sum-1", "one"))
+	w.must("Keep the same", w.here.Keep(w.ctx, ref, "sum-1", "one"))
+	updated := w.issue(ref).Updated
+	w.must("Keep another text", w.here.Keep(w.ctx, ref, "sum-1", "one, two"))
+	w.must("Keep after a restart", w.supervisor("here").Keep(w.ctx, ref, "sum-1", "one, two, three"))
+	text := w.Comments(ref)
+	if len(text) != 2 || !strings.Contains(text[1], "one, two, three") || strings.Count(text[1], "one") != 1 {
+		w.Fatalf("comments: %q", text)
+	}
+	same(w, "time of the issue", w.issue(ref).Updated.Equal(updated), true)
+	w.must("Keep for another key", w.here.Keep(w.ctx, ref, "sum-2", "x"))
+	same(w, "comments", len(w.Comments(ref)), 3)
+	w.refused("Keep on nothing", w.here.Keep(w.ctx, w.missing(), "sum-1", "x"), forge.ErrNotFound)
 }
 
 func file(w *world) {
@@ -150,6 +169,7 @@ func ended(w *world) {
 		"Free":     func() error { _, err := w.here.Free(ctx, ref); return err },
 		"Label":    func() error { return w.here.Label(ctx, ref, []string{"priority"}, nil) },
 		"Comment":  func() error { return w.here.Comment(ctx, ref, "key", "text") },
+		"Keep":     func() error { return w.here.Keep(ctx, ref, "key", "text") },
 		"Close":    func() error { return w.here.Close(ctx, ref) },
 		"File":     func() error { _, err := w.here.File(ctx, forge.Draft{Repo: w.repo, Title: "three"}); return err },
 		"Depend":   func() error { return w.here.Depend(ctx, ref, on) },

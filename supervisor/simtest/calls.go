@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -289,6 +290,25 @@ func (f *Forge) Label(ctx context.Context, ref forge.Ref, add, remove []string) 
 		}
 		return nil
 	})
+}
+
+// Keep writes or changes the one comment of a key.
+func (f *Forge) Keep(ctx context.Context, ref forge.Ref, key, body string) error {
+	return f.call(ctx, "keep", func() error {
+		if f.kept == nil {
+			f.kept = make(map[string]string)
+		}
+		f.kept[ref.Short()+" "+key] = body
+		f.keeps++
+		return nil
+	})
+}
+
+// Kept returns the comments of Keep, by item and key, and how often it was called.
+func (f *Forge) Kept() (kept map[string]string, calls int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.kept), f.keeps
 }
 
 // Comment writes one comment per key.

@@ -40,6 +40,8 @@ type Forge struct {
 	issues   map[int64]*forge.Issue
 	pulls    map[int64]*forge.Pull
 	asked    map[int64]map[string][]time.Time // comments of others, by number and account
+	kept     map[string]string                // comments of Keep, by item and key
+	keeps    int
 	comments []Comment
 	said     []forge.Said
 	taken    map[int64]bool           // commands that another supervisor took, by comment

@@ -170,7 +170,7 @@ func (l *Life) Stop() time.Duration {
 }
 
 // Kill ends a life as SIGKILL does: nothing that it does from now on has an effect. The next life begins with a copy
-// of its journal as it is at this moment.
+// of its journal, and of its receipts, as they are at this moment.
 func (l *Life) Kill() {
 	if !l.power.off.CompareAndSwap(false, true) {
 		return
@@ -188,6 +188,9 @@ func (l *Life) Kill() {
 		if err != nil {
 			l.w.T.Error(err)
 		}
+	}
+	if err := os.CopyFS(filepath.Join(dir, "receipts"), os.DirFS(filepath.Join(l.w.Dir, "receipts"))); err != nil {
+		l.w.T.Error(err)
 	}
 	l.w.Dir = dir
 	close(l.Killed)
@@ -276,6 +279,10 @@ func (c *client) Reassign(ctx context.Context, ref forge.Ref, from, to string, l
 
 func (c *client) Label(ctx context.Context, ref forge.Ref, add, remove []string) error {
 	return c.p.use("label", func() error { return c.f.Label(ctx, ref, add, remove) })
+}
+
+func (c *client) Keep(ctx context.Context, ref forge.Ref, key, body string) error {
+	return c.p.use("keep", func() error { return c.f.Keep(ctx, ref, key, body) })
 }
 
 func (c *client) Comment(ctx context.Context, ref forge.Ref, key, body string) error {
