@@ -50,7 +50,8 @@ var layers = map[string][]string{
 	"agents/upstream":          {"agents", "forge", "agents/plainfile"},
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
-	"threads/ledger":           {"threads", "agents", "forge"},
+	"threads/audit":            {"agents"},
+	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
 	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
 	"threads/sim":              {"threads", "threads/delta", "threads/ledger", "threads/wire", "agents", "forge"},
@@ -58,6 +59,7 @@ var layers = map[string][]string{
 	"threads/wire":             {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":       {"threads/ledger"},
 	"supervisor/disk":          {},
+	"supervisor/receipts":      {"threads/audit"},
 	"supervisor/saved":         {"agents", "forge"},
 	"supervisor/shadow":        {"supervisor/control", "threads/wire", "threads"},
 	"supervisor/control":       {"threads/ledger", "threads", "agents", "agents/plainfile", "forge", "forge/plan"},
@@ -65,9 +67,9 @@ var layers = map[string][]string{
 	"supervisor/web":           {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser":   {},
 	"supervisor": {
-		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "supervisor/saved",
-		"supervisor/shadow", "threads/ledger", "threads/services", "threads/wire", "threads", "agents",
-		"agents/plainfile", "forge", "forge/plan",
+		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "supervisor/receipts",
+		"supervisor/saved", "supervisor/shadow", "threads/audit", "threads/ledger", "threads/services", "threads/wire",
+		"threads", "agents", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
@@ -80,7 +82,8 @@ var layers = map[string][]string{
 	},
 	"cmd/disinto": {"*"},
 	"cmd/disinto/screen": {
-		"cmd/disinto/demo", "supervisor/control", "threads/ledger", "supervisor/fleet", "threads/sim", "threads",
+		"cmd/disinto/demo", "supervisor/control", "threads/audit", "threads/ledger", "supervisor/fleet", "threads/sim",
+		"threads",
 		"agents", "forge",
 	},
 	"cmd/disinto/demo": {"supervisor", "supervisor/control", "threads", "agents", "forge", "forge/rest"},
@@ -137,7 +140,7 @@ func (s *source) checkLinux() (failures []string) {
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
 // report repeat it exactly.
 var pure = []string{
-	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/file", "threads/ledger",
+	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit", "threads/file", "threads/ledger",
 	"threads/proof", "threads/services", "threads/sim", "threads/wire", "threads/delta",
 }
 

@@ -85,6 +85,22 @@ func (s Sighting) bounded() Sighting {
 	return b
 }
 
+// Redact returns what was seen without secrets in the names. It is nil for nil.
+func (s *Seen) Redact(secrets []string) *Seen {
+	if s == nil {
+		return nil
+	}
+	r := *s
+	for _, part := range []*Sighting{&r.Programs, &r.Hosts, &r.Files} {
+		names := part.Names
+		part.Names = nil
+		for _, name := range names {
+			part.Names = append(part.Names, Redact(name, secrets))
+		}
+	}
+	return &r
+}
+
 // ValidDigest reports whether a text can be the Digest of an outcome: the hex of a SHA-256.
 func ValidDigest(text string) bool {
 	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""

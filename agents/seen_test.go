@@ -34,7 +34,7 @@ func TestSight(t *testing.T) {
 
 // TestSeenElsewhere reads what another machine says.
 func TestSeenElsewhere(t *testing.T) {
-	if (*Seen)(nil).Bounded() != nil {
+	if (*Seen)(nil).Bounded() != nil || (*Seen)(nil).Redact(nil) != nil {
 		t.Error("nothing seen became something")
 	}
 	var s Seen
@@ -49,6 +49,10 @@ func TestSeenElsewhere(t *testing.T) {
 	}
 	if b.Hosts.Count != nil || b.Hosts.Names != nil || len(b.Hosts.Unknown) > 2000 || b.Files.Count != nil {
 		t.Errorf("hosts %.100v, files %+v", b.Hosts, b.Files)
+	}
+	b.Hosts = Sight(1, []string{"hunter2hunter2.example"})
+	if r := b.Redact([]string{"hunter2hunter2"}); r.Hosts.Names[0] != "[secret].example" || b.Hosts.Names[0] == r.Hosts.Names[0] {
+		t.Errorf("redacted to %q of %q", r.Hosts.Names, b.Hosts.Names)
 	}
 	if again := b.Bounded(); fmt.Sprint(*again.Programs.Count, again.Programs.Names) !=
 		fmt.Sprint(*b.Programs.Count, b.Programs.Names) {

@@ -251,20 +251,26 @@ func (b *books) compact(now time.Time) []ledger.Record {
 	return b.ledger.Compact(now)
 }
 
+// endedUnder is the reason of a session that was lost.
+const endedUnder = "the supervisor ended under it"
+
 // replay makes true what a journal adds up to, and then that the sessions left open in it are lost, except for those
 // that go on in this image or elsewhere.
-func (b *books) replay(past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool) (news []notice) {
+func (b *books) replay(
+	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool, receipts map[string]*ledger.Receipt,
+) (news []notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ledger = past
-	const why = "the supervisor ended under it"
 	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
 		o := b.ledger.Open[run]
 		if goesOn(&o) {
 			continue
 		}
-		b.applyLocked(ledger.Record{At: now, End: &ledger.End{Run: run, Result: agents.Lost, Reason: why}})
-		news = append(news, notice{bad: true, words: tag(b.cfg, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + why})
+		b.applyLocked(ledger.Record{At: now, End: &ledger.End{
+			Run: run, Result: agents.Lost, Reason: endedUnder, Receipt: receipts[run],
+		}})
+		news = append(news, notice{bad: true, words: tag(b.cfg, o.Agent, forge.Ref(o.Item.Ref)) + " lost: " + endedUnder})
 	}
 	return news
 }

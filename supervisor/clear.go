@@ -85,6 +85,7 @@ func (s *Supervisor) clear(ctx context.Context, config *threads.Config, full boo
 	defer state.Close()
 	if full {
 		s.deleteOver(config)
+		s.pruneReceipts(config)
 	}
 	list, found := s.leftovers(state, config)
 	more := int64(0) // once it is short, a quarter more is freed, or every new line would begin a pass

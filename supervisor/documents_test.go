@@ -161,6 +161,7 @@ var (
 	logWord = regexp.MustCompile(`/logs/([a-z-]+)/[^"]*\.log`)
 	seconds = regexp.MustCompile(`(T\d\d:\d\d):[\d.]+Z`) // which of two goroutines asked the forge first shows in them
 	counted = regexp.MustCompile(`"requests":\d+`)
+	hashed  = regexp.MustCompile(`"receipt":"[0-9a-f]{64}"`)
 	lasted  = regexp.MustCompile(`"(minutes|busy)":[\d.]+`)
 )
 
@@ -170,6 +171,7 @@ func (s *transcript) steady(text string) string {
 	text = logWord.ReplaceAllString(text, "/logs/$1/RUN.log")
 	text = seconds.ReplaceAllString(text, "${1}:00Z")
 	text = lasted.ReplaceAllString(text, `"$1":1`)
+	text = hashed.ReplaceAllString(text, `"receipt":"SHA256"`)
 	text = counted.ReplaceAllString(text, `"requests":1`)
 	return strings.ReplaceAll(text, s.l.StateDir, "STATE")
 }

@@ -53,6 +53,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if s.books.shadow != nil {
 			s.inLoop("the questions to the shadow", func() { s.books.shadow.Keep(ctx) })
 		}
+		s.inLoop("the receipts in pull requests", func() { s.keepReceipts(ctx) })
 		<-ctx.Done()
 	}
 	s.shutdown(abandon)
@@ -123,7 +124,8 @@ func (s *Supervisor) restore() error {
 	}
 	past.TurnBack(newest, now)
 	s.books.journal, j.Synced = j, s.Meters.Synced
-	s.tell(s.books.replay(past, now, func(o *ledger.Open) bool { return s.inherits(o.Run) || s.outlives(o) })...)
+	goesOn := func(o *ledger.Open) bool { return s.inherits(o.Run) || s.outlives(o) }
+	s.tell(s.books.replay(past, now, goesOn, s.openReceipts(past, now, goesOn))...)
 	if corrupt > 0 {
 		s.problems.setCorrupt(corrupt)
 		s.log.Error(fmt.Sprintf("%d lines of the journal are corrupt and are set aside in journal.corrupt", corrupt))

@@ -63,12 +63,14 @@ func (s *Supervisor) conclude(x *session, out agents.Outcome, ran bool) {
 	}
 	x.grip = s.books.grip(x.Item.Ref)
 	s.books.told(x, out.Usage)
+	x.remains = &remains{Outcome: out, ran: ran}
 	s.save(x, out, ran)
 	out, stop := s.books.atLimit(x, out)
 	report := x.report(out, ran, stop)
 	if report.AsksForge() && !s.look(x, report) {
 		return
 	}
+	x.remains.pull = x.pullOf(report.Look)
 	end := report.End()
 	if ran && end.Result.BurnsAttempt() {
 		s.reproach(x, report)
@@ -166,6 +168,7 @@ func (x *session) redacted(out agents.Outcome) agents.Outcome {
 	for _, text := range []*string{&out.Reason, &out.Words, &out.Tail} {
 		*text = agents.Redact(*text, x.secrets)
 	}
+	out.Seen = out.Seen.Redact(x.secrets)
 	if out.Resumed != nil {
 		r := *out.Resumed
 		r.Changed = agents.Redact(r.Changed, x.secrets)
@@ -187,6 +190,8 @@ func (s *Supervisor) started(x *session, begun agents.Started) {
 // finish journals the end, frees slot and agent, and takes the claim off the forge.
 func (s *Supervisor) finish(x *session, end *ledger.End) {
 	at := time.Now()
+	end.Receipt = s.receipt(x, end, at)
+	showing := s.gripPull(end.Receipt)
 	news, ended := ending(s.StateDir, x, end), x.recent(end, at)
 	freed := at
 	s.books.noteThen(ledger.Record{At: at, End: end}, func(b *books) {
@@ -202,6 +207,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End) {
 		return
 	}
 	s.kicks.thread(x.Thread, at)
+	s.showNow(showing)
 	if x.claims() {
 		s.release(x)
 	}

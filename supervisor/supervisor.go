@@ -38,6 +38,7 @@ import (
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/fleet"
+	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/supervisor/saved"
 	"codeberg.org/johba/disinto/threads"
 )
@@ -132,6 +133,7 @@ type Supervisor struct {
 	until      context.Context // Run's: done when the supervisor is to stop
 	base       context.Context // of what outlives that: sessions and what follows them, merges and marks
 	held       *os.File        // the lock of the state directory
+	receipts   *receipts.Store // nil when it cannot be used
 	unsure     bool            // the journal may have lost sessions; set before the loops begin
 	running    sync.WaitGroup  // sessions, chores and commands
 	loops      sync.WaitGroup

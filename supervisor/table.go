@@ -31,13 +31,14 @@ type session struct {
 	tag      string   // of its log lines
 	reserved time.Time
 
-	ctx    context.Context // done when it has to end; the cause says why
-	cancel context.CancelCauseFunc
-	atWork chan struct{} // closed when its program runs
-	gone   chan struct{} // closed when nothing of it is left and nothing more is written
-	grip   *grip         // the newest on its item; belongs to the session's goroutine
-	saving *saving       // nil where its conversation is not saved; set under the mutex of the books, see saving
-	commit string        // of its claim; empty where that has none. Belongs to the session's goroutine too
+	ctx     context.Context // done when it has to end; the cause says why
+	cancel  context.CancelCauseFunc
+	atWork  chan struct{} // closed when its program runs
+	gone    chan struct{} // closed when nothing of it is left and nothing more is written
+	grip    *grip         // the newest on its item; belongs to the session's goroutine
+	saving  *saving       // nil where its conversation is not saved; set under the mutex of the books, see saving
+	commit  string        // of its claim; empty where that has none. Belongs to the session's goroutine too
+	remains *remains      // nil until its program has ended; belongs to the session's goroutine too
 
 	// Guarded by the mutex of the books.
 	pid     int

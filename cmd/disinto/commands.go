@@ -38,7 +38,7 @@ func commands() []command {
 		fleetStatusCommand, fleetRebalanceCommand, fleetExportCommand,
 		cancelCommand, retryCommand, releaseCommand, approveCommand, pauseCommand, resumeCommand, restartCommand, logsCommand,
 		upgradeCommand,
-		simulateCommand, mcpCommand(), versionCommand, completionCommand, helpCommand(),
+		simulateCommand, auditVerifyCommand, mcpCommand(), versionCommand, completionCommand, helpCommand(),
 		completeCommand(), manCommand(), agentCommand, sessionRunCommand, localforgeCommand, demoAgentCommand,
 		checkUpgradeCommand, decideRunCommand,
 	}

@@ -27,6 +27,7 @@ var (
 	hireCommand         = onLinux("hire-an-agent", "an account, a profile and a thread for an agent")
 	retireCommand       = onLinux("retire-an-agent", "take an agent out")
 	upstreamCommand     = onLinux("upstream", "run a script of upstream's")
+	auditVerifyCommand  = onLinux("audit verify", "check that no receipt of a session was changed or removed")
 	upgradeCommand      = onLinux("upgrade", "replace the running program")
 	agentCommand        = inside(onLinux("agent", "one session of the built-in agent"))
 	sessionRunCommand   = inside(onLinux("session-run", "one session in an allocation of Nomad"))

@@ -155,10 +155,13 @@ type End struct {
 	// was little, and is empty otherwise.
 	Resumed *agents.Resumption `json:"resumed,omitempty"`
 	Cold    string             `json:"cold,omitempty"`
+	// Receipt is nil where none could be written, and in journals of older versions.
+	Receipt *Receipt `json:"receipt,omitempty"`
 }
 
 func (r *End) valid() bool {
-	return r.Run != "" && r.Result != "" && min(r.Talk, r.Saved, r.Restored, r.Found) >= 0
+	receipted := r.Receipt == nil || r.Receipt.valid()
+	return receipted && r.Run != "" && r.Result != "" && min(r.Talk, r.Restored, r.Found) >= 0
 }
 
 // Verdict is a forge.Verdict that decides something.

@@ -11,6 +11,7 @@
 //	outcome.go  what follows from the end of a session: the table of outcomes, design section 7
 //	heard.go    commands in comments: which were heard, and which are due
 //	past.go     what is kept of a session that ended
+//	receipt.go  the receipts of sessions, and which pull requests are to show them
 //	timeline.go merges, slots that stood free beside work, and times in which a thread was parked
 //	compact.go  State -> the shortest journal that folds into it
 //	clock.go    what to do about a clock that was ahead
@@ -24,6 +25,7 @@ import (
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/audit"
 )
 
 // State is the fold of the journal's records. All times in it come from the records, so that a replay gives the same
@@ -39,6 +41,9 @@ type State struct {
 	Listens map[string]time.Time // by repository: since when comments may be commands, by the forge's clock
 	Heard   map[int64]Taken      // commands of comments that were taken, by comment; at most maxHeard
 
+	Receipt audit.Head         // the newest receipt of a session
+	Owed    map[forge.Ref]Owed // pull requests that do not show the receipts of their sessions yet, at most maxOwed
+
 	Timeline // of merges, parks, and slots that stood free beside work
 }
 
@@ -52,7 +57,7 @@ type Open struct {
 func New() *State {
 	return &State{
 		History: threads.NewHistory(), Open: make(map[string]Open), Steals: make(map[forge.Ref]Steal),
-		Listens: make(map[string]time.Time), Heard: make(map[int64]Taken),
+		Listens: make(map[string]time.Time), Heard: make(map[int64]Taken), Owed: make(map[forge.Ref]Owed),
 	}
 }
 

@@ -73,7 +73,11 @@ func everything() []Record {
 		plans, endRec("k", time.Minute, End{Result: agents.Planned, Reason: "First", Words: "First"}),
 		{At: noon, Asked: &Asked{Ref{Repo: "o/r", Number: 71}, "k"}},
 		{At: noon, Answered: &Answered{Ref{Repo: "o/r", Number: 71}, []int64{7, 9}}},
-		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.Done}),
+		startRec("b", 2, 1), endRec("b", time.Minute, End{Result: agents.Done, Receipt: &Receipt{
+			N: 7, Hash: strings.Repeat("a", 64), Pull: Ref{Repo: "o/r", Number: 80}, Chain: Ref{Repo: "o/r", Number: 2},
+		}}),
+		{At: noon, Receipt: &Receipt{N: 6, Hash: strings.Repeat("b", 64), Pull: Ref{Repo: "o/r", Number: 81}}},
+		{At: noon, Receipt: &Receipt{N: 6, Pull: Ref{Repo: "o/r", Number: 81}, Shown: true}},
 		schedule, endRec("s", time.Minute, End{Result: agents.Done}),
 		rework, over, climbed,
 		away,
@@ -161,7 +165,7 @@ func TestCompactionForgetsNothing(t *testing.T) {
 			t.Errorf("no entry of the test has %s", name)
 		}
 	}
-	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free), len(h.Parks), len(h.Listens), len(h.Heard)) == 0 {
+	if min(len(h.Open), len(h.Steals), len(h.Recent), len(h.Past), len(h.Slots), len(h.Paused), len(h.Merges), len(h.Free), len(h.Parks), len(h.Listens), len(h.Heard), len(h.Owed), int(h.Receipt.N)) == 0 {
 		t.Errorf("the test leaves something empty: %+v", h)
 	}
 	var text bytes.Buffer

@@ -132,6 +132,9 @@ func coolDown(rest time.Duration) func(*ended) {
 
 // apply makes true what follows from the way a session ended.
 func (r *End) apply(s *State, at time.Time) {
+	if r.Receipt != nil {
+		r.Receipt.apply(s, at)
+	}
 	open, known := s.Open[r.Run]
 	if !known {
 		return

@@ -87,6 +87,7 @@ type Past struct {
 
 	Resumed *agents.Resumption `json:"resumed,omitempty"` // nil where no conversation was gone on with
 	Cold    string             `json:"cold,omitempty"`    // why a cache had little of it; at most pastWords
+	Receipt string             `json:"receipt,omitempty"` // the SHA-256 of its receipt; empty without one
 }
 
 func (r *Past) valid() bool { return r.Kind != "" && r.Ref.Repo != "" && r.Chain.Repo != "" }
@@ -105,13 +106,17 @@ func (s *State) keep(e *ended) {
 		RunID: e.Start.Run, Agent: e.Agent, Repo: e.Item.Ref.Repo, Number: e.Item.Ref.Number, Kind: e.Item.Kind,
 		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: e.At, EndedAt: e.at,
 	}
+	hash := ""
+	if e.End.Receipt != nil {
+		hash = e.End.Receipt.Hash
+	}
 	if !e.NeverRan {
 		s.bury(Past{
 			Agent: e.Agent, Kind: e.Item.Kind, Ref: e.Item.Ref, Chain: e.Chain, Ready: e.Ready, Priority: e.Priority,
 			Skills: e.Skills, Start: e.At, End: e.at,
 			Run: e.Start.Run, Role: e.Role, Thread: e.Thread, Slot: e.Slot, Attempt: e.Attempt, Outcome: e.Result,
 			Reason: shortened(cmp.Or(e.Reason, e.LastLine)), Verdict: e.Verdict, Usage: credible(e.Usage),
-			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold),
+			Model: e.Model, Resumed: plausible(e.Resumed), Cold: shortened(e.Cold), Receipt: hash,
 		})
 		r.Log = LogPath(e.Agent, e.Start.Run)
 	}

@@ -1,0 +1,70 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"codeberg.org/johba/disinto/cmd/disinto/screen"
+	"codeberg.org/johba/disinto/supervisor/receipts"
+	"codeberg.org/johba/disinto/threads/audit"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+var auditVerifyCommand = command{
+	name:  "audit verify",
+	short: "check that no receipt of a session was changed or removed",
+	long: `
+Each session leaves a receipt in the state directory, with the hash of the one
+before; the journal has the hash of the newest. Reads both, with and without a
+supervisor, as an account that may. Names the first file that does not fit, and
+exits 1.`,
+	setup: func(flags *pflag.FlagSet) action {
+		var p place
+		p.flags(flags)
+		asJSON := flags.Bool("json", false, "print the report as JSON")
+		return func(_ context.Context, c *cli, _ []string) error { return auditVerify(c, p.stateDir(c), *asJSON) }
+	},
+}
+
+func auditVerify(c *cli, state string, asJSON bool) error {
+	instance, err := os.ReadFile(filepath.Join(state, "instance"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot verify receipts: no supervisor has worked in %s yet: say --state", state)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot verify receipts: %w", err)
+	}
+	r, err := receipts.Verify(state, strings.TrimSpace(string(instance)), func() (audit.Journal, error) {
+		file, err := os.Open(filepath.Join(state, "journal.jsonl"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return audit.Journal{}, nil
+		}
+		if err != nil {
+			return audit.Journal{}, err
+		}
+		defer file.Close()
+		return ledger.ReadReceipts(file)
+	})
+	if err != nil {
+		return fmt.Errorf("cannot verify receipts: %w", err)
+	}
+	if err := c.print(asJSON, r, func(v screen.View) string { return v.Audit(&r) }); err != nil {
+		return err
+	}
+	if r.OK {
+		return nil
+	}
+	if asJSON {
+		return &exitError{exitFailed, ""}
+	}
+	return fmt.Errorf("receipts do not hold: %s: %s", r.Break.File, r.Break.Why)
+}

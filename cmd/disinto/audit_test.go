@@ -1,0 +1,72 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/supervisor/receipts"
+	"codeberg.org/johba/disinto/threads/audit"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// TestAuditVerify has a state directory of three sessions, which somebody then tampers with.
+func TestAuditVerify(t *testing.T) {
+	invoke := func(args ...string) (code int, stdout, stderr string) {
+		r := disinto(t.Context(), nil, args...)
+		return r.code, r.stdout, r.stderr
+	}
+	dir := t.TempDir()
+	const instance = "abcdefghij"
+	if code, _, stderr := invoke("audit", "verify", "--state", dir); code != 1 || !strings.Contains(stderr, "say --state") {
+		t.Errorf("without a supervisor's directory: %d, %s", code, stderr)
+	}
+	store, err := receipts.Open(dir, instance, audit.Head{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var journal []byte
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, run := range []string{"abcdefghij-a", "abcdefghij-b", "abcdefghij-c"} {
+		head, err := store.Add(&audit.Receipt{Run: run, Outcome: agents.Done, EndedAt: noon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := json.Marshal(ledger.Record{At: noon, End: &ledger.End{
+			Run: run, Result: agents.Done, Receipt: &ledger.Receipt{N: head.N, Hash: head.Hash},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		journal = append(append(journal, line...), '\n')
+	}
+	for name, text := range map[string][]byte{"instance": []byte(instance + "\n"), "journal.jsonl": journal} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, stdout, stderr := invoke("audit", "verify", "--state", dir)
+	if code != 0 || !strings.Contains(stdout, "3 receipts in order, 1 to 3") || stderr != "" {
+		t.Errorf("%d, %s%s", code, stdout, stderr)
+	}
+	last := audit.Name(3, "abcdefghij-c")
+	if err := os.Remove(filepath.Join(dir, receipts.Folder, last)); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = invoke("audit", "verify", "--state", dir)
+	if code != 1 || !strings.Contains(stderr, "0000000003-*.json: receipt 3 is missing at the end") ||
+		!strings.Contains(stdout, "2 receipts in order") {
+		t.Errorf("%d, %s%s", code, stdout, stderr)
+	}
+	code, stdout, stderr = invoke("audit", "verify", "--state", dir, "--json")
+	var r audit.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 1 || r.OK || r.Break == nil || stderr != "" {
+		t.Errorf("%d, %s%s, %v", code, stdout, stderr, err)
+	}
+}

@@ -1,0 +1,37 @@
+package screen
+
+import (
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/threads/audit"
+)
+
+// Audit shows how far the receipts of sessions hold. The break itself is the command's error.
+func (v View) Audit(r *audit.Report) string {
+	p := v.page()
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	holds := good
+	if !r.OK {
+		holds = wrong
+	}
+	switch {
+	case r.Receipts > 0:
+		p.line(fmt.Sprintf("%s in order, %d to %d, of sessions that ended from %s to %s",
+			control.Count(int(r.Receipts), "receipt"), r.First, r.Head.N, at(r.From), at(r.To)), holds)
+		p.line("SHA-256 of the newest of them: "+r.Head.Hash, plain)
+	case r.OK:
+		p.line("no receipts yet", plain)
+	}
+	if r.Pruned > 0 {
+		p.line(fmt.Sprintf("%d older ones were removed for their age", r.Pruned), faint)
+	}
+	if r.Torn != "" {
+		p.line("a crash left "+Clean(r.Torn)+" unfinished; its session has another receipt", faint)
+	}
+	if r.Receipts > 0 && r.Journalled == 0 {
+		p.line("the journal knows no receipt, so whether newer ones are missing cannot be told", held)
+	}
+	return p.text.String()
+}

@@ -1,0 +1,254 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/supervisor/receipts"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/audit"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// Every session but one whose claim failed gets a receipt (package receipts) before the journal has its end, with the
+// hash in it. The pull requests of its chain show the hashes in one comment, which is written before the claim is
+// released, while nothing is decided on the item, or later, when the forge answers again.
+
+const (
+	// owedRest is the time between two tries to show receipts.
+	owedRest = time.Minute
+	// mostShown bounds the sessions in the comment, of which the newest count.
+	mostShown = 50
+)
+
+// remains hold what a session's program left for its receipt.
+type remains struct {
+	agents.Outcome
+	ran  bool
+	pull forge.Ref // that shows the receipt; zero for none
+}
+
+// pullOf is the pull request that a session worked on or opened; zero for none.
+func (x *session) pullOf(look *forge.Look) (pull forge.Ref) {
+	if x.Item.Kind != agents.KindIssue {
+		if look != nil && look.Pull == nil {
+			return pull
+		}
+		return x.Item.Ref
+	}
+	if look != nil {
+		for i := range look.Pulls {
+			if p := &look.Pulls[i]; !p.Closed && p.Author == x.agent.Login {
+				pull = p.Ref
+			}
+		}
+	}
+	return pull
+}
+
+// openReceipts opens the receipts, and writes those of the sessions that are lost. Without them the rest works.
+func (s *Supervisor) openReceipts(
+	past *ledger.State, now time.Time, goesOn func(*ledger.Open) bool,
+) map[string]*ledger.Receipt {
+	store, err := receipts.Open(s.StateDir, s.instance, past.Receipt)
+	if err != nil {
+		s.log.Error(text(err) + ": sessions get no receipts until the next start")
+		return nil
+	}
+	s.receipts = store
+	lost := make(map[string]*ledger.Receipt)
+	for _, run := range slices.Sorted(maps.Keys(past.Open)) {
+		o := past.Open[run]
+		if goesOn(&o) {
+			continue
+		}
+		head, written := store.Of(run, past.Receipt.N)
+		if !written {
+			head, err = store.Add(lostReceipt(&o, now))
+		}
+		if err != nil {
+			s.log.Error(text(err))
+			continue
+		}
+		lost[run] = &ledger.Receipt{N: head.N, Hash: head.Hash}
+	}
+	return lost
+}
+
+// lostReceipt is that of a session whose end was not seen.
+func lostReceipt(o *ledger.Open, now time.Time) *audit.Receipt {
+	unseen := agents.NotSeen(endedUnder)
+	r := &audit.Receipt{
+		Run: o.Run, Agent: o.Agent, Role: o.Role, Thread: o.Thread, Model: o.Model, Kind: o.Item.Kind,
+		Item: forge.Ref(o.Item.Ref).String(), Chain: forge.Ref(o.Chain).String(), Attempt: o.Attempt, Executor: o.Executor,
+		Place: o.Place, StartedAt: o.At, EndedAt: now, Outcome: agents.Lost, Reason: endedUnder,
+		Processes: unseen, Hosts: unseen, Files: unseen,
+	}
+	if o.Used != (agents.Usage{}) {
+		r.Usage = &o.Used
+	}
+	return r
+}
+
+// receipt writes the receipt of a session that ended; nil when it gets none.
+func (s *Supervisor) receipt(x *session, end *ledger.End, at time.Time) *ledger.Receipt {
+	if s.receipts == nil || end.Result == agents.ClaimFailed {
+		return nil
+	}
+	head, err := s.receipts.Add(s.books.receipt(x, end, at))
+	if err != nil {
+		s.log.Error(x.tag + " " + text(err))
+		return nil
+	}
+	r := &ledger.Receipt{N: head.N, Hash: head.Hash}
+	if x.remains != nil && x.remains.pull.Number > 0 {
+		r.Pull, r.Chain = ledger.Ref(x.remains.pull), ledger.Ref(x.Item.Chain)
+	}
+	return r
+}
+
+// receipt tells what is known of a session at its end. An executor that saw nothing also measured nothing.
+func (b *books) receipt(x *session, end *ledger.End, at time.Time) *audit.Receipt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	unseen := agents.NotSeen("its executor does not tell")
+	r := &audit.Receipt{
+		Run: x.RunID, Agent: x.Agent, Role: x.Role, Thread: x.Thread, Model: x.agent.Model, Kind: x.Item.Kind,
+		Item: x.Item.Ref.String(), Chain: x.Item.Chain.String(), Attempt: x.Attempt, Executor: x.thread.Executor,
+		Place: x.place, Sandbox: x.sandbox, StartedAt: x.reserved, EndedAt: at, Outcome: end.Result, Reason: end.Reason,
+		Verdict: string(end.Verdict), Processes: unseen, Hosts: unseen, Files: unseen,
+	}
+	if used := x.Used; end.Usage != nil || used != (agents.Usage{}) {
+		if end.Usage != nil {
+			used = used.Max(*end.Usage)
+		}
+		r.Usage = &used
+	}
+	if x.remains == nil { // an internal error
+		return r
+	}
+	r.Ran = new(x.remains.ran)
+	if out := &x.remains.Outcome; out.Digest != "" {
+		r.Result = new(out.Digest)
+	}
+	if out := &x.remains.Outcome; out.Seen != nil {
+		r.Exit, r.CPUSeconds, r.PeakMemory = new(strconv.Itoa(out.ExitCode)), new(out.CPU.Seconds()), new(out.MaxRSS)
+		if out.Signal != "" {
+			r.Exit = new(out.Signal)
+		}
+		r.Processes, r.Hosts, r.Files = out.Seen.Programs, out.Seen.Hosts, out.Seen.Files
+	}
+	return r
+}
+
+// showing is a pull request that is about to show receipts: nothing is decided on it meanwhile.
+type showing struct {
+	grip *grip
+	pull forge.Ref
+	ledger.Owed
+}
+
+// gripPull takes hold of the pull request that is to show a receipt; nil when none is.
+func (s *Supervisor) gripPull(r *ledger.Receipt) *showing {
+	if r == nil || r.Pull.Number == 0 || s.until.Err() != nil {
+		return nil
+	}
+	pull := forge.Ref(r.Pull)
+	return &showing{s.books.grip(pull), pull, ledger.Owed{N: r.N, Chain: forge.Ref(r.Chain)}}
+}
+
+// showNow has a pull request show its receipts. What the forge does not take now is owed. The threads are to be kicked
+// afterwards.
+func (s *Supervisor) showNow(w *showing) {
+	if w == nil {
+		return
+	}
+	defer w.grip.letGo()
+	err := s.keepComment(w.pull, receiptsComment(s.instance, s.books.receipted(w.pull, w.Chain)))
+	if isPermanent(err) {
+		s.log.Warn(fmt.Sprintf("[%s] shows no receipts: %s", wordsOf(s.books.config(), w.pull, ""), text(err)))
+		err = nil
+	}
+	if err == nil {
+		shown := &ledger.Receipt{N: w.N, Pull: ledger.Ref(w.pull), Shown: true}
+		s.books.note(ledger.Record{At: time.Now(), Receipt: shown})
+	}
+}
+
+// keepReceipts has pull requests show receipts that they could not before, until ctx is done.
+func (s *Supervisor) keepReceipts(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(owedRest):
+		}
+		for _, w := range s.books.owed() {
+			if ctx.Err() != nil {
+				w.grip.letGo()
+				continue
+			}
+			s.safely("the receipts in "+w.pull.String(), func() { s.showNow(w) })
+			s.kicks.all(time.Now())
+		}
+	}
+}
+
+// owed takes hold of the pull requests that do not show their receipts yet, and that no one writes to.
+func (b *books) owed() (list []*showing) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, pull := range slices.SortedFunc(maps.Keys(b.ledger.Owed), forge.Ref.Compare) {
+		if b.busy[pull] == 0 {
+			list = append(list, &showing{b.gripLocked(b.relatedLocked(pull)), pull, b.ledger.Owed[pull]})
+		}
+	}
+	return list
+}
+
+// receipted are the sessions on a pull request or its chain that have a receipt, oldest first.
+func (b *books) receipted(pull, chain forge.Ref) (list []ledger.Past) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.ledger.Past {
+		if p.Receipt != "" && (forge.Ref(p.Ref) == pull || forge.Ref(p.Chain) == chain) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// pruneReceipts removes the receipts that are older than the logs.
+func (s *Supervisor) pruneReceipts(config *threads.Config) {
+	if s.receipts == nil {
+		return
+	}
+	if _, err := s.receipts.Prune(time.Now().Add(-config.Factory.Keep), receipts.Most); err != nil {
+		s.log.Error(text(err))
+	}
+}
+
+// receiptsComment shows the hashes of receipts. All words in it are ours or names of the configuration. Its key has the
+// instance, because the hosts of a fleet may have one account.
+func receiptsComment(instance string, list []ledger.Past) comment {
+	var b strings.Builder
+	b.WriteString("Sessions on this, each with the SHA-256 of its receipt. `disinto audit verify` checks receipts on " +
+		"the supervisor's host.\n\n| session | agent | work | outcome | SHA-256 of the receipt |\n|---|---|---|---|---|\n")
+	if over := len(list) - mostShown; over > 0 {
+		fmt.Fprintf(&b, "| %d older ones | | | | |\n", over)
+		list = list[over:]
+	}
+	for i := range list {
+		p := &list[i]
+		it := threads.Item{Kind: p.Kind, Role: p.Role}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` |\n", p.Run, p.Agent, task(&it), p.Outcome, p.Receipt)
+	}
+	return comment{forge.ReceiptsKey + instance, strings.TrimSuffix(b.String(), "\n")}
+}

@@ -1,0 +1,264 @@
+// Package receipts keeps the receipts of sessions in a state directory: a file for each, which only the supervisor's
+// account can read, and one that says which old ones were removed.
+package receipts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/threads/audit"
+)
+
+// Folder has them, in the state directory.
+const Folder = "receipts"
+
+// Most is how many are kept at most, and so what they may take: 10,000 of 3 kB.
+const Most = 10_000
+
+// prunedFile names the newest receipt that was removed for its age.
+const prunedFile = "pruned.json"
+
+// Store writes the receipts of a state directory, one after the other. Its methods may be called from several
+// goroutines.
+type Store struct {
+	dir, genesis string
+
+	mu   sync.Mutex // guards head, and is held while a receipt is written: each follows from the one before
+	head audit.Head
+}
+
+// Open opens the receipts of a state directory, of which the journal knows the newest. A last one that a crash left
+// unfinished is removed, because nothing relies on it. What else is wrong stays so for Verify: the next receipt follows
+// from the newest, by the journal or the folder.
+func Open(stateDir, instance string, journalled audit.Head) (*Store, error) {
+	s := &Store{dir: filepath.Join(stateDir, Folder), genesis: audit.Genesis(instance)}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot make the folder of the receipts: %w", err)
+	}
+	names, err := list(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	pruned, err := readPruned(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	if s.head = pruned; journalled.N > s.head.N {
+		s.head = journalled
+	}
+	for _, name := range slices.Backward(names) {
+		n, _, _ := audit.ReadName(name)
+		if n <= s.head.N {
+			break
+		}
+		path := filepath.Join(s.dir, name)
+		text, err := read(path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the newest receipt: %w", err)
+		}
+		if _, err := audit.Read(text); err == nil || name != names[len(names)-1] {
+			s.head = audit.Head{N: n, Hash: audit.Hash(text)}
+			break
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("cannot remove an unfinished receipt: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) prev() string {
+	if s.head.N == 0 {
+		return s.genesis
+	}
+	return s.head.Hash
+}
+
+// Add numbers a receipt, which then follows from the one before, and writes it. It is on the disk when Add returns.
+func (s *Store) Add(r *audit.Receipt) (audit.Head, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Version, r.N, r.Prev = audit.Version, s.head.N+1, s.prev()
+	text, err := r.Text()
+	if err != nil {
+		return audit.Head{}, fmt.Errorf("cannot write the receipt of %s: %w", r.Run, err)
+	}
+	if err := write(filepath.Join(s.dir, audit.Name(r.N, r.Run)), text); err != nil {
+		return audit.Head{}, fmt.Errorf("cannot write the receipt of %s: %w", r.Run, err)
+	}
+	s.head = audit.Head{N: r.N, Hash: audit.Hash(text)}
+	return s.head, nil
+}
+
+// Of returns the receipt of a run that was written before a crash, among those that a journal does not know.
+func (s *Store) Of(run string, journalled int64) (h audit.Head, ok bool) {
+	names, _ := list(s.dir)
+	for _, name := range slices.Backward(names) {
+		n, of, _ := audit.ReadName(name)
+		if n <= journalled {
+			break
+		}
+		if text, err := read(filepath.Join(s.dir, name)); of == run && err == nil {
+			return audit.Head{N: n, Hash: audit.Hash(text)}, true
+		}
+	}
+	return h, false
+}
+
+// Prune removes receipts from the oldest on: those of sessions that ended before a time, and those beyond most. Before
+// that it notes which.
+func (s *Store) Prune(before time.Time, most int) (removed int, err error) {
+	names, err := list(s.dir)
+	if err != nil {
+		return 0, err
+	}
+	var last audit.Head
+	due := 0
+	for i, name := range names {
+		text, err := read(filepath.Join(s.dir, name))
+		if err != nil {
+			break // to be looked at by a person
+		}
+		r, err := audit.Read(text)
+		if err != nil || i >= len(names)-most && !r.EndedAt.Before(before) {
+			break
+		}
+		last, due = audit.Head{N: r.N, Hash: audit.Hash(text)}, i+1
+	}
+	if due == 0 {
+		return 0, nil
+	}
+	text, err := json.Marshal(last)
+	if err == nil {
+		err = write(filepath.Join(s.dir, prunedFile), append(text, '\n'))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot note which receipts are removed: %w", err)
+	}
+	for _, name := range names[:due] {
+		err = errors.Join(err, os.Remove(filepath.Join(s.dir, name)))
+	}
+	return due, err
+}
+
+// Verify checks the receipts of a state directory. journal is asked first; while a supervisor prunes meanwhile, all is
+// read again.
+func Verify(stateDir, instance string, journal func() (audit.Journal, error)) (r audit.Report, err error) {
+	const tries = 5
+	for range tries {
+		var j audit.Journal
+		if j, err = journal(); err != nil {
+			return r, err
+		}
+		var pruned bool
+		if r, pruned, err = verify(filepath.Join(stateDir, Folder), instance, j); err != nil || !pruned {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// verify is one try. again reports whether receipts were pruned meanwhile.
+func verify(dir, instance string, j audit.Journal) (r audit.Report, again bool, err error) {
+	base, err := readPruned(dir)
+	if err != nil {
+		return r, false, err
+	}
+	names, err := list(dir)
+	if err != nil {
+		return r, false, err
+	}
+	c := audit.NewChain(instance, base, j)
+	for _, name := range names {
+		text, err := read(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return r, false, fmt.Errorf("cannot read a receipt: %w", err)
+		}
+		c.Next(name, text)
+	}
+	now, err := readPruned(dir)
+	return c.End(), now != base, err
+}
+
+// list returns the names of the receipts in a folder, in their order; none where there is no folder.
+func list(dir string) (names []string, err error) {
+	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the receipts: %w", err)
+	}
+	defer d.Close()
+	all, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the receipts: %w", err)
+	}
+	for _, name := range all {
+		if _, _, ok := audit.ReadName(name); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func readPruned(dir string) (h audit.Head, err error) {
+	text, err := read(filepath.Join(dir, prunedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	if err == nil && (h.N < 1 || len(h.Hash) != 64 || strings.Trim(h.Hash, "0123456789abcdef") != "") {
+		err = errors.New("it names no receipt")
+	}
+	if err != nil {
+		return h, fmt.Errorf("cannot read which receipts were removed, in %s: %w", filepath.Join(dir, prunedFile), err)
+	}
+	return h, nil
+}
+
+// read reads a file up to a byte beyond the bound.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, audit.MaxReceipt+1))
+}
+
+// write makes a file so that a crash leaves all of it or none.
+func write(path string, text []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		_ = os.Remove(path + ".new")
+		return err
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

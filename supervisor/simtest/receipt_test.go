@@ -1,0 +1,165 @@
+package simtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads/audit"
+	"codeberg.org/johba/disinto/threads/ledger"
+)
+
+// receiptsOf reads the receipts of a world, oldest first, and holds them to the journal.
+func receiptsOf(t *testing.T, w *World) (list []*audit.Receipt) {
+	t.Helper()
+	journal, err := os.Open(filepath.Join(w.Dir, "journal.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer journal.Close()
+	known, err := ledger.ReadReceipts(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := os.ReadFile(filepath.Join(w.Dir, "instance"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := audit.NewChain(strings.TrimSpace(string(instance)), audit.Head{}, known)
+	names, err := filepath.Glob(filepath.Join(w.Dir, "receipts", "0*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain.Next(filepath.Base(name), text)
+		r, err := audit.Read(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	if r := chain.End(); !r.OK || r.Head.N != r.Journalled {
+		t.Errorf("%+v, %+v", r, r.Break)
+	}
+	return list
+}
+
+// TestReceipts plays issues to their merges. Each session has a receipt, and the pull request shows those on it, also
+// those that it could not show while the forge took no comments.
+func TestReceipts(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		t.Run(fmt.Sprintf("refused=%v", refused), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				w.Config.Factory.Keep = 30 * 24 * time.Hour
+				w.Forge.Issue("one")
+				w.Forge.Issue("two")
+				began := time.Now()
+				w.Forge.Fail(func(_ context.Context, call string) error {
+					if refused && call == "keep" && time.Since(began) < 3*time.Hour {
+						return fmt.Errorf("no route: %w", forge.ErrUnavailable)
+					}
+					return nil
+				})
+				l := w.Start()
+				w.Until(2*time.Hour, "everything is merged", w.Forge.Done)
+				if refused { // what is owed outlives the supervisor
+					l.Stop()
+					l = w.Start()
+					time.Sleep(4 * time.Hour)
+				}
+				l.Stop()
+				w.Check()
+				list := receiptsOf(t, w)
+				kept, calls := w.Forge.Kept()
+				if len(list) != len(w.Exec.Runs()) || len(list) < 4 || len(kept) != 2 {
+					t.Fatalf("%d receipts of %d sessions, shown in %d pull requests", len(list), len(w.Exec.Runs()), len(kept))
+				}
+				if !refused && calls != len(list) {
+					t.Errorf("%d comments were written or changed for %d sessions", calls, len(list))
+				}
+				all := ""
+				for _, body := range kept {
+					all += body
+				}
+				for _, r := range list {
+					text, err := r.Text()
+					if err != nil || !strings.Contains(all, r.Run) || !strings.Contains(all, audit.Hash(text)) {
+						t.Errorf("the receipt of %s is not shown in %s, %v", r.Run, all, err)
+					}
+					if r.Ran == nil || !*r.Ran || r.Exit != nil || r.CPUSeconds != nil || r.Processes.Count != nil {
+						t.Errorf("of an executor that tells nothing: %+v", r)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestReceiptOfTheLost: the supervisor is killed in the middle of a session, and after a receipt that the journal does
+// not know. The next one goes on with the chain.
+func TestReceiptOfTheLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		w.Config.Factory.Keep = 30 * 24 * time.Hour
+		w.Forge.Issue("one")
+		w.Exec.Script = func(agents.Job, int) Script {
+			zero := int64(0)
+			return Script{Takes: time.Minute, Outcome: agents.Outcome{
+				Result: agents.Failed, Claimed: true, Reason: "no", ExitCode: 3, CPU: time.Second, MaxRSS: 5, Digest: strings.Repeat("d", 64),
+				Seen: &agents.Seen{
+					Programs: agents.Sight(2, []string{"git", "token-of-dev-coder"}), Hosts: agents.Sighting{Count: &zero},
+					Files: agents.NotSeen("no sandbox"),
+				},
+			}}
+		}
+		l := w.Start()
+		w.Until(time.Hour, "a session ended and another one runs", func() bool {
+			runs := w.Exec.Runs()
+			return len(runs) > 1 && runs[len(runs)-1].End.IsZero()
+		})
+		l.Kill()
+		l = w.Start()
+		time.Sleep(time.Second)
+		l.Stop()
+		list := receiptsOf(t, w)
+		first := list[0]
+		if first.Exit == nil {
+			out, _ := filepath.Glob(w.Dir + "/receipts/*")
+			t.Log(out)
+			t.Fatalf("%+v", first)
+		}
+		if *first.Exit != "3" || *first.CPUSeconds != 1 || *first.PeakMemory != 5 || *first.Result != strings.Repeat("d", 64) {
+			t.Errorf("%+v", first)
+		}
+		if strings.Join(first.Processes.Names, " ") != "git [secret]" && strings.Join(first.Processes.Names, " ") != "[secret] git" {
+			t.Errorf("programs %q", first.Processes.Names)
+		}
+		if *first.Hosts.Count != 0 || first.Files.Count != nil || first.Files.Unknown != "no sandbox" {
+			t.Errorf("hosts %+v, files %+v", first.Hosts, first.Files)
+		}
+		lost := 0
+		for _, r := range list {
+			if r.Outcome == agents.Lost {
+				lost++
+				if r.Ran != nil || r.Exit != nil || r.Processes.Count != nil || r.Usage != nil {
+					t.Errorf("of the lost session nothing is known, and not %+v", r)
+				}
+			}
+		}
+		if lost != 1 {
+			t.Errorf("%d receipts of lost sessions, want 1", lost)
+		}
+	})
+}

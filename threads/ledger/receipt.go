@@ -1,0 +1,85 @@
+package ledger
+
+import (
+	"cmp"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads/audit"
+)
+
+// Receipt names the receipt of a session, in its end. By itself, in a compacted journal, it is the newest one, or that
+// which a pull request does not show yet.
+type Receipt struct {
+	N    int64  `json:"n"`
+	Hash string `json:"sha256,omitempty"`
+	// Pull is to show it, beside those of the other sessions on the chain. Shown says that it does.
+	Pull  Ref  `json:"pull,omitzero"`
+	Chain Ref  `json:"chain,omitzero"`
+	Shown bool `json:"shown,omitempty"`
+}
+
+// maxOwed bounds the pull requests that are to show receipts, for a forge that refuses for long.
+const maxOwed = 500
+
+// Owed is a pull request that does not show the receipts of its chain yet.
+type Owed struct {
+	N     int64 // of the newest of them
+	Chain forge.Ref
+}
+
+func (r *Receipt) valid() bool { return r.N > 0 && (r.Hash == "" || len(r.Hash) == 64) }
+
+func (r *Receipt) apply(s *State, _ time.Time) {
+	if r.N > s.Receipt.N && r.Hash != "" {
+		s.Receipt = audit.Head{N: r.N, Hash: r.Hash}
+	}
+	pull := forge.Ref(r.Pull)
+	switch owed := s.Owed[pull]; {
+	case pull.Repo == "":
+	case r.Shown && owed.N <= r.N:
+		delete(s.Owed, pull)
+	case !r.Shown:
+		s.Owed[pull] = Owed{max(r.N, owed.N), forge.Ref(r.Chain)}
+	}
+	if len(s.Owed) > maxOwed {
+		delete(s.Owed, slices.MinFunc(slices.Collect(maps.Keys(s.Owed)), func(a, b forge.Ref) int {
+			return cmp.Or(cmp.Compare(s.Owed[a].N, s.Owed[b].N), a.Compare(b))
+		}))
+	}
+}
+
+// compactReceipts is Compact for the newest receipt, and for pull requests that do not show theirs.
+func (s *State) compactReceipts(now time.Time) iter.Seq[Record] {
+	var list []Record
+	if s.Receipt.N > 0 {
+		list = append(list, Record{At: now, Receipt: &Receipt{N: s.Receipt.N, Hash: s.Receipt.Hash}})
+	}
+	for _, pull := range slices.SortedFunc(maps.Keys(s.Owed), forge.Ref.Compare) {
+		o := s.Owed[pull]
+		list = append(list, Record{At: now, Receipt: &Receipt{N: o.N, Pull: Ref(pull), Chain: Ref(o.Chain)}})
+	}
+	return slices.Values(list)
+}
+
+// Receipts returns the hashes that the journal has of receipts.
+func (s *State) Receipts() audit.Journal {
+	j := audit.Journal{Newest: s.Receipt, Hashes: make(map[string]string)}
+	for i := range s.Past {
+		if p := &s.Past[i]; p.Receipt != "" {
+			j.Hashes[p.Run] = p.Receipt
+		}
+	}
+	return j
+}
+
+// ReadReceipts returns the hashes that a journal has of receipts. Lines that are not understood are skipped.
+func ReadReceipts(journal io.Reader) (audit.Journal, error) {
+	s := New()
+	err := Read(journal, s.Apply, func(_, _ int64) {})
+	return s.Receipts(), err
+}
