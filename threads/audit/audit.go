@@ -100,7 +100,7 @@ func Hash(text []byte) string {
 // Genesis stands in the first receipt of a state directory for the hash of the one before.
 func Genesis(instance string) string { return "genesis " + instance }
 
-var namePattern = regexp.MustCompile(`^([0-9]{10})-([a-z0-9][a-z0-9-]{0,99})\.json$`)
+var namePattern = regexp.MustCompile(`^([0-9]{10})-([a-z0-9][a-z0-9-]*)\.json$`)
 
 // Name is the name of a receipt's file. Files sort as their receipts follow each other.
 func Name(n int64, run string) string { return fmt.Sprintf("%010d-%s.json", n, run) }
@@ -108,7 +108,7 @@ func Name(n int64, run string) string { return fmt.Sprintf("%010d-%s.json", n, r
 // ReadName undoes Name; ok is false for a file that is no receipt.
 func ReadName(name string) (n int64, run string, ok bool) {
 	m := namePattern.FindStringSubmatch(name)
-	if m == nil {
+	if m == nil || len(name) > 255 {
 		return 0, "", false
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
