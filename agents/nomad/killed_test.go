@@ -51,15 +51,14 @@ func (b *bench) killedAt(step int, arrives bool) {
 	var requests atomic.Int64
 	var changes sync.WaitGroup // under way: a request that has left a dead supervisor is soon at its end
 	killed := make(chan bool)
-	pass := net.server.Config.Handler
-	net.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := int(requests.Add(1))
 		if r.Method != http.MethodGet && (n < step || n == step && arrives) {
 			changes.Add(1)
 			defer changes.Done()
 			r = r.WithContext(context.WithoutCancel(r.Context()))
 			answer := httptest.NewRecorder()
-			if pass.ServeHTTP(answer, r); n < step {
+			if net.proxy.ServeHTTP(answer, r); n < step {
 				w.WriteHeader(answer.Code)
 				_, _ = w.Write(answer.Body.Bytes())
 				return
@@ -67,13 +66,14 @@ func (b *bench) killedAt(step int, arrives bool) {
 		}
 		switch {
 		case n < step:
-			pass.ServeHTTP(w, r)
+			net.proxy.ServeHTTP(w, r)
 			return
 		case n == step:
 			close(killed)
 		}
 		panic(http.ErrAbortHandler)
 	})
+	net.inside.Store(&serve)
 	job := b.job("")
 	name := filepath.Join(b.dir, job.RunID)
 	job.Command = []string{"/bin/sh", "-c", fmt.Sprintf("echo x >>%s; sleep 0.3; echo end >>%s; exit 4", name, name)}
@@ -153,8 +153,7 @@ func agentsOf(t *testing.T) func(what, name string) {
 
 // hurry has Nomad lose patience with a node that is out of reach: registrations on their way say so.
 func (b *bench) hurry(lostAfter time.Duration) {
-	pass := b.net.server.Config.Handler
-	b.net.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && r.URL.Path == "/v1/jobs" {
 			var body map[string]any
 			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
@@ -165,8 +164,9 @@ func (b *bench) hurry(lostAfter time.Duration) {
 			text, _ := json.Marshal(body)
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 		}
-		pass.ServeHTTP(w, r)
+		b.net.proxy.ServeHTTP(w, r)
 	})
+	b.net.inside.Store(&serve)
 }
 
 // TestServerKilled: sessions end while the process of the server is gone for half a minute. No exit code is lost.

@@ -68,7 +68,9 @@ func onBoth(t *testing.T, test func(*bench)) {
 type network struct {
 	server *httptest.Server
 	down   atomic.Bool
-	lose   func(*http.Request) bool // whether the answer to a request gets lost
+	lose   func(*http.Request) bool         // whether the answer to a request gets lost
+	proxy  http.Handler                     // the way to its Nomad
+	inside atomic.Pointer[http.HandlerFunc] // in the place of all that; nil for nothing
 }
 
 func newNetwork(t *testing.T, address string) *network {
@@ -82,8 +84,13 @@ func newNetwork(t *testing.T, address string) *network {
 	proxy.FlushInterval = -1
 	proxy.Transport = newTransport(func() Config { return environConfig(address) })
 	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	n.proxy = proxy
 	n.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inside := n.inside.Load()
 		switch {
+		case inside != nil:
+			(*inside)(w, r)
+			return
 		case n.down.Load():
 			panic(http.ErrAbortHandler)
 		case n.lose(r):
