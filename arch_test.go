@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	"threads/delta":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/wire":             {"threads", "threads/ledger", "agents", "forge"},
 	"supervisor/journal":       {"threads/ledger"},
+	"supervisor/decisions":     {"threads", "threads/delta", "threads/wire", "forge"},
 	"supervisor/disk":          {},
 	"supervisor/receipts":      {"threads/audit"},
 	"supervisor/saved":         {"agents", "forge"},
@@ -67,9 +68,9 @@ var layers = map[string][]string{
 	"supervisor/web":           {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/web/browser":   {},
 	"supervisor": {
-		"supervisor/control", "supervisor/disk", "supervisor/fleet", "supervisor/journal", "supervisor/receipts",
-		"supervisor/saved", "supervisor/shadow", "threads/audit", "threads/ledger", "threads/services", "threads/wire",
-		"threads", "agents", "agents/plainfile", "forge", "forge/plan",
+		"supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet", "supervisor/journal",
+		"supervisor/receipts", "supervisor/saved", "supervisor/shadow", "threads/audit", "threads/ledger",
+		"threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
@@ -77,7 +78,7 @@ var layers = map[string][]string{
 	"supervisor/trace":  {"supervisor", "threads/ledger", "agents", "forge"},
 	"supervisor/notify": {"supervisor/control", "threads/ledger", "threads", "agents", "forge"},
 	"supervisor/simtest": {
-		"supervisor", "supervisor/control", "supervisor/fleet", "threads/ledger", "threads",
+		"supervisor", "supervisor/control", "supervisor/decisions", "supervisor/fleet", "threads/ledger", "threads",
 		"agents", "forge", "forge/plan",
 	},
 	"cmd/disinto": {"*"},
@@ -116,7 +117,7 @@ var onLinux = []string{
 }
 
 // elsewhere are the packages of a client.
-var elsewhere = []string{"cmd/disinto", "cmd/disinto/screen", "supervisor/control", "supervisor/fleet"}
+var elsewhere = []string{"cmd/disinto", "cmd/disinto/screen", "supervisor/control", "supervisor/decisions", "supervisor/fleet"}
 
 // checkLinux reports an import of a package for Linux in a file of the program for every system.
 func (s *source) checkLinux() (failures []string) {

@@ -127,12 +127,15 @@ func (s *Supervisor) state(_ context.Context, query url.Values) (*control.Docume
 	return d, nil
 }
 
-// why explains one item, an agent or a thread.
-func (s *Supervisor) why(_ context.Context, query url.Values) (ex threads.Explanation, err error) {
+// why explains one item, an agent or a thread, as things are or as they were at a time.
+func (s *Supervisor) why(ctx context.Context, query url.Values) (ex threads.Explanation, err error) {
+	said := query.Get("ref")
+	if at := query.Get("at"); at != "" {
+		return s.whyAt(ctx, said, at)
+	}
 	if err := s.noConfig(); err != nil {
 		return ex, err
 	}
-	said := query.Get("ref")
 	c := s.books.config()
 	if c.Agent(said) != nil || c.Thread(said) != nil {
 		s.view(func(snap threads.Snapshot) { ex, err = threads.ExplainName(snap, said) })

@@ -33,7 +33,9 @@ type books struct {
 	// outages are the services that cannot be used; nil: all can. It may be called under mu.
 	outages func(*threads.Config, time.Time) map[string]threads.Outage
 	shadow  *shadow.Shadow // is asked what it would decide; nil: none
-	journal *journal.File  // the ledger is folded from it; nil before Run. Its lock is taken before mu
+	// decided keeps a decision. It is called under mu.
+	decided func(*threads.Snapshot, *threads.Plan)
+	journal *journal.File // the ledger is folded from it; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
 	instance   string
@@ -74,7 +76,8 @@ type reading struct {
 
 func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) threads.Plan, heard func() bool) *books {
 	b := &books{
-		decide: decide, heard: heard, life: life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
+		decide: decide, decided: func(*threads.Snapshot, *threads.Plan) {}, heard: heard,
+		life: life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
 		sessions: make(map[string]*session), busy: make(map[forge.Ref]int), chores: make(map[choreKey]*chore),
 		stood: make(stood),
 	}

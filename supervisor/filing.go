@@ -14,10 +14,12 @@ import (
 
 // repository returns the repository that a request names, in the spelling of the configuration; "" names the only one.
 func (s *Supervisor) repository(said string) (string, error) {
-	repos := s.books.config().Forge.Repos
+	config := s.books.config()
+	repos := config.Forge.Repos
 	switch {
 	case said != "":
-		return spelled(repos, said)
+		repo, err := config.Repo(said)
+		return repo, misnamed(err)
 	case len(repos) == 1:
 		return repos[0], nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
@@ -31,25 +30,19 @@ func (t *target) has(label string) bool { return slices.Contains(t.labels, label
 // item reads a reference, and returns it in the spelling of the configuration. A bare number is in the repository home;
 // with home "" it is in the factory's only one.
 func (s *Supervisor) item(home, said string) (forge.Ref, error) {
-	repos := s.books.config().Forge.Repos
-	if home == "" && len(repos) == 1 {
-		home = repos[0]
-	}
-	item, err := forge.ParseRef(said, home)
-	if err != nil {
-		return item, control.Invalid("%s", err)
-	}
-	item.Repo, err = spelled(repos, item.Repo)
-	return item, err
+	item, err := s.books.config().Item(home, said)
+	return item, misnamed(err)
 }
 
-// spelled returns a repository in the spelling of the configuration.
-func spelled(repos []string, said string) (string, error) {
-	i := slices.IndexFunc(repos, func(r string) bool { return strings.EqualFold(r, said) })
-	if i < 0 {
-		return "", control.NotFound("%s is none of the repositories of this factory", said)
+// misnamed is the refusal of what is no reference, or none to this factory; nil for nil.
+func misnamed(err error) error {
+	switch {
+	case errors.Is(err, threads.ErrOtherRepo):
+		return control.NotFound("%s", err)
+	case err != nil:
+		return control.Invalid("%s", err)
 	}
-	return repos[i], nil
+	return nil
 }
 
 // find looks at the item that a command names; verb names the command in a refusal. The forge is asked and not the last

@@ -75,6 +75,7 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	plan := b.decide(snap)
 	t.broken = threads.Enforce(&snap, &plan)
 	t.asked = b.shadowedLocked(&snap, &plan)
+	b.decided(&snap, &plan)
 	free := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
 		b.meters.Free(now, free)

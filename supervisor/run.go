@@ -38,7 +38,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return errors.Join(err, s.books.journal.Close())
 	}
 	closePorts := s.keepPorts()
-	written, untold := s.keepStatusFile(), s.keepFleetFile()
+	written, untold, decided := s.keepStatusFile(), s.keepFleetFile(), s.keepDecisions(inherited)
 	if inherited || s.endStale(ctx) == nil {
 		s.settleElsewhere(ctx)
 		s.gate.open(ctx)
@@ -60,6 +60,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for _, f := range s.books.stand(time.Now()) {
 		s.books.note(ledger.Record{At: f.Until, Free: &f})
 	}
+	decided()
 	untold()
 	closePorts()
 	closeAPI()

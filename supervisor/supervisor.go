@@ -37,6 +37,7 @@ import (
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/decisions"
 	"codeberg.org/johba/disinto/supervisor/fleet"
 	"codeberg.org/johba/disinto/supervisor/receipts"
 	"codeberg.org/johba/disinto/supervisor/saved"
@@ -144,6 +145,7 @@ type Supervisor struct {
 	replug     chan struct{} // TCP listeners are to be compared with the configuration
 	hub        *fleet.Hub
 	fleetFile  *fleet.File
+	decisions  *decisions.Recorder
 
 	// What has state, each with a mutex of its own.
 	books    *books
@@ -176,6 +178,8 @@ func (s *Supervisor) init() {
 		s.forge.set(s.Forge)
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
 		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model
+		s.decisions = decisions.NewRecorder()
+		s.books.decided = s.decisions.Decided
 		if s.Runner != nil {
 			s.books.outages = s.serving.outages
 		}

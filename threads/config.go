@@ -1,12 +1,16 @@
 package threads
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/forge"
 )
 
 // Config is one decoded factory.toml: complete, with every default filled in and every contradiction refused.
@@ -220,6 +224,31 @@ func (h Host) String() string {
 		s += ":" + strconv.Itoa(h.Port)
 	}
 	return s
+}
+
+// ErrOtherRepo is the error of a repository that the factory does not work in.
+var ErrOtherRepo = errors.New("none of the repositories of this factory")
+
+// Repo returns a repository in the spelling of the configuration.
+func (c *Config) Repo(said string) (string, error) {
+	i := slices.IndexFunc(c.Forge.Repos, func(r string) bool { return strings.EqualFold(r, said) })
+	if i < 0 {
+		return "", fmt.Errorf("%s is %w", said, ErrOtherRepo)
+	}
+	return c.Forge.Repos[i], nil
+}
+
+// Item reads a reference, and returns it in the spelling of the configuration. A bare number is in the repository home;
+// with home "" it is in the factory's only one.
+func (c *Config) Item(home, said string) (item forge.Ref, err error) {
+	if home == "" && len(c.Forge.Repos) == 1 {
+		home = c.Forge.Repos[0]
+	}
+	if item, err = forge.ParseRef(said, home); err != nil {
+		return item, err
+	}
+	item.Repo, err = c.Repo(item.Repo)
+	return item, err
 }
 
 // Thread finds a thread by name; nil when there is none.

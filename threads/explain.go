@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"codeberg.org/johba/disinto/agents"
 	"codeberg.org/johba/disinto/forge"
@@ -30,6 +31,16 @@ type Explanation struct {
 	Items []ExplainedItem `json:"items,omitempty"`
 	// Shadow tells in a line how another build would decide on the item otherwise; left out where it decides the same.
 	Shadow string `json:"shadow,omitempty"`
+	// Decided says which decision of the past is explained; nil for one that would be made now.
+	Decided *Decided `json:"decided,omitempty"`
+}
+
+// Decided names a decision of the past.
+type Decided struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"` // version of disinto
+	// Otherwise says that this program decides something else from the same facts.
+	Otherwise bool `json:"otherwise,omitempty"`
 }
 
 // Step is one rule and its answer.

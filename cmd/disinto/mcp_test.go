@@ -124,6 +124,12 @@ var mcpCalls = []struct {
 }{
 	{"status", nil, "GET /v1/state", "status/busy.json", "status/busy-pipe.txt"},
 	{"why", object{"name": "17"}, "GET /v1/why?ref=17", "why/cycle.json", "why/cycle-pipe.txt"},
+	{
+		"why",
+		object{"name": "20", "at": "-2h"},
+		"GET /v1/why?at=2026-11-03T10%3A00%3A00Z&ref=20",
+		"why/decided.json", "why/decided-pipe.txt",
+	},
 	{"show", object{"ref": "12"}, "GET /v1/show?ref=12", "life/merged.json", "life/merged-pipe.txt"},
 	{
 		"history",

@@ -38,6 +38,7 @@ type refInput struct {
 
 type whyInput struct {
 	Name string `json:"name" jsonschema:"an issue or pull request (12, #12 or owner/name#12), an agent or a thread"`
+	At   string `json:"at,omitempty" jsonschema:"ask what was decided then, such as 15:04, 2026-01-31T15:04:05Z or -2h"`
 }
 
 type historyInput struct {
@@ -86,7 +87,11 @@ func addTools(s *mcp.Server, t *tools) {
 	addTool(s, t, reads, "why",
 		"Why an issue or pull request is not worked on, or what keeps an agent or a thread from starting more, "+
 			"and what would change it.",
-		func(in whyInput) (call, error) { return call{name: "why", args: []string{in.Name}}, nil })
+		func(in whyInput) (call, error) {
+			l := call{name: "why", args: []string{in.Name}}
+			l.flag("at", in.At)
+			return l, nil
+		})
 	addTool(s, t, reads, "show", "The life of an issue or pull request: sessions, reviews, pull requests, what they cost.",
 		func(in refInput) (call, error) { return call{name: "show", args: []string{in.Ref}}, nil })
 	addTool(s, t, reads, "history", "The sessions that ended: who did what, how it went, what it cost.",

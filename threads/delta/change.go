@@ -51,12 +51,14 @@ func betweenLists[K comparable, V any](
 	return c
 }
 
-// applyList returns the list after the change.
+// applyList returns the list after the change. The one before is used up.
 func (c *change[K, V]) applyList(list []V, key func(*V) K, compare func(K, K) int) []V {
-	list = slices.DeleteFunc(slices.Clone(list), func(v V) bool {
-		_, gone := slices.BinarySearchFunc(c.Gone, key(&v), compare)
-		return gone
-	})
+	if len(c.Gone) > 0 {
+		list = slices.DeleteFunc(list, func(v V) bool {
+			_, gone := slices.BinarySearchFunc(c.Gone, key(&v), compare)
+			return gone
+		})
+	}
 	var more []V
 	for i := range c.Put {
 		if at, found := find(list, c.Put[i].Key, key, compare); found {

@@ -114,7 +114,7 @@ func reread(t *testing.T, d *Delta) *Delta {
 // Every field of a snapshot comes back from the one before and the delta. One that is added and not in the delta fails
 // here.
 func TestEveryFieldComesBack(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		from := random(t, rng)
 		got := written(t, from)

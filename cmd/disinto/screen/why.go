@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/threads"
@@ -18,6 +19,7 @@ const whyLines = 14
 func (v View) Why(ex *threads.Explanation) string {
 	p := v.page()
 	v.repo = repoIn(ex) // the heading has it
+	v = v.then(ex)
 	v.verdict(p, ex)
 	var rows [][]cell
 	for _, g := range grouped(ex.Candidates) {
@@ -31,9 +33,21 @@ func (v View) Why(ex *threads.Explanation) string {
 	v.list(p, row(faint, "WAITS", "TITLE", "WHY"), rows)
 	if len(ex.Steps)+len(ex.Candidates) > 0 {
 		p.end()
-		p.line("every rule and its answer: disinto why "+v.typed(subject(ex))+" --all", faint)
+		at := ""
+		if ex.Decided != nil {
+			at = " --at " + ex.Decided.At.UTC().Format(time.RFC3339)
+		}
+		p.line("every rule and its answer: disinto why "+v.typed(subject(ex))+at+" --all", faint)
 	}
 	return p.text.String()
+}
+
+// then is the view at the time of a decision of the past: what it says of times was so then.
+func (v View) then(ex *threads.Explanation) View {
+	if ex.Decided != nil {
+		v.Now = ex.Decided.At
+	}
+	return v
 }
 
 // subject names the item, agent or thread that the explanation is about.
@@ -58,6 +72,12 @@ func repoIn(ex *threads.Explanation) string {
 // verdict is the heading of an explanation: what it is about, how it stands, and what would change that.
 func (v View) verdict(p *page, ex *threads.Explanation) {
 	p.table(2, [][]cell{{{string(ex.Kind), plain}, {subject(ex), bold}, {ex.Title, plain}}})
+	if d := ex.Decided; d != nil {
+		p.line("decided "+d.At.UTC().Format(time.RFC3339)+" by disinto "+d.By, faint)
+		if d.Otherwise {
+			p.line("this disinto decides otherwise from the same facts", wrong)
+		}
+	}
 	verdict := v.relative(v.short(ex.Verdict))
 	if ex.Position > 0 {
 		verdict += fmt.Sprintf(" (place %d in the queue)", ex.Position)
@@ -65,6 +85,8 @@ func (v View) verdict(p *page, ex *threads.Explanation) {
 	switch {
 	case ex.Code == "" || ex.Code == threads.Closed:
 		p.line(verdict, good)
+	case ex.Decided != nil:
+		p.line(verdict, held)
 	case ex.Mend == "":
 		p.line(verdict, held)
 		p.line("nothing to do: it goes on by itself", faint)
@@ -128,6 +150,7 @@ func grouped(candidates []threads.CandidateSteps) []refusals {
 func (v View) WhyAll(ex *threads.Explanation) string {
 	p := v.page()
 	v.repo = ex.Repo
+	v = v.then(ex)
 	v.verdict(p, ex)
 	if len(ex.Steps) > 0 { // of an item
 		p.end()

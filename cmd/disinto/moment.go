@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+)
+
+// moment reads a time of the past as a person says it, by their clock.
+func moment(said string, now time.Time) (time.Time, error) {
+	if ago, isAgo := strings.CutPrefix(said, "-"); isAgo {
+		span, err := control.Span(ago)
+		if err != nil {
+			return time.Time{}, unreadable(said)
+		}
+		return now.Add(-span), nil
+	}
+	at, ok := written(said, now)
+	switch {
+	case !ok:
+		return time.Time{}, unreadable(said)
+	case at.After(now):
+		return time.Time{}, fmt.Errorf("%s is not over yet", said)
+	}
+	return at, nil
+}
+
+func unreadable(said string) error {
+	return fmt.Errorf("cannot read %q as a time: write it as 15:04, \"yesterday 15:04\", 2026-01-31T15:04:05Z or -2h",
+		said)
+}
+
+// written reads a time that has a date, or is one of today or yesterday.
+func written(said string, now time.Time) (at time.Time, ok bool) {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+		if at, err := time.ParseInLocation(form, said, now.Location()); err == nil {
+			return at, true
+		}
+	}
+	clock, back := strings.TrimPrefix(said, "today "), 0
+	if rest, yesterday := strings.CutPrefix(said, "yesterday "); yesterday {
+		clock, back = rest, 1
+	}
+	for _, form := range []string{"15:04:05", "15:04"} {
+		if t, err := time.Parse(form, clock); err == nil {
+			day := now.AddDate(0, 0, -back)
+			return time.Date(day.Year(), day.Month(), day.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location()), true
+		}
+	}
+	return at, false
+}

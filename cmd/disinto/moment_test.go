@@ -1,0 +1,44 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestMoment(t *testing.T) {
+	zone := time.FixedZone("east", 2*3600)
+	now := time.Date(2026, 3, 1, 9, 30, 15, 7, zone)
+	for said, want := range map[string]string{
+		"2026-02-28T15:04:05Z":      "2026-02-28T15:04:05Z",
+		"2026-02-28T15:04:05.25Z":   "2026-02-28T15:04:05.25Z",
+		"2026-02-28T15:04:05+01:00": "2026-02-28T14:04:05Z",
+		"2026-02-28T15:04:05":       "2026-02-28T13:04:05Z",
+		"2026-02-28 15:04:05":       "2026-02-28T13:04:05Z",
+		"2026-02-28 15:04":          "2026-02-28T13:04:00Z",
+		"9:05":                      "2026-03-01T07:05:00Z",
+		"09:05:06":                  "2026-03-01T07:05:06Z",
+		"today 09:05":               "2026-03-01T07:05:00Z",
+		"yesterday 15:04":           "2026-02-28T13:04:00Z",
+		"yesterday 23:59:59":        "2026-02-28T21:59:59Z",
+		"-2h":                       "2026-03-01T05:30:15.000000007Z",
+		"-7d":                       "2026-02-22T07:30:15.000000007Z",
+	} {
+		got, err := moment(said, now)
+		if err != nil || got.UTC().Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: got %s, %v, want %s", said, got.UTC().Format(time.RFC3339Nano), err, want)
+		}
+	}
+	for said, want := range map[string]string{
+		"10:00":                "10:00 is not over yet",
+		"2026-03-01T09:00:00Z": "2026-03-01T09:00:00Z is not over yet",
+	} {
+		if _, err := moment(said, now); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", said, err, want)
+		}
+	}
+	for _, said := range []string{"", "-", "--2h", "-2x", "25:00", "yesterday", "tomorrow 10:00", "2026-02-30 10:00", "noon"} {
+		if at, err := moment(said, now); err == nil {
+			t.Errorf("%q is %s", said, at)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package decisions
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"codeberg.org/johba/disinto/forge"
+	"codeberg.org/johba/disinto/threads"
+	"codeberg.org/johba/disinto/threads/wire"
+)
+
+// decided is a decision of the past.
+type decided struct {
+	threads.Snapshot
+	Program string      // version of disinto that decided
+	Sum     string      // of the plan; see delta.Sum
+	Starts  []forge.Ref // what the plan started
+}
+
+// between calls visit with the decisions that were made from one time to another, and where none was, with the one that
+// stood. It fails where it is not known what stood then. The decision belongs to visit until that returns.
+func between(stateDir string, from, to time.Time, runs bool, visit func(*decided)) error {
+	dir := filepath.Join(stateDir, Folder)
+	segments, err := list(dir)
+	if err != nil {
+		return err
+	}
+	if len(segments) == 0 {
+		return fmt.Errorf("no decisions are kept in %s", dir)
+	}
+	at := len(segments) - 1 // where the clock was set back, the later segment counts
+	for at >= 0 && segments[at].began.After(to) {
+		at--
+	}
+	if at < 0 {
+		return fmt.Errorf("the first decision that is kept is of %s", show(segments[0].began))
+	}
+	first := at
+	for first > 0 && segments[first].began.After(from) {
+		first--
+	}
+	r := &reader{from: from, to: to, visit: visit}
+	for ; first <= at; first++ {
+		r.segment(segments[first].path(dir))
+	}
+	switch {
+	case r.visited:
+		return nil
+	case r.newer != 0:
+		return fmt.Errorf("what was decided then is written in format %d, and this disinto reads %d", r.newer, format)
+	case r.stands(segments[at+1:], dir, runs):
+		visit(r.now)
+		return nil
+	}
+	return r.gap(segments[at+1:])
+}
+
+// show is a time for people.
+func show(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// reader reads decisions from one segment after the other.
+type reader struct {
+	from, to time.Time
+	visit    func(*decided)
+
+	now     *decided // the newest that was made by then; nil before the first
+	visited bool
+	end     *line // of the last segment; nil where it has none
+	next    *line // the first after that time
+	newer   int   // format of a segment that is not read
+}
+
+// segment reads what was decided up to the time. A line that is torn or damaged ends it: what follows says only what
+// has changed since.
+func (r *reader) segment(path string) {
+	r.end, r.next = nil, nil
+	file, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	in, err := gzip.NewReader(file)
+	if err != nil {
+		return
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, lineLimit+16)
+	now := &decided{}
+	for lines.Scan() {
+		l, ok := decode(lines.Bytes())
+		switch {
+		case !ok:
+			return
+		case l.Heading != nil && l.Heading.Format > format:
+			r.newer = l.Heading.Format
+			return
+		case l.Heading != nil:
+			now.Program = l.Heading.Program
+			continue
+		case l.At.After(r.to), l.End != "" && l.At.After(r.from):
+			r.next = &l
+			return
+		case l.End != "":
+			r.end = &l
+			return
+		}
+		if !r.decision(now, &l) {
+			return
+		}
+	}
+}
+
+// decision takes in a line that has one, and reports whether it can be read.
+func (r *reader) decision(now *decided, l *line) bool {
+	switch {
+	case l.Base != nil:
+		s, err := wire.DecodeSnapshot(l.Base)
+		if err != nil || s.Config == nil {
+			return false
+		}
+		now.Snapshot = *s
+	case l.Delta != nil && now.Config != nil:
+		now.Snapshot = l.Delta.Apply(now.Snapshot)
+	default:
+		return false
+	}
+	now.Sum, now.Starts = l.Sum, l.Starts
+	r.now = now
+	if !l.At.Before(r.from) {
+		r.visit(now)
+		r.visited = true
+	}
+	return true
+}
+
+// stands reports whether the newest decision by then was still the last one.
+func (r *reader) stands(later []segment, dir string, runs bool) bool {
+	switch {
+	case r.now == nil:
+		return false
+	case r.next != nil:
+		return r.next.Lost == nil || r.next.Lost.From.After(r.from)
+	case r.end != nil && !r.end.End.goesOn():
+		return false
+	case len(later) == 0:
+		return runs
+	}
+	return r.end != nil || begunAfter(later[0].path(dir)).goesOn()
+}
+
+// begunAfter returns what a segment says of the end of the one before it.
+func begunAfter(path string) ending {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	in, err := gzip.NewReader(file)
+	if err != nil {
+		return ""
+	}
+	lines := bufio.NewScanner(in)
+	lines.Scan()
+	if l, ok := decode(lines.Bytes()); ok && l.Heading != nil {
+		return l.Heading.After
+	}
+	return ""
+}
+
+// gap says between which times it is not known what was decided.
+func (r *reader) gap(later []segment) error {
+	switch {
+	case r.now == nil:
+		return fmt.Errorf("the decisions of then cannot be read")
+	case r.next != nil:
+		return fmt.Errorf("decisions between %s and %s were made faster than they could be written, %d of them",
+			show(r.next.Lost.From), show(r.next.At), r.next.Lost.N)
+	}
+	since, why := r.now.Now, "it was killed, or could not write them"
+	if r.end != nil {
+		since, why = r.end.At, "it did not run"
+	}
+	if len(later) == 0 {
+		return fmt.Errorf("no decision of a supervisor is kept after %s: %s", show(since), why)
+	}
+	return fmt.Errorf("no decision of a supervisor is kept between %s and %s: %s", show(since), show(later[0].began), why)
+}

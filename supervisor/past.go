@@ -1,0 +1,58 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"codeberg.org/johba/disinto/supervisor/control"
+	"codeberg.org/johba/disinto/supervisor/decisions"
+	"codeberg.org/johba/disinto/threads"
+)
+
+// keepDecisions writes down what is decided, until end.
+func (s *Supervisor) keepDecisions(upgraded bool) (end func()) {
+	done := make(chan struct{})
+	o := decisions.Options{StateDir: s.StateDir, Program: s.Version, Upgraded: upgraded, Trouble: s.undecided}
+	var group sync.WaitGroup
+	s.background(&group, "the end of the record of decisions", func() {
+		for !s.safely("the record of decisions", func() { s.decisions.Keep(o, done) }) {
+			o.Upgraded = false
+			select {
+			case <-done:
+				return
+			case <-time.After(longRest):
+			}
+		}
+	})
+	return func() {
+		close(done)
+		group.Wait()
+	}
+}
+
+// undecided tells people when decisions cannot be written, and when that is over. Nothing waits for it.
+func (s *Supervisor) undecided(err error) {
+	if err != nil {
+		s.log.Warn(text(err) + ": disinto why --at does not know what is decided meanwhile")
+		return
+	}
+	s.log.Info("decisions can be kept again")
+}
+
+// whyAt explains what was decided at a time (RFC 3339).
+func (s *Supervisor) whyAt(ctx context.Context, said, when string) (threads.Explanation, error) {
+	at, err := time.Parse(time.RFC3339, when)
+	switch {
+	case err != nil:
+		return threads.Explanation{}, control.Invalid("cannot read %q as a time: write it as 2026-01-31T12:00:00Z", when)
+	case at.After(time.Now()):
+		return threads.Explanation{}, control.Invalid("cannot tell what will be decided: %s is not over yet", when)
+	}
+	s.decisions.Settle(ctx.Done())
+	ex, err := decisions.Why(s.StateDir, said, at, true)
+	if err != nil {
+		return ex, control.NotFound("%s", err)
+	}
+	return ex, nil
+}
