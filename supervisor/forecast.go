@@ -64,7 +64,7 @@ func (s *Supervisor) forecast(ctx context.Context, query url.Values) (*control.F
 		return nil, err
 	}
 	now := time.Now()
-	f := &control.Forecast{At: now, Until: now, Items: []control.Expected{}}
+	f := &control.Forecast{At: now, Items: []control.Expected{}}
 	if why.Code != threads.Closed {
 		f, err = s.foresee(ctx, Foresight{Refs: []forge.Ref{item}, Time: forecastTime})
 	}

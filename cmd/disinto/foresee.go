@@ -31,7 +31,7 @@ func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, er
 	if len(refs) == 0 {
 		refs = f.Front(q.Items)
 	}
-	if answer.Until = answer.At; len(refs) == 0 {
+	if len(refs) == 0 {
 		return answer, nil
 	}
 	near := f.Near(refs)
@@ -42,12 +42,7 @@ func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, er
 		}
 		runs = append(runs, near.Run(uint64(len(runs))))
 	}
-	for i := range runs {
-		if runs[i].Until.After(answer.Until) {
-			answer.Until = runs[i].Until
-		}
-	}
-	answer.Runs = len(runs)
+	answer.Until, answer.Runs = near.Until(runs), len(runs)
 	for _, e := range near.Expect(runs) {
 		answer.Items = append(answer.Items, control.Expected{
 			Repo: e.Ref.Repo, Number: e.Ref.Number, Code: e.Code, Start: control.Band(e.Start), Merged: control.Band(e.Merged),

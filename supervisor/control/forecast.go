@@ -10,8 +10,9 @@ import (
 // Forecast is the answer of GET /v1/forecast: what is likely to happen, from many simulated runs of the factory as it
 // stands.
 type Forecast struct {
-	At       time.Time  `json:"at"`       // the moment that the runs went on from
-	Until    time.Time  `json:"until"`    // as far as they went
+	At time.Time `json:"at"` // the moment that the runs went on from
+	// Until is how far all runs went in which an item was not merged; left out when there was no such run.
+	Until    time.Time  `json:"until,omitzero"`
 	Runs     int        `json:"runs"`     // that Items are from; 0 when nothing had to be played
 	Sessions int        `json:"sessions"` // of the journal, from which the runs have their times
 	Items    []Expected `json:"items"`    // what runs, and what waits in the order of the queue
@@ -56,17 +57,17 @@ func (b Band) Words(now time.Time) string {
 	case b.Low.IsZero():
 		return "-"
 	case b.High.IsZero():
-		return "in " + about(low) + " or later"
+		return "in " + About(low) + " or later"
 	case high < time.Minute:
 		return "now"
-	case low < time.Minute, about(low) == about(high):
-		return "in " + about(high)
+	case low < time.Minute, About(low) == About(high):
+		return "in " + About(high)
 	}
-	return "in " + about(low) + " to " + about(high)
+	return "in " + About(low) + " to " + About(high)
 }
 
-// about is Age without what no forecast knows.
-func about(d time.Duration) string {
+// About is Age without what no forecast knows.
+func About(d time.Duration) string {
 	if d = d.Round(time.Minute); d < time.Hour {
 		return fmt.Sprintf("%dm", int(max(d, time.Minute).Minutes()))
 	}

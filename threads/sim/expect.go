@@ -34,13 +34,16 @@ const (
 	// reach is how far behind in the queue an item may stand to be played. Further behind, the pace of the first reach
 	// items tells: to play 900 issues takes seconds, and their order changes before they begin.
 	reach = 60
+	// runPlans is where a run is given up: an item that waits for a person would have it go on to the horizon, for a
+	// second of computing. The sixtieth item is merged after some 350 plans.
+	runPlans = 500
 )
 
 // Near returns the part that matters to some items: those before them in the queue, about as many behind them, which
 // fill the slots meanwhile, the sessions that run, the open pull requests, and all that any of these waits for. Of
 // 1,000 issues it keeps 52 for the first one, and a run takes a fifteenth of the time.
 func (f *Forecast) Near(refs []forge.Ref) *Outlook {
-	o := &Outlook{near: f, refs: refs, far: make(map[forge.Ref]int)}
+	o := &Outlook{near: f, refs: refs, far: make(map[forge.Ref]int), ask: Ask{Decisions: runPlans}}
 	var played []forge.Ref
 	last := 0
 	for _, ref := range refs {
@@ -59,6 +62,21 @@ func (f *Forecast) Near(refs []forge.Ref) *Outlook {
 
 // Run plays the outlook once; see Forecast.Run.
 func (o *Outlook) Run(seed uint64) Outcome { return o.near.Run(seed, o.ask) }
+
+// Until is how far runs went that ended before all items were merged: the shortest of them. Zero when each came to its
+// end.
+func (o *Outlook) Until(runs []Outcome) (until time.Time) {
+	for i := range runs {
+		open := func(ref forge.Ref) bool {
+			fate := runs[i].Fate(ref)
+			return fate != nil && fate.Merged.IsZero()
+		}
+		if slices.ContainsFunc(o.ask.Refs, open) && (until.IsZero() || runs[i].Until.Before(until)) {
+			until = runs[i].Until
+		}
+	}
+	return until
+}
 
 // Expect sums up runs for the items that were asked for. Items that are not open are left out.
 func (o *Outlook) Expect(runs []Outcome) []Expected {

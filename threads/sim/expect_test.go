@@ -106,6 +106,28 @@ func TestForecastOwnsItsHistory(t *testing.T) {
 	}
 }
 
+// TestOutlookEnds asks for an issue that waits for a person: no run goes on to the horizon for it.
+func TestOutlookEnds(t *testing.T) {
+	s := standing(Fleet(4, 2, 2), 400)
+	s.Facts.Issues[0].Labels = append(s.Facts.Issues[0].Labels, forge.LabelNeedsHuman)
+	refs := []forge.Ref{s.Facts.Issues[0].Ref, s.Facts.Issues[1].Ref}
+	o := NewForecast(s, usualModel()).Near(refs)
+	runs := []Outcome{o.Run(1), o.Run(2)}
+	for _, r := range runs {
+		if r.Decisions > runPlans {
+			t.Errorf("%d plans", r.Decisions)
+		}
+	}
+	list, until := o.Expect(runs), o.Until(runs)
+	if !list[0].Start.Low.IsZero() || list[1].Merged.High.IsZero() || !until.After(list[1].Merged.High) {
+		t.Errorf("%+v until %s", list, until)
+	}
+	o = NewForecast(s, usualModel()).Near(refs[1:])
+	if until := o.Until([]Outcome{o.Run(1)}); !until.IsZero() {
+		t.Errorf("until %s, though all is merged", until)
+	}
+}
+
 // TestFront has what runs before what waits.
 func TestFront(t *testing.T) {
 	s := standing(Fleet(1, 0, 1), 9)

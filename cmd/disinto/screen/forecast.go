@@ -20,7 +20,7 @@ func (v View) Until(f *control.Forecast) string {
 	if e == nil {
 		return p.text.String()
 	}
-	far := control.Age(f.Until.Sub(f.At).Round(time.Hour))
+	far := control.About(f.Until.Sub(f.At))
 	p.end()
 	p.table(-1, [][]cell{v.band("starts", e.Start, far), v.band("merged", e.Merged, far)})
 	p.line(fmt.Sprintf("between these times in 8 of 10 runs; %s, %s", control.Count(f.Runs, "run"),
