@@ -23,25 +23,25 @@ import (
 // killedSteps is how many requests a supervisor makes until a short session has ended, and some more.
 const killedSteps = 14
 
-// TestSupervisorKilled: a supervisor is killed before and after each of its requests. The next one, whose journal has the
-// run, goes on with it: each program begins once at most, and no session is lost while its program runs.
+// TestSupervisorKilled: a supervisor of a real Nomad is killed before and after each of its requests. The next one, whose
+// journal has the run, goes on with it: each program begins once at most, and no session is lost while its program runs.
 func TestSupervisorKilled(t *testing.T) {
-	onBoth(t, func(b *bench) {
-		slots := make(chan bool, 4)
-		var all sync.WaitGroup
-		rounds := 1
-		if os.Getenv("DISINTO_STORMS") != "" {
-			rounds = 4 // more than 100 sessions
-		}
-		for n := range rounds * killedSteps * 2 {
-			slots <- true
-			all.Go(func() {
-				b.killedAt(n/2%killedSteps+1, n%2 > 0)
-				<-slots
-			})
-		}
-		all.Wait()
-	})
+	t.Parallel()
+	b := benchAt(t, real(t))
+	slots := make(chan bool, 4)
+	var all sync.WaitGroup
+	rounds := 1
+	if os.Getenv("DISINTO_STORMS") != "" {
+		rounds = 4 // more than 100 sessions
+	}
+	for n := range rounds * killedSteps * 2 {
+		slots <- true
+		all.Go(func() {
+			b.killedAt(n/2%killedSteps+1, n%2 > 0)
+			<-slots
+		})
+	}
+	all.Wait()
 }
 
 // killedAt runs a session of a supervisor that is killed at its request number step, which arrives or does not.
