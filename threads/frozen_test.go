@@ -53,8 +53,8 @@ func fillHistory(t *testing.T, v reflect.Value, n *int) {
 			v.Set(reflect.ValueOf(time.Date(2030, 1, 2, 3, 4, *n, 0, time.UTC)))
 			return
 		}
-		for i := range v.NumField() {
-			fillHistory(t, v.Field(i), n)
+		for _, field := range v.Fields() {
+			fillHistory(t, field, n)
 		}
 	default:
 		t.Fatalf("no value for a %s", v.Type())

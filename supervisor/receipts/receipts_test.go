@@ -195,7 +195,7 @@ func TestPrune(t *testing.T) {
 func TestFull(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, audit.Head{})
-	j := add(t, s, 1)
+	add(t, s, 1)
 	if err := os.Mkdir(filepath.Join(dir, Folder, audit.Name(2, instance+"-x")), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestFull(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, Folder, audit.Name(2, instance+"-x"))); err != nil {
 		t.Fatal(err)
 	}
-	j = add(t, s, 1)
+	j := add(t, s, 1)
 	if r := check(t, dir, j); !r.OK || r.Receipts != 2 {
 		t.Errorf("%+v, %+v", r, r.Break)
 	}

@@ -55,8 +55,8 @@ func fill(t *testing.T, rng *rand.Rand, v reflect.Value) {
 		case reflect.TypeFor[threads.Config]():
 			return
 		}
-		for i := range v.NumField() {
-			fill(t, rng, v.Field(i))
+		for _, field := range v.Fields() {
+			fill(t, rng, field)
 		}
 	default:
 		t.Fatalf("no value for a %s", v.Type())
