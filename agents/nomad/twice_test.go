@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -29,6 +30,8 @@ type bench struct {
 	net  *network
 	exec *Executor
 	dir  string // $T of the programs
+
+	direct func() *client
 }
 
 // newBench has a fake.
@@ -50,7 +53,8 @@ func benchAt(t *testing.T, address string) *bench {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	_ = os.Chmod(dir, 0o755)
 	n := newNetwork(t, address)
-	return &bench{T: t, net: n, exec: newExecutor(n.server.URL), dir: dir}
+	direct := sync.OnceValue(func() *client { return newClient(func() Config { return environConfig(address) }) })
+	return &bench{T: t, net: n, exec: newExecutor(n.server.URL), dir: dir, direct: direct}
 }
 
 // onBoth runs a test on the fake, and on the real Nomad at $NOMAD_ADDR.
@@ -134,11 +138,9 @@ func (b *bench) nodes() string {
 	return fmt.Sprint(len(list))
 }
 
+// client speaks to the bench's Nomad past its network, with few connections: a real one takes 100 of an address.
 func (b *bench) client() *client {
-	if b.fake != nil {
-		return newClient(func() Config { return Config{Address: b.fake.server.URL} })
-	}
-	return newClient(func() Config { return environConfig(os.Getenv("NOMAD_ADDR")) })
+	return b.direct()
 }
 
 // job is a session of a shell script, in which $T is the folder of the test. Each program that begins writes a line to
