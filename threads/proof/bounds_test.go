@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,29 @@ func TestOneIssueOfMany(t *testing.T) {
 		if f.Claim == "skills" && f.Text != want {
 			t.Errorf("got %q, want %q", f.Text, want)
 		}
+	}
+}
+
+// TestUnpicked has a label pick what agents work on: issues without it wait for a person, which is no mistake.
+func TestUnpicked(t *testing.T) {
+	open := []forge.Issue{
+		{Ref: forge.Ref{Repo: "johba/harb", Number: 1}, Labels: []string{"backlog"}},
+		{Ref: forge.Ref{Repo: "johba/harb", Number: 2}, Labels: []string{"backlog", "picked"}},
+		{Ref: forge.Ref{Repo: "johba/harb", Number: 3}, Labels: []string{"backlog", "picked", "skill/cobol"}},
+	}
+	text := edited(t, sound, []string{"[roles.dev]", "[roles.dev]\nlabel = \"picked\""})
+	var got []string
+	for _, f := range Prove(decode(t, text), open) {
+		if f.Claim == "skills" {
+			got = append(got, fmt.Sprint(f.Weight == Wrong, " ", f.Text))
+		}
+	}
+	want := []string{
+		"false #1: every role that takes issues asks for a label",
+		"true #3 with picked and skill/cobol can never be done: no agent that may take it has skill/cobol",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -97,7 +97,12 @@ func (p *prover) skills() string {
 		if end == nil || !p.counts(set, plain) {
 			continue
 		}
-		if stopped++; stopped <= mostTold {
+		if stopped++; stopped > mostTold {
+			continue
+		}
+		if p.unpicked(set) {
+			p.tell("skills", Hint, refs(set.refs)+": every role that takes issues asks for a label", end.story)
+		} else {
 			p.tell("skills", Wrong, set.stops(end), end.story)
 		}
 	}
@@ -131,6 +136,14 @@ func (s labelSet) stops(end *stuck) string {
 func (p *prover) counts(set labelSet, plain map[string]bool) bool {
 	roles, _ := split(set.labels)
 	return len(set.refs) > 0 || set.routed && plain[labelSet{labels: roles}.words()]
+}
+
+// unpicked reports whether issues with a set of labels wait for people to pick them: every role that takes issues asks
+// for a label, and they carry none of these.
+func (p *prover) unpicked(set labelSet) bool {
+	free := func(r agents.Role) bool { return r.On == agents.OnIssue && r.Label == "" }
+	roles, _ := split(set.labels)
+	return len(roles) == 0 && set.agents == "" && !slices.ContainsFunc(p.config.Roles, free)
 }
 
 // split tells the labels that ask for skills from the others.
