@@ -3,7 +3,9 @@ package supervisor_test
 import (
 	"context"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +20,20 @@ import (
 // A forecast goes on from this moment, of the item that is asked about; that of the queue is made when something has
 // changed, once a minute, and the status has it.
 func TestForecast(t *testing.T) {
-	var asked []supervisor.Foresight
+	var mu sync.Mutex
+	var all []supervisor.Foresight
+	asked := func() []supervisor.Foresight {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
 	foresee := func(l *simtest.Life) {
 		l.Foresee = func(_ context.Context, q supervisor.Foresight) (*control.Forecast, error) {
 			f := &control.Forecast{Items: []control.Expected{}}
 			q.View(func(s threads.Snapshot) { f.At, f.Runs = s.Now, len(s.Facts.Issues) })
-			asked = append(asked, q)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, q)
 			return f, nil
 		}
 	}
@@ -41,7 +51,7 @@ func TestForecast(t *testing.T) {
 		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"runs":1`) || !strings.Contains(text, `"why":{`) {
 			t.Errorf("of an issue: %d %s", code, text)
 		}
-		if q := asked[len(asked)-1]; len(q.Refs) != 1 || q.Refs[0] != (forge.Ref{Repo: w.Config.Forge.Repos[0], Number: 1}) {
+		if q := last(asked()); len(q.Refs) != 1 || q.Refs[0] != (forge.Ref{Repo: w.Config.Forge.Repos[0], Number: 1}) {
 			t.Errorf("asked for %+v", q.Refs)
 		}
 		for path, want := range map[string]int{"/v1/forecast?ref=99": 404, "/v1/forecast?ref=x": 400} {
@@ -51,15 +61,15 @@ func TestForecast(t *testing.T) {
 		}
 		w.Until(6*time.Hour, "it is merged", w.Forge.Done)
 		time.Sleep(3 * time.Minute)
-		n, at := len(asked), l.Document().Forecast.At
-		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"code":"closed"`) || len(asked) != n {
+		n, at := len(asked()), l.Document().Forecast.At
+		if code, text := ask("/v1/forecast?ref=1"); code != 200 || !strings.Contains(text, `"code":"closed"`) || len(asked()) != n {
 			t.Errorf("of a closed issue: %d %s", code, text)
 		}
 		time.Sleep(9 * time.Minute)
-		if n := len(asked) - n; n != 1 || !l.Document().Forecast.At.After(at) {
+		if n := len(asked()) - n; n != 1 || !l.Document().Forecast.At.After(at) {
 			t.Errorf("%d forecasts in nine minutes in which nothing happened", n)
 		}
-		q := asked[len(asked)-1]
+		q := last(asked())
 		if len(q.Refs) != 0 || q.Items == 0 || len(q.Past) != 2 || len(q.Timeline.Merges) != 1 {
 			t.Errorf("of the queue: %+v", q)
 		}
@@ -76,3 +86,5 @@ func TestForecast(t *testing.T) {
 		w.Check()
 	})
 }
+
+func last(list []supervisor.Foresight) supervisor.Foresight { return list[len(list)-1] }

@@ -30,8 +30,9 @@ exits 1.`,
 	setup: func(flags *pflag.FlagSet) action {
 		var p place
 		p.flags(flags)
-		asJSON := flags.Bool("json", false, "print the report as JSON")
-		return func(_ context.Context, c *cli, _ []string) error { return auditVerify(c, p.stateDir(c), *asJSON) }
+		var asJSON bool
+		jsonFlag(flags, &asJSON, "print the report, for programs")
+		return func(_ context.Context, c *cli, _ []string) error { return auditVerify(c, p.stateDir(c), asJSON) }
 	},
 }
 
