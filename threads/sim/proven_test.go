@@ -31,7 +31,9 @@ func TestProven(t *testing.T) {
 		s := w.shell.snapshot()
 		found := proof.Prove(w.cfg, s.Facts.Issues)
 		// A hint on skills is about issues that wait for a person to label them.
-		slip := func(f proof.Finding) bool { return f.Weight == proof.Wrong || f.Claim == "skills" && f.Weight == proof.Hint }
+		slip := func(f proof.Finding) bool {
+			return f.Weight == proof.Wrong || f.Claim == "skills" && f.Weight == proof.Hint
+		}
 		bad := slices.ContainsFunc(found, slip)
 		if bad {
 			told++
