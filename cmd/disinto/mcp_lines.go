@@ -13,7 +13,7 @@ import (
 )
 
 // longestMessage bounds a line of an MCP client, in bytes.
-const longestMessage = 4 << 20
+const longestMessage = 20 << 20
 
 var errLongMessage = fmt.Errorf("its message is longer than %d MiB", longestMessage>>20)
 

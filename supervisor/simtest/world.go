@@ -8,7 +8,9 @@ package simtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -189,11 +191,29 @@ func (l *Life) Kill() {
 			l.w.T.Error(err)
 		}
 	}
-	if err := os.CopyFS(filepath.Join(dir, "receipts"), os.DirFS(filepath.Join(l.w.Dir, "receipts"))); err != nil {
+	if err := copyReceipts(filepath.Join(dir, "receipts"), filepath.Join(l.w.Dir, "receipts")); err != nil {
 		l.w.T.Error(err)
 	}
 	l.w.Dir = dir
 	close(l.Killed)
+}
+
+// copyReceipts copies a folder of receipts, of which the killed life may rename or delete one at the same moment.
+func copyReceipts(to, from string) error {
+	list, err := os.ReadDir(from)
+	if err == nil {
+		err = os.MkdirAll(to, 0o700)
+	}
+	for _, e := range list {
+		text, failed := os.ReadFile(filepath.Join(from, e.Name()))
+		if failed == nil {
+			failed = os.WriteFile(filepath.Join(to, e.Name()), text, 0o600)
+		}
+		if failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // Bury waits until the goroutines of a killed life have ended.
