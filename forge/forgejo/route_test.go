@@ -10,6 +10,7 @@ func TestRoute(t *testing.T) {
 		"/api/v1/repos/o/r":                              "GET /repos/*/*",
 		"/api/v1/repos/issues/pulls/issues/12":           "GET /repos/*/*/issues/*",
 		"/api/v1/repos/o/r/issues/12/timeline":           "GET /repos/*/*/issues/*/timeline",
+		"/api/v1/repos/o/r/issues/comments/12":           "GET /repos/*/*/issues/comments/**",
 		"/api/v1/repos/o/r/branches/a/branches/issues/1": "GET /repos/*/*/branches/**",
 		"/api/v1/repos/o/r/contents/issues/1/pulls":      "GET /repos/*/*/contents/**",
 		"/forge/api/v1/repos/o/r/commits/abc/status":     "GET /repos/*/*/commits/*/status",
