@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -175,7 +176,7 @@ func readSockets(dir string, sockets map[uint64]bool) error {
 			}
 		}
 	}
-	if len(names) > 0 {
+	if len(names) > 0 || err == io.EOF { // a program may have closed all its files
 		return nil
 	}
 	return err

@@ -294,3 +294,15 @@ func FuzzConnections(f *testing.F) {
 		}
 	})
 }
+
+// A program that has closed all its files has been looked at all the same: it has no sockets.
+func TestSocketsOfNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	sockets := make(map[uint64]bool)
+	if err := readSockets(dir, sockets); err != nil || len(sockets) != 0 {
+		t.Errorf("an empty folder of descriptors: %v, sockets %v; want none, and no error", err, sockets)
+	}
+	if err := readSockets(filepath.Join(dir, "gone"), sockets); err == nil {
+		t.Error("a process that is gone counts as looked at")
+	}
+}
