@@ -209,6 +209,7 @@ func (s *Supervisor) finish(x *session, end *ledger.End) {
 	s.kicks.thread(x.Thread, at)
 	s.showNow(showing)
 	if x.claims() {
+		s.labelBeforeRelease(x)
 		s.release(x)
 	}
 	s.kicks.thread(x.Thread, x.grip.letGo())
@@ -231,6 +232,17 @@ func (x *session) recent(e *ledger.End, at time.Time) control.RecentDocument {
 	return control.RecentDocument{
 		RunID: x.RunID, Agent: x.Agent, Repo: x.Item.Ref.Repo, Number: x.Item.Ref.Number, Kind: x.Item.Kind,
 		Outcome: e.Result, Reason: e.Reason, LastLine: e.LastLine, StartedAt: x.reserved, EndedAt: at,
+	}
+}
+
+// labelBeforeRelease writes the label that keeps every supervisor's agents off the item from now on, if there is one.
+// Without an answer of the forge, and while the supervisor stops, that is left to a later plan.
+func (s *Supervisor) labelBeforeRelease(x *session) {
+	if s.until.Err() != nil {
+		return
+	}
+	if c := s.books.labelBeforeRelease(x.Item.Ref, time.Now(), s.room()); c != nil {
+		s.do(c)
 	}
 }
 

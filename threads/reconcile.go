@@ -217,19 +217,20 @@ type endRule struct {
 	name   string
 	action Action
 	once   bool // the item stays as it is afterwards, so a reason that was commented before is none
+	own    bool // it follows from how our sessions ended, whatever was written on the forge since
 	why    func(v *view, w *work) *Reason
 }
 
 var endRules = []endRule{
-	{"refused by an agent", ActNeedsHuman, false, refused},
-	{"out of money", ActNeedsHuman, false, outOfMoney},
-	{"asked or planned by an agent", ActAsk, false, asks},
-	{"out of rounds", ActNeedsHuman, false, outOfRounds},
-	{"out of attempts", ActBlocked, false, gaveUp},
-	{"waits for what was cancelled", ActNeedsHuman, true, orphaned},
-	{"for what is closed", ActTell, true, unwantedPull},
-	{"for another branch", ActTell, true, strayPull},
-	{"waits for itself", ActTell, true, circular},
+	{"refused by an agent", ActNeedsHuman, false, true, refused},
+	{"out of money", ActNeedsHuman, false, false, outOfMoney},
+	{"asked or planned by an agent", ActAsk, false, true, asks},
+	{"out of rounds", ActNeedsHuman, false, false, outOfRounds},
+	{"out of attempts", ActBlocked, false, true, gaveUp},
+	{"waits for what was cancelled", ActNeedsHuman, true, false, orphaned},
+	{"for what is closed", ActTell, true, false, unwantedPull},
+	{"for another branch", ActTell, true, false, strayPull},
+	{"waits for itself", ActTell, true, false, circular},
 }
 
 func outOfRounds(v *view, w *work) *Reason {
@@ -275,6 +276,30 @@ func markEnd(d *decision, w *work) *Mark {
 			return &Mark{Action: r.action, Ref: w.Ref, Item: w.Item, Reason: *why}
 		}
 		return nil
+	}
+	return nil
+}
+
+// LabelBeforeRelease returns the mark whose label keeps agents off an issue or pull request after a session on it, as
+// soon as that has ended; nil when there is none. While the claim is on the forge no other supervisor takes the item,
+// and between a release and a label that a later plan asks for there is about a second: another supervisor began an
+// issue in it that an agent of ours had just refused. The facts may be older than the session, so only those rules
+// speak that follow from how it ended.
+func LabelBeforeRelease(s Snapshot, item forge.Ref) *Mark {
+	if s.Config == nil {
+		return nil
+	}
+	d := newDecision(newView(&s))
+	w, err := d.find(item)
+	if err != nil || w.issue == nil && w.pull == nil || merged(d.view, w) != nil {
+		return nil
+	}
+	for i := range endRules {
+		if r := &endRules[i]; r.own {
+			if why := r.why(d.view, w); why != nil {
+				return &Mark{Action: r.action, Ref: item, Item: w.Item, Reason: *why}
+			}
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -193,4 +194,39 @@ func TestHalfWrittenClaim(t *testing.T) {
 		l.Stop()
 		w.Check()
 	})
+}
+
+// Where the end of a session leads to a label that keeps agents off, the claim stays on until that label is written:
+// in between, another supervisor would take an issue that an agent of ours has just given back.
+func TestLabelBeforeRelease(t *testing.T) {
+	for _, tt := range []struct {
+		label string
+		ends  Script
+	}{
+		{forge.LabelNeedsHuman, reports(time.Minute, agents.Refused, "too vague")},
+		{forge.LabelBlocked, reports(time.Minute, agents.Failed, "tests fail")},
+		{forge.LabelNeedsAnswer, speaks(agents.Question, "Which one?")},
+	} {
+		t.Run(tt.label, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t)
+				issue := w.Forge.Issue("one")
+				always(w, agents.KindIssue, tt.ends)
+				l := w.Start()
+				w.Until(2*time.Hour, "it is labelled and free", func() bool {
+					return w.labelled(issue, tt.label) && !w.labelled(issue, forge.LabelInProgress)
+				})
+				l.Stop()
+				w.Check()
+				writes := w.Forge.Writes()
+				label := slices.Index(writes, fmt.Sprintf("label #%d %s", issue, tt.label))
+				release := slices.IndexFunc(writes[max(label, 0):], func(words string) bool {
+					return strings.HasPrefix(words, fmt.Sprintf("release #%d ", issue))
+				})
+				if label < 0 || release < 0 {
+					t.Errorf("no release after the label: %q", writes)
+				}
+			})
+		})
+	}
 }
