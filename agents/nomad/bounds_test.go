@@ -228,21 +228,20 @@ func TestCheck(t *testing.T) {
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	f.mu.Lock()
-	f.nodes[0].volume = ""
-	f.denied = true
-	f.mu.Unlock()
+	f.DropVolume("box1")
+	f.SetDenied(true)
 	_, problems = Check(t.Context(), Config{Address: f.server.URL, Volume: "disinto"}, needs[:1])
 	want = []string{
 		"node box1 has no host volume disinto, so it takes no session",
-		"the token of [nomad] lacks the right write of variables at nomad/jobs/disinto-*: Nomad answers 403: Permission denied",
+		"the token of [nomad] lacks the right write of variables at nomad/jobs/disinto-*: " +
+			"Nomad answers 403: Permission denied",
 		"thread far: the token of [nomad] lacks the right submit-job: Nomad answers 403: Permission denied",
 	}
 	if diff := cmp.Diff(want, lines(problems)); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	if len(f.jobs)+len(f.vars) > 0 {
-		t.Error("it has written something")
+	if written := f.Written(); len(written) > 0 {
+		t.Errorf("it has written %q", written)
 	}
 }
 

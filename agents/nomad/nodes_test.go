@@ -27,8 +27,8 @@ func TestFailureReadsAsASentence(t *testing.T) {
 	}
 }
 
-// TestUnfit: only what no node has keeps a session from being sent. Room comes and goes, and a node that is not ready may
-// be the next moment.
+// TestUnfit: only what no node has keeps a session from being sent. Room comes and goes, and a node that is not ready
+// may be the next moment.
 func TestUnfit(t *testing.T) {
 	onBoth(t, func(b *bench) {
 		why := func(rules ...agents.NodeRule) string {
@@ -41,18 +41,19 @@ func TestUnfit(t *testing.T) {
 		if got := why(); got != "" {
 			b.Errorf("without a rule: %s", got)
 		}
-		if got := why(agents.NodeRule{Attribute: "meta.llama", Value: "box9"}); got != b.nodes()+" without ${meta.llama} = box9" {
+		got := why(agents.NodeRule{Attribute: "meta.llama", Value: "box9"})
+		if got != b.nodes()+" without ${meta.llama} = box9" {
 			b.Errorf("with a rule that no node keeps: %q", got)
 		}
 		if b.fake == nil {
 			return
 		}
-		b.fake.setFull(true)
+		b.fake.SetFull(true)
 		if got := why(); got != "" {
 			b.Errorf("without room: %s", got)
 		}
-		b.fake.loseSight("box1", false)
-		b.fake.loseSight("box2", false)
+		b.fake.LoseSight("box1", false)
+		b.fake.LoseSight("box2", false)
 		if got := why(); got != "" {
 			b.Errorf("without a node: %s", got)
 		}

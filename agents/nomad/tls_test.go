@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestTLS: a cluster with an authority of its own, which wants certificates of its clients, is asked with the files that
-// the configuration names, as they are at that time.
+// TestTLS: a cluster with an authority of its own, which wants certificates of its clients, is asked with the files
+// that the configuration names, as they are at that time.
 func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `"10.0.0.1:4647"`)

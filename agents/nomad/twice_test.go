@@ -2,7 +2,6 @@ package nomad
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"codeberg.org/johba/disinto/agents"
+	"codeberg.org/johba/disinto/agents/nomad/fakenomad"
 )
 
 // bench has an executor on a Nomad, by way of a network that can break, and a folder for programs to write to.
@@ -79,7 +79,6 @@ type network struct {
 
 func newNetwork(t *testing.T, address string) *network {
 	t.Helper()
-	n := &network{lose: func(*http.Request) bool { return false }}
 	to, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +87,15 @@ func newNetwork(t *testing.T, address string) *network {
 	proxy.FlushInterval = -1
 	proxy.Transport = newTransport(func() Config { return environConfig(address) })
 	proxy.ErrorLog = log.New(io.Discard, "", 0)
-	n.proxy = proxy
+	return networkBy(t, proxy)
+}
+
+// anotherNetwork has the way of the first one: a real Nomad takes 100 connections of an address.
+func (b *bench) anotherNetwork() *network { return networkBy(b.T, b.net.proxy) }
+
+func networkBy(t *testing.T, proxy http.Handler) *network {
+	t.Helper()
+	n := &network{proxy: proxy, lose: func(*http.Request) bool { return false }}
 	n.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		inside := n.inside.Load()
 		switch {
@@ -228,14 +235,7 @@ func (b *bench) wait(out chan agents.Outcome, over func()) agents.Outcome {
 }
 
 // allocs are those of the fake.
-func (b *bench) allocs() (list []fakeAlloc) {
-	b.fake.mu.Lock()
-	defer b.fake.mu.Unlock()
-	for _, a := range b.fake.allocs {
-		list = append(list, *a)
-	}
-	return list
-}
+func (b *bench) allocs() []fakenomad.Alloc { return b.fake.Allocs() }
 
 // TestRegisterAnswerLost: a job whose registration was not answered is registered again under its name, and starts
 // once.
@@ -270,10 +270,10 @@ func TestServerDown(t *testing.T) {
 func TestNodeUnheard(t *testing.T) {
 	b := newBench(t)
 	out, _ := b.run(b.job(untilEnd))
-	b.fake.loseSight(b.allocs()[0].node.name, false)
+	b.fake.LoseSight(b.allocs()[0].Node, false)
 	b.touch("end")
-	b.eventually("it ends", func() bool { return b.allocs()[0].really == "complete" })
-	b.want(b.wait(out, func() { b.fake.findAgain(b.allocs()[0].node.name) }), agents.Done, "", 1)
+	b.eventually("it ends", func() bool { return b.allocs()[0].Really == "complete" })
+	b.want(b.wait(out, func() { b.fake.FindAgain(b.allocs()[0].Node) }), agents.Done, "", 1)
 }
 
 // TestSecondStart: Nomad starts a session again on another node while the first one still runs. The fence refuses it,
@@ -282,16 +282,16 @@ func TestSecondStart(t *testing.T) {
 	b := newBench(t)
 	out, _ := b.run(b.job(`trap 'touch $T/heard; exit 0' TERM; ` + untilEnd))
 	first := b.allocs()[0]
-	b.fake.loseSight(first.node.name, true)
+	b.fake.LoseSight(first.Node, true)
 	b.eventually("the second one is refused", func() bool {
 		list := b.allocs()
-		return len(list) == 2 && list[1].really == "failed"
+		return len(list) == 2 && list[1].Really == "failed"
 	})
 	second := b.allocs()[1]
-	if code := second.truly[1].Details["exit_code"]; code != "75" {
+	if code := second.Events[1].Details["exit_code"]; code != "75" {
 		t.Errorf("the second one ended with %s", code)
 	}
-	o := b.wait(out, func() { b.fake.findAgain(first.node.name) })
+	o := b.wait(out, func() { b.fake.FindAgain(first.Node) })
 	b.want(o, agents.Lost, "stopped in Nomad", 1)
 	b.eventually("the first one hears TERM", b.heard)
 }
@@ -301,25 +301,32 @@ func TestNodeGone(t *testing.T) {
 	b := newBench(t)
 	job := b.job("sleep 1000")
 	out, _ := b.run(job)
-	b.fake.loseSight(b.allocs()[0].node.name, true)
+	b.fake.LoseSight(b.allocs()[0].Node, true)
 	b.eventually("the second one is refused", func() bool {
 		list := b.allocs()
-		return len(list) == 2 && list[1].client == "failed"
+		return len(list) == 2 && list[1].Client == "failed"
 	})
 	o := b.wait(out, func() { // the deadline is two minutes and more away: another supervisor finds it passed
-		b.fake.mu.Lock()
-		path := variablePath(jobID(job.RunID))
-		order, err := parseOrder([]byte(b.fake.vars[path][orderKey]))
-		if err == nil {
-			order.Deadline = time.Now().Add(-2 * time.Minute)
-			b.fake.vars[path][orderKey] = marshal(t, order)
-		}
-		b.fake.mu.Unlock()
+		b.expire(job)
 		next := newExecutor(b.fake.server.URL)
 		go func() { out <- next.Run(b.Context(), agents.Job{RunID: job.RunID}, nil) }()
 	})
 	b.want(o, agents.Lost, "is not heard of", 1)
 	b.wantNothingLeft(job)
+}
+
+// expire has the deadline of a session be long past.
+func (b *bench) expire(job agents.Job) {
+	b.Helper()
+	id := jobID(job.RunID)
+	order, err := b.client().getOrder(b.Context(), id)
+	if err != nil || order == nil {
+		b.Fatalf("the order is %v, %v", order, err)
+	}
+	order.Deadline = time.Now().Add(-2 * time.Minute)
+	if err := b.client().putOrder(b.Context(), id, order); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // wantNothingLeft checks that an order is gone, and that Kept does not name the run.
@@ -388,12 +395,12 @@ func TestCollected(t *testing.T) {
 	b := newBench(t)
 	job := b.job(untilEnd + `echo '{"outcome":"refused","reason":"too large"}' >$DISINTO_RESULT`)
 	out, _ := b.run(job)
-	b.fake.loseSight(b.allocs()[0].node.name, false)
+	b.fake.LoseSight(b.allocs()[0].Node, false)
 	b.touch("end")
-	b.eventually("it ends", func() bool { return b.allocs()[0].really == "failed" })
+	b.eventually("it ends", func() bool { return b.allocs()[0].Really == "failed" })
 	o := b.wait(out, func() {
-		_ = os.RemoveAll(b.allocs()[0].dir)
-		b.fake.findAgain(b.allocs()[0].node.name)
+		_ = os.RemoveAll(b.allocs()[0].Dir)
+		b.fake.FindAgain(b.allocs()[0].Node)
 	})
 	b.want(o, agents.Refused, "cannot be read", 1)
 	if o.Claimed {
@@ -440,7 +447,7 @@ func TestWrapperKilled(t *testing.T) {
 	b.exec.silence = 100 * time.Millisecond
 	out, _ := b.run(b.job("echo $$ >$T/pid; " + untilEnd))
 	b.eventually("it runs", func() bool { _, err := os.Stat(filepath.Join(b.dir, "pid")); return err == nil })
-	o := b.wait(out, func() { _ = b.allocs()[0].process.Kill() })
+	o := b.wait(out, func() { _ = b.allocs()[0].Process.Kill() })
 	b.want(o, agents.Failed, "out of memory?", 1)
 	text, _ := os.ReadFile(filepath.Join(b.dir, "pid"))
 	var pid int
@@ -454,19 +461,17 @@ func TestSecrets(t *testing.T) {
 	job := b.job(untilEnd + `echo the word is $FORGE_TOKEN`)
 	out, _ := b.run(job)
 	b.want(b.wait(out, func() { b.touch("end") }), agents.Done, "", 1)
-	b.fake.mu.Lock()
-	for _, text := range b.fake.requests {
+	for _, text := range b.fake.Requests() {
 		if strings.Contains(text, "hunter2") {
 			t.Errorf("a secret: %s", text)
 		}
 	}
-	b.fake.mu.Unlock()
 	var log strings.Builder
 	if err := b.exec.Log(t.Context(), job.RunID, true, &log); err != nil || log.String() != "the word is [secret]\n" {
 		t.Errorf("the log is %q, %v", &log, err)
 	}
 	for _, name := range []string{"stdout", filepath.Join("local", documentFile)} {
-		text, err := os.ReadFile(filepath.Join(b.allocs()[0].dir, name))
+		text, err := os.ReadFile(filepath.Join(b.allocs()[0].Dir, name))
 		if err != nil || strings.Contains(string(text), "hunter2") {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
@@ -481,13 +486,4 @@ func TestTooLong(t *testing.T) {
 		job.Env = append(job.Env, "X="+strings.Repeat("x", 64<<10))
 		b.want(b.exec.Run(b.Context(), job, nil), agents.NoPlace, "too long", 0)
 	})
-}
-
-func marshal(t *testing.T, v any) string {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -1,0 +1,299 @@
+// Package fakenomad is a Nomad of two nodes for tests, whose tasks are real processes of this machine. It has the traps
+// that were measured on a real one: a stopped job is dead at once while its process goes on; an allocation that was
+// stopped is complete; one whose node is not heard of is lost, and runs a second time; folders of ended allocations are
+// collected; no flag tells that memory ran out; a job that fits nowhere waits for ever; a purged job lists no
+// allocation, although they run on; registering answers with an error for a job that is there; and servers without a
+// leader answer 500 to all but what the nodes themselves say.
+package fakenomad
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Command is a task as the driver of a node starts it, in a session of processes of its own.
+type Command struct {
+	Path string
+	Args []string // without the path
+	Env  []string
+	Out  *os.File
+}
+
+// Process is a task that was started.
+type Process interface {
+	Signal(os.Signal) error
+	Kill() error
+	// Wait returns when the process has ended: its exit code, and the signal that killed it; 0 for none.
+	Wait() (code, signal int)
+}
+
+// Server is an http.Handler. Its exported fields must not change once it serves.
+type Server struct {
+	Dir   string                         // of nodes and allocations; it must be passable for the accounts of tasks
+	Start func(Command) (Process, error) // starts a task
+
+	mu       sync.Mutex // guards what follows
+	index    uint64
+	changed  chan struct{} // closed at each change
+	jobs     map[string]*job
+	vars     map[string]map[string]string
+	nodes    []*node
+	allocs   []*alloc
+	serial   int
+	down     bool     // no answer to anything
+	headless bool     // no server leads the others
+	denied   bool     // writing is forbidden
+	full     bool     // no node has room for one more
+	requests []string // bodies of all requests but those of variables
+}
+
+type job struct {
+	id      string
+	text    map[string]any
+	index   uint64
+	stopped bool
+	blocked map[string]int // constraints that no node satisfies
+}
+
+type node struct {
+	id, name, volume string
+	meta             map[string]string
+	heard            bool
+}
+
+type alloc struct {
+	id, job         string
+	node            *node
+	index           uint64
+	client, desired string // as the server shows them
+	events          []Event
+	really          string // as the node would say it
+	truly           []Event
+	dir             string
+	process         Process
+}
+
+// Event is one of a task's.
+type Event struct {
+	Type, DisplayMessage string
+	Details              map[string]string
+}
+
+// Alloc is an allocation: as the server shows it, and as its node would.
+type Alloc struct {
+	ID, Job, Node  string
+	Client, Really string
+	Events         []Event // in the node's words
+	Dir            string
+	Process        Process // nil before it is started
+}
+
+// New returns a server of the nodes box1 and box2, of which each has the meta llama with its name.
+func New(dir string, start func(Command) (Process, error)) *Server {
+	f := &Server{
+		Dir: dir, Start: start, index: 10, changed: make(chan struct{}),
+		jobs: map[string]*job{}, vars: map[string]map[string]string{},
+	}
+	for _, name := range []string{"box1", "box2"} {
+		f.nodes = append(f.nodes, &node{
+			id: "id-of-" + name, name: name, volume: filepath.Join(dir, name), heard: true,
+			meta: map[string]string{"llama": name},
+		})
+	}
+	return f
+}
+
+// Close kills all tasks, and answers no more: its users end.
+func (f *Server) Close() {
+	f.SetDown(true)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.allocs {
+		if a.process != nil {
+			_ = a.process.Kill()
+		}
+	}
+}
+
+// set changes one of the server's conditions, which all requests that wait notice.
+func (f *Server) set(condition *bool, value bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*condition = value
+	f.bump()
+}
+
+// SetDown stops or starts the server.
+func (f *Server) SetDown(down bool) { f.set(&f.down, down) }
+
+// SetLeader says whether one of the servers leads the others, without whom they answer no question.
+func (f *Server) SetLeader(leads bool) { f.set(&f.headless, !leads) }
+
+// SetFull has all nodes lack room for one more session, or not.
+func (f *Server) SetFull(full bool) { f.set(&f.full, full) }
+
+// SetDenied forbids writing, or allows it.
+func (f *Server) SetDenied(denied bool) { f.set(&f.denied, denied) }
+
+// DropVolume takes the host volume off a node.
+func (f *Server) DropVolume(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		if n.name == name {
+			n.volume = ""
+		}
+	}
+}
+
+// Written names the jobs and variables that there are, sorted.
+func (f *Server) Written() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := slices.AppendSeq(slices.Collect(maps.Keys(f.jobs)), maps.Keys(f.vars))
+	slices.Sort(names)
+	return names
+}
+
+// Requests are the addresses and bodies of all requests but those of variables.
+func (f *Server) Requests() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.requests)
+}
+
+// object is an answer, or a part of one.
+type object = map[string]any
+
+// bump says that something changed. The mutex is held.
+func (f *Server) bump() uint64 {
+	f.index++
+	close(f.changed)
+	f.changed = make(chan struct{})
+	return f.index
+}
+
+// ServeHTTP answers as a server of Nomad does, below /v1.
+func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	down := f.down
+	f.mu.Unlock()
+	if down {
+		panic(http.ErrAbortHandler)
+	}
+	body, _ := io.ReadAll(r.Body)
+	path := strings.TrimPrefix(r.URL.Path, "/v1")
+	if !strings.HasPrefix(path, "/var") {
+		f.mu.Lock()
+		f.requests = append(f.requests, r.URL.String()+"\n"+string(body))
+		f.mu.Unlock()
+	}
+	if strings.HasPrefix(path, "/client/fs/") {
+		f.files(w, r, path)
+		return
+	}
+	if wait, _ := strconv.ParseUint(r.URL.Query().Get("index"), 10, 64); wait > 0 {
+		f.await(r, wait)
+	}
+	status, answer := f.answer(r, path, body)
+	f.mu.Lock()
+	w.Header().Set("X-Nomad-Index", fmt.Sprint(f.index))
+	f.mu.Unlock()
+	w.WriteHeader(status)
+	if words, ok := answer.(string); ok {
+		_, _ = io.WriteString(w, words)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// await waits until the index has been passed.
+func (f *Server) await(r *http.Request, index uint64) {
+	for {
+		f.mu.Lock()
+		over, changed := f.index > index || f.down || f.headless, f.changed
+		f.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		case <-time.After(2 * time.Second):
+			return
+		}
+	}
+}
+
+// answer does what a request asks for.
+func (f *Server) answer(r *http.Request, path string, body []byte) (status int, answer any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	query := r.URL.Query()
+	parts := strings.SplitN(strings.Trim(path, "/"), "/", 3)
+	switch {
+	case f.headless:
+		return 500, "rpc error: No cluster leader"
+	case f.denied && r.Method == http.MethodPut:
+		return 403, "Permission denied"
+	case path == "/status/leader":
+		return 200, json.RawMessage(`"127.0.0.1:4647"`)
+	case path == "/allocations":
+		return 200, []any{}
+	case path == "/jobs" && r.Method == http.MethodPut:
+		return f.register(body)
+	case path == "/jobs":
+		return 200, f.listJobs(query.Get("prefix"), query.Get("filter") != "")
+	case path == "/nodes":
+		return 200, f.listNodes()
+	case parts[0] == "vars":
+		return 200, f.listVariables(query.Get("prefix"))
+	case parts[0] == "var":
+		return f.variable(r.Method, strings.TrimPrefix(path, "/var/"), query.Has("cas"), body)
+	case parts[0] == "job" && len(parts) == 3:
+		return f.about(parts[1], parts[2], body)
+	case parts[0] == "job" && f.jobs[parts[1]] == nil:
+		return 404, "job not found"
+	case parts[0] == "job" && r.Method == http.MethodDelete:
+		f.stop(f.jobs[parts[1]])
+		if query.Get("purge") == "true" {
+			delete(f.jobs, parts[1])
+		}
+		return 200, object{}
+	case parts[0] == "job":
+		return 200, object{"ID": parts[1], "Meta": f.jobs[parts[1]].text["Meta"]}
+	}
+	return 404, "no such page: " + path
+}
+
+// about answers for what belongs to a job.
+func (f *Server) about(id, what string, body []byte) (status int, answer any) {
+	switch {
+	case what == "plan":
+		return f.plan(body)
+	case what == "allocations":
+		list := []any{}
+		for _, a := range f.allocs {
+			if a.job == id && f.jobs[id] != nil {
+				list = append(list, a.show())
+			}
+		}
+		return 200, list
+	case f.jobs[id] == nil:
+		return 404, "job not found"
+	}
+	return 200, []any{object{"Status": "complete", "FailedTGAllocs": object{
+		"session": object{"NodesEvaluated": 2, "ConstraintFiltered": f.jobs[id].blocked},
+	}}}
+}

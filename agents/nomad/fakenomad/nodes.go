@@ -1,0 +1,203 @@
+package fakenomad
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// says has a node report, and the server hear it when it hears of the node.
+func (f *Server) says(a *alloc, status string, events ...Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a.really, a.truly = status, append(a.truly, events...)
+	f.hear(a)
+}
+
+func (f *Server) hear(a *alloc) {
+	if a.node.heard {
+		a.client, a.events = a.really, slices.Clone(a.truly)
+		f.bump()
+	}
+}
+
+// start runs the task of an allocation.
+func (f *Server) start(a *alloc, j *job) {
+	task := j.text["TaskGroups"].([]any)[0].(object)["Tasks"].([]any)[0].(object)
+	command, err := f.prepare(a, j.id, task)
+	if err == nil {
+		defer command.Out.Close()
+		var process Process
+		if process, err = f.Start(command); err == nil {
+			f.run(a, process)
+			return
+		}
+	}
+	f.says(a, "failed", Event{Type: "Driver Failure", DisplayMessage: err.Error()})
+}
+
+// prepare makes the folders and the environment of a task.
+func (f *Server) prepare(a *alloc, id string, task object) (c Command, err error) {
+	local, secrets := filepath.Join(a.dir, "local"), filepath.Join(a.dir, "secrets")
+	for _, dir := range []string{a.dir, local, secrets} {
+		_ = os.MkdirAll(dir, 0o777)
+		_ = os.Chmod(dir, 0o777)
+	}
+	_ = os.MkdirAll(a.node.volume, 0o755)
+	_ = os.Chmod(a.node.volume, 0o755)
+	template := task["Templates"].([]any)[0].(object)
+	f.mu.Lock()
+	order := f.vars["nomad/jobs/"+id]["order"]
+	f.mu.Unlock()
+	_ = os.WriteFile(filepath.Join(a.dir, template["DestPath"].(string)), []byte(order), 0o600)
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "NOMAD_ALLOC_ID=" + a.id, "NOMAD_TASK_DIR=" + local, "NOMAD_SECRETS_DIR=" + secrets,
+	}
+	for name, value := range task["Env"].(object) {
+		words := strings.NewReplacer("${node.unique.id}", a.node.id, "${node.unique.name}", a.node.name)
+		c.Env = append(c.Env, name+"="+words.Replace(value.(string)))
+	}
+	config := task["Config"].(object)
+	c.Path = config["command"].(string)
+	for _, word := range config["args"].([]any) {
+		c.Args = append(c.Args, word.(string))
+	}
+	c.Out, err = os.Create(filepath.Join(a.dir, "stdout"))
+	return c, err
+}
+
+// run waits for a task and reports its exit: one that was stopped is complete, whatever its exit code is.
+func (f *Server) run(a *alloc, process Process) {
+	f.mu.Lock()
+	if a.process = process; a.desired == "stop" {
+		f.terminate(a)
+	}
+	f.mu.Unlock()
+	f.says(a, "running", Event{Type: "Started"})
+	code, signal := process.Wait()
+	f.mu.Lock()
+	status := "failed"
+	if code == 0 || a.desired == "stop" {
+		status = "complete"
+	}
+	f.mu.Unlock()
+	f.says(a, status, Event{Type: "Terminated", Details: map[string]string{
+		"exit_code": strconv.Itoa(code), "signal": strconv.Itoa(signal), "oom_killed": "false",
+	}})
+}
+
+// stop ends a job: it is dead at once, and its task when it has ended.
+func (f *Server) stop(j *job) {
+	j.stopped = true
+	j.index = f.bump()
+	for _, a := range f.allocs {
+		if a.job == j.id && a.desired == "run" {
+			a.desired = "stop"
+			f.terminate(a)
+		}
+	}
+}
+
+// terminate sends TERM, and KILL when the kill timeout has passed.
+func (f *Server) terminate(a *alloc) {
+	process := a.process
+	if process == nil || !a.node.heard {
+		return
+	}
+	_ = process.Signal(syscall.SIGTERM)
+	time.AfterFunc(30*time.Second, func() { _ = process.Kill() })
+}
+
+// LoseSight has the server hear no more of a node. With replace its jobs run a second time, elsewhere.
+func (f *Server) LoseSight(name string, replace bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		if n.name == name {
+			n.heard = false
+		}
+	}
+	for _, a := range slices.Clone(f.allocs) {
+		if a.node.name != name || a.client != "running" && a.client != "pending" {
+			continue
+		}
+		if a.client = "unknown"; replace && f.jobs[a.job] != nil {
+			a.client, a.desired = "lost", "stop"
+			f.schedule(f.jobs[a.job])
+		}
+	}
+	f.bump()
+}
+
+// FindAgain has the server hear of a node again: it ends what runs there and was replaced.
+func (f *Server) FindAgain(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.nodes {
+		n.heard = n.heard || n.name == name
+	}
+	for _, a := range f.allocs {
+		if a.node.name == name {
+			f.hear(a)
+			if a.desired == "stop" && a.really == "running" {
+				f.terminate(a)
+			}
+		}
+	}
+}
+
+// Allocs are all allocations, in the order in which they were made.
+func (f *Server) Allocs() (list []Alloc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.allocs {
+		list = append(list, Alloc{
+			a.id, a.job, a.node.name, a.client, a.really, slices.Clone(a.truly), a.dir, a.process,
+		})
+	}
+	return list
+}
+
+// files answers for files of allocations.
+func (f *Server) files(w http.ResponseWriter, r *http.Request, path string) {
+	parts := strings.Split(path, "/") // client fs cat ALLOC
+	f.mu.Lock()
+	var dir string
+	for _, a := range f.allocs {
+		if a.id == parts[4] && a.node.heard && f.jobs[a.job] != nil {
+			dir = a.dir
+		}
+	}
+	f.mu.Unlock()
+	query := r.URL.Query()
+	name := "stdout"
+	if parts[3] == "cat" {
+		name = strings.TrimPrefix(query.Get("path"), "session/")
+	}
+	file, err := os.Open(filepath.Join(dir, name))
+	if dir == "" || err != nil || strings.HasPrefix(name, "secrets") {
+		http.Error(w, "Unknown allocation", 404)
+		return
+	}
+	defer file.Close()
+	offset, _ := strconv.ParseInt(query.Get("offset"), 10, 64)
+	_, _ = file.Seek(offset, io.SeekStart)
+	for {
+		_, _ = io.Copy(w, file)
+		if query.Get("follow") != "true" {
+			return
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
