@@ -33,8 +33,9 @@ type books struct {
 	// outages are the services that cannot be used; nil: all can. It may be called under mu.
 	outages func(*threads.Config, time.Time) map[string]threads.Outage
 	shadow  *shadow.Shadow // is asked what it would decide; nil: none
-	// decided keeps a decision. It is called under mu.
-	decided func(*threads.Snapshot, *threads.Plan)
+	// record takes in a decision of a time, for which it may call frozen, and is called under mu. frozen copies the
+	// decision.
+	record  func(now time.Time, frozen func() *threads.FrozenDecision)
 	journal *journal.File // the ledger is folded from it; nil before Run. Its lock is taken before mu
 
 	mu         sync.Mutex // guards what follows
@@ -57,6 +58,7 @@ type books struct {
 	closed     bool   // nothing begins: another image takes over
 	saves      string // the agent whose work is saved, see gripOver; empty: none
 	forgetAt   time.Time
+	frozen     *threads.Frozen // of the last decision that was copied; nil when a chain or an item may have changed since
 }
 
 // life is when this supervisor began, over all its images.
@@ -76,7 +78,7 @@ type reading struct {
 
 func newBooks(cfg *threads.Config, cfgErr error, decide func(threads.Snapshot) threads.Plan, heard func() bool) *books {
 	b := &books{
-		decide: decide, decided: func(*threads.Snapshot, *threads.Plan) {}, heard: heard,
+		decide: decide, record: func(time.Time, func() *threads.FrozenDecision) {}, heard: heard,
 		life: life{started: time.Now()}, cfg: cfg, cfgErr: cfgErr, ledger: ledger.New(),
 		sessions: make(map[string]*session), busy: make(map[forge.Ref]int), chores: make(map[choreKey]*chore),
 		stood: make(stood),
@@ -245,6 +247,7 @@ func (b *books) applyLocked(r ledger.Record) {
 		}
 	}
 	b.ledger.Apply(r)
+	b.frozen = nil
 }
 
 // compact returns the shortest journal that has the ledger's meaning.
@@ -264,7 +267,7 @@ func (b *books) replay(
 ) (news []notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ledger = past
+	b.ledger, b.frozen = past, nil
 	for _, run := range slices.Sorted(maps.Keys(b.ledger.Open)) {
 		o := b.ledger.Open[run]
 		if goesOn(&o) {
@@ -419,6 +422,7 @@ func (b *books) dropClaimsLocked() []forge.Ref {
 		fresh := known && b.busy[r] == 0 && repo.AsOf.After(b.ledger.Touched[r])
 		if fresh && !b.claimShownLocked(r) && b.sessionOnLocked(r) == nil {
 			b.ledger.Drop(r)
+			b.frozen = nil
 			dropped = append(dropped, r)
 		}
 	}

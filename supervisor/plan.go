@@ -3,11 +3,11 @@ package supervisor
 import (
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"codeberg.org/johba/disinto/forge"
 	"codeberg.org/johba/disinto/supervisor/fleet"
-	"codeberg.org/johba/disinto/supervisor/shadow"
 	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/ledger"
 )
@@ -28,12 +28,12 @@ type todo struct {
 	starts  []*session
 	stops   []*session
 	chores  []*chore
-	kicks   []string         // threads whose starts are for their own loops
-	dropped []forge.Ref      // claims in our books that are not on the forge
-	gone    []forge.Ref      // what the journal can forget
-	stood   []ledger.Free    // times beside work that are over
-	used    []ledger.Used    // what sessions have told, to be written
-	asked   *shadow.Decision // for the other build; nil: it is not asked about this one
+	kicks   []string                // threads whose starts are for their own loops
+	dropped []forge.Ref             // claims in our books that are not on the forge
+	gone    []forge.Ref             // what the journal can forget
+	stood   []ledger.Free           // times beside work that are over
+	used    []ledger.Used           // what sessions have told, to be written
+	asked   *threads.FrozenDecision // for the other build; nil: it is not asked about this one
 	held    []*threads.Hold
 	broken  []threads.Violation
 	delay   time.Duration // until the next tick of the thread
@@ -74,8 +74,7 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	snap := b.snapshotLocked(now, room)
 	plan := b.decide(snap)
 	t.broken = threads.Enforce(&snap, &plan)
-	t.asked = b.shadowedLocked(&snap, &plan)
-	b.decided(&snap, &plan)
+	t.asked = b.tellLocked(&snap, &plan)
 	free := threads.Beside(&snap, &plan)
 	if b.meters.Free != nil {
 		b.meters.Free(now, free)
@@ -96,6 +95,21 @@ func (b *books) commitLocked(now time.Time, room *threads.Room, ours func(*threa
 	t.stops = b.stopLocked(plan.Stops)
 	t.chores = b.choresLocked(&plan, now)
 	return t
+}
+
+// tellLocked has a decision recorded, and returns it for the other build if that is to be asked about it. It is copied
+// for both at once, and not at all where neither takes it.
+func (b *books) tellLocked(snap *threads.Snapshot, plan *threads.Plan) (asked *threads.FrozenDecision) {
+	frozen := sync.OnceValue(func() *threads.FrozenDecision {
+		d := snap.Freeze(plan, b.frozen)
+		b.frozen = d.History
+		return d
+	})
+	b.record(snap.Now, frozen)
+	if b.shadow != nil && b.shadow.Wants(b.cfg, plan, snap.Now) {
+		return frozen()
+	}
+	return nil
 }
 
 // heldLocked returns the items that wait for another reason than in the last plan.

@@ -17,7 +17,6 @@ import (
 	"codeberg.org/johba/disinto/supervisor/control"
 	"codeberg.org/johba/disinto/supervisor/journal"
 	"codeberg.org/johba/disinto/supervisor/shadow"
-	"codeberg.org/johba/disinto/threads"
 	"codeberg.org/johba/disinto/threads/wire"
 )
 
@@ -34,17 +33,6 @@ func (s *Supervisor) newShadow() *shadow.Shadow {
 		return nil
 	}
 	return &shadow.Shadow{Run: s.runShadow, Log: s.log, Changed: s.touchStatus}
-}
-
-// shadowedLocked copies a decision, if the other build is to be asked about it. The books change the history while it
-// is asked; all else is replaced and never changed.
-func (b *books) shadowedLocked(snap *threads.Snapshot, plan *threads.Plan) *shadow.Decision {
-	if b.shadow == nil || !b.shadow.Wants(b.cfg, plan, snap.Now) {
-		return nil
-	}
-	d := &shadow.Decision{Snapshot: *snap, History: snap.History.Freeze(), Plan: *plan}
-	d.Snapshot.History = threads.History{}
-	return d
 }
 
 // keepShadow keeps the other build from being asked while another image takes over.

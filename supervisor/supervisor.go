@@ -179,7 +179,7 @@ func (s *Supervisor) init() {
 		s.books = newBooks(s.Config, s.ConfigError, s.Decide, s.events.HasReaders)
 		s.books.journalled, s.books.meters, s.books.model = s.journalled, s.Meters, s.servers.model
 		s.decisions = decisions.NewRecorder()
-		s.books.decided = s.decisions.Decided
+		s.books.record = s.decisions.Take
 		if s.Runner != nil {
 			s.books.outages = s.serving.outages
 		}

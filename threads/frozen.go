@@ -8,6 +8,29 @@ import (
 	"codeberg.org/johba/disinto/forge"
 )
 
+// FrozenDecision is a plan with the snapshot that it was made from. It is read while the next decisions are made, so
+// nothing in it may be written to.
+type FrozenDecision struct {
+	Snapshot Snapshot // its History is not set; see Whole
+	History  *Frozen
+	Plan     Plan
+}
+
+// Freeze copies a decision. The books go on to change the history; all else is replaced and never changed. known is the
+// history of an earlier decision if no chain and no item has changed since, and nil otherwise.
+func (s *Snapshot) Freeze(p *Plan, known *Frozen) *FrozenDecision {
+	d := &FrozenDecision{Snapshot: *s, History: s.History.freeze(known), Plan: *p}
+	d.Snapshot.History = History{}
+	return d
+}
+
+// Whole returns the snapshot with its history.
+func (d *FrozenDecision) Whole() *Snapshot {
+	s := d.Snapshot
+	s.History = d.History.History()
+	return &s
+}
+
 // Frozen is a history as it was at one moment. It shares nothing with the history that can be written to, so that it
 // can be read while that goes on.
 type Frozen struct {
@@ -18,7 +41,7 @@ type Frozen struct {
 	authors []pair[string, AuthorHistory]
 	slots   map[SlotKey]Warm
 	paused  map[Pause]time.Time
-	touched []pair[forge.Ref, time.Time]
+	touched map[forge.Ref]time.Time
 }
 
 // pair is an entry of a map. Lists of pairs are made in a fifth of the time that another map takes.
@@ -28,13 +51,14 @@ type pair[K comparable, V any] struct {
 }
 
 // Freeze copies the history. Nothing else can be decided meanwhile, so it does the least that must be done then.
-func (h *History) Freeze() *Frozen {
+func (h *History) Freeze() *Frozen { return h.freeze(nil) }
+
+// freeze takes chains and items from a history that is frozen already, or copies them too. There are ten thousand of
+// them where there are ten agents.
+func (h *History) freeze(known *Frozen) *Frozen {
 	f := &Frozen{
-		chains: pairs(h.Chains), items: pairs(h.Items), agents: pairs(h.Agents), threads: pairs(h.Threads),
-		authors: pairs(h.Authors), slots: maps.Clone(h.Slots), paused: maps.Clone(h.Paused),
-	}
-	for i := range f.chains {
-		f.chains[i].value.unshare()
+		agents: pairs(h.Agents), threads: pairs(h.Threads), authors: pairs(h.Authors),
+		slots: maps.Clone(h.Slots), paused: maps.Clone(h.Paused), touched: maps.Clone(h.Touched),
 	}
 	for i := range f.threads {
 		f.threads[i].value.unshare()
@@ -43,23 +67,23 @@ func (h *History) Freeze() *Frozen {
 		a := &f.authors[i].value
 		a.Reviews = maps.Clone(a.Reviews)
 	}
-	f.touched = make([]pair[forge.Ref, time.Time], 0, len(h.Touched))
-	for r, at := range h.Touched {
-		f.touched = append(f.touched, pair[forge.Ref, time.Time]{r, at})
+	if known != nil {
+		f.chains, f.items = known.chains, known.items
+		return f
+	}
+	f.chains, f.items = pairs(h.Chains), pairs(h.Items)
+	for i := range f.chains {
+		f.chains[i].value.unshare()
 	}
 	return f
 }
 
-// History is the frozen history. It belongs to the caller, and may be asked for once.
+// History is the frozen history. Its entries are those of every other history that is made of it.
 func (f *Frozen) History() History {
-	h := History{
+	return History{
 		Chains: thawed(f.chains), Items: thawed(f.items), Agents: thawed(f.agents), Threads: thawed(f.threads),
-		Authors: thawed(f.authors), Slots: f.slots, Paused: f.paused, Touched: make(map[forge.Ref]time.Time, len(f.touched)),
+		Authors: thawed(f.authors), Slots: f.slots, Paused: f.paused, Touched: f.touched,
 	}
-	for _, p := range f.touched {
-		h.Touched[p.key] = p.value
-	}
-	return h
 }
 
 func pairs[K comparable, V any](m map[K]*V) []pair[K, V] {

@@ -72,12 +72,22 @@ func (r *record) stop() {
 	<-r.gone
 }
 
+// frozen decides on a snapshot, and copies that.
+func frozen(s *threads.Snapshot) *threads.FrozenDecision {
+	plan := threads.Decide(*s)
+	return s.Freeze(&plan, nil)
+}
+
+// take has the recorder take in what is decided on a snapshot.
+func (r *record) take(s *threads.Snapshot) {
+	r.Take(s.Now, func() *threads.FrozenDecision { return frozen(s) })
+}
+
 // decide decides on a snapshot as it is now, and waits until that is written.
 func (r *record) decide(s *threads.Snapshot) {
 	s.Now = time.Now()
 	s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: s.Now, DefaultBranch: "main"}}
-	plan := threads.Decide(*s)
-	r.Decided(s, &plan)
+	r.take(s)
 	r.Settle(nil)
 }
 
@@ -331,8 +341,7 @@ func TestLost(t *testing.T) {
 		for i := range waiting + 5 {
 			s.Now = time.Now()
 			pause(s, i%2 == 0)
-			plan := threads.Decide(*s)
-			r.Decided(s, &plan)
+			r.take(s)
 			time.Sleep(time.Second)
 		}
 		gone := make(chan struct{})
@@ -364,8 +373,7 @@ func TestClockSetBack(t *testing.T) {
 			s.Now = noon.Add(at)
 			s.Facts.Repos = []forge.Repo{{Name: "o/r", AsOf: s.Now, DefaultBranch: "main"}}
 			pause(s, paused)
-			plan := threads.Decide(*s)
-			r.Decided(s, &plan)
+			r.take(s)
 			r.Settle(nil)
 		}
 		decide(0, true)
@@ -390,8 +398,7 @@ func TestDecidedOutOfTurn(t *testing.T) {
 		for i := range 6 {
 			s.Now = began.Add(time.Duration(i*1000-i%2*1500) * time.Millisecond)
 			pause(s, i%2 == 0)
-			plan := threads.Decide(*s)
-			r.Decided(s, &plan)
+			r.take(s)
 		}
 		r.Settle(nil)
 		if n := len(files(t, dir)); n != 1 {
@@ -444,7 +451,7 @@ func TestDiskFullLater(t *testing.T) {
 		take := func(paused bool) {
 			s.Now = time.Now()
 			pause(s, paused)
-			w.take(&decision{snapshot: *s, history: s.History.Freeze(), plan: threads.Decide(*s)})
+			w.take(&decision{FrozenDecision: frozen(s)})
 			time.Sleep(time.Minute)
 		}
 		began := time.Now()
@@ -591,7 +598,7 @@ func FuzzSegment(f *testing.F) {
 	for i := range 3 {
 		s.Now = s.Now.Add(time.Minute)
 		pause(s, i%2 == 0)
-		w.take(&decision{snapshot: *s, history: s.History.Freeze(), plan: threads.Decide(*s)})
+		w.take(&decision{FrozenDecision: frozen(s)})
 	}
 	w.end(stopped, s.Now)
 	raw, err := os.ReadFile(w.now.path(w.dir))

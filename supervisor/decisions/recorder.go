@@ -21,31 +21,27 @@ type Recorder struct {
 
 // decision is one decision on its way to the disk.
 type decision struct {
-	snapshot threads.Snapshot // without its history
-	history  *threads.Frozen
-	plan     threads.Plan
-	lost     *lost
-	written  chan<- struct{} // of Settle, instead of a decision
+	*threads.FrozenDecision
+	lost    *lost
+	written chan<- struct{} // of Settle, instead of a decision
 }
 
 // NewRecorder returns a recorder. What it takes in waits until Keep is called.
 func NewRecorder() *Recorder { return &Recorder{queue: make(chan decision, waiting)} }
 
-// Decided takes in a decision, while nothing of the snapshot can change. It does not wait: where the writer is behind,
-// the decision is lost, and the next one says so.
-func (r *Recorder) Decided(s *threads.Snapshot, p *threads.Plan) {
+// Take takes in a decision of a time, and has it copied. It does not wait: where the writer is behind, the decision is
+// lost, and the next one says so.
+func (r *Recorder) Take(now time.Time, frozen func() *threads.FrozenDecision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) == cap(r.queue) { // only here something is put in
+	if len(r.queue) == cap(r.queue) { // under mu it only gets shorter
 		if r.lost == nil {
-			r.lost = &lost{From: s.Now}
+			r.lost = &lost{From: now}
 		}
 		r.lost.N++
 		return
 	}
-	d := decision{snapshot: *s, history: s.History.Freeze(), plan: *p, lost: r.lost}
-	d.snapshot.History = threads.History{}
-	r.queue <- d
+	r.queue <- decision{FrozenDecision: frozen(), lost: r.lost}
 	r.lost = nil
 }
 

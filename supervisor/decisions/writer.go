@@ -49,13 +49,12 @@ func (w *writer) take(d *decision) {
 		close(d.written)
 		return
 	}
-	s := d.snapshot
-	if w.failing && s.Now.Before(w.failed.Add(failRest)) && !s.Now.Before(w.failed) {
+	if now := d.Snapshot.Now; w.failing && now.Before(w.failed.Add(failRest)) && !now.Before(w.failed) {
 		return
 	}
-	s.History = d.history.History()
-	l := &line{At: s.Now, Sum: delta.Sum(&d.plan), Starts: startsOf(&d.plan), Lost: d.lost}
-	err := w.write(&s, l, acts(&d.plan))
+	s := d.Whole()
+	l := &line{At: s.Now, Sum: delta.Sum(&d.Plan), Starts: startsOf(&d.Plan), Lost: d.lost}
+	err := w.write(s, l, d.Plan.Acts())
 	if err != nil {
 		w.end(failed, s.Now)
 		w.failed = s.Now
@@ -65,9 +64,6 @@ func (w *writer) take(d *decision) {
 	}
 	w.failing = err != nil
 }
-
-// acts reports whether a plan does something. What it does is found again by the time of the plan.
-func acts(p *threads.Plan) bool { return len(p.Starts)+len(p.Stops)+len(p.Merges)+len(p.Marks) > 0 }
 
 func startsOf(p *threads.Plan) (refs []forge.Ref) {
 	for i := range p.Starts {

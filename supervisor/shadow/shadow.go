@@ -34,13 +34,6 @@ const (
 	maxSeen = 2_000
 )
 
-// Decision is a plan and the snapshot that it was made from. Neither changes any more.
-type Decision struct {
-	Snapshot threads.Snapshot // its History is not set
-	History  *threads.Frozen
-	Plan     threads.Plan
-}
-
 // errHandOver ends a question because another image takes over.
 var errHandOver = errors.New("another image takes over")
 
@@ -54,7 +47,7 @@ type Shadow struct {
 
 	mu       sync.Mutex // guards what follows
 	wake     chan struct{}
-	next     *Decision               // the one that waits; nil: none
+	next     *threads.FrozenDecision // the one that waits; nil: none
 	handed   time.Time               // when the last one was handed over
 	rest     time.Time               // no question before
 	handing  bool                    // another image takes over
@@ -81,20 +74,17 @@ func (s *Shadow) Wants(c *threads.Config, p *threads.Plan, now time.Time) bool {
 	switch {
 	case s.path == "" || s.handing || s.fails > 0 && now.Before(s.rest):
 		return false
-	case acts(p):
+	case p.Acts():
 		return true
-	case s.next != nil && acts(&s.next.Plan):
+	case s.next != nil && s.next.Plan.Acts():
 		s.countLocked(now, func(c *control.Shadow) { c.Skipped++ })
 		return false
 	}
 	return now.Sub(s.handed) >= stillRest || now.Before(s.handed)
 }
 
-// acts reports whether a plan does anything.
-func acts(p *threads.Plan) bool { return len(p.Starts)+len(p.Stops)+len(p.Merges)+len(p.Marks) > 0 }
-
 // Hand hands a decision over, in the place of one that still waits.
-func (s *Shadow) Hand(d *Decision) {
+func (s *Shadow) Hand(d *threads.FrozenDecision) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next != nil {
@@ -174,7 +164,7 @@ func (s *Shadow) resting(now time.Time) time.Duration {
 }
 
 // take returns the decision that waits, nil when there is none, and the context of its question.
-func (s *Shadow) take(ctx context.Context) (*Decision, context.Context) {
+func (s *Shadow) take(ctx context.Context) (*threads.FrozenDecision, context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.next
@@ -187,13 +177,12 @@ func (s *Shadow) take(ctx context.Context) (*Decision, context.Context) {
 }
 
 // ask has the other build decide too, and notes the differences.
-func (s *Shadow) ask(ctx context.Context, d *Decision) {
+func (s *Shadow) ask(ctx context.Context, d *threads.FrozenDecision) {
 	began := time.Now()
-	program := d.Snapshot.Config.Factory.Shadow
-	d.Snapshot.History = d.History.History()
-	text, err := wire.Ask(&d.Snapshot)
+	snap := d.Whole()
+	text, err := wire.Ask(snap)
 	if err == nil {
-		text, err = s.Run(ctx, program, text)
+		text, err = s.Run(ctx, snap.Config.Factory.Shadow, text)
 	}
 	var version string
 	var plan *threads.Plan
@@ -202,7 +191,7 @@ func (s *Shadow) ask(ctx context.Context, d *Decision) {
 	}
 	var list []wire.Difference
 	if err == nil {
-		list = wire.Differences(&d.Snapshot, &d.Plan, plan)
+		list = wire.Differences(snap, &d.Plan, plan)
 	}
 	now := time.Now()
 	for _, words := range s.note(ctx, version, list, err, began, now) {

@@ -70,9 +70,7 @@ func (o *other) decide(p threads.Plan) bool {
 	if !o.Wants(o.config, &p, time.Now()) {
 		return false
 	}
-	o.Hand(&Decision{
-		Snapshot: threads.Snapshot{Now: time.Now(), Config: o.config}, History: new(threads.History).Freeze(), Plan: p,
-	})
+	o.Hand((&threads.Snapshot{Now: time.Now(), Config: o.config}).Freeze(&p, nil))
 	return true
 }
 

@@ -21,10 +21,13 @@ type entry[K comparable, V any] struct {
 	Value V
 }
 
-// betweenLists compares two lists that are sorted by their keys.
+// betweenLists compares two lists that are sorted by their keys. Ticks between two scans have the very same facts.
 func betweenLists[K comparable, V any](
 	from, to []V, key func(*V) K, compare func(K, K) int, same func(a, b *V) bool,
 ) (c change[K, V]) {
+	if len(from) == len(to) && len(from) > 0 && &from[0] == &to[0] {
+		return c
+	}
 	for i, j := 0, 0; i < len(from) || j < len(to); {
 		order := 0
 		switch {
