@@ -52,6 +52,7 @@ var layers = map[string][]string{
 	"threads":                  {"agents", "forge"},
 	"threads/file":             {"threads", "agents", "forge", "agents/tomltext"},
 	"threads/audit":            {"agents"},
+	"threads/eta":              {"threads"},
 	"threads/ledger":           {"threads", "threads/audit", "agents", "forge"},
 	"threads/proof":            {"threads", "threads/ledger", "agents", "forge"},
 	"threads/services":         {"threads"},
@@ -70,8 +71,8 @@ var layers = map[string][]string{
 	"supervisor/web/browser":   {},
 	"supervisor": {
 		"supervisor/control", "supervisor/decisions", "supervisor/disk", "supervisor/fleet", "supervisor/journal",
-		"supervisor/receipts", "supervisor/saved", "supervisor/shadow", "threads/audit", "threads/ledger",
-		"threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
+		"supervisor/receipts", "supervisor/saved", "supervisor/shadow", "threads/audit", "threads/eta",
+		"threads/ledger", "threads/services", "threads/wire", "threads", "agents", "agents/plainfile", "forge", "forge/plan",
 	},
 	"supervisor/metrics": {
 		"supervisor", "supervisor/control", "threads/ledger", "threads", "agents", "forge",
@@ -142,7 +143,7 @@ func (s *source) checkLinux() (failures []string) {
 // pure are the packages in which a decision depends on nothing but its arguments, so that the simulator, `why` and a bug
 // report repeat it exactly.
 var pure = []string{
-	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit", "threads/file", "threads/ledger",
+	"forge", "forge/plan", "agents", "agents/tomltext", "threads", "threads/audit", "threads/eta", "threads/file", "threads/ledger",
 	"threads/proof", "threads/services", "threads/sim", "threads/wire", "threads/delta",
 }
 

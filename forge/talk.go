@@ -30,12 +30,18 @@ const (
 	PlanKey     = "plan-"
 )
 
-// ReceiptsKey begins the key of our comments that show the receipts of sessions. They are not for agents to read: each
-// session adds a line, and a prompt that differs from the last one's finds less in a cache.
-const ReceiptsKey = "receipts-"
+// The beginnings of the keys of our comments that change again and again: those that show the receipts of sessions, and
+// those that tell when an issue is expected to be done. They are for people, and not for agents to read: a prompt that
+// differs from the last one's finds less in a cache.
+const (
+	ReceiptsKey = "receipts-"
+	ETAKey      = "eta-"
+)
 
-// IsReceipts reports whether a comment says that it is one of these.
-func IsReceipts(body string) bool { return strings.Contains(body, "<!-- disinto:"+ReceiptsKey) }
+// IsForPeople reports whether a comment says that it is one of these.
+func IsForPeople(body string) bool {
+	return strings.Contains(body, "<!-- disinto:"+ReceiptsKey) || strings.Contains(body, "<!-- disinto:"+ETAKey)
+}
 
 // IsTalkKey reports whether a comment with this key is a question or a plan.
 func IsTalkKey(key string) bool {

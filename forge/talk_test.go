@@ -57,3 +57,15 @@ func TestIsCommand(t *testing.T) {
 		}
 	}
 }
+
+// Comments that change again and again, and that agents do not read.
+func TestIsForPeople(t *testing.T) {
+	for body, want := range map[string]bool{
+		"x\n\n<!-- disinto:receipts-1 -->": true, "x\n\n<!-- disinto:" + ETAKey + "1 -->": true,
+		"x\n\n<!-- disinto:question-1 -->": false, "eta- receipts-": false, "": false,
+	} {
+		if got := IsForPeople(body); got != want {
+			t.Errorf("%q: %v", body, got)
+		}
+	}
+}

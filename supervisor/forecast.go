@@ -26,8 +26,8 @@ const (
 
 // Foresight is a forecast that is asked for.
 type Foresight struct {
-	Refs     []forge.Ref     // empty: what runs, and the first Items of the queue
-	Items    int             // where Refs is empty
+	Refs     []forge.Ref
+	Items    int             // not 0: what runs too, and so many items of the front of the queue
 	Time     time.Duration   // of the runs
 	Past     []ledger.Past   // at most ledger.PastLimit
 	Timeline ledger.Timeline // of as many days

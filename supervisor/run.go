@@ -50,6 +50,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		s.inLoop("the clearing of the state directory", func() { s.keepDisk(ctx) })
 		s.inLoop("the room elsewhere", func() { s.keepRooms(ctx) })
 		s.inLoop("the forecasts", func() { s.keepOutlook(ctx) })
+		s.inLoop("the expected times in comments", func() { s.keepETAs(ctx) })
 		if s.books.shadow != nil {
 			s.inLoop("the questions to the shadow", func() { s.books.shadow.Keep(ctx) })
 		}

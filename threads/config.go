@@ -78,6 +78,8 @@ type Factory struct {
 	// ListenMetrics is host:port for GET /metrics without a token; empty: none.
 	ListenMetrics string
 
+	ETA bool // a comment on each issue in front of the queue tells when it is expected to be started and merged
+
 	// Shadow is the program of another build, which is asked what it would decide; absolute, or empty: none. ShadowLine is
 	// the line of its key.
 	Shadow     string

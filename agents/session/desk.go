@@ -139,7 +139,7 @@ func (r *run) commentsOn(ctx context.Context, ref forge.Ref) ([]remark, error) {
 	comments, err := r.Desk.Comments(ctx, ref)
 	var all []remark
 	for _, c := range comments {
-		if slices.Contains(r.About, c.ID) || forge.IsReceipts(c.Body) {
+		if slices.Contains(r.About, c.ID) || forge.IsForPeople(c.Body) {
 			continue // see dialogue
 		}
 		if strings.TrimSpace(c.Body) != "" && r.readers.hears(c.Author, "comment") && len(all) < maxRemarks {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"codeberg.org/johba/disinto/supervisor"
@@ -27,9 +28,13 @@ func foresee(ctx context.Context, q supervisor.Foresight) (*control.Forecast, er
 	q.View(func(s threads.Snapshot) {
 		f, answer.At = sim.NewForecast(s, model), s.Now
 	})
-	refs := q.Refs
-	if len(refs) == 0 {
-		refs = f.Front(q.Items)
+	refs := slices.Clone(q.Refs)
+	if q.Items > 0 {
+		for _, ref := range f.Front(q.Items) {
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
 	}
 	if len(refs) == 0 {
 		return answer, nil

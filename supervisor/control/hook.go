@@ -90,14 +90,14 @@ func (h Hooks) receive(w http.ResponseWriter, r *http.Request, reading *readers)
 	} else if err != nil {
 		return Invalid("cannot read the hook: %s", err)
 	}
-	repo, err := hookRepo(body)
+	repo, idle, err := hookRepo(body)
 	if !signed(r.Header, body, config.Forge.WebhookSecret.Reveal()) {
 		if err == nil {
 			h.Unsigned(repo)
 		}
 		return &Refusal{http.StatusForbidden, "cannot believe the hook: it is not signed with [forge] webhook_secret"}
 	}
-	if err == nil {
+	if err == nil && !idle {
 		h.Signed(repo)
 	}
 	return err
@@ -124,18 +124,22 @@ func signed(h http.Header, body []byte, secret string) bool {
 	return false
 }
 
-// hookRepo is the repository that a hook names.
-func hookRepo(body []byte) (string, error) {
+// hookRepo is the repository that a hook names. An idle one is about a comment of ours that only people read: a scan
+// would find nothing, and comments that follow the forecast would have the forge scanned each time.
+func hookRepo(body []byte) (repo string, idle bool, err error) {
 	var said struct {
 		Repository struct {
 			FullName string `json:"full_name"`
 		} `json:"repository"`
+		Comment struct {
+			Body string `json:"body"`
+		} `json:"comment"`
 	}
 	if err := json.Unmarshal(body, &said); err != nil {
-		return "", Invalid("cannot read the hook: it is not JSON; set its content type to application/json")
+		return "", false, Invalid("cannot read the hook: it is not JSON; set its content type to application/json")
 	}
 	if !forge.ValidRepo(said.Repository.FullName) {
-		return "", Invalid("cannot read the hook: it names no repository")
+		return "", false, Invalid("cannot read the hook: it names no repository")
 	}
-	return said.Repository.FullName, nil
+	return said.Repository.FullName, forge.IsForPeople(said.Comment.Body), nil
 }

@@ -1,0 +1,118 @@
+// Package eta decides what the comment on an issue says of when the issue will be started and merged, and when that is
+// so far from what is known now that the comment is to be changed.
+package eta
+
+import (
+	"fmt"
+	"time"
+
+	"codeberg.org/johba/disinto/threads"
+)
+
+// Band is when something happens in eight of ten runs of a forecast. High is zero where it happens later in some, or
+// not at all; Low is zero too where it hardly ever happens.
+type Band struct {
+	Low  time.Time `json:"low,omitzero"`
+	High time.Time `json:"high,omitzero"`
+}
+
+// Note has the facts that a comment tells.
+type Note struct {
+	Began  time.Time    `json:"began,omitzero"` // the first session of the issue
+	Start  Band         `json:"start,omitzero"` // of that session while there is none
+	Merged Band         `json:"merged,omitzero"`
+	Ended  time.Time    `json:"ended,omitzero"`
+	How    string       `json:"how,omitempty"`  // it ended, such as "merged"
+	Code   threads.Code `json:"code,omitempty"` // why it waits
+}
+
+const (
+	// leastStand is how long a comment stands at least while the state of the issue is the same.
+	leastStand = 10 * time.Minute
+	// leastMove is the least change of a time that is worth a change of the comment.
+	leastMove = 5 * time.Minute
+	// round is how exactly times are told: a forecast knows no minutes.
+	round = 5 * time.Minute
+)
+
+// Expected reports whether the start of an open issue, or the merge of one that was started, is in sight.
+func (n *Note) Expected() bool {
+	if n.Began.IsZero() {
+		return n.Start != Band{}
+	}
+	return n.Merged != Band{}
+}
+
+// Outdated reports whether a comment on an open issue that says n since a time is to say at another time what is known
+// then: the state has changed, or an end of a band has moved by more than a quarter of its width, and the comment has
+// stood for a while.
+func (n *Note) Outdated(now *Note, said, at time.Time) bool {
+	switch {
+	case n.Began.IsZero() != now.Began.IsZero(), n.Expected() != now.Expected():
+		return true
+	case at.Sub(said) < leastStand:
+		return false
+	case !now.Expected():
+		return n.Code != now.Code
+	}
+	return now.Began.IsZero() && n.Start.left(now.Start, said) || n.Merged.left(now.Merged, said)
+}
+
+// left reports whether another band is too far from this one, which was told at a time.
+func (b Band) left(to Band, said time.Time) bool {
+	if b.Low.IsZero() != to.Low.IsZero() || b.High.IsZero() != to.High.IsZero() {
+		return true
+	}
+	width := b.High.Sub(b.Low)
+	if b.High.IsZero() {
+		width = b.Low.Sub(said)
+	}
+	most := max(width/4, leastMove)
+	return to.Low.Sub(b.Low).Abs() > most || to.High.Sub(b.High).Abs() > most
+}
+
+// Text is the comment, as it is written at a time.
+func (n *Note) Text(at time.Time) string {
+	return n.says() + "\n\nLast updated " + clock(at) + " UTC."
+}
+
+func (n *Note) says() string {
+	began := "disinto started this at " + clock(n.Began) + " UTC"
+	switch {
+	case !n.Ended.IsZero() && n.Began.IsZero():
+		return fmt.Sprintf("This was %s at %s UTC.", n.How, clock(n.Ended))
+	case !n.Ended.IsZero():
+		return fmt.Sprintf("%s. It was %s at %s UTC.", began, n.How, clock(n.Ended))
+	case !n.Expected() && n.Code != "":
+		words := "disinto cannot tell when it will start this"
+		if !n.Began.IsZero() {
+			words = began + ", and cannot tell when this will be merged"
+		}
+		return fmt.Sprintf("%s: it waits (`%s`).", words, n.Code)
+	case !n.Expected():
+		return began + ", and cannot tell when this will be merged."
+	case !n.Began.IsZero():
+		return began + ", and expects to merge it " + n.Merged.words() + ", as 8 of 10 simulated runs do."
+	case n.Merged == Band{}:
+		return "disinto expects to start this " + n.Start.words() + ", as 8 of 10 simulated runs do."
+	}
+	return "disinto expects to start this " + n.Start.words() + ", and to merge it " + n.Merged.words() +
+		", as 8 of 10 simulated runs do."
+}
+
+// words tell a band. Its ends are rounded away from each other.
+func (b Band) words() string {
+	low, high := b.Low.Truncate(round), b.High.Truncate(round)
+	if high.Before(b.High) {
+		high = high.Add(round)
+	}
+	switch {
+	case b.High.IsZero():
+		return "after " + clock(low) + " UTC"
+	case low.UTC().Truncate(24 * time.Hour).Equal(high.UTC().Truncate(24 * time.Hour)):
+		return "between " + clock(low) + " and " + high.UTC().Format("15:04") + " UTC"
+	}
+	return "between " + clock(low) + " and " + clock(high) + " UTC"
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
